@@ -1,0 +1,30 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrNoPort is wrapped by every error about a port that does not exist (any more).
+var ErrNoPort = errors.New("no such port")
+
+// Dataplane is what a control plane needs of a switch. Methods are safe for
+// concurrent use; Send and SetAdmin may be called from the control loop and never
+// wait for the peer.
+type Dataplane interface {
+	// Run works until ctx ends. Events begins with one PortAdded for each port
+	// there is; a port whose kernel state was lost track of is told again.
+	Run(ctx context.Context) error
+	// Ready is closed once the first dump of ports has been handed to Events.
+	Ready() <-chan struct{}
+	// Events and Frames are read by one goroutine, the device's owner.
+	Events() <-chan Event
+	Frames() <-chan Frame
+	// Send puts a whole Ethernet frame (header included, FCS not) on the wire.
+	Send(port string, frame []byte) error
+	// SetAdmin shuts (false) or opens (true) a port.
+	SetAdmin(port string, up bool) error
+	// Counters reads the port's totals now.
+	Counters(port string) (Counters, error)
+	String() string
+}

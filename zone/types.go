@@ -1,0 +1,69 @@
+package zone
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// HostKey names one attachment of an address: the same address behind two ports
+// (a bond, or two hosts that claim it) has two keys.
+type HostKey struct {
+	Addr   netip.Addr `json:"addr"`
+	Device netip.Addr `json:"device"` // device id of the access switch
+	Port   string     `json:"port"`   // access port on it
+}
+
+// Host is one host address as learned at one access port.
+type Host struct {
+	HostKey
+	MAC        fabric.MAC `json:"mac"` // chassis MAC of the registration: tells a bond from a conflict
+	Subscribes bool       `json:"subscribes"`
+	snsd.Service
+	Since time.Time `json:"since"` // when its access device first learned it; the earlier claim to an address wins
+}
+
+// DefaultName is the zone that is always there and has no configured members.
+const DefaultName = "default"
+
+// Limits of a zone configuration.
+const (
+	MaxName = 63 // bytes, 1..63, case-sensitive
+)
+
+// MemberKind tells which field of a Member counts.
+type MemberKind uint8
+
+const (
+	MemberAddr  MemberKind = iota + 1 // First
+	MemberRange                       // First..Last, both included, one family, First <= Last
+	MemberNQN                         // NQN, exact
+	MemberPort                        // Device and Port
+)
+
+// Member is one line of a zone. It is comparable: two equal members are one.
+type Member struct {
+	Kind   MemberKind
+	First  netip.Addr
+	Last   netip.Addr
+	NQN    string
+	Device netip.Addr
+	Port   string
+}
+
+// Zone is a named set of members.
+type Zone struct {
+	Name    string
+	Members []Member
+}
+
+// Set is a whole zone configuration.
+type Set struct {
+	Zones []Zone
+	// AutoJoin puts a host that is in no configured zone into the default zone.
+	AutoJoin bool
+	// Hard asks for isolation in the dataplane too.
+	Hard bool
+}
