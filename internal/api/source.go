@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"net/netip"
+)
+
+// HostQuery narrows a list of hosts; zero fields ask for everything.
+type HostQuery struct {
+	Addr   netip.Addr
+	Zone   string
+	Device netip.Addr
+	Port   string
+	Type   HostType
+	State  string // active or inactive
+}
+
+// ZoneQuery narrows a list of zones.
+type ZoneQuery struct {
+	Name string
+	Addr netip.Addr // zones this host is in
+}
+
+// NoticeQuery narrows the history of notices.
+type NoticeQuery struct {
+	Host    netip.Addr
+	Subject netip.Addr
+	Port    string
+	Status  NoticeStatus
+	Limit   int // newest ones; 0: all
+}
+
+// Source is what the daemon shows and does. Methods are safe for concurrent use
+// and return values the caller owns. A query is a hint that saves work: a Source
+// may return more than was asked for, the handler filters and sorts.
+//
+// Errors that wrap one of the Err values of this package get the HTTP status and
+// code that belong to it; all others are internal errors.
+type Source interface {
+	Status(ctx context.Context) (Status, error)
+	Hosts(ctx context.Context, q HostQuery) ([]Host, error)
+	Zones(ctx context.Context, q ZoneQuery) ([]Zone, error)
+	Peers(ctx context.Context) ([]Peer, error)
+	Ports(ctx context.Context) ([]Port, error)
+	Neighbours(ctx context.Context) ([]Neighbour, error)
+	ErrorDown(ctx context.Context) ([]ErrorDown, error)
+	Notices(ctx context.Context, q NoticeQuery) ([]Notice, error)
+
+	// AddZone makes a new zone (ErrExists when there is one of that name). All
+	// zone changes return once they are in force and saved; ErrRefused on a
+	// device that is a client only.
+	AddZone(ctx context.Context, name string, members []string) error
+	RemoveZone(ctx context.Context, name string) error
+	AddMembers(ctx context.Context, name string, members []string) error
+	RemoveMembers(ctx context.Context, name string, members []string) error
+
+	// RecoverPort ends the error-down of a port by hand.
+	RecoverPort(ctx context.Context, port string) error
+
+	EventSource
+}
+
+// EventSource gives the recent events; EventLog implements it, so a daemon embeds one.
+type EventSource interface {
+	// Events returns at once what is held of the events after the given ID.
+	Events(after uint64) EventBatch
+	// Subscribe waits until there is an event after the given ID and returns all
+	// held ones, or ctx's error. Calling it again with EventBatch.Last follows the log.
+	Subscribe(ctx context.Context, after uint64) (EventBatch, error)
+}
+
+// EventBatch is a run of events without gaps.
+type EventBatch struct {
+	Events []Event
+	Missed uint64 // events after the given ID that are no longer held
+	Last   uint64 // ID of the newest event there is; the next call's `after`
+}

@@ -1,0 +1,241 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// Duration is a time.Duration that is a number of seconds in JSON; the names of
+// such fields end in _s.
+type Duration time.Duration
+
+// MarshalJSON gives seconds, with a fraction down to the microsecond.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(float64(time.Duration(d).Round(time.Microsecond)/time.Microsecond) / 1e6)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s float64
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	ns := math.Round(s * 1e9)
+	if math.Abs(ns) > math.MaxInt64/2 {
+		return fmt.Errorf("duration of %v seconds is out of range", s)
+	}
+	*d = Duration(ns)
+	return nil
+}
+
+// Status is the device at a glance.
+type Status struct {
+	Device   netip.Addr     `json:"device"`
+	Name     string         `json:"name"`
+	Roles    []string       `json:"roles"` // empty: standalone
+	Version  string         `json:"version"`
+	PID      int            `json:"pid"`
+	Started  time.Time      `json:"started"`
+	Uptime   Duration       `json:"uptime_s"`
+	Synced   bool           `json:"synced"` // false while a client still waits for its reflector's end of sync
+	Counts   Counts         `json:"counts"`
+	Warnings []string       `json:"warnings"`           // what an operator should look at; empty: healthy
+	Counters map[string]any `json:"counters,omitempty"` // by room: "lldp", "inof", "hostnotify", ...
+}
+
+// Counts of what the device holds.
+type Counts struct {
+	HostsLocal  int `json:"hosts_local"`
+	HostsRemote int `json:"hosts_remote"`
+	Conflicts   int `json:"conflicts"`
+	Zones       int `json:"zones"` // configured ones
+	Peers       int `json:"peers"`
+	Established int `json:"peers_established"`
+	Ports       int `json:"ports"`
+	PortsUp     int `json:"ports_up"`
+	Neighbours  int `json:"neighbours"`
+	Faults      int `json:"faults"`
+}
+
+// HostType tells whether a host is attached to this device.
+type HostType string
+
+// The values of Host.Type.
+const (
+	Local  HostType = "local"
+	Remote HostType = "remote"
+)
+
+// HardState is what hard zoning does for a host.
+type HardState string
+
+// The values of Host.Hard.
+const (
+	HardOff      HardState = "off"      // hard zoning is not asked for
+	HardEnforced HardState = "enforced" // the dataplane has the filters
+	HardPending  HardState = "pending"  // asked for, not (yet) in the dataplane
+)
+
+// LearnedLocal is the LearnedFrom of what this device learned or was configured with itself.
+const LearnedLocal = "local"
+
+// Host is one attachment of a host address.
+type Host struct {
+	Addr        netip.Addr    `json:"addr"`
+	Type        HostType      `json:"type"`
+	Role        snsd.Role     `json:"role"`
+	Protocol    snsd.Protocol `json:"protocol"`
+	ServicePort uint16        `json:"service_port"`
+	NQN         string        `json:"nqn,omitempty"`
+	Device      netip.Addr    `json:"device"` // access device
+	Port        string        `json:"port"`   // access port
+	MAC         fabric.MAC    `json:"mac"`
+	Subscribes  bool          `json:"subscribes"`
+	State       snsd.State    `json:"state"`
+	Reason      snsd.Reason   `json:"reason"` // why State is inactive, else none
+	Zones       []string      `json:"zones"`
+	Hard        HardState     `json:"hard_zoning"`
+	LearnedFrom string        `json:"learned_from"`      // "local" or a reflector's address
+	Since       time.Time     `json:"since"`             // first learned by its access device
+	Expires     *time.Time    `json:"expires,omitempty"` // end of the LLDP time to live; local hosts only
+	Conflict    bool          `json:"conflict"`          // another host claimed the address earlier: this one is ignored
+}
+
+// Zone is a zone with what is in it.
+type Zone struct {
+	Name        string       `json:"name"`
+	Members     []string     `json:"members"` // as configured, canonical; empty for default
+	Hosts       []netip.Addr `json:"hosts"`   // known hosts in it, sorted
+	LearnedFrom string       `json:"learned_from"`
+}
+
+// PeerState is the state of a session, named as in the source documents.
+type PeerState string
+
+// The states of a session.
+const (
+	PeerConnect     PeerState = "Connect"
+	PeerOpenSend    PeerState = "OpenSend"
+	PeerOpenConfirm PeerState = "OpenConfirm"
+	PeerEstablished PeerState = "Established"
+)
+
+// Peer is one session, or the attempt at one.
+type Peer struct {
+	Device      netip.Addr `json:"device"`  // device id; invalid while not known yet
+	Address     string     `json:"address"` // remote address:port
+	Role        string     `json:"role"`    // the peer's: reflector or client
+	State       PeerState  `json:"state"`
+	Since       time.Time  `json:"since"` // of State
+	MessagesIn  uint64     `json:"messages_in"`
+	MessagesOut uint64     `json:"messages_out"`
+	BytesIn     uint64     `json:"bytes_in"`
+	BytesOut    uint64     `json:"bytes_out"`
+	Reconnects  uint64     `json:"reconnects"`
+	LastError   string     `json:"last_error,omitempty"`
+	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	Auth        string     `json:"auth"`
+	Keepalive   Duration   `json:"keepalive_s"` // negotiated once established
+	Hold        Duration   `json:"hold_s"`
+}
+
+// Port is one port the configuration names.
+type Port struct {
+	Name       string           `json:"name"`
+	Index      int              `json:"index"`
+	MAC        fabric.MAC       `json:"mac"`
+	MTU        int              `json:"mtu"`
+	AdminUp    bool             `json:"admin_up"`
+	Carrier    bool             `json:"carrier"`
+	State      string           `json:"state"` // up, down or error-down
+	Neighbours int              `json:"neighbours"`
+	Hosts      int              `json:"hosts"` // host addresses learned there
+	Flaps      uint64           `json:"flaps"`
+	LastFlap   *time.Time       `json:"last_flap,omitempty"`
+	Counters   *fabric.Counters `json:"counters,omitempty"` // nil when the dataplane could not say
+}
+
+// The values of Port.State.
+const (
+	PortUp        = "up"
+	PortDown      = "down"
+	PortErrorDown = "error-down"
+)
+
+// Neighbour is one LLDP neighbour.
+type Neighbour struct {
+	Port      string       `json:"port"`
+	ChassisID string       `json:"chassis_id"`
+	PortID    string       `json:"port_id"`
+	MAC       fabric.MAC   `json:"mac"` // source of its frames
+	SysName   string       `json:"system_name,omitempty"`
+	SysDesc   string       `json:"system_description,omitempty"`
+	TTL       uint16       `json:"ttl_s"`
+	Age       Duration     `json:"age_s"`        // since last heard
+	ExpiresIn Duration     `json:"expires_in_s"` // until aged out
+	Addresses []netip.Addr `json:"addresses"`
+	Role      snsd.Role    `json:"role"`
+	Confirmed bool         `json:"confirmed"` // heard since the carrier came back
+}
+
+// ErrorDown is a port with a fault, or one that flapped lately.
+type ErrorDown struct {
+	Port          string      `json:"port"`
+	Cause         string      `json:"cause"` // empty: no fault now
+	Reason        snsd.Reason `json:"reason"`
+	Since         *time.Time  `json:"since,omitempty"`
+	Recovery      Duration    `json:"recovery_s"`  // automatic recovery interval; 0: none
+	TimeLeft      Duration    `json:"time_left_s"` // until automatic recovery; 0: none pending
+	FlapsInWindow uint64      `json:"flaps_in_window"`
+	Flaps         uint64      `json:"flaps"`
+	LastFlap      *time.Time  `json:"last_flap,omitempty"`
+}
+
+// NoticeStatus is how far a notice has got.
+type NoticeStatus string
+
+// The values of Notice.Status.
+const (
+	NoticeQueued     NoticeStatus = "queued"
+	NoticeSent       NoticeStatus = "sent"
+	NoticeAcked      NoticeStatus = "acked"
+	NoticeSuperseded NoticeStatus = "superseded" // a newer truth replaced it before it was acked
+	NoticeGivenUp    NoticeStatus = "given-up"   // the host left
+)
+
+// Notice is one thing a local host was told.
+type Notice struct {
+	Seq     uint32       `json:"seq"`
+	Host    netip.Addr   `json:"host"`
+	Subject netip.Addr   `json:"subject"`
+	State   snsd.State   `json:"state"`
+	Reason  snsd.Reason  `json:"reason"`
+	Port    string       `json:"port"`
+	FaultAt *time.Time   `json:"fault_at,omitempty"` // when the cause was seen at its device
+	Queued  *time.Time   `json:"queued,omitempty"`
+	Sent    *time.Time   `json:"sent,omitempty"`  // first time
+	Acked   *time.Time   `json:"acked,omitempty"` // first ack
+	Retries int          `json:"retries"`
+	Status  NoticeStatus `json:"status"`
+	// FaultToSent and SentToAcked are microseconds; nil while not known.
+	FaultToSent *int64 `json:"fault_to_sent_us,omitempty"`
+	SentToAcked *int64 `json:"sent_to_acked_us,omitempty"`
+}
+
+// Event is one thing that happened on the device.
+type Event struct {
+	ID     uint64            `json:"id"` // increasing, also across restarts of the daemon; set by EventLog
+	Time   time.Time         `json:"time"`
+	Kind   string            `json:"kind"` // port, host, zone, peer, fault, notice, config, ...
+	Text   string            `json:"text"` // one line for people
+	Device string            `json:"device,omitempty"`
+	Port   string            `json:"port,omitempty"`
+	Addr   string            `json:"addr,omitempty"`
+	Fields map[string]string `json:"fields,omitempty"`
+}

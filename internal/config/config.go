@@ -1,0 +1,209 @@
+package config
+
+import (
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Limits and defaults that other rooms name.
+const (
+	DefaultPort    = 19516 // TCP port of the reflector
+	MinPort        = 10000 // smallest reflector port
+	MaxPort        = 57999 // largest reflector port
+	MinPassword    = 8     // characters
+	MaxPassword    = 256   // bytes
+	MaxDeviceName  = 63    // bytes
+	MaxFileSize    = 1 << 20
+	DefaultPath    = "/etc/inof/inofd.yaml"
+	DefaultSocket  = "/run/inof/inofd.sock"
+	DefaultState   = "/var/lib/inof"
+	DefaultZones   = "zones.yaml" // below the state directory
+	DefaultMaxHost = 80000
+)
+
+// Config is a whole, valid configuration of one device.
+type Config struct {
+	// File is the name the configuration was read from.
+	File string
+
+	Device     Device
+	Dataplane  string // always "linux" for now
+	Ports      Ports
+	LLDP       LLDP
+	Reflector  Reflector // zero unless Device.Roles.Reflector
+	Client     Client    // zero unless Device.Roles.Client
+	Session    Session
+	Zones      Zones // zero on a device that is a client only
+	ErrorDown  ErrorDown
+	Notify     Notify
+	State      string // state-directory, absolute
+	Management Management
+	Log        Log
+}
+
+// Device says who this device is.
+type Device struct {
+	ID            netip.Addr // the device id: its service address
+	Name          string     // 1..63 bytes; the host name unless configured
+	Roles         Roles
+	AllowLoopback bool // loopback addresses are accepted as device, peer and host addresses
+}
+
+// Roles a device plays; none of them means standalone.
+type Roles struct {
+	Reflector bool
+	Client    bool
+}
+
+// Standalone tells whether the device serves its own hosts alone, without any session.
+func (r Roles) Standalone() bool { return !r.Reflector && !r.Client }
+
+// Access tells whether the device has access ports of its own.
+func (r Roles) Access() bool { return r.Client || r.Standalone() }
+
+// OwnsZones tells whether zones are configured at this device: everywhere but on
+// a device that is a client only.
+func (r Roles) OwnsZones() bool { return r.Reflector || r.Standalone() }
+
+// Names lists the roles as the configuration names them; empty for standalone.
+func (r Roles) Names() []string {
+	names := []string{}
+	if r.Reflector {
+		names = append(names, "reflector")
+	}
+	if r.Client {
+		names = append(names, "client")
+	}
+	return names
+}
+
+// String gives "reflector", "client", "reflector+client" or "standalone".
+func (r Roles) String() string {
+	if r.Standalone() {
+		return "standalone"
+	}
+	return strings.Join(r.Names(), "+")
+}
+
+// Ports says which ports hosts are attached to.
+type Ports struct {
+	Access []string // names or globs (path.Match), no duplicates
+	Max    int      // most ports taken care of, 1..65536
+}
+
+// TransmitMode says whether the device sends LLDPDUs of its own.
+type TransmitMode string
+
+// The values of lldp.transmit.
+const (
+	TransmitAuto TransmitMode = "auto" // on, unless another LLDP daemon speaks on this device
+	TransmitOn   TransmitMode = "on"
+	TransmitOff  TransmitMode = "off"
+)
+
+// LLDP sets the learning of hosts and the own LLDPDUs.
+type LLDP struct {
+	Transmit             TransmitMode
+	Interval             time.Duration // between own LLDPDUs, 1 s..1 h
+	TTL                  time.Duration // whole seconds, above Interval, at most 65,535 s
+	MaxNeighboursPerPort int           // 1..4096
+	MaxHosts             int           // 8,000..80,000
+	ManagementAddress    netip.Addr    // sent in own LLDPDUs; the device id unless configured
+}
+
+// Reflector sets what a device with that role does.
+type Reflector struct {
+	Listen     []netip.AddrPort
+	Grace      time.Duration // how long records of a device that left stay, 1 s..24 h
+	MaxClients int           // 1..4096
+	Clients    []netip.Addr  // device ids that may connect; empty: any with the right password
+}
+
+// Client sets what a device with that role does.
+type Client struct {
+	// Reflectors to keep a session to. Empty on a device that is a reflector too:
+	// it uses its own.
+	Reflectors []netip.AddrPort
+	Source     netip.Addr // local address of the sessions; invalid: the system's choice
+}
+
+// Auth is how sessions are authenticated.
+type Auth string
+
+// The values of session.auth.
+const (
+	AuthHMAC Auth = "hmac-sha256"
+	AuthNone Auth = "none"
+)
+
+// Session sets the sessions between clients and reflectors.
+type Session struct {
+	Auth           Auth
+	Password       Secret        // empty when Auth is none, on a standalone device, and after Parse of a password-file or password-credential
+	PasswordFrom   PasswordFrom  // where Password comes from
+	Keepalive      time.Duration // >= 100 ms
+	Hold           time.Duration // >= 300 ms and >= 3 x Keepalive
+	ConnectTimeout time.Duration // 100 ms..5 min
+}
+
+// Zones sets the zone configuration of a reflector or standalone device.
+type Zones struct {
+	File     string // absolute path of the zone file
+	AutoJoin bool   // a host in no configured zone is in the zone "default"
+	Hard     bool   // isolation is asked for
+}
+
+// FlapAction is what a flapping port leads to.
+type FlapAction string
+
+// The values of error-down.link-flap.action.
+const (
+	FlapNone      FlapAction = "none"       // count and show only
+	FlapNotify    FlapAction = "notify"     // tell the hosts, leave the port alone
+	FlapErrorDown FlapAction = "error-down" // tell the hosts and shut the port
+)
+
+// ErrorDown sets the faults of access ports.
+type ErrorDown struct {
+	LinkFlap LinkFlap
+	LinkDown LinkDown
+}
+
+// LinkFlap trips when a port's carrier changes Changes times within Window.
+type LinkFlap struct {
+	Changes  int           // 2..1000
+	Window   time.Duration // 1 s..1 h
+	Action   FlapAction
+	Recovery time.Duration // 0: by hand only; else 30 s..24 h
+}
+
+// LinkDown is the loss of carrier; it always trips at once.
+type LinkDown struct {
+	HoldUp time.Duration // how long the carrier must be back before the port counts as up, 0..1 min
+}
+
+// Notify sets the telling of hosts.
+type Notify struct {
+	RetryFirst      time.Duration // first repetition of an unacked notice, 1 ms..10 s
+	RetryMax        time.Duration // longest distance of repetitions, RetryFirst..1 min
+	FramesPerWindow int           // most frames to one host within Window, 1..100,000
+	Window          time.Duration // 10 ms..10 s
+	MaxInFlight     int           // most unacked notices per host, 1..65,536
+	History         int           // notices kept for `show notice`, 0..1,000,000
+}
+
+// Management sets the management API.
+type Management struct {
+	Socket string      // absolute path of the unix socket
+	Mode   fs.FileMode // its permission bits
+	Events int         // events kept for readers, 16..1,000,000
+}
+
+// Log sets the daemon's log.
+type Log struct {
+	Level  slog.Level
+	Format string // "text" or "json"
+}

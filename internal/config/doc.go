@@ -1,0 +1,15 @@
+// Package config is the one strict reader of the files an operator writes: the
+// daemon's configuration and the zone file.
+//
+// Both are YAML. Everything that is wrong in a file is reported at once, each
+// problem with its file, line, key, the offending value and what is allowed; a
+// key nobody knows is an error with the nearest known one. What comes out is a
+// typed, validated Config in which every setting has its default, so the rest of
+// the program never asks whether something was written.
+//
+// A scalar setting can be overridden by the environment: the key path in upper
+// case with INOF_ in front and underscores for dots and hyphens, for example
+// INOF_LOG_LEVEL for log.level.
+//
+// Parse and ParseZones are pure; Load and LoadZones read files and nothing else.
+package config
