@@ -55,15 +55,15 @@ type Member struct {
 
 // Zone is a named set of members.
 type Zone struct {
-	Name    string
-	Members []Member
+	Name    string   `json:"name" yaml:"name"`
+	Members []Member `json:"members" yaml:"members"`
 }
 
 // Set is a whole zone configuration.
 type Set struct {
-	Zones []Zone
+	Zones []Zone `json:"zones" yaml:"zones"`
 	// AutoJoin puts a host that is in no configured zone into the default zone.
-	AutoJoin bool
+	AutoJoin bool `json:"auto_join" yaml:"auto-join"`
 	// Hard asks for isolation in the dataplane too.
-	Hard bool
+	Hard bool `json:"hard" yaml:"hard"`
 }
