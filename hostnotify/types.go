@@ -1,0 +1,138 @@
+package hostnotify
+
+import (
+	"iter"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Directory is what the Notifier asks about the truth; *zone.Directory is one. It is
+// only read during calls of the Notifier's methods.
+type Directory interface {
+	// State is Active, or Inactive and why; Inactive for an address not known.
+	State(addr netip.Addr) (snsd.State, snsd.Reason)
+	// Host is the attachment that counts for the address.
+	Host(addr netip.Addr) (zone.Host, bool)
+	// Peers are all known hosts in any state that share a zone with addr, each once, addr itself excepted.
+	Peers(addr netip.Addr) iter.Seq[netip.Addr]
+	// Share tells whether both are known and have a zone in common.
+	Share(a, b netip.Addr) bool
+	// Known tells whether there is an attachment of the address.
+	Known(addr netip.Addr) bool
+}
+
+// Config holds the Notifier's limits. A zero field means its default.
+type Config struct {
+	// FramesPerWindow is the most frames a port may send in any Window. The host
+	// agent goes deaf for about 10 s at 500 frames within 500 ms. Default 100 in 500 ms.
+	// Every fourth of them is kept for new inactive notices, so that telling a host
+	// all its peers does not hold up a fault.
+	FramesPerWindow int
+	Window          time.Duration
+	// MaxInFlight is the most notices sent and not yet acked for one host (one MAC on
+	// one port; its addresses share it evenly). The host agent queues at most 1,000.
+	// Default 256.
+	MaxInFlight int
+	// FirstRetry is how long after a notice its first retry is due; each further
+	// one takes twice as long, up to MaxRetry. Defaults 20 ms and 1 s.
+	FirstRetry, MaxRetry time.Duration
+	// QueryInterval is the least time between two answers to zone queries of one
+	// address; queries in between are answered together at its end. Default 1 s.
+	QueryInterval time.Duration
+	// RestoreGrace is how long after Restore a host has to register before what it was
+	// told is forgotten. Default 130 s (the usual LLDP TTL and 10 s).
+	RestoreGrace time.Duration
+	// FirstSeq is the first sequence number. Choose one that differs between starts.
+	FirstSeq uint32
+	// MaxHosts and MaxPairs bound the tables: local subscribers (default 16,384) and
+	// (subscriber, subject) pairs (default 4,194,304, about 200 bytes each).
+	MaxHosts, MaxPairs int
+	// History is how many recent notices are kept for operators. Default 4,096.
+	History int
+}
+
+// withDefaults fills what is zero or out of range.
+func (c Config) withDefaults() Config {
+	num := func(v *int, def int) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	dur := func(v *time.Duration, def time.Duration) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	num(&c.FramesPerWindow, 100)
+	dur(&c.Window, 500*time.Millisecond)
+	num(&c.MaxInFlight, 256)
+	dur(&c.FirstRetry, 20*time.Millisecond)
+	dur(&c.MaxRetry, time.Second)
+	dur(&c.QueryInterval, time.Second)
+	dur(&c.RestoreGrace, 130*time.Second)
+	num(&c.MaxHosts, 16384)
+	num(&c.MaxPairs, 4<<20)
+	num(&c.History, 4096)
+	return c
+}
+
+// Out is one frame to send.
+type Out struct {
+	Port  string
+	Frame []byte // whole Ethernet frame without FCS, at most 1,513 bytes; owned by the receiver
+}
+
+// Notice is the record of one notice that was put on the wire.
+type Notice struct {
+	Host    netip.Addr   `json:"host"`    // told
+	Subject netip.Addr   `json:"subject"` // about
+	Port    string       `json:"port"`    // over which it went last
+	Seq     uint32       `json:"seq"`
+	State   snsd.State   `json:"state"`
+	Reason  snsd.Reason  `json:"reason"`
+	Service snsd.Service `json:"service"`
+	FaultAt time.Time    `json:"fault_at,omitzero"` // when the cause happened; zero when it was no event (a query, a registration)
+	Decided time.Time    `json:"decided"`           // when the difference was found
+	Sent    time.Time    `json:"sent"`              // first put in a frame
+	Acked   time.Time    `json:"acked,omitzero"`    // zero: not yet
+	Retries int          `json:"retries"`
+	// Dropped is set when it was given up unacked: the truth changed, or the host left.
+	Dropped bool `json:"dropped,omitempty"`
+}
+
+// Counters are totals since New, apart from the ones marked "now".
+type Counters struct {
+	Decided    uint64 `json:"decided"`     // differences found and queued
+	Cancelled  uint64 `json:"cancelled"`   // of these, no longer true before they were sent
+	Sent       uint64 `json:"sent"`        // notices, without retries
+	SentActive uint64 `json:"sent_active"` // of these, active ones
+	Retried    uint64 `json:"retried"`     // notices sent again
+	Acked      uint64 `json:"acked"`       // notices acked
+	Superseded uint64 `json:"superseded"`  // sent, not acked, no longer true
+	GivenUp    uint64 `json:"given_up"`    // sent, not acked, and the host left
+	Frames     uint64 `json:"frames"`      // frames handed out
+	Bytes      uint64 `json:"bytes"`       // their bytes, Ethernet header included
+
+	AcksRepeated uint64 `json:"acks_repeated"` // acks of what was acked before
+	AcksStale    uint64 `json:"acks_stale"`    // acks with another sequence number than the last one sent
+	AcksUnknown  uint64 `json:"acks_unknown"`  // acks of a pair that was not told, or from a port the host is not registered on
+
+	Queries         uint64 `json:"queries"`          // zone queries of subscribers
+	QueriesDeferred uint64 `json:"queries_deferred"` // of these, put off by Config.QueryInterval
+	QueriesUnknown  uint64 `json:"queries_unknown"`  // zone queries of addresses that do not subscribe
+
+	FamilyMismatch uint64 `json:"family_mismatch"` // looks at a pair of an IPv4 and an IPv6 address, which is never told
+	Conflicts      uint64 `json:"conflicts"`       // registrations of an address that another MAC holds
+	HostsRefused   uint64 `json:"hosts_refused"`   // registrations beyond Config.MaxHosts, or without a valid address
+	PairsRefused   uint64 `json:"pairs_refused"`   // active pairs not told because of Config.MaxPairs
+	RestoreBad     uint64 `json:"restore_bad"`     // entries of a snapshot that were not taken
+	ClockSkewed    uint64 `json:"clock_skewed"`    // fault times in the future, left out of the latency figures
+
+	Hosts    uint64 `json:"hosts"`     // now: subscribers
+	Pairs    uint64 `json:"pairs"`     // now: pairs told or about to be told
+	Waiting  uint64 `json:"waiting"`   // now: notices queued, not yet sent
+	InFlight uint64 `json:"in_flight"` // now: notices sent, not acked
+}
