@@ -1,0 +1,286 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parser collects everything that is wrong with one file.
+type parser struct {
+	file     string
+	env      func(string) string
+	problems []Problem
+	dropped  int
+	keys     []key // every setting that was asked for, in order
+}
+
+// key is one setting of the schema, as the reader asked for it.
+type key struct {
+	path, def, allowed string
+}
+
+func (p *parser) add(pr Problem) {
+	if len(p.problems) >= MaxProblems {
+		p.dropped++
+		return
+	}
+	p.problems = append(p.problems, pr)
+}
+
+// err gives what was collected in the order of the lines, the environment last.
+func (p *parser) err() error {
+	if len(p.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(p.problems, func(a, b Problem) int {
+		switch {
+		case (a.Line == 0) != (b.Line == 0):
+			return b.Line - a.Line
+		case a.Line != b.Line:
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return &Error{Problems: p.problems, Dropped: p.dropped}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// document decodes the one YAML document of data; nil when it is empty or broken.
+func (p *parser) document(data []byte) *yaml.Node {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if !errors.Is(err, io.EOF) {
+			p.syntax(err)
+		}
+		return nil
+	}
+	var second yaml.Node
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		p.add(Problem{File: p.file, Line: second.Line, Column: max(second.Column, 1),
+			What: "a second YAML document begins", Allowed: "one document per file"})
+	case !errors.Is(err, io.EOF):
+		p.syntax(err)
+	}
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
+		return doc.Content[0]
+	}
+	return nil
+}
+
+func (p *parser) syntax(err error) {
+	msg := err.Error()
+	pr := Problem{File: p.file, Line: 1, Column: 1}
+	if m := yamlLine.FindStringSubmatch(msg); m != nil {
+		msg = msg[len(m[0]):]
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			pr.Line = n
+		}
+	}
+	pr.What = "not valid YAML: " + msg
+	p.add(pr)
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for i := 0; n != nil && n.Kind == yaml.AliasNode && i < 8; i++ {
+		n = n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool {
+	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
+}
+
+// kindOf names a node's kind for people.
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a section (key: value lines)"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return "a single value"
+}
+
+// section is a mapping of which each key is asked for once; close reports the rest.
+type section struct {
+	p       *parser
+	path    string
+	node    *yaml.Node // nil when the section is not written
+	values  map[string]*yaml.Node
+	keyNode map[string]*yaml.Node
+	order   []string // keys as written
+	known   []string // keys that were asked for
+}
+
+// section opens the mapping n; anything else but nothing is a problem.
+func (p *parser) section(path string, n *yaml.Node) *section {
+	s := &section{p: p, path: path, values: map[string]*yaml.Node{}, keyNode: map[string]*yaml.Node{}}
+	n = resolve(n)
+	if isNull(n) {
+		return s
+	}
+	if n.Kind != yaml.MappingNode {
+		pr := p.at(n, path)
+		pr.What = "is " + kindOf(n) + ", not a section"
+		pr.Allowed = "indented key: value lines"
+		p.add(pr)
+		return s
+	}
+	s.node = n
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], resolve(n.Content[i+1])
+		name := k.Value
+		if k.Kind != yaml.ScalarNode {
+			pr := p.at(k, path)
+			pr.What, pr.Allowed = "the key is "+kindOf(k), "a plain name"
+			p.add(pr)
+			continue
+		}
+		if first, dup := s.keyNode[name]; dup {
+			pr := p.at(k, s.full(name))
+			pr.Value = ""
+			pr.What = fmt.Sprintf("is written twice, first in line %d", first.Line)
+			pr.Allowed = "each key once"
+			p.add(pr)
+			continue
+		}
+		s.keyNode[name], s.values[name] = k, v
+		s.order = append(s.order, name)
+	}
+	return s
+}
+
+// at begins a problem at a node.
+func (p *parser) at(n *yaml.Node, path string) Problem {
+	pr := Problem{File: p.file, Key: path, Line: n.Line, Column: n.Column}
+	if n.Kind == yaml.ScalarNode {
+		pr.Value = n.Value
+	}
+	return pr
+}
+
+func (s *section) full(name string) string {
+	if s.path == "" {
+		return name
+	}
+	return s.path + "." + name
+}
+
+// take marks a key as known and gives its node, nil when absent or empty.
+func (s *section) take(name string) *yaml.Node {
+	s.known = append(s.known, name)
+	if n := s.values[name]; !isNull(n) {
+		return n
+	}
+	return nil
+}
+
+func (s *section) sub(name string) *section {
+	return s.p.section(s.full(name), s.take(name))
+}
+
+// written tells whether anything is written in the section.
+func (s *section) written() bool { return len(s.order) > 0 }
+
+// envName is the environment variable that overrides a key.
+func (s *section) envName(name string) string {
+	return "INOF_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.full(name)))
+}
+
+// problem reports what is wrong with the value of a key wherever it came from:
+// the environment, the file, or (when it is missing) the section it belongs to.
+func (s *section) problem(name, what, allowed string) {
+	pr := Problem{File: s.p.file, Line: 1, Column: 1}
+	env := s.envName(name)
+	switch n := s.values[name]; {
+	case !strings.Contains(s.path, "[") && s.p.env(env) != "":
+		pr = Problem{File: "environment " + env, Value: s.p.env(env)}
+	case n != nil:
+		pr = s.p.at(n, "")
+	case s.node != nil:
+		pr.Line, pr.Column = s.node.Line, s.node.Column
+	}
+	pr.Key, pr.What, pr.Allowed = s.full(name), what, allowed
+	s.p.add(pr)
+}
+
+// close reports the keys nobody asked for.
+func (s *section) close() {
+	for _, name := range s.order {
+		if slices.Contains(s.known, name) {
+			continue
+		}
+		k := s.keyNode[name]
+		pr := Problem{File: s.p.file, Line: k.Line, Column: k.Column, Key: s.full(name), What: "unknown key"}
+		if near := nearest(name, s.known); near != "" {
+			pr.What += fmt.Sprintf(", did you mean %q?", near)
+		}
+		pr.Allowed = strings.Join(s.known, ", ")
+		s.p.add(pr)
+	}
+}
+
+// nearest gives the known name that a typo most likely meant, or nothing.
+func nearest(name string, known []string) string {
+	best, dist := "", 1+max(2, len(name)/3)
+	if len(name) > 64 {
+		return ""
+	}
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), k); d < dist && d < len(k) {
+			best, dist = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of bytes to insert, delete or replace (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diag, row[j+1] = row[j+1], min(diag+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// find gives the node at a path of mapping keys, nil when there is none.
+func find(n *yaml.Node, path ...string) *yaml.Node {
+	for _, name := range path {
+		if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+			return nil
+		}
+		var next *yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == name {
+				next = n.Content[i+1]
+				break
+			}
+		}
+		n = next
+	}
+	return n
+}

@@ -1,0 +1,359 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// Parse reads a configuration from data; name is what errors call it, env looks
+// up environment variables (nil: none). No file is read: a password from a file
+// or credential stays empty (see Load). The error is an *Error with all problems.
+func Parse(name string, data []byte, env func(string) string) (*Config, error) {
+	c, p := parse(name, data, env)
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func parse(name string, data []byte, env func(string) string) (*Config, *parser) {
+	if env == nil {
+		env = func(string) string { return "" }
+	}
+	p := &parser{file: name, env: env}
+	c := &Config{File: name}
+	root := p.section("", p.document(data))
+	if len(p.problems) > 0 && !root.written() {
+		return c, p // one syntax error, not one for each key it hid
+	}
+	readDevice(c, root.sub("device"))
+	c.Dataplane = readDataplane(root)
+	readPorts(c, root.sub("ports"))
+	readLLDP(c, root.sub("lldp"))
+	readReflector(c, root.sub("reflector"))
+	readClient(c, root.sub("client"))
+	readSession(c, root.sub("session"))
+	c.State = root.text("state-directory", DefaultState, allowedPath, checkPath)
+	readZones(c, root.sub("zones"))
+	readErrorDown(c, root.sub("error-down"))
+	readNotify(c, root.sub("notify"))
+	readManagement(c, root.sub("management"))
+	readLog(c, root.sub("log"))
+	root.close()
+	return c, p
+}
+
+func readDevice(c *Config, s *section) {
+	defer s.close()
+	d := &c.Device
+	// Before the addresses: it decides which of them are right.
+	d.AllowLoopback = s.boolean("allow-loopback", false)
+	d.ID = s.addr("id", "required", d.AllowLoopback)
+	if _, ok := s.values["id"]; !ok && s.p.env(s.envName("id")) == "" {
+		s.problem("id", "is missing: every device needs its own service address", allowedAddr)
+	}
+	allowed := fmt.Sprintf("1..%d printable bytes", MaxDeviceName)
+	d.Name = s.text("name", "", allowed, func(v string) string { return checkName(v, MaxDeviceName) })
+	if d.Name == "" {
+		d.Name = hostname()
+	}
+	const roles = "reflector, client (an empty list: standalone)"
+	for _, r := range s.list("roles", "[]", roles, func(v string) string {
+		if v != "reflector" && v != "client" {
+			return "is not a role"
+		}
+		return ""
+	}) {
+		d.Roles.Reflector = d.Roles.Reflector || r == "reflector"
+		d.Roles.Client = d.Roles.Client || r == "client"
+	}
+}
+
+// hostname is the default of device.name.
+func hostname() string {
+	if h, err := os.Hostname(); err == nil && checkName(h, MaxDeviceName) == "" {
+		return h
+	}
+	return "inof"
+}
+
+func checkName(v string, most int) string {
+	switch {
+	case v == "":
+		return "is empty"
+	case len(v) > most:
+		return fmt.Sprintf("has %d bytes", len(v))
+	case !utf8.ValidString(v):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "has a character that cannot be printed"
+	}
+	return ""
+}
+
+func readDataplane(root *section) string {
+	return root.text("dataplane", "linux", "linux", func(v string) string {
+		switch v {
+		case "linux":
+			return ""
+		case "model":
+			return "is reserved: the embedded model comes with a later version"
+		}
+		return "is not a known dataplane"
+	})
+}
+
+func readPorts(c *Config, s *section) {
+	defer s.close()
+	allowed := fmt.Sprintf("port names or globs (* ? [a-z]) of 1..%d bytes without / or spaces", fabric.MaxPortName)
+	c.Ports.Access = s.list("access", "required", allowed, checkPort)
+	c.Ports.Max = s.number("max", 1024, 1, 65536)
+	_, written := s.values["access"]
+	switch {
+	case c.Device.Roles.Access() && !written:
+		s.problem("access", "is missing: a "+c.Device.Roles.String()+" device needs to know where its hosts are attached", "a list of: "+allowed)
+	case !c.Device.Roles.Access() && len(c.Ports.Access) > 0:
+		s.problem("access", "is set on a device that is a reflector only and has no hosts of its own", "add the role client, or no access ports")
+	}
+}
+
+func checkPort(v string) string {
+	switch {
+	case len(v) > fabric.MaxPortName:
+		return fmt.Sprintf("has %d bytes", len(v))
+	case strings.ContainsFunc(v, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) || unicode.IsSpace(r) }):
+		return "has a character that no port name has"
+	}
+	if _, err := path.Match(v, ""); err != nil {
+		return "is not a valid glob"
+	}
+	return ""
+}
+
+func readLLDP(c *Config, s *section) {
+	defer s.close()
+	l := &c.LLDP
+	l.Transmit = TransmitMode(s.choice("transmit", "auto", "auto", "on", "off"))
+	l.Interval = s.duration("interval", 30*time.Second, time.Second, time.Hour, false)
+	l.TTL = s.duration("ttl", 120*time.Second, 2*time.Second, 65535*time.Second, false)
+	switch {
+	case l.TTL%time.Second != 0:
+		s.problem("ttl", "is not a number of whole seconds", "whole seconds")
+	case l.TTL <= l.Interval:
+		s.problem("ttl", "is not above lldp.interval ("+formatDuration(l.Interval)+"): neighbours would forget this device between two LLDPDUs", "more than lldp.interval, best four times of it")
+	}
+	l.MaxNeighboursPerPort = s.number("max-neighbours-per-port", 128, 1, 4096)
+	l.MaxHosts = s.number("max-hosts", DefaultMaxHost, 8000, DefaultMaxHost)
+	l.ManagementAddress = s.addr("management-address", "device.id", c.Device.AllowLoopback)
+	if !l.ManagementAddress.IsValid() {
+		l.ManagementAddress = c.Device.ID
+	}
+}
+
+func readReflector(c *Config, s *section) {
+	defer s.close()
+	r := Reflector{}
+	allowed := fmt.Sprintf("address:port with a local address and a port %d..%d", MinPort, MaxPort)
+	s.list("listen", "device.id:19516", allowed, func(v string) string {
+		ap, what := parseListen(v, c.Device.AllowLoopback)
+		if what == "" {
+			r.Listen = append(r.Listen, ap)
+		}
+		return what
+	})
+	r.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
+	r.MaxClients = s.number("max-clients", 4096, 1, 4096)
+	s.list("clients", "[]", allowedAddr, func(v string) string {
+		a, what := parseAddr(v, c.Device.AllowLoopback)
+		if what == "" {
+			r.Clients = append(r.Clients, a)
+		}
+		return what
+	})
+	if !c.Device.Roles.Reflector {
+		s.refuse("this device is not a reflector (device.roles: " + c.Device.Roles.String() + ")")
+		return
+	}
+	if len(r.Listen) == 0 {
+		r.Listen = []netip.AddrPort{netip.AddrPortFrom(c.Device.ID, DefaultPort)}
+	}
+	c.Reflector = r
+}
+
+// refuse reports a section that has no business on this device.
+func (s *section) refuse(why string) {
+	if s.written() {
+		s.p.add(Problem{File: s.p.file, Line: s.node.Line, Column: s.node.Column, Key: s.path, What: "does not apply: " + why, Allowed: "leave the section out"})
+	}
+}
+
+func parseAddr(v string, loopback bool) (netip.Addr, string) {
+	a, err := netip.ParseAddr(v)
+	if err != nil {
+		return a, "is not an IP address"
+	}
+	return a, checkAddr(a, loopback)
+}
+
+// parseListen takes address:port, and an address alone with the default port.
+func parseListen(v string, loopback bool) (netip.AddrPort, string) {
+	ap, err := netip.ParseAddrPort(v)
+	if err != nil {
+		a, err := netip.ParseAddr(v)
+		if err != nil {
+			return ap, "is not an address and port"
+		}
+		ap = netip.AddrPortFrom(a, DefaultPort)
+	}
+	if p := ap.Port(); p < MinPort || p > MaxPort {
+		return ap, fmt.Sprintf("has the port %d", p)
+	}
+	if ap.Addr().IsUnspecified() {
+		return ap, "" // all local addresses
+	}
+	return ap, checkAddr(ap.Addr(), loopback)
+}
+
+func readClient(c *Config, s *section) {
+	defer s.close()
+	roles := c.Device.Roles
+	cl := Client{}
+	s.sections("reflectors", "required", "address: IP, port: 10000..57999", func(e *section) {
+		a := e.addr("address", "required", c.Device.AllowLoopback)
+		port := e.number("port", DefaultPort, MinPort, MaxPort)
+		if _, ok := e.values["address"]; !ok {
+			e.problem("address", "is missing", allowedAddr)
+		}
+		if a.IsValid() && a == c.Device.ID {
+			e.problem("address", "is this device's own id", "the device id of a reflector; a device with both roles uses its own without being told")
+			return
+		}
+		if a.IsValid() {
+			cl.Reflectors = append(cl.Reflectors, netip.AddrPortFrom(a, uint16(port)))
+		}
+	})
+	cl.Source = s.addr("source", "the system's choice", c.Device.AllowLoopback)
+	if !roles.Client {
+		s.refuse("this device is not a client (device.roles: " + roles.String() + ")")
+		return
+	}
+	n := 0
+	if l := s.values["reflectors"]; l != nil {
+		n = len(l.Content)
+	}
+	const one = "exactly one entry for now; two reflectors come with a later version"
+	switch {
+	case roles.Reflector && n > 0:
+		s.problem("reflectors", "this device is a reflector itself and uses its own", "no entry for now; two reflectors come with a later version")
+	case !roles.Reflector && n == 0:
+		s.problem("reflectors", "is missing: a client needs a reflector", one)
+	case n > 1:
+		s.problem("reflectors", fmt.Sprintf("has %d entries", n), one)
+	}
+	c.Client = cl
+}
+
+const allowedPath = "an absolute path"
+
+func checkPath(v string) string {
+	switch {
+	case !filepath.IsAbs(v):
+		return "is not an absolute path"
+	case strings.ContainsRune(v, 0):
+		return "has a NUL byte"
+	}
+	return ""
+}
+
+func readZones(c *Config, s *section) {
+	defer s.close()
+	z := Zones{
+		File:     s.text("file", "", allowedPath, checkPath),
+		AutoJoin: s.boolean("default-zone-auto-join", true),
+		Hard:     s.boolean("hard-zoning", false),
+	}
+	if !c.Device.Roles.OwnsZones() {
+		s.refuse("a client takes zones and their switches from its reflector; local settings for these are refused")
+		return
+	}
+	if z.File == "" {
+		z.File = filepath.Join(c.State, DefaultZones)
+	}
+	c.Zones = z
+}
+
+func readErrorDown(c *Config, s *section) {
+	defer s.close()
+	flap := s.sub("link-flap")
+	defer flap.close()
+	c.ErrorDown.LinkFlap = LinkFlap{
+		Changes:  flap.number("changes", 5, 2, 1000),
+		Window:   flap.duration("window", 10*time.Second, time.Second, time.Hour, false),
+		Action:   FlapAction(flap.choice("action", "none", "none", "notify", "error-down")),
+		Recovery: flap.duration("recovery", 0, 30*time.Second, 24*time.Hour, true),
+	}
+	down := s.sub("link-down")
+	defer down.close()
+	c.ErrorDown.LinkDown.HoldUp = down.duration("hold-up", 0, 0, time.Minute, false)
+}
+
+func readNotify(c *Config, s *section) {
+	defer s.close()
+	n := &c.Notify
+	n.RetryFirst = s.duration("retry-first", 20*time.Millisecond, time.Millisecond, 10*time.Second, false)
+	n.RetryMax = s.duration("retry-max", time.Second, time.Millisecond, time.Minute, false)
+	if n.RetryMax < n.RetryFirst {
+		s.problem("retry-max", "is shorter than notify.retry-first ("+formatDuration(n.RetryFirst)+")", "notify.retry-first..1m")
+	}
+	n.FramesPerWindow = s.number("frames-per-window", 100, 1, 100_000)
+	n.Window = s.duration("window", 500*time.Millisecond, 10*time.Millisecond, 10*time.Second, false)
+	n.MaxInFlight = s.number("max-in-flight", 256, 1, 65536)
+	n.History = s.number("history", 4096, 0, 1_000_000)
+}
+
+// maxSocketPath is the room for a path in the kernel's sockaddr_un, in bytes.
+const maxSocketPath = 107
+
+func readManagement(c *Config, s *section) {
+	defer s.close()
+	m := &c.Management
+	m.Socket = s.text("socket", DefaultSocket, fmt.Sprintf("an absolute path of at most %d bytes", maxSocketPath), func(v string) string {
+		if len(v) > maxSocketPath {
+			return fmt.Sprintf("has %d bytes", len(v))
+		}
+		return checkPath(v)
+	})
+	const allowed = "octal permissions 0600..0777 that let the owner read and write"
+	m.Mode = 0o660
+	if v, ok := s.scalar("mode", "0660", allowed); ok {
+		bits, err := strconv.ParseUint(strings.TrimPrefix(v, "0o"), 8, 32)
+		switch {
+		case err != nil:
+			s.problem("mode", "is not an octal number", allowed)
+		case bits > 0o777 || bits&0o600 != 0o600:
+			s.problem("mode", "is out of range", allowed)
+		default:
+			m.Mode = fs.FileMode(bits)
+		}
+	}
+	m.Events = s.number("events", 4096, 16, 1_000_000)
+}
+
+func readLog(c *Config, s *section) {
+	defer s.close()
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	c.Log.Level = levels[s.choice("level", "info", "debug", "info", "warn", "error")]
+	c.Log.Format = s.choice("format", "text", "text", "json")
+}

@@ -1,0 +1,167 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	oneSource       = "exactly one of password-file, password-env, password-credential"
+	allowedPassword = "8 or more printable characters, at most 256 bytes"
+)
+
+func readSession(c *Config, s *section) {
+	defer s.close()
+	out := &c.Session
+	out.Auth = Auth(s.choice("auth", string(AuthHMAC), string(AuthHMAC), string(AuthNone)))
+	readPasswordFrom(c, s)
+	out.Keepalive = s.duration("keepalive", 3*time.Second, 100*time.Millisecond, 20*time.Minute, false)
+	out.Hold = s.duration("hold", 9*time.Second, 300*time.Millisecond, time.Hour, false)
+	if out.Hold < 3*out.Keepalive {
+		s.problem("hold", "is less than three times session.keepalive ("+formatDuration(out.Keepalive)+")", formatDuration(3*out.Keepalive)+"..1h")
+	}
+	out.ConnectTimeout = s.duration("connect-timeout", 5*time.Second, 100*time.Millisecond, 5*time.Minute, false)
+}
+
+var (
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	credName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,255}$`)
+)
+
+func readPasswordFrom(c *Config, s *section) {
+	matches := func(re *regexp.Regexp, what string) func(string) string {
+		return func(v string) string {
+			if !re.MatchString(v) || v == "." || v == ".." {
+				return what
+			}
+			return ""
+		}
+	}
+	var given []PasswordFrom
+	for _, k := range []struct {
+		kind    PasswordKind
+		allowed string
+		check   func(string) string
+	}{
+		{PasswordFile, allowedPath, checkPath},
+		{PasswordEnv, "the name of an environment variable", matches(envName, "is not a name")},
+		{PasswordCredential, "the name of a systemd credential", matches(credName, "is not a name")},
+	} {
+		wrong := len(s.p.problems)
+		v := s.text(string(k.kind), "", k.allowed, k.check)
+		if v != "" || len(s.p.problems) > wrong {
+			given = append(given, PasswordFrom{k.kind, v})
+		}
+	}
+	roles, auth := c.Device.Roles, c.Session.Auth
+	switch {
+	case auth == AuthNone && len(given) > 0:
+		s.problem(string(given[0].Kind), "a password is given, but session.auth is none", "no password, or auth: hmac-sha256")
+	case auth == AuthHMAC && len(given) > 1:
+		s.problem(string(given[1].Kind), "is a second source of the password, beside "+string(given[0].Kind), oneSource)
+	case auth == AuthHMAC && len(given) == 0 && !roles.Standalone():
+		s.problem("auth", "hmac-sha256 needs a password and none is given", oneSource+"; auth: none for sessions without any protection")
+	case len(given) == 1:
+		c.Session.PasswordFrom = given[0]
+	}
+	if c.Session.PasswordFrom.Kind == PasswordEnv {
+		name := c.Session.PasswordFrom.Name
+		v := s.p.env(name)
+		if what := checkPassword(v); what != "" {
+			s.problem(string(PasswordEnv), "the password in that variable "+what, allowedPassword)
+			return
+		}
+		c.Session.Password = Secret(v)
+	}
+}
+
+// checkPassword says what is wrong with a password without repeating it.
+func checkPassword(v string) string {
+	switch {
+	case v == "":
+		return "is empty or not set"
+	case len(v) > MaxPassword:
+		return fmt.Sprintf("has %d bytes", len(v))
+	case !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl):
+		return "has characters that cannot be printed"
+	case utf8.RuneCountInString(v) < MinPassword:
+		return fmt.Sprintf("has %d characters", utf8.RuneCountInString(v))
+	}
+	return ""
+}
+
+// Load reads and validates the configuration file and the password it names, with
+// the process's environment. The error is an *Error when the content is wrong.
+func Load(path string) (*Config, error) {
+	return load(path, os.Getenv)
+}
+
+func load(path string, env func(string) string) (*Config, error) {
+	data, err := readLimited(path, MaxFileSize)
+	if err != nil {
+		return nil, err
+	}
+	c, p := parse(path, data, env)
+	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordCredential {
+		if c.Session.Password, err = readPassword(from, env); err != nil {
+			pr := Problem{File: path, Key: "session." + string(from.Kind), Value: from.Name, What: err.Error(), Allowed: allowedPassword}
+			if n := find(p.document(data), "session", string(from.Kind)); n != nil {
+				pr.Line, pr.Column = n.Line, n.Column
+			}
+			p.add(pr)
+		}
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// readPassword reads a password from a file, without the line end.
+func readPassword(from PasswordFrom, env func(string) string) (Secret, error) {
+	file := from.Name
+	if from.Kind == PasswordCredential {
+		dir := env("CREDENTIALS_DIRECTORY")
+		if dir == "" {
+			return "", errors.New("CREDENTIALS_DIRECTORY is not set: the unit has no LoadCredential= or the daemon was not started by systemd")
+		}
+		file = filepath.Join(dir, from.Name)
+	}
+	data, err := readLimited(file, 4096)
+	if err != nil {
+		return "", err
+	}
+	v := strings.TrimRight(string(data), "\r\n")
+	if what := checkPassword(v); what != "" {
+		return "", fmt.Errorf("the password in that file %s", what)
+	}
+	return Secret(v), nil
+}
+
+// readLimited reads a regular file of at most limit bytes.
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, not a file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return data, nil
+}
