@@ -1,5 +1,13 @@
 package config
 
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Change is one setting that differs between two configurations.
 type Change struct {
 	Key     string // full key path
@@ -10,3 +18,141 @@ type Change struct {
 
 // Changes are all differing settings in the order of the schema.
 type Changes []Change
+
+// Sections lists the sections (or top-level settings) that differ, each once.
+func (c Changes) Sections() []string {
+	var out []string
+	for _, ch := range c {
+		name, _, _ := strings.Cut(ch.Key, ".")
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Restart lists the keys that differ and need a restart.
+func (c Changes) Restart() []string {
+	var out []string
+	for _, ch := range c {
+		if ch.Restart {
+			out = append(out, ch.Key)
+		}
+	}
+	return out
+}
+
+// Has tells whether anything below the key differs.
+func (c Changes) Has(key string) bool {
+	return slices.ContainsFunc(c, func(ch Change) bool {
+		return ch.Key == key || strings.HasPrefix(ch.Key, key+".")
+	})
+}
+
+// Diff compares two configurations by their effect: writing a default out loud
+// is no change.
+func Diff(old, new *Config) Changes {
+	var out Changes
+	a, b := old.Settings(), new.Settings()
+	for i := range a {
+		if a[i].Value == b[i].Value && (a[i].secret == b[i].secret) {
+			continue
+		}
+		out = append(out, Change{Key: a[i].Key, Old: a[i].Value, New: b[i].Value, Restart: a[i].Restart})
+	}
+	return out
+}
+
+// Setting is one effective setting as text.
+type Setting struct {
+	Key     string
+	Value   string
+	Restart bool   // changes only with a restart of the daemon
+	secret  Secret // compared, never shown
+}
+
+// Settings lists every setting with its effective value in the order of the
+// schema. Passwords are not shown.
+func (c *Config) Settings() []Setting {
+	live := func(key, value string) Setting { return Setting{Key: key, Value: value} }
+	fixed := func(key, value string) Setting { return Setting{Key: key, Value: value, Restart: true} }
+	onOff := func(d string) string {
+		if d == "0s" {
+			return "off"
+		}
+		return d
+	}
+	dur, num, yes := formatDuration, strconv.Itoa, strconv.FormatBool
+	s, flap := c.Session, c.ErrorDown.LinkFlap
+	from := func(kind PasswordKind) string {
+		if s.PasswordFrom.Kind == kind {
+			return s.PasswordFrom.Name
+		}
+		return ""
+	}
+	return []Setting{
+		fixed("device.id", addrText(c.Device.ID)),
+		fixed("device.name", c.Device.Name),
+		fixed("device.roles", join(c.Device.Roles.Names())),
+		fixed("device.allow-loopback", yes(c.Device.AllowLoopback)),
+		fixed("dataplane", c.Dataplane),
+		live("ports.access", join(c.Ports.Access)),
+		fixed("ports.max", num(c.Ports.Max)),
+		live("lldp.transmit", string(c.LLDP.Transmit)),
+		live("lldp.interval", dur(c.LLDP.Interval)),
+		live("lldp.ttl", dur(c.LLDP.TTL)),
+		fixed("lldp.max-neighbours-per-port", num(c.LLDP.MaxNeighboursPerPort)),
+		fixed("lldp.max-hosts", num(c.LLDP.MaxHosts)),
+		live("lldp.management-address", addrText(c.LLDP.ManagementAddress)),
+		fixed("reflector.listen", join(c.Reflector.Listen)),
+		fixed("reflector.grace", dur(c.Reflector.Grace)),
+		fixed("reflector.max-clients", num(c.Reflector.MaxClients)),
+		live("reflector.clients", join(c.Reflector.Clients)),
+		fixed("client.reflectors", join(c.Client.Reflectors)),
+		fixed("client.source", addrText(c.Client.Source)),
+		fixed("session.auth", string(s.Auth)),
+		fixed("session.password-file", from(PasswordFile)),
+		fixed("session.password-env", from(PasswordEnv)),
+		fixed("session.password-credential", from(PasswordCredential)),
+		{Key: "session.password", Value: s.Password.String(), Restart: true, secret: s.Password},
+		fixed("session.keepalive", dur(s.Keepalive)),
+		fixed("session.hold", dur(s.Hold)),
+		fixed("session.connect-timeout", dur(s.ConnectTimeout)),
+		live("zones.file", c.Zones.File),
+		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
+		live("zones.hard-zoning", yes(c.Zones.Hard)),
+		live("error-down.link-flap.changes", num(flap.Changes)),
+		live("error-down.link-flap.window", dur(flap.Window)),
+		live("error-down.link-flap.action", string(flap.Action)),
+		live("error-down.link-flap.recovery", onOff(dur(flap.Recovery))),
+		live("error-down.link-down.hold-up", dur(c.ErrorDown.LinkDown.HoldUp)),
+		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
+		fixed("notify.retry-max", dur(c.Notify.RetryMax)),
+		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),
+		fixed("notify.window", dur(c.Notify.Window)),
+		fixed("notify.max-in-flight", num(c.Notify.MaxInFlight)),
+		fixed("notify.history", num(c.Notify.History)),
+		fixed("state-directory", c.State),
+		fixed("management.socket", c.Management.Socket),
+		fixed("management.mode", fmt.Sprintf("%04o", c.Management.Mode)),
+		fixed("management.events", num(c.Management.Events)),
+		live("log.level", strings.ToLower(c.Log.Level.String())),
+		fixed("log.format", c.Log.Format),
+	}
+}
+
+// addrText leaves an unset address empty.
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func join[T any](list []T) string {
+	parts := make([]string, len(list))
+	for i, v := range list {
+		parts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,198 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/openinof/inof/zone"
+)
+
+// MaxZoneFileSize bounds a zone file, in bytes: ten times what 160,000 zones with
+// 320,000 memberships need.
+const MaxZoneFileSize = 256 << 20
+
+const (
+	allowedMember = "an address, first-last, a prefix, an nqn., or port:device/port"
+	zoneFileMode  = 0o640
+)
+
+// ParseZones reads a zone file from data; name is what errors call it. The zones
+// come out in canonical order and without repeated members. AutoJoin and Hard are
+// left false: they are settings, not part of the file. The error is an *Error
+// with all problems.
+func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
+	p := &parser{file: name, env: func(string) string { return "" }}
+	set := zone.Set{}
+	root := p.section("", p.document(data))
+	if len(p.problems) > 0 && !root.written() {
+		return zone.Set{}, p.err()
+	}
+	lines := map[string]int{}
+	root.sections("zones", "[]", "name: text, members: [...]", func(e *section) {
+		if z, ok := readZone(e, rules, lines); ok {
+			set.Zones = append(set.Zones, z)
+		}
+	})
+	root.close()
+	if len(p.problems) == 0 {
+		// What concerns the set as a whole: how many zones and members there may be.
+		if err := rules.Check(set); err != nil {
+			p.add(Problem{File: name, Line: 1, Column: 1, Key: "zones", What: err.Error()})
+		}
+	}
+	if err := p.err(); err != nil {
+		return zone.Set{}, err
+	}
+	return set.Canonical(), nil
+}
+
+// readZone reads one entry; lines remembers where each name was first seen.
+func readZone(e *section, rules zone.Rules, lines map[string]int) (zone.Zone, bool) {
+	allowed := fmt.Sprintf("1..%d bytes, not %q", zone.MaxName, zone.DefaultName)
+	z := zone.Zone{Name: e.text("name", "required", allowed, func(v string) string {
+		if err := rules.CheckName(v); err != nil {
+			return err.Error()
+		}
+		if first, dup := lines[v]; dup {
+			return fmt.Sprintf("is a zone already, first in line %d", first)
+		}
+		lines[v] = e.values["name"].Line
+		return ""
+	})}
+	if _, ok := e.values["name"]; !ok {
+		e.problem("name", "is missing", allowed)
+	}
+	for i, n := range e.items("members", "[]", "a list of: "+allowedMember) {
+		path := fmt.Sprintf("%s[%d]", e.full("members"), i)
+		if !e.single(n, path, allowedMember) {
+			continue
+		}
+		m, err := zone.ParseMember(n.Value)
+		if err == nil {
+			err = rules.CheckMember(m)
+		}
+		if err != nil {
+			pr := e.p.at(n, path)
+			pr.What, pr.Allowed = err.Error(), allowedMember
+			e.p.add(pr)
+			continue
+		}
+		z.Members = append(z.Members, m)
+	}
+	return z, true
+}
+
+// LoadZones reads the zone file at path. A file that does not exist is an error
+// that wraps fs.ErrNotExist, so that a first start can tell it from an unreadable one.
+func LoadZones(path string, rules zone.Rules) (zone.Set, error) {
+	data, err := readLimited(path, MaxZoneFileSize)
+	if err != nil {
+		return zone.Set{}, fmt.Errorf("zone file: %w", err)
+	}
+	return ParseZones(path, data, rules)
+}
+
+// WriteZones writes a set in the form ParseZones reads: canonical, so that equal
+// sets give equal bytes.
+func WriteZones(w io.Writer, set zone.Set) error {
+	type entry struct {
+		Name    string   `yaml:"name"`
+		Members []string `yaml:"members,flow"`
+	}
+	if _, err := io.WriteString(w, "# Zones, written by inofd. After an edit by hand: inofctl check, then reload.\n"); err != nil {
+		return err
+	}
+	set = set.Canonical()
+	if len(set.Zones) == 0 {
+		_, err := io.WriteString(w, "zones: []\n")
+		return err
+	}
+	if _, err := io.WriteString(w, "zones:\n"); err != nil {
+		return err
+	}
+	// One entry at a time keeps the encoder's memory small with 160,000 zones.
+	for _, z := range set.Zones {
+		e := entry{Name: z.Name, Members: make([]string, len(z.Members))}
+		for i, m := range z.Members {
+			e.Members[i] = m.String()
+		}
+		text, err := yaml.Marshal([]entry{e})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(indent(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indent moves each line two columns to the right.
+func indent(text []byte) []byte {
+	return []byte("  " + strings.ReplaceAll(string(bytes.TrimSuffix(text, []byte("\n"))), "\n", "\n  ") + "\n")
+}
+
+// SaveZones replaces the zone file at path at once or not at all, also over a
+// power cut: a temporary file beside it is synced and renamed. The file keeps its
+// permissions; a new one gets 0640. A symbolic link is followed, not replaced.
+func SaveZones(path string, set zone.Set) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("saving zones to %s: %w", path, err)
+		}
+	}()
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode := fs.FileMode(zoneFileMode)
+	if st, err := os.Stat(path); err == nil {
+		mode = st.Mode().Perm()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it is renamed, as it should
+	if err := writeSynced(f, set, mode); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(f *os.File, set zone.Set, mode fs.FileMode) error {
+	w := bufio.NewWriter(f)
+	err := WriteZones(w, set)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
