@@ -1,0 +1,131 @@
+package inof
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the reason of a Notification.
+type Code uint16
+
+const (
+	CodeCease            Code = 1  // the sender stops or the session was taken out of its configuration
+	CodeNotINOF          Code = 2  // the bytes are those of another protocol
+	CodeVersion          Code = 3  // no common protocol version
+	CodeLength           Code = 4  // length field below the least or above the limit
+	CodeType             Code = 5  // unknown message type
+	CodeMalformed        Code = 6  // a TLV is truncated, missing or holds an impossible value
+	CodeAuthMode         Code = 7  // the two sides ask for different authentication modes
+	CodeAuthFailed       Code = 8  // the tag does not match: wrong password or altered bytes
+	CodeHandshakeTimeout Code = 9  // not Established in time
+	CodeHoldExpired      Code = 10 // nothing was heard for the hold time
+	CodeSequence         Code = 11 // session sequence number out of order
+	CodeOwnID            Code = 12 // the peer claims the receiver's own device id
+	CodeDevice           Code = 13 // device id not expected here
+	CodeTimers           Code = 14 // hold or keepalive time out of range
+	CodeUnexpected       Code = 15 // message not allowed in this state
+	CodeReplaced         Code = 16 // a newer session of the same device took over
+	CodeLimit            Code = 17 // a limit of the receiver is reached
+	CodeSlow             Code = 18 // the receiver of this did not read fast enough
+	CodeRole             Code = 19 // the two roles do not fit together
+)
+
+var codeNames = map[Code]string{
+	CodeCease: "cease", CodeNotINOF: "not iNOF", CodeVersion: "unsupported version", CodeLength: "bad length",
+	CodeType: "unknown message type", CodeMalformed: "malformed message", CodeAuthMode: "authentication mode mismatch",
+	CodeAuthFailed: "authentication failed", CodeHandshakeTimeout: "handshake timeout", CodeHoldExpired: "hold time expired",
+	CodeSequence: "bad sequence number", CodeOwnID: "own device id", CodeDevice: "unexpected device id",
+	CodeTimers: "unacceptable timers", CodeUnexpected: "unexpected message", CodeReplaced: "replaced by a newer session",
+	CodeLimit: "limit reached", CodeSlow: "slow reader", CodeRole: "roles do not fit",
+}
+
+func (c Code) String() string {
+	if n, ok := codeNames[c]; ok {
+		return n
+	}
+	return fmt.Sprintf("code %d", uint16(c))
+}
+
+// ProtocolError is what is wrong with the bytes or the behaviour of a peer. Its
+// Code is what the peer is told in a Notification.
+type ProtocolError struct {
+	Code   Code
+	Where  string // message and field, for example "Update.Host.port"
+	Detail string // the offending value, and what is allowed
+}
+
+func (e *ProtocolError) Error() string {
+	if e.Where == "" {
+		return fmt.Sprintf("%s: %s", e.Code, e.Detail)
+	}
+	return fmt.Sprintf("%s: %s: %s", e.Code, e.Where, e.Detail)
+}
+
+// PeerError is a Notification that the peer sent: its view of what is wrong.
+type PeerError struct {
+	Code Code
+	Text string
+}
+
+func (e *PeerError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("peer closed the session: %s", e.Code)
+	}
+	return fmt.Sprintf("peer closed the session: %s: %s", e.Code, e.Text)
+}
+
+// LimitError is a record that was refused because a table is full.
+type LimitError struct {
+	What  string // "hosts", "zones", "memberships", "clients", "fault addresses"
+	Key   string // the refused record
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s refused: limit of %d %s is reached", e.Key, e.Limit, e.What)
+}
+
+// RefusedError tells which records of a message were not taken and why; the rest
+// of the message was.
+type RefusedError struct {
+	Refused int   // records not taken
+	First   error // why the first of them was not: *LimitError, *OwnerError or *ProtocolError
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%d record(s) refused, first: %v", e.Refused, e.First)
+}
+
+// Unwrap gives the first cause.
+func (e *RefusedError) Unwrap() error { return e.First }
+
+// OwnerError is a record of a device other than the one that sent it.
+type OwnerError struct {
+	Record string // the record
+	Owner  string // the device it names
+	Sender string // the device of the session
+}
+
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("%s belongs to device %s, but device %s sent it", e.Record, e.Owner, e.Sender)
+}
+
+// Sentinels of the transport.
+var (
+	ErrQueueFull = errors.New("send queue is full")
+	ErrClosed    = errors.New("session is closed")
+	ErrTooLarge  = errors.New("record does not fit into a message")
+)
+
+func malformed(where, format string, args ...any) error {
+	return &ProtocolError{Code: CodeMalformed, Where: where, Detail: fmt.Sprintf(format, args...)}
+}
+
+// codeOf gives the Notification code of an error, 0 when the peer need not be told.
+func codeOf(err error) Code {
+	var p *ProtocolError
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return 0
+}

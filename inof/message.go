@@ -1,0 +1,148 @@
+package inof
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// DefaultPort is the TCP port a reflector listens on.
+const DefaultPort = 19516
+
+// Version is the protocol version of this package (docs/protocol.md).
+const Version = 1
+
+// MsgType is the type octet of a message header.
+type MsgType uint8
+
+const (
+	TypeOpen         MsgType = 1
+	TypeKeepalive    MsgType = 2
+	TypeUpdate       MsgType = 3
+	TypeEndOfSync    MsgType = 4
+	TypeNotification MsgType = 5
+)
+
+func (t MsgType) String() string {
+	switch t {
+	case TypeOpen:
+		return "Open"
+	case TypeKeepalive:
+		return "Keepalive"
+	case TypeUpdate:
+		return "Update"
+	case TypeEndOfSync:
+		return "EndOfSync"
+	case TypeNotification:
+		return "Notification"
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification. A
+// message that was handed to a Session or Peer must not be changed any more.
+type Message interface {
+	Type() MsgType
+}
+
+// Roles of a device, a bitmap.
+type Roles uint8
+
+const (
+	RoleReflector Roles = 1 << 0
+	RoleClient    Roles = 1 << 1
+)
+
+func (r Roles) String() string {
+	switch r {
+	case RoleReflector:
+		return "reflector"
+	case RoleClient:
+		return "client"
+	case RoleReflector | RoleClient:
+		return "reflector,client"
+	}
+	return fmt.Sprintf("roles %#x", uint8(r))
+}
+
+// Capabilities is the bitmap of optional abilities; none is defined in version 1
+// and unknown bits are ignored.
+type Capabilities uint64
+
+// NonceLen is the length of a session nonce in bytes.
+const NonceLen = 32
+
+// Open is the first message in each direction of a session.
+type Open struct {
+	Device     netip.Addr // device id of the sender
+	Roles      Roles
+	MinVersion uint8 // protocol versions that the sender speaks, both included
+	MaxVersion uint8
+	Caps       Capabilities
+	Hold       time.Duration // whole milliseconds, MinHold..MaxHold
+	Keepalive  time.Duration // whole milliseconds, MinKeepalive..Hold/3 is usual
+	Nonce      [NonceLen]byte
+	Epoch      uint64
+	Auth       AuthMode
+	Resume     *Resume // nil: nothing to resume from
+}
+
+// Resume names the last Update seen from the receiver of the Open. Reserved for
+// resumption; version 1 sends and ignores it.
+type Resume struct {
+	Epoch uint64
+	Seq   uint64
+}
+
+// Keepalive says that the sender lives, and as the first message after the Open
+// that it knows the password.
+type Keepalive struct{}
+
+// Update carries changes of records. They are applied in the order of the fields:
+// settings, zones, hosts, faults.
+type Update struct {
+	Origin netip.Addr // device whose change this is
+	Epoch  uint64     // of the origin: one value for each start of its process
+	Seq    uint64     // the origin's change number within the epoch, from 1
+
+	// Wall-clock stamps by which the latency of a fault is measured; zero when
+	// not known. Nanoseconds since 1970 on the wire.
+	FaultAt     time.Time // the event that caused the change
+	SentAt      time.Time // the origin made the Update
+	ReflectedAt time.Time // the reflector passed it on
+
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Faults   []FaultRecord
+}
+
+// Empty tells whether the Update carries no record at all.
+func (u *Update) Empty() bool {
+	return u.Settings == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0
+}
+
+// EndOfSync says that a full sync is complete: what the sender did not repeat
+// since the session began is gone. Epoch and Seq are the last ones of the sender.
+type EndOfSync struct {
+	Epoch uint64
+	Seq   uint64
+}
+
+// Notification is the last message of a session: why the sender closes it.
+type Notification struct {
+	Code Code
+	Text string // at most MaxNotificationText bytes of UTF-8, for a person
+}
+
+func (*Open) Type() MsgType         { return TypeOpen }
+func (*Keepalive) Type() MsgType    { return TypeKeepalive }
+func (*Update) Type() MsgType       { return TypeUpdate }
+func (*EndOfSync) Type() MsgType    { return TypeEndOfSync }
+func (*Notification) Type() MsgType { return TypeNotification }
+
+// Delivery is one message for one or more devices.
+type Delivery struct {
+	To  []netip.Addr // sorted, each once
+	Msg Message
+}

@@ -1,0 +1,159 @@
+package inof
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// PeerEventKind tells what a PeerEvent is about.
+type PeerEventKind uint8
+
+const (
+	PeerUp      PeerEventKind = iota + 1 // the session is Established
+	PeerDown                             // it ended; Err says why
+	PeerMessage                          // Msg was received: *Update or *EndOfSync
+)
+
+func (k PeerEventKind) String() string {
+	switch k {
+	case PeerUp:
+		return "up"
+	case PeerDown:
+		return "down"
+	case PeerMessage:
+		return "message"
+	}
+	return "unknown"
+}
+
+// PeerEvent is one thing that happened to an established session. The events of a
+// session come in order: one Up, Messages, one Down. When a newer session of a
+// device replaces an older one, the Down of the older comes before the Up of the newer.
+type PeerEvent struct {
+	Peer *Peer
+	Kind PeerEventKind
+	Msg  Message
+	At   time.Time // with monotonic reading
+	Err  error
+}
+
+// TransportConfig is what the sessions of a Server or a Dialer have in common.
+type TransportConfig struct {
+	Self  netip.Addr
+	Roles Roles
+	Epoch uint64
+	// Auth is asked at each new connection, so that a password can change
+	// without a restart. It must be safe for concurrent use.
+	Auth func() Auth
+	// Hold and Keepalive are offered to the peer; zero: the defaults.
+	Hold, Keepalive time.Duration
+	// HandshakeTimeout from connection to Established; zero: the default.
+	HandshakeTimeout time.Duration
+	// A peer that lets more than this wait is cut; zero: DefaultQueueBytes and
+	// DefaultQueueMessages.
+	QueueBytes, QueueMessages int
+	// Sink is called from the reader goroutine of a session; the session reads on
+	// when it returns.
+	Sink func(PeerEvent)
+	Log  *slog.Logger // nil: no log
+}
+
+// Limits of the transport.
+const (
+	DefaultQueueBytes    = 32 << 20 // bytes that may wait for one peer
+	DefaultQueueMessages = 65536    // messages that may wait for one peer
+	DefaultMaxPending    = 256      // connections that are not Established yet
+)
+
+// PeerInfo is one session as operators see it.
+type PeerInfo struct {
+	Device     netip.Addr    `json:"device"`  // zero before the peer's Open
+	Address    string        `json:"address"` // of the transport
+	Role       Roles         `json:"-"`
+	RoleName   string        `json:"role"`
+	State      State         `json:"state"`
+	Since      time.Time     `json:"since"` // of the state
+	MsgIn      uint64        `json:"messages_in"`
+	MsgOut     uint64        `json:"messages_out"`
+	BytesIn    uint64        `json:"bytes_in"`
+	BytesOut   uint64        `json:"bytes_out"`
+	QueueBytes int           `json:"queue_bytes"`
+	LastError  string        `json:"last_error,omitempty"`
+	LastErrAt  time.Time     `json:"last_error_at"`
+	Reconnects uint64        `json:"reconnects"` // connections after the first
+	Hold       time.Duration `json:"hold_ns"`    // negotiated
+	Keepalive  time.Duration `json:"keepalive_ns"`
+	Auth       AuthMode      `json:"auth"`
+	Epoch      uint64        `json:"epoch"` // of the peer
+	Dialed     bool          `json:"dialed"`
+}
+
+// TransportCounters count what happened to connections.
+type TransportCounters struct {
+	Accepted         uint64 `json:"accepted"`
+	AcceptErrors     uint64 `json:"accept_errors"`
+	PendingRefused   uint64 `json:"pending_refused"` // too many connections not Established
+	Dials            uint64 `json:"dials"`
+	DialErrors       uint64 `json:"dial_errors"`
+	Established      uint64 `json:"established"`
+	AuthFailed       uint64 `json:"auth_failed"`
+	AuthMode         uint64 `json:"auth_mode_mismatch"`
+	NotINOF          uint64 `json:"not_inof"`
+	BadVersion       uint64 `json:"bad_version"`
+	BadLength        uint64 `json:"bad_length"`
+	BadType          uint64 `json:"bad_type"`
+	Malformed        uint64 `json:"malformed"`
+	BadSequence      uint64 `json:"bad_sequence"`
+	BadDevice        uint64 `json:"bad_device"` // own, unexpected or not allowed device id, or roles that do not fit
+	BadTimers        uint64 `json:"bad_timers"`
+	Unexpected       uint64 `json:"unexpected_messages"`
+	HandshakeTimeout uint64 `json:"handshake_timeouts"`
+	HoldExpired      uint64 `json:"hold_expired"`
+	Replaced         uint64 `json:"replaced"`
+	LimitRefused     uint64 `json:"limit_refused"`
+	SlowCut          uint64 `json:"slow_cut"`
+	NotifiedByPeer   uint64 `json:"notified_by_peer"`
+	MsgIn            uint64 `json:"messages_in"`
+	MsgOut           uint64 `json:"messages_out"`
+	BytesIn          uint64 `json:"bytes_in"`
+	BytesOut         uint64 `json:"bytes_out"`
+	Writes           uint64 `json:"writes"` // write calls; MsgOut/Writes is the coalescing
+}
+
+// Peer is one established session. Its methods are safe for concurrent use.
+type Peer struct{}
+
+// Device is the peer's device id.
+func (p *Peer) Device() netip.Addr { return netip.Addr{} }
+
+// Send hands a message over and never blocks. A peer whose queue is full is cut
+// and ErrQueueFull returned; ErrClosed when the session has ended.
+func (p *Peer) Send(m Message) error { return nil }
+
+// SendEncoded is Send for a message that several peers get: encoded once by Encode.
+func (p *Peer) SendEncoded(e *Encoded) error { return nil }
+
+// Close ends the session with a Notification.
+func (p *Peer) Close(code Code, text string) {}
+
+// Info is the session as operators see it.
+func (p *Peer) Info() PeerInfo { return PeerInfo{} }
+
+// Peers routes deliveries to sessions by device id. It belongs to one goroutine.
+type Peers struct{ m map[netip.Addr]*Peer }
+
+// Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
+// whether the event concerns the present session of the device.
+func (ps *Peers) Handle(ev PeerEvent) bool { return true }
+
+// Get gives the session of a device, nil if there is none.
+func (ps *Peers) Get(dev netip.Addr) *Peer { return ps.m[dev] }
+
+// Deliver encodes each message once and hands it to its receivers; those without
+// a session are passed over. All messages for one peer leave in as few writes as
+// possible. The error joins those of messages that could not be encoded.
+func (ps *Peers) Deliver(ds []Delivery) error { return nil }
+
+var _ json.Marshaler
