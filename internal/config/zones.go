@@ -106,7 +106,7 @@ func LoadZones(path string, rules zone.Rules) (zone.Set, error) {
 func WriteZones(w io.Writer, set zone.Set) error {
 	type entry struct {
 		Name    string   `yaml:"name"`
-		Members []string `yaml:"members,flow"`
+		Members []string `yaml:"members"`
 	}
 	if _, err := io.WriteString(w, "# Zones, written by inofd. After an edit by hand: inofctl check, then reload.\n"); err != nil {
 		return err

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+)
+
+// ErrNotRunning is wrapped when nobody answers on the socket.
+var ErrNotRunning = errors.New("inofd is not running")
+
+// maxLine is the longest line of an event stream in bytes.
+const maxLine = 1 << 20
+
+// Client speaks to a daemon over its unix socket. Its methods are those of Source;
+// a failure the daemon reports is an *Error.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient makes a client of the daemon at the socket; nothing is opened yet.
+func NewClient(socket string) *Client {
+	var d net.Dialer
+	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}}
+}
+
+// Close gives back the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// do sends a request and gives a response with a good status.
+func (c *Client) do(ctx context.Context, method, path string, q url.Values, body any) (*http.Response, error) {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(b)
+	}
+	u := url.URL{Scheme: "http", Host: "inofd", Path: path, RawQuery: q.Encode()}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	e := &Error{Status: resp.StatusCode}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxLine)).Decode(e); err != nil || e.Message == "" {
+		return nil, fmt.Errorf("what listens on %s is not inofd: it answered %s", c.socket, resp.Status)
+	}
+	return nil, e
+}
+
+// explain says what to do about a failure to reach the daemon.
+func (c *Client) explain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w, or has its socket elsewhere than %s: start it (systemctl start inofd) or name its socket with --socket", ErrNotRunning, c.socket)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("no permission to use %s: run as root, or join the group the socket belongs to (see management.mode): %w", c.socket, fs.ErrPermission)
+	}
+	return fmt.Errorf("talking to inofd at %s: %w", c.socket, err)
+}
+
+func get[T any](ctx context.Context, c *Client, path string, q url.Values) (v T, err error) {
+	resp, err := c.do(ctx, http.MethodGet, path, q, nil)
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+		return v, fmt.Errorf("answer of inofd to %s: %w", path, err)
+	}
+	return v, nil
+}
+
+func (c *Client) change(ctx context.Context, method, path string, q url.Values, body any) error {
+	resp, err := c.do(ctx, method, path, q, body)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// Status gives the device at a glance.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return get[Status](ctx, c, "/v1/status", nil)
+}
+
+// Hosts lists hosts by address, device and port.
+func (c *Client) Hosts(ctx context.Context, q HostQuery) ([]Host, error) {
+	return get[[]Host](ctx, c, "/v1/hosts", q.values())
+}
+
+// Host lists all attachments of one address; ErrNotFound when there is none.
+func (c *Client) Host(ctx context.Context, a netip.Addr) ([]Host, error) {
+	return get[[]Host](ctx, c, "/v1/hosts/"+a.String(), nil)
+}
+
+// Zones lists zones by name.
+func (c *Client) Zones(ctx context.Context, q ZoneQuery) ([]Zone, error) {
+	return get[[]Zone](ctx, c, "/v1/zones", q.values())
+}
+
+// Peers lists sessions by device.
+func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
+	return get[[]Peer](ctx, c, "/v1/peers", nil)
+}
+
+// Ports lists ports by name.
+func (c *Client) Ports(ctx context.Context) ([]Port, error) {
+	return get[[]Port](ctx, c, "/v1/ports", nil)
+}
+
+// Neighbours lists LLDP neighbours by port.
+func (c *Client) Neighbours(ctx context.Context) ([]Neighbour, error) {
+	return get[[]Neighbour](ctx, c, "/v1/lldp", nil)
+}
+
+// ErrorDown lists faults of ports by port.
+func (c *Client) ErrorDown(ctx context.Context) ([]ErrorDown, error) {
+	return get[[]ErrorDown](ctx, c, "/v1/error-down", nil)
+}
+
+// Notices lists what hosts were told, oldest first.
+func (c *Client) Notices(ctx context.Context, q NoticeQuery) ([]Notice, error) {
+	return get[[]Notice](ctx, c, "/v1/notices", q.values())
+}
+
+// Events lists the events that are held, oldest first.
+func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
+	return get[[]Event](ctx, c, "/v1/events", q.values())
+}
+
+// AddZone makes a zone.
+func (c *Client) AddZone(ctx context.Context, name string, members []string) error {
+	return c.change(ctx, http.MethodPost, "/v1/zones", nil, NamedMembers{name, members})
+}
+
+// RemoveZone removes a zone.
+func (c *Client) RemoveZone(ctx context.Context, name string) error {
+	return c.change(ctx, http.MethodDelete, "/v1/zones", url.Values{"name": {name}}, nil)
+}
+
+// AddMembers adds members to a zone.
+func (c *Client) AddMembers(ctx context.Context, name string, members []string) error {
+	return c.change(ctx, http.MethodPost, "/v1/zones/members", nil, NamedMembers{name, members})
+}
+
+// RemoveMembers removes members from a zone.
+func (c *Client) RemoveMembers(ctx context.Context, name string, members []string) error {
+	return c.change(ctx, http.MethodDelete, "/v1/zones/members", nil, NamedMembers{name, members})
+}
+
+// RecoverPort ends the error-down of a port by hand.
+func (c *Client) RecoverPort(ctx context.Context, port string) error {
+	return c.change(ctx, http.MethodPost, "/v1/ports/recover", nil, PortName{port})
+}
+
+// Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or
+// ErrNotRunning); missed (may be nil) is told how many events were lost. With an
+// After in the query it begins with the held events after that ID.
+func (c *Client) Follow(ctx context.Context, q EventQuery, got func(Event), missed func(uint64)) error {
+	v := q.values()
+	v.Set("follow", "1")
+	resp, err := c.do(ctx, http.MethodGet, "/v1/events", v, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var line struct {
+			Event
+			missedLine
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("event stream of inofd: %w", err)
+		}
+		switch {
+		case line.ID != 0:
+			got(line.Event)
+		case missed != nil:
+			missed(line.Missed)
+		}
+	}
+	switch err := lines.Err(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("event stream of inofd: %w", err)
+	}
+	return io.EOF
+}

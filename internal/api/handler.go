@@ -1,0 +1,381 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// MaxBody is the largest request body in bytes: a zone with tens of thousands of members.
+const MaxBody = 4 << 20
+
+// NamedMembers is the body of zone changes.
+type NamedMembers struct {
+	Name    string   `json:"name"` // of the zone
+	Members []string `json:"members"`
+}
+
+// PortName is the body of a port's recovery.
+type PortName struct {
+	Port string `json:"port"`
+}
+
+// endpoint does one method of one path and gives what is sent as JSON (nil: nothing).
+type endpoint func(r *http.Request) (any, error)
+
+// Handler serves a Source:
+//
+//	GET    /v1/status
+//	GET    /v1/hosts          ?addr= zone= device= port= type=local|remote state=active|inactive
+//	GET    /v1/hosts/{addr}   all attachments of one address
+//	GET    /v1/zones          ?name= addr=
+//	POST   /v1/zones          {"name": "z", "members": ["192.0.2.1", ...]}
+//	DELETE /v1/zones          ?name=
+//	POST   /v1/zones/members  {"name": "z", "members": [...]}
+//	DELETE /v1/zones/members  {"name": "z", "members": [...]}
+//	GET    /v1/peers
+//	GET    /v1/ports          ?name=
+//	POST   /v1/ports/recover  {"port": "Ethernet1"}
+//	GET    /v1/lldp           ?port=
+//	GET    /v1/error-down     ?port=
+//	GET    /v1/notices        ?host= subject= port= status= limit=
+//	GET    /v1/events         ?after= kind= port= addr= limit=, or follow=1 for a stream
+//
+// Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
+// word} with the HTTP status of its kind. A stream has one Event per line; a line
+// {"missed": n} tells a reader that was too slow how many events it lost.
+func Handler(src Source) http.Handler {
+	h := &handler{src: src}
+	mux := http.NewServeMux()
+	for path, methods := range map[string]map[string]endpoint{
+		"/v1/status":        {"GET": h.status},
+		"/v1/hosts":         {"GET": h.hosts},
+		"/v1/hosts/{addr}":  {"GET": h.host},
+		"/v1/zones":         {"GET": h.zones, "POST": h.addZone, "DELETE": h.removeZone},
+		"/v1/zones/members": {"POST": h.addMembers, "DELETE": h.removeMembers},
+		"/v1/peers":         {"GET": h.peers},
+		"/v1/ports":         {"GET": h.ports},
+		"/v1/ports/recover": {"POST": h.recoverPort},
+		"/v1/lldp":          {"GET": h.lldp},
+		"/v1/error-down":    {"GET": h.errorDown},
+		"/v1/notices":       {"GET": h.notices},
+		"/v1/events":        {"GET": h.events},
+	} {
+		mux.Handle(path, route(methods))
+	}
+	mux.HandleFunc("/", h.noPath)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+		if r.Method == http.MethodGet && r.URL.Path == "/v1/events" && r.URL.Query().Has("follow") {
+			h.follow(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// route picks the endpoint of the method and writes what it gives.
+func route(methods map[string]endpoint) http.HandlerFunc {
+	allowed := []string{}
+	for m := range methods {
+		allowed = append(allowed, m)
+	}
+	slices.Sort(allowed)
+	return func(w http.ResponseWriter, r *http.Request) {
+		do, ok := methods[r.Method]
+		if !ok {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			fail(w, fmt.Errorf("%w: %s %s, allowed: %s", errMethod, r.Method, r.URL.Path, strings.Join(allowed, ", ")))
+			return
+		}
+		v, err := do(r)
+		switch {
+		case err != nil:
+			fail(w, err)
+		case v == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(v) // an error here is the reader's: it has gone
+		}
+	}
+}
+
+// fail writes an error as JSON with its status.
+func fail(w http.ResponseWriter, err error) {
+	e := describe(err)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	json.NewEncoder(w).Encode(e)
+}
+
+type handler struct{ src Source }
+
+func (h *handler) noPath(w http.ResponseWriter, r *http.Request) {
+	fail(w, fmt.Errorf("%w: no such path %q", ErrNotFound, r.URL.Path))
+}
+
+func (h *handler) status(r *http.Request) (any, error) {
+	if err := query(r).close(); err != nil {
+		return nil, err
+	}
+	s, err := h.src.Status(r.Context())
+	if s.Roles == nil {
+		s.Roles = []string{}
+	}
+	if s.Warnings == nil {
+		s.Warnings = []string{}
+	}
+	return s, err
+}
+
+func query(r *http.Request) *params { return &params{values: r.URL.Query()} }
+
+func (h *handler) hosts(r *http.Request) (any, error) {
+	p := query(r)
+	q := HostQuery{
+		Addr: p.addr("addr"), Zone: p.text("zone"), Device: p.addr("device"), Port: p.text("port"),
+		Type:  HostType(p.choice("type", string(Local), string(Remote))),
+		State: p.choice("state", "active", "inactive"),
+	}
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	return h.findHosts(r, q)
+}
+
+func (h *handler) findHosts(r *http.Request, q HostQuery) ([]Host, error) {
+	list, err := h.src.Hosts(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	list = filter(list, q.Match)
+	for i := range list {
+		list[i].Zones = present(list[i].Zones)
+	}
+	slices.SortFunc(list, func(a, b Host) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), cmp.Compare(a.Port, b.Port))
+	})
+	return present(list), nil
+}
+
+// present makes an empty list out of none, for JSON.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func (h *handler) host(r *http.Request) (any, error) {
+	if err := query(r).close(); err != nil {
+		return nil, err
+	}
+	a, err := netip.ParseAddr(r.PathValue("addr"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q is not an IP address", ErrInvalid, r.PathValue("addr"))
+	}
+	list, err := h.findHosts(r, HostQuery{Addr: a})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("host %s: %w", a, ErrNotFound)
+	}
+	return list, err
+}
+
+func (h *handler) zones(r *http.Request) (any, error) {
+	p := query(r)
+	q := ZoneQuery{Name: p.text("name"), Addr: p.addr("addr")}
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	list, err := h.src.Zones(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	list = filter(list, q.Match)
+	for i := range list {
+		list[i].Members, list[i].Hosts = present(list[i].Members), present(list[i].Hosts)
+	}
+	slices.SortFunc(list, func(a, b Zone) int { return cmp.Compare(a.Name, b.Name) })
+	return present(list), nil
+}
+
+// body reads a JSON body strictly.
+func body[T any](r *http.Request) (v T, err error) {
+	if err := query(r).close(); err != nil {
+		return v, err
+	}
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	if err = dec.Decode(&v); err == nil {
+		if _, more := dec.Token(); more != io.EOF {
+			err = errors.New("something follows the JSON value")
+		}
+	}
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return v, fmt.Errorf("%w: the body has more than %d bytes", errTooLarge, big.Limit)
+	case err != nil:
+		return v, fmt.Errorf("%w: body: %w", ErrInvalid, err)
+	}
+	return v, nil
+}
+
+// named reads the body of a zone change.
+func named(r *http.Request, needMembers bool) (NamedMembers, error) {
+	b, err := body[NamedMembers](r)
+	switch {
+	case err != nil:
+	case b.Name == "":
+		err = fmt.Errorf("%w: name is missing", ErrInvalid)
+	case needMembers && len(b.Members) == 0:
+		err = fmt.Errorf("%w: members are missing", ErrInvalid)
+	}
+	return b, err
+}
+
+func (h *handler) addZone(r *http.Request) (any, error) {
+	b, err := named(r, false)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.src.AddZone(r.Context(), b.Name, b.Members)
+}
+
+func (h *handler) removeZone(r *http.Request) (any, error) {
+	p := query(r)
+	name := p.text("name")
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w: parameter name is missing", ErrInvalid)
+	}
+	return nil, h.src.RemoveZone(r.Context(), name)
+}
+
+func (h *handler) addMembers(r *http.Request) (any, error) {
+	b, err := named(r, true)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.src.AddMembers(r.Context(), b.Name, b.Members)
+}
+
+func (h *handler) removeMembers(r *http.Request) (any, error) {
+	b, err := named(r, true)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.src.RemoveMembers(r.Context(), b.Name, b.Members)
+}
+
+func (h *handler) peers(r *http.Request) (any, error) {
+	if err := query(r).close(); err != nil {
+		return nil, err
+	}
+	list, err := h.src.Peers(r.Context())
+	slices.SortFunc(list, func(a, b Peer) int {
+		return cmp.Or(a.Device.Compare(b.Device), cmp.Compare(a.Address, b.Address))
+	})
+	return present(list), err
+}
+
+// byPort serves a list of things that belong to a port, with the port as filter.
+func byPort[T any](r *http.Request, param string, get func() ([]T, error), port func(*T) string, order func(a, b T) int) (any, error) {
+	p := query(r)
+	want := p.text(param)
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	list, err := get()
+	if err != nil {
+		return nil, err
+	}
+	list = filter(list, func(v *T) bool { return want == "" || port(v) == want })
+	slices.SortFunc(list, func(a, b T) int { return cmp.Or(comparePorts(port(&a), port(&b)), order(a, b)) })
+	return present(list), nil
+}
+
+func (h *handler) ports(r *http.Request) (any, error) {
+	return byPort(r, "name", func() ([]Port, error) { return h.src.Ports(r.Context()) },
+		func(p *Port) string { return p.Name }, func(a, b Port) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+func (h *handler) recoverPort(r *http.Request) (any, error) {
+	b, err := body[PortName](r)
+	if err != nil {
+		return nil, err
+	}
+	if b.Port == "" {
+		return nil, fmt.Errorf("%w: port is missing", ErrInvalid)
+	}
+	return nil, h.src.RecoverPort(r.Context(), b.Port)
+}
+
+func (h *handler) lldp(r *http.Request) (any, error) {
+	return byPort(r, "port", func() ([]Neighbour, error) {
+		list, err := h.src.Neighbours(r.Context())
+		for i := range list {
+			list[i].Addresses = present(list[i].Addresses)
+		}
+		return list, err
+	}, func(n *Neighbour) string { return n.Port }, func(a, b Neighbour) int {
+		return cmp.Or(cmp.Compare(a.ChassisID, b.ChassisID), cmp.Compare(a.PortID, b.PortID))
+	})
+}
+
+func (h *handler) errorDown(r *http.Request) (any, error) {
+	return byPort(r, "port", func() ([]ErrorDown, error) { return h.src.ErrorDown(r.Context()) },
+		func(e *ErrorDown) string { return e.Port }, func(a, b ErrorDown) int { return cmp.Compare(a.Cause, b.Cause) })
+}
+
+func (h *handler) notices(r *http.Request) (any, error) {
+	p := query(r)
+	q := NoticeQuery{
+		Host: p.addr("host"), Subject: p.addr("subject"), Port: p.text("port"),
+		Status: NoticeStatus(p.choice("status", string(NoticeQueued), string(NoticeSent), string(NoticeAcked), string(NoticeSuperseded), string(NoticeGivenUp))),
+		Limit:  int(p.number("limit", 31)),
+	}
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	list, err := h.src.Notices(r.Context(), q)
+	return present(newest(filter(list, q.Match), q.Limit)), err
+}
+
+// comparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.
+func comparePorts(a, b string) int {
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		da, db := digits(a[i:]), digits(b[j:])
+		if da != "" && db != "" {
+			na, nb := strings.TrimLeft(da, "0"), strings.TrimLeft(db, "0")
+			if c := cmp.Or(cmp.Compare(len(na), len(nb)), cmp.Compare(na, nb)); c != 0 {
+				return c
+			}
+			i, j = i+len(da), j+len(db)
+			continue
+		}
+		if c := cmp.Compare(a[i], b[j]); c != 0 {
+			return c
+		}
+		i, j = i+1, j+1
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// digits gives the decimal number s begins with.
+func digits(s string) string {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return s[:n]
+}

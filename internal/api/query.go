@@ -1,0 +1,192 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Match tells whether the query asks for h.
+func (q HostQuery) Match(h *Host) bool {
+	return (!q.Addr.IsValid() || h.Addr == q.Addr) &&
+		(q.Zone == "" || slices.Contains(h.Zones, q.Zone)) &&
+		(!q.Device.IsValid() || h.Device == q.Device) &&
+		(q.Port == "" || h.Port == q.Port) &&
+		(q.Type == "" || h.Type == q.Type) &&
+		(q.State == "" || h.State.String() == q.State)
+}
+
+// Match tells whether the query asks for z.
+func (q ZoneQuery) Match(z *Zone) bool {
+	return (q.Name == "" || z.Name == q.Name) &&
+		(!q.Addr.IsValid() || slices.Contains(z.Hosts, q.Addr))
+}
+
+// Match tells whether the query asks for n; the limit is not looked at.
+func (q NoticeQuery) Match(n *Notice) bool {
+	return (!q.Host.IsValid() || n.Host == q.Host) &&
+		(!q.Subject.IsValid() || n.Subject == q.Subject) &&
+		(q.Port == "" || n.Port == q.Port) &&
+		(q.Status == "" || n.Status == q.Status)
+}
+
+// EventQuery narrows the events.
+type EventQuery struct {
+	After uint64 // only events with a larger ID; 0: all that are held
+	Kind  string
+	Port  string
+	Addr  string
+	Limit int // newest ones; 0: all; not for a stream
+}
+
+// Match tells whether the query asks for e; After and Limit are not looked at.
+func (q EventQuery) Match(e *Event) bool {
+	return (q.Kind == "" || e.Kind == q.Kind) &&
+		(q.Port == "" || e.Port == q.Port) &&
+		(q.Addr == "" || e.Addr == q.Addr)
+}
+
+// filter keeps what matches, in place.
+func filter[T any](list []T, match func(*T) bool) []T {
+	out := list[:0]
+	for i := range list {
+		if match(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// newest keeps the last n; 0 keeps all.
+func newest[T any](list []T, n int) []T {
+	if n > 0 && len(list) > n {
+		return list[len(list)-n:]
+	}
+	return list
+}
+
+// params reads query parameters strictly: close reports the unknown and the
+// repeated ones, each getter what it cannot read. The first error counts.
+type params struct {
+	values url.Values
+	known  []string
+	err    error
+}
+
+func (p *params) fail(name, value, allowed string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%w: parameter %s=%q, allowed: %s", ErrInvalid, name, value, allowed)
+	}
+}
+
+func (p *params) text(name string) string {
+	p.known = append(p.known, name)
+	return p.values.Get(name)
+}
+
+func (p *params) addr(name string) netip.Addr {
+	v := p.text(name)
+	if v == "" {
+		return netip.Addr{}
+	}
+	a, err := netip.ParseAddr(v)
+	if err != nil {
+		p.fail(name, v, "an IP address")
+	}
+	return a
+}
+
+func (p *params) choice(name string, options ...string) string {
+	v := p.text(name)
+	if v != "" && !slices.Contains(options, v) {
+		p.fail(name, v, strings.Join(options, ", "))
+	}
+	return v
+}
+
+func (p *params) number(name string, bits int) uint64 {
+	v := p.text(name)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(v, 10, bits)
+	if err != nil {
+		p.fail(name, v, "a whole number")
+	}
+	return n
+}
+
+func (p *params) close() error {
+	for name, v := range p.values {
+		if !slices.Contains(p.known, name) {
+			allowed := "none here"
+			if len(p.known) > 0 {
+				allowed = strings.Join(p.known, ", ")
+			}
+			p.fail(name, strings.Join(v, ","), "the parameters "+allowed)
+		} else if len(v) > 1 {
+			p.fail(name, strings.Join(v, ","), "one value")
+		}
+	}
+	return p.err
+}
+
+// set adds parameters that are not zero; the client's half of params.
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+func setAddr(v url.Values, name string, a netip.Addr) {
+	if a.IsValid() {
+		v.Set(name, a.String())
+	}
+}
+
+func setNumber(v url.Values, name string, n uint64) {
+	if n > 0 {
+		v.Set(name, strconv.FormatUint(n, 10))
+	}
+}
+
+func (q HostQuery) values() url.Values {
+	v := url.Values{}
+	setAddr(v, "addr", q.Addr)
+	set(v, "zone", q.Zone)
+	setAddr(v, "device", q.Device)
+	set(v, "port", q.Port)
+	set(v, "type", string(q.Type))
+	set(v, "state", q.State)
+	return v
+}
+
+func (q ZoneQuery) values() url.Values {
+	v := url.Values{}
+	set(v, "name", q.Name)
+	setAddr(v, "addr", q.Addr)
+	return v
+}
+
+func (q NoticeQuery) values() url.Values {
+	v := url.Values{}
+	setAddr(v, "host", q.Host)
+	setAddr(v, "subject", q.Subject)
+	set(v, "port", q.Port)
+	set(v, "status", string(q.Status))
+	setNumber(v, "limit", uint64(max(q.Limit, 0)))
+	return v
+}
+
+func (q EventQuery) values() url.Values {
+	v := url.Values{}
+	setNumber(v, "after", q.After)
+	set(v, "kind", q.Kind)
+	set(v, "port", q.Port)
+	set(v, "addr", q.Addr)
+	setNumber(v, "limit", uint64(max(q.Limit, 0)))
+	return v
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// writeTimeout is how long a stream waits for a reader that takes nothing before
+// it is cut off.
+const writeTimeout = 10 * time.Second
+
+// missedLine tells a stream's reader how many events it lost.
+type missedLine struct {
+	Missed uint64 `json:"missed"`
+}
+
+func eventQuery(p *params) EventQuery {
+	return EventQuery{
+		After: p.number("after", 64), Kind: p.text("kind"), Port: p.text("port"),
+		Addr: p.text("addr"), Limit: int(p.number("limit", 31)),
+	}
+}
+
+func (h *handler) events(r *http.Request) (any, error) {
+	p := query(r)
+	p.known = append(p.known, "follow")
+	q := eventQuery(p)
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	list := filter(h.src.Events(q.After).Events, q.Match)
+	return present(newest(list, q.Limit)), nil
+}
+
+// follow streams events until the reader or the server goes. Without `after` it
+// begins with the next event.
+func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
+	p := query(r)
+	p.choice("follow", "1", "true")
+	q := eventQuery(p)
+	if q.Limit != 0 {
+		p.fail("limit", p.values.Get("limit"), "no limit with follow")
+	}
+	if err := p.close(); err != nil {
+		fail(w, err)
+		return
+	}
+	after := q.After
+	if !p.values.Has("after") {
+		after = h.src.Events(^uint64(0)).Last
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	rc, enc := http.NewResponseController(w), json.NewEncoder(w)
+	if rc.Flush() != nil {
+		return
+	}
+	for {
+		batch, err := h.src.Subscribe(r.Context(), after)
+		if err != nil {
+			return
+		}
+		after = batch.Last
+		// Fails where deadlines are not supported (a recorder in a test): no harm.
+		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if batch.Missed > 0 && enc.Encode(missedLine{batch.Missed}) != nil {
+			return
+		}
+		for i := range batch.Events {
+			if q.Match(&batch.Events[i]) && enc.Encode(&batch.Events[i]) != nil {
+				return
+			}
+		}
+		if rc.Flush() != nil {
+			return
+		}
+	}
+}
