@@ -1,0 +1,485 @@
+package lldp
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// Limits of a Table. A zero field means its default.
+type Limits struct {
+	// PortRegistrations is how many registrations one port may hold: the agents
+	// number the addresses of a port 01..64.
+	PortRegistrations int `json:"port_registrations"`
+	// PortOthers is how many addresses of other neighbours one port may hold; a
+	// neighbour without an address counts as one.
+	PortOthers int `json:"port_others"`
+	// Device is how many addresses all ports together may hold, counted the same way.
+	Device int `json:"device"`
+}
+
+// Defaults of Limits, and the largest device table that is supported.
+const (
+	DefaultPortRegistrations = 64
+	DefaultPortOthers        = 16
+	DefaultDevice            = 8000
+	MaxDevice                = 80000
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.PortRegistrations <= 0 {
+		l.PortRegistrations = DefaultPortRegistrations
+	}
+	if l.PortOthers <= 0 {
+		l.PortOthers = DefaultPortOthers
+	}
+	if l.Device <= 0 {
+		l.Device = DefaultDevice
+	}
+	l.Device = min(l.Device, MaxDevice)
+	return l
+}
+
+// Table holds the neighbours of all ports of a device. It has one owner; it is not
+// safe for concurrent use.
+type Table struct {
+	limits Limits
+	ports  map[string]*portTable
+	ages   ageHeap
+	total  int // sum of all weights
+	count  Counters
+	one    [1]Change // result of a refresh, so that the common case allocates nothing
+}
+
+type portTable struct {
+	byMSAP map[string]*entry       // key: the first two TLVs as sent
+	claims map[netip.Addr][]*entry // who announces an address on this port
+	regs   int                     // weight of registrations
+	others int                     // weight of the rest
+}
+
+type entry struct {
+	n      Neighbour
+	key    string
+	pos    int // in Table.ages
+	weight int // max(1, len(n.Known))
+}
+
+// NewTable gives an empty table.
+func NewTable(cfg Limits) *Table {
+	return &Table{limits: cfg.withDefaults(), ports: make(map[string]*portTable)}
+}
+
+// Limits gives the limits in force.
+func (t *Table) Limits() Limits { return t.limits }
+
+// SetLimits changes the limits; what is known stays, also above a lower limit.
+func (t *Table) SetLimits(l Limits) { t.limits = l.withDefaults() }
+
+// Receive takes one frame. It gives at most one change; the slice is valid until
+// the next Receive. A frame that cannot be used gives a *FrameError that wraps an
+// *Error, a *LimitError or a sentinel and, except for a broken registration of a
+// new neighbour, no change; changes count whether there is an error or not.
+func (t *Table) Receive(f fabric.Frame, now time.Time) ([]Change, error) {
+	t.count.FramesIn++
+	ch, err := t.receive(&f, now)
+	if err != nil {
+		t.count.note(err)
+		err = &FrameError{Port: f.Port, Src: f.Src.String(), Err: err}
+	}
+	return ch, err
+}
+
+func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
+	if f.EtherType != fabric.EtherTypeLLDP {
+		return nil, ErrNotLLDP
+	}
+	// A dataplane that receives only this group address may leave it out.
+	if f.Dst != fabric.MACNearestBridge && !f.Dst.IsZero() {
+		return nil, ErrScope
+	}
+	raw := trimPDU(f.Payload)
+	if len(raw) > maxPDU {
+		return nil, refuse(tlvEnd, ErrLength, "at byte %d, at most %d", len(raw), maxPDU)
+	}
+	at := f.At
+	if at.IsZero() {
+		at = now
+	}
+	e := t.lookup(f.Port, raw)
+	if e != nil && e.n.MAC == f.Src && bytes.Equal(e.n.LLDPDU, raw) {
+		return t.refresh(e, now, at), nil
+	}
+	p, err := Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	t.count.notePDU(p)
+	if p.TTL == 0 {
+		t.count.Shutdowns++
+		if e == nil {
+			return nil, nil
+		}
+		return []Change{t.drop(e, snsd.ReasonAgedOut, at)}, nil
+	}
+	if p.RegistrationErr != nil && e != nil && e.n.Registration != nil {
+		return nil, p.RegistrationErr // what it said before stands until its TTL
+	}
+	n := newNeighbour(f.Port, f.Src, p, slices.Clone(raw), now)
+	ch, err := t.store(e, n, string(raw[:peekMSAP(raw)]), at)
+	if err != nil {
+		return nil, err
+	}
+	return []Change{ch}, p.RegistrationErr
+}
+
+func (t *Table) lookup(port string, raw []byte) *entry {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	return p.byMSAP[string(raw[:peekMSAP(raw)])]
+}
+
+// refresh is the common case: the same bytes again.
+func (t *Table) refresh(e *entry, now, at time.Time) []Change {
+	e.n.LastHeard = now
+	e.n.Expires = now.Add(time.Duration(e.n.TTL) * time.Second)
+	t.ages.fix(e)
+	t.one[0] = Change{Kind: Refreshed, At: at}
+	if !e.n.Confirmed {
+		e.n.Confirmed = true
+		t.count.Confirmed++
+		t.one[0].Kind = Confirmed
+		t.one[0].Put = t.puts(e)
+	} else {
+		t.count.Refreshed++
+	}
+	t.one[0].Neighbour = e.n
+	return t.one[:]
+}
+
+// store learns a neighbour, or replaces what e said before by n.
+func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, error) {
+	if err := t.fit(e, &n); err != nil {
+		return Change{}, err
+	}
+	if e == nil {
+		e = &entry{n: n, key: key}
+		t.insert(e)
+		t.ages.push(e)
+		t.count.Inserts++
+		return Change{Kind: Learned, Neighbour: n, Put: t.puts(e), At: at}, nil
+	}
+	old := e.n
+	n.FirstHeard = old.FirstHeard
+	keepSince(n.Known, old.Known)
+	t.take(e)
+	e.n = n
+	t.insert(e)
+	t.ages.fix(e)
+	t.count.Updated++
+	ch := Change{Kind: Updated, Neighbour: n, Old: &old, Put: t.puts(e), At: at}
+	t.settle(&ch, old.Known, snsd.ReasonIPChanged)
+	return ch, nil
+}
+
+// fit makes sure that n, in the place of e, keeps within the limits: addresses of a
+// plain host are cut to what fits, and what does not fit at all is refused. A
+// neighbour that is known never loses room it has.
+func (t *Table) fit(e *entry, n *Neighbour) error {
+	p := t.ports[n.Port]
+	class, limit, what := 0, t.limits.PortOthers, "addresses of other neighbours on the port"
+	isReg := n.Registration != nil
+	if isReg {
+		limit, what = t.limits.PortRegistrations, "registrations on the port"
+	}
+	if p != nil {
+		if class = p.others; isReg {
+			class = p.regs
+		}
+	}
+	device, own := t.total, 0
+	if e != nil {
+		device -= e.weight
+		if (e.n.Registration != nil) == isReg {
+			class -= e.weight
+			own = e.weight
+		}
+	}
+	if limit-class < 1 && own == 0 {
+		return &LimitError{What: what, Limit: limit}
+	}
+	if t.limits.Device-device < 1 && own == 0 {
+		return &LimitError{What: "addresses on the device", Limit: t.limits.Device}
+	}
+	room := max(own, min(limit-class, t.limits.Device-device))
+	if len(n.Known) > room {
+		t.count.AddressesCut += uint64(len(n.Known) - room)
+		n.Known = n.Known[:room]
+	}
+	return nil
+}
+
+// insert enters e into the maps of its port and counts its weight.
+func (t *Table) insert(e *entry) {
+	p := t.ports[e.n.Port]
+	if p == nil {
+		p = &portTable{byMSAP: make(map[string]*entry), claims: make(map[netip.Addr][]*entry)}
+		t.ports[e.n.Port] = p
+	}
+	p.byMSAP[e.key] = e
+	e.weight = max(1, len(e.n.Known))
+	t.weigh(p, e, e.weight)
+	for i := range e.n.Known {
+		a := e.n.Known[i].Addr
+		p.claims[a] = append(p.claims[a], e)
+	}
+}
+
+// take is the inverse of insert.
+func (t *Table) take(e *entry) {
+	p := t.ports[e.n.Port]
+	delete(p.byMSAP, e.key)
+	t.weigh(p, e, -e.weight)
+	for i := range e.n.Known {
+		a := e.n.Known[i].Addr
+		left := slices.DeleteFunc(p.claims[a], func(o *entry) bool { return o == e })
+		if len(left) == 0 {
+			delete(p.claims, a)
+		} else {
+			p.claims[a] = left
+		}
+	}
+	if len(p.byMSAP) == 0 {
+		delete(t.ports, e.n.Port)
+	}
+}
+
+func (t *Table) weigh(p *portTable, e *entry, w int) {
+	t.total += w
+	if e.n.Registration != nil {
+		p.regs += w
+	} else {
+		p.others += w
+	}
+}
+
+// drop removes a neighbour.
+func (t *Table) drop(e *entry, why snsd.Reason, at time.Time) Change {
+	t.take(e)
+	t.ages.remove(e)
+	t.count.Deletes++
+	ch := Change{Kind: Removed, Neighbour: e.n, At: at}
+	t.settle(&ch, e.n.Known, why)
+	ch.Reason = why
+	return ch
+}
+
+// settle completes a change for the addresses that a neighbour had before it: those
+// that nobody announces any more are gone, those that another neighbour of the port
+// announces are that one's now.
+func (t *Table) settle(ch *Change, before []HostInfo, why snsd.Reason) {
+	for i := range before {
+		a := before[i].Addr
+		if slices.ContainsFunc(ch.Neighbour.Known, func(h HostInfo) bool { return h.Addr == a }) && ch.Kind != Removed {
+			continue
+		}
+		if h, ok := t.owner(ch.Neighbour.Port, a); ok {
+			ch.Put = append(ch.Put, h)
+			continue
+		}
+		ch.Gone = append(ch.Gone, a)
+		ch.Reason = why
+	}
+}
+
+// puts gives the hosts of e's addresses as the port knows them.
+func (t *Table) puts(e *entry) []HostInfo {
+	if len(e.n.Known) == 0 {
+		return nil
+	}
+	put := make([]HostInfo, 0, len(e.n.Known))
+	for i := range e.n.Known {
+		if h, ok := t.owner(e.n.Port, e.n.Known[i].Addr); ok {
+			put = append(put, h)
+		}
+	}
+	return put
+}
+
+// owner decides which of the neighbours that announce an address on one port
+// describes it: a registration before plain LLDP, then the earlier one. The host is
+// there since the first announcement with the same MAC.
+func (t *Table) owner(port string, a netip.Addr) (HostInfo, bool) {
+	p := t.ports[port]
+	if p == nil || len(p.claims[a]) == 0 {
+		return HostInfo{}, false
+	}
+	var best *entry
+	var host HostInfo
+	for _, e := range p.claims[a] {
+		h := e.host(a)
+		if best == nil || betterClaim(e, best, h, host) {
+			best, host = e, h
+		}
+	}
+	for _, e := range p.claims[a] {
+		if h := e.host(a); h.MAC == host.MAC && h.Since.Before(host.Since) {
+			host.Since = h.Since
+		}
+	}
+	return host, true
+}
+
+func (e *entry) host(a netip.Addr) HostInfo {
+	for i := range e.n.Known {
+		if e.n.Known[i].Addr == a {
+			return e.n.Known[i]
+		}
+	}
+	return HostInfo{}
+}
+
+func betterClaim(e, best *entry, h, host HostInfo) bool {
+	if reg := e.n.Registration != nil; reg != (best.n.Registration != nil) {
+		return reg
+	}
+	return cmp.Or(h.Since.Compare(host.Since), cmp.Compare(e.key, best.key)) < 0
+}
+
+// PortDown notes that a port lost its carrier: its neighbours stay, and age, but
+// are not confirmed until they are heard again.
+func (t *Table) PortDown(port string, now time.Time) {
+	if p := t.ports[port]; p != nil {
+		for _, e := range p.byMSAP {
+			e.n.Confirmed = false
+		}
+	}
+}
+
+// PortRemoved forgets the neighbours of a port that is gone.
+func (t *Table) PortRemoved(port string, now time.Time) []Change {
+	var out []Change
+	for _, e := range t.sorted(port) {
+		out = append(out, t.drop(e, snsd.ReasonLinkDown, now))
+	}
+	return out
+}
+
+// Expire removes the neighbours whose TTL has run out (clause 9.2.7.6): at Expires or
+// later, never before.
+func (t *Table) Expire(now time.Time) []Change {
+	var out []Change
+	for len(t.ages) > 0 && !t.ages[0].n.Expires.After(now) {
+		t.count.Ageouts++
+		out = append(out, t.drop(t.ages[0], snsd.ReasonAgedOut, now))
+	}
+	return out
+}
+
+// Next is when Expire has something to do; zero when there are no neighbours.
+func (t *Table) Next() time.Time {
+	if len(t.ages) == 0 {
+		return time.Time{}
+	}
+	return t.ages[0].n.Expires
+}
+
+// Len is the number of neighbours.
+func (t *Table) Len() int { return len(t.ages) }
+
+// Weight is the number of addresses that count for Limits.Device.
+func (t *Table) Weight() int { return t.total }
+
+func (t *Table) sorted(port string) []*entry {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	es := make([]*entry, 0, len(p.byMSAP))
+	for _, e := range p.byMSAP {
+		es = append(es, e)
+	}
+	slices.SortFunc(es, func(a, b *entry) int { return cmp.Compare(a.key, b.key) })
+	return es
+}
+
+// Neighbours gives those of one port, in a stable order.
+func (t *Table) Neighbours(port string) []Neighbour {
+	es := t.sorted(port)
+	out := make([]Neighbour, len(es))
+	for i, e := range es {
+		out[i] = e.n
+	}
+	return out
+}
+
+// All gives the neighbours of all ports, by port and then in a stable order.
+func (t *Table) All() []Neighbour {
+	names := make([]string, 0, len(t.ports))
+	for name := range t.ports {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	out := make([]Neighbour, 0, len(t.ages))
+	for _, name := range names {
+		out = append(out, t.Neighbours(name)...)
+	}
+	return out
+}
+
+// Snapshot gives what Restore needs after a restart of the process.
+func (t *Table) Snapshot() []Neighbour { return t.All() }
+
+// restoreGrace is the least part of its TTL that a restored neighbour is given to
+// be heard again. Nobody listened while the process was away, so a TTL that ran out
+// meanwhile is no evidence; senders announce every quarter of their TTL (msgTxHold 4).
+const restoreGrace = 3 // TTL / 3
+
+// Restore takes neighbours of a Snapshot over. They keep their Expires, but at
+// least a third of their TTL from now, and are what they were in every other
+// respect. What cannot be read, is over the limits or is known already is left out
+// and told in the joined error.
+func (t *Table) Restore(ns []Neighbour, now time.Time) error {
+	var errs []error
+	for i := range ns {
+		if err := t.restore(&ns[i], now); err != nil {
+			errs = append(errs, &FrameError{Port: ns[i].Port, Src: ns[i].MAC.String(), Err: err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Table) restore(s *Neighbour, now time.Time) error {
+	raw := trimPDU(s.LLDPDU)
+	p, err := Parse(raw)
+	if err != nil {
+		return err
+	}
+	if len(raw) > maxPDU || p.TTL == 0 || s.Port == "" {
+		return refuse(tlvTTL, ErrValue, "of a neighbour that cannot be restored")
+	}
+	if t.lookup(s.Port, raw) != nil {
+		return refuse(tlvPortID, ErrDuplicate, "%s", portText(p.Port))
+	}
+	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
+	ttl := time.Duration(p.TTL) * time.Second
+	// Times from a file have no monotonic reading; distances to now get one.
+	n.Expires = now.Add(min(max(s.Expires.Sub(now), ttl/restoreGrace), ttl))
+	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))
+	n.LastHeard = now.Add(min(0, s.LastHeard.Sub(now)))
+	n.Confirmed = s.Confirmed
+	for i := range n.Known {
+		n.Known[i].Since = n.FirstHeard
+	}
+	keepSince(n.Known, s.Known)
+	_, err = t.store(nil, n, string(raw[:peekMSAP(raw)]), now)
+	return err
+}
