@@ -3,6 +3,7 @@ package snsd
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // Role of a storage host, as it registers and as notices carry it.
@@ -65,26 +66,26 @@ type Service struct {
 
 // Notice tells Host (one of the addressed host's own addresses) the state of Subject.
 type Notice struct {
-	Subject netip.Addr
-	Host    netip.Addr // same family as Subject
-	Seq     uint32     // opaque to the host, echoed in its ack
-	State   State
-	Reason  Reason
-	Service Service // of the subject
+	Subject netip.Addr `json:"subject"`
+	Host    netip.Addr `json:"host"` // same family as Subject
+	Seq     uint32     `json:"seq"`  // opaque to the host, echoed in its ack
+	State   State      `json:"state"`
+	Reason  Reason     `json:"reason"`
+	Service Service    `json:"service"` // of the subject
 }
 
 // Ack is a host's answer to a Notice.
 type Ack struct {
-	Subject netip.Addr
-	Host    netip.Addr
-	Seq     uint32
+	Subject netip.Addr `json:"subject"`
+	Host    netip.Addr `json:"host"`
+	Seq     uint32     `json:"seq"`
 }
 
 // Registration is the organizational TLV by which a host makes an address known.
 type Registration struct {
-	Addr       netip.Addr
-	Subscribes bool // wants notices
-	ProtoVer   uint16
+	Addr       netip.Addr `json:"addr"`
+	Subscribes bool       `json:"subscribes"` // wants notices
+	ProtoVer   uint16     `json:"protocol_version"`
 	Service
 }
 
@@ -101,6 +102,10 @@ func unname[T ~uint8](v *T, what string, names []string, b []byte) error {
 			*v = T(i)
 			return nil
 		}
+	}
+	if n, err := strconv.ParseUint(string(b), 10, 8); err == nil {
+		*v = T(n) // a value without a name is written as its number
+		return nil
 	}
 	return fmt.Errorf("%s %q is none of %v", what, b, names)
 }
