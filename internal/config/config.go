@@ -189,10 +189,10 @@ type LinkDown struct {
 type Notify struct {
 	RetryFirst      time.Duration // first repetition of an unacked notice, 1 ms..10 s
 	RetryMax        time.Duration // longest distance of repetitions, RetryFirst..1 min
-	FramesPerWindow int           // most frames to one host within Window, 1..100,000
+	FramesPerWindow int           // most frames out of one port within Window, 1..499
 	Window          time.Duration // 10 ms..10 s
-	MaxInFlight     int           // most unacked notices per host, 1..65,536
-	History         int           // notices kept for `show notice`, 0..1,000,000
+	MaxInFlight     int           // most unacked notices per host, 1..1000
+	History         int           // notices kept for `show notice`, 1..1,000,000
 }
 
 // Management sets the management API.

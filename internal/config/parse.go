@@ -309,6 +309,13 @@ func readErrorDown(c *Config, s *section) {
 	c.ErrorDown.LinkDown.HoldUp = down.duration("hold-up", 0, 0, time.Minute, false)
 }
 
+// The flood guard of existing host agents: at floodFrames frames within
+// floodWindow they stop listening for about 10 s.
+const (
+	floodFrames = 500
+	floodWindow = 500 * time.Millisecond
+)
+
 func readNotify(c *Config, s *section) {
 	defer s.close()
 	n := &c.Notify
@@ -317,10 +324,14 @@ func readNotify(c *Config, s *section) {
 	if n.RetryMax < n.RetryFirst {
 		s.problem("retry-max", "is shorter than notify.retry-first ("+formatDuration(n.RetryFirst)+")", "notify.retry-first..1m")
 	}
-	n.FramesPerWindow = s.number("frames-per-window", 100, 1, 100_000)
+	n.FramesPerWindow = s.number("frames-per-window", 100, 1, floodFrames-1)
 	n.Window = s.duration("window", 500*time.Millisecond, 10*time.Millisecond, 10*time.Second, false)
-	n.MaxInFlight = s.number("max-in-flight", 256, 1, 65536)
-	n.History = s.number("history", 4096, 0, 1_000_000)
+	if windows := int((floodWindow + n.Window - 1) / n.Window); n.FramesPerWindow*windows >= floodFrames {
+		s.problem("frames-per-window", fmt.Sprintf("would let %d frames out within %s: host agents go deaf at %d",
+			n.FramesPerWindow*windows, formatDuration(floodWindow), floodFrames), "less, or a longer notify.window")
+	}
+	n.MaxInFlight = s.number("max-in-flight", 256, 1, 1000)
+	n.History = s.number("history", 4096, 1, 1_000_000)
 }
 
 // maxSocketPath is the room for a path in the kernel's sockaddr_un, in bytes.

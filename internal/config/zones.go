@@ -38,9 +38,7 @@ func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
 	}
 	lines := map[string]int{}
 	root.sections("zones", "[]", "name: text, members: [...]", func(e *section) {
-		if z, ok := readZone(e, rules, lines); ok {
-			set.Zones = append(set.Zones, z)
-		}
+		set.Zones = append(set.Zones, readZone(e, rules, lines))
 	})
 	root.close()
 	if len(p.problems) == 0 {
@@ -56,11 +54,14 @@ func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
 }
 
 // readZone reads one entry; lines remembers where each name was first seen.
-func readZone(e *section, rules zone.Rules, lines map[string]int) (zone.Zone, bool) {
+func readZone(e *section, rules zone.Rules, lines map[string]int) zone.Zone {
 	allowed := fmt.Sprintf("1..%d bytes, not %q", zone.MaxName, zone.DefaultName)
 	z := zone.Zone{Name: e.text("name", "required", allowed, func(v string) string {
-		if err := rules.CheckName(v); err != nil {
+		if err := zone.CheckName(v); err != nil {
 			return err.Error()
+		}
+		if v == zone.DefaultName {
+			return "is the zone that is always there; hosts in no other zone join it by themselves"
 		}
 		if first, dup := lines[v]; dup {
 			return fmt.Sprintf("is a zone already, first in line %d", first)
@@ -81,14 +82,25 @@ func readZone(e *section, rules zone.Rules, lines map[string]int) (zone.Zone, bo
 			err = rules.CheckMember(m)
 		}
 		if err != nil {
-			pr := e.p.at(n, path)
-			pr.What, pr.Allowed = err.Error(), allowedMember
-			e.p.add(pr)
+			e.p.add(memberProblem(e.p.at(n, path), err))
 			continue
 		}
 		z.Members = append(z.Members, m)
 	}
-	return z, true
+	return z
+}
+
+// memberProblem fills in why a member is wrong without naming it twice.
+func memberProblem(pr Problem, err error) Problem {
+	pr.What, pr.Allowed = err.Error(), allowedMember
+	var m *zone.MemberError
+	if errors.As(err, &m) {
+		pr.What = m.Problem
+		if m.Want != "" {
+			pr.Allowed = m.Want
+		}
+	}
+	return pr
 }
 
 // LoadZones reads the zone file at path. A file that does not exist is an error

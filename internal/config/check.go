@@ -1,0 +1,67 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/openinof/inof/zone"
+)
+
+// Check reads the file at path as the daemon would, a configuration with the zone
+// file it names, or a zone file alone, and says in a line or two what it holds.
+// The error has every problem of all files read.
+func Check(path string) (string, error) {
+	data, err := readLimited(path, MaxZoneFileSize)
+	if err != nil {
+		return "", err
+	}
+	if isZoneFile(data) {
+		// Which rules will count is up to the configuration; the wider ones here.
+		set, err := ParseZones(path, data, zone.Rules{AllowLoopback: true})
+		if err != nil {
+			return "", err
+		}
+		return zoneSummary(path, set), nil
+	}
+	c, err := Load(path)
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))
+	if c.Zones.File == "" {
+		return text, nil
+	}
+	set, err := LoadZones(c.Zones.File, c.ZoneRules())
+	if errors.Is(err, fs.ErrNotExist) {
+		return text + "\n" + c.Zones.File + ": does not exist yet, no zones are configured", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return text + "\n" + zoneSummary(c.Zones.File, set), nil
+}
+
+// ZoneRules are the rules for zones on this device.
+func (c *Config) ZoneRules() zone.Rules {
+	return zone.Rules{AllowLoopback: c.Device.AllowLoopback}
+}
+
+func zoneSummary(path string, set zone.Set) string {
+	members := 0
+	for _, z := range set.Zones {
+		members += len(z.Members)
+	}
+	return fmt.Sprintf("%s: good: %d zones with %d members", path, len(set.Zones), members)
+}
+
+// isZoneFile tells a zone file from a configuration: its `zones` is a list, or
+// the only thing there is.
+func isZoneFile(data []byte) bool {
+	p := &parser{}
+	n := resolve(p.document(data))
+	zones := resolve(find(n, "zones"))
+	return zones != nil && (zones.Kind == yaml.SequenceNode || len(n.Content) == 2)
+}
