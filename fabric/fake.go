@@ -1,0 +1,312 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// FakeConfig is what a Fake is made from. The zero value is a device without a
+// name, on the real clock, with room for DefaultFakeQueue frames.
+type FakeConfig struct {
+	Name        string
+	Now         func() time.Time // nil means time.Now, which is right under testing/synctest too
+	QueueFrames int              // received frames that may wait for the owner, above 0
+}
+
+// DefaultFakeQueue is the default of FakeConfig.QueueFrames.
+const DefaultFakeQueue = 4096
+
+// FakeStats are what a Fake counted on all ports together.
+type FakeStats struct {
+	Received uint64 `json:"received"` // control frames taken for the owner
+	Sent     uint64 `json:"sent"`     // frames sent while the port was up
+	// Filtered frames had another EtherType, were tagged or for somebody else.
+	Filtered uint64 `json:"filtered"`
+	Overlong uint64 `json:"overlong"` // payload above MaxControlPayload
+	Short    uint64 `json:"short"`    // shorter than an Ethernet header
+	PortDown uint64 `json:"port_down"`
+	Dropped  uint64 `json:"dropped"` // the owner's queue was full
+}
+
+// Fake is a Dataplane in memory, for tests and for fabrics of many devices in one
+// process. It treats frames as fabric/linux does: the same EtherTypes, addresses
+// and sizes pass. It starts no goroutine but Run's, holds no timer, and blocks on
+// channels only, so it works in a testing/synctest bubble.
+type Fake struct {
+	cfg    FakeConfig
+	ready  chan struct{}
+	events chan Event
+	frames chan Frame
+	wake   chan struct{} // holds one token while there may be something to hand over
+
+	mu       sync.Mutex
+	ports    map[string]*fakePort
+	index    int
+	waiting  []Event
+	received []Frame
+	sent     map[string][][]byte
+	stats    FakeStats
+}
+
+type fakePort struct {
+	Port
+	cable    bool // what SetCarrier said
+	link     *fakeLink
+	side     int
+	onSend   func(frame []byte)
+	counters Counters
+}
+
+// fakeLink is a cable between two Fakes. Each end publishes whether it has light;
+// carrier is there when both have.
+type fakeLink struct {
+	up   [2]atomic.Bool
+	dev  [2]*Fake
+	name [2]string
+}
+
+var _ Dataplane = (*Fake)(nil)
+
+// NewFake makes a device with the given ports; see Plug for their defaults.
+func NewFake(cfg FakeConfig, ports ...Port) *Fake {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.QueueFrames <= 0 {
+		cfg.QueueFrames = DefaultFakeQueue
+	}
+	f := &Fake{cfg: cfg, ready: make(chan struct{}), events: make(chan Event), frames: make(chan Frame),
+		wake: make(chan struct{}, 1), ports: make(map[string]*fakePort), sent: make(map[string][][]byte)}
+	for _, p := range ports {
+		f.Plug(p)
+	}
+	return f
+}
+
+// Run hands events and frames to their readers until ctx ends.
+func (f *Fake) Run(ctx context.Context) error {
+	f.mu.Lock()
+	dump := len(f.waiting)
+	f.mu.Unlock()
+	isReady := false
+	for {
+		if dump == 0 && !isReady {
+			isReady = true
+			close(f.ready)
+		}
+		var events chan Event
+		var frames chan Frame
+		var ev Event
+		var fr Frame
+		f.mu.Lock()
+		if len(f.waiting) > 0 {
+			events, ev = f.events, f.waiting[0]
+		}
+		if len(f.received) > 0 {
+			frames, fr = f.frames, f.received[0]
+		}
+		f.mu.Unlock()
+		if events != nil {
+			frames = nil // what happened to a port is told before what it received
+		}
+		select {
+		case events <- ev:
+			f.mu.Lock()
+			f.waiting = f.waiting[1:]
+			f.mu.Unlock()
+			if dump > 0 {
+				dump--
+			}
+		case frames <- fr:
+			f.mu.Lock()
+			f.received = f.received[1:]
+			f.mu.Unlock()
+		case <-f.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *Fake) notify() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Ready implements Dataplane.
+func (f *Fake) Ready() <-chan struct{} { return f.ready }
+
+// Events implements Dataplane.
+func (f *Fake) Events() <-chan Event { return f.events }
+
+// Frames implements Dataplane.
+func (f *Fake) Frames() <-chan Frame { return f.frames }
+
+func (f *Fake) String() string { return "fake dataplane " + f.cfg.Name }
+
+// Ports lists the ports as they are now, sorted by name.
+func (f *Fake) Ports() []Port {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]Port, 0, len(f.ports))
+	for _, p := range f.ports {
+		list = append(list, p.Port)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+// Stats returns a copy of the counts.
+func (f *Fake) Stats() FakeStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stats
+}
+
+// port finds a port; f.mu is held.
+func (f *Fake) port(name string) (*fakePort, error) {
+	p := f.ports[name]
+	if p == nil {
+		return nil, fmt.Errorf("%s: port %q: %w", f, name, ErrNoPort)
+	}
+	return p, nil
+}
+
+// Plug adds a port, or replaces one of that name. AdminUp and Carrier are taken
+// from p (Carrier is what the cable offers, it shows only while AdminUp); a zero
+// Index, MAC or MTU is chosen: the next index, a local MAC made from it, and 1500.
+func (f *Fake) Plug(p Port) {
+	f.Unplug(p.Name)
+	f.mu.Lock()
+	f.index++
+	if p.Index == 0 {
+		p.Index = f.index
+	}
+	if p.MAC.IsZero() {
+		p.MAC = MAC{0x02, 0, byte(p.Index >> 24), byte(p.Index >> 16), byte(p.Index >> 8), byte(p.Index)}
+	}
+	if p.MTU == 0 {
+		p.MTU = MaxControlPayload
+	}
+	fp := &fakePort{Port: p, cable: p.Carrier}
+	fp.Carrier = fp.cable && fp.AdminUp
+	f.ports[p.Name] = fp
+	f.emit(PortAdded, fp.Port)
+	f.mu.Unlock()
+	f.notify()
+}
+
+// Unplug removes a port; the other end of its cable loses carrier. An unknown name
+// is no error.
+func (f *Fake) Unplug(name string) {
+	f.mu.Lock()
+	p := f.ports[name]
+	if p == nil {
+		f.mu.Unlock()
+		return
+	}
+	delete(f.ports, name)
+	f.emit(PortRemoved, p.Port)
+	f.mu.Unlock()
+	f.notify()
+	if p.link != nil {
+		p.link.up[p.side].Store(false)
+		p.link.refresh(1 - p.side)
+	}
+}
+
+// emit queues an event; f.mu is held.
+func (f *Fake) emit(kind EventKind, p Port) {
+	f.waiting = append(f.waiting, Event{Kind: kind, Port: p, At: f.cfg.Now()})
+}
+
+// SetCarrier pulls (false) or plugs (true) the cable of a port.
+func (f *Fake) SetCarrier(name string, up bool) error {
+	return f.change(name, func(p *fakePort) { p.cable = up })
+}
+
+// SetAdmin implements Dataplane. A shut port takes the carrier from both ends of
+// its cable.
+func (f *Fake) SetAdmin(name string, up bool) error {
+	return f.change(name, func(p *fakePort) { p.AdminUp = up })
+}
+
+// SetAddress changes a port's MAC address.
+func (f *Fake) SetAddress(name string, mac MAC) error {
+	return f.change(name, func(p *fakePort) { p.MAC = mac })
+}
+
+// SetCounters replaces a port's totals, except CarrierChanges, which the Fake counts.
+func (f *Fake) SetCounters(name string, c Counters) error {
+	return f.change(name, func(p *fakePort) {
+		c.CarrierChanges = p.counters.CarrierChanges
+		p.counters = c
+	})
+}
+
+// Counters implements Dataplane.
+func (f *Fake) Counters(name string) (Counters, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := f.port(name)
+	if err != nil {
+		return Counters{}, err
+	}
+	return p.counters, nil
+}
+
+// change edits a port and tells whoever sees the difference.
+func (f *Fake) change(name string, edit func(*fakePort)) error {
+	f.mu.Lock()
+	p, err := f.port(name)
+	if err != nil {
+		f.mu.Unlock()
+		return err
+	}
+	before := p.Port
+	edit(p)
+	link, side := p.link, p.side
+	if link != nil {
+		link.up[side].Store(p.cable && p.AdminUp)
+	}
+	f.settle(p, before)
+	f.mu.Unlock()
+	f.notify()
+	if link != nil {
+		link.refresh(1 - side)
+	}
+	return nil
+}
+
+// settle works out the carrier and emits what differs from before; f.mu is held.
+func (f *Fake) settle(p *fakePort, before Port) {
+	p.Carrier = p.cable && p.AdminUp
+	if p.link != nil {
+		p.Carrier = p.link.up[0].Load() && p.link.up[1].Load()
+	}
+	if p.Carrier != before.Carrier {
+		p.counters.CarrierChanges++
+	}
+	if p.Port != before {
+		f.emit(PortChanged, p.Port)
+	}
+}
+
+// refresh makes one end see what both ends publish now. Whoever comes last reads
+// the latest, so calls may overtake each other.
+func (l *fakeLink) refresh(side int) {
+	f := l.dev[side]
+	f.mu.Lock()
+	p := f.ports[l.name[side]]
+	if p != nil && p.link == l {
+		f.settle(p, p.Port)
+	}
+	f.mu.Unlock()
+	f.notify()
+}
