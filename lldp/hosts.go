@@ -1,0 +1,48 @@
+package lldp
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Hosts gives the host addresses known behind a port, each once and as the port
+// knows it (see Change.Put), sorted by address.
+func (t *Table) Hosts(port string) []HostInfo {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	hosts := make([]HostInfo, 0, len(p.claims))
+	for a := range p.claims {
+		if h, ok := t.owner(port, a); ok {
+			hosts = append(hosts, h)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b HostInfo) int { return a.Addr.Compare(b.Addr) })
+	return hosts
+}
+
+// Count is the number of neighbours on a port.
+func (t *Table) Count(port string) int {
+	if p := t.ports[port]; p != nil {
+		return len(p.byMSAP)
+	}
+	return 0
+}
+
+// Unheard lists the addresses behind a port that no neighbour has announced since
+// the port was down, sorted.
+func (t *Table) Unheard(port string) []netip.Addr {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	var addrs []netip.Addr
+	for a, claims := range p.claims {
+		if !slices.ContainsFunc(claims, func(e *entry) bool { return e.n.Confirmed }) {
+			addrs = append(addrs, a)
+		}
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return addrs
+}
