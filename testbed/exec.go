@@ -1,0 +1,140 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Cmd is an exec.Cmd whose process begins inside a node's namespaces. Set its
+// fields as usual; Start, Run, Output and CombinedOutput are the node's own.
+type Cmd struct {
+	*exec.Cmd
+	ns nsFiles
+}
+
+// Command prepares a program to run in a node. The program is looked up on this
+// machine: nodes share its file system.
+func (l *Lab) Command(node string, args ...string) *Cmd {
+	return l.CommandContext(context.Background(), node, args...)
+}
+
+// CommandContext is Command; the process is killed when ctx ends.
+func (l *Lab) CommandContext(ctx context.Context, node string, args ...string) *Cmd {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	if err := l.hasNode(node); err != nil {
+		c.Err = err
+		return &Cmd{Cmd: c}
+	}
+	c.Env = l.environment(node)
+	return &Cmd{Cmd: c, ns: l.ns(node)}
+}
+
+// environment is this process's own, without what steers the lab's commands, with
+// the node's variables, and with the mark by which processes of a lab are known.
+func (l *Lab) environment(node string) []string {
+	var env []string
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		switch name {
+		case envRoot, envLab, envNested, "NOTIFY_SOCKET":
+		default:
+			env = append(env, e)
+		}
+	}
+	add := func(m map[string]string) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			env = append(env, k+"="+m[k])
+		}
+	}
+	l.mu.Lock()
+	if n := l.st.node(node); n != nil {
+		add(n.Env)
+	}
+	l.mu.Unlock()
+	add(l.nodeVars(node))
+	return append(env, envLab+"="+l.Dir)
+}
+
+// Start starts the process inside the node.
+func (c *Cmd) Start() error {
+	if c.Err != nil {
+		return c.Err
+	}
+	return onOwnThread(func() error {
+		if err := c.ns.enterWithSys(); err != nil {
+			return err
+		}
+		return c.Cmd.Start()
+	})
+}
+
+// Run starts the process and waits for its end.
+func (c *Cmd) Run() error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return c.Wait()
+}
+
+// Output runs the process and gives its standard output.
+func (c *Cmd) Output() ([]byte, error) {
+	var b bytes.Buffer
+	c.Stdout = &b
+	err := c.Run()
+	return b.Bytes(), err
+}
+
+// CombinedOutput runs the process and gives its standard output and error.
+func (c *Cmd) CombinedOutput() ([]byte, error) {
+	var b bytes.Buffer
+	c.Stdout, c.Stderr = &b, &b
+	err := c.Run()
+	return b.Bytes(), err
+}
+
+// Exec runs a program in a node and gives its output; the error names the command
+// and carries what it wrote.
+func (l *Lab) Exec(ctx context.Context, node string, args ...string) ([]byte, error) {
+	c := l.CommandContext(ctx, node, args...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("%s: %s: %w%s", node, strings.Join(args, " "), err, quoted(out))
+	}
+	return out, nil
+}
+
+// Do runs fn on a thread inside the node's network namespace: a socket opened there
+// stays in the node.
+func (l *Lab) Do(node string, fn func() error) error {
+	if err := l.hasNode(node); err != nil {
+		return err
+	}
+	return onOwnThread(func() error {
+		if err := l.ns(node).enter(); err != nil {
+			return err
+		}
+		return fn()
+	})
+}
+
+// quoted puts a program's last words behind an error.
+func quoted(out []byte) string {
+	s := strings.TrimSpace(string(out))
+	if s == "" {
+		return ""
+	}
+	const most = 600
+	if len(s) > most {
+		s = "..." + s[len(s)-most:]
+	}
+	return ": " + s
+}

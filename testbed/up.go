@@ -1,0 +1,226 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// netnsDir is where ip(8) looks for named namespaces.
+const netnsDir = "/run/netns"
+
+// Up builds a lab and starts its daemons. A killed attempt of the same name is
+// cleaned up first. When it fails, or ctx ends, what was built is removed again and
+// the error says what went wrong.
+func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
+	opt = opt.withDefaults()
+	if err := Privileged(); err != nil {
+		return nil, err
+	}
+	l, unlock, err := claim(topo, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := l.build(ctx, topo); err != nil {
+		if derr := l.remove(); derr != nil {
+			err = errors.Join(err, fmt.Errorf("and cleaning up failed: %w", derr))
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// claim takes the lab's directory, empty of anything earlier, and writes the first state.
+func claim(topo *Topology, opt Options) (*Lab, func(), error) {
+	if !ValidName(topo.Name) {
+		return nil, nil, fmt.Errorf("%q cannot name a lab", topo.Name)
+	}
+	if err := makeRoot(opt.Root); err != nil {
+		return nil, nil, err
+	}
+	dir := filepath.Join(opt.Root, topo.Name)
+	// sockaddr_un holds 107 bytes; sockets live in nodes/NODE/run.
+	for _, n := range topo.Nodes {
+		if p := filepath.Join(dir, "nodes", n.Name, "run", "inofd.sock"); len(p) > 107 {
+			return nil, nil, fmt.Errorf("node %s: %s has %d bytes, a unix socket's path at most 107; choose a shorter %s", n.Name, p, len(p), envRoot)
+		}
+	}
+	if err := Clean(dir, opt); err != nil && !errors.Is(err, ErrNoLab) {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, nil, err
+	}
+	lock, err := lockLab(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := &state{Version: stateVersion, Name: topo.Name, File: topo.File, Phase: PhaseStarting, Step: "begin",
+		Boot: bootID(), Created: time.Now(), UserNS: currentNS(0, "user"), Nested: Nested(), Ignored: topo.Ignored}
+	for _, n := range topo.Nodes {
+		st.Nodes = append(st.Nodes, nodeState{Name: n.Name, Kind: n.Kind, Env: n.Env, Agents: n.Agents})
+	}
+	if err := writeState(dir, st); err != nil {
+		lock.Close()
+		return nil, nil, err
+	}
+	return newLab(opt, topo.Name, st), func() { lock.Close() }, nil
+}
+
+// Clean removes what a killed process left of the lab at dir. A lab that is
+// up is an error, unless opt.Replace.
+func Clean(dir string, opt Options) error {
+	lock, err := lockLab(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	st, err := readState(dir)
+	if err != nil {
+		return err
+	}
+	if st.Phase == PhaseUp && st.Boot == bootID() && !opt.Replace {
+		return fmt.Errorf("%w: %s; use lab down, or --replace", ErrExists, st.Name)
+	}
+	if opt.OnStep != nil {
+		opt.OnStep("clean up an earlier " + st.Name)
+	}
+	return newLab(opt, st.Name, st).remove()
+}
+
+func (l *Lab) build(ctx context.Context, topo *Topology) error {
+	if err := os.MkdirAll(filepath.Join(l.Dir, "ns"), 0o700); err != nil {
+		return err
+	}
+	if l.st.Nested {
+		if err := l.startHolder(); err != nil {
+			return err
+		}
+	}
+	for _, n := range topo.Nodes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.buildNode(topo, n); err != nil {
+			return err
+		}
+	}
+	for i, k := range topo.Links {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.step("link %s", k); err != nil {
+			return err
+		}
+		ls, err := l.createLink(i, k)
+		if err != nil {
+			return err
+		}
+		if err := l.update(func(s *state) { s.Links = append(s.Links, ls) }); err != nil {
+			return err
+		}
+	}
+	for _, n := range topo.Nodes {
+		if err := l.configureNode(ctx, n); err != nil {
+			return err
+		}
+	}
+	if !l.opt.NoDaemons {
+		for _, n := range topo.Nodes {
+			if err := l.Start(ctx, n.Name, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return l.update(func(s *state) { s.Phase, s.Step = PhaseUp, "" })
+}
+
+// buildNode makes a node's directories, configuration and namespaces.
+func (l *Lab) buildNode(topo *Topology, n Node) error {
+	if err := l.step("node %s", n.Name); err != nil {
+		return err
+	}
+	vars := l.nodeVars(n.Name)
+	for _, v := range []string{"INOF_NODE_RUN", "INOF_NODE_STATE", "INOF_NODE_LOG"} {
+		if err := os.MkdirAll(vars[v], 0o755); err != nil {
+			return err
+		}
+	}
+	if n.StartupConfig != "" {
+		b, err := topo.config(&n)
+		if err != nil {
+			return err
+		}
+		text, err := substitute(string(b), vars)
+		if err != nil {
+			return fmt.Errorf("node %s: startup-config %s: %w", n.Name, n.StartupConfig, err)
+		}
+		if err := os.WriteFile(l.configFile(n.Name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	f := l.ns(n.Name)
+	if err := createNS(f, n.Name); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if err := l.update(func(s *state) { s.node(n.Name).NetNS = nsInode(f.net) }); err != nil {
+		return err
+	}
+	if err := l.publish(n.Name); err != nil {
+		return err
+	}
+	return l.loopbackUp(n.Name)
+}
+
+// configFile is where a node's startup-config ends up.
+func (l *Lab) configFile(node string) string {
+	return filepath.Join(l.NodeDir(node), "inofd.yaml")
+}
+
+// publish makes the node visible to `ip netns exec LAB-NODE`, where that is possible.
+func (l *Lab) publish(node string) error {
+	if l.st.Nested {
+		return nil
+	}
+	if os.MkdirAll(netnsDir, 0o755) != nil {
+		return nil
+	}
+	name := filepath.Join(netnsDir, l.Name+"-"+node)
+	if _, err := os.Lstat(name); err == nil {
+		return nil // somebody else's; the lab works without
+	}
+	// Written first: only a link that points into the lab is ever removed.
+	if err := l.update(func(s *state) { s.NetNames = append(s.NetNames, name) }); err != nil {
+		return err
+	}
+	_ = os.Symlink(l.ns(node).net, name)
+	return nil
+}
+
+// configureNode applies sysctls and runs the exec lines of a node.
+func (l *Lab) configureNode(ctx context.Context, n Node) error {
+	for _, k := range slices.Sorted(maps.Keys(n.Sysctls)) {
+		if err := l.Do(n.Name, func() error { return setSysctl(k, n.Sysctls[k]) }); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	for _, line := range n.Exec {
+		if err := l.step("exec on %s: %s", n.Name, line); err != nil {
+			return err
+		}
+		words, err := splitCommand(line)
+		if err != nil {
+			return fmt.Errorf("node %s: exec: %w", n.Name, err)
+		}
+		if _, err := l.Exec(ctx, n.Name, words...); err != nil {
+			return fmt.Errorf("exec: %w", err)
+		}
+	}
+	return nil
+}
