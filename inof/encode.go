@@ -1,5 +1,7 @@
 package inof
 
+import "fmt"
+
 // Encoded is a message in its wire form without the parts that differ from
 // session to session (sequence number, tag): made once, sent to many.
 type Encoded struct {
@@ -7,5 +9,79 @@ type Encoded struct {
 	body []byte
 }
 
-// Encode makes the wire form of a message.
-func Encode(m Message) (*Encoded, error) { return nil, nil }
+// Type of the message.
+func (e *Encoded) Type() MsgType { return e.typ }
+
+// Len is the length of the whole message in bytes, with a tag.
+func (e *Encoded) Len() int { return HeaderLen + len(e.body) + TagLen }
+
+// Encode makes the wire form of a message. The error is a *ProtocolError or
+// *LimitError that names the field, or wraps ErrTooLarge.
+func Encode(m Message) (*Encoded, error) {
+	var b []byte
+	var err error
+	switch m := m.(type) {
+	case *Open:
+		b, err = m.appendBody(make([]byte, 0, 128))
+	case *Keepalive:
+	case *Update:
+		b, err = m.appendBody(make([]byte, 0, m.sizeHint()))
+	case *EndOfSync:
+		b = appendStamp(nil, m.Epoch, m.Seq)
+	case *Notification:
+		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
+	default:
+		err = fmt.Errorf("cannot encode a %T", m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &Encoded{typ: m.Type(), body: b}
+	if e.Len() > MaxMessage {
+		return nil, fmt.Errorf("%v of %d bytes: %w of %d bytes", m.Type(), e.Len(), ErrTooLarge, MaxMessage)
+	}
+	return e, nil
+}
+
+// decodeBody is the inverse of Encode for the bytes between header and tag.
+func decodeBody(t MsgType, body []byte) (Message, error) {
+	switch t {
+	case TypeOpen:
+		return asMessage(decodeOpen(body))
+	case TypeKeepalive:
+		err := eachTLV("Keepalive", body, func(uint8, *reader) bool { return false })
+		return asMessage(&Keepalive{}, err)
+	case TypeUpdate:
+		return asMessage(decodeUpdate(body))
+	case TypeEndOfSync:
+		return asMessage(decodeEndOfSync(body))
+	case TypeNotification:
+		return asMessage(decodeNotification(body))
+	}
+	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
+}
+
+// asMessage keeps a nil pointer from becoming a non-nil Message.
+func asMessage[M Message](m M, err error) (Message, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Decode reads one whole message; a tag is cut off unchecked, which is for
+// dissectors and tests. A Session checks it.
+func Decode(b []byte) (Message, error) {
+	h, err := ParseHeader(b, MaxMessage)
+	if err != nil {
+		return nil, err
+	}
+	if h.Length != len(b) {
+		return nil, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, but there are %d bytes", h.Length, len(b))}
+	}
+	end := len(b)
+	if h.Flags&flagTagged != 0 {
+		end -= TagLen
+	}
+	return decodeBody(h.Type, b[HeaderLen:end])
+}

@@ -1,0 +1,255 @@
+package inof
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Kinds of zone members on the wire (docs/protocol.md, "Zone record").
+const (
+	wireMemberAddr  uint8 = 1
+	wireMemberRange uint8 = 2
+	wireMemberNQN   uint8 = 3
+	wireMemberPort  uint8 = 4
+)
+
+const hostSubscribes uint8 = 1 << 0
+
+func checkOp(where string, o Op) error {
+	if o != Put && o != Withdraw {
+		return malformed(where, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
+	}
+	return nil
+}
+
+func (r *reader) op(field string) Op {
+	o := Op(r.u8(field))
+	if r.err == nil && o != Put && o != Withdraw {
+		r.fail(field, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
+	}
+	return o
+}
+
+func (z *ZoneRecord) append(b []byte) ([]byte, error) {
+	if err := checkOp("Update.zone", z.Op); err != nil {
+		return nil, err
+	}
+	if err := checkText("Update.zone.name", z.Zone.Name, 1, zone.MaxName); err != nil {
+		return nil, err
+	}
+	b, at := beginTLV(b, tlvUpdateZone)
+	b = appendText(append(b, byte(z.Op)), z.Zone.Name)
+	if z.Op == Put {
+		for i := range z.Zone.Members {
+			var err error
+			if b, err = appendMember(b, &z.Zone.Members[i]); err != nil {
+				return nil, fmt.Errorf("zone %q: %w", z.Zone.Name, err)
+			}
+		}
+	}
+	if len(b)-at-tlvHeaderLen >= 1<<24 {
+		return nil, fmt.Errorf("zone %q: %w", z.Zone.Name, ErrTooLarge)
+	}
+	return endTLV(b, at), nil
+}
+
+// appendMember writes kind, length of the value, value.
+func appendMember(b []byte, m *zone.Member) ([]byte, error) {
+	at := len(b)
+	const where = "Update.zone.member"
+	switch m.Kind {
+	case zone.MemberAddr:
+		if err := checkAddr(where, m.First); err != nil {
+			return nil, err
+		}
+		b = append(b, wireMemberAddr, 0)
+		b = append(b, m.First.AsSlice()...)
+	case zone.MemberRange:
+		if err := checkAddr(where, m.First); err != nil {
+			return nil, err
+		}
+		if err := checkAddr(where, m.Last); err != nil {
+			return nil, err
+		}
+		if m.First.BitLen() != m.Last.BitLen() || m.Last.Less(m.First) {
+			return nil, malformed(where, "%v-%v is no range", m.First, m.Last)
+		}
+		b = append(b, wireMemberRange, 0)
+		b = append(append(b, m.First.AsSlice()...), m.Last.AsSlice()...)
+	case zone.MemberNQN:
+		if err := checkText(where+".nqn", m.NQN, 1, snsd.MaxNQN); err != nil {
+			return nil, err
+		}
+		b = append(append(b, wireMemberNQN, 0), m.NQN...)
+	case zone.MemberPort:
+		if err := checkAddr(where+".device", m.Device); err != nil {
+			return nil, err
+		}
+		if err := checkText(where+".port", m.Port, 1, fabric.MaxPortName); err != nil {
+			return nil, err
+		}
+		b = append(appendAddr(append(b, wireMemberPort, 0), m.Device), m.Port...)
+	default:
+		return nil, malformed(where, "kind %d is unknown", m.Kind)
+	}
+	b[at+1] = byte(len(b) - at - 2)
+	return b, nil
+}
+
+func decodeZone(r *reader) ZoneRecord {
+	z := ZoneRecord{Op: r.op("zone")}
+	z.Zone.Name = r.text("zone.name", 1, zone.MaxName)
+	for z.Op == Put && r.err == nil && len(r.b) > 0 {
+		z.Zone.Members = append(z.Zone.Members, decodeMember(r))
+	}
+	return z
+}
+
+func decodeMember(r *reader) zone.Member {
+	const field = "zone.member"
+	kind := r.u8(field)
+	v := r.take(field, int(r.u8(field)))
+	switch n := len(v); {
+	case r.err != nil:
+	case kind == wireMemberAddr && (n == 4 || n == 16):
+		a, _ := netip.AddrFromSlice(v)
+		return zone.Member{Kind: zone.MemberAddr, First: r.plain(field, a)}
+	case kind == wireMemberRange && (n == 8 || n == 32):
+		first, _ := netip.AddrFromSlice(v[:n/2])
+		last, _ := netip.AddrFromSlice(v[n/2:])
+		if last.Less(first) {
+			r.fail(field, "range %v-%v ends before it begins", first, last)
+		}
+		return zone.Member{Kind: zone.MemberRange, First: r.plain(field, first), Last: r.plain(field, last)}
+	case kind == wireMemberNQN && n > 0:
+		m := zone.Member{Kind: zone.MemberNQN, NQN: string(v)}
+		if !printable(m.NQN) {
+			r.fail(field, "NQN %q is not printable", m.NQN)
+		}
+		return m
+	case kind == wireMemberPort:
+		sub := reader{b: v, where: r.where}
+		m := zone.Member{Kind: zone.MemberPort, Device: sub.addr(field + ".device")}
+		m.Port = string(sub.b)
+		if sub.err != nil {
+			r.err = sub.err
+		} else if err := checkText(r.where+"."+field+".port", m.Port, 1, fabric.MaxPortName); err != nil {
+			r.err = err
+		}
+		return m
+	default:
+		r.fail(field, "kind %d with %d bytes is unknown", kind, n)
+	}
+	return zone.Member{}
+}
+
+func checkHostKey(where string, k zone.HostKey) error {
+	if err := checkAddr(where+".address", k.Addr); err != nil {
+		return err
+	}
+	if err := checkAddr(where+".device", k.Device); err != nil {
+		return err
+	}
+	return checkText(where+".port", k.Port, 1, fabric.MaxPortName)
+}
+
+func (h *HostRecord) append(b []byte) ([]byte, error) {
+	k := h.Host.HostKey
+	if err := checkOp("Update.host", h.Op); err != nil {
+		return nil, err
+	}
+	if err := checkHostKey("Update.host", k); err != nil {
+		return nil, err
+	}
+	b, at := beginTLV(b, tlvUpdateHost)
+	b = append(b, byte(h.Op), byte(h.Why))
+	b = appendAddr(appendAddr(b, k.Addr), k.Device)
+	b = appendText(b, k.Port)
+	if h.Op == Put {
+		s := &h.Host.Service
+		if err := checkText("Update.host.nqn", s.NQN, 0, snsd.MaxNQN); err != nil {
+			return nil, err
+		}
+		var flags uint8
+		if h.Host.Subscribes {
+			flags |= hostSubscribes
+		}
+		b = append(b, h.Host.MAC[:]...)
+		b = append(b, flags, byte(s.Role), byte(s.Protocol))
+		b = binary.BigEndian.AppendUint16(b, s.Port)
+		b = appendTime(b, h.Host.Since)
+		b = appendText(b, s.NQN)
+	}
+	return endTLV(b, at), nil
+}
+
+func decodeHost(r *reader) HostRecord {
+	h := HostRecord{Op: r.op("host")}
+	h.Why = snsd.Reason(r.u8("host.reason"))
+	h.Host.Addr = r.addr("host.address")
+	h.Host.Device = r.addr("host.device")
+	h.Host.HostKey.Port = r.text("host.port", 1, fabric.MaxPortName)
+	if h.Op != Put {
+		return h
+	}
+	copy(h.Host.MAC[:], r.take("host.mac", 6))
+	h.Host.Subscribes = r.u8("host.flags")&hostSubscribes != 0
+	h.Host.Role = snsd.Role(r.u8("host.role"))
+	h.Host.Protocol = snsd.Protocol(r.u8("host.protocol"))
+	h.Host.Service.Port = r.u16("host.service port")
+	h.Host.Since = r.time("host.since")
+	h.Host.NQN = r.text("host.nqn", 0, snsd.MaxNQN)
+	return h
+}
+
+func (f *FaultRecord) append(b []byte) ([]byte, error) {
+	if err := checkOp("Update.fault", f.Op); err != nil {
+		return nil, err
+	}
+	if err := checkAddr("Update.fault.device", f.Device); err != nil {
+		return nil, err
+	}
+	if err := checkText("Update.fault.port", f.Port, 1, fabric.MaxPortName); err != nil {
+		return nil, err
+	}
+	if len(f.Addrs) > MaxFaultAddrs {
+		return nil, &LimitError{What: "fault addresses", Key: "fault of port " + f.Port, Limit: MaxFaultAddrs}
+	}
+	b, at := beginTLV(b, tlvUpdateFault)
+	b = append(b, byte(f.Op), byte(f.Why))
+	b = appendText(appendAddr(b, f.Device), f.Port)
+	if f.Op == Put {
+		b = appendTime(b, f.Since)
+		for _, a := range f.Addrs {
+			if err := checkAddr("Update.fault.address", a); err != nil {
+				return nil, err
+			}
+			b = appendAddr(b, a)
+		}
+	}
+	return endTLV(b, at), nil
+}
+
+func decodeFault(r *reader) FaultRecord {
+	f := FaultRecord{Op: r.op("fault")}
+	f.Why = snsd.Reason(r.u8("fault.reason"))
+	f.Device = r.addr("fault.device")
+	f.Port = r.text("fault.port", 1, fabric.MaxPortName)
+	if f.Op != Put {
+		return f
+	}
+	f.Since = r.time("fault.since")
+	for r.err == nil && len(r.b) > 0 {
+		if len(f.Addrs) == MaxFaultAddrs {
+			r.fail("fault.addresses", "more than %d", MaxFaultAddrs)
+			break
+		}
+		f.Addrs = append(f.Addrs, r.addr("fault.address"))
+	}
+	return f
+}

@@ -1,0 +1,203 @@
+package inof
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// TLV types of an Update (docs/protocol.md, "Update"). An EndOfSync carries the
+// second, a Notification has types of its own.
+const (
+	tlvUpdateOrigin   uint8 = 1 // address
+	tlvUpdateStamp    uint8 = 2 // epoch u64, sequence u64
+	tlvUpdateTimes    uint8 = 3 // fault, sent, reflected: i64 each
+	tlvUpdateSettings uint8 = 4
+	tlvUpdateZone     uint8 = 5
+	tlvUpdateHost     uint8 = 6
+	tlvUpdateFault    uint8 = 7
+
+	tlvNoteCode uint8 = 1 // u16
+	tlvNoteText uint8 = 2 // UTF-8
+)
+
+// Flags of the settings TLV.
+const (
+	settingAutoJoin uint8 = 1 << 0
+	settingHard     uint8 = 1 << 1
+	settingBFD      uint8 = 1 << 2
+)
+
+func (u *Update) appendBody(b []byte) ([]byte, error) {
+	if err := checkAddr("Update.origin", u.Origin); err != nil {
+		return nil, err
+	}
+	b, at := beginTLV(b, tlvUpdateOrigin)
+	b = endTLV(appendAddr(b, u.Origin), at)
+	b = appendStamp(b, u.Epoch, u.Seq)
+	b, at = beginTLV(b, tlvUpdateTimes)
+	b = appendTime(b, u.FaultAt)
+	b = appendTime(b, u.SentAt)
+	b = endTLV(appendTime(b, u.ReflectedAt), at)
+	var err error
+	if u.Settings != nil {
+		if b, err = u.Settings.append(b); err != nil {
+			return nil, err
+		}
+	}
+	for i := range u.Zones {
+		if b, err = u.Zones[i].append(b); err != nil {
+			return nil, err
+		}
+	}
+	for i := range u.Hosts {
+		if b, err = u.Hosts[i].append(b); err != nil {
+			return nil, err
+		}
+	}
+	for i := range u.Faults {
+		if b, err = u.Faults[i].append(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func appendStamp(b []byte, epoch, seq uint64) []byte {
+	b, at := beginTLV(b, tlvUpdateStamp)
+	b = binary.BigEndian.AppendUint64(b, epoch)
+	return endTLV(binary.BigEndian.AppendUint64(b, seq), at)
+}
+
+func (s *Settings) append(b []byte) ([]byte, error) {
+	us := s.BFD.Interval.Microseconds()
+	if us < 0 || us > int64(time.Minute/time.Microsecond) {
+		return nil, malformed("Update.settings.bfd", "interval %v, want 0..1m", s.BFD.Interval)
+	}
+	var flags uint8
+	if s.AutoJoin {
+		flags |= settingAutoJoin
+	}
+	if s.Hard {
+		flags |= settingHard
+	}
+	if s.BFD.Enabled {
+		flags |= settingBFD
+	}
+	b, at := beginTLV(b, tlvUpdateSettings)
+	b = append(b, flags)
+	b = binary.BigEndian.AppendUint32(b, uint32(us))
+	return endTLV(append(b, s.BFD.DetectMult), at), nil
+}
+
+func decodeSettings(r *reader) *Settings {
+	flags := r.u8("settings.flags")
+	s := &Settings{AutoJoin: flags&settingAutoJoin != 0, Hard: flags&settingHard != 0}
+	s.BFD.Enabled = flags&settingBFD != 0
+	s.BFD.Interval = time.Duration(r.u32("settings.bfd interval")) * time.Microsecond
+	if s.BFD.Interval > time.Minute {
+		r.fail("settings.bfd interval", "%v, want at most 1m", s.BFD.Interval)
+	}
+	s.BFD.DetectMult = r.u8("settings.bfd multiplier")
+	return s
+}
+
+func decodeUpdate(body []byte) (*Update, error) {
+	var u Update
+	stamped := false
+	err := eachTLV("Update", body, func(typ uint8, r *reader) bool {
+		switch typ {
+		case tlvUpdateOrigin:
+			u.Origin = r.addr("origin")
+		case tlvUpdateStamp:
+			u.Epoch, u.Seq = r.u64("epoch"), r.u64("seq")
+			stamped = true
+		case tlvUpdateTimes:
+			u.FaultAt, u.SentAt, u.ReflectedAt = r.time("times"), r.time("times"), r.time("times")
+		case tlvUpdateSettings:
+			u.Settings = decodeSettings(r)
+		case tlvUpdateZone:
+			u.Zones = append(u.Zones, decodeZone(r))
+		case tlvUpdateHost:
+			u.Hosts = append(u.Hosts, decodeHost(r))
+		case tlvUpdateFault:
+			u.Faults = append(u.Faults, decodeFault(r))
+		default:
+			return false
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Origin == netip.Addr{}:
+		return nil, malformed("Update", "TLV type %d (origin) is missing", tlvUpdateOrigin)
+	case !stamped:
+		return nil, malformed("Update", "TLV type %d (epoch and sequence) is missing", tlvUpdateStamp)
+	}
+	return &u, nil
+}
+
+func decodeEndOfSync(body []byte) (*EndOfSync, error) {
+	var e EndOfSync
+	stamped := false
+	err := eachTLV("EndOfSync", body, func(typ uint8, r *reader) bool {
+		if typ != tlvUpdateStamp {
+			return false
+		}
+		e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
+		stamped = true
+		return true
+	})
+	if err == nil && !stamped {
+		err = malformed("EndOfSync", "TLV type %d (epoch and sequence) is missing", tlvUpdateStamp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+func (n *Notification) appendBody(b []byte) ([]byte, error) {
+	text := n.Text
+	if len(text) > MaxNotificationText {
+		text = text[:MaxNotificationText]
+	}
+	b, at := beginTLV(b, tlvNoteCode)
+	b = endTLV(binary.BigEndian.AppendUint16(b, uint16(n.Code)), at)
+	if text != "" {
+		b, at = beginTLV(b, tlvNoteText)
+		b = endTLV(append(b, text...), at)
+	}
+	return b, nil
+}
+
+func decodeNotification(body []byte) (*Notification, error) {
+	var n Notification
+	err := eachTLV("Notification", body, func(typ uint8, r *reader) bool {
+		switch typ {
+		case tlvNoteCode:
+			n.Code = Code(r.u16("code"))
+		case tlvNoteText:
+			if len(r.b) > MaxNotificationText {
+				r.fail("text", "%d bytes, want at most %d", len(r.b), MaxNotificationText)
+				return true
+			}
+			// Shown to a person: what cannot be printed is quoted, not refused.
+			if n.Text = string(r.b); !printable(n.Text) {
+				n.Text = fmt.Sprintf("%q", n.Text)
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	if err == nil && n.Code == 0 {
+		err = malformed("Notification", "TLV type %d (code) is missing or 0", tlvNoteCode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &n, nil
+}
