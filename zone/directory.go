@@ -1,84 +1,211 @@
 package zone
 
 import (
-	"iter"
 	"net/netip"
+	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
-// Change is one address about which somebody may have to be told something new.
+// Change is one address about which somebody may have to be told something new:
+// its zones, its state or its service data differ from before.
 type Change struct {
-	Addr netip.Addr  `json:"addr"`
-	Why  snsd.Reason `json:"why"`
+	Addr netip.Addr `json:"addr"`
+	// Why is the reason of the inactive state when the address is inactive or gone
+	// now, ReasonZoneChanged when it left a zone, and 0 otherwise.
+	Why snsd.Reason `json:"why"`
 }
 
-// Changes are sorted by address; each address is there once.
+// Changes are sorted by address; each address is there once. A change of zones
+// concerns pairs: who reads it looks at the address both as the one that is told
+// about and as the one that is told.
 type Changes []Change
 
 // Conflict is an address that two hosts (two MAC addresses) claim.
 type Conflict struct {
 	Winner Host   `json:"winner"`
-	Losers []Host `json:"losers"`
+	Losers []Host `json:"losers"` // kept and shown, otherwise ignored
 }
 
 // DeviceCount says how many attachments a device has in a zone.
 type DeviceCount struct {
 	Device netip.Addr `json:"device"`
-	Count  int        `json:"count"`
+	Count  int        `json:"count"` // conflicting ones included: their device must learn of the winner
 }
 
 // Fault is the record about one access port whose hosts cannot be reached.
 type Fault struct {
 	Device netip.Addr   `json:"device"`
-	Port   string       `json:"port"`
+	Port   string       `json:"port"` // empty: the whole device
 	Why    snsd.Reason  `json:"why"`
-	Addrs  []netip.Addr `json:"addrs"`
+	Addrs  []netip.Addr `json:"addrs"` // sorted; nil for a whole device
 }
 
-// Counters of a Directory.
+// Counters of a Directory. What is rejected is ignored and changes nothing.
 type Counters struct {
-	HostsRejected  uint64 `json:"hosts_rejected"`
-	ZonesRejected  uint64 `json:"zones_rejected"`
-	FaultsRejected uint64 `json:"faults_rejected"`
+	HostsRejected   uint64 `json:"hosts_rejected"`   // no unicast address, no device, a bad port name
+	HostsOverLimit  uint64 `json:"hosts_over_limit"` // beyond Limits
+	ZonesRejected   uint64 `json:"zones_rejected"`   // a bad name, or members for the default zone
+	MembersRejected uint64 `json:"members_rejected"` // malformed
+	FaultsRejected  uint64 `json:"faults_rejected"`  // no device or a bad port name
+	Conflicts       uint64 `json:"conflicts"`        // attachments put beside another host's claim
 }
 
-// Directory is the one table of a device about all hosts it knows.
-type Directory struct{}
-
-func NewDirectory(self netip.Addr) *Directory { return &Directory{} }
-
-func (d *Directory) Self() netip.Addr                              { return netip.Addr{} }
-func (d *Directory) SetZones(s Set) Changes                        { return nil }
-func (d *Directory) PutZone(z Zone) Changes                        { return nil }
-func (d *Directory) DeleteZone(name string) Changes                { return nil }
-func (d *Directory) SetAutoJoin(on bool) Changes                   { return nil }
-func (d *Directory) SetHard(on bool)                               {}
-func (d *Directory) PutHost(h Host) Changes                        { return nil }
-func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes { return nil }
-func (d *Directory) SetFault(device netip.Addr, port string, addrs []netip.Addr, why snsd.Reason) Changes {
-	return nil
+// Limits of a Directory.
+type Limits struct {
+	Attachments int // in all
+	PerAddress  int // of one address: a bond has a few, an address claimed everywhere is a mistake
 }
-func (d *Directory) SetDeviceFault(device netip.Addr, why snsd.Reason) Changes { return nil }
 
-func (d *Directory) Host(addr netip.Addr) (Host, bool)               { return Host{}, false }
-func (d *Directory) Attachments(addr netip.Addr) []Host              { return nil }
-func (d *Directory) Conflicts() []Conflict                           { return nil }
-func (d *Directory) Faults() []Fault                                 { return nil }
-func (d *Directory) State(addr netip.Addr) (snsd.State, snsd.Reason) { return 0, 0 }
-func (d *Directory) Known(addr netip.Addr) bool                      { return false }
-func (d *Directory) Len() int                                        { return 0 }
-func (d *Directory) Peers(addr netip.Addr) iter.Seq[netip.Addr] {
-	return func(yield func(netip.Addr) bool) {}
+// DefaultLimits are those of the largest fabric: 80,000 addresses with four
+// attachments each, and 4,096 devices.
+var DefaultLimits = Limits{Attachments: 320_000, PerAddress: 4096}
+
+// Directory is the one table of a device about all hosts it knows: where each is
+// attached, whether it can be reached, and with whom it shares a zone. Every
+// change is incremental and says which addresses it concerns. It is not safe for
+// concurrent use.
+type Directory struct {
+	self     netip.Addr
+	limits   Limits
+	autoJoin bool
+	hard     bool
+
+	slots     []slot // by zone id; slots[0] is the default zone
+	freeSlots []uint32
+	dropped   []uint32          // zones deleted by the change under way; their ids must not mean another zone before it is over
+	byName    map[string]uint32 // configured zones
+	match     matcher
+	split     splitter
+
+	hosts     []host // by host id
+	freeHosts []uint32
+	byAddr    map[netip.Addr]uint32
+	order     idList // all hosts
+	byNQN     postings[string]
+	byPort    postings[portKey]
+	attached  int
+
+	devs   []dev // by device id
+	devID  map[netip.Addr]uint32
+	faults map[portKey]*fault
+
+	tx       []touched
+	marks    uint32   // last value given to host.mark
+	scratch  []uint32 // zone ids of the host that is matched
+	counters Counters
 }
-func (d *Directory) Share(a, b netip.Addr) bool                 { return false }
-func (d *Directory) MayExchange(a, b netip.Addr) bool           { return false }
-func (d *Directory) ZonesOf(addr netip.Addr) []string           { return nil }
-func (d *Directory) ZoneHosts(name string) []netip.Addr         { return nil }
-func (d *Directory) Zone(name string) (Zone, bool)              { return Zone{}, false }
-func (d *Directory) Zones() Set                                 { return Set{} }
-func (d *Directory) AllHosts() iter.Seq[Host]                   { return func(yield func(Host) bool) {} }
-func (d *Directory) DevicesOf(zone string) []DeviceCount        { return nil }
-func (d *Directory) ConfiguredDevices(zone string) []netip.Addr { return nil }
-func (d *Directory) CountOf(device netip.Addr, zone string) int { return 0 }
-func (d *Directory) Counters() Counters                         { return Counters{} }
+
+// slot is one zone.
+type slot struct {
+	name  string
+	parts parts
+	hosts idList
+	devs  []devCount // sorted by device id
+}
+
+type devCount struct{ dev, n uint32 }
+
+// host is one address with at least one attachment.
+type host struct {
+	addr   netip.Addr
+	atts   []attachment // winner first
+	zones  []uint32     // sorted
+	state  snsd.State
+	reason snsd.Reason
+	tx     uint32 // 1 + index into Directory.tx while a change is under way
+	mark   uint32 // last candidate walk that met this host
+}
+
+// attachment is a Host without what the host record already says.
+type attachment struct {
+	dev        uint32
+	fault      snsd.Reason // of the port, not of the device
+	subscribes bool
+	mac        fabric.MAC
+	port       string
+	service    snsd.Service
+	since      time.Time
+}
+
+type dev struct {
+	addr  netip.Addr
+	fault snsd.Reason
+	hosts idList // addresses with an attachment here
+}
+
+type fault struct {
+	why   snsd.Reason
+	addrs []netip.Addr // sorted, never empty
+}
+
+const defaultSlot = 0
+
+// NewDirectory makes an empty table for the device self: no hosts, no zones,
+// auto-join off until SetZones or SetAutoJoin says otherwise.
+func NewDirectory(self netip.Addr) *Directory {
+	return &Directory{
+		self:   self.Unmap(),
+		limits: DefaultLimits,
+		slots:  []slot{{name: DefaultName}},
+		byName: make(map[string]uint32),
+		match:  newMatcher(),
+		byAddr: make(map[netip.Addr]uint32),
+		byNQN:  newPostings[string](),
+		byPort: newPostings[portKey](),
+		devID:  make(map[netip.Addr]uint32),
+		faults: make(map[portKey]*fault),
+	}
+}
+
+// SetLimits changes the limits; what is there already stays.
+func (d *Directory) SetLimits(l Limits) { d.limits = l }
+
+// Self is the device id given to NewDirectory.
+func (d *Directory) Self() netip.Addr { return d.self }
+
+// Counters gives a copy of the counters.
+func (d *Directory) Counters() Counters { return d.counters }
+
+// SetHard notes whether isolation in the dataplane is asked for; it changes
+// nothing of what hosts are told.
+func (d *Directory) SetHard(on bool) { d.hard = on }
+
+// Hard tells what SetHard or SetZones said last.
+func (d *Directory) Hard() bool { return d.hard }
+
+// AutoJoin tells whether hosts of no configured zone are in the default zone.
+func (d *Directory) AutoJoin() bool { return d.autoJoin }
+
+// at gives the address of a host id.
+func (d *Directory) at(id uint32) netip.Addr { return d.hosts[id].addr }
+
+func (d *Directory) lookup(a netip.Addr) (*host, bool) {
+	id, ok := d.byAddr[a.Unmap()]
+	if !ok {
+		return nil, false
+	}
+	return &d.hosts[id], true
+}
+
+// newMark begins a walk that must meet each host once.
+func (d *Directory) newMark() {
+	if d.marks++; d.marks == 0 { // wrapped: old marks must not be taken for new ones
+		for i := range d.hosts {
+			d.hosts[i].mark = 0
+		}
+		d.marks = 1
+	}
+}
+
+// device gives the id of a device address, making one when it is new.
+func (d *Directory) device(a netip.Addr) uint32 {
+	id, ok := d.devID[a]
+	if !ok {
+		id = uint32(len(d.devs))
+		d.devs = append(d.devs, dev{addr: a})
+		d.devID[a] = id
+	}
+	return id
+}

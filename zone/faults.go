@@ -1,0 +1,141 @@
+package zone
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// SetFault replaces the fault of one access port: the attachments of addrs there
+// cannot be reached, for the reason why. No addrs, or reason 0, clears it. A fault
+// may name addresses that are not known yet; it holds for them once they are.
+func (d *Directory) SetFault(device netip.Addr, port string, addrs []netip.Addr, why snsd.Reason) Changes {
+	device = device.Unmap()
+	if !isDevice(device) || !isPortName(port) {
+		d.counters.FaultsRejected++
+		return nil
+	}
+	now := &fault{why: why}
+	if why != snsd.ReasonNone {
+		now.addrs = make([]netip.Addr, len(addrs))
+		for i, a := range addrs {
+			now.addrs[i] = a.Unmap()
+		}
+		now.addrs = sortUnique(now.addrs, netip.Addr.Compare)
+	}
+	key := portKey{device, port}
+	var was []netip.Addr
+	if f, ok := d.faults[key]; ok {
+		was = f.addrs
+	}
+	if len(now.addrs) > 0 {
+		d.faults[key] = now
+	} else {
+		delete(d.faults, key)
+	}
+	for _, a := range was {
+		d.refault(a, device, port)
+	}
+	for _, a := range now.addrs {
+		d.refault(a, device, port)
+	}
+	return d.commit(snsd.ReasonNone)
+}
+
+// refault reads the fault of one attachment anew.
+func (d *Directory) refault(addr, device netip.Addr, port string) {
+	id, ok := d.byAddr[addr]
+	if !ok {
+		return
+	}
+	k := HostKey{Addr: addr, Device: device, Port: port}
+	i := d.attachmentAt(id, k)
+	if i < 0 {
+		return
+	}
+	if a, f := &d.hosts[id].atts[i], d.faultOf(k); a.fault != f {
+		d.touch(id)
+		a.fault = f
+		d.restate(id)
+	}
+}
+
+// SetDeviceFault says that nothing behind a device can be reached from here, for
+// the reason why; 0 clears it.
+func (d *Directory) SetDeviceFault(device netip.Addr, why snsd.Reason) Changes {
+	device = device.Unmap()
+	if !isDevice(device) {
+		d.counters.FaultsRejected++
+		return nil
+	}
+	v := &d.devs[d.device(device)]
+	if v.fault == why {
+		return nil
+	}
+	v.fault = why
+	for id := range v.hosts.all() {
+		d.touch(id)
+		d.restate(id)
+	}
+	return d.commit(snsd.ReasonNone)
+}
+
+// Faults lists the faults by device and port; a device's own comes before those
+// of its ports.
+func (d *Directory) Faults() []Fault {
+	var out []Fault
+	for k, f := range d.faults {
+		out = append(out, Fault{Device: k.device, Port: k.port, Why: f.why, Addrs: slices.Clone(f.addrs)})
+	}
+	for i := range d.devs {
+		if v := &d.devs[i]; v.fault != snsd.ReasonNone {
+			out = append(out, Fault{Device: v.addr, Why: v.fault})
+		}
+	}
+	slices.SortFunc(out, func(a, b Fault) int {
+		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port))
+	})
+	return out
+}
+
+// faultOf gives the reason why an attachment's port cannot reach it, 0 for none.
+func (d *Directory) faultOf(k HostKey) snsd.Reason {
+	f, ok := d.faults[portKey{k.Device, k.Port}]
+	if !ok {
+		return snsd.ReasonNone
+	}
+	if _, listed := slices.BinarySearchFunc(f.addrs, k.Addr, netip.Addr.Compare); !listed {
+		return snsd.ReasonNone
+	}
+	return f.why
+}
+
+// restate computes the state of a host: active when one attachment of its owner
+// can be reached, else inactive for the smallest reason, the most physical one.
+func (d *Directory) restate(id uint32) {
+	h := &d.hosts[id]
+	h.state, h.reason = snsd.Inactive, snsd.ReasonNone
+	for i := range h.atts {
+		a := &h.atts[i]
+		if a.mac != h.atts[0].mac {
+			continue
+		}
+		why := worse(a.fault, d.devs[a.dev].fault)
+		if why == snsd.ReasonNone {
+			h.state, h.reason = snsd.Active, snsd.ReasonNone
+			return
+		}
+		h.reason = worse(h.reason, why)
+	}
+}
+
+// worse gives the smaller of two reasons that is not 0.
+func worse(a, b snsd.Reason) snsd.Reason {
+	if a == snsd.ReasonNone || b != snsd.ReasonNone && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,243 @@
+package zone
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// PutHost makes an attachment known, or replaces what was known about it. The
+// address belongs to the host (MAC address) with the earliest Since; equal ones
+// go by lower device, then port. All its attachments with that MAC count.
+func (d *Directory) PutHost(h Host) Changes {
+	h.Addr, h.Device = h.Addr.Unmap(), h.Device.Unmap()
+	if !isHostAddr(h.Addr) || !isDevice(h.Device) || !isPortName(h.HostKey.Port) {
+		d.counters.HostsRejected++
+		return nil
+	}
+	id, known := d.byAddr[h.Addr]
+	if known {
+		if i := d.attachmentAt(id, h.HostKey); i >= 0 {
+			return d.replaceAttachment(id, i, h)
+		}
+		if len(d.hosts[id].atts) >= d.limits.PerAddress {
+			d.counters.HostsOverLimit++
+			return nil
+		}
+	}
+	if d.attached >= d.limits.Attachments {
+		d.counters.HostsOverLimit++
+		return nil
+	}
+	if !known {
+		id = d.intern(h.Addr)
+	}
+	d.touch(id)
+	d.attach(id, d.attachmentOf(h))
+	if d.hosts[id].atts[0].mac != h.MAC {
+		d.counters.Conflicts++
+	}
+	d.rematch(id)
+	d.restate(id)
+	return d.commit(snsd.ReasonNone)
+}
+
+// replaceAttachment is PutHost for an attachment that is known already; most
+// often nothing is new.
+func (d *Directory) replaceAttachment(id uint32, i int, h Host) Changes {
+	now, was := d.attachmentOf(h), d.hosts[id].atts[i]
+	if now == was {
+		return nil
+	}
+	d.touch(id)
+	if now.mac == was.mac && now.since.Equal(was.since) && now.service.NQN == was.service.NQN {
+		d.hosts[id].atts[i] = now // neither the order nor the zones can differ
+		return d.commit(snsd.ReasonNone)
+	}
+	d.detach(id, i)
+	d.attach(id, now)
+	d.rematch(id)
+	d.restate(id)
+	return d.commit(snsd.ReasonNone)
+}
+
+// RemoveHost withdraws one attachment. When it was the last of its address, the
+// address is gone for the reason why (0 is taken as aged out).
+func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
+	k.Addr, k.Device = k.Addr.Unmap(), k.Device.Unmap()
+	id, ok := d.byAddr[k.Addr]
+	if !ok {
+		return nil
+	}
+	i := d.attachmentAt(id, k)
+	if i < 0 {
+		return nil
+	}
+	d.touch(id)
+	if len(d.hosts[id].atts) == 1 {
+		d.setZones(id, nil)
+		d.detach(id, i)
+	} else {
+		d.detach(id, i)
+		d.rematch(id)
+		d.restate(id)
+	}
+	return d.commit(cmp.Or(why, snsd.ReasonAgedOut))
+}
+
+// attachmentOf turns a Host into what is stored of it.
+func (d *Directory) attachmentOf(h Host) attachment {
+	return attachment{
+		dev: d.device(h.Device), fault: d.faultOf(h.HostKey), subscribes: h.Subscribes,
+		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since,
+	}
+}
+
+// hostOf is the inverse.
+func (d *Directory) hostOf(addr netip.Addr, a *attachment) Host {
+	return Host{
+		HostKey: HostKey{Addr: addr, Device: d.devs[a.dev].addr, Port: a.port},
+		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since,
+	}
+}
+
+// attachmentAt finds the attachment k of a host, -1 when there is none.
+func (d *Directory) attachmentAt(id uint32, k HostKey) int {
+	dev, ok := d.devID[k.Device]
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(d.hosts[id].atts, func(a attachment) bool { return a.dev == dev && a.port == k.Port })
+}
+
+// before orders attachments: the first one's MAC owns the address.
+func (d *Directory) before(a, b attachment) int {
+	return cmp.Or(
+		a.since.Compare(b.since),
+		d.devs[a.dev].addr.Compare(d.devs[b.dev].addr),
+		strings.Compare(a.port, b.port),
+	)
+}
+
+// intern makes the record of an address; it has no attachment yet.
+func (d *Directory) intern(a netip.Addr) uint32 {
+	var id uint32
+	if n := len(d.freeHosts); n > 0 {
+		id = d.freeHosts[n-1]
+		d.freeHosts = d.freeHosts[:n-1]
+	} else {
+		id = uint32(len(d.hosts))
+		d.hosts = append(d.hosts, host{})
+	}
+	d.hosts[id] = host{addr: a}
+	d.byAddr[a] = id
+	d.order.add(id, d.at)
+	return id
+}
+
+// forget frees the record of an address that has no attachment left.
+func (d *Directory) forget(id uint32) {
+	d.order.remove(id, d.at)
+	delete(d.byAddr, d.hosts[id].addr)
+	d.hosts[id] = host{}
+	d.freeHosts = append(d.freeHosts, id)
+}
+
+func (d *Directory) attach(id uint32, a attachment) {
+	h := &d.hosts[id]
+	i, _ := slices.BinarySearchFunc(h.atts, a, d.before)
+	if h.atts == nil {
+		h.atts = make([]attachment, 0, 1)
+	}
+	h.atts = slices.Insert(h.atts, i, a)
+	d.attached++
+	d.devs[a.dev].hosts.add(id, d.at)
+	d.byPort.add(portKey{d.devs[a.dev].addr, a.port}, id)
+	if a.service.NQN != "" {
+		d.byNQN.add(a.service.NQN, id)
+	}
+	for _, z := range h.zones {
+		d.slots[z].count(a.dev, 1)
+	}
+}
+
+func (d *Directory) detach(id uint32, i int) {
+	h := &d.hosts[id]
+	a := h.atts[i]
+	h.atts = slices.Delete(h.atts, i, i+1)
+	d.attached--
+	d.byPort.remove(portKey{d.devs[a.dev].addr, a.port}, id)
+	if !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.dev == a.dev }) {
+		d.devs[a.dev].hosts.remove(id, d.at)
+	}
+	if n := a.service.NQN; n != "" && !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.service.NQN == n }) {
+		d.byNQN.remove(n, id)
+	}
+	for _, z := range h.zones {
+		d.slots[z].count(a.dev, -1)
+	}
+}
+
+// rematch finds the zones of a host anew, from its address and the attachments
+// of its owner.
+func (d *Directory) rematch(id uint32) {
+	h := &d.hosts[id]
+	ids := d.match.addrs.appendTo(d.scratch[:0], h.addr)
+	ids = d.match.spans.appendTo(ids, h.addr)
+	for i := range h.atts {
+		a := &h.atts[i]
+		if a.mac != h.atts[0].mac {
+			continue
+		}
+		if a.service.NQN != "" {
+			ids = d.match.nqns.appendTo(ids, a.service.NQN)
+		}
+		ids = d.match.ports.appendTo(ids, portKey{d.devs[a.dev].addr, a.port})
+	}
+	if !slices.IsSorted(ids) {
+		slices.Sort(ids)
+	}
+	ids = slices.Compact(ids)
+	d.scratch = ids
+	if len(ids) == 0 && d.autoJoin {
+		ids = append(ids, defaultSlot)
+	}
+	d.setZones(id, ids)
+}
+
+// setZones moves a host from the zones it is in to the sorted list want.
+func (d *Directory) setZones(id uint32, want []uint32) {
+	if slices.Equal(d.hosts[id].zones, want) {
+		return
+	}
+	gone, came := difference(d.hosts[id].zones, want, cmp.Compare[uint32])
+	d.touchZones(id)
+	h := &d.hosts[id]
+	h.zones = append(make([]uint32, 0, len(want)), want...)
+	for _, z := range gone {
+		d.slots[z].hosts.remove(id, d.at)
+	}
+	for _, z := range came {
+		d.slots[z].hosts.add(id, d.at)
+	}
+	for i := range h.atts {
+		for _, z := range gone {
+			d.slots[z].count(h.atts[i].dev, -1)
+		}
+		for _, z := range came {
+			d.slots[z].count(h.atts[i].dev, 1)
+		}
+	}
+}
+
+// isHostAddr refuses what no host can own network-wide. Loopback addresses are
+// for the configuration to refuse: a lab has nothing else.
+func isHostAddr(a netip.Addr) bool { return Rules{AllowLoopback: true}.CheckAddr(a) == nil }
+
+func isDevice(a netip.Addr) bool { return a.IsValid() && a.Zone() == "" }
+
+func isPortName(s string) bool { return s != "" && len(s) <= fabric.MaxPortName }

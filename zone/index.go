@@ -1,0 +1,96 @@
+package zone
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// matcher finds the zones of a host by hash for exact members and by tree for
+// ranges; it never walks over zones.
+type matcher struct {
+	addrs postings[netip.Addr]
+	nqns  postings[string]
+	ports postings[portKey]
+	spans spanTree
+}
+
+func newMatcher() matcher {
+	return matcher{addrs: newPostings[netip.Addr](), nqns: newPostings[string](), ports: newPostings[portKey](), spans: newSpanTree()}
+}
+
+func (m *matcher) add(zone uint32, p parts) {
+	for _, a := range p.addrs {
+		m.addrs.add(a, zone)
+	}
+	r := p.rest()
+	for _, s := range r.spans {
+		m.spans.add(s, zone)
+	}
+	for _, n := range r.nqns {
+		m.nqns.add(n, zone)
+	}
+	for _, k := range r.ports {
+		m.ports.add(k, zone)
+	}
+}
+
+func (m *matcher) remove(zone uint32, p parts) {
+	for _, a := range p.addrs {
+		m.addrs.remove(a, zone)
+	}
+	r := p.rest()
+	for _, s := range r.spans {
+		m.spans.remove(s, zone)
+	}
+	for _, n := range r.nqns {
+		m.nqns.remove(n, zone)
+	}
+	for _, k := range r.ports {
+		m.ports.remove(k, zone)
+	}
+}
+
+// Index is a compiled Set: it answers which configured zones a host is in. The
+// default zone is not part of it; that is the Directory's affair.
+type Index struct {
+	zones []Zone
+	match matcher
+}
+
+// Compile builds the index of s. Malformed members, which Validate refuses, match nothing.
+func Compile(s Set) *Index {
+	ix := &Index{match: newMatcher()}
+	ix.zones = s.Canonical().Zones
+	ix.zones = slices.DeleteFunc(ix.zones, func(z Zone) bool { return z.Name == DefaultName })
+	var sp splitter
+	for i, z := range ix.zones {
+		p, _ := sp.split(z.Members)
+		ix.match.add(uint32(i), p)
+	}
+	return ix
+}
+
+// Zones lists the compiled zones, canonical and sorted by name; not to be written to.
+func (ix *Index) Zones() []Zone { return ix.zones }
+
+// ZonesOf gives the indices into Zones of the zones that h is in, ascending.
+func (ix *Index) ZonesOf(h Host) []int {
+	var buf [32]uint32
+	a := h.Addr.Unmap()
+	ids := ix.match.addrs.appendTo(buf[:0], a)
+	ids = ix.match.spans.appendTo(ids, a)
+	if h.NQN != "" {
+		ids = ix.match.nqns.appendTo(ids, h.NQN)
+	}
+	ids = ix.match.ports.appendTo(ids, portKey{h.Device.Unmap(), h.HostKey.Port})
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	out := make([]int, len(ids))
+	for i, id := range ids {
+		out[i] = int(id)
+	}
+	return out
+}
