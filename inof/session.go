@@ -1,0 +1,326 @@
+package inof
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// SessionConfig is what a session needs to know of its own side.
+type SessionConfig struct {
+	Self   netip.Addr
+	Expect netip.Addr                   // device id that the peer must have; zero: any
+	Allow  func(device netip.Addr) bool // nil: every device
+	Dialer bool                         // this side opened the connection
+	Roles  Roles
+	Epoch  uint64
+	Caps   Capabilities
+	Resume *Resume
+	Auth   Auth
+	Nonce  [NonceLen]byte // random, new for each session
+	// Zero: the defaults.
+	Hold, Keepalive, HandshakeTimeout time.Duration
+}
+
+// withDefaults fills in what is zero and checks the rest.
+func (c SessionConfig) withDefaults() (SessionConfig, error) {
+	if c.Hold == 0 {
+		c.Hold = DefaultHold
+	}
+	if c.Keepalive == 0 {
+		c.Keepalive = min(DefaultKeepalive, c.Hold/3)
+	}
+	if c.HandshakeTimeout == 0 {
+		c.HandshakeTimeout = HandshakeTimeout
+	}
+	if err := checkAddr("device id", c.Self); err != nil {
+		return c, err
+	}
+	if err := checkTimers(c.Hold, c.Keepalive); err != nil {
+		return c, err
+	}
+	return c, c.Auth.Validate()
+}
+
+func checkTimers(hold, keepalive time.Duration) error {
+	switch {
+	case hold < MinHold || hold > MaxHold:
+		return &ProtocolError{Code: CodeTimers, Where: "Open.hold", Detail: fmt.Sprintf("%v, want %v..%v", hold, MinHold, MaxHold)}
+	case keepalive < MinKeepalive || keepalive > hold:
+		return &ProtocolError{Code: CodeTimers, Where: "Open.keepalive", Detail: fmt.Sprintf("%v, want %v..%v (the hold time)", keepalive, MinKeepalive, hold)}
+	}
+	return nil
+}
+
+// Session is the state machine of one connection (docs/protocol.md, "Session").
+//
+// It holds no lock. Once it is Established, Receive and Deadline on the one side
+// and Seal and KeepaliveAt on the other touch nothing in common, so that a reader
+// and a writer may work at the same time.
+type Session struct {
+	cfg   SessionConfig
+	state State
+	since time.Time
+
+	own      []byte // our Open as sent
+	peer     *Open
+	hold     time.Duration // negotiated
+	interval time.Duration // negotiated keepalive
+
+	// receiving half
+	rx     opener
+	lastRx time.Time
+	begun  time.Time
+
+	// sending half
+	tx     sealer
+	lastTx time.Time
+}
+
+// NewSession gives a session in state Connect. Now begins the handshake timeout.
+func NewSession(cfg SessionConfig, now time.Time) (*Session, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Session{cfg: cfg, since: now, begun: now}, nil
+}
+
+// Start is to be called once the transport is there; it appends the dialer's Open.
+func (s *Session) Start(out []byte, now time.Time) ([]byte, error) {
+	if !s.cfg.Dialer || s.state != StateConnect {
+		return out, nil
+	}
+	return s.sendOpen(out, now)
+}
+
+func (s *Session) sendOpen(out []byte, now time.Time) ([]byte, error) {
+	o := &Open{
+		Device: s.cfg.Self, Roles: s.cfg.Roles, MinVersion: Version, MaxVersion: Version, Caps: s.cfg.Caps,
+		Hold: s.cfg.Hold, Keepalive: s.cfg.Keepalive, Nonce: s.cfg.Nonce, Epoch: s.cfg.Epoch, Auth: s.cfg.Auth.Mode, Resume: s.cfg.Resume,
+	}
+	e, err := Encode(o)
+	if err != nil {
+		return out, err
+	}
+	// The Open has number 0 and no tag: there is no key yet.
+	s.own = append(appendHeader(nil, HeaderLen+len(e.body), TypeOpen, 0, 0), e.body...)
+	s.enter(StateOpenSend, now)
+	s.lastTx = now
+	return append(out, s.own...), nil
+}
+
+func (s *Session) enter(st State, now time.Time) { s.state, s.since = st, now }
+
+// Limit is the longest message that is taken now, in bytes.
+func (s *Session) Limit() int {
+	if s.state == StateEstablished {
+		return MaxMessage
+	}
+	return MaxHandshakeMessage
+}
+
+// Receive takes one whole message. It appends to out what must be sent at once
+// and gives the message if it is for the layer above (Update, EndOfSync). After an
+// error the session is over: a *PeerError is the peer's own Notification, anything
+// else is to be told to the peer by Notify.
+func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, error) {
+	h, err := ParseHeader(frame, s.Limit())
+	if err != nil {
+		return nil, out, err
+	}
+	if h.Length != len(frame) {
+		return nil, out, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, but there are %d bytes", h.Length, len(frame))}
+	}
+	if s.state != StateEstablished && h.Type == TypeNotification && h.Flags&flagTagged == 0 {
+		n, err := decodeNotification(frame[HeaderLen:])
+		if err != nil {
+			return nil, out, err
+		}
+		return nil, out, &PeerError{Code: n.Code, Text: n.Text}
+	}
+	if s.state < StateOpenConfirm {
+		return s.receiveOpen(h, frame, out, now)
+	}
+	body, err := s.rx.open(h, frame)
+	if err != nil {
+		return nil, out, err
+	}
+	m, err := decodeBody(h.Type, body)
+	if err != nil {
+		return nil, out, err
+	}
+	s.lastRx = now
+	switch m := m.(type) {
+	case *Notification:
+		return nil, out, &PeerError{Code: m.Code, Text: m.Text}
+	case *Keepalive:
+		if s.state == StateOpenConfirm {
+			s.enter(StateEstablished, now)
+		}
+		return nil, out, nil
+	case *Update, *EndOfSync:
+		if s.state == StateEstablished {
+			return m, out, nil
+		}
+	}
+	return nil, out, s.unexpected(h.Type)
+}
+
+func (s *Session) unexpected(t MsgType) error {
+	return &ProtocolError{Code: CodeUnexpected, Where: t.String(), Detail: "not allowed in state " + s.state.String()}
+}
+
+// receiveOpen handles the first message of the peer. A listener answers with its
+// own Open; both sides then prove their password with a Keepalive.
+func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Message, []byte, error) {
+	if h.Type != TypeOpen || (s.cfg.Dialer && s.state == StateConnect) {
+		return nil, out, s.unexpected(h.Type)
+	}
+	if h.Flags&flagTagged != 0 || h.Seq != 0 {
+		return nil, out, malformed("Open", "flags %#04x, number %d, want 0 and 0", h.Flags, h.Seq)
+	}
+	o, err := decodeOpen(frame[HeaderLen:])
+	if err != nil {
+		return nil, out, err
+	}
+	if err := s.fits(o); err != nil {
+		return nil, out, err
+	}
+	if s.state == StateConnect {
+		if out, err = s.sendOpen(out, now); err != nil {
+			return nil, out, err
+		}
+	}
+	s.peer = o
+	s.hold = min(s.cfg.Hold, o.Hold)
+	s.interval = max(min(s.cfg.Keepalive, o.Keepalive, s.hold/3), MinKeepalive)
+	if err := s.setKeys(bytes.Clone(frame)); err != nil {
+		return nil, out, err
+	}
+	s.lastRx = now
+	s.enter(StateOpenConfirm, now)
+	return nil, s.Seal(out, keepalive, now), nil
+}
+
+// keepalive is the wire form of every Keepalive.
+var keepalive = &Encoded{typ: TypeKeepalive}
+
+// fits checks the peer's Open against our side.
+func (s *Session) fits(o *Open) error {
+	refuse := func(c Code, field, format string, args ...any) error {
+		return &ProtocolError{Code: c, Where: "Open." + field, Detail: fmt.Sprintf(format, args...)}
+	}
+	want := RoleClient
+	if s.cfg.Dialer {
+		want = RoleReflector
+	}
+	switch {
+	case o.MinVersion > Version || o.MaxVersion < Version:
+		return refuse(CodeVersion, "versions", "the peer speaks %d..%d, want %d", o.MinVersion, o.MaxVersion, Version)
+	case o.Auth != s.cfg.Auth.Mode:
+		return refuse(CodeAuthMode, "auth", "the sender of this asks for %v, its peer for %v", s.cfg.Auth.Mode, o.Auth)
+	case o.Device == s.cfg.Self:
+		return refuse(CodeOwnID, "device", "%v is the receiver's own device id: two devices have the same, or the connection leads back", o.Device)
+	case s.cfg.Expect.IsValid() && o.Device != s.cfg.Expect:
+		return refuse(CodeDevice, "device", "%v, want %v", o.Device, s.cfg.Expect)
+	case s.cfg.Allow != nil && !s.cfg.Allow(o.Device):
+		return refuse(CodeDevice, "device", "%v is not allowed here", o.Device)
+	case o.Device.IsMulticast() || o.Device.IsUnspecified():
+		return refuse(CodeDevice, "device", "%v is no unicast address", o.Device)
+	case o.Roles&want == 0:
+		return refuse(CodeRole, "roles", "the peer is %v, want %v", o.Roles, want)
+	case subtle.ConstantTimeCompare(o.Nonce[:], s.cfg.Nonce[:]) == 1:
+		return refuse(CodeOwnID, "nonce", "is our own: the connection leads back to its sender")
+	}
+	return checkTimers(o.Hold, o.Keepalive)
+}
+
+func (s *Session) setKeys(peer []byte) error {
+	if s.cfg.Auth.Mode != AuthHMAC {
+		return nil
+	}
+	self := &Open{Nonce: s.cfg.Nonce}
+	if s.cfg.Dialer {
+		d, l, err := deriveKeys(s.cfg.Auth.Password, self, s.peer, s.own, peer)
+		if err != nil {
+			return err
+		}
+		s.tx.key(d)
+		s.rx.key(l)
+	} else {
+		d, l, err := deriveKeys(s.cfg.Auth.Password, s.peer, self, peer, s.own)
+		if err != nil {
+			return err
+		}
+		s.tx.key(l)
+		s.rx.key(d)
+	}
+	return nil
+}
+
+// Seal appends a message with this session's number and tag. Only a session that
+// is OpenConfirm or Established seals.
+func (s *Session) Seal(out []byte, e *Encoded, now time.Time) []byte {
+	s.lastTx = now
+	return s.tx.seal(out, e)
+}
+
+// Notify appends the Notification that tells the peer of err: tagged where the
+// peer can check the tag, plain otherwise. An error that the peer reported itself
+// is not told back.
+func (s *Session) Notify(out []byte, err error) []byte {
+	code := codeOf(err)
+	if code == 0 {
+		return out
+	}
+	text := err.Error()
+	e, encErr := Encode(&Notification{Code: code, Text: text[:min(len(text), MaxNotificationText)]})
+	if encErr != nil {
+		return out
+	}
+	if s.state >= StateOpenConfirm && (s.state == StateEstablished || code != CodeAuthFailed) {
+		return s.tx.seal(out, e)
+	}
+	out = appendHeader(out, HeaderLen+len(e.body), TypeNotification, 0, 0)
+	return append(out, e.body...)
+}
+
+// Deadline is when Expired gives an error unless something is received before.
+func (s *Session) Deadline() time.Time {
+	if s.state == StateEstablished {
+		return s.lastRx.Add(s.hold)
+	}
+	return s.begun.Add(s.cfg.HandshakeTimeout)
+}
+
+// Expired tells whether the peer was silent for too long.
+func (s *Session) Expired(now time.Time) error {
+	if now.Before(s.Deadline()) {
+		return nil
+	}
+	if s.state == StateEstablished {
+		return &ProtocolError{Code: CodeHoldExpired, Detail: fmt.Sprintf("nothing was received for %v", s.hold)}
+	}
+	return &ProtocolError{Code: CodeHandshakeTimeout, Detail: fmt.Sprintf("state %v after %v", s.state, s.cfg.HandshakeTimeout)}
+}
+
+// KeepaliveAt is when a Keepalive is due unless something is sent before; zero
+// before Established.
+func (s *Session) KeepaliveAt() time.Time {
+	if s.state != StateEstablished {
+		return time.Time{}
+	}
+	return s.lastTx.Add(s.interval)
+}
+
+// State of the session and since when.
+func (s *Session) State() (State, time.Time) { return s.state, s.since }
+
+// Peer is the Open of the peer, nil before it came.
+func (s *Session) Peer() *Open { return s.peer }
+
+// Timers are the negotiated hold time and keepalive interval, zero before the Opens.
+func (s *Session) Timers() (hold, keepalive time.Duration) { return s.hold, s.interval }
