@@ -1,0 +1,300 @@
+package snsd
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/fabric"
+)
+
+var t0 = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+func initiator() AgentConfig {
+	return AgentConfig{
+		Interface: "eth0", MAC: hostMAC, Addrs: []netip.Addr{hostAddr}, Subscribes: true,
+		Service: Service{Role: RoleInitiator, Protocol: ProtocolRoCE},
+	}
+}
+
+func newAgent(t *testing.T, change func(c *AgentConfig)) *Agent {
+	t.Helper()
+	cfg := initiator()
+	change(&cfg)
+	a, err := NewAgent(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// tell gives the agent one frame with these notices.
+func tell(t *testing.T, a *Agent, now time.Time, notices ...Notice) AgentOutput {
+	t.Helper()
+	b, err := AppendNotify(nil, notices...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Frame(fabric.Frame{Port: "eth0", Src: switchMAC, Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: b}, now)
+}
+
+func kinds(out AgentOutput) []AgentEventKind {
+	var k []AgentEventKind
+	for _, e := range out.Events {
+		k = append(k, e.Kind)
+	}
+	return k
+}
+
+func wantKinds(t *testing.T, out AgentOutput, want ...AgentEventKind) {
+	t.Helper()
+	if d := cmp.Diff(want, kinds(out)); d != "" {
+		t.Errorf("events differ:\n%s", d)
+	}
+}
+
+// The whole captured session, the agent in the host's place.
+func TestAgentPlaysTheGoldenSession(t *testing.T) {
+	frames := goldenFrames(t)
+	a := newAgent(t, func(*AgentConfig) {})
+	out := a.LinkUp(t0)
+	if d := cmp.Diff(frames[:2], out.Frames); d != "" {
+		t.Errorf("registration and query differ:\n%s", d)
+	}
+	hear := func(i int, now time.Time) AgentOutput {
+		t.Helper()
+		out := a.Frame(fabric.Frame{EtherType: fabric.EtherTypeNTS, Payload: frames[i][14:]}, now)
+		if len(out.Frames) != 1 || !bytes.Equal(out.Frames[0], frames[i+1]) {
+			t.Errorf("ack of frame %d: % x", i+1, out.Frames)
+		}
+		return out
+	}
+	wantKinds(t, hear(2, t0.Add(3*time.Second)), AgentReceived)
+	if got, want := a.Next(), t0.Add(6*time.Second); !got.Equal(want) {
+		t.Errorf("next at %v, want the end of the restraint %v", got, want)
+	}
+	wantKinds(t, a.Tick(t0.Add(6*time.Second-1)))
+	out = a.Tick(t0.Add(6*time.Second + time.Millisecond))
+	wantKinds(t, out, AgentConnect)
+	if !out.Events[0].At.Equal(t0.Add(6 * time.Second)) {
+		t.Errorf("connected at %v", out.Events[0].At)
+	}
+	wantKinds(t, hear(4, t0.Add(8*time.Second)), AgentReceived, AgentProbe)
+	wantKinds(t, hear(6, t0.Add(9*time.Second)), AgentReceived, AgentDisconnect)
+}
+
+func TestAgentActsByReason(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	for r := ReasonNone; r <= ReasonBFDDown+1; r++ {
+		want := AgentProbe
+		if r == ReasonZoneChanged || r == ReasonIPChanged || r == ReasonAgedOut {
+			want = AgentDisconnect
+		}
+		wantKinds(t, tell(t, a, t0, goldenNotice(Inactive, r)), AgentReceived, want)
+	}
+}
+
+func TestAgentHoldsBackFlappingSubjects(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	n := goldenNotice(Active, 0)
+	tell(t, a, t0, n)
+	tell(t, a, t0.Add(time.Second), goldenNotice(Inactive, ReasonLinkDown))
+	n.Seq++
+	tell(t, a, t0.Add(2*time.Second), n)
+	wantKinds(t, a.Tick(t0.Add(4*time.Second)))
+	if want := t0.Add(5 * time.Second); !a.Next().Equal(want) {
+		t.Errorf("next at %v, want %v", a.Next(), want)
+	}
+	wantKinds(t, a.Tick(t0.Add(5*time.Second)), AgentConnect)
+	n.Seq++ // active again while connected: nothing to do
+	wantKinds(t, tell(t, a, t0.Add(6*time.Second), n), AgentReceived)
+	if !a.Next().IsZero() {
+		t.Errorf("something is due at %v", a.Next())
+	}
+}
+
+func TestAgentAcksARepeatedNoticeWithoutActing(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	n := goldenNotice(Inactive, ReasonZoneChanged)
+	wantKinds(t, tell(t, a, t0, n), AgentReceived, AgentDisconnect)
+	out := tell(t, a, t0.Add(20*time.Millisecond), n, n)
+	wantKinds(t, out, AgentDuplicate, AgentDuplicate)
+	p, err := ParsePacket(out.Frames[0][14:])
+	if err != nil || len(p.Acks) != 2 || !out.Events[0].Acked {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestAgentIgnoresInitiatorsAndStrangers(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	about := goldenNotice(Active, 0)
+	about.Service.Role = RoleInitiator
+	out := tell(t, a, t0, about)
+	wantKinds(t, out, AgentIgnored)
+	if len(out.Frames) != 1 {
+		t.Error("a notice about an initiator was not acked")
+	}
+	stranger := goldenNotice(Active, 0)
+	stranger.Host = netip.MustParseAddr("192.0.2.99")
+	out = tell(t, a, t0, stranger)
+	wantKinds(t, out, AgentRefused)
+	if len(out.Frames) != 0 {
+		t.Error("a notice for another host was acked")
+	}
+	out = a.Frame(fabric.Frame{EtherType: fabric.EtherTypeNTS, Payload: []byte{2, 0, 0, 0, 0, 0, 0, 0}}, t0)
+	wantKinds(t, out, AgentRefused)
+	if !errors.Is(out.Events[0].Err, ErrVersion) {
+		t.Error(out.Events[0].Err)
+	}
+	out = a.Frame(fabric.Frame{EtherType: fabric.EtherTypeLLDP, Payload: []byte{2}}, t0)
+	wantKinds(t, out)
+	c := a.Counters()
+	if c.Ignored != 1 || c.NotOurs != 1 || c.Received.NewerVersion != 1 || c.Acks != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAgentLosesAcksAsToldAndKeepsSilent(t *testing.T) {
+	rolls := []float64{0.4, 0.6, 0.1}
+	a := newAgent(t, func(c *AgentConfig) {
+		c.LoseAcks = 0.5
+		c.Rand = func() float64 { r := rolls[0]; rolls = rolls[1:]; return r }
+	})
+	n := goldenNotice(Active, 0)
+	for i, frames := range []int{0, 1, 0} {
+		if out := tell(t, a, t0, n); len(out.Frames) != frames || out.Events[0].Acked != (frames == 1) {
+			t.Errorf("notice %d: %d frames", i, len(out.Frames))
+		}
+	}
+	quiet := newAgent(t, func(c *AgentConfig) { c.Silent = true })
+	if out := quiet.LinkUp(t0); len(out.Frames) != 0 {
+		t.Error("a silent agent registered")
+	}
+	out := tell(t, quiet, t0, n)
+	wantKinds(t, out, AgentReceived)
+	if len(out.Frames) != 0 {
+		t.Error("a silent agent acked")
+	}
+	if out := quiet.SetSilent(false, t0); len(out.Frames) != 1 {
+		t.Errorf("%d frames when it speaks again, want its registration", len(out.Frames))
+	}
+}
+
+func TestAgentRegistersEveryInterval(t *testing.T) {
+	v6 := netip.MustParseAddr("2001:db8::11")
+	a := newAgent(t, func(c *AgentConfig) { c.Addrs = []netip.Addr{hostAddr, v6}; c.Interval = 10 * time.Second; c.TTL = 40 })
+	if out := a.LinkUp(t0); len(out.Frames) != 4 {
+		t.Errorf("%d frames at link up, want 2 registrations and 2 queries", len(out.Frames))
+	}
+	if out := a.LinkUp(t0); len(out.Frames) != 0 {
+		t.Error("registered again without a link change")
+	}
+	for i := 1; i < 4; i++ {
+		at := t0.Add(time.Duration(i) * 10 * time.Second)
+		if !a.Next().Equal(at) {
+			t.Errorf("next registration at %v, want %v", a.Next(), at)
+		}
+		if out := a.Tick(at); len(out.Frames) != 2 {
+			t.Errorf("%d frames", len(out.Frames))
+		}
+	}
+	if out := a.Query(t0); len(out.Frames) != 2 {
+		t.Errorf("%d queries", len(out.Frames))
+	}
+	moved := netip.MustParseAddr("192.0.2.12")
+	out, err := a.SetAddrs([]netip.Addr{moved}, t0)
+	if err != nil || len(out.Frames) != 2 {
+		t.Errorf("%d frames, want a shutdown of number 2 and the new address: %v", len(out.Frames), err)
+	}
+	if !bytes.Contains(out.Frames[0], []byte("snsd_eth0_02\x06\x02\x00\x00\x00\x00")) {
+		t.Errorf("no shutdown LLDPDU: % x", out.Frames[0])
+	}
+	if out := a.Shutdown(t0); len(out.Frames) != 1 {
+		t.Errorf("%d frames at shutdown", len(out.Frames))
+	}
+	if !a.Next().IsZero() || len(a.Query(t0).Frames) != 0 {
+		t.Error("the agent goes on after its shutdown")
+	}
+}
+
+func TestAgentForgetsWhenTheLinkGoes(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	a.LinkUp(t0)
+	n := goldenNotice(Active, 0)
+	tell(t, a, t0, n)
+	a.LinkDown(t0)
+	wantKinds(t, a.Tick(t0.Add(time.Minute)))
+	a.LinkUp(t0.Add(time.Minute))
+	wantKinds(t, tell(t, a, t0.Add(time.Minute), n), AgentReceived)
+}
+
+func TestAgentGoesDeafInAStorm(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	n := goldenNotice(Inactive, ReasonZoneChanged)
+	for i := range floodFrames - 1 {
+		n.Seq = uint32(i)
+		if out := tell(t, a, t0.Add(time.Duration(i)*time.Millisecond/2), n); len(out.Frames) != 1 {
+			t.Fatalf("frame %d was not acked", i)
+		}
+	}
+	end := t0.Add(499 * time.Millisecond)
+	wantKinds(t, tell(t, a, end, n), AgentDeaf)
+	wantKinds(t, tell(t, a, end.Add(floodDeaf-1), n))
+	if out := tell(t, a, end.Add(floodDeaf), n); len(out.Frames) != 1 {
+		t.Error("still deaf after the time")
+	}
+}
+
+func TestAgentSpeaksVersion0(t *testing.T) {
+	a := newAgent(t, func(c *AgentConfig) { c.Legacy = true })
+	if out := a.LinkUp(t0); out.Frames[1][14] != 0 {
+		t.Error("the query is not of version 0")
+	}
+	out := a.Frame(fabric.Frame{EtherType: fabric.EtherTypeNTS, Payload: payload(t, 0, notify0)}, t0)
+	if len(out.Frames) != 1 || out.Frames[0][14] != 0 {
+		t.Error("the ack is not of version 0")
+	}
+}
+
+func TestAgentTableIsBounded(t *testing.T) {
+	a := newAgent(t, func(*AgentConfig) {})
+	n := goldenNotice(Active, 0)
+	n.Subject = netip.MustParseAddr("10.0.0.1")
+	for i := range MaxAgentPairs + 1 {
+		now := t0.Add(time.Duration(i) * 2 * time.Millisecond) // below the flood guard
+		out := tell(t, a, now, n)
+		if len(out.Frames) != 1 {
+			t.Fatalf("notice %d was not acked", i)
+		}
+		a.Tick(now)
+		n.Subject = n.Subject.Next()
+	}
+	if c := a.Counters(); c.TableFull != 1 || len(a.pairs) != MaxAgentPairs {
+		t.Errorf("%d pairs, %+v", len(a.pairs), c)
+	}
+}
+
+func TestNewAgentRefuses(t *testing.T) {
+	for i, change := range []func(c *AgentConfig){
+		func(c *AgentConfig) { c.Addrs = nil },
+		func(c *AgentConfig) { c.Addrs = make([]netip.Addr, 65) },
+		func(c *AgentConfig) { c.Addrs = []netip.Addr{hostAddr, hostAddr} },
+		func(c *AgentConfig) { c.Addrs = []netip.Addr{netip.MustParseAddr("fe80::1")} },
+		func(c *AgentConfig) { c.Interface = "" },
+		func(c *AgentConfig) { c.Interface = string(make([]byte, 250)) },
+		func(c *AgentConfig) { c.LoseAcks = 0.5 },
+		func(c *AgentConfig) { c.LoseAcks = 1.5; c.Rand = func() float64 { return 0 } },
+		func(c *AgentConfig) { c.Service.NQN = "\x07" },
+	} {
+		cfg := initiator()
+		change(&cfg)
+		var typed *Error
+		if _, err := NewAgent(cfg); !errors.As(err, &typed) {
+			t.Errorf("case %d: %v", i, err)
+		}
+	}
+}
