@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// stopGrace is how long daemons may take to end by themselves.
-const stopGrace = 3 * time.Second
+// StopGrace is how long daemons may take to end by themselves.
+const StopGrace = 3 * time.Second
 
 // Down removes the lab: processes, namespaces, links and files.
 func (l *Lab) Down() error {
@@ -126,13 +126,13 @@ func (l *Lab) stopProcesses() []Process {
 	for _, n := range l.st.Nodes {
 		known = append(known, n.Processes...)
 	}
-	stopAll(known, stopGrace)
+	stopAll(known, StopGrace)
 	var left []Process
 	for range 10 {
 		if left = findProcesses(l.owner()); len(left) == 0 {
 			break
 		}
-		stopAll(left, stopGrace)
+		stopAll(left, StopGrace)
 	}
 	if l.st.Holder != nil {
 		left = append(left, stopAll([]Process{*l.st.Holder}, 0)...)

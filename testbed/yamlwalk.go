@@ -15,6 +15,22 @@ type walker struct {
 	file    string
 	errs    ParseErrors
 	ignored []Ignored
+	visited int // entries read, aliases and merges counted each time
+}
+
+// maxVisited bounds the work that aliases and merge keys can make of a small file.
+const maxVisited = 200_000
+
+// spend counts n entries and fails when a file asks for too many.
+func (w *walker) spend(n *yaml.Node, path string, entries int) bool {
+	if w.visited > maxVisited {
+		return false // said already
+	}
+	if w.visited += entries + 1; w.visited > maxVisited {
+		w.errorf(n, path, "more than %d entries; aliases and merge keys multiply them", maxVisited)
+		return false
+	}
+	return true
 }
 
 // maxErrors ends the list of mistakes of one file.
@@ -77,6 +93,9 @@ func (w *walker) pairsDepth(n *yaml.Node, path string, depth int) []pair {
 	}
 	if depth > maxMergeDepth {
 		w.errorf(n, path, "merge keys nest deeper than %d", maxMergeDepth)
+		return nil
+	}
+	if !w.spend(n, path, len(n.Content)/2) {
 		return nil
 	}
 	var out, merged []pair
@@ -157,6 +176,9 @@ func (w *walker) texts(n *yaml.Node, path string) []located {
 	}
 	if n.Kind != yaml.SequenceNode {
 		w.errorf(n, path, "is %s, want a list", kindName(n))
+		return nil
+	}
+	if !w.spend(n, path, len(n.Content)) {
 		return nil
 	}
 	var out []located
