@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+func (a *app) zoneCmd() *cobra.Command {
+	add := a.changeCmd(&cobra.Command{Use: "add NAME [MEMBER...]", Short: "Make a zone",
+		Long:    "Make a zone. " + memberHelp,
+		Example: "  inofctl zone add blue 192.0.2.1 192.0.2.16-192.0.2.31 port:192.0.2.250/Ethernet4"},
+		1, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			if err := checkMembers(args[1:]); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("zone %s added with %d members", args[0], len(args)-1), c.AddZone(ctx, args[0], args[1:])
+		})
+	remove := a.changeCmd(&cobra.Command{Use: "remove NAME", Short: "Remove a zone"},
+		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			return fmt.Sprintf("zone %s removed", args[0]), c.RemoveZone(ctx, args[0])
+		})
+	memberAdd := a.changeCmd(&cobra.Command{Use: "add NAME MEMBER...", Short: "Add members to a zone", Long: "Add members to a zone. " + memberHelp},
+		2, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			if err := checkMembers(args[1:]); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("zone %s: %d members added", args[0], len(args)-1), c.AddMembers(ctx, args[0], args[1:])
+		})
+	memberRemove := a.changeCmd(&cobra.Command{Use: "remove NAME MEMBER...", Short: "Remove members from a zone"},
+		2, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			if err := checkMembers(args[1:]); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("zone %s: %d members removed", args[0], len(args)-1), c.RemoveMembers(ctx, args[0], args[1:])
+		})
+	for _, c := range []*cobra.Command{remove, memberAdd, memberRemove} {
+		c.ValidArgsFunction = a.complete(zoneNames)
+	}
+	return group("zone", "Change the zones of a reflector or standalone device", add, remove,
+		group("member", "Change the members of a zone", memberAdd, memberRemove))
+}
+
+const memberHelp = "A member is an address, a range FIRST-LAST, a prefix, an NQN, or port:DEVICE/PORT."
+
+// checkMembers finds typing mistakes before the daemon is asked.
+func checkMembers(members []string) error {
+	var errs []error
+	for _, m := range members {
+		if _, err := zone.ParseMember(m); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return usageError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// changeCmd makes a command that has the daemon do something and says what was done.
+func (a *app) changeCmd(c *cobra.Command, least, most int, do func(context.Context, *api.Client, []string) (string, error)) *cobra.Command {
+	c.Args = arguments(least, most)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
+			done, err := do(ctx, cl, args)
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]string{"done": done}, func(w io.Writer) { fmt.Fprintln(w, printable(done)) })
+		})
+	}
+	return c
+}
+
+func (a *app) portCmd() *cobra.Command {
+	rec := a.changeCmd(&cobra.Command{Use: "recover NAME", Short: "End the error-down of a port"},
+		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			return fmt.Sprintf("port %s recovered", args[0]), c.RecoverPort(ctx, args[0])
+		})
+	rec.ValidArgsFunction = a.complete(portNames)
+	return group("port", "Act on an access port", rec)
+}
+
+func (a *app) checkCmd() *cobra.Command {
+	return &cobra.Command{Use: "check FILE", Short: "Check a configuration or zone file, as inofd check does", Args: arguments(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := config.Check(args[0])
+			if err == nil {
+				return a.print(map[string]any{"file": args[0], "good": true, "problems": []string{}},
+					func(w io.Writer) { fmt.Fprintln(w, text) })
+			}
+			problems := strings.Split(err.Error(), "\n")
+			what := "1 problem"
+			if len(problems) > 1 {
+				what = fmt.Sprintf("%d problems", len(problems))
+			}
+			if a.format == "json" {
+				if err := a.print(map[string]any{"file": args[0], "good": false, "problems": problems}, nil); err != nil {
+					return err
+				}
+			} else {
+				fmt.Fprintln(a.err, err)
+			}
+			return fmt.Errorf("%s: %s", args[0], what)
+		}}
+}
+
+// complete asks the daemon for the words that can stand at the first argument or in a flag.
+func (a *app) complete(words func(context.Context, *api.Client) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (list []string, d cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		err := a.call(cmd, func(ctx context.Context, c *api.Client) (err error) {
+			list, err = words(ctx, c)
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func zoneNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Zones(ctx, api.ZoneQuery{})
+	names := []string{}
+	for _, z := range list {
+		names = append(names, z.Name)
+	}
+	return names, err
+}
+
+func portNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Ports(ctx)
+	names := []string{}
+	for _, p := range list {
+		names = append(names, p.Name)
+	}
+	return names, err
+}
+
+func hostNames(ctx context.Context, c *api.Client) ([]string, error) {
+	list, err := c.Hosts(ctx, api.HostQuery{})
+	names := []string{}
+	for _, h := range list {
+		names = append(names, h.Addr.String())
+	}
+	return names, err
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/testbed"
+)
+
+// labFlags are shared by the commands that act on a lab.
+type labFlags struct {
+	root, lab, bin string
+}
+
+func (f *labFlags) options() testbed.Options {
+	return testbed.Options{Root: f.root, BinDir: f.bin}
+}
+
+// newLabCmd builds fabrics in network namespaces; see package testbed.
+func newLabCmd() *cobra.Command {
+	f := &labFlags{}
+	c := group("lab", "Build a fabric of network namespaces, and break it",
+		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), newRelayCmd())
+	c.Long = `Build a fabric of network namespaces from a containerlab topology file, and break it.
+
+Works as root, or without privileges in a user namespace where the kernel allows
+that. There a lab ends with its last process, and commands enter it by nsenter(1).`
+	c.PersistentFlags().StringVar(&f.root, "root", "", "directory that holds the labs (default: $INOF_LAB_ROOT, $XDG_RUNTIME_DIR/inof-lab or /run/inof-lab)")
+	c.PersistentFlags().StringVarP(&f.lab, "lab", "l", "", "name of the lab (default: the only one)")
+	c.PersistentFlags().StringVar(&f.bin, "bin-dir", "", "directory of inofd and snsd (default: beside inofctl, then bin/, then PATH)")
+	return c
+}
+
+// name finds the lab that is meant.
+func (f *labFlags) name(arg string) (string, error) {
+	if arg != "" && f.lab != "" && arg != f.lab {
+		return "", usagef("two labs are named: %s and %s", f.lab, arg)
+	}
+	if arg == "" {
+		arg = f.lab
+	}
+	if strings.HasSuffix(arg, ".yml") || strings.HasSuffix(arg, ".yaml") {
+		t, err := testbed.Load(arg)
+		if err != nil {
+			return "", err
+		}
+		return t.Name, nil
+	}
+	if arg != "" {
+		return arg, nil
+	}
+	labs, err := testbed.Labs(f.dir())
+	if err != nil {
+		return "", err
+	}
+	switch len(labs) {
+	case 0:
+		return "", fmt.Errorf("%w: there is none below %s", testbed.ErrNoLab, f.dir())
+	case 1:
+		return labs[0], nil
+	}
+	return "", usagef("which lab? -l with one of: %s", strings.Join(labs, ", "))
+}
+
+func (f *labFlags) dir() string {
+	if f.root != "" {
+		return f.root
+	}
+	return testbed.DefaultRoot()
+}
+
+// privileged makes sure that this program may build labs: as it is, or by running
+// once more in a user namespace, in which case it does not return.
+func privileged(ctx context.Context) error {
+	err := testbed.Privileged()
+	if err == nil || testbed.Nested() {
+		return err
+	}
+	code, rerr := testbed.Reexec(ctx)
+	if rerr != nil {
+		return fmt.Errorf("%w; and %w", err, rerr)
+	}
+	os.Exit(code)
+	return nil
+}
+
+// open gives a handle on a lab that is up, inside its user namespace if it has one.
+func (f *labFlags) open(ctx context.Context) (*testbed.Lab, error) {
+	name, err := f.name("")
+	if err != nil {
+		return nil, err
+	}
+	code, done, err := testbed.Enter(ctx, name, f.root)
+	if done {
+		os.Exit(code)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return testbed.Open(name, f.options())
+}
+
+func (f *labFlags) upCmd() *cobra.Command {
+	var replace, quiet bool
+	c := &cobra.Command{Use: "up FILE", Short: "Build a lab from a topology file (*.clab.yml)", Args: arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topo, err := testbed.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if err := privileged(cmd.Context()); err != nil {
+				return err
+			}
+			opt := f.options()
+			opt.Replace = replace
+			if !quiet {
+				opt.OnStep = func(s string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", s) }
+				for _, i := range topo.Ignored {
+					fmt.Fprintf(cmd.ErrOrStderr(), "note: %s %s\n", args[0], i)
+				}
+			}
+			lab, err := testbed.Up(cmd.Context(), topo, opt)
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			return printStatus(cmd, lab.Status())
+		}}
+	c.Flags().BoolVar(&replace, "replace", false, "remove a lab of the same name that is up")
+	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "do not tell what is done")
+	return c
+}
+
+func (f *labFlags) downCmd() *cobra.Command {
+	var all bool
+	c := &cobra.Command{Use: "down [NAME|FILE]", Short: "Remove a lab: processes, namespaces, links and files", Args: arguments(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all {
+				if len(args) > 0 || f.lab != "" {
+					return usagef("--all and the name of a lab exclude each other")
+				}
+				names, err := testbed.Labs(f.dir())
+				if err != nil {
+					return err
+				}
+				var errs []error
+				for _, n := range names {
+					errs = append(errs, f.down(cmd, n))
+				}
+				return errors.Join(errs...)
+			}
+			name, err := f.name(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return f.down(cmd, name)
+		}}
+	c.Flags().BoolVar(&all, "all", false, "every lab")
+	return c
+}
+
+// down needs no privilege for a lab in a user namespace: what it holds goes with
+// its processes.
+func (f *labFlags) down(cmd *cobra.Command, name string) error {
+	if err := testbed.Down(name, f.options()); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "lab %s is removed\n", name)
+	return nil
+}
+
+func (f *labFlags) statusCmd() *cobra.Command {
+	return &cobra.Command{Use: "status [NAME]", Short: "Show nodes, processes and links", Args: arguments(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := f.name(strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			code, done, err := testbed.Enter(cmd.Context(), name, f.root)
+			if done {
+				os.Exit(code)
+			}
+			if err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %v\n", err)
+			}
+			st, err := testbed.StatusOf(name, f.options())
+			if err != nil {
+				return err
+			}
+			return printStatus(cmd, st)
+		}}
+}
+
+// asJSON tells whether -o json was given to the program.
+func asJSON(cmd *cobra.Command) bool {
+	o := cmd.Flag("output")
+	return o != nil && o.Value.String() == "json"
+}
+
+func printStatus(cmd *cobra.Command, st testbed.Status) error {
+	w := cmd.OutOrStdout()
+	if asJSON(cmd) {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(st)
+	}
+	state := st.Phase
+	if st.Phase != "up" {
+		state = fmt.Sprintf("left while %s (%s); use lab down", st.Phase, st.Step)
+	} else if !st.Alive {
+		state = "up, but something is missing"
+	}
+	rows := [][2]string{{"lab", st.Name}, {"state", state}, {"directory", st.Dir}, {"file", st.File}}
+	if st.Nested {
+		rows = append(rows, [2]string{"privilege", "in a user namespace of its own; ends with its last process"})
+	}
+	pairs(w, rows)
+	nodeTable(w, st)
+	if len(st.Links) > 0 {
+		fmt.Fprintln(w)
+		lines := [][]string{}
+		for _, k := range st.Links {
+			lines = append(lines, []string{k.A.Node + ":" + k.A.Port, upDown(k.A.Carrier), k.B.Node + ":" + k.B.Port, upDown(k.B.Carrier), strconv.Itoa(k.MTU)})
+		}
+		table(w, "LINK CARRIER TO CARRIER MTU", lines)
+	}
+	return nil
+}
+
+func nodeTable(w io.Writer, st testbed.Status) {
+	fmt.Fprintln(w)
+	lines := [][]string{}
+	for _, n := range st.Nodes {
+		ns := "namespace"
+		if !n.Alive {
+			ns = "gone"
+		}
+		if len(n.Processes) == 0 {
+			lines = append(lines, []string{n.Name, n.Kind, ns, "", "", ""})
+		}
+		for _, p := range n.Processes {
+			alive := "running"
+			if !p.Alive {
+				alive = "ended"
+			}
+			lines = append(lines, []string{n.Name, n.Kind, ns, p.Name, strconv.Itoa(p.PID), alive})
+		}
+	}
+	table(w, "NODE KIND NAMESPACE PROCESS PID STATE", lines)
+}
+
+func (f *labFlags) execCmd() *cobra.Command {
+	c := &cobra.Command{Use: "exec NODE -- COMMAND [ARGUMENT...]", Short: "Run a command in a node", Args: arguments(2, -1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lab, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			c := lab.CommandContext(cmd.Context(), args[0], args[1:]...)
+			c.Stdin, c.Stdout, c.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			err = c.Run()
+			if ee := (*exec.ExitError)(nil); errors.As(err, &ee) && ee.ExitCode() > 0 {
+				os.Exit(ee.ExitCode())
+			}
+			return err
+		}}
+	c.Flags().SetInterspersed(false) // what follows NODE belongs to the command
+	return c
+}
+
+func (f *labFlags) faultCmd() *cobra.Command {
+	return &cobra.Command{Use: "fault NODE:PORT down|up", Short: "Pull or plug the cable at a port", Args: arguments(2, 2),
+		Long: `Pull or plug the cable at a port; both ends of its link lose or get carrier.
+
+Prints the time, in nanoseconds since 1970, taken right before the system call. A
+veth loses carrier when its other end is administratively down; the end that is shut
+is the one that is not an inof-switch, else the one opposite to NODE:PORT.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			node, port, ok := strings.Cut(args[0], ":")
+			if !ok || args[1] != "up" && args[1] != "down" {
+				return usagef("%q %q: want NODE:PORT and down or up", args[0], args[1])
+			}
+			lab, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			at, err := lab.Fault(node, port, args[1] == "up")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), at.UnixNano())
+			return nil
+		}}
+}
+
+func (f *labFlags) startCmd() *cobra.Command {
+	return &cobra.Command{Use: "start NODE [PROCESS]", Short: "Start what a node should run and does not", Args: arguments(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lab, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			return lab.Start(cmd.Context(), args[0], strings.Join(args[1:], ""))
+		}}
+}
+
+func (f *labFlags) stopCmd() *cobra.Command {
+	var kill bool
+	c := &cobra.Command{Use: "stop NODE [PROCESS]", Short: "Stop a process of a node", Args: arguments(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lab, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			name := strings.Join(args[1:], "")
+			if kill {
+				_, err = lab.Kill(args[0], name)
+				return err
+			}
+			return lab.Stop(args[0], name, testbed.StopGrace)
+		}}
+	c.Flags().BoolVar(&kill, "kill", false, "with SIGKILL, as a crash")
+	return c
+}

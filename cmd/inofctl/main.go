@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// requestTimeout bounds each request to the daemon.
+const requestTimeout = 30 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the whole program without the process around it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{out: stdout, err: stderr, now: time.Now}
+	return a.execute(ctx, args)
+}
+
+// app is what all commands share.
+type app struct {
+	out, err io.Writer
+	now      func() time.Time
+	socket   string
+	format   string // "table" or "json"
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(a.err, "inofctl: %v\n", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(a.err, "see: %s --help\n", cmd.CommandPath())
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (a *app) root() *cobra.Command {
+	root := group("inofctl", "See and change what an iNOF device does",
+		a.showCmd(), a.watchCmd(), a.zoneCmd(), a.portCmd(), a.checkCmd(), a.versionCmd())
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	f := root.PersistentFlags()
+	f.StringVar(&a.socket, "socket", socketDefault(), "unix socket of the daemon")
+	a.format = "table"
+	f.VarP(&oneOf{value: &a.format, options: []string{"table", "json"}}, "output", "o", "form of what is printed")
+	a.format = "table"
+	must(root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)))
+	return root
+}
+
+// socketDefault lets INOF_MANAGEMENT_SOCKET move the daemon and its tool together.
+func socketDefault() string {
+	if s := os.Getenv("INOF_MANAGEMENT_SOCKET"); s != "" {
+		return s
+	}
+	return config.DefaultSocket
+}
+
+// must is for mistakes that only a change of this program can cause.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// usageError is a wrong call, as opposed to a failure.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// group is a command that only holds others and names them when called wrongly.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	c.AddCommand(subs...)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		names := []string{}
+		for _, s := range cmd.Commands() {
+			if s.IsAvailableCommand() {
+				names = append(names, s.Name())
+			}
+		}
+		list := strings.Join(names, ", ")
+		if len(args) == 0 {
+			return usagef("%s what? One of: %s", cmd.CommandPath(), list)
+		}
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return usagef("unknown command %q, did you mean %s?", args[0], strings.Join(near, " or "))
+		}
+		return usagef("unknown command %q, one of: %s", args[0], list)
+	}
+	c.SuggestionsMinimumDistance = 2
+	return c
+}
+
+// arguments checks the number of arguments; most < 0 means any.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("too few arguments: %s", cmd.UseLine())
+		case most >= 0 && len(args) > most:
+			return usagef("too many arguments from %q on: %s", args[most], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// oneOf is a flag that takes one of some words.
+type oneOf struct {
+	value   *string
+	options []string
+}
+
+func (o *oneOf) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (o *oneOf) Type() string { return strings.Join(o.options, "|") }
+
+// Set implements pflag.Value.
+func (o *oneOf) Set(s string) error {
+	if !slices.Contains(o.options, s) {
+		return fmt.Errorf("one of %s", strings.Join(o.options, ", "))
+	}
+	*o.value = s
+	return nil
+}
+
+// call runs do with a client of the daemon, within the time for a request.
+func (a *app) call(cmd *cobra.Command, do func(context.Context, *api.Client) error) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
+	defer cancel()
+	c := api.NewClient(a.socket)
+	defer c.Close()
+	err := do(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("inofd at %s did not answer within %v", a.socket, requestTimeout)
+	}
+	return err
+}
+
+// print writes v as JSON, or what table writes of it.
+func (a *app) print(v any, table func(w io.Writer)) error {
+	if a.format != "json" {
+		table(a.out)
+		return nil
+	}
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func (a *app) versionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of inofctl", Args: arguments(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			v := api.VersionText()
+			return a.print(map[string]string{"version": v}, func(w io.Writer) { fmt.Fprintln(w, "inofctl", v) })
+		},
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+)
+
+// addr leaves an address that is not known empty.
+func addr(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// because leaves the reason of what is well empty.
+func because(r snsd.Reason) string {
+	if r == snsd.ReasonNone {
+		return ""
+	}
+	return r.String()
+}
+
+// service gives protocol and port in one word.
+func service(h api.Host) string {
+	if h.ServicePort == 0 {
+		return h.Protocol.String()
+	}
+	return fmt.Sprintf("%s:%d", h.Protocol, h.ServicePort)
+}
+
+func (a *app) hostTable(w io.Writer, list []api.Host) {
+	rows := [][]string{}
+	for _, h := range list {
+		state := h.State.String()
+		if h.Conflict {
+			state = "conflict"
+		}
+		rows = append(rows, []string{addr(h.Addr), string(h.Type), h.Role.String(), service(h), addr(h.Device), h.Port,
+			state, because(h.Reason), fewText(h.Zones, 3), string(h.Hard), h.LearnedFrom, a.age(h.Since)})
+	}
+	table(w, "ADDRESS TYPE ROLE SERVICE DEVICE PORT STATE REASON ZONES HARD-ZONING LEARNED-FROM KNOWN-FOR", rows)
+}
+
+func (a *app) hostDetails(w io.Writer, list []api.Host) {
+	for i, h := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		expires := ""
+		if h.Expires != nil {
+			expires = human(h.Expires.Sub(a.now()))
+		}
+		conflict := "no"
+		if h.Conflict {
+			conflict = "yes: another host claimed the address earlier, this one is ignored"
+		}
+		pairs(w, [][2]string{
+			{"Address", addr(h.Addr)},
+			{"Type", string(h.Type)},
+			{"State", h.State.String()},
+			{"Reason", because(h.Reason)},
+			{"Role", h.Role.String()},
+			{"Service", service(h)},
+			{"NQN", h.NQN},
+			{"Access device", addr(h.Device)},
+			{"Access port", h.Port},
+			{"MAC", macText(h.MAC.IsZero(), h.MAC.String())},
+			{"Wants notices", yesNo(h.Subscribes)},
+			{"Zones", strings.Join(h.Zones, ", ")},
+			{"Hard zoning", string(h.Hard)},
+			{"Learned from", h.LearnedFrom},
+			{"Known for", a.age(h.Since)},
+			{"Expires in", expires},
+			{"Conflict", conflict},
+		})
+	}
+}
+
+func macText(zero bool, text string) string {
+	if zero {
+		return ""
+	}
+	return text
+}
+
+func zoneTable(w io.Writer, list []api.Zone) {
+	rows := [][]string{}
+	for _, z := range list {
+		rows = append(rows, []string{z.Name, count(len(z.Members)), count(len(z.Hosts)), z.LearnedFrom, fewText(z.Members, 3)})
+	}
+	table(w, "ZONE MEMBERS HOSTS LEARNED-FROM CONFIGURED", rows)
+}
+
+func zoneDetails(w io.Writer, z api.Zone) {
+	pairs(w, [][2]string{{"Zone", z.Name}, {"Learned from", z.LearnedFrom}})
+	fmt.Fprintf(w, "Members (%d):\n", len(z.Members))
+	for _, m := range z.Members {
+		fmt.Fprintln(w, "  "+printable(m))
+	}
+	fmt.Fprintf(w, "Hosts (%d):\n", len(z.Hosts))
+	for _, h := range z.Hosts {
+		fmt.Fprintln(w, "  "+h.String())
+	}
+}
+
+func (a *app) peerTable(w io.Writer, list []api.Peer) {
+	rows := [][]string{}
+	for _, p := range list {
+		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, string(p.State), a.age(p.Since),
+			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), p.Auth,
+			human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold)), p.LastError})
+	}
+	table(w, "DEVICE ADDRESS ROLE STATE FOR MESSAGES-IN MESSAGES-OUT RECONNECTS AUTH KEEPALIVE/HOLD LAST-ERROR", rows)
+}
+
+func (a *app) portTable(w io.Writer, list []api.Port) {
+	rows := [][]string{}
+	for _, p := range list {
+		rx, tx, crc := "", "", ""
+		if c := p.Counters; c != nil {
+			rx, tx, crc = count(c.RxFrames), count(c.TxFrames), count(c.RxCRC)
+		}
+		rows = append(rows, []string{p.Name, p.State, upDown(p.AdminUp), upDown(p.Carrier), count(p.MTU),
+			count(p.Neighbours), count(p.Hosts), count(p.Flaps), a.agePtr(p.LastFlap), rx, tx, crc})
+	}
+	table(w, "PORT STATE ADMIN CARRIER MTU NEIGHBOURS HOSTS FLAPS LAST-FLAP RX-FRAMES TX-FRAMES RX-CRC", rows)
+}
+
+func (a *app) portDetails(w io.Writer, p api.Port) {
+	flap := ""
+	if p.LastFlap != nil {
+		flap = a.age(*p.LastFlap) + " ago"
+	}
+	rows := [][2]string{
+		{"Port", p.Name},
+		{"State", p.State},
+		{"Administrative", upDown(p.AdminUp)},
+		{"Carrier", upDown(p.Carrier)},
+		{"Index", count(p.Index)},
+		{"MAC", macText(p.MAC.IsZero(), p.MAC.String())},
+		{"MTU", count(p.MTU)},
+		{"LLDP neighbours", count(p.Neighbours)},
+		{"Hosts", count(p.Hosts)},
+		{"Flaps", count(p.Flaps)},
+		{"Last flap", flap},
+	}
+	if c := p.Counters; c != nil {
+		rows = append(rows,
+			[2]string{"Received", fmt.Sprintf("%d frames, %d bytes, %d errors, %d CRC errors, %d dropped", c.RxFrames, c.RxBytes, c.RxErrors, c.RxCRC, c.RxDrops)},
+			[2]string{"Sent", fmt.Sprintf("%d frames, %d bytes, %d dropped", c.TxFrames, c.TxBytes, c.TxDrops)},
+			[2]string{"Carrier changes", count(c.CarrierChanges)})
+	}
+	pairs(w, rows)
+}
+
+func lldpTable(w io.Writer, list []api.Neighbour) {
+	rows := [][]string{}
+	for _, n := range list {
+		rows = append(rows, []string{n.Port, n.ChassisID, n.PortID, n.SysName, n.Role.String(), few(n.Addresses, 2),
+			fmt.Sprintf("%ds", n.TTL), human(time.Duration(n.Age)), human(time.Duration(n.ExpiresIn)), yesNo(n.Confirmed)})
+	}
+	table(w, "PORT CHASSIS PORT-ID SYSTEM ROLE ADDRESSES TTL AGE EXPIRES-IN CONFIRMED", rows)
+}
+
+func (a *app) errorDownTable(w io.Writer, list []api.ErrorDown) {
+	rows := [][]string{}
+	for _, e := range list {
+		recovery, left := "off", ""
+		if e.Recovery > 0 {
+			recovery = human(time.Duration(e.Recovery))
+		}
+		if e.TimeLeft > 0 {
+			left = human(time.Duration(e.TimeLeft))
+		}
+		rows = append(rows, []string{e.Port, e.Cause, because(e.Reason), a.agePtr(e.Since), recovery, left,
+			fmt.Sprintf("%d/%d", e.FlapsInWindow, e.Flaps), a.agePtr(e.LastFlap)})
+	}
+	table(w, "PORT CAUSE REASON FOR RECOVERY TIME-LEFT FLAPS-NOW/ALL LAST-FLAP", rows)
+}
+
+func (a *app) noticeTable(w io.Writer, list []api.Notice) {
+	rows := [][]string{}
+	for _, n := range list {
+		when := ""
+		if n.Queued != nil {
+			when = a.stamp(*n.Queued)
+		}
+		rows = append(rows, []string{when, count(uint64(n.Seq)), addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason),
+			n.Port, string(n.Status), count(n.Retries), micros(n.FaultToSent), micros(n.SentToAcked)})
+	}
+	table(w, "QUEUED SEQ HOST SUBJECT STATE REASON PORT STATUS RETRIES FAULT-TO-SENT SENT-TO-ACKED", rows)
+}
+
+func (a *app) eventTable(w io.Writer, list []api.Event) {
+	rows := [][]string{}
+	for _, e := range list {
+		rows = append(rows, []string{a.stamp(e.Time), e.Kind, e.Text})
+	}
+	table(w, "TIME KIND EVENT", rows)
+}
+
+func (a *app) statusTable(w io.Writer, s api.Status) {
+	roles := strings.Join(s.Roles, ", ")
+	if roles == "" {
+		roles = "standalone"
+	}
+	c := s.Counts
+	pairs(w, [][2]string{
+		{"Device", fmt.Sprintf("%s (%s)", addr(s.Device), s.Name)},
+		{"Roles", roles},
+		{"Version", s.Version},
+		{"Running for", fmt.Sprintf("%s, process %d", human(time.Duration(s.Uptime)), s.PID)},
+		{"Synchronized", yesNo(s.Synced)},
+		{"Hosts", fmt.Sprintf("%d local, %d remote, %d in conflict", c.HostsLocal, c.HostsRemote, c.Conflicts)},
+		{"Zones", count(c.Zones)},
+		{"Peers", fmt.Sprintf("%d of %d established", c.Established, c.Peers)},
+		{"Ports", fmt.Sprintf("%d of %d up, %d LLDP neighbours", c.PortsUp, c.Ports, c.Neighbours)},
+		{"Faults", count(c.Faults)},
+	})
+	if len(s.Warnings) == 0 {
+		fmt.Fprintln(w, "Health:        good")
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintln(w, "Warning:       "+printable(warning))
+	}
+	counterLines(w, s.Counters)
+}
+
+// counterLines lists the counters that are not zero, room by room.
+func counterLines(w io.Writer, rooms map[string]any) {
+	for _, room := range slices.Sorted(maps.Keys(rooms)) {
+		values, ok := rooms[room].(map[string]any)
+		if !ok {
+			continue
+		}
+		var line []string
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if text := counter(values[name]); text != "" {
+				line = append(line, name+"="+text)
+			}
+		}
+		if len(line) > 0 {
+			fmt.Fprintf(w, "Counters of %s: %s\n", printable(room), printable(strings.Join(line, " ")))
+		}
+	}
+}
+
+// counter gives a counter's digits, nothing for zero and for what is no number.
+func counter(v any) string {
+	f, ok := v.(float64)
+	if !ok || f == 0 {
+		return ""
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
