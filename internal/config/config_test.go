@@ -1,0 +1,433 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func noEnv(string) string { return "" }
+
+func fromMap(m map[string]string) func(string) string {
+	return func(k string) string { return m[k] }
+}
+
+var cmpNetip = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})
+
+const small = "device: {id: 192.0.2.1, name: a}\nports: {access: [e*]}\n"
+
+func TestDefaultsOfAStandaloneDevice(t *testing.T) {
+	got, err := Parse("f", []byte(small), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := netip.MustParseAddr("192.0.2.1")
+	want := &Config{
+		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
+		Ports:   Ports{Access: []string{"e*"}, Max: 1024},
+		LLDP:    LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
+		Session: Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
+		Zones:   Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},
+		ErrorDown: ErrorDown{LinkFlap: LinkFlap{
+			Changes: 5, Window: 10 * time.Second, Action: FlapNone}},
+		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, 4096},
+		State:      "/var/lib/inof",
+		Management: Management{"/run/inof/inofd.sock", 0o660, 4096},
+		Log:        Log{slog.LevelInfo, "text"},
+	}
+	if d := cmp.Diff(want, got, cmpNetip); d != "" {
+		t.Error(d)
+	}
+	if got.Device.Roles.String() != "standalone" || !got.Device.Roles.Access() || !got.Device.Roles.OwnsZones() {
+		t.Errorf("roles: %v", got.Device.Roles)
+	}
+}
+
+func TestRolesDecideWhatIsReadAndDefaulted(t *testing.T) {
+	reflector, err := Parse("f", []byte("device: {id: '2001:db8::1', roles: [reflector]}\nsession: {auth: none}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:19516")}
+	if d := cmp.Diff(want, reflector.Reflector.Listen, cmpNetip); d != "" {
+		t.Error(d)
+	}
+	both, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [e1]}\nsession: {auth: none}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if both.Device.Roles.String() != "reflector+client" || len(both.Client.Reflectors) != 0 || both.Zones.File == "" {
+		t.Errorf("%+v", both)
+	}
+	client, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client]}\nports: {access: [e1]}\nsession: {auth: none}\nclient: {reflectors: [{address: 192.0.2.2}]}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]netip.AddrPort{netip.MustParseAddrPort("192.0.2.2:19516")}, client.Client.Reflectors, cmpNetip); d != "" {
+		t.Error(d)
+	}
+	if client.Zones != (Zones{}) {
+		t.Errorf("a client has zone settings: %+v", client.Zones)
+	}
+}
+
+// Each row adds lines to a good configuration and names what the one problem must say.
+func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
+	const reflector = "device: {id: 192.0.2.1, name: r, roles: [reflector]}\n"
+	const client = "device: {id: 192.0.2.1, name: c, roles: [client]}\nports: {access: [e*]}\n"
+	const none = "session: {auth: none}\n"
+	const one = "client: {reflectors: [{address: 192.0.2.2}]}\n"
+	for _, c := range []struct{ yaml, want string }{
+		{"", `f:1:1: device.id: is missing`},
+		{"ports: {access: [a]}\n", `f:1:1: device.id: is missing`},
+		{"device: {id: 300.1.1.1}\nports: {access: [a]}\n", `f:1:14: device.id: "300.1.1.1": is not an IP address; allowed: an IPv4`},
+		{"device: {id: 127.0.0.1}\nports: {access: [a]}\n", `"127.0.0.1": is a loopback address`},
+		{"device: {id: '::1'}\nports: {access: [a]}\n", `is a loopback address`},
+		{"device: {id: 'fe80::1'}\nports: {access: [a]}\n", `is a link-local address`},
+		{"device: {id: 'fe80::1%e0'}\nports: {access: [a]}\n", `has a scope zone`},
+		{"device: {id: 224.0.0.1}\nports: {access: [a]}\n", `is a group address`},
+		{"device: {id: 0.0.0.0}\nports: {access: [a]}\n", `is the unspecified address`},
+		{"device: {id: '::ffff:192.0.2.1'}\nports: {access: [a]}\n", `is an IPv4 address in IPv6 form`},
+		{"device: {id: [1]}\nports: {access: [a]}\n", `f:1:14: device.id: is a list, not a single value`},
+		{"device: {id: }\nports: {access: [a]}\n", `device.id: has no value`},
+		{"device: {id: !x 192.0.2.1}\nports: {access: [a]}\n", `has the YAML tag !x`},
+		{"device: 5\nports: {access: [a]}\n", `f:1:9: device: "5": is a single value, not a section`},
+		{small + "device: {id: 192.0.2.2}\n", `f:3:1: device: is written twice, first in line 1; allowed: each key once`},
+		{small + "lgo: {level: info}\n", `f:3:1: lgo: unknown key, did you mean "log"?; allowed: device, `},
+		{small + "log:\n  levle: info\n", `f:4:3: log.levle: unknown key, did you mean "level"?; allowed: level, format`},
+		{small + "log:\n  Level: info\n", `log.Level: unknown key, did you mean "level"?`},
+		{small + "log: {level: loud}\n", `f:3:14: log.level: "loud": is not a known value; allowed: debug, info, warn, error`},
+		{small + "1: 2\n", `1: unknown key`},
+		{small + "[a]: 2\n", `the key is a list`},
+		{small + "zones: {hard-zoning: yes}\n", `"yes": is neither true nor false`},
+		{small + "zones: {file: rel.yaml}\n", `"rel.yaml": is not an absolute path`},
+		{small + "dataplane: model\n", `dataplane: "model": is reserved`},
+		{small + "lldp: {interval: 5}\n", `"5": has no unit (ms, s, m or h); allowed: 1s..1h`},
+		{small + "lldp: {interval: soon}\n", `"soon": is not a time span`},
+		{small + "lldp: {interval: 10ms}\n", `"10ms": is too short`},
+		{small + "lldp: {interval: 2h}\n", `"2h": is too long`},
+		{small + "lldp: {ttl: 30s}\n", `lldp.ttl: "30s": is not above lldp.interval (30s)`},
+		{small + "lldp: {interval: 200s}\n", `f:3:7: lldp.ttl: is not above lldp.interval (3m20s)`},
+		{small + "lldp: {ttl: 100500ms}\n", `is not a number of whole seconds`},
+		{small + "lldp: {max-hosts: 7999}\n", `"7999": is too small; allowed: a whole number 8000..80000`},
+		{small + "lldp: {max-hosts: 80001}\n", `is too large`},
+		{small + "lldp: {max-hosts: 99999999999999999999}\n", `is not a whole number`},
+		{small + "notify: {retry-first: 2s}\n", `notify.retry-max: is shorter than notify.retry-first (2s)`},
+		{small + "notify: {frames-per-window: 250, window: 250ms}\n", `host agents go deaf at 500`},
+		{small + "management: {mode: 0860}\n", `is not an octal number`},
+		{small + "management: {mode: 0460}\n", `is out of range`},
+		{small + "management: {socket: /" + strings.Repeat("x", 107) + "}\n", `has 108 bytes`},
+		{small + "error-down: {link-flap: {recovery: 1s}}\n", `error-down.link-flap.recovery: "1s": is too short; allowed: off, 30s..24h`},
+		{small + "reflector: {grace: 5s}\n", `f:3:12: reflector: does not apply: this device is not a reflector (device.roles: standalone)`},
+		{small + "client: {source: 192.0.2.9}\n", `client: does not apply`},
+		{small + "session: {password-env: A, password-file: /b}\n", `session.password-env: "A": is a second source of the password, beside password-file`},
+		{small + "session: {auth: none, password-file: /b}\n", `a password is given, but session.auth is none`},
+		{small + "session: {hold: 1s}\n", `"1s": is less than three times session.keepalive (3s); allowed: 9s..1h`},
+		{small + "---\nlog: {}\n", `a second YAML document begins`},
+		{small + "a: b: c\n", `f:3:1: not valid YAML: mapping values are not allowed`},
+		{"device: {id: 192.0.2.1, name: \"a\\tb\"}\nports: {access: [a]}\n", `has a character that cannot be printed`},
+		{"device: {id: 192.0.2.1, roles: [boss]}\nports: {access: [a]}\n", `f:1:33: device.roles[0]: "boss": is not a role; allowed: reflector, client`},
+		{"device: {id: 192.0.2.1}\n", `ports.access: is missing: a standalone device`},
+		{"device: {id: 192.0.2.1}\nports: {access: ['a[']}\n", `is not a valid glob`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a/b]}\n", `has a character that no port name has`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a, a]}\n", `f:2:21: ports.access[1]: "a": is listed twice, first in line 2`},
+		{"device: {id: 192.0.2.1}\nports: {access: [~]}\n", `ports.access[0]: is empty`},
+		{"device: {id: 192.0.2.1}\nports: {access: a}\n", `"a": is a single value, not a list`},
+		{reflector, `session.auth: hmac-sha256 needs a password and none is given`},
+		{reflector + none + "ports: {access: [a]}\n", `is set on a device that is a reflector only`},
+		{reflector + none + "reflector: {listen: ['192.0.2.1:80']}\n", `reflector.listen[0]: "192.0.2.1:80": has the port 80`},
+		{reflector + none + "reflector: {listen: [here]}\n", `is not an address and port`},
+		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0]: "x": is not an IP address`},
+		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: exactly one entry for now; two reflectors come with a later version`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}]}\n", `client.reflectors: has 2 entries; allowed: exactly one entry for now`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.1}]}\n", `client.reflectors[0].address: "192.0.2.1": is this device's own id`},
+		{client + none + "client: {reflectors: [{port: 19516}]}\n", `client.reflectors[0].address: is missing`},
+		{client + none + "client: {reflectors: [192.0.2.2]}\n", `client.reflectors[0]: "192.0.2.2": is a single value, not an entry with keys`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.2, prot: 1}]}\n", `client.reflectors[0].prot: unknown key, did you mean "port"?; allowed: address, port`},
+		{client + none + one + "zones: {hard-zoning: true}\n", `local settings for these are refused`},
+		{client + one + "session: {password-env: SHORT}\n", `session.password-env: "SHORT": the password in that variable has 5 characters; allowed: 8 or more`},
+		{client + one + "session: {password-env: UNSET}\n", `the password in that variable is empty or not set`},
+		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + one, `this device is a reflector itself and uses its own`},
+	} {
+		_, err := Parse("f", []byte(c.yaml), fromMap(map[string]string{"SHORT": "12345"}))
+		if err == nil {
+			t.Errorf("no error, want %q for:\n%s", c.want, c.yaml)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s\nfor:\n%s", err, c.want, c.yaml)
+		}
+		if strings.Contains(err.Error(), "12345") {
+			t.Error("an error shows the password")
+		}
+	}
+}
+
+func TestAllMistakesAreReportedAtOnceInTheOrderOfLines(t *testing.T) {
+	_, err := Parse("f", []byte("log: {level: x}\nports:\n  access: [a]\n  max: 0\ndevice: {id: x}\n"),
+		fromMap(map[string]string{"INOF_NOTIFY_HISTORY": "-1"}))
+	var all *Error
+	if !errors.As(err, &all) {
+		t.Fatalf("%T", err)
+	}
+	got := []string{}
+	for _, p := range all.Problems {
+		got = append(got, fmt.Sprintf("%d %s", p.Line, p.Key))
+	}
+	want := []string{"1 log.level", "4 ports.max", "5 device.id", "0 notify.history"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	var one Problem
+	if !errors.As(err, &one) || one.Key != "log.level" {
+		t.Errorf("errors.As gives %v", one)
+	}
+}
+
+func TestManyMistakesAreCounted(t *testing.T) {
+	var b strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&b, "x%d: 1\n", i)
+	}
+	_, err := Parse("f", []byte(small+b.String()), noEnv)
+	if !strings.HasSuffix(err.Error(), "\nand 400 more problems") {
+		t.Error(err.Error()[len(err.Error())-100:])
+	}
+}
+
+func TestTheEnvironmentOverridesTheFile(t *testing.T) {
+	env := map[string]string{
+		"INOF_LOG_LEVEL": "debug", "INOF_DEVICE_ID": "192.0.2.77", "INOF_STATE_DIRECTORY": "/x",
+		"INOF_ERROR_DOWN_LINK_FLAP_CHANGES": "7", "INOF_MANAGEMENT_MODE": "0600",
+	}
+	c, err := Parse("f", []byte(small+"log: {level: error}\n"), fromMap(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Log.Level != slog.LevelDebug || c.Device.ID.String() != "192.0.2.77" || c.Zones.File != "/x/zones.yaml" ||
+		c.ErrorDown.LinkFlap.Changes != 7 || c.Management.Mode != 0o600 {
+		t.Errorf("%+v", c)
+	}
+	_, err = Parse("f", []byte(small), fromMap(map[string]string{"INOF_LOG_LEVEL": "loud"}))
+	want := `environment INOF_LOG_LEVEL: log.level: "loud": is not a known value; allowed: debug, info, warn, error`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestAliasesAreFollowed(t *testing.T) {
+	c, err := Parse("f", []byte("device: {id: &a 192.0.2.1}\nports: {access: [e*]}\nlldp: {management-address: *a}\n"), noEnv)
+	if err != nil || c.LLDP.ManagementAddress != c.Device.ID {
+		t.Error(c, err)
+	}
+}
+
+func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	pw := write("pw", "correct horse\n")
+	write("cred", "battery staple")
+	write("short", "1234567")
+	head := "device: {id: 192.0.2.1, roles: [reflector]}\n"
+	env := fromMap(map[string]string{"CREDENTIALS_DIRECTORY": dir, "SECRET": "a long enough one"})
+	for _, c := range []struct{ session, want string }{
+		{"password-file: " + pw, "correct horse"},
+		{"password-credential: cred", "battery staple"},
+		{"password-env: SECRET", "a long enough one"},
+	} {
+		got, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if string(got.Session.Password.Reveal()) != c.want {
+			t.Errorf("%s: %q", c.session, got.Session.Password.Reveal())
+		}
+		if text := fmt.Sprintf("%v %+v %#v", got, got.Session, got.Session.Password); strings.Contains(text, c.want) {
+			t.Errorf("printing the configuration shows the password: %s", text)
+		}
+	}
+	for _, c := range []struct{ session, want string }{
+		{"password-file: /nonexistent/pw", `c.yaml:2:26: session.password-file: "/nonexistent/pw": open /nonexistent/pw: no such file`},
+		{"password-credential: short", `the password in that file has 7 characters; allowed: 8 or more`},
+		{"password-credential: ../x", `is not a name`},
+	} {
+		_, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.session, err)
+		}
+	}
+	if _, err := load(write("c.yaml", head+"session: {password-credential: cred}\n"), noEnv); err == nil || !strings.Contains(err.Error(), "CREDENTIALS_DIRECTORY is not set") {
+		t.Error(err)
+	}
+	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Error(err)
+	}
+	if _, err := Load(write("big", strings.Repeat("#", MaxFileSize+1))); err == nil || !strings.Contains(err.Error(), "has more than 1048576 bytes") {
+		t.Error(err)
+	}
+}
+
+func TestDiffTellsSectionsAndRestarts(t *testing.T) {
+	parse := func(text string) *Config {
+		t.Helper()
+		c, err := Parse("f", []byte(small+text), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	base := parse("")
+	if d := Diff(base, parse("log: {level: info}\nzones: {default-zone-auto-join: true}\nlldp: {interval: 30000ms}\n")); len(d) != 0 {
+		t.Errorf("defaults written out loud are changes: %v", d)
+	}
+	d := Diff(base, parse("log: {level: debug}\nstate-directory: /s\nerror-down: {link-flap: {action: notify}}\n"))
+	if diff := cmp.Diff([]string{"zones", "error-down", "state-directory", "log"}, d.Sections()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"state-directory"}, d.Restart()); diff != "" {
+		t.Error(diff)
+	}
+	if !d.Has("error-down") || !d.Has("log.level") || d.Has("lldp") || d.Has("error-down.link-down") {
+		t.Error("Has is wrong")
+	}
+	a, b := *base, *base
+	a.Session.Password, b.Session.Password = "one password", "another password"
+	if d := Diff(&a, &b); len(d) != 1 || d[0].Key != "session.password" || strings.Contains(fmt.Sprint(d), "another") {
+		t.Errorf("a new password: %v", d)
+	}
+}
+
+// Every key the reader knows must be among the Settings that Diff compares.
+func TestEverySettingIsCompared(t *testing.T) {
+	settings := (&Config{}).Settings()
+	for _, k := range schema() {
+		path, _, _ := strings.Cut(k.path, "[")
+		if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == path }) {
+			t.Errorf("%s is not compared", k.path)
+		}
+	}
+}
+
+// schema is every key the reader asks for.
+func schema() []key {
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\n"), noEnv)
+	return p.keys
+}
+
+func TestExamplesAreGood(t *testing.T) {
+	dir := "../../docs/examples"
+	for _, name := range []string{"reflector", "client", "standalone"} {
+		data, err := os.ReadFile(filepath.Join(dir, name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse(name+".yaml", data, noEnv)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := c.Device.Roles.String(); got != name {
+			t.Errorf("%s.yaml is a %s", name, got)
+		}
+	}
+	set, err := LoadZones(filepath.Join(dir, "zones.yaml"), (&Config{}).ZoneRules())
+	if err != nil || len(set.Zones) != 2 {
+		t.Error(set, err)
+	}
+}
+
+// docs/config.md has a table row `| `key` | default | ... |` for each key.
+func TestEveryKeyIsDocumentedWithItsDefault(t *testing.T) {
+	data, err := os.ReadFile("../../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart := map[string]bool{}
+	for _, s := range (&Config{}).Settings() {
+		restart[s.Key] = s.Restart
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(data)) {
+		if cells := strings.Split(line, "|"); len(cells) > 4 && strings.HasPrefix(line, "| `") {
+			rows[strings.Trim(cells[1], " `")] = cells
+		}
+	}
+	known := map[string]bool{"zones": true, "zones[].name": true, "zones[].members": true} // of the zone file
+	for _, k := range schema() {
+		path := strings.ReplaceAll(k.path, "[0]", "[]")
+		known[path] = true
+		cells, ok := rows[path]
+		if !ok {
+			t.Errorf("%s is not documented", path)
+			continue
+		}
+		if def := strings.Trim(cells[2], " `"); k.def != "" && def != k.def {
+			t.Errorf("%s: documented default %q, really %q", path, def, k.def)
+		}
+		key, _, _ := strings.Cut(path, "[")
+		if got := strings.TrimSpace(cells[len(cells)-2]); (got == "restart") != restart[key] {
+			t.Errorf("%s: documented as %q on reload, restart is %v", path, got, restart[key])
+		}
+		if len(strings.TrimSpace(cells[4])) < 10 {
+			t.Errorf("%s: no reason to change it", path)
+		}
+	}
+	for path := range rows {
+		if !known[path] {
+			t.Errorf("%s is documented and does not exist", path)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte("device: &a [*a]\n"))
+	f.Add([]byte("<<: {a: 1}\n? [x]\n: y\n"))
+	for _, name := range []string{"reflector", "client", "standalone"} {
+		if data, err := os.ReadFile("../../docs/examples/" + name + ".yaml"); err == nil {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("f", data, nil)
+		if err != nil {
+			var all *Error
+			if !errors.As(err, &all) || len(all.Problems) == 0 {
+				t.Fatalf("error without problems: %v", err)
+			}
+			for _, p := range all.Problems {
+				if p.Line < 1 || p.Column < 1 || p.What == "" {
+					t.Fatalf("problem without place: %+v", p)
+				}
+			}
+			return
+		}
+		if !c.Device.ID.IsValid() || c.Session.Hold < 3*c.Session.Keepalive {
+			t.Fatalf("accepted: %+v", c)
+		}
+		if d := Diff(c, c); len(d) != 0 {
+			t.Fatal(d)
+		}
+	})
+}
