@@ -29,7 +29,7 @@ type FakeStats struct {
 	Overlong uint64 `json:"overlong"` // payload above MaxControlPayload
 	Short    uint64 `json:"short"`    // shorter than an Ethernet header
 	PortDown uint64 `json:"port_down"`
-	Dropped  uint64 `json:"dropped"` // the owner's queue was full
+	Dropped  uint64 `json:"dropped"` // the owner's queue was full, or Run was not running
 }
 
 // Fake is a Dataplane in memory, for tests and for fabrics of many devices in one
@@ -43,7 +43,10 @@ type Fake struct {
 	frames chan Frame
 	wake   chan struct{} // holds one token while there may be something to hand over
 
+	readyOnce sync.Once
+
 	mu       sync.Mutex
+	running  bool
 	ports    map[string]*fakePort
 	index    int
 	waiting  []Event
@@ -87,49 +90,66 @@ func NewFake(cfg FakeConfig, ports ...Port) *Fake {
 	return f
 }
 
-// Run hands events and frames to their readers until ctx ends.
+// Run hands events and frames to their readers until ctx ends. It may be called
+// again after that, like a control plane that starts anew on a switch that went
+// on: it begins with the ports there are, and what nobody read is forgotten.
 func (f *Fake) Run(ctx context.Context) error {
 	f.mu.Lock()
+	if f.running {
+		f.mu.Unlock()
+		return fmt.Errorf("%s: Run is already running", f)
+	}
+	f.running, f.waiting, f.received = true, nil, nil
+	for _, p := range f.list() {
+		f.emit(PortAdded, p)
+	}
 	dump := len(f.waiting)
 	f.mu.Unlock()
-	isReady := false
-	for {
-		if dump == 0 && !isReady {
-			isReady = true
-			close(f.ready)
-		}
-		var events chan Event
-		var frames chan Frame
-		var ev Event
-		var fr Frame
+	defer func() {
 		f.mu.Lock()
-		if len(f.waiting) > 0 {
-			events, ev = f.events, f.waiting[0]
-		}
-		if len(f.received) > 0 {
-			frames, fr = f.frames, f.received[0]
-		}
+		f.running = false
 		f.mu.Unlock()
-		if events != nil {
-			frames = nil // what happened to a port is told before what it received
+	}()
+	for ctx.Err() == nil {
+		if dump == 0 {
+			f.readyOnce.Do(func() { close(f.ready) })
 		}
-		select {
-		case events <- ev:
-			f.mu.Lock()
-			f.waiting = f.waiting[1:]
-			f.mu.Unlock()
-			if dump > 0 {
-				dump--
-			}
-		case frames <- fr:
-			f.mu.Lock()
-			f.received = f.received[1:]
-			f.mu.Unlock()
-		case <-f.wake:
-		case <-ctx.Done():
-			return nil
+		if f.handOver(ctx) && dump > 0 {
+			dump--
 		}
 	}
+	return nil
+}
+
+// handOver passes on one event or frame, or waits until there is one; it tells
+// whether it was an event.
+func (f *Fake) handOver(ctx context.Context) bool {
+	var events chan Event
+	var frames chan Frame
+	var ev Event
+	var fr Frame
+	f.mu.Lock()
+	switch { // what happened to a port is told before what it received
+	case len(f.waiting) > 0:
+		events, ev = f.events, f.waiting[0]
+	case len(f.received) > 0:
+		frames, fr = f.frames, f.received[0]
+	}
+	f.mu.Unlock()
+	select {
+	case events <- ev:
+		f.mu.Lock()
+		f.waiting = f.waiting[1:]
+		f.mu.Unlock()
+		return true
+	case frames <- fr:
+		f.mu.Lock()
+		f.received = f.received[1:]
+		f.mu.Unlock()
+	case <-f.wake:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 func (f *Fake) notify() {
@@ -150,15 +170,19 @@ func (f *Fake) Frames() <-chan Frame { return f.frames }
 
 func (f *Fake) String() string { return "fake dataplane " + f.cfg.Name }
 
-// Ports lists the ports as they are now, sorted by name.
+// Ports lists the ports as they are now, in the order of their index.
 func (f *Fake) Ports() []Port {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.list()
+}
+
+func (f *Fake) list() []Port {
 	list := make([]Port, 0, len(f.ports))
 	for _, p := range f.ports {
 		list = append(list, p.Port)
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	sort.Slice(list, func(i, j int) bool { return list[i].Index < list[j].Index })
 	return list
 }
 
@@ -221,8 +245,11 @@ func (f *Fake) Unplug(name string) {
 	}
 }
 
-// emit queues an event; f.mu is held.
+// emit queues an event for Run's reader; f.mu is held.
 func (f *Fake) emit(kind EventKind, p Port) {
+	if !f.running {
+		return // Run begins with the ports as they are then
+	}
 	f.waiting = append(f.waiting, Event{Kind: kind, Port: p, At: f.cfg.Now()})
 }
 

@@ -102,7 +102,7 @@ func (f *Fake) Sent(port string) [][]byte {
 	return list
 }
 
-// Inject has a port receive a whole Ethernet frame now. A frame that a real port
+// Inject has a port receive a whole Ethernet frame now; Run must be running. A frame that a real port
 // would not pass on is counted, not an error; errors are ErrNoPort and ErrPortDown.
 func (f *Fake) Inject(port string, frame []byte) error {
 	f.mu.Lock()
@@ -124,6 +124,8 @@ func (f *Fake) Inject(port string, frame []byte) error {
 	fr := Frame{Port: port, Dst: MAC(frame[0:6]), Src: MAC(frame[6:12]),
 		EtherType: binary.BigEndian.Uint16(frame[12:]), At: f.cfg.Now()}
 	switch {
+	case !f.running:
+		f.stats.Dropped++ // nobody has a socket open
 	case !IsControl(fr.EtherType, fr.Dst, p.MAC):
 		f.stats.Filtered++
 	case len(frame) > EthernetHeaderLen+MaxControlPayload:
