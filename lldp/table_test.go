@@ -1,0 +1,488 @@
+package lldp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// registration is the frame by which host number h registers its n-th address.
+func registration(port string, h byte, n int, addr string, ttl uint16) fabric.Frame {
+	mac := fabric.MAC{2, 0, 0, 0, 0, h}
+	b, err := snsd.AppendRegistrationPDU(nil, &snsd.RegistrationPDU{
+		MAC: mac, PortID: snsd.AgentPortID("eth0", n), TTL: ttl,
+		Registration: snsd.Registration{
+			Addr: netip.MustParseAddr(addr), Subscribes: true, ProtoVer: snsd.DefaultProtoVer,
+			Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE},
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return frameOf(port, mac, b)
+}
+
+// plain is the frame of an ordinary LLDP agent on host number h.
+func plain(port string, h byte, caps *Capabilities, mgmt ...string) fabric.Frame {
+	mac := fabric.MAC{2, 0, 0, 0, 0, h}
+	name := fmt.Sprintf("host-%d", h)
+	p := PDU{Chassis: MACID(ChassisMAC, mac), Port: MACID(PortMAC, mac), TTL: 120, SysName: &name, Capabilities: caps}
+	for _, m := range mgmt {
+		p.Mgmt = append(p.Mgmt, MgmtAddr{Addr: netip.MustParseAddr(m), IfSubtype: 2, IfNumber: 3})
+	}
+	b, err := p.Append(nil)
+	if err != nil {
+		panic(err)
+	}
+	return frameOf(port, mac, b)
+}
+
+func frameOf(port string, src fabric.MAC, payload []byte) fabric.Frame {
+	return fabric.Frame{Port: port, Src: src, Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: payload}
+}
+
+// hear gives the table a frame that must lead to one change.
+func hear(t *testing.T, tab *Table, f fabric.Frame, now time.Time, want ChangeKind) Change {
+	t.Helper()
+	ch, err := tab.Receive(f, now)
+	if err != nil || len(ch) != 1 {
+		t.Fatalf("%d changes, %v; want %s", len(ch), err, want)
+	}
+	if ch[0].Kind != want {
+		t.Fatalf("%s, want %s", ch[0].Kind, want)
+	}
+	return ch[0]
+}
+
+func addrsOf(hosts []HostInfo) []string {
+	var s []string
+	for _, h := range hosts {
+		s = append(s, h.Addr.String())
+	}
+	return s
+}
+
+// wantHosts compares what a change puts and takes.
+func wantHosts(t *testing.T, ch Change, put, gone []string, why snsd.Reason) {
+	t.Helper()
+	if d := cmp.Diff(put, addrsOf(ch.Put)); d != "" {
+		t.Errorf("put:\n%s", d)
+	}
+	var g []string
+	for _, a := range ch.Gone {
+		g = append(g, a.String())
+	}
+	if d := cmp.Diff(gone, g); d != "" {
+		t.Errorf("gone:\n%s", d)
+	}
+	if ch.Reason != why {
+		t.Errorf("reason %s, want %s", ch.Reason, why)
+	}
+}
+
+func at(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
+
+func TestNeighbourLife(t *testing.T) {
+	tab := NewTable(Limits{})
+	f := registration("swp1", 1, 1, "192.0.2.11", 120)
+	wantHosts(t, hear(t, tab, f, at(0), Learned), []string{"192.0.2.11"}, nil, 0)
+	ch := hear(t, tab, f, at(30), Refreshed)
+	wantHosts(t, ch, nil, nil, 0)
+	if n := ch.Neighbour; !n.FirstHeard.Equal(at(0)) || !n.LastHeard.Equal(at(30)) || !n.Expires.Equal(at(150)) {
+		t.Errorf("%+v", n)
+	}
+	if !tab.Next().Equal(at(150)) {
+		t.Errorf("next %v", tab.Next())
+	}
+	if got := tab.Expire(at(150).Add(-1)); len(got) != 0 {
+		t.Error("aged out early")
+	}
+	got := tab.Expire(at(150))
+	if len(got) != 1 || got[0].Kind != Removed {
+		t.Fatalf("%+v", got)
+	}
+	wantHosts(t, got[0], nil, []string{"192.0.2.11"}, snsd.ReasonAgedOut)
+	if !tab.Next().IsZero() || tab.Len() != 0 || tab.Weight() != 0 || len(tab.ports) != 0 {
+		t.Errorf("something is left: %+v", tab)
+	}
+	if c := tab.Counters(); c.FramesIn != 2 || c.Inserts != 1 || c.Refreshed != 1 || c.Ageouts != 1 || c.Deletes != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestShutdownRemoves(t *testing.T) {
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
+	hear(t, tab, registration("swp1", 1, 2, "192.0.2.12", 120), at(0), Learned)
+	ch := hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 0), at(1), Removed)
+	wantHosts(t, ch, nil, []string{"192.0.2.11"}, snsd.ReasonAgedOut)
+	// of somebody unknown
+	if ch, err := tab.Receive(registration("swp2", 1, 1, "192.0.2.11", 0), at(1)); len(ch) != 0 || err != nil {
+		t.Errorf("%+v, %v", ch, err)
+	}
+	if tab.Len() != 1 || tab.Counters().Shutdowns != 2 {
+		t.Errorf("%d neighbours, %+v", tab.Len(), tab.Counters())
+	}
+}
+
+func TestChangedAddressIsUpdated(t *testing.T) {
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
+	ch := hear(t, tab, registration("swp1", 1, 1, "192.0.2.12", 120), at(5), Updated)
+	wantHosts(t, ch, []string{"192.0.2.12"}, []string{"192.0.2.11"}, snsd.ReasonIPChanged)
+	if !ch.Put[0].Since.Equal(at(5)) || !ch.Neighbour.FirstHeard.Equal(at(0)) {
+		t.Errorf("the new address must not inherit the age of the old one: %+v", ch.Put[0])
+	}
+	if a := ch.Old.Hosts(); len(a) != 1 || a[0].Addr != netip.MustParseAddr("192.0.2.11") {
+		t.Errorf("old: %+v", a)
+	}
+	// only the TTL changes: still the same host
+	ch = hear(t, tab, registration("swp1", 1, 1, "192.0.2.12", 60), at(6), Updated)
+	wantHosts(t, ch, []string{"192.0.2.12"}, nil, 0)
+	if !ch.Put[0].Since.Equal(at(5)) || !tab.Next().Equal(at(66)) {
+		t.Errorf("since %v, next %v", ch.Put[0].Since, tab.Next())
+	}
+}
+
+func TestPortDownNeedsNewEvidence(t *testing.T) {
+	tab := NewTable(Limits{})
+	a, b := registration("swp1", 1, 1, "192.0.2.11", 120), registration("swp1", 1, 2, "192.0.2.12", 120)
+	hear(t, tab, a, at(0), Learned)
+	hear(t, tab, b, at(0), Learned)
+	tab.PortDown("swp1", at(1))
+	tab.PortDown("swp9", at(1))
+	for _, n := range tab.Neighbours("swp1") {
+		if n.Confirmed {
+			t.Errorf("%s is confirmed behind a dead link", n.PortID)
+		}
+	}
+	wantHosts(t, hear(t, tab, a, at(2), Confirmed), []string{"192.0.2.11"}, nil, 0)
+	hear(t, tab, a, at(3), Refreshed)
+	// heard again with another address: evidence too
+	ch := hear(t, tab, registration("swp1", 1, 2, "192.0.2.13", 120), at(3), Updated)
+	if !ch.Neighbour.Confirmed {
+		t.Error("heard, but not confirmed")
+	}
+	tab.PortDown("swp1", at(4))
+	if got := tab.Expire(at(123)); len(got) != 2 {
+		t.Errorf("%d aged out while the port was down, want 2", len(got))
+	}
+}
+
+func TestPortRemovedForgetsInOrder(t *testing.T) {
+	tab := NewTable(Limits{})
+	for n := 3; n > 0; n-- {
+		hear(t, tab, registration("swp1", 1, n, fmt.Sprintf("192.0.2.%d", n), 120), at(0), Learned)
+	}
+	hear(t, tab, registration("swp2", 2, 1, "192.0.2.9", 120), at(0), Learned)
+	got := tab.PortRemoved("swp1", at(1))
+	if len(got) != 3 || tab.Len() != 1 {
+		t.Fatalf("%d changes, %d left", len(got), tab.Len())
+	}
+	for i, ch := range got {
+		wantHosts(t, ch, nil, []string{fmt.Sprintf("192.0.2.%d", i+1)}, snsd.ReasonLinkDown)
+	}
+}
+
+// Two neighbours of one port that announce one address must not take it from each
+// other.
+func TestAddressAnnouncedTwiceOnAPort(t *testing.T) {
+	tab := NewTable(Limits{})
+	lldpd := plain("swp1", 1, nil, "192.0.2.11")
+	first, second := registration("swp1", 1, 1, "192.0.2.11", 120), registration("swp1", 1, 2, "192.0.2.11", 120)
+	hear(t, tab, lldpd, at(0), Learned)
+	ch := hear(t, tab, first, at(1), Learned)
+	if ch.Put[0].Role != snsd.RoleTarget || !ch.Put[0].Since.Equal(at(0)) {
+		t.Errorf("the registration must describe the host, known since plain LLDP told it: %+v", ch.Put)
+	}
+	ch = hear(t, tab, lldpd, at(2), Refreshed)
+	wantHosts(t, ch, nil, nil, 0)
+	hear(t, tab, second, at(3), Learned)
+	ch = hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 0), at(4), Removed)
+	wantHosts(t, ch, []string{"192.0.2.11"}, nil, snsd.ReasonAgedOut)
+	ch = hear(t, tab, registration("swp1", 1, 2, "192.0.2.12", 120), at(5), Updated)
+	wantHosts(t, ch, []string{"192.0.2.12", "192.0.2.11"}, nil, 0)
+	if ch.Put[1].Role != snsd.RoleUnknown {
+		t.Errorf("only plain LLDP is left, but %+v", ch.Put[1])
+	}
+	got := tab.Expire(at(122))
+	if len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	wantHosts(t, got[0], nil, []string{"192.0.2.11"}, snsd.ReasonAgedOut)
+}
+
+func TestPlainHostsAndSwitches(t *testing.T) {
+	v4, v6 := "192.0.2.20", "2001:db8::20"
+	cases := []struct {
+		name string
+		caps *Capabilities
+		mgmt []string
+		want []string
+	}{
+		{"no capabilities", nil, []string{v4, v6}, []string{v4, v6}},
+		{"station", &Capabilities{CapStation, CapStation}, []string{v4}, []string{v4}},
+		{"could route but does not", &Capabilities{CapBridge | CapRouter | CapStation, 0}, []string{v4}, []string{v4}},
+		{"bridge", &Capabilities{CapBridge, CapBridge}, []string{v4}, nil},
+		{"router", &Capabilities{CapRouter, CapRouter}, []string{v4}, nil},
+		{"C-VLAN component", &Capabilities{CapCVLAN, CapCVLAN}, []string{v4}, nil},
+		{"bridge and station", &Capabilities{CapBridge, CapBridge | CapStation}, []string{v4}, []string{v4}},
+		{"no address", nil, nil, nil},
+		{"no usable address", nil, []string{"127.0.0.1", "fe80::1", "::1", "169.254.0.1"}, nil},
+		{"one usable address, twice", nil, []string{"fe80::1", v6, v6}, []string{v6}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			tab := NewTable(Limits{})
+			ch := hear(t, tab, plain("swp1", 7, c.caps, c.mgmt...), at(0), Learned)
+			wantHosts(t, ch, c.want, nil, 0)
+			if n := tab.Neighbours("swp1"); len(n) != 1 || n[0].SysName != "host-7" {
+				t.Errorf("not in the table: %+v", n)
+			}
+			for _, h := range ch.Put {
+				if h.Role != snsd.RoleUnknown || h.Subscribes || h.MAC != (fabric.MAC{2, 0, 0, 0, 0, 7}) {
+					t.Errorf("%+v", h)
+				}
+			}
+		})
+	}
+}
+
+func TestOwnLLDPDUIsNoHost(t *testing.T) {
+	x := NewTransmitter(TxConfig{Local: Local{Chassis: hostMAC, SysName: "tor-1", Mgmt: []netip.Addr{hostAddr},
+		Capabilities: Capabilities{CapBridge | CapRouter, CapBridge | CapRouter}}})
+	x.PortUp("swp1", "", hostMAC, t0)
+	tab := NewTable(Limits{})
+	ch := hear(t, tab, received("swp2", x.Due(t0)[0].Frame), at(0), Learned)
+	wantHosts(t, ch, nil, nil, 0)
+}
+
+func TestRegistrationWithoutPrefixIsHonoured(t *testing.T) {
+	tab := NewTable(Limits{})
+	p := PDU{Chassis: ID{ChassisLocal, "host"}, Port: ID{PortLocal, "eth0"}, TTL: 120,
+		Registration: &snsd.Registration{Addr: hostAddr, Subscribes: true}}
+	b, _ := p.Append(nil)
+	ch := hear(t, tab, frameOf("swp1", hostMAC, b), at(0), Learned)
+	if len(ch.Put) != 1 || ch.Put[0].MAC != hostMAC {
+		t.Errorf("%+v", ch.Put)
+	}
+	if tab.Counters().NoPrefix != 1 {
+		t.Errorf("%+v", tab.Counters())
+	}
+}
+
+// breakAddr makes the registered address of a frame a loopback one.
+func breakAddr(f fabric.Frame) fabric.Frame {
+	for i := range f.Payload {
+		if i > 12 && string(f.Payload[i-12:i-8]) == "\x00\x18\x82\x65" {
+			copy(f.Payload[i-4:], []byte{127, 0, 0, 1})
+		}
+	}
+	return f
+}
+
+func TestBrokenRegistrationTakesNothing(t *testing.T) {
+	tab := NewTable(Limits{})
+	good := registration("swp1", 1, 1, "192.0.2.11", 120)
+	hear(t, tab, good, at(0), Learned)
+	ch, err := tab.Receive(breakAddr(registration("swp1", 1, 1, "192.0.2.11", 120)), at(10))
+	var fe *FrameError
+	if len(ch) != 0 || !errors.Is(err, ErrRegistration) || !errors.Is(err, snsd.ErrAddress) || !errors.As(err, &fe) || fe.Port != "swp1" {
+		t.Fatalf("%+v, %v", ch, err)
+	}
+	if n := tab.Neighbours("swp1"); n[0].Registration == nil || !n[0].Expires.Equal(at(120)) {
+		t.Errorf("%+v", n)
+	}
+	// of a new neighbour: shown, but no host
+	ch, err = tab.Receive(breakAddr(registration("swp1", 2, 1, "192.0.2.12", 120)), at(10))
+	if len(ch) != 1 || ch[0].Kind != Learned || len(ch[0].Put) != 0 || !errors.Is(err, ErrRegistration) {
+		t.Errorf("%+v, %v", ch, err)
+	}
+	if c := tab.Counters(); c.BadRegistrations != 2 || c.TLVsDiscarded != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestFramesThatAreNotForUs(t *testing.T) {
+	tab := NewTable(Limits{})
+	f := registration("swp1", 1, 1, "192.0.2.11", 120)
+	other := f
+	other.EtherType = fabric.EtherTypeNTS
+	scope := f
+	scope.Dst = fabric.MAC{0x01, 0x80, 0xc2, 0, 0, 0x03}
+	huge := frameOf("swp1", hostMAC, unhex(t, head))
+	for range 4 {
+		huge.Payload = append(huge.Payload, append([]byte{0xff, 0xff}, make([]byte, 511)...)...)
+	}
+	for _, c := range []struct {
+		f    fabric.Frame
+		want error
+	}{{other, ErrNotLLDP}, {scope, ErrScope}, {huge, ErrLength}, {frameOf("swp1", hostMAC, nil), ErrTruncated}} {
+		if ch, err := tab.Receive(c.f, t0); len(ch) != 0 || !errors.Is(err, c.want) {
+			t.Errorf("%+v, %v, want %v", ch, err, c.want)
+		}
+	}
+	if c := tab.Counters(); c.ForeignFrames != 2 || c.FramesDiscarded != 2 || c.FramesIn != 4 || tab.Len() != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A host that registers 10,000 addresses gets its port's share, and nobody else notices.
+func TestGreedyHostDisturbsNobody(t *testing.T) {
+	tab := NewTable(Limits{})
+	quiet := registration("swp2", 2, 1, "192.0.2.1", 120)
+	hear(t, tab, quiet, at(0), Learned)
+	refused := 0
+	a := netip.MustParseAddr("10.0.0.1")
+	for i := range 10000 {
+		f := registration("swp1", 1, 1, a.String(), 120)
+		p, _ := Parse(f.Payload)
+		p.Port.Value = fmt.Sprintf("snsd_e%d_01", i)
+		f.Payload, _ = p.Append(nil)
+		_, err := tab.Receive(f, at(1))
+		var le *LimitError
+		if errors.As(err, &le) {
+			refused++
+			if le.Limit != DefaultPortRegistrations {
+				t.Fatal(le)
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		a = a.Next()
+	}
+	if refused != 10000-DefaultPortRegistrations || tab.Counters().Drops != uint64(refused) {
+		t.Errorf("%d refused, %+v", refused, tab.Counters())
+	}
+	hear(t, tab, plain("swp1", 3, nil, "192.0.2.3"), at(2), Learned) // plain LLDP has its own share
+	hear(t, tab, quiet, at(2), Refreshed)
+	hear(t, tab, registration("swp2", 2, 2, "192.0.2.2", 120), at(2), Learned)
+	if n := len(tab.Neighbours("swp1")); n != DefaultPortRegistrations+1 {
+		t.Errorf("%d on the greedy port", n)
+	}
+}
+
+func TestDeviceLimitKeepsWhatIsKnown(t *testing.T) {
+	tab := NewTable(Limits{Device: 3})
+	known := registration("swp1", 1, 1, "192.0.2.1", 120)
+	hear(t, tab, known, at(0), Learned)
+	ch := hear(t, tab, plain("swp2", 2, nil, "192.0.2.2", "192.0.2.3", "192.0.2.4"), at(0), Learned)
+	wantHosts(t, ch, []string{"192.0.2.2", "192.0.2.3"}, nil, 0)
+	if c := tab.Counters(); c.AddressesCut != 1 || tab.Weight() != 3 {
+		t.Errorf("weight %d, %+v", tab.Weight(), c)
+	}
+	if _, err := tab.Receive(registration("swp3", 3, 1, "192.0.2.5", 120), at(1)); !errors.Is(err, ErrLimit) {
+		t.Error(err)
+	}
+	hear(t, tab, known, at(1), Refreshed)
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.9", 120), at(1), Updated)
+	tab.SetLimits(Limits{Device: 1})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.10", 120), at(2), Updated)
+	hear(t, tab, plain("swp2", 2, nil, "192.0.2.2", "192.0.2.7"), at(2), Updated)
+	if tab.Weight() != 3 {
+		t.Errorf("weight %d", tab.Weight())
+	}
+}
+
+func TestSnapshotSurvivesARestart(t *testing.T) {
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.12", 120), at(20), Updated)
+	hear(t, tab, registration("swp2", 2, 1, "2001:db8::1", 120), at(90), Learned)
+	hear(t, tab, plain("swp3", 3, nil, "192.0.2.3", "2001:db8::3"), at(5), Learned)
+	tab.PortDown("swp3", at(6))
+	before := tab.Snapshot()
+	blob, err := json.Marshal(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []Neighbour
+	if err := json.Unmarshal(blob, &read); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, read, cmpAddr); d != "" {
+		t.Errorf("JSON form differs:\n%s", d)
+	}
+	again := NewTable(Limits{})
+	if err := again.Restore(read, at(95)); err != nil {
+		t.Fatal(err)
+	}
+	// what expires within a third of its TTL from the restart is given that third
+	for i := range before {
+		if e := at(95 + 40); before[i].Expires.Before(e) {
+			before[i].Expires = e
+		}
+	}
+	if d := cmp.Diff(before, again.Snapshot(), cmpAddr); d != "" {
+		t.Errorf("restored differently:\n%s", d)
+	}
+	if got := again.Expire(at(134.9)); len(got) != 0 {
+		t.Errorf("%d aged out although nobody listened", len(got))
+	}
+	hear(t, again, registration("swp1", 1, 1, "192.0.2.12", 120), at(134.9), Refreshed)
+	wantHosts(t, hear(t, again, plain("swp3", 3, nil, "192.0.2.3", "2001:db8::3"), at(134.9), Confirmed),
+		[]string{"192.0.2.3", "2001:db8::3"}, nil, 0)
+	if again.Weight() != 4 {
+		t.Errorf("weight %d", again.Weight())
+	}
+}
+
+func TestRestoreLeavesOutWhatIsBroken(t *testing.T) {
+	tab := NewTable(Limits{PortRegistrations: 2})
+	f := func(n int, ttl uint16) []byte {
+		return registration("p", 1, n, fmt.Sprintf("192.0.2.%d", n), ttl).Payload
+	}
+	far := at(1e9)
+	err := tab.Restore([]Neighbour{
+		{Port: "p", LLDPDU: f(1, 120), Expires: far, FirstHeard: far, LastHeard: far},
+		{Port: "p", LLDPDU: f(1, 120)},
+		{Port: "p", LLDPDU: []byte{1, 2, 3}},
+		{Port: "p", LLDPDU: f(2, 0)},
+		{Port: "", LLDPDU: f(2, 120)},
+		{Port: "p", LLDPDU: f(3, 120)},
+		{Port: "p", LLDPDU: f(4, 120)},
+	}, at(0))
+	var fe *FrameError
+	if !errors.As(err, &fe) || !errors.Is(err, ErrLimit) || tab.Len() != 2 {
+		t.Errorf("%d restored, %v", tab.Len(), err)
+	}
+	if n := tab.Neighbours("p"); n[0].Expires.After(at(120)) || n[0].FirstHeard.After(at(0)) {
+		t.Errorf("times of the future were taken: %+v", n[0])
+	}
+}
+
+func TestRefreshAllocatesNothing(t *testing.T) {
+	tab := NewTable(Limits{})
+	f := registration("swp1", 1, 1, "192.0.2.11", 120)
+	hear(t, tab, f, at(0), Learned)
+	now := at(1)
+	if n := testing.AllocsPerRun(100, func() {
+		now = now.Add(time.Second)
+		if _, err := tab.Receive(f, now); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for a refresh", n)
+	}
+}
+
+func TestSourceMACChangeIsUpdated(t *testing.T) {
+	tab := NewTable(Limits{})
+	f := registration("swp1", 1, 1, "192.0.2.11", 120)
+	hear(t, tab, f, at(0), Learned)
+	f.Src[5] = 99
+	f.At = at(0.5)
+	ch := hear(t, tab, f, at(1), Updated)
+	wantHosts(t, ch, []string{"192.0.2.11"}, nil, 0)
+	if !ch.At.Equal(at(0.5)) || ch.Neighbour.MAC != f.Src || ch.Put[0].MAC[5] != 1 {
+		t.Errorf("%+v", ch)
+	}
+}
