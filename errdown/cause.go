@@ -1,0 +1,59 @@
+package errdown
+
+import (
+	"fmt"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// Cause is why a port is faulty. The lower value is the more serious one.
+type Cause uint8
+
+const (
+	LinkDown Cause = iota + 1 // no carrier, shut by the operator, or removed
+	LinkFlap                  // the carrier changed too often
+
+	endOfCauses
+)
+
+// kinds lists the causes: what each is called, what hosts are told, and how it is
+// detected. Its order is that of the constants.
+var kinds = [endOfCauses]struct {
+	name   string
+	reason snsd.Reason
+	detect func(cfg *Config) Detector
+}{
+	LinkDown: {"link-down", snsd.ReasonLinkDown, newLinkDown},
+	LinkFlap: {"link-flap", snsd.ReasonLinkDown, newLinkFlap},
+}
+
+func (c Cause) valid() bool { return c >= LinkDown && c < endOfCauses }
+
+// Reason is the one that notices carry for the cause; 0 for an unknown cause.
+func (c Cause) Reason() snsd.Reason {
+	if !c.valid() {
+		return snsd.ReasonNone
+	}
+	return kinds[c].reason
+}
+
+func (c Cause) String() string {
+	if !c.valid() {
+		return fmt.Sprintf("cause %d", uint8(c))
+	}
+	return kinds[c].name
+}
+
+// MarshalText gives the name that String gives.
+func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (c *Cause) UnmarshalText(b []byte) error {
+	for k := LinkDown; k < endOfCauses; k++ {
+		if kinds[k].name == string(b) {
+			*c = k
+			return nil
+		}
+	}
+	return fmt.Errorf("error-down cause %q is not known", b)
+}

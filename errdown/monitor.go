@@ -1,0 +1,269 @@
+package errdown
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// MaxPorts is the most ports a Monitor keeps.
+const MaxPorts = 4096
+
+// Action is what the daemon is to do with a port because of a Change.
+type Action uint8
+
+const (
+	ActionNone Action = iota
+	ActionShut        // shut the port, after others have been told of the fault
+	ActionOpen        // open it again
+)
+
+func (a Action) String() string {
+	switch a {
+	case ActionShut:
+		return "shut"
+	case ActionOpen:
+		return "open"
+	}
+	return "none"
+}
+
+// MarshalText gives none, shut or open.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// Change is one trip or recovery of one cause on one port.
+type Change struct {
+	Port   string    `json:"port"`
+	Cause  Cause     `json:"cause"`
+	Faulty bool      `json:"faulty"`
+	Since  time.Time `json:"since"` // of the fault, also when it is over
+	At     time.Time `json:"at"`    // of this change, as the dataplane saw it where it did
+	Flaps  uint64    `json:"flaps"` // changes of carrier of the port so far
+	Action Action    `json:"action"`
+	// Initial says that the port was like this when it was first seen: a fault,
+	// but nothing that happened just now.
+	Initial bool `json:"initial,omitempty"`
+}
+
+// Counters of a Monitor.
+type Counters struct {
+	Events         uint64 `json:"events"`
+	EventsRejected uint64 `json:"events_rejected"` // no port name, an unknown kind, or beyond MaxPorts
+	Samples        uint64 `json:"samples"`
+	SamplesUnknown uint64 `json:"samples_unknown"` // of a port that no event told of
+	SampleJumps    uint64 `json:"sample_jumps"`    // counters that went back or leapt; not taken for faults
+	Trips          uint64 `json:"trips"`
+	Recoveries     uint64 `json:"recoveries"`
+	Flaps          uint64 `json:"flaps"`
+	FlapsMissed    uint64 `json:"flaps_missed"` // part of Flaps that only a counter told of
+}
+
+// Errors of Recover.
+var (
+	ErrNoPort    = fabric.ErrNoPort
+	ErrNoFault   = errors.New("nothing to recover")
+	ErrNotByHand = errors.New("ends by itself when its cause is gone")
+)
+
+// Monitor keeps the fault state of all ports of a device. It is not safe for
+// concurrent use.
+type Monitor struct {
+	cfg      Config
+	ports    []*port // sorted by name
+	counters Counters
+}
+
+// port is what is known of one port.
+type port struct {
+	fabric.Port
+	present bool
+	tally   tally
+	causes  [endOfCauses]state
+	was     fabric.Counters // last reading
+	sampled bool
+
+	shut     bool // we asked for the port to be shut
+	echoed   bool // and the dataplane has said that it is
+	settling bool // we shut it, or opened it and have not seen it up since: its carrier changes are our doing
+}
+
+// state of one cause on one port.
+type state struct {
+	detector Detector
+	faulty   bool
+	since    time.Time
+	due      time.Time // of the recovery, zero when none is pending
+}
+
+// NewMonitor makes a Monitor without ports; values of cfg that Validate refuses
+// are brought into range.
+func NewMonitor(cfg Config) *Monitor { return &Monitor{cfg: cfg.withDefaults()} }
+
+// Counters gives a copy of the counters.
+func (m *Monitor) Counters() Counters { return m.counters }
+
+// find gives a port, or the place where it belongs.
+func (m *Monitor) find(name string) (*port, int) {
+	i, ok := slices.BinarySearchFunc(m.ports, name, func(p *port, name string) int { return strings.Compare(p.Name, name) })
+	if !ok {
+		return nil, i
+	}
+	return m.ports[i], i
+}
+
+// obtain gives a port, making it when it is new; nil at MaxPorts.
+func (m *Monitor) obtain(name string) (p *port, isNew bool) {
+	p, i := m.find(name)
+	if p != nil {
+		return p, false
+	}
+	if len(m.ports) >= MaxPorts {
+		return nil, false
+	}
+	p = &port{Port: fabric.Port{Name: name}}
+	for c := LinkDown; c < endOfCauses; c++ {
+		p.causes[c].detector = kinds[c].detect(&m.cfg)
+	}
+	m.ports = slices.Insert(m.ports, i, p)
+	return p, true
+}
+
+// Port takes one event of the dataplane. A port that is removed has no carrier;
+// a port without carrier when it is first seen is faulty from the start.
+func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
+	name := ev.Port.Name
+	if name == "" || len(name) > fabric.MaxPortName || ev.Kind < fabric.PortAdded || ev.Kind > fabric.PortChanged {
+		m.counters.EventsRejected++
+		return nil
+	}
+	p, isNew := m.obtain(name)
+	if p == nil {
+		m.counters.EventsRejected++
+		return nil
+	}
+	m.counters.Events++
+	r := run{m: m, p: p, now: now, at: ev.At, initial: isNew}
+	if r.at.IsZero() {
+		r.at = now
+	}
+	if ev.Kind == fabric.PortRemoved {
+		r.removed(ev.Port)
+	} else {
+		r.changed(ev.Port)
+	}
+	return r.out
+}
+
+// Sample takes a reading of a port's counters.
+func (m *Monitor) Sample(name string, n fabric.Counters, now time.Time) []Change {
+	p, _ := m.find(name)
+	if p == nil {
+		m.counters.SamplesUnknown++
+		return nil
+	}
+	m.counters.Samples++
+	missed, plausible := p.tally.sample(n)
+	if !plausible {
+		m.counters.SampleJumps++
+	}
+	r := run{m: m, p: p, now: now, at: now}
+	if p.present && !p.settling {
+		r.flaps(missed)
+		m.counters.FlapsMissed += uint64(missed)
+		p.tally.missed += uint64(missed)
+	}
+	r.look(Input{Sampled: p.sampled && plausible, Was: p.was, Is: n})
+	p.was, p.sampled = n, true
+	return r.out
+}
+
+// Tick does what is due.
+func (m *Monitor) Tick(now time.Time) []Change {
+	var out []Change
+	for _, p := range m.ports {
+		r := run{m: m, p: p, now: now, at: now}
+		r.tick()
+		out = append(out, r.out...)
+	}
+	return out
+}
+
+// Next is when Tick has something to do; zero for never.
+func (m *Monitor) Next() time.Time {
+	var next time.Time
+	for _, p := range m.ports {
+		for c := LinkDown; c < endOfCauses; c++ {
+			s := &p.causes[c]
+			next = sooner(next, s.due)
+			next = sooner(next, s.detector.Next())
+		}
+	}
+	return next
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Recover ends the latched causes of a port by hand. The error wraps ErrNoPort,
+// ErrNoFault, or ErrNotByHand.
+func (m *Monitor) Recover(name string, now time.Time) ([]Change, error) {
+	p, _ := m.find(name)
+	if p == nil {
+		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
+	}
+	r := run{m: m, p: p, now: now, at: now}
+	if r.release(true); len(r.out) > 0 {
+		return r.out, nil
+	}
+	if c, faulty := m.Worst(name); faulty {
+		return nil, fmt.Errorf("port %q: %v %w", name, c, ErrNotByHand)
+	}
+	return nil, fmt.Errorf("port %q: %w", name, ErrNoFault)
+}
+
+// Worst gives the most serious cause of a port, false when it has none.
+func (m *Monitor) Worst(name string) (Cause, bool) {
+	p, _ := m.find(name)
+	if p == nil {
+		return 0, false
+	}
+	return p.worst()
+}
+
+func (p *port) worst() (Cause, bool) {
+	for c := LinkDown; c < endOfCauses; c++ {
+		if p.causes[c].faulty {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// Forget drops a port that was removed, with its faults and its flaps; one that is
+// still there is kept.
+func (m *Monitor) Forget(name string) {
+	if p, i := m.find(name); p != nil && !p.present {
+		m.ports = slices.Delete(m.ports, i, i+1)
+	}
+}
+
+// SetConfig puts another configuration in force. Pending recoveries keep the time
+// at which the fault began; causes that no longer trip recover.
+func (m *Monitor) SetConfig(cfg Config, now time.Time) []Change {
+	m.cfg = cfg.withDefaults()
+	var out []Change
+	for _, p := range m.ports {
+		r := run{m: m, p: p, now: now, at: now}
+		r.reconfigured()
+		out = append(out, r.out...)
+	}
+	return out
+}

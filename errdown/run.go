@@ -1,0 +1,237 @@
+package errdown
+
+import (
+	"time"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// run is one input on its way through one port.
+type run struct {
+	m       *Monitor
+	p       *port
+	now, at time.Time
+	initial bool
+	out     []Change
+}
+
+// removed follows the disappearance of a port: its link is down, and what was
+// latched about it ends, because the port it was about is gone.
+func (r *run) removed(was fabric.Port) {
+	p := r.p
+	was.AdminUp, was.Carrier = false, false
+	p.Port, p.present, p.sampled = was, false, false
+	p.tally.rebase()
+	r.judge(LinkDown, Trip)
+	r.release(false)
+	p.shut, p.echoed, p.settling = false, false, false
+}
+
+// changed follows the state of a port that is there.
+func (r *run) changed(is fabric.Port) {
+	p := r.p
+	was, seen := p.Port, p.present
+	p.Port, p.present = is, true
+	if seen && was.Index != is.Index {
+		p.tally.rebase() // plugged again; the counters are another port's
+		p.sampled = false
+	}
+	if seen && was.Carrier != is.Carrier {
+		p.tally.event()
+	}
+	if seen && was.AdminUp != is.AdminUp {
+		p.tally.hush()
+	}
+	if p.shut {
+		if !is.AdminUp {
+			p.echoed = true
+		} else if p.echoed {
+			r.release(false) // the operator opened it: that is a recovery by hand
+		}
+	}
+	if seen && was.Carrier != is.Carrier && was.AdminUp && is.AdminUp && !p.settling {
+		r.flaps(1)
+	}
+	if p.settling && !p.shut && is.Up() {
+		p.settling = false
+		p.tally.hush()
+	}
+	r.look(Input{})
+}
+
+// flaps counts n changes of carrier.
+func (r *run) flaps(n int) {
+	r.p.tally.count(n, r.at)
+	r.m.counters.Flaps += uint64(n)
+}
+
+// look shows the port to every detector; the most serious cause comes first.
+func (r *run) look(in Input) {
+	p := r.p
+	in.Now, in.Port, in.Present = r.now, p.Port, p.present
+	in.Flaps = p.tally.within(r.m.cfg.LinkFlap.Window, r.now)
+	for c := LinkDown; c < endOfCauses; c++ {
+		d := p.causes[c].detector
+		if p.shut && p.present && !d.Policy().Latched {
+			continue // the state of a port that we hold down says nothing
+		}
+		r.judge(c, d.Look(in))
+	}
+}
+
+// judge applies what a detector said to the state of its cause.
+func (r *run) judge(c Cause, sig Signal) {
+	s := &r.p.causes[c]
+	switch sig {
+	case Trip:
+		if s.faulty {
+			if !s.detector.Policy().Latched {
+				s.due = time.Time{} // the hold-up time begins anew
+			}
+			return
+		}
+		r.trip(c)
+	case Clear:
+		pol := s.detector.Policy()
+		switch {
+		case !s.faulty || pol.Latched || !s.due.IsZero():
+		case pol.HoldUp > 0:
+			s.due = r.now.Add(pol.HoldUp)
+		default:
+			r.recover(c, ActionNone)
+		}
+	}
+}
+
+func (r *run) trip(c Cause) {
+	p := r.p
+	s := &p.causes[c]
+	pol := s.detector.Policy()
+	if pol.Response == RespondNone {
+		return
+	}
+	s.faulty, s.since, s.due = true, r.at, time.Time{}
+	if pol.Latched && pol.Recovery > 0 {
+		s.due = r.now.Add(pol.Recovery)
+	}
+	action := ActionNone
+	if pol.Response == RespondShut && p.present && !p.shut {
+		action = ActionShut
+		r.hold()
+	}
+	r.m.counters.Trips++
+	r.emit(c, action)
+}
+
+// hold notes that the port is being shut by us.
+func (r *run) hold() {
+	p := r.p
+	p.shut, p.settling, p.echoed = true, true, !p.AdminUp
+	for c := range p.causes {
+		// A hold-up time cannot go on while the port is held down.
+		if s := &p.causes[c]; s.detector != nil && !s.detector.Policy().Latched {
+			s.due = time.Time{}
+		}
+	}
+}
+
+func (r *run) recover(c Cause, action Action) {
+	s := &r.p.causes[c]
+	s.faulty, s.due = false, time.Time{}
+	s.detector.Reset()
+	r.m.counters.Recoveries++
+	r.emit(c, action)
+}
+
+func (r *run) emit(c Cause, action Action) {
+	p := r.p
+	s := &p.causes[c]
+	r.out = append(r.out, Change{
+		Port: p.Name, Cause: c, Faulty: s.faulty, Since: s.since, At: r.at,
+		Flaps: p.tally.total, Action: action, Initial: r.initial && s.faulty,
+	})
+}
+
+// release ends every latched cause; open says whether the port, when we shut it,
+// is to be opened (it is not when the operator did, or when it is gone).
+func (r *run) release(open bool) {
+	for c := LinkDown; c < endOfCauses; c++ {
+		if s := &r.p.causes[c]; s.faulty && s.detector.Policy().Latched {
+			r.unlatch(c, open)
+		}
+	}
+}
+
+// unlatch ends one latched cause. When it was the last that held the port down the
+// port is opened, and before that the causes that are a level are looked at again:
+// without carrier the port passes from this fault to link-down, never through
+// being well.
+func (r *run) unlatch(c Cause, open bool) {
+	p := r.p
+	action := ActionNone
+	if p.shut && !r.heldByOther(c) {
+		p.shut, p.echoed = false, false
+		if open && p.present {
+			action = ActionOpen
+		}
+		r.lookAtLevels()
+	}
+	p.tally.restart()
+	r.recover(c, action)
+}
+
+func (r *run) heldByOther(c Cause) bool {
+	for o := LinkDown; o < endOfCauses; o++ {
+		s := &r.p.causes[o]
+		if pol := s.detector.Policy(); o != c && s.faulty && pol.Latched && pol.Response == RespondShut {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) lookAtLevels() {
+	in := Input{Now: r.now, Port: r.p.Port, Present: r.p.present}
+	for c := LinkDown; c < endOfCauses; c++ {
+		if d := r.p.causes[c].detector; !d.Policy().Latched {
+			r.judge(c, d.Look(in))
+		}
+	}
+}
+
+// tick does what is due at the port.
+func (r *run) tick() {
+	for c := LinkDown; c < endOfCauses; c++ {
+		s := &r.p.causes[c]
+		if next := s.detector.Next(); !next.IsZero() && !r.now.Before(next) {
+			r.judge(c, s.detector.Look(Input{Now: r.now, Port: r.p.Port, Present: r.p.present}))
+		}
+		if s.due.IsZero() || r.now.Before(s.due) {
+			continue
+		}
+		if s.detector.Policy().Latched {
+			r.unlatch(c, true)
+		} else {
+			r.recover(c, ActionNone)
+		}
+	}
+}
+
+// reconfigured brings the port's state in line with a new configuration.
+func (r *run) reconfigured() {
+	for c := LinkDown; c < endOfCauses; c++ {
+		s := &r.p.causes[c]
+		pol := s.detector.Policy()
+		switch {
+		case !s.faulty:
+		case pol.Response == RespondNone:
+			r.unlatch(c, true)
+		case pol.Latched && pol.Recovery == 0:
+			s.due = time.Time{}
+		case pol.Latched:
+			s.due = s.since.Add(pol.Recovery)
+		case !s.due.IsZero() && pol.HoldUp == 0:
+			r.recover(c, ActionNone)
+		}
+	}
+}
