@@ -1,6 +1,7 @@
 package hostnotify
 
 import (
+	"math"
 	"net/netip"
 	"time"
 
@@ -9,28 +10,241 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// Notifier tells the local subscribers of one device what they should know.
-type Notifier struct{}
+// stamp is a moment in nanoseconds since the first one the Notifier was given: a
+// third of a time.Time's size, of which every pair holds several.
+type stamp int64
 
-// Snapshot is what was told, to be kept over a restart (JSON).
-type Snapshot struct{}
+const never stamp = math.MinInt64
 
-// Latencies of this Notifier.
-type Latencies struct{}
+// Notifier tells the local subscribers of one device what they should know. Create
+// it with New. Inputs only change tables; Poll hands out the frames they led to.
+type Notifier struct {
+	cfg    Config
+	dir    Directory
+	synced bool
 
-func New(cfg Config, dir Directory) *Notifier                                             { return &Notifier{} }
-func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {}
-func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time)               {}
-func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time)                     {}
-func (n *Notifier) PortDown(port string, now time.Time)                                   {}
-func (n *Notifier) Changed(c zone.Changes, faultAt, now time.Time)                        {}
-func (n *Notifier) Query(host netip.Addr, port string, now time.Time)                     {}
-func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time)                            {}
-func (n *Notifier) SetSynced(on bool, now time.Time)                                      {}
-func (n *Notifier) Poll(now time.Time) []Out                                              { return nil }
-func (n *Notifier) Next() time.Time                                                       { return time.Time{} }
-func (n *Notifier) Snapshot() Snapshot                                                    { return Snapshot{} }
-func (n *Notifier) Restore(s Snapshot, now time.Time) error                               { return nil }
-func (n *Notifier) Notices() []Notice                                                     { return nil }
-func (n *Notifier) Latencies() Latencies                                                  { return Latencies{} }
-func (n *Notifier) Counters() Counters                                                    { return Counters{} }
+	base time.Time // what stamps count from
+	now  stamp     // the latest time given; time never runs backward here
+
+	subs     map[netip.Addr]*subscriber
+	order    []*subscriber // the same, in the order of their arrival
+	subjects map[netip.Addr]*subject
+	ports    map[string]*port
+	portList []*port // sorted by name
+	agents   map[agentKey]*agent
+
+	retries  retryHeap
+	deferred []*subscriber // zone queries to be answered later
+	graceEnd stamp         // when restored hosts that did not register are forgotten; never when there are none
+
+	seq      uint32
+	pairs    int
+	waiting  int // pairs in a list of new notices
+	inFlight int
+	revision uint64
+	visit    uint32 // marks the pairs that one run over a subscriber's peers has seen
+
+	packer   snsd.Packer
+	slab     []byte
+	out      []Out
+	history  history
+	latency  Latencies
+	counters Counters
+}
+
+// New makes a Notifier that asks dir about the truth. It starts not synced.
+func New(cfg Config, dir Directory) *Notifier {
+	cfg = cfg.withDefaults()
+	return &Notifier{
+		cfg: cfg, dir: dir, seq: cfg.FirstSeq, graceEnd: never,
+		subs:     make(map[netip.Addr]*subscriber),
+		subjects: make(map[netip.Addr]*subject),
+		ports:    make(map[string]*port),
+		agents:   make(map[agentKey]*agent),
+		history:  history{limit: cfg.History},
+	}
+}
+
+// touch notes the time of an input.
+func (n *Notifier) touch(now time.Time) {
+	if n.base.IsZero() {
+		n.base = now
+	}
+	n.now = max(n.now, stamp(now.Sub(n.base)))
+}
+
+func (n *Notifier) time(s stamp) time.Time {
+	if s == never {
+		return time.Time{}
+	}
+	return n.base.Add(time.Duration(s))
+}
+
+func (n *Notifier) stamp(t time.Time) stamp {
+	if t.IsZero() {
+		return never
+	}
+	return stamp(t.Sub(n.base))
+}
+
+// Subscribe makes known that a host with this address, which wants notices, was heard
+// on the port: it registered, or registered again. Calling it again changes nothing.
+// A new host is told all its active peers; one whose port had been down is told what
+// changed meanwhile. An address may be on several ports (a bond: one MAC); another MAC
+// is ignored (and counted) as long as the first one holds the address.
+func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {
+	n.touch(now)
+	host = host.Unmap()
+	s := n.subs[host]
+	if s == nil {
+		if snsd.CheckAddr(host) != nil || len(n.subs) >= n.cfg.MaxHosts {
+			n.counters.HostsRefused++
+			return
+		}
+		s = n.addSubscriber(host, mac)
+	}
+	if n.confirm(s, n.port(port), mac) {
+		n.recomputeAll(s, never, false)
+	}
+}
+
+// Unsubscribe makes known that the host left the port, or wants no notices any more.
+// With its last port the host and everything it was told is given up.
+func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time) {
+	n.touch(now)
+	s := n.subs[host.Unmap()]
+	if s == nil {
+		return
+	}
+	if p := n.ports[port]; p != nil {
+		n.detach(s, p)
+	}
+	switch {
+	case len(s.links) == 0:
+		n.drop(s)
+	case !s.holds(s.mac): // only rivals are left: the first of them has the address now
+		n.takeOver(s, s.links[0].mac)
+		n.recomputeAll(s, never, false)
+	}
+}
+
+// PortUp makes known that frames can pass the port, and its MAC for their source. Its
+// hosts hear nothing before they are confirmed by Subscribe, unless they were
+// confirmed before and no PortDown came since.
+func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
+	n.touch(now)
+	p := n.port(port)
+	p.mac = mac
+	if p.up {
+		return
+	}
+	p.up = true
+	for _, s := range p.subs {
+		n.choose(s)
+	}
+}
+
+// PortDown makes known that frames cannot pass the port, or that it is gone. Its
+// hosts keep what they were told, and wait until the port is up and they were heard
+// again (Subscribe).
+func (n *Notifier) PortDown(port string) {
+	p := n.ports[port]
+	if p == nil {
+		return
+	}
+	p.up = false
+	for _, s := range p.subs {
+		s.link(p).confirmed = false
+		n.choose(s)
+	}
+	if len(p.subs) == 0 && p.pace.idle(n.now) {
+		n.removePort(p)
+	}
+}
+
+// Changed recomputes what the named addresses are to others, and others to them. The
+// work is in proportion to the local hosts that were told of an address or share a
+// zone with it. faultAt is when the cause happened (zero when not known); it is
+// carried through to the history.
+func (n *Notifier) Changed(c zone.Changes, faultAt, now time.Time) {
+	n.touch(now)
+	at := n.stamp(faultAt)
+	for _, ch := range c {
+		n.changed(ch.Addr.Unmap(), ch.Why, at)
+	}
+}
+
+// Query answers a host's zone query: it is told all its active peers again.
+func (n *Notifier) Query(host netip.Addr, now time.Time) {
+	n.touch(now)
+	s := n.subs[host.Unmap()]
+	if s == nil { // it will be told everything when it registers
+		n.counters.QueriesUnknown++
+		return
+	}
+	n.counters.Queries++
+	interval := stamp(n.cfg.QueryInterval)
+	switch {
+	case s.queryDue != never:
+		n.counters.QueriesDeferred++
+	case s.answered != never && n.now-s.answered < interval:
+		n.counters.QueriesDeferred++
+		s.queryDue = s.answered + interval
+		n.deferred = append(n.deferred, s)
+	default:
+		n.answer(s)
+	}
+}
+
+// Ack takes a host's ack that came in through the port. Acks that belong to nothing
+// are counted and ignored.
+func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) {
+	n.touch(now)
+	s := n.subs[a.Host.Unmap()]
+	if s == nil || s.link(n.ports[port]) == nil {
+		n.counters.AcksUnknown++
+		return
+	}
+	p := s.pairs[a.Subject.Unmap()]
+	switch {
+	case p == nil || p.told.none():
+		n.counters.AcksUnknown++
+	case p.seq != a.Seq:
+		n.counters.AcksStale++
+	case p.acked:
+		n.counters.AcksRepeated++
+	default:
+		n.acked(p)
+	}
+}
+
+// SetSynced tells whether the Directory is complete. While it is not, a subject that is
+// not there, or shares no zone, is no news: it may not have been learned yet. (A
+// withdrawal with a reason is news at any time.) Once it is, everything that was
+// told is compared with the truth.
+func (n *Notifier) SetSynced(on bool) {
+	if on && !n.synced {
+		n.synced = true
+		for _, s := range n.order {
+			n.recomputeTold(s, never)
+		}
+	}
+	n.synced = on
+}
+
+// Revision changes whenever what Snapshot returns changes.
+func (n *Notifier) Revision() uint64 { return n.revision }
+
+// Counters returns a copy of the totals.
+func (n *Notifier) Counters() Counters {
+	c := n.counters
+	c.Hosts, c.Pairs = uint64(len(n.subs)), uint64(n.pairs)
+	c.Waiting, c.InFlight = uint64(n.waiting), uint64(n.inFlight)
+	return c
+}
+
+// Notices returns the recent notices, oldest first.
+func (n *Notifier) Notices() []Notice { return n.history.list() }
+
+// Latencies returns a copy of the latency figures.
+func (n *Notifier) Latencies() Latencies { return n.latency }

@@ -128,6 +128,8 @@ type Counters struct {
 	Conflicts      uint64 `json:"conflicts"`       // registrations of an address that another MAC holds
 	HostsRefused   uint64 `json:"hosts_refused"`   // registrations beyond Config.MaxHosts, or without a valid address
 	PairsRefused   uint64 `json:"pairs_refused"`   // active pairs not told because of Config.MaxPairs
+	Unnamed        uint64 `json:"unnamed"`         // notices told without the subject's NQN, which is none
+	Unencodable    uint64 `json:"unencodable"`     // notices that the format cannot carry
 	RestoreBad     uint64 `json:"restore_bad"`     // entries of a snapshot that were not taken
 	ClockSkewed    uint64 `json:"clock_skewed"`    // fault times in the future, left out of the latency figures
 

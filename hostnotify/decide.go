@@ -1,0 +1,356 @@
+package hostnotify
+
+import (
+	"net/netip"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// verdict is what a host was told, or should be told, of a subject. The zero value is
+// nothing at all.
+type verdict struct {
+	said   bool
+	state  snsd.State
+	reason snsd.Reason
+}
+
+var active = verdict{said: true, state: snsd.Active}
+
+func inactive(r snsd.Reason) verdict { return verdict{said: true, state: snsd.Inactive, reason: r} }
+
+func (v verdict) none() bool     { return !v.said }
+func (v verdict) isActive() bool { return v.said && v.state == snsd.Active }
+
+// keepAlive tells whether the host agent answers this reason by keep-alive commands
+// only, leaving the controller in place.
+func keepAlive(r snsd.Reason) bool { return !r.Disconnects() }
+
+// escalates tells whether a host that was told inactive for the reason was must be
+// told is as well (see the package comment).
+func escalates(was, is snsd.Reason) bool {
+	return keepAlive(was) && (is == snsd.ReasonZoneChanged || is == snsd.ReasonIPChanged)
+}
+
+// subject is an address of which some local host was told, or is about to be.
+type subject struct {
+	addr    netip.Addr
+	service snsd.Service // the last known one: a notice that it is gone carries it too
+	gen     uint32       // counts the changes of service
+	why     snsd.Reason  // of its withdrawal, while it is not known
+	pairs   []*pair
+}
+
+// pair is one local host and one subject.
+type pair struct {
+	sub  *subscriber
+	subj *subject
+	atS  int32 // index in subj.pairs
+	atL  int32 // index in sub.list
+	heap int32 // index in the heap of retries, -1 when not there
+
+	told    verdict // last put on the wire
+	toldGen uint32  // the subject's gen then
+	seq     uint32  // of that notice
+	acked   bool
+	// inFlight: told, not acked, and still true, so it is retried.
+	inFlight bool
+	ended    bool // nothing more to tell of this pair once the host acked that it is inactive
+	again    bool // to be told although it was told before (a zone query)
+
+	want       verdict // what it waits to be told
+	class      class   // the list it waits in
+	prev, next *pair
+	fault      stamp // of want
+	decided    stamp // of want
+
+	due   stamp // of the next retry
+	sent  stamp // first time of the notice
+	tries int32 // retries so far
+	via   *port // the port it went through last
+	rec   uint64
+	mark  uint32
+}
+
+// view is what the Directory says about a subject.
+type view struct {
+	addr   netip.Addr
+	known  bool
+	state  snsd.State
+	reason snsd.Reason
+	mac    fabric.MAC
+	svc    snsd.Service
+}
+
+func (n *Notifier) look(addr netip.Addr) view {
+	h, ok := n.dir.Host(addr)
+	if !ok {
+		return view{addr: addr}
+	}
+	v := view{addr: addr, known: true, mac: h.MAC, svc: h.Service}
+	v.state, v.reason = n.dir.State(addr)
+	return v
+}
+
+// refresh takes over what is known about a subject itself.
+func (s *subject) refresh(v *view) {
+	if !v.known {
+		return
+	}
+	s.why = snsd.ReasonNone
+	if s.service != v.svc {
+		s.service = v.svc
+		s.gen++
+	}
+}
+
+// own tells whether the address belongs to the subscriber's own machine.
+func (v *view) own(s *subscriber) bool {
+	return v.addr == s.addr || (v.known && v.mac == s.mac && !v.mac.IsZero())
+}
+
+// changed recomputes all pairs of one address.
+func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, fault stamp) {
+	v := n.look(addr)
+	if subj := n.subjects[addr]; subj != nil {
+		subj.refresh(&v)
+		if !v.known && why != snsd.ReasonNone {
+			subj.why = why
+		}
+		for i := len(subj.pairs) - 1; i >= 0; i-- { // backward: judge may remove the pair
+			p := subj.pairs[i]
+			n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, addr), fault, false)
+		}
+	}
+	if v.known && v.state == snsd.Active {
+		n.offer(&v, fault)
+	}
+	// A fault of the host's own port changes nothing about its peers.
+	fromFault := why != snsd.ReasonNone && keepAlive(why)
+	if s := n.subs[addr]; s != nil && !fromFault {
+		n.recomputeAll(s, fault, false)
+	}
+}
+
+// offer tells an active subject to the local hosts that share a zone with it and were
+// not told of it. Of its peers and the local hosts it walks the smaller set.
+func (n *Notifier) offer(v *view, fault stamp) {
+	left := len(n.order)
+	for peer := range n.dir.Peers(v.addr) {
+		if left--; left < 0 {
+			break
+		}
+		if s := n.subs[peer]; s != nil {
+			n.introduce(s, v, fault)
+		}
+	}
+	if left >= 0 {
+		return
+	}
+	for _, s := range n.order {
+		if s.pairs[v.addr] == nil && n.dir.Share(s.addr, v.addr) {
+			n.introduce(s, v, fault)
+		}
+	}
+}
+
+// introduce makes the pair of a host and an active subject that shares a zone with it.
+func (n *Notifier) introduce(s *subscriber, v *view, fault stamp) *pair {
+	p := s.pairs[v.addr]
+	switch {
+	case p != nil || v.state != snsd.Active || v.own(s):
+		return p
+	case v.addr.Is4() != s.addr.Is4():
+		n.counters.FamilyMismatch++
+		return nil
+	case n.pairs >= n.cfg.MaxPairs || snsd.CheckAddr(v.addr) != nil:
+		n.counters.PairsRefused++
+		return nil
+	}
+	p = n.addPair(s, v.addr)
+	p.subj.refresh(v)
+	n.judge(p, v, true, fault, false)
+	return p
+}
+
+// recomputeAll compares everything s was told with the truth, and introduces what is
+// new. again asks for active peers to be told once more.
+func (n *Notifier) recomputeAll(s *subscriber, fault stamp, again bool) {
+	n.visit++
+	for peer := range n.dir.Peers(s.addr) {
+		v := n.look(peer)
+		if p := s.pairs[peer]; p != nil {
+			p.mark = n.visit
+			p.subj.refresh(&v)
+			n.judge(p, &v, true, fault, again)
+		} else if p = n.introduce(s, &v, fault); p != nil {
+			p.mark = n.visit
+		}
+	}
+	for i := len(s.list) - 1; i >= 0; i-- {
+		if p := s.list[i]; p.mark != n.visit {
+			n.recompute(p, fault)
+		}
+	}
+}
+
+// recomputeTold compares what s was told with the truth.
+func (n *Notifier) recomputeTold(s *subscriber, fault stamp) {
+	for i := len(s.list) - 1; i >= 0; i-- {
+		n.recompute(s.list[i], fault)
+	}
+}
+
+func (n *Notifier) recompute(p *pair, fault stamp) {
+	v := n.look(p.subj.addr)
+	p.subj.refresh(&v)
+	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), fault, false)
+}
+
+// judge gives the verdict on one pair and queues, cancels or forgets accordingly.
+func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) {
+	switch {
+	case !v.known && p.subj.why != snsd.ReasonNone:
+		n.end(p, p.subj.why, fault)
+	case v.known && v.own(p.sub):
+		n.end(p, snsd.ReasonIPChanged, fault)
+	case !share && !n.synced:
+		n.noNews(p)
+	case !v.known:
+		n.end(p, snsd.ReasonAgedOut, fault)
+	case !share:
+		n.end(p, snsd.ReasonZoneChanged, fault)
+	case v.state == snsd.Active:
+		n.wantActive(p, fault, again)
+	default:
+		p.ended = false
+		n.wantInactive(p, v.reason, fault)
+	}
+}
+
+func (n *Notifier) wantActive(p *pair, fault stamp, again bool) {
+	p.ended = false
+	p.again = p.again || (again && p.told.isActive())
+	if p.told.isActive() && p.toldGen == p.subj.gen && !p.again {
+		n.cancel(p)
+		return
+	}
+	n.want(p, active, fault)
+}
+
+// noNews is the verdict on a subject that may not have been learned yet: what is
+// decided stays, only an active notice for which there is no ground now is held back.
+func (n *Notifier) noNews(p *pair) {
+	if p.class != idle && p.want.isActive() && p.class.isNew() {
+		n.cancel(p)
+	}
+}
+
+// end is the verdict on a subject that is gone or shares no zone any more.
+func (n *Notifier) end(p *pair, why snsd.Reason, fault stamp) {
+	p.ended = true
+	n.wantInactive(p, why, fault)
+}
+
+func (n *Notifier) wantInactive(p *pair, why snsd.Reason, fault stamp) {
+	switch {
+	case p.told.none(): // the host never heard of it
+		n.cancel(p)
+	case p.told.isActive() || escalates(p.told.reason, why):
+		n.want(p, inactive(why), fault)
+	default:
+		n.cancel(p)
+		n.settle(p)
+	}
+}
+
+// want queues v to be told. What is under way of an earlier verdict is not retried.
+func (n *Notifier) want(p *pair, v verdict, fault stamp) {
+	if p.class.isNew() {
+		if p.want == v {
+			return
+		}
+		n.counters.Cancelled++
+	}
+	n.supersede(p)
+	n.unqueue(p)
+	p.want, p.fault, p.decided = v, fault, n.now
+	n.counters.Decided++
+	n.enqueue(p, newClass(v))
+}
+
+// cancel takes back what is queued: the host knows the truth, or will when a notice
+// under way arrives. A pair of which nothing was told is forgotten.
+func (n *Notifier) cancel(p *pair) {
+	if p.class.isNew() {
+		n.unqueue(p)
+		n.counters.Cancelled++
+		n.resume(p)
+	}
+	p.again = false
+	if p.told.none() {
+		n.remove(p)
+	}
+}
+
+// settle forgets a pair about which there is nothing more to say.
+func (n *Notifier) settle(p *pair) {
+	if p.ended && p.acked && p.class == idle && !p.told.none() && !p.told.isActive() {
+		n.remove(p)
+	}
+}
+
+// acked takes the ack of what was told last.
+func (n *Notifier) acked(p *pair) {
+	p.acked = true
+	n.counters.Acked++
+	n.revision++
+	n.stopRetry(p)
+	n.history.ack(p.rec, n.time(n.now))
+	n.latency.SentToAcked.add(n.now - p.sent)
+	n.settle(p)
+}
+
+// answer tells s all its active peers again.
+func (n *Notifier) answer(s *subscriber) {
+	s.answered, s.queryDue = n.now, never
+	n.recomputeAll(s, never, true)
+}
+
+func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
+	subj := n.subjects[addr]
+	if subj == nil {
+		subj = &subject{addr: addr}
+		n.subjects[addr] = subj
+	}
+	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), heap: -1, class: idle, fault: never, rec: noRecord}
+	subj.pairs = append(subj.pairs, p)
+	s.list = append(s.list, p)
+	s.pairs[addr] = p
+	n.pairs++
+	return p
+}
+
+// remove forgets a pair, whatever is queued or under way.
+func (n *Notifier) remove(p *pair) {
+	if p.inFlight {
+		n.counters.GivenUp++
+		n.history.drop(p.rec)
+	}
+	n.stopRetry(p)
+	n.unqueue(p)
+	s, subj := p.sub, p.subj
+	last := subj.pairs[len(subj.pairs)-1]
+	subj.pairs[p.atS], last.atS = last, p.atS
+	subj.pairs[len(subj.pairs)-1] = nil
+	if subj.pairs = subj.pairs[:len(subj.pairs)-1]; len(subj.pairs) == 0 {
+		delete(n.subjects, subj.addr)
+	}
+	last = s.list[len(s.list)-1]
+	s.list[p.atL], last.atL = last, p.atL
+	s.list[len(s.list)-1] = nil
+	s.list = s.list[:len(s.list)-1]
+	delete(s.pairs, subj.addr)
+	n.pairs--
+	n.revision++
+}

@@ -1,0 +1,238 @@
+package hostnotify
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// port is a switch port with the hosts that are registered on it.
+type port struct {
+	name  string
+	mac   fabric.MAC
+	up    bool
+	subs  []*subscriber // with a link to this port
+	rings [classes]ring // the hosts whose turn it is, by class
+	pace  pacer
+}
+
+// agentKey names a host as a machine: its addresses share one queue there.
+type agentKey struct {
+	port string
+	mac  fabric.MAC
+}
+
+// agent counts the subscribed addresses of one machine on one port.
+type agent struct{ addrs int }
+
+// link is one port on which an address registered.
+type link struct {
+	port      *port
+	mac       fabric.MAC
+	agent     *agent
+	confirmed bool // heard since the port was last down
+}
+
+// subscriber is one local host address that wants notices.
+type subscriber struct {
+	addr  netip.Addr
+	mac   fabric.MAC // of the machine that holds the address; links with another one are rivals
+	links []*link
+	out   *link // the one notices go through; nil while there is none
+
+	pairs map[netip.Addr]*pair // by subject
+	list  []*pair              // the same, in an order that does not depend on the map
+
+	waiting  [classes]pairList
+	turns    [classes]turn
+	inFlight int // notices sent and not acked
+
+	answered stamp // when the last zone query was answered
+	queryDue stamp // when a deferred one will be
+	restored bool  // not registered since Restore
+}
+
+func (s *subscriber) link(p *port) *link {
+	for _, l := range s.links {
+		if l.port == p {
+			return l
+		}
+	}
+	return nil
+}
+
+// holds tells whether a link with this MAC is left.
+func (s *subscriber) holds(mac fabric.MAC) bool {
+	return slices.ContainsFunc(s.links, func(l *link) bool { return l.mac == mac })
+}
+
+func (s *subscriber) usable(l *link) bool { return l.port.up && l.confirmed && l.mac == s.mac }
+
+func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
+	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never}
+	for c := range s.turns {
+		s.turns[c].sub = s
+	}
+	n.subs[host] = s
+	n.order = append(n.order, s)
+	return s
+}
+
+func (n *Notifier) port(name string) *port {
+	p := n.ports[name]
+	if p == nil {
+		p = &port{name: name, pace: newPacer(n.cfg)}
+		n.ports[name] = p
+		at, _ := slices.BinarySearchFunc(n.portList, name, func(p *port, name string) int { return strings.Compare(p.name, name) })
+		n.portList = slices.Insert(n.portList, at, p)
+	}
+	return p
+}
+
+func (n *Notifier) removePort(p *port) {
+	delete(n.ports, p.name)
+	n.portList = slices.DeleteFunc(n.portList, func(x *port) bool { return x == p })
+}
+
+// confirm notes that s was heard on p. It tells whether s must be compared with the
+// truth: it is new there, another machine now, or was silent.
+func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
+	news := false
+	l := s.link(p)
+	switch {
+	case l == nil:
+		news = len(s.links) == 0
+		l = &link{port: p}
+		s.links = append(s.links, l)
+		p.subs = append(p.subs, s)
+		n.setMAC(l, mac)
+	case l.mac != mac:
+		n.setMAC(l, mac)
+	}
+	silent := !l.confirmed && s.out == nil
+	l.confirmed = true
+	if mac != s.mac {
+		if s.holds(s.mac) {
+			n.counters.Conflicts++
+			return false
+		}
+		n.takeOver(s, mac)
+		news = true
+	}
+	s.restored = false
+	n.choose(s)
+	return news || silent
+}
+
+// setMAC moves the link to another machine's account.
+func (n *Notifier) setMAC(l *link, mac fabric.MAC) {
+	n.leaveAgent(l)
+	key := agentKey{l.port.name, mac}
+	a := n.agents[key]
+	if a == nil {
+		a = &agent{}
+		n.agents[key] = a
+	}
+	a.addrs++
+	l.mac, l.agent = mac, a
+}
+
+func (n *Notifier) leaveAgent(l *link) {
+	if l.agent == nil {
+		return
+	}
+	if l.agent.addrs--; l.agent.addrs == 0 {
+		delete(n.agents, agentKey{l.port.name, l.mac})
+	}
+	l.agent = nil
+}
+
+// takeOver gives the address to another machine, which knows nothing of what the
+// former one was told.
+func (n *Notifier) takeOver(s *subscriber, mac fabric.MAC) {
+	n.forgetAll(s)
+	s.mac = mac
+	n.choose(s)
+}
+
+func (n *Notifier) detach(s *subscriber, p *port) {
+	l := s.link(p)
+	if l == nil {
+		return
+	}
+	n.leaveAgent(l)
+	s.links = slices.DeleteFunc(s.links, func(x *link) bool { return x == l })
+	p.subs = slices.DeleteFunc(p.subs, func(x *subscriber) bool { return x == s })
+	n.choose(s)
+}
+
+// drop gives a host up.
+func (n *Notifier) drop(s *subscriber) {
+	n.forgetAll(s)
+	delete(n.subs, s.addr)
+	n.order = slices.DeleteFunc(n.order, func(x *subscriber) bool { return x == s })
+	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
+	n.revision++
+}
+
+func (n *Notifier) forgetAll(s *subscriber) {
+	for i := len(s.list) - 1; i >= 0; i-- {
+		n.remove(s.list[i])
+	}
+}
+
+// choose settles the link that notices for s go through: the present one while it is
+// usable, else the first that is. What is under way on a link that was lost is due at
+// once on the next.
+func (n *Notifier) choose(s *subscriber) {
+	var best *link
+	for _, l := range s.links {
+		if s.usable(l) && (best == nil || l == s.out) {
+			best = l
+		}
+	}
+	if best == s.out {
+		return
+	}
+	n.setOut(s, best)
+	if best != nil {
+		n.hurry(s)
+	}
+}
+
+// rotate moves s to its next usable link, after a notice sent on p stayed unanswered.
+func (n *Notifier) rotate(s *subscriber, p *port) {
+	if len(s.links) < 2 || s.out == nil || s.out.port != p {
+		return
+	}
+	at := slices.Index(s.links, s.out)
+	for i := 1; i < len(s.links); i++ {
+		if l := s.links[(at+i)%len(s.links)]; s.usable(l) {
+			n.setOut(s, l)
+			return
+		}
+	}
+}
+
+func (n *Notifier) setOut(s *subscriber, l *link) {
+	for c := range s.turns {
+		s.turns[c].leave()
+	}
+	s.out = l
+	for c := range s.turns {
+		n.enter(s, class(c))
+	}
+}
+
+// hurry makes the retries of everything under way to s due at once.
+func (n *Notifier) hurry(s *subscriber) {
+	for _, p := range s.list {
+		if p.inFlight && p.class == idle {
+			n.retries.remove(p)
+			p.tries = 0
+			n.enqueue(p, retryClass(p.told))
+		}
+	}
+}

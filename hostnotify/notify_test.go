@@ -1,0 +1,512 @@
+package hostnotify
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+const (
+	hostA = "192.0.2.1" // local on p1
+	hostB = "192.0.2.2" // local on p2
+	farT  = "198.51.100.1"
+	farU  = "198.51.100.2"
+)
+
+// twoHosts is a rig in which A (p1) and B (p2) share a zone with the remote T, all told.
+func twoHosts(t testing.TB) *rig {
+	r := newRig(t, Config{FirstSeq: 100})
+	r.w.put(ip(farT))
+	r.w.join("z", ip(hostA), ip(hostB), ip(farT))
+	r.local("p1", hostA)
+	r.local("p2", hostB)
+	r.changed(0, hostA, hostB)
+	r.settle()
+	return r
+}
+
+func expect(t *testing.T, got []told, want ...string) {
+	t.Helper()
+	if want == nil {
+		want = []string{}
+	}
+	if d := cmp.Diff(want, says(got)); d != "" {
+		t.Errorf("told (-want +got):\n%s", d)
+	}
+}
+
+func TestARegistrationIsToldAllActivePeersOfItsZones(t *testing.T) {
+	r := newRig(t, Config{})
+	r.w.put(ip(farT))
+	r.w.put(ip(farU)) // in another zone
+	r.w.put(ip("2001:db8::1"))
+	r.w.join("z", ip(hostA), ip(farT), ip("2001:db8::1"))
+	r.w.join("y", ip(farU))
+	r.local("p1", hostA)
+	expect(t, r.settle(), hostA+": "+farT+" active")
+	if c := r.n.Counters(); c.FamilyMismatch == 0 {
+		t.Error("the pair of two families was not counted")
+	}
+}
+
+func TestWhatChangesIsToldOnce(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(r *rig)
+		want []string
+	}{
+		{"link down", func(r *rig) { r.fault(farT, snsd.ReasonLinkDown) },
+			[]string{hostA + ": " + farT + " inactive link-down", hostB + ": " + farT + " inactive link-down"}},
+		{"a fault of a local host is told to the other one only", func(r *rig) { r.fault(hostA, snsd.ReasonPFCStorm) },
+			[]string{hostB + ": " + hostA + " inactive pfc-storm"}},
+		{"down and up again before anything was sent", func(r *rig) { r.fault(farT, snsd.ReasonLinkDown); r.fault(farT, 0) }, nil},
+		{"another keep-alive reason", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.fault(farT, snsd.ReasonBFDDown)
+		}, nil},
+		{"ageing out after the link went down", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.withdraw(farT, snsd.ReasonAgedOut)
+		}, nil},
+		{"moved after the link went down", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.withdraw(farT, snsd.ReasonIPChanged)
+		}, []string{hostA + ": " + farT + " inactive ip-changed", hostB + ": " + farT + " inactive ip-changed"}},
+		{"aged out", func(r *rig) { r.withdraw(farT, snsd.ReasonAgedOut) },
+			[]string{hostA + ": " + farT + " inactive aged-out", hostB + ": " + farT + " inactive aged-out"}},
+		{"out of the zone", func(r *rig) { delete(r.w.zones["z"], ip(hostA)); r.changed(snsd.ReasonZoneChanged, hostA) },
+			[]string{hostA + ": " + hostB + " inactive zone-changed", hostA + ": " + farT + " inactive zone-changed", hostB + ": " + hostA + " inactive zone-changed"}},
+		{"out of the zone while faulty", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			delete(r.w.zones["z"], ip(farT))
+			r.changed(snsd.ReasonZoneChanged, farT)
+		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
+		{"a new host that is faulty is told to nobody", func(r *rig) {
+			r.w.put(ip(farU))
+			r.w.join("z", ip(farU))
+			r.fault(farU, snsd.ReasonLinkDown)
+		}, nil},
+		{"a new service of an active host is news", func(r *rig) { r.w.put(ip(farT)).Service.Port = 4421; r.changed(0, farT) },
+			[]string{hostA + ": " + farT + " active", hostB + ": " + farT + " active"}},
+		{"nothing changed", func(r *rig) { r.changed(0, farT, hostA, hostB) }, nil},
+		{"a registration repeated", func(r *rig) { h := r.w.hosts[ip(hostA)]; r.n.Subscribe(h.Addr, "p1", h.MAC, r.now) }, nil},
+		{"a query", func(r *rig) { r.n.Query(ip(hostA), r.now) }, []string{hostA + ": " + hostB + " active", hostA + ": " + farT + " active"}},
+		{"a query does not repeat inactive ones", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.n.Query(ip(hostA), r.now)
+		}, []string{hostA + ": " + hostB + " active"}},
+		{"its own second address is no news to a host", func(r *rig) {
+			r.w.put(ip("192.0.2.11"), r.w.hosts[ip(hostA)].MAC)
+			r.w.join("z", ip("192.0.2.11"))
+			r.changed(0, "192.0.2.11")
+		}, []string{hostB + ": 192.0.2.11 active"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := twoHosts(t)
+			tt.do(r)
+			expect(t, r.settle(), tt.want...)
+		})
+	}
+}
+
+func TestAPairThatEndedIsForgotten(t *testing.T) {
+	r := twoHosts(t)
+	before := r.n.Counters().Pairs
+	r.withdraw(farT, snsd.ReasonAgedOut)
+	r.settle()
+	if got := r.n.Counters().Pairs; got != before-2 {
+		t.Errorf("pairs %d, want %d", got, before-2)
+	}
+	if len(r.n.subjects) != 2 {
+		t.Errorf("subjects %d, want 2", len(r.n.subjects))
+	}
+	// Silence about it was kept; its return is told.
+	r.w.put(ip(farT))
+	r.changed(0, farT)
+	expect(t, r.settle(), hostA+": "+farT+" active", hostB+": "+farT+" active")
+}
+
+func TestUnackedNoticesAreRetriedWithTheSameNumber(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	start := r.now
+	first := r.poll()
+	r.ack(first[0]) // one host answers, the other is silent
+	silent := first[1]
+	var at []time.Duration
+	for range 10 {
+		r.now = r.n.Next()
+		for _, x := range r.poll() {
+			if x.Notice != silent.Notice {
+				t.Fatalf("retried %+v, want %+v", x.Notice, silent.Notice)
+			}
+			at = append(at, r.now.Sub(start))
+		}
+	}
+	ms := time.Millisecond
+	want := []time.Duration{20 * ms, 60 * ms, 140 * ms, 300 * ms, 620 * ms, 1260 * ms, 2260 * ms, 3260 * ms, 4260 * ms, 5260 * ms}
+	if d := cmp.Diff(want, at); d != "" {
+		t.Errorf("retries (-want +got):\n%s", d)
+	}
+	r.n.Unsubscribe(silent.Host, silent.Port, r.now)
+	if c := r.n.Counters(); c.GivenUp != 1 || c.InFlight != 0 {
+		t.Errorf("given up %d, in flight %d", c.GivenUp, c.InFlight)
+	}
+	if next := r.n.Next(); !next.IsZero() {
+		t.Errorf("still expects something at %v", next)
+	}
+}
+
+func TestTheLatestStateWinsOverAnUnackedOne(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	down := r.poll()
+	r.fault(farT, 0)
+	up := r.poll()
+	expect(t, up, hostA+": "+farT+" active", hostB+": "+farT+" active")
+	r.ack(down...) // late acks of what is superseded
+	if c := r.n.Counters(); c.AcksStale != 2 || c.Superseded != 2 {
+		t.Errorf("stale %d, superseded %d, want 2 and 2", c.AcksStale, c.Superseded)
+	}
+	r.pass(20 * time.Millisecond)
+	expect(t, r.poll(), hostA+": "+farT+" active", hostB+": "+farT+" active")
+
+	// Back to what is under way: nothing new, the old one is retried again.
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.fault(farT, 0)
+	got := r.settle()
+	for _, x := range got {
+		if x.Seq != up[0].Seq && x.Seq != up[1].Seq {
+			t.Errorf("a new notice %v", x)
+		}
+	}
+}
+
+func TestAcksThatFitNothingAreCounted(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	got := r.poll()
+	x := got[0]
+	r.n.Ack("p9", snsd.Ack{Subject: x.Subject, Host: x.Host, Seq: x.Seq}, r.now)
+	r.n.Ack(x.Port, snsd.Ack{Subject: ip(farU), Host: x.Host, Seq: x.Seq}, r.now)
+	r.n.Ack(x.Port, snsd.Ack{Subject: x.Subject, Host: ip(farU), Seq: x.Seq}, r.now)
+	r.n.Ack(x.Port, snsd.Ack{Subject: x.Subject, Host: x.Host, Seq: x.Seq + 77}, r.now)
+	r.ack(x, x)
+	c := r.n.Counters()
+	if c.AcksUnknown != 3 || c.AcksStale != 1 || c.AcksRepeated != 1 || c.InFlight != 1 {
+		t.Errorf("unknown %d, stale %d, repeated %d, in flight %d", c.AcksUnknown, c.AcksStale, c.AcksRepeated, c.InFlight)
+	}
+}
+
+func TestAHostBehindADownPortIsToldTheDifferencesOnceItIsHeardAgain(t *testing.T) {
+	r := twoHosts(t)
+	r.n.PortDown("p1")
+	r.fault(hostA, snsd.ReasonLinkDown)
+	r.fault(farT, snsd.ReasonPacketError)
+	r.w.put(ip(farU))
+	r.w.join("z", ip(farU))
+	r.changed(0, farU)
+	expect(t, r.settle(), hostB+": "+hostA+" inactive link-down", hostB+": "+farT+" inactive packet-error", hostB+": "+farU+" active")
+	r.pass(time.Second)
+	r.n.PortUp("p1", mac(9), r.now)
+	expect(t, r.settle())
+	r.fault(hostA, 0)
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	expect(t, r.settle(), hostA+": "+farT+" inactive packet-error", hostA+": "+farU+" active", hostB+": "+hostA+" active")
+}
+
+func TestABondIsToldOnOneLinkAndRetriedOnTheOther(t *testing.T) {
+	r := twoHosts(t)
+	h := r.w.hosts[ip(hostA)]
+	r.n.PortUp("p3", mac(8), r.now)
+	r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+	expect(t, r.settle())
+	r.fault(farT, snsd.ReasonLinkDown)
+	first := r.poll()
+	var on []string
+	for range 2 {
+		for _, x := range first {
+			if x.Host == h.Addr {
+				on = append(on, x.Port)
+			}
+		}
+		r.now = r.n.Next()
+		first = r.poll()
+	}
+	if d := cmp.Diff([]string{"p1", "p3"}, on); d != "" {
+		t.Error(d)
+	}
+	// The link it stands on is lost: the other one takes over at once.
+	r.n.PortDown("p3")
+	for _, x := range r.poll() {
+		if x.Host == h.Addr && x.Port != "p1" {
+			t.Errorf("told on %s", x.Port)
+		}
+	}
+	r.n.Unsubscribe(h.Addr, "p3", r.now)
+	if r.n.Counters().Hosts != 2 {
+		t.Error("the host was given up with one link left")
+	}
+}
+
+func TestAnotherMachineWithTheAddressIsIgnoredUntilTheFirstOneLeft(t *testing.T) {
+	r := twoHosts(t)
+	r.n.PortUp("p3", mac(8), r.now)
+	r.n.Subscribe(ip(hostA), "p3", mac(77), r.now)
+	expect(t, r.settle())
+	if r.n.Counters().Conflicts != 1 {
+		t.Error("the conflict was not counted")
+	}
+	r.n.Unsubscribe(ip(hostA), "p1", r.now)
+	got := r.settle()
+	expect(t, got, hostA+": "+hostB+" active", hostA+": "+farT+" active")
+	if got[0].Port != "p3" {
+		t.Errorf("told on %s", got[0].Port)
+	}
+}
+
+func TestAbsenceIsNoNewsBeforeTheDirectoryIsComplete(t *testing.T) {
+	r := twoHosts(t)
+	r.n.SetSynced(false)
+	zones := r.w.zones
+	r.w.zones = map[string]map[netip.Addr]bool{}
+	delete(r.w.hosts, ip(farT))
+	r.changed(0, farT, hostA, hostB)
+	expect(t, r.settle())
+	r.w.zones = zones
+	r.n.SetSynced(true)
+	expect(t, r.settle(), hostA+": "+farT+" inactive aged-out", hostB+": "+farT+" inactive aged-out")
+}
+
+func TestAWithdrawalWithAReasonIsNewsAtAnyTime(t *testing.T) {
+	r := twoHosts(t)
+	r.n.SetSynced(false)
+	r.withdraw(farT, snsd.ReasonIPChanged)
+	expect(t, r.settle(), hostA+": "+farT+" inactive ip-changed", hostB+": "+farT+" inactive ip-changed")
+}
+
+func TestQueriesInShortOrderAreAnsweredTogether(t *testing.T) {
+	r := twoHosts(t)
+	for range 100 {
+		r.n.Query(ip(hostA), r.now)
+	}
+	start := r.now
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+hostB+" active", hostA+": "+farT+" active", hostA+": "+farT+" active")
+	if d := r.now.Sub(start); d != time.Second {
+		t.Errorf("the second answer came after %v, want 1s", d)
+	}
+	r.n.Query(ip("203.0.113.9"), r.now)
+	if c := r.n.Counters(); c.QueriesDeferred != 99 || c.QueriesUnknown != 1 {
+		t.Errorf("deferred %d, unknown %d", c.QueriesDeferred, c.QueriesUnknown)
+	}
+}
+
+// crowd is a rig with subscribers on one port and many remote targets in their zone.
+func crowd(t testing.TB, cfg Config, hosts, targets int) *rig {
+	r := newRig(t, cfg)
+	for i := range targets {
+		a := fmt.Sprintf("198.51.%d.%d", 100+i/250, 1+i%250)
+		r.w.put(ip(a))
+		r.w.join("z", ip(a))
+	}
+	for i := range hosts {
+		a := fmt.Sprintf("192.0.2.%d", 1+i)
+		r.w.join("z", ip(a))
+		r.local("p1", a)
+	}
+	return r
+}
+
+func TestOneSilentHostDelaysNobody(t *testing.T) {
+	r := crowd(t, Config{}, 2, 600)
+	silent := ip("192.0.2.1")
+	done := time.Duration(0)
+	heard := 0
+	for r.now.Sub(epoch) < 5*time.Second {
+		for _, x := range r.poll() {
+			if x.Host != silent {
+				heard++
+				done = x.At
+				r.ack(x)
+			}
+		}
+		r.now = r.n.Next()
+	}
+	if heard < 600 || done > 10*time.Millisecond {
+		t.Errorf("the other host heard of %d of 600 within %v", heard, done)
+	}
+	if c := r.n.Counters(); c.InFlight > 256 {
+		t.Errorf("%d in flight to the silent host", c.InFlight)
+	}
+}
+
+func TestInFlightStaysBelowTheAgentsQueue(t *testing.T) {
+	r := crowd(t, Config{}, 1, 600)
+	r.poll()
+	if c := r.n.Counters(); c.InFlight != 192 {
+		t.Errorf("%d active notices in flight, want 192 of 256", c.InFlight)
+	}
+	for a := range r.w.hosts {
+		if a != ip("192.0.2.1") {
+			r.w.fault[a] = snsd.ReasonLinkDown
+		}
+	}
+	var all []string
+	for _, a := range r.w.sorted() {
+		all = append(all, a.String())
+	}
+	r.changed(snsd.ReasonLinkDown, all...)
+	r.poll()
+	if c := r.n.Counters(); c.InFlight != 192 || c.Waiting != 0 {
+		t.Errorf("%d in flight, %d waiting; want the 192 that were told active", c.InFlight, c.Waiting)
+	}
+}
+
+func TestAFaultOvertakesAResynchronisation(t *testing.T) {
+	r := crowd(t, Config{FramesPerWindow: 8, MaxInFlight: 4000}, 1, 600)
+	got := r.poll() // 6 of 8 frames of the window
+	if len(r.raw) != 6 {
+		t.Fatalf("%d frames, want 6", len(r.raw))
+	}
+	r.fault(got[0].Subject.String(), snsd.ReasonLinkDown)
+	now := r.poll()
+	if len(now) == 0 || now[0].State != snsd.Inactive || now[0].Subject != got[0].Subject {
+		t.Errorf("the fault has to wait behind the active notices: %v", says(now))
+	}
+}
+
+func TestAHistoryTellsWhatHappenedToANotice(t *testing.T) {
+	r := twoHosts(t)
+	faultAt := r.now
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.pass(300 * time.Microsecond)
+	r.poll()
+	r.now = r.n.Next()
+	again := r.poll()
+	r.pass(time.Millisecond)
+	r.ack(again...)
+	all := r.n.Notices()
+	n := all[len(all)-1]
+	sent := faultAt.Add(300 * time.Microsecond)
+	want := Notice{Host: n.Host, Subject: ip(farT), Port: n.Port, Seq: n.Seq, Reason: snsd.ReasonLinkDown, Service: r.w.hosts[ip(farT)].Service,
+		FaultAt: faultAt, Decided: faultAt, Sent: sent, Acked: sent.Add(21 * time.Millisecond), Retries: 1}
+	if d := cmp.Diff(want, n, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	l := r.n.Latencies()
+	if l.FaultToSent.Count != 2 || l.FaultToSent.Min != 300*time.Microsecond || l.FaultToSent.Quantile(0.99) != 300*time.Microsecond {
+		t.Errorf("fault to sent %+v", l.FaultToSent)
+	}
+}
+
+func TestTheHistoryIsBounded(t *testing.T) {
+	r := crowd(t, Config{History: 10}, 1, 50)
+	r.settle()
+	all := r.n.Notices()
+	if len(all) != 10 || all[9].Seq != 49 || all[0].Seq != 40 {
+		t.Errorf("%d notices, %v", len(all), all)
+	}
+}
+
+func TestARestartCausesNoNoticeWhenNothingChanged(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	un := r.poll()
+	r.ack(un[0])
+	b, err := json.Marshal(r.n.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	r.n = New(Config{}, r.w)
+	if err := r.n.Restore(s, r.now); err != nil {
+		t.Fatal(err)
+	}
+	if b2, _ := json.Marshal(r.n.Snapshot()); len(b2) != len(b) && string(b2[20:]) != string(b[20:]) {
+		t.Errorf("restored as\n%s\nwant\n%s", b2, b)
+	}
+	// The directory fills one host after the other.
+	hosts, zones := r.w.hosts, r.w.zones
+	r.w.hosts = map[netip.Addr]*zone.Host{}
+	r.w.zones = map[string]map[netip.Addr]bool{}
+	for _, a := range []string{hostA, hostB} {
+		r.w.hosts[ip(a)] = hosts[ip(a)]
+		r.n.PortUp(map[string]string{hostA: "p1", hostB: "p2"}[a], mac(9), r.now)
+		r.n.Subscribe(ip(a), map[string]string{hostA: "p1", hostB: "p2"}[a], hosts[ip(a)].MAC, r.now)
+		r.changed(0, a)
+	}
+	r.w.zones = zones
+	r.changed(0, hostA, hostB)
+	r.w.hosts[ip(farT)] = hosts[ip(farT)]
+	r.changed(snsd.ReasonLinkDown, farT)
+	r.n.SetSynced(true)
+	got := r.settle()
+	expect(t, got, un[1].Host.String()+": "+farT+" inactive link-down")
+	if got[0].Seq != un[1].Seq {
+		t.Errorf("retried as %d, want %d", got[0].Seq, un[1].Seq)
+	}
+}
+
+func TestRestoredHostsThatDoNotRegisterAreForgotten(t *testing.T) {
+	r := twoHosts(t)
+	s := r.n.Snapshot()
+	r.n = New(Config{}, r.w)
+	if err := r.n.Restore(s, r.now); err != nil {
+		t.Fatal(err)
+	}
+	h := r.w.hosts[ip(hostA)]
+	r.n.PortUp("p1", mac(9), r.now)
+	r.n.Subscribe(h.Addr, "p1", h.MAC, r.now)
+	if next := r.n.Next(); next.Sub(r.now) != 130*time.Second {
+		t.Errorf("next in %v, want 130s", next.Sub(r.now))
+	}
+	r.pass(130 * time.Second)
+	expect(t, r.settle())
+	if c := r.n.Counters(); c.Hosts != 1 {
+		t.Errorf("hosts %d, want 1", c.Hosts)
+	}
+}
+
+func TestARestoredHostOnAnotherMachineIsToldEverything(t *testing.T) {
+	r := twoHosts(t)
+	s := r.n.Snapshot()
+	r.n = New(Config{}, r.w)
+	if err := r.n.Restore(s, r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.n.SetSynced(true)
+	r.n.PortUp("p1", mac(9), r.now)
+	r.w.hosts[ip(hostA)].MAC = mac(78)
+	r.n.Subscribe(ip(hostA), "p1", mac(78), r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
+}
+
+func TestLimitsAreKeptAndCounted(t *testing.T) {
+	r := crowd(t, Config{MaxHosts: 2, MaxPairs: 5}, 3, 4)
+	r.settle()
+	c := r.n.Counters()
+	if c.Hosts != 2 || c.HostsRefused != 1 || c.Pairs != 5 || c.PairsRefused == 0 {
+		t.Errorf("%+v", c)
+	}
+	r.n.Subscribe(ip("127.0.0.1"), "p1", fabric.MAC{}, r.now)
+	if c := r.n.Counters(); c.HostsRefused != 2 {
+		t.Error("a loopback address was taken")
+	}
+}

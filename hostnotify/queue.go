@@ -1,0 +1,193 @@
+package hostnotify
+
+import "github.com/openinof/inof/snsd"
+
+// class orders what waits to be sent on a port; lower goes first.
+type class uint8
+
+const (
+	newInactive class = iota
+	newActive
+	retryInactive
+	retryActive
+	classes = iota
+)
+
+// idle marks a pair that waits in no list. It is the last value, so the zero pair is
+// made idle by addPair.
+const idle class = classes
+
+func (c class) isNew() bool { return c <= newActive }
+
+func newClass(v verdict) class {
+	if v.state == snsd.Active {
+		return newActive
+	}
+	return newInactive
+}
+
+func retryClass(v verdict) class { return newClass(v) + retryInactive }
+
+// pairList is a first-in first-out list through the pairs themselves: a subject that
+// flaps costs no memory, and taking one out of the middle no search.
+type pairList struct{ head, tail *pair }
+
+func (l *pairList) push(p *pair) {
+	p.prev, p.next = l.tail, nil
+	if l.tail == nil {
+		l.head = p
+	} else {
+		l.tail.next = p
+	}
+	l.tail = p
+}
+
+func (l *pairList) remove(p *pair) {
+	if p.prev == nil {
+		l.head = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		l.tail = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	p.prev, p.next = nil, nil
+}
+
+// turn is a host's place in one ring of its port.
+type turn struct {
+	sub        *subscriber
+	ring       *ring
+	prev, next *turn
+}
+
+// ring holds the hosts of a port that have something of one class to send; they
+// take turns.
+type ring struct{ head, tail *turn }
+
+func (r *ring) push(t *turn) {
+	t.ring, t.prev, t.next = r, r.tail, nil
+	if r.tail == nil {
+		r.head = t
+	} else {
+		r.tail.next = t
+	}
+	r.tail = t
+}
+
+// leave takes the host out of the ring it is in, if any.
+func (t *turn) leave() {
+	r := t.ring
+	if r == nil {
+		return
+	}
+	if t.prev == nil {
+		r.head = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		r.tail = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.ring, t.prev, t.next = nil, nil, nil
+}
+
+// enter gives s its turn in class c of its port, if it has something to send and room for it.
+func (n *Notifier) enter(s *subscriber, c class) {
+	if s.out == nil || s.turns[c].ring != nil || s.waiting[c].head == nil {
+		return
+	}
+	if c.isNew() && s.inFlight >= n.window(s, c) {
+		return // room enters it again
+	}
+	s.out.port.rings[c].push(&s.turns[c])
+}
+
+// window is how many notices may be under way to s for another one of class c to be
+// sent. A quarter is kept for inactive ones.
+func (n *Notifier) window(s *subscriber, c class) int {
+	w := max(1, n.cfg.MaxInFlight/max(1, s.out.agent.addrs))
+	if c == newActive {
+		w -= w / 4
+	}
+	return w
+}
+
+// room is called when fewer notices are under way to s.
+func (n *Notifier) room(s *subscriber) {
+	n.enter(s, newInactive)
+	n.enter(s, newActive)
+}
+
+// enqueue puts the pair at the end of a list.
+func (n *Notifier) enqueue(p *pair, c class) {
+	s := p.sub
+	p.class = c
+	s.waiting[c].push(p)
+	if c.isNew() {
+		n.waiting++
+	}
+	n.enter(s, c)
+}
+
+// unqueue takes the pair out of the list it waits in.
+func (n *Notifier) unqueue(p *pair) {
+	if p.class == idle {
+		return
+	}
+	s, c := p.sub, p.class
+	s.waiting[c].remove(p)
+	p.class = idle
+	if c.isNew() {
+		n.waiting--
+	}
+	if s.waiting[c].head == nil {
+		s.turns[c].leave()
+	}
+}
+
+// stopRetry ends the retries of a notice under way, in whatever way it ended.
+func (n *Notifier) stopRetry(p *pair) {
+	if !p.inFlight {
+		return
+	}
+	p.inFlight = false
+	n.inFlight--
+	p.sub.inFlight--
+	n.retries.remove(p)
+	if p.class == retryInactive || p.class == retryActive {
+		n.unqueue(p)
+	}
+	n.room(p.sub)
+}
+
+// supersede ends the retries of a notice that is not true any more.
+func (n *Notifier) supersede(p *pair) {
+	if p.inFlight {
+		n.counters.Superseded++
+		n.history.drop(p.rec)
+		n.stopRetry(p)
+	}
+}
+
+// resume takes up the retries of a notice that turned out to be still true.
+func (n *Notifier) resume(p *pair) {
+	if p.told.none() || p.acked || p.inFlight {
+		return
+	}
+	n.counters.Superseded--
+	n.history.undrop(p.rec)
+	n.launch(p)
+}
+
+// launch counts the pair as under way and schedules its retry at p.due.
+func (n *Notifier) launch(p *pair) {
+	p.inFlight = true
+	n.inFlight++
+	p.sub.inFlight++
+	n.retries.push(p)
+}

@@ -1,0 +1,218 @@
+package hostnotify
+
+import (
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// maxFrame is the longest frame built, in bytes with its Ethernet header.
+const maxFrame = fabric.EthernetHeaderLen + snsd.MaxPayload
+
+// slabSize is how much memory is taken at once for frames.
+const slabSize = 64 << 10
+
+// Poll returns the frames that are due now, in the order to send them. The slice is
+// valid until the next Poll; the frames belong to the caller. Notices in them count as
+// sent at now.
+func (n *Notifier) Poll(now time.Time) []Out {
+	n.touch(now)
+	n.answerDeferred()
+	if n.graceEnd != never && n.now >= n.graceEnd {
+		n.endGrace()
+	}
+	n.collectRetries()
+	n.out = n.out[:0]
+	for _, p := range n.portList {
+		if p.up {
+			n.drain(p)
+		}
+	}
+	return n.out
+}
+
+// Next is the moment from which Poll has something to do; in the past or present if it
+// has now, zero if nothing is expected.
+func (n *Notifier) Next() time.Time {
+	next := never
+	sooner := func(s stamp) {
+		if next == never || s < next {
+			next = s
+		}
+	}
+	if len(n.retries) > 0 {
+		sooner(n.retries[0].due)
+	}
+	for _, p := range n.portList {
+		if p.up && p.waits() {
+			sooner(max(n.now, p.pace.ready(p.rings[newInactive].head != nil)))
+		}
+	}
+	for _, s := range n.deferred {
+		sooner(s.queryDue)
+	}
+	if n.graceEnd != never {
+		sooner(n.graceEnd)
+	}
+	return n.time(next)
+}
+
+func (p *port) waits() bool {
+	for c := range p.rings {
+		if p.rings[c].head != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *Notifier) answerDeferred() {
+	rest := n.deferred[:0]
+	for _, s := range n.deferred {
+		if s.queryDue > n.now {
+			rest = append(rest, s)
+			continue
+		}
+		n.answer(s)
+	}
+	clear(n.deferred[len(rest):])
+	n.deferred = rest
+}
+
+// collectRetries moves what was not acked in time to the lists. Over which port the
+// next try goes is decided here: another one of the host's, if it has one.
+func (n *Notifier) collectRetries() {
+	for len(n.retries) > 0 && n.retries[0].due <= n.now {
+		p := n.retries[0]
+		n.retries.remove(p)
+		n.rotate(p.sub, p.via)
+		n.enqueue(p, retryClass(p.told))
+	}
+}
+
+// drain builds frames for the port until nothing waits or its pace forbids more.
+func (n *Notifier) drain(p *port) {
+	for p.waits() {
+		if p.pace.ready(p.rings[newInactive].head != nil) > n.now {
+			return
+		}
+		frame := n.frame(p)
+		if frame == nil {
+			continue // what waited was refused and is gone
+		}
+		p.pace.note(n.now)
+		n.counters.Frames++
+		n.counters.Bytes += uint64(len(frame))
+		n.out = append(n.out, Out{Port: p.name, Frame: frame})
+	}
+}
+
+// frame fills one frame: the more urgent classes first, then whatever fits beside
+// them; within a class one notice a host in turn. nil when no notice could be packed.
+func (n *Notifier) frame(p *port) []byte {
+	if len(n.slab) < maxFrame {
+		n.slab = make([]byte, slabSize)
+	}
+	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
+	n.packer.Start(head, snsd.Version)
+	for c := range p.rings {
+		if !n.fill(p, class(c)) {
+			break
+		}
+	}
+	b := n.packer.Finish()
+	n.slab = n.slab[len(b):]
+	return b[:len(b):len(b)]
+}
+
+// fill adds notices of one class; false when the frame is full.
+func (n *Notifier) fill(p *port, c class) bool {
+	for p.rings[c].head != nil {
+		t := p.rings[c].head
+		s := t.sub
+		x := s.waiting[c].head
+		notice := n.notice(x)
+		ok, err := n.packer.Add(&notice)
+		if err != nil && notice.Service.NQN != "" { // better told without a name than not at all
+			notice.Service.NQN = ""
+			n.counters.Unnamed++
+			ok, err = n.packer.Add(&notice)
+		}
+		if err != nil {
+			n.counters.Unencodable++
+			n.remove(x)
+			continue
+		}
+		if !ok {
+			return false
+		}
+		t.leave()
+		n.unqueue(x)
+		if c.isNew() {
+			n.sent(x, &notice, p)
+		} else {
+			n.resent(x, p)
+		}
+		n.enter(s, c)
+	}
+	return true
+}
+
+// notice builds what the pair is to be told: something new, or the last one again.
+func (n *Notifier) notice(p *pair) snsd.Notice {
+	v, seq := p.want, n.seq
+	if !p.class.isNew() {
+		v, seq = p.told, p.seq
+	}
+	return snsd.Notice{
+		Subject: p.subj.addr, Host: p.sub.addr, Seq: seq,
+		State: v.state, Reason: v.reason, Service: p.subj.service,
+	}
+}
+
+// sent notes that a new notice is in a frame.
+func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
+	n.seq++
+	p.told, p.toldGen, p.seq = p.want, p.subj.gen, notice.Seq
+	p.acked, p.again = false, false
+	p.sent, p.tries, p.via = n.now, 0, via
+	p.due = n.now + stamp(n.cfg.FirstRetry)
+	n.launch(p)
+	n.revision++
+	n.counters.Sent++
+	r := Notice{
+		Host: notice.Host, Subject: notice.Subject, Port: via.name, Seq: notice.Seq,
+		State: notice.State, Reason: notice.Reason, Service: notice.Service,
+		FaultAt: n.time(p.fault), Decided: n.time(p.decided), Sent: n.time(n.now),
+	}
+	if p.told.isActive() {
+		n.counters.SentActive++
+	} else if p.fault != never {
+		if p.fault > n.now {
+			n.counters.ClockSkewed++
+		} else {
+			n.latency.FaultToSent.add(n.now - p.fault)
+		}
+	}
+	p.rec = n.history.add(r)
+}
+
+// resent notes that a notice is in a frame once more.
+func (n *Notifier) resent(p *pair, via *port) {
+	p.tries++
+	p.via = via
+	p.due = n.now + n.backoff(p.tries)
+	n.retries.push(p)
+	n.counters.Retried++
+	n.history.retry(p.rec, via.name)
+}
+
+// backoff is the time from the given try (0: the notice itself) to the next.
+func (n *Notifier) backoff(tries int32) stamp {
+	d := n.cfg.FirstRetry
+	for ; tries > 0 && d < n.cfg.MaxRetry; tries-- {
+		d *= 2
+	}
+	return stamp(min(d, n.cfg.MaxRetry))
+}
