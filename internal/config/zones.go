@@ -2,16 +2,15 @@ package config
 
 import (
 	"bufio"
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/openinof/inof/zone"
 )
@@ -116,41 +115,53 @@ func LoadZones(path string, rules zone.Rules) (zone.Set, error) {
 // WriteZones writes a set in the form ParseZones reads: canonical, so that equal
 // sets give equal bytes.
 func WriteZones(w io.Writer, set zone.Set) error {
-	type entry struct {
-		Name    string   `yaml:"name"`
-		Members []string `yaml:"members"`
-	}
-	if _, err := io.WriteString(w, "# Zones, written by inofd. After an edit by hand: inofctl check, then reload.\n"); err != nil {
-		return err
-	}
 	set = set.Canonical()
+	b := []byte("# Zones, written by inofd. After an edit by hand: inofctl check, then reload.\nzones:")
 	if len(set.Zones) == 0 {
-		_, err := io.WriteString(w, "zones: []\n")
-		return err
+		b = append(b, " []"...)
 	}
-	if _, err := io.WriteString(w, "zones:\n"); err != nil {
-		return err
-	}
-	// One entry at a time keeps the encoder's memory small with 160,000 zones.
+	b = append(b, '\n')
 	for _, z := range set.Zones {
-		e := entry{Name: z.Name, Members: make([]string, len(z.Members))}
-		for i, m := range z.Members {
-			e.Members[i] = m.String()
+		b = append(b, "  - name: "...)
+		b = appendScalar(b, z.Name)
+		b = append(b, "\n    members:"...)
+		if len(z.Members) == 0 {
+			b = append(b, " []"...)
 		}
-		text, err := yaml.Marshal([]entry{e})
-		if err != nil {
+		b = append(b, '\n')
+		for _, m := range z.Members {
+			b = append(b, "      - "...)
+			b = appendScalar(b, m.String())
+			b = append(b, '\n')
+		}
+		if _, err := w.Write(b); err != nil {
 			return err
 		}
-		if _, err := w.Write(indent(text)); err != nil {
-			return err
-		}
+		b = b[:0]
 	}
-	return nil
+	_, err := w.Write(b)
+	return err
 }
 
-// indent moves each line two columns to the right.
-func indent(text []byte) []byte {
-	return []byte("  " + strings.ReplaceAll(string(bytes.TrimSuffix(text, []byte("\n"))), "\n", "\n  ") + "\n")
+// plain is what can stand in YAML without quotes, unless it is one of the words
+// or could be one of the numbers that YAML takes for something else than a string.
+var (
+	plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*[A-Za-z0-9]$`)
+	words = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off)$`)
+)
+
+// appendScalar appends a YAML string, in quotes (JSON's are YAML's) where it needs them.
+func appendScalar(b []byte, s string) []byte {
+	address := strings.Count(s, ".") >= 3 || strings.Contains(s, "::")
+	letter := s != "" && s[0] >= 'A'
+	if plain.MatchString(s) && !words.MatchString(s) && (letter || address) {
+		return append(b, s...)
+	}
+	text, err := json.Marshal(s)
+	if err != nil { // cannot be: it is a string
+		return append(b, `""`...)
+	}
+	return append(b, text...)
 }
 
 // SaveZones replaces the zone file at path at once or not at all, also over a
