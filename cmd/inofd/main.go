@@ -1,0 +1,93 @@
+// Command inofd is the iNOF daemon of one switch.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
+)
+
+func main() {
+	if err := command().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "inofd:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use: "inofd", Short: "iNOF daemon of a switch",
+		Long:         "inofd learns storage hosts by LLDP, watches their ports, and tells every host of the same zones within a millisecond or so when one of them cannot be reached.",
+		SilenceUsage: true, SilenceErrors: true, Version: api.VersionText(),
+	}
+	var path string
+	run := &cobra.Command{
+		Use: "run", Short: "run until SIGTERM; SIGHUP reads the configuration again", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(path) },
+	}
+	run.Flags().StringVarP(&path, "config", "c", config.DefaultPath, "configuration file")
+	check := &cobra.Command{
+		Use: "check FILE", Short: "check a configuration or zone file and say everything that is wrong with it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := config.Check(args[0])
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), text)
+			}
+			return err
+		},
+	}
+	root.AddCommand(run, check)
+	return root
+}
+
+func run(path string) error {
+	hup := make(chan os.Signal, 1) // from the first moment on: the default is to die
+	signal.Notify(hup, syscall.SIGHUP)
+	cfg, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(cfg.Log.Level)
+	log := newLog(cfg.Log.Format, level)
+	env := daemon.Env{Log: log, Level: level, Ready: ready}
+	if cfg.Device.Roles.Access() {
+		dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Log: log})
+		if err != nil {
+			return fmt.Errorf("dataplane: %w", err)
+		}
+		env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
+	}
+	d, err := daemon.New(cfg, env)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go reloads(ctx, d, path, hup)
+	go watchdog(ctx, d)
+	err = d.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func newLog(format string, level *slog.LevelVar) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}

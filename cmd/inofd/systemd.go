@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
+)
+
+// notify tells the service manager something; without one it does nothing.
+func notify(state string) {
+	if _, err := sd.SdNotify(false, state); err != nil {
+		fmt.Fprintln(os.Stderr, "inofd: service manager cannot be told:", err)
+	}
+}
+
+func ready() { notify(sd.SdNotifyReady) }
+
+// reloads reads the configuration again at each SIGHUP, and tells the service
+// manager when it is stopping.
+func reloads(ctx context.Context, d *daemon.Daemon, path string, hup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			notify(sd.SdNotifyStopping)
+			return
+		case <-hup:
+		}
+		notify(reloading())
+		if next, err := config.Load(path); err != nil {
+			d.ReloadFailed(err)
+		} else {
+			_ = d.Reload(ctx, next) // counted and told as events
+		}
+		notify(sd.SdNotifyReady)
+	}
+}
+
+// reloading is the message of Type=notify-reload (systemd.service(5)).
+func reloading() string {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return sd.SdNotifyReloading
+	}
+	return fmt.Sprintf("%s\nMONOTONIC_USEC=%d", sd.SdNotifyReloading, ts.Nano()/1000)
+}
+
+// watchdog keeps the service manager's watchdog quiet as long as the owner
+// goroutine answers.
+func watchdog(ctx context.Context, d *daemon.Daemon) {
+	interval, err := sd.SdWatchdogEnabled(false)
+	if err != nil || interval == 0 {
+		return
+	}
+	t := time.NewTicker(interval / 2)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if d.Device().Do(ctx, func(*daemon.Core, time.Time) {}) == nil {
+				notify(sd.SdNotifyWatchdog)
+			}
+		}
+	}
+}

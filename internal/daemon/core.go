@@ -1,0 +1,270 @@
+package daemon
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Actions is how a Core acts on the world. None of the methods may wait for a peer
+// or a disk.
+type Actions interface {
+	// SendFrame puts a whole Ethernet frame on the wire of a port.
+	SendFrame(port string, frame []byte)
+	// ToReflectors and ToClients hand messages to the sessions this device dialed
+	// and to those it accepted. Receivers without a session are passed over.
+	ToReflectors([]inof.Delivery)
+	ToClients([]inof.Delivery)
+	// SetAdmin shuts or opens a port.
+	SetAdmin(port string, up bool)
+	// Event makes known to operators what happened.
+	Event(api.Event)
+}
+
+// CoreConfig is what a Core needs to know of the configuration.
+type CoreConfig struct {
+	Self      netip.Addr
+	Access    bool // has access ports: learns hosts, tells hosts
+	Reflect   bool // reflects for clients; a device with Access then is its own client too
+	Zones     zone.Set
+	LLDP      lldp.Limits
+	Transmit  *lldp.TxConfig // nil: no LLDPDUs of our own
+	ErrorDown errdown.Config
+	Notify    hostnotify.Config
+	Reflector inof.ReflectorConfig
+	Epoch     uint64 // of this start of the process
+}
+
+// CoreCounters count what no room of its own counts.
+type CoreCounters struct {
+	FramesLLDP      uint64 `json:"frames_lldp"`
+	FramesNTS       uint64 `json:"frames_nts"`
+	FramesUnknown   uint64 `json:"frames_unknown"`
+	FramesNoPort    uint64 `json:"frames_no_port"` // of a port that is gone
+	LLDPErrors      uint64 `json:"lldp_errors"`
+	NTSErrors       uint64 `json:"nts_errors"`
+	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
+	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port
+	PortConflicts   uint64 `json:"port_conflicts"`  // one address claimed twice on a port
+	RecordsRefused  uint64 `json:"records_refused"`
+	ProtocolErrors  uint64 `json:"protocol_errors"`
+	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
+}
+
+// Core is the control state of one device. All methods belong to one goroutine.
+type Core struct {
+	cfg    CoreConfig
+	self   netip.Addr
+	out    Actions
+	table  *lldp.Table
+	speak  *lldp.Transmitter
+	faults *errdown.Monitor
+	dir    *zone.Directory
+	notify *hostnotify.Notifier
+	client *inof.Client
+	refl   *inof.Reflector
+
+	ports      map[string]*port
+	local      map[zone.HostKey]zone.Host // hosts on own ports
+	holdExpiry time.Time                  // no LLDP ageing before
+	revision   uint64                     // changes with what State returns, apart from the notifier's part
+	counters   CoreCounters
+	nts        snsd.ParseCounters
+	limiter    eventLimiter
+	restoring  bool       // hosts are put back, not learned: no events
+	reflector  netip.Addr // that we had a session with last; for operators
+}
+
+// port is one access port.
+type port struct {
+	fabric.Port
+	present bool
+	fault   portFault
+}
+
+// NewCore builds a device's control state. Now starts the grace time for the
+// devices a reflector knew.
+func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
+	c := &Core{
+		cfg:   cfg,
+		self:  cfg.Self,
+		out:   out,
+		dir:   zone.NewDirectory(cfg.Self),
+		ports: make(map[string]*port),
+		local: make(map[zone.HostKey]zone.Host),
+	}
+	if cfg.Access {
+		c.table = lldp.NewTable(cfg.LLDP)
+		c.faults = errdown.NewMonitor(cfg.ErrorDown)
+		c.notify = hostnotify.New(cfg.Notify, c.dir)
+		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
+		if cfg.Transmit != nil {
+			c.speak = lldp.NewTransmitter(*cfg.Transmit)
+		}
+	}
+	if cfg.Reflect {
+		r, err := inof.NewReflector(cfg.Self, cfg.Epoch, cfg.Zones, cfg.Reflector, now)
+		if err != nil {
+			return nil, fmt.Errorf("zones of reflector %s: %w", cfg.Self, err)
+		}
+		c.refl = r
+	}
+	return c, nil
+}
+
+// Start is called once, after Restore and the first port events: ports of restored
+// hosts that are not there count as removed, and a device that is reflector and
+// client at once is connected with itself.
+func (c *Core) Start(now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		if p := c.ports[name]; !p.present {
+			c.Port(fabric.Event{Kind: fabric.PortRemoved, Port: p.Port, At: now}, now)
+		}
+	}
+	if c.refl == nil || c.client == nil {
+		return
+	}
+	c.fromReflector(c.refl.Join(c.self, now), now)
+	c.fromClient(c.client.Up(c.self, now), now)
+}
+
+// Tick does what time has made due and sends the frames that are ready.
+func (c *Core) Tick(now time.Time) {
+	if c.client != nil {
+		c.expire(now)
+		for _, ch := range c.faults.Tick(now) {
+			c.causeChanged(ch, now)
+		}
+		c.flush(now)
+	}
+	if c.refl != nil {
+		c.fromReflector(c.refl.Tick(now), now)
+	}
+	c.Pump(now)
+}
+
+// Pump sends the frames that are due now. It is cheap when there are none.
+func (c *Core) Pump(now time.Time) {
+	if c.speak != nil {
+		for _, f := range c.speak.Due(now) {
+			c.out.SendFrame(f.Port, f.Frame)
+		}
+	}
+	if c.notify != nil {
+		for _, o := range c.notify.Poll(now) {
+			c.out.SendFrame(o.Port, o.Frame)
+		}
+	}
+}
+
+// Next is when Tick has something to do; zero: only after the next event.
+func (c *Core) Next() time.Time {
+	var next time.Time
+	if c.client != nil {
+		next = c.table.Next()
+		if !next.IsZero() && next.Before(c.holdExpiry) {
+			next = c.holdExpiry
+		}
+		next = sooner(next, c.faults.Next())
+		next = sooner(next, c.notify.Next())
+	}
+	if c.speak != nil {
+		next = sooner(next, c.speak.Next())
+	}
+	if c.refl != nil {
+		next = sooner(next, c.refl.Next())
+	}
+	return next
+}
+
+// Paused tells the Core that the process had not run for a while. Frames that
+// arrived meanwhile are still on their way through the sockets: nothing ages
+// before they had time to be read.
+func (c *Core) Paused(now time.Time) {
+	c.holdExpiry = now.Add(pauseGrace)
+	c.counters.ExpiryPostponed++
+}
+
+// pauseGrace is how long after a pause of the process ageing waits.
+const pauseGrace = time.Second
+
+func (c *Core) expire(now time.Time) {
+	if now.Before(c.holdExpiry) {
+		return
+	}
+	for _, ch := range c.table.Expire(now) {
+		c.neighbourChanged(ch, now)
+	}
+}
+
+// Goodbye sends the frames that a device sends before it stops: shutdown LLDPDUs.
+func (c *Core) Goodbye(now time.Time) {
+	if c.speak == nil {
+		return
+	}
+	for _, f := range c.speak.Stop() {
+		c.out.SendFrame(f.Port, f.Frame)
+	}
+}
+
+// SetErrorDown changes thresholds and actions; faults that stand stay.
+func (c *Core) SetErrorDown(cfg errdown.Config, now time.Time) {
+	if c.faults == nil {
+		return
+	}
+	for _, ch := range c.faults.SetConfig(cfg, now) {
+		c.causeChanged(ch, now)
+	}
+	c.flush(now)
+}
+
+// SetTransmit changes what the device says about itself by LLDP, and whether.
+func (c *Core) SetTransmit(tx lldp.TxConfig, on bool, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	c.Goodbye(now)
+	c.speak, c.cfg.Transmit = nil, nil
+	if !on {
+		return
+	}
+	c.cfg.Transmit = &tx
+	c.speak = lldp.NewTransmitter(tx)
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		if p := c.ports[name]; p.present && p.Up() {
+			c.speakOn(p, now)
+		}
+	}
+}
+
+// speakOn starts our LLDPDUs on a port. The first port's MAC is the chassis id.
+func (c *Core) speakOn(p *port, now time.Time) {
+	if c.cfg.Transmit.Local.Chassis.IsZero() {
+		c.cfg.Transmit.Local.Chassis = p.MAC
+		c.speak.SetLocal(c.cfg.Transmit.Local, now)
+	}
+	c.speak.PortUp(p.Name, p.Name, p.MAC, now)
+}
+
+// PortNames lists the ports that are there, sorted.
+func (c *Core) PortNames() []string {
+	names := make([]string, 0, len(c.ports))
+	for name, p := range c.ports {
+		if p.present {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

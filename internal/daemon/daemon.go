@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+)
+
+// Env is what a Daemon needs of the world. Zero fields mean the real one.
+type Env struct {
+	Dataplane fabric.Dataplane
+	Stats     func() any // counters of the dataplane; may be nil
+	// Listen and Dial open the transport of the sessions.
+	Listen func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
+	Dial   func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	// Manage opens the management socket.
+	Manage func(cfg config.Management) (net.Listener, error)
+	Now    func() time.Time
+	Log    *slog.Logger
+	Level  *slog.LevelVar // changed by a reload; may be nil
+	Ready  func()         // told once everything runs
+}
+
+// Daemon is one configured device with all its tasks.
+type Daemon struct {
+	env     Env
+	cfg     atomic.Pointer[config.Config]
+	started time.Time
+	epoch   uint64
+	log     *api.EventLog
+	device  *Device
+	zones   *zoneStore // nil on a device that is a client only
+	saver   *saver
+	lock    *dirLock
+	auth    atomic.Pointer[inof.Auth]
+	servers []*inof.Server
+	dialers []*inof.Dialer
+	reloads reloadCounters
+	logged  atomic.Uint64 // events the log could not follow
+}
+
+// task is something that runs as long as the daemon does.
+type task interface {
+	Run(ctx context.Context) error
+	String() string
+}
+
+// New builds a daemon; nothing runs yet, but the state directory is locked. Warnings
+// are what an operator should know and the daemon can live with; they are in the
+// event log too.
+func New(cfg *config.Config, env Env) (*Daemon, error) {
+	d := &Daemon{env: env}
+	d.cfg.Store(cfg)
+	if d.env.Now == nil {
+		d.env.Now = time.Now
+	}
+	if d.env.Log == nil {
+		d.env.Log = slog.New(slog.DiscardHandler)
+	}
+	d.env.defaults(cfg)
+	d.started = d.env.Now()
+	d.epoch = newEpoch(d.started)
+	d.log = api.NewEventLog(cfg.Management.Events, d.started)
+	if err := d.openState(cfg); err != nil {
+		return nil, err
+	}
+	if err := d.build(cfg); err != nil {
+		d.lock.release()
+		return nil, err
+	}
+	return d, nil
+}
+
+// newEpoch is a value that differs between starts and never is zero: the start
+// time, with random low bits for starts that follow each other closely.
+func newEpoch(now time.Time) uint64 {
+	return uint64(now.UnixNano())&^0xffff | uint64(rand.Uint32()&0xffff) | 1
+}
+
+func (e *Env) defaults(cfg *config.Config) {
+	if e.Listen == nil {
+		e.Listen = func(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
+			var lc net.ListenConfig
+			return lc.Listen(ctx, "tcp", addr.String())
+		}
+	}
+	if e.Dial == nil {
+		dialer := net.Dialer{Timeout: cfg.Session.ConnectTimeout, KeepAlive: -1}
+		if cfg.Client.Source.IsValid() {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(cfg.Client.Source, 0))
+		}
+		e.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", addr.String())
+		}
+	}
+	if e.Manage == nil {
+		e.Manage = func(m config.Management) (net.Listener, error) { return api.Listen(m.Socket, m.Mode) }
+	}
+}
+
+// build makes the device and its sessions.
+func (d *Daemon) build(cfg *config.Config) error {
+	if cfg.Device.Roles.OwnsZones() {
+		d.zones = newZoneStore(cfg)
+		warning, err := d.zones.load()
+		if err != nil {
+			return err
+		}
+		d.warn("zones", warning)
+	}
+	state, err := LoadState(cfg.State, cfg.Device.ID)
+	d.warn("state", err)
+	dp := d.env.Dataplane
+	if dp == nil || !cfg.Device.Roles.Access() {
+		dp = noPorts{ready: closed()}
+		if cfg.Device.Roles.Access() {
+			return errors.New("no dataplane is given for a device with access ports")
+		}
+	}
+	d.device, err = NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
+		c, err := NewCore(d.coreConfig(cfg, state.Known), out, d.env.Now())
+		if err != nil {
+			return nil, err
+		}
+		d.warn("state", c.Restore(state, d.env.Now()))
+		return c, nil
+	})
+	if err != nil {
+		return err
+	}
+	d.device.saver = d.saver
+	return d.buildSessions(cfg)
+}
+
+// warn puts something the daemon can live with into the event log.
+func (d *Daemon) warn(room string, err error) {
+	if err != nil {
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "error", Text: err.Error(), Fields: map[string]string{"room": room}})
+	}
+}
+
+// tasks lists everything that runs. The first ones outlive the others at a stop:
+// the device still says goodbye through them.
+func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
+	late = []task{d.saver, logWriter{d}}
+	if d.env.Dataplane != nil {
+		late = append(late, d.env.Dataplane)
+	}
+	for _, s := range d.servers {
+		early = append(early, s)
+	}
+	for _, c := range d.dialers {
+		early = append(early, c)
+	}
+	early = append(early, manage{d, socket})
+	return late, early
+}
+
+// Run runs the daemon until ctx ends or a task fails.
+func (d *Daemon) Run(ctx context.Context) error {
+	defer d.lock.release()
+	socket, err := d.env.Manage(d.cfg.Load().Management)
+	if err != nil {
+		return err
+	}
+	late, early := d.tasks(socket)
+	// A failure anywhere ends everything, in order: the sessions and the API, then
+	// the device, then what it needs to say goodbye.
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	start := func(parent context.Context, tasks ...task) (stop func() error) {
+		inner, cancel := context.WithCancel(parent)
+		g, inner := errgroup.WithContext(inner)
+		for _, t := range tasks {
+			g.Go(func() error {
+				err := t.Run(inner)
+				if err != nil && !errors.Is(err, context.Canceled) {
+					err = fmt.Errorf("%s: %w", t, err)
+					fail(err)
+					return err
+				}
+				return nil
+			})
+		}
+		return func() error { cancel(); return g.Wait() }
+	}
+	stopLate := start(context.Background(), late...)
+	stopDevice := start(context.Background(), d.device)
+	var stopEarly func() error
+	select {
+	case <-d.device.Ready():
+		stopEarly = start(ctx, early...)
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "daemon", Text: fmt.Sprintf("device %s (%s) is running", d.cfg.Load().Device.ID, d.cfg.Load().Device.Roles)})
+		if d.env.Ready != nil {
+			d.env.Ready()
+		}
+	case <-ctx.Done():
+		socket.Close()
+	}
+	<-ctx.Done()
+	d.log.Append(api.Event{Time: d.env.Now(), Kind: "daemon", Text: "stopping"})
+	if stopEarly != nil {
+		_ = stopEarly()
+	}
+	_ = stopDevice()
+	_ = stopLate()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Device gives the owner goroutine, for tests and simulations.
+func (d *Daemon) Device() *Device { return d.device }
+
+// manage serves the management API.
+type manage struct {
+	d *Daemon
+	l net.Listener
+}
+
+func (m manage) Run(ctx context.Context) error {
+	return api.Serve(ctx, m.l, http.Handler(api.Handler(m.d)))
+}
+
+func (m manage) String() string { return "management API" }

@@ -1,0 +1,281 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+)
+
+// Device is the one goroutine that owns a Core: it takes events in order, port
+// events before everything else, and hands readers snapshots.
+type Device struct {
+	core *Core
+	dp   fabric.Dataplane
+	now  func() time.Time
+
+	peers    chan peerEvent
+	requests chan func(now time.Time)
+	ready    chan struct{}
+	stopped  chan struct{}
+
+	toReflectors inof.Peers
+	toClients    inof.Peers
+	log          *api.EventLog
+	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
+	deliverError uint64
+	adminErrors  uint64
+
+	saver *saver
+}
+
+// peerEvent is an event of a session, and which side of it we are.
+type peerEvent struct {
+	inof.PeerEvent
+	client bool // the peer is a client of ours: it dialed
+}
+
+const (
+	peerQueue    = 4096
+	requestQueue = 16
+	// pauseSeen is how late a timer must be for the process to count as having
+	// been stopped, swapped out or starved.
+	pauseSeen = 500 * time.Millisecond
+	// sampleInterval is how often port counters are read for the detectors.
+	sampleInterval = time.Second
+)
+
+// ErrStopped is given to readers of a device that has stopped.
+var ErrStopped = errors.New("the device has stopped")
+
+// NewDevice gives the owner of a Core that build makes.
+func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(Actions) (*Core, error)) (*Device, error) {
+	d := &Device{
+		dp: dp, log: log, now: now,
+		peers:      make(chan peerEvent, peerQueue),
+		requests:   make(chan func(time.Time), requestQueue),
+		ready:      make(chan struct{}),
+		stopped:    make(chan struct{}),
+		sendErrors: make(map[string]uint64),
+	}
+	core, err := build(d)
+	if err != nil {
+		return nil, err
+	}
+	d.core = core
+	return d, nil
+}
+
+// Ready is closed once the first dump of ports has been taken in: only then may
+// sessions begin, so that nobody is told of hosts behind a port that is down.
+func (d *Device) Ready() <-chan struct{} { return d.ready }
+
+func (d *Device) String() string { return "device" }
+
+// Run owns the Core until ctx ends.
+func (d *Device) Run(ctx context.Context) error {
+	defer close(d.stopped)
+	if err := d.firstPorts(ctx); err != nil {
+		return nil // stopped before it began
+	}
+	d.core.Start(d.now())
+	close(d.ready)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	sample := time.NewTicker(sampleInterval)
+	defer sample.Stop()
+	due := d.now()
+	for ctx.Err() == nil {
+		select {
+		case ev := <-d.dp.Events():
+			d.core.Port(ev, d.now())
+		default:
+			d.step(ctx, timer.C, sample.C, &due)
+		}
+		now := d.now()
+		d.core.Pump(now)
+		next := d.core.Next()
+		if d.saver != nil {
+			next = sooner(next, d.saver.offer(d.core, now))
+		}
+		if !next.Equal(due) || !next.After(now) {
+			due = next
+			timer.Reset(wait(next, now))
+		}
+	}
+	now := d.now()
+	d.core.Goodbye(now)
+	if d.saver != nil {
+		d.saver.last(d.core.State(now))
+	}
+	return nil
+}
+
+// sooner is the earlier of two times; zero is no time.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// wait is how long to sleep until next; without a next, a day.
+func wait(next, now time.Time) time.Duration {
+	if next.IsZero() {
+		return 24 * time.Hour
+	}
+	return max(0, next.Sub(now))
+}
+
+// step waits for one event of any kind and handles it.
+func (d *Device) step(ctx context.Context, timer, sample <-chan time.Time, due *time.Time) {
+	select {
+	case <-ctx.Done():
+	case ev := <-d.dp.Events():
+		d.core.Port(ev, d.now())
+	case f := <-d.dp.Frames():
+		d.core.Frame(f, d.now())
+	case ev := <-d.peers:
+		d.peer(ev)
+	case fn := <-d.requests:
+		fn(d.now())
+	case <-sample:
+		d.sample()
+	case <-timer:
+		now := d.now()
+		if !due.IsZero() && now.Sub(*due) > pauseSeen {
+			d.core.Paused(now)
+		}
+		*due = time.Time{} // the timer has fired: set it anew
+		d.core.Tick(now)
+	}
+}
+
+// firstPorts takes in port events until the dataplane has dumped all ports.
+func (d *Device) firstPorts(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ev := <-d.dp.Events():
+			d.core.Port(ev, d.now())
+			continue
+		case <-d.dp.Ready():
+		}
+		for {
+			select {
+			case ev := <-d.dp.Events():
+				d.core.Port(ev, d.now())
+				continue
+			default:
+			}
+			return nil
+		}
+	}
+}
+
+func (d *Device) sample() {
+	for _, name := range d.core.PortNames() {
+		if n, err := d.dp.Counters(name); err == nil {
+			d.core.Sample(name, n, d.now())
+		}
+	}
+}
+
+// PeerSink gives the sink for the sessions we accept (client) or dial.
+func (d *Device) PeerSink(client bool) func(inof.PeerEvent) {
+	return func(ev inof.PeerEvent) {
+		select {
+		case d.peers <- peerEvent{ev, client}:
+		case <-d.stopped:
+		}
+	}
+}
+
+func (d *Device) peer(ev peerEvent) {
+	dev, now := ev.Peer.Device(), d.now()
+	routes := &d.toReflectors
+	if ev.client {
+		routes = &d.toClients
+	}
+	if !routes.Handle(ev.PeerEvent) {
+		return // of a session that a newer one has replaced
+	}
+	switch {
+	case ev.client && ev.Kind == inof.PeerUp:
+		d.core.ClientUp(dev, now)
+	case ev.client && ev.Kind == inof.PeerDown:
+		d.core.ClientDown(dev, ev.Err, now)
+	case ev.client:
+		d.core.ClientMessage(dev, ev.Msg, now)
+	case ev.Kind == inof.PeerUp:
+		d.core.ReflectorUp(dev, now)
+	case ev.Kind == inof.PeerDown:
+		d.core.ReflectorDown(dev, ev.Err, now)
+	default:
+		d.core.ReflectorMessage(dev, ev.Msg, now)
+	}
+}
+
+// Do runs fn in the owner goroutine and waits for it. It must be short: faults wait
+// meanwhile.
+func (d *Device) Do(ctx context.Context, fn func(c *Core, now time.Time)) error {
+	done := make(chan struct{})
+	req := func(now time.Time) {
+		defer close(done)
+		fn(d.core, now)
+	}
+	select {
+	case d.requests <- req:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.stopped:
+		return ErrStopped
+	}
+	select {
+	case <-done:
+		return nil
+	case <-d.stopped:
+		return ErrStopped
+	}
+}
+
+// SendFrame implements Actions.
+func (d *Device) SendFrame(port string, frame []byte) {
+	if err := d.dp.Send(port, frame); err != nil {
+		d.sendErrors[port]++
+		d.core.complain(d.now(), "send", port, err)
+	}
+}
+
+// ToReflectors implements Actions.
+func (d *Device) ToReflectors(ds []inof.Delivery) { d.deliver(&d.toReflectors, ds) }
+
+// ToClients implements Actions.
+func (d *Device) ToClients(ds []inof.Delivery) { d.deliver(&d.toClients, ds) }
+
+func (d *Device) deliver(to *inof.Peers, ds []inof.Delivery) {
+	if err := to.Deliver(ds); err != nil {
+		d.deliverError++
+		d.core.complain(d.now(), "deliver", "", err)
+	}
+}
+
+// SetAdmin implements Actions. The kernel may take its time for it, so it is not
+// done in the owner goroutine.
+func (d *Device) SetAdmin(port string, up bool) {
+	go func() {
+		if err := d.dp.SetAdmin(port, up); err != nil {
+			_ = d.Do(context.Background(), func(c *Core, now time.Time) {
+				d.adminErrors++
+				c.complain(now, "admin", port, err)
+			})
+		}
+	}()
+}
+
+// Event implements Actions.
+func (d *Device) Event(e api.Event) { d.log.Append(e) }

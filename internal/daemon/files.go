@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/config"
+)
+
+// dirLock keeps a second daemon off a state directory.
+type dirLock struct{ f *os.File }
+
+// openState makes the state directory and locks it. A directory that another
+// daemon uses is an error; one that cannot be written is a warning, since the
+// daemon can work without, but for restarts.
+func (d *Daemon) openState(cfg *config.Config) error {
+	d.saver = newSaver(cfg.State, d.log, d.env.Now)
+	if err := os.MkdirAll(cfg.State, 0o750); err != nil {
+		d.warn("state", fmt.Errorf("state directory: %w: until it can be made a restart may repeat notices", err))
+		return nil
+	}
+	lock, err := lockDir(cfg.State)
+	if errors.Is(err, errLocked) {
+		return err
+	}
+	d.lock = lock
+	d.warn("state", err)
+	return nil
+}
+
+var errLocked = errors.New("another inofd is using it; stop that one or configure another state-directory")
+
+func lockDir(dir string) (*dirLock, error) {
+	path := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state directory cannot be locked: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		pid := make([]byte, 16)
+		n, _ := f.Read(pid)
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("state directory %s (pid %s): %w", dir, strings.TrimSpace(string(pid[:n])), errLocked)
+		}
+		return nil, fmt.Errorf("state directory %s cannot be locked: %w", dir, err)
+	}
+	// Who holds it is only for people; the lock itself is what counts.
+	_ = f.Truncate(0)
+	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return &dirLock{f}, nil
+}
+
+// release gives the directory free. A nil lock is none.
+func (l *dirLock) release() {
+	if l != nil && l.f != nil {
+		l.f.Close()
+		l.f = nil
+	}
+}
+
+// otherLLDPDaemon tells whether lldpd runs in our network namespace: two speakers
+// on one port would make two neighbours of one switch.
+func otherLLDPDaemon() bool {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return false
+	}
+	comms, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return false
+	}
+	for _, path := range comms {
+		b, err := os.ReadFile(path)
+		if err != nil || strings.TrimSpace(string(b)) != "lldpd" {
+			continue
+		}
+		if ns, err := os.Readlink(filepath.Join(filepath.Dir(path), "ns/net")); err == nil && ns == own {
+			return true
+		}
+	}
+	return false
+}
+
+// noPorts is the dataplane of a device without access ports.
+type noPorts struct{ ready chan struct{} }
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (n noPorts) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func (n noPorts) Ready() <-chan struct{}        { return n.ready }
+func (n noPorts) Events() <-chan fabric.Event   { return nil }
+func (n noPorts) Frames() <-chan fabric.Frame   { return nil }
+func (n noPorts) Send(port string, _ []byte) error {
+	return fmt.Errorf("port %s: %w", port, fabric.ErrNoPort)
+}
+func (n noPorts) SetAdmin(port string, _ bool) error {
+	return fmt.Errorf("port %s: %w", port, fabric.ErrNoPort)
+}
+func (n noPorts) Counters(port string) (fabric.Counters, error) {
+	return fabric.Counters{}, fmt.Errorf("port %s: %w", port, fabric.ErrNoPort)
+}
+func (n noPorts) String() string { return "no ports" }

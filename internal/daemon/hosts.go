@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Frame takes a control frame that a port received.
+func (c *Core) Frame(f fabric.Frame, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	p := c.ports[f.Port]
+	if p == nil || !p.present {
+		c.counters.FramesNoPort++
+		return
+	}
+	switch f.EtherType {
+	case fabric.EtherTypeLLDP:
+		c.counters.FramesLLDP++
+		c.receiveLLDP(f, now)
+	case fabric.EtherTypeNTS:
+		c.counters.FramesNTS++
+		c.receiveNTS(f, now)
+	default:
+		c.counters.FramesUnknown++
+	}
+}
+
+func (c *Core) receiveLLDP(f fabric.Frame, now time.Time) {
+	changes, err := c.table.Receive(f, now)
+	if err != nil {
+		c.counters.LLDPErrors++
+		c.complain(now, "lldp", f.Port, err)
+	}
+	for _, ch := range changes {
+		c.neighbourChanged(ch, now)
+	}
+	c.flush(now)
+}
+
+// receiveNTS handles what hosts send: acks and zone queries.
+func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
+	pkt, err := snsd.ParsePacket(f.Payload)
+	c.nts.Note(pkt, err)
+	if err != nil {
+		c.counters.NTSErrors++
+		c.complain(now, "nts", f.Port, fmt.Errorf("NTS frame from %s on port %s: %w", f.Src, f.Port, err))
+	}
+	if len(pkt.Notices) > 0 {
+		c.counters.NTSUnexpected++
+	}
+	for _, a := range pkt.Acks {
+		c.notify.Ack(f.Port, a, now)
+	}
+	for _, addr := range pkt.Queries {
+		if _, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]; !known {
+			c.counters.QueriesForeign++
+			continue
+		}
+		c.notify.Query(addr, now)
+	}
+}
+
+// neighbourChanged follows one change of the LLDP table to the hosts behind it.
+func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
+	name := ch.Neighbour.Port
+	p := c.ports[name]
+	if p == nil {
+		return
+	}
+	if ch.Kind == lldp.Learned && c.speak != nil {
+		c.speak.NewNeighbour(name, now)
+	}
+	if ch.Kind != lldp.Refreshed {
+		c.revision++
+	}
+	for _, addr := range ch.Gone {
+		c.hostGone(p, addr, ch.Reason, ch.At, now)
+	}
+	for i := range ch.Put {
+		c.hostHere(p, &ch.Put[i], ch.At, now)
+	}
+	if ch.Kind != lldp.Removed && len(ch.Put) > 0 {
+		addrs := make([]netip.Addr, len(ch.Put))
+		for i := range ch.Put {
+			addrs[i] = ch.Put[i].Addr
+		}
+		c.heard(p, addrs, ch.At, now)
+	}
+	if !p.present && c.table.Count(name) == 0 {
+		delete(c.ports, name)
+	}
+}
+
+// hostHere makes a host address known, or known in another way.
+func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
+	h := zone.Host{
+		HostKey:    zone.HostKey{Addr: info.Addr, Device: c.self, Port: p.Name},
+		MAC:        info.MAC,
+		Subscribes: info.Subscribes,
+		Service:    info.Service,
+		Since:      info.Since.Round(0),
+	}
+	old, known := c.local[h.HostKey]
+	c.listed(p, h.Addr, now)
+	if !known || old != h {
+		c.local[h.HostKey] = h
+		c.client.PutHost(h)
+		c.notify.Changed(c.dir.PutHost(h), at, now)
+		c.hostEvent(h, known, at)
+	}
+	if h.Subscribes {
+		c.notify.Subscribe(h.Addr, p.Name, h.MAC, now)
+	} else if known && old.Subscribes {
+		c.notify.Unsubscribe(h.Addr, p.Name, now)
+	}
+}
+
+func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
+	if c.restoring {
+		return
+	}
+	verb := "registered"
+	if known {
+		verb = "changed"
+	}
+	c.out.Event(api.Event{Time: at, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
+		Text:   fmt.Sprintf("host %s (%s) %s on port %s", h.Addr, h.Role, verb, h.HostKey.Port),
+		Fields: map[string]string{"change": verb, "role": h.Role.String(), "mac": h.MAC.String()}})
+	if w, ok := c.dir.Host(h.Addr); ok && w.MAC != h.MAC {
+		c.out.Event(api.Event{Time: at, Kind: "conflict", Port: h.HostKey.Port, Addr: h.Addr.String(),
+			Text: fmt.Sprintf("address %s is claimed by %s on port %s and by %s on device %s port %s: the earlier claim stands, the other is ignored; give one host another address",
+				h.Addr, h.MAC, h.HostKey.Port, w.MAC, w.Device, w.HostKey.Port)})
+	}
+}
+
+// hostGone withdraws a host address. The host goes before its entry in the port's
+// fault does, so that nobody sees it reachable in between.
+func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.Time) {
+	k := zone.HostKey{Addr: addr, Device: c.self, Port: p.Name}
+	h, known := c.local[k]
+	if !known {
+		return
+	}
+	delete(c.local, k)
+	c.client.WithdrawHost(k, why)
+	c.client.MarkFault(at)
+	c.notify.Changed(c.dir.RemoveHost(k, why), at, now)
+	c.unlisted(p, addr, now)
+	c.notify.Unsubscribe(addr, p.Name, now)
+	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),
+		Text:   fmt.Sprintf("host %s (%s) left port %s: %s", addr, h.Role, p.Name, why),
+		Fields: map[string]string{"change": "left", "role": h.Role.String(), "reason": why.String()}})
+}

@@ -1,0 +1,210 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// ClientUp says that a client's session to this reflector is established.
+func (c *Core) ClientUp(dev netip.Addr, now time.Time) {
+	if c.refl == nil {
+		return
+	}
+	c.revision++
+	c.fromReflector(c.refl.Join(dev, now), now)
+	c.peerEvent(dev, "client", "up", nil, now)
+}
+
+// ClientDown says that a client's session ended; its records become stale.
+func (c *Core) ClientDown(dev netip.Addr, why error, now time.Time) {
+	if c.refl == nil {
+		return
+	}
+	c.fromReflector(c.refl.Leave(dev, now), now)
+	c.peerEvent(dev, "client", "down", why, now)
+}
+
+// ClientMessage takes a message of a client.
+func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
+	if c.refl == nil {
+		return
+	}
+	ds, err := c.refl.Receive(dev, m, now)
+	c.fromReflector(ds, now)
+	c.protocolError(dev, err, now)
+}
+
+// ReflectorUp says that the session to a reflector is established.
+func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	c.reflector = dev
+	c.fromClient(c.client.Up(dev, now), now)
+	c.peerEvent(dev, "reflector", "up", nil, now)
+}
+
+// ReflectorDown says that the session to a reflector ended. What is known stays in force.
+func (c *Core) ReflectorDown(dev netip.Addr, why error, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	c.client.Down(dev, now)
+	c.peerEvent(dev, "reflector", "down", why, now)
+}
+
+// ReflectorMessage takes a message of a reflector.
+func (c *Core) ReflectorMessage(dev netip.Addr, m inof.Message, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	a, err := c.client.Receive(dev, m, now)
+	c.apply(&a, now)
+	c.protocolError(dev, err, now)
+}
+
+func (c *Core) peerEvent(dev netip.Addr, role, state string, why error, now time.Time) {
+	text := fmt.Sprintf("session with %s %s is %s", role, dev, state)
+	fields := map[string]string{"role": role, "state": state}
+	if why != nil {
+		text += ": " + why.Error()
+		fields["error"] = why.Error()
+	}
+	c.out.Event(api.Event{Time: now, Kind: "peer", Text: text, Device: dev.String(), Fields: fields})
+}
+
+// protocolError counts and tells what was wrong with a peer's message.
+func (c *Core) protocolError(dev netip.Addr, err error, now time.Time) {
+	if err == nil {
+		return
+	}
+	var refused *inof.RefusedError
+	if errors.As(err, &refused) {
+		c.counters.RecordsRefused += uint64(refused.Refused)
+	} else {
+		c.counters.ProtocolErrors++
+	}
+	c.complain(now, "peer", dev.String(), fmt.Errorf("from device %s: %w", dev, err))
+}
+
+// flush sends what the client side has to tell.
+func (c *Core) flush(now time.Time) {
+	if c.client != nil {
+		c.fromClient(c.client.Flush(now), now)
+	}
+}
+
+// fromClient routes what this device tells its reflectors; itself it tells in process.
+func (c *Core) fromClient(ds []inof.Delivery, now time.Time) {
+	if len(ds) == 0 {
+		return
+	}
+	c.out.ToReflectors(ds)
+	if c.refl == nil {
+		return
+	}
+	for _, d := range ds {
+		if slices.Contains(d.To, c.self) {
+			out, err := c.refl.Receive(c.self, d.Msg, now)
+			c.fromReflector(out, now)
+			c.protocolError(c.self, err, now)
+		}
+	}
+}
+
+// fromReflector routes what this reflector tells its clients; itself it tells in process.
+func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
+	if len(ds) == 0 {
+		return
+	}
+	c.out.ToClients(ds)
+	if c.client == nil {
+		return
+	}
+	for _, d := range ds {
+		if slices.Contains(d.To, c.self) {
+			a, err := c.client.Receive(c.self, d.Msg, now)
+			c.apply(&a, now)
+			c.protocolError(c.self, err, now)
+		}
+	}
+}
+
+// apply brings what a reflector said into the Directory and has the local hosts
+// told of the outcome, as one change.
+func (c *Core) apply(a *inof.Applied, now time.Time) {
+	var changes zone.Changes
+	add := func(more zone.Changes) { changes = append(changes, more...) }
+	if s := a.Settings; s != nil {
+		c.dir.SetHard(s.Hard)
+		add(c.dir.SetAutoJoin(s.AutoJoin))
+	}
+	for _, z := range a.Zones {
+		if z.Op == inof.Put {
+			add(c.dir.PutZone(z.Zone))
+		} else {
+			add(c.dir.DeleteZone(z.Zone.Name))
+		}
+	}
+	for _, h := range a.Hosts {
+		if h.Op == inof.Put {
+			add(c.dir.PutHost(h.Host))
+		} else {
+			add(c.dir.RemoveHost(h.Host.HostKey, h.Why))
+		}
+	}
+	for _, f := range a.Faults {
+		if f.Op == inof.Put {
+			add(c.dir.SetFault(f.Device, f.Port, f.Addrs, f.Why))
+		} else {
+			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
+		}
+	}
+	if len(changes) > 0 {
+		c.notify.Changed(changes, a.FaultAt, now)
+	}
+	c.appliedEvents(a, now)
+	if a.Synced {
+		c.notify.SetSynced(c.client.Synced())
+		c.out.Event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
+			Text: fmt.Sprintf("synchronized with reflector %s", a.From)})
+	}
+}
+
+// appliedEvents tells operators what was learned; a full sync is told as one event above.
+func (c *Core) appliedEvents(a *inof.Applied, now time.Time) {
+	if !c.client.Synced() {
+		return
+	}
+	for _, z := range a.Zones {
+		c.out.Event(api.Event{Time: now, Kind: "zone", Device: a.From.String(),
+			Text:   fmt.Sprintf("zone %s: %s by reflector %s", z.Zone.Name, z.Op, a.From),
+			Fields: map[string]string{"zone": z.Zone.Name, "change": z.Op.String()}})
+	}
+	for i := range a.Hosts {
+		h := &a.Hosts[i]
+		text := fmt.Sprintf("remote host %s on device %s port %s", h.Host.Addr, h.Host.Device, h.Host.HostKey.Port)
+		if h.Op == inof.Withdraw {
+			text += " is gone: " + h.Why.String()
+		}
+		c.out.Event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
+			Addr: h.Host.Addr.String(), Fields: map[string]string{"change": h.Op.String()}})
+	}
+	for i := range a.Faults {
+		f := &a.Faults[i]
+		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", f.Device, f.Port, f.Why, len(f.Addrs))
+		if f.Op == inof.Withdraw {
+			text = fmt.Sprintf("device %s port %s: fault is over", f.Device, f.Port)
+		}
+		c.out.Event(api.Event{Time: now, Kind: "fault", Text: text, Device: f.Device.String(), Port: f.Port,
+			Fields: map[string]string{"change": f.Op.String(), "reason": f.Why.String()}})
+	}
+}

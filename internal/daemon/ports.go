@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+)
+
+// portFault is the fault record of a port as this device tells it to the others.
+//
+// While a cause is active every address learned on the port is listed. When the
+// last cause has gone, an address stays listed until its host is heard from again
+// (only carrier loss makes a host unheard), because "reachable" needs evidence.
+type portFault struct {
+	active bool
+	why    snsd.Reason
+	cause  errdown.Cause
+	since  time.Time
+	addrs  []netip.Addr // sorted
+}
+
+// Port takes a port event of the dataplane.
+func (c *Core) Port(ev fabric.Event, now time.Time) {
+	if c.client == nil {
+		return
+	}
+	p := c.ports[ev.Port.Name]
+	if p == nil {
+		p = &port{}
+		c.ports[ev.Port.Name] = p
+	}
+	was := p.present && p.Up()
+	p.Port, p.present = ev.Port, ev.Kind != fabric.PortRemoved
+	is := p.present && p.Up()
+	if was && !is || !is && ev.Kind == fabric.PortAdded {
+		c.table.PortDown(ev.Port.Name, now)
+	}
+	for _, ch := range c.faults.Port(ev, now) {
+		c.causeChanged(ch, now)
+	}
+	if is {
+		c.notify.PortUp(p.Name, p.MAC, now)
+	} else {
+		c.notify.PortDown(p.Name)
+	}
+	if c.speak != nil {
+		if is {
+			c.speakOn(p, now)
+		} else {
+			c.speak.PortDown(p.Name)
+		}
+	}
+	c.flush(now)
+	if was != is || ev.Kind != fabric.PortChanged {
+		c.portEvent(ev, is)
+	}
+	if !p.present && c.table.Count(p.Name) == 0 {
+		delete(c.ports, p.Name)
+	}
+}
+
+func (c *Core) portEvent(ev fabric.Event, up bool) {
+	state := "down"
+	if up {
+		state = "up"
+	}
+	text := fmt.Sprintf("port %s is %s", ev.Port.Name, state)
+	if ev.Kind != fabric.PortChanged {
+		text = fmt.Sprintf("port %s %s, %s", ev.Port.Name, ev.Kind, state)
+	}
+	c.out.Event(api.Event{Time: ev.At, Kind: "port", Text: text, Port: ev.Port.Name,
+		Fields: map[string]string{"state": state, "event": ev.Kind.String()}})
+}
+
+// Sample takes a port's counters for the detectors that need them.
+func (c *Core) Sample(name string, n fabric.Counters, now time.Time) {
+	if c.client == nil || c.ports[name] == nil {
+		return
+	}
+	for _, ch := range c.faults.Sample(name, n, now) {
+		c.causeChanged(ch, now)
+	}
+	c.flush(now)
+}
+
+// RecoverPort ends an error-down by hand.
+func (c *Core) RecoverPort(name string, now time.Time) error {
+	if c.client == nil || c.ports[name] == nil {
+		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
+	}
+	changes, err := c.faults.Recover(name, now)
+	if err != nil {
+		return fmt.Errorf("%w: %w", api.ErrRefused, err)
+	}
+	for _, ch := range changes {
+		c.causeChanged(ch, now)
+	}
+	c.flush(now)
+	return nil
+}
+
+// causeChanged follows one change of one cause on one port.
+func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
+	p := c.ports[ch.Port]
+	if p == nil {
+		return
+	}
+	cause, faulty := c.faults.Worst(ch.Port)
+	f := &p.fault
+	switch {
+	case faulty:
+		if !f.active {
+			f.since = ch.Since
+		}
+		f.active, f.cause, f.why = true, cause, cause.Reason()
+		f.addrs = c.addrsOn(ch.Port, false)
+	case f.active:
+		f.active = false
+		f.addrs = c.addrsOn(ch.Port, true)
+	}
+	c.tellFault(p, ch.At, now)
+	switch ch.Action {
+	case errdown.ActionShut:
+		c.out.SetAdmin(ch.Port, false)
+	case errdown.ActionOpen:
+		c.out.SetAdmin(ch.Port, true)
+	}
+	c.faultEvent(ch, p)
+}
+
+func (c *Core) faultEvent(ch errdown.Change, p *port) {
+	text := fmt.Sprintf("%s on port %s has cleared", ch.Cause, ch.Port)
+	if ch.Faulty {
+		text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, len(p.fault.addrs))
+	}
+	state := "cleared"
+	if ch.Faulty {
+		state = "faulty"
+	}
+	c.out.Event(api.Event{Time: ch.At, Kind: "fault", Text: text, Port: ch.Port,
+		Fields: map[string]string{"cause": ch.Cause.String(), "state": state, "hosts": fmt.Sprint(len(p.fault.addrs))}})
+}
+
+// tellFault brings the fault record of a port to the reflectors first, because
+// that is the longer way, and then to the local hosts.
+func (c *Core) tellFault(p *port, at, now time.Time) {
+	f := &p.fault
+	if len(f.addrs) == 0 {
+		c.client.WithdrawFault(p.Name)
+	} else {
+		c.client.PutFault(inof.FaultRecord{Port: p.Name, Why: f.why, Since: f.since, Addrs: slices.Clone(f.addrs)})
+	}
+	c.client.MarkFault(at)
+	c.flush(now)
+	c.notify.Changed(c.dir.SetFault(c.self, p.Name, f.addrs, f.why), at, now)
+}
+
+// addrsOn lists the addresses learned on a port, or only those whose host was not
+// heard since the carrier was lost.
+func (c *Core) addrsOn(name string, unheard bool) []netip.Addr {
+	if unheard {
+		return c.table.Unheard(name)
+	}
+	hosts := c.table.Hosts(name)
+	addrs := make([]netip.Addr, len(hosts))
+	for i := range hosts {
+		addrs[i] = hosts[i].Addr
+	}
+	return addrs
+}
+
+// heard takes addresses out of a fault that is over.
+func (c *Core) heard(p *port, addrs []netip.Addr, at, now time.Time) {
+	f := &p.fault
+	if f.active || len(f.addrs) == 0 {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(f.addrs), func(a netip.Addr) bool { return slices.Contains(addrs, a) })
+	if len(rest) == len(f.addrs) {
+		return
+	}
+	f.addrs = rest
+	c.tellFault(p, at, now)
+}
+
+// listed puts an address that was learned on a port with an active fault into the fault.
+func (c *Core) listed(p *port, addr netip.Addr, now time.Time) {
+	f := &p.fault
+	if !f.active {
+		return
+	}
+	if i, found := slices.BinarySearchFunc(f.addrs, addr, netip.Addr.Compare); !found {
+		f.addrs = slices.Insert(slices.Clone(f.addrs), i, addr)
+		c.tellFault(p, now, now)
+	}
+}
+
+// unlisted takes an address that has left a port out of its fault.
+func (c *Core) unlisted(p *port, addr netip.Addr, now time.Time) {
+	f := &p.fault
+	if i, found := slices.BinarySearchFunc(f.addrs, addr, netip.Addr.Compare); found {
+		f.addrs = slices.Delete(slices.Clone(f.addrs), i, i+1)
+		c.tellFault(p, now, now)
+	}
+}

@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/lldp"
+)
+
+// coreConfig translates the configuration for the Core.
+func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
+	c := CoreConfig{
+		Self:      cfg.Device.ID,
+		Access:    cfg.Device.Roles.Access(),
+		Reflect:   cfg.Device.Roles.OwnsZones(),
+		LLDP:      lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
+		ErrorDown: errorDownConfig(cfg),
+		Notify: hostnotify.Config{
+			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
+			FramesPerWindow: cfg.Notify.FramesPerWindow, Window: cfg.Notify.Window,
+			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
+			FirstSeq: uint32(d.epoch >> 16),
+		},
+		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known},
+		Epoch:     d.epoch,
+	}
+	if d.zones != nil {
+		c.Zones = d.zones.set
+	}
+	if tx, on := transmitConfig(cfg); on {
+		c.Transmit = &tx
+	}
+	return c
+}
+
+func errorDownConfig(cfg *config.Config) errdown.Config {
+	f := cfg.ErrorDown.LinkFlap
+	responses := map[config.FlapAction]errdown.Response{
+		config.FlapNone: errdown.RespondNone, config.FlapNotify: errdown.RespondNotify, config.FlapErrorDown: errdown.RespondShut,
+	}
+	return errdown.Config{
+		LinkDown: errdown.LinkDownConfig{HoldUp: cfg.ErrorDown.LinkDown.HoldUp},
+		LinkFlap: errdown.LinkFlapConfig{Changes: f.Changes, Window: f.Window, Response: responses[f.Action], Recovery: f.Recovery},
+	}
+}
+
+// transmitConfig is what the device says about itself by LLDP, if it speaks.
+func transmitConfig(cfg *config.Config) (lldp.TxConfig, bool) {
+	on := cfg.LLDP.Transmit == config.TransmitOn || cfg.LLDP.Transmit == config.TransmitAuto && !otherLLDPDaemon()
+	mgmt := cfg.LLDP.ManagementAddress
+	if !mgmt.IsValid() {
+		mgmt = cfg.Device.ID
+	}
+	return lldp.TxConfig{
+		Local: lldp.Local{
+			SysName:      cfg.Device.Name,
+			SysDesc:      "inofd " + api.Version,
+			Capabilities: lldp.Capabilities{System: lldp.CapBridge | lldp.CapRouter, Enabled: lldp.CapBridge | lldp.CapRouter},
+			Mgmt:         []netip.Addr{mgmt},
+		},
+		Interval: cfg.LLDP.Interval,
+		Hold:     int((cfg.LLDP.TTL + cfg.LLDP.Interval - 1) / cfg.LLDP.Interval),
+	}, on
+}
+
+// buildSessions makes the listening side of a reflector and the dialing side of a client.
+func (d *Daemon) buildSessions(cfg *config.Config) error {
+	if err := d.setAuth(cfg); err != nil {
+		return err
+	}
+	roles := inof.Roles(0)
+	if cfg.Device.Roles.Reflector {
+		roles |= inof.RoleReflector
+	}
+	if cfg.Device.Roles.Client {
+		roles |= inof.RoleClient
+	}
+	common := inof.TransportConfig{
+		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch,
+		Auth: func() inof.Auth { return *d.auth.Load() },
+		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
+		Log: d.env.Log,
+	}
+	if cfg.Device.Roles.Reflector {
+		if err := d.buildServers(cfg, common); err != nil {
+			return err
+		}
+	}
+	for _, addr := range cfg.Client.Reflectors {
+		tc := common
+		tc.Sink = d.device.PeerSink(false)
+		dialer, err := inof.NewDialer(inof.DialerConfig{
+			TransportConfig: tc,
+			Name:            addr.String(),
+			Dial:            func(ctx context.Context) (net.Conn, error) { return d.env.Dial(ctx, addr) },
+		})
+		if err != nil {
+			return err
+		}
+		d.dialers = append(d.dialers, dialer)
+	}
+	return nil
+}
+
+func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) error {
+	common.Sink = d.device.PeerSink(true)
+	for _, addr := range cfg.Reflector.Listen {
+		server, err := inof.NewServer(inof.ServerConfig{
+			TransportConfig: common,
+			Listen:          func(ctx context.Context) (net.Listener, error) { return d.env.Listen(ctx, addr) },
+			Allow: func(dev netip.Addr) bool {
+				allowed := d.cfg.Load().Reflector.Clients
+				return len(allowed) == 0 || slices.Contains(allowed, dev)
+			},
+			MaxPeers: cfg.Reflector.MaxClients,
+		})
+		if err != nil {
+			return err
+		}
+		d.servers = append(d.servers, server)
+	}
+	return nil
+}
+
+// setAuth makes the authentication of sessions that begin from now on.
+func (d *Daemon) setAuth(cfg *config.Config) error {
+	a := inof.Auth{Mode: inof.AuthHMAC, Password: cfg.Session.Password.Reveal()}
+	if cfg.Session.Auth == config.AuthNone {
+		a = inof.Auth{Mode: inof.AuthNone}
+	}
+	if !cfg.Device.Roles.Standalone() && (cfg.Device.Roles.Reflector || len(cfg.Client.Reflectors) > 0) {
+		if err := a.Validate(); err != nil {
+			return err
+		}
+	}
+	d.auth.Store(&a)
+	return nil
+}

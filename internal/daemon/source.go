@@ -1,0 +1,310 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/zone"
+)
+
+// Daemon is the Source of the management API. Large tables are read in pieces, so
+// that a fault never waits for a reader.
+var _ api.Source = (*Daemon)(nil)
+
+// chunk is how many rows of a large table one turn of the owner goroutine reads.
+const chunk = 256
+
+// Events implements api.EventSource.
+func (d *Daemon) Events(after uint64) api.EventBatch { return d.log.Events(after) }
+
+// Subscribe implements api.EventSource.
+func (d *Daemon) Subscribe(ctx context.Context, after uint64) (api.EventBatch, error) {
+	return d.log.Subscribe(ctx, after)
+}
+
+// Status implements api.Source.
+func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
+	cfg, now := d.cfg.Load(), d.env.Now()
+	s := api.Status{
+		Device: cfg.Device.ID, Name: cfg.Device.Name, Roles: cfg.Device.Roles.Names(),
+		Version: api.VersionText(), PID: os.Getpid(), Started: d.started, Uptime: api.Duration(now.Sub(d.started)),
+		Warnings: []string{},
+	}
+	peers, err := d.Peers(ctx)
+	if err != nil {
+		return s, err
+	}
+	err = d.device.Do(ctx, func(c *Core, now time.Time) {
+		s.Synced = c.Synced()
+		s.Counts = c.counts()
+		s.Counters = c.allCounters()
+		s.Counters["device"] = d.device.counters()
+	})
+	if err != nil {
+		return s, err
+	}
+	d.addCounters(s.Counters)
+	for _, p := range peers {
+		s.Counts.Peers++
+		if p.State == api.PeerEstablished {
+			s.Counts.Established++
+		}
+	}
+	s.Warnings = d.warnings(&s, peers)
+	return s, nil
+}
+
+// warnings says what an operator should look at.
+func (d *Daemon) warnings(s *api.Status, peers []api.Peer) []string {
+	list := []string{}
+	for _, p := range peers {
+		if p.Role == "reflector" && p.State != api.PeerEstablished {
+			list = append(list, fmt.Sprintf("no session with reflector %s: %s", p.Address, p.LastError))
+		}
+	}
+	if !s.Synced {
+		list = append(list, "not synchronized with a reflector since the start: what the hosts were told before stays in force")
+	}
+	if s.Counts.Conflicts > 0 {
+		list = append(list, fmt.Sprintf("%d address(es) are claimed by two hosts: see show host", s.Counts.Conflicts))
+	}
+	if d.saver.failed.Load() {
+		list = append(list, "the state file cannot be written: a restart may repeat notices")
+	}
+	if n := d.logged.Load(); n > 0 {
+		list = append(list, fmt.Sprintf("%d event(s) did not get into the log", n))
+	}
+	return list
+}
+
+// Hosts implements api.Source.
+func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error) {
+	var addrs []netip.Addr
+	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		switch {
+		case q.Addr.IsValid():
+			addrs = []netip.Addr{q.Addr.Unmap()}
+		case q.Zone != "":
+			addrs = c.view().ZoneHosts(q.Zone)
+		default:
+			addrs = c.addresses()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	hosts := []api.Host{}
+	for part := range slices.Chunk(addrs, chunk) {
+		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+			for _, a := range part {
+				hosts = c.appendHosts(hosts, a)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return hosts, nil
+}
+
+// Zones implements api.Source.
+func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error) {
+	var names []string
+	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		switch {
+		case q.Addr.IsValid():
+			names = c.view().ZonesOf(q.Addr.Unmap())
+		case q.Name != "":
+			names = []string{q.Name}
+		default:
+			names = c.zoneNames()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	zones := []api.Zone{}
+	for part := range slices.Chunk(names, chunk) {
+		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+			for _, name := range part {
+				if z, ok := c.zone(name); ok {
+					zones = append(zones, z)
+				}
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return zones, nil
+}
+
+// Peers implements api.Source.
+func (d *Daemon) Peers(context.Context) ([]api.Peer, error) {
+	peers := []api.Peer{}
+	for _, c := range d.dialers {
+		info := c.Info()
+		peers = append(peers, peerOf(info, "reflector"))
+	}
+	for _, s := range d.servers {
+		for _, info := range s.Infos() {
+			peers = append(peers, peerOf(info, "client"))
+		}
+	}
+	return peers, nil
+}
+
+func peerOf(i inof.PeerInfo, role string) api.Peer {
+	p := api.Peer{
+		Device: i.Device, Address: i.Address, Role: role, State: api.PeerState(i.State.String()), Since: i.Since,
+		MessagesIn: i.MsgIn, MessagesOut: i.MsgOut, BytesIn: i.BytesIn, BytesOut: i.BytesOut,
+		Reconnects: i.Reconnects, LastError: i.LastError, Auth: i.Auth.String(),
+		Keepalive: api.Duration(i.Keepalive), Hold: api.Duration(i.Hold),
+	}
+	if !i.LastErrAt.IsZero() {
+		p.LastErrorAt = &i.LastErrAt
+	}
+	return p
+}
+
+// Ports implements api.Source.
+func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
+	ports := []api.Port{}
+	if err := d.device.Do(ctx, func(c *Core, now time.Time) { ports = c.portList(now) }); err != nil {
+		return nil, err
+	}
+	for i := range ports {
+		if n, err := d.device.dp.Counters(ports[i].Name); err == nil {
+			ports[i].Counters = &n
+		}
+	}
+	return ports, nil
+}
+
+// Neighbours implements api.Source.
+func (d *Daemon) Neighbours(ctx context.Context) ([]api.Neighbour, error) {
+	var names []string
+	if err := d.device.Do(ctx, func(c *Core, _ time.Time) { names = c.neighbourPorts() }); err != nil {
+		return nil, err
+	}
+	list := []api.Neighbour{}
+	for _, name := range names {
+		if err := d.device.Do(ctx, func(c *Core, now time.Time) { list = c.appendNeighbours(list, name, now) }); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// ErrorDown implements api.Source.
+func (d *Daemon) ErrorDown(ctx context.Context) ([]api.ErrorDown, error) {
+	list := []api.ErrorDown{}
+	err := d.device.Do(ctx, func(c *Core, now time.Time) { list = c.errorDown(now) })
+	return list, err
+}
+
+// Notices implements api.Source.
+func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, error) {
+	list := []api.Notice{}
+	err := d.device.Do(ctx, func(c *Core, _ time.Time) { list = c.notices() })
+	return list, err
+}
+
+// RecoverPort implements api.Source.
+func (d *Daemon) RecoverPort(ctx context.Context, port string) error {
+	var err error
+	if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { err = c.RecoverPort(port, now) }); doErr != nil {
+		return doErr
+	}
+	return err
+}
+
+// AddZone implements api.Source.
+func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
+	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+		if old != nil {
+			return nil, fmt.Errorf("zone %q: %w", name, api.ErrExists)
+		}
+		return &zone.Zone{Name: name, Members: ms}, nil
+	})
+}
+
+// RemoveZone implements api.Source.
+func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
+	return d.editZone(ctx, name, nil, func(old *zone.Zone, _ []zone.Member) (*zone.Zone, error) {
+		if old == nil {
+			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
+		}
+		return nil, nil
+	})
+}
+
+// AddMembers implements api.Source. Members that are there already are no error.
+func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) error {
+	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+		if old == nil {
+			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
+		}
+		old.Members = append(old.Members, ms...)
+		return old, nil
+	})
+}
+
+// RemoveMembers implements api.Source.
+func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []string) error {
+	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+		if old == nil {
+			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
+		}
+		for _, m := range ms {
+			i := slices.Index(old.Members, m)
+			if i < 0 {
+				return nil, fmt.Errorf("member %s of zone %q: %w", m, name, api.ErrNotFound)
+			}
+			old.Members = slices.Delete(old.Members, i, i+1)
+		}
+		return old, nil
+	})
+}
+
+// editZone parses members and changes one zone.
+func (d *Daemon) editZone(ctx context.Context, name string, members []string, change func(*zone.Zone, []zone.Member) (*zone.Zone, error)) error {
+	if d.zones == nil {
+		return fmt.Errorf("%w: device %s is a client: zones are configured on its reflector", api.ErrRefused, d.cfg.Load().Device.ID)
+	}
+	parsed := make([]zone.Member, 0, len(members))
+	for _, text := range members {
+		m, err := zone.ParseMember(text)
+		if err != nil {
+			return fmt.Errorf("%w: %w", api.ErrInvalid, err)
+		}
+		parsed = append(parsed, m)
+	}
+	err := d.zones.edit(ctx, d.device, name, func(old *zone.Zone) (*zone.Zone, error) { return change(old, parsed) })
+	if err == nil {
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was changed by an operator", name), Fields: map[string]string{"zone": name}})
+	}
+	return err
+}
+
+// addCounters adds what is counted outside the owner goroutine.
+func (d *Daemon) addCounters(m map[string]any) {
+	m["state"] = d.saver.Counters()
+	m["config"] = map[string]uint64{"reloads": d.reloads.done.Load(), "reload_errors": d.reloads.failed.Load()}
+	if d.zones != nil {
+		m["zone_file"] = d.zones.status()
+	}
+	for i, c := range d.dialers {
+		m[fmt.Sprintf("inof_dialer_%d", i+1)] = c.Counters()
+	}
+	for i, s := range d.servers {
+		m[fmt.Sprintf("inof_server_%d", i+1)] = s.Counters()
+	}
+	if d.env.Stats != nil {
+		m["dataplane"] = d.env.Stats()
+	}
+}

@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/lldp"
+)
+
+// stateVersion is the format of the state file.
+const stateVersion = 1
+
+// stateName is the state file's name in the state directory.
+const stateName = "state.json"
+
+// maxStateFile bounds what is read back, in bytes.
+const maxStateFile = 1 << 30
+
+// State is what a device keeps over a restart, so that a restart causes no notice:
+// the hosts it learned, what it told its local hosts, and which devices its
+// reflector knew. It is written behind and never in the way of a fault.
+type State struct {
+	Version    int                  `json:"version"`
+	Device     netip.Addr           `json:"device"`
+	Saved      time.Time            `json:"saved"`
+	Neighbours []lldp.Neighbour     `json:"neighbours,omitempty"`
+	Told       *hostnotify.Snapshot `json:"told,omitempty"`
+	Ports      []errdown.Saved      `json:"ports,omitempty"`
+	Known      []netip.Addr         `json:"known_devices,omitempty"`
+}
+
+// LoadState reads the state file of a directory. A file that is not there is an
+// empty state. One that cannot be used is renamed to *.bad and told in the error,
+// together with a usable empty state.
+func LoadState(dir string, self netip.Addr) (State, error) {
+	empty := State{Version: stateVersion, Device: self}
+	path := filepath.Join(dir, stateName)
+	st, err := readState(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return empty, nil
+	case err == nil && st.Version != stateVersion:
+		err = fmt.Errorf("version %d is not %d", st.Version, stateVersion)
+	case err == nil && st.Device != self:
+		err = fmt.Errorf("it belongs to device %s", st.Device)
+	}
+	if err == nil {
+		return st, nil
+	}
+	err = fmt.Errorf("state file %s is not used: %w", path, err)
+	if e := os.Rename(path, path+".bad"); e != nil {
+		err = errors.Join(err, e)
+	}
+	return empty, err
+}
+
+func readState(path string) (State, error) {
+	var st State
+	info, err := os.Stat(path)
+	if err != nil {
+		return st, err
+	}
+	if info.Size() > maxStateFile {
+		return st, fmt.Errorf("%d bytes are above the limit of %d", info.Size(), maxStateFile)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return st, err
+	}
+	return st, json.Unmarshal(b, &st)
+}
+
+// SaveState replaces the state file: a crash leaves the old one or the new one.
+func SaveState(dir string, st State) error {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, stateName)
+	f, err := os.CreateTemp(dir, stateName+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// State is what is to be kept now.
+func (c *Core) State(now time.Time) State {
+	st := State{Version: stateVersion, Device: c.self, Saved: now.Round(0)}
+	if c.client != nil {
+		st.Neighbours = c.table.Snapshot()
+		told := c.notify.Snapshot()
+		st.Told = &told
+		st.Ports = c.faults.Snapshot()
+	}
+	if c.refl != nil {
+		st.Known = c.refl.KnownDevices()
+	}
+	return st
+}
+
+// Revision changes whenever State would be another one.
+func (c *Core) Revision() uint64 {
+	if c.notify != nil {
+		return c.revision + c.notify.Revision()
+	}
+	return c.revision
+}
+
+// Restore takes over what a State kept. It is called once, before any event. What
+// cannot be used is left out and told in the error.
+func (c *Core) Restore(st State, now time.Time) error {
+	if c.client == nil {
+		return nil
+	}
+	var errs []error
+	if st.Told != nil {
+		errs = append(errs, c.notify.Restore(*st.Told, now))
+	}
+	errs = append(errs, c.table.Restore(st.Neighbours, now))
+	c.restoring = true
+	defer func() { c.restoring = false }()
+	for _, n := range c.table.All() {
+		c.restoredPort(n.Port)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		for _, h := range c.table.Hosts(name) {
+			c.hostHere(c.ports[name], &h, now, now)
+		}
+	}
+	for _, s := range st.Ports {
+		c.restoredPort(s.Port)
+	}
+	for _, ch := range c.faults.Restore(st.Ports, now) {
+		c.causeChanged(ch, now)
+	}
+	return errors.Join(errs...)
+}
+
+// restoredPort makes a port known that the dataplane has not told of yet.
+func (c *Core) restoredPort(name string) {
+	if c.ports[name] == nil {
+		c.ports[name] = &port{Port: fabric.Port{Name: name}}
+	}
+}

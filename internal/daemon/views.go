@@ -1,0 +1,288 @@
+package daemon
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/zone"
+)
+
+// view is the table that operators see: a reflector's of the whole fabric, else
+// the device's own.
+func (c *Core) view() *zone.Directory {
+	if c.refl != nil {
+		return c.refl.Directory()
+	}
+	return c.dir
+}
+
+// Synced tells whether the device knows all that its reflector knows.
+func (c *Core) Synced() bool { return c.client == nil || c.client.Synced() }
+
+// Directory is the device's own table of hosts; to be read only.
+func (c *Core) Directory() *zone.Directory { return c.dir }
+
+func (c *Core) addresses() []netip.Addr {
+	var addrs []netip.Addr
+	for h := range c.view().AllHosts() {
+		addrs = append(addrs, h.Addr)
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs)
+}
+
+// appendHosts appends every attachment of an address.
+func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
+	v := c.view()
+	attachments := v.Attachments(addr)
+	if len(attachments) == 0 {
+		return list
+	}
+	state, reason := v.State(addr)
+	zones := v.ZonesOf(addr)
+	winner, _ := v.Host(addr)
+	for _, h := range attachments {
+		a := api.Host{
+			Addr: h.Addr, Type: api.Remote, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
+			Device: h.Device, Port: h.HostKey.Port, MAC: h.MAC, Subscribes: h.Subscribes,
+			State: state, Reason: reason, Zones: zones, Hard: c.hardState(), Since: h.Since,
+			Conflict: h.MAC != winner.MAC, LearnedFrom: c.learnedFrom(h.Device),
+		}
+		if h.Device == c.self {
+			a.Type = api.Local
+			a.Expires = c.expires(h.HostKey)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func (c *Core) hardState() api.HardState {
+	if c.view().Zones().Hard {
+		return api.HardPending
+	}
+	return api.HardOff
+}
+
+// learnedFrom names who told us of a device's hosts.
+func (c *Core) learnedFrom(dev netip.Addr) string {
+	switch {
+	case dev == c.self:
+		return api.LearnedLocal
+	case c.refl != nil:
+		return dev.String()
+	}
+	return c.reflectorName()
+}
+
+func (c *Core) reflectorName() string {
+	if !c.reflector.IsValid() {
+		return "reflector"
+	}
+	return c.reflector.String()
+}
+
+// expires is when the LLDP time to live of a local host ends.
+func (c *Core) expires(k zone.HostKey) *time.Time {
+	for _, n := range c.table.Neighbours(k.Port) {
+		for _, h := range n.Known {
+			if h.Addr == k.Addr {
+				return &n.Expires
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Core) zoneNames() []string {
+	set := c.view().Zones()
+	names := make([]string, 0, len(set.Zones)+1)
+	for _, z := range set.Zones {
+		names = append(names, z.Name)
+	}
+	if set.AutoJoin {
+		names = append(names, zone.DefaultName)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *Core) zone(name string) (api.Zone, bool) {
+	v := c.view()
+	from := c.reflectorName()
+	if c.refl != nil {
+		from = api.LearnedLocal
+	}
+	z := api.Zone{Name: name, Members: []string{}, Hosts: v.ZoneHosts(name), LearnedFrom: from}
+	if name != zone.DefaultName {
+		def, ok := v.Zone(name)
+		if !ok {
+			return z, false
+		}
+		for _, m := range def.Members {
+			z.Members = append(z.Members, m.String())
+		}
+	}
+	if z.Hosts == nil {
+		z.Hosts = []netip.Addr{}
+	}
+	return z, true
+}
+
+func (c *Core) portList(now time.Time) []api.Port {
+	list := []api.Port{}
+	for _, name := range c.PortNames() {
+		p := c.ports[name]
+		a := api.Port{
+			Name: p.Name, Index: p.Index, MAC: p.MAC, MTU: p.MTU, AdminUp: p.AdminUp, Carrier: p.Carrier, State: api.PortDown,
+			Neighbours: c.table.Count(name), Hosts: len(c.table.Hosts(name)),
+		}
+		if p.Up() {
+			a.State = api.PortUp
+		}
+		if st, ok := c.faults.PortStatus(name, now); ok {
+			a.Flaps, a.LastFlap = st.Flaps, stamp(st.LastFlap)
+			if st.Shut {
+				a.State = api.PortErrorDown
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// errorDown lists the ports with a fault, one row a cause, and those that have flapped.
+func (c *Core) errorDown(now time.Time) []api.ErrorDown {
+	list := []api.ErrorDown{}
+	if c.faults == nil {
+		return list
+	}
+	for _, s := range c.faults.Status(now) {
+		row := api.ErrorDown{Port: s.Port, FlapsInWindow: uint64(s.FlapsInWindow), Flaps: s.Flaps, LastFlap: stamp(s.LastFlap)}
+		for _, cs := range s.Causes {
+			r := row
+			r.Cause, r.Reason, r.Since = cs.Cause.String(), cs.Cause.Reason(), stamp(cs.Since)
+			r.Recovery, r.TimeLeft = api.Duration(cs.Recovery), api.Duration(cs.TimeLeft)
+			list = append(list, r)
+		}
+		if len(s.Causes) == 0 && s.Flaps > 0 {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+func (c *Core) neighbourPorts() []string {
+	if c.table == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.ports))
+}
+
+func (c *Core) appendNeighbours(list []api.Neighbour, name string, now time.Time) []api.Neighbour {
+	for _, n := range c.table.Neighbours(name) {
+		a := api.Neighbour{
+			Port: n.Port, ChassisID: n.ChassisID, PortID: n.PortID, MAC: n.MAC, SysName: n.SysName, SysDesc: n.SysDesc,
+			TTL: n.TTL, Age: api.Duration(now.Sub(n.LastHeard)), ExpiresIn: api.Duration(n.Expires.Sub(now)),
+			Addresses: []netip.Addr{}, Confirmed: n.Confirmed,
+		}
+		for _, h := range n.Known {
+			a.Addresses = append(a.Addresses, h.Addr)
+			a.Role = h.Role
+		}
+		if len(n.Known) == 0 {
+			a.Addresses = append(a.Addresses, n.Mgmt...)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func (c *Core) notices() []api.Notice {
+	list := []api.Notice{}
+	if c.notify == nil {
+		return list
+	}
+	for _, n := range c.notify.Notices() {
+		a := api.Notice{
+			Seq: n.Seq, Host: n.Host, Subject: n.Subject, State: n.State, Reason: n.Reason, Port: n.Port,
+			FaultAt: stamp(n.FaultAt), Queued: stamp(n.Decided), Sent: stamp(n.Sent), Acked: stamp(n.Acked), Retries: n.Retries,
+		}
+		switch {
+		case !n.Acked.IsZero():
+			a.Status = api.NoticeAcked
+		case n.Dropped:
+			a.Status = api.NoticeSuperseded
+		case !n.Sent.IsZero():
+			a.Status = api.NoticeSent
+		default:
+			a.Status = api.NoticeQueued
+		}
+		a.FaultToSent = micros(n.FaultAt, n.Sent)
+		a.SentToAcked = micros(n.Sent, n.Acked)
+		list = append(list, a)
+	}
+	return list
+}
+
+func stamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func micros(from, to time.Time) *int64 {
+	if from.IsZero() || to.IsZero() {
+		return nil
+	}
+	us := to.Sub(from).Microseconds()
+	return &us
+}
+
+func (c *Core) counts() api.Counts {
+	v := c.view()
+	n := api.Counts{Zones: len(v.Zones().Zones), Conflicts: len(v.Conflicts()), Faults: len(v.Faults())}
+	n.HostsLocal = len(c.local)
+	n.HostsRemote = v.Len() - n.HostsLocal
+	for _, name := range c.PortNames() {
+		n.Ports++
+		if c.ports[name].Up() {
+			n.PortsUp++
+		}
+	}
+	if c.table != nil {
+		n.Neighbours = c.table.Len()
+	}
+	return n
+}
+
+// allCounters gives the counters of every room.
+func (c *Core) allCounters() map[string]any {
+	m := map[string]any{"core": c.counters, "zone": c.dir.Counters()}
+	if c.client != nil {
+		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
+		m["nts"], m["inof_client"] = c.nts, c.client.Counters()
+	}
+	if c.speak != nil {
+		m["lldp_transmit"] = c.speak.Counters()
+	}
+	if c.refl != nil {
+		m["inof_reflector"] = c.refl.Counters()
+	}
+	return m
+}
+
+// DeviceCounters count what the owner goroutine could not do.
+type DeviceCounters struct {
+	SendErrors    map[string]uint64 `json:"send_errors,omitempty"` // by port
+	DeliverErrors uint64            `json:"deliver_errors"`
+	AdminErrors   uint64            `json:"admin_errors"`
+}
+
+func (d *Device) counters() DeviceCounters {
+	return DeviceCounters{SendErrors: maps.Clone(d.sendErrors), DeliverErrors: d.deliverError, AdminErrors: d.adminErrors}
+}

@@ -1,0 +1,207 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+// lastGoodZones is the copy of the zone file that a reflector falls back on.
+const lastGoodZones = "zones.last-good.yaml"
+
+// zoneStore is the zone configuration of a reflector: the zone file, and the
+// changes that operators make at run time. A change is in the file before it is in
+// force, so that none is lost by a restart.
+type zoneStore struct {
+	mu       sync.Mutex
+	path     string // zone file
+	lastGood string
+	rules    zone.Rules
+	set      zone.Set
+	counters ZoneStoreCounters
+}
+
+// ZoneStoreCounters count changes of the zone file.
+type ZoneStoreCounters struct {
+	Changes    uint64 `json:"changes"`
+	Refused    uint64 `json:"refused"`
+	SaveErrors uint64 `json:"save_errors"`
+	LoadErrors uint64 `json:"load_errors"`
+	Fallbacks  uint64 `json:"fallbacks"` // starts with the last good copy
+}
+
+func newZoneStore(cfg *config.Config) *zoneStore {
+	return &zoneStore{
+		path:     cfg.Zones.File,
+		lastGood: filepath.Join(cfg.State, lastGoodZones),
+		rules:    zone.Rules{AllowLoopback: cfg.Device.AllowLoopback},
+		set:      zone.Set{AutoJoin: cfg.Zones.AutoJoin, Hard: cfg.Zones.Hard},
+	}
+}
+
+// load reads the zone file at the start. One that is missing is empty; one that is
+// broken is replaced by the last good copy, which the returned warning tells. With
+// neither it fails: without its zones a reflector would end every pair in the fabric.
+func (z *zoneStore) load() (warning, err error) {
+	set, err := config.LoadZones(z.path, z.rules)
+	switch {
+	case err == nil:
+		z.take(set)
+		return z.keep(), nil
+	case errors.Is(err, fs.ErrNotExist):
+		good, goodErr := config.LoadZones(z.lastGood, z.rules)
+		if goodErr != nil {
+			return nil, nil // a first start
+		}
+		z.take(good)
+		z.counters.Fallbacks++
+		return fmt.Errorf("zone file %s is missing: the last good copy %s is in force", z.path, z.lastGood), nil
+	}
+	z.counters.LoadErrors++
+	good, goodErr := config.LoadZones(z.lastGood, z.rules)
+	if goodErr != nil {
+		return nil, err
+	}
+	z.take(good)
+	z.counters.Fallbacks++
+	return fmt.Errorf("%w\nthe last good copy %s is in force instead", err, z.lastGood), nil
+}
+
+func (z *zoneStore) take(set zone.Set) {
+	set.AutoJoin, set.Hard = z.set.AutoJoin, z.set.Hard
+	z.set = set
+}
+
+// keep writes the last good copy.
+func (z *zoneStore) keep() error {
+	if err := config.SaveZones(z.lastGood, z.set); err != nil {
+		z.counters.SaveErrors++
+		return fmt.Errorf("last good copy of the zones: %w", err)
+	}
+	return nil
+}
+
+// edit changes one zone: change gets it (or nil when there is none of the name)
+// and returns what it shall be (nil: removed). The file is written, then the
+// change brought into force; when that is refused the file is what it was.
+func (z *zoneStore) edit(ctx context.Context, d *Device, name string, change func(*zone.Zone) (*zone.Zone, error)) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	err := z.tryEdit(ctx, d, name, change)
+	if err != nil {
+		z.counters.Refused++
+		return err
+	}
+	z.counters.Changes++
+	return nil
+}
+
+func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change func(*zone.Zone) (*zone.Zone, error)) error {
+	i := slices.IndexFunc(z.set.Zones, func(v zone.Zone) bool { return v.Name == name })
+	var old *zone.Zone
+	if i >= 0 {
+		v := z.set.Zones[i]
+		v.Members = slices.Clone(v.Members)
+		old = &v
+	}
+	wanted, err := change(old)
+	if err != nil {
+		return err
+	}
+	next := z.set
+	next.Zones = slices.Clone(next.Zones)
+	switch {
+	case wanted == nil:
+		next.Zones = slices.Delete(next.Zones, i, i+1)
+	case i >= 0:
+		next.Zones[i] = *wanted
+	default:
+		next.Zones = append(next.Zones, *wanted)
+	}
+	if err := z.rules.Check(next); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
+	next = next.Canonical()
+	if err := z.save(next); err != nil {
+		return err
+	}
+	err = d.changeZones(ctx, func(c *Core, now time.Time) ([]inof.Delivery, error) {
+		if wanted == nil {
+			return c.refl.DeleteZone(name, now), nil
+		}
+		return c.refl.PutZone(*wanted, now)
+	})
+	if err != nil {
+		return errors.Join(err, z.save(z.set))
+	}
+	z.set = next
+	return nil
+}
+
+func (z *zoneStore) save(set zone.Set) error {
+	if err := config.SaveZones(z.path, set); err != nil {
+		z.counters.SaveErrors++
+		return fmt.Errorf("%w: the zones cannot be saved, so nothing was changed: %w", api.ErrUnavailable, err)
+	}
+	if err := config.SaveZones(z.lastGood, set); err != nil {
+		z.counters.SaveErrors++
+	}
+	return nil
+}
+
+// reload reads the zone file and the switches again and brings what differs into
+// force. On an error nothing is changed.
+func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	set, err := config.LoadZones(cfg.Zones.File, z.rules)
+	if errors.Is(err, fs.ErrNotExist) && len(z.set.Zones) == 0 {
+		err = nil
+	}
+	if err != nil {
+		z.counters.LoadErrors++
+		return fmt.Errorf("zones stay as they were: %w", err)
+	}
+	set.AutoJoin, set.Hard = cfg.Zones.AutoJoin, cfg.Zones.Hard
+	set = set.Canonical()
+	err = d.changeZones(ctx, func(c *Core, now time.Time) ([]inof.Delivery, error) { return c.refl.SetZones(set, now) })
+	if err != nil {
+		return fmt.Errorf("zones stay as they were: %w", err)
+	}
+	z.path, z.set = cfg.Zones.File, set
+	return z.keep()
+}
+
+// changeZones runs a change of the reflector's zones in the owner goroutine.
+func (d *Device) changeZones(ctx context.Context, change func(*Core, time.Time) ([]inof.Delivery, error)) error {
+	var err error
+	if doErr := d.Do(ctx, func(c *Core, now time.Time) {
+		var ds []inof.Delivery
+		ds, err = change(c, now)
+		c.fromReflector(ds, now)
+	}); doErr != nil {
+		return doErr
+	}
+	var limit *inof.LimitError
+	if errors.As(err, &limit) {
+		return fmt.Errorf("%w: %w", api.ErrLimit, err)
+	}
+	return err
+}
+
+// status gives what operators see.
+func (z *zoneStore) status() ZoneStoreCounters {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.counters
+}
