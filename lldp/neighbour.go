@@ -94,6 +94,10 @@ func hostsOf(n *Neighbour, p *PDU, now time.Time) []HostInfo {
 	return hosts
 }
 
+func announces(hosts []HostInfo, a netip.Addr) bool {
+	return slices.ContainsFunc(hosts, func(h HostInfo) bool { return h.Addr == a })
+}
+
 // keepSince carries over since when addresses were announced.
 func keepSince(hosts, old []HostInfo) {
 	for i := range hosts {

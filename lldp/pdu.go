@@ -75,15 +75,12 @@ func Parse(payload []byte) (*PDU, error) {
 	if p.TTL == 0 {
 		return p, nil
 	}
-	for len(rest) > 0 {
+	for len(rest) > 0 && rest[0]>>1 != tlvEnd { // whatever follows End is ignored (clause 8.5.1)
 		typ, info, next, err := cutTLV(rest)
 		if err != nil {
 			// Where the next TLV would begin is unknown: what came before is good.
 			p.skip(err)
 			return p, nil
-		}
-		if typ == tlvEnd {
-			return p, nil // its length should be zero, and whatever follows is ignored (clause 8.5.1)
 		}
 		rest = next
 		if typ >= tlvChassisID && typ <= tlvTTL {

@@ -3,7 +3,6 @@ package lldp
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -69,6 +68,7 @@ type entry struct {
 	key    string
 	pos    int // in Table.ages
 	weight int // max(1, len(n.Known))
+	cut    int // addresses left out because of a limit
 }
 
 // NewTable gives an empty table.
@@ -113,7 +113,8 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		at = now
 	}
 	e := t.lookup(f.Port, raw)
-	if e != nil && e.n.MAC == f.Src && bytes.Equal(e.n.LLDPDU, raw) {
+	same := e != nil && e.n.MAC == f.Src && bytes.Equal(e.n.LLDPDU, raw)
+	if same && (e.cut == 0 || !t.hasRoom(e)) {
 		return t.refresh(e, now, at), nil
 	}
 	p, err := Parse(raw)
@@ -137,6 +138,11 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, err
 	}
 	return []Change{ch}, p.RegistrationErr
+}
+
+// hasRoom tells whether addresses of e that were left out may fit by now.
+func (t *Table) hasRoom(e *entry) bool {
+	return t.total < t.limits.Device && t.ports[e.n.Port].others < t.limits.PortOthers
 }
 
 func (t *Table) lookup(port string, raw []byte) *entry {
@@ -167,11 +173,12 @@ func (t *Table) refresh(e *entry, now, at time.Time) []Change {
 
 // store learns a neighbour, or replaces what e said before by n.
 func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, error) {
-	if err := t.fit(e, &n); err != nil {
+	cut, err := t.fit(e, &n)
+	if err != nil {
 		return Change{}, err
 	}
 	if e == nil {
-		e = &entry{n: n, key: key}
+		e = &entry{n: n, key: key, cut: cut}
 		t.insert(e)
 		t.ages.push(e)
 		t.count.Inserts++
@@ -181,7 +188,7 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 	n.FirstHeard = old.FirstHeard
 	keepSince(n.Known, old.Known)
 	t.take(e)
-	e.n = n
+	e.n, e.cut = n, cut
 	t.insert(e)
 	t.ages.fix(e)
 	t.count.Updated++
@@ -192,8 +199,8 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 
 // fit makes sure that n, in the place of e, keeps within the limits: addresses of a
 // plain host are cut to what fits, and what does not fit at all is refused. A
-// neighbour that is known never loses room it has.
-func (t *Table) fit(e *entry, n *Neighbour) error {
+// neighbour that is known never loses room it has. It gives how many were cut.
+func (t *Table) fit(e *entry, n *Neighbour) (cut int, err error) {
 	p := t.ports[n.Port]
 	class, limit, what := 0, t.limits.PortOthers, "addresses of other neighbours on the port"
 	isReg := n.Registration != nil
@@ -214,17 +221,18 @@ func (t *Table) fit(e *entry, n *Neighbour) error {
 		}
 	}
 	if limit-class < 1 && own == 0 {
-		return &LimitError{What: what, Limit: limit}
+		return 0, &LimitError{What: what, Limit: limit}
 	}
 	if t.limits.Device-device < 1 && own == 0 {
-		return &LimitError{What: "addresses on the device", Limit: t.limits.Device}
+		return 0, &LimitError{What: "addresses on the device", Limit: t.limits.Device}
 	}
 	room := max(own, min(limit-class, t.limits.Device-device))
-	if len(n.Known) > room {
-		t.count.AddressesCut += uint64(len(n.Known) - room)
-		n.Known = n.Known[:room]
+	if cut = len(n.Known) - room; cut <= 0 {
+		return 0, nil
 	}
-	return nil
+	t.count.AddressesCut += uint64(cut)
+	n.Known = n.Known[:room]
+	return cut, nil
 }
 
 // insert enters e into the maps of its port and counts its weight.
@@ -280,78 +288,6 @@ func (t *Table) drop(e *entry, why snsd.Reason, at time.Time) Change {
 	t.settle(&ch, e.n.Known, why)
 	ch.Reason = why
 	return ch
-}
-
-// settle completes a change for the addresses that a neighbour had before it: those
-// that nobody announces any more are gone, those that another neighbour of the port
-// announces are that one's now.
-func (t *Table) settle(ch *Change, before []HostInfo, why snsd.Reason) {
-	for i := range before {
-		a := before[i].Addr
-		if slices.ContainsFunc(ch.Neighbour.Known, func(h HostInfo) bool { return h.Addr == a }) && ch.Kind != Removed {
-			continue
-		}
-		if h, ok := t.owner(ch.Neighbour.Port, a); ok {
-			ch.Put = append(ch.Put, h)
-			continue
-		}
-		ch.Gone = append(ch.Gone, a)
-		ch.Reason = why
-	}
-}
-
-// puts gives the hosts of e's addresses as the port knows them.
-func (t *Table) puts(e *entry) []HostInfo {
-	if len(e.n.Known) == 0 {
-		return nil
-	}
-	put := make([]HostInfo, 0, len(e.n.Known))
-	for i := range e.n.Known {
-		if h, ok := t.owner(e.n.Port, e.n.Known[i].Addr); ok {
-			put = append(put, h)
-		}
-	}
-	return put
-}
-
-// owner decides which of the neighbours that announce an address on one port
-// describes it: a registration before plain LLDP, then the earlier one. The host is
-// there since the first announcement with the same MAC.
-func (t *Table) owner(port string, a netip.Addr) (HostInfo, bool) {
-	p := t.ports[port]
-	if p == nil || len(p.claims[a]) == 0 {
-		return HostInfo{}, false
-	}
-	var best *entry
-	var host HostInfo
-	for _, e := range p.claims[a] {
-		h := e.host(a)
-		if best == nil || betterClaim(e, best, h, host) {
-			best, host = e, h
-		}
-	}
-	for _, e := range p.claims[a] {
-		if h := e.host(a); h.MAC == host.MAC && h.Since.Before(host.Since) {
-			host.Since = h.Since
-		}
-	}
-	return host, true
-}
-
-func (e *entry) host(a netip.Addr) HostInfo {
-	for i := range e.n.Known {
-		if e.n.Known[i].Addr == a {
-			return e.n.Known[i]
-		}
-	}
-	return HostInfo{}
-}
-
-func betterClaim(e, best *entry, h, host HostInfo) bool {
-	if reg := e.n.Registration != nil; reg != (best.n.Registration != nil) {
-		return reg
-	}
-	return cmp.Or(h.Since.Compare(host.Since), cmp.Compare(e.key, best.key)) < 0
 }
 
 // PortDown notes that a port lost its carrier: its neighbours stay, and age, but
@@ -433,53 +369,4 @@ func (t *Table) All() []Neighbour {
 		out = append(out, t.Neighbours(name)...)
 	}
 	return out
-}
-
-// Snapshot gives what Restore needs after a restart of the process.
-func (t *Table) Snapshot() []Neighbour { return t.All() }
-
-// restoreGrace is the least part of its TTL that a restored neighbour is given to
-// be heard again. Nobody listened while the process was away, so a TTL that ran out
-// meanwhile is no evidence; senders announce every quarter of their TTL (msgTxHold 4).
-const restoreGrace = 3 // TTL / 3
-
-// Restore takes neighbours of a Snapshot over. They keep their Expires, but at
-// least a third of their TTL from now, and are what they were in every other
-// respect. What cannot be read, is over the limits or is known already is left out
-// and told in the joined error.
-func (t *Table) Restore(ns []Neighbour, now time.Time) error {
-	var errs []error
-	for i := range ns {
-		if err := t.restore(&ns[i], now); err != nil {
-			errs = append(errs, &FrameError{Port: ns[i].Port, Src: ns[i].MAC.String(), Err: err})
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (t *Table) restore(s *Neighbour, now time.Time) error {
-	raw := trimPDU(s.LLDPDU)
-	p, err := Parse(raw)
-	if err != nil {
-		return err
-	}
-	if len(raw) > maxPDU || p.TTL == 0 || s.Port == "" {
-		return refuse(tlvTTL, ErrValue, "of a neighbour that cannot be restored")
-	}
-	if t.lookup(s.Port, raw) != nil {
-		return refuse(tlvPortID, ErrDuplicate, "%s", portText(p.Port))
-	}
-	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
-	ttl := time.Duration(p.TTL) * time.Second
-	// Times from a file have no monotonic reading; distances to now get one.
-	n.Expires = now.Add(min(max(s.Expires.Sub(now), ttl/restoreGrace), ttl))
-	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))
-	n.LastHeard = now.Add(min(0, s.LastHeard.Sub(now)))
-	n.Confirmed = s.Confirmed
-	for i := range n.Known {
-		n.Known[i].Since = n.FirstHeard
-	}
-	keepSince(n.Known, s.Known)
-	_, err = t.store(nil, n, string(raw[:peekMSAP(raw)]), now)
-	return err
 }

@@ -1,0 +1,82 @@
+package lldp
+
+import (
+	"cmp"
+	"net/netip"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// This file reconciles the neighbours of one port that announce the same address.
+
+// settle completes a change for the addresses that a neighbour had before it: those
+// that nobody announces any more are gone, those that another neighbour of the port
+// announces are that one's now.
+func (t *Table) settle(ch *Change, before []HostInfo, why snsd.Reason) {
+	for i := range before {
+		a := before[i].Addr
+		if ch.Kind != Removed && announces(ch.Neighbour.Known, a) {
+			continue
+		}
+		if h, ok := t.owner(ch.Neighbour.Port, a); ok {
+			ch.Put = append(ch.Put, h)
+			continue
+		}
+		ch.Gone = append(ch.Gone, a)
+		ch.Reason = why
+	}
+}
+
+// puts gives the hosts of e's addresses as the port knows them.
+func (t *Table) puts(e *entry) []HostInfo {
+	if len(e.n.Known) == 0 {
+		return nil
+	}
+	put := make([]HostInfo, 0, len(e.n.Known))
+	for i := range e.n.Known {
+		if h, ok := t.owner(e.n.Port, e.n.Known[i].Addr); ok {
+			put = append(put, h)
+		}
+	}
+	return put
+}
+
+// owner decides which of the neighbours that announce an address on one port
+// describes it: a registration before plain LLDP, then the earlier one. The host is
+// there since the first announcement with the same MAC.
+func (t *Table) owner(port string, a netip.Addr) (HostInfo, bool) {
+	p := t.ports[port]
+	if p == nil || len(p.claims[a]) == 0 {
+		return HostInfo{}, false
+	}
+	var best *entry
+	var host HostInfo
+	for _, e := range p.claims[a] {
+		h := e.host(a)
+		if best == nil || betterClaim(e, best, h, host) {
+			best, host = e, h
+		}
+	}
+	for _, e := range p.claims[a] {
+		if h := e.host(a); h.MAC == host.MAC && h.Since.Before(host.Since) {
+			host.Since = h.Since
+		}
+	}
+	return host, true
+}
+
+func (e *entry) host(a netip.Addr) HostInfo {
+	for i := range e.n.Known {
+		if e.n.Known[i].Addr == a {
+			return e.n.Known[i]
+		}
+	}
+	return HostInfo{}
+}
+
+func betterClaim(e, best *entry, h, host HostInfo) bool {
+	if reg := e.n.Registration != nil; reg != (best.n.Registration != nil) {
+		return reg
+	}
+	return cmp.Or(h.Since.Compare(host.Since), cmp.Compare(e.key, best.key)) < 0
+}
