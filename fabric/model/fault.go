@@ -1,0 +1,138 @@
+package model
+
+// Faults: what breaks, and how the fabric routes around it.
+
+// SetLink takes a link down or up. Frames on the wire and in its egress queues are
+// lost; tables change only when Reroute is called.
+func (s *Sim) SetLink(l LinkID, up bool) {
+	for _, pi := range s.links[l].port {
+		s.setCarrier(pi, up)
+	}
+}
+
+func (s *Sim) setCarrier(pi int32, up bool) {
+	pt := &s.ports[pi]
+	if up == (pt.flags&portDown == 0) {
+		return
+	}
+	s.portInfo[pi].carrierChanges++
+	if up {
+		pt.flags &^= portDown
+	} else {
+		pt.flags |= portDown
+		s.loseWire(pi, pt)
+	}
+	// A new link knows of no pause.
+	for q := range int32(NumQueues) {
+		s.resumeQueue(pi, pt, q)
+		if !up && pt.sw >= 0 {
+			s.flush(pi, pt, q, DropCarrier)
+		}
+		if up && s.ingress[pi*NumQueues+q].xoff {
+			pt.pfcWant |= 1 << q
+		}
+	}
+	if up {
+		s.needTx(pi, pt)
+	}
+}
+
+// loseWire marks the frames in flight from a port whose carrier went; they are lost
+// when they would arrive, whatever the link is like by then.
+func (s *Sim) loseWire(pi int32, pt *port) {
+	for pk := pt.flHead; pk >= 0; {
+		p := &s.pool.pkts[pk]
+		p.kf |= flagLost << 4
+		pk = p.next
+	}
+}
+
+// SetMute makes a link swallow frames without losing carrier (a black path), in the
+// direction from port a of the link, from port b, or both.
+func (s *Sim) SetMute(l LinkID, fromA, fromB bool) {
+	for end, mute := range []bool{fromA, fromB} {
+		pt := &s.ports[s.links[l].port[end]]
+		if mute {
+			pt.flags |= portMute
+		} else {
+			pt.flags &^= portMute
+		}
+	}
+}
+
+// SetLoss sets the probability that a frame on the link is corrupted.
+func (s *Sim) SetLoss(l LinkID, p float64) {
+	for _, pi := range s.links[l].port {
+		s.portInfo[pi].loss = p
+		if p > 0 {
+			s.ports[pi].flags |= portLossy
+		} else {
+			s.ports[pi].flags &^= portLossy
+		}
+	}
+}
+
+// KillSwitch takes all links of a switch down and forgets what is in it.
+func (s *Sim) KillSwitch(n NodeID) {
+	sw := &s.switches[s.nodes[n].sw]
+	sw.dead = true
+	for k := range sw.nports {
+		s.setCarrier(sw.portBase+k, false)
+		s.setCarrier(s.ports[sw.portBase+k].peer, false)
+	}
+}
+
+// ReviveSwitch brings a dead switch and its links back.
+func (s *Sim) ReviveSwitch(n NodeID) {
+	sw := &s.switches[s.nodes[n].sw]
+	sw.dead = false
+	for k := range sw.nports {
+		s.setCarrier(sw.portBase+k, true)
+		s.setCarrier(s.ports[sw.portBase+k].peer, true)
+	}
+}
+
+// Reroute computes the tables of all switches anew from what is up.
+func (s *Sim) Reroute() {
+	s.groups, s.hops = s.groups[:0], s.hops[:0]
+	r := s.newRouter()
+	for i := range s.switches {
+		r.install(int32(i))
+	}
+}
+
+// stormState is a NIC gone mad: it pauses its switch without end.
+type stormState struct {
+	queues uint8
+	until  Time
+	every  Time
+}
+
+// Storm has a host's port send XOFF for the queues of the mask from now until the
+// given time, repeating it every given time.
+func (s *Sim) Storm(ep EndpointID, queues uint8, every, until Time) {
+	pi := s.nics[ep].port
+	s.portInfo[pi].storm = stormState{queues: queues, every: every, until: until}
+	s.stormOn(pi)
+}
+
+func (s *Sim) stormOn(pi int32) {
+	st := &s.portInfo[pi].storm
+	pt := &s.ports[pi]
+	over := s.now >= st.until
+	for q := range int32(NumQueues) {
+		if st.queues>>q&1 == 0 {
+			continue
+		}
+		ig := &s.ingress[pi*NumQueues+q]
+		ig.xoff = !over
+		ig.quanta = 0
+		pt.pfcWant |= 1 << q
+	}
+	if over {
+		st.queues = 0
+	} else {
+		s.schedule(min(s.now+st.every, st.until), evStorm, pi)
+	}
+	s.needTx(pi, pt)
+}

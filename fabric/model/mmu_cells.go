@@ -1,0 +1,137 @@
+package model
+
+import "fmt"
+
+// The cell-based buffer model of switch chips: every frame takes whole cells. It is
+// admitted to its ingress's guaranteed cells, then to the service pool (shared by
+// all, with a static or dynamic limit), then, on a lossless class, to the headroom;
+// else it is dropped. A lossy class is limited at its egress queue as well.
+
+func (sw *swtch) cells(size int32) int32 {
+	c := sw.prof.Cells.Cell
+	return (size + c - 1) / c
+}
+
+func (s *Sim) setupCells(sw *swtch) error {
+	c := &sw.prof.Cells
+	total := int64(sw.prof.Buffer) / int64(c.Cell)
+	var guaranteed, headroom int64
+	for q := range NumQueues {
+		if sw.lossless>>q&1 != 0 {
+			headroom += int64(sw.cells(c.Headroom))
+		}
+		guaranteed += int64(sw.cells(c.Guaranteed)) + int64(sw.cells(c.Egress))
+	}
+	guaranteed *= int64(sw.nports)
+	headroom *= int64(sw.nports)
+	if c.HeadroomPool > 0 {
+		headroom = c.HeadroomPool / int64(c.Cell)
+	}
+	free := total - guaranteed - headroom
+	if free <= 0 {
+		return fmt.Errorf("%w: switch %s: %d guaranteed and %d headroom cells on %d ports, the chip has %d",
+			ErrProfile, s.nodes[sw.node].name, guaranteed, headroom, sw.nports, total)
+	}
+	sw.sharedCap, sw.hdrmPool = int32(free), int32(headroom)
+	if c.Xoff > free*int64(c.Cell) {
+		return fmt.Errorf("%w: switch %s: XOFF at %d bytes lies above the service pool of %d", ErrProfile, s.nodes[sw.node].name, c.Xoff, free*int64(c.Cell))
+	}
+	for k := range sw.nports {
+		s.ports[sw.portBase+k].hdrmCap = sw.cells(c.Headroom)
+	}
+	if sw.prof.PFC.ABS != 0 {
+		return s.setupABS(sw)
+	}
+	return nil
+}
+
+// dynamic gives 2^(index-7) of the free service pool, in cells.
+func (sw *swtch) dynamic(index uint8) int32 {
+	free := int64(sw.sharedCap - sw.shared)
+	if index >= 7 {
+		return int32(min(free<<(index-7), int64(sw.sharedCap)))
+	}
+	return int32(free >> (7 - index))
+}
+
+func (sw *swtch) xoffLimit() int32 {
+	c := &sw.prof.Cells
+	if c.Xoff > 0 {
+		return sw.cells(int32(c.Xoff))
+	}
+	return sw.dynamic(c.XoffAlpha)
+}
+
+func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
+	c := &sw.prof.Cells
+	n := sw.cells(size)
+	lossless := sw.lossless>>q&1 != 0
+	if why := sw.egressFull(qu, n, lossless); why != 0 {
+		return why
+	}
+	g := sw.cells(c.Guaranteed)
+	over := max(0, ig.used+n-g) // cells that the service pool would hold for this ingress
+	add := min(n, over)
+	braked := sw.prof.PFC.ABS>>q&1 != 0
+	switch {
+	case add <= sw.sharedCap-sw.shared && (!lossless || braked || over <= sw.xoffLimit()):
+		ig.used += n
+		sw.shared += add
+		sw.peakShared = max(sw.peakShared, sw.shared)
+		ig.peakUsed = max(ig.peakUsed, ig.used)
+	case lossless && ig.hdrm+n <= ip.hdrmCap && sw.hdrmUsed+n <= sw.hdrmPool:
+		ig.hdrm += n
+		sw.hdrmUsed += n
+		ig.peakHdrm = max(ig.peakHdrm, ig.hdrm)
+		sw.peakHdrm = max(sw.peakHdrm, sw.hdrmUsed)
+	case lossless:
+		return DropHeadroom
+	default:
+		return DropTail
+	}
+	qu.cells += n
+	return 0
+}
+
+// egressFull applies the limit of the egress queue.
+func (sw *swtch) egressFull(qu *queue, n int32, lossless bool) DropReason {
+	c := &sw.prof.Cells
+	if lossless {
+		if c.LosslessMax > 0 && qu.cells+n > sw.cells(int32(c.LosslessMax)) {
+			return DropEgress
+		}
+		return 0
+	}
+	limit := sw.dynamic(c.LimitAlpha)
+	if c.Limit > 0 {
+		limit = sw.cells(int32(c.Limit))
+	}
+	if qu.cells+n > limit+sw.cells(c.Egress) {
+		return DropTail
+	}
+	return 0
+}
+
+func (sw *swtch) xoffCells(ig *ingress, q int32) bool {
+	if sw.prof.PFC.ABS>>q&1 != 0 {
+		return false
+	}
+	return ig.hdrm > 0 || max(0, ig.used-sw.cells(sw.prof.Cells.Guaranteed)) >= sw.xoffLimit()
+}
+
+func (sw *swtch) xonCells(ig *ingress, q int32) bool {
+	c := &sw.prof.Cells
+	xon := max(sw.xoffLimit()-sw.cells(c.XonOffset), sw.cells(c.XonFloor))
+	return ig.hdrm == 0 && max(0, ig.used-sw.cells(c.Guaranteed)) <= xon
+}
+
+func (sw *swtch) releaseCells(ig *ingress, qu *queue, size int32) {
+	n := sw.cells(size)
+	qu.cells -= n
+	fromHdrm := min(ig.hdrm, n)
+	ig.hdrm -= fromHdrm
+	sw.hdrmUsed -= fromHdrm
+	n -= fromHdrm
+	sw.shared -= min(n, max(0, ig.used-sw.cells(sw.prof.Cells.Guaranteed)))
+	ig.used -= n
+}

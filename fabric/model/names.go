@@ -1,0 +1,49 @@
+package model
+
+// PortOf gives port number k of a node, in order of Connect.
+func (s *Sim) PortOf(n NodeID, k int) PortID { return PortID(s.nodes[n].portBase + int32(k)) }
+
+// Ports gives the number of ports of a node.
+func (s *Sim) Ports(n NodeID) int { return int(s.nodes[n].nports) }
+
+// EndpointOf gives the address of port k of a host.
+func (s *Sim) EndpointOf(n NodeID, k int) EndpointID {
+	return EndpointID(s.nodes[n].nic + int32(k))
+}
+
+// LinkPorts gives both ends of a link.
+func (s *Sim) LinkPorts(l LinkID) (a, b PortID) {
+	return PortID(s.links[l].port[0]), PortID(s.links[l].port[1])
+}
+
+// PortName gives "node:port".
+func (s *Sim) PortName(p PortID) string {
+	return s.nodes[s.portInfo[p].node].name + ":" + s.portInfo[p].name
+}
+
+// NodeName gives the name of a node.
+func (s *Sim) NodeName(n NodeID) string { return s.nodes[n].name }
+
+// EndpointNode gives the host of an address.
+func (s *Sim) EndpointNode(e EndpointID) NodeID { return NodeID(s.nics[e].node) }
+
+// EndpointPort gives the port of an address.
+func (s *Sim) EndpointPort(e EndpointID) PortID { return PortID(s.nics[e].port) }
+
+// PortRate gives a port's speed.
+func (s *Sim) PortRate(p PortID) Rate { return s.portInfo[p].rate }
+
+// Peer gives the port at the other end of the link.
+func (s *Sim) Peer(p PortID) PortID { return PortID(s.ports[p].peer) }
+
+// Endpoints gives the number of host ports.
+func (s *Sim) Endpoints() int { return len(s.nics) }
+
+// IsSwitch tells switches from hosts.
+func (s *Sim) IsSwitch(n NodeID) bool { return s.nodes[n].sw >= 0 }
+
+// Nodes gives the number of nodes.
+func (s *Sim) Nodes() int { return len(s.nodes) }
+
+// Links gives the number of links.
+func (s *Sim) Links() int { return len(s.links) }

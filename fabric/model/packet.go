@@ -1,0 +1,105 @@
+package model
+
+import "fmt"
+
+// kind tells what a frame is.
+type kind uint8
+
+const (
+	kindData kind = iota
+	kindAck
+	kindNack
+	kindCNP
+	kindPFC   // 802.1Qbb priority flow control; flow is the index of its times
+	kindPause // 802.3x PAUSE; psn is the time in quanta
+	kindRaw   // a control plane's frame; flow is the index of its bytes
+	numKinds
+)
+
+var kindNames = [numKinds]string{"data", "ack", "nack", "cnp", "pfc", "pause", "control"}
+
+func (k kind) String() string {
+	if k < numKinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// ECN codepoints, the low two bits of a frame's traffic class byte (RFC 3168).
+const (
+	ecnMask = 3
+	ecnECT  = 2
+	ecnCE   = 3
+)
+
+const (
+	flagCNP  = 1 << 0 // an ACK that also carries a congestion notification
+	flagTell = 1 << 1 // a data frame that asks for an ACK at once
+	flagLost = 1 << 2 // it was on a wire whose carrier went
+)
+
+// hopBits is the width of the hop count in packet.way; what is left numbers the
+// ports of one switch.
+const (
+	hopBits  = 6
+	maxHops  = 1<<hopBits - 1 // the time to live of a frame in switches
+	maxPorts = 1 << (16 - hopBits)
+)
+
+// packet is one frame in the fabric: 32 bytes, two a cache line, addressed by its
+// index in the pool. next links it into a queue, a wire or the free list.
+type packet struct {
+	at   Time // arrival at the far end, while on a wire
+	next int32
+	flow int32  // queue pair
+	psn  uint32 // sequence number in frames
+	hash uint32 // of the flow in this direction, for ECMP
+	dst  uint16 // endpoint
+	size uint16 // bytes on the wire
+	way  uint16 // ingress port within the switch it is queued in << hopBits | switches passed
+	tos  uint8  // DSCP << 2 | ECN
+	kf   uint8  // kind in the low four bits, flags above
+}
+
+func (p *packet) kind() kind   { return kind(p.kf & 15) }
+func (p *packet) flags() uint8 { return p.kf >> 4 }
+
+// pool holds all frames; free ones form a list with the most recently used first,
+// which is the one most likely still in the cache.
+type pool struct {
+	pkts []packet
+	free int32
+	live int
+	peak int
+}
+
+// get takes a frame with undefined content.
+func (p *pool) get() int32 {
+	p.live++
+	i := p.free
+	if i >= 0 {
+		p.free = p.pkts[i].next
+		return i
+	}
+	return p.grow()
+}
+
+func (p *pool) grow() int32 {
+	p.peak = p.live
+	n := len(p.pkts)
+	if n < cap(p.pkts) {
+		p.pkts = p.pkts[:n+1]
+		return int32(n)
+	}
+	// Half as much again: doubling would leave up to half the peak unused.
+	bigger := make([]packet, n+1, n+n/2+256)
+	copy(bigger, p.pkts)
+	p.pkts = bigger
+	return int32(n)
+}
+
+func (p *pool) put(i int32) {
+	p.live--
+	p.pkts[i].next = p.free
+	p.free = i
+}

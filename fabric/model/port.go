@@ -1,0 +1,224 @@
+package model
+
+import "math/bits"
+
+// Flags of a port that take a frame off the fast path.
+const (
+	portLossy = 1 << iota // frames may arrive corrupted
+	portDown              // no carrier
+	portMute              // a black path: carrier is there, frames are not
+	portSlow              // the host behind takes frames slowly
+)
+
+// port is the hot part of one end of a link: what is touched for each frame. The
+// transmit side is its own; frames in flight towards the peer hang on it, in order
+// of arrival, with one pending event for the first of them.
+type port struct {
+	busy   Time   // the wire is free from this moment on
+	kickAt Time   // the pending kick that counts; others are stale
+	delay  Time   // propagation
+	psb    uint64 // ps per byte, serBits fractional bits
+
+	flHead, flTail int32 // frames in flight
+	peer           int32
+	extra          int32 // bytes of preamble and gap of each frame
+	sw, nic        int32 // owner: index into switches or nics, the other is -1
+
+	ready   uint8 // queues that hold frames
+	paused  uint8 // queues that the peer has paused
+	pfcWant uint8 // classes that a PFC frame must be sent for
+	flags   uint8
+	ignore  uint8 // queues that do not obey PFC (recovery, turned off)
+	discard uint8 // queues that drop instead of forward (recovery by discarding)
+	cur     uint8 // WDRR: the queue being served
+	paws    uint8 // bit 0: a PAUSE frame must be sent
+
+	// Marking and admission of frames that leave (ECN) and enter (headroom) here.
+	kmin, kmax int32
+	pmax       uint64 // probability at kmax in units of 2^-32
+	rng        RNG
+	hdrmCap    int32 // bytes or cells of headroom of each queue
+	shift      uint8 // reference model: threshold = free >> shift
+	ecn        uint8 // queues that mark
+}
+
+// queue is one egress queue with its counters: one cache line.
+type queue struct {
+	head, tail       int32
+	bytes, pkts      int32
+	peak             int32
+	deficit          int32
+	txPkts, txBytes  uint64
+	drops, dropBytes uint64
+	marks            uint32
+	cells            int32 // egress accounting of the cell model
+}
+
+// portInfo is the cold part of a port.
+type portInfo struct {
+	name         string
+	node         int32
+	link         int32
+	rate         Rate
+	loss         float64
+	rng          RNG // draws of this port's receiver
+	lost         uint64
+	lostB        uint64
+	crc          uint64
+	react        []int32 // PFC frames that wait for the reaction time
+	storm        stormState
+	hostDrops    uint64
+	rawRx, rawTx uint64
+	// Frames lost on the wire towards this port's peer, or refused because it was down.
+	carrierChanges uint64
+}
+
+type link struct {
+	port [2]int32
+}
+
+// needTx makes the port send as soon as its wire is free.
+func (s *Sim) needTx(pi int32, pt *port) {
+	if pt.busy <= s.now {
+		s.transmit(pi, pt)
+		return
+	}
+	s.kickWhen(pi, pt, pt.busy)
+}
+
+func (s *Sim) kickWhen(pi int32, pt *port, at Time) {
+	if pt.kickAt != at {
+		pt.kickAt = at
+		s.schedule(at, evKick, pi)
+	}
+}
+
+// transmit starts the next frame of an idle port, if there is one: PFC first, then
+// what the scheduler picks among queues that are not paused, then, on a NIC, the
+// next queue pair.
+func (s *Sim) transmit(pi int32, pt *port) {
+	if pt.flags&portDown != 0 {
+		return
+	}
+	if pt.pfcWant|pt.paws != 0 {
+		s.sendPFC(pi, pt)
+	} else if m := pt.ready &^ pt.paused; m != 0 {
+		q := int32(bits.TrailingZeros8(m))
+		if m&(m-1) != 0 {
+			q = s.pick(pi, pt, m)
+		}
+		qu := &s.queues[pi*NumQueues+q]
+		pk := qu.head
+		p := &s.pool.pkts[pk]
+		qu.head = p.next
+		if p.next < 0 {
+			qu.tail = -1
+			pt.ready &^= 1 << q
+			if qu.deficit > 0 {
+				qu.deficit = 0
+			}
+		}
+		size := int32(p.size)
+		qu.bytes -= size
+		qu.pkts--
+		if pt.sw >= 0 {
+			s.leave(pt, p, qu, q, size)
+		}
+		qu.txPkts++
+		qu.txBytes += uint64(size)
+		s.launch(pi, pt, pk, p)
+	} else {
+		if pt.nic >= 0 {
+			s.nicSend(pi, pt)
+		}
+		return
+	}
+	if pt.nic >= 0 {
+		s.nicArm(pi, pt)
+	} else if pt.ready&^pt.paused != 0 || pt.pfcWant|pt.paws != 0 {
+		s.kickWhen(pi, pt, pt.busy)
+	}
+}
+
+// launch puts a frame on the wire of an idle port.
+func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
+	ser := Time((uint64(p.size) + uint64(pt.extra)) * pt.psb >> serBits)
+	if s.opt.NSClock {
+		ser -= ser % Nanosecond
+	}
+	pt.busy = s.now + ser
+	p.at = pt.busy + pt.delay
+	p.next = -1
+	if pt.flTail >= 0 {
+		s.pool.pkts[pt.flTail].next = pk
+	} else {
+		pt.flHead = pk
+		s.schedule(p.at, evArrive, pi)
+	}
+	pt.flTail = pk
+}
+
+// arrive takes the first frame off the wire of sender pi and hands it to its peer.
+func (s *Sim) arrive(pi int32) {
+	pt := &s.ports[pi]
+	pk := pt.flHead
+	p := &s.pool.pkts[pk]
+	nx := p.next
+	pt.flHead = nx
+	if nx < 0 {
+		pt.flTail = -1
+	} else {
+		s.schedule(s.pool.pkts[nx].at, evArrive, pi)
+	}
+	qi := pt.peer
+	qt := &s.ports[qi]
+	if ((pt.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<4) != 0) && s.lostOnWire(pi, pt, qi, p) {
+		s.pool.put(pk)
+		return
+	}
+	switch k := p.kind(); {
+	case k == kindPFC || k == kindPause:
+		s.receivePFC(qi, qt, pk)
+	case qt.sw >= 0:
+		s.forward(qi, qt, pk)
+	default:
+		s.hostReceive(qi, qt, pk)
+	}
+}
+
+// push appends a frame to an egress queue.
+func (s *Sim) push(pt *port, qu *queue, q, pk int32, p *packet) {
+	p.next = -1
+	if qu.tail >= 0 {
+		s.pool.pkts[qu.tail].next = pk
+	} else {
+		qu.head = pk
+		pt.ready |= 1 << q
+	}
+	qu.tail = pk
+	qu.pkts++
+	qu.bytes += int32(p.size)
+	if qu.bytes > qu.peak {
+		qu.peak = qu.bytes
+	}
+}
+
+// lostOnWire decides what happens to a frame on a damaged link.
+func (s *Sim) lostOnWire(pi int32, pt *port, qi int32, p *packet) bool {
+	qt := &s.ports[qi]
+	switch {
+	case (pt.flags|qt.flags)&portDown != 0 || p.flags()&flagLost != 0:
+		s.count(DropCarrier, p)
+	case pt.flags&portMute != 0:
+		s.count(DropBlackPath, p)
+	case s.portInfo[pi].loss > 0 && s.portInfo[qi].rng.Float64() < s.portInfo[pi].loss:
+		s.portInfo[qi].crc++
+		s.count(DropCRC, p)
+	default:
+		return false
+	}
+	s.portInfo[pi].lost++
+	s.portInfo[pi].lostB += uint64(p.size)
+	s.forgetContent(p)
+	return true
+}

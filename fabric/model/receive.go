@@ -1,0 +1,207 @@
+package model
+
+// hostReceive takes a frame that reached a host's port.
+func (s *Sim) hostReceive(pi int32, pt *port, pk int32) {
+	if pt.flags&portSlow != 0 && s.holdForHost(pi, pt, pk) {
+		return
+	}
+	s.consume(pi, pt, pk)
+}
+
+// consume is what the NIC does with a frame.
+func (s *Sim) consume(pi int32, pt *port, pk int32) {
+	p := &s.pool.pkts[pk]
+	if p.kind() == kindRaw {
+		s.consumeRaw(pi, pk)
+		return
+	}
+	s.ended[p.kind()]++
+	switch p.kind() {
+	case kindData:
+		s.consumeData(pi, pt, pk, p)
+		return
+	case kindAck, kindNack:
+		id, psn, nack, cnp := p.flow, p.psn, p.kind() == kindNack, p.flags()&flagCNP != 0
+		s.pool.put(pk)
+		s.acknowledge(id, psn, nack, cnp)
+	case kindCNP:
+		id := p.flow
+		s.pool.put(pk)
+		s.notify(id)
+	}
+}
+
+// consumeData checks the sequence and answers. The frame itself becomes the answer.
+func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
+	r := &s.rx[p.flow]
+	prof := s.nics[pt.nic].prof
+	marked := p.tos&ecnMask == ecnCE
+	if marked && prof.CC != nil && prof.CC.CNPEvery > 0 && s.now >= r.cnpAt {
+		r.cnpAt = s.now + prof.CC.CNPEvery
+		s.sendCNP(pi, pt, p.flow, r, prof)
+		p = &s.pool.pkts[pk] // the pool may have moved
+	}
+	k := kindAck
+	switch {
+	case p.psn == r.expect:
+		r.expect++
+		r.got++
+		r.unacked++
+		if r.unacked < prof.AckEvery && p.flags()&flagTell == 0 {
+			s.pool.put(pk)
+			return
+		}
+	case p.psn > r.expect:
+		r.ooo++
+		if r.lastNack == r.expect && s.now < r.nackAt {
+			s.pool.put(pk)
+			return
+		}
+		r.lastNack, r.nackAt = r.expect, s.now+prof.NackGap
+		k = kindNack
+	default: // a repetition: its ACK may have been lost
+		r.dups++
+	}
+	r.unacked = 0
+	flags := uint8(0)
+	if marked && prof.CC != nil && prof.CC.CNPEvery == 0 {
+		flags = flagCNP
+	}
+	tos := p.tos &^ ecnMask
+	if prof.AckTOS >= 0 {
+		tos = uint8(prof.AckTOS)
+	}
+	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: tos, kf: uint8(k) | flags<<4}
+	s.made[k]++
+	s.hostQueue(pi, pt, pk, p)
+}
+
+// hostQueue sends a control frame of a host, at once if the wire is free.
+func (s *Sim) hostQueue(pi int32, pt *port, pk int32, p *packet) {
+	q := int32(p.tos >> 5)
+	s.push(pt, &s.queues[pi*NumQueues+q], q, pk, p)
+	if pt.paused>>q&1 == 0 {
+		s.needTx(pi, pt)
+	}
+}
+
+// sendCNP tells the sender of a flow that its frames met congestion (DCQCN's NP).
+func (s *Sim) sendCNP(pi int32, pt *port, id int32, r *rxqp, prof *NICProfile) {
+	pk := s.pool.get()
+	p := &s.pool.pkts[pk]
+	*p = packet{flow: id, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: prof.CC.CNPTOS, kf: uint8(kindCNP)}
+	s.made[kindCNP]++
+	s.hostQueue(pi, pt, pk, p)
+}
+
+// acknowledge moves the sending side on.
+func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
+	q := &s.qps[id]
+	if q.done {
+		return
+	}
+	if psn > q.sndUna {
+		q.sndUna = psn
+		q.heard = s.now
+		if q.sndNxt < psn {
+			q.sndNxt = psn
+		}
+		if psn >= q.total {
+			s.finish(id, q)
+			return
+		}
+	}
+	if nack && psn == q.sndUna && q.sndNxt > psn {
+		q.sndNxt = psn
+	}
+	if cnp && q.ccOn {
+		s.cnp(id, q)
+	}
+	if q.state == qpIdle {
+		s.wake(id)
+	}
+}
+
+// notify is the arrival of a CNP.
+func (s *Sim) notify(id int32) {
+	q := &s.qps[id]
+	if q.ccOn && !q.done {
+		s.cnp(id, q)
+	}
+}
+
+// retransmitTimer goes back to the first unacknowledged frame when nothing was heard
+// for the time-out.
+func (s *Sim) retransmitTimer(id int32) {
+	q := &s.qps[id]
+	q.rtoOn = false
+	if q.done || q.sndUna >= q.sndNxt && !q.canSend() {
+		return
+	}
+	rto := s.nics[q.nic].prof.RTO
+	if due := q.heard + rto; due > s.now {
+		q.rtoOn = true
+		s.schedule(due, evRTO, id)
+		return
+	}
+	q.heard = s.now
+	q.sndNxt = q.sndUna
+	q.rtoOn = true
+	s.schedule(s.now+rto, evRTO, id)
+	s.wake(id)
+}
+
+// holdForHost queues a frame for a slow host; false means that it may pass at once.
+func (s *Sim) holdForHost(pi int32, pt *port, pk int32) bool {
+	n := &s.nics[pt.nic]
+	p := &s.pool.pkts[pk]
+	size := int64(p.size)
+	if n.slow.bytes+size > n.prof.RxBuffer {
+		s.portInfo[pi].hostDrops++
+		s.drop(pk, DropHost)
+		return true
+	}
+	p.next = -1
+	if n.slow.tail >= 0 {
+		s.pool.pkts[n.slow.tail].next = pk
+	} else {
+		n.slow.head = pk
+	}
+	n.slow.tail = pk
+	n.slow.bytes += size
+	n.slow.peak = max(n.slow.peak, n.slow.bytes)
+	if !n.slow.busy {
+		n.slow.busy = true
+		s.schedule(s.now+Time(uint64(size)*n.prof.RxRate.perByte()>>serBits), evDrain, pi)
+	}
+	q := int32(p.tos >> 5)
+	if ig := &s.ingress[pi*NumQueues+q]; n.slow.bytes >= n.prof.RxXoff && !ig.xoff && !n.prof.PFC.Off {
+		s.xoff(pi, pt, ig, q)
+	}
+	return true
+}
+
+// drainHost hands the first held frame to the host.
+func (s *Sim) drainHost(pi int32) {
+	pt := &s.ports[pi]
+	n := &s.nics[pt.nic]
+	pk := n.slow.head
+	p := &s.pool.pkts[pk]
+	n.slow.head = p.next
+	n.slow.bytes -= int64(p.size)
+	if n.slow.head < 0 {
+		n.slow.tail = -1
+		n.slow.busy = false
+	} else {
+		size := uint64(s.pool.pkts[n.slow.head].size)
+		s.schedule(s.now+Time(size*n.prof.RxRate.perByte()>>serBits), evDrain, pi)
+	}
+	s.consume(pi, pt, pk)
+	if n.slow.bytes*2 <= n.prof.RxXoff {
+		for q := range int32(NumQueues) {
+			if ig := &s.ingress[pi*NumQueues+q]; ig.xoff && s.portInfo[pi].storm.queues>>q&1 == 0 {
+				s.xon(pi, pt, ig, q)
+			}
+		}
+	}
+}

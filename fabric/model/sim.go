@@ -1,0 +1,216 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Classes of random generators.
+const (
+	classPort = iota
+	classFlow
+	classSwitch
+	classApp
+)
+
+// Kinds of events, in the order in which they happen at one moment.
+const (
+	evArrive   = iota // a frame reaches the far end of a port's wire
+	evKick            // a port may send
+	evReact           // a received PFC frame takes effect
+	evExpire          // a pause may have run out
+	evRefresh         // a lasting XOFF is repeated
+	evDetect          // a queue may have been paused for the whole detection time
+	evRecover         // the recovery time is over
+	evABS             // point braking decides
+	evDrain           // a slow host takes the next frame
+	evDecrease        // DCQCN: look whether a notification came
+	evIncrease        // DCQCN: increase timer
+	evRTO             // a queue pair may have lost its tail
+	evStart           // a listed flow starts
+	evStorm           // a storming NIC pauses again
+	evTimer           // a timer of a scenario or application
+	numEvents
+)
+
+const (
+	keyBits = 27 // of the entity; the kind stands above
+	keyMask = 1<<keyBits - 1
+)
+
+// node is a switch or a host.
+type node struct {
+	name     string
+	portBase int32
+	nports   int32
+	sw, nic  int32 // index of the switch, or of the first NIC
+}
+
+// Sim is a fabric at work. It is not safe for concurrent use except for Stop.
+type Sim struct {
+	now      Time
+	heap     wheel
+	pool     pool
+	ports    []port
+	queues   []queue
+	ingress  []ingress
+	switches []swtch
+	nics     []nic
+	qps      []qp
+	rx       []rxqp
+	cc       []dcqcn
+	routes   []uint16
+
+	groups   []group
+	hops     []int32
+	pauses   []pauseState
+	portInfo []portInfo
+	nodes    []node
+	links    []link
+	flows    []flow
+	starts   []int32 // flows in order of start that are not yet started
+	pfcTimes [][NumQueues]uint16
+	pfcFree  []int32
+	raws     [][]byte
+	rawFree  []int32
+	timers   timers
+	brakes   []brakeState
+
+	opt      Options
+	drops    [numReasons]dropCount
+	made     [numKinds]uint64
+	ended    [numKinds]uint64 // frames that reached their end
+	events   uint64
+	hash     uint64
+	stop     stopper
+	handler  Handler
+	nicRate  Rate
+	sorted   bool
+	running  bool
+	active   int
+	finished int
+}
+
+// Handler is told what happens to flows and timers; it may start new ones.
+type Handler interface {
+	FlowDone(s *Sim, id FlowID)
+	Timer(s *Sim, tag uint64)
+	Control(s *Sim, port PortID, frame []byte)
+}
+
+// SetHandler sets who is told; nil is nobody.
+func (s *Sim) SetHandler(h Handler) { s.handler = h }
+
+// Now gives the virtual time.
+func (s *Sim) Now() Time { return s.now }
+
+// Events gives how many events have been handled.
+func (s *Sim) Events() uint64 { return s.events }
+
+// TraceHash gives the hash of all events so far, if Options.Trace asked for it. Two
+// runs with the same hash did the same things at the same moments.
+func (s *Sim) TraceHash() uint64 { return s.hash }
+
+func (s *Sim) schedule(at Time, kind uint32, idx int32) {
+	s.heap.schedule(at, kind<<keyBits|uint32(idx))
+}
+
+// ErrStopped is returned by Run when Stop ended it.
+var ErrStopped = errors.New("stopped")
+
+// Run handles all events up to and including until; the clock then stands at until.
+// It may be called again with a later time.
+func (s *Sim) Run(until Time) error {
+	if until < s.now {
+		return fmt.Errorf("cannot run until %v: it is %v already", until, s.now)
+	}
+	s.sortStarts()
+	for {
+		if s.stop.due(s) {
+			return ErrStopped
+		}
+		if !s.batch(until, stopEvery) {
+			s.now = until
+			return nil
+		}
+	}
+}
+
+// RunWhile runs until cond says no, or until the given time; cond is asked every
+// 4,096 events.
+func (s *Sim) RunWhile(until Time, cond func() bool) error {
+	s.sortStarts()
+	for cond() {
+		if s.stop.due(s) {
+			return ErrStopped
+		}
+		if !s.batch(until, 4096) {
+			s.now = until
+			return nil
+		}
+	}
+	return nil
+}
+
+// batch handles at most n events; false means that none is left before until.
+func (s *Sim) batch(until Time, n int) bool {
+	h := &s.heap
+	for range n {
+		e, ok := h.next(until)
+		if !ok {
+			return false
+		}
+		s.now = e.at
+		s.events++
+		if s.opt.Trace {
+			s.hash = (s.hash ^ uint64(e.at) ^ uint64(e.key)<<40) * 0x9e3779b97f4a7c15
+			s.hash ^= s.hash >> 29
+		}
+		s.dispatch(e.key)
+	}
+	return true
+}
+
+func (s *Sim) dispatch(key uint32) {
+	idx := int32(key & keyMask)
+	switch key >> keyBits {
+	case evArrive:
+		s.arrive(idx)
+	case evKick:
+		pt := &s.ports[idx]
+		if pt.kickAt == s.now {
+			pt.kickAt = never
+			if pt.busy <= s.now {
+				s.transmit(idx, pt)
+			} else {
+				s.kickWhen(idx, pt, pt.busy)
+			}
+		}
+	case evDecrease:
+		s.decreaseCheck(idx)
+	case evIncrease:
+		s.increaseTimer(idx)
+	case evReact:
+		s.react(idx)
+	case evExpire:
+		s.pauseExpiry(idx)
+	case evRefresh:
+		s.refreshXoff(idx)
+	case evDetect:
+		s.detectDeadlock(idx)
+	case evRecover:
+		s.endRecovery(idx)
+	case evABS:
+		s.brake(idx)
+	case evDrain:
+		s.drainHost(idx)
+	case evRTO:
+		s.retransmitTimer(idx)
+	case evStart:
+		s.startListed()
+	case evStorm:
+		s.stormOn(idx)
+	case evTimer:
+		s.fireTimer(idx)
+	}
+}

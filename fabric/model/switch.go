@@ -1,0 +1,239 @@
+package model
+
+import "math/bits"
+
+// swtch is what the frames passing one switch share.
+type swtch struct {
+	prof       *SwitchProfile
+	node       int32
+	portBase   int32
+	nports     int32
+	routeBase  int32 // of routes: one entry an endpoint
+	groupBase  int32
+	seed       uint32 // of the ECMP hash
+	mmu        MMUKind
+	lossless   uint8
+	dscp       [64]uint8
+	sharedCap  int32 // bytes or cells of the shared (service) pool
+	shared     int32 // in use
+	hdrmPool   int32 // cells of the headroom pool
+	hdrmUsed   int32
+	peakShared int32
+	peakHdrm   int32
+	hook       *hookFlow
+	dead       bool
+}
+
+// ingress is the accounting of one port and class of a switch, or of a NIC that
+// takes frames slowly.
+type ingress struct {
+	used     int32 // guaranteed and shared, bytes or cells
+	hdrm     int32
+	peakUsed int32
+	peakHdrm int32
+	quanta   uint16 // of the PFC frame that is to be sent
+	xoff     bool   // the peer was told to stop
+	refresh  bool   // a refresh event is pending
+}
+
+// setupSwitch derives the limits of switch i from its profile and ports.
+func (s *Sim) setupSwitch(i int32) error {
+	sw := &s.switches[i]
+	p := sw.prof
+	sw.mmu, sw.lossless, sw.dscp = p.MMU, p.Lossless, *p.DSCP
+	if p.PFC.Off {
+		sw.lossless = 0
+	}
+	rng := seedFor(s.opt.Seed, classSwitch, int(i))
+	sw.seed = uint32(rng.Uint64())
+	for k := range sw.nports {
+		pi := sw.portBase + k
+		pt := &s.ports[pi]
+		rate := s.portInfo[pi].rate
+		pt.rng = seedFor(s.opt.Seed, classPort, int(pi)+1<<24)
+		if e := &p.ECN; e.Mode != ECNOff {
+			scale := 1.0
+			if e.PerRate > 0 {
+				scale = float64(rate) / float64(e.PerRate)
+			}
+			pt.kmin, pt.kmax = int32(float64(e.KMin)*scale), int32(float64(e.KMax)*scale)
+			pt.pmax = uint64(e.PMax * (1 << 32))
+			pt.ecn = e.Queues
+		}
+	}
+	if p.MMU == MMUCells {
+		return s.setupCells(sw)
+	}
+	return s.setupReference(sw)
+}
+
+// forward takes a frame that arrived at a switch port to its egress queue.
+func (s *Sim) forward(in int32, ip *port, pk int32) {
+	sw := &s.switches[ip.sw]
+	p := &s.pool.pkts[pk]
+	out := s.route(sw, p)
+	if out < 0 {
+		s.drop(pk, DropNoRoute)
+		return
+	}
+	hops := p.way&maxHops + 1
+	if hops >= maxHops {
+		s.drop(pk, DropTTL)
+		return
+	}
+	p.way = uint16(in-sw.portBase)<<hopBits | hops
+	if sw.hook != nil {
+		sw.hook.rewrite(s, p, in, out)
+	}
+	q := int32(sw.dscp[p.tos>>2])
+	size := int32(p.size)
+	ot := &s.ports[out]
+	qu := &s.queues[out*NumQueues+q]
+	ig := &s.ingress[in*NumQueues+q]
+	if ot.busy <= s.now && ot.ready|ot.pfcWant|ot.paws == 0 && (ot.paused|ot.discard)>>q&1 == 0 &&
+		ot.flags&portDown == 0 && sw.fitsGuaranteed(ig, size) {
+		// The frame leaves at the very moment it arrives and never was in anybody's
+		// way: taken in and out of the books, they would read the same.
+		if size > qu.peak {
+			qu.peak = size
+		}
+		qu.txPkts++
+		qu.txBytes += uint64(size)
+		s.launch(out, ot, pk, p)
+		return
+	}
+	if ot.flags&portDown != 0 {
+		s.dropAt(pk, qu, DropCarrier)
+		return
+	}
+	if ot.discard>>q&1 != 0 {
+		s.dropAt(pk, qu, DropRecovery)
+		return
+	}
+	if ot.ecn != 0 && sw.prof.ECN.Mode == ECNEnqueue && !s.markAtEnqueue(sw, ot, qu, q, p) {
+		s.dropAt(pk, qu, DropWRED)
+		return
+	}
+	if why := s.admit(sw, ip, ot, ig, qu, q, size); why != 0 {
+		s.dropAt(pk, qu, why)
+		return
+	}
+	s.push(ot, qu, q, pk, p)
+	if ot.paused>>q&1 == 0 {
+		s.needTx(out, ot)
+	}
+	if sw.lossless>>q&1 == 0 || ig.xoff {
+		return
+	}
+	if sw.prof.PFC.ABS>>q&1 != 0 {
+		if int64(ig.used+ig.hdrm)*int64(sw.prof.Cells.Cell) > sw.prof.PFC.ABSOver {
+			s.armBrake(in, q)
+		}
+	} else if s.wantsXoff(sw, ip, ig, q) {
+		s.xoff(in, ip, ig, q)
+	}
+}
+
+// admit charges a frame to the buffer, or tells why there is no room.
+func (s *Sim) admit(sw *swtch, ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
+	if sw.mmu == MMUCells {
+		return sw.admitCells(ip, ot, ig, qu, q, size)
+	}
+	return sw.admitReference(ip, ig, q, size)
+}
+
+func (s *Sim) wantsXoff(sw *swtch, ip *port, ig *ingress, q int32) bool {
+	if sw.mmu == MMUCells {
+		return sw.xoffCells(ig, q)
+	}
+	return sw.xoffReference(ip, ig)
+}
+
+// fitsGuaranteed tells whether a frame would touch neither the shared pool nor the
+// thresholds of its ingress.
+func (sw *swtch) fitsGuaranteed(ig *ingress, size int32) bool {
+	if ig.xoff || ig.hdrm != 0 {
+		return false
+	}
+	if sw.mmu == MMUCells {
+		c := &sw.prof.Cells
+		return (ig.used*c.Cell)+size <= c.Guaranteed && sw.prof.PFC.ABS == 0
+	}
+	return ig.used+size <= sw.prof.Ref.Reserve
+}
+
+// leave is the accounting and marking of a frame that a switch port is about to send.
+func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
+	sw := &s.switches[ot.sw]
+	in := sw.portBase + int32(p.way>>hopBits)
+	ip := &s.ports[in]
+	ig := &s.ingress[in*NumQueues+q]
+	resume := false
+	if sw.mmu == MMUCells {
+		sw.releaseCells(ig, qu, size)
+		resume = ig.xoff && sw.xonCells(ig, q)
+	} else {
+		sw.releaseReference(ig, size)
+		resume = ig.xoff && sw.xonReference(ip, ig)
+	}
+	if ot.ecn>>q&1 != 0 && qu.bytes > ot.kmin && sw.prof.ECN.Mode == ECNDequeue && s.congested(ot, qu.bytes) {
+		mark(p, qu)
+	}
+	if resume {
+		s.xon(in, ip, ig, q)
+	}
+}
+
+// congested draws whether a frame that sees the given depth is marked.
+func (s *Sim) congested(pt *port, depth int32) bool {
+	if depth > pt.kmax {
+		return true
+	}
+	// r/2^32 < pmax (depth-kmin)/(kmax-kmin), without a division.
+	r := pt.rng.Uint64() >> 32
+	return r*uint64(pt.kmax-pt.kmin) < pt.pmax*uint64(depth-pt.kmin)
+}
+
+// mark sets CE on a frame of an ECN-capable flow.
+func mark(p *packet, qu *queue) {
+	if e := p.tos & ecnMask; e != 0 && e != ecnCE {
+		p.tos |= ecnCE
+		qu.marks++
+	}
+}
+
+// markAtEnqueue is WRED/ECN when a frame enters; false means drop.
+func (s *Sim) markAtEnqueue(sw *swtch, ot *port, qu *queue, q int32, p *packet) bool {
+	if ot.ecn>>q&1 == 0 || qu.bytes <= ot.kmin || !s.congested(ot, qu.bytes) {
+		return true
+	}
+	if p.tos&ecnMask == 0 {
+		return !sw.prof.ECN.DropNonECT
+	}
+	mark(p, qu)
+	return true
+}
+
+// route gives the egress port, or -1.
+func (s *Sim) route(sw *swtch, p *packet) int32 {
+	r := s.routes[sw.routeBase+int32(p.dst)]
+	if r < routeGroup {
+		return sw.portBase + int32(r)
+	}
+	if r == routeNone {
+		return -1
+	}
+	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
+	return s.hops[g.off+pickECMP(p.hash, sw.seed, g.n)]
+}
+
+// pickECMP gives the member of a group of n that a flow takes at a switch.
+func pickECMP(hash, seed uint32, n int32) int32 {
+	h := hash ^ seed
+	h *= 0x9e3779b1
+	h ^= h >> 15
+	h *= 0x85ebca77
+	h ^= h >> 13
+	hi, _ := bits.Mul32(h, uint32(n))
+	return int32(hi)
+}

@@ -1,0 +1,168 @@
+package model
+
+import "math/bits"
+
+// wheel is the event queue. What happens within the next few microseconds, which is
+// nearly everything, hangs in slots of a fixed width, found again by a bitmap; the
+// slot whose time has come is sorted into run and handled from there. What lies
+// beyond waits in a heap. Scheduling costs a store in a list instead of a walk up a
+// heap, and the order is exactly that of (time, key).
+type wheel struct {
+	run   []event // the present slot in order, from ri on
+	ri    int
+	cur   int64 // number of the present slot, counted from time 0
+	shift uint
+	mask  int64
+	heads []int32 // first entry of each slot, valid where the bit is set
+	bits  []uint64
+	ents  []entry
+	free  int32
+	near  int // entries in slots
+	far   heap4
+}
+
+type entry struct {
+	at   Time
+	key  uint32
+	next int32
+}
+
+// Sizes of the wheel: at most 2^wheelSlots slots of 2^shift ps.
+const (
+	wheelSlots    = 13
+	minWheelShift = 7  // 128 ps
+	maxWheelShift = 16 // 66 ns
+)
+
+// init chooses the width of a slot so that a busy fabric has about two events in it.
+func (w *wheel) init(perSecond float64) {
+	w.shift = minWheelShift
+	for w.shift < maxWheelShift && perSecond*float64(int64(1)<<w.shift)/float64(Second) < 1 {
+		w.shift++
+	}
+	w.mask = 1<<wheelSlots - 1
+	w.heads = make([]int32, 1<<wheelSlots)
+	w.bits = make([]uint64, 1<<wheelSlots/64)
+	w.free = -1
+	w.cur = -1
+}
+
+func (w *wheel) len() int { return len(w.run) - w.ri + w.near + len(w.far) }
+
+// schedule adds an event; at is not before the event being handled.
+func (w *wheel) schedule(at Time, key uint32) {
+	slot := int64(at) >> w.shift
+	d := slot - w.cur
+	if uint64(d-1) >= uint64(w.mask) {
+		w.outside(event{at: at, key: key}, d)
+		return
+	}
+	i := w.free
+	if i >= 0 {
+		w.free = w.ents[i].next
+	} else {
+		i = int32(len(w.ents))
+		w.ents = append(w.ents, entry{})
+	}
+	k := slot & w.mask
+	e := &w.ents[i]
+	e.at, e.key, e.next = at, key, -1
+	if word := &w.bits[k>>6]; *word>>(k&63)&1 != 0 {
+		e.next = w.heads[k]
+	} else {
+		*word |= 1 << (k & 63)
+	}
+	w.heads[k] = i
+	w.near++
+}
+
+// outside takes an event of the present slot, or one beyond the last.
+func (w *wheel) outside(e event, d int64) {
+	if d > 0 {
+		w.far.push(e)
+		return
+	}
+	w.run = append(w.run, e)
+	r := w.run
+	i := len(r) - 1
+	for i > w.ri && e.before(r[i-1]) {
+		r[i] = r[i-1]
+		i--
+	}
+	r[i] = e
+}
+
+// next takes the first event if it is not after until.
+func (w *wheel) next(until Time) (event, bool) {
+	if w.ri == len(w.run) && !w.advance() {
+		return event{}, false
+	}
+	if len(w.far) > 0 && (w.ri == len(w.run) || w.far[0].before(w.run[w.ri])) {
+		e := w.far[0]
+		if e.at > until {
+			return e, false
+		}
+		w.far.pop()
+		return e, true
+	}
+	e := w.run[w.ri]
+	if e.at > until {
+		return e, false
+	}
+	w.ri++
+	return e, true
+}
+
+// advance goes to the slot of the next event; false means there is none.
+func (w *wheel) advance() bool {
+	w.run, w.ri = w.run[:0], 0
+	if w.near == 0 {
+		if len(w.far) == 0 {
+			return false
+		}
+		w.cur = int64(w.far[0].at) >> w.shift
+		return true
+	}
+	k := w.find()
+	slot := w.cur + 1 + (k-w.cur-1)&w.mask
+	if len(w.far) > 0 {
+		if f := int64(w.far[0].at) >> w.shift; f < slot {
+			w.cur = f
+			return true
+		}
+	}
+	w.cur = slot
+	w.bits[k>>6] &^= 1 << (k & 63)
+	r := w.run
+	i := w.heads[k]
+	for i >= 0 {
+		n := &w.ents[i]
+		e := event{at: n.at, key: n.key}
+		next := n.next
+		n.next = w.free
+		w.free = i
+		i = next
+		r = append(r, e)
+		j := len(r) - 1
+		for j > 0 && e.before(r[j-1]) {
+			r[j] = r[j-1]
+			j--
+		}
+		r[j] = e
+	}
+	w.near -= len(r)
+	w.run = r
+	return true
+}
+
+// find gives the index of the first used slot after the present one.
+func (w *wheel) find() int64 {
+	from := (w.cur + 1) & w.mask
+	word := from >> 6
+	b := w.bits[word] >> (from & 63) << (from & 63)
+	for b == 0 {
+		word = (word + 1) & (w.mask >> 6)
+		b = w.bits[word]
+	}
+	return word<<6 + int64(bits.TrailingZeros64(b))
+}
