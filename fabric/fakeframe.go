@@ -121,6 +121,7 @@ func (f *Fake) Inject(port string, frame []byte) error {
 		f.stats.Short++
 		return nil
 	}
+	frame = untag(frame)
 	fr := Frame{Port: port, Dst: MAC(frame[0:6]), Src: MAC(frame[6:12]),
 		EtherType: binary.BigEndian.Uint16(frame[12:]), At: f.cfg.Now()}
 	switch {
@@ -143,11 +144,24 @@ func (f *Fake) Inject(port string, frame []byte) error {
 }
 
 // IsControl tells whether an untagged frame is one that a port with the address own
-// hands to the control plane: of a control protocol and addressed to one of the
-// two groups or to the port itself.
+// hands to the control plane: of a control protocol and addressed to that protocol's
+// group or to the port itself.
 func IsControl(etherType uint16, dst, own MAC) bool {
-	if etherType != EtherTypeLLDP && etherType != EtherTypeNTS {
-		return false
+	switch etherType {
+	case EtherTypeLLDP:
+		return dst == MACNearestBridge || dst == own
+	case EtherTypeNTS:
+		return dst == MACNTS || dst == own
 	}
-	return dst == MACNearestBridge || dst == MACNTS || dst == own
+	return false
+}
+
+// untag takes off a priority tag (IEEE 802.1Q, VLAN 0), as receivers do.
+func untag(frame []byte) []byte {
+	const tagLen = 4
+	tagged := len(frame) >= EthernetHeaderLen+tagLen && frame[12] == 0x81 && frame[13] == 0x00
+	if !tagged || frame[14]&0x0f != 0 || frame[15] != 0 {
+		return frame
+	}
+	return append(append([]byte(nil), frame[:12]...), frame[12+tagLen:]...)
 }

@@ -34,7 +34,7 @@ var ErrTruncated = errors.New("frame is longer than the receive buffer")
 
 // Socket sends and receives whole Ethernet frames on one interface. It receives
 // frames of the given EtherTypes to the given group addresses or the interface's
-// own address; untagged ones only, and none that this machine sends. One goroutine
+// own address, outside of any VLAN, and none that this machine sends. One goroutine
 // may receive while others send.
 type Socket struct {
 	name       string
@@ -47,6 +47,7 @@ type Socket struct {
 
 	mac       atomic.Pointer[fabric.MAC]
 	drops     atomic.Uint64 // frames that the kernel dropped for want of buffer
+	closed    atomic.Bool
 	closeOnce sync.Once
 	closeErr  error
 	oob       [64]byte // of the one receiver
@@ -164,8 +165,9 @@ func (s *Socket) MAC() fabric.MAC { return *s.mac.Load() }
 
 // Recv waits for a frame, puts it (Ethernet header included) into buf and tells
 // its length and when the kernel took it from the wire. The time has a monotonic
-// reading, so it may be compared with time.Now. Where the kernel gave no stamp or
-// the clock was set since, it is the time of reading.
+// reading, so it may be compared with time.Now. Where the kernel gave no stamp (as
+// in the first moments after the first socket was opened) or the clock was set since,
+// it is the time of reading.
 //
 // Errors: ErrTruncated (n bytes are in buf, the rest is lost); fabric.ErrPortDown once
 // each time the interface is shut, after which Recv may be called again;
@@ -197,7 +199,7 @@ func (s *Socket) Recv(buf []byte) (n int, at time.Time, err error) {
 // recvError makes a receive error typed; a socket whose interface vanished says
 // ENETDOWN just once, like one that was shut, and is told apart by its binding.
 func (s *Socket) recvError(err error) error {
-	err = portError(err)
+	err = s.typed(err)
 	if errors.Is(err, fabric.ErrPortDown) && !s.bound() {
 		err = fabric.ErrNoPort
 	}
@@ -271,6 +273,14 @@ func (s *Socket) write(frame []byte) error {
 	if err == nil {
 		err = werr
 	}
+	return s.typed(err)
+}
+
+// typed is portError, and knows a socket that was closed.
+func (s *Socket) typed(err error) error {
+	if err != nil && s.closed.Load() {
+		return fmt.Errorf("%w (%w)", net.ErrClosed, err)
+	}
 	return portError(err)
 }
 
@@ -290,6 +300,7 @@ func (s *Socket) SetDeadline(t time.Time) error { return s.conn.SetDeadline(t) }
 func (s *Socket) Close() error {
 	s.closeOnce.Do(func() {
 		s.Drops() // the kernel forgets with the socket
+		s.closed.Store(true)
 		s.closeErr = s.conn.Close()
 	})
 	return s.closeErr
@@ -301,8 +312,6 @@ func portError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, os.ErrClosed):
-		return fmt.Errorf("%w (%w)", net.ErrClosed, err)
 	case errors.Is(err, unix.ENETDOWN):
 		return fmt.Errorf("%w (%w)", fabric.ErrPortDown, err)
 	case errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.EAGAIN):
