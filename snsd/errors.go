@@ -62,11 +62,16 @@ type PartialError struct {
 	Errs []error // the first few of the refusals
 }
 
-func (e *PartialError) add(err error) {
+// add notes a refusal, in a new PartialError when e is nil.
+func (e *PartialError) add(err error) *PartialError {
+	if e == nil {
+		e = new(PartialError)
+	}
 	e.Bad++
 	if len(e.Errs) < maxPartial {
 		e.Errs = append(e.Errs, err)
 	}
+	return e
 }
 
 func (e *PartialError) Error() string {

@@ -16,8 +16,10 @@ const (
 	KindQuery  Kind = 3 // host to switch
 )
 
+var kindNames = []string{"unknown", "notify", "ack", "query"}
+
 func (k Kind) String() string {
-	return name(k, []string{"unknown", "notify", "ack", "query"})
+	return name(k, kindNames)
 }
 
 const (
@@ -72,11 +74,11 @@ func ParsePacket(payload []byte) (Packet, error) {
 	if p.Version > Version {
 		return Packet{}, refuse("packet", "version", p.Version, ErrVersion)
 	}
-	var bad PartialError
+	var bad *PartialError
 	length := int(binary.BigEndian.Uint16(payload[2:]))
 	rest := payload[headerLen:]
 	if length > len(rest) {
-		bad.add(refuse("packet", "length", fmt.Sprintf("%d where %d bytes follow", length, len(rest)), ErrTruncated))
+		bad = bad.add(refuse("packet", "length", fmt.Sprintf("%d where %d bytes follow", length, len(rest)), ErrTruncated))
 	} else {
 		rest = rest[:length]
 	}
@@ -84,17 +86,17 @@ func ParsePacket(payload []byte) (Packet, error) {
 		typ, value, next, ok := cutTLV(rest)
 		if !ok {
 			if length <= len(payload)-headerLen { // else the cut was told above
-				bad.add(refuse("packet", "root TLV", fmt.Sprintf("in the last %d bytes", len(rest)), ErrTruncated))
+				bad = bad.add(refuse("packet", "root TLV", fmt.Sprintf("in the last %d bytes", len(rest)), ErrTruncated))
 			}
 			break
 		}
 		rest = next
 		if err := p.root(typ, value); err != nil {
-			bad.add(err)
+			bad = bad.add(err)
 		}
 	}
-	if bad.Bad > 0 {
-		return p, &bad
+	if bad != nil {
+		return p, bad
 	}
 	return p, nil
 }
@@ -202,7 +204,7 @@ func (s *subTLVs) addr(kind Kind, typ4, typ6 int) (a netip.Addr, err error) {
 	return a, nil
 }
 
-// ack gives the part that notices and acks have in common.
+// ackOf gives the part that notices and acks have in common.
 func (s *subTLVs) ackOf(kind Kind) (a Ack, err error) {
 	if a.Subject, err = s.addr(kind, subSubject4, subSubject6); err != nil {
 		return Ack{}, err

@@ -175,8 +175,20 @@ func CheckNQN(s string) error {
 	if len(s) > MaxNQN {
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(s), MaxNQN)
 	}
+	if printableASCII(s) { // all names that follow the standard
+		return nil
+	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return ErrNQN
 	}
 	return nil
+}
+
+func printableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
 }
