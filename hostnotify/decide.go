@@ -214,8 +214,8 @@ func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) 
 		n.end(p, p.subj.why, fault)
 	case v.known && v.own(p.sub):
 		n.end(p, snsd.ReasonIPChanged, fault)
-	case !share && !n.synced:
-		n.noNews(p)
+	case !share && (!n.synced || !n.dir.Known(p.sub.addr)):
+		n.noNews(p) // a host that is itself not there is about to be unsubscribed
 	case !v.known:
 		n.end(p, snsd.ReasonAgedOut, fault)
 	case !share:

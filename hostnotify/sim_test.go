@@ -102,7 +102,7 @@ func (w *world) put(a netip.Addr, m ...fabric.MAC) *zone.Host {
 	return h
 }
 
-// bench is a Notifier with its world, a clock, and everything that was put on the wire.
+// rig is a Notifier with its world, a clock, and everything that was put on the wire.
 type rig struct {
 	t    testing.TB
 	w    *world
@@ -171,7 +171,13 @@ func (r *rig) poll() []told {
 	return got
 }
 
-func parse(t testing.TB, frame []byte) snsd.Packet {
+// failer is a testing.TB or a *rapid.T.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func parse(t failer, frame []byte) snsd.Packet {
 	t.Helper()
 	if len(frame) >= 1514 || len(frame) <= fabric.EthernetHeaderLen {
 		t.Fatalf("frame of %d bytes", len(frame))

@@ -1,0 +1,453 @@
+package hostnotify
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// model drives a Notifier with random operations beside a naive truth, through a wire that
+// loses frames and acks, and checks every notice that is put on the wire.
+type model struct {
+	t   *rapid.T
+	w   *world
+	n   *Notifier
+	now time.Time
+	cfg Config
+
+	synced  bool
+	locals  []netip.Addr
+	portOf  map[netip.Addr][]string
+	all     []netip.Addr
+	up      map[string]bool
+	heard   map[netip.Addr]map[string]bool // registered on that port since it was last up
+	present map[netip.Addr]bool            // subscribed at all
+
+	said   map[key]*word
+	seqs   map[uint32]key
+	frames map[string][]time.Time
+	unack  map[netip.Addr]map[uint32]bool
+}
+
+type key struct{ host, subject netip.Addr }
+
+// word is the last notice of a pair on the wire, and what arrived.
+type word struct {
+	wire    snsd.Notice
+	arrived verdict
+	gone    bool // the subject was withdrawn since
+	excuses int  // how often the same thing may be told again
+}
+
+func (m *model) truth(k key) (active bool, zoned bool) {
+	zoned = m.w.Share(k.host, k.subject) && k.host != k.subject && k.host.Is4() == k.subject.Is4() &&
+		m.w.hosts[k.host].MAC != m.w.hosts[k.subject].MAC
+	st, _ := m.w.State(k.subject)
+	return zoned && st == snsd.Active, zoned
+}
+
+func (m *model) pick(from []netip.Addr, what string) netip.Addr {
+	return rapid.SampledFrom(from).Draw(m.t, what)
+}
+
+func (m *model) changed(why snsd.Reason, addrs ...netip.Addr) {
+	var c zone.Changes
+	for _, a := range addrs {
+		c = append(c, zone.Change{Addr: a, Why: why})
+	}
+	m.n.Changed(c, m.now, m.now)
+}
+
+// forget starts a new life of the host: it may be told everything again.
+func (m *model) forget(host netip.Addr) {
+	for k := range m.said {
+		if k.host == host {
+			delete(m.said, k)
+		}
+	}
+	delete(m.unack, host)
+}
+
+func (m *model) poll(lossy bool) {
+	for _, o := range m.n.Poll(m.now) {
+		if !m.up[o.Port] {
+			m.t.Fatalf("frame on port %s, which is down", o.Port)
+		}
+		m.guard(o)
+		lost := lossy && rapid.IntRange(0, 3).Draw(m.t, "lose") == 0
+		for _, x := range parse(m.t, o.Frame).Notices {
+			m.notice(o.Port, x, lossy, lost)
+		}
+	}
+}
+
+// guard checks the pace: no window holds more frames than the configuration says.
+func (m *model) guard(o Out) {
+	f := append(m.frames[o.Port], m.now)
+	for len(f) > 0 && m.now.Sub(f[0]) >= m.cfg.Window {
+		f = f[1:]
+	}
+	if m.frames[o.Port] = f; len(f) > m.cfg.FramesPerWindow {
+		m.t.Fatalf("%d frames within %v on %s", len(f), m.cfg.Window, o.Port)
+	}
+}
+
+func (m *model) notice(port string, x snsd.Notice, lossy, lost bool) {
+	k := key{x.Host, x.Subject}
+	if !slices.Contains(m.portOf[x.Host], port) || !m.heard[x.Host][port] || !m.present[x.Host] {
+		m.t.Fatalf("%v told on %s, where it is not registered", x.Host, port)
+	}
+	w := m.said[k]
+	if w == nil {
+		if x.State != snsd.Active {
+			m.t.Fatalf("told inactive of what it was never told: %+v", x)
+		}
+		w = &word{excuses: 1}
+		if sub := m.n.subs[x.Host]; sub != nil && sub.queryDue != never {
+			w.excuses++ // the answer to its query comes later
+		}
+		m.said[k] = w
+	}
+	if was, used := m.seqs[x.Seq]; used && w.wire.Seq != x.Seq {
+		m.t.Fatalf("number %d of %v used again for %v", x.Seq, was, k)
+	}
+	if x.Seq == w.wire.Seq { // a retry
+		if w.wire.State != x.State || w.wire.Reason != x.Reason {
+			m.t.Fatalf("retry %+v of %+v", x, w.wire)
+		}
+	} else {
+		m.fresh(k, w, x)
+	}
+	if m.unack[x.Host] == nil {
+		m.unack[x.Host] = map[uint32]bool{}
+	}
+	if len(m.unack[x.Host]) > m.cfg.MaxInFlight*3 { // superseded ones included
+		m.t.Fatalf("%d unacked to %v", len(m.unack[x.Host]), x.Host)
+	}
+	if lost {
+		return
+	}
+	w.arrived = verdict{true, x.State, x.Reason}
+	if lossy && rapid.IntRange(0, 3).Draw(m.t, "lose ack") == 0 {
+		return
+	}
+	delete(m.unack[x.Host], x.Seq)
+	m.n.Ack(port, snsd.Ack{Subject: x.Subject, Host: x.Host, Seq: x.Seq}, m.now)
+}
+
+// fresh checks a notice with a new number.
+func (m *model) fresh(k key, w *word, x snsd.Notice) {
+	isActive, zoned := m.truth(k)
+	if x.State == snsd.Active && !isActive {
+		m.t.Fatalf("told active against the truth: %+v (zoned %v)", x, zoned)
+	}
+	if x.State == snsd.Inactive && isActive {
+		m.t.Fatalf("told inactive against the truth: %+v", x)
+	}
+	same := w.wire.State == x.State && (x.State == snsd.Active || keepAlive(w.wire.Reason) == keepAlive(x.Reason))
+	if same && w.excuses <= 0 {
+		m.t.Fatalf("told twice: %+v after %+v", x, w.wire)
+	}
+	w.wire, w.gone = x, false
+	if same {
+		w.excuses--
+	}
+	m.seqs[x.Seq] = k
+}
+
+var allPorts = []string{"p1", "p2", "p3"}
+
+func newModel(t *rapid.T) *model {
+	m := &model{
+		t: t, w: newWorld(), now: epoch, synced: true,
+		cfg:     Config{FramesPerWindow: 8, Window: 500 * time.Millisecond, MaxInFlight: 6, FirstSeq: 1, History: 50},
+		portOf:  map[netip.Addr][]string{},
+		up:      map[string]bool{},
+		heard:   map[netip.Addr]map[string]bool{},
+		present: map[netip.Addr]bool{},
+		said:    map[key]*word{}, seqs: map[uint32]key{},
+		frames: map[string][]time.Time{}, unack: map[netip.Addr]map[uint32]bool{},
+	}
+	for i := range 5 {
+		a := ip(fmt.Sprintf("192.0.2.%d", i+1))
+		m.locals = append(m.locals, a)
+		m.portOf[a] = []string{allPorts[i%2]}
+		if i == 3 {
+			m.portOf[a] = []string{"p2", "p3"} // a bond
+		}
+	}
+	v6 := ip("2001:db8::1")
+	m.locals, m.portOf[v6] = append(m.locals, v6), []string{"p3"}
+	m.all = append(m.all, m.locals...)
+	for i := range 6 {
+		m.all = append(m.all, ip(fmt.Sprintf("198.51.100.%d", i+1)))
+	}
+	m.all = append(m.all, ip("2001:db8::2"))
+	for _, a := range m.all {
+		m.w.put(a)
+		m.heard[a] = map[string]bool{}
+	}
+	m.w.hosts[ip("192.0.2.5")].MAC = m.w.hosts[ip("192.0.2.1")].MAC // one machine
+	m.w.join("x", m.all[:9]...)
+	m.w.join("y", m.all[5:]...)
+	m.n = New(m.cfg, m.w)
+	m.n.SetSynced(true)
+	m.everybody()
+	return m
+}
+
+// everybody has all ports up and all hosts registered.
+func (m *model) everybody() {
+	for i, p := range allPorts {
+		m.up[p] = true
+		m.n.PortUp(p, mac(i+1), m.now)
+	}
+	for _, a := range m.locals {
+		m.learn(a)
+		for _, p := range m.portOf[a] {
+			m.register(a, p)
+		}
+	}
+}
+
+func (m *model) learn(a netip.Addr) {
+	if m.w.hosts[a] != nil {
+		return
+	}
+	m.w.put(a)
+	if a == ip("192.0.2.5") || a == ip("192.0.2.1") {
+		m.w.hosts[a].MAC = mac(0x201)
+	}
+	m.changed(0, a)
+}
+
+func (m *model) register(a netip.Addr, port string) {
+	if !m.up[port] || m.w.hosts[a] == nil {
+		return
+	}
+	m.present[a] = true
+	m.heard[a][port] = true
+	m.n.Subscribe(a, port, m.w.hosts[a].MAC, m.now)
+}
+
+func (m *model) step() {
+	draw := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(m.t, what) }
+	switch draw(13, "operation") {
+	case 0, 1:
+		a := m.pick(m.all, "fault of")
+		why := snsd.Reason([]int{1, 2, 3, 7}[draw(4, "reason")])
+		if m.w.hosts[a] != nil {
+			m.w.fault[a] = why
+			m.changed(why, a)
+		}
+	case 2, 3:
+		a := m.pick(m.all, "repair of")
+		if m.w.hosts[a] != nil {
+			delete(m.w.fault, a)
+			m.changed(0, a)
+		}
+	case 4:
+		a := m.pick(m.all, "withdraw")
+		if m.w.hosts[a] != nil {
+			delete(m.w.hosts, a)
+			delete(m.w.fault, a)
+			for k, w := range m.said {
+				w.gone = w.gone || k.subject == a
+			}
+			m.changed(snsd.Reason(5+draw(2, "reason")), a)
+		}
+	case 5:
+		m.learn(m.pick(m.all, "learn"))
+	case 6:
+		a, z := m.pick(m.all, "member"), []string{"x", "y"}[draw(2, "zone")]
+		why := snsd.ReasonNone
+		if m.w.zones[z][a] {
+			delete(m.w.zones[z], a)
+			why = snsd.ReasonZoneChanged
+		} else {
+			m.w.join(z, a)
+		}
+		m.changed(why, a)
+	case 7:
+		p := allPorts[draw(3, "port")]
+		m.n.PortDown(p)
+		m.up[p] = false
+		for _, a := range m.locals {
+			delete(m.heard[a], p)
+		}
+	case 8:
+		p := allPorts[draw(3, "port")]
+		m.up[p] = true
+		m.n.PortUp(p, mac(1), m.now)
+	case 9:
+		a := m.pick(m.locals, "registers")
+		m.register(a, m.portOf[a][draw(len(m.portOf[a]), "on")])
+	case 10:
+		m.query(m.pick(m.locals, "queries"))
+	case 11:
+		switch draw(8, "rare") {
+		case 0:
+			m.leave(m.pick(m.locals, "leaves"))
+		case 1:
+			m.synced = !m.synced
+			m.n.SetSynced(m.synced)
+		case 2:
+			m.restart()
+		}
+	}
+	for range draw(4, "polls") {
+		m.poll(true)
+		m.now = m.now.Add(time.Duration(draw(40, "ms")) * time.Millisecond)
+	}
+}
+
+func (m *model) query(a netip.Addr) {
+	m.n.Query(a, m.now)
+	for k, w := range m.said {
+		if k.host == a {
+			w.excuses++
+		}
+	}
+}
+
+func (m *model) leave(a netip.Addr) {
+	for _, p := range m.portOf[a] {
+		m.n.Unsubscribe(a, p, m.now)
+	}
+	m.present[a] = false
+	m.heard[a] = map[string]bool{}
+	m.forget(a)
+}
+
+// restart goes through a snapshot on disk; the hosts' registrations were kept.
+func (m *model) restart() {
+	b, err := json.Marshal(m.n.Snapshot())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var s Snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		m.t.Fatal(err)
+	}
+	m.n = New(m.cfg, m.w)
+	m.frames = map[string][]time.Time{} // a new process counts its pace anew
+	if err := m.n.Restore(s, m.now); err != nil {
+		m.t.Fatal(err)
+	}
+	for p, up := range m.up {
+		if up {
+			m.n.PortUp(p, fabric.MAC{}, m.now)
+		}
+	}
+	for _, a := range m.locals {
+		for _, p := range m.portOf[a] {
+			if m.heard[a][p] && m.w.hosts[a] != nil {
+				m.n.Subscribe(a, p, m.w.hosts[a].MAC, m.now)
+			} else {
+				delete(m.heard[a], p)
+			}
+		}
+	}
+	m.n.SetSynced(m.synced)
+}
+
+// quiet lets everything come to rest without loss.
+func (m *model) quiet() {
+	m.synced = true
+	m.n.SetSynced(true)
+	m.everybody()
+	for range 2000 {
+		m.poll(false)
+		next := m.n.Next()
+		if next.IsZero() {
+			break
+		}
+		if next.After(m.now) {
+			m.now = next
+		}
+	}
+	if next := m.n.Next(); !next.IsZero() && m.n.Counters().InFlight+m.n.Counters().Waiting > 0 {
+		m.t.Fatalf("not at rest: next in %v, %+v", next.Sub(m.now), m.n.Counters())
+	}
+}
+
+// check compares what every host heard last with the truth.
+func (m *model) check() {
+	for _, h := range m.locals {
+		for _, s := range m.all {
+			k := key{h, s}
+			isActive, zoned := m.truth(k)
+			w := m.said[k]
+			if w == nil {
+				if isActive {
+					m.t.Fatalf("%v was not told of %v", h, s)
+				}
+				continue
+			}
+			if w.arrived.isActive() != isActive {
+				m.t.Fatalf("%v heard %+v of %v, truth: active %v", h, w.arrived, s, isActive)
+			}
+			if !isActive && m.w.hosts[s] != nil && !w.gone && !zoned && keepAlive(w.arrived.reason) && m.w.hosts[s].MAC != m.w.hosts[h].MAC {
+				m.t.Fatalf("%v still keeps %v, which left its zone: %+v", h, s, w.arrived)
+			}
+		}
+	}
+}
+
+func TestModelAfterQuietEveryHostKnowsTheTruth(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt)
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			m.step()
+			m.invariants()
+		}
+		m.quiet()
+		m.check()
+		m.invariants()
+	})
+}
+
+// invariants of the tables themselves.
+func (m *model) invariants() {
+	n := m.n
+	pairs, flying, waiting := 0, 0, 0
+	for _, s := range n.order {
+		pairs += len(s.list)
+		mine := 0
+		for i, p := range s.list {
+			if int(p.atL) != i || p.subj.pairs[p.atS] != p || s.pairs[p.subj.addr] != p || n.subjects[p.subj.addr] != p.subj {
+				m.t.Fatal("index broken")
+			}
+			if p.inFlight {
+				mine++
+				if (p.heap >= 0) == (p.class != idle) {
+					m.t.Fatalf("a notice under way is in no queue, or in two: heap %d class %d", p.heap, p.class)
+				}
+			}
+			if p.class.isNew() {
+				waiting++
+			}
+		}
+		if mine != s.inFlight {
+			m.t.Fatalf("%v: %d in flight, counted %d", s.addr, mine, s.inFlight)
+		}
+		flying += mine
+	}
+	if pairs != n.pairs || flying != n.inFlight || waiting != n.waiting {
+		m.t.Fatalf("pairs %d/%d, in flight %d/%d, waiting %d/%d", pairs, n.pairs, flying, n.inFlight, waiting, n.waiting)
+	}
+	for i := 1; i < len(n.retries); i++ {
+		if n.retries[(i-1)/4].due > n.retries[i].due || int(n.retries[i].heap) != i {
+			m.t.Fatal("heap broken")
+		}
+	}
+}
