@@ -1,0 +1,357 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/api/apitest"
+)
+
+var cmpNetip = cmpopts.EquateComparable(netip.Addr{})
+
+func client(t *testing.T) (*api.Client, *apitest.Source) {
+	t.Helper()
+	src := apitest.Sample()
+	socket, _ := apitest.Serve(t, src)
+	c := api.NewClient(socket)
+	t.Cleanup(c.Close)
+	return c, src
+}
+
+// What the Source gives must come out of the client unchanged but for the order.
+func TestValuesPassUnchanged(t *testing.T) {
+	c, src := client(t)
+	ctx := t.Context()
+	status, err := c.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status.Counters, src.StatusValue.Counters = nil, nil
+	if d := cmp.Diff(src.StatusValue, status, cmpNetip); d != "" {
+		t.Error(d)
+	}
+	same := func(what string, want, got any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if d := cmp.Diff(want, got, cmpNetip, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	h := src.HostValues
+	hosts, err := c.Hosts(ctx, api.HostQuery{})
+	same("hosts", []api.Host{h[3], h[1], h[2], h[0]}, hosts, err)
+	z := src.ZoneValues
+	zones, err := c.Zones(ctx, api.ZoneQuery{})
+	same("zones", []api.Zone{z[1], z[2], z[0]}, zones, err)
+	peers, err := c.Peers(ctx)
+	same("peers", []api.Peer{src.PeerValues[1], src.PeerValues[0]}, peers, err)
+	ports, err := c.Ports(ctx)
+	same("ports", []api.Port{src.PortValues[1], src.PortValues[0]}, ports, err)
+	lldp, err := c.Neighbours(ctx)
+	same("lldp", []api.Neighbour{src.NeighbourValues[1], src.NeighbourValues[0]}, lldp, err)
+	faults, err := c.ErrorDown(ctx)
+	same("error-down", []api.ErrorDown{src.ErrorDownValues[1], src.ErrorDownValues[0]}, faults, err)
+	notices, err := c.Notices(ctx, api.NoticeQuery{})
+	same("notices", src.NoticeValues, notices, err)
+	events, err := c.Events(ctx, api.EventQuery{})
+	same("events", src.Events(0).Events, events, err)
+}
+
+func TestQueriesFilter(t *testing.T) {
+	c, _ := client(t)
+	ctx := t.Context()
+	for _, q := range []struct {
+		q    api.HostQuery
+		want int
+	}{
+		{api.HostQuery{}, 4},
+		{api.HostQuery{Zone: "blue"}, 2},
+		{api.HostQuery{Zone: "nobody"}, 0},
+		{api.HostQuery{Port: "Ethernet1"}, 1},
+		{api.HostQuery{Device: netip.MustParseAddr("192.0.2.12")}, 2},
+		{api.HostQuery{Type: api.Local}, 2},
+		{api.HostQuery{State: "inactive"}, 1},
+		{api.HostQuery{Addr: netip.MustParseAddr("2001:db8::1")}, 1},
+	} {
+		if got, err := c.Hosts(ctx, q.q); err != nil || len(got) != q.want {
+			t.Errorf("%+v: %d hosts, want %d (%v)", q.q, len(got), q.want, err)
+		}
+	}
+	if z, err := c.Zones(ctx, api.ZoneQuery{Addr: netip.MustParseAddr("192.0.2.9")}); err != nil || len(z) != 1 || z[0].Name != "blue" {
+		t.Error(z, err)
+	}
+	if n, err := c.Notices(ctx, api.NoticeQuery{Limit: 1}); err != nil || len(n) != 1 || n[0].Seq != 8 {
+		t.Error(n, err)
+	}
+	if n, err := c.Notices(ctx, api.NoticeQuery{Status: api.NoticeAcked}); err != nil || len(n) != 1 || n[0].Seq != 7 {
+		t.Error(n, err)
+	}
+	if e, err := c.Events(ctx, api.EventQuery{Kind: "fault"}); err != nil || len(e) != 1 {
+		t.Error(e, err)
+	}
+	if e, err := c.Events(ctx, api.EventQuery{After: 1000}); err != nil || len(e) != 1 {
+		t.Error(e, err)
+	}
+	if h, err := c.Host(ctx, netip.MustParseAddr("192.0.2.101")); err != nil || len(h) != 2 {
+		t.Error(h, err)
+	}
+	if _, err := c.Host(ctx, netip.MustParseAddr("192.0.2.200")); !errors.Is(err, api.ErrNotFound) || err.Error() != "host 192.0.2.200: not found" {
+		t.Error(err)
+	}
+}
+
+func TestChangesReachTheSource(t *testing.T) {
+	c, src := client(t)
+	ctx := t.Context()
+	for _, err := range []error{
+		c.AddZone(ctx, "z/.. ?", []string{"192.0.2.1"}),
+		c.AddZone(ctx, "empty", nil),
+		c.AddMembers(ctx, "z", []string{"192.0.2.2", "192.0.2.3"}),
+		c.RemoveMembers(ctx, "z", []string{"192.0.2.2"}),
+		c.RemoveZone(ctx, ".."),
+		c.RecoverPort(ctx, "Ethernet1/2"),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{"add zone z/.. ? [192.0.2.1]", "add zone empty []", "add members z [192.0.2.2 192.0.2.3]",
+		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2"}
+	if d := cmp.Diff(want, src.Changes()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFailuresKeepTheirKind(t *testing.T) {
+	c, src := client(t)
+	for kind, status := range map[error]int{
+		api.ErrInvalid: 400, api.ErrRefused: 403, api.ErrNotFound: 404, api.ErrExists: 409, api.ErrLimit: 422, api.ErrUnavailable: 503,
+	} {
+		src.SetErr(fmt.Errorf("zone %q: %w", "z", kind))
+		err := c.AddZone(t.Context(), "z", nil)
+		var e *api.Error
+		if !errors.As(err, &e) || e.Status != status || !errors.Is(err, kind) || !strings.HasPrefix(err.Error(), `zone "z": `) {
+			t.Errorf("%v: got %#v", kind, err)
+		}
+	}
+	src.SetErr(errors.New("disk on fire"))
+	_, err := c.Hosts(t.Context(), api.HostQuery{})
+	var e *api.Error
+	if !errors.As(err, &e) || e.Code != "internal" || e.Status != 500 || e.Message != "disk on fire" {
+		t.Errorf("%#v", err)
+	}
+}
+
+func TestBadRequestsAreAnsweredInJSON(t *testing.T) {
+	h := api.Handler(apitest.Sample())
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code, text         string
+	}{
+		{"GET", "/", "", 404, "not-found", `no such path "/"`},
+		{"GET", "/v1/host", "", 404, "not-found", "no such path"},
+		{"GET", "/v1/hosts/x", "", 400, "invalid", `"x" is not an IP address`},
+		{"GET", "/v1/hosts?zoen=a", "", 400, "invalid", "allowed: the parameters addr, zone, device, port, type, state"},
+		{"GET", "/v1/hosts?zone=a&zone=b", "", 400, "invalid", "one value"},
+		{"GET", "/v1/hosts?type=here", "", 400, "invalid", "allowed: local, remote"},
+		{"GET", "/v1/hosts?addr=1", "", 400, "invalid", "allowed: an IP address"},
+		{"GET", "/v1/notices?limit=-1", "", 400, "invalid", "a whole number"},
+		{"GET", "/v1/events?follow=1&limit=5", "", 400, "invalid", "no limit with follow"},
+		{"GET", "/v1/events?follow=maybe", "", 400, "invalid", "allowed: 1, true"},
+		{"GET", "/v1/status?x=1", "", 400, "invalid", "the parameters none here"},
+		{"PUT", "/v1/zones", "", 405, "method-not-allowed", "PUT /v1/zones, allowed: DELETE, GET, POST"},
+		{"POST", "/v1/events?follow=1", "", 405, "method-not-allowed", "allowed: GET"},
+		{"POST", "/v1/zones", "", 400, "invalid", "body: EOF"},
+		{"POST", "/v1/zones", "{", 400, "invalid", "body: unexpected EOF"},
+		{"POST", "/v1/zones", "{} {}", 400, "invalid", "something follows"},
+		{"POST", "/v1/zones", "{}", 400, "invalid", "name is missing"},
+		{"POST", "/v1/zones", `{"nmae": "a"}`, 400, "invalid", `unknown field "nmae"`},
+		{"POST", "/v1/zones", `{"name": 5}`, 400, "invalid", "cannot unmarshal number"},
+		{"POST", "/v1/zones/members", `{"name": "a"}`, 400, "invalid", "members are missing"},
+		{"POST", "/v1/zones", `{"name": "` + strings.Repeat("x", api.MaxBody) + `"}`, 413, "too-large", "more than 4194304 bytes"},
+		{"DELETE", "/v1/zones", "", 400, "invalid", "parameter name is missing"},
+		{"POST", "/v1/ports/recover", "{}", 400, "invalid", "port is missing"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
+		var e api.Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
+			t.Errorf("%s %s: %v: %q", c.method, c.path, err, w.Body)
+			continue
+		}
+		if w.Code != c.status || e.Code != c.code || !strings.Contains(e.Message, c.text) {
+			t.Errorf("%s %s: %d %+v, want %d %s %q", c.method, c.path, w.Code, e, c.status, c.code, c.text)
+		}
+	}
+}
+
+func TestEmptyListsAreArrays(t *testing.T) {
+	h := api.Handler(&apitest.Source{EventLog: api.NewEventLog(1, time.Time{})})
+	for _, path := range []string{"hosts", "zones", "peers", "ports", "lldp", "error-down", "notices", "events"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/"+path, nil))
+		if got := w.Body.String(); got != "[]\n" {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}
+
+func TestFollowGivesEachEventOnceAndTellsOfMissedOnes(t *testing.T) {
+	c, src := client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	events, missed, done := make(chan api.Event), make(chan uint64), make(chan error, 1)
+	go func() {
+		done <- c.Follow(ctx, api.EventQuery{After: 1000}, func(e api.Event) { events <- e }, func(n uint64) { missed <- n })
+	}()
+	if e := <-events; e.ID != 1001 || e.Fields["reason"] != "link-down" {
+		t.Errorf("%+v", e)
+	}
+	// While the reader holds one event, more happen than the log and the socket hold.
+	pad := strings.Repeat("x", 10_000)
+	for range 300 {
+		src.Append(api.Event{Kind: "test", Text: pad})
+	}
+	last, lost := uint64(1001), uint64(0)
+	for last < 1301 {
+		select {
+		case e := <-events:
+			if e.ID != last+1 {
+				t.Fatalf("event %d after %d", e.ID, last)
+			}
+			last = e.ID
+		case n := <-missed:
+			last += n
+			lost += n
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing was missed: the test is too small")
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestFollowBeginsNowAndEndsWithTheDaemon(t *testing.T) {
+	src := apitest.Sample()
+	socket, stop := apitest.Serve(t, src)
+	c := api.NewClient(socket)
+	defer c.Close()
+	got, done := make(chan api.Event, 10), make(chan error, 1)
+	go func() {
+		done <- c.Follow(t.Context(), api.EventQuery{Kind: "x"}, func(e api.Event) { got <- e }, nil)
+	}()
+	// The stream may begin after any of these; the first it gives is one of them.
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for first := true; first; {
+		src.Append(api.Event{Kind: "y"})
+		src.Append(api.Event{Kind: "x"})
+		select {
+		case e := <-got:
+			if e.Kind != "x" || e.ID < 1002 {
+				t.Errorf("%+v", e)
+			}
+			first = false
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("no event came")
+		}
+	}
+	stop()
+	if err := <-done; !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
+func TestClientSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	ctx := t.Context()
+	_, err := api.NewClient(filepath.Join(dir, "none.sock")).Status(ctx)
+	if !errors.Is(err, api.ErrNotRunning) || !strings.Contains(err.Error(), "systemctl start inofd") {
+		t.Error(err)
+	}
+	dead := filepath.Join(dir, "dead.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	if _, err := api.NewClient(dead).Status(ctx); !errors.Is(err, api.ErrNotRunning) {
+		t.Error(err)
+	}
+	if os.Geteuid() != 0 {
+		locked, err := api.Listen(filepath.Join(dir, "locked.sock"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locked.Close()
+		if _, err := api.NewClient(filepath.Join(dir, "locked.sock")).Status(ctx); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "management.mode") {
+			t.Error(err)
+		}
+	}
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Listener.Close()
+	path := filepath.Join(dir, "other.sock")
+	if other.Listener, err = net.Listen("unix", path); err != nil {
+		t.Fatal(err)
+	}
+	other.Start()
+	defer other.Close()
+	if _, err := api.NewClient(path).Status(ctx); err == nil || !strings.Contains(err.Error(), "is not inofd: it answered 404") {
+		t.Error(err)
+	}
+}
+
+func TestListenReplacesADeadSocketOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "x.sock")
+	l, err := api.Listen(path, 0o640)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, _ := os.Stat(path); st.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v", st.Mode())
+	}
+	if _, err := api.Listen(path, 0o640); !errors.Is(err, api.ErrInUse) {
+		t.Errorf("a second daemon: %v", err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	l, err = api.Listen(path, 0o640)
+	if err != nil {
+		t.Fatalf("a dead daemon's socket: %v", err)
+	}
+	l.Close()
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Listen(path, 0o640); err == nil || !strings.Contains(err.Error(), "not a socket") {
+		t.Error(err)
+	}
+	if b, _ := os.ReadFile(path); !bytes.Equal(b, []byte("precious")) {
+		t.Error("a file was removed")
+	}
+}

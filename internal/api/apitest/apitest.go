@@ -1,0 +1,221 @@
+// Package apitest has a Source of fixed values for tests of the management API
+// and of the tools that use it.
+package apitest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+)
+
+// Now is the time the values of Sample are seen at.
+var Now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// Source gives what its fields hold, and Err for everything once it is set.
+// Changes are recorded, not done.
+type Source struct {
+	*api.EventLog
+	StatusValue     api.Status
+	HostValues      []api.Host
+	ZoneValues      []api.Zone
+	PeerValues      []api.Peer
+	PortValues      []api.Port
+	NeighbourValues []api.Neighbour
+	ErrorDownValues []api.ErrorDown
+	NoticeValues    []api.Notice
+
+	mu      sync.Mutex
+	err     error
+	changes []string
+}
+
+var _ api.Source = (*Source)(nil)
+
+// SetErr makes all further calls fail (nil: succeed).
+func (s *Source) SetErr(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// Changes lists the changes that were asked for.
+func (s *Source) Changes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changes)
+}
+
+func (s *Source) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *Source) change(format string, args ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.changes = append(s.changes, fmt.Sprintf(format, args...))
+	}
+	return s.err
+}
+
+func (s *Source) Status(context.Context) (api.Status, error) { return s.StatusValue, s.failure() }
+
+func (s *Source) Hosts(context.Context, api.HostQuery) ([]api.Host, error) {
+	return slices.Clone(s.HostValues), s.failure()
+}
+
+func (s *Source) Zones(context.Context, api.ZoneQuery) ([]api.Zone, error) {
+	return slices.Clone(s.ZoneValues), s.failure()
+}
+
+func (s *Source) Peers(context.Context) ([]api.Peer, error) {
+	return slices.Clone(s.PeerValues), s.failure()
+}
+
+func (s *Source) Ports(context.Context) ([]api.Port, error) {
+	return slices.Clone(s.PortValues), s.failure()
+}
+
+func (s *Source) Neighbours(context.Context) ([]api.Neighbour, error) {
+	return slices.Clone(s.NeighbourValues), s.failure()
+}
+
+func (s *Source) ErrorDown(context.Context) ([]api.ErrorDown, error) {
+	return slices.Clone(s.ErrorDownValues), s.failure()
+}
+
+func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error) {
+	return slices.Clone(s.NoticeValues), s.failure()
+}
+
+func (s *Source) AddZone(_ context.Context, name string, members []string) error {
+	return s.change("add zone %s %v", name, members)
+}
+
+func (s *Source) RemoveZone(_ context.Context, name string) error {
+	return s.change("remove zone %s", name)
+}
+
+func (s *Source) AddMembers(_ context.Context, name string, members []string) error {
+	return s.change("add members %s %v", name, members)
+}
+
+func (s *Source) RemoveMembers(_ context.Context, name string, members []string) error {
+	return s.change("remove members %s %v", name, members)
+}
+
+func (s *Source) RecoverPort(_ context.Context, port string) error {
+	return s.change("recover %s", port)
+}
+
+// Serve puts a Source on a unix socket until stop is called or the test ends.
+func Serve(t *testing.T, s api.Source) (socket string, stop func()) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "inofd.sock")
+	return socket, ServeAt(t, s, socket)
+}
+
+// ServeAt is Serve with a socket of the caller's choice.
+func ServeAt(t *testing.T, s api.Source, socket string) (stop func()) {
+	t.Helper()
+	l, err := api.Listen(socket, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, l, s)
+}
+
+func serve(t *testing.T, l net.Listener, s api.Source) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, l, api.Handler(s)) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serving the API: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// ptr makes the optional fields of the samples.
+func ptr[T any](v T) *T { return &v }
+
+// Sample is a small access switch with one value of each kind or more, not sorted.
+func Sample() *Source {
+	a := netip.MustParseAddr
+	ago := func(d time.Duration) time.Time { return Now.Add(-d) }
+	mac := fabric.MAC{2, 0, 0, 0, 0, 1}
+	target := api.Host{Addr: a("192.0.2.101"), Type: api.Local, Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, ServicePort: 4420,
+		NQN: "nqn.2026-01.org.example:array-1", Device: a("192.0.2.11"), Port: "Ethernet2", MAC: mac, Subscribes: true,
+		State: snsd.Active, Zones: []string{"blue", "green"}, Hard: api.HardOff, LearnedFrom: api.LearnedLocal,
+		Since: ago(26 * time.Hour), Expires: ptr(Now.Add(95 * time.Second))}
+	claim := target
+	claim.Port, claim.Conflict, claim.MAC, claim.Since = "Ethernet10", true, fabric.MAC{2, 0, 0, 0, 0, 9}, ago(3*time.Second)
+	remote := api.Host{Addr: a("192.0.2.9"), Type: api.Remote, Role: snsd.RoleInitiator, Protocol: snsd.ProtocolTCP,
+		Device: a("192.0.2.12"), Port: "Ethernet1", State: snsd.Inactive, Reason: snsd.ReasonLinkDown,
+		Zones: []string{"a", "b", "c", "d", "e"}, Hard: api.HardOff, LearnedFrom: "192.0.2.250", Since: ago(90 * time.Minute)}
+	six := api.Host{Addr: a("2001:db8::1"), Type: api.Remote, Device: a("192.0.2.12"), Port: "Ethernet3", State: snsd.Active,
+		Hard: api.HardOff, LearnedFrom: "192.0.2.250", Since: ago(450 * time.Millisecond)}
+	log := api.NewEventLog(100, time.UnixMicro(1000))
+	log.Append(api.Event{Time: ago(25 * time.Hour), Kind: "port", Text: "port Ethernet2: carrier up", Port: "Ethernet2"})
+	log.Append(api.Event{Time: ago(time.Second), Kind: "fault", Text: "port Ethernet2: link-down\x1b[2J", Port: "Ethernet2", Addr: "192.0.2.101", Fields: map[string]string{"reason": "link-down"}})
+	return &Source{
+		EventLog: log,
+		StatusValue: api.Status{Device: a("192.0.2.11"), Name: "tor-1", Roles: []string{"client"}, Version: "v1.2.3", PID: 42,
+			Started: ago(49 * time.Hour), Uptime: api.Duration(49 * time.Hour), Synced: true,
+			Counts:   api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1},
+			Warnings: []string{"1 address is claimed by two hosts"},
+			Counters: map[string]any{"lldp": map[string]any{"frames": 12345678, "bad": 0}, "inof": struct {
+				Messages uint64 `json:"messages"`
+			}{7}}},
+		HostValues: []api.Host{six, claim, target, remote},
+		ZoneValues: []api.Zone{
+			{Name: "green", Members: []string{"192.0.2.101", "192.0.2.102", "192.0.2.103", "192.0.2.104", "2001:db8::/64"}, Hosts: []netip.Addr{a("192.0.2.101")}, LearnedFrom: "192.0.2.250"},
+			{Name: "blue", Members: []string{"192.0.2.101"}, Hosts: []netip.Addr{a("192.0.2.101"), a("192.0.2.9")}, LearnedFrom: "192.0.2.250"},
+			{Name: "default", LearnedFrom: "192.0.2.250"},
+		},
+		PeerValues: []api.Peer{
+			{Device: a("192.0.2.250"), Address: "192.0.2.250:19516", Role: "reflector", State: api.PeerEstablished, Since: ago(2 * time.Hour),
+				MessagesIn: 120, MessagesOut: 130, BytesIn: 4000, BytesOut: 5000, Reconnects: 1, Auth: "hmac-sha256",
+				Keepalive: api.Duration(3 * time.Second), Hold: api.Duration(9 * time.Second)},
+			{Address: "192.0.2.251:19516", Role: "reflector", State: api.PeerConnect, Since: ago(5 * time.Second), Reconnects: 17,
+				LastError: "connection refused", LastErrorAt: ptr(ago(time.Second)), Auth: "hmac-sha256",
+				Keepalive: api.Duration(3 * time.Second), Hold: api.Duration(9 * time.Second)},
+		},
+		PortValues: []api.Port{
+			{Name: "Ethernet10", Index: 4, MTU: 9100, AdminUp: true, State: api.PortDown, Flaps: 3, LastFlap: ptr(ago(12 * time.Second))},
+			{Name: "Ethernet2", Index: 3, MAC: mac, MTU: 9100, AdminUp: true, Carrier: true, State: api.PortUp, Neighbours: 2, Hosts: 2,
+				Counters: &fabric.Counters{RxFrames: 1000, TxFrames: 900, RxBytes: 64000, TxBytes: 57600, RxCRC: 2, RxErrors: 2, CarrierChanges: 1}},
+		},
+		NeighbourValues: []api.Neighbour{
+			{Port: "Ethernet10", ChassisID: "02:00:00:00:00:09", PortID: "eth0", TTL: 120, Age: api.Duration(100 * time.Second), ExpiresIn: api.Duration(20 * time.Second)},
+			{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "snsd_192.0.2.101", MAC: mac, SysName: "array-1", TTL: 120,
+				Age: api.Duration(1250 * time.Millisecond), ExpiresIn: api.Duration(118750 * time.Millisecond),
+				Addresses: []netip.Addr{a("192.0.2.101"), a("2001:db8::101"), a("192.0.2.102")}, Role: snsd.RoleTarget, Confirmed: true},
+		},
+		ErrorDownValues: []api.ErrorDown{
+			{Port: "Ethernet10", Cause: "link-down", Reason: snsd.ReasonLinkDown, Since: ptr(ago(12 * time.Second)), FlapsInWindow: 1, Flaps: 3, LastFlap: ptr(ago(12 * time.Second))},
+			{Port: "Ethernet2", Cause: "link-flap", Reason: snsd.ReasonPacketError, Since: ptr(ago(4 * time.Minute)), Recovery: api.Duration(5 * time.Minute), TimeLeft: api.Duration(time.Minute), FlapsInWindow: 6, Flaps: 40, LastFlap: ptr(ago(4 * time.Minute))},
+		},
+		NoticeValues: []api.Notice{
+			{Seq: 7, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Active, Port: "Ethernet2", Queued: ptr(ago(26 * time.Hour)), Sent: ptr(ago(26 * time.Hour)),
+				Acked: ptr(ago(26 * time.Hour)), Status: api.NoticeAcked, SentToAcked: ptr(int64(1530))},
+			{Seq: 8, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Inactive, Reason: snsd.ReasonLinkDown, Port: "Ethernet2", FaultAt: ptr(ago(time.Second)),
+				Queued: ptr(ago(999 * time.Millisecond)), Sent: ptr(ago(999 * time.Millisecond)), Retries: 4, Status: api.NoticeSent, FaultToSent: ptr(int64(640))},
+		},
+	}
+}
