@@ -157,6 +157,10 @@ func validStartup(s string) error {
 	return nil
 }
 
+// labelZones names the zone file of an inof-switch; it is copied to zones.yaml in
+// the node's state directory, where the daemon looks for it and may change it.
+const labelZones = "inof.zones"
+
 // Labels of an inof-host node. Every other label that begins with "inof." is
 // refused, so that a slip of the pen is seen.
 const (
@@ -187,8 +191,15 @@ func (w *walker) agents(n *Node, labels map[string]located, at string) {
 			continue
 		}
 		v := n.Labels[key]
+		if n.Kind == KindSwitch && key == labelZones {
+			n.Zones = v
+			if err := validStartup(v); err != nil {
+				bad(key, "%s", err)
+			}
+			continue
+		}
 		if n.Kind != KindHost {
-			bad(key, "only an %s has labels that begin with inof.", KindHost)
+			bad(key, "no such label for this kind: an %s has %s, an %s has inof.role, inof.address and others", KindSwitch, labelZones, KindHost)
 			ok = false
 			continue
 		}

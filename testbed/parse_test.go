@@ -94,7 +94,7 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 		{"host without address", "name: x\ntopology:\n  nodes:\n    a: {kind: inof-host}\n", []string{"f.yml:4: topology.nodes.a.labels: an inof-host has no address"}},
 		{"host labels", "name: x\ntopology:\n  nodes:\n    a:\n      kind: inof-host\n      labels:\n        inof.address: 300.1.1.1\n        inof.rolle: target\n        inof.role: server\n        inof.ttl: 1s\n",
 			[]string{`f.yml:7: topology.nodes.a.labels.inof.address: "300.1.1.1" is not an IP address`, "f.yml:8:", "unknown label", `f.yml:9: topology.nodes.a.labels.inof.role: "server", want initiator`, "f.yml:10:"}},
-		{"labels of a switch", "name: x\ntopology:\n  nodes:\n    a: {kind: linux, labels: {inof.role: target, owner: me}}\n", []string{"only an inof-host has labels"}},
+		{"labels of a switch", "name: x\ntopology:\n  nodes:\n    a: {kind: linux, labels: {inof.role: target, owner: me}}\n", []string{"no such label for this kind"}},
 		{"one end", head + "  links:\n    - endpoints: [\"a:eth1\"]\n", []string{"f.yml:7: topology.links[0].endpoints: 1 endpoints, want exactly 2"}},
 		{"no such node", head + "  links:\n    - endpoints: [\"a:eth1\",\n        \"c:eth1\"]\n", []string{`f.yml:8: topology.links[0].endpoints[1]: there is no node "c"`}},
 		{"leaves the lab", head + "  links:\n    - endpoints: [\"a:eth1\", \"host:eth1\"]\n", []string{"links that leave the lab need containerlab"}},

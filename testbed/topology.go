@@ -53,6 +53,7 @@ type Node struct {
 	Labels        map[string]string
 	Sysctls       map[string]string // net.* only: the other trees are the host's
 	StartupConfig string            // file name, relative to the topology file
+	Zones         string            // zone file of an inof-switch, likewise; from its labels
 	Line          int
 	Agents        []Agent // what the labels of an inof-host ask for
 }
@@ -100,17 +101,17 @@ func (t *Topology) Node(name string) *Node {
 	return nil
 }
 
-// config reads the startup-config of a node.
-func (t *Topology) config(n *Node) ([]byte, error) {
-	name := path.Join(t.dir, n.StartupConfig)
+// read reads a file that a node names.
+func (t *Topology) read(name string) ([]byte, error) {
+	name = path.Join(t.dir, name)
 	f, err := t.fsys.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: startup-config: %w", n.Name, err)
+		return nil, err
 	}
 	defer f.Close()
 	b, err := readLimited(f, MaxConfigSize)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: startup-config %s: %w", n.Name, name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
 }

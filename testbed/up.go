@@ -152,17 +152,15 @@ func (l *Lab) buildNode(topo *Topology, n Node) error {
 			return err
 		}
 	}
-	if n.StartupConfig != "" {
-		b, err := topo.config(&n)
-		if err != nil {
-			return err
+	for _, f := range []struct{ what, from, to string }{
+		{"startup-config", n.StartupConfig, l.configFile(n.Name)},
+		{"zone file", n.Zones, filepath.Join(vars["INOF_NODE_STATE"], "zones.yaml")},
+	} {
+		if f.from == "" {
+			continue
 		}
-		text, err := substitute(string(b), vars)
-		if err != nil {
-			return fmt.Errorf("node %s: startup-config %s: %w", n.Name, n.StartupConfig, err)
-		}
-		if err := os.WriteFile(l.configFile(n.Name), []byte(text), 0o600); err != nil {
-			return err
+		if err := copyFile(topo, f.from, f.to, vars); err != nil {
+			return fmt.Errorf("node %s: %s: %w", n.Name, f.what, err)
 		}
 	}
 	f := l.ns(n.Name)
@@ -176,6 +174,19 @@ func (l *Lab) buildNode(topo *Topology, n Node) error {
 		return err
 	}
 	return l.loopbackUp(n.Name)
+}
+
+// copyFile copies a file of the topology, ${...} replaced.
+func copyFile(topo *Topology, from, to string, vars map[string]string) error {
+	b, err := topo.read(from)
+	if err != nil {
+		return err
+	}
+	text, err := substitute(string(b), vars)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return os.WriteFile(to, []byte(text), 0o600)
 }
 
 // configFile is where a node's startup-config ends up.

@@ -335,3 +335,32 @@ func (f *labFlags) stopCmd() *cobra.Command {
 	c.Flags().BoolVar(&kill, "kill", false, "with SIGKILL, as a crash")
 	return c
 }
+
+func (f *labFlags) benchCmd() *cobra.Command {
+	opt := testbed.BenchOptions{}
+	c := &cobra.Command{Use: "bench", Short: "Measure carrier loss to notice across the demo's fabric, and its bound", Args: arguments(0, 0),
+		Long: `Pulls a cable at tor1 of the demo's fabric again and again and measures how long it
+takes until the kernel of a host at tor2 has received the notice. Beside it the bound:
+a bare TCP write at tor1, relayed through spine and tor2 and put on the wire as a raw
+frame to the same host.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := privileged(cmd.Context()); err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			opt.Options, opt.Relay, opt.Out = f.options(), []string{self, "lab", "relay"}, cmd.OutOrStdout()
+			_, err = testbed.Bench(cmd.Context(), opt)
+			return err
+		}}
+	c.Flags().IntVar(&opt.Trials, "trials", 200, "how often the cable is pulled")
+	return c
+}
+
+// newRelayCmd is what the bound of the benchmark runs in spine and tor2.
+func newRelayCmd() *cobra.Command {
+	return &cobra.Command{Use: "relay", Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return testbed.RelayMain(args) }}
+}
