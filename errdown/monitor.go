@@ -81,10 +81,12 @@ type Monitor struct {
 type port struct {
 	fabric.Port
 	present bool
+	seen    bool // by an event; a restored port is not yet
 	tally   tally
 	causes  [endOfCauses]state
 	was     fabric.Counters // last reading
 	sampled bool
+	next    time.Time // when Tick has something to do here; zero for never
 
 	shut     bool // we asked for the port to be shut
 	echoed   bool // and the dataplane has said that it is
@@ -95,6 +97,7 @@ type port struct {
 type state struct {
 	detector Detector
 	faulty   bool
+	holds    bool // the port was shut for this cause
 	since    time.Time
 	due      time.Time // of the recovery, zero when none is pending
 }
@@ -140,13 +143,14 @@ func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
 		m.counters.EventsRejected++
 		return nil
 	}
-	p, isNew := m.obtain(name)
+	p, _ := m.obtain(name)
 	if p == nil {
 		m.counters.EventsRejected++
 		return nil
 	}
 	m.counters.Events++
-	r := run{m: m, p: p, now: now, at: ev.At, initial: isNew}
+	r := run{m: m, p: p, now: now, at: ev.At, initial: !p.seen}
+	p.seen = true
 	if r.at.IsZero() {
 		r.at = now
 	}
@@ -155,7 +159,7 @@ func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
 	} else {
 		r.changed(ev.Port)
 	}
-	return r.out
+	return r.done()
 }
 
 // Sample takes a reading of a port's counters.
@@ -178,16 +182,19 @@ func (m *Monitor) Sample(name string, n fabric.Counters, now time.Time) []Change
 	}
 	r.look(Input{Sampled: p.sampled && plausible, Was: p.was, Is: n})
 	p.was, p.sampled = n, true
-	return r.out
+	return r.done()
 }
 
 // Tick does what is due.
 func (m *Monitor) Tick(now time.Time) []Change {
 	var out []Change
 	for _, p := range m.ports {
+		if p.next.IsZero() || now.Before(p.next) {
+			continue
+		}
 		r := run{m: m, p: p, now: now, at: now}
 		r.tick()
-		out = append(out, r.out...)
+		out = append(out, r.done()...)
 	}
 	return out
 }
@@ -196,11 +203,7 @@ func (m *Monitor) Tick(now time.Time) []Change {
 func (m *Monitor) Next() time.Time {
 	var next time.Time
 	for _, p := range m.ports {
-		for c := LinkDown; c < endOfCauses; c++ {
-			s := &p.causes[c]
-			next = sooner(next, s.due)
-			next = sooner(next, s.detector.Next())
-		}
+		next = sooner(next, p.next)
 	}
 	return next
 }
@@ -220,8 +223,9 @@ func (m *Monitor) Recover(name string, now time.Time) ([]Change, error) {
 		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
 	}
 	r := run{m: m, p: p, now: now, at: now}
-	if r.release(true); len(r.out) > 0 {
-		return r.out, nil
+	r.release(true)
+	if out := r.done(); len(out) > 0 {
+		return out, nil
 	}
 	if c, faulty := m.Worst(name); faulty {
 		return nil, fmt.Errorf("port %q: %v %w", name, c, ErrNotByHand)
@@ -263,7 +267,7 @@ func (m *Monitor) SetConfig(cfg Config, now time.Time) []Change {
 	for _, p := range m.ports {
 		r := run{m: m, p: p, now: now, at: now}
 		r.reconfigured()
-		out = append(out, r.out...)
+		out = append(out, r.done()...)
 	}
 	return out
 }

@@ -15,6 +15,17 @@ type run struct {
 	out     []Change
 }
 
+// done ends the run: it notes when the port wants attention next, and gives the changes.
+func (r *run) done() []Change {
+	next := time.Time{}
+	for c := LinkDown; c < endOfCauses; c++ {
+		s := &r.p.causes[c]
+		next = sooner(sooner(next, s.due), s.detector.Next())
+	}
+	r.p.next = next
+	return r.out
+}
+
 // removed follows the disappearance of a port: its link is down, and what was
 // latched about it ends, because the port it was about is gone.
 func (r *run) removed(was fabric.Port) {
@@ -22,7 +33,7 @@ func (r *run) removed(was fabric.Port) {
 	was.AdminUp, was.Carrier = false, false
 	p.Port, p.present, p.sampled = was, false, false
 	p.tally.rebase()
-	r.judge(LinkDown, Trip)
+	r.lookAtLevels()
 	r.release(false)
 	p.shut, p.echoed, p.settling = false, false, false
 }
@@ -65,17 +76,24 @@ func (r *run) flaps(n int) {
 	r.m.counters.Flaps += uint64(n)
 }
 
-// look shows the port to every detector; the most serious cause comes first.
+// look shows the port to every detector. Trips come before recoveries, so that a
+// port that changes from one cause to another is never without one; within each
+// the most serious cause comes first.
 func (r *run) look(in Input) {
 	p := r.p
 	in.Now, in.Port, in.Present = r.now, p.Port, p.present
 	in.Flaps = p.tally.within(r.m.cfg.LinkFlap.Window, r.now)
+	held := p.shut && p.present // the state of a port that we hold down says nothing
+	var said [endOfCauses]Signal
 	for c := LinkDown; c < endOfCauses; c++ {
-		d := p.causes[c].detector
-		if p.shut && p.present && !d.Policy().Latched {
-			continue // the state of a port that we hold down says nothing
+		said[c] = p.causes[c].detector.Look(in)
+	}
+	for _, sig := range [...]Signal{Trip, Clear} {
+		for c := LinkDown; c < endOfCauses; c++ {
+			if said[c] == sig && (!held || p.causes[c].detector.Policy().Latched) {
+				r.judge(c, sig)
+			}
 		}
-		r.judge(c, d.Look(in))
 	}
 }
 
@@ -95,6 +113,7 @@ func (r *run) judge(c Cause, sig Signal) {
 		pol := s.detector.Policy()
 		switch {
 		case !s.faulty || pol.Latched || !s.due.IsZero():
+		case pol.HoldUp > 0 && r.p.shut: // it was shut by this very input; it will be looked at when it opens
 		case pol.HoldUp > 0:
 			s.due = r.now.Add(pol.HoldUp)
 		default:
@@ -119,6 +138,7 @@ func (r *run) trip(c Cause) {
 		action = ActionShut
 		r.hold()
 	}
+	s.holds = p.shut && pol.Latched && pol.Response == RespondShut
 	r.m.counters.Trips++
 	r.emit(c, action)
 }
@@ -137,7 +157,7 @@ func (r *run) hold() {
 
 func (r *run) recover(c Cause, action Action) {
 	s := &r.p.causes[c]
-	s.faulty, s.due = false, time.Time{}
+	s.faulty, s.holds, s.due = false, false, time.Time{}
 	s.detector.Reset()
 	r.m.counters.Recoveries++
 	r.emit(c, action)
@@ -182,8 +202,7 @@ func (r *run) unlatch(c Cause, open bool) {
 
 func (r *run) heldByOther(c Cause) bool {
 	for o := LinkDown; o < endOfCauses; o++ {
-		s := &r.p.causes[o]
-		if pol := s.detector.Policy(); o != c && s.faulty && pol.Latched && pol.Response == RespondShut {
+		if o != c && r.p.causes[o].holds {
 			return true
 		}
 	}

@@ -127,13 +127,13 @@ func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 				continue
 			}
 			st := &p.causes[l.Cause]
-			st.faulty, st.since, st.due = true, l.Since, l.Due
+			st.faulty, st.holds, st.since, st.due = true, s.Shut, l.Since, l.Due
 			r.emit(l.Cause, ActionNone)
 		}
 		if s.Shut && len(r.out) > 0 {
 			p.shut, p.echoed, p.settling = true, true, true
 		}
-		out = append(out, r.out...)
+		out = append(out, r.done()...)
 	}
 	return out
 }
