@@ -56,7 +56,7 @@ type CoreCounters struct {
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
 	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port
-	PortConflicts   uint64 `json:"port_conflicts"`  // one address claimed twice on a port
+	Conflicts       uint64 `json:"conflicts"`       // a local host whose address another one claimed earlier
 	RecordsRefused  uint64 `json:"records_refused"`
 	ProtocolErrors  uint64 `json:"protocol_errors"`
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
@@ -77,6 +77,8 @@ type Core struct {
 
 	ports      map[string]*port
 	local      map[zone.HostKey]zone.Host // hosts on own ports
+	localAddrs map[netip.Addr]int         // attachments in local by address
+	losers     map[zone.HostKey]bool      // of these, whose address another host holds
 	holdExpiry time.Time                  // no LLDP ageing before
 	revision   uint64                     // changes with what State returns, apart from the notifier's part
 	counters   CoreCounters
@@ -97,12 +99,14 @@ type port struct {
 // devices a reflector knew.
 func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 	c := &Core{
-		cfg:   cfg,
-		self:  cfg.Self,
-		out:   out,
-		dir:   zone.NewDirectory(cfg.Self),
-		ports: make(map[string]*port),
-		local: make(map[zone.HostKey]zone.Host),
+		cfg:        cfg,
+		self:       cfg.Self,
+		out:        out,
+		dir:        zone.NewDirectory(cfg.Self),
+		ports:      make(map[string]*port),
+		local:      make(map[zone.HostKey]zone.Host),
+		localAddrs: make(map[netip.Addr]int),
+		losers:     make(map[zone.HostKey]bool),
 	}
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)

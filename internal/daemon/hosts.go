@@ -114,14 +114,64 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	if !known || old != h {
 		c.local[h.HostKey] = h
 		c.client.PutHost(h)
-		c.notify.Changed(c.dir.PutHost(h), at, now)
+		if !known {
+			c.localAddrs[h.Addr]++
+		}
+		c.changed(c.dir.PutHost(h), at, now)
 		c.hostEvent(h, known, at)
 	}
-	if h.Subscribes {
-		c.notify.Subscribe(h.Addr, p.Name, h.MAC, now)
-	} else if known && old.Subscribes {
-		c.notify.Unsubscribe(h.Addr, p.Name, now)
+	c.subscribe(h, now)
+}
+
+// subscribe has a local host told what it asked for, or not (any more). Of two
+// hosts that claim one address only the earlier one is.
+func (c *Core) subscribe(h zone.Host, now time.Time) {
+	if w, ok := c.dir.Host(h.Addr); h.Subscribes && ok && w.MAC == h.MAC {
+		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
+	} else {
+		c.notify.Unsubscribe(h.Addr, h.HostKey.Port, now)
 	}
+}
+
+// changed follows changes of the Directory: an address that a local host claims may
+// be its own now, or another's; then everybody concerned is told.
+func (c *Core) changed(changes zone.Changes, at, now time.Time) {
+	for _, ch := range changes {
+		if c.localAddrs[ch.Addr] == 0 {
+			continue
+		}
+		for _, h := range c.dir.Attachments(ch.Addr) {
+			if h.Device == c.self {
+				c.rival(h, now)
+			}
+		}
+	}
+	if len(changes) > 0 {
+		c.notify.Changed(changes, at, now)
+	}
+}
+
+// rival follows who holds the address of a local host.
+func (c *Core) rival(h zone.Host, now time.Time) {
+	w, ok := c.dir.Host(h.Addr)
+	lost := ok && w.MAC != h.MAC
+	if lost == c.losers[h.HostKey] {
+		return
+	}
+	if lost {
+		c.losers[h.HostKey] = true
+		c.conflictEvent(h, w, now)
+	} else {
+		delete(c.losers, h.HostKey)
+	}
+	c.subscribe(h, now)
+}
+
+func (c *Core) conflictEvent(h, w zone.Host, now time.Time) {
+	c.counters.Conflicts++
+	c.out.Event(api.Event{Time: now, Kind: "conflict", Port: h.HostKey.Port, Addr: h.Addr.String(),
+		Text: fmt.Sprintf("address %s is claimed by %s on port %s and by %s on device %s port %s: the earlier claim stands, the other host is ignored; give one of them another address",
+			h.Addr, h.MAC, h.HostKey.Port, w.MAC, w.Device, w.HostKey.Port)})
 }
 
 func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
@@ -135,11 +185,6 @@ func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
 		Text:   fmt.Sprintf("host %s (%s) %s on port %s", h.Addr, h.Role, verb, h.HostKey.Port),
 		Fields: map[string]string{"change": verb, "role": h.Role.String(), "mac": h.MAC.String()}})
-	if w, ok := c.dir.Host(h.Addr); ok && w.MAC != h.MAC {
-		c.out.Event(api.Event{Time: at, Kind: "conflict", Port: h.HostKey.Port, Addr: h.Addr.String(),
-			Text: fmt.Sprintf("address %s is claimed by %s on port %s and by %s on device %s port %s: the earlier claim stands, the other is ignored; give one host another address",
-				h.Addr, h.MAC, h.HostKey.Port, w.MAC, w.Device, w.HostKey.Port)})
-	}
 }
 
 // hostGone withdraws a host address. The host goes before its entry in the port's
@@ -151,9 +196,13 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 		return
 	}
 	delete(c.local, k)
+	delete(c.losers, k)
+	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {
+		delete(c.localAddrs, addr)
+	}
 	c.client.WithdrawHost(k, why)
 	c.client.MarkFault(at)
-	c.notify.Changed(c.dir.RemoveHost(k, why), at, now)
+	c.changed(c.dir.RemoveHost(k, why), at, now)
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),

@@ -168,9 +168,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
 		}
 	}
-	if len(changes) > 0 {
-		c.notify.Changed(changes, a.FaultAt, now)
-	}
+	c.changed(changes, a.FaultAt, now)
 	c.appliedEvents(a, now)
 	if a.Synced {
 		c.notify.SetSynced(c.client.Synced())

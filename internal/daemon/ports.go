@@ -159,7 +159,7 @@ func (c *Core) tellFault(p *port, at, now time.Time) {
 	}
 	c.client.MarkFault(at)
 	c.flush(now)
-	c.notify.Changed(c.dir.SetFault(c.self, p.Name, f.addrs, f.why), at, now)
+	c.changed(c.dir.SetFault(c.self, p.Name, f.addrs, f.why), at, now)
 }
 
 // addrsOn lists the addresses learned on a port, or only those whose host was not

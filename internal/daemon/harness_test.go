@@ -1,0 +1,328 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/snsd"
+)
+
+// memNet is a network in memory: listeners by address.
+type memNet struct {
+	mu        sync.Mutex
+	listeners map[netip.AddrPort]*memListener
+	conns     []net.Conn
+}
+
+type memListener struct {
+	n     *memNet
+	addr  netip.AddrPort
+	queue chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newMemNet() *memNet { return &memNet{listeners: make(map[netip.AddrPort]*memListener)} }
+
+func (n *memNet) listen(_ context.Context, addr netip.AddrPort) (net.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners[addr] != nil {
+		return nil, fmt.Errorf("address %s is in use", addr)
+	}
+	l := &memListener{n: n, addr: addr, queue: make(chan net.Conn), done: make(chan struct{})}
+	n.listeners[addr] = l
+	return l, nil
+}
+
+func (n *memNet) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+	n.mu.Lock()
+	l := n.listeners[addr]
+	n.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("connection refused")
+	}
+	a, b := net.Pipe()
+	select {
+	case l.queue <- b:
+		n.mu.Lock()
+		n.conns = append(n.conns, a, b)
+		n.mu.Unlock()
+		return a, nil
+	case <-l.done:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// cut breaks every connection there is.
+func (n *memNet) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.Close()
+	}
+	n.conns = nil
+}
+
+func (l *memListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.queue:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memListener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		l.n.mu.Lock()
+		defer l.n.mu.Unlock()
+		if l.n.listeners[l.addr] == l {
+			delete(l.n.listeners, l.addr)
+		}
+	})
+	return nil
+}
+
+func (l *memListener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
+
+// node is one device of a fabric in memory.
+type node struct {
+	t     *testing.T
+	f     *testFabric
+	cfg   *config.Config
+	fake  *fabric.Fake
+	d     *Daemon
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// testFabric is a reflector and clients in one process.
+type testFabric struct {
+	t     *testing.T
+	net   *memNet
+	nodes map[string]*node
+	hosts map[string]*labHost
+}
+
+const reflectorID = "10.0.0.100"
+
+func newTestFabric(t *testing.T) *testFabric {
+	f := &testFabric{t: t, net: newMemNet(), nodes: map[string]*node{}, hosts: map[string]*labHost{}}
+	t.Cleanup(func() {
+		for _, h := range f.hosts {
+			h.close()
+		}
+		for _, n := range f.nodes {
+			n.halt()
+		}
+	})
+	return f
+}
+
+// add makes a device; role is reflector, client or standalone.
+func (f *testFabric) add(name, id, role string, ports ...string) *node {
+	f.t.Helper()
+	doc := fmt.Sprintf("device: {id: %s, name: %s}\nstate-directory: %s\n", id, name, f.t.TempDir())
+	switch role {
+	case "reflector":
+		doc = fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector]}\nstate-directory: %s\nsession: {auth: none}\n", id, name, f.t.TempDir())
+	case "client":
+		doc = fmt.Sprintf("device: {id: %s, name: %s, roles: [client]}\nstate-directory: %s\nsession: {auth: none}\nclient: {reflectors: [{address: %s}]}\nports: {access: [eth*]}\n",
+			id, name, f.t.TempDir(), reflectorID)
+	default:
+		doc += "ports: {access: [eth*]}\n"
+	}
+	cfg, err := config.Parse(name, []byte(doc), func(string) string { return "" })
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	n := &node{t: f.t, f: f, cfg: cfg}
+	list := make([]fabric.Port, len(ports))
+	for i, p := range ports {
+		list[i] = fabric.Port{Name: p, AdminUp: true}
+	}
+	n.fake = fabric.NewFake(fabric.FakeConfig{Name: name}, list...)
+	f.nodes[name] = n
+	n.start()
+	return n
+}
+
+func (n *node) start() {
+	n.t.Helper()
+	env := Env{
+		Dataplane: n.fake, Listen: n.f.net.listen, Dial: n.f.net.dial,
+		Manage: func(config.Management) (net.Listener, error) {
+			return &memListener{n: newMemNet(), queue: make(chan net.Conn), done: make(chan struct{})}, nil
+		},
+	}
+	d, err := New(n.cfg, env)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	n.d, n.stop, n.ended = d, stop, make(chan error, 1)
+	go func() { n.ended <- d.Run(ctx) }()
+}
+
+// halt stops a device as SIGTERM does.
+func (n *node) halt() {
+	if n.stop == nil {
+		return
+	}
+	n.stop()
+	if err := <-n.ended; err != nil {
+		n.t.Errorf("device %s: %v", n.cfg.Device.Name, err)
+	}
+	n.stop = nil
+}
+
+// labHost is a host with the agent's own logic on one port.
+type labHost struct {
+	t     *testing.T
+	agent *snsd.Agent
+	fake  *fabric.Fake
+	stop  context.CancelFunc
+	done  chan struct{}
+	do    chan func(now time.Time) snsd.AgentOutput
+
+	mu   sync.Mutex
+	told []snsd.Notice
+}
+
+// host puts a host on a device's port.
+func (f *testFabric) host(name, dev, port, addr string, role snsd.Role) *labHost {
+	f.t.Helper()
+	return f.hostWith(name, dev, port, snsd.AgentConfig{Addrs: []netip.Addr{netip.MustParseAddr(addr)},
+		Service: snsd.Service{Role: role, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-11.test:" + name}})
+}
+
+func (f *testFabric) hostWith(name, dev, port string, cfg snsd.AgentConfig) *labHost {
+	f.t.Helper()
+	fake := fabric.NewFake(fabric.FakeConfig{Name: name}, fabric.Port{Name: "eth0", AdminUp: true, MAC: hostMAC(name)})
+	if err := fabric.Connect(fake, "eth0", f.nodes[dev].fake, port); err != nil {
+		f.t.Fatal(err)
+	}
+	cfg.MAC, cfg.Interface, cfg.Subscribes = hostMAC(name), "eth0", true
+	agent, err := snsd.NewAgent(cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	h := &labHost{t: f.t, agent: agent, fake: fake, stop: stop, done: make(chan struct{}), do: make(chan func(time.Time) snsd.AgentOutput)}
+	f.hosts[name] = h
+	go func() { _ = fake.Run(ctx) }()
+	go h.run(ctx)
+	return h
+}
+
+// hostMAC makes a MAC address of a name.
+func hostMAC(name string) fabric.MAC {
+	m := fabric.MAC{2, 0xaa}
+	for i := range name {
+		m[2+i%4] = m[2+i%4]*31 + name[i]
+	}
+	return m
+}
+
+func (h *labHost) run(ctx context.Context) {
+	defer close(h.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if next := h.agent.Next(); !next.IsZero() {
+			timer.Reset(max(0, time.Until(next)))
+		}
+		var out snsd.AgentOutput
+		select {
+		case <-ctx.Done():
+			return
+		case fn := <-h.do:
+			out = fn(time.Now())
+		case ev := <-h.fake.Events():
+			if ev.Port.Up() {
+				out = h.agent.LinkUp(time.Now())
+			} else {
+				out = h.agent.LinkDown(time.Now())
+			}
+		case f := <-h.fake.Frames():
+			if f.EtherType == fabric.EtherTypeNTS {
+				out = h.agent.Frame(f, time.Now())
+			}
+		case <-timer.C:
+			out = h.agent.Tick(time.Now())
+		}
+		for _, fr := range out.Frames {
+			_ = h.fake.Send("eth0", fr)
+		}
+		h.mu.Lock()
+		for _, e := range out.Events {
+			if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored {
+				h.told = append(h.told, e.Notice)
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+func (h *labHost) close() {
+	h.stop()
+	<-h.done
+}
+
+// heard takes what the host was told since the last call, as "subject state reason", sorted.
+func (h *labHost) heard() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := []string{}
+	for _, n := range h.told {
+		list = append(list, fmt.Sprintf("%s %s %s", n.Subject, n.State, n.Reason))
+	}
+	h.told = nil
+	slices.Sort(list)
+	return list
+}
+
+// settle lets virtual time pass until everything has come to rest.
+func settle(d time.Duration) {
+	<-time.After(d) // fake time: the test runs in a synctest bubble
+	synctest.Wait()
+}
+
+// expect compares what hosts were told since the last call; hosts not named were told nothing.
+func (f *testFabric) expect(step string, want map[string][]string) {
+	f.t.Helper()
+	for name, h := range f.hosts {
+		got, exp := h.heard(), want[name]
+		slices.Sort(exp)
+		if !slices.Equal(got, exp) {
+			f.t.Errorf("%s: host %s was told %q, want %q", step, name, got, exp)
+		}
+	}
+}
+
+// zones makes zones on the reflector or standalone device.
+func (f *testFabric) zones(dev string, zones map[string][]string) {
+	f.t.Helper()
+	for name, members := range zones {
+		if err := f.nodes[dev].d.AddZone(f.t.Context(), name, members); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+var _ api.Source = (*Daemon)(nil)
