@@ -23,9 +23,11 @@ var (
 )
 
 // goldenFrame is the registration frame of the existing Linux host agent.
-func goldenFrame(t testing.TB) []byte {
+func goldenFrame(t testing.TB) []byte { return firstFrame(t, "testdata/snsd-host-session.pcap") }
+
+func firstFrame(t testing.TB, file string) []byte {
 	t.Helper()
-	f, err := os.Open("testdata/snsd-host-session.pcap")
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,5 +100,30 @@ func TestGoldenRegistrationBecomesAHost(t *testing.T) {
 	if n.ChassisID != "72:68:18:4c:ae:01" || n.PortID != "snsd_eth0_01" ||
 		*n.Agent != (AgentPort{"snsd", "eth0", 1}) || !n.Expires.Equal(t0.Add(120*time.Second)) {
 		t.Errorf("%+v", n)
+	}
+}
+
+// A frame of lldpd 1.0.16 on a Linux host with an IPv4 and an IPv6 address.
+func TestLldpdHostIsLearned(t *testing.T) {
+	tab := NewTable(Limits{})
+	ch, err := tab.Receive(received("swp1", firstFrame(t, "testdata/lldpd-host.pcap")), t0)
+	if err != nil || len(ch) != 1 || ch[0].Kind != Learned {
+		t.Fatalf("%+v, %v", ch, err)
+	}
+	mac := fabric.MAC{2, 0, 0, 0, 0, 0x0a}
+	want := []HostInfo{
+		{Addr: netip.MustParseAddr("192.0.2.61"), MAC: mac, Since: t0},
+		{Addr: netip.MustParseAddr("2001:db8::61"), MAC: mac, Since: t0},
+	}
+	if d := cmp.Diff(want, ch[0].Put, cmpAddr); d != "" {
+		t.Error(d)
+	}
+	n := ch[0].Neighbour
+	if n.SysName != "vm" || n.SysDesc != "test-host" || n.PortDesc != "ha" || n.PortID != mac.String() ||
+		*n.Capabilities != (Capabilities{0x9c, CapStation}) || n.Registration != nil || n.Agent != nil {
+		t.Errorf("%+v", n)
+	}
+	if c := tab.Counters(); c.FramesInErrors != 0 || c.TLVsDiscarded != 0 {
+		t.Errorf("%+v", c)
 	}
 }
