@@ -24,6 +24,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "up-and-die":
 		helperUpAndDie()
+	case "nested":
+		helperNested()
+	case "relay":
+		if err := RelayMain(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "ready":
 		helperReady()
 	}

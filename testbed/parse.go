@@ -23,7 +23,7 @@ func Load(file string) (*Topology, error) {
 	}
 	t, err := LoadFS(os.DirFS("/"), strings.TrimPrefix(abs, "/"))
 	if t != nil {
-		t.File = file
+		t.File = abs
 	}
 	if pes, ok := err.(ParseErrors); ok {
 		for _, pe := range pes {

@@ -261,12 +261,19 @@ func nodeTable(w io.Writer, st testbed.Status) {
 func (f *labFlags) execCmd() *cobra.Command {
 	c := &cobra.Command{Use: "exec NODE -- COMMAND [ARGUMENT...]", Short: "Run a command in a node", Args: arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			node, command := args[0], args[1:]
+			if command[0] == "--" {
+				command = command[1:]
+			}
+			if len(command) == 0 {
+				return usagef("no command: %s", cmd.UseLine())
+			}
 			lab, err := f.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer lab.Close()
-			c := lab.CommandContext(cmd.Context(), args[0], args[1:]...)
+			c := lab.CommandContext(cmd.Context(), node, command...)
 			c.Stdin, c.Stdout, c.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			err = c.Run()
 			if ee := (*exec.ExitError)(nil); errors.As(err, &ee) && ee.ExitCode() > 0 {
