@@ -20,7 +20,8 @@ import (
 //
 // Of the ways to read them (6.18, 128 veth ports, one core), sysfs carrier_changes
 // costs 0.6 us a port, takes no lock, and also shows a flap that ended between two
-// looks; ETHTOOL_GLINK costs 0.65 us but waits for the RTNL lock; sysfs carrier
+// looks; ETHTOOL_GLINK costs 0.65 us but waits for the RTNL lock (since 6.8
+// it also makes the kernel send what it holds back); sysfs carrier
 // takes that lock too and costs 0.9 us; a link dump costs 7 us a port; SIOCGIFFLAGS
 // does not show the bit. So the first is used, from a sysfs instance of the ports'
 // namespace, and the second where mounting that is not permitted.
@@ -51,10 +52,13 @@ type portProbe interface {
 
 type probeValue [24]byte
 
-// openProbe must be called in the ports' network namespace.
-func openProbe() (carrierProbe, error) {
-	if p, err := openSysfs(); err == nil {
-		return p, nil
+// openProbe must be called in the ports' network namespace. With sysfs the better
+// way is tried first.
+func openProbe(sysfs bool) (carrierProbe, error) {
+	if sysfs {
+		if p, err := openSysfs(); err == nil {
+			return p, nil
+		}
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

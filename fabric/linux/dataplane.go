@@ -24,6 +24,8 @@ type Dataplane struct {
 	alert  atomic.Int64 // until when to poll faster, nanoseconds since start
 	start  time.Time
 
+	noSysfs bool // of tests
+
 	mu      sync.RWMutex
 	ports   map[int]*port // by interface index
 	byName  map[string]*port
@@ -119,7 +121,7 @@ func (d *Dataplane) open() (*poller, error) {
 	}
 	var poll *poller
 	if d.cfg.CarrierPoll > 0 {
-		probe, err := openProbe()
+		probe, err := openProbe(!d.noSysfs)
 		if err != nil {
 			w.close()
 			a.close()
