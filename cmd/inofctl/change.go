@@ -22,7 +22,7 @@ func (a *app) zoneCmd() *cobra.Command {
 			if err := checkMembers(args[1:]); err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("zone %s added with %d members", args[0], len(args)-1), c.AddZone(ctx, args[0], args[1:])
+			return fmt.Sprintf("zone %s added, members: %s", args[0], cell(fewText(args[1:], 3))), c.AddZone(ctx, args[0], args[1:])
 		})
 	remove := a.changeCmd(&cobra.Command{Use: "remove NAME", Short: "Remove a zone"},
 		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
@@ -33,14 +33,14 @@ func (a *app) zoneCmd() *cobra.Command {
 			if err := checkMembers(args[1:]); err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("zone %s: %d members added", args[0], len(args)-1), c.AddMembers(ctx, args[0], args[1:])
+			return fmt.Sprintf("zone %s: added %s", args[0], fewText(args[1:], 3)), c.AddMembers(ctx, args[0], args[1:])
 		})
 	memberRemove := a.changeCmd(&cobra.Command{Use: "remove NAME MEMBER...", Short: "Remove members from a zone"},
 		2, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
 			if err := checkMembers(args[1:]); err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("zone %s: %d members removed", args[0], len(args)-1), c.RemoveMembers(ctx, args[0], args[1:])
+			return fmt.Sprintf("zone %s: removed %s", args[0], fewText(args[1:], 3)), c.RemoveMembers(ctx, args[0], args[1:])
 		})
 	for _, c := range []*cobra.Command{remove, memberAdd, memberRemove} {
 		c.ValidArgsFunction = a.complete(zoneNames)

@@ -58,7 +58,7 @@ func TestValuesPassUnchanged(t *testing.T) {
 	}
 	h := src.HostValues
 	hosts, err := c.Hosts(ctx, api.HostQuery{})
-	same("hosts", []api.Host{h[3], h[1], h[2], h[0]}, hosts, err)
+	same("hosts", []api.Host{h[3], h[2], h[1], h[0]}, hosts, err)
 	z := src.ZoneValues
 	zones, err := c.Zones(ctx, api.ZoneQuery{})
 	same("zones", []api.Zone{z[1], z[2], z[0]}, zones, err)

@@ -160,7 +160,7 @@ func (h *handler) findHosts(r *http.Request, q HostQuery) ([]Host, error) {
 		list[i].Zones = present(list[i].Zones)
 	}
 	slices.SortFunc(list, func(a, b Host) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), comparePorts(a.Port, b.Port))
 	})
 	return present(list), nil
 }
