@@ -2,8 +2,13 @@ package inof
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync"
+	"time"
 )
 
 // DialerConfig is the configuration of the session to one reflector.
@@ -17,23 +22,153 @@ type DialerConfig struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 
+// dialTimeout bounds one attempt: a reflector whose packets are lost must not
+// hold up the next attempt for minutes.
+const dialTimeout = 5 * time.Second
+
 // Dialer keeps the session to one reflector: it dials, and dials again with
 // back-off, until it is stopped.
-type Dialer struct{}
+type Dialer struct {
+	cfg   DialerConfig
+	host  *host
+	ready chan struct{}
+
+	mu       sync.Mutex
+	conn     *conn
+	dials    uint64
+	last     error
+	lastAt   time.Time
+	idleFrom time.Time // since when there is no connection
+	msgs     [4]uint64 // totals of connections that ended: messages and bytes, in and out
+}
 
 // NewDialer checks the configuration.
-func NewDialer(cfg DialerConfig) (*Dialer, error) { return &Dialer{}, nil }
+func NewDialer(cfg DialerConfig) (*Dialer, error) {
+	var err error
+	if cfg.TransportConfig, err = cfg.TransportConfig.withDefaults(); err != nil {
+		return nil, fmt.Errorf("inof dialer %s: %w", cfg.Name, err)
+	}
+	if cfg.Dial == nil {
+		return nil, fmt.Errorf("inof dialer %s: Dial must be set", cfg.Name)
+	}
+	d := &Dialer{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{})}
+	d.host.establish = d.establish
+	return d, nil
+}
 
-// Run keeps the session until ctx ends; its error is that of ctx.
-func (d *Dialer) Run(ctx context.Context) error { return nil }
+func (d *Dialer) establish(c *conn) error {
+	d.cfg.Log.Info("session established", "reflector", d.cfg.Name, "device", c.device())
+	return nil
+}
+
+// Run keeps the session until ctx ends; its error is that of ctx. Its Sink must go
+// on until Run returns.
+func (d *Dialer) Run(ctx context.Context) error {
+	d.mu.Lock()
+	d.idleFrom = time.Now()
+	d.mu.Unlock()
+	close(d.ready)
+	for attempt := 0; ; attempt++ {
+		began := time.Now()
+		established, err := d.once(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if established && time.Since(began) >= BackoffReset {
+			attempt = 0
+		}
+		wait := Backoff(attempt, rand.Float64())
+		d.fail(err, wait)
+		if !sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// fail keeps and logs why there is no session; the same reason again is not logged
+// louder than debug.
+func (d *Dialer) fail(err error, wait time.Duration) {
+	d.mu.Lock()
+	again := d.last != nil && d.last.Error() == err.Error()
+	d.last, d.lastAt = err, time.Now()
+	d.mu.Unlock()
+	if again {
+		d.cfg.Log.Debug("no session, trying again", "reflector", d.cfg.Name, "error", err, "wait", wait)
+		return
+	}
+	d.cfg.Log.Warn("no session, trying again", "reflector", d.cfg.Name, "error", err, "wait", wait)
+}
+
+// once dials and runs one session; it tells whether it was Established.
+func (d *Dialer) once(ctx context.Context) (bool, error) {
+	d.host.tally.dials.Add(1)
+	dctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	nc, err := d.cfg.Dial(dctx)
+	cancel()
+	if err != nil {
+		d.host.tally.dialErrors.Add(1)
+		return false, err
+	}
+	sc := d.cfg.session(true)
+	sc.Expect = d.cfg.Expect
+	c, err := newConn(d.host, nc, sc, time.Now())
+	if err != nil {
+		_ = nc.Close()
+		return false, err
+	}
+	d.mu.Lock()
+	d.conn = c
+	d.dials++
+	d.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() {
+		c.out.shut(&ProtocolError{Code: CodeCease, Detail: "the client stops"})
+	})
+	err = c.run()
+	stop()
+	v := c.info()
+	d.mu.Lock()
+	d.conn, d.idleFrom = nil, time.Now()
+	for i, n := range [...]uint64{v.MsgIn, v.MsgOut, v.BytesIn, v.BytesOut} {
+		d.msgs[i] += n
+	}
+	d.mu.Unlock()
+	var peer *PeerError
+	if errors.As(err, &peer) {
+		err = fmt.Errorf("reflector %s: %w", d.cfg.Name, err)
+	}
+	return c.peer != nil, err
+}
 
 // Ready is closed once Run has begun: a device does not wait for its reflectors.
-func (d *Dialer) Ready() <-chan struct{} { return nil }
+func (d *Dialer) Ready() <-chan struct{} { return d.ready }
 
-func (d *Dialer) String() string { return "inof dialer" }
+func (d *Dialer) String() string { return "inof dialer " + d.cfg.Name }
 
-// Info is the session as operators see it, in every state.
-func (d *Dialer) Info() PeerInfo { return PeerInfo{} }
+// Info is the session as operators see it, in every state. Messages and bytes are
+// those of all its connections.
+func (d *Dialer) Info() PeerInfo {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := PeerInfo{Device: d.cfg.Expect, Since: d.idleFrom, Auth: d.cfg.Auth().Mode, Dialed: true}
+	if d.conn != nil {
+		v = d.conn.info()
+		if !v.Device.IsValid() {
+			v.Device = d.cfg.Expect
+		}
+	}
+	v.Address = d.cfg.Name
+	v.MsgIn += d.msgs[0]
+	v.MsgOut += d.msgs[1]
+	v.BytesIn += d.msgs[2]
+	v.BytesOut += d.msgs[3]
+	if d.dials > 1 {
+		v.Reconnects = d.dials - 1
+	}
+	if v.LastError == "" && d.last != nil {
+		v.LastError, v.LastErrAt = d.last.Error(), d.lastAt
+	}
+	return v
+}
 
 // Counters returns a copy.
-func (d *Dialer) Counters() TransportCounters { return TransportCounters{} }
+func (d *Dialer) Counters() TransportCounters { return d.host.tally.snapshot() }

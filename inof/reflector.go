@@ -1,7 +1,10 @@
 package inof
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -54,58 +57,376 @@ type DeviceStatus struct {
 
 // Reflector is the reflector side of a device: it holds the records of all
 // devices and passes each client what concerns it.
-type Reflector struct{ counters ReflectorCounters }
+//
+// A client is concerned with a zone in which a host of its own is a member, or for
+// which one of its ports is configured; it gets that zone, the hosts in it and
+// their faults. All of a change is worked out before anything is sent: what a
+// client holds after it is taken from the tables, not from the change.
+type Reflector struct {
+	self  netip.Addr
+	epoch uint64
+	seq   uint64
+	cfg   ReflectorConfig
+
+	dir      *zone.Directory
+	interest interest
+	devices  map[netip.Addr]*device
+	hosts    int // records of all devices
+
+	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
+	patience time.Time               // until when they are awaited
+	next     time.Time
+
+	counters ReflectorCounters
+}
+
+// device is one client, with or without a session.
+type device struct {
+	id      netip.Addr
+	up      bool
+	synced  bool
+	told    bool
+	gen     uint32 // number of its session, from 1
+	expires time.Time
+	hosts   map[zone.HostKey]uint32 // the session that said it last
+	faults  map[string]*faultEntry  // by port
+	zones   map[string]int          // zones it is concerned with: attachments and configured ports in them
+}
+
+type faultEntry struct {
+	rec FaultRecord // Addrs sorted
+	gen uint32
+}
 
 // NewReflector gives a reflector with a zone configuration. Now starts the time
 // for which End-of-Sync is held back for cfg.Known.
 func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConfig, now time.Time) (*Reflector, error) {
-	return &Reflector{}, nil
+	cfg.MaxClients = orDefault(cfg.MaxClients, DefaultMaxClients)
+	cfg.MaxZones = orDefault(cfg.MaxZones, DefaultMaxZones)
+	cfg.MaxHosts = orDefault(cfg.MaxHosts, DefaultMaxHosts)
+	cfg.MaxMemberships = orDefault(cfg.MaxMemberships, DefaultMaxMemberships)
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	r := &Reflector{
+		self: self, epoch: epoch, cfg: cfg,
+		dir:      zone.NewDirectory(self),
+		interest: newInterest(),
+		devices:  map[netip.Addr]*device{},
+		awaited:  map[netip.Addr]struct{}{},
+	}
+	for _, d := range cfg.Known {
+		r.awaited[d] = struct{}{}
+	}
+	if len(r.awaited) > 0 {
+		r.patience = now.Add(cfg.Grace)
+	}
+	if _, err := r.SetZones(set, now); err != nil {
+		return nil, err
+	}
+	r.schedule()
+	return r, nil
 }
 
-// Join says that the session of a device is established.
-func (r *Reflector) Join(dev netip.Addr, now time.Time) []Delivery { return nil }
+func orDefault(v, def int) int {
+	if v == 0 {
+		return def
+	}
+	return v
+}
 
-// Leave says that the session of a device ended: its records become stale.
-func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery { return nil }
+func (r *Reflector) nextSeq() uint64 { r.seq++; return r.seq }
+
+func (r *Reflector) device(id netip.Addr) *device {
+	d := r.devices[id]
+	if d == nil {
+		d = &device{id: id, hosts: map[zone.HostKey]uint32{}, faults: map[string]*faultEntry{}, zones: map[string]int{}}
+		r.devices[id] = d
+	}
+	return d
+}
+
+// Join says that the session of a device is established. It gets the settings and
+// all that concerns it by what is known of it; the End-of-Sync follows when the
+// device has completed its own sync and every awaited device is back.
+func (r *Reflector) Join(dev netip.Addr, now time.Time) []Delivery {
+	if d := r.devices[dev]; (d == nil || !d.up) && r.joined() >= r.cfg.MaxClients {
+		r.counters.ClientsRefused++
+		err := LimitError{What: "clients", Key: "device " + dev.String(), Limit: r.cfg.MaxClients}
+		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
+	}
+	d := r.device(dev)
+	d.up, d.synced, d.told = true, false, false
+	d.gen++
+	d.expires = time.Time{}
+	r.schedule()
+	b := r.view(d)
+	return r.deliver(nil, &b, []netip.Addr{dev}, r.ownStamps(now))
+}
+
+func (r *Reflector) joined() int {
+	n := 0
+	for _, d := range r.devices {
+		if d.up {
+			n++
+		}
+	}
+	return n
+}
+
+// Leave says that the session of a device ended: its records become stale and are
+// withdrawn when it is not back within the grace time.
+func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
+	d := r.devices[dev]
+	if d == nil || !d.up {
+		return nil
+	}
+	d.up, d.synced, d.told = false, false, false
+	if d.empty() {
+		r.forget(d)
+	} else {
+		d.expires = now.Add(r.cfg.Grace)
+	}
+	r.schedule()
+	return nil
+}
+
+func (d *device) empty() bool { return len(d.hosts) == 0 && len(d.faults) == 0 }
+
+// forget drops a device without records. The zones that name its ports remember
+// it by themselves.
+func (r *Reflector) forget(d *device) {
+	if len(d.zones) == 0 {
+		delete(r.devices, d.id)
+		return
+	}
+	d.expires = time.Time{}
+}
 
 // Receive takes a message of an established session. Deliveries are valid also
-// when the error is a *RefusedError.
+// when the error is a *RefusedError: records of another device and those over a
+// limit are left out and counted, the rest of the message is taken.
 func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Delivery, error) {
+	d := r.devices[dev]
+	if d == nil || !d.up {
+		r.counters.UnknownPeer++
+		return nil, fmt.Errorf("%v of device %v, which has no session", m.Type(), dev)
+	}
+	switch m := m.(type) {
+	case *Update:
+		return r.update(d, m, now)
+	case *EndOfSync:
+		return r.endOfSync(d, now), nil
+	}
+	r.counters.UnexpectedTypes++
+	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
+}
+
+func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, error) {
+	r.counters.UpdatesIn++
+	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
+	t := r.begin()
+	var refused RefusedError
+	refuse := func(err error, counter *uint64) {
+		*counter++
+		if refused.Refused++; refused.First == nil {
+			refused.First = err
+		}
+	}
+	if u.Settings != nil || len(u.Zones) > 0 {
+		refuse(&OwnerError{Record: "zone configuration", Owner: "reflectors", Sender: d.id.String()}, &r.counters.NotOwned)
+	}
+	for i := range u.Hosts {
+		if err, counter := r.takeHost(t, d, &u.Hosts[i]); err != nil {
+			refuse(err, counter)
+		}
+	}
+	for i := range u.Faults {
+		if f := &u.Faults[i]; f.Device != d.id {
+			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
+		} else {
+			r.takeFault(t, d, f)
+		}
+	}
+	out := r.commit(t, stamps{origin: d.id, epoch: u.Epoch, seq: func() uint64 { return u.Seq }, fault: u.FaultAt, sent: u.SentAt, at: now})
+	if refused.Refused > 0 {
+		return out, &refused
+	}
+	return out, nil
+}
+
+func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (error, *uint64) {
+	k := h.Host.HostKey
+	_, known := d.hosts[k]
+	switch {
+	case k.Device != d.id:
+		return &OwnerError{Record: "host " + k.Addr.String(), Owner: k.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned
+	case h.Op == Withdraw:
+		if known {
+			r.removeHost(t, d, k, h.Why)
+		}
+		return nil, nil
+	case !known && r.hosts >= r.cfg.MaxHosts:
+		return &LimitError{What: "hosts", Key: "host " + k.Addr.String(), Limit: r.cfg.MaxHosts}, &r.counters.OverLimit
+	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
+		return malformed("host", "%v is no address of a host", k.Addr), &r.counters.BadRecords
+	}
+	if !known {
+		r.hosts++
+	}
+	d.hosts[k] = d.gen
+	r.putHost(t, &h.Host)
 	return nil, nil
 }
 
-// SetZones replaces the zone configuration. On an error nothing is changed.
-func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) { return nil, nil }
+func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Reason) {
+	delete(d.hosts, k)
+	r.hosts--
+	r.dropHost(t, k, why)
+}
 
-// PutZone adds or replaces one zone.
-func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) { return nil, nil }
+func (r *Reflector) takeFault(t *change, d *device, f *FaultRecord) {
+	t.touchFault(d, f.Port)
+	if f.Op == Withdraw {
+		delete(d.faults, f.Port)
+	} else {
+		rec := *f
+		rec.Addrs = slices.Clone(f.Addrs)
+		slices.SortFunc(rec.Addrs, netip.Addr.Compare)
+		rec.Addrs = slices.Compact(rec.Addrs)
+		d.faults[f.Port] = &faultEntry{rec: rec, gen: d.gen}
+	}
+	r.noteFault(d, f.Port)
+}
 
-// DeleteZone removes one zone; one that is not there is no error.
-func (r *Reflector) DeleteZone(name string, now time.Time) []Delivery { return nil }
+// noteFault keeps the Directory, which only answers questions, in step.
+func (r *Reflector) noteFault(d *device, port string) {
+	if e := d.faults[port]; e != nil {
+		r.dir.SetFault(d.id, port, e.rec.Addrs, e.rec.Why)
+	} else {
+		r.dir.SetFault(d.id, port, nil, snsd.ReasonNone)
+	}
+}
 
-// SetBFD changes the BFD settings of every client.
-func (r *Reflector) SetBFD(b BFDSettings, now time.Time) []Delivery { return nil }
+// endOfSync removes what the device did not repeat in this session.
+func (r *Reflector) endOfSync(d *device, now time.Time) []Delivery {
+	r.counters.Syncs++
+	t := r.begin()
+	r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
+	out := r.commit(t, r.ownStamps(now))
+	d.synced = true
+	delete(r.awaited, d.id)
+	r.schedule()
+	return r.tell(out, now)
+}
+
+// drop removes the records of a device whose session number is chosen, as aged out.
+func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
+	for k, gen := range d.hosts {
+		if chosen(gen) {
+			r.removeHost(t, d, k, snsd.ReasonAgedOut)
+			n++
+		}
+	}
+	for port, e := range d.faults {
+		if chosen(e.gen) {
+			t.touchFault(d, port)
+			delete(d.faults, port)
+			r.noteFault(d, port)
+			n++
+		}
+	}
+	return n
+}
+
+// tell gives the End-of-Sync to every device that is due: its own sync is done,
+// so that all its zones are known here, and no awaited device is missing.
+func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
+	if len(r.awaited) > 0 && now.Before(r.patience) {
+		return out
+	}
+	var to []netip.Addr
+	for _, d := range r.devices {
+		if d.up && d.synced && !d.told {
+			d.told = true
+			to = append(to, d.id)
+		}
+	}
+	if len(to) == 0 {
+		return out
+	}
+	slices.SortFunc(to, netip.Addr.Compare)
+	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: r.epoch, Seq: r.seq}})
+}
 
 // Tick does what is due: grace times that passed.
-func (r *Reflector) Tick(now time.Time) []Delivery { return nil }
+func (r *Reflector) Tick(now time.Time) []Delivery {
+	if r.next.IsZero() || now.Before(r.next) {
+		return nil
+	}
+	var due []*device
+	for _, d := range r.devices {
+		if !d.expires.IsZero() && !now.Before(d.expires) {
+			due = append(due, d)
+		}
+	}
+	t := r.begin()
+	for _, d := range due {
+		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
+	}
+	out := r.commit(t, r.ownStamps(now))
+	for _, d := range due {
+		r.forget(d)
+	}
+	if !r.patience.IsZero() && !now.Before(r.patience) {
+		clear(r.awaited)
+	}
+	r.schedule()
+	return r.tell(out, now)
+}
 
 // Next is when Tick has something to do; zero: nothing.
-func (r *Reflector) Next() time.Time { return time.Time{} }
+func (r *Reflector) Next() time.Time { return r.next }
 
-// KnownDevices are the devices with a session or with records, sorted; to be kept
-// by the daemon over a restart.
-func (r *Reflector) KnownDevices() []netip.Addr { return nil }
+func (r *Reflector) schedule() {
+	r.next = time.Time{}
+	if len(r.awaited) > 0 {
+		r.next = r.patience
+	}
+	for _, d := range r.devices {
+		if !d.expires.IsZero() && (r.next.IsZero() || d.expires.Before(r.next)) {
+			r.next = d.expires
+		}
+	}
+}
+
+// KnownDevices are the devices with a session, with records, or still awaited,
+// sorted; to be kept by the daemon over a restart.
+func (r *Reflector) KnownDevices() []netip.Addr {
+	known := maps.Clone(r.awaited)
+	for _, d := range r.devices {
+		if d.up || !d.empty() {
+			known[d.id] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(known), netip.Addr.Compare)
+}
 
 // Devices is the status of every device, sorted by device id.
-func (r *Reflector) Devices() []DeviceStatus { return nil }
-
-// Zones is the present zone configuration, sorted by name.
-func (r *Reflector) Zones() zone.Set { return zone.Set{} }
+func (r *Reflector) Devices() []DeviceStatus {
+	out := make([]DeviceStatus, 0, len(r.devices))
+	for _, d := range r.devices {
+		out = append(out, DeviceStatus{
+			Device: d.id, Up: d.up, Synced: d.synced, Told: d.told, Stale: !d.expires.IsZero(), Expires: d.expires,
+			Hosts: len(d.hosts), Faults: len(d.faults), Zones: len(d.zones),
+		})
+	}
+	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
+	return out
+}
 
 // Directory is the reflector's table of all hosts; to be read only.
-func (r *Reflector) Directory() *zone.Directory { return nil }
+func (r *Reflector) Directory() *zone.Directory { return r.dir }
 
 // Counters returns a copy.
 func (r *Reflector) Counters() ReflectorCounters { return r.counters }
-
-var _ snsd.Reason

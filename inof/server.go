@@ -1,9 +1,15 @@
 package inof
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
+	"time"
 )
 
 // ServerConfig is the configuration of the listening side.
@@ -16,28 +22,206 @@ type ServerConfig struct {
 	Allow func(dev netip.Addr) bool
 	// MaxPeers is the number of established sessions, zero: DefaultMaxClients.
 	// MaxPending is the number of connections before that, zero: DefaultMaxPending.
+	// When a connection comes beyond it, the oldest pending one is closed: an
+	// honest peer needs milliseconds, so a flood does not keep it out.
 	MaxPeers, MaxPending int
 }
 
 // Server accepts the sessions of clients.
-type Server struct{}
+type Server struct {
+	cfg   ServerConfig
+	host  *host
+	ready chan struct{}
+	wg    sync.WaitGroup
+
+	mu       sync.Mutex
+	addr     net.Addr
+	pending  []*conn // oldest first
+	peers    map[netip.Addr]*conn
+	stopping bool
+}
 
 // NewServer checks the configuration.
-func NewServer(cfg ServerConfig) (*Server, error) { return &Server{}, nil }
+func NewServer(cfg ServerConfig) (*Server, error) {
+	var err error
+	if cfg.TransportConfig, err = cfg.TransportConfig.withDefaults(); err != nil {
+		return nil, fmt.Errorf("inof server: %w", err)
+	}
+	if cfg.Listen == nil {
+		return nil, errors.New("inof server: Listen must be set")
+	}
+	cfg.MaxPeers = orDefault(cfg.MaxPeers, DefaultMaxClients)
+	cfg.MaxPending = orDefault(cfg.MaxPending, DefaultMaxPending)
+	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}}
+	s.host.establish = s.establish
+	return s, nil
+}
 
-// Run listens until ctx ends, then closes every session with a Cease.
-func (s *Server) Run(ctx context.Context) error { return nil }
+// Run listens until ctx ends, then closes every session with a Cease. It returns
+// once all sessions have told their Down, so the Sink must go on until then.
+func (s *Server) Run(ctx context.Context) error {
+	l, err := s.cfg.Listen(ctx)
+	if err != nil {
+		return fmt.Errorf("inof server: %w", err)
+	}
+	s.mu.Lock()
+	s.addr = l.Addr()
+	s.mu.Unlock()
+	close(s.ready)
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	err = s.accept(ctx, l)
+	_ = l.Close()
+	s.stop()
+	s.wg.Wait()
+	return err
+}
+
+// accept takes connections; errors such as a lack of file descriptors pass.
+func (s *Server) accept(ctx context.Context, l net.Listener) error {
+	const first, most = 5 * time.Millisecond, time.Second
+	wait := first
+	for {
+		nc, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = nc.Close()
+			}
+			return ctx.Err()
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("inof server: %w", err)
+		case err != nil:
+			s.host.tally.acceptErrors.Add(1)
+			s.cfg.Log.Warn("cannot accept a connection, trying again", "error", err, "wait", wait)
+			if !sleep(ctx, wait) {
+				return ctx.Err()
+			}
+			wait = min(2*wait, most)
+			continue
+		}
+		wait = first
+		s.serve(nc)
+	}
+}
+
+// sleep tells whether ctx still lives after d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// serve runs a session in a goroutine of its own.
+func (s *Server) serve(nc net.Conn) {
+	s.host.tally.accepted.Add(1)
+	sc := s.cfg.session(false)
+	sc.Allow = s.cfg.Allow
+	c, err := newConn(s.host, nc, sc, time.Now())
+	if err != nil {
+		s.cfg.Log.Warn("cannot begin a session", "peer", nc.RemoteAddr(), "error", err)
+		_ = nc.Close()
+		return
+	}
+	s.mu.Lock()
+	var oldest *conn
+	if len(s.pending) >= s.cfg.MaxPending {
+		oldest, s.pending = s.pending[0], slices.Delete(s.pending, 0, 1)
+	}
+	s.pending = append(s.pending, c)
+	s.mu.Unlock()
+	if oldest != nil {
+		s.host.tally.pendingRefused.Add(1)
+		_ = oldest.nc.Close()
+	}
+	s.wg.Go(func() {
+		err := c.run()
+		s.remove(c)
+		s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
+	})
+}
+
+// establish makes c the session of its device. An older one is ended first, and
+// has told its Down when this returns.
+func (s *Server) establish(c *conn) error {
+	dev := c.device()
+	s.mu.Lock()
+	old := s.peers[dev]
+	switch {
+	case s.stopping:
+		s.mu.Unlock()
+		return &ProtocolError{Code: CodeCease, Detail: "the reflector stops"}
+	case old == nil && len(s.peers) >= s.cfg.MaxPeers:
+		s.mu.Unlock()
+		return &ProtocolError{Code: CodeLimit, Where: "sessions", Detail: fmt.Sprintf("%d clients are connected, which is the limit", s.cfg.MaxPeers)}
+	}
+	s.peers[dev] = c
+	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
+	s.mu.Unlock()
+	if old != nil {
+		old.out.shut(&ProtocolError{Code: CodeReplaced, Detail: "by a session from " + c.view.Address})
+		<-old.done
+	}
+	s.cfg.Log.Info("session established", "peer", c.view.Address, "device", dev)
+	return nil
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
+	if dev := c.device(); s.peers[dev] == c {
+		delete(s.peers, dev)
+	}
+}
+
+// stop ends every session.
+func (s *Server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	for _, c := range s.pending {
+		_ = c.nc.Close()
+	}
+	for _, c := range s.peers {
+		c.out.shut(&ProtocolError{Code: CodeCease, Detail: "the reflector stops"})
+	}
+}
 
 // Ready is closed once the server listens.
-func (s *Server) Ready() <-chan struct{} { return nil }
+func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 func (s *Server) String() string { return "inof server" }
 
 // Addr is the listener's address, nil before Ready.
-func (s *Server) Addr() net.Addr { return nil }
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addr
+}
 
 // Infos are the established sessions, sorted by device, then those in handshake.
-func (s *Server) Infos() []PeerInfo { return nil }
+func (s *Server) Infos() []PeerInfo {
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.peers)+len(s.pending))
+	for _, c := range s.peers {
+		conns = append(conns, c)
+	}
+	established := len(conns)
+	conns = append(conns, s.pending...)
+	s.mu.Unlock()
+	out := make([]PeerInfo, len(conns))
+	for i, c := range conns {
+		out[i] = c.info()
+	}
+	slices.SortFunc(out[:established], func(a, b PeerInfo) int { return cmp.Or(a.Device.Compare(b.Device), cmp.Compare(a.Address, b.Address)) })
+	return out
+}
 
 // Counters returns a copy.
-func (s *Server) Counters() TransportCounters { return TransportCounters{} }
+func (s *Server) Counters() TransportCounters { return s.host.tally.snapshot() }

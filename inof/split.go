@@ -66,8 +66,10 @@ func (u *Update) sizeHint() int {
 	return n
 }
 
-// batch collects records and cuts them into Updates of about SyncChunk bytes at
-// record borders. The order settings, zones, hosts, faults holds over all of them.
+// batch collects records, one for a key, and cuts them into Updates of about
+// SyncChunk bytes at record borders. Over all of them the order is settings, zones,
+// hosts that go, faults, hosts that come: so that between two of them no host
+// looks reachable that is not.
 type batch struct {
 	Settings *Settings
 	Zones    []ZoneRecord
@@ -119,13 +121,18 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 		}
 	}
 	for i := range b.Hosts {
-		if next(b.Hosts[i].size()) {
+		if b.Hosts[i].Op == Withdraw && next(b.Hosts[i].size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
 		}
 	}
 	for i := range b.Faults {
 		if next(b.Faults[i].size()) {
 			cur.Faults = append(cur.Faults, b.Faults[i])
+		}
+	}
+	for i := range b.Hosts {
+		if b.Hosts[i].Op == Put && next(b.Hosts[i].size()) {
+			cur.Hosts = append(cur.Hosts, b.Hosts[i])
 		}
 	}
 	return out

@@ -1,7 +1,7 @@
 package inof
 
 import (
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -58,6 +58,35 @@ type TransportConfig struct {
 	// when it returns.
 	Sink func(PeerEvent)
 	Log  *slog.Logger // nil: no log
+}
+
+// withDefaults fills in what is zero and checks the rest.
+func (c TransportConfig) withDefaults() (TransportConfig, error) {
+	if c.QueueBytes == 0 {
+		c.QueueBytes = DefaultQueueBytes
+	}
+	if c.QueueMessages == 0 {
+		c.QueueMessages = DefaultQueueMessages
+	}
+	if c.HandshakeTimeout == 0 {
+		c.HandshakeTimeout = HandshakeTimeout
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Auth == nil || c.Sink == nil {
+		return c, errors.New("Auth and Sink must be set")
+	}
+	_, err := c.session(false).withDefaults()
+	return c, err
+}
+
+// session is the configuration of a new session; its nonce is not set yet.
+func (c *TransportConfig) session(dialer bool) SessionConfig {
+	return SessionConfig{
+		Self: c.Self, Dialer: dialer, Roles: c.Roles, Epoch: c.Epoch, Auth: c.Auth(),
+		Hold: c.Hold, Keepalive: c.Keepalive, HandshakeTimeout: c.HandshakeTimeout,
+	}
 }
 
 // Limits of the transport.
@@ -121,39 +150,3 @@ type TransportCounters struct {
 	BytesOut         uint64 `json:"bytes_out"`
 	Writes           uint64 `json:"writes"` // write calls; MsgOut/Writes is the coalescing
 }
-
-// Peer is one established session. Its methods are safe for concurrent use.
-type Peer struct{}
-
-// Device is the peer's device id.
-func (p *Peer) Device() netip.Addr { return netip.Addr{} }
-
-// Send hands a message over and never blocks. A peer whose queue is full is cut
-// and ErrQueueFull returned; ErrClosed when the session has ended.
-func (p *Peer) Send(m Message) error { return nil }
-
-// SendEncoded is Send for a message that several peers get: encoded once by Encode.
-func (p *Peer) SendEncoded(e *Encoded) error { return nil }
-
-// Close ends the session with a Notification.
-func (p *Peer) Close(code Code, text string) {}
-
-// Info is the session as operators see it.
-func (p *Peer) Info() PeerInfo { return PeerInfo{} }
-
-// Peers routes deliveries to sessions by device id. It belongs to one goroutine.
-type Peers struct{ m map[netip.Addr]*Peer }
-
-// Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
-// whether the event concerns the present session of the device.
-func (ps *Peers) Handle(ev PeerEvent) bool { return true }
-
-// Get gives the session of a device, nil if there is none.
-func (ps *Peers) Get(dev netip.Addr) *Peer { return ps.m[dev] }
-
-// Deliver encodes each message once and hands it to its receivers; those without
-// a session are passed over. All messages for one peer leave in as few writes as
-// possible. The error joins those of messages that could not be encoded.
-func (ps *Peers) Deliver(ds []Delivery) error { return nil }
-
-var _ json.Marshaler

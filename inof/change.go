@@ -1,0 +1,451 @@
+package inof
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+type devZone struct {
+	dev  netip.Addr
+	zone string
+}
+
+// change collects, while one input is handled, the state before it of all that it
+// touches. Who must be told what is the difference to the state after it.
+type change struct {
+	addrs    map[netip.Addr]entry
+	interest map[devZone]bool             // was the device concerned with the zone
+	zones    map[string]bool              // was the zone there
+	faults   map[portKey]*FaultRecord     // nil: there was none
+	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
+	settings bool
+
+	left    map[string][]netip.Addr // devices that are no more concerned with a zone
+	records batch
+	plans   map[netip.Addr][]uint32 // records by number for each receiver
+	concern []devPort               // faults that a device may see differently
+}
+
+type devPort struct {
+	dev  netip.Addr
+	port portKey
+}
+
+// A record's number is its index with the kind of record in the upper bits.
+const (
+	numZone     uint32 = 1 << 28
+	numHost     uint32 = 2 << 28
+	numFault    uint32 = 3 << 28
+	numSettings uint32 = 4 << 28
+	numKind     uint32 = 15 << 28
+)
+
+func (r *Reflector) begin() *change {
+	return &change{
+		addrs: map[netip.Addr]entry{}, interest: map[devZone]bool{}, zones: map[string]bool{},
+		faults: map[portKey]*FaultRecord{}, why: map[zone.HostKey]snsd.Reason{},
+	}
+}
+
+// touch keeps the state of an address before the change.
+func (r *Reflector) touch(t *change, addr netip.Addr) {
+	if _, ok := t.addrs[addr]; !ok {
+		t.addrs[addr] = r.interest.addrs[addr]
+	}
+}
+
+func (t *change) touchFault(d *device, port string) {
+	k := portKey{d.id, port}
+	if _, ok := t.faults[k]; ok {
+		return
+	}
+	t.faults[k] = nil
+	if e := d.faults[port]; e != nil {
+		t.faults[k] = &e.rec
+	}
+}
+
+func (r *Reflector) ownStamps(now time.Time) stamps {
+	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now}
+}
+
+// commit ends a change and gives what must be sent.
+func (r *Reflector) commit(t *change, s stamps) []Delivery {
+	for addr, before := range t.addrs {
+		if !r.settle(t, addr, before) {
+			delete(t.addrs, addr)
+		}
+	}
+	t.left = map[string][]netip.Addr{}
+	for k, before := range t.interest {
+		now := r.interest.concerned(k.dev, k.zone)
+		switch {
+		case now == before:
+			delete(t.interest, k)
+		case before:
+			t.left[k.zone] = append(t.left[k.zone], k.dev)
+		}
+		r.interest.tidy(k.zone)
+	}
+	t.plans = map[netip.Addr][]uint32{}
+	if t.settings {
+		t.records.Settings = r.settings()
+		for id := range r.devices {
+			r.plan(t, id, numSettings)
+		}
+	}
+	r.planZones(t)
+	r.planHosts(t)
+	r.planFaults(t)
+	return r.group(t, s)
+}
+
+// plan gives a record to a device, if it has a session.
+func (r *Reflector) plan(t *change, dev netip.Addr, num uint32) {
+	if d := r.devices[dev]; d != nil && d.up {
+		t.plans[dev] = append(t.plans[dev], num)
+	}
+}
+
+// before tells what concerned told before the change.
+func (r *Reflector) before(t *change, dev netip.Addr, name string) bool {
+	if v, ok := t.interest[devZone{dev, name}]; ok {
+		return v
+	}
+	return r.interest.concerned(dev, name)
+}
+
+// knew tells what knows told before the change.
+func (r *Reflector) knew(t *change, dev, addr netip.Addr) bool {
+	for _, z := range r.was(t, addr).zones {
+		if r.before(t, dev, z) {
+			return true
+		}
+	}
+	return false
+}
+
+// was is an address before the change.
+func (r *Reflector) was(t *change, addr netip.Addr) entry {
+	if e, ok := t.addrs[addr]; ok {
+		return e
+	}
+	return r.interest.addrs[addr]
+}
+
+// devicesOf appends those concerned with a zone before or after the change.
+func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.Addr {
+	if a := r.interest.areas[name]; a != nil {
+		for dev := range a.devs {
+			dst = append(dst, dev)
+		}
+	}
+	return append(dst, t.left[name]...)
+}
+
+// audience are the devices that know an address before or after the change, sorted.
+func (r *Reflector) audience(t *change, dst []netip.Addr, addr netip.Addr) []netip.Addr {
+	dst = dst[:0]
+	before, now := r.was(t, addr).zones, r.interest.addrs[addr].zones
+	for _, z := range now {
+		dst = r.devicesOf(t, dst, z)
+	}
+	for _, z := range before {
+		if !slices.Contains(now, z) {
+			dst = r.devicesOf(t, dst, z)
+		}
+	}
+	slices.SortFunc(dst, netip.Addr.Compare)
+	return slices.Compact(dst)
+}
+
+func (r *Reflector) planZones(t *change) {
+	names := map[string]struct{}{}
+	for name := range t.zones {
+		names[name] = struct{}{}
+	}
+	for k := range t.interest {
+		names[k.zone] = struct{}{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		had, changed := t.zones[name]
+		z, have := r.interest.zones[name]
+		if !changed {
+			had = have
+		}
+		put, withdraw := uint32(0), uint32(0)
+		for _, dev := range r.devicesOf(t, nil, name) {
+			held := had && r.before(t, dev, name)
+			holds := have && r.interest.concerned(dev, name)
+			switch {
+			case holds && (changed || !held):
+				r.plan(t, dev, t.zoneRecord(&put, ZoneRecord{Op: Put, Zone: z}))
+			case held && !holds:
+				r.plan(t, dev, t.zoneRecord(&withdraw, ZoneRecord{Op: Withdraw, Zone: zone.Zone{Name: name}}))
+			}
+		}
+	}
+}
+
+// zoneRecord gives the number of a record, adding it when num is still 0.
+func (t *change) zoneRecord(num *uint32, z ZoneRecord) uint32 {
+	if *num == 0 {
+		*num = numZone | uint32(len(t.records.Zones))
+		t.records.Zones = append(t.records.Zones, z)
+	}
+	return *num
+}
+
+func (r *Reflector) planHosts(t *change) {
+	var devs []netip.Addr
+	for _, addr := range slices.SortedFunc(maps.Keys(t.addrs), netip.Addr.Compare) {
+		w := r.watch(t, addr)
+		devs = r.audience(t, devs, addr)
+		for _, dev := range devs {
+			w.tell(r, t, dev)
+		}
+	}
+	// Hosts that are as before, but a device has come to a zone of theirs or left it.
+	met := map[netip.Addr]map[netip.Addr]struct{}{}
+	for k := range t.interest {
+		a := r.interest.areas[k.zone]
+		if d := r.devices[k.dev]; a == nil || d == nil || !d.up {
+			continue
+		}
+		for addr := range a.hosts {
+			if _, touched := t.addrs[addr]; touched {
+				continue
+			}
+			if met[addr] == nil {
+				met[addr] = map[netip.Addr]struct{}{}
+			}
+			met[addr][k.dev] = struct{}{}
+		}
+	}
+	for _, addr := range slices.SortedFunc(maps.Keys(met), netip.Addr.Compare) {
+		w := r.watch(t, addr)
+		for _, dev := range slices.SortedFunc(maps.Keys(met[addr]), netip.Addr.Compare) {
+			w.tell(r, t, dev)
+		}
+	}
+}
+
+// watched is one address with the numbers of its records, 0 where there is none yet.
+type watched struct {
+	addr          netip.Addr
+	old, now      entry
+	puts, removes []uint32
+}
+
+func (r *Reflector) watch(t *change, addr netip.Addr) watched {
+	w := watched{addr: addr, old: r.was(t, addr), now: r.interest.addrs[addr]}
+	w.puts, w.removes = make([]uint32, len(w.now.atts)), make([]uint32, len(w.old.atts))
+	return w
+}
+
+// tell works out what a device must be told about the address.
+func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
+	d := r.devices[dev]
+	if d == nil || !d.up {
+		return
+	}
+	knew, knows := r.knew(t, dev, w.addr), r.interest.knows(dev, w.addr)
+	if !knew && !knows {
+		return
+	}
+	for i := range w.old.atts {
+		h := &w.old.atts[i]
+		j, still := findAtt(w.now.atts, h.HostKey)
+		if h.Device == dev {
+			continue
+		}
+		if knew != knows || !still || !sameHost(h, &w.now.atts[j]) {
+			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
+		}
+		if knew && (!knows || !still) {
+			why := snsd.ReasonZoneChanged
+			if !still {
+				why = t.why[h.HostKey]
+			}
+			r.plan(t, dev, t.hostRecord(&w.removes[i], HostRecord{Op: Withdraw, Host: zone.Host{HostKey: h.HostKey}, Why: why}))
+		}
+	}
+	for i := range w.now.atts {
+		h := &w.now.atts[i]
+		if h.Device == dev || !knows {
+			continue
+		}
+		j, was := findAtt(w.old.atts, h.HostKey)
+		if !was {
+			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
+		}
+		if !knew || !was || !sameHost(h, &w.old.atts[j]) {
+			r.plan(t, dev, t.hostRecord(&w.puts[i], HostRecord{Op: Put, Host: *h}))
+		}
+	}
+}
+
+func (t *change) hostRecord(num *uint32, h HostRecord) uint32 {
+	if *num == 0 {
+		*num = numHost | uint32(len(t.records.Hosts))
+		t.records.Hosts = append(t.records.Hosts, h)
+	}
+	return *num
+}
+
+func (r *Reflector) planFaults(t *change) {
+	var devs []netip.Addr
+	for pk, before := range t.faults {
+		lists := [2][]netip.Addr{}
+		if before != nil {
+			lists[0] = before.Addrs
+		}
+		if d := r.devices[pk.device]; d != nil && d.faults[pk.port] != nil {
+			lists[1] = d.faults[pk.port].rec.Addrs
+		}
+		for _, list := range lists {
+			for _, addr := range list {
+				devs = r.audience(t, devs, addr)
+				for _, dev := range devs {
+					t.concern = append(t.concern, devPort{dev, pk})
+				}
+			}
+		}
+	}
+	slices.SortFunc(t.concern, func(a, b devPort) int {
+		return cmp.Or(a.port.device.Compare(b.port.device), strings.Compare(a.port.port, b.port.port), a.dev.Compare(b.dev))
+	})
+	first := 0 // of the records about the present port
+	for i, c := range slices.Compact(t.concern) {
+		if i == 0 || t.concern[i-1].port != c.port {
+			first = len(t.records.Faults)
+		}
+		if d := r.devices[c.dev]; d == nil || !d.up || c.dev == c.port.device {
+			continue
+		}
+		r.planFault(t, c, first)
+	}
+}
+
+// planFault tells a device of a fault if it looks different from before.
+func (r *Reflector) planFault(t *change, c devPort, first int) {
+	before, touched := t.faults[c.port]
+	if d := r.devices[c.port.device]; !touched && d != nil && d.faults[c.port.port] != nil {
+		before = &d.faults[c.port.port].rec
+	}
+	if before != nil {
+		before = viewOf(before, func(a netip.Addr) bool {
+			e := r.was(t, a)
+			return e.hasAtt(a, c.port.device, c.port.port) && r.knew(t, c.dev, a)
+		})
+	}
+	now := r.faultView(c.dev, c.port)
+	rec := FaultRecord{Op: Withdraw, Device: c.port.device, Port: c.port.port}
+	switch {
+	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before):
+		return
+	case now != nil:
+		rec = *now
+		rec.Op = Put
+	}
+	for i := first; i < len(t.records.Faults); i++ {
+		if f := &t.records.Faults[i]; f.Op == rec.Op && sameFault(f, &rec) {
+			r.plan(t, c.dev, numFault|uint32(i))
+			return
+		}
+	}
+	r.plan(t, c.dev, numFault|uint32(len(t.records.Faults)))
+	t.records.Faults = append(t.records.Faults, rec)
+}
+
+// group makes one message for all devices that are to get the same records.
+func (r *Reflector) group(t *change, s stamps) []Delivery {
+	groups := map[string][]netip.Addr{}
+	var order []string
+	var key []byte
+	for _, dev := range slices.SortedFunc(maps.Keys(t.plans), netip.Addr.Compare) {
+		nums := t.plans[dev]
+		slices.Sort(nums)
+		key = key[:0]
+		for _, n := range nums {
+			key = binary.BigEndian.AppendUint32(key, n)
+		}
+		to, seen := groups[string(key)]
+		groups[string(key)] = append(to, dev)
+		if !seen {
+			order = append(order, string(key))
+		}
+	}
+	var out []Delivery
+	for _, key := range order {
+		to := groups[key]
+		b := t.records.pick(t.plans[to[0]])
+		out = r.deliver(out, &b, to, s)
+	}
+	return out
+}
+
+// pick gives the records with the given numbers.
+func (b *batch) pick(nums []uint32) batch {
+	var out batch
+	for _, n := range nums {
+		switch i := n &^ numKind; n & numKind {
+		case numSettings:
+			out.Settings = b.Settings
+		case numZone:
+			out.Zones = append(out.Zones, b.Zones[i])
+		case numHost:
+			out.Hosts = append(out.Hosts, b.Hosts[i])
+		case numFault:
+			out.Faults = append(out.Faults, b.Faults[i])
+		}
+	}
+	return out
+}
+
+// deliver cuts a batch into messages. Where zones or settings change, hosts are
+// withdrawn by a message before that: a host that left a zone must not look for a
+// moment like one of the default zone.
+func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps) []Delivery {
+	rest := *b
+	var gone batch
+	if b.Settings != nil || len(b.Zones) > 0 {
+		gone, rest = b.partition()
+	}
+	for _, part := range [...]*batch{&gone, &rest} {
+		for _, u := range part.updates(s, &r.counters.TooLarge) {
+			out = append(out, Delivery{To: to, Msg: u})
+			r.counters.UpdatesOut++
+			r.counters.DeliveriesOut += uint64(len(to))
+		}
+	}
+	return out
+}
+
+// partition splits off the withdrawals of hosts with those of their faults.
+func (b *batch) partition() (gone, rest batch) {
+	rest.Settings, rest.Zones = b.Settings, b.Zones
+	for _, h := range b.Hosts {
+		if h.Op == Withdraw {
+			gone.Hosts = append(gone.Hosts, h)
+		} else {
+			rest.Hosts = append(rest.Hosts, h)
+		}
+	}
+	for _, f := range b.Faults {
+		if f.Op == Withdraw && len(gone.Hosts) > 0 {
+			gone.Faults = append(gone.Faults, f)
+		} else {
+			rest.Faults = append(rest.Faults, f)
+		}
+	}
+	return gone, rest
+}

@@ -1,0 +1,306 @@
+package inof
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	firstReadBuffer = 2 << 10                // grows to the largest message on its way, and back
+	lingerTime      = 200 * time.Millisecond // for the peer to read our Notification before the close
+	lingerBytes     = 64 << 10
+)
+
+// host is what a connection needs of its Server or Dialer.
+type host struct {
+	cfg   TransportConfig
+	tally tally
+	bufs  sync.Pool // *[]byte for writes
+	// establish is called once, before the Up event; an error ends the session.
+	establish func(c *conn) error
+}
+
+func newHost(cfg TransportConfig) *host {
+	return &host{cfg: cfg, bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
+}
+
+// conn is one connection: a reader goroutine that owns its life, and a writer
+// that is whoever sends, or a goroutine while there is a backlog.
+type conn struct {
+	host  *host
+	nc    net.Conn
+	peer  *Peer // made when Established
+	limit int   // of the next message; the session says it
+	out   writer
+	done  chan struct{} // closed after the Down event
+
+	mu   sync.Mutex // guards what follows
+	sess *Session   // only the sending half once Established, see Session
+	view PeerInfo   // State, Since, Device, Role, timers
+}
+
+func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, error) {
+	if _, err := rand.Read(sc.Nonce[:]); err != nil {
+		return nil, err
+	}
+	sess, err := NewSession(sc, now)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := nc.(*net.TCPConn); ok {
+		// Notices must not wait for more bytes, and liveness is our own affair.
+		_ = t.SetNoDelay(true)
+		_ = t.SetKeepAlive(false)
+	}
+	c := &conn{host: h, nc: nc, sess: sess, done: make(chan struct{})}
+	c.view = PeerInfo{Address: nc.RemoteAddr().String(), Since: now, Auth: sc.Auth.Mode, Dialed: sc.Dialer}
+	c.out.init(c)
+	return c, nil
+}
+
+// run works until the session ends; the error says why and is never nil.
+func (c *conn) run() error {
+	defer close(c.done)
+	err := c.start()
+	if err == nil {
+		err = c.read()
+	}
+	err = c.out.finish(err)
+	c.host.tally.count(err)
+	if c.peer != nil {
+		c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerDown, At: time.Now(), Err: err})
+	}
+	return err
+}
+
+func (c *conn) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, err := c.sess.Start(nil, time.Now())
+	if err != nil {
+		return err
+	}
+	c.note()
+	return c.handshakeWrite(b)
+}
+
+// note copies what Infos show from the session. c.mu is held.
+func (c *conn) note() {
+	c.limit = c.sess.Limit()
+	c.view.State, c.view.Since = c.sess.State()
+	if o := c.sess.Peer(); o != nil {
+		c.view.Device, c.view.Role, c.view.RoleName, c.view.Epoch = o.Device, o.Roles, o.Roles.String(), o.Epoch
+		c.view.Hold, c.view.Keepalive = c.sess.Timers()
+	}
+}
+
+// handshakeWrite sends bytes of the handshake; they always fit the socket buffer
+// of a sane peer, and the deadline bounds the rest.
+func (c *conn) handshakeWrite(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := c.nc.SetWriteDeadline(c.sess.Deadline()); err != nil {
+		return err
+	}
+	_, err := c.nc.Write(b)
+	c.out.wrote(1, len(b))
+	return err
+}
+
+// read takes messages until the session ends.
+func (c *conn) read() error {
+	r := msgReader{c: c, buf: make([]byte, firstReadBuffer)}
+	for {
+		frame, err := r.next()
+		if err != nil {
+			return err
+		}
+		c.host.tally.msgIn.Add(1)
+		c.out.msgIn.Add(1)
+		now := time.Now()
+		if c.peer == nil {
+			if err := c.handshake(frame, now); err != nil {
+				return err
+			}
+			continue
+		}
+		m, _, err := c.sess.Receive(frame, nil, now)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: now})
+		}
+	}
+}
+
+// handshake takes one message before Established.
+func (c *conn) handshake(frame []byte, now time.Time) error {
+	c.mu.Lock()
+	_, out, err := c.sess.Receive(frame, nil, now)
+	if err == nil {
+		c.note()
+		err = c.handshakeWrite(out)
+	}
+	state := c.view.State
+	c.mu.Unlock()
+	if err != nil || state != StateEstablished {
+		return err
+	}
+	if err := c.nc.SetWriteDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if c.host.establish != nil {
+		if err := c.host.establish(c); err != nil {
+			return err
+		}
+	}
+	c.host.tally.established.Add(1)
+	c.peer = &Peer{c: c, device: c.sess.Peer().Device}
+	c.out.open(c.sess.KeepaliveAt().Sub(now))
+	c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerUp, At: now})
+	return nil
+}
+
+// expired maps the reader's deadline to the session's word for it.
+func (c *conn) expired(err error) error {
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		if e := c.sess.Expired(time.Now()); e != nil {
+			return e
+		}
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("connection to %s was closed: %w", c.view.Address, err)
+	}
+	return err
+}
+
+// info is the present state for operators.
+func (c *conn) info() PeerInfo {
+	c.mu.Lock()
+	v := c.view
+	c.mu.Unlock()
+	c.out.info(&v)
+	return v
+}
+
+// device is the peer's id, zero before its Open. For the owner of the connection.
+func (c *conn) device() netip.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.view.Device
+}
+
+// msgReader takes whole messages from a connection. A length is checked before
+// anything is allocated for it.
+type msgReader struct {
+	c        *conn
+	buf      []byte
+	from, to int       // unread bytes of buf
+	deadline time.Time // set on the connection
+}
+
+// next gives a message that is valid until the next call.
+func (r *msgReader) next() ([]byte, error) {
+	// The first byte of the length is zero: anything else is another protocol and
+	// may never send as much as a header.
+	if err := r.fill(1); err != nil {
+		return nil, err
+	}
+	want := HeaderLen
+	if r.buf[r.from] != 0 {
+		want = min(HeaderLen, max(8, r.to-r.from))
+	}
+	if err := r.fill(want); err != nil {
+		return nil, err
+	}
+	if r.buf[r.from] != 0 {
+		var b [HeaderLen]byte
+		copy(b[:], r.buf[r.from:r.to])
+		_, err := ParseHeader(b[:], r.c.limit)
+		return nil, err
+	}
+	h, err := ParseHeader(r.buf[r.from:r.to], r.c.limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fill(h.Length); err != nil {
+		return nil, err
+	}
+	frame := r.buf[r.from : r.from+h.Length]
+	r.from += h.Length
+	return frame, nil
+}
+
+// fill reads until n unread bytes are there.
+func (r *msgReader) fill(n int) error {
+	for r.to-r.from < n {
+		switch {
+		case r.from == r.to:
+			r.from, r.to = 0, 0
+			if len(r.buf) > 16*firstReadBuffer && n <= firstReadBuffer {
+				r.buf = make([]byte, firstReadBuffer)
+			}
+		case r.from > 0 && len(r.buf)-r.from < n:
+			r.to = copy(r.buf, r.buf[r.from:r.to])
+			r.from = 0
+		}
+		if len(r.buf)-r.from < n {
+			// Doubling keeps a peer that only announces a long message from
+			// occupying memory for it.
+			b := make([]byte, min(max(2*len(r.buf), HeaderLen), max(n, firstReadBuffer)))
+			r.to = copy(b, r.buf[r.from:r.to])
+			r.buf, r.from = b, 0
+		}
+		if err := r.arm(); err != nil {
+			return r.c.expired(err)
+		}
+		got, err := r.c.nc.Read(r.buf[r.to:])
+		r.to += got
+		r.c.host.tally.bytesIn.Add(uint64(got))
+		r.c.out.bytesIn.Add(uint64(got))
+		if got == 0 && err != nil {
+			if r.early(err) {
+				continue
+			}
+			return r.c.expired(err)
+		}
+	}
+	return nil
+}
+
+// arm sets the read deadline where it has moved by enough to matter.
+func (r *msgReader) arm() error {
+	want := r.c.sess.Deadline()
+	if d := want.Sub(r.deadline); d >= 0 && d < MinKeepalive/4 {
+		return nil
+	}
+	r.deadline = want
+	if err := r.c.nc.SetReadDeadline(want); err != nil {
+		return err
+	}
+	// shut sets stopping first and then a deadline in the past: either it is seen
+	// here, or that deadline replaces the one just set.
+	if r.c.out.stopping.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// early tells whether the deadline fired before the session's own: arm passes over
+// small moves.
+func (r *msgReader) early(err error) bool {
+	ne, ok := errors.AsType[net.Error](err)
+	if !ok || !ne.Timeout() || r.c.out.stopping.Load() || r.c.sess.Expired(time.Now()) != nil {
+		return false
+	}
+	r.deadline = time.Time{}
+	return true
+}

@@ -1,0 +1,227 @@
+package inof
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// interest says which device is concerned with which zone, and therefore knows
+// which hosts. It is kept incrementally beside the Directory.
+type interest struct {
+	zones   map[string]zone.Zone // configured ones, canonical
+	members int                  // of all of them
+	areas   map[string]*area     // by zone, the default zone too
+	addrs   map[netip.Addr]entry
+}
+
+// area is a zone with who is in it.
+type area struct {
+	hosts map[netip.Addr]struct{}
+	devs  map[netip.Addr]int // attachments of hosts, and one for a configured port
+}
+
+// entry is one host address. Its slices are replaced, never changed, so that a
+// copy of it is the state before a change.
+type entry struct {
+	atts  []zone.Host // every claim to the address, sorted by key
+	zones []string    // sorted
+}
+
+func newInterest() interest {
+	return interest{zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{}}
+}
+
+func (in *interest) area(name string) *area {
+	a := in.areas[name]
+	if a == nil {
+		a = &area{hosts: map[netip.Addr]struct{}{}, devs: map[netip.Addr]int{}}
+		in.areas[name] = a
+	}
+	return a
+}
+
+func (in *interest) tidy(name string) {
+	if a := in.areas[name]; a != nil && len(a.hosts) == 0 && len(a.devs) == 0 {
+		delete(in.areas, name)
+	}
+}
+
+// concerned tells whether a device has a member, or a configured port, in a zone.
+func (in *interest) concerned(dev netip.Addr, name string) bool {
+	a := in.areas[name]
+	return a != nil && a.devs[dev] > 0
+}
+
+// knows tells whether a device is concerned with a host address.
+func (in *interest) knows(dev, addr netip.Addr) bool {
+	for _, z := range in.addrs[addr].zones {
+		if in.concerned(dev, z) {
+			return true
+		}
+	}
+	return false
+}
+
+func findAtt(atts []zone.Host, k zone.HostKey) (int, bool) {
+	return slices.BinarySearchFunc(atts, k, func(h zone.Host, k zone.HostKey) int { return compareKeys(h.HostKey, k) })
+}
+
+// hasAtt tells whether the address is attached at a port of a device.
+func (e *entry) hasAtt(addr, dev netip.Addr, port string) bool {
+	_, ok := findAtt(e.atts, zone.HostKey{Addr: addr, Device: dev, Port: port})
+	return ok
+}
+
+// putHost makes h known or replaces what was known.
+func (r *Reflector) putHost(t *change, h *zone.Host) {
+	e := r.interest.addrs[h.Addr]
+	i, found := findAtt(e.atts, h.HostKey)
+	if found && sameHost(&e.atts[i], h) {
+		return
+	}
+	r.touch(t, h.Addr)
+	atts := slices.Clone(e.atts)
+	if found {
+		atts[i] = *h
+	} else {
+		atts = slices.Insert(atts, i, *h)
+	}
+	e.atts = atts
+	r.interest.addrs[h.Addr] = e
+	r.touchChanged(t, r.dir.PutHost(*h))
+}
+
+// dropHost removes one attachment.
+func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
+	e := r.interest.addrs[k.Addr]
+	i, found := findAtt(e.atts, k)
+	if !found {
+		return
+	}
+	r.touch(t, k.Addr)
+	t.why[k] = why
+	e.atts = slices.Delete(slices.Clone(e.atts), i, i+1)
+	r.interest.addrs[k.Addr] = e
+	r.touchChanged(t, r.dir.RemoveHost(k, why))
+}
+
+// bump counts one more or one less reason for dev to be concerned with a zone.
+func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
+	a := r.interest.area(name)
+	k := devZone{dev, name}
+	if _, ok := t.interest[k]; !ok {
+		t.interest[k] = a.devs[dev] > 0
+	}
+	d := r.device(dev)
+	if n := a.devs[dev] + by; n > 0 {
+		a.devs[dev], d.zones[name] = n, n
+	} else {
+		delete(a.devs, dev)
+		delete(d.zones, name)
+	}
+}
+
+// settle brings areas in step with an address that was touched and tells whether
+// anything about it has changed.
+func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
+	e := r.interest.addrs[addr]
+	zones := r.dir.ZonesOf(addr)
+	if slices.Equal(zones, before.zones) && sameAtts(e.atts, before.atts) {
+		return false
+	}
+	for _, z := range before.zones {
+		for i := range before.atts {
+			r.bump(t, before.atts[i].Device, z, -1)
+		}
+		delete(r.interest.area(z).hosts, addr)
+	}
+	for _, z := range zones {
+		for i := range e.atts {
+			r.bump(t, e.atts[i].Device, z, +1)
+		}
+		r.interest.area(z).hosts[addr] = struct{}{}
+	}
+	e.zones = zones
+	if len(e.atts) == 0 {
+		delete(r.interest.addrs, addr)
+	} else {
+		r.interest.addrs[addr] = e
+	}
+	for _, z := range before.zones {
+		r.interest.tidy(z)
+	}
+	return true
+}
+
+func sameAtts(a, b []zone.Host) bool {
+	return slices.EqualFunc(a, b, func(x, y zone.Host) bool { return sameHost(&x, &y) })
+}
+
+// view is everything that concerns one device, for its full sync.
+func (r *Reflector) view(d *device) batch {
+	b := batch{Settings: r.settings()}
+	seen := map[netip.Addr]struct{}{}
+	ports := map[portKey]struct{}{}
+	for name := range d.zones {
+		if z, ok := r.interest.zones[name]; ok {
+			b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
+		}
+		for addr := range r.interest.areas[name].hosts {
+			if _, ok := seen[addr]; ok {
+				continue
+			}
+			seen[addr] = struct{}{}
+			e := r.interest.addrs[addr]
+			for i := range e.atts {
+				if h := &e.atts[i]; h.Device != d.id {
+					b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
+					ports[portKey{h.Device, h.HostKey.Port}] = struct{}{}
+				}
+			}
+		}
+	}
+	for pk := range ports {
+		if f := r.faultView(d.id, pk); f != nil {
+			b.Faults = append(b.Faults, *f)
+		}
+	}
+	b.sort()
+	return b
+}
+
+// faultView is a fault as a device is to see it: only with the addresses it knows,
+// nil if there are none.
+func (r *Reflector) faultView(dev netip.Addr, pk portKey) *FaultRecord {
+	d := r.devices[pk.device]
+	if d == nil || d.faults[pk.port] == nil {
+		return nil
+	}
+	return viewOf(&d.faults[pk.port].rec, func(a netip.Addr) bool {
+		e := r.interest.addrs[a]
+		return e.hasAtt(a, pk.device, pk.port) && r.interest.knows(dev, a)
+	})
+}
+
+func viewOf(f *FaultRecord, sees func(netip.Addr) bool) *FaultRecord {
+	var addrs []netip.Addr
+	all := true
+	for _, a := range f.Addrs {
+		if sees(a) {
+			addrs = append(addrs, a)
+		} else {
+			all = false
+		}
+	}
+	switch {
+	case len(addrs) == 0:
+		return nil
+	case all:
+		return f
+	}
+	v := *f
+	v.Addrs = addrs
+	return &v
+}

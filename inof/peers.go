@@ -1,0 +1,107 @@
+package inof
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Peer is one established session. Its methods are safe for concurrent use.
+type Peer struct {
+	c      *conn
+	device netip.Addr
+}
+
+// Device is the peer's device id.
+func (p *Peer) Device() netip.Addr { return p.device }
+
+// Send hands a message over and never blocks. A peer whose queue is full is cut
+// and ErrQueueFull returned; ErrClosed when the session has ended.
+func (p *Peer) Send(m Message) error {
+	if n, ok := m.(*Notification); ok {
+		p.Close(n.Code, n.Text)
+		return nil
+	}
+	e, err := Encode(m)
+	if err != nil {
+		return err
+	}
+	return p.SendEncoded(e)
+}
+
+// SendEncoded is Send for a message that several peers get: encoded once by Encode.
+func (p *Peer) SendEncoded(e *Encoded) error { return p.c.out.send(e, true) }
+
+// Close ends the session with a Notification. What waits in the queue is dropped.
+func (p *Peer) Close(code Code, text string) {
+	p.c.out.shut(&ProtocolError{Code: code, Detail: text})
+}
+
+// Info is the session as operators see it.
+func (p *Peer) Info() PeerInfo { return p.c.info() }
+
+// Peers routes deliveries to sessions by device id. It belongs to one goroutine.
+// The zero value is ready.
+type Peers struct {
+	m       map[netip.Addr]*Peer
+	touched []*Peer
+}
+
+// Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
+// whether the event concerns the present session of the device.
+func (ps *Peers) Handle(ev PeerEvent) bool {
+	dev := ev.Peer.Device()
+	switch ev.Kind {
+	case PeerUp:
+		if ps.m == nil {
+			ps.m = map[netip.Addr]*Peer{}
+		}
+		ps.m[dev] = ev.Peer
+	case PeerDown:
+		if ps.m[dev] != ev.Peer {
+			return false
+		}
+		delete(ps.m, dev)
+	default:
+		return ps.m[dev] == ev.Peer
+	}
+	return true
+}
+
+// Get gives the session of a device, nil if there is none.
+func (ps *Peers) Get(dev netip.Addr) *Peer { return ps.m[dev] }
+
+// Deliver encodes each message once and hands it to its receivers; those without
+// a session are passed over. All messages for one peer leave in as few writes as
+// possible. The error joins those of messages that could not be encoded.
+func (ps *Peers) Deliver(ds []Delivery) error {
+	var errs []error
+	single := len(ds) == 1
+	for _, d := range ds {
+		if n, ok := d.Msg.(*Notification); ok {
+			for _, to := range d.To {
+				if p := ps.m[to]; p != nil {
+					p.Close(n.Code, n.Text)
+				}
+			}
+			continue
+		}
+		e, err := Encode(d.Msg)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%v for %d devices: %w", d.Msg.Type(), len(d.To), err))
+			continue
+		}
+		for _, to := range d.To {
+			// A session that has ended, or is cut now, tells so by its Down event.
+			if p := ps.m[to]; p != nil && p.c.out.send(e, single) == nil && !single {
+				ps.touched = append(ps.touched, p)
+			}
+		}
+	}
+	for i, p := range ps.touched {
+		p.c.out.kick()
+		ps.touched[i] = nil
+	}
+	ps.touched = ps.touched[:0]
+	return errors.Join(errs...)
+}

@@ -1,0 +1,194 @@
+package inof
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/zone"
+)
+
+// zoneRules is what a reflector takes; whether loopback addresses are allowed is
+// for the configuration to say.
+func (r *Reflector) zoneRules() zone.Rules {
+	return zone.Rules{AllowLoopback: true, MaxZones: r.cfg.MaxZones, MaxMembers: r.cfg.MaxMemberships}
+}
+
+// SetZones replaces the zone configuration. On an error nothing is changed.
+func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) {
+	if err := r.zoneRules().Check(set); err != nil {
+		return nil, err
+	}
+	set = set.Canonical()
+	for i := range set.Zones {
+		if err := fitsMessage(&set.Zones[i]); err != nil {
+			return nil, err
+		}
+	}
+	t := r.begin()
+	wanted := make(map[string]struct{}, len(set.Zones))
+	for i := range set.Zones {
+		z := &set.Zones[i]
+		if z.Name == zone.DefaultName {
+			continue
+		}
+		wanted[z.Name] = struct{}{}
+		if old, ok := r.interest.zones[z.Name]; !ok || !slices.Equal(old.Members, z.Members) {
+			r.changeZone(t, z.Name, z)
+		}
+	}
+	for name := range r.interest.zones {
+		if _, ok := wanted[name]; !ok {
+			r.changeZone(t, name, nil)
+		}
+	}
+	r.autoJoin(t, set.AutoJoin)
+	t.settings = t.settings || set.Hard != r.dir.Hard()
+	return r.applySet(t, set, now), nil
+}
+
+// fitsMessage refuses a zone that no message can hold.
+func fitsMessage(z *zone.Zone) error {
+	rec := ZoneRecord{Op: Put, Zone: *z}
+	if n := rec.size(); n > MaxMessage-updateOverhead {
+		return fmt.Errorf("zone %q has %d members in %d bytes: %w; name ranges instead of single addresses", z.Name, len(z.Members), n, ErrTooLarge)
+	}
+	return nil
+}
+
+// changeZone notes in t that a zone becomes z, nil: is removed. The Directory
+// follows in applySet.
+func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
+	old, had := r.interest.zones[name]
+	if _, ok := t.zones[name]; !ok {
+		t.zones[name] = had
+	}
+	r.touchZone(t, name)
+	if had {
+		r.interest.members -= len(old.Members)
+		for _, dev := range portDevices(&old) {
+			r.bump(t, dev, name, -1)
+		}
+	}
+	if z == nil {
+		delete(r.interest.zones, name)
+		return
+	}
+	r.interest.zones[name] = *z
+	r.interest.members += len(z.Members)
+	for _, dev := range portDevices(z) {
+		r.bump(t, dev, name, +1)
+	}
+}
+
+// portDevices are the devices of which a zone names ports, each once.
+func portDevices(z *zone.Zone) []netip.Addr {
+	var out []netip.Addr
+	for i := range z.Members {
+		if m := &z.Members[i]; m.Kind == zone.MemberPort && !slices.Contains(out, m.Device) {
+			out = append(out, m.Device)
+		}
+	}
+	return out
+}
+
+// touchZone notes every host of a zone before it changes.
+func (r *Reflector) touchZone(t *change, name string) {
+	if a := r.interest.areas[name]; a != nil {
+		for addr := range a.hosts {
+			r.touch(t, addr)
+		}
+	}
+}
+
+func (r *Reflector) autoJoin(t *change, on bool) {
+	if on == r.dir.AutoJoin() {
+		return
+	}
+	t.settings = true
+	r.touchZone(t, zone.DefaultName)
+}
+
+// applySet lets the Directory work out who is in which zone now.
+func (r *Reflector) applySet(t *change, set zone.Set, now time.Time) []Delivery {
+	r.touchChanged(t, r.dir.SetZones(set))
+	for name := range t.zones {
+		r.touchMembers(t, name)
+	}
+	if t.settings {
+		r.touchMembers(t, zone.DefaultName)
+	}
+	return r.commit(t, r.ownStamps(now))
+}
+
+func (r *Reflector) touchChanged(t *change, cs zone.Changes) {
+	for _, c := range cs {
+		r.touch(t, c.Addr)
+	}
+}
+
+// touchMembers notes the hosts of a zone after it changed.
+func (r *Reflector) touchMembers(t *change, name string) {
+	for _, addr := range r.dir.ZoneHosts(name) {
+		r.touch(t, addr)
+	}
+}
+
+// PutZone adds or replaces one zone. On an error nothing is changed.
+func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) {
+	if err := r.zoneRules().CheckZone(z); err != nil {
+		return nil, err
+	}
+	z = z.Canonical()
+	if err := fitsMessage(&z); err != nil {
+		return nil, err
+	}
+	old, had := r.interest.zones[z.Name]
+	switch {
+	case z.Name == zone.DefaultName:
+		return nil, &LimitError{What: "zones of that name", Key: "zone " + z.Name, Limit: 1}
+	case !had && len(r.interest.zones) >= r.cfg.MaxZones:
+		r.counters.OverLimit++
+		return nil, &LimitError{What: "zones", Key: "zone " + z.Name, Limit: r.cfg.MaxZones}
+	case r.interest.members-len(old.Members)+len(z.Members) > r.cfg.MaxMemberships:
+		r.counters.OverLimit++
+		return nil, &LimitError{What: "memberships", Key: "zone " + z.Name, Limit: r.cfg.MaxMemberships}
+	case had && slices.Equal(old.Members, z.Members):
+		return nil, nil
+	}
+	t := r.begin()
+	r.changeZone(t, z.Name, &z)
+	r.touchChanged(t, r.dir.PutZone(z))
+	r.touchMembers(t, z.Name)
+	return r.commit(t, r.ownStamps(now)), nil
+}
+
+// DeleteZone removes one zone; one that is not there is no error.
+func (r *Reflector) DeleteZone(name string, now time.Time) []Delivery {
+	if _, had := r.interest.zones[name]; !had {
+		return nil
+	}
+	t := r.begin()
+	r.changeZone(t, name, nil)
+	r.touchChanged(t, r.dir.DeleteZone(name))
+	return r.commit(t, r.ownStamps(now))
+}
+
+// SetBFD changes the BFD settings of every client.
+func (r *Reflector) SetBFD(b BFDSettings, now time.Time) []Delivery {
+	if b == r.cfg.BFD {
+		return nil
+	}
+	r.cfg.BFD = b
+	t := r.begin()
+	t.settings = true
+	return r.commit(t, r.ownStamps(now))
+}
+
+// Zones is the present zone configuration, sorted by name.
+func (r *Reflector) Zones() zone.Set { return r.dir.Zones() }
+
+func (r *Reflector) settings() *Settings {
+	return &Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD}
+}
