@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -220,6 +221,82 @@ func TestAddressAnnouncedTwiceOnAPort(t *testing.T) {
 	wantHosts(t, got[0], nil, []string{"192.0.2.11"}, snsd.ReasonAgedOut)
 }
 
+// Somebody else behind the same port who claims the address later does not inherit
+// its age when the first one leaves.
+func TestAgeOfAnAddressBelongsToItsMAC(t *testing.T) {
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
+	ch := hear(t, tab, registration("swp1", 2, 1, "192.0.2.11", 120), at(5), Learned)
+	if h := ch.Put[0]; h.MAC[5] != 1 || !h.Since.Equal(at(0)) {
+		t.Errorf("the earlier claim must win: %+v", h)
+	}
+	ch = hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 0), at(6), Removed)
+	if h := ch.Put[0]; h.MAC[5] != 2 || !h.Since.Equal(at(5)) {
+		t.Errorf("%+v", h)
+	}
+	// plain LLDP of host 3, then a registration of host 2: no common age either
+	tab = NewTable(Limits{})
+	hear(t, tab, plain("swp1", 3, nil, "192.0.2.11"), at(0), Learned)
+	ch = hear(t, tab, registration("swp1", 2, 1, "192.0.2.11", 120), at(5), Learned)
+	if h := ch.Put[0]; h.MAC[5] != 2 || !h.Since.Equal(at(5)) {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestCutAddressesComeInWhenThereIsRoom(t *testing.T) {
+	tab := NewTable(Limits{Device: 2})
+	two := plain("swp2", 2, nil, "192.0.2.2", "192.0.2.3")
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.1", 120), at(0), Learned)
+	wantHosts(t, hear(t, tab, two, at(0), Learned), []string{"192.0.2.2"}, nil, 0)
+	hear(t, tab, two, at(1), Refreshed)
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.1", 0), at(2), Removed)
+	wantHosts(t, hear(t, tab, two, at(3), Updated), []string{"192.0.2.2", "192.0.2.3"}, nil, 0)
+	hear(t, tab, two, at(4), Refreshed)
+}
+
+// Whatever is heard and removed in between, neighbours age out in the order of their
+// expiry, each exactly at its own.
+func TestAgeingOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tab := NewTable(Limits{})
+		expires := map[string]time.Time{}
+		now := t0
+		for range rapid.IntRange(1, 200).Draw(t, "frames") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "ms")) * time.Millisecond)
+			for _, ch := range tab.Expire(now) {
+				delete(expires, ch.Neighbour.PortID)
+			}
+			n, ttl := rapid.IntRange(1, 64).Draw(t, "n"), rapid.IntRange(0, 100).Draw(t, "ttl")
+			if _, err := tab.Receive(registration("swp1", 1, n, "192.0.2.1", uint16(ttl)), now); err != nil {
+				t.Fatal(err)
+			}
+			if expires[snsd.AgentPortID("eth0", n)] = now.Add(time.Duration(ttl) * time.Second); ttl == 0 {
+				delete(expires, snsd.AgentPortID("eth0", n))
+			}
+		}
+		for len(expires) > 0 {
+			var first time.Time
+			for _, e := range expires {
+				if first.IsZero() || e.Before(first) {
+					first = e
+				}
+			}
+			if !tab.Next().Equal(first) || len(tab.Expire(first.Add(-1))) > 0 {
+				t.Fatalf("next %v, want %v", tab.Next(), first)
+			}
+			for _, ch := range tab.Expire(first) {
+				if !expires[ch.Neighbour.PortID].Equal(first) {
+					t.Fatalf("%s aged out at %v, want %v", ch.Neighbour.PortID, first, expires[ch.Neighbour.PortID])
+				}
+				delete(expires, ch.Neighbour.PortID)
+			}
+			if tab.Len() != len(expires) {
+				t.Fatalf("%d left, want %d", tab.Len(), len(expires))
+			}
+		}
+	})
+}
+
 func TestPlainHostsAndSwitches(t *testing.T) {
 	v4, v6 := "192.0.2.20", "2001:db8::20"
 	cases := []struct {
@@ -301,8 +378,11 @@ func TestBrokenRegistrationTakesNothing(t *testing.T) {
 	if n := tab.Neighbours("swp1"); n[0].Registration == nil || !n[0].Expires.Equal(at(120)) {
 		t.Errorf("%+v", n)
 	}
-	// of a new neighbour: shown, but no host
-	ch, err = tab.Receive(breakAddr(registration("swp1", 2, 1, "192.0.2.12", 120)), at(10))
+	// of a new neighbour: shown, but no host, not even its management address
+	p, _ := Parse(registration("swp1", 2, 1, "192.0.2.12", 120).Payload)
+	p.Mgmt = []MgmtAddr{{Addr: netip.MustParseAddr("192.0.2.13")}}
+	b, _ := p.Append(nil)
+	ch, err = tab.Receive(breakAddr(frameOf("swp1", hostMAC, b)), at(10))
 	if len(ch) != 1 || ch[0].Kind != Learned || len(ch[0].Put) != 0 || !errors.Is(err, ErrRegistration) {
 		t.Errorf("%+v, %v", ch, err)
 	}

@@ -45,7 +45,7 @@ func TestParsePacketHeader(t *testing.T) {
 		{"newer version", payload(t, 2, ackRoot), ErrVersion},
 		{"empty", payload(t, 1), nil},
 		{"padding only", append(payload(t, 1), make([]byte, 50)...), nil},
-		{"length beyond the frame", append([]byte{1, 0, 0xff, 0xff, 0, 0, 0, 0}, unhex(t, ackRoot)...), ErrTruncated},
+		{"length beyond the frame", append([]byte{1, 0, 0xff, 0xff, 0, 0, 0, 0}, unhex(t, ackRoot+"22")...), ErrTruncated},
 	}
 	for _, c := range cases {
 		p, err := ParsePacket(c.b)
@@ -54,6 +54,10 @@ func TestParsePacketHeader(t *testing.T) {
 		}
 		if strings.HasPrefix(c.name, "length beyond") && len(p.Acks) != 1 {
 			t.Errorf("%s: the complete root TLV was lost", c.name)
+		}
+		var partial *PartialError
+		if errors.As(err, &partial) && partial.Bad != 1 {
+			t.Errorf("%s: one fault was told %d times", c.name, partial.Bad)
 		}
 	}
 }
