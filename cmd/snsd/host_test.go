@@ -1,0 +1,404 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/snsd"
+)
+
+const patience = 10 * time.Second
+
+// cable is a veth pair between a host's namespace and a switch's.
+type cable struct {
+	t          testing.TB
+	host, sw   netns.NsHandle
+	hostHandle *netlink.Handle
+	swHandle   *netlink.Handle
+}
+
+// newNS makes a namespace; without the right to, the test is skipped, or fails when
+// INOF_REQUIRE_NETNS=1.
+func newNS(t testing.TB) (netns.NsHandle, *netlink.Handle) {
+	t.Helper()
+	type result struct {
+		h   netns.NsHandle
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		h, err := netns.New()
+		done <- result{h, err}
+	}()
+	r := <-done
+	if r.err != nil {
+		if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
+			t.Fatalf("INOF_REQUIRE_NETNS=1, but a network namespace cannot be made: %v", r.err)
+		}
+		t.Skipf("needs the right to make network namespaces (CAP_SYS_ADMIN): %v", r.err)
+	}
+	h, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close(); r.h.Close() })
+	return r.h, h
+}
+
+func newCable(t testing.TB) *cable {
+	c := &cable{t: t}
+	c.host, c.hostHandle = newNS(t)
+	c.sw, c.swHandle = newNS(t)
+	la := netlink.NewLinkAttrs()
+	la.Name = "eth1"
+	if err := c.hostHandle.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: "sw1", PeerNamespace: netlink.NsFd(int(c.sw))}); err != nil {
+		t.Fatal(err)
+	}
+	c.set(c.hostHandle, "eth1", true)
+	c.set(c.swHandle, "sw1", true)
+	return c
+}
+
+func (c *cable) set(h *netlink.Handle, name string, up bool) {
+	c.t.Helper()
+	l, err := h.LinkByName(name)
+	if err == nil {
+		if up {
+			err = h.LinkSetUp(l)
+		} else {
+			err = h.LinkSetDown(l)
+		}
+	}
+	if err != nil {
+		c.t.Fatalf("%s up=%t: %v", name, up, err)
+	}
+}
+
+func nsPath(h netns.NsHandle) string { return fmt.Sprintf("/proc/self/fd/%d", int(h)) }
+
+// far is the switch's side of the cable.
+type far struct {
+	t testing.TB
+	*linux.Dataplane
+	mac fabric.MAC
+}
+
+func (c *cable) far() *far {
+	dp, err := linux.New(linux.Config{Access: []string{"sw1"}, NetNS: nsPath(c.sw)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- dp.Run(ctx) }()
+	c.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			c.t.Error(err)
+		}
+	})
+	f := &far{t: c.t, Dataplane: dp}
+	for {
+		select {
+		case ev := <-dp.Events():
+			if f.mac = ev.Port.MAC; ev.Port.Up() {
+				return f
+			}
+		case <-time.After(patience):
+			c.t.Fatal("the switch's port does not come up")
+		}
+	}
+}
+
+// frame waits for a frame of the EtherType.
+func (f *far) frame(what uint16) fabric.Frame {
+	f.t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case x := <-f.Frames():
+			if x.EtherType == what {
+				return x
+			}
+		case <-f.Events():
+		case <-deadline:
+			f.t.Fatalf("no frame of type %#x", what)
+		}
+	}
+}
+
+func (f *far) packet() snsd.Packet {
+	f.t.Helper()
+	p, err := snsd.ParsePacket(f.frame(fabric.EtherTypeNTS).Payload)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *far) tell(n snsd.Notice) {
+	f.t.Helper()
+	b := fabric.AppendEthernet(nil, fabric.MACNTS, f.mac, fabric.EtherTypeNTS)
+	b2, err := snsd.AppendNotify(nil, n)
+	if err == nil {
+		err = f.Send("sw1", append(b, b2...))
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// lines collects what the program prints.
+type lines struct {
+	t testing.TB
+	c chan line
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	for dec.More() {
+		var x line
+		if err := dec.Decode(&x); err != nil {
+			return 0, err
+		}
+		l.c <- x
+	}
+	return len(b), nil
+}
+
+// event waits for a line of that event.
+func (l *lines) event(name string) line {
+	l.t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case x := <-l.c:
+			if x.Event == name {
+				return x
+			}
+		case <-deadline:
+			l.t.Fatalf("no line %q", name)
+		}
+	}
+}
+
+func (c *cable) start(edit func(*options)) (*lines, context.CancelFunc, chan error) {
+	o := testOptions()
+	o.netns = nsPath(c.host)
+	if edit != nil {
+		edit(&o)
+	}
+	l := &lines{c.t, make(chan line, 1000)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, o, l) }()
+	c.t.Cleanup(cancel)
+	return l, cancel, done
+}
+
+func testOptions() options {
+	return options{
+		ifname: "eth1", addresses: []string{"192.0.2.1"}, role: "initiator", protocol: "roce", interval: 30 * time.Second,
+		ttl: 120, restraint: 10 * time.Millisecond, subscribe: true, output: "json",
+	}
+}
+
+var (
+	own  = netip.MustParseAddr("192.0.2.1")
+	peer = netip.MustParseAddr("198.51.100.1")
+)
+
+func target(seq uint32, s snsd.State, r snsd.Reason) snsd.Notice {
+	return snsd.Notice{Subject: peer, Host: own, Seq: seq, State: s, Reason: r,
+		Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, Port: 4420, NQN: "nqn.2026-01.net.example:a"}}
+}
+
+func TestAHostRegistersQueriesAcksAndActs(t *testing.T) {
+	c := newCable(t)
+	f := c.far()
+	out, cancel, done := c.start(func(o *options) { o.shutdownPDU = true })
+	f.frame(fabric.EtherTypeLLDP)
+	if q := f.packet(); !slices.Equal(q.Queries, []netip.Addr{own}) {
+		t.Fatalf("queries %v", q.Queries)
+	}
+	out.event("registered")
+	out.event("query")
+
+	sent := time.Now()
+	f.tell(target(7, snsd.Active, 0))
+	if a := f.packet(); !slices.Equal(a.Acks, []snsd.Ack{{Subject: peer, Host: own, Seq: 7}}) {
+		t.Fatalf("acks %v", a.Acks)
+	}
+	n := out.event("notice")
+	if n.State != "active" || *n.Seq != 7 || n.Service.NQN == "" || n.Subject != peer || !*n.Acked {
+		t.Errorf("notice %+v", n)
+	}
+	if d := n.Time.Sub(sent); d < 0 || d > time.Second {
+		t.Errorf("received %v after it was sent", d)
+	}
+	out.event("ack")
+	out.event("connect")
+	f.tell(target(7, snsd.Active, 0))
+	out.event("duplicate")
+	f.tell(target(8, snsd.Inactive, snsd.ReasonLinkDown))
+	out.event("probe")
+	f.tell(target(9, snsd.Inactive, snsd.ReasonZoneChanged))
+	out.event("disconnect")
+
+	f.tell(snsd.Notice{Subject: peer, Host: netip.MustParseAddr("192.0.2.99"), Seq: 1})
+	if x := out.event("refused"); !strings.Contains(x.Error, "192.0.2.99") {
+		t.Errorf("refused: %q", x.Error)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for {
+		x := f.frame(fabric.EtherTypeLLDP)
+		if bytes.Contains(x.Payload, []byte{3 << 1, 2, 0, 0}) { // TTL TLV of 0
+			break
+		}
+	}
+}
+
+func TestAHostRegistersAndQueriesAgainWhenTheLinkIsBack(t *testing.T) {
+	c := newCable(t)
+	f := c.far()
+	out, _, _ := c.start(nil)
+	out.event("query")
+	c.set(c.swHandle, "sw1", false)
+	if x := out.event("link"); x.Link != "down" {
+		t.Errorf("link %s", x.Link)
+	}
+	c.set(c.swHandle, "sw1", true)
+	if x := out.event("link"); x.Link != "up" {
+		t.Errorf("link %s", x.Link)
+	}
+	out.event("registered")
+	out.event("query")
+	f.frame(fabric.EtherTypeLLDP)
+}
+
+func TestAHostWithNoAckRegistersAndStaysSilent(t *testing.T) {
+	c := newCable(t)
+	f := c.far()
+	out, _, _ := c.start(func(o *options) { o.noAck = true })
+	out.event("query")
+	f.tell(target(3, snsd.Active, 0))
+	if x := out.event("notice"); *x.Acked {
+		t.Error("it acked")
+	}
+	out.event("connect") // 10 ms later: an ack would have come before
+	for {
+		select {
+		case x := <-f.Frames():
+			if p, err := snsd.ParsePacket(x.Payload); x.EtherType == fabric.EtherTypeNTS && err == nil && len(p.Acks) > 0 {
+				t.Fatal("an ack on the wire")
+			}
+			continue
+		default:
+		}
+		break
+	}
+}
+
+func TestForEndsTheRun(t *testing.T) {
+	c := newCable(t)
+	c.far()
+	out, _, done := c.start(func(o *options) { o.lasts = 300 * time.Millisecond })
+	out.event("registered")
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+}
+
+func TestBadOptionsNameFlagAndValue(t *testing.T) {
+	tests := []struct {
+		edit func(*options)
+		want string
+	}{
+		{func(o *options) { o.role = "server" }, `--role "server": want target, initiator or both`},
+		{func(o *options) { o.protocol = "fc" }, `--protocol "fc": want roce, tcp or iscsi`},
+		{func(o *options) { o.interval = time.Millisecond }, "--interval 1ms: want at least 100ms"},
+		{func(o *options) { o.ttl = 0 }, "--ttl 0"},
+		{func(o *options) { o.loseAcks = 1.5 }, "--lose-acks 1.5: want 0..1"},
+		{func(o *options) { o.addresses = []string{"192.0.2.1/24"} }, `--address "192.0.2.1/24"`},
+		{func(o *options) { o.addresses = []string{"127.0.0.1"} }, "127.0.0.1"},
+		{func(o *options) { o.addresses = []string{"192.0.2.1", "192.0.2.1"} }, "twice"},
+		{func(o *options) { o.nqn = strings.Repeat("n", 256) }, "NQN"},
+		{func(o *options) { o.output = "xml" }, `--output "xml": want text or json`},
+		{func(o *options) { o.lasts = -1 }, "--for -1ns"},
+		{func(o *options) { o.ifname = "nosuch0" }, `--interface "nosuch0": no such port; there are`},
+	}
+	for _, tt := range tests {
+		o := testOptions()
+		tt.edit(&o)
+		err := run(t.Context(), o, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want one with %q", err, tt.want)
+		}
+	}
+}
+
+func TestWantOfPermissionSaysWhatToDo(t *testing.T) {
+	err := explain(fmt.Errorf("dataplane: %w", os.ErrPermission))
+	if !strings.Contains(err.Error(), "setcap cap_net_raw") {
+		t.Error(err)
+	}
+}
+
+func TestTextLines(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 1500, time.UTC)
+	n := target(7, snsd.Inactive, snsd.ReasonPFCStorm)
+	no := false
+	tests := []struct {
+		l    line
+		want string
+	}{
+		{line{Time: at, Event: "link", Interface: "eth1", Link: "up"}, "12:00:00.000001500 link       eth1 up\n"},
+		{line{Time: at, Event: "notice", Acked: &no}.notice(&n),
+			"12:00:00.000001500 notice     192.0.2.1: 198.51.100.1 inactive (pfc-storm) target roce port 4420 nqn.2026-01.net.example:a seq 7 not acked\n"},
+		{line{Time: at, Event: "query", Addresses: []netip.Addr{own}}, "12:00:00.000001500 query      192.0.2.1\n"},
+	}
+	for _, tt := range tests {
+		if got := tt.l.text(); got != tt.want {
+			t.Errorf("got  %q\nwant %q", got, tt.want)
+		}
+	}
+}
+
+// failing is an output that is closed.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestAClosedOutputEndsTheProgram(t *testing.T) {
+	c := newCable(t)
+	c.far()
+	o := testOptions()
+	o.netns = nsPath(c.host)
+	if err := run(t.Context(), o, failing{}); err == nil || !strings.Contains(err.Error(), "output") {
+		t.Errorf("error %v", err)
+	}
+}

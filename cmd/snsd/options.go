@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// options are the command line.
+type options struct {
+	ifname      string
+	addresses   []string
+	role        string
+	protocol    string
+	servicePort uint16
+	nqn         string
+	interval    time.Duration
+	ttl         uint16
+	restraint   time.Duration
+	subscribe   bool
+	noAck       bool
+	silent      bool
+	loseAcks    float64
+	legacy      bool
+	output      string
+	lasts       time.Duration
+	shutdownPDU bool
+
+	netns string // of tests: the namespace of the interface
+}
+
+// minInterval keeps a mistyped interval from flooding the switch.
+const minInterval = 100 * time.Millisecond
+
+// agent makes the agent's configuration, without the MAC. An error names the flag,
+// its value and what is allowed.
+func (o *options) agent() (snsd.AgentConfig, error) {
+	c := snsd.AgentConfig{
+		Interface: o.ifname, Subscribes: o.subscribe,
+		Service:  snsd.Service{Port: o.servicePort, NQN: o.nqn},
+		Interval: o.interval, TTL: o.ttl, Restraint: o.restraint,
+		Legacy: o.legacy, LoseAcks: o.loseAcks, Rand: rand.Float64, Silent: o.silent,
+	}
+	switch o.role {
+	case "target", "initiator", "both":
+		_ = c.Service.Role.UnmarshalText([]byte(o.role))
+	default:
+		return c, fmt.Errorf("--role %q: want target, initiator or both", o.role)
+	}
+	switch o.protocol {
+	case "roce", "tcp", "iscsi":
+		_ = c.Service.Protocol.UnmarshalText([]byte(o.protocol))
+	default:
+		return c, fmt.Errorf("--protocol %q: want roce, tcp or iscsi", o.protocol)
+	}
+	if o.interval < minInterval {
+		return c, fmt.Errorf("--interval %v: want at least %v", o.interval, minInterval)
+	}
+	if o.ttl == 0 {
+		return c, fmt.Errorf("--ttl 0: want 1..65535 seconds; 0 would withdraw what it registers")
+	}
+	if o.lasts < 0 {
+		return c, fmt.Errorf("--for %v: want 0 or more", o.lasts)
+	}
+	if o.loseAcks < 0 || o.loseAcks > 1 {
+		return c, fmt.Errorf("--lose-acks %v: want 0..1", o.loseAcks)
+	}
+	if o.noAck {
+		c.LoseAcks = 1
+	}
+	for _, s := range o.addresses {
+		a, err := netip.ParseAddr(strings.TrimSpace(s))
+		if err != nil {
+			return c, fmt.Errorf("--address %q: want an IPv4 or IPv6 address without a prefix length", s)
+		}
+		c.Addrs = append(c.Addrs, a)
+	}
+	_, err := snsd.NewAgent(c) // so that a bad value is told before the interface is there
+	return c, err
+}
+
+// checkInterface tells which interfaces there are when the one wanted is not.
+func checkInterface(name string) error {
+	if _, err := net.InterfaceByName(name); err == nil {
+		return nil
+	}
+	var have []string
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		have = append(have, i.Name)
+	}
+	return fmt.Errorf("--interface %q: %w; there are %s", name, fabric.ErrNoPort, strings.Join(have, ", "))
+}
