@@ -1,0 +1,286 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/openinof/inof"
+
+// The rooms by what they may know. "x/..." means x and everything below it.
+var (
+	values   = []string{"fabric", "snsd", "zone"}
+	machines = []string{"lldp", "errdown", "bfd", "inof", "hostnotify"}
+	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/model/...", "internal/...", "testbed/...", "labs"})
+)
+
+// allowed is the import rule: what each package may import of this module. The
+// longest matching key counts; a package without a key breaks the rule.
+var allowed = map[string][]string{
+	"fabric":           {},
+	"fabric/linux":     {"fabric"},
+	"fabric/model/...": {"fabric", "fabric/model/..."},
+	// The scenarios place the control plane's machines on the model's devices.
+	"fabric/model/scenario/...": slices.Concat(values, machines, []string{"fabric/model/..."}),
+
+	"snsd": {"fabric"},
+	"zone": {"fabric", "snsd"},
+
+	"lldp":       values,
+	"errdown":    values,
+	"bfd":        values,
+	"inof":       values,
+	"hostnotify": values,
+
+	"internal/config":   values,
+	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
+	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/config", "fabric/model/..."}),
+	"internal/archtest": {},
+
+	"labs":        {},
+	"testbed/...": belowCmd,
+	// Programs reach the machines through internal/daemon only.
+	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/model/...", "internal/...", "testbed/...", "labs"}),
+}
+
+// alsoAllowed are the exceptions for single files.
+var alsoAllowed = map[string][]string{
+	"internal/daemon/assembly.go": {"fabric/linux"},
+}
+
+// alsoInTests is what the tests of a package may import beyond the package itself.
+var alsoInTests = map[string][]string{
+	"internal/api/...": {"internal/daemon"},
+	"internal/daemon":  {"fabric/linux", "internal/api/..."},
+}
+
+// pure are the rooms that decide and never act: they take input and the time, and
+// return what changed.
+var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "hostnotify"}
+
+// edge tells the files of a pure room that own its sockets and goroutines.
+func edge(file string) bool {
+	room, name := path.Split(file)
+	if room != "inof/" && room != "bfd/" {
+		return false
+	}
+	return strings.HasPrefix(name, "transport") || slices.Contains([]string{"server.go", "dialer.go", "conn.go", "listener.go", "socket.go"}, name)
+}
+
+// forbiddenInPure are packages by which a pure room would act.
+var forbiddenInPure = []string{"net", "os", "os/...", "syscall", "sync", "sync/...", "golang.org/x/sys/...", "github.com/mdlayher/packet", "github.com/vishvananda/netlink"}
+
+// clock are the functions of package time that read the clock or wait for it.
+var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// source is one Go file as far as the rule is concerned.
+type source struct {
+	file    string // slash-separated, from the root of the module
+	imports []string
+	acts    []string // uses of the clock and go statements
+}
+
+func (s source) dir() string  { return path.Dir(s.file) }
+func (s source) isTest() bool { return strings.HasSuffix(s.file, "_test.go") }
+
+// matches tells whether pattern, a path or "x/...", holds p.
+func matches(pattern, p string) bool {
+	if base, deep := strings.CutSuffix(pattern, "/..."); deep {
+		return p == base || strings.HasPrefix(p, base+"/")
+	}
+	return p == pattern
+}
+
+func anyMatches(patterns []string, p string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, p) })
+}
+
+// rule finds the entry of a table for a package: the longest key that holds it.
+func rule(table map[string][]string, pkg string) (may []string, found bool) {
+	longest := ""
+	for key := range table {
+		if matches(key, pkg) && len(key) > len(longest) {
+			longest = key
+		}
+	}
+	may, found = table[longest]
+	return may, found
+}
+
+// violations gives one line for each breach of the rule.
+func violations(files []source) []string {
+	var out []string
+	for _, f := range files {
+		may, found := rule(allowed, f.dir())
+		if !found {
+			out = append(out, fmt.Sprintf("package %s (%s) is not in the table of internal/archtest: say there what it may import", f.dir(), f.file))
+			continue
+		}
+		may = append(slices.Clone(may), alsoAllowed[f.file]...)
+		if f.isTest() {
+			extra, _ := rule(alsoInTests, f.dir())
+			may = append(append(may, extra...), f.dir())
+		}
+		for _, imp := range f.imports {
+			if ours, ok := strings.CutPrefix(imp, module+"/"); ok && !anyMatches(may, ours) {
+				out = append(out, fmt.Sprintf("package %s: file %s imports %s; it may import %v", f.dir(), f.file, imp, may))
+			}
+		}
+		out = append(out, impurities(f)...)
+	}
+	return out
+}
+
+// impurities gives what a file of a pure room must not touch.
+func impurities(f source) []string {
+	if !slices.Contains(pure, f.dir()) || f.isTest() || edge(f.file) {
+		return nil
+	}
+	var out []string
+	for _, imp := range f.imports {
+		if anyMatches(forbiddenInPure, imp) {
+			out = append(out, fmt.Sprintf("package %s: file %s imports %s; this room decides in pure code, act at the edge", f.dir(), f.file, imp))
+		}
+	}
+	for _, a := range f.acts {
+		out = append(out, fmt.Sprintf("package %s: file %s has %s; this room takes the time as an argument and starts no goroutine", f.dir(), f.file, a))
+	}
+	return out
+}
+
+// read parses one file.
+func read(fset *token.FileSet, name, file string, src any) (source, error) {
+	parsed, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return source{}, err
+	}
+	s := source{file: file}
+	timeName := ""
+	for _, imp := range parsed.Imports {
+		p, err := strconv.Unquote(imp.Path.Value)
+		if err != nil {
+			return source{}, err
+		}
+		s.imports = append(s.imports, p)
+		if p == "time" {
+			timeName = "time"
+			if imp.Name != nil {
+				timeName = imp.Name.Name
+			}
+		}
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			s.acts = append(s.acts, fmt.Sprintf("a go statement at line %d", fset.Position(n.Pos()).Line))
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && timeName != "" && x.Name == timeName && slices.Contains(clock, n.Sel.Name) {
+				s.acts = append(s.acts, fmt.Sprintf("time.%s at line %d", n.Sel.Name, fset.Position(n.Pos()).Line))
+			}
+		}
+		return true
+	})
+	return s, nil
+}
+
+// readModule parses every Go file of the module.
+func readModule(t *testing.T) []source {
+	root := filepath.Join("..", "..")
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatalf("the root of the module is not two levels up: %v", err)
+	}
+	fset := token.NewFileSet()
+	var files []source
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "out" || base == "bin") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		f, err := read(fset, name, filepath.ToSlash(rel), nil)
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	files := readModule(t)
+	if len(files) < 20 {
+		t.Fatalf("only %d Go files found: the walk is broken", len(files))
+	}
+	for _, v := range violations(files) {
+		t.Error(v)
+	}
+}
+
+// The rule must be able to fail: each fabricated file breaks it in one way, and
+// the message names package, file and what is wrong.
+func TestFabricatedViolationsAreFound(t *testing.T) {
+	const ours = module + "/"
+	for _, c := range []struct{ file, src, names string }{
+		{"zone/bad.go", `import "` + ours + `inof"`, ours + "inof"},
+		{"fabric/bad.go", `import "` + ours + `snsd"`, ours + "snsd"},
+		{"lldp/bad_test.go", `import "` + ours + `hostnotify"`, ours + "hostnotify"},
+		{"internal/daemon/tasks.go", `import "` + ours + `fabric/linux"`, ours + "fabric/linux"},
+		{"fabric/model/engine.go", `import "` + ours + `zone"`, ours + "zone"},
+		{"cmd/inofd/main.go", `import "` + ours + `inof"`, ours + "inof"},
+		{"surprise/new.go", ``, "surprise"},
+		{"errdown/bad.go", `import "os"`, "imports os"},
+		{"hostnotify/bad.go", `import "net"`, "imports net"},
+		{"inof/session.go", `import "golang.org/x/sys/unix"`, "golang.org/x/sys/unix"},
+		{"zone/bad.go", `import "sync"`, "imports sync"},
+		{"lldp/bad.go", "import \"time\"\nvar t = time.Now()", "time.Now at line 3"},
+		{"snsd/bad.go", "func f() { go f() }", "a go statement at line 2"},
+	} {
+		f, err := read(token.NewFileSet(), c.file, c.file, "package x\n"+c.src+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := violations([]source{f})
+		if len(got) != 1 || !strings.Contains(got[0], c.names) || !strings.Contains(got[0], c.file) || !strings.Contains(got[0], f.dir()) {
+			t.Errorf("%s with %q gave %q", c.file, c.src, got)
+		}
+	}
+}
+
+func TestAllowedImportsPass(t *testing.T) {
+	const ours = module + "/"
+	for file, imports := range map[string][]string{
+		"zone/good.go":                {"net/netip", ours + "fabric", ours + "snsd", "time"},
+		"inof/transport.go":           {"net", "os", ours + "zone"},
+		"inof/server.go":              {"net", "sync"},
+		"bfd/conn.go":                 {"net", "golang.org/x/sys/unix"},
+		"internal/daemon/assembly.go": {ours + "fabric/linux", ours + "inof"},
+		"testbed/lab.go":              {ours + "internal/daemon", ours + "fabric/linux", ours + "labs"},
+		"zone/good_test.go":           {"os", ours + "zone"},
+	} {
+		if got := violations([]source{{file: file, imports: imports}}); len(got) != 0 {
+			t.Errorf("%s: %q", file, got)
+		}
+	}
+}
