@@ -72,6 +72,7 @@ func Handler(src Source) http.Handler {
 	mux.HandleFunc("/", h.noPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+		patience(w, answerTimeout)
 		if r.Method == http.MethodGet && r.URL.Path == "/v1/events" && r.URL.Query().Has("follow") {
 			h.follow(w, r)
 			return

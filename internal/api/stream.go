@@ -6,9 +6,17 @@ import (
 	"time"
 )
 
-// writeTimeout is how long a stream waits for a reader that takes nothing before
-// it is cut off.
-const writeTimeout = 10 * time.Second
+// How long a reader that takes nothing is waited for before it is cut off.
+const (
+	streamTimeout = 10 * time.Second // for each write of a stream
+	answerTimeout = time.Minute      // for a whole answer
+)
+
+// patience gives the reader a time to take what is written next.
+func patience(w http.ResponseWriter, d time.Duration) {
+	// Fails where deadlines are not supported (a recorder in a test): no harm.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}
 
 // missedLine tells a stream's reader how many events it lost.
 type missedLine struct {
@@ -52,6 +60,7 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	rc, enc := http.NewResponseController(w), json.NewEncoder(w)
+	patience(w, streamTimeout)
 	if rc.Flush() != nil {
 		return
 	}
@@ -61,8 +70,7 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		after = batch.Last
-		// Fails where deadlines are not supported (a recorder in a test): no harm.
-		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		patience(w, streamTimeout)
 		if batch.Missed > 0 && enc.Encode(missedLine{batch.Missed}) != nil {
 			return
 		}

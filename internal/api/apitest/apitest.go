@@ -70,52 +70,65 @@ func (s *Source) change(format string, args ...any) error {
 	return s.err
 }
 
+// Status implements api.Source.
 func (s *Source) Status(context.Context) (api.Status, error) { return s.StatusValue, s.failure() }
 
+// Hosts implements api.Source.
 func (s *Source) Hosts(context.Context, api.HostQuery) ([]api.Host, error) {
 	return slices.Clone(s.HostValues), s.failure()
 }
 
+// Zones implements api.Source.
 func (s *Source) Zones(context.Context, api.ZoneQuery) ([]api.Zone, error) {
 	return slices.Clone(s.ZoneValues), s.failure()
 }
 
+// Peers implements api.Source.
 func (s *Source) Peers(context.Context) ([]api.Peer, error) {
 	return slices.Clone(s.PeerValues), s.failure()
 }
 
+// Ports implements api.Source.
 func (s *Source) Ports(context.Context) ([]api.Port, error) {
 	return slices.Clone(s.PortValues), s.failure()
 }
 
+// Neighbours implements api.Source.
 func (s *Source) Neighbours(context.Context) ([]api.Neighbour, error) {
 	return slices.Clone(s.NeighbourValues), s.failure()
 }
 
+// ErrorDown implements api.Source.
 func (s *Source) ErrorDown(context.Context) ([]api.ErrorDown, error) {
 	return slices.Clone(s.ErrorDownValues), s.failure()
 }
 
+// Notices implements api.Source.
 func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error) {
 	return slices.Clone(s.NoticeValues), s.failure()
 }
 
+// AddZone implements api.Source.
 func (s *Source) AddZone(_ context.Context, name string, members []string) error {
 	return s.change("add zone %s %v", name, members)
 }
 
+// RemoveZone implements api.Source.
 func (s *Source) RemoveZone(_ context.Context, name string) error {
 	return s.change("remove zone %s", name)
 }
 
+// AddMembers implements api.Source.
 func (s *Source) AddMembers(_ context.Context, name string, members []string) error {
 	return s.change("add members %s %v", name, members)
 }
 
+// RemoveMembers implements api.Source.
 func (s *Source) RemoveMembers(_ context.Context, name string, members []string) error {
 	return s.change("remove members %s %v", name, members)
 }
 
+// RecoverPort implements api.Source.
 func (s *Source) RecoverPort(_ context.Context, port string) error {
 	return s.change("recover %s", port)
 }
