@@ -41,8 +41,9 @@ func (k ChangeKind) MarshalText() ([]byte, error) { return []byte(k.String()), n
 //
 // Put and Gone say what follows for the hosts behind Neighbour.Port, already
 // reconciled with the other neighbours of that port: put these, withdraw those.
-// Any kind but Removed is evidence that the addresses in Put can be reached.
-// Refreshed has neither: nothing is new.
+// Any kind but Removed is evidence that the addresses in Neighbour.Known can be
+// reached; Put may hold an address more, which passed to another neighbour of the
+// port that was not heard just now. Refreshed has neither: nothing is new.
 type Change struct {
 	Kind      ChangeKind
 	Neighbour Neighbour  // after the change; as it was last, for Removed
