@@ -82,14 +82,14 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 	}
 	defer d.agents.close()
 	if err := d.steps(ctx); err != nil {
-		return d.finish(), err
+		return d.finish(err), err
 	}
 	down = true
 	if err := d.lab.Down(); err != nil {
-		return d.finish(), err
+		return d.finish(err), err
 	}
 	d.say("   the lab is gone: processes, namespaces, links and files")
-	sum = d.finish()
+	sum = d.finish(nil)
 	if len(d.problem) > 0 {
 		return sum, fmt.Errorf("demo: %s", strings.Join(d.problem, "; "))
 	}

@@ -37,19 +37,12 @@ func (d *demo) step(ctx context.Context, p stepPlan) error {
 		}
 	}
 	got, err := d.collect(ctx, p)
-	if err != nil {
-		return err
-	}
-	if p.then != nil {
-		if err := p.then(); err != nil {
-			return err
-		}
-	}
 	d.judge(p, at, got)
-	return nil
+	return err
 }
 
-// collect reads notices until all that are expected came, then for the quiet time.
+// collect reads notices until all that are expected came, waits for what else must
+// hold, and reads on for the quiet time.
 func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 	var got []heard
 	missing := make(expected, len(p.want))
@@ -65,7 +58,7 @@ func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 	for {
 		hs, err := d.agents.read()
 		if err != nil {
-			return nil, err
+			return got, err
 		}
 		for _, h := range hs {
 			got = append(got, h)
@@ -73,14 +66,19 @@ func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 		}
 		now := time.Now()
 		if end.IsZero() && (len(missing) == 0 || now.After(limit)) {
-			end = now.Add(quiet)
+			if p.then != nil {
+				if err := p.then(); err != nil {
+					return got, err
+				}
+			}
+			end = time.Now().Add(quiet)
 		}
 		if !end.IsZero() && now.After(end) {
 			return got, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return got, ctx.Err()
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -209,7 +207,7 @@ func (d *demo) intro() {
 }
 
 // finish computes the latency and prints the summary; its last line is JSON.
-func (d *demo) finish() Summary {
+func (d *demo) finish(err error) Summary {
 	slices.Sort(d.samples)
 	us := func(t time.Duration) float64 { return float64(t.Nanoseconds()/100) / 10 }
 	if n := len(d.samples); n > 0 {
@@ -217,7 +215,9 @@ func (d *demo) finish() Summary {
 	}
 	d.say("")
 	verdict := d.colour(green, "all as it must be")
-	if len(d.problem) > 0 || d.sum.Received != d.sum.Expected || d.sum.Unexpected > 0 {
+	if err != nil {
+		verdict = d.colour(red, "it ended early: "+err.Error())
+	} else if len(d.problem) > 0 || d.sum.Received != d.sum.Expected || d.sum.Unexpected > 0 {
 		verdict = d.colour(red, fmt.Sprintf("%d problems", len(d.problem)))
 	}
 	d.say("%s %d steps, %d notices expected, %d received, %d unexpected; pulled cable to notice %.0f us (median of %d): %s",

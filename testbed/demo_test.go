@@ -128,7 +128,7 @@ func TestAStepCountsEveryWrongNotice(t *testing.T) {
 	if d.sum.Expected != 4 || d.sum.Received != 6 || d.sum.Unexpected != 2 || len(d.problem) != 2 {
 		t.Errorf("summary %+v, problems %q", d.sum, d.problem)
 	}
-	sum := d.finish()
+	sum := d.finish(nil)
 	if sum.Latency != (Latency{500, 500, 500}) {
 		t.Errorf("latency %+v, want 500 us", sum.Latency)
 	}
