@@ -258,3 +258,18 @@ func TestMarksWrap(t *testing.T) {
 		}
 	}
 }
+
+// A zone that is deleted and one that is added by the same SetZones are two zones,
+// whatever place the second takes in the table.
+func TestReplacedZoneIsNotTheOldOne(t *testing.T) {
+	d := NewDirectory(addr("192.0.2.250"))
+	a, b := hostAt("192.0.2.1", "192.0.2.251", "e1"), hostAt("192.0.2.2", "192.0.2.252", "e1")
+	d.PutHost(a)
+	d.PutHost(b)
+	d.SetZones(Set{Zones: []Zone{{Name: "old", Members: members(t, "192.0.2.1", "192.0.2.2")}}})
+	wantChanges(t, d.SetZones(Set{Zones: []Zone{{Name: "new", Members: members(t, "192.0.2.1")}}}),
+		Change{a.Addr, snsd.ReasonZoneChanged}, Change{b.Addr, snsd.ReasonZoneChanged})
+	if d.Share(a.Addr, b.Addr) {
+		t.Fatal("the pair of the old zone still shares one")
+	}
+}
