@@ -68,13 +68,17 @@ var alsoInTests = map[string][]string{
 // return what changed.
 var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "hostnotify"}
 
-// edge tells the files of a pure room that own its sockets and goroutines.
+// edges are the files of a pure room that own its sockets and goroutines, besides
+// transport*.go.
+var edges = map[string][]string{
+	"inof": {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
+	"bfd":  {"server.go", "conn.go", "listener.go", "socket.go"},
+}
+
 func edge(file string) bool {
-	room, name := path.Split(file)
-	if room != "inof/" && room != "bfd/" {
-		return false
-	}
-	return strings.HasPrefix(name, "transport") || slices.Contains([]string{"server.go", "dialer.go", "conn.go", "listener.go", "socket.go"}, name)
+	names, ok := edges[path.Dir(file)]
+	base := path.Base(file)
+	return ok && (strings.HasPrefix(base, "transport") || slices.Contains(names, base))
 }
 
 // forbiddenInPure are packages by which a pure room would act.
