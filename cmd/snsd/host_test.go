@@ -96,7 +96,8 @@ func nsPath(h netns.NsHandle) string { return fmt.Sprintf("/proc/self/fd/%d", in
 type far struct {
 	t testing.TB
 	*linux.Dataplane
-	mac fabric.MAC
+	mac  fabric.MAC
+	kept []fabric.Frame // of another type than waited for: each type has its own reader
 }
 
 func (c *cable) far() *far {
@@ -129,6 +130,11 @@ func (c *cable) far() *far {
 // frame waits for a frame of the EtherType.
 func (f *far) frame(what uint16) fabric.Frame {
 	f.t.Helper()
+	if i := slices.IndexFunc(f.kept, func(x fabric.Frame) bool { return x.EtherType == what }); i >= 0 {
+		x := f.kept[i]
+		f.kept = slices.Delete(f.kept, i, i+1)
+		return x
+	}
 	deadline := time.After(patience)
 	for {
 		select {
@@ -136,6 +142,7 @@ func (f *far) frame(what uint16) fabric.Frame {
 			if x.EtherType == what {
 				return x
 			}
+			f.kept = append(f.kept, x)
 		case <-f.Events():
 		case <-deadline:
 			f.t.Fatalf("no frame of type %#x", what)
@@ -349,6 +356,7 @@ func TestBadOptionsNameFlagAndValue(t *testing.T) {
 		{func(o *options) { o.nqn = strings.Repeat("n", 256) }, "NQN"},
 		{func(o *options) { o.output = "xml" }, `--output "xml": want text or json`},
 		{func(o *options) { o.lasts = -1 }, "--for -1ns"},
+		{func(o *options) { o.ifname = "lo" }, "no Ethernet address"},
 		{func(o *options) { o.ifname = "nosuch0" }, `--interface "nosuch0": no such port; there are`},
 	}
 	for _, tt := range tests {

@@ -85,9 +85,13 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 	return c, err
 }
 
-// checkInterface tells which interfaces there are when the one wanted is not.
+// checkInterface tells which interfaces there are when the one wanted is not, and
+// refuses those that carry no Ethernet frames.
 func checkInterface(name string) error {
-	if _, err := net.InterfaceByName(name); err == nil {
+	if ifi, err := net.InterfaceByName(name); err == nil {
+		if len(ifi.HardwareAddr) != len(fabric.MAC{}) {
+			return fmt.Errorf("--interface %q: its address %q is no Ethernet address", name, ifi.HardwareAddr)
+		}
 		return nil
 	}
 	var have []string
