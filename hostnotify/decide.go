@@ -230,7 +230,8 @@ func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) 
 
 func (n *Notifier) wantActive(p *pair, fault stamp, again bool) {
 	p.ended = false
-	p.again = p.again || (again && p.told.isActive())
+	// A notice under way is its own answer: it is repeated until the host acks it.
+	p.again = p.again || (again && p.told.isActive() && !p.inFlight)
 	if p.told.isActive() && p.toldGen == p.subj.gen && !p.again {
 		n.cancel(p)
 		return
