@@ -38,7 +38,15 @@ type Server struct {
 	addr     net.Addr
 	pending  []*conn // oldest first
 	peers    map[netip.Addr]*conn
+	past     map[netip.Addr]past
 	stopping bool
+}
+
+// past is what is remembered of a device's earlier sessions.
+type past struct {
+	sessions uint64
+	err      string
+	at       time.Time
 }
 
 // NewServer checks the configuration.
@@ -52,7 +60,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	cfg.MaxPeers = orDefault(cfg.MaxPeers, DefaultMaxClients)
 	cfg.MaxPending = orDefault(cfg.MaxPending, DefaultMaxPending)
-	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}}
+	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}, past: map[netip.Addr]past{}}
 	s.host.establish = s.establish
 	return s, nil
 }
@@ -141,7 +149,7 @@ func (s *Server) serve(nc net.Conn) {
 	}
 	s.wg.Go(func() {
 		err := c.run()
-		s.remove(c)
+		s.remove(c, err)
 		s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
 	})
 }
@@ -161,6 +169,7 @@ func (s *Server) establish(c *conn) error {
 		return &ProtocolError{Code: CodeLimit, Where: "sessions", Detail: fmt.Sprintf("%d clients are connected, which is the limit", s.cfg.MaxPeers)}
 	}
 	s.peers[dev] = c
+	c.recall(s.past[dev])
 	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
 	s.mu.Unlock()
 	if old != nil {
@@ -171,13 +180,28 @@ func (s *Server) establish(c *conn) error {
 	return nil
 }
 
-func (s *Server) remove(c *conn) {
+func (s *Server) remove(c *conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
-	if dev := c.device(); s.peers[dev] == c {
+	dev := c.device()
+	if s.peers[dev] == c {
 		delete(s.peers, dev)
 	}
+	if c.peer == nil {
+		return
+	}
+	if _, known := s.past[dev]; !known && len(s.past) >= 2*s.cfg.MaxPeers {
+		clear(s.past) // device ids made up in mode none must not fill the memory
+	}
+	s.past[dev] = past{sessions: s.past[dev].sessions + 1, err: err.Error(), at: time.Now()}
+}
+
+// recall shows what is remembered of the device with the new session.
+func (c *conn) recall(p past) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.view.Reconnects, c.view.LastError, c.view.LastErrAt = p.sessions, p.err, p.at
 }
 
 // stop ends every session.

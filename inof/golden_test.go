@@ -1,0 +1,201 @@
+package inof
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// goldenPassword is the one of the examples in docs/protocol.md.
+const goldenPassword = "correct horse"
+
+func goldenNonce(first byte) (n [NonceLen]byte) {
+	for i := range n {
+		n[i] = first + byte(i)
+	}
+	return n
+}
+
+var (
+	goldenClient = netip.MustParseAddr("192.0.2.1")
+	goldenRefl   = netip.MustParseAddr("2001:db8::fa")
+	goldenAt     = time.Unix(1_700_000_000, 250_000_000).UTC()
+)
+
+// golden are the messages of the examples in docs/protocol.md, by name of the example.
+var golden = map[string]Message{
+	"open-client": &Open{
+		Device: goldenClient, Roles: RoleClient, MinVersion: 1, MaxVersion: 1, Hold: 9 * time.Second, Keepalive: 3 * time.Second,
+		Nonce: goldenNonce(0x00), Epoch: 0x18a0_0000_0000_0001, Auth: AuthHMAC,
+	},
+	"open-reflector": &Open{
+		Device: goldenRefl, Roles: RoleReflector | RoleClient, MinVersion: 1, MaxVersion: 1, Caps: 0, Hold: 9 * time.Second, Keepalive: time.Second,
+		Nonce: goldenNonce(0x80), Epoch: 0x18a0_0000_0000_0002, Auth: AuthHMAC, Resume: &Resume{Epoch: 0x18a0_0000_0000_0001, Seq: 5},
+	},
+	"keepalive-none":      &Keepalive{},
+	"keepalive-client":    &Keepalive{},
+	"keepalive-reflector": &Keepalive{},
+	"update-host": &Update{
+		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 1, SentAt: goldenAt,
+		Hosts: []HostRecord{
+			{Op: Put, Host: zone.Host{
+				HostKey: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.7"), Device: goldenClient, Port: "Ethernet4"},
+				MAC:     fabric.MAC{0x02, 0, 0, 0, 0, 0x07}, Subscribes: true, Since: goldenAt.Add(-time.Second),
+				Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, Port: 4420, NQN: "nqn.2026-01.org.example:a"},
+			}},
+			{Op: Withdraw, Why: snsd.ReasonAgedOut, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("2001:db8:1::8"), Device: goldenClient, Port: "Ethernet8"}}},
+		},
+	},
+	"update-fault": &Update{
+		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 2, FaultAt: goldenAt, SentAt: goldenAt.Add(150 * time.Microsecond), ReflectedAt: goldenAt.Add(300 * time.Microsecond),
+		Faults: []FaultRecord{
+			{Op: Put, Device: goldenClient, Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: goldenAt, Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.7")}},
+			{Op: Withdraw, Device: goldenClient, Port: "Ethernet8"},
+		},
+	},
+	"update-zones": &Update{
+		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 1, SentAt: goldenAt, ReflectedAt: goldenAt,
+		Settings: &Settings{AutoJoin: true, BFD: BFDSettings{Enabled: true, Interval: 100 * time.Millisecond, DetectMult: 3}},
+		Zones: []ZoneRecord{
+			{Op: Put, Zone: zone.Zone{Name: "db", Members: []zone.Member{
+				{Kind: zone.MemberAddr, First: netip.MustParseAddr("198.51.100.7")},
+				{Kind: zone.MemberRange, First: netip.MustParseAddr("2001:db8:1::"), Last: netip.MustParseAddr("2001:db8:1::f")},
+				{Kind: zone.MemberNQN, NQN: "nqn.2026-01.org.example:a"},
+				{Kind: zone.MemberPort, Device: goldenClient, Port: "Ethernet4"},
+			}}},
+			{Op: Withdraw, Zone: zone.Zone{Name: "old"}},
+		},
+	},
+	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
+	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
+}
+
+// goldenSession gives the frames of the examples that belong to a session with
+// authentication: both sides seal with fixed nonces and password.
+func goldenSession(t *testing.T) map[string][]byte {
+	t.Helper()
+	now := time.Unix(1000, 0)
+	auth := Auth{Mode: AuthHMAC, Password: []byte(goldenPassword)}
+	dialer, err := NewSession(SessionConfig{
+		Self: goldenClient, Dialer: true, Roles: RoleClient, Epoch: 0x18a0_0000_0000_0001, Auth: auth, Nonce: goldenNonce(0),
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := NewSession(SessionConfig{
+		Self: goldenRefl, Roles: RoleReflector | RoleClient, Epoch: 0x18a0_0000_0000_0002, Auth: auth, Nonce: goldenNonce(0x80),
+		Keepalive: time.Second, Resume: &Resume{Epoch: 0x18a0_0000_0000_0001, Seq: 5},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	open, err := dialer.Start(nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["open-client"] = open
+	_, answer, err := listener.Receive(open, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int(answer[2])<<8 | int(answer[3])
+	out["open-reflector"], out["keepalive-reflector"] = answer[:n], answer[n:]
+	_, confirm, err := dialer.Receive(answer[:n], nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["keepalive-client"] = confirm
+	if _, _, err = dialer.Receive(answer[n:], nil, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"update-host", "update-fault", "end-of-sync"} {
+		e, err := Encode(golden[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = dialer.Seal(nil, e, now)
+	}
+	return out
+}
+
+// goldenFrame is the wire form of an example.
+func goldenFrame(t *testing.T, name string, session map[string][]byte) []byte {
+	t.Helper()
+	if f, ok := session[name]; ok {
+		return f
+	}
+	e, err := Encode(golden[name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.typ == TypeNotification {
+		return append(appendHeader(nil, HeaderLen+len(e.body), e.typ, 0, 0), e.body...)
+	}
+	return (&sealer{}).seal(nil, e)
+}
+
+// documentExamples reads the hex blocks of docs/protocol.md: bytes up to the bar.
+func documentExamples(t *testing.T) map[string][]byte {
+	t.Helper()
+	doc, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	name := ""
+	for line := range strings.Lines(string(doc)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```hex "):
+			name = strings.TrimPrefix(line, "```hex ")
+			out[name] = []byte{}
+		case strings.HasPrefix(line, "```"):
+			name = ""
+		case name != "":
+			digits, _, _ := strings.Cut(line, "|")
+			b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
+			if err != nil {
+				t.Fatalf("example %s: line %q: %v", name, line, err)
+			}
+			out[name] = append(out[name], b...)
+		}
+	}
+	return out
+}
+
+// The examples of the document are what the code sends and understands.
+func TestExamplesOfTheDocument(t *testing.T) {
+	doc := documentExamples(t)
+	session := goldenSession(t)
+	for name, m := range golden {
+		t.Run(name, func(t *testing.T) {
+			want := goldenFrame(t, name, session)
+			if !bytes.Equal(doc[name], want) {
+				t.Errorf("docs/protocol.md, example %s:\n% x\nthe code says:\n% x", name, doc[name], want)
+			}
+			got, err := Decode(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(m, got, cmpOpts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for name := range doc {
+		if golden[name] == nil {
+			t.Errorf("example %s of docs/protocol.md is in no test", name)
+		}
+	}
+}

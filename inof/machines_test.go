@@ -1,0 +1,332 @@
+package inof
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+var (
+	t0     = time.Unix(1_700_000_000, 0).UTC()
+	reflID = netip.MustParseAddr("192.0.2.250")
+)
+
+var cmpOpts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()}
+
+func devID(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}) }
+func hostIP(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, 51, byte(100 + i/200), byte(i%200 + 1)})
+}
+
+func hostAt(addr netip.Addr, dev netip.Addr, port string) zone.Host {
+	return zone.Host{
+		HostKey: zone.HostKey{Addr: addr, Device: dev, Port: port},
+		MAC:     fabric.MAC{2, 0, 0, 0, 0, addr.AsSlice()[3]}, Subscribes: true, Since: t0,
+		Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-01.org.example:" + addr.String()},
+	}
+}
+
+// failer is what *testing.T, *testing.B and *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// testbench is a reflector and clients in one place; messages are values and arrive at once.
+type testbench struct {
+	t       failer
+	now     time.Time
+	refl    *Reflector
+	clients map[netip.Addr]*Client
+	joined  map[netip.Addr]bool
+	applied map[netip.Addr][]Applied
+	wire    bool // pass every message through the codec
+}
+
+func newBench(t failer, set zone.Set, cfg ReflectorConfig, n int) *testbench {
+	t.Helper()
+	b := &testbench{t: t, now: t0, clients: map[netip.Addr]*Client{}, joined: map[netip.Addr]bool{}, applied: map[netip.Addr][]Applied{}, wire: true}
+	var err error
+	if b.refl, err = NewReflector(reflID, 1, set, cfg, b.now); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		b.clients[devID(i)] = NewClient(devID(i), 7)
+	}
+	return b
+}
+
+func (b *testbench) through(m Message) Message {
+	if !b.wire {
+		return m
+	}
+	e, err := Encode(m)
+	if err != nil {
+		b.t.Fatalf("%v: %v", m.Type(), err)
+	}
+	got, err := decodeBody(e.typ, e.body)
+	if err != nil {
+		b.t.Fatalf("%v: %v", m.Type(), err)
+	}
+	return got
+}
+
+func (b *testbench) toClients(ds []Delivery) {
+	b.t.Helper()
+	for _, d := range ds {
+		for _, to := range d.To {
+			if !b.joined[to] {
+				b.t.Fatalf("%v for %v, which has no session", d.Msg.Type(), to)
+			}
+			a, err := b.clients[to].Receive(reflID, b.through(d.Msg), b.now)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.applied[to] = append(b.applied[to], a)
+		}
+	}
+}
+
+func (b *testbench) toReflector(dev netip.Addr, ds []Delivery) {
+	b.t.Helper()
+	for _, d := range ds {
+		out, err := b.refl.Receive(dev, b.through(d.Msg), b.now)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.toClients(out)
+	}
+}
+
+func (b *testbench) join(dev netip.Addr) {
+	b.t.Helper()
+	if b.joined[dev] {
+		return
+	}
+	b.joined[dev] = true
+	up := b.clients[dev].Up(reflID, b.now)
+	b.toClients(b.refl.Join(dev, b.now))
+	b.toReflector(dev, up)
+}
+
+func (b *testbench) leave(dev netip.Addr) {
+	b.t.Helper()
+	if !b.joined[dev] {
+		return
+	}
+	b.joined[dev] = false
+	b.clients[dev].Down(reflID, b.now)
+	b.toClients(b.refl.Leave(dev, b.now))
+}
+
+func (b *testbench) flush(dev netip.Addr) {
+	b.t.Helper()
+	b.toReflector(dev, b.clients[dev].Flush(b.now))
+}
+
+// check compares what each told client knows with the truth computed anew.
+func (b *testbench) check() {
+	b.t.Helper()
+	dir := zone.NewDirectory(reflID)
+	dir.SetZones(b.refl.Zones())
+	var all []zone.Host
+	for _, addr := range slices.SortedFunc(maps.Keys(b.refl.interest.addrs), netip.Addr.Compare) {
+		for _, h := range b.refl.interest.addrs[addr].atts {
+			dir.PutHost(h)
+			all = append(all, h)
+		}
+	}
+	for dev, c := range b.clients {
+		d := b.refl.devices[dev]
+		if !b.joined[dev] || !d.told {
+			continue
+		}
+		if len(d.hosts) != len(c.hosts) {
+			b.t.Fatalf("device %v has %d hosts, the reflector knows %d", dev, len(c.hosts), len(d.hosts))
+		}
+		concerned := map[string]bool{}
+		for _, h := range all {
+			if h.Device == dev {
+				for _, z := range dir.ZonesOf(h.Addr) {
+					concerned[z] = true
+				}
+			}
+		}
+		zones := map[string]zone.Zone{}
+		for _, z := range b.refl.Zones().Zones {
+			for _, m := range z.Members {
+				if m.Kind == zone.MemberPort && m.Device == dev {
+					concerned[z.Name] = true
+				}
+			}
+			if concerned[z.Name] {
+				zones[z.Name] = z
+			}
+		}
+		hosts := map[zone.HostKey]zone.Host{}
+		faults := map[portKey]FaultRecord{}
+		for _, h := range all {
+			if h.Device == dev || !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return concerned[z] }) {
+				continue
+			}
+			hosts[h.HostKey] = h
+			pk := portKey{h.Device, h.HostKey.Port}
+			if e := b.refl.devices[h.Device].faults[h.HostKey.Port]; e != nil && slices.Contains(e.rec.Addrs, h.Addr) {
+				f, ok := faults[pk]
+				if !ok {
+					f = e.rec
+					f.Addrs = nil
+				}
+				f.Addrs = append(f.Addrs, h.Addr)
+				slices.SortFunc(f.Addrs, netip.Addr.Compare)
+				faults[pk] = f
+			}
+		}
+		gotZones, gotHosts, gotFaults := map[string]zone.Zone{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
+		for k, e := range c.learned.zones {
+			gotZones[k] = e.rec
+		}
+		for k, e := range c.learned.hosts {
+			gotHosts[k] = e.rec
+		}
+		for k, e := range c.learned.faults {
+			gotFaults[k] = e.rec
+		}
+		if diff := cmp.Diff(zones, gotZones, cmpOpts); diff != "" {
+			b.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
+		}
+		if diff := cmp.Diff(hosts, gotHosts, cmpOpts); diff != "" {
+			b.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
+		}
+		if diff := cmp.Diff(faults, gotFaults, cmpOpts); diff != "" {
+			b.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
+		}
+		if s := c.learned.settings; s == nil || *s != *b.refl.settings() {
+			b.t.Fatalf("settings at %v: %+v", dev, s)
+		}
+	}
+}
+
+func addrMember(a netip.Addr) zone.Member { return zone.Member{Kind: zone.MemberAddr, First: a} }
+
+func drawMember(t *rapid.T, devs, hosts int) zone.Member {
+	switch rapid.IntRange(0, 3).Draw(t, "member kind") {
+	case 0:
+		a, b := rapid.IntRange(0, hosts-1).Draw(t, "first"), rapid.IntRange(0, hosts-1).Draw(t, "last")
+		return zone.Member{Kind: zone.MemberRange, First: hostIP(min(a, b)), Last: hostIP(max(a, b))}.Canonical()
+	case 1:
+		return zone.Member{Kind: zone.MemberNQN, NQN: "nqn.2026-01.org.example:" + hostIP(rapid.IntRange(0, hosts-1).Draw(t, "nqn")).String()}
+	case 2:
+		return zone.Member{Kind: zone.MemberPort, Device: devID(rapid.IntRange(0, devs-1).Draw(t, "device")), Port: fmt.Sprintf("p%d", rapid.IntRange(0, 1).Draw(t, "port"))}
+	}
+	return addrMember(hostIP(rapid.IntRange(0, hosts-1).Draw(t, "addr")))
+}
+
+// Whatever happens, each client ends up with exactly what concerns it.
+func TestClientsHoldWhatConcernsThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const devs, hosts = 4, 6
+		b := newBench(t, zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}, ReflectorConfig{Grace: time.Minute}, devs)
+		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
+		port := rapid.SampledFrom([]string{"p0", "p1"})
+		key := func(t *rapid.T) zone.HostKey {
+			return zone.HostKey{Addr: hostIP(rapid.IntRange(0, hosts-1).Draw(t, "host")), Device: dev.Draw(t, "at"), Port: port.Draw(t, "port")}
+		}
+		zoneName := rapid.SampledFrom([]string{"a", "b", "c"})
+		members := func(t *rapid.T) []zone.Member {
+			var ms []zone.Member
+			for range rapid.IntRange(0, 3).Draw(t, "members") {
+				ms = append(ms, drawMember(t, devs, hosts))
+			}
+			return ms
+		}
+		put := func(t *rapid.T) {
+			k := key(t)
+			h := hostAt(k.Addr, k.Device, k.Port)
+			h.Since = t0.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "since")) * time.Second)
+			h.MAC[5] = byte(rapid.IntRange(1, 2).Draw(t, "mac"))
+			b.clients[k.Device].PutHost(h)
+			b.flush(k.Device)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"":          func(*rapid.T) { b.check() },
+			"put host":  put,
+			"put host2": put,
+			"withdraw host": func(t *rapid.T) {
+				k := key(t)
+				b.clients[k.Device].WithdrawHost(k, snsd.ReasonAgedOut)
+				b.flush(k.Device)
+			},
+			"fault": func(t *rapid.T) {
+				k := key(t)
+				b.clients[k.Device].PutFault(FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{k.Addr, hostIP(0)}})
+				b.flush(k.Device)
+			},
+			"clear": func(t *rapid.T) {
+				d := dev.Draw(t, "at")
+				b.clients[d].WithdrawFault(port.Draw(t, "port"))
+				b.flush(d)
+			},
+			"put zone": func(t *rapid.T) {
+				out, err := b.refl.PutZone(zone.Zone{Name: zoneName.Draw(t, "zone"), Members: members(t)}, b.now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.toClients(out)
+			},
+			"delete zone": func(t *rapid.T) { b.toClients(b.refl.DeleteZone(zoneName.Draw(t, "zone"), b.now)) },
+			"set zones": func(t *rapid.T) {
+				s := zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join"), Hard: rapid.Bool().Draw(t, "hard")}
+				for _, n := range []string{"a", "b", "c"} {
+					if rapid.Bool().Draw(t, "zone "+n) {
+						s.Zones = append(s.Zones, zone.Zone{Name: n, Members: members(t)})
+					}
+				}
+				out, err := b.refl.SetZones(s, b.now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.toClients(out)
+			},
+			"join":  func(t *rapid.T) { b.join(dev.Draw(t, "device")) },
+			"join2": func(t *rapid.T) { b.join(dev.Draw(t, "device")) },
+			"leave": func(t *rapid.T) { b.leave(dev.Draw(t, "device")) },
+			"restart client": func(t *rapid.T) {
+				d := dev.Draw(t, "device")
+				b.leave(d)
+				old := b.clients[d]
+				b.clients[d] = NewClient(d, old.epoch+1)
+				for _, h := range old.hosts {
+					b.clients[d].PutHost(h)
+				}
+				b.clients[d].Flush(b.now)
+			},
+			"restart reflector": func(t *rapid.T) {
+				for d := range b.clients {
+					b.leave(d)
+				}
+				r, err := NewReflector(reflID, b.refl.epoch+1, b.refl.Zones(), ReflectorConfig{Grace: time.Minute, Known: b.refl.KnownDevices()}, b.now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.refl = r
+			},
+			"time": func(t *rapid.T) {
+				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 70).Draw(t, "seconds")) * time.Second)
+				b.toClients(b.refl.Tick(b.now))
+			},
+		})
+	})
+}
