@@ -22,7 +22,10 @@ type Config struct {
 
 	// CarrierPoll is how often the ports' carrier is looked at besides listening to
 	// the kernel's notifications. Smaller finds a change sooner that the kernel
-	// holds back, and costs more CPU. 0 means DefaultCarrierPoll, negative never.
+	// holds back, and costs more CPU. The interval grows by itself so as to stay
+	// below one percent of a core (21 to 48 ms with 128 ports), and shrinks to a few
+	// milliseconds for a second after any change. 0 means DefaultCarrierPoll, negative
+	// never.
 	CarrierPoll time.Duration
 
 	// Resync is how often everything is dumped anew even if nothing seems lost.

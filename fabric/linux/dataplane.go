@@ -22,6 +22,7 @@ type Dataplane struct {
 	frames chan fabric.Frame
 	count  counters
 	alert  atomic.Int64 // until when to poll faster, nanoseconds since start
+	kick   chan struct{}
 	start  time.Time
 
 	noSysfs bool // of tests
@@ -45,6 +46,7 @@ func New(cfg Config) (*Dataplane, error) {
 		return nil, err
 	}
 	return &Dataplane{cfg: cfg, names: names, ready: make(chan struct{}), start: time.Now(), source: "off",
+		kick:   make(chan struct{}, 1),
 		events: make(chan fabric.Event, cfg.QueueEvents), frames: make(chan fabric.Frame, cfg.QueueFrames),
 		ports: make(map[int]*port), byName: make(map[string]*port)}, nil
 }
@@ -148,6 +150,7 @@ func (d *Dataplane) keep(ctx context.Context, poll *poller) {
 	for {
 		select {
 		case <-t.C:
+		case <-d.kick:
 		case <-ctx.Done():
 			return
 		}
@@ -170,6 +173,18 @@ func (d *Dataplane) keep(ctx context.Context, poll *poller) {
 		d.count.costNS.Store(uint64(cost))
 		alert := int64(time.Since(d.start)) < d.alert.Load()
 		t.Reset(pollInterval(d.cfg.CarrierPoll, cost, alert))
+	}
+}
+
+// alarm makes the poller faster for a while, at once.
+func (d *Dataplane) alarm(at time.Time) {
+	now := int64(at.Sub(d.start))
+	if d.alert.Swap(now+int64(alertTime)) > now {
+		return // it is already
+	}
+	select {
+	case d.kick <- struct{}{}:
+	default:
 	}
 }
 

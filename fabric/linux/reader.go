@@ -130,7 +130,7 @@ func (r *reader) update(p *port, l link, from linkSource, at time.Time) {
 	now := l.port()
 	moved := now.Carrier != p.state.Carrier || now.AdminUp != p.state.AdminUp
 	if l.changes != p.changes || moved {
-		r.d.alert.Store(int64(at.Sub(r.d.start) + alertTime))
+		r.d.alarm(at)
 		p.changes = l.changes
 	}
 	if now == p.state {

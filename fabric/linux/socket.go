@@ -43,7 +43,6 @@ type Socket struct {
 	raw        syscall.RawConn
 	etherTypes []uint16
 	groups     []fabric.MAC
-	bypass     bool
 
 	mac       atomic.Pointer[fabric.MAC]
 	drops     atomic.Uint64 // frames that the kernel dropped for want of buffer
