@@ -5,7 +5,7 @@ FUZZTIME  ?= 20s
 BIN       := bin
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -X github.com/openinof/inof/internal/api.Version=$(VERSION)
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 

@@ -28,6 +28,7 @@ func threeSwitches(t *testing.T) *testFabric {
 	f.add("tor1", "10.0.0.1", "client", "eth1", "eth2")
 	f.add("tor2", "10.0.0.2", "client", "eth1", "eth2")
 	f.add("tor3", "10.0.0.3", "client", "eth1", "eth2")
+	settle(20 * time.Second) // sessions begin after a back-off
 	f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
 	f.host("t1", "tor2", "eth1", t1, snsd.RoleTarget)
 	f.host("i2", "tor2", "eth2", i2, snsd.RoleInitiator)
@@ -228,6 +229,7 @@ func TestAStandaloneDeviceServesItsHosts(t *testing.T) {
 		f := newTestFabric(t)
 		f.add("box", "10.0.0.9", "standalone", "eth1", "eth2", "eth3")
 		f.zones("box", map[string][]string{"a": {i1, t1}})
+		settle(time.Second)
 		f.host("i1", "box", "eth1", i1, snsd.RoleInitiator)
 		f.host("t1", "box", "eth2", t1, snsd.RoleTarget)
 		f.host("t2", "box", "eth3", t2, snsd.RoleTarget)

@@ -88,16 +88,14 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	for i := range ch.Put {
 		c.hostHere(p, &ch.Put[i], ch.At, now)
 	}
-	if ch.Kind != lldp.Removed && len(ch.Put) > 0 {
-		addrs := make([]netip.Addr, len(ch.Put))
-		for i := range ch.Put {
-			addrs[i] = ch.Put[i].Addr
+	if known := ch.Neighbour.Known; ch.Kind != lldp.Removed && len(p.fault.addrs) > 0 {
+		addrs := make([]netip.Addr, len(known))
+		for i := range known {
+			addrs[i] = known[i].Addr
 		}
 		c.heard(p, addrs, ch.At, now)
 	}
-	if !p.present && c.table.Count(name) == 0 {
-		delete(c.ports, name)
-	}
+	c.forget(p)
 }
 
 // hostHere makes a host address known, or known in another way.

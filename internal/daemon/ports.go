@@ -61,7 +61,13 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	if was != is || ev.Kind != fabric.PortChanged {
 		c.portEvent(ev, is)
 	}
-	if !p.present && c.table.Count(p.Name) == 0 {
+	c.forget(p)
+}
+
+// forget drops a port that is gone once no host is known behind it any more.
+func (c *Core) forget(p *port) {
+	if !p.present && !c.restoring && c.table.Count(p.Name) == 0 {
+		c.faults.Forget(p.Name)
 		delete(c.ports, p.Name)
 	}
 }
