@@ -34,7 +34,8 @@ type Config struct {
 	Window          time.Duration
 	// MaxInFlight is the most notices sent and not yet acked for one host (one MAC on
 	// one port; its addresses share it evenly). The host agent queues at most 1,000.
-	// Default 256.
+	// A quarter is kept for inactive notices. One that proves true after all while it
+	// waited for its ack is retried even beyond this number. Default 256.
 	MaxInFlight int
 	// FirstRetry is how long after a notice its first retry is due; each further
 	// one takes twice as long, up to MaxRetry. Defaults 20 ms and 1 s.
