@@ -27,6 +27,7 @@ type change struct {
 	faults   map[portKey]*FaultRecord     // nil: there was none
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
+	placed   []zone.Host // taken in: to be repeated to their device
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	records batch
@@ -105,6 +106,10 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	r.planZones(t)
 	r.planHosts(t)
 	r.planFaults(t)
+	for i := range t.placed {
+		var num uint32
+		r.plan(t, t.placed[i].Device, t.hostRecord(&num, HostRecord{Op: Put, Host: t.placed[i]}))
+	}
 	return r.group(t, s)
 }
 

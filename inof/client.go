@@ -27,6 +27,11 @@ type Applied struct {
 	Hosts    []HostRecord
 	Faults   []FaultRecord
 
+	// Placed are own hosts that the reflector has taken in. It repeats them to their
+	// device behind the zones they are members of: from here on a host that is in
+	// none of the device's zones is in no configured zone at all.
+	Placed []zone.HostKey
+
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
@@ -264,8 +269,12 @@ func (c *Client) apply(idx int, u *Update, a *Applied) {
 		c.learned.zone(idx, &u.Zones[i], a)
 	}
 	for i := range u.Hosts {
-		if u.Hosts[i].Host.Device == c.self {
-			c.counters.OwnIgnored++
+		if h := &u.Hosts[i]; h.Host.Device == c.self {
+			if _, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
+				a.Placed = append(a.Placed, h.Host.HostKey)
+			} else {
+				c.counters.OwnIgnored++
+			}
 			continue
 		}
 		c.learned.host(idx, &u.Hosts[i], a)

@@ -276,6 +276,7 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (error, *uint6
 	}
 	d.hosts[k] = d.gen
 	r.putHost(t, &h.Host)
+	t.placed = append(t.placed, h.Host)
 	return nil, nil
 }
 

@@ -70,6 +70,7 @@ type Directory struct {
 	self     netip.Addr
 	limits   Limits
 	autoJoin bool
+	held     map[netip.Addr]struct{} // see HoldDefault
 	hard     bool
 
 	slots     []slot // by zone id; slots[0] is the default zone

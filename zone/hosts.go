@@ -203,7 +203,7 @@ func (d *Directory) rematch(id uint32) {
 	}
 	ids = slices.Compact(ids)
 	d.scratch = ids
-	if len(ids) == 0 && d.autoJoin {
+	if len(ids) == 0 && d.autoJoin && !d.isHeld(h.addr) {
 		ids = append(ids, defaultSlot)
 	}
 	d.setZones(id, ids)

@@ -252,3 +252,47 @@ func (f *testFabric) expectAnything() {
 		h.heard()
 	}
 }
+
+func TestHostsOfOneSwitchInDifferentZonesAreNeverTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		f.add("spine", reflectorID, "reflector")
+		f.zones("spine", map[string][]string{"a": {i1}, "b": {i2}})
+		f.add("tor1", "10.0.0.1", "client", "eth1", "eth2", "eth3", "eth4")
+		settle(20 * time.Second)
+		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("i2", "tor1", "eth2", i2, snsd.RoleInitiator)
+		f.host("d1", "tor1", "eth3", t1, snsd.RoleTarget)
+		f.host("d2", "tor1", "eth4", t2, snsd.RoleTarget)
+		settle(time.Second)
+		// Only those that no zone names are together, in the default zone.
+		f.expect("registration", map[string][]string{"d1": {t2 + active}, "d2": {t1 + active}})
+		n := f.nodes["tor1"]
+		n.halt()
+		settle(time.Second)
+		n.start()
+		settle(10 * time.Minute)
+		f.expect("restart", nil)
+	})
+}
+
+func TestAMemberThatWasAddedCanBeRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		d := f.add("spine", reflectorID, "reflector").d
+		f.zones("spine", map[string][]string{"a": {i1}})
+		settle(time.Second)
+		for _, m := range []string{t1, "192.0.2.60-192.0.2.70", "192.0.2.128/25", "nqn.2026-11.test:x", "port:10.0.0.1/eth1"} {
+			if err := d.AddMembers(t.Context(), "a", []string{m}); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.RemoveMembers(t.Context(), "a", []string{m}); err != nil {
+				t.Errorf("member %s: %v", m, err)
+			}
+		}
+		zones, err := d.Zones(t.Context(), api.ZoneQuery{Name: "a"})
+		if err != nil || len(zones) != 1 || len(zones[0].Members) != 1 {
+			t.Errorf("zones %v, error %v: want the one member it began with", zones, err)
+		}
+	})
+}

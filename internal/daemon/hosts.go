@@ -109,6 +109,9 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	}
 	old, known := c.local[h.HostKey]
 	c.listed(p, h.Addr, now)
+	if !known {
+		c.changed(c.dir.HoldDefault(h.Addr, true), at, now)
+	}
 	if !known || old != h {
 		c.local[h.HostKey] = h
 		c.client.PutHost(h)
@@ -201,6 +204,9 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.client.WithdrawHost(k, why)
 	c.client.MarkFault(at)
 	c.changed(c.dir.RemoveHost(k, why), at, now)
+	if c.localAddrs[addr] == 0 {
+		c.changed(c.dir.HoldDefault(addr, false), at, now)
+	}
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),

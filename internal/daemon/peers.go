@@ -168,6 +168,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
 		}
 	}
+	for _, k := range a.Placed {
+		add(c.dir.HoldDefault(k.Addr, false))
+	}
 	c.changed(changes, a.FaultAt, now)
 	c.appliedEvents(a, now)
 	if a.Synced {

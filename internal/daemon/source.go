@@ -261,7 +261,7 @@ func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []strin
 			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
 		}
 		for _, m := range ms {
-			i := slices.Index(old.Members, m)
+			i := slices.Index(old.Members, m.Canonical())
 			if i < 0 {
 				return nil, fmt.Errorf("member %s of zone %q: %w", m, name, api.ErrNotFound)
 			}

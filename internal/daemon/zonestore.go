@@ -111,7 +111,7 @@ func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change 
 	var old *zone.Zone
 	if i >= 0 {
 		v := z.set.Zones[i]
-		v.Members = slices.Clone(v.Members)
+		v.Members = slices.Clone(v.Canonical().Members)
 		old = &v
 	}
 	wanted, err := change(old)
