@@ -1,0 +1,344 @@
+package inof
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+func drawAddr(t *rapid.T) netip.Addr {
+	if rapid.Bool().Draw(t, "v6") {
+		b := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address")
+		b[0] = 0x20 // not IPv4-mapped
+		return netip.AddrFrom16([16]byte(b))
+	}
+	return netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "address")))
+}
+
+func drawTime(t *rapid.T) time.Time {
+	n := rapid.Int64().Draw(t, "time")
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+func drawText(least, most int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		s := rapid.StringOfN(rapid.RuneFrom([]rune("abzABZ019-_.:/ é漢")), least, most, most).Draw(t, "text")
+		return s
+	})
+}
+
+func drawOp(t *rapid.T) Op { return rapid.SampledFrom([]Op{Put, Withdraw}).Draw(t, "op") }
+
+func drawAnyMember(t *rapid.T) zone.Member {
+	switch zone.MemberKind(rapid.IntRange(1, 4).Draw(t, "kind")) {
+	case zone.MemberAddr:
+		return zone.Member{Kind: zone.MemberAddr, First: drawAddr(t)}
+	case zone.MemberRange:
+		a, b := drawAddr(t), drawAddr(t)
+		if a.BitLen() != b.BitLen() {
+			b = a
+		}
+		if b.Less(a) {
+			a, b = b, a
+		}
+		return zone.Member{Kind: zone.MemberRange, First: a, Last: b}
+	case zone.MemberNQN:
+		return zone.Member{Kind: zone.MemberNQN, NQN: drawText(1, snsd.MaxNQN).Draw(t, "nqn")}
+	}
+	return zone.Member{Kind: zone.MemberPort, Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
+}
+
+func drawHost(t *rapid.T) HostRecord {
+	h := HostRecord{Op: drawOp(t), Why: snsd.Reason(rapid.Byte().Draw(t, "why"))}
+	h.Host.HostKey = zone.HostKey{Addr: drawAddr(t), Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
+	if h.Op == Put {
+		copy(h.Host.MAC[:], rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "mac"))
+		h.Host.Subscribes = rapid.Bool().Draw(t, "subscribes")
+		h.Host.Service = snsd.Service{
+			Role: snsd.Role(rapid.Byte().Draw(t, "role")), Protocol: snsd.Protocol(rapid.Byte().Draw(t, "protocol")),
+			Port: rapid.Uint16().Draw(t, "service"), NQN: drawText(0, snsd.MaxNQN).Draw(t, "nqn"),
+		}
+		h.Host.Since = drawTime(t)
+	}
+	return h
+}
+
+func drawFault(t *rapid.T) FaultRecord {
+	f := FaultRecord{Op: drawOp(t), Why: snsd.Reason(rapid.Byte().Draw(t, "why")), Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
+	if f.Op == Put {
+		f.Since = drawTime(t)
+		f.Addrs = rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "addresses")
+	}
+	return f
+}
+
+func drawZone(t *rapid.T) ZoneRecord {
+	z := ZoneRecord{Op: drawOp(t), Zone: zone.Zone{Name: drawText(1, zone.MaxName).Draw(t, "name")}}
+	if z.Op == Put {
+		z.Zone.Members = rapid.SliceOfN(rapid.Custom(drawAnyMember), 0, 10).Draw(t, "members")
+	}
+	return z
+}
+
+func drawUpdate(t *rapid.T) *Update {
+	u := &Update{
+		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
+		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t),
+		Zones:  rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
+		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
+		Faults: rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
+	}
+	if rapid.Bool().Draw(t, "settings") {
+		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{
+			Enabled: rapid.Bool().Draw(t, "bfd"), DetectMult: rapid.Byte().Draw(t, "mult"),
+			Interval: time.Duration(rapid.IntRange(0, 60_000_000).Draw(t, "us")) * time.Microsecond,
+		}}
+	}
+	return u
+}
+
+func drawMessage(t *rapid.T) Message {
+	switch MsgType(rapid.IntRange(1, 5).Draw(t, "type")) {
+	case TypeOpen:
+		o := &Open{
+			Device: drawAddr(t), Roles: Roles(rapid.Byte().Draw(t, "roles")), MinVersion: rapid.Byte().Draw(t, "min"), MaxVersion: rapid.Byte().Draw(t, "max"),
+			Caps: Capabilities(rapid.Uint64().Draw(t, "caps")), Epoch: rapid.Uint64().Draw(t, "epoch"), Auth: AuthMode(rapid.Byte().Draw(t, "auth")),
+			Hold:      time.Duration(rapid.IntRange(0, 3_600_000).Draw(t, "hold")) * time.Millisecond,
+			Keepalive: time.Duration(rapid.IntRange(0, 3_600_000).Draw(t, "keepalive")) * time.Millisecond,
+		}
+		copy(o.Nonce[:], rapid.SliceOfN(rapid.Byte(), NonceLen, NonceLen).Draw(t, "nonce"))
+		if rapid.Bool().Draw(t, "resume") {
+			o.Resume = &Resume{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq")}
+		}
+		return o
+	case TypeKeepalive:
+		return &Keepalive{}
+	case TypeUpdate:
+		return drawUpdate(t)
+	case TypeEndOfSync:
+		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq")}
+	}
+	return &Notification{Code: Code(rapid.Uint16Min(1).Draw(t, "code")), Text: drawText(0, MaxNotificationText).Draw(t, "text")}
+}
+
+func frameOf(t failer, m Message) []byte {
+	t.Helper()
+	e, err := Encode(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (&sealer{}).seal(nil, e)
+}
+
+func TestEveryMessageSurvivesTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMessage(t)
+		got, err := Decode(frameOf(t, m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m, got, cmpOpts); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The sizes by which a batch is cut are never below the true ones, and what comes
+// out in pieces is what went in.
+func TestBatchIsCutAtRecordBorders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b batch
+		for i := range rapid.IntRange(0, 900).Draw(t, "hosts") {
+			h := hostAt(hostIP(i%400), devID(i/400), "Ethernet1")
+			h.NQN = strings.Repeat("x", i%200)
+			b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "zones") {
+			b.Zones = append(b.Zones, drawZone(t))
+		}
+		var seq, large uint64
+		us := b.updates(stamps{origin: reflID, epoch: 1, seq: func() uint64 { seq++; return seq }}, &large)
+		var hosts []HostRecord
+		var zones []ZoneRecord
+		for i, u := range us {
+			if u.Seq != uint64(i+1) {
+				t.Fatalf("update %d has sequence %d", i, u.Seq)
+			}
+			n := len(frameOf(t, u))
+			if n > u.sizeHint() {
+				t.Fatalf("update of %d bytes was estimated as %d", n, u.sizeHint())
+			}
+			if n > SyncChunk+64<<10 {
+				t.Fatalf("update of %d bytes", n)
+			}
+			zones, hosts = append(zones, u.Zones...), append(hosts, u.Hosts...)
+		}
+		if diff := cmp.Diff(b.Hosts, hosts, cmpOpts); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff(b.Zones, zones, cmpOpts); diff != "" {
+			t.Fatal(diff)
+		}
+		if large != 0 {
+			t.Fatalf("%d records were too large", large)
+		}
+	})
+}
+
+func edit(b []byte, f func(b []byte) []byte) []byte { return f(slices.Clone(b)) }
+
+// relength sets the length field to what it should be.
+func relength(b []byte) []byte {
+	binary.BigEndian.PutUint32(b, uint32(len(b)))
+	return b
+}
+
+func TestWrongBytesHaveTypedErrors(t *testing.T) {
+	host := frameOf(t, &Update{Origin: devID(0), Hosts: []HostRecord{{Op: Put, Host: hostAt(hostIP(0), devID(0), "p")}}})
+	open := frameOf(t, golden["open-client"])
+	body := func(typ MsgType, body ...byte) []byte {
+		return append(appendHeader(nil, HeaderLen+len(body), typ, 0, 1), body...)
+	}
+	origin, stamp := []byte{1, 0, 0, 5, 4, 192, 0, 2, 1}, append([]byte{2, 0, 0, 16}, make([]byte, 16)...)
+	update := func(more ...byte) []byte { return body(TypeUpdate, slices.Concat(origin, stamp, more)...) }
+	tests := []struct {
+		name  string
+		bytes []byte
+		code  Code
+		text  string
+	}{
+		{"http", []byte("GET / HTTP/1.1\r\nHost: a\r\n"), CodeNotINOF, "HTTP"},
+		{"tls", []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0, 0, 0, 0, 0, 0}, CodeNotINOF, "TLS"},
+		{"bgp", slices.Repeat([]byte{0xff}, 19), CodeNotINOF, "BGP"},
+		{"ssh", []byte("SSH-2.0-OpenSSH_9.2p1"), CodeNotINOF, "SSH"},
+		{"random", slices.Repeat([]byte{0x5a}, 40), CodeNotINOF, "another protocol"},
+		{"short", []byte{0, 0, 0}, CodeLength, "3 bytes, want 16"},
+		{"version 2", edit(host, func(b []byte) []byte { b[4] = 2; return b }), CodeVersion, "version 2, want 1"},
+		{"version 0", edit(host, func(b []byte) []byte { b[4] = 0; return b }), CodeVersion, "version 0"},
+		{"length too small", edit(host, func(b []byte) []byte { b[2], b[3] = 0, 15; return b }), CodeLength, "length 15, want 16..1048576"},
+		{"tagged too small", edit(host, func(b []byte) []byte { b[2], b[3], b[7] = 0, 47, 1; return b }), CodeLength, "want 48.."},
+		{"length too large", edit(host, func(b []byte) []byte { b[1] = 0x10; b[3] = 1; return b }), CodeLength, "1048576"},
+		{"type 0", edit(host, func(b []byte) []byte { b[5] = 0; return b }), CodeType, "type 0"},
+		{"type 6", edit(host, func(b []byte) []byte { b[5] = 6; return b }), CodeType, "type 6"},
+		{"unknown flag", edit(host, func(b []byte) []byte { b[6] = 1; return b }), CodeMalformed, "flags"},
+		{"truncated TLV header", update(6, 0), CodeMalformed, "no TLV header"},
+		{"truncated TLV", update(6, 0, 0, 9, 1), CodeMalformed, "length 9, but 1 bytes are left"},
+		{"huge TLV", update(6, 0xff, 0xff, 0xff, 1), CodeMalformed, "length 16777215"},
+		{"critical unknown TLV", update(0x90, 0, 0, 0), CodeMalformed, "must be understood"},
+		{"truncated host", relength(host[:len(host)-3]), CodeMalformed, "TLV type 6"},
+		{"host operation", update(6, 0, 0, 2, 9, 0), CodeMalformed, "operation 9"},
+		{"address family", update(6, 0, 0, 3, 1, 0, 5), CodeMalformed, "family 5, want 4 or 6"},
+		{"mapped address", update(append([]byte{6, 0, 0, 19, 1, 0, 6}, []byte("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x01\x02\x03\x04")...)...), CodeMalformed, "IPv4 address in IPv6 form"},
+		{"empty zone name", update(5, 0, 0, 2, 1, 0), CodeMalformed, "length 0, want 1..63"},
+		{"long zone name", update(append([]byte{5, 0, 0, 66, 1, 64}, make([]byte, 64)...)...), CodeMalformed, "length 64, want 1..63"},
+		{"zone name with escape", update(5, 0, 0, 4, 1, 2, 0x1b, '['), CodeMalformed, "not printable"},
+		{"member kind", update(5, 0, 0, 6, 1, 1, 'a', 9, 1, 0), CodeMalformed, "kind 9 with 1 bytes"},
+		{"member address length", update(5, 0, 0, 8, 1, 1, 'a', 1, 3, 1, 2, 3), CodeMalformed, "kind 1 with 3 bytes"},
+		{"range backwards", update(5, 0, 0, 13, 1, 1, 'a', 2, 8, 9, 0, 0, 0, 8, 0, 0, 0), CodeMalformed, "ends before it begins"},
+		{"settings interval", update(4, 0, 0, 6, 0, 0xff, 0, 0, 0, 3), CodeMalformed, "at most 1m"},
+		{"no origin", body(TypeUpdate, stamp...), CodeMalformed, "origin) is missing"},
+		{"no stamp", body(TypeUpdate, origin...), CodeMalformed, "sequence) is missing"},
+		{"no stamp in EndOfSync", body(TypeEndOfSync), CodeMalformed, "missing"},
+		{"no code", body(TypeNotification), CodeMalformed, "missing"},
+		{"open without epoch", edit(open, func(b []byte) []byte { return relength(b[:len(b)-5-12]) }), CodeMalformed, "TLV type 7 is missing"},
+		{"open with a TLV twice", edit(open, func(b []byte) []byte { return relength(append(b, 8, 0, 0, 1, 2)) }), CodeMalformed, "twice"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Decode(tt.bytes)
+			var p *ProtocolError
+			if !errors.As(err, &p) || p.Code != tt.code || !strings.Contains(err.Error(), tt.text) {
+				t.Fatalf("got %v, %v; want code %v with %q", m, err, tt.code, tt.text)
+			}
+		})
+	}
+}
+
+func TestUnknownTLVsAndTrailingFieldsAreSkipped(t *testing.T) {
+	b := frameOf(t, &EndOfSync{Epoch: 1, Seq: 2})
+	b[HeaderLen+3] += 2 // the stamp grows by two bytes
+	b = relength(append(b, 0xaa, 0xbb, 0x50, 0, 0, 1, 7))
+	m, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&EndOfSync{Epoch: 1, Seq: 2}, m); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestWhatCannotBeSentIsRefused(t *testing.T) {
+	good := hostAt(hostIP(0), devID(0), "p")
+	bad := func(f func(h *zone.Host)) Message {
+		h := good
+		f(&h)
+		return &Update{Origin: devID(0), Hosts: []HostRecord{{Op: Put, Host: h}}}
+	}
+	many := make([]netip.Addr, MaxFaultAddrs+1)
+	for i := range many {
+		many[i] = hostIP(1)
+	}
+	members := make([]zone.Member, 60_000)
+	for i := range members {
+		members[i] = zone.Member{Kind: zone.MemberAddr, First: goldenRefl}
+	}
+	for name, m := range map[string]Message{
+		"no origin":     &Update{},
+		"no address":    bad(func(h *zone.Host) { h.Addr = netip.Addr{} }),
+		"zone index":    bad(func(h *zone.Host) { h.Addr = netip.MustParseAddr("fe80::1%eth0") }),
+		"no port":       bad(func(h *zone.Host) { h.HostKey.Port = "" }),
+		"long port":     bad(func(h *zone.Host) { h.HostKey.Port = strings.Repeat("p", 64) }),
+		"long NQN":      bad(func(h *zone.Host) { h.NQN = strings.Repeat("n", 256) }),
+		"no operation":  &Update{Origin: devID(0), Zones: []ZoneRecord{{Zone: zone.Zone{Name: "a"}}}},
+		"bad member":    &Update{Origin: devID(0), Zones: []ZoneRecord{{Op: Put, Zone: zone.Zone{Name: "a", Members: []zone.Member{{}}}}}},
+		"many addrs":    &Update{Origin: devID(0), Faults: []FaultRecord{{Op: Put, Device: devID(0), Port: "p", Addrs: many}}},
+		"large message": &Update{Origin: devID(0), Zones: []ZoneRecord{{Op: Put, Zone: zone.Zone{Name: "a", Members: members}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e, err := Encode(m); err == nil {
+				t.Fatalf("encoded %d bytes", e.Len())
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, m := range golden {
+		e, err := Encode(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add((&sealer{}).seal(nil, e))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Decode(b)
+		if err != nil {
+			var p *ProtocolError
+			if !errors.As(err, &p) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		// What was understood can be sent, and is then understood the same.
+		again, err := Decode(frameOf(t, m))
+		if err != nil {
+			t.Fatalf("%#v: %v", m, err)
+		}
+		if diff := cmp.Diff(m, again, cmpOpts); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

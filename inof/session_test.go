@@ -1,0 +1,389 @@
+package inof
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func hmacAuth(password string) Auth { return Auth{Mode: AuthHMAC, Password: []byte(password)} }
+
+func newSession(t failer, dialer bool, f func(*SessionConfig)) *Session {
+	t.Helper()
+	c := SessionConfig{Self: reflID, Roles: RoleReflector, Epoch: 9, Auth: hmacAuth("password1"), Nonce: goldenNonce(100)}
+	if dialer {
+		c.Self, c.Roles, c.Dialer, c.Nonce = devID(0), RoleClient, true, goldenNonce(1)
+	}
+	if f != nil {
+		f(&c)
+	}
+	s, err := NewSession(c, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// frames cuts bytes into messages.
+func frames(b []byte) (out [][]byte) {
+	for len(b) > 0 {
+		n := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
+		out = append(out, b[:n])
+		b = b[n:]
+	}
+	return out
+}
+
+// shake runs a handshake; the errors are those of the dialer and the listener.
+func shake(t failer, d, l *Session) (dErr, lErr error) {
+	t.Helper()
+	toL, err := d.Start(nil, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var toD []byte
+	for len(toL)+len(toD) > 0 && (dErr == nil || lErr == nil) {
+		in := toL
+		toL = nil
+		for _, f := range frames(in) {
+			if lErr == nil {
+				if _, toD, lErr = l.Receive(f, toD, t0); lErr != nil {
+					toD = l.Notify(toD, lErr)
+				}
+			}
+		}
+		in, toD = toD, nil
+		for _, f := range frames(in) {
+			if dErr == nil {
+				if _, toL, dErr = d.Receive(f, toL, t0); dErr != nil {
+					toL = d.Notify(toL, dErr)
+				}
+			}
+		}
+	}
+	return dErr, lErr
+}
+
+func established(t failer) (d, l *Session) {
+	t.Helper()
+	d, l = newSession(t, true, nil), newSession(t, false, nil)
+	if dErr, lErr := shake(t, d, l); dErr != nil || lErr != nil {
+		t.Fatalf("dialer %v, listener %v", dErr, lErr)
+	}
+	if d.state != StateEstablished || l.state != StateEstablished {
+		t.Fatalf("dialer %v, listener %v", d.state, l.state)
+	}
+	return d, l
+}
+
+func TestHandshake(t *testing.T) {
+	type cfg = func(*SessionConfig)
+	short := func(hold, ka time.Duration) cfg {
+		return func(c *SessionConfig) { c.Hold, c.Keepalive = hold, ka }
+	}
+	tests := []struct {
+		name             string
+		dialer, listener cfg
+		code             Code   // 0: established
+		blames           string // who finds it
+		text             string
+	}{
+		{name: "hmac"},
+		{name: "none", dialer: func(c *SessionConfig) { c.Auth = Auth{Mode: AuthNone} }, listener: func(c *SessionConfig) { c.Auth = Auth{Mode: AuthNone} }},
+		{name: "smaller timers win", dialer: short(time.Second, 300*time.Millisecond), listener: short(2*time.Second, 200*time.Millisecond)},
+		{"wrong password", func(c *SessionConfig) { c.Auth = hmacAuth("password2") }, nil, CodeAuthFailed, "dialer", "tag does not match"},
+		{"listener without authentication", nil, func(c *SessionConfig) { c.Auth = Auth{Mode: AuthNone} }, CodeAuthMode, "listener", "asks for none, its peer for hmac-sha256"},
+		{"dialer without authentication", func(c *SessionConfig) { c.Auth = Auth{Mode: AuthNone} }, nil, CodeAuthMode, "listener", "asks for hmac-sha256, its peer for none"},
+		{"own id", func(c *SessionConfig) { c.Self = reflID }, nil, CodeOwnID, "listener", "own device id"},
+		{"own nonce", func(c *SessionConfig) { c.Nonce = goldenNonce(100) }, nil, CodeOwnID, "listener", "nonce"},
+		{"another reflector", func(c *SessionConfig) { c.Expect = devID(9) }, nil, CodeDevice, "dialer", "want 192.0.2.10"},
+		{"client not allowed", nil, func(c *SessionConfig) { c.Allow = func(netip.Addr) bool { return false } }, CodeDevice, "listener", "not allowed"},
+		{"client without the role", func(c *SessionConfig) { c.Roles = RoleReflector }, nil, CodeRole, "listener", "want client"},
+		{"reflector without the role", nil, func(c *SessionConfig) { c.Roles = RoleClient }, CodeRole, "dialer", "want reflector"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d, l := newSession(t, true, tt.dialer), newSession(t, false, tt.listener)
+			dErr, lErr := shake(t, d, l)
+			if tt.code == 0 {
+				if dErr != nil || lErr != nil || d.state != StateEstablished || l.state != StateEstablished {
+					t.Fatalf("dialer %v %v, listener %v %v", d.state, dErr, l.state, lErr)
+				}
+				if d.hold != l.hold || d.interval != l.interval || d.hold != min(d.cfg.Hold, l.cfg.Hold) || d.interval > d.hold/3 {
+					t.Fatalf("timers %v %v and %v %v", d.hold, d.interval, l.hold, l.interval)
+				}
+				return
+			}
+			finder, told := dErr, lErr
+			if tt.blames == "listener" {
+				finder, told = lErr, dErr
+			}
+			var p *ProtocolError
+			if !errors.As(finder, &p) || p.Code != tt.code || !strings.Contains(p.Error(), tt.text) {
+				t.Errorf("the %s has %v, want code %v with %q", tt.blames, finder, tt.code, tt.text)
+			}
+			var peer *PeerError
+			both := tt.code == CodeAuthFailed && codeOf(told) == tt.code // each side finds it in the other's Keepalive
+			if !both && (!errors.As(told, &peer) || peer.Code != tt.code) {
+				t.Errorf("the other side has %v, want to be told code %v", told, tt.code)
+			}
+			if d.state == StateEstablished && tt.blames == "dialer" || l.state == StateEstablished {
+				t.Errorf("dialer %v, listener %v", d.state, l.state)
+			}
+		})
+	}
+}
+
+func TestTimersOutOfRangeAreRefused(t *testing.T) {
+	for _, tt := range [][2]time.Duration{{299 * time.Millisecond, 100 * time.Millisecond}, {time.Second, 99 * time.Millisecond}, {time.Second, 2 * time.Second}} {
+		if _, err := NewSession(SessionConfig{Self: devID(0), Auth: hmacAuth("password1"), Hold: tt[0], Keepalive: tt[1]}, t0); codeOf(err) != CodeTimers {
+			t.Errorf("own timers %v: %v", tt, err)
+		}
+		o := *golden["open-client"].(*Open)
+		o.Hold, o.Keepalive = tt[0], tt[1]
+		l := newSession(t, false, nil)
+		if _, _, err := l.Receive(openFrame(t, &o), nil, t0); codeOf(err) != CodeTimers {
+			t.Errorf("peer's timers %v: %v", tt, err)
+		}
+	}
+}
+
+func openFrame(t failer, o *Open) []byte {
+	f := frameOf(t, o)
+	f[15] = 0 // number 0
+	return f
+}
+
+func TestOtherVersionsAreRefused(t *testing.T) {
+	for _, v := range [][2]uint8{{2, 3}, {0, 0}} {
+		o := *golden["open-client"].(*Open)
+		o.MinVersion, o.MaxVersion = v[0], v[1]
+		if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); codeOf(err) != CodeVersion {
+			t.Errorf("versions %v: %v", v, err)
+		}
+	}
+	o := *golden["open-client"].(*Open)
+	o.MinVersion, o.MaxVersion = 1, 7
+	if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); err != nil {
+		t.Errorf("a newer peer that still speaks version 1: %v", err)
+	}
+}
+
+// Every altered, repeated, dropped, swapped or reflected message is found.
+func TestNothingCanBeAltered(t *testing.T) {
+	seal := func(s *Session, name string) []byte {
+		e, err := Encode(golden[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Seal(nil, e, t0)
+	}
+	t.Run("every byte", func(t *testing.T) {
+		d, l := established(t)
+		f := seal(d, "update-fault")
+		for i := range f {
+			g := slices.Clone(f)
+			g[i] ^= 1
+			trial := *l
+			if m, _, err := trial.Receive(g, nil, t0); err == nil {
+				t.Fatalf("byte %d altered: %v was taken", i, m)
+			}
+		}
+		if _, _, err := l.Receive(f, nil, t0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("repeated", func(t *testing.T) {
+		d, l := established(t)
+		f := seal(d, "update-fault")
+		if _, _, err := l.Receive(f, nil, t0); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := l.Receive(f, nil, t0); codeOf(err) != CodeSequence {
+			t.Fatal(err)
+		}
+	})
+	t.Run("dropped", func(t *testing.T) {
+		d, l := established(t)
+		seal(d, "update-fault")
+		if _, _, err := l.Receive(seal(d, "update-host"), nil, t0); codeOf(err) != CodeSequence {
+			t.Fatal(err)
+		}
+	})
+	t.Run("reflected", func(t *testing.T) {
+		d, l := established(t)
+		seal(l, "update-fault")
+		if _, _, err := d.Receive(seal(d, "update-fault"), nil, t0); codeOf(err) != CodeAuthFailed {
+			t.Fatal(err)
+		}
+	})
+	t.Run("from another session", func(t *testing.T) {
+		d, _ := established(t)
+		l2 := newSession(t, false, func(c *SessionConfig) { c.Nonce = goldenNonce(7) })
+		if dErr, lErr := shake(t, newSession(t, true, nil), l2); dErr != nil || lErr != nil {
+			t.Fatal(dErr, lErr)
+		}
+		if _, _, err := l2.Receive(seal(d, "update-fault"), nil, t0); codeOf(err) != CodeAuthFailed {
+			t.Fatal(err)
+		}
+	})
+	t.Run("without a tag", func(t *testing.T) {
+		_, l := established(t)
+		for _, m := range []string{"update-fault", "notification", "keepalive-none"} {
+			trial := *l
+			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); codeOf(err) != CodeAuthFailed {
+				t.Errorf("%s: %v", m, err)
+			}
+		}
+	})
+}
+
+func TestUnexpectedMessagesAreRefused(t *testing.T) {
+	for name, s := range map[string]*Session{"Connect": newSession(t, false, nil), "OpenSend": newSession(t, true, nil)} {
+		if _, err := s.Start(nil, t0); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []string{"keepalive-none", "update-host", "end-of-sync"} {
+			trial := *s
+			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); codeOf(err) != CodeUnexpected || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s in %s: %v", m, name, err)
+			}
+		}
+	}
+	none := func(c *SessionConfig) { c.Auth = Auth{Mode: AuthNone} }
+	d, l := newSession(t, true, none), newSession(t, false, none)
+	open, _ := d.Start(nil, t0)
+	if _, _, err := l.Receive(open, nil, t0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.Receive(goldenFrame(t, "update-host", nil), nil, t0); codeOf(err) != CodeUnexpected {
+		t.Errorf("Update in OpenConfirm: %v", err)
+	}
+}
+
+func TestLongMessagesWaitForThePassword(t *testing.T) {
+	l := newSession(t, false, nil)
+	f := appendHeader(nil, MaxHandshakeMessage+1, TypeOpen, 0, 0)
+	if _, _, err := l.Receive(append(f, make([]byte, MaxHandshakeMessage+1-HeaderLen)...), nil, t0); codeOf(err) != CodeLength {
+		t.Fatal(err)
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	s := newSession(t, false, nil)
+	if at := s.Deadline(); !at.Equal(t0.Add(HandshakeTimeout)) || s.Expired(at.Add(-1)) != nil || codeOf(s.Expired(at)) != CodeHandshakeTimeout {
+		t.Errorf("handshake deadline %v: %v", at, s.Expired(at))
+	}
+	if !s.KeepaliveAt().IsZero() {
+		t.Error("keepalive is due before Established")
+	}
+	d, l := established(t)
+	if at := l.Deadline(); !at.Equal(t0.Add(DefaultHold)) || codeOf(l.Expired(at)) != CodeHoldExpired {
+		t.Errorf("hold deadline %v: %v", at, l.Expired(at))
+	}
+	if at := d.KeepaliveAt(); !at.Equal(t0.Add(DefaultKeepalive)) {
+		t.Errorf("keepalive at %v", at)
+	}
+	later := t0.Add(2 * time.Second)
+	if _, _, err := l.Receive(d.Seal(nil, keepalive, later), nil, later); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Deadline().Equal(later.Add(DefaultHold)) || !d.KeepaliveAt().Equal(later.Add(DefaultKeepalive)) {
+		t.Errorf("after a keepalive: %v, %v", l.Deadline(), d.KeepaliveAt())
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for _, tt := range []struct {
+		attempt   int
+		low, high time.Duration
+	}{
+		{-1, 50, 100}, {0, 50, 100}, {1, 100, 200}, {2, 200, 400}, {3, 400, 800}, {4, 800, 1600}, {5, 1600, 3200}, {6, 2500, 5000}, {7, 2500, 5000}, {1 << 40, 2500, 5000},
+	} {
+		if got := Backoff(tt.attempt, 0); got != tt.low*time.Millisecond {
+			t.Errorf("attempt %d, least: %v", tt.attempt, got)
+		}
+		if got := Backoff(tt.attempt, 0.9999999); got > tt.high*time.Millisecond || got < (tt.high-1)*time.Millisecond {
+			t.Errorf("attempt %d, most: %v", tt.attempt, got)
+		}
+	}
+}
+
+// FuzzSession feeds bytes to sessions in every state: raw ones and, behind a right
+// tag, ones that got past the authentication.
+func FuzzSession(f *testing.F) {
+	for name := range golden {
+		e, _ := Encode(golden[name])
+		f.Add(uint8(0), (&sealer{}).seal(nil, e))
+		f.Add(uint8(3), e.body)
+	}
+	f.Fuzz(func(t *testing.T, state uint8, b []byte) {
+		d, l := newSession(t, true, nil), newSession(t, false, nil)
+		s, peer := l, d
+		switch state % 5 {
+		case 1: // dialer in OpenSend
+			s = d
+			_, _ = d.Start(nil, t0)
+		case 2: // listener in OpenConfirm
+			open, _ := d.Start(nil, t0)
+			if _, _, err := l.Receive(open, nil, t0); err != nil {
+				t.Fatal(err)
+			}
+		case 3, 4:
+			peer, s = established(t)
+		}
+		if state%5 == 4 && len(b) > 0 { // any body, sealed by the peer
+			b = peer.Seal(nil, &Encoded{typ: MsgType(b[0]), body: b[1:]}, t0)
+		}
+		before := s.state
+		m, out, err := s.Receive(b, nil, t0)
+		if err != nil {
+			if m != nil {
+				t.Fatal("a message with an error")
+			}
+			for _, n := range frames(s.Notify(nil, err)) {
+				if _, err := ParseHeader(n, MaxHandshakeMessage); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return
+		}
+		if before < StateOpenConfirm && s.state == StateEstablished {
+			t.Fatal("established without a proof")
+		}
+		for range frames(out) {
+		}
+	})
+}
+
+// FuzzMAC changes a sealed message: only the unchanged one is taken.
+func FuzzMAC(f *testing.F) {
+	f.Add(uint16(3), byte(1), []byte{2, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, at uint16, flip byte, body []byte) {
+		if len(body) > 4096 {
+			return
+		}
+		d, l := established(t)
+		frame := d.Seal(nil, &Encoded{typ: TypeUpdate, body: body}, t0)
+		h, err := ParseHeader(frame, MaxMessage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := slices.Clone(frame)
+		bad[int(at)%len(bad)] ^= flip
+		trial := l.rx
+		if hb, err := ParseHeader(bad, MaxMessage); err == nil && hb.Length == len(bad) {
+			if _, err := trial.open(hb, bad); (err == nil) != (flip == 0) {
+				t.Fatalf("byte %d changed by %#x: %v", int(at)%len(bad), flip, err)
+			}
+		}
+		got, err := l.rx.open(h, frame)
+		if err != nil || !bytes.Equal(got, body) {
+			t.Fatalf("%x: %v", got, err)
+		}
+	})
+}
