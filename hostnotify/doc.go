@@ -19,7 +19,8 @@
 // A pair that was never told active is never told inactive. A host hears neither of
 // its own addresses, nor of addresses of the other family (a notice carries both
 // addresses in one family). The same thing is not said twice in a row, except in
-// answer to a zone query.
+// answer to a zone query; an active peer that registers another role, protocol, port
+// or NQN is not the same thing and is told again.
 //
 // While a pair is inactive a new reason is told only when it escalates from one of
 // the reasons 1, 2, 3, 7 to 4 or 5: after the former the host agent only sends keep-alive
