@@ -10,6 +10,13 @@ import "fmt"
 // and sends it in a PFC frame; the peer goes on by itself. Counting what is ordered
 // but not yet felt keeps the peak at B x 2T where XOFF/XON needs twice that.
 
+//
+// The published text gives no formula for t_stop; this one is ours.
+
+// brakeOverlap is by how much a full stop outlasts its period, in bytes: a jumbo
+// frame of the reverse direction may delay the next order.
+const brakeOverlap = 9216 + frameGap
+
 type brakeState struct {
 	slots  []Time // stops ordered, one a period, the last 2T - period
 	sum    Time
@@ -76,13 +83,17 @@ func (s *Sim) brake(i int32) {
 		stop = Time(uint64(over)*pt.psb>>serBits) - b.sum
 		stop = min(max(stop, 0), cfg.ABSEvery)
 	}
-	unit := pt.quanta(1)
-	n := min(max(stop/unit, 0), 0xffff)
-	b.sum += n*unit - b.slots[b.at]
-	b.slots[b.at] = n * unit
+	b.sum += stop - b.slots[b.at]
+	b.slots[b.at] = stop
 	b.at = (b.at + 1) % len(b.slots)
-	if n > 0 {
-		ig.quanta = uint16(n)
+	if stop > 0 {
+		if stop == cfg.ABSEvery {
+			// The next order continues this one. A gap between them, be it of a
+			// picosecond, would let a whole frame through each period.
+			stop += Time(brakeOverlap * pt.psb >> serBits)
+		}
+		unit := pt.quanta(1)
+		ig.quanta = uint16(min((stop+unit-1)/unit, 0xffff))
 		pt.pfcWant |= 1 << q
 		s.needTx(pi, pt)
 	}

@@ -47,3 +47,9 @@ func (s *Sim) Nodes() int { return len(s.nodes) }
 
 // Links gives the number of links.
 func (s *Sim) Links() int { return len(s.links) }
+
+// ECMPChoice tells which member of a group of n a flow with the given hash takes at a
+// switch, for scenarios that choose paths.
+func (s *Sim) ECMPChoice(n NodeID, hash uint32, members int) int {
+	return int(pickECMP(hash, s.switches[s.nodes[n].sw].seed, int32(members)))
+}

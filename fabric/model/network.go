@@ -192,6 +192,9 @@ func (n *Network) wire(s *Sim, i int) {
 		if nd.sw < 0 {
 			pt.nic = nd.nic + (pi - nd.portBase)
 			s.nics[pt.nic].init(pi)
+			if r := s.nics[pt.nic].prof.RxRate; r > 0 && r < spec.Rate {
+				pt.flags |= portSlow
+			}
 		}
 		info := &s.portInfo[pi]
 		*info = portInfo{name: spec.names[end], node: int32(id), link: int32(i), rate: spec.Rate, rng: seedFor(s.opt.Seed, classPort, int(pi))}

@@ -146,6 +146,7 @@ func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
 	if s.opt.NSClock {
 		ser -= ser % Nanosecond
 	}
+	s.sent[p.kf&15]++
 	pt.busy = s.now + ser
 	p.at = pt.busy + pt.delay
 	p.next = -1

@@ -22,12 +22,14 @@ type Totals struct {
 func (s *Sim) Totals() Totals {
 	t := Totals{Events: s.events, Created: map[string]uint64{}, Delivered: map[string]uint64{}, Dropped: map[string]uint64{}, Live: s.pool.live, PeakLive: max(s.pool.peak, s.pool.live)}
 	for i := range s.queues {
-		t.FrameHops += s.queues[i].txPkts
 		t.Marks += uint64(s.queues[i].marks)
 		t.TxXoff += s.pauses[i].txXoff
 		t.Deadlocks += s.pauses[i].deadlocks
 	}
-	t.FrameHops += s.made[kindPFC] + s.made[kindPause]
+	t.DataHops = s.sent[kindData]
+	for _, n := range s.sent {
+		t.FrameHops += n
+	}
 	for k := range numKinds {
 		if s.made[k] > 0 {
 			t.Created[k.String()] = s.made[k]

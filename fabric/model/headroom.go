@@ -1,0 +1,83 @@
+package model
+
+// Headroom computes how much a lossless class must be able to take after XOFF is
+// decided, following the sum of 802.1Qbb annex O: what the peer sends until the pause
+// takes effect there, and what is on the wire in both directions meanwhile.
+type Headroom struct {
+	Rate     Rate
+	Delay    Time  // one way
+	MTU      int32 // largest frame on the wire in bytes
+	Reaction Time  // of the peer, from the arrival of the PFC frame to silence
+	Cell     int32 // bytes of a buffer cell; frames fill whole ones. 0 = bytes are counted
+}
+
+// cells gives the bytes of buffer that n bytes of largest frames take.
+func (h Headroom) cells(n int64) int64 {
+	if h.Cell <= 1 {
+		return n
+	}
+	c := (h.MTU + h.Cell - 1) / h.Cell * h.Cell
+	return (n*int64(c) + int64(h.MTU) - 1) / int64(h.MTU)
+}
+
+// Bytes gives the headroom:
+//
+//	2 x delay x rate       on the wire both ways
+//	+ one MTU              that this side has just begun to send when XOFF is decided
+//	+ the PFC frame itself
+//	+ reaction x rate
+//	+ one MTU              that the peer has just begun
+//	+ one MTU              that crosses the threshold: it is admitted whole
+func (h Headroom) Bytes() int64 {
+	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction) + 3*int64(h.MTU) + pfcFrame + 1)
+}
+
+// KM gives the one-way delay of a fibre: 5 us a kilometre.
+func KM(km float64) Time { return Time(km * float64(5*Microsecond)) }
+
+// Xoff gives the XOFF threshold from which the queue does not run dry while the peer
+// is woken: B x 2T, the reaction, and a few frames of hysteresis.
+func (h Headroom) Xoff() int64 {
+	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction) + 4*int64(h.MTU))
+}
+
+// ClassicBuffer gives what XOFF/XON needs in an ingress queue for no loss and no
+// idling of the drain: XOFF at B x 2T and as much again as headroom.
+func (h Headroom) ClassicBuffer() int64 { return h.Xoff() + h.Bytes() }
+
+// BrakedBuffer gives what point braking needs: B x 2T, one decision period, the
+// threshold and a few frames.
+func (h Headroom) BrakedBuffer(period Time, threshold int64) int64 {
+	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction+period)+3*int64(h.MTU)+pfcFrame) + threshold
+}
+
+// Pause quanta of IEEE 802.3 for 100G: clause 31B.3.7 allows a MAC 394 quanta to obey
+// a pause; table 80-3 allows the BASE-R FEC 240 quanta in each PHY.
+const (
+	quanta100Response = 394
+	quanta100PHY      = 240
+	frameGap          = 20 // preamble and inter-frame gap in bytes
+)
+
+// Qbb100G gives the worst case of 802.1Qbb annex O at 100G in bytes: two frames, the
+// PFC frame, the cable both ways, the response of the peer and both PHYs.
+func Qbb100G(metres float64, mtu int32) int64 {
+	cable := int64(2 * metres * 5e-9 * 100e9 / 8)
+	return 2*int64(mtu+frameGap) + pfcFrame + frameGap + cable + (quanta100Response+2*quanta100PHY)*64
+}
+
+// Sonic100G gives the XOFF size in KiB that SONiC's dynamic buffer model computes for
+// a 100G port: a lossless frame, and three bytes of cells for each byte that may
+// still come (the worst frame size for the cells).
+func Sonic100G(metres float64) float64 {
+	const (
+		light    = 198e6 // metres a second in fibre
+		lossless = 1500. / 1024
+		portMTU  = 9100. / 1024
+		macPHY   = 0.8
+		response = quanta100Response * 64. / 1024
+		cells    = 3
+	)
+	cable := 2 * metres / light * 100e9 / 8 / 1024
+	return lossless + cells*(portMTU+cable+macPHY+response)
+}
