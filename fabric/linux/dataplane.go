@@ -16,7 +16,7 @@ import (
 // fabric.Dataplane.
 type Dataplane struct {
 	cfg    Config
-	names  fabric.Names
+	names  atomic.Pointer[fabric.Names]
 	ready  chan struct{}
 	events chan fabric.Event
 	frames chan fabric.Frame
@@ -45,10 +45,30 @@ func New(cfg Config) (*Dataplane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dataplane{cfg: cfg, names: names, ready: make(chan struct{}), start: time.Now(), source: "off",
+	d := &Dataplane{cfg: cfg, ready: make(chan struct{}), start: time.Now(), source: "off",
 		kick:   make(chan struct{}, 1),
 		events: make(chan fabric.Event, cfg.QueueEvents), frames: make(chan fabric.Frame, cfg.QueueFrames),
-		ports: make(map[int]*port), byName: make(map[string]*port)}, nil
+		ports: make(map[int]*port), byName: make(map[string]*port)}
+	d.names.Store(&names)
+	return d, nil
+}
+
+// SetAccess changes which ports belong to the dataplane: those that come in are
+// told as added, those that no longer do as removed. The others are not touched.
+// It takes effect within the time of one dump of all links.
+func (d *Dataplane) SetAccess(access []string) error {
+	names, err := fabric.ParseNames(access)
+	if err != nil {
+		return fmt.Errorf("access ports: %w", err)
+	}
+	if len(access) == 0 {
+		return errors.New("access ports: none named, want at least one name or glob such as eth*")
+	}
+	d.names.Store(&names)
+	if w := d.current(); w != nil { // else Run will dump when it begins
+		d.resync(time.Now())
+	}
+	return nil
 }
 
 // Ready implements fabric.Dataplane.
@@ -63,9 +83,9 @@ func (d *Dataplane) Frames() <-chan fabric.Frame { return d.frames }
 // String implements fabric.Dataplane.
 func (d *Dataplane) String() string {
 	if d.cfg.NetNS == "" {
-		return "linux dataplane " + d.names.String()
+		return "linux dataplane " + d.names.Load().String()
 	}
-	return "linux dataplane " + d.names.String() + " in " + d.cfg.NetNS
+	return "linux dataplane " + d.names.Load().String() + " in " + d.cfg.NetNS
 }
 
 // Run implements fabric.Dataplane. It fails only when it cannot begin, for want of

@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -65,6 +66,35 @@ func TestOnlyNamedPortsAreTouched(t *testing.T) {
 	}
 	if up := sw.link("x0").Attrs().Flags; up&1 != 0 {
 		t.Errorf("x0 has flags %v, want it to stay shut", up)
+	}
+}
+
+func TestPortsNamedAnewComeAndGoAloneByName(t *testing.T) {
+	sw, host := newSpace(t), newSpace(t)
+	for _, n := range []string{"p0", "p1", "x0"} {
+		sw.veth(n, host, "h"+n)
+	}
+	r, d := start(t, sw, nil, "p*")
+	for there := map[string]bool{}; len(there) < 2; {
+		there[receive(t, r.Events(), "event").Port.Name] = true
+	}
+	if err := d.SetAccess([]string{"p0", "x0"}); err != nil {
+		t.Fatal(err)
+	}
+	// The order of the dump is the kernel's; p0 must not be told of at all.
+	seen := map[string]fabric.EventKind{}
+	for len(seen) < 2 {
+		if ev := receive(t, r.Events(), "event"); ev.Kind != fabric.PortChanged || ev.Port.Name == "p0" {
+			seen[ev.Port.Name] = ev.Kind
+		}
+	}
+	if want := map[string]fabric.EventKind{"x0": fabric.PortAdded, "p1": fabric.PortRemoved}; !maps.Equal(seen, want) {
+		t.Errorf("events %v, want %v", seen, want)
+	}
+	for _, bad := range [][]string{nil, {"["}} {
+		if d.SetAccess(bad) == nil {
+			t.Errorf("access %q is taken", bad)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (r *reader) link(l link, gone bool, from linkSource, at time.Time) {
 		r.remove(p, at)
 		p = nil
 	}
-	if gone || !l.ethernet || l.mac.IsZero() || !r.d.names.Match(l.name) {
+	if gone || !l.ethernet || l.mac.IsZero() || !r.d.names.Load().Match(l.name) {
 		return
 	}
 	if old := r.d.byName[l.name]; old != nil && old != p {
