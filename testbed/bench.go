@@ -74,8 +74,7 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	topo.Name = "inof-bench"
-	opt.Replace = true
+	topo.Name, opt.Own, opt.Replace = benchLab, true, true // replaces only what a killed run left
 	lab, err := Up(ctx, topo, opt.Options)
 	if err != nil {
 		return res, err

@@ -19,6 +19,7 @@ type DemoOptions struct {
 	Options
 	Out    io.Writer
 	Colour bool // the output goes to a terminal
+	Keep   bool // leave the lab up, to look at it
 }
 
 // Summary is the demo's last line.
@@ -38,6 +39,13 @@ type Latency struct {
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 }
+
+// Names of the labs that programs build for themselves, so that they never meet
+// one that a user built from the same topology.
+const (
+	demoLab  = "inofctl-demo"
+	benchLab = "inofctl-bench"
+)
 
 // Times of the demo.
 const (
@@ -65,7 +73,7 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 	if err != nil {
 		return sum, err
 	}
-	opt.Replace = true // of a demo that was killed
+	topo.Name, opt.Own, opt.Replace = demoLab, true, true // replaces only what a killed run left
 	d := &demo{DemoOptions: opt, truth: newTruth()}
 	d.intro()
 	if d.lab, err = Up(ctx, topo, opt.Options); err != nil {
@@ -73,7 +81,7 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 	}
 	down := false
 	defer func() {
-		if !down {
+		if !down && !opt.Keep {
 			err = errors.Join(err, d.lab.Down())
 		}
 	}()
@@ -84,11 +92,16 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 	if err := d.steps(ctx); err != nil {
 		return d.finish(err), err
 	}
-	down = true
-	if err := d.lab.Down(); err != nil {
-		return d.finish(err), err
+	if opt.Keep {
+		d.lab.unlock()
+		d.say("   the lab stays up in %s; remove it with: inofctl lab down %s", d.lab.Dir, d.lab.Name)
+	} else {
+		down = true
+		if err := d.lab.Down(); err != nil {
+			return d.finish(err), err
+		}
+		d.say("   the lab is gone: processes, namespaces, links and files")
 	}
-	d.say("   the lab is gone: processes, namespaces, links and files")
 	sum = d.finish(nil)
 	if len(d.problem) > 0 {
 		return sum, fmt.Errorf("demo: %s", strings.Join(d.problem, "; "))
@@ -215,12 +228,12 @@ func (d *demo) zoneLeave(ctx context.Context) error {
 
 // restart stops and starts a daemon. Nothing changed for any host, so no notice may come.
 func (d *demo) restart(ctx context.Context, node string) error {
-	what := "access switch"
+	what := "an access switch"
 	if node == "spine" {
-		what = "reflector"
+		what = "the reflector"
 	}
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("The daemon of %s, a %s, is restarted: nobody may be told anything", node, what),
+		title: fmt.Sprintf("The daemon of %s, %s, is restarted: nobody may be told anything", node, what),
 		want:  expected{}, quiet: demoRestart,
 		do: func() (time.Time, error) {
 			at := time.Now()

@@ -92,8 +92,9 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	}
 	seen := make(map[notice]heard)
 	frames := make(map[frame]bool)
+	answers := make(map[notice]int)
 	var wrong []heard
-	repeats := 0
+	repeats, again := 0, 0
 	for _, h := range got {
 		n := h.key()
 		switch f := (frame{h.notice, h.Seq}); {
@@ -103,7 +104,13 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 		default:
 			frames[f] = true
 		}
-		if _, twice := seen[n]; twice || !p.want[n] {
+		_, twice := seen[n]
+		if twice || !p.want[n] {
+			if d.answer(h, twice, answers[n]) {
+				answers[n]++
+				again++
+				continue
+			}
 			wrong = append(wrong, h)
 			continue
 		}
@@ -124,11 +131,21 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	if repeats > 0 {
 		d.say("   %s", d.colour(dim, fmt.Sprintf("%d frames came twice (a retry)", repeats)))
 	}
+	if again > 0 {
+		d.say("   %s", d.colour(dim, fmt.Sprintf("%d answers to zone queries told a host what it had just been told", again)))
+	}
 	if p.carrier {
 		for _, h := range seen {
 			d.samples = append(d.samples, h.At.Sub(at))
 		}
 	}
+}
+
+// answer tells whether a notice that says nothing new is the answer to a zone query:
+// it repeats what is true, and the host asked for it as many times as it was told.
+func (d *demo) answer(h heard, twice bool, before int) bool {
+	known := twice || d.truth.up[h.Host] && d.truth.up[h.Subject] && d.truth.share(h.Host, h.Subject)
+	return h.State == active && known && h.Host != h.Subject && before < d.agents.asked(h.Host, h.At)
 }
 
 // report prints who was told and who was rightly not.

@@ -14,11 +14,17 @@ const StopGrace = 3 * time.Second
 
 // Down removes the lab: processes, namespaces, links and files.
 func (l *Lab) Down() error {
-	lock, err := lockLab(l.Dir)
-	if err != nil {
-		return err
+	l.mu.Lock()
+	own := l.lock != nil
+	l.mu.Unlock()
+	if !own {
+		lock, err := lockLab(l.Dir)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
 	}
-	defer lock.Close()
+	defer l.unlock()
 	return l.remove()
 }
 

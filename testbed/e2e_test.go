@@ -98,7 +98,7 @@ func TestAKilledDemoIsCleanedUpByTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the lab to be up", func() bool {
-		st, err := StatusOf("inof-demo", Options{Root: root})
+		st, err := StatusOf(demoLab, Options{Root: root})
 		return err == nil && st.Phase == PhaseUp
 	})
 	_ = c.Process.Kill()

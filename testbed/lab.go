@@ -23,6 +23,9 @@ type Options struct {
 	ReadyTimeout time.Duration
 	// Replace removes a lab of the same name that is up.
 	Replace bool
+	// Own keeps the lab to this process: as long as it lives, nobody else can remove
+	// or replace the lab. What it leaves when it is killed can be cleaned up as usual.
+	Own bool
 	// NoDaemons builds namespaces and links only.
 	NoDaemons bool
 	// OnStep hears what is about to be done, after it was written to the state file.
@@ -50,6 +53,7 @@ type Lab struct {
 	st      *state
 	handles map[string]*netlink.Handle // per node, for faults without set-up time
 	reaped  map[int]chan struct{}      // closed when a process started by this handle was reaped
+	lock    *os.File                   // held for as long as Options.Own wants
 }
 
 func newLab(opt Options, name string, st *state) *Lab {

@@ -358,6 +358,13 @@ func TestTwoCommandsOnOneLabDoNotMix(t *testing.T) {
 		t.Errorf("down while another works: %v, want %v", err, ErrBusy)
 	}
 	lock.Close()
+	own := mustUp(t, smallTopo(t), Options{Root: root, NoDaemons: true, Replace: true, Own: true})
+	if _, err := Up(context.Background(), smallTopo(t), Options{Root: root, NoDaemons: true, Replace: true}); !errors.Is(err, ErrBusy) {
+		t.Errorf("replacing a lab that belongs to a living process: %v, want %v", err, ErrBusy)
+	}
+	if err := own.Down(); err != nil {
+		t.Error(err)
+	}
 	if err := Down("none", Options{Root: root}); !errors.Is(err, ErrNoLab) {
 		t.Errorf("down of no lab: %v, want %v", err, ErrNoLab)
 	}

@@ -22,44 +22,57 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	if err := Privileged(); err != nil {
 		return nil, err
 	}
-	l, unlock, err := claim(topo, opt)
+	l, err := claim(topo, opt)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
 	if err := l.build(ctx, topo); err != nil {
 		if derr := l.remove(); derr != nil {
 			err = errors.Join(err, fmt.Errorf("and cleaning up failed: %w", derr))
 		}
+		l.unlock()
 		return nil, err
+	}
+	if !opt.Own {
+		l.unlock()
 	}
 	return l, nil
 }
 
-// claim takes the lab's directory, empty of anything earlier, and writes the first state.
-func claim(topo *Topology, opt Options) (*Lab, func(), error) {
+// unlock lets others work on the lab.
+func (l *Lab) unlock() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lock != nil {
+		l.lock.Close()
+		l.lock = nil
+	}
+}
+
+// claim locks the lab's directory, empty of anything earlier, and writes the first state.
+func claim(topo *Topology, opt Options) (*Lab, error) {
 	if !ValidName(topo.Name) {
-		return nil, nil, fmt.Errorf("%q cannot name a lab", topo.Name)
+		return nil, fmt.Errorf("%q cannot name a lab", topo.Name)
 	}
 	if err := makeRoot(opt.Root); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dir := filepath.Join(opt.Root, topo.Name)
 	// sockaddr_un holds 107 bytes; sockets live in nodes/NODE/run.
 	for _, n := range topo.Nodes {
 		if p := filepath.Join(dir, "nodes", n.Name, "run", "inofd.sock"); len(p) > 107 {
-			return nil, nil, fmt.Errorf("node %s: %s has %d bytes, a unix socket's path at most 107; choose a shorter %s", n.Name, p, len(p), envRoot)
+			return nil, fmt.Errorf("node %s: %s has %d bytes, a unix socket's path at most 107; choose a shorter %s", n.Name, p, len(p), envRoot)
 		}
 	}
 	if err := Clean(dir, opt); err != nil && !errors.Is(err, ErrNoLab) {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	lock, err := lockLab(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	st := &state{Version: stateVersion, Name: topo.Name, File: topo.File, Phase: PhaseStarting, Step: "begin",
 		Boot: bootID(), Created: time.Now(), UserNS: currentNS(0, "user"), Nested: Nested(), Ignored: topo.Ignored}
@@ -68,9 +81,11 @@ func claim(topo *Topology, opt Options) (*Lab, func(), error) {
 	}
 	if err := writeState(dir, st); err != nil {
 		lock.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return newLab(opt, topo.Name, st), func() { lock.Close() }, nil
+	l := newLab(opt, topo.Name, st)
+	l.lock = lock
+	return l, nil
 }
 
 // Clean removes what a killed process left of the lab at dir. A lab that is

@@ -36,6 +36,7 @@ one JSON object; the exit code is 0 only if every notice came and no other did.`
 		}}
 	c.Flags().StringVar(&opt.BinDir, "bin-dir", "", "directory of inofd, inofctl and snsd (default: beside inofctl)")
 	c.Flags().StringVar(&opt.Root, "root", "", "directory that holds the lab while the demo runs")
+	c.Flags().BoolVar(&opt.Keep, "keep", false, "leave the lab up at the end; lab down removes it")
 	return c
 }
 
