@@ -100,11 +100,12 @@ func (r *reader) dumped(at time.Time) {
 func (r *reader) link(l link, gone bool, from linkSource, at time.Time) {
 	r.d.count.messages.Add(1)
 	p := r.d.ports[l.index]
-	if p != nil && (gone || p.name != l.name) {
+	named := r.d.names.Load().Match(l.name)
+	if p != nil && (gone || p.name != l.name || !named) {
 		r.remove(p, at)
 		p = nil
 	}
-	if gone || !l.ethernet || l.mac.IsZero() || !r.d.names.Load().Match(l.name) {
+	if gone || !l.ethernet || l.mac.IsZero() || !named {
 		return
 	}
 	if old := r.d.byName[l.name]; old != nil && old != p {
