@@ -139,8 +139,9 @@ func (c *Core) Start(now time.Time) {
 	if c.refl == nil || c.client == nil {
 		return
 	}
+	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
 	c.fromReflector(c.refl.Join(c.self, now), now)
-	c.fromClient(c.client.Up(c.self, now), now)
+	c.fromClient(own, now)
 }
 
 // Tick does what time has made due and sends the frames that are ready.

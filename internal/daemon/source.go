@@ -225,7 +225,7 @@ func (d *Daemon) RecoverPort(ctx context.Context, port string) error {
 
 // AddZone implements api.Source.
 func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+	return d.editZone(ctx, "added", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
 		if old != nil {
 			return nil, fmt.Errorf("zone %q: %w", name, api.ErrExists)
 		}
@@ -235,7 +235,7 @@ func (d *Daemon) AddZone(ctx context.Context, name string, members []string) err
 
 // RemoveZone implements api.Source.
 func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
-	return d.editZone(ctx, name, nil, func(old *zone.Zone, _ []zone.Member) (*zone.Zone, error) {
+	return d.editZone(ctx, "removed", name, nil, func(old *zone.Zone, _ []zone.Member) (*zone.Zone, error) {
 		if old == nil {
 			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
 		}
@@ -245,7 +245,7 @@ func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
 
 // AddMembers implements api.Source. Members that are there already are no error.
 func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+	return d.editZone(ctx, "changed", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
 		if old == nil {
 			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
 		}
@@ -256,7 +256,7 @@ func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) 
 
 // RemoveMembers implements api.Source.
 func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
+	return d.editZone(ctx, "changed", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
 		if old == nil {
 			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
 		}
@@ -272,7 +272,7 @@ func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []strin
 }
 
 // editZone parses members and changes one zone.
-func (d *Daemon) editZone(ctx context.Context, name string, members []string, change func(*zone.Zone, []zone.Member) (*zone.Zone, error)) error {
+func (d *Daemon) editZone(ctx context.Context, what, name string, members []string, change func(*zone.Zone, []zone.Member) (*zone.Zone, error)) error {
 	if d.zones == nil {
 		return fmt.Errorf("%w: device %s is a client: zones are configured on its reflector", api.ErrRefused, d.cfg.Load().Device.ID)
 	}
@@ -286,7 +286,8 @@ func (d *Daemon) editZone(ctx context.Context, name string, members []string, ch
 	}
 	err := d.zones.edit(ctx, d.device, name, func(old *zone.Zone) (*zone.Zone, error) { return change(old, parsed) })
 	if err == nil {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was changed by an operator", name), Fields: map[string]string{"zone": name}})
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was %s by an operator", name, what),
+			Fields: map[string]string{"zone": name, "change": what}})
 	}
 	return err
 }
