@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/labs"
@@ -45,6 +47,9 @@ type BenchResult struct {
 	// Notice runs from right before the system call that takes the carrier of a
 	// port at tor1 to the kernel's receive time stamp of the notice at a host of tor2.
 	Notice Quantiles `json:"fault_to_notice"`
+	// Kernel runs from the same moment until a program in tor1 has read the kernel's
+	// netlink message about the carrier: the part that no control plane can shorten.
+	Kernel Quantiles `json:"fault_to_netlink"`
 	// Bound runs from right before a TCP write in tor1, passed on by a relay in spine
 	// and one in tor2, to the kernel's receive time stamp of the raw frame at the same host.
 	Bound       Quantiles `json:"bound"`
@@ -89,7 +94,11 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	res = BenchResult{Notice: quantiles(notice), Bound: quantiles(bound)}
+	kernel, err := b.kernel(ctx)
+	if err != nil {
+		return res, err
+	}
+	res = BenchResult{Notice: quantiles(notice), Kernel: quantiles(kernel), Bound: quantiles(bound)}
 	res.MedianRatio, res.P99Ratio = res.Notice.Median/res.Bound.Median, res.Notice.P99/res.Bound.P99
 	b.print(res)
 	return res, nil
@@ -217,6 +226,72 @@ func (b *bench) bound(ctx context.Context) ([]time.Duration, error) {
 	return out, nil
 }
 
+// kernel measures how long it takes until netlink tells of a pulled cable.
+func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
+	at := b.truth.info(b.truth.of(benchPulled, "A"))
+	ns, err := netns.GetFromPath(b.lab.ns(at.tor).net)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	type seen struct {
+		up bool
+		at time.Time
+	}
+	changes, done := make(chan seen, 64), make(chan struct{})
+	updates := make(chan netlink.LinkUpdate)
+	defer close(done)
+	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: &ns}); err != nil {
+		return nil, err
+	}
+	go func() {
+		for u := range updates {
+			if u.Attrs().Name == at.tport {
+				select {
+				case changes <- seen{hasCarrier(u.Attrs()), time.Now()}:
+				default:
+				}
+			}
+		}
+	}()
+	wait := func(up bool) (time.Time, error) {
+		for limit := time.After(demoWait); ; {
+			select {
+			case c := <-changes:
+				if c.up == up {
+					return c.at, nil
+				}
+			case <-ctx.Done():
+				return time.Time{}, ctx.Err()
+			case <-limit:
+				return time.Time{}, fmt.Errorf("netlink does not tell of %s:%s within %s", at.tor, at.tport, demoWait)
+			}
+		}
+	}
+	var out []time.Duration
+	for range b.Trials {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		fault, err := b.lab.Fault(at.tor, at.tport, false)
+		if err != nil {
+			return nil, err
+		}
+		told, err := wait(false)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, told.Sub(fault))
+		if _, err := b.lab.Fault(at.tor, at.tport, true); err != nil {
+			return nil, err
+		}
+		if _, err := wait(true); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // relay starts a relay in a node and waits until it listens.
 func (b *bench) relay(node string, args ...string) (stop func(), err error) {
 	c := b.lab.Command(node, append(slices.Clone(b.Relay), args...)...)
@@ -307,8 +382,9 @@ func (b *bench) print(res BenchResult) {
 	}
 	fmt.Fprintf(b.Out, "%-52s %6s %9s %9s %9s %9s\n", "microseconds", "trials", "min", "median", "p99", "max")
 	row("carrier loss at tor1 to notice at a host of tor2", res.Notice)
+	row("of that, until netlink told tor1", res.Kernel)
 	row("bound: TCP write at tor1, relayed, raw frame", res.Bound)
-	fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio", "", "", res.MedianRatio, res.P99Ratio)
+	fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of notice to bound", "", "", res.MedianRatio, res.P99Ratio)
 	j, _ := json.Marshal(res)
 	fmt.Fprintln(b.Out, strings.TrimSpace(string(j)))
 }

@@ -63,6 +63,7 @@ type demo struct {
 	sum     Summary
 	samples []time.Duration
 	problem []string
+	stop    context.CancelCauseFunc
 }
 
 // RunDemo builds labs/demo.clab.yml, lets faults strike, and compares what the
@@ -74,7 +75,9 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 		return sum, err
 	}
 	topo.Name, opt.Own, opt.Replace = demoLab, true, true // replaces only what a killed run left
-	d := &demo{DemoOptions: opt, truth: newTruth()}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	d := &demo{DemoOptions: opt, truth: newTruth(), stop: stop}
 	d.intro()
 	if d.lab, err = Up(ctx, topo, opt.Options); err != nil {
 		return sum, err
@@ -132,8 +135,8 @@ func (d *demo) steps(ctx context.Context) error {
 		func(ctx context.Context) error { return d.goodbye(ctx, "t2", "B") },
 	}
 	for _, s := range steps {
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err := s(ctx); err != nil {
 			return fmt.Errorf("step %d: %w", d.sum.Steps, err)

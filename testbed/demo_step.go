@@ -78,7 +78,7 @@ func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return got, ctx.Err()
+			return got, context.Cause(ctx)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -268,6 +268,10 @@ func (d *demo) colour(c, s string) string {
 	return "\x1b[" + c + "m" + s + "\x1b[0m"
 }
 
+// say prints a line. A reader that went away (a pager that was left) ends the demo,
+// which then still removes its lab.
 func (d *demo) say(format string, args ...any) {
-	fmt.Fprintf(d.Out, format+"\n", args...)
+	if _, err := fmt.Fprintf(d.Out, format+"\n", args...); err != nil && d.stop != nil {
+		d.stop(fmt.Errorf("output: %w", err))
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ lets faults strike, and compares what every host is told with a table of truth.
 Works as root, or in a user namespace where the kernel allows that. The last line is
 one JSON object; the exit code is 0 only if every notice came and no other did.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE) // a reader that goes away must not keep the lab from being removed
 			if err := privileged(cmd.Context()); err != nil {
 				return err
 			}

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/testbed"
 )
@@ -117,6 +119,7 @@ func (f *labFlags) upCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE) // a reader that goes away must not keep the lab from being removed
 			if err := privileged(cmd.Context()); err != nil {
 				return err
 			}
@@ -351,6 +354,7 @@ takes until the kernel of a host at tor2 has received the notice. Beside it the 
 a bare TCP write at tor1, relayed through spine and tor2 and put on the wire as a raw
 frame to the same host.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE) // a reader that goes away must not keep the lab from being removed
 			if err := privileged(cmd.Context()); err != nil {
 				return err
 			}
