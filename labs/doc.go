@@ -7,7 +7,7 @@ import "embed"
 
 // FS holds the topologies and the files they name.
 //
-//go:embed *.clab.yml demo
+//go:embed *.clab.yml demo standalone
 var FS embed.FS
 
 // Demo is the topology of the demo and of the fault-to-notice benchmark.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +16,35 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/labs"
 )
 
-// builtPrograms builds the programs once; the directory goes with the test run.
-var builtPrograms = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "inof-bin")
+// binDir is where programs builds; TestMain removes it.
+var binDir string
+
+// builtPrograms builds the programs once.
+var builtPrograms = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "inof-bin"); err != nil {
+		return "", err
+	}
+	binDir = dir
+	// The result of this package's tests depends on the source of the programs; go
+	// test only knows that, and does not call an old result good, if it sees it read.
+	err = filepath.WalkDir("..", func(p string, e os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, ".go") {
+			_, err = os.Stat(p)
+		}
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
 	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/inofd", "./cmd/inofctl", "./cmd/snsd")
 	c.Dir = ".."
 	if out, err := c.CombinedOutput(); err != nil {
-		return "", &os.PathError{Op: "go build", Path: string(out), Err: err}
+		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}
 	return dir, nil
 })
@@ -67,6 +87,98 @@ func TestDemo(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, takeTraces(t, root)); diff != "" {
 		t.Errorf("left behind:\n%s", diff)
+	}
+}
+
+// The reflector is killed: what is known stays in force, faults are told to the hosts
+// of the same switch, and to all others once it is back.
+func TestAFabricWithoutItsReflector(t *testing.T) {
+	requireNetns(t)
+	topo, err := LoadFS(labs.FS, labs.Demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	defer func() {
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	}()
+	d := &demo{DemoOptions: DemoOptions{Out: &out}, truth: newTruth()}
+	d.lab = mustUp(t, topo, Options{Root: testRoot(t), BinDir: programs(t)})
+	if d.agents, err = followAgents(d.lab); err != nil {
+		t.Fatal(err)
+	}
+	defer d.agents.close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []netip.Addr
+	for _, a := range d.truth.addrs {
+		all = append(all, a.addr)
+	}
+	must(d.register(ctx, all))
+	must(d.step(ctx, stepPlan{title: "the reflector is killed", want: expected{}, quiet: demoRestart,
+		do: func() (time.Time, error) { return d.lab.Kill("spine", "inofd") }}))
+
+	here, across := expected{}, expected{}
+	gone := d.truth.info(d.truth.of("t1", "A"))
+	for n := range d.truth.goes(linkDown, gone.addr) {
+		if d.truth.info(n.Host).tor == gone.tor {
+			here[n] = true
+		} else {
+			across[n] = true
+		}
+	}
+	must(d.step(ctx, stepPlan{title: "a cable is pulled", want: here, about: []netip.Addr{gone.addr},
+		do: func() (time.Time, error) { return d.lab.Fault(gone.tor, gone.tport, false) }}))
+	must(d.step(ctx, stepPlan{title: "the reflector is back", want: across, about: []netip.Addr{gone.addr}, quiet: demoRestart,
+		do: func() (time.Time, error) { return time.Now(), d.lab.Start(ctx, "spine", "inofd") }}))
+	must(d.step(ctx, stepPlan{title: "an access switch's daemon is killed: its hosts are still there", want: expected{}, quiet: demoRestart,
+		do: func() (time.Time, error) { return d.lab.Kill("tor2", "inofd") }}))
+	for _, p := range d.problem {
+		t.Error(p)
+	}
+	if len(here) == 0 || len(across) == 0 {
+		t.Errorf("the truth has %d hosts here and %d across", len(here), len(across))
+	}
+}
+
+// Every topology that comes with the project can be built, and the daemon takes its
+// configurations.
+func TestShippedLabsAreValid(t *testing.T) {
+	files, err := fs.Glob(labs.FS, "*.clab.yml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files {
+		topo, err := LoadFS(labs.FS, f)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		l := newLab(Options{Root: "/run/x"}, topo.Name, &state{})
+		for _, n := range topo.Nodes {
+			for k, v := range n.Env {
+				t.Setenv(k, v)
+			}
+			for _, name := range []string{n.StartupConfig, n.Zones} {
+				if name == "" {
+					continue
+				}
+				to := filepath.Join(t.TempDir(), filepath.Base(name))
+				if err := copyFile(topo, name, to, l.nodeVars(n.Name)); err != nil {
+					t.Errorf("%s: %s: %v", f, n.Name, err)
+				} else if _, err := config.Check(to); err != nil {
+					t.Errorf("%s: %s: %v", f, n.Name, err)
+				}
+			}
+		}
 	}
 }
 

@@ -21,7 +21,11 @@ const envHelper = "INOF_TESTBED_HELPER"
 func TestMain(m *testing.M) {
 	switch os.Getenv(envHelper) {
 	case "":
-		os.Exit(m.Run())
+		code := m.Run()
+		if binDir != "" {
+			os.RemoveAll(binDir)
+		}
+		os.Exit(code)
 	case "up-and-die":
 		helperUpAndDie()
 	case "nested":

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// notice is what a host agent was told: of Subject, as the owner of Host.
+type notice struct {
+	Host, Subject, State, Reason string
+}
+
+// agentLine is a line of snsd --output json.
+type agentLine struct {
+	Event   string `json:"event"`
+	Subject string `json:"subject"`
+	Host    string `json:"host"`
+	State   string `json:"state"`
+	Reason  string `json:"reason"`
+	Seq     uint32 `json:"seq"`
+}
+
+// lines reads what the only agent of a host node printed from an offset on, and
+// the offset behind it.
+func (f *fab) lines(node string, from int) ([]agentLine, int) {
+	f.t.Helper()
+	p, err := f.lab.Process(node, "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return f.fileLines(p.Output, from)
+}
+
+func (f *fab) fileLines(file string, from int) ([]agentLine, int) {
+	f.t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	b = b[from : bytes.LastIndexByte(b, '\n')+1]
+	var out []agentLine
+	for line := range bytes.Lines(b) {
+		var l agentLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			f.t.Fatalf("%s: %q: %v", file, line, err)
+		}
+		out = append(out, l)
+	}
+	return out, from + len(b)
+}
+
+// mark is the present end of what a host was told.
+func (f *fab) mark(node string) int {
+	f.t.Helper()
+	_, end := f.lines(node, 0)
+	return end
+}
+
+func (f *fab) marks(nodes ...string) map[string]int {
+	f.t.Helper()
+	m := make(map[string]int)
+	for _, n := range nodes {
+		m[n] = f.mark(n)
+	}
+	return m
+}
+
+// notices lists what a host was told since a mark, without repetitions on the wire.
+func (f *fab) notices(node string, since int) []notice {
+	f.t.Helper()
+	ls, _ := f.lines(node, since)
+	return noticesOf(ls)
+}
+
+func noticesOf(ls []agentLine) []notice {
+	var out []notice
+	for _, l := range ls {
+		if l.Event == "notice" {
+			out = append(out, notice{l.Host, l.Subject, l.State, l.Reason})
+		}
+	}
+	return out
+}
+
+// awaitNotice waits until a host was told something since a mark. A reason that is
+// empty stands for any.
+func (f *fab) awaitNotice(node string, since int, want notice) {
+	f.t.Helper()
+	eventually(f.t, fmt.Sprintf("%s to be told %v", node, want), func() error {
+		got := f.notices(node, since)
+		if !slices.ContainsFunc(got, func(n notice) bool { return n.is(want) }) {
+			return fmt.Errorf("it was told %v", got)
+		}
+		return nil
+	})
+}
+
+func (n notice) is(want notice) bool {
+	if want.Reason == "" {
+		n.Reason = ""
+	}
+	return n == want
+}
+
+// awaitState waits until the last thing a host was told of a subject is this.
+func (f *fab) awaitState(node, host, subject, state, reason string) {
+	f.t.Helper()
+	eventually(f.t, fmt.Sprintf("%s to be told that %s is %s", node, subject, state), func() error {
+		got := f.notices(node, 0)
+		var last notice
+		for _, n := range got {
+			if n.Host == host && n.Subject == subject {
+				last = n
+			}
+		}
+		if !last.is(notice{host, subject, state, reason}) {
+			return fmt.Errorf("it was told %v", got)
+		}
+		return nil
+	})
+}
+
+// quiet fails the test when a host was told anything but the given since a mark.
+func (f *fab) quiet(node string, since int, but ...notice) {
+	f.t.Helper()
+	for _, n := range f.notices(node, since) {
+		if !slices.ContainsFunc(but, func(w notice) bool { return n.is(w) }) {
+			f.t.Errorf("%s was told %v, which is no news", node, n)
+		}
+	}
+}

@@ -1,0 +1,454 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed"
+)
+
+// The fabric that most tests begin with:
+//
+//	              spine (reflector, 10.0.0.1)
+//	         eth1 /                  \ eth2
+//	        eth49/                    \eth49
+//	  tor1 (client, 10.0.0.11)     tor2 (client, 10.0.0.12)
+//	   eth1         eth2             eth1
+//	    |            |                |
+//	   t1           i1               i2
+//	192.0.2.21   192.0.2.11       192.0.2.12
+//
+// t1 is a target, i1 and i2 are initiators, all in zone "oltp". Access ports are
+// eth1..eth9 of each switch; everything else belongs to somebody else.
+const (
+	spineID = "10.0.0.1"
+	tor1ID  = "10.0.0.11"
+	tor2ID  = "10.0.0.12"
+	target  = "192.0.2.21"
+	init1   = "192.0.2.11"
+	init2   = "192.0.2.12"
+)
+
+const (
+	goodPassword = "one password for all"
+	oltpZone     = "zones:\n  - {name: oltp, members: [192.0.2.11, 192.0.2.12, 192.0.2.21]}\n"
+)
+
+// spec says what a test adds to the fabric or changes in it.
+type spec struct {
+	name  string                         // of the lab
+	zones string                         // zone file of spine; empty: oltpZone
+	nodes string                         // further nodes, YAML, indented by four
+	links string                         // further links, YAML, indented by four
+	edit  map[string]func(string) string // changes of a node's configuration
+}
+
+// fab is the fabric of one test.
+type fab struct {
+	t   testing.TB
+	lab *testbed.Lab
+	dir string // configurations and passwords
+}
+
+const fabricNodes = `
+    spine:
+      kind: inof-switch
+      startup-config: spine.yaml
+      labels: {inof.zones: zones.yaml}
+      exec:
+        - ip addr add 10.0.0.1/32 dev lo
+        - ip addr add 10.1.1.0/31 dev eth1
+        - ip addr add 10.1.2.0/31 dev eth2
+        - ip route add 10.0.0.11/32 via 10.1.1.1 src 10.0.0.1
+        - ip route add 10.0.0.12/32 via 10.1.2.1 src 10.0.0.1
+    tor1:
+      kind: inof-switch
+      startup-config: tor1.yaml
+      exec:
+        - ip addr add 10.0.0.11/32 dev lo
+        - ip addr add 10.1.1.1/31 dev eth49
+        - ip route add 10.0.0.1/32 via 10.1.1.0 src 10.0.0.11
+    tor2:
+      kind: inof-switch
+      startup-config: tor2.yaml
+      exec:
+        - ip addr add 10.0.0.12/32 dev lo
+        - ip addr add 10.1.2.1/31 dev eth49
+        - ip route add 10.0.0.1/32 via 10.1.2.0 src 10.0.0.12
+    t1: {kind: inof-host, labels: {inof.address: 192.0.2.21, inof.role: target, inof.nqn: "nqn.2026-11.org.example:t1"}}
+    i1: {kind: inof-host, labels: {inof.address: 192.0.2.11, inof.role: initiator}}
+    i2: {kind: inof-host, labels: {inof.address: 192.0.2.12, inof.role: initiator}}
+`
+
+const fabricLinks = `
+    - endpoints: ["spine:eth1", "tor1:eth49"]
+    - endpoints: ["spine:eth2", "tor2:eth49"]
+    - endpoints: ["tor1:eth1", "t1:eth1"]
+    - endpoints: ["tor1:eth2", "i1:eth1"]
+    - endpoints: ["tor2:eth1", "i2:eth1"]
+`
+
+const kinds = `
+  kinds:
+    inof-host:
+      labels: {inof.ttl: 20, inof.interval: 1s}
+`
+
+// newFabric builds the fabric and waits until every host was told of every other.
+func newFabric(t testing.TB, s spec) *fab {
+	t.Helper()
+	requireNetns(t)
+	f := &fab{t: t, dir: t.TempDir()}
+	if s.zones == "" {
+		s.zones = oltpZone
+	}
+	f.write("zones.yaml", s.zones)
+	for _, n := range []string{"spine", "tor1", "tor2"} {
+		cfg := f.switchConfig(n)
+		if edit := s.edit[n]; edit != nil {
+			cfg = edit(cfg)
+		}
+		f.write(n+".yaml", cfg)
+		f.write(n+".password", goodPassword+"\n")
+	}
+	f.up("name: e2e-" + s.name + "\ntopology:" + kinds + "  nodes:" + fabricNodes + s.nodes + "\n  links:" + fabricLinks + s.links)
+	f.settled()
+	return f
+}
+
+// switchConfig is the configuration of one of the three switches.
+func (f *fab) switchConfig(node string) string {
+	ids := map[string]string{"spine": spineID, "tor1": tor1ID, "tor2": tor2ID}
+	role, more := "client", fmt.Sprintf(`
+ports: {access: ["eth[1-9]"]}
+client:
+  reflectors: [{address: %s}]
+  source: %s
+`, spineID, ids[node])
+	if node == "spine" {
+		role, more = "reflector", ""
+	}
+	return fmt.Sprintf(`device: {id: %s, name: %s, roles: [%s]}
+lldp: {interval: 1s, ttl: 4s}
+session:
+  password-file: %s
+  keepalive: 500ms
+  hold: 3s
+  connect-timeout: 1s
+state-directory: ${INOF_NODE_STATE}
+management: {socket: "${INOF_NODE_RUN}/inofd.sock"}
+log: {level: debug}
+`, ids[node], node, role, f.path(node+".password")) + more
+}
+
+// bareLab builds a topology of the test's own; f.write prepares the files it names.
+func bareLab(t testing.TB, topology string, files map[string]string) *fab {
+	t.Helper()
+	requireNetns(t)
+	f := &fab{t: t, dir: t.TempDir()}
+	for name, text := range files {
+		f.write(name, text)
+	}
+	f.up(topology)
+	return f
+}
+
+func (f *fab) up(topology string) {
+	f.t.Helper()
+	f.write("lab.clab.yml", topology)
+	topo, err := testbed.Load(f.path("lab.clab.yml"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	f.lab, err = testbed.Up(ctx, topo, testbed.Options{Root: labRoot(), BinDir: filepath.Dir(program(f.t, "inofd"))})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(f.down)
+}
+
+// down takes the lab away, and shows the daemons' logs of a test that failed.
+func (f *fab) down() {
+	if f.t.Failed() {
+		for _, n := range f.lab.Nodes() {
+			if b, err := os.ReadFile(f.logFile(n)); err == nil {
+				f.t.Logf("last lines of inofd on %s:\n%s", n, b[max(0, len(b)-4000):])
+			}
+		}
+	}
+	if err := f.lab.Down(); err != nil {
+		f.t.Error(err)
+	}
+}
+
+func (f *fab) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *fab) write(name, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// overwrite changes a file that a node has in its own directory.
+func (f *fab) overwrite(node, name, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.lab.NodeDir(node), name), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fab) socket(node string) string {
+	return filepath.Join(f.lab.NodeDir(node), "run", "inofd.sock")
+}
+
+func (f *fab) logFile(node string) string {
+	return filepath.Join(f.lab.NodeDir(node), "log", "inofd.log")
+}
+
+// settled waits until the sessions are there and every host was told of its peers.
+func (f *fab) settled() {
+	f.t.Helper()
+	for _, n := range []string{"tor1", "tor2"} {
+		f.established(n)
+	}
+	f.awaitState("i1", init1, target, "active", "")
+	f.awaitState("i2", init2, target, "active", "")
+	f.awaitState("t1", target, init2, "active", "")
+}
+
+// established waits until a client has its session and knows all its reflector does.
+func (f *fab) established(node string) {
+	f.t.Helper()
+	eventually(f.t, node+" to be synchronized", func() error {
+		s, err := f.tryStatus(node)
+		if err == nil && (!s.Synced || s.Counts.Established != 1) {
+			err = fmt.Errorf("synced %v, %d sessions, warnings %q", s.Synced, s.Counts.Established, s.Warnings)
+		}
+		return err
+	})
+}
+
+// stillTells is the proof that the fabric does its job: t1's cable is pulled and
+// plugged back, and both initiators are told, each at its own switch.
+func (f *fab) stillTells() {
+	f.t.Helper()
+	for _, up := range []bool{false, true} {
+		since := f.marks("i1", "i2")
+		if _, err := f.lab.Fault("tor1", "eth1", up); err != nil {
+			f.t.Fatal(err)
+		}
+		state, reason := "inactive", "link-down"
+		if up {
+			state, reason = "active", "none"
+		}
+		for _, h := range []struct{ node, addr string }{{"i1", init1}, {"i2", init2}} {
+			f.awaitNotice(h.node, since[h.node], notice{h.addr, target, state, reason})
+		}
+	}
+}
+
+// client gives the management API of a node.
+func (f *fab) client(node string) *api.Client {
+	c := api.NewClient(f.socket(node))
+	f.t.Cleanup(c.Close)
+	return c
+}
+
+func ask[T any](f *fab, node string, get func(context.Context, *api.Client) (T, error)) (T, error) {
+	c := api.NewClient(f.socket(node))
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return get(ctx, c)
+}
+
+// Questions for ask.
+func neighboursOf(ctx context.Context, c *api.Client) ([]api.Neighbour, error) {
+	return c.Neighbours(ctx)
+}
+
+func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) { return c.Ports(ctx) }
+
+func peersOf(ctx context.Context, c *api.Client) ([]api.Peer, error) { return c.Peers(ctx) }
+
+func (f *fab) tryStatus(node string) (api.Status, error) {
+	return ask(f, node, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+}
+
+func (f *fab) status(node string) api.Status {
+	f.t.Helper()
+	s, err := f.tryStatus(node)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// host gives all attachments of an address as a node knows them, none if unknown.
+func (f *fab) host(node, addr string) []api.Host {
+	f.t.Helper()
+	hs, err := ask(f, node, func(ctx context.Context, c *api.Client) ([]api.Host, error) {
+		return c.Hosts(ctx, api.HostQuery{Addr: netip.MustParseAddr(addr)})
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return hs
+}
+
+func (f *fab) events(node string, after uint64) []api.Event {
+	f.t.Helper()
+	es, err := ask(f, node, func(ctx context.Context, c *api.Client) ([]api.Event, error) {
+		return c.Events(ctx, api.EventQuery{After: max(after, 1)})
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return es
+}
+
+// lastEvent is the ID of a node's newest event.
+func (f *fab) lastEvent(node string) uint64 {
+	f.t.Helper()
+	es := f.events(node, 0)
+	if len(es) == 0 {
+		return 0
+	}
+	return es[len(es)-1].ID
+}
+
+// awaitEvent waits for an event of a kind that has all of the words in its text.
+func (f *fab) awaitEvent(node string, after uint64, kind string, words ...string) api.Event {
+	f.t.Helper()
+	var found api.Event
+	eventually(f.t, fmt.Sprintf("a %s event on %s with %q", kind, node, words), func() error {
+		es := f.events(node, after)
+		i := slices.IndexFunc(es, func(e api.Event) bool { return e.Kind == kind && hasAll(e.Text, words) })
+		if i < 0 {
+			return fmt.Errorf("events are %s", eventTexts(es, kind))
+		}
+		found = es[i]
+		return nil
+	})
+	return found
+}
+
+func eventTexts(es []api.Event, kind string) string {
+	var b strings.Builder
+	for _, e := range es {
+		if e.Kind == kind {
+			fmt.Fprintf(&b, "\n  %s", e.Text)
+		}
+	}
+	return b.String()
+}
+
+func hasAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
+// counter reads one counter of `show status -o json` by its path, such as "lldp.drops".
+// Of a list the first element whose "port" is the path's next word counts.
+func (f *fab) counter(node, path string) uint64 {
+	f.t.Helper()
+	var v any = f.status(node).Counters
+	for word := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[word]
+		case []any:
+			i := slices.IndexFunc(x, func(e any) bool { m, _ := e.(map[string]any); return m["port"] == word })
+			if i < 0 {
+				f.t.Fatalf("counters of %s have no port %s in %s", node, word, path)
+			}
+			v = x[i]
+		}
+	}
+	n, ok := v.(float64)
+	if !ok {
+		f.t.Fatalf("counter %s of %s is %v, not a number", path, node, v)
+	}
+	return uint64(n)
+}
+
+// awaitCounter waits until a counter has reached a value.
+func (f *fab) awaitCounter(node, path string, least uint64) {
+	f.t.Helper()
+	eventually(f.t, fmt.Sprintf("counter %s of %s to reach %d", path, node, least), func() error {
+		if n := f.counter(node, path); n < least {
+			return fmt.Errorf("it is %d", n)
+		}
+		return nil
+	})
+}
+
+// reload sends SIGHUP to a node's daemon and waits until it has read everything.
+func (f *fab) reload(node string) {
+	f.t.Helper()
+	before := f.counter(node, "config.reloads") + f.counter(node, "config.reload_errors")
+	p, err := f.lab.Process(node, "inofd")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	hup(f.t, p.PID)
+	eventually(f.t, node+" to have read its configuration again", func() error {
+		if n := f.counter(node, "config.reloads") + f.counter(node, "config.reload_errors"); n == before {
+			return fmt.Errorf("%d reloads as before", n)
+		}
+		return nil
+	})
+}
+
+// restart starts a node's daemon again; it returns when that is ready.
+func (f *fab) start(node string) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := f.lab.Start(ctx, node, ""); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fab) kill(node string) {
+	f.t.Helper()
+	if _, err := f.lab.Kill(node, "inofd"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fab) fault(node, port string, up bool) {
+	f.t.Helper()
+	if _, err := f.lab.Fault(node, port, up); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// run runs a program inside a node.
+func (f *fab) run(node string, args ...string) string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := f.lab.Exec(ctx, node, args...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// within is the context of one operation.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

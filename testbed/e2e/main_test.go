@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/testbed"
+)
+
+// rootPrefix begins the directory of a run's labs; the pid of the run follows, so
+// that a later run can tell which ones were left by runs that were killed.
+const rootPrefix = "inof-e2e-"
+
+func TestMain(m *testing.M) {
+	removeLeftovers()
+	code := m.Run()
+	if dir, err := builtPrograms(); err == nil && programsBuilt {
+		os.RemoveAll(dir)
+	}
+	os.Remove(labRoot()) // only when it is empty
+	os.Exit(code)
+}
+
+// labRoot is the directory of this run's labs. It is short: unix sockets live below it.
+func labRoot() string {
+	return filepath.Join(os.TempDir(), rootPrefix+strconv.Itoa(os.Getpid()))
+}
+
+// removeLeftovers takes down the labs of runs that were killed.
+func removeLeftovers() {
+	roots, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
+	for _, root := range roots {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(root), rootPrefix))
+		if err != nil || unix.Kill(pid, 0) != unix.ESRCH {
+			continue
+		}
+		labs, _ := testbed.Labs(root)
+		for _, name := range labs {
+			err = errors.Join(err, testbed.Down(name, testbed.Options{Root: root}))
+		}
+		if err == nil {
+			err = os.RemoveAll(root)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "e2e: labs of an earlier run in %s are not removed: %v\n", root, err)
+		}
+	}
+}
+
+var programsBuilt bool
+
+// builtPrograms builds the programs once a run.
+var builtPrograms = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "inof-e2e-bin")
+	if err != nil {
+		return "", err
+	}
+	programsBuilt = true
+	args := []string{"build", "-o", dir + "/"}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	c := exec.Command("go", append(args, "./cmd/inofd", "./cmd/inofctl", "./cmd/snsd")...)
+	c.Dir = filepath.Join("..", "..")
+	if out, err := c.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// program gives the path of one of the project's programs.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := builtPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+// mustHave tells whether what a test needs is missing: a reason to skip, visibly, or
+// with INOF_REQUIRE_NETNS=1 to fail.
+func mustHave(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case os.Getenv("INOF_REQUIRE_NETNS") == "1":
+		t.Fatalf("INOF_REQUIRE_NETNS=1, but: %v", err)
+	default:
+		t.Skipf("SKIPPED: %v", err)
+	}
+}
+
+// requireNetns skips a test where the kernel forbids namespaces.
+func requireNetns(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	mustHave(t, testbed.Privileged())
+}
+
+// requireProgram skips a test that needs a program of another project.
+func requireProgram(t testing.TB, name string) {
+	t.Helper()
+	_, err := exec.LookPath(name)
+	mustHave(t, err)
+}
+
+// patience bounds every wait. It is far above what anything here takes, because the
+// machine may be busy with other things.
+const patience = 30 * time.Second
+
+// eventually waits until cond gives nil; its last error says what was missing.
+func eventually(t testing.TB, what string, cond func() error) {
+	t.Helper()
+	end := time.Now().Add(patience)
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s: %v", patience, what, err)
+		}
+		tick()
+	}
+}
+
+// tick lets other processes work; their progress has no event to wait for here.
+func tick() { <-time.After(3 * time.Millisecond) }

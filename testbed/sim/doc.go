@@ -1,0 +1,34 @@
+// Package sim runs a whole fabric in one goroutine: devices and reflectors
+// (daemon.Core) and hosts (snsd.Agent) on a network in memory, with virtual time
+// and every choice made by one seeded generator. It breaks what can break, lets
+// the fabric come to rest, and compares what every host was told with a truth that
+// is computed apart from the code under test.
+//
+// # What is simulated
+//
+// Sessions are inof.Session machines: every message is encoded, sealed, cut into
+// a byte stream in order, opened and decoded. Connections are cut, with or without
+// the ends noticing, and dialed again with the dialer's own back-off. Devices stop
+// in an orderly way or crash; what they keep passes through JSON and is written some
+// time after it changed, so a crash loses what was not written. Cables are pulled and
+// plugged, hosts fall silent, restart, move, take another address or one that is
+// taken already; zones come, change and go; frames on access links are lost and doubled.
+//
+// # What is checked
+//
+//   - At rest every host's last notice about every other address is the truth: who is
+//     where, which links are up, who was heard since, which TTL has not run out,
+//     which zones there are (see truth).
+//   - No device tells a host `active` about an address that no zone configuration
+//     which that device may still hold puts together with it, nor about the host
+//     itself; and nothing twice in a row without a cause (see watch).
+//   - A reflector that stops, crashes or is cut off, and a switch that restarts with
+//     its state saved, cause no notice at all (see quiet).
+//   - Nothing grows: queues drain, and no device holds a host, a zone or a fault that
+//     is not there any more (see rest).
+//
+// Where the protocol as it is cannot know better the simulator excuses a pair and
+// counts why (see Excuse); nothing else is passed over.
+//
+// A failure names its seed and the command that replays it with a trace.
+package sim

@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Config is what a run is made of. Everything follows from it: equal Configs give
+// equal runs. Zero sizes are chosen from the seed.
+type Config struct {
+	Seed       uint64
+	Devices    int // access switches
+	Reflectors int
+	Hosts      int
+	Zones      int
+	Rounds     int // of chaos and rest
+	Trace      io.Writer
+	Hash       bool // make Result.Hash, which slows the run down
+}
+
+// Result is what a run came to.
+type Result struct {
+	Seed       uint64
+	Devices    int
+	Reflectors int
+	Hosts      int
+	Virtual    time.Duration
+	Events     uint64
+	Faults     uint64 // things that were broken or changed
+	Notices    uint64 // new ones that devices put on the wire
+	Checks     uint64 // pairs compared with the truth
+	Excused    map[Excuse]uint64
+	Hash       uint64 // of the trace
+}
+
+// Failure is what a run found wrong.
+type Failure struct {
+	Config Config
+	At     time.Duration
+	What   []string
+}
+
+func (f *Failure) Error() string {
+	text := fmt.Sprintf("seed %d fails at %v of virtual time:", f.Config.Seed, f.At)
+	for i, w := range f.What {
+		if i == maxShown {
+			text += fmt.Sprintf("\n  and %d more", len(f.What)-i)
+			break
+		}
+		text += "\n  " + w
+	}
+	return text + "\nreplay: go test ./testbed/sim -run TestSeeds -sim.trace -sim.seed " + f.Config.args()
+}
+
+func (c *Config) args() string {
+	s := fmt.Sprint(c.Seed)
+	for _, o := range []struct {
+		name string
+		n    int
+	}{{"devices", c.Devices}, {"reflectors", c.Reflectors}, {"hosts", c.Hosts}, {"zones", c.Zones}, {"rounds", c.Rounds}} {
+		if o.n != 0 {
+			s += fmt.Sprintf(" -sim.%s %d", o.name, o.n)
+		}
+	}
+	return s
+}
+
+const maxShown = 12
+
+// Excuse is why a pair was not compared: a limit of the protocol or of the host
+// agent, not of the run.
+type Excuse string
+
+const (
+	// UnsavedTold: a switch told a host something, crashed before that was saved,
+	// and cannot know after its restart that it did.
+	UnsavedTold Excuse = "told but not saved before a crash"
+	// LostQuery: a host forgot what it was told and its zone query, which it sends
+	// once, did not arrive.
+	LostQuery Excuse = "zone query lost"
+	// GivenUp: the switch gave the host up (it aged out, or lost its address to
+	// another) while the host lived on with what it had been told.
+	GivenUp Excuse = "host given up while it lived"
+)
+
+// world is one run.
+type world struct {
+	clock
+	cfg   Config
+	rng   *rand.Rand
+	fails []string
+
+	reflectors []*device
+	devices    []*device // access switches; one of them may be a reflector too
+	all        []*device // each device once
+	hosts      []*host
+	links      []*link
+
+	zones  history
+	lossy  float64 // share of frames on access links that are lost or doubled
+	rough  bool    // faults may strike
+	hush   string  // while not empty, no new notice may be told: why
+	faults uint64
+
+	notices  uint64
+	checks   uint64
+	excused  map[Excuse]uint64
+	wire     map[pairKey]*spoken // by device, host and subject
+	claims   map[netip.Addr][]claim
+	conns    uint64
+	inFlight int // messages and frames on their way
+	hash     uint64
+}
+
+func newWorld(cfg Config) *world {
+	return &world{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x1f0f)),
+		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{},
+	}
+}
+
+// failf notes a violation; the run ends after the event under way.
+func (w *world) failf(format string, args ...any) {
+	what := fmt.Sprintf("%v: ", w.now) + fmt.Sprintf(format, args...)
+	w.tracef("VIOLATION %s", what)
+	w.fails = append(w.fails, what)
+}
+
+func (w *world) tracing() bool { return w.cfg.Trace != nil || w.cfg.Hash }
+
+func (w *world) tracef(format string, args ...any) {
+	if !w.tracing() {
+		return
+	}
+	line := fmt.Sprintf("%14v ", w.now) + fmt.Sprintf(format, args...)
+	if w.cfg.Trace != nil {
+		fmt.Fprintln(w.cfg.Trace, line)
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, w.hash, line)
+	w.hash = h.Sum64()
+}
+
+func (w *world) after(d time.Duration, fn func()) { w.at(w.now+d, fn) }
+
+// run lets virtual time pass; false when something was found wrong.
+func (w *world) run(d time.Duration) bool {
+	end := w.now + d
+	for len(w.fails) == 0 && w.next(end) {
+	}
+	return len(w.fails) == 0
+}
+
+// between gives a random duration.
+func (w *world) between(a, b time.Duration) time.Duration {
+	return a + time.Duration(w.rng.Int64N(int64(b-a)+1))
+}
+
+// short gives one that is most often small: a delay of some kind.
+func (w *world) short(most time.Duration) time.Duration {
+	f := w.rng.Float64()
+	return time.Duration(f * f * f * float64(most))
+}
+
+func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
+
+func pick[T any](w *world, from []T) T { return from[w.rng.IntN(len(from))] }
+
+func (w *world) device(id netip.Addr) *device {
+	i := slices.IndexFunc(w.all, func(d *device) bool { return d.id == id })
+	return w.all[i]
+}
