@@ -45,10 +45,14 @@ func (h Headroom) Xoff() int64 {
 // idling of the drain: XOFF at B x 2T and as much again as headroom.
 func (h Headroom) ClassicBuffer() int64 { return h.Xoff() + h.Bytes() }
 
+// brakedFrames is how many frames slip through while braking sets in: an order that
+// arrives while a frame is being sent stops the sender only after it.
+const brakedFrames = 12
+
 // BrakedBuffer gives what point braking needs: B x 2T, one decision period, the
-// threshold and a few frames.
+// threshold and some frames.
 func (h Headroom) BrakedBuffer(period Time, threshold int64) int64 {
-	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction+period)+3*int64(h.MTU)+pfcFrame) + threshold
+	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction+period)+brakedFrames*int64(h.MTU)+pfcFrame) + threshold
 }
 
 // Pause quanta of IEEE 802.3 for 100G: clause 31B.3.7 allows a MAC 394 quanta to obey

@@ -53,3 +53,26 @@ func (s *Sim) Links() int { return len(s.links) }
 func (s *Sim) ECMPChoice(n NodeID, hash uint32, members int) int {
 	return int(pickECMP(hash, s.switches[s.nodes[n].sw].seed, int32(members)))
 }
+
+// PortNode gives the node that a port belongs to.
+func (s *Sim) PortNode(p PortID) NodeID { return NodeID(s.portInfo[p].node) }
+
+// ECMPWays tells among how many ports a switch chooses for a destination.
+func (s *Sim) ECMPWays(n NodeID, dst EndpointID) int {
+	nd := &s.nodes[n]
+	if nd.sw < 0 {
+		return 1
+	}
+	sw := &s.switches[nd.sw]
+	switch r := s.routes[sw.routeBase+int32(dst)]; {
+	case r == routeNone:
+		return 0
+	case r < routeGroup:
+		return 1
+	default:
+		return int(s.groups[sw.groupBase+int32(r-routeGroup)].n)
+	}
+}
+
+// LinkOf gives the link of a port.
+func (s *Sim) LinkOf(p PortID) LinkID { return LinkID(s.portInfo[p].link) }

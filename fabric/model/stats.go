@@ -188,3 +188,18 @@ func (s *Sim) Queue(port PortID, q int) QueueStats {
 func (s *Sim) QueueBytes(port PortID, q int) int64 {
 	return int64(s.queues[int(port)*NumQueues+q].bytes)
 }
+
+// XoffSent gives how many XOFF, PAUSE and brake orders have been sent for all classes.
+func (s *Sim) XoffSent() uint64 {
+	n := uint64(0)
+	for i := range s.pauses {
+		n += s.pauses[i].txXoff
+	}
+	return n
+}
+
+// Acked gives the payload bytes of a flow that were acknowledged.
+func (s *Sim) Acked(id FlowID) int64 {
+	f := &s.flows[id].spec
+	return min(int64(s.qps[id].sndUna)*int64(s.nics[f.Src].prof.MTU), f.Bytes)
+}

@@ -101,7 +101,9 @@ func (l LongLink) build() (s *model.Sim, in, out model.PortID, err error) {
 	nic.PFC.Reaction = l.Reaction
 	rx := nic
 	if l.Pattern.Slow > 0 {
-		rx.RxRate, rx.RxBuffer, rx.RxXoff = l.Pattern.Slow, 1<<20, 1<<16
+		// Deep enough that the receiver itself never runs dry while it wakes B.
+		rx.RxXoff = 1<<16 + l.Rate.Bytes(10*l.Reaction)
+		rx.RxRate, rx.RxBuffer = l.Pattern.Slow, 4*rx.RxXoff
 	}
 	near := model.SwitchProfile{Name: "near", MMU: model.MMUCells, Buffer: 64 << 20, Lossless: 1 << 3,
 		PFC: model.PFC{Reaction: l.Reaction}, Cells: model.CellMMU{Cell: LongCell, Headroom: 1 << 20, Xoff: 1 << 20, XonOffset: 1 << 16, LimitAlpha: 7}}

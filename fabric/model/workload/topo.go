@@ -118,3 +118,17 @@ func Ring(n, hosts int, edge, around model.LinkSpec, p Profiles) (*Fabric, error
 	}
 	return f, f.err
 }
+
+// TwoSites is two switches with hosts each, joined by one long link.
+func TwoSites(hosts int, edge, long model.LinkSpec, p Profiles) (*Fabric, error) {
+	f := &Fabric{Net: &model.Network{}}
+	for i := range 2 {
+		sw := f.Net.AddSwitch(fmt.Sprintf("site%d", i), p.Switch)
+		f.Edge = append(f.Edge, sw)
+		for k := range hosts {
+			f.link(f.host(fmt.Sprintf("h%d", i*hosts+k), p), sw, edge)
+		}
+	}
+	f.link(f.Edge[0], f.Edge[1], long)
+	return f, f.err
+}

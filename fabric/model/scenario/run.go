@@ -1,0 +1,185 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/openinof/inof/fabric/model"
+)
+
+// fault is a Fault with its names resolved.
+type fault struct {
+	spec Fault
+	link model.LinkID
+	node model.NodeID
+	ep   model.EndpointID
+	mask uint8
+}
+
+// probe is a queue to sample.
+type probe struct {
+	name  string
+	port  model.PortID
+	queue int
+}
+
+func (b *builder) fault(i int, f *Fault) {
+	key := fmt.Sprintf("faults[%d]", i)
+	out := fault{spec: *f}
+	if f.At < 0 || f.At > b.f.Duration {
+		b.problem(f.Line, key+".at", "%v is not within the run of %v", f.At, b.f.Duration)
+	}
+	switch f.Kind {
+	case "link-down", "link-up", "loss", "black", "clear":
+		x, y, _ := strings.Cut(f.Link, "-")
+		p, err := b.portTowards(x + ">" + y)
+		if err != nil {
+			b.problem(f.Line, key+".link", "%q: want \"node-neighbour\": %v", f.Link, err)
+		} else {
+			out.link = b.sim.LinkOf(p)
+		}
+		if f.Loss < 0 || f.Loss > 1 {
+			b.problem(f.Line, key+".probability", "%g, want 0..1", f.Loss)
+		}
+	case "switch-down", "switch-up":
+		id, ok := b.nodes[f.Switch]
+		if !ok || !b.sim.IsSwitch(id) {
+			b.problem(f.Line, key+".switch", "%q is not a switch", f.Switch)
+		}
+		out.node = id
+	case "storm":
+		ep, err := b.endpoint(f.Host)
+		if err != nil {
+			b.problem(f.Line, key+".host", "%v", err)
+		}
+		out.ep = ep
+		out.mask = b.queueMask(f.Line, key+".queues", f.Queues)
+		if out.mask == 0 || f.Every <= 0 || f.For <= 0 {
+			b.problem(f.Line, key, "a storm needs queues, every and for")
+		}
+	default:
+		b.problem(f.Line, key+".kind", "%q is not link-down, link-up, switch-down, switch-up, storm, loss, black or clear", f.Kind)
+	}
+	b.faults = append(b.faults, out)
+}
+
+func (b *builder) probe(key, name string) {
+	where, q, ok := strings.Cut(name, "/")
+	n, err := strconv.Atoi(q)
+	if !ok || err != nil || n < 0 || n >= model.NumQueues {
+		b.problem(b.f.Record.Line, key, "%q: want \"node>neighbour/queue\"", name)
+		return
+	}
+	p, err := b.portTowards(where)
+	if err != nil {
+		b.problem(b.f.Record.Line, key, "%v", err)
+		return
+	}
+	b.probes = append(b.probes, probe{name, p, n})
+}
+
+// Progress is told how far a run is.
+type Progress func(now, end model.Time, events uint64)
+
+// runner is the Handler of a run: its timers are faults and new tables.
+type runner struct {
+	b *builder
+}
+
+// Tags of timers; a fault's is its number.
+const tagReroute = 1 << 32
+
+func (r runner) FlowDone(*model.Sim, model.FlowID) {}
+
+func (r runner) Control(*model.Sim, model.PortID, []byte) {}
+
+func (r runner) Timer(s *model.Sim, tag uint64) {
+	if tag == tagReroute {
+		s.Reroute()
+		return
+	}
+	f := &r.b.faults[tag]
+	switch f.spec.Kind {
+	case "link-down":
+		s.SetLink(f.link, false)
+	case "link-up":
+		s.SetLink(f.link, true)
+	case "loss":
+		s.SetLoss(f.link, f.spec.Loss)
+	case "black":
+		s.SetMute(f.link, true, true)
+	case "clear":
+		s.SetMute(f.link, false, false)
+		s.SetLoss(f.link, 0)
+	case "switch-down":
+		s.KillSwitch(f.node)
+	case "switch-up":
+		s.ReviveSwitch(f.node)
+	case "storm":
+		s.Storm(f.ep, f.mask, f.spec.Every, s.Now()+f.spec.For)
+	}
+	switch f.spec.Kind {
+	case "link-down", "link-up", "switch-down", "switch-up":
+		if d := r.b.f.Reroute; d != nil {
+			s.At(s.Now()+*d, tagReroute)
+		}
+	}
+}
+
+// Check builds a scenario without running it.
+func (f *File) Check() error {
+	_, err := f.build()
+	return err
+}
+
+// Run runs a scenario to its end, or until ctx is done: then the result holds what
+// was reached and the error is ctx's.
+func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
+	b, err := f.build()
+	if err != nil {
+		return nil, err
+	}
+	s := b.sim
+	s.SetHandler(runner{b})
+	for i := range b.faults {
+		s.At(b.faults[i].spec.At, uint64(i))
+	}
+	stop := context.AfterFunc(ctx, s.Stop)
+	defer stop()
+	if progress != nil {
+		s.OnProgress(func(now model.Time, events uint64) { progress(now, f.Duration, events) })
+	}
+	rec := newRecorder(b)
+	err = b.advance(ctx, rec)
+	if err == model.ErrStopped {
+		err = context.Cause(ctx)
+	}
+	res := b.result(rec)
+	if err == nil {
+		err = s.CheckConservation()
+	}
+	return res, err
+}
+
+// advance runs in steps of the recording period, or in a hundred.
+func (b *builder) advance(ctx context.Context, rec *recorder) error {
+	step := b.f.Record.Every
+	if step == 0 {
+		step = max(b.f.Duration/100, 1)
+	}
+	for at := step; ; at += step {
+		at = min(at, b.f.Duration)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := b.sim.Run(at); err != nil {
+			return err
+		}
+		rec.sample()
+		if at == b.f.Duration || b.f.UntilIdle && b.sim.Active()+b.sim.Pending() == 0 {
+			return nil
+		}
+	}
+}
