@@ -1,0 +1,229 @@
+package bfd
+
+import (
+	"crypto/sha1"
+	"crypto/subtle"
+	"encoding/binary"
+	"fmt"
+)
+
+// AuthType is the type of an authentication section (RFC 5880 section 4.1).
+type AuthType uint8
+
+const (
+	AuthNone           AuthType = 0
+	AuthSimplePassword AuthType = 1 // refused: the password travels in clear
+	AuthMD5            AuthType = 2 // refused: weak
+	AuthMeticulousMD5  AuthType = 3 // refused: weak
+	AuthSHA1           AuthType = 4 // Keyed SHA1
+	AuthMeticulousSHA1 AuthType = 5 // Meticulous Keyed SHA1
+)
+
+func (t AuthType) String() string {
+	switch t {
+	case AuthNone:
+		return "none"
+	case AuthSimplePassword:
+		return "simple password"
+	case AuthMD5:
+		return "keyed MD5"
+	case AuthMeticulousMD5:
+		return "meticulous keyed MD5"
+	case AuthSHA1:
+		return "keyed SHA1"
+	case AuthMeticulousSHA1:
+		return "meticulous keyed SHA1"
+	}
+	return fmt.Sprintf("authentication type %d", uint8(t))
+}
+
+// MarshalText gives the name of the type.
+func (t AuthType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+func (t AuthType) sha1() bool { return t == AuthSHA1 || t == AuthMeticulousSHA1 }
+
+const (
+	sha1Len   = 28        // Auth Len of both SHA1 types, section 4.4
+	hashLen   = sha1.Size // 20
+	maxKeyLen = hashLen
+	hashAt    = headerLen + 8 // of the hash in a packet
+)
+
+// AuthSection is the authentication section of a packet (RFC 5880 section 4.4). Of
+// types other than SHA1 only Type and KeyID are kept.
+type AuthSection struct {
+	Type  AuthType
+	KeyID uint8
+	Seq   uint32
+	Hash  [hashLen]byte
+}
+
+// parseAuth decodes the section; b is all of the packet behind the mandatory section.
+func parseAuth(b []byte) (a AuthSection, err error) {
+	if len(b) < 2 || int(b[1]) > len(b) || b[1] < 3 {
+		n := int64(len(b))
+		if n >= 2 {
+			n = int64(b[1])
+		}
+		return a, &PacketError{ErrLength, "Auth Len", n, "3 or more, within Length"}
+	}
+	a.Type, a.KeyID = AuthType(b[0]), b[2]
+	if a.Type == AuthNone {
+		return a, &PacketError{ErrAuth, "Auth Type", 0, "4 or 5"}
+	}
+	if !a.Type.sha1() {
+		return a, nil
+	}
+	if b[1] != sha1Len { // section 6.7.4
+		return a, &PacketError{ErrLength, "Auth Len", int64(b[1]), "28"}
+	}
+	a.Seq = binary.BigEndian.Uint32(b[4:])
+	copy(a.Hash[:], b[8:sha1Len])
+	return a, nil
+}
+
+func (a *AuthSection) append(b []byte) []byte {
+	b = append(b, byte(a.Type), sha1Len, a.KeyID, 0)
+	b = binary.BigEndian.AppendUint32(b, a.Seq)
+	return append(b, a.Hash[:]...)
+}
+
+// AuthKey is one shared secret.
+type AuthKey struct {
+	ID     uint8
+	Secret []byte // 1..20 bytes
+}
+
+// Auth is the authentication of a session. The first key signs, all are accepted, so
+// that keys can be changed one side after the other (RFC 5880 section 6.7.1).
+type Auth struct {
+	Type AuthType
+	Keys []AuthKey
+}
+
+// Validate checks the type, and the length and ids of the keys.
+func (a *Auth) Validate() error {
+	if a == nil || a.Type == AuthNone {
+		return nil
+	}
+	if !a.Type.sha1() {
+		return &ConfigError{"authentication type", a.Type.String(), "keyed SHA1 or meticulous keyed SHA1"}
+	}
+	if len(a.Keys) == 0 {
+		return &ConfigError{"number of authentication keys", "0", "1 or more"}
+	}
+	seen := [256]bool{}
+	for _, k := range a.Keys {
+		if len(k.Secret) < 1 || len(k.Secret) > maxKeyLen {
+			return &ConfigError{fmt.Sprintf("length of authentication key %d", k.ID), fmt.Sprint(len(k.Secret)), "1..20 bytes"}
+		}
+		if seen[k.ID] {
+			return &ConfigError{"authentication key id", fmt.Sprint(k.ID), "each id once"}
+		}
+		seen[k.ID] = true
+	}
+	return nil
+}
+
+// equal tells whether both are the same; nil is no authentication.
+func (a *Auth) equal(o *Auth) bool {
+	if a == nil || o == nil {
+		return a == o
+	}
+	if a.Type != o.Type || len(a.Keys) != len(o.Keys) {
+		return false
+	}
+	for i, k := range a.Keys {
+		if k.ID != o.Keys[i].ID || string(k.Secret) != string(o.Keys[i].Secret) {
+			return false
+		}
+	}
+	return true
+}
+
+// authState are the variables of RFC 5880 section 6.8.1 that belong to one session.
+type authState struct {
+	typ      AuthType
+	keys     []paddedKey
+	rcvSeq   uint32 // bfd.RcvAuthSeq
+	xmitSeq  uint32 // bfd.XmitAuthSeq
+	seqKnown bool   // bfd.AuthSeqKnown
+}
+
+// paddedKey is a secret with zeros behind it, as it is hashed.
+type paddedKey struct {
+	id     uint8
+	secret [hashLen]byte
+}
+
+// newAuthState prepares a for use; nil when there is no authentication. The first
+// sequence number is random (section 6.8.1).
+func newAuthState(a *Auth, seq uint32) *authState {
+	if a == nil || a.Type == AuthNone {
+		return nil
+	}
+	s := &authState{typ: a.Type, xmitSeq: seq, keys: make([]paddedKey, len(a.Keys))}
+	for i, k := range a.Keys {
+		s.keys[i].id = k.ID
+		copy(s.keys[i].secret[:], k.Secret)
+	}
+	return s
+}
+
+// section gives the section of the next packet, without its hash. The sequence
+// number is advanced for every packet: section 6.7.3 demands it for the meticulous
+// type and allows it for the other one.
+func (s *authState) section() AuthSection {
+	s.xmitSeq++
+	return AuthSection{Type: s.typ, KeyID: s.keys[0].id, Seq: s.xmitSeq}
+}
+
+// sign puts the hash into an encoded packet (section 6.7.4).
+func (s *authState) sign(b []byte) {
+	copy(b[hashAt:], s.keys[0].secret[:])
+	h := sha1.Sum(b[:headerLen+sha1Len])
+	copy(b[hashAt:], h[:])
+}
+
+// check verifies a received packet (section 6.7.4). b is the payload p was parsed
+// from. Nothing is changed unless the packet is accepted.
+func (s *authState) check(p *Packet, b []byte) error {
+	if p.Auth.Type != s.typ {
+		return &PacketError{ErrAuth, "Auth Type", int64(p.Auth.Type), "the type in use"}
+	}
+	var key *paddedKey
+	for i := range s.keys {
+		if s.keys[i].id == p.Auth.KeyID {
+			key = &s.keys[i]
+		}
+	}
+	if key == nil {
+		return &PacketError{ErrAuth, "Auth Key ID", int64(p.Auth.KeyID), "a configured key"}
+	}
+	if s.seqKnown && !s.inWindow(p.Auth.Seq, p.DetectMult) {
+		return &PacketError{ErrAuthSeq, "Sequence Number", int64(p.Auth.Seq), "within 3 x Detect Mult of the last one"}
+	}
+	length := int(b[3])
+	if length < headerLen+sha1Len || length > 255 {
+		return &PacketError{ErrLength, "Length", int64(length), "52 or more"}
+	}
+	var buf [256]byte // the packet as it was hashed: with the key in place of the hash
+	n := copy(buf[:], b[:length])
+	copy(buf[hashAt:], key.secret[:])
+	h := sha1.Sum(buf[:n])
+	if subtle.ConstantTimeCompare(h[:], p.Auth.Hash[:]) != 1 {
+		return &PacketError{ErrAuth, "Auth Hash of key", int64(p.Auth.KeyID), "a hash made with our secret"}
+	}
+	s.rcvSeq, s.seqKnown = p.Auth.Seq, true
+	return nil
+}
+
+// inWindow tells whether a sequence number may follow the last one: 0 (keyed) or 1
+// (meticulous) to 3 x Detect Mult ahead, in circular 32-bit arithmetic.
+func (s *authState) inWindow(seq uint32, mult uint8) bool {
+	ahead := seq - s.rcvSeq
+	if s.typ == AuthMeticulousSHA1 && ahead == 0 {
+		return false
+	}
+	return ahead <= 3*uint32(mult)
+}

@@ -1,0 +1,81 @@
+package bfd
+
+// receive applies a packet that was found to belong to this session: RFC 5880
+// section 6.8.6 from the authentication on. at is when it arrived, now when it is
+// handled; raw is the payload.
+func (s *session) receive(p *Packet, raw []byte, at, now instant) error {
+	if err := s.authenticate(p, raw, now); err != nil {
+		return err
+	}
+	s.packetsIn++
+	s.remoteDiscr = p.MyDiscr
+	s.remoteState, s.remoteDiag = p.State, p.Diag
+	s.remoteDemand = p.Demand
+	s.remoteMinRx, s.remoteMinTx = p.RequiredMinRx, p.DesiredMinTx
+	s.remoteMinEchoRx = p.RequiredMinEchoRx
+	s.remoteDetectMult = p.DetectMult
+	s.heard, s.graced = true, false
+	// Packets of one session may be read from two sockets, not in order.
+	s.lastRx = max(s.lastRx, at)
+	if p.Final && s.polling {
+		s.endPoll(now)
+	}
+	s.detectAt = s.lastRx + s.detectionTime()
+	if s.state != StateAdminDown {
+		s.transition(p.State, now)
+	}
+	s.schedule(now)
+	if s.state != StateAdminDown && p.Poll {
+		s.answerPoll(now)
+	}
+	s.flush(now)
+	return nil
+}
+
+// authenticate applies the A bit (section 6.8.6) and section 6.7.
+func (s *session) authenticate(p *Packet, raw []byte, now instant) error {
+	switch {
+	case s.auth == nil && p.Auth.Type == AuthNone:
+		return nil
+	case s.auth == nil:
+		return &PacketError{ErrAuthMissing, "A bit", 1, "0: no authentication is configured"}
+	case p.Auth.Type == AuthNone:
+		return &PacketError{ErrAuthMissing, "A bit", 0, "1: authentication is configured"}
+	}
+	// bfd.AuthSeqKnown: forgotten after twice the detection time (section 6.8.1). The
+	// detection time of a peer that was forgotten meanwhile is that of its last packet.
+	silent := instant(s.remoteDetectMult) * span(max(s.rxInUse, s.remoteMinTx))
+	if s.auth.seqKnown && now-s.lastRx >= 2*silent {
+		s.auth.seqKnown = false
+	}
+	return s.auth.check(p, raw)
+}
+
+// transition is the state machine of section 6.8.6 (and the diagram in 6.2).
+func (s *session) transition(remote State, now instant) {
+	if remote == StateAdminDown {
+		if s.state != StateDown {
+			s.setState(StateDown, DiagNeighborDown, now)
+		} else {
+			s.m.observe(s, s.state, now)
+		}
+		return
+	}
+	switch s.state {
+	case StateDown:
+		switch remote {
+		case StateDown:
+			s.setState(StateInit, DiagNone, now)
+		case StateInit:
+			s.setState(StateUp, DiagNone, now)
+		}
+	case StateInit:
+		if remote == StateInit || remote == StateUp {
+			s.setState(StateUp, DiagNone, now)
+		}
+	case StateUp:
+		if remote == StateDown {
+			s.setState(StateDown, DiagNeighborDown, now)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package bfd
+
+import (
+	"fmt"
+	"time"
+)
+
+// Report is what a session says about its path (RFC 5882 section 4).
+type Report uint8
+
+const (
+	ReportUnknown   Report = 0 // it was never up: nothing is known, no fault
+	ReportUp        Report = 1 // the path works
+	ReportDown      Report = 2 // the path fails, or worked for less than the hold-up time since
+	ReportAdminDown Report = 3 // one side holds the session down on purpose: nothing is known, no fault
+)
+
+func (r Report) String() string {
+	switch r {
+	case ReportUnknown:
+		return "unknown"
+	case ReportUp:
+		return "up"
+	case ReportDown:
+		return "down"
+	case ReportAdminDown:
+		return "admin-down"
+	}
+	return fmt.Sprintf("report %d", uint8(r))
+}
+
+// MarshalText gives the name of the report.
+func (r Report) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Event is a change of what is reported of a path.
+type Event struct {
+	Key    Key
+	Report Report // ReportUp, ReportDown or ReportAdminDown
+	// Diag is why: the peer's own diagnostic tells more when it is DiagNeighborDown.
+	Diag, RemoteDiag Diag
+	At               time.Time // of the decision
+	Heard            time.Time // last packet of the peer before, zero if none
+	Flaps            uint64    // of this session so far
+}
+
+// report is the memory behind the Events of one session: what was told, and the
+// damping of a session that flaps.
+type report struct {
+	shown    Report
+	pending  instant // end of the hold-up time
+	level    uint8 // the hold-up time is doubled so many times
+	flaps    uint64
+	lastFlap instant
+}
+
+// observe draws the conclusions from a session's state. from is the state before;
+// it is the same as the present one when only the peer's AdminDown is news.
+func (m *Manager) observe(s *session, from State, now instant) {
+	r := &s.report
+	switch {
+	case s.state == StateAdminDown || s.remoteState == StateAdminDown:
+		// AdminDown says nothing about the path (RFC 5882 section 4.2 and 3.2).
+		r.pending = never
+		m.tell(s, ReportAdminDown, now)
+	case s.state == StateUp && from != StateUp:
+		if r.shown == ReportDown {
+			r.pending = now + m.holdUp(r.level)
+		} else {
+			m.tell(s, ReportUp, now)
+		}
+	case s.state == StateDown && from == StateUp:
+		r.pending = never
+		m.flap(r, now)
+		m.tell(s, ReportDown, now)
+	}
+}
+
+// flap counts a loss of an Up session. One that follows another before the steady
+// time is over doubles the hold-up time.
+func (m *Manager) flap(r *report, now instant) {
+	m.counters.Flaps++
+	r.flaps++
+	switch {
+	case r.lastFlap == never || now-r.lastFlap >= instant(m.cfg.SteadyTime):
+		r.level = 0
+	case m.holdUp(r.level) < instant(m.cfg.MaxHoldUp):
+		r.level++
+		m.counters.Damped++
+	}
+	r.lastFlap = now
+}
+
+// holdUp gives the time a session must be Up before that is told.
+func (m *Manager) holdUp(level uint8) instant {
+	return instant(min(m.cfg.HoldUp<<level, m.cfg.MaxHoldUp))
+}
+
+// tell adds an Event when it is news.
+func (m *Manager) tell(s *session, r Report, now instant) {
+	if s.report.shown == r {
+		return
+	}
+	s.report.shown = r
+	m.events = append(m.events, Event{
+		Key: s.peer.Key, Report: r, Diag: s.localDiag, RemoteDiag: s.remoteDiag,
+		At: m.time(now), Heard: m.time(s.lastRx), Flaps: s.report.flaps,
+	})
+}
