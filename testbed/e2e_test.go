@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,11 @@ func TestAFabricWithoutItsReflector(t *testing.T) {
 			t.Log(out.String())
 		}
 	}()
+	for _, n := range topo.Nodes { // nobody shall age out while the reflector is away
+		for _, a := range n.Agents {
+			a.Args[slices.Index(a.Args, "--ttl")+1] = "120"
+		}
+	}
 	d := &demo{DemoOptions: DemoOptions{Out: &out}, truth: newTruth()}
 	d.lab = mustUp(t, topo, Options{Root: testRoot(t), BinDir: programs(t)})
 	if d.agents, err = followAgents(d.lab); err != nil {

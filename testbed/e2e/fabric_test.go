@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -451,4 +452,19 @@ func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// awaitHost waits until a node knows an address, and gives its first attachment.
+func (f *fab) awaitHost(node, addr string) api.Host {
+	f.t.Helper()
+	var h api.Host
+	eventually(f.t, fmt.Sprintf("%s to know host %s", node, addr), func() error {
+		hs := f.host(node, addr)
+		if len(hs) == 0 {
+			return errors.New("it does not")
+		}
+		h = hs[0]
+		return nil
+	})
+	return h
 }

@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/snsd"
+)
+
+// device is a switch or a reflector: its hardware, what its disk holds, and while
+// it runs a Core.
+type device struct {
+	w        *world
+	id       netip.Addr
+	name     string
+	ports    []*link // access ports
+	reflects bool
+
+	running bool
+	life    uint64
+	epoch   uint64
+	core    *daemon.Core
+
+	disk     []byte // state as it was written last
+	diskAt   time.Duration
+	diskSeen table
+	revision uint64 // handed over for writing
+	saving   bool
+
+	dialed   map[netip.Addr]*end
+	accepted map[netip.Addr]*end
+	blocked  map[netip.Addr]time.Duration // no connection to that reflector before
+
+	tick  time.Duration // planned; 0: none
+	spins int           // ticks at one moment
+	spun  time.Duration
+
+	version int // reflector: of the zones in force
+	// held is the oldest zone version that may be in force here, by reflector.
+	held map[netip.Addr]int
+	seen table // naive: who was heard here
+}
+
+func (d *device) access() bool { return len(d.ports) > 0 }
+
+// start runs the process with what the disk holds.
+func (d *device) start() {
+	w := d.w
+	d.life++
+	d.epoch = w.rng.Uint64() | 1
+	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
+	st := daemon.State{}
+	if d.disk != nil {
+		if err := json.Unmarshal(d.disk, &st); err != nil {
+			w.failf("%s: state: %v", d.name, err)
+		}
+	}
+	cfg := daemon.CoreConfig{
+		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch,
+		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
+		Reflector: inof.ReflectorConfig{Known: st.Known},
+	}
+	if d.reflects {
+		cfg.Zones = w.zones.at(d.version).Set
+	}
+	core, err := daemon.NewCore(cfg, d, w.time())
+	if err == nil {
+		err = core.Restore(st, w.time())
+	}
+	if err != nil {
+		w.failf("%s does not start: %v", d.name, err)
+		return
+	}
+	d.core, d.running, d.tick = core, true, 0
+	d.revision, d.saving = core.Revision(), false
+	w.tracef("%s starts with %d bytes of state of %v", d.name, len(d.disk), d.diskAt)
+	d.seen = d.diskSeen.restored(w.now)
+	for _, l := range d.ports {
+		d.portEvent(l, fabric.PortAdded)
+	}
+	core.Start(w.time())
+	d.settle()
+	for _, r := range w.reflectors {
+		if d.access() && r != d {
+			life := d.life
+			w.after(w.short(100*time.Millisecond), func() {
+				if d.running && d.life == life {
+					d.dial(r, 0)
+				}
+			})
+		}
+	}
+}
+
+// stop ends the process; an orderly stop writes the state first.
+func (d *device) stop(orderly bool) {
+	w := d.w
+	w.tracef("%s stops, orderly %v", d.name, orderly)
+	if orderly {
+		d.core.Goodbye(w.time())
+		d.write(d.core.State(w.time()), w.now)
+	}
+	d.seen.expire(w.now, d)
+	for _, e := range d.ends() {
+		if orderly && !e.c.cut {
+			peer := e.peer
+			e.post(func() { peer.close(fmt.Errorf("%s stops", d.name), false) })
+		} else {
+			e.c.sever(w.chance(0.2))
+		}
+		e.closed = true
+	}
+	d.running, d.core = false, nil
+	d.forgotten()
+}
+
+// ends lists the connections in a stable order.
+func (d *device) ends() []*end {
+	var out []*end
+	for _, m := range []map[netip.Addr]*end{d.dialed, d.accepted} {
+		for _, o := range d.w.all {
+			if e := m[o.id]; e != nil {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// settle follows an event in the Core: frames that are due, the next tick, and
+// whether there is something to save.
+func (d *device) settle() {
+	if !d.running {
+		return
+	}
+	w := d.w
+	d.core.Pump(w.time())
+	d.save()
+	next := d.core.Next()
+	if next.IsZero() {
+		return
+	}
+	at := max(stamp(next), w.now)
+	if d.tick != 0 && d.tick <= at && d.tick > w.now {
+		return
+	}
+	d.tick = at
+	life := d.life
+	w.at(at, func() {
+		if !d.running || d.life != life || d.tick != at {
+			return
+		}
+		d.tick = 0
+		if d.spun != w.now {
+			d.spun, d.spins = w.now, 0
+		}
+		if d.spins++; d.spins > 1000 {
+			w.failf("%s: its timers are due without end", d.name)
+			return
+		}
+		d.core.Tick(w.time())
+		d.settle()
+	})
+}
+
+// save plans the writing of the state when it has changed.
+func (d *device) save() {
+	w := d.w
+	if w.cfg.NoSave || d.saving || d.core.Revision() == d.revision {
+		return
+	}
+	d.saving = true
+	life := d.life
+	w.after(w.between(50*time.Millisecond, time.Second), func() {
+		if !d.running || d.life != life {
+			return
+		}
+		st, at := d.core.State(w.time()), w.now
+		d.revision = d.core.Revision()
+		d.seen.expire(w.now, d)
+		seen := d.seen.clone()
+		w.after(w.short(50*time.Millisecond), func() {
+			if d.running && d.life == life {
+				d.write(st, at)
+				d.diskSeen, d.saving = seen, false
+				d.save()
+			}
+		})
+	})
+}
+
+func (d *device) write(st daemon.State, at time.Duration) {
+	b, err := json.Marshal(st)
+	if err != nil {
+		d.w.failf("%s: state: %v", d.name, err)
+	}
+	d.seen.expire(d.w.now, d)
+	d.disk, d.diskAt, d.diskSeen = b, at, d.seen.clone()
+}
+
+// portEvent tells the Core of a port as it is now.
+func (d *device) portEvent(l *link, kind fabric.EventKind) {
+	was := l.seen
+	l.seen = l.carrier
+	if !l.seen && (was || kind == fabric.PortAdded) {
+		d.seen.expire(d.w.now, d)
+		d.seen.down(l.port)
+	}
+	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Port: fabric.Port{
+		Name: l.port, Index: l.index, MAC: l.mac, MTU: 1500, AdminUp: true, Carrier: l.carrier,
+	}}, d.w.time())
+}
+
+// SendFrame implements daemon.Actions.
+func (d *device) SendFrame(port string, frame []byte) {
+	i := slices.IndexFunc(d.ports, func(l *link) bool { return l.port == port })
+	if i < 0 {
+		d.w.failf("%s sends on port %s, which it does not have", d.name, port)
+		return
+	}
+	d.w.spoke(d, d.ports[i], frame)
+	d.ports[i].toHost(frame)
+}
+
+// ToReflectors implements daemon.Actions.
+func (d *device) ToReflectors(ds []inof.Delivery) { d.deliver(d.dialed, ds) }
+
+// ToClients implements daemon.Actions.
+func (d *device) ToClients(ds []inof.Delivery) { d.deliver(d.accepted, ds) }
+
+func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery) {
+	for _, one := range ds {
+		var enc *inof.Encoded
+		if _, note := one.Msg.(*inof.Notification); !note {
+			var err error
+			if enc, err = inof.Encode(one.Msg); err != nil {
+				d.w.failf("%s: %s cannot be encoded: %v", d.name, describe(one.Msg), err)
+				return
+			}
+		}
+		for _, id := range one.To {
+			if e := to[id]; e != nil && e.up && !e.closed {
+				e.deliver(one.Msg, enc)
+			}
+		}
+	}
+}
+
+// SetAdmin implements daemon.Actions; no cause shuts ports here.
+func (d *device) SetAdmin(port string, up bool) {
+	d.w.failf("%s: port %s is set %v, which nobody asked for", d.name, port, up)
+}
+
+// Event implements daemon.Actions.
+func (d *device) Event(e api.Event) {
+	if e.Kind == "error" {
+		d.w.tracef("%s event %s", d.name, e.Text)
+		if room := e.Fields["room"]; room == "peer" || room == "lldp" {
+			d.w.failf("%s complains: %s", d.name, e.Text)
+		}
+	}
+}
+
+// frame takes a frame off an access link.
+func (d *device) frame(l *link, f *hostFrame) {
+	if !d.running {
+		return
+	}
+	d.w.tracef("%s %s takes %s", d.name, l.port, f)
+	if f.reg != nil {
+		d.seen.expire(d.w.now, d)
+		d.seen.heard(l, f, d.w.now)
+	}
+	for _, a := range f.queries {
+		f.host.queried(a, d, l)
+	}
+	d.core.Frame(fabric.Frame{
+		Port: l.port, Dst: fabric.MAC(f.bytes[0:6]), Src: fabric.MAC(f.bytes[6:12]),
+		EtherType: uint16(f.bytes[12])<<8 | uint16(f.bytes[13]), Payload: slices.Clone(f.bytes[14:]),
+	}, d.w.time())
+	d.settle()
+}
+
+// describe is a message in one line.
+func describe(m inof.Message) string {
+	u, ok := m.(*inof.Update)
+	if !ok {
+		return m.Type().String()
+	}
+	s := "Update"
+	if u.Settings != nil {
+		s += fmt.Sprintf(" auto-join %v", u.Settings.AutoJoin)
+	}
+	for _, z := range u.Zones {
+		s += fmt.Sprintf(" %v zone %s(%d)", z.Op, z.Zone.Name, len(z.Zone.Members))
+	}
+	for _, h := range u.Hosts {
+		s += fmt.Sprintf(" %v %s@%s/%s", h.Op, h.Host.Addr, h.Host.Device, h.Host.HostKey.Port)
+		if h.Why != snsd.ReasonNone {
+			s += "(" + h.Why.String() + ")"
+		}
+	}
+	for _, f := range u.Faults {
+		s += fmt.Sprintf(" %v fault %s/%s%v", f.Op, f.Device, f.Port, f.Addrs)
+	}
+	return s
+}

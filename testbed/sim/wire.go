@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/inof"
+)
+
+// conn is one connection from a device to a reflector.
+type conn struct {
+	w     *world
+	id    uint64
+	dials *end
+	takes *end
+	cut   bool // nothing passes any more, and what is on its way is lost
+}
+
+// end is one side of a connection: a session machine, and what is between it and
+// the Core of its device.
+type end struct {
+	c      *conn
+	dev    *device
+	life   uint64 // of dev when the connection was made
+	peer   *end
+	dialer bool
+	sess   *inof.Session
+	up     bool // told to the Core
+	closed bool
+	told   bool // our End-of-Sync has been sent
+	heard  bool // the peer's End-of-Sync has been taken
+	last   time.Duration
+	began  time.Duration
+	timer  time.Duration             // when it is looked at next; 0: not planned
+	ended  func(lived time.Duration) // dials again
+}
+
+const (
+	hold      = 9 * time.Second
+	keepalive = 3 * time.Second
+)
+
+var aKeepalive, _ = inof.Encode(&inof.Keepalive{})
+
+func (e *end) name() string {
+	if e.dialer {
+		return e.dev.name + ">" + e.peer.dev.name
+	}
+	return e.dev.name + "<" + e.peer.dev.name
+}
+
+// alive tells whether the process at this end still has it.
+func (e *end) alive() bool { return !e.closed && e.dev.running && e.dev.life == e.life }
+
+// dial opens a connection now, or plans the next try.
+func (d *device) dial(r *device, attempt int) {
+	life := d.life
+	again := func() {
+		wait := inof.Backoff(attempt, d.w.rng.Float64())
+		d.w.after(wait, func() {
+			if d.running && d.life == life {
+				d.dial(r, attempt+1)
+			}
+		})
+	}
+	if !r.running || d.w.now < d.blocked[r.id] {
+		again()
+		return
+	}
+	c := &conn{w: d.w, id: d.w.conns}
+	d.w.conns++
+	c.dials = &end{c: c, dev: d, life: d.life, dialer: true, began: d.w.now}
+	c.takes = &end{c: c, dev: r, life: r.life, began: d.w.now}
+	c.dials.peer, c.takes.peer = c.takes, c.dials
+	c.dials.session(inof.RoleClient)
+	c.takes.session(inof.RoleReflector)
+	d.dialed[r.id] = c.dials
+	c.dials.ended = func(lived time.Duration) {
+		if d.dialed[r.id] == c.dials {
+			delete(d.dialed, r.id)
+		}
+		if lived >= inof.BackoffReset {
+			attempt = 0
+		}
+		if d.running && d.life == life {
+			again()
+		}
+	}
+	out, err := c.dials.sess.Start(nil, d.w.time())
+	if err != nil {
+		d.w.failf("%s: %v", c.dials.name(), err)
+		return
+	}
+	c.dials.send(out)
+	c.dials.watch()
+	c.takes.watch()
+}
+
+func (e *end) session(role inof.Roles) {
+	sc := inof.SessionConfig{
+		Self: e.dev.id, Dialer: e.dialer, Roles: role, Epoch: e.dev.epoch, Auth: e.dev.w.auth(),
+		Hold: hold, Keepalive: keepalive,
+	}
+	if e.dev.reflects && e.dev.access() {
+		sc.Roles = inof.RoleClient | inof.RoleReflector
+	}
+	for i := range sc.Nonce {
+		sc.Nonce[i] = byte(e.dev.w.rng.Uint32())
+	}
+	s, err := inof.NewSession(sc, e.dev.w.time())
+	if err != nil {
+		e.dev.w.failf("session of %s: %v", e.dev.name, err)
+	}
+	e.sess = s
+}
+
+// auth is one for the whole run; the cheaper mode is the more frequent one.
+func (w *world) auth() inof.Auth {
+	if w.cfg.Seed%4 == 0 {
+		return inof.Auth{Mode: inof.AuthHMAC, Password: []byte("a password of the simulation")}
+	}
+	return inof.Auth{Mode: inof.AuthNone}
+}
+
+// send puts bytes on the way: in order, with a delay of their own.
+func (e *end) send(b []byte) {
+	if len(b) > 0 {
+		e.post(func() { e.peer.receive(b) })
+	}
+}
+
+// mark has the zone version v noted at the other end after all that was sent before.
+func (e *end) mark(v int) {
+	e.post(func() { e.peer.dev.holds(e.dev, v) })
+}
+
+// post delivers something to the other end in order, unless the connection is cut
+// or the process there has gone.
+func (e *end) post(arrive func()) {
+	w := e.dev.w
+	e.last = max(e.last, w.now+20*time.Microsecond+w.short(3*time.Millisecond)) + 1
+	w.inFlight++
+	w.at(e.last, func() {
+		w.inFlight--
+		if !e.c.cut && e.peer.alive() {
+			arrive()
+		}
+	})
+}
+
+// deliver sends messages of the Core.
+func (e *end) deliver(m inof.Message, enc *inof.Encoded) {
+	w := e.dev.w
+	if n, ok := m.(*inof.Notification); ok {
+		e.close(errors.New(n.Text), true)
+		return
+	}
+	w.tracef("%s %s", e.name(), describe(m))
+	e.send(e.sess.Seal(nil, enc, w.time()))
+	if _, ok := m.(*inof.EndOfSync); ok {
+		e.told = true
+		if !e.dialer {
+			e.mark(e.dev.version)
+		}
+	}
+}
+
+// receive takes one message off the connection.
+func (e *end) receive(b []byte) {
+	w := e.dev.w
+	m, out, err := e.sess.Receive(b, nil, w.time())
+	e.send(out)
+	if err != nil {
+		var told *inof.PeerError
+		if !errors.As(err, &told) {
+			w.failf("%s: message of %d bytes is refused: %v", e.name(), len(b), err)
+		}
+		e.close(err, true)
+		return
+	}
+	if st, _ := e.sess.State(); st == inof.StateEstablished && !e.up {
+		e.established()
+	}
+	if m != nil {
+		if e.dialer {
+			e.dev.core.ReflectorMessage(e.peer.dev.id, m, w.time())
+		} else {
+			e.dev.core.ClientMessage(e.peer.dev.id, m, w.time())
+		}
+		if _, ok := m.(*inof.EndOfSync); ok {
+			e.heard = true
+			w.tracef("%s sync is complete", e.name())
+		}
+	}
+	e.dev.settle()
+	e.watch()
+}
+
+// established tells the Core; of two sessions of a device the newer one counts.
+func (e *end) established() {
+	w := e.dev.w
+	if !e.dialer {
+		if old := e.dev.accepted[e.peer.dev.id]; old != nil {
+			old.close(errors.New("replaced by a newer session"), true)
+		}
+		e.dev.accepted[e.peer.dev.id] = e
+	}
+	e.up = true
+	w.tracef("%s session is up", e.name())
+	if e.dialer {
+		e.dev.core.ReflectorUp(e.peer.dev.id, w.time())
+	} else {
+		e.dev.core.ClientUp(e.peer.dev.id, w.time())
+	}
+}
+
+// close ends this side; tell: the other one notices, a little later.
+func (e *end) close(err error, tell bool) {
+	if e.closed {
+		return
+	}
+	e.closed = true
+	w := e.dev.w
+	if tell && !e.c.cut {
+		e.post(func() { e.peer.close(errors.New("closed by the peer"), false) })
+	}
+	if !e.dev.running || e.dev.life != e.life {
+		return
+	}
+	if !e.dialer && e.dev.accepted[e.peer.dev.id] == e {
+		delete(e.dev.accepted, e.peer.dev.id)
+	}
+	if e.up {
+		w.tracef("%s session is down: %v", e.name(), err)
+		if e.dialer {
+			e.dev.core.ReflectorDown(e.peer.dev.id, err, w.time())
+		} else {
+			e.dev.core.ClientDown(e.peer.dev.id, err, w.time())
+		}
+	}
+	if e.ended != nil {
+		e.ended(w.now - e.began)
+	}
+	e.dev.settle()
+}
+
+// watch plans the next look at the timers of the session.
+func (e *end) watch() {
+	next := stamp(e.sess.Deadline())
+	if k := e.sess.KeepaliveAt(); !k.IsZero() {
+		next = min(next, stamp(k))
+	}
+	if e.timer != 0 && e.timer <= next {
+		return // looked at earlier, and planned anew then
+	}
+	e.timer = next
+	e.dev.w.at(next, func() {
+		if e.timer != next || !e.alive() {
+			return
+		}
+		e.timer = 0
+		w := e.dev.w
+		if err := e.sess.Expired(w.time()); err != nil {
+			e.close(err, true)
+			return
+		}
+		if k := e.sess.KeepaliveAt(); !k.IsZero() && !k.After(w.time()) {
+			e.send(e.sess.Seal(nil, aKeepalive, w.time()))
+		}
+		e.watch()
+	})
+}
+
+// sever cuts the connection: what is on its way is lost. The ends notice at
+// different times, or only by their hold time when silent is set.
+func (c *conn) sever(silent bool) {
+	c.cut = true
+	if silent {
+		return
+	}
+	for _, e := range []*end{c.dials, c.takes} {
+		c.w.after(c.w.short(200*time.Millisecond), func() {
+			if e.alive() {
+				e.close(errors.New("connection reset"), false)
+			}
+		})
+	}
+}
+
+// connOf gives the present connection of a device to a reflector, nil if there is none.
+func (d *device) connOf(r netip.Addr) *conn {
+	if e := d.dialed[r]; e != nil {
+		return e.c
+	}
+	return nil
+}
