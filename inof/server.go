@@ -139,7 +139,8 @@ func (s *Server) serve(nc net.Conn) {
 	s.mu.Lock()
 	var oldest *conn
 	if len(s.pending) >= s.cfg.MaxPending {
-		oldest, s.pending = s.pending[0], slices.Delete(s.pending, 0, 1)
+		oldest = s.pending[0]
+		s.pending = slices.Delete(s.pending, 0, 1)
 	}
 	s.pending = append(s.pending, c)
 	s.mu.Unlock()

@@ -1,0 +1,395 @@
+package inof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// loopback is a server on a real socket that collects its sessions.
+type loopback struct {
+	server *Server
+	peers  chan *Peer
+	downs  chan PeerEvent
+	stop   func()
+}
+
+func startLoopback(t testing.TB, change func(*ServerConfig)) *loopback {
+	t.Helper()
+	l := &loopback{peers: make(chan *Peer, 10_000), downs: make(chan PeerEvent, 10_000)}
+	cfg := ServerConfig{
+		TransportConfig: TransportConfig{Self: reflID, Roles: RoleReflector, Auth: func() Auth { return hmacAuth("password1") }, Sink: func(ev PeerEvent) {
+			switch ev.Kind {
+			case PeerUp:
+				l.peers <- ev.Peer
+			case PeerDown:
+				l.downs <- ev
+			}
+		}},
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if l.server, err = NewServer(cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = l.server.Run(ctx) }()
+	<-l.server.Ready()
+	l.stop = func() { cancel(); <-done }
+	return l
+}
+
+// connect makes a session by hand; what follows the handshake is left unread.
+func connect(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session) {
+	t.Helper()
+	nc, err := net.Dial("tcp", l.server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: RoleClient, Auth: hmacAuth("password1"), Nonce: goldenNonce(dev.AsSlice()[3])}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Start(nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := nc.Write(out); err != nil {
+			t.Fatal(err)
+		}
+		frame := readFrame(t, nc)
+		if _, out, err = s.Receive(frame, nil, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nc, s
+}
+
+func readFrame(t testing.TB, r io.Reader) []byte {
+	t.Helper()
+	b := make([]byte, HeaderLen)
+	if _, err := io.ReadFull(r, b); err != nil {
+		t.Fatal(err)
+	}
+	h, err := ParseHeader(b, MaxMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append(b, make([]byte, h.Length-HeaderLen)...)
+	if _, err := io.ReadFull(r, b[HeaderLen:]); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// One client does not read: it is cut when its queue is full. The others get every
+// message, in order.
+func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
+	const limit = 1 << 20
+	l := startLoopback(t, func(c *ServerConfig) { c.QueueBytes = limit })
+	defer l.stop()
+	var peers Peers
+	conns := map[netip.Addr]net.Conn{}
+	sessions := map[netip.Addr]*Session{}
+	for i := range 3 {
+		conns[devID(i)], sessions[devID(i)] = connect(t, l, devID(i))
+		defer conns[devID(i)].Close()
+		peers.Handle(PeerEvent{Peer: <-l.peers, Kind: PeerUp})
+	}
+	hosts := make([]HostRecord, 300)
+	for i := range hosts {
+		hosts[i] = HostRecord{Op: Put, Host: hostAt(hostIP(i), devID(9), "Ethernet1")}
+	}
+	received := make(chan error, 2)
+	const total = 1500
+	for i := 1; i < 3; i++ {
+		go func(nc net.Conn, s *Session) {
+			received <- func() error {
+				for want := uint64(1); want <= total; {
+					m, _, err := s.Receive(readFrame(t, nc), nil, time.Now())
+					if err != nil {
+						return err
+					}
+					if u, ok := m.(*Update); ok {
+						if u.Seq != want {
+							return fmt.Errorf("update %d, want %d", u.Seq, want)
+						}
+						want++
+					}
+				}
+				return nil
+			}()
+		}(conns[devID(i)], sessions[devID(i)])
+	}
+	to := []netip.Addr{devID(0), devID(1), devID(2)}
+	var longest time.Duration
+	for seq := range uint64(total) {
+		began := time.Now()
+		if err := peers.Deliver([]Delivery{{To: to, Msg: &Update{Origin: reflID, Seq: seq + 1, Hosts: hosts}}}); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(began))
+		for i := 1; i < 3; i++ { // an honest reader that falls behind here is given time
+			for peers.Get(devID(i)).Info().QueueBytes > limit/2 {
+				<-time.After(time.Millisecond)
+			}
+		}
+	}
+	for range 2 {
+		if err := <-received; err != nil {
+			t.Error(err)
+		}
+	}
+	ev := <-l.downs
+	if ev.Peer.Device() != devID(0) || codeOf(ev.Err) != CodeSlow {
+		t.Errorf("down: %v, %v", ev.Peer.Device(), ev.Err)
+	}
+	c := l.server.Counters()
+	if c.SlowCut != 1 || len(l.downs) != 0 {
+		t.Errorf("counters %+v", c)
+	}
+	t.Logf("longest Deliver %v; %d messages in %d writes", longest, c.MsgOut, c.Writes)
+}
+
+// Messages that are sent one by one go out one by one, without a goroutine; those
+// of one Deliver share a write.
+func TestOneDeliverIsOneWrite(t *testing.T) {
+	l := startLoopback(t, nil)
+	defer l.stop()
+	nc, s := connect(t, l, devID(0))
+	defer nc.Close()
+	var peers Peers
+	peers.Handle(PeerEvent{Peer: <-l.peers, Kind: PeerUp})
+	before := l.server.Counters()
+	var ds []Delivery
+	for i := range 100 {
+		ds = append(ds, Delivery{To: []netip.Addr{devID(0)}, Msg: &EndOfSync{Seq: uint64(i)}})
+	}
+	if err := peers.Deliver(ds); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		m, _, err := s.Receive(readFrame(t, nc), nil, time.Now())
+		if e, ok := m.(*EndOfSync); err != nil || !ok || e.Seq != uint64(i) {
+			t.Fatalf("message %d: %v, %v", i, m, err)
+		}
+	}
+	if c := l.server.Counters(); c.Writes-before.Writes != 1 || c.MsgOut-before.MsgOut != 100 {
+		t.Errorf("%d messages in %d writes", c.MsgOut-before.MsgOut, c.Writes-before.Writes)
+	}
+	if err := peers.Deliver([]Delivery{{To: []netip.Addr{devID(0)}, Msg: &Notification{Code: CodeLimit, Text: "test"}}}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Receive(readFrame(t, nc), nil, time.Now())
+	var peer *PeerError
+	if !errors.As(err, &peer) || peer.Code != CodeLimit || !strings.Contains(peer.Text, "test") {
+		t.Errorf("%v", err)
+	}
+	if err := peers.Get(devID(0)).Send(&EndOfSync{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func benchUpdate() *Update {
+	return &Update{
+		Origin: devID(0), Epoch: 1, Seq: 1, FaultAt: t0, SentAt: t0, ReflectedAt: t0,
+		Faults: []FaultRecord{{Op: Put, Device: devID(0), Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{hostIP(0)}}},
+	}
+}
+
+func BenchmarkCodec(b *testing.B) {
+	host := &Update{Origin: devID(0), Epoch: 1, Seq: 1, SentAt: t0, Hosts: []HostRecord{{Op: Put, Host: hostAt(hostIP(0), devID(0), "Ethernet4")}}}
+	zones := &Update{Origin: reflID, Epoch: 1, Seq: 1, Zones: []ZoneRecord{{Op: Put, Zone: zone.Zone{Name: "z"}}}}
+	for i := range 16 {
+		zones.Zones[0].Zone.Members = append(zones.Zones[0].Zone.Members, addrMember(hostIP(i)))
+	}
+	for _, tt := range []struct {
+		name string
+		m    Message
+	}{{"Open", golden["open-client"]}, {"Keepalive", &Keepalive{}}, {"Fault", benchUpdate()}, {"Host", host}, {"Zone16", zones}, {"EndOfSync", &EndOfSync{}}} {
+		frame := frameOf(b, tt.m)
+		b.Run("Encode/"+tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Encode(tt.m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("Decode/"+tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Decode(frame); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkMAC(b *testing.B) {
+	d, l := established(b)
+	e, err := Encode(benchUpdate())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("Seal", func(b *testing.B) {
+		b.ReportAllocs()
+		var buf []byte
+		for b.Loop() {
+			buf = d.Seal(buf[:0], e, t0)
+		}
+	})
+	frame := d.Seal(nil, e, t0)
+	h, _ := ParseHeader(frame, MaxMessage)
+	b.Run("Open", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			l.rx.seq = h.Seq - 1
+			if _, err := l.rx.open(h, frame); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// A fault that concerns 16 of 1,000 clients, set and cleared in turn.
+func BenchmarkReflectorFault(b *testing.B) {
+	const clients, inZone = 1000, 16
+	dev := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}) }
+	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}) }
+	var set zone.Set
+	for i := range clients {
+		if i%inZone == 0 {
+			set.Zones = append(set.Zones, zone.Zone{Name: fmt.Sprint("z", i/inZone)})
+		}
+		z := &set.Zones[len(set.Zones)-1]
+		z.Members = append(z.Members, addrMember(addr(i+1)))
+	}
+	r, err := NewReflector(reflID, 1, set, ReflectorConfig{}, t0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range clients {
+		r.Join(dev(i+1), t0)
+		if _, err := r.Receive(dev(i+1), &Update{Origin: dev(i + 1), Hosts: []HostRecord{{Op: Put, Host: hostAt(addr(i+1), dev(i+1), "p")}}}, t0); err != nil {
+			b.Fatal(err)
+		}
+		r.Receive(dev(i+1), &EndOfSync{}, t0)
+	}
+	fault := &Update{Origin: dev(1), Faults: []FaultRecord{{Op: Put, Device: dev(1), Port: "p", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{addr(1)}}}}
+	clear := &Update{Origin: dev(1), Faults: []FaultRecord{{Op: Withdraw, Device: dev(1), Port: "p"}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, u := range []*Update{fault, clear} {
+			ds, err := r.Receive(dev(1), u, t0)
+			if err != nil || len(ds) != 1 || len(ds[0].To) != inZone-1 {
+				b.Fatal(len(ds), err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/change")
+}
+
+// One message to 100 sessions over loopback until the last has it, in turn with a
+// bare loop that writes the same bytes to 100 sockets.
+func BenchmarkFanOut100(b *testing.B) {
+	const n = 100
+	l := startLoopback(b, nil)
+	defer l.stop()
+	var peers Peers
+	var to []netip.Addr
+	got := make(chan struct{}, n)
+	read := func(nc net.Conn) {
+		buf := make([]byte, 4096)
+		for pending := 0; ; {
+			m, err := nc.Read(buf[pending:])
+			if err != nil {
+				return
+			}
+			for pending += m; pending >= HeaderLen; {
+				size := int(buf[2])<<8 | int(buf[3])
+				if pending < size {
+					break
+				}
+				if MsgType(buf[5]) == TypeUpdate {
+					got <- struct{}{}
+				}
+				pending = copy(buf, buf[size:pending])
+			}
+		}
+	}
+	for i := range n {
+		nc, _ := connect(b, l, devID(i))
+		defer nc.Close()
+		p := <-l.peers
+		peers.Handle(PeerEvent{Peer: p, Kind: PeerUp})
+		to = append(to, p.Device())
+		go read(nc)
+	}
+	bare := make([]net.Conn, n)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ln.Close()
+	for i := range bare {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer nc.Close()
+		go read(nc)
+		if bare[i], err = ln.Accept(); err != nil {
+			b.Fatal(err)
+		}
+		defer bare[i].Close()
+	}
+	u := benchUpdate()
+	d, _ := established(b)
+	e, _ := Encode(u)
+	frame := d.Seal(nil, e, t0)
+	var ours, theirs []time.Duration
+	last := func(send func()) time.Duration {
+		began := time.Now()
+		send()
+		for range n {
+			<-got
+		}
+		return time.Since(began)
+	}
+	for b.Loop() {
+		ours = append(ours, last(func() { _ = peers.Deliver([]Delivery{{To: to, Msg: u}}) }))
+		theirs = append(theirs, last(func() {
+			for _, c := range bare {
+				_, _ = c.Write(frame)
+			}
+		}))
+	}
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	at := func(ds []time.Duration, p int) float64 { return float64(ds[len(ds)*p/100].Nanoseconds()) }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(at(ours, 50), "ns/last-p50")
+	b.ReportMetric(at(theirs, 50), "ns/bare-p50")
+	b.ReportMetric(at(ours, 99), "ns/last-p99")
+	b.ReportMetric(at(ours, 50)/at(theirs, 50), "ratio-p50")
+	b.ReportMetric(at(ours, 99)/at(theirs, 99), "ratio-p99")
+}
