@@ -191,7 +191,7 @@ func (d *demo) plug(ctx context.Context, host, plane string) error {
 func (d *demo) ageOut(ctx context.Context) error {
 	a := d.truth.info(d.truth.of("i2", "B"))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("The agent of %s's %s is killed without a word; its LLDP lives 3 s", a.host, a.addr),
+		title: fmt.Sprintf("The agent of %s's %s is killed without a word; its LLDP lives 4 s", a.host, a.addr),
 		want:  d.truth.goes(agedOut, a.addr), about: []netip.Addr{a.addr},
 		do: func() (time.Time, error) { return d.lab.Kill(a.host, "snsd-"+a.port) },
 	})

@@ -111,9 +111,26 @@ func (f *labFlags) open(ctx context.Context) (*testbed.Lab, error) {
 	return testbed.Open(name, f.options())
 }
 
+const upHelp = `Build a lab from a containerlab topology file: a network namespace for each node,
+a veth pair for each link, and the daemons that the kinds of the nodes ask for.
+
+Kinds:
+  linux        a namespace and nothing else
+  inof-switch  runs inofd with the startup-config, in which ${INOF_NODE_STATE},
+               ${INOF_NODE_RUN}, ${INOF_NODE_LOG}, ${INOF_NODE_DIR}, ${INOF_NODE} and
+               ${INOF_LAB} are replaced; label inof.zones names a zone file
+  inof-host    runs one snsd for each interface with addresses; labels inof.role,
+               inof.nqn, inof.address (on inof.interface, default eth1),
+               inof.address.INTERFACE, inof.ttl, inof.interval, inof.protocol,
+               inof.service-port, inof.args
+
+Exec lines run without a shell and before the node's daemons. Keys that containerlab
+knows and that mean nothing without containers are noted; others are refused.`
+
 func (f *labFlags) upCmd() *cobra.Command {
 	var replace, quiet bool
 	c := &cobra.Command{Use: "up FILE", Short: "Build a lab from a topology file (*.clab.yml)", Args: arguments(1, 1),
+		Long: upHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topo, err := testbed.Load(args[0])
 			if err != nil {

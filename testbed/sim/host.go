@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// host is a machine with one port and the agent on it.
+type host struct {
+	w     *world
+	name  string
+	mac   fabric.MAC
+	addrs []netip.Addr
+	svc   snsd.Service
+	link  *link // nil: not plugged
+	agent *snsd.Agent
+	on    bool // the agent runs
+	life  uint64
+	tick  time.Duration
+
+	silent    bool
+	heard     map[heardKey]heardOf // since the agent forgot
+	asked     map[netip.Addr]bool  // zone queries that arrived since then, by own address
+	stirred   time.Duration        // last moment of trouble of its own: it may be told things again
+	givenUp   map[netip.Addr]time.Duration
+	contested bool // shares an address with another host, or did
+}
+
+type heardKey struct{ host, subject netip.Addr }
+
+// heardOf is the last notice about a subject.
+type heardOf struct {
+	snsd.Notice
+	at      time.Duration
+	unsaved bool // the switch crashed before it had saved that it told this
+}
+
+func (h *host) boot() {
+	a, err := snsd.NewAgent(snsd.AgentConfig{
+		Interface: "eth0", MAC: h.mac, Addrs: h.addrs, Subscribes: true, Service: h.svc, Silent: h.silent,
+	})
+	if err != nil {
+		h.w.failf("%s: agent: %v", h.name, err)
+		return
+	}
+	h.agent, h.on = a, true
+	h.life++
+	h.tick = 0
+	h.forget()
+	if h.link != nil && h.link.carrier {
+		h.do(h.agent.LinkUp(h.w.time()))
+	}
+}
+
+// halt ends the agent; orderly ones say goodbye.
+func (h *host) halt(orderly bool) {
+	h.w.tracef("%s agent stops, orderly %v", h.name, orderly)
+	if orderly {
+		h.do(h.agent.Shutdown(h.w.time()))
+	}
+	h.on = false
+	h.forget()
+}
+
+// forget is what the agent does without its link, or when it ends.
+func (h *host) forget() {
+	h.heard = map[heardKey]heardOf{}
+	h.asked = map[netip.Addr]bool{}
+	h.givenUp = map[netip.Addr]time.Duration{}
+	h.stir()
+}
+
+// stir notes trouble of the host's own.
+func (h *host) stir() { h.stirred = h.w.now }
+
+func (h *host) carrier(up bool) {
+	if !h.on {
+		return
+	}
+	if up {
+		h.do(h.agent.LinkUp(h.w.time()))
+	} else {
+		h.agent.LinkDown(h.w.time())
+		h.forget()
+	}
+}
+
+// plug puts the cable into a port, nil: into none.
+func (h *host) plug(l *link) {
+	if old := h.link; old != nil {
+		old.host, h.link = nil, nil
+		old.refresh()
+		if h.on {
+			h.agent.LinkDown(h.w.time())
+			h.forget()
+		}
+	}
+	if l == nil {
+		h.w.tracef("%s is unplugged", h.name)
+		return
+	}
+	h.w.tracef("%s is plugged into %s", h.name, l.name())
+	h.link, l.host = l, h
+	l.refresh()
+}
+
+func (h *host) setSilent(on bool) {
+	h.w.tracef("%s silent %v", h.name, on)
+	h.silent = on
+	h.stir()
+	if h.on {
+		h.do(h.agent.SetSilent(on, h.w.time()))
+	}
+}
+
+// readdress gives the host other addresses.
+func (h *host) readdress(addrs []netip.Addr) {
+	h.w.tracef("%s has now %v", h.name, addrs)
+	h.addrs = addrs
+	h.stir()
+	for k := range h.heard {
+		if !slices.Contains(addrs, k.host) {
+			delete(h.heard, k)
+		}
+	}
+	if !h.on {
+		return
+	}
+	out, err := h.agent.SetAddrs(addrs, h.w.time())
+	if err != nil {
+		h.w.failf("%s: addresses: %v", h.name, err)
+	}
+	h.do(out)
+}
+
+// do sends what the agent wants sent and plans its next tick.
+func (h *host) do(out snsd.AgentOutput) {
+	nth := 0
+	for _, b := range out.Frames {
+		f := readFrame(h, b, &nth)
+		if h.link != nil {
+			if f.reg != nil && f.reg.ttl > 0 {
+				h.w.claimed(h, f.reg)
+			}
+			h.link.toDevice(f)
+		}
+	}
+	for _, e := range out.Events {
+		switch e.Kind {
+		case snsd.AgentDeaf:
+			h.w.failf("%s was flooded with frames", h.name)
+		case snsd.AgentRefused:
+			if e.Err != nil && h.w.now-h.stirred > time.Second && e.Notice.Subject.IsValid() {
+				h.w.failf("%s refuses a notice about %s: %v", h.name, e.Notice.Subject, e.Err)
+			}
+		}
+	}
+	h.plan()
+}
+
+func (h *host) plan() {
+	next := h.agent.Next()
+	if next.IsZero() || !h.on {
+		return
+	}
+	at := max(stamp(next), h.w.now)
+	if h.tick != 0 && h.tick <= at {
+		return
+	}
+	h.tick = at
+	life := h.life
+	h.w.at(at, func() {
+		if h.on && h.life == life && h.tick == at {
+			h.tick = 0
+			h.do(h.agent.Tick(h.w.time()))
+		}
+	})
+}
+
+// frame takes a frame of the switch.
+func (h *host) frame(b []byte) {
+	if !h.on {
+		return
+	}
+	out := h.agent.Frame(fabric.Frame{
+		Port: "eth0", Dst: fabric.MAC(b[0:6]), Src: fabric.MAC(b[6:12]), EtherType: uint16(b[12])<<8 | uint16(b[13]), Payload: slices.Clone(b[14:]),
+	}, h.w.time())
+	for _, e := range out.Events {
+		if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored || e.Kind == snsd.AgentDuplicate {
+			h.heard[heardKey{e.Notice.Host, e.Notice.Subject}] = heardOf{Notice: e.Notice, at: h.w.now}
+			h.w.tracef("%s is told %s %s %s #%d (%v)", h.name, e.Notice.Subject, e.Notice.State, e.Notice.Reason, e.Notice.Seq, e.Kind)
+		}
+	}
+	h.do(out)
+}
+
+// queried notes that a zone query arrived at a switch that knows the host there.
+func (h *host) queried(addr netip.Addr, d *device, l *link) {
+	if d.seen.known(l.port, addr) {
+		h.asked[addr] = true
+		h.stir()
+	}
+}
+
+func (h *host) String() string {
+	where := "nowhere"
+	if h.link != nil {
+		where = h.link.name()
+	}
+	return fmt.Sprintf("%s%v at %s", h.name, h.addrs, where)
+}

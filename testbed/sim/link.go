@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// link is an access port with the cable in it.
+type link struct {
+	w       *world
+	dev     *device
+	port    string
+	index   int
+	mac     fabric.MAC
+	host    *host // at the other end of the cable, nil: nothing is plugged
+	pulled  bool  // a host is there, but the light is out
+	carrier bool
+	seen    bool   // carrier as the device was told last
+	gen     uint64 // of the cable: what was on its way before a change is lost
+	up      time.Duration
+	down    time.Duration
+}
+
+func (l *link) name() string { return l.dev.name + "/" + l.port }
+
+// refresh brings the carrier in line with what is plugged, and tells both ends a
+// little later.
+func (l *link) refresh() {
+	is := l.host != nil && !l.pulled
+	if is == l.carrier {
+		return
+	}
+	w := l.w
+	l.carrier = is
+	l.gen++
+	w.tracef("%s carrier %v", l.name(), is)
+	gen := l.gen
+	w.after(w.short(5*time.Millisecond), func() {
+		if l.gen == gen && l.dev.running {
+			l.dev.portEvent(l, fabric.PortChanged)
+			l.dev.settle()
+		}
+	})
+	if h := l.host; h != nil {
+		w.after(w.short(5*time.Millisecond), func() {
+			if l.gen == gen && h.link == l {
+				h.carrier(is)
+			}
+		})
+	}
+}
+
+// toHost carries a frame of the switch.
+func (l *link) toHost(frame []byte) {
+	l.carry(&l.down, func(h *host) { h.frame(frame) })
+}
+
+// toDevice carries a frame of the host.
+func (l *link) toDevice(f *hostFrame) {
+	l.carry(&l.up, func(*host) { l.dev.frame(l, f) })
+}
+
+// carry delivers something in order after a short while, unless the cable was
+// touched meanwhile; now and then not at all, or twice.
+func (l *link) carry(last *time.Duration, arrive func(h *host)) {
+	w := l.w
+	h := l.host
+	if !l.carrier || h == nil || w.chance(w.lossy) {
+		return
+	}
+	gen := l.gen
+	for n := 1; n > 0; n-- {
+		*last = max(*last, w.now+10*time.Microsecond+w.short(time.Millisecond)) + 1
+		w.inFlight++
+		w.at(*last, func() {
+			w.inFlight--
+			if l.gen == gen {
+				arrive(h)
+			}
+		})
+		if w.chance(w.lossy / 2) {
+			n++
+		}
+	}
+}
+
+// hostFrame is a frame of a host with what the simulator itself read from it.
+type hostFrame struct {
+	host    *host
+	bytes   []byte
+	reg     *registration
+	queries []netip.Addr
+}
+
+// registration is what a naive reader takes from a host's LLDPDU.
+type registration struct {
+	key  string // chassis and port id
+	mac  fabric.MAC
+	ttl  time.Duration
+	addr netip.Addr
+	svc  snsd.Service
+}
+
+func (f *hostFrame) String() string {
+	switch {
+	case f.reg != nil:
+		return fmt.Sprintf("registration of %s by %s, TTL %v", f.reg.addr, f.host.name, f.reg.ttl)
+	case len(f.queries) > 0:
+		return fmt.Sprintf("zone query for %v by %s", f.queries, f.host.name)
+	}
+	return "acks of " + f.host.name
+}
+
+// readFrame reads what a host sends. The agent registers its addresses in their
+// order, so the n-th registration is that of the n-th address.
+func readFrame(h *host, b []byte, nth *int) *hostFrame {
+	f := &hostFrame{host: h, bytes: b}
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case fabric.EtherTypeLLDP:
+		r := registration{mac: h.mac, svc: h.svc}
+		for p := b[14:]; len(p) >= 2; {
+			head := binary.BigEndian.Uint16(p)
+			n := int(head & 0x1ff)
+			switch v := p[2 : 2+n]; head >> 9 {
+			case 1, 2:
+				r.key += string(p[:2+n])
+			case 3:
+				r.ttl = time.Duration(binary.BigEndian.Uint16(v)) * time.Second
+			}
+			p = p[2+n:]
+		}
+		if r.ttl > 0 {
+			r.addr = h.addrs[*nth]
+			*nth++
+		}
+		f.reg = &r
+	case fabric.EtherTypeNTS:
+		if p, err := snsd.ParsePacket(b[14:]); err == nil {
+			f.queries = p.Queries
+		}
+	}
+	return f
+}
