@@ -1,9 +1,12 @@
 package linux
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,7 +259,7 @@ func TestStormOnOnePortLeavesOthersAlone(t *testing.T) {
 	t.Logf("%d frames of the calm port and %d of the storm in %v; %+v", calm, stormed, took, d.Stats().Ports[0])
 }
 
-func TestOverlongFrameIsCounted(t *testing.T) {
+func TestOverlongFrameIsCountedAndTold(t *testing.T) {
 	sw, host := newSpace(t), newSpace(t)
 	sw.veth("p0", host, "h0")
 	for _, end := range []struct {
@@ -267,7 +270,8 @@ func TestOverlongFrameIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, d := start(t, sw, nil, "p0")
+	var log bytes.Buffer
+	r, d := start(t, sw, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }, "p0")
 	r.ready("p0")
 	far := host.socket("h0")
 	for _, n := range []int{8000, fabric.MaxControlPayload + 1, fabric.MaxControlPayload} {
@@ -280,6 +284,10 @@ func TestOverlongFrameIsCounted(t *testing.T) {
 	}
 	if n := d.Stats().Ports[0].Overlong; n != 2 {
 		t.Errorf("%d overlong frames counted, want 2", n)
+	}
+	const want = `longer than 1500 bytes" port=p0 from=02:00:00:00:00:99 ethertype=0x88a7 so_far=2`
+	if !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %q:\n%s", want, log.String())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ type port struct {
 	name    string // as in state, but never changes
 	index   int
 	state   fabric.Port
+	log     *slog.Logger
 	changes uint64      // the kernel's carrier change count when last heard
 	seen    uint64      // number of the dump in which it was last heard of
 	asked   atomic.Bool // the poller has a question open
@@ -27,8 +29,8 @@ type port struct {
 	stop      chan struct{}
 }
 
-func newPort(state fabric.Port) *port {
-	return &port{name: state.Name, index: state.Index, state: state, stop: make(chan struct{})}
+func newPort(state fabric.Port, log *slog.Logger) *port {
+	return &port{name: state.Name, index: state.Index, state: state, log: log, stop: make(chan struct{})}
 }
 
 // sockets are those that are open.
@@ -112,7 +114,7 @@ func (p *port) receive(s *Socket, count *atomic.Uint64, frames chan<- fabric.Fra
 		n, at, err := s.Recv(buf)
 		switch {
 		case errors.Is(err, ErrTruncated), err == nil && n == len(buf):
-			p.count.overlong.Add(1)
+			p.overlong(buf)
 			continue
 		case errors.Is(err, net.ErrClosed), errors.Is(err, fabric.ErrNoPort), p.stopped():
 			return
@@ -139,6 +141,17 @@ func (p *port) receive(s *Socket, count *atomic.Uint64, frames chan<- fabric.Fra
 			return
 		}
 	}
+}
+
+// overlong counts a frame that is too long. It is told at the first one and then
+// ever more rarely, so that a storm of them does not fill the log.
+func (p *port) overlong(head []byte) {
+	n := p.count.overlong.Add(1)
+	if n&(n-1) != 0 {
+		return
+	}
+	p.log.Warn(fmt.Sprintf("a control frame was dropped: its payload is longer than %d bytes", fabric.MaxControlPayload),
+		"port", p.name, "from", fabric.MAC(head[6:12]), "ethertype", fmt.Sprintf("%#04x", binary.BigEndian.Uint16(head[12:])), "so_far", n)
 }
 
 func (p *port) stopped() bool {

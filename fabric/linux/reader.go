@@ -173,7 +173,7 @@ func (r *reader) setMAC(p *port, mac fabric.MAC) {
 // add makes an interface a port: first its sockets, so that the owner can send as
 // soon as it hears of it, then the event, then the frames.
 func (r *reader) add(l link, at time.Time) {
-	p := newPort(l.port())
+	p := newPort(l.port(), r.d.cfg.Log)
 	p.changes, p.seen = l.changes, r.dump
 	r.open(p, false)
 	r.d.mu.Lock()
