@@ -96,6 +96,9 @@ func Parse(payload []byte) (*PDU, error) {
 // mandatory reads the three TLVs that must come first, in this order (clause 8.2).
 func (p *PDU) mandatory(b []byte) (rest []byte, err error) {
 	for want := tlvChassisID; want <= tlvTTL; want++ {
+		if len(b) < tlvHeader { // name what is missing, not what might have been there
+			return nil, refuse(want, ErrTruncated, "of which %d bytes are there", len(b))
+		}
 		typ, info, next, err := cutTLV(b)
 		if err != nil {
 			return nil, err

@@ -41,8 +41,8 @@ func TestParseDiscardsForMandatoryTLVs(t *testing.T) {
 		want      error
 		text      string
 	}{
-		{"nothing", "", ErrTruncated, "End"},
-		{"one byte", "02", ErrTruncated, ""},
+		{"nothing", "", ErrTruncated, "Chassis ID TLV (type 1) of which 0 bytes are there"},
+		{"one byte", "02", ErrTruncated, "Chassis ID TLV (type 1) of which 1 bytes are there"},
 		{"end only", endTLV, ErrOrder, "Chassis ID"},
 		{"port first", portTLV + chassisTLV + ttlTLV + endTLV, ErrOrder, "type 2"},
 		{"no port", chassisTLV + ttlTLV + endTLV, ErrOrder, "Port ID"},
