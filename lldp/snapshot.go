@@ -29,7 +29,7 @@ func (t *Table) Restore(ns []Neighbour, now time.Time) error {
 }
 
 func (t *Table) restore(s *Neighbour, now time.Time) error {
-	raw := trimPDU(s.LLDPDU)
+	raw, _ := trimPDU(s.LLDPDU)
 	p, err := Parse(raw)
 	if err != nil {
 		return err

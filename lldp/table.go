@@ -104,7 +104,7 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 	if f.Dst != fabric.MACNearestBridge && !f.Dst.IsZero() {
 		return nil, ErrScope
 	}
-	raw := trimPDU(f.Payload)
+	raw, ended := trimPDU(f.Payload)
 	if len(raw) > maxPDU {
 		return nil, refuse(tlvEnd, ErrLength, "at byte %d, at most %d", len(raw), maxPDU)
 	}
@@ -133,11 +133,29 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, p.RegistrationErr // what it said before stands until its TTL
 	}
 	n := newNeighbour(f.Port, f.Src, p, slices.Clone(raw), now)
+	if a, lost := loses(e, &n); lost && !ended {
+		// Cut on its way: what it no longer says it may have said behind the cut.
+		return nil, refuse(tlvEnd, ErrTruncated, "is not there, and neither is address %s; it stays until its time to live is over", a)
+	}
 	ch, err := t.store(e, n, string(raw[:peekMSAP(raw)]), at)
 	if err != nil {
 		return nil, err
 	}
 	return []Change{ch}, p.RegistrationErr
+}
+
+// loses tells whether n, in the place of e, announces an address less or as less
+// than e does, and gives that address.
+func loses(e *entry, n *Neighbour) (a netip.Addr, lost bool) {
+	if e == nil {
+		return a, false
+	}
+	for i := range e.n.Known {
+		if a = e.n.Known[i].Addr; !announces(n.Known, a) || e.n.Registration != nil && n.Registration == nil {
+			return a, true
+		}
+	}
+	return a, false
 }
 
 // hasRoom tells whether addresses of e that were left out may fit by now.

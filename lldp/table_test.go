@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -387,6 +388,40 @@ func TestBrokenRegistrationTakesNothing(t *testing.T) {
 	}
 	if c := tab.Counters(); c.BadRegistrations != 2 || c.TLVsDiscarded != 2 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A frame that was cut on its way takes nothing away, wherever the cut is; the same
+// words in a whole LLDPDU do.
+func TestCutFramesTakeNothing(t *testing.T) {
+	for name, whole := range map[string]fabric.Frame{
+		"registration": registration("swp1", 1, 1, "192.0.2.11", 120),
+		"plain":        plain("swp1", 1, nil, "192.0.2.50", "2001:db8::50"),
+	} {
+		tab := NewTable(Limits{})
+		first := hear(t, tab, whole, t0, Learned)
+		for n := range len(whole.Payload) {
+			cut := whole
+			cut.Payload = whole.Payload[:n]
+			ch, err := tab.Receive(cut, at(1))
+			for _, c := range ch {
+				if len(c.Gone) > 0 || !slices.EqualFunc(c.Put, first.Put, func(a, b HostInfo) bool { return a == b }) {
+					t.Errorf("%s cut to %d bytes: %+v, %v", name, n, c, err)
+				}
+			}
+			if len(ch) == 0 && err == nil {
+				t.Errorf("%s cut to %d bytes: no change and no error", name, n)
+			}
+		}
+		less := whole
+		for n := 0; n < 3; n++ { // keep the mandatory TLVs and add an End
+			_, _, rest, _ := cutTLV(less.Payload)
+			less.Payload = rest
+		}
+		less.Payload = append(slices.Clone(whole.Payload[:len(whole.Payload)-len(less.Payload)]), 0, 0)
+		if ch := hear(t, tab, less, at(2), Updated); len(ch.Gone) != len(first.Put) {
+			t.Errorf("%s without its addresses: %+v", name, ch)
+		}
 	}
 }
 

@@ -92,17 +92,17 @@ func peekMSAP(b []byte) int {
 	return n
 }
 
-// trimPDU cuts everything after the End TLV (Ethernet padding). It gives b itself
-// when there is none.
-func trimPDU(b []byte) []byte {
+// trimPDU cuts everything after the End TLV (Ethernet padding). It gives b itself,
+// and ended is false, when there is none.
+func trimPDU(b []byte) (pdu []byte, ended bool) {
 	for i := 0; i+tlvHeader <= len(b); {
 		n := int(b[i]&1)<<8 | int(b[i+1])
 		if b[i]>>1 == tlvEnd {
-			return b[:i+tlvHeader]
+			return b[:i+tlvHeader], true
 		}
 		i += tlvHeader + n
 	}
-	return b
+	return b, false
 }
 
 // ID is a chassis id or a port id.
