@@ -55,7 +55,7 @@ func badLLDP(good []byte) []badFrame {
 	}
 	const discarded, refused = "lldp.frames_discarded", "lldp.bad_registrations"
 	return []badFrame{
-		{"nothing", nil, discarded, []string{"type 1", "runs past the end"}},
+		{"nothing", nil, discarded, []string{"type 1", "of which 0 bytes are there"}},
 		{"cut in the chassis id", good[:5], discarded, []string{"type 1", "runs past the end"}},
 		{"port id first", slices.Concat(port, chassis, ttl, rest), discarded, []string{"type 1", "where type 2 is", "not in its place"}},
 		{"a second time to live", slices.Concat(chassis, port, ttl, ttl, rest), discarded, []string{"type 3", "only once"}},

@@ -119,7 +119,7 @@ func requireProgram(t testing.TB, name string) {
 
 // patience bounds every wait. It is far above what anything here takes, because the
 // machine may be busy with other things.
-const patience = 30 * time.Second
+const patience = 12 * time.Second
 
 // eventually waits until cond gives nil; its last error says what was missing.
 func eventually(t testing.TB, what string, cond func() error) {
