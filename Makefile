@@ -21,10 +21,10 @@ demo: build ## a lab fabric on real kernel links: hosts register, faults strike,
 	$(BIN)/inofctl demo
 
 test: build ## every test; those that need namespaces say why when the kernel forbids them
-	$(GO) test $(PKGS)
+	$(GO) test -timeout 10m $(PKGS)
 
 race: ## the same under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race $(PKGS)
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m $(PKGS)
 
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
@@ -38,7 +38,7 @@ bench: build ## every benchmark, and fault-to-notice on a real lab beside its bo
 fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; done; done
 
 clean: ## remove what the targets above made
 	rm -rf $(BIN) out
