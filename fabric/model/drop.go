@@ -30,6 +30,9 @@ func (r DropReason) String() string {
 	return "unknown"
 }
 
+// DropReasons lists the names of all reasons.
+func DropReasons() []string { return reasonNames[1:] }
+
 // Lossless tells whether the reason is a failure of flow control: no frame of a
 // lossless class may ever be lost for it.
 func (r DropReason) Lossless() bool { return r == DropHeadroom || r == DropEgress }

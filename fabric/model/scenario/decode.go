@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -51,7 +52,16 @@ func (d *decoder) document(data []byte, into any) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var n, more yaml.Node
 	if err := dec.Decode(&n); err != nil {
-		d.problem(1, "", "%v", err)
+		line := 1
+		text := err.Error()
+		if _, rest, ok := strings.Cut(text, "line "); ok {
+			if n, what, ok := strings.Cut(rest, ": "); ok {
+				if k, err := strconv.Atoi(n); err == nil {
+					line, text = k, what
+				}
+			}
+		}
+		d.problem(line, "", "%s", text)
 		return
 	}
 	if err := dec.Decode(&more); err != io.EOF {

@@ -122,6 +122,9 @@ func (b *builder) group(r *Result, g group) {
 		out.Least, out.Most = min(out.Least, fr.Goodput), max(out.Most, fr.Goodput)
 		r.Flows = append(r.Flows, fr)
 	}
+	if len(g.flows) == 0 {
+		out.Least = 0
+	}
 	if last > first {
 		out.Goodput = float64(out.Bytes) * 8 / (last - first).Seconds() / 1e9
 	}
@@ -143,6 +146,9 @@ func (b *builder) metrics(r *Result) {
 	m["end-ms"] = r.End.Seconds() * 1e3
 	m["xoff"], m["marks"], m["deadlocks"], m["lossless-drops"] = float64(t.TxXoff), float64(t.Marks), float64(t.Deadlocks), float64(t.Lossless)
 	m["drops"] = 0
+	for _, why := range model.DropReasons() {
+		m["drops."+why] = 0
+	}
 	for why, n := range t.Dropped {
 		m["drops."+why] = float64(n)
 		m["drops"] += float64(n)
@@ -170,6 +176,11 @@ func (b *builder) metrics(r *Result) {
 			m[k+"turned-off"] = 1
 		}
 	}
+	for k, v := range m { // of flows that did not end there is no completion time
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			delete(m, k)
+		}
+	}
 	rs := r.Series
 	for i, name := range rs.Names {
 		if v := rs.Values[i]; len(v) > 0 && strings.HasSuffix(name, " Gb/s") {
@@ -187,7 +198,7 @@ func (r *Result) Check() error {
 		v, ok := r.Metrics[e.Metric]
 		switch {
 		case !ok:
-			d.problem(e.Line, "expect", "there is no metric %q in this result", e.Metric)
+			d.problem(e.Line, "expect", "this result has no metric %q (or no flow completed)", e.Metric)
 		case math.IsNaN(v), e.Min != nil && v < *e.Min, e.Max != nil && v > *e.Max:
 			d.problem(e.Line, "expect", "%s is %.6g, want %s", e.Metric, v, e.bounds())
 		}

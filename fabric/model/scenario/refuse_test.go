@@ -1,0 +1,121 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+)
+
+const good = `name: x
+duration: 1ms
+topology:
+  kind: explicit
+  nodes:
+    - {name: a, kind: host}
+    - {name: b, kind: host}
+    - {name: c, kind: host}
+    - {name: s, kind: switch}
+  links:
+    - {a: "a:p1", b: "s:left", rate: 100G, delay: 1us}
+    - {a: b, b: s, rate: 100G, delay: 1us}
+traffic:
+  - {name: t, kind: flows, from: a, to: b}
+`
+
+// Every file is refused with its line and a reason.
+func TestBadScenariosAreRefused(t *testing.T) {
+	if f, err := Parse("x.yaml", []byte(good)); err != nil {
+		t.Fatal(err)
+	} else if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"unknown key", "duration: 1ms", "duration: 1ms\nspeed: 3", "x.yaml:3: speed: unknown key; known: name,"},
+		{"unknown key deep down", "kind: flows,", "kind: flows, form: a,", "x.yaml:14: traffic[0].form: unknown key"},
+		{"key twice", "duration: 1ms", "duration: 1ms\nduration: 2ms", "x.yaml:3: duration: is set twice"},
+		{"no duration", "duration: 1ms\n", "", "duration: is missing"},
+		{"port used twice", `a: b, b: s,`, `a: b, b: "s:left",`, "x.yaml:12: topology.links[1]: topology: port left of s is used twice"},
+		{"zero delay", "b: s, rate: 100G, delay: 1us", "b: s, rate: 100G, delay: 0", "x.yaml:12: topology.links[1]: rate 100G, delay 0ps"},
+		{"zero rate", "b: s, rate: 100G", "b: s, rate: 0", "x.yaml:12: topology.links[1].rate: rate \"0\""},
+		{"unreachable", "from: a, to: b", "from: a, to: c", "x.yaml:14: traffic[0].to: host c has no link"},
+		{"unknown host", "to: b}", "to: d}", `x.yaml:14: traffic[0].to: "d" is not a host`},
+		{"to itself", "from: a, to: b", "from: a, to: a", "x.yaml:14: traffic[0]: gives 0 flows"},
+		{"link to itself", "{a: b, b: s,", "{a: s, b: s,", "joins a node with itself"},
+		{"no unit", "duration: 1ms", "duration: 1", `x.yaml:2: duration: time "1"`},
+		{"threshold above the buffer", "traffic:", "switch: {model: cells, buffer: 1MiB, cells: {xoff: 2MiB}}\ntraffic:", "x.yaml:13: switch.cells: a threshold of 2097152 bytes lies above the buffer of 1048576"},
+		{"headroom above the buffer", "traffic:", "switch: {buffer: 50KB}\ntraffic:", "headroom and reserves of 2 ports need"},
+		{"too much memory", "traffic:", "switch: {buffer: 900GB}\ntraffic:", "buffer of 900000000000 bytes"},
+		{"not yaml", "name: x", "name: [", "x.yaml:"},
+		{"two documents", "duration: 1ms", "duration: 1ms\n---\na: b", "a second document"},
+		{"alias", "name: x", "name: &a x\nabout: *a", "aliases are not allowed"},
+		{"bad weight", "traffic:", "switch: {wdrr: [{queue: 9, weight: 1}, {queue: 1, weight: 1000}]}\ntraffic:", "queue 9, want 0..7"},
+		{"fault out of time", "traffic:", "faults:\n  - {at: 2ms, kind: link-down, link: a-s}\ntraffic:", "x.yaml:14: faults[0].at: 2ms is not within the run of 1ms"},
+		{"fault of nothing", "traffic:", "faults:\n  - {at: 0, kind: link-down, link: a-b}\ntraffic:", "a has no link to b"},
+		{"start after the end", "kind: flows,", "kind: flows, start: 2ms,", "is after the end of the run"},
+		{"endless samples", "traffic:", "record: {every: 1ps}\ntraffic:", "gives more than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(good, c.old, c.new, 1)
+			if text == good {
+				t.Fatal("nothing replaced")
+			}
+			f, err := Parse("x.yaml", []byte(text))
+			if err == nil {
+				err = f.Check()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// A star with a cycle in its topology is fine; so are cables between hosts.
+func TestUnusualFabricsWork(t *testing.T) {
+	text := `name: x
+duration: 1ms
+topology:
+  kind: explicit
+  nodes: [{name: a, kind: host}, {name: b, kind: host}]
+  links: [{a: a, b: b, rate: 100G, delay: 1us}]
+traffic: [{name: t, kind: flows, from: a, to: b, bytes: 1MB}]
+expect: [{metric: t.done, min: 1}]
+`
+	f, err := Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// No text makes the reader or a short run hang or panic.
+func FuzzScenario(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte("name: y\nduration: 20us\ncongestion: paper\ntopology: {kind: ring, switches: 3, hosts: [1], link: {rate: 10G, delay: 1ns}}\ntraffic: [{kind: all-to-all, from: '*', bytes: 3KB}]\n"))
+	f.Add([]byte("name: y\nduration: 20us\ntopology: {kind: leaf-spine, leaves: 2, spines: 2, hosts: 2, link: {rate: 1G, delay: 1us}}\nswitch: {model: cells, deadlock: {detect: 1us}}\ntraffic: [{kind: incast, from: h0..h2, to: h3}]\nfaults: [{at: 1us, kind: storm, host: h3, queues: [3], every: 1us, for: 1s}]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Parse("fuzz.yaml", data)
+		if err != nil {
+			return
+		}
+		file.Duration = min(file.Duration, 20_000_000) // 20 us
+		if n := len(file.Topology.Hosts); n > 0 && file.Topology.Hosts[0] > 64 || file.Topology.Leaves+file.Topology.Switches+file.Topology.Pods*file.Topology.Tors+file.Topology.Cores+file.Topology.Spines > 64 {
+			return // large ones are slow, not wrong
+		}
+		b, err := file.build()
+		if err != nil {
+			return
+		}
+		if err := b.sim.RunWhile(file.Duration, func() bool { return b.sim.Events() < 200_000 }); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.sim.CheckConservation(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
