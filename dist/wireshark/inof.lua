@@ -199,7 +199,7 @@ for p in pairs(experts_of) do
 end
 expertise("inof.foreign", "Not iNOF", "PROTOCOL", "ERROR")
 expertise("inof.tag_unchecked", "Tag not checked (it needs the password)", "SECURITY", "CHAT")
-expertise("inof.tag_missing", "No tag", "SECURITY", "WARN")
+expertise("inof.tag_missing", "The message has no tag", "SECURITY", "WARN")
 expertise("inof.number_unexpected", "Number out of order", "SEQUENCE", "WARN")
 inof.experts, nts.experts, snsd.experts = experts_of.inof, experts_of.nts, experts_of.snsd
 
@@ -581,29 +581,35 @@ local function summary(mtype, sum)
   return s
 end
 
--- Numbers of a session's direction, to see what is missing: filled in the first
--- pass over a capture, read in all later ones.
-local stream_field = Field.new("tcp.stream")
-local last_number, expected, noticed, acked_in, ack_of, noticed_at
+-- What was seen before, by direction of a connection: filled in the first pass over
+-- a capture, in which other protocols' fields cannot be asked for, and read in all
+-- later ones. Only what is wrong is kept per message.
+local secured, last_number, anomalies, noticed, acked_in, ack_of, noticed_at
 
-function inof.init()
-  last_number, expected, noticed, acked_in, ack_of, noticed_at = {}, {}, {}, {}, {}, {}
+local function forget()
+  secured, last_number, anomalies, noticed, acked_in, ack_of, noticed_at = {}, {}, {}, {}, {}, {}, {}
 end
+forget()
+inof.init = forget
 
-local function check_number(pinfo, offset, r, mtype, tree)
-  local stream = stream_field()
-  if not stream then return end
+-- check_session tells of a number that is not the last one plus 1, and of a message
+-- without the tag that the sender's Open asked for.
+local function check_session(pinfo, offset, r, mtype, sum, tagged, tree)
   local number = r:uint64()
-  local way = ("%s %d"):format(tostring(stream), pinfo.src_port)
-  local here = ("%s %d %d %s"):format(way, pinfo.number, offset, tostring(number))
+  local way = ("%s %d %s %d"):format(tostring(pinfo.src), pinfo.src_port, tostring(pinfo.dst), pinfo.dst_port)
+  local here = ("%d %d %s"):format(pinfo.number, offset, tostring(number))
   if not pinfo.visited then
-    local last = last_number[way]
-    if last and mtype ~= 1 and number ~= last + 1 and not (mtype == 5 and number == UInt64(0)) then expected[here] = tostring(last + 1) end
+    local found, last = {}, last_number[way]
+    if mtype == 1 then
+      secured[way] = sum.auth == MODES[2]
+    elseif mtype ~= 5 or tagged then -- before the keys a Notification has neither
+      if last and number ~= last + 1 then found["inof.number_unexpected"] = ("Number %s, expected %s"):format(tostring(number), tostring(last + 1)) end
+      if secured[way] and not tagged then found["inof.tag_missing"] = "The message has no tag, but the Open asked for hmac-sha256" end
+    end
     last_number[way] = number
+    if next(found) then anomalies[here] = found end
   end
-  if expected[here] then
-    tree:add_proto_expert_info(E["inof.number_unexpected"], ("Number %s, expected %s"):format(tostring(number), expected[here]))
-  end
+  for kind, text in pairs(anomalies[here] or {}) do tree:add_proto_expert_info(E[kind], text) end
 end
 
 -- message dissects one message of length bytes, of which have are there.
@@ -629,7 +635,6 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  check_number(pinfo, offset, tvb(offset + 8, 8), mtype, tree)
   local sum = { zones = 0, hosts = 0, faults = 0 }
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
@@ -641,6 +646,7 @@ local function message(tvb, pinfo, root, offset, length, have)
       if mtype == 1 then fitem:add_proto_expert_info(E["inof.odd"], "An Open has no tag") end
     end
   end
+  check_session(pinfo, offset, tvb(offset + 8, 8), mtype, sum, tagged, tree)
   local s = summary(mtype, sum)
   tree:append_text(", " .. s)
   return s

@@ -1,0 +1,244 @@
+package dissect
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/zone"
+)
+
+// list is what a dissector should show, "field=value" in the order of the bytes.
+type list []string
+
+func (l *list) add(name string, value any) { *l = append(*l, fmt.Sprintf("%s=%v", name, value)) }
+
+func (l *list) hex(name string, digits int, value uint64) {
+	l.add(name, fmt.Sprintf("0x%0*x", digits, value))
+}
+
+func (l *list) bit(name string, set bool) {
+	if set {
+		l.add(name, 1)
+	} else {
+		l.add(name, 0)
+	}
+}
+
+func (l *list) addr(name string, a netip.Addr) {
+	if a.Is4() {
+		l.add(name+".ipv4", a)
+	} else {
+		l.add(name+".ipv6", a)
+	}
+}
+
+func (l *list) time(name string, at time.Time) {
+	if !at.IsZero() {
+		l.add(name, at.UnixNano())
+	}
+}
+
+func (l *list) text(name, s string) {
+	if s != "" {
+		l.add(name, s)
+	}
+}
+
+// ofMessage is what the dissector should show of m, which frame holds.
+func ofMessage(m inof.Message, frame []byte) list {
+	var l list
+	h, _ := inof.ParseHeader(frame, inof.MaxMessage)
+	l.add("inof.length", h.Length)
+	l.add("inof.version", h.Version)
+	l.add("inof.type", uint8(h.Type))
+	l.hex("inof.flags", 4, uint64(h.Flags))
+	l.bit("inof.flags.tag", h.Flags&1 != 0)
+	l.bit("inof.flags.critical", h.Flags&0xff00 != 0)
+	l.add("inof.number", h.Seq)
+	switch m := m.(type) {
+	case *inof.Open:
+		l.ofOpen(m)
+	case *inof.Update:
+		l.ofUpdate(m)
+	case *inof.EndOfSync:
+		l.hex("inof.epoch", 16, m.Epoch)
+		l.add("inof.seq", m.Seq)
+	case *inof.Notification:
+		l.add("inof.code", uint16(m.Code))
+		l.text("inof.text", m.Text)
+	}
+	if h.Flags&1 != 0 {
+		l.add("inof.tag", hex.EncodeToString(frame[len(frame)-inof.TagLen:]))
+	}
+	return l
+}
+
+func (l *list) ofOpen(o *inof.Open) {
+	l.addr("inof.device", o.Device)
+	l.add("inof.version.least", o.MinVersion)
+	l.add("inof.version.greatest", o.MaxVersion)
+	l.hex("inof.roles", 2, uint64(o.Roles))
+	l.bit("inof.roles.reflector", o.Roles&inof.RoleReflector != 0)
+	l.bit("inof.roles.client", o.Roles&inof.RoleClient != 0)
+	l.hex("inof.capabilities", 16, uint64(o.Caps))
+	l.add("inof.hold", o.Hold.Milliseconds())
+	l.add("inof.keepalive", o.Keepalive.Milliseconds())
+	l.add("inof.nonce", hex.EncodeToString(o.Nonce[:]))
+	l.hex("inof.epoch", 16, o.Epoch)
+	l.add("inof.auth", uint8(o.Auth))
+	if o.Resume != nil {
+		l.hex("inof.resume.epoch", 16, o.Resume.Epoch)
+		l.add("inof.resume.seq", o.Resume.Seq)
+	}
+}
+
+func (l *list) ofUpdate(u *inof.Update) {
+	l.addr("inof.origin", u.Origin)
+	l.hex("inof.epoch", 16, u.Epoch)
+	l.add("inof.seq", u.Seq)
+	l.time("inof.time.fault", u.FaultAt)
+	for _, s := range []struct {
+		name string
+		at   time.Time
+	}{{"sent", u.SentAt}, {"reflected", u.ReflectedAt}} {
+		l.time("inof.time."+s.name, s.at)
+		if !u.FaultAt.IsZero() && !s.at.IsZero() {
+			l.add("inof.latency."+s.name, int64(s.at.Sub(u.FaultAt)))
+		}
+	}
+	if s := u.Settings; s != nil {
+		flags := uint64(0)
+		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled} {
+			if set {
+				flags |= 1 << i
+			}
+		}
+		l.hex("inof.settings.flags", 2, flags)
+		l.bit("inof.settings.auto_join", s.AutoJoin)
+		l.bit("inof.settings.hard", s.Hard)
+		l.bit("inof.settings.bfd", s.BFD.Enabled)
+		l.add("inof.settings.bfd.interval", s.BFD.Interval.Microseconds())
+		l.add("inof.settings.bfd.multiplier", s.BFD.DetectMult)
+	}
+	for _, z := range u.Zones {
+		l.add("inof.zone.op", uint8(z.Op))
+		l.add("inof.zone.name", z.Zone.Name)
+		for _, m := range z.Zone.Members {
+			l.ofMember(m)
+		}
+	}
+	for _, h := range u.Hosts {
+		l.ofHost(h)
+	}
+	for _, f := range u.Faults {
+		l.add("inof.fault.op", uint8(f.Op))
+		l.add("inof.fault.reason", uint8(f.Why))
+		l.addr("inof.fault.device", f.Device)
+		l.add("inof.fault.port", f.Port)
+		l.time("inof.fault.since", f.Since)
+		for _, a := range f.Addrs {
+			l.addr("inof.fault.address", a)
+		}
+	}
+}
+
+func (l *list) ofMember(m zone.Member) {
+	l.add("inof.zone.member.kind", uint8(m.Kind)) // the wire numbers them alike
+	switch m.Kind {
+	case zone.MemberAddr:
+		l.addr("inof.zone.member.address", m.First)
+	case zone.MemberRange:
+		l.addr("inof.zone.member.first", m.First)
+		l.addr("inof.zone.member.last", m.Last)
+	case zone.MemberNQN:
+		l.add("inof.zone.member.nqn", m.NQN)
+	case zone.MemberPort:
+		l.addr("inof.zone.member.device", m.Device)
+		l.add("inof.zone.member.port", m.Port)
+	}
+}
+
+func (l *list) ofHost(h inof.HostRecord) {
+	l.add("inof.host.op", uint8(h.Op))
+	l.add("inof.host.reason", uint8(h.Why))
+	l.addr("inof.host.address", h.Host.Addr)
+	l.addr("inof.host.device", h.Host.Device)
+	l.add("inof.host.port", h.Host.HostKey.Port)
+	if h.Op != inof.Put {
+		return
+	}
+	l.add("inof.host.mac", h.Host.MAC)
+	flags := uint64(0)
+	if h.Host.Subscribes {
+		flags = 1
+	}
+	l.hex("inof.host.flags", 2, flags)
+	l.bit("inof.host.subscribes", h.Host.Subscribes)
+	l.add("inof.host.role", uint8(h.Host.Role))
+	l.add("inof.host.protocol", uint8(h.Host.Protocol))
+	l.add("inof.host.service_port", h.Host.Service.Port)
+	l.time("inof.host.since", h.Host.Since)
+	l.text("inof.host.nqn", h.Host.NQN)
+}
+
+// shape are fields that say how the bytes are laid out and nothing about the message.
+var shape = []string{
+	"inof.tlv", "inof.tlv.type", "inof.tlv.critical", "inof.tlv.length", "inof.family", "inof.text.length", "inof.zone.member", "inof.zone.member.length",
+	"nts.root", "nts.root.type", "nts.root.structured", "nts.root.length", "nts.tlv", "nts.tlv.type", "nts.tlv.length", "nts.nqn.length",
+	"snsd.nqn.length",
+}
+
+// shown is what the dissector did show below n, in the form of a list; fields of
+// shape and generated ones of NTS are left out.
+func shown(t testing.TB, n *node) list {
+	var l list
+	var walk func(n *node)
+	walk = func(n *node) {
+		for i := range n.Nodes {
+			c := &n.Nodes[i]
+			if c.Name == "_ws.expert" {
+				continue
+			}
+			if c.Name != "" && c.Name != "_ws.lua.text" && !slices.Contains(shape, c.Name) && !strings.HasPrefix(c.Name, "nts.ack") {
+				l.add(c.Name, normal(t, c))
+			}
+			walk(c)
+		}
+	}
+	walk(n)
+	return l
+}
+
+// normal undoes differences between versions of Wireshark in how values look.
+func normal(t testing.TB, n *node) string {
+	switch {
+	case n.Show == "True":
+		return "1"
+	case n.Show == "False":
+		return "0"
+	case strings.HasPrefix(n.Name, "inof.time.") || strings.HasSuffix(n.Name, ".since"):
+		s := strings.Join(strings.Fields(n.Show), " ")
+		for _, layout := range []string{"Jan 2, 2006 15:04:05.999999999 MST", time.RFC3339Nano, "2006-01-02 15:04:05.999999999 MST"} {
+			if at, err := time.Parse(layout, s); err == nil {
+				return strconv.FormatInt(at.UnixNano(), 10)
+			}
+		}
+		t.Errorf("%s: cannot read the time %q", n.Name, n.Show)
+	case strings.HasPrefix(n.Name, "inof.latency."):
+		d, err := time.ParseDuration(n.Show + "s")
+		if err != nil {
+			t.Errorf("%s: %v", n.Name, err)
+		}
+		return strconv.FormatInt(int64(d), 10)
+	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "snsd.reserved":
+		return strings.ReplaceAll(n.Show, ":", "")
+	}
+	return n.Show
+}

@@ -1,0 +1,139 @@
+package dissect
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// source makes messages at random, the same ones each time.
+type source struct{ *rand.Rand }
+
+func newSource(seed uint64) source { return source{rand.New(rand.NewPCG(seed, 1))} }
+
+func (r source) addr() netip.Addr {
+	if r.IntN(2) == 0 {
+		return netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + r.IntN(250))})
+	}
+	a := netip.MustParseAddr("2001:db8::").As16()
+	a[7], a[15] = byte(r.IntN(256)), byte(1+r.IntN(250))
+	return netip.AddrFrom16(a)
+}
+
+func (r source) name(most int) string {
+	const letters = "abcdefgh0123456789.:-/ äß€𝄞"
+	var b strings.Builder
+	for n := 1 + r.IntN(most); ; {
+		c := []rune(letters)[r.IntN(len([]rune(letters)))]
+		if c == ' ' && b.Len() == 0 || b.Len()+len(string(c)) > n {
+			break
+		}
+		b.WriteRune(c)
+	}
+	return b.String() + "x"
+}
+
+func (r source) time() time.Time {
+	if r.IntN(4) == 0 {
+		return time.Time{}
+	}
+	return time.Unix(1_700_000_000+r.Int64N(100_000_000), r.Int64N(1_000_000_000))
+}
+
+func (r source) op() inof.Op { return inof.Op(1 + r.IntN(2)) }
+
+func (r source) service() snsd.Service {
+	s := snsd.Service{Role: snsd.Role(r.IntN(4)), Protocol: snsd.Protocol(r.IntN(4)), Port: uint16(r.IntN(65536))}
+	if r.IntN(3) > 0 {
+		s.NQN = "nqn.2026-01.org.example:" + r.name(60)
+	}
+	return s
+}
+
+func (r source) member() zone.Member {
+	switch zone.MemberKind(1 + r.IntN(4)) {
+	case zone.MemberAddr:
+		return zone.Member{Kind: zone.MemberAddr, First: r.addr()}
+	case zone.MemberRange:
+		a := r.addr()
+		return zone.Member{Kind: zone.MemberRange, First: a, Last: a.Next()}
+	case zone.MemberNQN:
+		return zone.Member{Kind: zone.MemberNQN, NQN: r.name(200)}
+	}
+	return zone.Member{Kind: zone.MemberPort, Device: r.addr(), Port: r.name(60)}
+}
+
+func (r source) host() inof.HostRecord {
+	h := inof.HostRecord{Op: r.op(), Why: snsd.Reason(r.IntN(8))}
+	h.Host.Addr, h.Host.Device, h.Host.HostKey.Port = r.addr(), r.addr(), r.name(60)
+	if h.Op == inof.Put {
+		for i := range h.Host.MAC {
+			h.Host.MAC[i] = byte(r.IntN(256))
+		}
+		h.Host.Subscribes, h.Host.Since, h.Host.Service = r.IntN(2) == 0, r.time(), r.service()
+	}
+	return h
+}
+
+func (r source) fault() inof.FaultRecord {
+	f := inof.FaultRecord{Op: r.op(), Device: r.addr(), Port: r.name(60), Why: snsd.Reason(r.IntN(8))}
+	if f.Op == inof.Put {
+		f.Since = r.time()
+		for range r.IntN(5) {
+			f.Addrs = append(f.Addrs, r.addr())
+		}
+	}
+	return f
+}
+
+func (r source) update() *inof.Update {
+	u := &inof.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
+	if r.IntN(3) == 0 {
+		u.Settings = &inof.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
+			BFD: inof.BFDSettings{Enabled: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
+	}
+	for range r.IntN(3) {
+		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}
+		for range r.IntN(5) * int(2-z.Op) {
+			z.Zone.Members = append(z.Zone.Members, r.member())
+		}
+		u.Zones = append(u.Zones, z)
+	}
+	for range r.IntN(4) {
+		u.Hosts = append(u.Hosts, r.host())
+	}
+	for range r.IntN(3) {
+		u.Faults = append(u.Faults, r.fault())
+	}
+	return u
+}
+
+func (r source) open() *inof.Open {
+	o := &inof.Open{Device: r.addr(), Roles: inof.Roles(1 + r.IntN(3)), MinVersion: 1, MaxVersion: uint8(1 + r.IntN(3)), Caps: inof.Capabilities(r.Uint64()),
+		Hold: time.Duration(300+r.IntN(1_000_000)) * time.Millisecond, Keepalive: time.Duration(100+r.IntN(200)) * time.Millisecond, Epoch: r.Uint64(), Auth: inof.AuthMode(1 + r.IntN(3))}
+	for i := range o.Nonce {
+		o.Nonce[i] = byte(r.IntN(256))
+	}
+	if r.IntN(2) == 0 {
+		o.Resume = &inof.Resume{Epoch: r.Uint64(), Seq: r.Uint64()}
+	}
+	return o
+}
+
+// message is any message that follows the Opens.
+func (r source) message() inof.Message {
+	switch r.IntN(10) {
+	case 0:
+		return &inof.Keepalive{}
+	case 1:
+		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64()}
+	case 2:
+		return &inof.Notification{Code: inof.Code(1 + r.IntN(20)), Text: r.name(300)}
+	}
+	return r.update()
+}

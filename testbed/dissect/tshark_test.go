@@ -1,0 +1,160 @@
+package dissect
+
+import (
+	"bytes"
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const plugin = "../../dist/wireshark/inof.lua"
+
+// missing skips, visibly, where a program is not there; with INOF_REQUIRE_NETNS=1,
+// which says that everything must be tested, it fails instead.
+func missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
+		t.Fatalf("INOF_REQUIRE_NETNS=1, but: "+format, args...)
+	}
+	t.Skipf("SKIPPED: "+format, args...)
+}
+
+func requireTshark(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("tshark"); err != nil {
+		missing(t, "%v", err)
+	}
+	out, err := exec.Command("tshark", "--version").Output()
+	if err != nil || !strings.Contains(string(out), "with Lua") {
+		missing(t, "this tshark has no Lua (%v)", err)
+	}
+}
+
+// tshark runs it with the plugin and nothing of the user's own, and gives what it
+// prints. That the plugin loads and runs without an error of Lua is checked here.
+func tshark(t testing.TB, args ...string) []byte {
+	t.Helper()
+	home := t.TempDir()
+	c := exec.Command("tshark", append([]string{"-n", "-X", "lua_script:" + plugin}, args...)...)
+	c.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_CONFIG_DIR="+home, "TZ=UTC", "LC_ALL=C.UTF-8")
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		t.Fatalf("tshark %q: %v\n%s", args, err, &stderr)
+	}
+	for line := range strings.Lines(stderr.String()) {
+		if !strings.Contains(line, "could be dangerous") { // it does not like to be root
+			t.Errorf("tshark %q says: %s", args, line)
+		}
+	}
+	return stdout.Bytes()
+}
+
+// node is an element of PDML, the XML that shows a packet as Wireshark's tree does.
+type node struct {
+	Name     string `xml:"name,attr"`
+	Showname string `xml:"showname,attr"`
+	Show     string `xml:"show,attr"`
+	Value    string `xml:"value,attr"` // bytes in hex
+	Nodes    []node `xml:",any"`
+}
+
+// packet is one packet of a capture; its nodes are the protocols.
+type packet struct {
+	Nodes []node `xml:"proto"`
+}
+
+// dissect gives the trees of all packets. No packet may hold an error of Lua or an
+// exception of a dissector.
+func dissect(t testing.TB, file string, args ...string) []packet {
+	t.Helper()
+	out := tshark(t, append([]string{"-r", file, "-T", "pdml"}, args...)...)
+	var doc struct {
+		Packets []packet `xml:"packet"`
+	}
+	// A label is cut after so many bytes, in the middle of a character if need be.
+	if err := xml.Unmarshal(bytes.ToValidUTF8(out, []byte("?")), &doc); err != nil {
+		t.Fatalf("PDML: %v", err)
+	}
+	for i, p := range doc.Packets {
+		for _, n := range p.Nodes {
+			n.walk(func(n *node) {
+				if n.Name == "_ws.lua.error" || strings.HasPrefix(n.Name, "_ws.malformed") || strings.Contains(n.Showname, "Lua Error") {
+					t.Errorf("%s, packet %d: %s %s %s", filepath.Base(file), i+1, n.Name, n.Showname, n.Show)
+				}
+			})
+		}
+	}
+	return doc.Packets
+}
+
+// walk calls f for n and everything below it, in the order of the tree.
+func (n *node) walk(f func(*node)) {
+	f(n)
+	for i := range n.Nodes {
+		n.Nodes[i].walk(f)
+	}
+}
+
+// protos are the trees of one protocol in a packet: one per message.
+func (p *packet) protos(name string) []node {
+	var out []node
+	for _, n := range p.Nodes {
+		n.walk(func(n *node) {
+			if n.Name == name && len(n.Nodes) > 0 {
+				out = append(out, *n)
+			}
+		})
+	}
+	return out
+}
+
+// show gives the value of the first field of that name, "" if there is none.
+func (p *packet) show(name string) string {
+	got := ""
+	for i := range p.Nodes {
+		p.Nodes[i].walk(func(n *node) {
+			if n.Name == name && got == "" {
+				got = n.Show
+			}
+		})
+	}
+	return got
+}
+
+// Severities of expert infos.
+const (
+	severityChat  = "2097152"
+	severityWarn  = "6291456"
+	severityError = "8388608"
+)
+
+// experts lists the expert infos below n of a severity, or of all if it is "": the
+// filter name and what they say.
+func (n *node) experts(severity string) []string {
+	var out []string
+	n.walk(func(n *node) {
+		if n.Name != "_ws.expert" {
+			return
+		}
+		var name, text, sev string
+		for _, c := range n.Nodes {
+			switch c.Name {
+			case "_ws.expert.message":
+				text = c.Show
+			case "_ws.expert.severity":
+				sev = c.Show
+			case "_ws.expert.group":
+			default:
+				name = c.Name
+			}
+		}
+		if severity == "" || sev == severity {
+			out = append(out, name+": "+text)
+		}
+	})
+	return out
+}
