@@ -10,8 +10,13 @@ import (
 type Cause uint8
 
 const (
-	LinkDown Cause = iota + 1 // no carrier, shut by the operator, or removed
-	LinkFlap                  // the carrier changed too often
+	LinkDown     Cause = iota + 1 // no carrier, shut by the operator, or removed
+	Manual                        // shut by hand, through us
+	LinkFlap                      // the carrier changed too often
+	PFCStorm                      // PFC frames keep a priority from being sent for too long, again and again
+	CRC                           // frames arrive damaged
+	LowPower                      // the module receives too little light
+	StormControl                  // too many broadcast or multicast frames arrive
 
 	endOfCauses
 )
@@ -23,8 +28,13 @@ var kinds = [endOfCauses]struct {
 	reason snsd.Reason
 	detect func(cfg *Config) Detector
 }{
-	LinkDown: {"link-down", snsd.ReasonLinkDown, newLinkDown},
-	LinkFlap: {"link-flap", snsd.ReasonLinkDown, newLinkFlap},
+	LinkDown:     {"link-down", snsd.ReasonLinkDown, newLinkDown},
+	Manual:       {"manual", snsd.ReasonLinkDown, newManual},
+	LinkFlap:     {"link-flap", snsd.ReasonLinkDown, newLinkFlap},
+	PFCStorm:     {"pfc-storm", snsd.ReasonPFCStorm, newPFCStorm},
+	CRC:          {"crc", snsd.ReasonPacketError, newCRC},
+	LowPower:     {"low-receive-power", snsd.ReasonPacketError, newLowPower},
+	StormControl: {"storm-control", snsd.ReasonPacketError, newStormControl},
 }
 
 func (c Cause) valid() bool { return c >= LinkDown && c < endOfCauses }

@@ -1,16 +1,44 @@
 package errdown
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/openinof/inof/fabric"
 )
 
-// Config sets the causes. The zero value is usable: link-down at once, flaps
-// counted only.
+// Config sets the causes. The zero value is usable: link-down at once, everything
+// else counted only.
 type Config struct {
-	LinkDown LinkDownConfig
-	LinkFlap LinkFlapConfig
+	LinkDown     LinkDownConfig
+	LinkFlap     LinkFlapConfig
+	PFCStorm     PFCStormConfig
+	CRC          CRCConfig
+	LowPower     LowPowerConfig
+	StormControl StormControlConfig
+	// Ports are exceptions: the first that names a port is in force there instead of
+	// all of the above. Exceptions of an exception do not count.
+	Ports []Exception
+}
+
+// Exception is the whole configuration of some ports.
+type Exception struct {
+	Names  fabric.Names
+	Config Config
+}
+
+// of gives the configuration of one port.
+func (c *Config) of(port string) Config {
+	for i := range c.Ports {
+		if e := &c.Ports[i]; e.Names.Match(port) {
+			out := e.Config
+			out.Ports = nil
+			return out
+		}
+	}
+	out := *c
+	out.Ports = nil
+	return out
 }
 
 // LinkDownConfig sets the loss of carrier.
@@ -28,19 +56,72 @@ type LinkFlapConfig struct {
 	Recovery time.Duration // 0: by hand only; else 30 s..24 h
 }
 
-// Defaults and ranges of the fields of Config (vendor defaults where there are any).
-const (
-	DefaultFlapChanges = 5
-	DefaultFlapWindow  = 10 * time.Second
+// Reaction is what a cause that is measured leads to.
+type Reaction struct {
+	Response Response      // what a trip leads to
+	Recovery time.Duration // of a port that was shut; 0: by hand only; else 30 s..24 h
+	// HoldUp is for how long everything must have been well before a fault that only
+	// notified is over, 1 s..24 h; 0 means DefaultHoldUp.
+	HoldUp time.Duration
+	// ClearPercent of the threshold is what the measure must be below to count as
+	// well, 1..100; 0 means DefaultClearPercent. Lower it against a fault that comes
+	// and goes.
+	ClearPercent int
+}
 
-	MaxHoldUp      = time.Minute
-	MinFlapChanges = 2
-	MaxFlapChanges = 1000
-	MinFlapWindow  = time.Second
-	MaxFlapWindow  = time.Hour
-	MinRecovery    = 30 * time.Second
-	MaxRecovery    = 86400 * time.Second
-)
+func (r *Reaction) policy() Policy {
+	return Policy{Response: r.Response, Latched: r.Response == RespondShut, Recovery: r.Recovery, HoldUp: r.HoldUp}
+}
+
+// level compares a measure with its threshold.
+func (r *Reaction) level(value, threshold float64) Signal {
+	switch {
+	case value >= threshold:
+		return Trip
+	case value*100 < threshold*float64(r.ClearPercent):
+		return Clear
+	}
+	return Unwell
+}
+
+// CRCConfig sets the receiving of damaged frames.
+type CRCConfig struct {
+	Errors int           // within Window that trip, 1..1,000,000; 0 means DefaultCRCErrors
+	Window time.Duration // 1 s..1 h; 0 means DefaultCRCWindow
+	// PerMillion, when it is not 0, lets them trip only if there are at least so
+	// many among a million frames of the window. Set it on fast links, where a few
+	// errors in ten seconds are within what the standard allows.
+	PerMillion int // 0..1,000,000
+	Reaction
+}
+
+// PFCStormConfig sets PFC storms and deadlocks.
+type PFCStormConfig struct {
+	Detect    time.Duration // for how long a priority must be held to be in a deadlock, 10 ms..15 s; 0 means DefaultPFCDetect
+	Recover   time.Duration // before the next detection, 10 ms..31 s; 0 means DefaultPFCRecover
+	Deadlocks int           // of one priority within Window that trip, 1..300; 0 means DefaultDeadlocks
+	Window    time.Duration // 1 s..1 h; 0 means DefaultPFCWindow
+	// PauseFrames a second hold a priority, if it sends nothing: for drivers that
+	// do not measure the time. 1..1,000,000,000; 0 means DefaultPauseFrames.
+	PauseFrames int
+	Reaction
+}
+
+// LowPowerConfig sets the receiving of too little light. Its ClearPercent is not used.
+type LowPowerConfig struct {
+	Below      int           // 1/1000 dBm, -39,000..10,000; 0 means DefaultLowPower
+	Hysteresis int           // 1/1000 dB above Below that is well again, 1..10,000; 0 means DefaultPowerHysteresis
+	Window     time.Duration // for how long, 1 s..1 h; 0 means DefaultPowerWindow
+	Reaction
+}
+
+// StormControlConfig sets floods of broadcast and multicast frames.
+type StormControlConfig struct {
+	Broadcast int           // frames a second, 1..1,000,000,000; 0: no limit
+	Multicast int           // the same
+	Window    time.Duration // for how long, 1 s..1 h; 0 means DefaultStormWindow
+	Reaction
+}
 
 // Response is what the trip of a cause leads to.
 type Response uint8
@@ -72,46 +153,4 @@ func (r *Response) UnmarshalText(b []byte) error {
 		}
 	}
 	return fmt.Errorf("response %q is none of %v", b, responseNames)
-}
-
-// ErrConfig is wrapped by every error of Validate.
-var ErrConfig = errors.New("error-down configuration")
-
-// Validate gives every value that is out of range, joined.
-func (c Config) Validate() error {
-	var errs []error
-	want := func(ok bool, field string, value, lowest, highest any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%w: %s is %v, want %v..%v", ErrConfig, field, value, lowest, highest))
-		}
-	}
-	f := c.LinkFlap
-	want(c.LinkDown.HoldUp >= 0 && c.LinkDown.HoldUp <= MaxHoldUp, "link-down hold-up", c.LinkDown.HoldUp, time.Duration(0), MaxHoldUp)
-	want(f.Changes == 0 || f.Changes >= MinFlapChanges && f.Changes <= MaxFlapChanges, "link-flap changes", f.Changes, MinFlapChanges, MaxFlapChanges)
-	want(f.Window == 0 || f.Window >= MinFlapWindow && f.Window <= MaxFlapWindow, "link-flap window", f.Window, MinFlapWindow, MaxFlapWindow)
-	want(f.Response <= RespondShut, "link-flap response", f.Response, RespondNone, RespondShut)
-	want(f.Recovery == 0 || f.Recovery >= MinRecovery && f.Recovery <= MaxRecovery, "link-flap recovery (0 is off)", f.Recovery, MinRecovery, MaxRecovery)
-	return errors.Join(errs...)
-}
-
-// withDefaults fills what is 0 and brings the rest into range, so that a Monitor
-// never runs on values that Validate refuses.
-func (c Config) withDefaults() Config {
-	f := &c.LinkFlap
-	if f.Changes == 0 {
-		f.Changes = DefaultFlapChanges
-	}
-	if f.Window == 0 {
-		f.Window = DefaultFlapWindow
-	}
-	c.LinkDown.HoldUp = min(max(c.LinkDown.HoldUp, 0), MaxHoldUp)
-	f.Changes = min(max(f.Changes, MinFlapChanges), MaxFlapChanges)
-	f.Window = min(max(f.Window, MinFlapWindow), MaxFlapWindow)
-	if f.Recovery != 0 {
-		f.Recovery = min(max(f.Recovery, MinRecovery), MaxRecovery)
-	}
-	if f.Response > RespondShut {
-		f.Response = RespondNone
-	}
-	return c
 }

@@ -20,5 +20,7 @@ func (linkDown) Next() time.Time { return time.Time{} }
 func (linkDown) Reset() {}
 
 func (d linkDown) Policy() Policy {
-	return Policy{Response: RespondNotify, HoldUp: d.cfg.LinkDown.HoldUp}
+	return Policy{Response: RespondNotify, HoldUp: d.cfg.LinkDown.HoldUp, Lasting: true}
 }
+
+func (linkDown) Need() Need { return Need{} }

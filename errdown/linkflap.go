@@ -1,6 +1,10 @@
 package errdown
 
-import "time"
+import (
+	"time"
+
+	"github.com/openinof/inof/fabric"
+)
 
 // linkFlap is a carrier that changes too often. The changes themselves are counted
 // for every port, whether or not this cause is enabled; see tally.
@@ -23,3 +27,8 @@ func (d linkFlap) Policy() Policy {
 	f := d.cfg.LinkFlap
 	return Policy{Response: f.Response, Latched: true, Recovery: f.Recovery}
 }
+
+// tallyInterval is how often the count of carrier changes is compared with the events.
+const tallyInterval = time.Second
+
+func (linkFlap) Need() Need { return Need{fabric.FieldCounters, tallyInterval} }

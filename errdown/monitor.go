@@ -55,18 +55,20 @@ type Counters struct {
 	EventsRejected uint64 `json:"events_rejected"` // no port name, an unknown kind, or beyond MaxPorts
 	Samples        uint64 `json:"samples"`
 	SamplesUnknown uint64 `json:"samples_unknown"` // of a port that no event told of
-	SampleJumps    uint64 `json:"sample_jumps"`    // counters that went back or leapt; not taken for faults
+	SamplesStale   uint64 `json:"samples_stale"`   // read before the port last changed
+	SampleJumps    uint64 `json:"sample_jumps"`    // totals that went back or leapt, measures that cannot be true; not taken for faults
 	Trips          uint64 `json:"trips"`
 	Recoveries     uint64 `json:"recoveries"`
 	Flaps          uint64 `json:"flaps"`
 	FlapsMissed    uint64 `json:"flaps_missed"` // part of Flaps that only a counter told of
 }
 
-// Errors of Recover.
+// Errors of Recover and Shut.
 var (
 	ErrNoPort    = fabric.ErrNoPort
 	ErrNoFault   = errors.New("nothing to recover")
 	ErrNotByHand = errors.New("ends by itself when its cause is gone")
+	ErrIsShut    = errors.New("is shut by hand already")
 )
 
 // Monitor keeps the fault state of all ports of a device. It is not safe for
@@ -81,11 +83,11 @@ type Monitor struct {
 type port struct {
 	fabric.Port
 	present bool
-	seen    bool // by an event; a restored port is not yet
+	seen    bool   // by an event; a restored port is not yet
+	cfg     Config // in force here
 	tally   tally
 	causes  [endOfCauses]state
-	was     fabric.Counters // last reading
-	sampled bool
+	told    time.Time // when the dataplane said what it is like
 	next    time.Time // when Tick has something to do here; zero for never
 
 	shut     bool // we asked for the port to be shut
@@ -97,6 +99,7 @@ type port struct {
 type state struct {
 	detector Detector
 	faulty   bool
+	latched  bool // stays until recovered; as the policy said when it tripped
 	holds    bool // the port was shut for this cause
 	since    time.Time
 	due      time.Time // of the recovery, zero when none is pending
@@ -127,9 +130,9 @@ func (m *Monitor) obtain(name string) (p *port, isNew bool) {
 	if len(m.ports) >= MaxPorts {
 		return nil, false
 	}
-	p = &port{Port: fabric.Port{Name: name}}
+	p = &port{Port: fabric.Port{Name: name}, cfg: m.cfg.of(name)}
 	for c := LinkDown; c < endOfCauses; c++ {
-		p.causes[c].detector = kinds[c].detect(&m.cfg)
+		p.causes[c].detector = kinds[c].detect(&p.cfg)
 	}
 	m.ports = slices.Insert(m.ports, i, p)
 	return p, true
@@ -154,6 +157,7 @@ func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
 	if r.at.IsZero() {
 		r.at = now
 	}
+	p.told = r.at
 	if ev.Kind == fabric.PortRemoved {
 		r.removed(ev.Port)
 	} else {
@@ -162,27 +166,47 @@ func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
 	return r.done()
 }
 
-// Sample takes a reading of a port's counters.
-func (m *Monitor) Sample(name string, n fabric.Counters, now time.Time) []Change {
+// Sample takes a reading of a port's health, of whatever fields. Its time counts,
+// not that of the call: readings may wait. Without one it is now.
+func (m *Monitor) Sample(name string, h fabric.Health, now time.Time) []Change {
 	p, _ := m.find(name)
 	if p == nil {
 		m.counters.SamplesUnknown++
 		return nil
 	}
 	m.counters.Samples++
-	missed, plausible := p.tally.sample(n)
-	if !plausible {
-		m.counters.SampleJumps++
+	if h.At.IsZero() {
+		h.At = now
 	}
-	r := run{m: m, p: p, now: now, at: now}
-	if p.present && !p.settling {
-		r.flaps(missed)
-		m.counters.FlapsMissed += uint64(missed)
-		p.tally.missed += uint64(missed)
+	r := run{m: m, p: p, now: now, at: h.At}
+	in := Input{Reading: h}
+	if h.Has(fabric.FieldCounters) {
+		in.Missed = r.missed(h.Counters)
 	}
-	r.look(Input{Sampled: p.sampled && plausible, Was: p.was, Is: n})
-	p.was, p.sampled = n, true
+	if h.At.Before(p.told) { // overtaken by an event: it is of another link than this one
+		m.counters.SamplesStale++
+		in.Reading.Valid = 0
+	}
+	r.look(in)
 	return r.done()
+}
+
+// Needs tells what of a port's health is to be read how often; the same fields may
+// be in several of them. A port that is down, or held down, tells nothing but
+// changes of its carrier.
+func (m *Monitor) Needs(name string) []Need {
+	p, _ := m.find(name)
+	if p == nil || !p.present {
+		return nil
+	}
+	var out []Need
+	for c := LinkDown; c < endOfCauses; c++ {
+		n := p.causes[c].detector.Need()
+		if n.Fields != 0 && (p.Up() || c == LinkFlap) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // Tick does what is due.
@@ -233,6 +257,20 @@ func (m *Monitor) Recover(name string, now time.Time) ([]Change, error) {
 	return nil, fmt.Errorf("port %q: %w", name, ErrNoFault)
 }
 
+// Shut shuts a port by hand: an error-down that only Recover ends.
+func (m *Monitor) Shut(name string, now time.Time) ([]Change, error) {
+	p, _ := m.find(name)
+	if p == nil || !p.present {
+		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
+	}
+	if p.causes[Manual].faulty {
+		return nil, fmt.Errorf("port %q %w", name, ErrIsShut)
+	}
+	r := run{m: m, p: p, now: now, at: now}
+	r.trip(Manual)
+	return r.done(), nil
+}
+
 // Worst gives the most serious cause of a port, false when it has none.
 func (m *Monitor) Worst(name string) (Cause, bool) {
 	p, _ := m.find(name)
@@ -260,11 +298,13 @@ func (m *Monitor) Forget(name string) {
 }
 
 // SetConfig puts another configuration in force. Pending recoveries keep the time
-// at which the fault began; causes that no longer trip recover.
+// at which the fault began, faults that stand end as they would have; causes that no
+// longer trip recover.
 func (m *Monitor) SetConfig(cfg Config, now time.Time) []Change {
 	m.cfg = cfg.withDefaults()
 	var out []Change
 	for _, p := range m.ports {
+		p.cfg = m.cfg.of(p.Name)
 		r := run{m: m, p: p, now: now, at: now}
 		r.reconfigured()
 		out = append(out, r.done()...)

@@ -39,7 +39,11 @@ func (r *rig) down() []string { return r.event(fabric.PortChanged, true, false) 
 func (r *rig) add() []string  { return r.event(fabric.PortAdded, true, true) }
 
 func (r *rig) sample(changes uint64) []string {
-	return short(r.m.Sample("e1", fabric.Counters{CarrierChanges: changes}, r.now))
+	return short(r.m.Sample("e1", counted(changes), r.now))
+}
+
+func counted(changes uint64) fabric.Health {
+	return fabric.Health{Valid: fabric.FieldCounters, Counters: fabric.Counters{CarrierChanges: changes}}
 }
 
 func (r *rig) tick() []string { return short(r.m.Tick(r.now)) }
@@ -323,7 +327,7 @@ func TestCounterJumpsAreNoFlaps(t *testing.T) {
 	if s, c := r.status(), r.m.Counters(); s.Flaps != 0 || c.SampleJumps != 4 {
 		t.Fatalf("status %+v, counters %+v", s, c)
 	}
-	r.m.Sample("nowhere", fabric.Counters{}, t0)
+	r.m.Sample("nowhere", fabric.Health{}, t0)
 	if c := r.m.Counters(); c.SamplesUnknown != 1 {
 		t.Fatalf("counters %+v", c)
 	}
@@ -386,7 +390,7 @@ func TestConfigRanges(t *testing.T) {
 	if err := (Config{}).Validate(); err != nil {
 		t.Fatal(err)
 	}
-	bad := Config{LinkDownConfig{-1}, LinkFlapConfig{Changes: 1, Window: 1, Response: 9, Recovery: 29 * time.Second}}
+	bad := Config{LinkDown: LinkDownConfig{-1}, LinkFlap: LinkFlapConfig{Changes: 1, Window: 1, Response: 9, Recovery: 29 * time.Second}}
 	err := bad.Validate()
 	if n := len(err.(interface{ Unwrap() []error }).Unwrap()); n != 5 || !errors.Is(err, ErrConfig) {
 		t.Fatalf("%d errors: %v", n, err)

@@ -125,7 +125,7 @@ func (w *world) step(t *rapid.T) {
 		}
 		w.tell(t, name)
 	case "sample":
-		w.apply(t, w.m.Sample(name, fabric.Counters{CarrierChanges: p.changes}, w.now))
+		w.apply(t, w.m.Sample(name, counted(p.changes), w.now))
 	case "wait":
 		w.pass(t, time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms"))*time.Millisecond)
 	case "long":

@@ -31,7 +31,7 @@ func (r *run) done() []Change {
 func (r *run) removed(was fabric.Port) {
 	p := r.p
 	was.AdminUp, was.Carrier = false, false
-	p.Port, p.present, p.sampled = was, false, false
+	p.Port, p.present = was, false
 	p.tally.rebase()
 	r.lookAtLevels()
 	r.release(false)
@@ -45,7 +45,6 @@ func (r *run) changed(is fabric.Port) {
 	p.Port, p.present = is, true
 	if seen && was.Index != is.Index {
 		p.tally.rebase() // plugged again; the counters are another port's
-		p.sampled = false
 	}
 	if seen && was.Carrier != is.Carrier {
 		p.tally.event()
@@ -70,6 +69,23 @@ func (r *run) changed(is fabric.Port) {
 	r.look(Input{})
 }
 
+// missed takes the counters' word on changes of carrier, and gives how many there
+// were of which no event told.
+func (r *run) missed(n fabric.Counters) int {
+	p := r.p
+	missed, plausible := p.tally.sample(n)
+	if !plausible {
+		r.m.counters.SampleJumps++
+	}
+	if !p.present || p.settling {
+		return 0
+	}
+	r.flaps(missed)
+	r.m.counters.FlapsMissed += uint64(missed)
+	p.tally.missed += uint64(missed)
+	return missed
+}
+
 // flaps counts n changes of carrier.
 func (r *run) flaps(n int) {
 	r.p.tally.count(n, r.at)
@@ -81,14 +97,14 @@ func (r *run) flaps(n int) {
 // the most serious cause comes first.
 func (r *run) look(in Input) {
 	p := r.p
-	in.Now, in.Port, in.Present = r.now, p.Port, p.present
-	in.Flaps = p.tally.within(r.m.cfg.LinkFlap.Window, r.now)
+	r.fill(&in)
+	in.Flaps = p.tally.within(p.cfg.LinkFlap.Window, r.now)
 	held := p.shut && p.present // the state of a port that we hold down says nothing
 	var said [endOfCauses]Signal
 	for c := LinkDown; c < endOfCauses; c++ {
 		said[c] = p.causes[c].detector.Look(in)
 	}
-	for _, sig := range [...]Signal{Trip, Clear} {
+	for _, sig := range [...]Signal{Trip, Clear, Unwell} {
 		for c := LinkDown; c < endOfCauses; c++ {
 			if said[c] == sig && (!held || p.causes[c].detector.Policy().Latched) {
 				r.judge(c, sig)
@@ -97,28 +113,40 @@ func (r *run) look(in Input) {
 	}
 }
 
+// fill sets what every Input has.
+func (r *run) fill(in *Input) {
+	in.Now, in.Port, in.Present, in.jumps = r.now, r.p.Port, r.p.present, &r.m.counters.SampleJumps
+}
+
 // judge applies what a detector said to the state of its cause.
 func (r *run) judge(c Cause, sig Signal) {
 	s := &r.p.causes[c]
 	switch sig {
 	case Trip:
 		if s.faulty {
-			if !s.detector.Policy().Latched {
-				s.due = time.Time{} // the hold-up time begins anew
-			}
+			r.again(s)
 			return
 		}
 		r.trip(c)
+	case Unwell:
+		r.again(s)
 	case Clear:
 		pol := s.detector.Policy()
 		switch {
-		case !s.faulty || pol.Latched || !s.due.IsZero():
+		case !s.faulty || s.latched || !s.due.IsZero():
 		case pol.HoldUp > 0 && r.p.shut: // it was shut by this very input; it will be looked at when it opens
 		case pol.HoldUp > 0:
 			s.due = r.now.Add(pol.HoldUp)
 		default:
 			r.recover(c, ActionNone)
 		}
+	}
+}
+
+// again lets the hold-up time of a level begin anew.
+func (r *run) again(s *state) {
+	if !s.latched {
+		s.due = time.Time{}
 	}
 }
 
@@ -129,7 +157,7 @@ func (r *run) trip(c Cause) {
 	if pol.Response == RespondNone {
 		return
 	}
-	s.faulty, s.since, s.due = true, r.at, time.Time{}
+	s.faulty, s.latched, s.since, s.due = true, pol.Latched, r.at, time.Time{}
 	if pol.Latched && pol.Recovery > 0 {
 		s.due = r.now.Add(pol.Recovery)
 	}
@@ -149,15 +177,13 @@ func (r *run) hold() {
 	p.shut, p.settling, p.echoed = true, true, !p.AdminUp
 	for c := range p.causes {
 		// A hold-up time cannot go on while the port is held down.
-		if s := &p.causes[c]; s.detector != nil && !s.detector.Policy().Latched {
-			s.due = time.Time{}
-		}
+		r.again(&p.causes[c])
 	}
 }
 
 func (r *run) recover(c Cause, action Action) {
 	s := &r.p.causes[c]
-	s.faulty, s.holds, s.due = false, false, time.Time{}
+	s.faulty, s.latched, s.holds, s.due = false, false, false, time.Time{}
 	s.detector.Reset()
 	r.m.counters.Recoveries++
 	r.emit(c, action)
@@ -172,17 +198,17 @@ func (r *run) emit(c Cause, action Action) {
 	})
 }
 
-// release ends every latched cause; open says whether the port, when we shut it,
+// release ends every cause that does not describe the port itself; open says whether the port, when we shut it,
 // is to be opened (it is not when the operator did, or when it is gone).
 func (r *run) release(open bool) {
 	for c := LinkDown; c < endOfCauses; c++ {
-		if s := &r.p.causes[c]; s.faulty && s.detector.Policy().Latched {
+		if s := &r.p.causes[c]; s.faulty && !s.detector.Policy().Lasting {
 			r.unlatch(c, open)
 		}
 	}
 }
 
-// unlatch ends one latched cause. When it was the last that held the port down the
+// unlatch ends one cause before its time. When it was the last that held the port down the
 // port is opened, and before that the causes that are a level are looked at again:
 // without carrier the port passes from this fault to link-down, never through
 // being well.
@@ -210,10 +236,12 @@ func (r *run) heldByOther(c Cause) bool {
 }
 
 func (r *run) lookAtLevels() {
-	in := Input{Now: r.now, Port: r.p.Port, Present: r.p.present}
+	in := Input{}
+	r.fill(&in)
 	for c := LinkDown; c < endOfCauses; c++ {
-		if d := r.p.causes[c].detector; !d.Policy().Latched {
-			r.judge(c, d.Look(in))
+		d := r.p.causes[c].detector
+		if sig := d.Look(in); !d.Policy().Latched { // the others shall only see it
+			r.judge(c, sig)
 		}
 	}
 }
@@ -223,12 +251,14 @@ func (r *run) tick() {
 	for c := LinkDown; c < endOfCauses; c++ {
 		s := &r.p.causes[c]
 		if next := s.detector.Next(); !next.IsZero() && !r.now.Before(next) {
-			r.judge(c, s.detector.Look(Input{Now: r.now, Port: r.p.Port, Present: r.p.present}))
+			in := Input{}
+			r.fill(&in)
+			r.judge(c, s.detector.Look(in))
 		}
 		if s.due.IsZero() || r.now.Before(s.due) {
 			continue
 		}
-		if s.detector.Policy().Latched {
+		if s.latched {
 			r.unlatch(c, true)
 		} else {
 			r.recover(c, ActionNone)
@@ -245,9 +275,9 @@ func (r *run) reconfigured() {
 		case !s.faulty:
 		case pol.Response == RespondNone:
 			r.unlatch(c, true)
-		case pol.Latched && pol.Recovery == 0:
+		case s.latched && pol.Recovery == 0:
 			s.due = time.Time{}
-		case pol.Latched:
+		case s.latched:
 			s.due = s.since.Add(pol.Recovery)
 		case !s.due.IsZero() && pol.HoldUp == 0:
 			r.recover(c, ActionNone)

@@ -49,7 +49,7 @@ func (m *Monitor) PortStatus(name string, now time.Time) (PortStatus, bool) {
 func (m *Monitor) status(p *port, now time.Time) PortStatus {
 	s := PortStatus{
 		Port: p.Name, Present: p.present, Shut: p.shut,
-		FlapsInWindow: p.tally.within(m.cfg.LinkFlap.Window, now), Flaps: p.tally.total, LastFlap: p.tally.last,
+		FlapsInWindow: p.tally.within(p.cfg.LinkFlap.Window, now), Flaps: p.tally.total, LastFlap: p.tally.last,
 	}
 	if c, faulty := p.worst(); faulty {
 		s.Reason = c.Reason()
@@ -61,7 +61,7 @@ func (m *Monitor) status(p *port, now time.Time) PortStatus {
 		}
 		pol := st.detector.Policy()
 		cs := CauseStatus{Cause: c, Since: st.since, Recovery: pol.HoldUp}
-		if pol.Latched {
+		if st.latched {
 			cs.Recovery = pol.Recovery
 		}
 		if !st.due.IsZero() {
@@ -80,9 +80,12 @@ type Saved struct {
 	LastFlap time.Time    `json:"last_flap,omitzero"`
 	Shut     bool         `json:"shut,omitempty"`
 	Latched  []SavedCause `json:"latched,omitempty"`
+	// Standing are faults that end by themselves once their measure has been well
+	// for the hold-up time: without them a restart would tell hosts that all is well.
+	Standing []SavedCause `json:"standing,omitempty"`
 }
 
-// SavedCause is one latched cause.
+// SavedCause is one cause that was active.
 type SavedCause struct {
 	Cause Cause     `json:"cause"`
 	Since time.Time `json:"since"`
@@ -95,21 +98,26 @@ func (m *Monitor) Snapshot() []Saved {
 	for _, p := range m.ports {
 		s := Saved{Port: p.Name, Flaps: p.tally.total, LastFlap: p.tally.last, Shut: p.shut}
 		for c := LinkDown; c < endOfCauses; c++ {
-			if st := &p.causes[c]; st.faulty && st.detector.Policy().Latched {
+			st := &p.causes[c]
+			switch {
+			case !st.faulty:
+			case st.latched:
 				s.Latched = append(s.Latched, SavedCause{Cause: c, Since: st.since, Due: st.due})
+			case !st.detector.Policy().Lasting:
+				s.Standing = append(s.Standing, SavedCause{Cause: c, Since: st.since})
 			}
 		}
-		if s.Flaps > 0 || s.Shut || len(s.Latched) > 0 {
+		if s.Flaps > 0 || s.Shut || len(s.Latched)+len(s.Standing) > 0 {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// Restore takes a Snapshot back, before the first event. Causes that are a level
-// are not in it: the first event of each port tells. The changes returned are the
-// latched faults, which are in force at once; a port that turns out to be open is
-// taken as recovered by the operator.
+// Restore takes a Snapshot back, before the first event. Link-down is not in it: the
+// first event of each port tells. The changes returned are the faults of the others,
+// which are in force at once; a port that was shut and turns out to be open is taken
+// as recovered by the operator.
 func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 	var out []Change
 	for _, s := range saved {
@@ -123,17 +131,32 @@ func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 		p.tally.total, p.tally.last = s.Flaps, s.LastFlap
 		r := run{m: m, p: p, now: now, at: now, initial: true}
 		for _, l := range s.Latched {
-			if !l.Cause.valid() || !p.causes[l.Cause].detector.Policy().Latched || p.causes[l.Cause].faulty {
-				continue
-			}
-			st := &p.causes[l.Cause]
-			st.faulty, st.holds, st.since, st.due = true, s.Shut, l.Since, l.Due
-			r.emit(l.Cause, ActionNone)
+			r.restore(l, true, s.Shut)
 		}
-		if s.Shut && len(r.out) > 0 {
+		held := len(r.out) > 0
+		for _, l := range s.Standing {
+			r.restore(l, false, false)
+		}
+		if s.Shut && held {
 			p.shut, p.echoed, p.settling = true, true, true
 		}
 		out = append(out, r.done()...)
 	}
 	return out
+}
+
+// restore puts one cause back, unless it cannot be one that was saved.
+func (r *run) restore(l SavedCause, latched, holds bool) {
+	if !l.Cause.valid() {
+		return
+	}
+	st := &r.p.causes[l.Cause]
+	if st.faulty || st.detector.Policy().Lasting {
+		return
+	}
+	st.faulty, st.latched, st.holds, st.since, st.due = true, latched, holds, l.Since, l.Due
+	if !latched {
+		st.due = time.Time{}
+	}
+	r.emit(l.Cause, ActionNone)
 }

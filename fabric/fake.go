@@ -62,6 +62,7 @@ type fakePort struct {
 	side     int
 	onSend   func(frame []byte)
 	counters Counters
+	health   Health
 }
 
 // fakeLink is a cable between two Fakes. Each end publishes whether it has light;

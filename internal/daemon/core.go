@@ -79,6 +79,7 @@ type Core struct {
 	local      map[zone.HostKey]zone.Host // hosts on own ports
 	localAddrs map[netip.Addr]int         // attachments in local by address
 	losers     map[zone.HostKey]bool      // of these, whose address another host holds
+	replan     map[string]bool            // ports whose health may be needed in another way
 	holdExpiry time.Time                  // no LLDP ageing before
 	revision   uint64                     // changes with what State returns, apart from the notifier's part
 	counters   CoreCounters
@@ -107,6 +108,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		local:      make(map[zone.HostKey]zone.Host),
 		localAddrs: make(map[netip.Addr]int),
 		losers:     make(map[zone.HostKey]bool),
+		replan:     make(map[string]bool),
 	}
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
@@ -230,6 +232,9 @@ func (c *Core) SetErrorDown(cfg errdown.Config, now time.Time) {
 	}
 	for _, ch := range c.faults.SetConfig(cfg, now) {
 		c.causeChanged(ch, now)
+	}
+	for name := range c.ports {
+		c.replan[name] = true
 	}
 	c.flush(now)
 }

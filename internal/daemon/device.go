@@ -29,7 +29,8 @@ type Device struct {
 	deliverError uint64
 	adminErrors  uint64
 
-	saver *saver
+	saver   *saver
+	sampler *sampler
 }
 
 // peerEvent is an event of a session, and which side of it we are.
@@ -44,8 +45,6 @@ const (
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
-	// sampleInterval is how often port counters are read for the detectors.
-	sampleInterval = time.Second
 )
 
 // ErrStopped is given to readers of a device that has stopped.
@@ -60,6 +59,7 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		ready:      make(chan struct{}),
 		stopped:    make(chan struct{}),
 		sendErrors: make(map[string]uint64),
+		sampler:    newSampler(dp, now),
 	}
 	core, err := build(d)
 	if err != nil {
@@ -85,16 +85,18 @@ func (d *Device) Run(ctx context.Context) error {
 	close(d.ready)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	sample := time.NewTicker(sampleInterval)
-	defer sample.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // whatever ends us ends the sampler
+	go d.sampler.run(ctx)
 	due := d.now()
 	for ctx.Err() == nil {
 		select {
 		case ev := <-d.dp.Events():
 			d.core.Port(ev, d.now())
 		default:
-			d.step(ctx, timer.C, sample.C, &due)
+			d.step(ctx, timer.C, &due)
 		}
+		d.core.Replan(d.sampler.set)
 		now := d.now()
 		d.core.Pump(now)
 		next := d.core.Next()
@@ -131,7 +133,7 @@ func wait(next, now time.Time) time.Duration {
 }
 
 // step waits for one event of any kind and handles it.
-func (d *Device) step(ctx context.Context, timer, sample <-chan time.Time, due *time.Time) {
+func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Time) {
 	select {
 	case <-ctx.Done():
 	case ev := <-d.dp.Events():
@@ -142,8 +144,8 @@ func (d *Device) step(ctx context.Context, timer, sample <-chan time.Time, due *
 		d.peer(ev)
 	case fn := <-d.requests:
 		fn(d.now())
-	case <-sample:
-		d.sample()
+	case list := <-d.sampler.out:
+		d.samples(list)
 	case <-timer:
 		now := d.now()
 		if !due.IsZero() && now.Sub(*due) > pauseSeen {
@@ -177,11 +179,11 @@ func (d *Device) firstPorts(ctx context.Context) error {
 	}
 }
 
-func (d *Device) sample() {
-	for _, name := range d.core.PortNames() {
-		if n, err := d.dp.Counters(name); err == nil {
-			d.core.Sample(name, n, d.now())
-		}
+// samples takes readings in, whose own time counts. Those of a port that has changed
+// since are of the past.
+func (d *Device) samples(list []sample) {
+	for i := range list {
+		d.core.Sample(list[i].port, list[i].health, d.now())
 	}
 }
 

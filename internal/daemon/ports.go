@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -38,6 +39,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	}
 	was := p.present && p.Up()
 	p.Port, p.present = ev.Port, ev.Kind != fabric.PortRemoved
+	c.replan[p.Name] = true
 	is := p.present && p.Up()
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
 		c.table.PortDown(ev.Port.Name, now)
@@ -85,15 +87,30 @@ func (c *Core) portEvent(ev fabric.Event, up bool) {
 		Fields: map[string]string{"state": state, "event": ev.Kind.String()}})
 }
 
-// Sample takes a port's counters for the detectors that need them.
-func (c *Core) Sample(name string, n fabric.Counters, now time.Time) {
+// Sample takes a reading of a port's health for the detectors that need it.
+func (c *Core) Sample(name string, h fabric.Health, now time.Time) {
 	if c.client == nil || c.ports[name] == nil {
 		return
 	}
-	for _, ch := range c.faults.Sample(name, n, now) {
+	changes := c.faults.Sample(name, h, now)
+	for _, ch := range changes {
 		c.causeChanged(ch, now)
 	}
-	c.flush(now)
+	if len(changes) > 0 {
+		c.flush(now)
+	}
+}
+
+// Replan hands over what is to be read of ports whose needs may have changed since
+// the last call.
+func (c *Core) Replan(set func(port string, needs []errdown.Need)) {
+	if len(c.replan) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.replan)) {
+		set(name, c.faults.Needs(name))
+	}
+	clear(c.replan)
 }
 
 // RecoverPort ends an error-down by hand.

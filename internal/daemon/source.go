@@ -295,6 +295,7 @@ func (d *Daemon) editZone(ctx context.Context, what, name string, members []stri
 // addCounters adds what is counted outside the owner goroutine.
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.saver.Counters()
+	m["sampler"] = d.device.sampler.counters()
 	m["config"] = map[string]uint64{"reloads": d.reloads.done.Load(), "reload_errors": d.reloads.failed.Load()}
 	if d.zones != nil {
 		m["zone_file"] = d.zones.status()

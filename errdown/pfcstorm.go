@@ -1,0 +1,188 @@
+package errdown
+
+import (
+	"time"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// pfcStorm is a host that keeps us from sending a priority by PFC frames, or a
+// deadlock of the fabric, which looks the same from here.
+//
+// A priority that is held for all of the detection period is a deadlock; then comes
+// the recovery period, in which a dataplane that can ignores the peer's PFC, and
+// then detection again. Deadlocks within the window are counted by priority.
+type pfcStorm struct {
+	cfg   *Config
+	prios [fabric.Priorities]pfcPriority
+	// the last reading, as far as was says
+	last fabric.Health
+	was  fabric.Fields
+	port int
+}
+
+type pfcPriority struct {
+	pos    time.Duration // in the cycle of detection and recovery, while held
+	recent window        // deadlocks
+}
+
+const (
+	// heldShare is the part of an interval in percent that a priority must have
+	// been paused to count as held through all of it: readings are not taken at
+	// exactly the time that they are stamped with.
+	heldShare = 98
+	// maxShare is the most that can be true.
+	maxShare = 150
+)
+
+func newPFCStorm(cfg *Config) Detector { return &pfcStorm{cfg: cfg} }
+
+func (d *pfcStorm) Look(in Input) Signal {
+	if !in.up() {
+		d.drop()
+		return Unwell
+	}
+	if in.Reading.Valid&fabric.FieldsOfPFC == 0 {
+		return Quiet
+	}
+	was, valid, index := d.last, d.was&in.Reading.Valid, d.port
+	d.last, d.was, d.port = in.Reading, in.Reading.Valid&fabric.FieldsOfPFC, in.Port.Index
+	span := in.Reading.At.Sub(was.At)
+	if valid == 0 || index != in.Port.Index || span <= 0 {
+		d.rearm()
+		return Quiet
+	}
+	out := Quiet
+	for p := range d.prios {
+		step := pfcStep{was: &was, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PFCStorm.PauseFrames, p: p}
+		out = worse(out, d.prios[p].advance(step, &d.cfg.PFCStorm, &in))
+	}
+	return out
+}
+
+// advance takes one priority through one interval.
+func (q *pfcPriority) advance(s pfcStep, c *PFCStormConfig, in *Input) Signal {
+	held, found, known := s.held(in)
+	n := found
+	if held {
+		n = max(n, q.cycles(s.span, c))
+	} else {
+		q.pos = 0
+	}
+	at := s.is.At
+	q.recent.add(n, 0, at, s.span, c.Window)
+	sum, _ := q.recent.sum(at, c.Window)
+	sig := c.level(float64(sum), float64(c.Deadlocks))
+	switch {
+	case sig == Clear && held:
+		return Unwell
+	case sig == Clear && !known:
+		return Quiet
+	}
+	return sig
+}
+
+// cycles goes through the cycle for a time in which the priority was held, and
+// gives how many detection periods ended.
+func (q *pfcPriority) cycles(span time.Duration, c *PFCStormConfig) uint64 {
+	cycle := c.Detect + c.Recover
+	before := time.Duration(-1) // complete detections of this cycle, less one
+	if q.pos >= c.Detect {
+		before = 0
+	}
+	end := q.pos + min(span, c.Window)
+	after := time.Duration(-1)
+	if end >= c.Detect {
+		after = (end - c.Detect) / cycle
+	}
+	q.pos = end % cycle
+	return uint64(after - before)
+}
+
+func (d *pfcStorm) drop() {
+	d.was = 0
+	d.rearm()
+}
+
+// rearm ends every period of detection that is under way.
+func (d *pfcStorm) rearm() {
+	for p := range d.prios {
+		d.prios[p].pos = 0
+	}
+}
+
+func (d *pfcStorm) Next() time.Time { return time.Time{} }
+
+func (d *pfcStorm) Reset() { *d = pfcStorm{cfg: d.cfg} }
+
+func (d *pfcStorm) Policy() Policy { return d.cfg.PFCStorm.policy() }
+
+func (d *pfcStorm) Need() Need {
+	c := &d.cfg.PFCStorm
+	if c.Response == RespondNone {
+		return Need{}
+	}
+	return Need{fabric.FieldsOfPFC, within(c.Detect, 50*time.Millisecond, time.Second)}
+}
+
+// pfcStep is one interval between two readings, for one priority.
+type pfcStep struct {
+	was, is *fabric.Health
+	valid   fabric.Fields // in both
+	span    time.Duration
+	frames  int // PFC frames a second that hold a priority for good
+	p       int
+}
+
+func (s *pfcStep) has(f fabric.Fields) bool { return s.valid&f == f }
+
+// held tells whether the priority was held through all of the interval, and how
+// many deadlocks the dataplane's own watchdog has found in it. Known is false when
+// the readings do not tell: PFC frames alone do not, for a port under load gets
+// them all the time.
+func (s *pfcStep) held(in *Input) (held bool, found uint64, known bool) {
+	if s.has(fabric.FieldDeadlocks) {
+		known = true
+		bit := uint8(1) << s.p
+		held = s.was.Deadlocked&s.is.Deadlocked&bit != 0
+		var ok bool
+		if found, ok = s.rise(s.was.Deadlocks[s.p], s.is.Deadlocks[s.p], uint64(s.span/(10*time.Millisecond))+1); !ok {
+			in.jump()
+		}
+	}
+	sent, tellsSent := uint64(0), false
+	if s.has(fabric.FieldTxFrames) {
+		sent, tellsSent = s.rise(s.was.TxFrames[s.p], s.is.TxFrames[s.p], maxRate(s.span))
+		if !tellsSent {
+			in.jump()
+			return held, found, known
+		}
+	}
+	switch {
+	case s.has(fabric.FieldPauseTime):
+		paused := s.is.RxPauseTime[s.p] - s.was.RxPauseTime[s.p]
+		if paused < 0 || paused*100 > s.span*maxShare {
+			in.jump()
+			return held, found, known
+		}
+		held = held || sent == 0 && paused*100 >= s.span*heldShare
+		known = true
+	case s.has(fabric.FieldPause) && tellsSent:
+		n, ok := s.rise(s.was.RxPause[s.p], s.is.RxPause[s.p], maxRate(s.span))
+		if !ok {
+			in.jump()
+			return held, found, known
+		}
+		held = held || sent == 0 && float64(n) >= float64(s.frames)*s.span.Seconds()
+		known = true
+	}
+	return held, found, known
+}
+
+// rise is by how much a total has grown, false when it went back or grew too much.
+func (s *pfcStep) rise(was, is, most uint64) (uint64, bool) {
+	if is < was || is-was > most {
+		return 0, false
+	}
+	return is - was, true
+}

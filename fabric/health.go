@@ -1,0 +1,119 @@
+package fabric
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Priorities is the number of traffic classes of priority flow control (IEEE
+// 802.1Q clause 36).
+const Priorities = 8
+
+// Fields is a set of parts of a Health.
+type Fields uint16
+
+// The parts of a Health. A driver that does not tell one differs from one that
+// tells 0.
+const (
+	FieldCounters    Fields            = 1 << iota // Counters: frames, bytes, drops, changes of carrier
+	FieldCRC                                       // RxCRC
+	FieldBroadcast                                 // RxBroadcast
+	FieldMulticast                                 // RxMulticast
+	FieldPause                                     // RxPause and TxPause
+	FieldPauseTime                                 // RxPauseTime
+	FieldTxFrames                                  // TxFrames of each priority
+	FieldDeadlocks                                 // Deadlocks and Deadlocked
+	FieldRxPower                                   // RxPower
+	endOfFields                                    // not a field
+	AllFields        = endOfFields - 1             // every part there is
+	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks
+	FieldsOfCounters = FieldCounters | FieldCRC // what a Counters tells
+)
+
+var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power"}
+
+// String lists the fields by name, "none" when there is none.
+func (f Fields) String() string {
+	var names []string
+	for i, n := range fieldNames {
+		if f&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseField reads the name of one field.
+func ParseField(s string) (Fields, error) {
+	for i, n := range fieldNames {
+		if n == s {
+			return 1 << i, nil
+		}
+	}
+	return 0, fmt.Errorf("field %q is none of %s", s, strings.Join(fieldNames, ", "))
+}
+
+// Health is one reading of what tells a good port from a bad one. Totals may jump,
+// wrap or go back to zero at any time. Only the parts in Valid mean anything.
+type Health struct {
+	At    time.Time `json:"at"` // when it was read, with monotonic reading
+	Valid Fields    `json:"valid"`
+
+	Counters    Counters `json:"counters"`
+	RxCRC       uint64   `json:"rx_crc_errors"` // frames with a wrong FCS, as near to the wire as the driver counts them
+	RxBroadcast uint64   `json:"rx_broadcast"`  // frames
+	RxMulticast uint64   `json:"rx_multicast"`  // frames; some drivers include broadcast
+
+	// RxPause and TxPause are PFC frames by priority.
+	RxPause [Priorities]uint64 `json:"rx_pause"`
+	TxPause [Priorities]uint64 `json:"tx_pause"`
+	// RxPauseTime is for how long all received PFC frames together have kept a
+	// priority from being sent.
+	RxPauseTime [Priorities]time.Duration `json:"rx_pause_time_ns"`
+	TxFrames    [Priorities]uint64        `json:"tx_frames"`
+	// Deadlocks are those that the dataplane's own PFC watchdog has found;
+	// Deadlocked has a bit for each priority that it holds to be in one now.
+	Deadlocks  [Priorities]uint64 `json:"deadlocks"`
+	Deadlocked uint8              `json:"deadlocked"`
+
+	// RxPower is the optical power that the weakest lane receives, in 1/1000 dBm;
+	// NoLight without any.
+	RxPower int `json:"rx_power_mdbm"`
+}
+
+// NoLight is the RxPower of a receiver that measures nothing: the least that the
+// measure of 0.1 uW can express.
+const NoLight = -40_000
+
+// Has tells whether all of these fields are valid.
+func (h *Health) Has(f Fields) bool { return h.Valid&f == f }
+
+// HealthReader is a Dataplane that knows more of its ports than Counters tells.
+type HealthReader interface {
+	// Health reads the wanted fields of a port, or those of them that its driver
+	// tells. It may take as long as the slowest of these takes the hardware, up to
+	// some 100 ms for FieldRxPower, so it is never called where a fault would wait.
+	Health(port string, want Fields) (Health, error)
+}
+
+// ReadHealth reads the wanted fields from a HealthReader, or what the Counters of
+// any other Dataplane tell of them.
+func ReadHealth(dp Dataplane, port string, want Fields, now func() time.Time) (Health, error) {
+	if r, ok := dp.(HealthReader); ok {
+		return r.Health(port, want)
+	}
+	h := Health{At: now()}
+	if want&FieldsOfCounters == 0 {
+		return h, nil
+	}
+	c, err := dp.Counters(port)
+	if err != nil {
+		return Health{}, err
+	}
+	h.Counters, h.RxCRC, h.Valid = c, c.RxCRC, want&FieldsOfCounters
+	return h, nil
+}

@@ -1,0 +1,325 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+)
+
+// sampler reads the health of ports for the detectors, outside of the owner
+// goroutine: a driver may take its time. Each port is read as often as its needs
+// say, as far as that stays cheap. What takes a module milliseconds has a lane of
+// its own, so that it does not hold up the counters.
+type sampler struct {
+	dp    fabric.Dataplane
+	now   func() time.Time
+	out   chan []sample
+	lanes [2]*lane
+	count samplerCounters
+}
+
+// sample is one reading of one port.
+type sample struct {
+	port   string
+	health fabric.Health
+}
+
+type samplerCounters struct {
+	rounds, reads, errors, untold, stuck, late atomic.Uint64
+}
+
+// SamplerCounters count the reading of the health of ports.
+type SamplerCounters struct {
+	Rounds uint64 `json:"rounds"`
+	Reads  uint64 `json:"reads"`
+	Errors uint64 `json:"errors"`
+	Untold uint64 `json:"untold"` // reads that told nothing of what was wanted
+	Stuck  uint64 `json:"stuck"`  // reads that took longer than readLimit; the port is left out until they return
+	Late   uint64 `json:"late"`   // rounds put off to stay below the share of a core
+	// What a round over all ports costs, as a moving average.
+	CounterRoundNS uint64 `json:"counter_round_ns"`
+	ModuleRoundNS  uint64 `json:"module_round_ns"`
+}
+
+const (
+	// readLimit is how long one read may take before the others go on without it.
+	readLimit = 2 * time.Second
+	// errorRetry is how long to wait after a read that failed, at least.
+	errorRetry = time.Second
+	// untoldRetry is how long a port whose driver does not tell what is wanted is
+	// left alone: modules are changed, drivers are not.
+	untoldRetry = 30 * time.Second
+	// counterShare and moduleShare bound the time spent reading to 1/110 and 1/10
+	// of all time (modules make us wait, which costs no CPU).
+	counterShare, moduleShare = 110, 10
+	// moduleFields are read from the module itself.
+	moduleFields = fabric.FieldRxPower
+)
+
+func newSampler(dp fabric.Dataplane, now func() time.Time) *sampler {
+	s := &sampler{dp: dp, now: now, out: make(chan []sample)}
+	for i, share := range [...]int{counterShare, moduleShare} {
+		s.lanes[i] = &lane{s: s, share: time.Duration(share), kick: make(chan struct{}, 1), stuck: map[string]bool{}}
+	}
+	return s
+}
+
+// set says what is to be read of a port from now on; no needs: nothing.
+func (s *sampler) set(port string, needs []errdown.Need) {
+	for i, l := range s.lanes {
+		var list []*wish
+		for _, n := range needs {
+			fields := n.Fields &^ moduleFields
+			if i == 1 {
+				fields = n.Fields & moduleFields
+			}
+			if fields != 0 {
+				list = append(list, &wish{port: port, fields: fields, every: n.Every})
+			}
+		}
+		l.set(port, list)
+	}
+}
+
+// run reads until ctx ends. It does not wait for a read under way.
+func (s *sampler) run(ctx context.Context) {
+	for _, l := range s.lanes {
+		l.begin(ctx)
+	}
+	watch := time.NewTicker(readLimit / 2)
+	defer watch.Stop()
+	for {
+		select {
+		case <-watch.C:
+			for _, l := range s.lanes {
+				l.watch(ctx)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *sampler) counters() SamplerCounters {
+	return SamplerCounters{
+		Rounds: s.count.rounds.Load(), Reads: s.count.reads.Load(), Errors: s.count.errors.Load(),
+		Untold: s.count.untold.Load(), Stuck: s.count.stuck.Load(), Late: s.count.late.Load(),
+		CounterRoundNS: uint64(s.lanes[0].cost.Load()), ModuleRoundNS: uint64(s.lanes[1].cost.Load()),
+	}
+}
+
+// lane is one goroutine that reads, one port after the other.
+type lane struct {
+	s     *sampler
+	share time.Duration
+	kick  chan struct{}
+	cost  atomic.Int64
+
+	mu      sync.Mutex
+	wishes  []*wish // by port
+	turn    int     // of the goroutine that is in charge; one that hung is replaced
+	reading string  // port
+	since   time.Time
+	stuck   map[string]bool
+}
+
+// wish is one need of one port.
+type wish struct {
+	port   string
+	fields fabric.Fields
+	every  time.Duration
+	next   time.Time // zero: at once
+}
+
+func (l *lane) set(port string, list []*wish) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var others, have []*wish
+	for _, w := range l.wishes {
+		if w.port == port {
+			have = append(have, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	if slices.EqualFunc(have, list, func(a, b *wish) bool { return a.fields == b.fields && a.every == b.every }) {
+		return
+	}
+	l.wishes = append(others, list...)
+	slices.SortStableFunc(l.wishes, func(a, b *wish) int { return strings.Compare(a.port, b.port) })
+	l.wake()
+}
+
+func (l *lane) begin(ctx context.Context) {
+	l.mu.Lock()
+	l.turn++
+	turn := l.turn
+	l.mu.Unlock()
+	go l.run(ctx, turn)
+}
+
+// watch replaces the goroutine of a read that hangs.
+func (l *lane) watch(ctx context.Context) {
+	l.mu.Lock()
+	hangs := l.reading != "" && l.s.now().Sub(l.since) > readLimit
+	if hangs {
+		l.stuck[l.reading] = true
+		l.reading = ""
+		l.s.count.stuck.Add(1)
+	}
+	l.mu.Unlock()
+	if hangs {
+		l.begin(ctx)
+	}
+}
+
+func (l *lane) run(ctx context.Context, turn int) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var rest time.Time // no round before
+	for {
+		select {
+		case <-timer.C:
+		case <-l.kick:
+		case <-ctx.Done():
+			return
+		}
+		begun := l.s.now()
+		if todo := l.due(begun); len(todo) > 0 && !begun.Before(rest) {
+			list, mine := l.round(todo, begun, turn)
+			if !mine {
+				return
+			}
+			rest = l.paid(begun)
+			if len(list) > 0 {
+				select {
+				case l.s.out <- list:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+		timer.Reset(l.wait(rest))
+	}
+}
+
+// paid notes what a round has cost and gives when the next one may be.
+func (l *lane) paid(begun time.Time) time.Time {
+	const weight = 7 // of the old value in the moving average
+	now := l.s.now()
+	cost := now.Sub(begun)
+	if old := time.Duration(l.cost.Load()); old > 0 {
+		cost = (weight*old + cost) / (weight + 1)
+	}
+	l.cost.Store(int64(cost))
+	l.s.count.rounds.Add(1)
+	return now.Add(l.share * cost)
+}
+
+// wait is how long to sleep.
+func (l *lane) wait(rest time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.s.now()
+	next := now.Add(time.Hour)
+	for _, w := range l.wishes {
+		if w.next.Before(next) && !l.stuck[w.port] {
+			next = w.next
+		}
+	}
+	if next.Before(rest) {
+		next = rest
+		l.s.count.late.Add(1)
+	}
+	return max(0, next.Sub(now))
+}
+
+// errand is what is to be read of one port now.
+type errand struct {
+	port   string
+	fields fabric.Fields
+}
+
+func (l *lane) due(now time.Time) []errand {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var todo []errand
+	for _, w := range l.wishes {
+		switch last := len(todo) - 1; {
+		case now.Before(w.next) || l.stuck[w.port]:
+		case last >= 0 && todo[last].port == w.port:
+			todo[last].fields |= w.fields
+		default:
+			todo = append(todo, errand{w.port, w.fields})
+		}
+	}
+	return todo
+}
+
+// round reads what is due; mine is false when another goroutine has taken over
+// because one of the reads took too long.
+func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, mine bool) {
+	for _, t := range todo {
+		l.mu.Lock()
+		l.reading, l.since = t.port, l.s.now()
+		l.mu.Unlock()
+
+		h, err := fabric.ReadHealth(l.s.dp, t.port, t.fields, l.s.now)
+		l.s.count.reads.Add(1)
+
+		l.mu.Lock()
+		if mine = l.turn == turn; mine {
+			l.reading = ""
+		} else {
+			delete(l.stuck, t.port)
+		}
+		l.done(t.port, h.Valid, err, now)
+		l.mu.Unlock()
+		if !mine {
+			l.wake()
+			return nil, false
+		}
+		if err == nil && h.Valid != 0 {
+			list = append(list, sample{t.port, h})
+		}
+	}
+	return list, true
+}
+
+// done plans the next read of a port.
+func (l *lane) done(port string, valid fabric.Fields, err error, now time.Time) {
+	untold := false
+	for _, w := range l.wishes {
+		if w.port != port || now.Before(w.next) {
+			continue
+		}
+		w.next = now.Add(w.every)
+		switch {
+		case err != nil:
+			w.next = now.Add(max(w.every, errorRetry))
+		case valid&w.fields == 0:
+			untold = true
+			w.next = now.Add(max(w.every, untoldRetry))
+		}
+	}
+	switch {
+	case err != nil && !errors.Is(err, fabric.ErrNoPort):
+		l.s.count.errors.Add(1)
+	case untold:
+		l.s.count.untold.Add(1)
+	}
+}
+
+func (l *lane) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
