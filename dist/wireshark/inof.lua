@@ -829,7 +829,8 @@ local function root_tlv(tvb, pinfo, version, typ, n, start, tree)
   item:set_text("Root TLV: " .. name_of(KINDS, kind))
   if not KINDS[kind] or typ - kind ~= 0x20 then
     if n > 0 then item:add(F["nts.tlv.value"], tvb(start + 3, n)) end
-    return c:fail(("root TLV of type 0x%02x"):format(typ), "unknown_type")
+    c:fail(("root TLV of type 0x%02x"):format(typ), "unknown_type")
+    return ("unknown root TLV 0x%02x"):format(typ)
   end
   local r, seen = {}, {}
   while c:left() > 0 do
@@ -848,6 +849,7 @@ end
 
 function nts.dissector(tvb, pinfo, root)
   pinfo.cols.protocol = "NTS"
+  pinfo.cols.info:set("malformed")
   local tree = root:add(nts, tvb())
   local c = cursor("nts", tvb, 0, tvb:len(), tree, "Header")
   local version, vitem = c:num("nts.version", 1)
@@ -876,6 +878,7 @@ function nts.dissector(tvb, pinfo, root)
     table.insert(texts, root_tlv(tvb, pinfo, version, typ, n, start, tree))
   end
   if complete_frame and c.to < tvb:len() then tree:add(F["nts.padding"], tvb(c.to)) end
+  if #texts == 0 then return tvb:len() end
   if #texts > 4 then texts = { texts[1], texts[2], ("%d more"):format(#texts - 2) } end
   pinfo.cols.info:set(table.concat(texts, "; "))
   return tvb:len()
