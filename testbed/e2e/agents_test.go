@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 )
 
@@ -130,5 +131,49 @@ func (f *fab) quiet(node string, since int, but ...notice) {
 		if !slices.ContainsFunc(but, func(w notice) bool { return n.is(w) }) {
 			f.t.Errorf("%s was told %v, which is no news", node, n)
 		}
+	}
+}
+
+// keptState is what the tests look at of a daemon's state file.
+type keptState struct {
+	Known []string `json:"known_devices"`
+	Told  struct {
+		Hosts []struct {
+			Told []struct {
+				State string `json:"state"`
+				Acked bool   `json:"acked"`
+			} `json:"told"`
+		} `json:"hosts"`
+	} `json:"told"`
+}
+
+// kept waits until what the three daemons know is in their state files, which are
+// written behind their backs: every host was told of every peer, and acked it.
+func (f *fab) kept() {
+	f.t.Helper()
+	for node, pairs := range map[string]int{"tor1": 4, "tor2": 2, "spine": 0} {
+		file := filepath.Join(f.lab.NodeDir(node), "state", "state.json")
+		eventually(f.t, "the state of "+node+" to be saved", func() error {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			var st keptState
+			if err := json.Unmarshal(b, &st); err != nil {
+				return err
+			}
+			n := 0
+			for _, h := range st.Told.Hosts {
+				for _, told := range h.Told {
+					if told.Acked && told.State == "active" {
+						n++
+					}
+				}
+			}
+			if n != pairs || node == "spine" && len(st.Known) != 2 {
+				return fmt.Errorf("it holds %s", b)
+			}
+			return nil
+		})
 	}
 }

@@ -106,8 +106,7 @@ const kinds = `
 // newFabric builds the fabric and waits until every host was told of every other.
 func newFabric(t testing.TB, s spec) *fab {
 	t.Helper()
-	requireNetns(t)
-	f := &fab{t: t, dir: t.TempDir()}
+	f := noFabric(t)
 	if s.zones == "" {
 		s.zones = oltpZone
 	}
@@ -127,16 +126,25 @@ func newFabric(t testing.TB, s spec) *fab {
 
 // switchConfig is the configuration of one of the three switches.
 func (f *fab) switchConfig(node string) string {
-	ids := map[string]string{"spine": spineID, "tor1": tor1ID, "tor2": tor2ID}
-	role, more := "client", fmt.Sprintf(`
+	switch node {
+	case "tor1":
+		return f.clientConfig(node, tor1ID, spineID)
+	case "tor2":
+		return f.clientConfig(node, tor2ID, spineID)
+	}
+	return f.commonConfig(node, spineID, "reflector")
+}
+
+func (f *fab) clientConfig(node, id, reflector string) string {
+	return f.commonConfig(node, id, "client") + fmt.Sprintf(`
 ports: {access: ["eth[1-9]"]}
 client:
   reflectors: [{address: %s}]
   source: %s
-`, spineID, ids[node])
-	if node == "spine" {
-		role, more = "reflector", ""
-	}
+`, reflector, id)
+}
+
+func (f *fab) commonConfig(node, id, role string) string {
 	return fmt.Sprintf(`device: {id: %s, name: %s, roles: [%s]}
 lldp: {interval: 1s, ttl: 4s}
 session:
@@ -147,19 +155,15 @@ session:
 state-directory: ${INOF_NODE_STATE}
 management: {socket: "${INOF_NODE_RUN}/inofd.sock"}
 log: {level: debug}
-`, ids[node], node, role, f.path(node+".password")) + more
+`, id, node, role, f.path(node+".password"))
 }
 
-// bareLab builds a topology of the test's own; f.write prepares the files it names.
-func bareLab(t testing.TB, topology string, files map[string]string) *fab {
+// noFabric is for a topology of the test's own: f.write makes the files it names,
+// f.up builds it.
+func noFabric(t testing.TB) *fab {
 	t.Helper()
 	requireNetns(t)
-	f := &fab{t: t, dir: t.TempDir()}
-	for name, text := range files {
-		f.write(name, text)
-	}
-	f.up(topology)
-	return f
+	return &fab{t: t, dir: t.TempDir()}
 }
 
 func (f *fab) up(topology string) {

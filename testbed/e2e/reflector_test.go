@@ -108,6 +108,7 @@ func TestAFloodOfConnectionsKeepsNobodyOut(t *testing.T) {
 	f.awaitCounter("spine", "inof_server_1.accepted", flood)
 	f.awaitCounter("spine", "inof_server_1.pending_refused", 1)
 	// A client that comes while the flood lasts gets its session.
+	f.kept()
 	f.kill("tor2")
 	f.start("tor2")
 	f.established("tor2")
