@@ -21,6 +21,7 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 	} else {
 		pt.flags |= portDown
 		s.loseWire(pi, pt)
+		s.dropControl(pi, pt)
 	}
 	// A new link knows of no pause.
 	for q := range int32(NumQueues) {

@@ -87,7 +87,7 @@ func (s *Sim) newQP(f *FlowSpec, id int32) qp {
 	q := qp{
 		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + p.Header),
 		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(p.Header)),
-		tos:  f.TOS &^ ecnMask, q: f.TOS >> 5, state: qpIdle, win: p.Window,
+		tos:  f.TOS &^ ecnMask, q: f.TOS >> 5, state: qpIdle, win: p.Window, msgs: -1,
 		ccOn: p.CC != nil && !f.NoCC,
 	}
 	if f.Bytes == Forever {

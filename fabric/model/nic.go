@@ -67,6 +67,7 @@ type qp struct {
 	ccOn    bool
 	rtoOn   bool
 	done    bool
+	msgs    int32 // index of its messages, -1 = one transfer
 	win     int32 // frames in flight at most, 0 = no limit
 	gapFull Time  // pace of full frames
 	heard   Time  // of the last progress
@@ -158,6 +159,10 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 		gap = s.span(size, q.psb)
 		flags = flagTell
 	}
+	if q.msgs >= 0 {
+		size, flags = s.msgFrame(q)
+		gap = s.span(size, q.psb)
+	}
 	pk := s.pool.get()
 	s.pool.pkts[pk] = packet{flow: id, psn: q.sndNxt, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: uint8(kindData) | flags<<4}
 	s.made[kindData]++
@@ -175,10 +180,14 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 		s.sentBytes(id, int64(size))
 	}
 	q.next = s.now + gap
-	if n.prof.RTO > 0 && !q.rtoOn {
-		q.rtoOn = true
-		q.heard = s.now
-		s.schedule(s.now+n.prof.RTO, evRTO, id)
+	if n.prof.RTO > 0 {
+		if q.sndNxt == q.sndUna+1 { // nothing was outstanding
+			q.heard = s.now
+		}
+		if !q.rtoOn {
+			q.rtoOn = true
+			s.schedule(s.now+n.prof.RTO, evRTO, id)
+		}
 	}
 	switch {
 	case !q.canSend():

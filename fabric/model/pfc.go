@@ -48,7 +48,7 @@ func (s *Sim) xoff(in int32, pt *port, ig *ingress, q int32) {
 		if !first {
 			return
 		}
-		pt.paws = 1
+		pt.paws |= pawsPause
 	} else {
 		pt.pfcWant |= 1 << q
 	}
@@ -63,7 +63,7 @@ func (s *Sim) xon(in int32, pt *port, ig *ingress, q int32) {
 		if s.anyXoff(in) {
 			return
 		}
-		pt.paws = 1
+		pt.paws |= pawsPause
 	} else {
 		pt.pfcWant |= 1 << q
 	}
@@ -86,8 +86,8 @@ func (s *Sim) sendPFC(pi int32, pt *port) {
 	cfg := s.pfcOf(pt)
 	p := packet{size: pfcFrame, tos: 7 << 5}
 	base := pi * NumQueues
-	if pt.paws != 0 {
-		pt.paws = 0
+	if pt.paws&pawsPause != 0 {
+		pt.paws &^= pawsPause
 		p.kf = uint8(kindPause)
 		if s.anyXoff(pi) {
 			p.psn = uint32(cfg.Quanta)
@@ -158,7 +158,7 @@ func (s *Sim) refreshXoff(i int32) {
 		if !s.anyXoff(pi) {
 			return
 		}
-		pt.paws = 1
+		pt.paws |= pawsPause
 	} else {
 		if !ig.xoff {
 			return

@@ -10,6 +10,12 @@ const (
 	portSlow              // the host behind takes frames slowly
 )
 
+// Bits of port.paws.
+const (
+	pawsPause   = 1 << iota // a PAUSE frame must be sent
+	pawsControl             // control frames wait
+)
+
 // port is the hot part of one end of a link: what is touched for each frame. The
 // transmit side is its own; frames in flight towards the peer hang on it, in order
 // of arrival, with one pending event for the first of them.
@@ -31,7 +37,7 @@ type port struct {
 	ignore  uint8 // queues that do not obey PFC (recovery, turned off)
 	discard uint8 // queues that drop instead of forward (recovery by discarding)
 	cur     uint8 // WDRR: the queue being served
-	paws    uint8 // bit 0: a PAUSE frame must be sent
+	paws    uint8 // what else goes before data: pawsPause, pawsControl
 
 	// Marking and admission of frames that leave (ECN) and enter (headroom) here.
 	kmin, kmax int32
@@ -56,19 +62,19 @@ type queue struct {
 
 // portInfo is the cold part of a port.
 type portInfo struct {
-	name         string
-	node         int32
-	link         int32
-	rate         Rate
-	loss         float64
-	rng          RNG // draws of this port's receiver
-	lost         uint64
-	lostB        uint64
-	crc          uint64
-	react        []int32 // PFC frames that wait for the reaction time
-	storm        stormState
-	hostDrops    uint64
-	rawRx, rawTx uint64
+	name      string
+	node      int32
+	link      int32
+	rate      Rate
+	loss      float64
+	rng       RNG // draws of this port's receiver
+	lost      uint64
+	lostB     uint64
+	crc       uint64
+	react     []int32 // PFC frames that wait for the reaction time
+	storm     stormState
+	hostDrops uint64
+	control   []int32 // control frames that wait to be sent
 	// Frames lost on the wire towards this port's peer, or refused because it was down.
 	carrierChanges uint64
 }
@@ -100,8 +106,10 @@ func (s *Sim) transmit(pi int32, pt *port) {
 	if pt.flags&portDown != 0 {
 		return
 	}
-	if pt.pfcWant|pt.paws != 0 {
+	if pt.pfcWant|pt.paws&pawsPause != 0 {
 		s.sendPFC(pi, pt)
+	} else if pt.paws != 0 {
+		s.sendControlFrame(pi, pt)
 	} else if m := pt.ready &^ pt.paused; m != 0 {
 		q := int32(bits.TrailingZeros8(m))
 		if m&(m-1) != 0 {
@@ -180,6 +188,8 @@ func (s *Sim) arrive(pi int32) {
 	switch k := p.kind(); {
 	case k == kindPFC || k == kindPause:
 		s.receivePFC(qi, qt, pk)
+	case k == kindRaw:
+		s.consumeRaw(qi, pk)
 	case qt.sw >= 0:
 		s.forward(qi, qt, pk)
 	default:

@@ -11,10 +11,6 @@ func (s *Sim) hostReceive(pi int32, pt *port, pk int32) {
 // consume is what the NIC does with a frame.
 func (s *Sim) consume(pi int32, pt *port, pk int32) {
 	p := &s.pool.pkts[pk]
-	if p.kind() == kindRaw {
-		s.consumeRaw(pi, pk)
-		return
-	}
 	s.ended[p.kind()]++
 	switch p.kind() {
 	case kindData:
@@ -42,11 +38,13 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 		p = &s.pool.pkts[pk] // the pool may have moved
 	}
 	k := kindAck
+	tell := false
 	switch {
 	case p.psn == r.expect:
 		r.expect++
 		r.got++
 		r.unacked++
+		tell = p.flags()&flagTell != 0 && s.qps[p.flow].msgs >= 0
 		if r.unacked < prof.AckEvery && p.flags()&flagTell == 0 {
 			s.pool.put(pk)
 			return
@@ -73,7 +71,11 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	}
 	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: tos, kf: uint8(k) | flags<<4}
 	s.made[k]++
+	id, expect := p.flow, p.psn
 	s.hostQueue(pi, pt, pk, p)
+	if tell && !s.qps[id].done {
+		s.delivered(id, expect)
+	}
 }
 
 // hostQueue sends a control frame of a host, at once if the wire is free.
@@ -106,7 +108,9 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 		if q.sndNxt < psn {
 			q.sndNxt = psn
 		}
-		if psn >= q.total {
+		if q.msgs >= 0 {
+			s.ackedMessages(q)
+		} else if psn >= q.total {
 			s.finish(id, q)
 			return
 		}

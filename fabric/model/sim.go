@@ -68,6 +68,7 @@ type Sim struct {
 	nodes    []node
 	links    []link
 	flows    []flow
+	msgs     []msgQueue
 	starts   []int32 // flows in order of start that are not yet started
 	pfcTimes [][NumQueues]uint16
 	pfcFree  []int32

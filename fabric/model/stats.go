@@ -82,7 +82,7 @@ func (s *Sim) CheckConservation() error {
 
 func (s *Sim) checkPort(pi int32) (uint64, error) {
 	pt := &s.ports[pi]
-	found := uint64(len(s.portInfo[pi].react))
+	found := uint64(len(s.portInfo[pi].react) + len(s.portInfo[pi].control))
 	last := Time(0)
 	for pk := pt.flHead; pk >= 0; pk = s.pool.pkts[pk].next {
 		found++

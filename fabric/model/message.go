@@ -1,0 +1,122 @@
+package model
+
+import "fmt"
+
+// Messages: a queue pair may live as long as the run and carry one message after the
+// other, as RDMA writes, reads and sends do. The handler is told when the last frame
+// of a message has been delivered in order at the far end.
+
+// MessageHandler is what a Handler may implement to be told of messages.
+type MessageHandler interface {
+	Delivered(s *Sim, id FlowID, tag uint64)
+}
+
+// message is one transfer on a queue pair.
+type message struct {
+	end  uint32 // sequence number after its last frame
+	last uint16 // bytes on the wire of its last frame
+	tag  uint64
+}
+
+// msgQueue holds the messages of a queue pair that are not acknowledged.
+type msgQueue struct {
+	list []message
+	head int // the first not acknowledged
+	cur  int // the one being sent
+	next int // the next to be delivered
+}
+
+// OpenQP opens a queue pair for messages at the present time; Bytes and Start of the
+// specification are not looked at.
+func (s *Sim) OpenQP(f FlowSpec) (FlowID, error) {
+	f.Bytes, f.Start = 1, s.now
+	wasRunning := s.running
+	s.running = false // not to be begun as an ordinary flow
+	listed := len(s.starts)
+	id, err := s.AddFlow(f)
+	s.running = wasRunning
+	if err != nil {
+		return 0, err
+	}
+	s.starts = s.starts[:listed]
+	s.sorted = wasRunning
+	q := &s.qps[id]
+	q.total, q.msgs = 0, int32(len(s.msgs))
+	s.msgs = append(s.msgs, msgQueue{})
+	s.flows[id].begun = true
+	return id, nil
+}
+
+// Post adds a message of at least one byte to a queue pair.
+func (s *Sim) Post(id FlowID, bytes int64, tag uint64) error {
+	if int(id) >= len(s.qps) || s.qps[id].msgs < 0 {
+		return fmt.Errorf("%w %d: not a queue pair for messages", ErrFlow, id)
+	}
+	q := &s.qps[id]
+	p := s.nics[q.nic].prof
+	frames := (bytes + int64(p.MTU) - 1) / int64(p.MTU)
+	if bytes <= 0 || int64(q.total)+frames >= 1<<32-1 {
+		return fmt.Errorf("%w %d: message of %d bytes", ErrFlow, id, bytes)
+	}
+	if q.done {
+		return nil // closed: the message goes nowhere
+	}
+	q.total += uint32(frames)
+	m := &s.msgs[q.msgs]
+	m.list = append(m.list, message{end: q.total, last: uint16(bytes - (frames-1)*int64(p.MTU) + int64(p.Header)), tag: tag})
+	s.wake(int32(id))
+	return nil
+}
+
+// CloseQP ends a queue pair: nothing is sent or delivered on it any more.
+func (s *Sim) CloseQP(id FlowID) {
+	q := &s.qps[id]
+	q.done = true
+	q.sndNxt = q.total
+	s.flows[id].done = s.now
+	if q.msgs >= 0 {
+		s.msgs[q.msgs] = msgQueue{}
+	}
+}
+
+// msgFrame gives size and flags of the frame that a queue pair sends next.
+func (s *Sim) msgFrame(q *qp) (uint16, uint8) {
+	m := &s.msgs[q.msgs]
+	if m.cur > m.head && m.list[m.cur-1].end > q.sndNxt {
+		m.cur = m.head // it went back
+	}
+	for m.list[m.cur].end <= q.sndNxt {
+		m.cur++
+	}
+	if q.sndNxt == m.list[m.cur].end-1 {
+		return m.list[m.cur].last, flagTell
+	}
+	return q.full, 0
+}
+
+// delivered tells the handler of messages that are complete at the receiver.
+func (s *Sim) delivered(id int32, expect uint32) {
+	m := &s.msgs[s.qps[id].msgs]
+	for m.next < len(m.list) && m.list[m.next].end <= expect {
+		tag := m.list[m.next].tag
+		m.next++
+		if h, ok := s.handler.(MessageHandler); ok {
+			h.Delivered(s, FlowID(id), tag)
+			m = &s.msgs[s.qps[id].msgs] // it may have opened queue pairs
+		}
+	}
+}
+
+// ackedMessages forgets what is acknowledged.
+func (s *Sim) ackedMessages(q *qp) {
+	m := &s.msgs[q.msgs]
+	for m.head < len(m.list) && m.list[m.head].end <= q.sndUna {
+		m.head++
+	}
+	m.cur = max(m.cur, m.head)
+	if m.head > 64 && m.head*2 > len(m.list) && m.next >= m.head {
+		n := copy(m.list, m.list[m.head:])
+		m.list = m.list[:n]
+		m.cur, m.next, m.head = m.cur-m.head, m.next-m.head, 0
+	}
+}
