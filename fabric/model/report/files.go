@@ -126,7 +126,7 @@ func Plots(dir, format string, results ...*scenario.Result) ([]string, error) {
 	}
 	var done []string
 	for _, kind := range []struct{ file, unit, label string }{
-		{"goodput", "Gb/s", "goodput, Gb/s"}, {"queues", "KB", "queue depth, KB"}, {"xoff", "XOFF frames", "XOFF frames in a period"},
+		{"goodput", "Gb/s", "goodput, Gb/s"}, {"iops", "kIOPS", "thousand I/Os a second"}, {"queues", "KB", "queue depth, KB"}, {"xoff", "XOFF frames", "XOFF frames in a period"},
 	} {
 		p := plot.New()
 		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = results[0].Name, "time, ms", kind.label

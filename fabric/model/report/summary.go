@@ -26,7 +26,19 @@ func Summary(w io.Writer, r *scenario.Result) error {
 	}
 	b.WriteByte('\n')
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "traffic\tflows\tdone\tGb/s\tleast\tmost\tFCT p50 ms\tp99\tmax\tslowdown mean\tp99\tretx\t\n")
+	if len(r.Loads) > 0 {
+		fmt.Fprint(tw, "storage\tI/Os\tIOPS\tmean us\tworst ms\tretried\tlongest without I/O ms\t\n")
+		for _, l := range r.Loads {
+			fmt.Fprintf(tw, "%s\t%d\t%.0f\t%.1f\t%.3f\t%d\t%.3f\t\n", l.Name, l.Done, l.IOPS, l.Mean.Seconds()*1e6, l.Worst.Seconds()*1e3, l.Retried, l.Idle)
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+	}
+	if len(r.Groups) > 0 {
+		fmt.Fprint(tw, "traffic\tflows\tdone\tGb/s\tleast\tmost\tFCT p50 ms\tp99\tmax\tslowdown mean\tp99\tretx\t\n")
+	}
 	for _, g := range r.Groups {
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%v\t%v\t%v\t%.3f\t%v\t%d\t\n", g.Name, g.Flows, g.Done, g.Goodput, finite(g.Least), g.Most, g.FCT[0], g.FCT[2], g.FCT[3], g.Mean, g.Slowdown[2], g.Retx)
 	}

@@ -59,6 +59,10 @@ type builder struct {
 	groups []group
 	faults []fault
 	probes []probe
+	loads  []load
+	// initiators of all loads, who are told of faults
+	initiators []model.NodeID
+	broken     error // of a load, while running
 }
 
 // group is the flows of one traffic entry.

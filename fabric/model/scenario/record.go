@@ -13,19 +13,24 @@ type Series struct {
 	Values [][]float64
 }
 
-// recorder samples goodput of each traffic group, frames lost, and chosen queues.
+// recorder samples goodput of each traffic group, I/Os of each load, chosen queues
+// and XOFF frames.
 type recorder struct {
 	b      *builder
 	series Series
 	acked  []int64
+	ios    []uint64
 	xoff   uint64
 	last   model.Time
 }
 
 func newRecorder(b *builder) *recorder {
-	r := &recorder{b: b, acked: make([]int64, len(b.groups))}
+	r := &recorder{b: b, acked: make([]int64, len(b.groups)), ios: make([]uint64, len(b.loads))}
 	for _, g := range b.groups {
 		r.series.Names = append(r.series.Names, g.name+" Gb/s")
+	}
+	for _, l := range b.loads {
+		r.series.Names = append(r.series.Names, l.name+" kIOPS")
 	}
 	for _, p := range b.probes {
 		r.series.Names = append(r.series.Names, p.name+" KB")
@@ -56,6 +61,11 @@ func (r *recorder) sample() {
 		}
 		put(float64(sum-r.acked[k]) * 8 / dt / 1e9)
 		r.acked[k] = sum
+	}
+	for k, l := range r.b.loads {
+		n := l.Stats().Done
+		put(float64(n-r.ios[k]) / dt / 1e3)
+		r.ios[k] = n
 	}
 	for _, p := range r.b.probes {
 		put(float64(s.QueueBytes(p.port, p.queue)) / 1e3)

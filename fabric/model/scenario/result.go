@@ -16,6 +16,7 @@ type Result struct {
 	End     model.Time         `json:"end_ps"`
 	Totals  model.Totals       `json:"totals"`
 	Groups  []GroupResult      `json:"traffic"`
+	Loads   []LoadResult       `json:"storage,omitempty"`
 	Ports   []PortResult       `json:"ports"`
 	Flows   []FlowResult       `json:"flows"`
 	Series  Series             `json:"-"`
@@ -94,6 +95,7 @@ func (b *builder) result(rec *recorder) *Result {
 		}
 	}
 	b.metrics(r)
+	b.loadResults(r)
 	return r
 }
 

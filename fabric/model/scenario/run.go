@@ -49,6 +49,12 @@ func (b *builder) fault(i int, f *Fault) {
 			b.problem(f.Line, key+".switch", "%q is not a switch", f.Switch)
 		}
 		out.node = id
+	case "tell-down", "tell-up":
+		ep, err := b.endpoint(f.Host)
+		if err != nil {
+			b.problem(f.Line, key+".host", "%v", err)
+		}
+		out.ep = ep
 	case "storm":
 		ep, err := b.endpoint(f.Host)
 		if err != nil {
@@ -60,7 +66,7 @@ func (b *builder) fault(i int, f *Fault) {
 			b.problem(f.Line, key, "a storm needs queues, every and for")
 		}
 	default:
-		b.problem(f.Line, key+".kind", "%q is not link-down, link-up, switch-down, switch-up, storm, loss, black or clear", f.Kind)
+		b.problem(f.Line, key+".kind", "%q is not link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down or tell-up", f.Kind)
 	}
 	b.faults = append(b.faults, out)
 }
@@ -96,6 +102,12 @@ func (r runner) FlowDone(*model.Sim, model.FlowID) {}
 func (r runner) Control(*model.Sim, model.PortID, []byte) {}
 
 func (r runner) Timer(s *model.Sim, tag uint64) {
+	if n := int(tag >> 56); n > 0 {
+		if n <= len(r.b.loads) {
+			r.failed(r.b.loads[n-1].Timer(tag))
+		}
+		return
+	}
 	if tag == tagReroute {
 		s.Reroute()
 		return
@@ -117,6 +129,10 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		s.KillSwitch(f.node)
 	case "switch-up":
 		s.ReviveSwitch(f.node)
+	case "tell-down":
+		r.tell(f.ep, false)
+	case "tell-up":
+		r.tell(f.ep, true)
 	case "storm":
 		s.Storm(f.ep, f.mask, f.spec.Every, s.Now()+f.spec.For)
 	}
@@ -146,6 +162,11 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 	for i := range b.faults {
 		s.At(b.faults[i].spec.At, uint64(i))
 	}
+	for _, l := range b.loads {
+		if err := l.Start(); err != nil {
+			return nil, err
+		}
+	}
 	stop := context.AfterFunc(ctx, s.Stop)
 	defer stop()
 	if progress != nil {
@@ -153,7 +174,9 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 	}
 	rec := newRecorder(b)
 	err = b.advance(ctx, rec)
-	if err == model.ErrStopped {
+	if b.broken != nil {
+		err = b.broken
+	} else if err == model.ErrStopped {
 		err = context.Cause(ctx)
 	}
 	res := b.result(rec)
@@ -178,7 +201,7 @@ func (b *builder) advance(ctx context.Context, rec *recorder) error {
 			return err
 		}
 		rec.sample()
-		if at == b.f.Duration || b.f.UntilIdle && b.sim.Active()+b.sim.Pending() == 0 {
+		if at == b.f.Duration || b.f.UntilIdle && len(b.loads) == 0 && b.sim.Active()+b.sim.Pending() == 0 {
 			return nil
 		}
 	}

@@ -180,7 +180,7 @@ type Rule struct {
 type Traffic struct {
 	Line  int
 	Name  string     `yaml:"name"`
-	Kind  string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson
+	Kind  string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson, storage
 	From  []string   `yaml:"from"` // hosts: h0, h0..h15, "*"; h0/1 is the second port
 	To    []string   `yaml:"to"`
 	Shift int        `yaml:"shift"` // permutation: host i sends to i + shift
@@ -196,13 +196,28 @@ type Traffic struct {
 	Load  float64    `yaml:"load"`  // poisson: of the host's link
 	Until model.Time `yaml:"until"` // poisson: last start
 	Seed  uint64     `yaml:"seed"`
+
+	// storage: from are initiators, to are targets
+	Depth     int        `yaml:"depth"`  // I/Os outstanding of each initiator at each target
+	Blocks    []Block    `yaml:"blocks"` // sizes and how often they are drawn
+	Read      int        `yaml:"read"`   // percent
+	Service   model.Time `yaml:"service"`
+	KeepAlive model.Time `yaml:"keep-alive"`
+	Reconnect model.Time `yaml:"reconnect"`
+}
+
+// Block is a size of I/O.
+type Block struct {
+	Line   int
+	Bytes  Size `yaml:"bytes"`
+	Weight int  `yaml:"weight"` // default 1
 }
 
 // Fault breaks or mends something.
 type Fault struct {
 	Line   int
 	At     model.Time `yaml:"at"`
-	Kind   string     `yaml:"kind"` // link-down, link-up, switch-down, switch-up, storm, loss, black, clear
+	Kind   string     `yaml:"kind"` // link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down, tell-up
 	Link   string     `yaml:"link"` // "a-b"
 	Switch string     `yaml:"switch"`
 	Host   string     `yaml:"host"`

@@ -15,10 +15,14 @@ func (b *builder) traffic(i int, t *Traffic) {
 	if t.Name == "" {
 		t.Name = fmt.Sprintf("t%d", i)
 	}
-	for _, g := range b.groups {
-		if g.name == t.Name {
+	for k := range b.f.Traffic[:i] {
+		if b.f.Traffic[k].Name == t.Name {
 			b.problem(t.Line, key+".name", "%q is used twice", t.Name)
 		}
+	}
+	if t.Kind == "storage" {
+		b.storage(key, t)
+		return
 	}
 	from := b.endpoints(t.Line, key+".from", t.From)
 	to := b.endpoints(t.Line, key+".to", t.To)
@@ -66,7 +70,7 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.poisson(key, t, from)
 		return
 	default:
-		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all or poisson", t.Kind)
+		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson or storage", t.Kind)
 		return
 	}
 	if len(specs) == 0 || len(specs) > maxFlows {
