@@ -154,7 +154,7 @@ func Plots(dir, format string, results ...*scenario.Result) ([]string, error) {
 		if lines == 0 || tallest == 0 {
 			continue
 		}
-		p.Y.Max = tallest * 1.15
+		p.Y.Max = tallest * 1.35 // room for the legend
 		path := filepath.Join(dir, kind.file+"."+format)
 		if err := p.Save(17*vg.Centimeter, 8*vg.Centimeter, path); err != nil {
 			return done, fmt.Errorf("%s: %w", path, err)

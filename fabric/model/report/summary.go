@@ -40,7 +40,7 @@ func Summary(w io.Writer, r *scenario.Result) error {
 		fmt.Fprint(tw, "traffic\tflows\tdone\tGb/s\tleast\tmost\tFCT p50 ms\tp99\tmax\tslowdown mean\tp99\tretx\t\n")
 	}
 	for _, g := range r.Groups {
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%v\t%v\t%v\t%.3f\t%v\t%d\t\n", g.Name, g.Flows, g.Done, g.Goodput, finite(g.Least), g.Most, g.FCT[0], g.FCT[2], g.FCT[3], g.Mean, g.Slowdown[2], g.Retx)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%v\t%v\t%v\t%s\t%v\t%d\t\n", g.Name, g.Flows, g.Done, g.Goodput, finite(g.Least), g.Most, g.FCT[0], g.FCT[2], g.FCT[3], figure(g.Mean, g.Done > 0), g.Slowdown[2], g.Retx)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
