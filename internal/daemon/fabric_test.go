@@ -26,7 +26,7 @@ func threeSwitches(t *testing.T) *testFabric {
 	f.add("spine", reflectorID, "reflector")
 	f.zones("spine", map[string][]string{"a": {i1, t1, t3}, "b": {i2, t2, t3}})
 	f.add("tor1", "10.0.0.1", "client", "eth1", "eth2")
-	f.add("tor2", "10.0.0.2", "client", "eth1", "eth2")
+	f.add("tor2", "10.0.0.2", "client", "eth1", "eth2", "eth3")
 	f.add("tor3", "10.0.0.3", "client", "eth1", "eth2")
 	settle(20 * time.Second) // sessions begin after a back-off
 	f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
@@ -221,6 +221,29 @@ func TestTheEarlierClaimToAnAddressStands(t *testing.T) {
 		_ = f.nodes["tor1"].fake.SetCarrier("eth2", false)
 		settle(5 * time.Minute)
 		f.expect("second claim gone", nil)
+	})
+}
+
+// A claim that loses changes nothing; it is told and counted all the same.
+func TestALosingClaimIsToldAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		d := f.nodes["tor2"].d
+		f.host("thief", "tor2", "eth3", t3, snsd.RoleTarget)
+		settle(5 * time.Second)
+		told := 0
+		for _, e := range d.Events(0).Events {
+			if e.Kind == "conflict" && e.Addr == t3 && e.Port == "eth3" {
+				told++
+			}
+		}
+		st, err := d.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := st.Counters["core"].(CoreCounters).Conflicts; n != 1 || told != 1 || st.Counts.Conflicts != 1 {
+			t.Errorf("%d conflicts counted, %d told, %d stand, want 1 of each", n, told, st.Counts.Conflicts)
+		}
 	})
 }
 

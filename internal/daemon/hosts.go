@@ -121,6 +121,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		c.changed(c.dir.PutHost(h), at, now)
 		c.hostEvent(h, known, at)
 	}
+	c.rival(h, now) // a claim that loses from the start changes nothing in the Directory
 	c.subscribe(h, now)
 }
 
