@@ -312,7 +312,7 @@ function Cursor:string(abbrev, n, kind)
   if not r or n == 0 then return "" end
   self.tree:add_packet_field(F[abbrev], r, ENC_UTF_8)
   local s = r:raw()
-  if self.proto ~= "inof" then s = s:gsub("%z+$", "") end -- a C string's end
+  if self.proto ~= "inof" then s = s:gsub("\0+$", "") end -- a C string's end
   if printable(s) then return s end
   if kind == "malformed" then self:fail(abbrev .. " is not printable UTF-8") else self:tell(kind, abbrev .. " is not printable UTF-8") end
   return "?"
@@ -921,7 +921,7 @@ local function registration(tvb, from, to, pinfo, tree)
   if c.failed then return item:append_text(", malformed") end
   local text = ("SNSD registration of %s, %s"):format(addr, role)
   item:append_text((", %s, %s%s"):format(addr, role, r:uint() >= 0x80 and ", subscribes to notices" or ""))
-  pinfo.cols.info:append(" " .. text)
+  pinfo.cols.info:append(text) -- LLDP ends what it says with a space
 end
 
 -- LLDP hands over the whole TLV, header included; 0 gives it back as not ours.

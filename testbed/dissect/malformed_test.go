@@ -49,6 +49,20 @@ func judged(t *testing.T, what string, n int, trees []node, err error, bytes []b
 	}
 }
 
+// mixed wants both kinds of judgement among those that are compared.
+func mixed(t *testing.T, errs []error) {
+	t.Helper()
+	refused := 0
+	for _, err := range errs {
+		if err != nil {
+			refused++
+		}
+	}
+	if t.Logf("%d of %d are refused", refused, len(errs)); refused < len(errs)/10 || refused > len(errs)*9/10 {
+		t.Errorf("%d of %d are refused: little is compared", refused, len(errs))
+	}
+}
+
 // Whatever becomes of a message, the dissector finds fault with it exactly when the
 // decoder does.
 func TestTheDissectorJudgesMessagesLikeTheDecoder(t *testing.T) {
@@ -57,7 +71,6 @@ func TestTheDissectorJudgesMessagesLikeTheDecoder(t *testing.T) {
 	r, c := newSource(21), newCapture(t)
 	var frames [][]byte
 	var errs []error
-	refused := 0
 	for range trials {
 		var m inof.Message = r.open()
 		if r.IntN(5) > 0 {
@@ -74,15 +87,10 @@ func TestTheDissectorJudgesMessagesLikeTheDecoder(t *testing.T) {
 		}
 		binary.BigEndian.PutUint32(b, uint32(len(b)))
 		_, err = inof.Decode(b)
-		if err != nil {
-			refused++
-		}
 		frames, errs = append(frames, b), append(errs, err)
 		c.stream().send(fromClient, b)
 	}
-	if refused < trials/4 || refused > trials*9/10 {
-		t.Errorf("%d of %d are refused: little is compared", refused, trials)
-	}
+	mixed(t, errs)
 	i := 0
 	for _, p := range dissect(t, c.file) {
 		if p.show("tcp.len") == "0" {
@@ -201,6 +209,7 @@ func TestTheDissectorJudgesNTSLikeTheParser(t *testing.T) {
 		payloads, errs = append(payloads, b), append(errs, err)
 		c.frame(append(ethernet(0x88a7), b...))
 	}
+	mixed(t, errs)
 	for i, p := range dissect(t, c.file) {
 		judged(t, "NTS frame", i, p.protos("nts"), errs[i], payloads[i])
 	}
@@ -224,6 +233,7 @@ func TestTheDissectorJudgesRegistrationsLikeTheParser(t *testing.T) {
 		values, errs = append(values, v), append(errs, err)
 		c.frame(lldpdu(v))
 	}
+	mixed(t, errs)
 	for _, args := range [][]string{nil, {"-X", "lua_script1:after-lldp"}} {
 		for i, p := range dissect(t, c.file, args...) {
 			judged(t, "registration", i, p.protos("snsd"), errs[i], values[i])

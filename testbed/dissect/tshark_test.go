@@ -39,7 +39,10 @@ func requireTshark(t testing.TB) {
 func tshark(t testing.TB, args ...string) []byte {
 	t.Helper()
 	home := t.TempDir()
-	c := exec.Command("tshark", append([]string{"-n", "-X", "lua_script:" + plugin}, args...)...)
+	if args[0] != "-G" { // which must be the first argument
+		args = append([]string{"-n"}, args...)
+	}
+	c := exec.Command("tshark", append(args, "-X", "lua_script:"+plugin)...)
 	c.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "WIRESHARK_CONFIG_DIR="+home, "TZ=UTC", "LC_ALL=C.UTF-8")
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
