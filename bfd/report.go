@@ -48,7 +48,7 @@ type Event struct {
 type report struct {
 	shown    Report
 	pending  instant // end of the hold-up time
-	level    uint8 // the hold-up time is doubled so many times
+	level    uint8   // the hold-up time is doubled so many times
 	flaps    uint64
 	lastFlap instant
 }

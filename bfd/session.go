@@ -140,7 +140,8 @@ func (s *session) setState(to State, diag Diag, now instant) {
 	s.state, s.localDiag, s.since = to, diag, now
 	s.urgent = true
 	if from == StateUp {
-		s.polling = false // nobody to answer; the slow interval is advertised as it is
+		// Nobody is left to answer a Poll: what is advertised counts.
+		s.polling, s.txInUse, s.rxInUse = false, s.desiredMinTx, s.requiredMinRx
 	}
 	s.retime(now)
 	s.m.observe(s, from, now)

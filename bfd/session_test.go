@@ -251,6 +251,18 @@ func TestSection65ChangeDuringAPollSequenceWaitsForItsEnd(t *testing.T) {
 	}
 }
 
+func TestSection683PollThatIsCutShortLeavesNoOldInterval(t *testing.T) {
+	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
+	pu.up()
+	pu.reconcile(Peer{Timers: every(time.Second, 3)})
+	pu.mustSay(StateDown) // in place of the Final
+	pu.mustSay(StateInit)
+	pu.mustSay(StateUp)
+	if s := pu.s(); s.polling || s.interval() != span(1_000_000) {
+		t.Errorf("polling %v, interval %d", s.polling, s.interval())
+	}
+}
+
 func TestSection65FinalWithoutPollChangesNothing(t *testing.T) {
 	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
 	pu.up()

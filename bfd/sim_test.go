@@ -188,7 +188,9 @@ type world struct {
 	timer [2]Timers
 	seed  uint64
 	cfg   Config
-	check func(i int) // after each step of a node
+	// The slowest timers that were ever wanted.
+	longest time.Duration
+	mult    uint8
 }
 
 func newWorld(a, b Timers, seed uint64) *world {
@@ -218,6 +220,9 @@ func (w *world) restart(i int) {
 
 func (w *world) wanted(i int) []Peer {
 	addrs := [2]netip.Addr{addrA, addrB}
+	for _, t := range w.timer {
+		w.longest, w.mult = max(w.longest, time.Second, t.MinTx, t.MinRx), max(w.mult, t.DetectMult)
+	}
 	return []Peer{{Key: Key{Peer: addrs[1-i], Local: addrs[i]}, Timers: w.timer[i], Auth: w.auth}}
 }
 
@@ -294,9 +299,6 @@ func (w *world) run(i int) {
 		n.down = w.now
 	}
 	w.collect(i)
-	if w.check != nil {
-		w.check(i)
-	}
 }
 
 func (w *world) wait(d time.Duration) {

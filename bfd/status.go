@@ -7,7 +7,11 @@ import (
 
 // Status is one session as operators see it.
 type Status struct {
-	Key
+	Peer      netip.Addr `json:"peer"`
+	Local     netip.Addr `json:"local"` // zero: any
+	Interface string     `json:"interface,omitempty"`
+	Multihop  bool       `json:"multihop"`
+
 	State       State  `json:"state"`
 	RemoteState State  `json:"remote_state"`
 	Report      Report `json:"report"` // what follows from it
@@ -39,6 +43,11 @@ type Status struct {
 	TxLate     uint64 `json:"tx_late"`
 }
 
+// Key names the session.
+func (s *Status) Key() Key {
+	return Key{Peer: s.Peer, Local: s.Local, Interface: s.Interface, Multihop: s.Multihop}
+}
+
 // Status gives all sessions in order of their keys.
 func (m *Manager) Status(now time.Time) []Status {
 	t := m.advance(now)
@@ -51,7 +60,7 @@ func (m *Manager) Status(now time.Time) []Status {
 
 func (s *session) status(now instant) Status {
 	st := Status{
-		Key: s.peer.Key, State: s.state, RemoteState: s.remoteState, Report: s.report.shown,
+		Peer: s.peer.Peer, Local: s.peer.Local, Interface: s.peer.Interface, Multihop: s.peer.Multihop, State: s.state, RemoteState: s.remoteState, Report: s.report.shown,
 		Diag: s.localDiag, RemoteDiag: s.remoteDiag, LocalDiscr: s.localDiscr, RemoteDiscr: s.remoteDiscr,
 		Passive: s.peer.Passive, Configured: s.peer.Timers, TxInterval: time.Duration(s.interval()),
 		DetectTime: time.Duration(s.detectionTime()), Polling: s.polling, Demand: s.remoteDemand,
