@@ -186,9 +186,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 func (d *Device) changeZones(ctx context.Context, change func(*Core, time.Time) ([]inof.Delivery, error)) error {
 	var err error
 	if doErr := d.Do(ctx, func(c *Core, now time.Time) {
-		var ds []inof.Delivery
-		ds, err = change(c, now)
-		c.fromReflector(ds, now)
+		err = c.ChangeZones(func(*inof.Reflector) ([]inof.Delivery, error) { return change(c, now) }, now)
 	}); doErr != nil {
 		return doErr
 	}

@@ -43,7 +43,8 @@ type device struct {
 	spins int           // ticks at one moment
 	spun  time.Duration
 
-	version int // reflector: of the zones in force
+	zonesAt time.Duration // reflector: when the last known change is in force
+	version int           // reflector: of the zones in force
 	// held is the oldest zone version that may be in force here, by reflector.
 	held map[netip.Addr]int
 	seen table // naive: who was heard here
@@ -208,6 +209,7 @@ func (d *device) write(st daemon.State, at time.Duration) {
 
 // portEvent tells the Core of a port as it is now.
 func (d *device) portEvent(l *link, kind fabric.EventKind) {
+	d.w.changed = d.w.now
 	was := l.seen
 	l.seen = l.carrier
 	if !l.seen && (was || kind == fabric.PortAdded) {

@@ -23,12 +23,12 @@ type host struct {
 	life  uint64
 	tick  time.Duration
 
-	silent    bool
-	heard     map[heardKey]heardOf // since the agent forgot
-	asked     map[netip.Addr]bool  // zone queries that arrived since then, by own address
-	stirred   time.Duration        // last moment of trouble of its own: it may be told things again
-	givenUp   map[netip.Addr]time.Duration
-	contested bool // shares an address with another host, or did
+	silent  bool
+	heard   map[heardKey]heardOf // since the agent forgot
+	asked   map[netip.Addr]bool  // zone queries that arrived since then, by own address
+	stirred time.Duration        // last moment of trouble of its own: it may be told things again
+	givenUp map[netip.Addr]time.Duration
+	forgot  time.Duration // when it did last
 }
 
 type heardKey struct{ host, subject netip.Addr }
@@ -72,6 +72,7 @@ func (h *host) forget() {
 	h.heard = map[heardKey]heardOf{}
 	h.asked = map[netip.Addr]bool{}
 	h.givenUp = map[netip.Addr]time.Duration{}
+	h.forgot = h.w.now
 	h.stir()
 }
 
@@ -151,13 +152,8 @@ func (h *host) do(out snsd.AgentOutput) {
 		}
 	}
 	for _, e := range out.Events {
-		switch e.Kind {
-		case snsd.AgentDeaf:
+		if e.Kind == snsd.AgentDeaf {
 			h.w.failf("%s was flooded with frames", h.name)
-		case snsd.AgentRefused:
-			if e.Err != nil && h.w.now-h.stirred > time.Second && e.Notice.Subject.IsValid() {
-				h.w.failf("%s refuses a notice about %s: %v", h.name, e.Notice.Subject, e.Err)
-			}
 		}
 	}
 	h.plan()

@@ -49,19 +49,29 @@ func (t *table) expire(now time.Duration, d *device) {
 // heard takes a registration.
 func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 	r := f.reg
+	l.w.noted(*t, l, r)
 	i := slices.IndexFunc(*t, func(c claimant) bool { return c.link == l && c.key == r.key })
 	switch {
 	case r.ttl == 0 && i >= 0:
 		*t = slices.Delete(*t, i, i+1)
 	case r.ttl == 0:
 	case i < 0:
-		*t = append(*t, claimant{l, r.key, r.mac, r.addr, r.svc, now, r.ttl, now + r.ttl, l.seen})
+		*t = append(*t, claimant{l, r.key, r.mac, r.addr, r.svc, now, r.ttl, now + r.ttl, true})
 	default:
 		c := &(*t)[i]
 		if c.addr != r.addr {
 			c.addr, c.since = r.addr, now
 		}
-		c.svc, c.ttl, c.expires, c.confirmed = r.svc, r.ttl, now+r.ttl, l.seen
+		c.svc, c.ttl, c.expires, c.confirmed = r.svc, r.ttl, now+r.ttl, true
+	}
+}
+
+// noted marks the moment when a registration brings something new.
+func (w *world) noted(t table, l *link, r *registration) {
+	if !slices.ContainsFunc(t, func(c claimant) bool {
+		return c.link == l && c.key == r.key && c.addr == r.addr && c.svc == r.svc && c.confirmed && r.ttl > 0
+	}) {
+		w.changed = w.now
 	}
 }
 

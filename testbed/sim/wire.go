@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"time"
@@ -123,10 +124,13 @@ func (w *world) auth() inof.Auth {
 	return inof.Auth{Mode: inof.AuthNone}
 }
 
-// send puts bytes on the way: in order, with a delay of their own.
+// send puts messages on the way: in order, each with a delay of its own.
 func (e *end) send(b []byte) {
-	if len(b) > 0 {
-		e.post(func() { e.peer.receive(b) })
+	for len(b) > 0 {
+		n := binary.BigEndian.Uint32(b)
+		m := b[:n]
+		e.post(func() { e.peer.receive(m) })
+		b = b[n:]
 	}
 }
 
@@ -156,7 +160,9 @@ func (e *end) deliver(m inof.Message, enc *inof.Encoded) {
 		e.close(errors.New(n.Text), true)
 		return
 	}
-	w.tracef("%s %s", e.name(), describe(m))
+	if w.tracing() {
+		w.tracef("%s %s", e.name(), describe(m))
+	}
 	e.send(e.sess.Seal(nil, enc, w.time()))
 	if _, ok := m.(*inof.EndOfSync); ok {
 		e.told = true

@@ -21,6 +21,7 @@ type Config struct {
 	Rounds     int // of chaos and rest
 	Trace      io.Writer
 	Hash       bool // make Result.Hash, which slows the run down
+	NoSave     bool // nothing is written to disk
 }
 
 // Result is what a run came to.
@@ -115,6 +116,8 @@ type world struct {
 	conns    uint64
 	inFlight int // messages and frames on their way
 	hash     uint64
+	lastAddr int
+	changed  time.Duration // last moment at which the truth became another one
 }
 
 func newWorld(cfg Config) *world {

@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// This file brings the fabric to rest and compares it with the truth.
+
+const (
+	calm     = 4 * time.Second   // without any news before a comparison
+	patience = 260 * time.Second // for the fabric to become calm: a grace time and more
+)
+
+// settled tells whether every device runs and has exchanged everything with every
+// reflector.
+func (w *world) settled() (string, bool) {
+	for _, d := range w.all {
+		if !d.running {
+			return d.name + " is down", false
+		}
+		if d.reflects && d.version != len(w.zones)-1 {
+			return d.name + " has old zones", false
+		}
+	}
+	for _, d := range w.devices {
+		for _, r := range w.reflectors {
+			if r == d {
+				continue
+			}
+			c := d.connOf(r.id)
+			if c == nil || c.cut || !c.dials.up || !c.takes.up || !c.dials.heard || !c.takes.heard {
+				return d.name + " is not in step with " + r.name, false
+			}
+			if max(c.dials.last, c.takes.last) > w.now+50*time.Millisecond {
+				return "messages between " + d.name + " and " + r.name + " are held up", false
+			}
+		}
+	}
+	return "", true
+}
+
+// becomeCalm lets time pass until nothing has happened for a while; false when
+// something was found wrong.
+func (w *world) becomeCalm() bool {
+	w.rough, w.lossy = false, 0
+	for end := w.now + patience; ; {
+		if !w.run(500 * time.Millisecond) {
+			return false
+		}
+		why, ok := w.settled()
+		if !ok {
+			w.changed = w.now
+		}
+		w.truth() // notes what has run out
+		if ok && w.now-w.changed > calm {
+			return true
+		}
+		if w.now > end {
+			if !ok {
+				w.failf("the fabric does not come to rest: %s", why)
+				return false
+			}
+			return true // hosts come and go by their TTLs all the time: compare what there is
+		}
+	}
+}
+
+// compare checks what every host was told against the truth.
+func (w *world) compare() {
+	t := w.truth()
+	w.tracef("compared with the truth")
+	for _, h := range w.hosts {
+		for _, a := range h.addrs {
+			p := t.subscriber(h, a)
+			if p == nil {
+				continue
+			}
+			for _, s := range w.subjects(t, h, a) {
+				w.pair(t, h, a, s)
+			}
+		}
+	}
+}
+
+// subjects lists every address about which the host should or does know something.
+func (w *world) subjects(t *truth, h *host, a netip.Addr) []netip.Addr {
+	out := slices.Clone(t.addrs)
+	for k := range h.heard {
+		if k.host == a && !slices.Contains(t.addrs, k.subject) {
+			out = append(out, k.subject)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+// pair compares one subject of one host.
+func (w *world) pair(t *truth, h *host, a, s netip.Addr) {
+	w.checks++
+	svc, want := t.active(h, a, s)
+	got, told := h.heard[heardKey{a, s}]
+	is := told && got.State == snsd.Active
+	if is == want && (!want || got.Service == svc) {
+		return
+	}
+	if e := w.excuse(t, h, a, s, want, is); e != "" {
+		w.excused[e]++
+		w.tracef("%s about %s is excused: %s", h, s, e)
+		return
+	}
+	last := "nothing"
+	if told {
+		last = got.State.String() + " " + got.Reason.String() + " " + got.Service.NQN
+	}
+	wanted := "not active"
+	if want {
+		wanted = "active " + svc.NQN
+	}
+	w.failf("%s as %s was last told of %s: %s (at %v); the truth is %s, zones %v and %v, places %s",
+		h, a, s, last, got.at, wanted, t.zones[a], t.zones[s], t.describe(s))
+}
+
+// excuse tells why a pair may differ from the truth, if it may.
+func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse {
+	got, told := h.heard[heardKey{a, s}]
+	gave, given := h.givenUp[a]
+	switch {
+	case told && got.unsaved:
+		return UnsavedTold
+	case want && !told && !h.asked[a] && w.toldBefore(h, a, s):
+		return LostQuery
+	case is && !want && (given && gave >= got.at || w.contested(a)):
+		return GivenUp
+	}
+	return ""
+}
+
+// toldBefore tells whether the switch told the host of the subject before the host
+// forgot it.
+func (w *world) toldBefore(h *host, a, s netip.Addr) bool {
+	last := w.wire[pairKey{h.link.dev.id, a, s}]
+	return last != nil && last.at <= h.forgot
+}
+
+func (t *truth) describe(a netip.Addr) string {
+	s := "["
+	for _, p := range t.places[a] {
+		s += " " + p.link.name()
+		if !p.reachable {
+			s += " unreachable"
+		}
+	}
+	if t.rivals[a] {
+		s += " (contested)"
+	}
+	return s + " ]"
+}
+
+// rest checks, long after the last change, that nothing is left over anywhere.
+func (w *world) rest() {
+	t := w.truth()
+	known := func(h zone.Host) bool {
+		return slices.ContainsFunc(w.device(h.Device).seen, func(c claimant) bool { return c.link.port == h.HostKey.Port && c.addr == h.Addr })
+	}
+	for _, d := range w.all {
+		if d.access() {
+			n := d.core.Counters()["hostnotify"].(hostnotify.Counters)
+			if n.Waiting != 0 || n.InFlight != 0 {
+				w.failf("%s at rest: %d notices wait and %d are under way", d.name, n.Waiting, n.InFlight)
+			}
+			w.leftovers(d, "client", d.core.Directory(), t, known)
+		}
+		if d.reflects {
+			_ = d.core.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
+				w.leftovers(d, "reflector", r.Directory(), t, known)
+				w.complete(d, r.Directory(), t)
+				return nil, nil
+			}, w.time())
+		}
+	}
+}
+
+// leftovers finds what a Directory holds that is not there.
+func (w *world) leftovers(d *device, what string, dir *zone.Directory, t *truth, known func(zone.Host) bool) {
+	for h := range dir.AllHosts() {
+		if !known(h) {
+			w.failf("%s (%s) at rest still holds %s on %s port %s", d.name, what, h.Addr, h.Device, h.HostKey.Port)
+		}
+	}
+	for _, z := range dir.Zones().Zones {
+		if want, ok := t.set.Find(z.Name); !ok || !slices.Equal(z.Members, want.Canonical().Members) {
+			w.failf("%s (%s) at rest has zone %s with %v", d.name, what, z.Name, z.Members)
+		}
+	}
+	if dir.AutoJoin() != t.set.AutoJoin {
+		w.failf("%s (%s) at rest has auto-join %v", d.name, what, dir.AutoJoin())
+	}
+	for _, f := range dir.Faults() {
+		for _, a := range f.Addrs {
+			if !slices.ContainsFunc(t.places[a], func(p place) bool { return p.dev.id == f.Device && p.link.port == f.Port && !p.reachable }) {
+				w.failf("%s (%s) at rest still has a fault of %s port %s with %s", d.name, what, f.Device, f.Port, a)
+			}
+		}
+	}
+}
+
+// complete checks that a reflector holds everything.
+func (w *world) complete(r *device, dir *zone.Directory, t *truth) {
+	for _, a := range t.addrs {
+		for _, p := range t.places[a] {
+			if !slices.ContainsFunc(dir.Attachments(a), func(h zone.Host) bool { return h.Device == p.dev.id && h.HostKey.Port == p.link.port }) {
+				w.failf("%s at rest does not know %s at %s", r.name, a, p.link.name())
+			}
+		}
+	}
+	if n := len(dir.Zones().Zones); n != len(t.set.Zones) {
+		w.failf("%s at rest has %d zones, want %d", r.name, n, len(t.set.Zones))
+	}
+}

@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+)
+
+var (
+	seed       = flag.Uint64("sim.seed", 0, "run this seed only")
+	seeds      = flag.Int("sim.seeds", 0, "how many seeds to run, from -sim.first on; 0: as many as a few seconds allow")
+	first      = flag.Uint64("sim.first", 1, "first seed")
+	trace      = flag.Bool("sim.trace", false, "print every event (with -sim.seed)")
+	devices    = flag.Int("sim.devices", 0, "access switches; 0: as the seed says")
+	reflectors = flag.Int("sim.reflectors", 0, "reflectors; 0: as the seed says")
+	hosts      = flag.Int("sim.hosts", 0, "hosts; 0: as the seed says")
+	zones      = flag.Int("sim.zones", 0, "zones; 0: as the seed says")
+	rounds     = flag.Int("sim.rounds", 0, "rounds of chaos; 0: as the seed says")
+)
+
+func config(seed uint64) Config {
+	return Config{Seed: seed, Devices: *devices, Reflectors: *reflectors, Hosts: *hosts, Zones: *zones, Rounds: *rounds}
+}
+
+const budget = 12 * time.Second
+
+func TestSeeds(t *testing.T) {
+	if *seed != 0 {
+		cfg := config(*seed)
+		if *trace {
+			cfg.Trace = os.Stdout
+		}
+		res, err := Run(cfg)
+		t.Logf("%+v", res)
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	began := time.Now()
+	sum := Result{Excused: map[Excuse]uint64{}}
+	n := 0
+	for s := *first; *seeds == 0 && time.Since(began) < budget || n < *seeds; s++ {
+		res, err := Run(config(s))
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+		sum.Virtual += res.Virtual
+		sum.Events += res.Events
+		sum.Faults += res.Faults
+		sum.Notices += res.Notices
+		sum.Checks += res.Checks
+		for e, k := range res.Excused {
+			sum.Excused[e] += k
+		}
+	}
+	t.Logf("%d seeds in %v: %v of virtual time, %d events, %d faults, %d notices, %d pairs compared, excused %v",
+		n, time.Since(began).Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.Events, sum.Faults, sum.Notices, sum.Checks, sum.Excused)
+}

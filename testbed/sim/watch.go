@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// This file checks every notice when a device puts it on the wire.
+
+type pairKey struct{ dev, host, subject netip.Addr }
+
+// spoken is the last notice of a pair that a device put on the wire.
+type spoken struct {
+	snsd.Notice
+	at      time.Duration
+	unsaved bool // and forgot in a crash
+}
+
+// grace is how long after the trouble of a host it may be told things again: its
+// zone query is answered once a second, and what was under way is repeated.
+const grace = 5 * time.Second
+
+// spoke looks at a frame of a device.
+func (w *world) spoke(d *device, l *link, frame []byte) {
+	if uint16(frame[12])<<8|uint16(frame[13]) != fabric.EtherTypeNTS {
+		return
+	}
+	if len(frame) >= 1514 {
+		w.failf("%s sends a frame of %d bytes", l.name(), len(frame))
+	}
+	p, err := snsd.ParsePacket(frame[fabric.EthernetHeaderLen:])
+	if err != nil {
+		w.failf("%s sends a frame that cannot be read: %v", l.name(), err)
+		return
+	}
+	for _, n := range p.Notices {
+		w.spokeOf(d, l, n)
+	}
+}
+
+func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
+	k := pairKey{d.id, n.Host, n.Subject}
+	last := w.wire[k]
+	if last != nil && last.Seq == n.Seq {
+		if last.State != n.State || last.Reason != n.Reason {
+			w.failf("%s repeats #%d to %s with other contents: %+v was %+v", l.name(), n.Seq, n.Host, n, last.Notice)
+		}
+		return
+	}
+	w.notices++
+	if w.tracing() {
+		w.tracef("%s tells %s: %s %s %s #%d", l.name(), n.Host, n.Subject, n.State, n.Reason, n.Seq)
+	}
+	if w.hush != "" && !w.contested(n.Host) && !w.contested(n.Subject) {
+		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
+	}
+	w.judge(d, l, n, last)
+	w.wire[k] = &spoken{Notice: n, at: w.now}
+}
+
+// judge checks one new notice.
+func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
+	switch {
+	case n.State == snsd.Active && w.isOwn(n):
+		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
+	case n.State == snsd.Active && !w.mayShare(n.Host, n.Subject, d.oldest()):
+		w.failf("%s tells %s: %s is active, but no zones since version %d of %d put them together",
+			l.name(), n.Host, n.Subject, d.oldest(), len(w.zones)-1)
+	case last == nil && n.State == snsd.Inactive:
+		w.failf("%s tells %s: %s is inactive (%s), of which it was never told", l.name(), n.Host, n.Subject, n.Reason)
+	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(last):
+		w.failf("%s tells %s twice: %s %s %s, as at %v", l.name(), n.Host, n.Subject, n.State, n.Reason, last.at)
+	}
+}
+
+// isOwn tells whether the subject is an address of the told host and of no other.
+func (w *world) isOwn(n snsd.Notice) bool {
+	return slices.ContainsFunc(w.hosts, func(h *host) bool {
+		return slices.Contains(h.addrs, n.Host) && slices.Contains(h.addrs, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
+	})
+}
+
+// contested tells whether more than one host ever claimed the address.
+func (w *world) contested(a netip.Addr) bool {
+	cs := w.claims[a]
+	return slices.ContainsFunc(cs, func(c claim) bool { return c.host != cs[0].host })
+}
+
+// mayRepeat tells whether the told host had trouble since the last notice, the
+// device forgot that notice, or two hosts contest an address: after a restart the
+// device may hear of them one by one.
+func (w *world) mayRepeat(last *spoken) bool {
+	addr := last.Host
+	return last.unsaved || w.contested(addr) || w.contested(last.Subject) || slices.ContainsFunc(w.hosts, func(h *host) bool {
+		return slices.Contains(h.addrs, addr) && (h.stirred+grace >= last.at || h.silent || !h.on)
+	})
+}
+
+// gaveUp notes that a device dropped a registration, maybe of a host that is there.
+func (w *world) gaveUp(c *claimant) {
+	w.tracef("%s gives up %s", c.link.name(), c.addr)
+	w.changed = w.now
+	h := c.link.host
+	if h == nil || h.mac != c.mac {
+		return
+	}
+	h.givenUp[c.addr] = w.now
+	h.stir()
+}
+
+// forgotten notes what a crashed device does not know any more.
+func (d *device) forgotten() {
+	w := d.w
+	for k, s := range w.wire {
+		if k.dev != d.id || s.at <= d.diskAt {
+			continue
+		}
+		s.unsaved = true
+		for _, h := range w.hosts {
+			if e, ok := h.heard[heardKey{k.host, k.subject}]; ok && e.Seq == s.Seq && h.link != nil && h.link.dev == d {
+				e.unsaved = true
+				h.heard[heardKey{k.host, k.subject}] = e
+			}
+		}
+	}
+	for i := range d.seen {
+		c := &d.seen[i]
+		if !slices.ContainsFunc(d.diskSeen, func(o claimant) bool { return o.link == c.link && o.key == c.key && o.addr == c.addr }) {
+			w.gaveUp(c)
+		}
+	}
+}
