@@ -3,6 +3,7 @@ package zone
 import (
 	"slices"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -13,7 +14,8 @@ type touched struct {
 	state   snsd.State
 	reason  snsd.Reason
 	service snsd.Service
-	zones   []uint32 // valid when saved: the host's zones have been written to
+	mac     fabric.MAC // whose the address was
+	zones   []uint32   // valid when saved: the host's zones have been written to
 	saved   bool
 }
 
@@ -23,7 +25,7 @@ func (d *Directory) touch(id uint32) *touched {
 	if h.tx == 0 {
 		t := touched{id: id, known: len(h.atts) > 0, state: h.state, reason: h.reason}
 		if t.known {
-			t.service = h.atts[0].service
+			t.service, t.mac = h.atts[0].service, h.atts[0].mac
 		}
 		d.tx = append(d.tx, t)
 		h.tx = uint32(len(d.tx))
@@ -71,7 +73,7 @@ func (t *touched) compare(h *host, gone snsd.Reason) (why snsd.Reason, differs b
 		return gone, t.known
 	}
 	rezoned := t.saved && !slices.Equal(t.zones, h.zones)
-	differs = !t.known || rezoned || t.state != h.state || t.reason != h.reason || t.service != h.atts[0].service
+	differs = !t.known || rezoned || t.state != h.state || t.reason != h.reason || t.service != h.atts[0].service || t.mac != h.atts[0].mac
 	switch {
 	case !differs:
 		return 0, false

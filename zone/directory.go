@@ -9,7 +9,8 @@ import (
 )
 
 // Change is one address about which somebody may have to be told something new:
-// its zones, its state or its service data differ from before.
+// its zones, its state, its service data or the machine that has it (the MAC) differ
+// from before.
 type Change struct {
 	Addr netip.Addr `json:"addr"`
 	// Why is the reason of the inactive state when the address is inactive or gone

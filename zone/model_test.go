@@ -103,6 +103,7 @@ type view struct {
 	State   snsd.State
 	Reason  snsd.Reason
 	Service snsd.Service
+	MAC     fabric.MAC
 	Zones   []string
 }
 
@@ -110,7 +111,7 @@ func (n *naive) view(a netip.Addr) view {
 	v := view{Zones: n.zonesOf(a)}
 	v.State, v.Reason = n.state(a)
 	if all := n.attachments(a); len(all) > 0 {
-		v.Known, v.Service = true, all[0].Service
+		v.Known, v.Service, v.MAC = true, all[0].Service, all[0].MAC
 	}
 	return v
 }
@@ -268,7 +269,7 @@ func checkAnswers(t *rapid.T, n *naive, d *Directory) {
 		is := n.view(a)
 		state, reason := d.State(a)
 		h, known := d.Host(a)
-		if got := (view{Known: known, State: state, Reason: reason, Service: h.Service, Zones: d.ZonesOf(a)}); !gocmp.Equal(got, is) {
+		if got := (view{Known: known, State: state, Reason: reason, Service: h.Service, MAC: h.MAC, Zones: d.ZonesOf(a)}); !gocmp.Equal(got, is) {
 			t.Fatalf("%v: directory says %+v, want %+v", a, got, is)
 		}
 		if got, want := d.Attachments(a), n.attachments(a); !slices.Equal(got, want) {
