@@ -57,6 +57,16 @@ func ParseField(s string) (Fields, error) {
 	return 0, fmt.Errorf("field %q is none of %s", s, strings.Join(fieldNames, ", "))
 }
 
+// CounterName says what a counter of a driver counts.
+type CounterName struct {
+	Driver string // name or glob
+	Field  Fields // one
+	Name   string // # stands for the priority
+}
+
+// String gives driver, field and name.
+func (n CounterName) String() string { return n.Driver + " " + n.Field.String() + " " + n.Name }
+
 // Health is one reading of what tells a good port from a bad one. Totals may jump,
 // wrap or go back to zero at any time. Only the parts in Valid mean anything.
 type Health struct {

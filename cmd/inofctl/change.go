@@ -86,7 +86,12 @@ func (a *app) portCmd() *cobra.Command {
 			return fmt.Sprintf("port %s recovered", args[0]), c.RecoverPort(ctx, args[0])
 		})
 	rec.ValidArgsFunction = a.complete(portNames)
-	return group("port", "Act on an access port", rec)
+	shut := a.changeCmd(&cobra.Command{Use: "shut NAME", Short: "Shut a port by hand, after its hosts' peers were told; recover opens it"},
+		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			return fmt.Sprintf("port %s is being shut", args[0]), c.ShutPort(ctx, args[0])
+		})
+	shut.ValidArgsFunction = a.complete(portNames)
+	return group("port", "Act on an access port", rec, shut)
 }
 
 func (a *app) checkCmd() *cobra.Command {

@@ -104,6 +104,7 @@ func TestChangesAreConfirmed(t *testing.T) {
 		{"zone member remove red 192.0.2.1", "zone red: removed 192.0.2.1\n"},
 		{"zone remove red", "zone red removed\n"},
 		{"port recover Ethernet2", "port Ethernet2 recovered\n"},
+		{"port shut Ethernet2", "port Ethernet2 is being shut\n"},
 		{"zone remove red -o json", "{\n  \"done\": \"zone red removed\"\n}\n"},
 	} {
 		code, out, errs := call(t, append(strings.Fields(c.args), "--socket", socket)...)
@@ -112,7 +113,7 @@ func TestChangesAreConfirmed(t *testing.T) {
 		}
 	}
 	want := []string{"add zone red [192.0.2.1 192.0.2.8-192.0.2.9]", "add zone empty []", "add members red [2001:db8::/64]",
-		"remove members red [192.0.2.1]", "remove zone red", "recover Ethernet2", "remove zone red"}
+		"remove members red [192.0.2.1]", "remove zone red", "recover Ethernet2", "shut Ethernet2", "remove zone red"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)
 	}

@@ -63,7 +63,7 @@ func run(path string) error {
 	log := newLog(cfg.Log.Format, level)
 	env := daemon.Env{Log: log, Level: level, Ready: ready}
 	if cfg.Device.Roles.Access() {
-		dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Log: log})
+		dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Log: log})
 		if err != nil {
 			return fmt.Errorf("dataplane: %w", err)
 		}

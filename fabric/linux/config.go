@@ -32,6 +32,10 @@ type Config struct {
 	// 0 means DefaultResync, negative never.
 	Resync time.Duration
 
+	// Counters are names of driver counters beyond those of the table in drivers.go,
+	// before which they are tried.
+	Counters []fabric.CounterName
+
 	// FrameRate is how many frames a second one port may hand to the owner, after a
 	// burst of as many; what comes faster waits in the kernel, and is lost there when
 	// it goes on. Raise it for hosts with far more than 64 addresses on a port.

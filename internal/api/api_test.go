@@ -129,13 +129,14 @@ func TestChangesReachTheSource(t *testing.T) {
 		c.RemoveMembers(ctx, "z", []string{"192.0.2.2"}),
 		c.RemoveZone(ctx, ".."),
 		c.RecoverPort(ctx, "Ethernet1/2"),
+		c.ShutPort(ctx, "Ethernet1/2"),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
 	want := []string{"add zone z/.. ? [192.0.2.1]", "add zone empty []", "add members z [192.0.2.2 192.0.2.3]",
-		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2"}
+		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2", "shut Ethernet1/2"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)
 	}
@@ -191,6 +192,7 @@ func TestBadRequestsAreAnsweredInJSON(t *testing.T) {
 		{"POST", "/v1/zones", `{"name": "` + strings.Repeat("x", api.MaxBody) + `"}`, 413, "too-large", "more than 4194304 bytes"},
 		{"DELETE", "/v1/zones", "", 400, "invalid", "parameter name is missing"},
 		{"POST", "/v1/ports/recover", "{}", 400, "invalid", "port is missing"},
+		{"POST", "/v1/ports/shut", "{}", 400, "invalid", "port is missing"},
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))

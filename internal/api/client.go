@@ -184,6 +184,11 @@ func (c *Client) RecoverPort(ctx context.Context, port string) error {
 	return c.change(ctx, http.MethodPost, "/v1/ports/recover", nil, PortName{port})
 }
 
+// ShutPort shuts a port by hand, after hosts were told.
+func (c *Client) ShutPort(ctx context.Context, port string) error {
+	return c.change(ctx, http.MethodPost, "/v1/ports/shut", nil, PortName{port})
+}
+
 // Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or
 // ErrNotRunning); missed (may be nil) is told how many events were lost. With an
 // After in the query it begins with the held events after that ID.

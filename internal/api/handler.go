@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type NamedMembers struct {
 	Members []string `json:"members"`
 }
 
-// PortName is the body of a port's recovery.
+// PortName is the body of what is done to a port.
 type PortName struct {
 	Port string `json:"port"`
 }
@@ -42,6 +43,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/peers
 //	GET    /v1/ports          ?name=
 //	POST   /v1/ports/recover  {"port": "Ethernet1"}
+//	POST   /v1/ports/shut     {"port": "Ethernet1"}
 //	GET    /v1/lldp           ?port=
 //	GET    /v1/error-down     ?port=
 //	GET    /v1/notices        ?host= subject= port= status= limit=
@@ -61,7 +63,8 @@ func Handler(src Source) http.Handler {
 		"/v1/zones/members": {"POST": h.addMembers, "DELETE": h.removeMembers},
 		"/v1/peers":         {"GET": h.peers},
 		"/v1/ports":         {"GET": h.ports},
-		"/v1/ports/recover": {"POST": h.recoverPort},
+		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
+		"/v1/ports/shut":    {"POST": h.port(h.src.ShutPort)},
 		"/v1/lldp":          {"GET": h.lldp},
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
@@ -310,15 +313,18 @@ func (h *handler) ports(r *http.Request) (any, error) {
 		func(p *Port) string { return p.Name }, func(a, b Port) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-func (h *handler) recoverPort(r *http.Request) (any, error) {
-	b, err := body[PortName](r)
-	if err != nil {
-		return nil, err
+// port does something to a port.
+func (h *handler) port(do func(ctx context.Context, port string) error) endpoint {
+	return func(r *http.Request) (any, error) {
+		b, err := body[PortName](r)
+		if err != nil {
+			return nil, err
+		}
+		if b.Port == "" {
+			return nil, fmt.Errorf("%w: port is missing", ErrInvalid)
+		}
+		return nil, do(r.Context(), b.Port)
 	}
-	if b.Port == "" {
-		return nil, fmt.Errorf("%w: port is missing", ErrInvalid)
-	}
-	return nil, h.src.RecoverPort(r.Context(), b.Port)
 }
 
 func (h *handler) lldp(r *http.Request) (any, error) {

@@ -56,6 +56,8 @@ type Source interface {
 
 	// RecoverPort ends the error-down of a port by hand.
 	RecoverPort(ctx context.Context, port string) error
+	// ShutPort shuts a port by hand, after hosts were told; RecoverPort ends it.
+	ShutPort(ctx context.Context, port string) error
 
 	EventSource
 }

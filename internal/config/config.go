@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/fabric"
 )
 
 // Limits and defaults that other rooms name.
@@ -92,6 +94,8 @@ func (r Roles) String() string {
 type Ports struct {
 	Access []string // names or globs (path.Match), no duplicates
 	Max    int      // most ports taken care of, 1..65536
+	// Counters are names of driver counters beyond those that are known.
+	Counters []fabric.CounterName
 }
 
 // TransmitMode says whether the device sends LLDPDUs of its own.
@@ -154,35 +158,6 @@ type Zones struct {
 	File     string // absolute path of the zone file
 	AutoJoin bool   // a host in no configured zone is in the zone "default"
 	Hard     bool   // isolation is asked for
-}
-
-// FlapAction is what a flapping port leads to.
-type FlapAction string
-
-// The values of error-down.link-flap.action.
-const (
-	FlapNone      FlapAction = "none"       // count and show only
-	FlapNotify    FlapAction = "notify"     // tell the hosts, leave the port alone
-	FlapErrorDown FlapAction = "error-down" // tell the hosts and shut the port
-)
-
-// ErrorDown sets the faults of access ports.
-type ErrorDown struct {
-	LinkFlap LinkFlap
-	LinkDown LinkDown
-}
-
-// LinkFlap trips when a port's carrier changes Changes times within Window.
-type LinkFlap struct {
-	Changes  int           // 2..1000
-	Window   time.Duration // 1 s..1 h
-	Action   FlapAction
-	Recovery time.Duration // 0: by hand only; else 30 s..24 h
-}
-
-// LinkDown is the loss of carrier; it always trips at once.
-type LinkDown struct {
-	HoldUp time.Duration // how long the carrier must be back before the port counts as up, 0..1 min
 }
 
 // Notify sets the telling of hosts.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openinof/inof/fabric"
 )
 
 func noEnv(string) string { return "" }
@@ -33,14 +35,20 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := netip.MustParseAddr("192.0.2.1")
+	measured := Reaction{Action: ActionNone, HoldUp: 10 * time.Second, ClearPercent: 50}
 	want := &Config{
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Ports:   Ports{Access: []string{"e*"}, Max: 1024},
 		LLDP:    LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session: Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:   Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},
-		ErrorDown: ErrorDown{LinkFlap: LinkFlap{
-			Changes: 5, Window: 10 * time.Second, Action: FlapNone}},
+		ErrorDown: ErrorDown{Causes: Causes{
+			LinkFlap:     LinkFlap{Changes: 5, Window: 10 * time.Second, Action: ActionNone},
+			PFCStorm:     PFCStorm{100 * time.Millisecond, 100 * time.Millisecond, 30, 20 * time.Second, 1000, measured},
+			CRC:          CRC{Errors: 3, Window: 10 * time.Second, Reaction: measured},
+			LowPower:     LowPower{-14_000, 1_000, 30 * time.Second, Reaction{Action: ActionNone, HoldUp: 10 * time.Second}},
+			StormControl: StormControl{Window: 5 * time.Second, Reaction: measured},
+		}},
 		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, 4096},
 		State:      "/var/lib/inof",
 		Management: Management{"/run/inof/inofd.sock", 0o660, 4096},
@@ -129,6 +137,20 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "management: {mode: 0460}\n", `is out of range`},
 		{small + "management: {socket: /" + strings.Repeat("x", 107) + "}\n", `has 108 bytes`},
 		{small + "error-down: {link-flap: {recovery: 1s}}\n", `error-down.link-flap.recovery: "1s": is too short; allowed: off, 30s..24h`},
+		{small + "error-down: {crc: {errors: 0}}\n", `error-down.crc.errors: "0": is too small; allowed: a whole number 1..1000000`},
+		{small + "error-down: {pfc-storm: {deadlocks: 101}}\n", `"101": is never reached: there are at most 100 within the window`},
+		{small + "error-down: {low-receive-power: {below: -14}}\n", `"-14": has no unit (dBm); allowed: -39dBm..10dBm`},
+		{small + "error-down: {low-receive-power: {below: -40dBm}}\n", `is too low`},
+		{small + "error-down: {low-receive-power: {below: NaNdBm}}\n", `is not a number of dBm`},
+		{small + "error-down: {low-receive-power: {hysteresis: 11dB}}\n", `is too high; allowed: 0.1dB..10dB`},
+		{small + "error-down: {low-receive-power: {clear-percent: 50}}\n", `unknown key`},
+		{small + "error-down: {storm-control: {action: notify}}\n", `error-down.storm-control.action: "notify": has nothing to act on`},
+		{small + "error-down: {ports: [{crc: {errors: 5}}]}\n", `error-down.ports[0].names: is missing`},
+		{small + "error-down: {ports: [{names: [e1], crc: {window: 1ms}}]}\n", `error-down.ports[0].crc.window: "1ms": is too short`},
+		{small + "error-down: {ports: [{names: [e1], crc: {eros: 1}}]}\n", `error-down.ports[0].crc.eros: unknown key, did you mean "errors"?`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: crc}]}\n", `ports.counters[0].name: is missing`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: pause, name: x}]}\n", `"x": does not fit the field pause; allowed: exactly one #`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: speed, name: x}]}\n", `is not a known value`},
 		{small + "reflector: {grace: 5s}\n", `f:3:12: reflector: does not apply: this device is not a reflector (device.roles: standalone)`},
 		{small + "client: {source: 192.0.2.9}\n", `client: does not apply`},
 		{small + "session: {password-env: A, password-file: /b}\n", `session.password-env: "A": is a second source of the password, beside password-file`},
@@ -223,6 +245,46 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	want := `environment INOF_LOG_LEVEL: log.level: "loud": is not a known value; allowed: debug, info, warn, error`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestExceptionsForPortsBeginWithTheDefaults(t *testing.T) {
+	c, err := Parse("f", []byte(small+`
+error-down:
+  ports:
+    - names: ["e1*"]
+      crc: {errors: 9}
+      low-receive-power: {below: -7.5dBm}
+    - names: [e2]
+      pfc-storm: {action: notify}
+  crc: {action: error-down, recovery: 5m}
+`), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := c.ErrorDown.Causes
+	want.CRC.Errors, want.LowPower.Below = 9, -7500
+	if d := cmp.Diff([]PortCauses{{[]string{"e1*"}, want}}, c.ErrorDown.Ports[:1]); d != "" || want.CRC.Recovery != 5*time.Minute {
+		t.Error(d)
+	}
+	other, _ := Parse("f", []byte(small), noEnv)
+	d := Diff(other, c)
+	if got := d.Sections(); len(got) != 1 || len(d) != 3 || len(d.Restart()) != 0 || !d.Has("error-down.ports") {
+		t.Errorf("%v", d)
+	}
+	if !strings.Contains(d[2].New, "[e1*] link-flap.changes: 5") || !strings.Contains(d[2].New, "below: -7.5dBm") {
+		t.Errorf("%+v", d[2])
+	}
+}
+
+func TestNamesOfDriverCounters(t *testing.T) {
+	c, err := Parse("f", []byte("device: {id: 192.0.2.1}\nports: {access: [a], counters: [{driver: 'x*', field: pause, name: 'rx_p#'}, {field: crc, name: fcs}]}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []fabric.CounterName{{"x*", fabric.FieldPause, "rx_p#"}, {"*", fabric.FieldCRC, "fcs"}}
+	if d := cmp.Diff(want, c.Ports.Counters); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -331,7 +393,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 
 // schema is every key the reader asks for.
 func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\n"), noEnv)
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\n"), noEnv)
 	return p.keys
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Change is one setting that differs between two configurations.
@@ -76,21 +77,15 @@ type Setting struct {
 func (c *Config) Settings() []Setting {
 	live := func(key, value string) Setting { return Setting{Key: key, Value: value} }
 	fixed := func(key, value string) Setting { return Setting{Key: key, Value: value, Restart: true} }
-	onOff := func(d string) string {
-		if d == "0s" {
-			return "off"
-		}
-		return d
-	}
 	dur, num, yes := formatDuration, strconv.Itoa, strconv.FormatBool
-	s, flap := c.Session, c.ErrorDown.LinkFlap
+	s := c.Session
 	from := func(kind PasswordKind) string {
 		if s.PasswordFrom.Kind == kind {
 			return s.PasswordFrom.Name
 		}
 		return ""
 	}
-	return []Setting{
+	return slices.Concat([]Setting{
 		fixed("device.id", addrText(c.Device.ID)),
 		fixed("device.name", c.Device.Name),
 		fixed("device.roles", join(c.Device.Roles.Names())),
@@ -98,6 +93,7 @@ func (c *Config) Settings() []Setting {
 		fixed("dataplane", c.Dataplane),
 		live("ports.access", join(c.Ports.Access)),
 		fixed("ports.max", num(c.Ports.Max)),
+		fixed("ports.counters", join(c.Ports.Counters)),
 		live("lldp.transmit", string(c.LLDP.Transmit)),
 		live("lldp.interval", dur(c.LLDP.Interval)),
 		live("lldp.ttl", dur(c.LLDP.TTL)),
@@ -121,11 +117,7 @@ func (c *Config) Settings() []Setting {
 		live("zones.file", c.Zones.File),
 		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
 		live("zones.hard-zoning", yes(c.Zones.Hard)),
-		live("error-down.link-flap.changes", num(flap.Changes)),
-		live("error-down.link-flap.window", dur(flap.Window)),
-		live("error-down.link-flap.action", string(flap.Action)),
-		live("error-down.link-flap.recovery", onOff(dur(flap.Recovery))),
-		live("error-down.link-down.hold-up", dur(c.ErrorDown.LinkDown.HoldUp)),
+	}, c.ErrorDown.settings(), []Setting{
 		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
 		fixed("notify.retry-max", dur(c.Notify.RetryMax)),
 		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),
@@ -138,7 +130,68 @@ func (c *Config) Settings() []Setting {
 		fixed("management.events", num(c.Management.Events)),
 		live("log.level", strings.ToLower(c.Log.Level.String())),
 		fixed("log.format", c.Log.Format),
+	})
+}
+
+// settings lists everything of error-down; exceptions for ports are one setting.
+func (e *ErrorDown) settings() []Setting {
+	out := e.Causes.settings("error-down.")
+	var ports []string
+	for i := range e.Ports {
+		p := &e.Ports[i]
+		list := p.Causes.settings("")
+		text := make([]string, len(list))
+		for i, s := range list {
+			text[i] = s.Key + ": " + s.Value
+		}
+		ports = append(ports, fmt.Sprintf("[%s] %s", join(p.Names), join(text)))
 	}
+	return append(out, Setting{Key: "error-down.ports", Value: strings.Join(ports, "; ")})
+}
+
+func (c *Causes) settings(prefix string) []Setting {
+	var out []Setting
+	put := func(key string, v any) {
+		text := fmt.Sprint(v)
+		if d, ok := v.(time.Duration); ok {
+			if text = formatDuration(d); d == 0 && strings.HasSuffix(key, ".recovery") {
+				text = "off"
+			}
+		}
+		out = append(out, Setting{Key: prefix + key, Value: text})
+	}
+	reaction := func(cause string, r *Reaction) {
+		put(cause+".action", r.Action)
+		put(cause+".recovery", r.Recovery)
+		put(cause+".hold-up", r.HoldUp)
+	}
+	put("link-flap.changes", c.LinkFlap.Changes)
+	put("link-flap.window", c.LinkFlap.Window)
+	put("link-flap.action", c.LinkFlap.Action)
+	put("link-flap.recovery", c.LinkFlap.Recovery)
+	put("link-down.hold-up", c.LinkDown.HoldUp)
+	put("pfc-storm.detect", c.PFCStorm.Detect)
+	put("pfc-storm.recover", c.PFCStorm.Recover)
+	put("pfc-storm.deadlocks", c.PFCStorm.Deadlocks)
+	put("pfc-storm.window", c.PFCStorm.Window)
+	put("pfc-storm.pause-frames", c.PFCStorm.PauseFrames)
+	put("pfc-storm.clear-percent", c.PFCStorm.ClearPercent)
+	reaction("pfc-storm", &c.PFCStorm.Reaction)
+	put("crc.errors", c.CRC.Errors)
+	put("crc.window", c.CRC.Window)
+	put("crc.per-million", c.CRC.PerMillion)
+	put("crc.clear-percent", c.CRC.ClearPercent)
+	reaction("crc", &c.CRC.Reaction)
+	put("low-receive-power.below", decibelText(c.LowPower.Below, "dBm"))
+	put("low-receive-power.hysteresis", decibelText(c.LowPower.Hysteresis, "dB"))
+	put("low-receive-power.window", c.LowPower.Window)
+	reaction("low-receive-power", &c.LowPower.Reaction)
+	put("storm-control.broadcast", c.StormControl.Broadcast)
+	put("storm-control.multicast", c.StormControl.Multicast)
+	put("storm-control.window", c.StormControl.Window)
+	put("storm-control.clear-percent", c.StormControl.ClearPercent)
+	reaction("storm-control", &c.StormControl.Reaction)
+	return out
 }
 
 // addrText leaves an unset address empty.

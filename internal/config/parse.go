@@ -120,6 +120,7 @@ func readPorts(c *Config, s *section) {
 	allowed := fmt.Sprintf("port names or globs (* ? [a-z]) of 1..%d bytes without / or spaces", fabric.MaxPortName)
 	c.Ports.Access = s.list("access", "required", allowed, checkPort)
 	c.Ports.Max = s.number("max", 1024, 1, 65536)
+	readCounterNames(c, s)
 	_, written := s.values["access"]
 	switch {
 	case c.Device.Roles.Access() && !written:
@@ -292,21 +293,6 @@ func readZones(c *Config, s *section) {
 		z.File = filepath.Join(c.State, DefaultZones)
 	}
 	c.Zones = z
-}
-
-func readErrorDown(c *Config, s *section) {
-	defer s.close()
-	flap := s.sub("link-flap")
-	defer flap.close()
-	c.ErrorDown.LinkFlap = LinkFlap{
-		Changes:  flap.number("changes", 5, 2, 1000),
-		Window:   flap.duration("window", 10*time.Second, time.Second, time.Hour, false),
-		Action:   FlapAction(flap.choice("action", "none", "none", "notify", "error-down")),
-		Recovery: flap.duration("recovery", 0, 30*time.Second, 24*time.Hour, true),
-	}
-	down := s.sub("link-down")
-	defer down.close()
-	c.ErrorDown.LinkDown.HoldUp = down.duration("hold-up", 0, 0, time.Minute, false)
 }
 
 // The flood guard of existing host agents: at floodFrames frames within

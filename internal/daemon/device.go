@@ -31,6 +31,7 @@ type Device struct {
 
 	saver   *saver
 	sampler *sampler
+	admin   *admin
 }
 
 // peerEvent is an event of a session, and which side of it we are.
@@ -61,6 +62,7 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		sendErrors: make(map[string]uint64),
 		sampler:    newSampler(dp, now),
 	}
+	d.admin = newAdmin(d.setAdmin)
 	core, err := build(d)
 	if err != nil {
 		return nil, err
@@ -86,8 +88,9 @@ func (d *Device) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // whatever ends us ends the sampler
+	defer stop() // whatever ends us ends these
 	go d.sampler.run(ctx)
+	go d.admin.run(ctx, d.now)
 	due := d.now()
 	for ctx.Err() == nil {
 		select {
@@ -266,17 +269,16 @@ func (d *Device) deliver(to *inof.Peers, ds []inof.Delivery) {
 	}
 }
 
-// SetAdmin implements Actions. The kernel may take its time for it, so it is not
-// done in the owner goroutine.
-func (d *Device) SetAdmin(port string, up bool) {
-	go func() {
-		if err := d.dp.SetAdmin(port, up); err != nil {
-			_ = d.Do(context.Background(), func(c *Core, now time.Time) {
-				d.adminErrors++
-				c.complain(now, "admin", port, err)
-			})
-		}
-	}()
+// SetAdmin implements Actions.
+func (d *Device) SetAdmin(port string, up bool) { d.admin.put(port, up, d.now()) }
+
+func (d *Device) setAdmin(port string, up bool) {
+	if err := d.dp.SetAdmin(port, up); err != nil {
+		_ = d.Do(context.Background(), func(c *Core, now time.Time) {
+			d.adminErrors++
+			c.complain(now, "admin", port, err)
+		})
+	}
 }
 
 // Event implements Actions.

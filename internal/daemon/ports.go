@@ -113,22 +113,6 @@ func (c *Core) Replan(set func(port string, needs []errdown.Need)) {
 	clear(c.replan)
 }
 
-// RecoverPort ends an error-down by hand.
-func (c *Core) RecoverPort(name string, now time.Time) error {
-	if c.client == nil || c.ports[name] == nil {
-		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
-	}
-	changes, err := c.faults.Recover(name, now)
-	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrRefused, err)
-	}
-	for _, ch := range changes {
-		c.causeChanged(ch, now)
-	}
-	c.flush(now)
-	return nil
-}
-
 // causeChanged follows one change of one cause on one port.
 func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
 	p := c.ports[ch.Port]

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -38,17 +37,6 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 		c.Transmit = &tx
 	}
 	return c
-}
-
-func errorDownConfig(cfg *config.Config) errdown.Config {
-	f := cfg.ErrorDown.LinkFlap
-	responses := map[config.FlapAction]errdown.Response{
-		config.FlapNone: errdown.RespondNone, config.FlapNotify: errdown.RespondNotify, config.FlapErrorDown: errdown.RespondShut,
-	}
-	return errdown.Config{
-		LinkDown: errdown.LinkDownConfig{HoldUp: cfg.ErrorDown.LinkDown.HoldUp},
-		LinkFlap: errdown.LinkFlapConfig{Changes: f.Changes, Window: f.Window, Response: responses[f.Action], Recovery: f.Recovery},
-	}
 }
 
 // transmitConfig is what the device says about itself by LLDP, if it speaks.

@@ -214,15 +214,6 @@ func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, 
 	return list, err
 }
 
-// RecoverPort implements api.Source.
-func (d *Daemon) RecoverPort(ctx context.Context, port string) error {
-	var err error
-	if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { err = c.RecoverPort(port, now) }); doErr != nil {
-		return doErr
-	}
-	return err
-}
-
 // AddZone implements api.Source.
 func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
 	return d.editZone(ctx, "added", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {

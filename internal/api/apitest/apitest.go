@@ -133,6 +133,11 @@ func (s *Source) RecoverPort(_ context.Context, port string) error {
 	return s.change("recover %s", port)
 }
 
+// ShutPort implements api.Source.
+func (s *Source) ShutPort(_ context.Context, port string) error {
+	return s.change("shut %s", port)
+}
+
 // Serve puts a Source on a unix socket until stop is called or the test ends.
 func Serve(t *testing.T, s api.Source) (socket string, stop func()) {
 	t.Helper()
