@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -72,6 +73,25 @@ func (w *wire) next(etherType uint16) []byte {
 		if n >= fabric.EthernetHeaderLen && uint16(buf[12])<<8|uint16(buf[13]) == etherType {
 			return buf[fabric.EthernetHeaderLen:n]
 		}
+	}
+}
+
+// waiting counts the frames that have come in and were not read.
+func (w *wire) waiting() (n int) {
+	w.t.Helper()
+	if err := w.s.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil { // a past one reads nothing
+		w.t.Fatal(err)
+	}
+	buf := make([]byte, 2000)
+	for {
+		_, _, err := w.s.Recv(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return n
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n++
 	}
 }
 
