@@ -34,6 +34,8 @@ local CODES = { "cease", "not iNOF", "unsupported version", "bad length", "unkno
 local KINDS = { "notify", "ack", "query" }
 local SUBS = { "Subject (IPv4)", "Notified host (IPv4)", "Subject (IPv6)", "Notified host (IPv6)", "Sequence", "State", "Reason", "Service" }
 
+local function count(n, noun) return n .. " " .. noun .. (n == 1 and "" or "s") end
+
 local function name_of(names, v) return names[v] or ("unknown " .. v) end
 
 -- Fields ---------------------------------------------------------------------
@@ -279,12 +281,12 @@ function Cursor:num(abbrev, n)
   return r:uint(), self.tree:add(F[abbrev], r), r
 end
 
--- u64 gives the value as text: numbers of Lua are too narrow.
+-- u64 gives the value as text, decimal and in hex: numbers of Lua are too narrow.
 function Cursor:u64(abbrev)
   local r = self:take(8, abbrev)
-  if not r then return "0" end
+  if not r then return "0", "0" end
   self.tree:add(F[abbrev], r)
-  return tostring(r:uint64())
+  return tostring(r:uint64()), "0x" .. r:uint64():tohex()
 end
 
 -- plain adds an address of n bytes and gives it as text, "" after an error.
@@ -406,8 +408,8 @@ local function zone_record(c, sum)
     member(c)
     n = n + 1
   end
-  sum.zones = sum.zones + 1
-  return ("%s %s%s"):format(name_of(OPS, what), name, what == 1 and (", %d members"):format(n) or "")
+  sum.zone = sum.zone + 1
+  return ("%s %s%s"):format(name_of(OPS, what), name, what == 1 and ", " .. count(n, "member") or "")
 end
 
 local function host_record(c, sum)
@@ -415,7 +417,7 @@ local function host_record(c, sum)
   local why = c:num("inof.host.reason", 1)
   local addr, device = c:address("inof.host.address"), c:address("inof.host.device")
   local label = ("%s %s at %s/%s"):format(name_of(OPS, what), addr, device, c:text("inof.host.port", 1, 63))
-  sum.hosts = sum.hosts + 1
+  sum.host = sum.host + 1
   if what ~= 1 then return label .. ", reason " .. name_of(REASONS, why) end
   local mac = c:take(6, "inof.host.mac")
   if mac then c.tree:add(F["inof.host.mac"], mac) end
@@ -433,7 +435,7 @@ local function fault_record(c, sum)
   local why = c:num("inof.fault.reason", 1)
   local label = ("%s %s"):format(name_of(OPS, what), c:address("inof.fault.device"))
   label = label .. "/" .. c:text("inof.fault.port", 1, 63)
-  sum.faults = sum.faults + 1
+  sum.fault = sum.fault + 1
   if what ~= 1 then return label end
   c:time("inof.fault.since", "Since")
   local n = 0
@@ -442,12 +444,13 @@ local function fault_record(c, sum)
     c:address("inof.fault.address")
     n = n + 1
   end
-  return ("%s, %s, %d hosts"):format(label, name_of(REASONS, why), n)
+  return ("%s, %s, %s"):format(label, name_of(REASONS, why), count(n, "host"))
 end
 
 local function stamp(c, sum)
-  sum.epoch, sum.seq = c:u64("inof.epoch"), c:u64("inof.seq")
-  return ("epoch %s, sequence %s"):format(sum.epoch, sum.seq)
+  local _, epoch = c:u64("inof.epoch")
+  sum.seq = c:u64("inof.seq")
+  return ("epoch %s, sequence %s"):format(epoch, sum.seq)
 end
 
 local function times(c)
@@ -483,7 +486,7 @@ local MESSAGES = {
       sum.roles = roles_text(c:flags("inof.roles", "inof.roles.reflector", "inof.roles.client"))
       return sum.roles
     end, true },
-    { "Capabilities", function(c) return c:u64("inof.capabilities") end },
+    { "Capabilities", function(c) return select(2, c:u64("inof.capabilities")) end },
     { "Timers", function(c)
       local hold, every = c:num("inof.hold", 4), c:num("inof.keepalive", 4)
       if hold > HOUR_MS or every > HOUR_MS then c:fail("more than an hour") end
@@ -495,12 +498,15 @@ local MESSAGES = {
       if r then c.tree:add(F["inof.nonce"], r) end
       return "32 bytes"
     end, true },
-    { "Epoch", function(c) return c:u64("inof.epoch") end, true },
+    { "Epoch", function(c) return select(2, c:u64("inof.epoch")) end, true },
     { "Authentication", function(c, sum)
       sum.auth = name_of(MODES, c:num("inof.auth", 1))
       return sum.auth
     end, true },
-    { "Resume", function(c) return ("epoch %s, sequence %s"):format(c:u64("inof.resume.epoch"), c:u64("inof.resume.seq")) end },
+    { "Resume", function(c)
+      local _, epoch = c:u64("inof.resume.epoch")
+      return ("epoch %s, sequence %s"):format(epoch, (c:u64("inof.resume.seq")))
+    end },
   },
   {},
   { { "Origin", function(c, sum) sum.who = c:address("inof.origin") return sum.who end, true },
@@ -572,7 +578,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zones", "hosts", "faults" }) do if sum[k] > 0 then s = ("%s, %d %s"):format(s, sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "fault" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
@@ -635,7 +641,7 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  local sum = { zones = 0, hosts = 0, faults = 0 }
+  local sum = { zone = 0, host = 0, fault = 0 }
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
     if have > HEADER then tree:add(F["inof.data"], tvb(offset + HEADER, have - HEADER)) end
