@@ -127,9 +127,12 @@ func (s *Sim) sortStarts() {
 		return
 	}
 	s.sorted = true
-	slices.SortStableFunc(s.starts, func(a, b int32) int {
-		// Latest first: the next to start is at the end.
-		return compareTime(s.flows[b].spec.Start, s.flows[a].spec.Start)
+	slices.SortFunc(s.starts, func(a, b int32) int {
+		// Latest first: the next to start is at the end; of one moment, the first listed.
+		if c := compareTime(s.flows[b].spec.Start, s.flows[a].spec.Start); c != 0 {
+			return c
+		}
+		return int(b - a)
 	})
 	s.planStart()
 }
@@ -146,34 +149,21 @@ func compareTime(a, b Time) int {
 
 func (s *Sim) planStart() {
 	if n := len(s.starts); n > 0 {
-		s.schedule(s.flows[s.starts[n-1]].spec.Start, evStart, 0)
+		id := s.starts[n-1]
+		s.schedule(s.flows[id].spec.Start, evStart, id)
 	}
 }
 
-// startListed begins all listed flows whose time has come.
-func (s *Sim) startListed() {
+// startListed begins the first listed flow, if the event was planned for it: one
+// planned before an earlier flow was listed comes again later.
+func (s *Sim) startListed(id int32) {
 	n := len(s.starts)
-	if n == 0 || s.flows[s.starts[n-1]].spec.Start > s.now {
-		return // planned for a flow that began already
+	if n == 0 || s.starts[n-1] != id || s.flows[id].begun {
+		return
 	}
-	first := n
-	for first > 0 && s.flows[s.starts[first-1]].spec.Start <= s.now {
-		first--
-	}
-	due := s.starts[first:]
-	s.starts = s.starts[:first]
-	// Among flows of one moment the one listed first goes first.
-	for i, j := 0, len(due); i < j; {
-		end := i + 1
-		for end < j && s.flows[due[end]].spec.Start == s.flows[due[i]].spec.Start {
-			end++
-		}
-		for _, id := range due[i:end] {
-			s.begin(id)
-		}
-		i = end
-	}
+	s.starts = s.starts[:n-1]
 	s.planStart()
+	s.begin(id)
 }
 
 // begin makes a flow's queue pair live.

@@ -12,8 +12,7 @@ type nic struct {
 	rdy   [NumQueues]struct{ head, tail int32 } // queue pairs that may send now, by class
 	mask  uint8                                 // classes with such queue pairs
 	last  uint8                                 // the class that sent last
-	seed  uint32
-	wait  []waiter // heap of those whose time has not come
+	wait  []waiter                              // heap of those whose time has not come
 	slow  rxFIFO
 	flows uint32
 }
@@ -82,7 +81,6 @@ type rxqp struct {
 	cnpAt    Time // no CNP before this moment
 	hash     uint32
 	src      uint16
-	total    uint32
 	unacked  int32
 	got      uint64 // payload frames delivered in order
 	dups     uint64

@@ -8,6 +8,7 @@ const (
 	portDown              // no carrier
 	portMute              // a black path: carrier is there, frames are not
 	portSlow              // the host behind takes frames slowly
+	portCut               // the peer is in another shard
 )
 
 // Bits of port.paws.
@@ -158,6 +159,10 @@ func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
 	pt.busy = s.now + ser
 	p.at = pt.busy + pt.delay
 	p.next = -1
+	if pt.flags&portCut != 0 {
+		s.post(pi, pt, pk, p)
+		return
+	}
 	if pt.flTail >= 0 {
 		s.pool.pkts[pt.flTail].next = pk
 	} else {
@@ -169,6 +174,10 @@ func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
 
 // arrive takes the first frame off the wire of sender pi and hands it to its peer.
 func (s *Sim) arrive(pi int32) {
+	if s.flight != nil && s.flight[pi].cut {
+		s.arriveCut(pi)
+		return
+	}
 	pt := &s.ports[pi]
 	pk := pt.flHead
 	p := &s.pool.pkts[pk]

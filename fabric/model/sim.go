@@ -76,6 +76,10 @@ type Sim struct {
 	rawFree  []int32
 	timers   timers
 	brakes   []brakeState
+	flight   []flight // of links cut by partitions, while running on several cores
+	out      [][]mail // frames for other shards
+	owner    []int8   // shard of each port
+	shard    int8
 
 	opt      Options
 	drops    [numReasons]dropCount
@@ -109,8 +113,9 @@ func (s *Sim) Now() Time { return s.now }
 // Events gives how many events have been handled.
 func (s *Sim) Events() uint64 { return s.events }
 
-// TraceHash gives the hash of all events so far, if Options.Trace asked for it. Two
-// runs with the same hash did the same things at the same moments.
+// TraceHash gives the hash of all events so far, if Options.Trace asked for it: a sum
+// over what happened when, whichever shard did it. Two runs with the same hash did the
+// same things at the same moments.
 func (s *Sim) TraceHash() uint64 { return s.hash }
 
 func (s *Sim) schedule(at Time, kind uint32, idx int32) {
@@ -165,8 +170,7 @@ func (s *Sim) batch(until Time, n int) bool {
 		s.now = e.at
 		s.events++
 		if s.opt.Trace {
-			s.hash = (s.hash ^ uint64(e.at) ^ uint64(e.key)<<40) * 0x9e3779b97f4a7c15
-			s.hash ^= s.hash >> 29
+			s.hash += mix64(uint64(e.at) ^ mix64(uint64(e.key)))
 		}
 		s.dispatch(e.key)
 	}
@@ -209,7 +213,7 @@ func (s *Sim) dispatch(key uint32) {
 	case evRTO:
 		s.retransmitTimer(idx)
 	case evStart:
-		s.startListed()
+		s.startListed(idx)
 	case evStorm:
 		s.stormOn(idx)
 	case evTimer:

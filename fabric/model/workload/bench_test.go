@@ -63,3 +63,25 @@ func BenchmarkGrowth(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCores runs W3 on one core and on two; the results are the same bit for bit.
+func BenchmarkCores(b *testing.B) {
+	for _, cores := range []int{1, 2} {
+		b.Run(fmt.Sprintf("%d", cores), func(b *testing.B) {
+			hops := uint64(0)
+			for b.Loop() {
+				b.StopTimer()
+				s, _, err := References[2].Build(model.Options{Seed: 1}, model.CX4())
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := s.RunOn(cores, References[2].Until); err != nil {
+					b.Fatal(err)
+				}
+				hops += s.Totals().FrameHops
+			}
+			b.ReportMetric(float64(hops)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+		})
+	}
+}

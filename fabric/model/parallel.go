@@ -1,0 +1,458 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Several cores: the fabric is cut into shards, each with its own clock, events and
+// frames. A frame that crosses a cut arrives no earlier than the link's delay after
+// it was sent, so shards may run that far on their own; then they exchange what
+// crossed. Ties are broken by entity and not by order of scheduling, so the run is
+// the same event for event as on one core.
+
+// ErrShards is wrapped by errors about running on several cores.
+var ErrShards = errors.New("shards")
+
+// flight is the wire of a cut link at its receiving shard.
+type flight struct {
+	cut        bool
+	flags      uint8
+	head, tail int32
+	peer       int32
+}
+
+// mail is a frame on its way to another shard.
+type mail struct {
+	port  int32
+	pkt   packet
+	times [NumQueues]uint16 // of a PFC frame
+}
+
+// post gives a launched frame to the shard of the peer.
+func (s *Sim) post(pi int32, pt *port, pk int32, p *packet) {
+	m := mail{port: pi, pkt: *p}
+	if p.kind() == kindPFC {
+		m.times = s.pfcTimes[p.flow]
+		s.pfcFree = append(s.pfcFree, p.flow)
+	}
+	to := s.owner[pt.peer]
+	s.out[to] = append(s.out[to], m)
+	s.pool.put(pk)
+}
+
+// accept takes the frames that other shards sent.
+func (s *Sim) accept(mails []mail) {
+	for i := range mails {
+		m := &mails[i]
+		pk := s.pool.get()
+		p := &s.pool.pkts[pk]
+		*p = m.pkt
+		p.next = -1
+		if p.kind() == kindPFC {
+			p.flow = s.newTimes()
+			s.pfcTimes[p.flow] = m.times
+		}
+		f := &s.flight[m.port]
+		if f.tail >= 0 {
+			s.pool.pkts[f.tail].next = pk
+		} else {
+			f.head = pk
+			s.schedule(p.at, evArrive, m.port)
+		}
+		f.tail = pk
+	}
+}
+
+// arriveCut is arrive for a link whose sender is in another shard.
+func (s *Sim) arriveCut(pi int32) {
+	f := &s.flight[pi]
+	pk := f.head
+	p := &s.pool.pkts[pk]
+	f.head = p.next
+	if f.head < 0 {
+		f.tail = -1
+	} else {
+		s.schedule(s.pool.pkts[f.head].at, evArrive, pi)
+	}
+	qt := &s.ports[f.peer]
+	if f.flags&portLossy != 0 && s.portInfo[f.peer].rng.Float64() < s.portInfo[pi].loss {
+		s.portInfo[f.peer].crc++
+		s.count(DropCRC, p)
+		s.portInfo[pi].lost++
+		s.portInfo[pi].lostB += uint64(p.size)
+		s.forgetContent(p)
+		s.pool.put(pk)
+		return
+	}
+	switch k := p.kind(); {
+	case k == kindPFC || k == kindPause:
+		s.receivePFC(f.peer, qt, pk)
+	case qt.sw >= 0:
+		s.forward(f.peer, qt, pk)
+	default:
+		s.hostReceive(f.peer, qt, pk)
+	}
+}
+
+// RunOn is Run on n cores with the same result. The fabric must have no handler,
+// timers or messages (they would see shards), and no fault may be in force.
+func (s *Sim) RunOn(n int, until Time) error {
+	if n < 1 || n > 64 || until < s.now {
+		return fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
+	}
+	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
+		return fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
+	}
+	for i := range s.ports {
+		if s.ports[i].flags&(portDown|portMute) != 0 {
+			return fmt.Errorf("%w: a link is faulty", ErrShards)
+		}
+	}
+	if n == 1 || len(s.switches) < n {
+		return s.Run(until)
+	}
+	s.sortStarts()
+	shards, look := s.split(n)
+	if look <= 0 {
+		return s.Run(until)
+	}
+	err := s.together(shards, look, until)
+	s.merge(shards)
+	s.now = until
+	return err
+}
+
+// together runs the shards window by window.
+func (s *Sim) together(shards []*Sim, look, until Time) error {
+	end := Time(0) // of the window, inclusive
+	var work sync.WaitGroup
+	starts := make([]chan Time, len(shards))
+	for i := 1; i < len(shards); i++ {
+		starts[i] = make(chan Time, 1)
+		go func() {
+			for end := range starts[i] {
+				shards[i].window(end)
+				work.Done()
+			}
+		}()
+	}
+	defer func() {
+		for _, c := range starts[1:] {
+			close(c)
+		}
+	}()
+	for {
+		first := never
+		for _, sh := range shards {
+			for _, from := range shards {
+				sh.accept(from.out[sh.shard])
+				from.out[sh.shard] = from.out[sh.shard][:0]
+			}
+			first = min(first, sh.heap.first())
+		}
+		if first > until {
+			return nil
+		}
+		end = min(first+look-1, until)
+		work.Add(len(shards) - 1)
+		for _, c := range starts[1:] {
+			c <- end
+		}
+		shards[0].window(end)
+		work.Wait()
+		if s.stop.due(s) {
+			return ErrStopped
+		}
+	}
+}
+
+// window handles all events of one shard up to and including end.
+func (s *Sim) window(end Time) {
+	for s.batch(end, stopEvery) {
+	}
+}
+
+// first gives the time of the first event.
+func (w *wheel) first() Time {
+	if e, ok := w.next(-1); ok || e.at > 0 || w.len() > 0 {
+		return e.at
+	}
+	return never
+}
+
+// split makes shards of the fabric; look is how far they may run apart. Shard 0 is s.
+func (s *Sim) split(n int) (shards []*Sim, look Time) {
+	s.owner = s.assign(n)
+	look = never
+	for i := range s.ports {
+		if pt := &s.ports[i]; s.owner[i] != s.owner[pt.peer] {
+			pt.flags |= portCut
+			look = min(look, pt.delay)
+		}
+	}
+	if look == never { // nothing to cut
+		return nil, 0
+	}
+	oldHeap, oldStarts := s.heap, s.starts
+	for i := range n {
+		sh := s
+		if i > 0 {
+			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, cc: s.cc,
+				routes: s.routes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes,
+				owner: s.owner, sorted: true, running: true}
+			sh.pool.free = -1
+		}
+		sh.shard = int8(i)
+		sh.heap = wheel{}
+		sh.heap.init(s.eventRate() / float64(n))
+		sh.out = make([][]mail, n)
+		sh.flight = make([]flight, len(s.ports))
+		sh.starts = nil
+		shards = append(shards, sh)
+	}
+	for _, id := range oldStarts {
+		sh := shards[s.owner[s.nics[s.qps[id].nic].port]]
+		sh.starts = append(sh.starts, id)
+	}
+	s.rehome(shards, &oldHeap)
+	for _, sh := range shards {
+		sh.planStart()
+	}
+	return shards, look
+}
+
+// assign gives each port a shard: access switches in order, so that hosts are shared
+// evenly, their hosts with them, and each further switch where most of its wires go.
+func (s *Sim) assign(n int) []int8 {
+	of := make([]int, len(s.switches))
+	hosts := make([]int, len(s.switches))
+	total := 0
+	for i := range s.nics {
+		if sw := s.ports[s.ports[s.nics[i].port].peer].sw; sw >= 0 {
+			hosts[sw]++
+			total++
+		}
+	}
+	load := make([]int, n)
+	seen := 0
+	for i := range of {
+		of[i] = -1
+		if hosts[i] > 0 {
+			of[i] = min((seen+hosts[i]/2)*n/max(total, 1), n-1)
+			seen += hosts[i]
+			load[of[i]]++
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range of {
+			if of[i] >= 0 {
+				continue
+			}
+			votes := make([]int, n)
+			sw, any := &s.switches[i], false
+			for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+				if p := s.ports[s.ports[pi].peer].sw; p >= 0 && of[p] >= 0 {
+					votes[of[p]]++
+					any = true
+				}
+			}
+			best := 0
+			for k := range votes {
+				if votes[k] > votes[best] || votes[k] == votes[best] && load[k] < load[best] {
+					best = k
+				}
+			}
+			if any {
+				of[i] = best
+				load[best]++
+				again = true
+			}
+		}
+	}
+	owner := make([]int8, len(s.ports))
+	for i := range s.ports {
+		sw := s.ports[i].sw
+		if sw < 0 {
+			sw = s.ports[s.ports[i].peer].sw
+		}
+		if sw >= 0 && of[sw] > 0 {
+			owner[i] = int8(of[sw])
+		}
+	}
+	return s.joinHosts(owner)
+}
+
+// joinHosts puts all ports of a host into the shard of its first.
+func (s *Sim) joinHosts(owner []int8) []int8 {
+	for i := range s.nodes {
+		nd := &s.nodes[i]
+		for k := int32(1); nd.sw < 0 && k < nd.nports; k++ {
+			owner[nd.portBase+k] = owner[nd.portBase]
+		}
+	}
+	return owner
+}
+
+// ownerOf gives the shard that handles an event.
+func (s *Sim) ownerOf(key uint32) int8 {
+	idx := int32(key & keyMask)
+	switch key >> keyBits {
+	case evArrive:
+		return s.owner[s.ports[idx].peer]
+	case evKick, evReact, evDrain, evStorm:
+		return s.owner[idx]
+	case evExpire, evRefresh, evDetect, evRecover, evABS:
+		return s.owner[idx/NumQueues]
+	case evDecrease, evIncrease, evRTO:
+		return s.owner[s.nics[s.qps[idx].nic].port]
+	}
+	return 0
+}
+
+// rehome gives events and frames of s to the shards that own them; s itself is shard 0.
+func (s *Sim) rehome(shards []*Sim, from *wheel) {
+	for {
+		e, ok := from.next(never)
+		if !ok {
+			break
+		}
+		if e.key>>keyBits != evStart { // each shard plans its own
+			shards[s.ownerOf(e.key)].heap.schedule(e.at, e.key)
+		}
+	}
+	for pi := range s.ports {
+		pt := &s.ports[pi]
+		if pt.flags&portCut != 0 {
+			sh := shards[s.owner[pt.peer]]
+			f := &sh.flight[pi]
+			*f = flight{cut: true, flags: pt.flags, head: pt.flHead, tail: pt.flTail, peer: pt.peer}
+			sh.move(s, &f.head, &f.tail)
+			pt.flHead, pt.flTail = -1, -1
+		} else if sh := shards[s.owner[pi]]; sh != s {
+			sh.move(s, &pt.flHead, &pt.flTail)
+		}
+		if sh := shards[s.owner[pi]]; sh != s {
+			sh.moveHeld(s, int32(pi))
+		}
+	}
+}
+
+// moveHeld takes over what a port holds other than on its wire.
+func (s *Sim) moveHeld(from *Sim, pi int32) {
+	for q := range int32(NumQueues) {
+		qu := &s.queues[pi*NumQueues+q]
+		s.move(from, &qu.head, &qu.tail)
+	}
+	for i, pk := range s.portInfo[pi].react {
+		tail := pk
+		s.move(from, &pk, &tail)
+		s.portInfo[pi].react[i] = pk
+	}
+	if pt := &s.ports[pi]; pt.nic >= 0 {
+		n := &s.nics[pt.nic]
+		s.move(from, &n.slow.head, &n.slow.tail)
+	}
+}
+
+// move takes a list of frames from another shard's pool into the own.
+func (s *Sim) move(from *Sim, head, tail *int32) {
+	if s == from {
+		return
+	}
+	last := *tail
+	first, prev := int32(-1), int32(-1)
+	for pk := *head; pk >= 0; {
+		p := from.pool.pkts[pk]
+		n := s.pool.get()
+		if p.kind() == kindPFC {
+			t := s.newTimes()
+			s.pfcTimes[t] = from.pfcTimes[p.flow]
+			from.pfcFree = append(from.pfcFree, p.flow)
+			p.flow = t
+		}
+		from.pool.put(pk)
+		next := p.next
+		if pk == last {
+			next = -1
+		}
+		p.next = -1
+		s.pool.pkts[n] = p
+		if prev >= 0 {
+			s.pool.pkts[prev].next = n
+		} else {
+			first = n
+		}
+		prev = n
+		pk = next
+	}
+	*head, *tail = first, prev
+}
+
+// merge takes everything back into shard 0.
+func (s *Sim) merge(shards []*Sim) {
+	for pi := range s.ports {
+		pt := &s.ports[pi]
+		sh := shards[s.owner[pi]]
+		if pt.flags&portCut != 0 {
+			to := shards[s.owner[pt.peer]]
+			f := &to.flight[pi]
+			s.move(to, &f.head, &f.tail)
+			pt.flHead, pt.flTail = f.head, f.tail
+			pt.flags &^= portCut
+		} else {
+			s.move(sh, &pt.flHead, &pt.flTail)
+		}
+		if sh != s {
+			s.moveHeld(sh, int32(pi))
+		}
+	}
+	own := s.heap
+	s.heap = wheel{}
+	s.heap.init(s.eventRate())
+	s.takeEvents(&own)
+	for _, sh := range shards[1:] {
+		s.takeEvents(&sh.heap)
+		s.starts = append(s.starts, sh.starts...)
+		s.events += sh.events
+		s.hash += sh.hash
+		s.active += sh.active
+		s.finished += sh.finished
+		s.pool.peak += sh.pool.peak
+		for k := range s.made {
+			s.made[k] += sh.made[k]
+			s.ended[k] += sh.ended[k]
+		}
+		for k := range s.sent {
+			s.sent[k] += sh.sent[k]
+		}
+		for r := range s.drops {
+			s.drops[r].add(&sh.drops[r])
+		}
+	}
+	s.flight, s.out, s.owner = nil, nil, nil
+	s.sorted = false
+}
+
+// takeEvents takes all events of a wheel but starts of flows, which are planned again.
+func (s *Sim) takeEvents(from *wheel) {
+	for {
+		e, ok := from.next(never)
+		if !ok {
+			return
+		}
+		if e.key>>keyBits != evStart {
+			s.heap.schedule(e.at, e.key)
+		}
+	}
+}
+
+func (d *dropCount) add(o *dropCount) {
+	d.frames += o.frames
+	d.bytes += o.bytes
+	for k := range d.kinds {
+		d.kinds[k] += o.kinds[k]
+	}
+}
