@@ -224,6 +224,13 @@ func (d *daemon) want(r Report) Event {
 	return Event{}
 }
 
+// drain forgets what was reported.
+func (d *daemon) drain() {
+	for len(d.events) > 0 {
+		<-d.events
+	}
+}
+
 // none makes sure that nothing was reported.
 func (d *daemon) none() {
 	d.t.Helper()
