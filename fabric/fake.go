@@ -38,14 +38,12 @@ type FakeStats struct {
 // channels only, so it works in a testing/synctest bubble.
 type Fake struct {
 	cfg    FakeConfig
-	ready  chan struct{}
 	events chan Event
 	frames chan Frame
 	wake   chan struct{} // holds one token while there may be something to hand over
 
-	readyOnce sync.Once
-
 	mu       sync.Mutex
+	ready    chan struct{} // of this run, or of the next one
 	running  bool
 	ports    map[string]*fakePort
 	index    int
@@ -93,7 +91,8 @@ func NewFake(cfg FakeConfig, ports ...Port) *Fake {
 
 // Run hands events and frames to their readers until ctx ends. It may be called
 // again after that, like a control plane that starts anew on a switch that went
-// on: it begins with the ports there are, and what nobody read is forgotten.
+// on: it begins with the ports there are, and what nobody read is forgotten. Ready
+// is another channel then.
 func (f *Fake) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.running {
@@ -104,16 +103,17 @@ func (f *Fake) Run(ctx context.Context) error {
 	for _, p := range f.list() {
 		f.emit(PortAdded, p)
 	}
-	dump := len(f.waiting)
+	dump, ready := len(f.waiting), f.ready
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
-		f.running = false
+		f.running, f.ready = false, make(chan struct{})
 		f.mu.Unlock()
 	}()
-	for ctx.Err() == nil {
-		if dump == 0 {
-			f.readyOnce.Do(func() { close(f.ready) })
+	for told := false; ctx.Err() == nil; {
+		if dump == 0 && !told {
+			close(ready)
+			told = true
 		}
 		if f.handOver(ctx) && dump > 0 {
 			dump--
@@ -161,7 +161,11 @@ func (f *Fake) notify() {
 }
 
 // Ready implements Dataplane.
-func (f *Fake) Ready() <-chan struct{} { return f.ready }
+func (f *Fake) Ready() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ready
+}
 
 // Events implements Dataplane.
 func (f *Fake) Events() <-chan Event { return f.events }

@@ -282,7 +282,7 @@ func TestNamesOfDriverCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []fabric.CounterName{{"x*", fabric.FieldPause, "rx_p#"}, {"*", fabric.FieldCRC, "fcs"}}
+	want := []fabric.CounterName{{Driver: "x*", Field: fabric.FieldPause, Name: "rx_p#"}, {Driver: "*", Field: fabric.FieldCRC, Name: "fcs"}}
 	if d := cmp.Diff(want, c.Ports.Counters); d != "" {
 		t.Error(d)
 	}

@@ -119,6 +119,7 @@ func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
 	if p == nil {
 		return
 	}
+	c.revision++
 	cause, faulty := c.faults.Worst(ch.Port)
 	f := &p.fault
 	switch {

@@ -1,0 +1,262 @@
+package daemon
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/snsd"
+)
+
+const (
+	packetError = " inactive packet-error"
+	pfcStorm    = " inactive pfc-storm"
+)
+
+// faults changes what a running device does about faults.
+func (n *node) faults(edit func(e *config.ErrorDown)) {
+	n.t.Helper()
+	next := *n.cfg
+	edit(&next.ErrorDown)
+	if err := n.d.Reload(n.t.Context(), &next); err != nil {
+		n.t.Fatal(err)
+	}
+	n.cfg = &next
+}
+
+// damage counts CRC errors on a port.
+func (n *node) damage(port string, errors uint64) {
+	n.t.Helper()
+	c, err := n.fake.Counters(port)
+	if err == nil {
+		c.RxCRC += errors
+		err = n.fake.SetCounters(port, c)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) errorDown(port string) (list []api.ErrorDown) {
+	n.t.Helper()
+	all, err := n.d.ErrorDown(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Port == port && e.Cause != "" {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// everybody who shares a zone with t3.
+func aboutT3(what string) map[string][]string {
+	return map[string][]string{"i1": {t3 + what}, "t1": {t3 + what}, "i2": {t3 + what}, "t2": {t3 + what}}
+}
+
+func TestCRCErrorsAreToldAndThePortIsShutAndRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		tor3 := f.nodes["tor3"]
+		tor3.damage("eth2", 50)
+		settle(5 * time.Second)
+		f.expect("the default does nothing", nil)
+		tor3.faults(func(e *config.ErrorDown) {
+			e.CRC.Action, e.CRC.Recovery = config.ActionErrorDown, time.Minute
+		})
+		settle(5 * time.Second)
+		f.expect("old errors are no fault", nil)
+		tor3.damage("eth2", 3)
+		settle(2 * time.Second)
+		f.expect("CRC errors", aboutT3(packetError))
+		list := tor3.errorDown("eth2")
+		if len(list) != 1 || list[0].Cause != "crc" || list[0].TimeLeft == 0 || time.Duration(list[0].Recovery) != time.Minute {
+			t.Errorf("show error-down: %+v", list)
+		}
+		if p := tor3.fake.Ports()[1]; p.AdminUp {
+			t.Errorf("the port is open: %+v", p)
+		}
+		settle(time.Minute)
+		f.expect("recovered", map[string][]string{"i1": {t3 + active}, "t1": {t3 + active}, "i2": {t3 + active}, "t2": {t3 + active},
+			"t3": {i1 + active, t1 + active, i2 + active, t2 + active}})
+		if list := tor3.errorDown("eth2"); len(list) != 0 {
+			t.Errorf("show error-down: %+v", list)
+		}
+	})
+}
+
+func TestAFaultThatIsOnlyNotifiedEndsWhenAllIsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		tor3 := f.nodes["tor3"]
+		tor3.faults(func(e *config.ErrorDown) { e.CRC.Action = config.ActionNotify })
+		settle(2 * time.Second)
+		for range 30 {
+			tor3.damage("eth2", 1)
+			settle(time.Second)
+		}
+		f.expect("CRC errors", aboutT3(packetError))
+		tor3.halt()
+		settle(time.Second)
+		tor3.start()
+		settle(5 * time.Second)
+		f.expect("restart in the middle of it", nil)
+		settle(time.Minute)
+		f.expect("well again", aboutT3(active))
+	})
+}
+
+func TestAPFCStormIsMoreSeriousThanCRCErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		tor3 := f.nodes["tor3"]
+		h := fabric.Health{Valid: fabric.FieldPauseTime | fabric.FieldPause}
+		_ = tor3.fake.SetHealth("eth2", h)
+		tor3.faults(func(e *config.ErrorDown) {
+			e.CRC.Action, e.PFCStorm.Action = config.ActionNotify, config.ActionNotify
+		})
+		storm := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				h.RxPauseTime[3] += 10 * time.Millisecond
+				_ = tor3.fake.SetHealth("eth2", h)
+				settle(10 * time.Millisecond)
+			}
+		}
+		storm(5500 * time.Millisecond)
+		f.expect("not yet", nil)
+		storm(time.Second)
+		f.expect("thirty deadlocks", aboutT3(pfcStorm))
+		tor3.damage("eth2", 5)
+		storm(2 * time.Second)
+		f.expect("CRC errors too", nil)
+		if list := tor3.errorDown("eth2"); len(list) != 2 {
+			t.Errorf("show error-down: %+v", list)
+		}
+		settle(time.Minute)
+		f.expect("over", aboutT3(active))
+	})
+}
+
+func TestAPortIsShutByHandAndRecovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		d := f.nodes["tor3"].d
+		if err := d.ShutPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		f.expect("shut", aboutT3(linkDown))
+		settle(time.Hour)
+		f.expectAnything()
+		if list := f.nodes["tor3"].errorDown("eth2"); len(list) != 1 || list[0].Cause != "manual" {
+			t.Errorf("show error-down: %+v", list)
+		}
+		if err := d.RecoverPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		if p := f.nodes["tor3"].fake.Ports()[1]; !p.Up() {
+			t.Errorf("the port is not up: %+v", p)
+		}
+		for _, err := range []error{d.ShutPort(t.Context(), "nope"), d.RecoverPort(t.Context(), "eth1")} {
+			if err == nil {
+				t.Error("no error")
+			}
+		}
+	})
+}
+
+// orderly notes in which order a Core acts.
+type orderly struct {
+	mu  sync.Mutex
+	did []string
+}
+
+func (o *orderly) note(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.did = append(o.did, fmt.Sprintf(format, args...))
+}
+
+func (o *orderly) SendFrame(string, []byte) {}
+func (o *orderly) ToReflectors(ds []inof.Delivery) {
+	for _, d := range ds {
+		if u, ok := d.Msg.(*inof.Update); ok && len(u.Faults) > 0 {
+			o.note("update")
+		}
+	}
+}
+func (o *orderly) ToClients([]inof.Delivery)     {}
+func (o *orderly) SetAdmin(port string, up bool) { o.note("admin %s %t", port, up) }
+func (o *orderly) Event(api.Event)               {}
+
+func TestTheUpdateLeavesBeforeThePortIsShut(t *testing.T) {
+	o, now := &orderly{}, time.Unix(1_800_000_000, 0)
+	c, err := NewCore(CoreConfig{Self: netip.MustParseAddr("10.0.0.1"), Access: true, Epoch: 1}, o, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Port(fabric.Event{Kind: fabric.PortAdded, Port: fabric.Port{Name: "eth1", Index: 1, AdminUp: true, Carrier: true}, At: now}, now)
+	c.Start(now)
+	c.ReflectorUp(netip.MustParseAddr(reflectorID), now)
+	agent, err := snsd.NewAgent(snsd.AgentConfig{Addrs: []netip.Addr{netip.MustParseAddr(i1)}, MAC: hostMAC("i1"),
+		Interface: "eth0", Subscribes: true, Service: snsd.Service{Role: snsd.RoleInitiator, Protocol: snsd.ProtocolRoCE}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range agent.LinkUp(now).Frames {
+		c.Frame(fabric.Frame{Port: "eth1", Dst: fabric.MAC(b[:6]), Src: fabric.MAC(b[6:12]),
+			EtherType: binary.BigEndian.Uint16(b[12:]), Payload: b[fabric.EthernetHeaderLen:], At: now}, now)
+	}
+	crc := errdown.CRCConfig{Reaction: errdown.Reaction{Response: errdown.RespondShut, Recovery: time.Minute}}
+	c.SetErrorDown(errdown.Config{CRC: crc}, now)
+	for i := range uint64(2) {
+		now = now.Add(time.Second)
+		c.Sample("eth1", fabric.Health{At: now, Valid: fabric.FieldCRC, RxCRC: 3 * i}, now)
+	}
+	if want := []string{"update", "admin eth1 false"}; !slices.Equal(o.did, want) {
+		t.Errorf("%q, want %q", o.did, want)
+	}
+	o.did = nil
+	c.Tick(now.Add(time.Minute))
+	if len(o.did) == 0 || o.did[len(o.did)-1] != "admin eth1 true" {
+		t.Errorf("after the recovery time: %q", o.did)
+	}
+}
+
+func TestAdminFollowsTheUpdateByItsLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		o := &orderly{}
+		a := newAdmin(func(port string, up bool) { o.note("%s %t at %v", port, up, time.Since(begun)) })
+		ctx, stop := context.WithCancel(t.Context())
+		go a.run(ctx, time.Now)
+		a.put("e1", false, time.Now())
+		a.put("e1", true, time.Now())
+		a.put("e2", false, time.Now())
+		<-time.After(time.Second)
+		stop()
+		synctest.Wait()
+		want := []string{"e1 false at 10ms", "e1 true at 10ms", "e2 false at 10ms"}
+		if !slices.Equal(o.did, want) {
+			t.Errorf("%q, want %q", o.did, want)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+)
+
+// drowsy is a dataplane that notes what is read of its ports, and where reads take
+// time or hang.
+type drowsy struct {
+	fabric.Dataplane
+	valid fabric.Fields
+	takes time.Duration
+	hang  chan struct{} // reads of "hung" wait for it
+	reads map[string]*atomic.Int64
+}
+
+func newDrowsy(valid fabric.Fields, ports ...string) *drowsy {
+	d := &drowsy{valid: valid, hang: make(chan struct{}), reads: map[string]*atomic.Int64{}}
+	for _, p := range ports {
+		d.reads[p] = &atomic.Int64{}
+	}
+	return d
+}
+
+func (d *drowsy) Health(port string, want fabric.Fields) (fabric.Health, error) {
+	d.reads[port].Add(1)
+	if port == "hung" {
+		<-d.hang
+	}
+	if d.takes > 0 {
+		<-time.After(d.takes)
+	}
+	if port == "bad" {
+		return fabric.Health{}, fmt.Errorf("port %s: no answer", port)
+	}
+	return fabric.Health{At: time.Now(), Valid: d.valid & want}, nil
+}
+
+// sampling runs a sampler for a time and counts what it delivers.
+func sampling(t *testing.T, d *drowsy, needs []errdown.Need, during time.Duration) (s *sampler, got map[string]int) {
+	t.Helper()
+	s, got = newSampler(d, time.Now), map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	go s.run(ctx)
+	for p := range d.reads {
+		s.set(p, needs)
+	}
+	end := time.After(during)
+	for {
+		select {
+		case list := <-s.out:
+			for _, x := range list {
+				got[x.port]++
+			}
+			continue
+		case <-end:
+		}
+		break
+	}
+	stop()
+	synctest.Wait()
+	close(d.hang)
+	synctest.Wait()
+	return s, got
+}
+
+func TestEachNeedIsReadAtItsOwnPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.AllFields, "a", "b")
+		_, got := sampling(t, d, []errdown.Need{
+			{Fields: fabric.FieldCounters, Every: time.Second},
+			{Fields: fabric.FieldPause, Every: 100 * time.Millisecond},
+			{Fields: fabric.FieldRxPower, Every: 5 * time.Second},
+		}, 9950*time.Millisecond)
+		// One hundred of the counters, two of the module.
+		if got["a"] != 102 || got["b"] != 102 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+func TestAHungReadDoesNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.AllFields, "a", "hung", "z")
+		s, got := sampling(t, d, []errdown.Need{{Fields: fabric.FieldCounters, Every: time.Second}}, time.Minute)
+		if got["a"] < 55 || got["z"] < 55 || got["hung"] != 0 {
+			t.Errorf("%v", got)
+		}
+		if c := s.counters(); c.Stuck != 1 || d.reads["hung"].Load() != 1 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestADriverThatDoesNotTellIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.FieldsOfCounters, "a", "bad")
+		s, got := sampling(t, d, []errdown.Need{{Fields: fabric.FieldsOfPFC, Every: 100 * time.Millisecond}}, 59*time.Second)
+		if c := s.counters(); got["a"] != 0 || d.reads["a"].Load() != 2 || c.Untold != 2 || c.Errors != 60 {
+			t.Errorf("%v, %+v", got, c)
+		}
+	})
+}
+
+func TestDearReadsAreMadeLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.AllFields, "a", "b")
+		d.takes = 10 * time.Millisecond
+		s, got := sampling(t, d, []errdown.Need{{Fields: fabric.FieldPause, Every: 100 * time.Millisecond}}, time.Minute)
+		// 20 ms of reading in each 2.22 s.
+		if got["a"] < 26 || got["a"] > 28 || s.counters().Late == 0 {
+			t.Errorf("%v, %+v", got, s.counters())
+		}
+	})
+}
+
+func TestNothingIsReadOfAPortThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.AllFields, "a")
+		s := newSampler(d, time.Now)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go s.run(ctx)
+		s.set("a", []errdown.Need{{Fields: fabric.FieldCounters, Every: time.Second}})
+		<-s.out
+		s.set("a", nil)
+		<-time.After(time.Minute)
+		if n := d.reads["a"].Load(); n != 1 {
+			t.Errorf("%d reads", n)
+		}
+	})
+}
