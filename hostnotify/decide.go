@@ -189,7 +189,7 @@ func (n *Notifier) recomputeAll(s *subscriber, fault stamp, again bool) {
 	}
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if p := s.list[i]; p.mark != n.visit {
-			n.recompute(p, fault)
+			n.recompute(p, fault, again)
 		}
 	}
 }
@@ -197,18 +197,19 @@ func (n *Notifier) recomputeAll(s *subscriber, fault stamp, again bool) {
 // recomputeTold compares what s was told with the truth.
 func (n *Notifier) recomputeTold(s *subscriber, fault stamp) {
 	for i := len(s.list) - 1; i >= 0; i-- {
-		n.recompute(s.list[i], fault)
+		n.recompute(s.list[i], fault, false)
 	}
 }
 
-func (n *Notifier) recompute(p *pair, fault stamp) {
+func (n *Notifier) recompute(p *pair, fault stamp, again bool) {
 	v := n.look(p.subj.addr)
 	p.subj.refresh(&v)
-	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), fault, false)
+	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), fault, again)
 }
 
 // judge gives the verdict on one pair and queues, cancels or forgets accordingly.
 func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) {
+	n.owe(p, again)
 	switch {
 	case !v.known && p.subj.why != snsd.ReasonNone:
 		n.end(p, p.subj.why, fault)
@@ -221,29 +222,46 @@ func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) 
 	case !share:
 		n.end(p, snsd.ReasonZoneChanged, fault)
 	case v.state == snsd.Active:
-		n.wantActive(p, fault, again)
+		n.wantActive(p, fault)
 	default:
 		p.ended = false
 		n.wantInactive(p, v.reason, fault)
 	}
 }
 
-func (n *Notifier) wantActive(p *pair, fault stamp, again bool) {
+func (n *Notifier) wantActive(p *pair, fault stamp) {
 	p.ended = false
-	// A notice under way is its own answer: it is repeated until the host acks it.
-	p.again = p.again || (again && p.told.isActive() && !p.inFlight)
 	if p.told.isActive() && p.toldGen == p.subj.gen && !p.again {
 		n.cancel(p)
+		n.resume(p)
 		return
 	}
 	n.want(p, active, fault)
 }
 
+// owe notes that a host has asked (again) and is to be told once more of a subject
+// that it was told is active, as soon as that is true. A notice under way is its own
+// answer: it is repeated until the host acks it.
+func (n *Notifier) owe(p *pair, again bool) {
+	if again && !p.again && p.told.isActive() && !p.inFlight {
+		p.again = true
+		n.revision++
+	}
+}
+
 // noNews is the verdict on a subject that may not have been learned yet: what is
-// decided stays, only an active notice for which there is no ground now is held back.
+// decided stays, only an active notice for which there is no ground now is held
+// back, and one under way is not repeated before there is.
 func (n *Notifier) noNews(p *pair) {
 	if p.class != idle && p.want.isActive() && p.class.isNew() {
-		n.cancel(p)
+		owed := p.again
+		if n.cancel(p); p.told.none() {
+			return // forgotten; it is told as something new
+		}
+		p.again = owed
+	}
+	if p.told.isActive() {
+		n.supersede(p)
 	}
 }
 

@@ -190,6 +190,7 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	case s.answered != never && n.now-s.answered < interval:
 		n.counters.QueriesDeferred++
 		s.queryDue = s.answered + interval
+		n.revision++
 		n.deferred = append(n.deferred, s)
 	default:
 		n.answer(s)

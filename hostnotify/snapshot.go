@@ -39,12 +39,15 @@ type ToldSnapshot struct {
 	Reason  snsd.Reason `json:"reason"`
 	Seq     uint32      `json:"seq"`
 	Acked   bool        `json:"acked"`
-	// Stale is set when the subject's service changed since.
+	// Stale is set when it must be told again: the subject's service changed since,
+	// or the host asks and has not been answered yet.
 	Stale bool `json:"stale,omitempty"`
 }
 
 // seqLeap is added to the sequence number at a restore, for the numbers that were
-// used after the snapshot was taken.
+// used after the snapshot was taken; so is Config.FirstSeq, since two starts from
+// one snapshot must not use the same numbers either: a late ack of the one would be
+// taken for an ack of the other.
 const seqLeap = 1 << 16
 
 // Snapshot returns what was told. What is decided but not yet sent is not in it: it
@@ -72,7 +75,7 @@ func (s *subscriber) snapshot() []ToldSnapshot {
 		}
 		told = append(told, ToldSnapshot{
 			Subject: p.subj.addr, State: p.told.state, Reason: p.told.reason,
-			Seq: p.seq, Acked: p.acked, Stale: p.toldGen != p.subj.gen,
+			Seq: p.seq, Acked: p.acked, Stale: p.toldGen != p.subj.gen || p.again || s.queryDue != never,
 		})
 	}
 	slices.SortFunc(told, func(a, b ToldSnapshot) int { return a.Subject.Compare(b.Subject) })
@@ -132,7 +135,7 @@ func (n *Notifier) Restore(s Snapshot, now time.Time) error {
 		r.refuse("host", n.order[0].addr, ErrNotEmpty)
 		return errors.Join(r.errs...)
 	}
-	n.seq = s.Seq + seqLeap
+	n.seq = s.Seq + seqLeap + n.cfg.FirstSeq
 	for _, x := range s.Subjects {
 		if _, dup := r.services[x.Addr]; dup {
 			r.refuse("subject", x.Addr, ErrDuplicate)
