@@ -130,7 +130,11 @@ func (r *Reflector) before(t *change, dev netip.Addr, name string) bool {
 
 // knew tells what knows told before the change.
 func (r *Reflector) knew(t *change, dev, addr netip.Addr) bool {
-	for _, z := range r.was(t, addr).zones {
+	e := r.was(t, addr)
+	if e.attachedTo(dev) {
+		return true
+	}
+	for _, z := range e.zones {
 		if r.before(t, dev, z) {
 			return true
 		}
@@ -159,12 +163,17 @@ func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.
 // audience are the devices that know an address before or after the change, sorted.
 func (r *Reflector) audience(t *change, dst []netip.Addr, addr netip.Addr) []netip.Addr {
 	dst = dst[:0]
-	before, now := r.was(t, addr).zones, r.interest.addrs[addr].zones
-	for _, z := range now {
+	before, now := r.was(t, addr), r.interest.addrs[addr]
+	for _, atts := range [...][]zone.Host{before.atts, now.atts} {
+		for i := range atts {
+			dst = append(dst, atts[i].Device)
+		}
+	}
+	for _, z := range now.zones {
 		dst = r.devicesOf(t, dst, z)
 	}
-	for _, z := range before {
-		if !slices.Contains(now, z) {
+	for _, z := range before.zones {
+		if !slices.Contains(now.zones, z) {
 			dst = r.devicesOf(t, dst, z)
 		}
 	}

@@ -27,9 +27,10 @@ type Applied struct {
 	Hosts    []HostRecord
 	Faults   []FaultRecord
 
-	// Placed are own hosts that the reflector has taken in. It repeats them to their
-	// device behind the zones they are members of: from here on a host that is in
-	// none of the device's zones is in no configured zone at all.
+	// Placed are own hosts that the reflector has taken in, and hosts of others that
+	// it has said for the first time in this session. It says hosts behind the zones
+	// they are members of: from here on a host that is in none of the device's zones
+	// is in no configured zone at all.
 	Placed []zone.HostKey
 
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
@@ -286,6 +287,14 @@ func (c *Client) apply(idx int, u *Update, a *Applied) {
 		}
 		c.learned.fault(idx, &u.Faults[i], a)
 	}
+}
+
+// Stale tells whether a host was learned that no reflector with a session has said
+// in its present session. It stays in force, but in which zones it is nobody says
+// any more: the zones may change without it.
+func (c *Client) Stale(k zone.HostKey) bool {
+	e := c.learned.hosts[k]
+	return e != nil && !c.learned.said(&e.said)
 }
 
 // Synced tells whether at least one reflector has completed a full sync since the

@@ -55,9 +55,14 @@ func (in *interest) concerned(dev netip.Addr, name string) bool {
 	return a != nil && a.devs[dev] > 0
 }
 
-// knows tells whether a device is concerned with a host address.
+// knows tells whether a device is concerned with a host address: by a zone, or
+// because the address is attached to itself too and it must know whose it is.
 func (in *interest) knows(dev, addr netip.Addr) bool {
-	for _, z := range in.addrs[addr].zones {
+	e := in.addrs[addr]
+	if e.attachedTo(dev) {
+		return true
+	}
+	for _, z := range e.zones {
 		if in.concerned(dev, z) {
 			return true
 		}
@@ -73,6 +78,11 @@ func findAtt(atts []zone.Host, k zone.HostKey) (int, bool) {
 func (e *entry) hasAtt(addr, dev netip.Addr, port string) bool {
 	_, ok := findAtt(e.atts, zone.HostKey{Addr: addr, Device: dev, Port: port})
 	return ok
+}
+
+// attachedTo tells whether the address has an attachment at a device.
+func (e *entry) attachedTo(dev netip.Addr) bool {
+	return slices.ContainsFunc(e.atts, func(h zone.Host) bool { return h.Device == dev })
 }
 
 // putHost makes h known or replaces what was known.
@@ -165,22 +175,28 @@ func (r *Reflector) view(d *device) batch {
 	b := batch{Settings: r.settings()}
 	seen := map[netip.Addr]struct{}{}
 	ports := map[portKey]struct{}{}
+	add := func(addr netip.Addr) {
+		if _, ok := seen[addr]; ok {
+			return
+		}
+		seen[addr] = struct{}{}
+		e := r.interest.addrs[addr]
+		for i := range e.atts {
+			if h := &e.atts[i]; h.Device != d.id {
+				b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
+				ports[portKey{h.Device, h.HostKey.Port}] = struct{}{}
+			}
+		}
+	}
+	for k := range d.hosts {
+		add(k.Addr)
+	}
 	for name := range d.zones {
 		if z, ok := r.interest.zones[name]; ok {
 			b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
 		}
 		for addr := range r.interest.areas[name].hosts {
-			if _, ok := seen[addr]; ok {
-				continue
-			}
-			seen[addr] = struct{}{}
-			e := r.interest.addrs[addr]
-			for i := range e.atts {
-				if h := &e.atts[i]; h.Device != d.id {
-					b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
-					ports[portKey{h.Device, h.HostKey.Port}] = struct{}{}
-				}
-			}
+			add(addr)
 		}
 	}
 	for pk := range ports {

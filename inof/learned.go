@@ -102,12 +102,17 @@ func (l *learned) up() []netip.Addr {
 // holds the record any more.
 func (l *learned) unsay(w *words, i int) bool {
 	w[i] = 0
+	return !l.said(w)
+}
+
+// said tells whether a reflector with a session has said the record in it.
+func (l *learned) said(w *words) bool {
 	for j := range l.sources {
 		if s := &l.sources[j]; s.up && w[j] == s.gen {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 func (l *learned) setSettings(s *Settings) *Settings {
@@ -148,8 +153,12 @@ func (l *learned) host(i int, r *HostRecord, a *Applied) {
 		l.hosts[k] = e
 		e.said[i] = l.sources[i].gen
 		a.Hosts = append(a.Hosts, *r)
+		a.Placed = append(a.Placed, k)
 	case r.Op == Put:
-		e.said[i] = l.sources[i].gen
+		if gen := l.sources[i].gen; e.said[i] != gen {
+			e.said[i] = gen
+			a.Placed = append(a.Placed, k)
+		}
 		if !sameHost(&e.rec, &r.Host) {
 			e.rec = r.Host
 			a.Hosts = append(a.Hosts, *r)

@@ -156,9 +156,10 @@ func (b *testbench) check() {
 		if len(d.hosts) != len(c.hosts) {
 			b.t.Fatalf("device %v has %d hosts, the reflector knows %d", dev, len(c.hosts), len(d.hosts))
 		}
-		concerned := map[string]bool{}
+		concerned, own := map[string]bool{}, map[netip.Addr]bool{}
 		for _, h := range all {
 			if h.Device == dev {
+				own[h.Addr] = true
 				for _, z := range dir.ZonesOf(h.Addr) {
 					concerned[z] = true
 				}
@@ -178,7 +179,7 @@ func (b *testbench) check() {
 		hosts := map[zone.HostKey]zone.Host{}
 		faults := map[portKey]FaultRecord{}
 		for _, h := range all {
-			if h.Device == dev || !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return concerned[z] }) {
+			if h.Device == dev || !own[h.Addr] && !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return concerned[z] }) {
 				continue
 			}
 			hosts[h.HostKey] = h
