@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -110,6 +111,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	old, known := c.local[h.HostKey]
 	c.listed(p, h.Addr, now)
 	if !known {
+		delete(c.placed, h.Addr)
 		c.changed(c.dir.HoldDefault(h.Addr, true), at, now)
 	}
 	if !known || old != h {
@@ -128,6 +130,9 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 // subscribe has a local host told what it asked for, or not (any more). Of two
 // hosts that claim one address only the earlier one is.
 func (c *Core) subscribe(h zone.Host, now time.Time) {
+	if c.restoring && slices.Contains(c.table.Unheard(h.HostKey.Port), h.Addr) {
+		return // told nothing before it is heard again
+	}
 	if w, ok := c.dir.Host(h.Addr); h.Subscribes && ok && w.MAC == h.MAC {
 		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
 	} else {
@@ -206,7 +211,8 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.client.MarkFault(at)
 	c.changed(c.dir.RemoveHost(k, why), at, now)
 	if c.localAddrs[addr] == 0 {
-		c.changed(c.dir.HoldDefault(addr, false), at, now)
+		delete(c.placed, addr)
+		c.changed(c.letGo(addr), at, now)
 	}
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)

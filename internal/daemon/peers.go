@@ -49,7 +49,33 @@ func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) {
 	}
 	c.reflector = dev
 	c.fromClient(c.client.Up(dev, now), now)
+	c.holdStale(now)
 	c.peerEvent(dev, "reflector", "up", nil, now)
+}
+
+// holdStale keeps the hosts that no reflector speaks for at present out of the
+// default zone, unless they are in it: when a zone that holds them is taken from
+// this device they would look like hosts of no zone.
+func (c *Core) holdStale(now time.Time) {
+	for h := range c.dir.AllHosts() {
+		if c.client.Stale(h.HostKey) && !slices.Contains(c.dir.ZonesOf(h.Addr), zone.DefaultName) {
+			c.changed(c.dir.HoldDefault(h.Addr, true), now, now)
+		}
+	}
+}
+
+// letGo lets an address into the default zone again when the reflectors speak for
+// each of its attachments: they have placed the local ones and say the others.
+func (c *Core) letGo(addr netip.Addr) zone.Changes {
+	if c.localAddrs[addr] > 0 && !c.placed[addr] {
+		return nil
+	}
+	for _, h := range c.dir.Attachments(addr) {
+		if c.client.Stale(h.HostKey) {
+			return nil
+		}
+	}
+	return c.dir.HoldDefault(addr, false)
 }
 
 // ReflectorDown says that the session to a reflector ended. What is known stays in force.
@@ -159,6 +185,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.PutHost(h.Host))
 		} else {
 			add(c.dir.RemoveHost(h.Host.HostKey, h.Why))
+			add(c.letGo(h.Host.Addr))
 		}
 	}
 	for _, f := range a.Faults {
@@ -169,7 +196,10 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		}
 	}
 	for _, k := range a.Placed {
-		add(c.dir.HoldDefault(k.Addr, false))
+		if k.Device == c.self && c.localAddrs[k.Addr] > 0 {
+			c.placed[k.Addr] = true
+		}
+		add(c.letGo(k.Addr))
 	}
 	c.changed(changes, a.FaultAt, now)
 	c.appliedEvents(a, now)

@@ -140,10 +140,9 @@ func (c *Core) Restore(st State, now time.Time) error {
 	for _, n := range c.table.All() {
 		c.restoredPort(n.Port)
 	}
+	c.restoreHosts(now)
 	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
-		for _, h := range c.table.Hosts(name) {
-			c.hostHere(c.ports[name], &h, now, now)
-		}
+		c.restoreUnheard(c.ports[name], st.Saved, now)
 	}
 	for _, s := range st.Ports {
 		c.restoredPort(s.Port)
@@ -152,6 +151,36 @@ func (c *Core) Restore(st State, now time.Time) error {
 		c.causeChanged(ch, now)
 	}
 	return errors.Join(errs...)
+}
+
+// restoreHosts makes the restored hosts known, the earlier ones first: of two that
+// claim one address the right one must have it from the beginning.
+func (c *Core) restoreHosts(now time.Time) {
+	type attached struct {
+		port *port
+		info lldp.HostInfo
+	}
+	var all []attached
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		for _, h := range c.table.Hosts(name) {
+			all = append(all, attached{c.ports[name], h})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b attached) int { return a.info.Since.Compare(b.info.Since) })
+	for i := range all {
+		c.hostHere(all[i].port, &all[i].info, now, now)
+	}
+}
+
+// restoreUnheard puts the addresses back into a port's fault that were not heard
+// since it had lost its carrier: that the process was away is no evidence of them.
+func (c *Core) restoreUnheard(p *port, since, now time.Time) {
+	unheard := c.table.Unheard(p.Name)
+	if len(unheard) == 0 {
+		return
+	}
+	p.fault = portFault{why: errdown.LinkDown.Reason(), cause: errdown.LinkDown, since: since, addrs: unheard}
+	c.tellFault(p, now, now)
 }
 
 // restoredPort makes a port known that the dataplane has not told of yet.

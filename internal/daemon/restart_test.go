@@ -1,0 +1,180 @@
+package daemon
+
+import (
+	"encoding/json"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// nowhere takes what a Core does.
+type nowhere struct{}
+
+func (nowhere) SendFrame(string, []byte)     {}
+func (nowhere) ToReflectors([]inof.Delivery) {}
+func (nowhere) ToClients([]inof.Delivery)    {}
+func (nowhere) SetAdmin(string, bool)        {}
+func (nowhere) Event(api.Event)              {}
+
+// bareCore is a Core without a device around it.
+type bareCore struct {
+	*Core
+	t   *testing.T
+	now time.Time
+}
+
+var bareSelf, bareReflector = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(reflectorID)
+
+func newBareCore(t *testing.T, reflect bool) *bareCore {
+	b := &bareCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	b.start(reflect, State{})
+	return b
+}
+
+func (b *bareCore) start(reflect bool, st State) {
+	b.t.Helper()
+	cfg := CoreConfig{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true}}
+	c, err := NewCore(cfg, nowhere{}, b.now)
+	if err == nil {
+		err = c.Restore(st, b.now)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Core = c
+}
+
+// restart goes through the state file's format; the ports come back as given.
+func (b *bareCore) restart(reflect bool, up ...string) {
+	b.t.Helper()
+	file, err := json.Marshal(b.State(b.now))
+	var st State
+	if err == nil {
+		err = json.Unmarshal(file, &st)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.now = b.now.Add(2 * time.Second)
+	b.start(reflect, st)
+	for _, p := range up {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.Tick(b.now)
+}
+
+func (b *bareCore) carrier(name string, up bool, kind fabric.EventKind) {
+	b.Port(fabric.Event{Kind: kind, At: b.now, Port: fabric.Port{Name: name, Index: 1, AdminUp: true, Carrier: up}}, b.now)
+}
+
+// register has a host heard on a port, a second later.
+func (b *bareCore) register(name, port, addr string) {
+	b.t.Helper()
+	b.now = b.now.Add(time.Second)
+	pdu, err := snsd.AppendRegistrationPDU(nil, &snsd.RegistrationPDU{
+		MAC: hostMAC(name), PortID: snsd.AgentPortID("eth0", 1), TTL: 120,
+		Registration: snsd.Registration{Addr: netip.MustParseAddr(addr), Subscribes: true, ProtoVer: snsd.DefaultProtoVer,
+			Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-11.test:" + name}},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Frame(fabric.Frame{Port: port, Src: hostMAC(name), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}, b.now)
+	b.Tick(b.now)
+}
+
+func (b *bareCore) state(addr string) string {
+	s, why := b.Directory().State(netip.MustParseAddr(addr))
+	return s.String() + " " + why.String()
+}
+
+func (b *bareCore) share(x, y string) bool {
+	return b.Directory().Share(netip.MustParseAddr(x), netip.MustParseAddr(y))
+}
+
+func TestAHostNotHeardSinceItsPortWasDownStaysUnreachableOverARestart(t *testing.T) {
+	b := newBareCore(t, true)
+	b.carrier("eth1", true, fabric.PortAdded)
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.carrier("eth1", true, fabric.PortChanged)
+	for range 2 {
+		if got := b.state(i1); got != "inactive link-down" {
+			t.Fatalf("before the host is heard again: %s", got)
+		}
+		b.restart(true, "eth1")
+	}
+	b.register("h1", "eth1", i1)
+	if got := b.state(i1); got != "active none" {
+		t.Errorf("after the host was heard: %s", got)
+	}
+}
+
+func TestARestartDoesNotHandAContestedAddressRound(t *testing.T) {
+	b := newBareCore(t, true)
+	for _, p := range []string{"eth1", "eth2", "eth3"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("other", "eth3", t1)
+	b.register("first", "eth2", i1)
+	b.register("thief", "eth1", i1)
+	b.restart(true, "eth1", "eth2", "eth3")
+	if n := b.Counters()["hostnotify"].(hostnotify.Counters); n.Sent != 0 || n.Pairs != 2 {
+		t.Errorf("after a restart %d notices were told, %d pairs are known", n.Sent, n.Pairs)
+	}
+}
+
+// A reflector that was restarted has forgotten a host. What it says of zones
+// meanwhile must not make that host look like one of the default zone.
+func TestAHostTheReflectorHasNotSaidAgainDoesNotJoinTheDefaultZone(t *testing.T) {
+	b := newBareCore(t, false)
+	b.carrier("eth1", true, fabric.PortAdded)
+	b.carrier("eth2", true, fabric.PortAdded)
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+	remote := inof.HostRecord{Op: inof.Put, Host: zone.Host{
+		HostKey: zone.HostKey{Addr: netip.MustParseAddr(t1), Device: netip.MustParseAddr("10.0.0.2"), Port: "eth1"}, MAC: hostMAC("t1"), Since: b.now}}
+	own := func(port, addr string) inof.HostRecord {
+		return inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}}
+	}
+	var members []zone.Member
+	for _, a := range []string{i1, t1} {
+		members = append(members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(a)})
+	}
+	a := []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "a", Members: members}}}
+	say := func(u *inof.Update) {
+		u.Origin = bareReflector
+		b.ReflectorMessage(bareReflector, u, b.now)
+	}
+	b.ReflectorUp(bareReflector, b.now)
+	say(&inof.Update{Settings: &inof.Settings{AutoJoin: true}, Zones: a, Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2), remote}})
+	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	if !b.share(i1, t1) || b.share(i2, t1) {
+		t.Fatal("the zones are not in force")
+	}
+	b.ReflectorDown(bareReflector, nil, b.now)
+	b.ReflectorUp(bareReflector, b.now)
+	say(&inof.Update{Zones: a, Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2)}})
+	if !b.share(i1, t1) {
+		t.Error("silence has ended a zone")
+	}
+	say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "a"}}}})
+	if b.share(i2, t1) {
+		t.Error("a host that was not said again is in the default zone")
+	}
+	say(&inof.Update{Hosts: []inof.HostRecord{remote}})
+	if !b.share(i2, t1) {
+		t.Error("a host of no zone was said, but is not in the default zone")
+	}
+}
