@@ -77,7 +77,7 @@ func (h *host) forget() {
 }
 
 // stir notes trouble of the host's own.
-func (h *host) stir() { h.stirred = h.w.now }
+func (h *host) stir() { h.stirred, h.w.changed = h.w.now, h.w.now }
 
 func (h *host) carrier(up bool) {
 	if !h.on {
@@ -188,11 +188,20 @@ func (h *host) frame(b []byte) {
 	}, h.w.time())
 	for _, e := range out.Events {
 		if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored || e.Kind == snsd.AgentDuplicate {
-			h.heard[heardKey{e.Notice.Host, e.Notice.Subject}] = heardOf{Notice: e.Notice, at: h.w.now}
+			h.heard[heardKey{e.Notice.Host, e.Notice.Subject}] = heardOf{Notice: e.Notice, at: h.w.now, unsaved: h.forgotten(&e.Notice)}
 			h.w.tracef("%s is told %s %s %s #%d (%v)", h.name, e.Notice.Subject, e.Notice.State, e.Notice.Reason, e.Notice.Seq, e.Kind)
 		}
 	}
 	h.do(out)
+}
+
+// forgotten tells whether the switch that told this has crashed meanwhile and forgot it.
+func (h *host) forgotten(n *snsd.Notice) bool {
+	if h.link == nil {
+		return false
+	}
+	last := h.w.wire[pairKey{h.link.dev.id, n.Host, n.Subject}]
+	return last != nil && last.Seq == n.Seq && last.unsaved
 }
 
 // queried notes that a zone query arrived at a switch that knows the host there.

@@ -73,6 +73,15 @@ func (w *world) mayShare(a, b netip.Addr, oldest int) bool {
 	return false
 }
 
+// bothUnzoned tells whether each of two addresses was in the default zone since the
+// given version, though never both at once.
+func (w *world) bothUnzoned(a, b netip.Addr, oldest int) bool {
+	was := func(x netip.Addr) bool {
+		return slices.ContainsFunc(w.zones[oldest:], func(set zone.Set) bool { return slices.Contains(w.couldBe(set, x), zone.DefaultName) })
+	}
+	return was(a) && was(b)
+}
+
 // couldBe lists the zones of an address under any of its claims.
 func (w *world) couldBe(set zone.Set, a netip.Addr) []string {
 	var out []string
