@@ -74,6 +74,11 @@ func (d *Daemon) warnings(s *api.Status, peers []api.Peer) []string {
 	if s.Counts.Conflicts > 0 {
 		list = append(list, fmt.Sprintf("%d address(es) are claimed by two hosts: see show host", s.Counts.Conflicts))
 	}
+	if d.zones != nil {
+		if text := d.zones.warning(); text != "" {
+			list = append(list, text)
+		}
+	}
 	if d.saver.failed.Load() {
 		list = append(list, "the state file cannot be written: a restart may repeat notices")
 	}

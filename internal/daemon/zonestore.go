@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type zoneStore struct {
 	lastGood string
 	rules    zone.Rules
 	set      zone.Set
+	trouble  error // why the zone file is not what is in force; nil: it is
 	counters ZoneStoreCounters
 }
 
@@ -49,32 +51,34 @@ func newZoneStore(cfg *config.Config) *zoneStore {
 	}
 }
 
-// load reads the zone file at the start. One that is missing is empty; one that is
-// broken is replaced by the last good copy, which the returned warning tells. With
-// neither it fails: without its zones a reflector would end every pair in the fabric.
+// load reads the zone file at the start. One that is missing is empty, if there never
+// was one; else, or when it is broken, the last good copy takes its place, which the
+// returned warning tells. With neither it fails: without its zones a reflector would
+// end every pair in the fabric.
 func (z *zoneStore) load() (warning, err error) {
 	set, err := config.LoadZones(z.path, z.rules)
-	switch {
-	case err == nil:
+	if err == nil {
 		z.take(set)
 		return z.keep(), nil
-	case errors.Is(err, fs.ErrNotExist):
-		good, goodErr := config.LoadZones(z.lastGood, z.rules)
-		if goodErr != nil {
-			return nil, nil // a first start
-		}
-		z.take(good)
-		z.counters.Fallbacks++
-		return fmt.Errorf("zone file %s is missing: the last good copy %s is in force", z.path, z.lastGood), nil
 	}
-	z.counters.LoadErrors++
+	missing := errors.Is(err, fs.ErrNotExist)
+	if !missing {
+		z.counters.LoadErrors++
+	}
 	good, goodErr := config.LoadZones(z.lastGood, z.rules)
-	if goodErr != nil {
+	switch {
+	case goodErr == nil:
+	case missing && errors.Is(goodErr, fs.ErrNotExist):
+		return nil, nil // a first start
+	case missing:
+		return nil, fmt.Errorf("%w, and neither is its last good copy: %w", err, goodErr)
+	default:
 		return nil, err
 	}
 	z.take(good)
 	z.counters.Fallbacks++
-	return fmt.Errorf("%w\nthe last good copy %s is in force instead", err, z.lastGood), nil
+	z.trouble = fmt.Errorf("%w\nthe last good copy %s is in force instead", err, z.lastGood)
+	return z.trouble, nil
 }
 
 func (z *zoneStore) take(set zone.Set) {
@@ -107,6 +111,9 @@ func (z *zoneStore) edit(ctx context.Context, d *Device, name string, change fun
 }
 
 func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change func(*zone.Zone) (*zone.Zone, error)) error {
+	if z.trouble != nil && !errors.Is(z.trouble, fs.ErrNotExist) {
+		return fmt.Errorf("%w: the zone file has an error, and what somebody wrote there would be lost; repair it and reload first: %w", api.ErrRefused, z.trouble)
+	}
 	i := slices.IndexFunc(z.set.Zones, func(v zone.Zone) bool { return v.Name == name })
 	var old *zone.Zone
 	if i >= 0 {
@@ -153,6 +160,7 @@ func (z *zoneStore) save(set zone.Set) error {
 		z.counters.SaveErrors++
 		return fmt.Errorf("%w: the zones cannot be saved, so nothing was changed: %w", api.ErrUnavailable, err)
 	}
+	z.trouble = nil
 	if err := config.SaveZones(z.lastGood, set); err != nil {
 		z.counters.SaveErrors++
 	}
@@ -170,7 +178,8 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	}
 	if err != nil {
 		z.counters.LoadErrors++
-		return fmt.Errorf("zones stay as they were: %w", err)
+		z.trouble = fmt.Errorf("zones stay as they were: %w", err)
+		return z.trouble
 	}
 	set.AutoJoin, set.Hard = cfg.Zones.AutoJoin, cfg.Zones.Hard
 	set = set.Canonical()
@@ -178,7 +187,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	if err != nil {
 		return fmt.Errorf("zones stay as they were: %w", err)
 	}
-	z.path, z.set = cfg.Zones.File, set
+	z.path, z.set, z.trouble = cfg.Zones.File, set, nil
 	return z.keep()
 }
 
@@ -202,4 +211,18 @@ func (z *zoneStore) status() ZoneStoreCounters {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return z.counters
+}
+
+// warning says in one line why the zone file is not in force; empty: it is.
+func (z *zoneStore) warning() string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.trouble == nil {
+		return ""
+	}
+	text, more, _ := strings.Cut(z.trouble.Error(), "\n")
+	if more != "" {
+		text += "; " + strings.ReplaceAll(more, "\n", "; ")
+	}
+	return "the zone file is not in force: " + text
 }

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+const (
+	goodZones   = "zones:\n  - {name: a, members: [192.0.2.1]}\n"
+	brokenZones = "zones:\n  - {name: a, members: [192.0.2.1]}\n  - {name: b, members: [192.0.2.300]}\n"
+)
+
+// A zone file that is missing or broken is replaced by the last good copy; only a
+// first start begins without zones.
+func TestStartWithTroubleInTheZoneFile(t *testing.T) {
+	for _, c := range []struct {
+		name, file, lastGood string // "": there is none
+		zones                int
+		warning, fails       string
+	}{
+		{"first start", "", "", 0, "", ""},
+		{"good", goodZones, "", 1, "", ""},
+		{"good, last good broken", goodZones, "rubbish", 1, "", ""},
+		{"missing", "", goodZones, 1, "no such file", ""},
+		{"missing, last good broken", "", brokenZones, 0, "", "neither is its last good copy"},
+		{"broken", brokenZones, goodZones, 1, "zones.yaml:3:", ""},
+		{"broken, no last good", brokenZones, "", 0, "", "zones.yaml:3:"},
+		{"both broken", brokenZones, brokenZones, 0, "", "zones.yaml:3:"},
+	} {
+		dir := t.TempDir()
+		cfg := &config.Config{State: dir, Zones: config.Zones{File: filepath.Join(dir, "zones.yaml")}}
+		for name, text := range map[string]string{"zones.yaml": c.file, lastGoodZones: c.lastGood} {
+			if text == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z := newZoneStore(cfg)
+		warning, err := z.load()
+		if !says(err, c.fails) || !says(warning, c.warning) || len(z.set.Zones) != c.zones {
+			t.Errorf("%s: %d zones, warning %v, error %v", c.name, len(z.set.Zones), warning, err)
+		}
+		if got := z.warning(); (got == "") != (c.warning == "") || strings.Contains(got, "\n") || !strings.Contains(got, c.warning) {
+			t.Errorf("%s: operators see %q", c.name, got)
+		}
+	}
+}
+
+func says(err error, text string) bool {
+	if err == nil {
+		return text == ""
+	}
+	return text != "" && strings.Contains(err.Error(), text)
+}
+
+// What somebody wrote into the zone file by hand is not overwritten because it has
+// an error.
+func TestABrokenZoneFileIsNotOverwritten(t *testing.T) {
+	dir := t.TempDir()
+	cfg := &config.Config{State: dir, Zones: config.Zones{File: filepath.Join(dir, "zones.yaml")}}
+	for name, text := range map[string]string{"zones.yaml": brokenZones, lastGoodZones: goodZones} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	z := newZoneStore(cfg)
+	if _, err := z.load(); err != nil {
+		t.Fatal(err)
+	}
+	err := z.edit(t.Context(), nil, "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+	if !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), cfg.Zones.File) {
+		t.Errorf("error %v", err)
+	}
+	if b, err := os.ReadFile(cfg.Zones.File); err != nil || string(b) != brokenZones {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+	if n := z.status().Refused; n != 1 {
+		t.Errorf("%d refused changes counted, want 1", n)
+	}
+}
