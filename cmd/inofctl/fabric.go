@@ -33,7 +33,7 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // runScenario loads and runs one file with progress on stderr.
-func runScenario(cmd *cobra.Command, path string, seed uint64, quiet bool) (*scenario.Result, error) {
+func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet bool) (*scenario.Result, error) {
 	f, err := scenario.Load(path)
 	if err != nil {
 		return nil, err
@@ -41,6 +41,7 @@ func runScenario(cmd *cobra.Command, path string, seed uint64, quiet bool) (*sce
 	if seed != 0 {
 		f.Seed = seed
 	}
+	f.Cores = cores
 	var p scenario.Progress
 	if !quiet {
 		p = progressTo(cmd.ErrOrStderr(), time.Now)
@@ -68,11 +69,12 @@ func fabricRunCmd() *cobra.Command {
 	var csvDir, plotDir, format string
 	var seed uint64
 	var quiet bool
+	var cores int
 	c := &cobra.Command{Use: "run FILE", Short: "Run a scenario and check what it expects", Args: arguments(1, 1),
 		Long: `Runs a scenario file and prints throughput, completion times, pauses, queue peaks and
 losses. Ends with an error when an expectation of the file is not met.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := runScenario(cmd, args[0], seed, quiet)
+			res, err := runScenario(cmd, args[0], seed, cores, quiet)
 			if res == nil {
 				return err
 			}
@@ -99,6 +101,7 @@ losses. Ends with an error when an expectation of the file is not met.`,
 	c.Flags().Var(&oneOf{value: &format, options: []string{"svg", "png"}}, "plot-format", "form of the pictures")
 	format = "svg"
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed instead of the file's")
+	c.Flags().IntVar(&cores, "cores", 1, "cores to use where the scenario has no faults and no storage; the result is the same")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress")
 	return c
 }
@@ -148,7 +151,7 @@ func fabricCompareCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var res [2]*scenario.Result
 			for i, path := range args {
-				r, err := runScenario(cmd, path, 0, false)
+				r, err := runScenario(cmd, path, 0, 1, true)
 				if err != nil {
 					return err
 				}
@@ -251,7 +254,10 @@ func fabricBenchCmd() *cobra.Command {
 		Long: `Runs W1, W2 and W3 (docs/performance.md) with DCQCN, all features on, on one core, and prints
 frame-hops a second of processor time, peak memory and set-up time beside published peers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return bench(cmd.OutOrStdout(), only, count)
+			if err := bench(cmd.OutOrStdout(), only, count); err != nil || only != "" {
+				return err
+			}
+			return benchCores(cmd.OutOrStdout(), count)
 		}}
 	c.Flags().StringVar(&only, "only", "", "one workload: W1, W2 or W3")
 	c.Flags().IntVar(&count, "count", 3, "runs of each; the median is printed")
@@ -285,6 +291,27 @@ func bench(w io.Writer, only string, count int) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "run and speed in processor time of one core; peers as published, on their own machine; %d processors here\n", runtime.NumCPU())
+	return err
+}
+
+// benchCores compares W3 on one core and on two by the clock on the wall.
+func benchCores(w io.Writer, count int) error {
+	if runtime.NumCPU() < 2 {
+		return nil
+	}
+	var best [3]time.Duration
+	for range max(1, count) {
+		for cores := 1; cores <= 2; cores++ {
+			t, err := workload.Wall(workload.References[2], cores)
+			if err != nil {
+				return err
+			}
+			if best[cores] == 0 || t < best[cores] {
+				best[cores] = t
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "W3 by the clock, best of %d: one core %.2f s, two cores %.2f s, %.2f times as fast\n", max(1, count), best[1].Seconds(), best[2].Seconds(), best[1].Seconds()/best[2].Seconds())
 	return err
 }
 

@@ -3,7 +3,9 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Several cores: the fabric is cut into shards, each with its own clock, events and
@@ -11,6 +13,12 @@ import (
 // it was sent, so shards may run that far on their own; then they exchange what
 // crossed. Ties are broken by entity and not by order of scheduling, so the run is
 // the same event for event as on one core.
+
+// shardsPerCore is above 1 so that a core whose shard has little to do takes another.
+const (
+	shardsPerCore = 3
+	maxShards     = 64
+)
 
 // ErrShards is wrapped by errors about running on several cores.
 var ErrShards = errors.New("shards")
@@ -102,6 +110,9 @@ func (s *Sim) RunOn(n int, until Time) error {
 	if n < 1 || n > 64 || until < s.now {
 		return fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
+	if n == 1 || len(s.switches) < n {
+		return s.Run(until)
+	}
 	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
 		return fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
 	}
@@ -110,58 +121,72 @@ func (s *Sim) RunOn(n int, until Time) error {
 			return fmt.Errorf("%w: a link is faulty", ErrShards)
 		}
 	}
-	if n == 1 || len(s.switches) < n {
-		return s.Run(until)
-	}
 	s.sortStarts()
-	shards, look := s.split(n)
+	shards, look := s.split(min(shardsPerCore*n, len(s.switches), maxShards))
 	if look <= 0 {
 		return s.Run(until)
 	}
-	err := s.together(shards, look, until)
+	err := s.together(shards, n, look, until)
 	s.merge(shards)
 	s.now = until
 	return err
 }
 
-// together runs the shards window by window.
-func (s *Sim) together(shards []*Sim, look, until Time) error {
-	end := Time(0) // of the window, inclusive
-	var work sync.WaitGroup
-	starts := make([]chan Time, len(shards))
-	for i := 1; i < len(shards); i++ {
-		starts[i] = make(chan Time, 1)
+// crew is the cores at work on the shards of one window: each takes the next shard
+// nobody has taken, those that had most to do in the last window first.
+type crew struct {
+	shards []*Sim
+	taken  atomic.Int32
+	end    Time // of the window, inclusive
+	work   sync.WaitGroup
+}
+
+func (c *crew) run() {
+	for {
+		i := int(c.taken.Add(1)) - 1
+		if i >= len(c.shards) {
+			return
+		}
+		c.shards[i].window(c.end)
+	}
+}
+
+// together runs the shards window by window on n cores.
+func (s *Sim) together(shards []*Sim, n int, look, until Time) error {
+	c := &crew{shards: slices.Clone(shards)}
+	start := make(chan struct{}, n)
+	defer close(start)
+	for range n - 1 {
 		go func() {
-			for end := range starts[i] {
-				shards[i].window(end)
-				work.Done()
+			for range start {
+				c.run()
+				c.work.Done()
 			}
 		}()
 	}
-	defer func() {
-		for _, c := range starts[1:] {
-			close(c)
-		}
-	}()
 	for {
 		first := never
 		for _, sh := range shards {
 			for _, from := range shards {
-				sh.accept(from.out[sh.shard])
-				from.out[sh.shard] = from.out[sh.shard][:0]
+				if len(from.out[sh.shard]) > 0 {
+					sh.accept(from.out[sh.shard])
+					from.out[sh.shard] = from.out[sh.shard][:0]
+				}
 			}
 			first = min(first, sh.heap.first())
 		}
 		if first > until {
 			return nil
 		}
-		end = min(first+look-1, until)
-		work.Add(len(shards) - 1)
-		for _, c := range starts[1:] {
-			c <- end
+		c.end = min(first+look-1, until)
+		c.taken.Store(0)
+		c.work.Add(n - 1)
+		for range n - 1 {
+			start <- struct{}{}
 		}
-		shards[0].window(end)
-		work.Wait()
+		c.run()
+		c.work.Wait()
+		slices.SortFunc(c.shards, func(a, b *Sim) int { return b.lastWindow - a.lastWindow })
 		if s.stop.due(s) {
 			return ErrStopped
 		}
@@ -170,8 +195,10 @@ func (s *Sim) together(shards []*Sim, look, until Time) error {
 
 // window handles all events of one shard up to and including end.
 func (s *Sim) window(end Time) {
+	before := s.events
 	for s.batch(end, stopEvery) {
 	}
+	s.lastWindow = int(s.events - before)
 }
 
 // first gives the time of the first event.
@@ -224,51 +251,43 @@ func (s *Sim) split(n int) (shards []*Sim, look Time) {
 }
 
 // assign gives each port a shard: access switches in order, so that hosts are shared
-// evenly, their hosts with them, and each further switch where most of its wires go.
+// evenly, their hosts with them, and each further switch where most of its wires go
+// unless that shard has its share of the fabric's bandwidth already.
 func (s *Sim) assign(n int) []int8 {
 	of := make([]int, len(s.switches))
 	hosts := make([]int, len(s.switches))
-	total := 0
-	for i := range s.nics {
-		if sw := s.ports[s.ports[s.nics[i].port].peer].sw; sw >= 0 {
-			hosts[sw]++
-			total++
-		}
-	}
-	load := make([]int, n)
-	seen := 0
+	weight := make([]float64, len(s.switches))
+	load := make([]float64, n)
+	total, share := 0, 0.0
 	for i := range of {
 		of[i] = -1
+		sw := &s.switches[i]
+		for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+			weight[i] += float64(s.portInfo[pi].rate)
+			if s.ports[s.ports[pi].peer].nic >= 0 {
+				hosts[i]++
+			}
+		}
+		total += hosts[i]
+		share += weight[i] / float64(n)
+	}
+	seen := 0
+	for i := range of {
 		if hosts[i] > 0 {
-			of[i] = min((seen+hosts[i]/2)*n/max(total, 1), n-1)
+			of[i] = min((seen+hosts[i]/2)*n/total, n-1)
 			seen += hosts[i]
-			load[of[i]]++
+			load[of[i]] += weight[i]
 		}
 	}
 	for again := true; again; {
 		again = false
 		for i := range of {
-			if of[i] >= 0 {
-				continue
-			}
-			votes := make([]int, n)
-			sw, any := &s.switches[i], false
-			for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
-				if p := s.ports[s.ports[pi].peer].sw; p >= 0 && of[p] >= 0 {
-					votes[of[p]]++
-					any = true
+			if of[i] < 0 {
+				if best := s.vote(i, of, load, share-weight[i]/2); best >= 0 {
+					of[i] = best
+					load[best] += weight[i]
+					again = true
 				}
-			}
-			best := 0
-			for k := range votes {
-				if votes[k] > votes[best] || votes[k] == votes[best] && load[k] < load[best] {
-					best = k
-				}
-			}
-			if any {
-				of[i] = best
-				load[best]++
-				again = true
 			}
 		}
 	}
@@ -283,6 +302,36 @@ func (s *Sim) assign(n int) []int8 {
 		}
 	}
 	return s.joinHosts(owner)
+}
+
+// vote gives the shard of most of a switch's neighbours among those below the limit,
+// else the one of least load; -1 if no neighbour has a shard yet.
+func (s *Sim) vote(i int, of []int, load []float64, limit float64) int {
+	votes := make([]int, len(load))
+	any := false
+	sw := &s.switches[i]
+	for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+		if p := s.ports[s.ports[pi].peer].sw; p >= 0 && of[p] >= 0 {
+			votes[of[p]]++
+			any = true
+		}
+	}
+	if !any {
+		return -1
+	}
+	best, least := -1, 0
+	for k := range votes {
+		if load[k] < load[least] {
+			least = k
+		}
+		if load[k] <= limit && (best < 0 || votes[k] > votes[best] || votes[k] == votes[best] && load[k] < load[best]) {
+			best = k
+		}
+	}
+	if best < 0 {
+		return least
+	}
+	return best
 }
 
 // joinHosts puts all ports of a host into the shard of its first.

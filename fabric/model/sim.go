@@ -61,25 +61,26 @@ type Sim struct {
 	cc       []dcqcn
 	routes   []uint16
 
-	groups   []group
-	hops     []int32
-	pauses   []pauseState
-	portInfo []portInfo
-	nodes    []node
-	links    []link
-	flows    []flow
-	msgs     []msgQueue
-	starts   []int32 // flows in order of start that are not yet started
-	pfcTimes [][NumQueues]uint16
-	pfcFree  []int32
-	raws     [][]byte
-	rawFree  []int32
-	timers   timers
-	brakes   []brakeState
-	flight   []flight // of links cut by partitions, while running on several cores
-	out      [][]mail // frames for other shards
-	owner    []int8   // shard of each port
-	shard    int8
+	groups     []group
+	hops       []int32
+	pauses     []pauseState
+	portInfo   []portInfo
+	nodes      []node
+	links      []link
+	flows      []flow
+	msgs       []msgQueue
+	starts     []int32 // flows in order of start that are not yet started
+	pfcTimes   [][NumQueues]uint16
+	pfcFree    []int32
+	raws       [][]byte
+	rawFree    []int32
+	timers     timers
+	brakes     []brakeState
+	flight     []flight // of links cut by partitions, while running on several cores
+	out        [][]mail // frames for other shards
+	owner      []int8   // shard of each port
+	shard      int8
+	lastWindow int // events of a shard in its last window
 
 	opt      Options
 	drops    [numReasons]dropCount

@@ -11,7 +11,7 @@ type Totals struct {
 	Delivered map[string]uint64 `json:"delivered"`
 	Dropped   map[string]uint64 `json:"dropped"` // frames by reason
 	Live      int               `json:"live"`    // frames in the fabric now
-	PeakLive  int               `json:"peak_live"`
+	PeakLive  int               `json:"-"`       // at most; of a run on several cores, the sum of their peaks
 	Marks     uint64            `json:"ecn_marks"`
 	TxXoff    uint64            `json:"tx_xoff"`
 	Deadlocks uint64            `json:"deadlocks"`

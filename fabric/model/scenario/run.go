@@ -158,7 +158,10 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	s := b.sim
-	s.SetHandler(runner{b})
+	if len(b.faults)+len(b.loads) > 0 {
+		s.SetHandler(runner{b})
+		b.f.Cores = 1
+	}
 	for i := range b.faults {
 		s.At(b.faults[i].spec.At, uint64(i))
 	}
@@ -197,7 +200,7 @@ func (b *builder) advance(ctx context.Context, rec *recorder) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := b.sim.Run(at); err != nil {
+		if err := b.sim.RunOn(max(1, b.f.Cores), at); err != nil {
 			return err
 		}
 		rec.sample()

@@ -22,6 +22,10 @@ type File struct {
 	Record     Record      `yaml:"record"`
 	Expect     []Expect    `yaml:"expect"`
 
+	// Cores is how many cores a run may use when nothing in the file needs to see the
+	// whole fabric at one moment (faults, storage); the result is the same.
+	Cores int
+
 	path string
 }
 

@@ -51,6 +51,17 @@ func Measure(r Reference, n int) (Measurement, error) {
 	return all[len(all)/2], nil
 }
 
+// Wall gives the time on the wall of one run on a number of cores.
+func Wall(r Reference, cores int) (time.Duration, error) {
+	s, _, err := r.Build(model.Options{Seed: 1}, model.CX4())
+	if err != nil {
+		return 0, err
+	}
+	t := time.Now()
+	err = s.RunOn(cores, r.Until)
+	return time.Since(t), err
+}
+
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
