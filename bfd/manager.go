@@ -189,12 +189,19 @@ func (m *Manager) Next() time.Time {
 	return m.time(m.timers[0].due)
 }
 
-// Tick lets all timers fire that are due. Everything that was received before now
+// Tick lets all timers fire that are due, and sends along what is nearly due. Everything that was received before now
 // must have been handed in.
 func (m *Manager) Tick(now time.Time) {
 	t := m.advance(now)
-	for len(m.timers) > 0 && m.timers[0].due <= t {
-		m.fire(m.timers[0], t)
+	for len(m.timers) > 0 {
+		switch s := m.timers[0]; {
+		case s.due <= t:
+			m.fire(s, t)
+		case s.mayGoAlong(t):
+			s.transmit(false, t)
+		default:
+			return
+		}
 	}
 }
 

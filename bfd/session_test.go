@@ -2,6 +2,7 @@ package bfd
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -417,12 +418,26 @@ func TestSection687Jitter(t *testing.T) {
 		mult      uint8
 		low, high float64
 	}{{3, 0.75, 1}, {1, 0.75, 0.9}} {
-		pu := newPuppet(t, Peer{Timers: every(100*ms, c.mult)}, Config{Seed: 7})
-		s := pu.s()
+		// A hundred sessions, so that some packets go along with others.
+		m := NewManager(Config{Seed: 7}, t0)
+		var wanted []Peer
+		for i := range 100 {
+			wanted = append(wanted, Peer{Key: Key{Peer: netip.AddrFrom4([4]byte{192, 0, 2, byte(100 + i)})}, Timers: every(2*time.Second, c.mult)})
+		}
+		if err := m.Reconcile(wanted, t0); err != nil {
+			t.Fatal(err)
+		}
 		low, high := 1.0, 0.0
-		for range 5000 {
-			share := float64(s.jittered(span(100_000))) / float64(span(100_000))
-			low, high = min(low, share), max(high, share)
+		last := map[uint32]time.Time{}
+		for now := t0; now.Before(t0.Add(300 * time.Second)); now = m.Next() {
+			m.Tick(now)
+			for _, s := range m.Sends() {
+				if before, ok := last[s.Discr]; ok {
+					share := float64(now.Sub(before)) / float64(2*time.Second)
+					low, high = min(low, share), max(high, share)
+				}
+				last[s.Discr] = now
+			}
 		}
 		if low < c.low || high > c.high || low > c.low+0.01 || high < c.high-0.01 {
 			t.Errorf("Detect Mult %d: %.4f to %.4f of the interval, want %.2f to %.2f", c.mult, low, high, c.low, c.high)

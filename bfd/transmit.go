@@ -34,15 +34,25 @@ func (s *session) schedule(now instant) {
 	s.m.arm(s)
 }
 
-// jittered takes 0 to 25 % off an interval, 10 to 25 % when the Detect Mult is 1
-// (section 6.8.7).
+// earlyShare of an interval is how much earlier than drawn a packet may be sent, so
+// that one wake-up serves many sessions. It is part of the jitter.
+const earlyShare = 16
+
+// jittered takes a random part off an interval, so that with what the packet may be
+// early it is 0 to 25 % of it, 10 to 25 % when the Detect Mult is 1 (section 6.8.7).
 func (s *session) jittered(iv instant) instant {
-	quarter := uint64(iv) / 4
+	most := uint64(iv)/4 - uint64(iv)/earlyShare
 	if s.detectMult != 1 {
-		return iv - instant(s.m.rng.upTo(quarter))
+		return iv - instant(s.m.rng.upTo(most))
 	}
 	tenth := uint64(iv) / 10
-	return iv - instant(tenth) - instant(s.m.rng.upTo(quarter-tenth))
+	return iv - instant(tenth) - instant(s.m.rng.upTo(most-tenth))
+}
+
+// mayGoAlong tells whether the next thing this session has to do is a packet that may
+// be sent now, a little early.
+func (s *session) mayGoAlong(now instant) bool {
+	return s.due == s.txAt && s.txAt-s.txEvery/earlyShare <= now
 }
 
 // transmitDue sends the periodic packet whose time has come.
