@@ -52,6 +52,7 @@ type CoreCounters struct {
 	FramesNTS       uint64 `json:"frames_nts"`
 	FramesUnknown   uint64 `json:"frames_unknown"`
 	FramesNoPort    uint64 `json:"frames_no_port"` // of a port that is gone
+	FramesLate      uint64 `json:"frames_late"`    // LLDP of before its port lost the carrier, read after that
 	LLDPErrors      uint64 `json:"lldp_errors"`
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
@@ -95,6 +96,7 @@ type port struct {
 	fabric.Port
 	present bool
 	fault   portFault
+	lost    time.Time // when the carrier was last lost
 }
 
 // NewCore builds a device's control state. Now starts the grace time for the

@@ -26,6 +26,10 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 	switch f.EtherType {
 	case fabric.EtherTypeLLDP:
 		c.counters.FramesLLDP++
+		if p.late(f.At) {
+			c.counters.FramesLate++
+			return
+		}
 		c.receiveLLDP(f, now)
 	case fabric.EtherTypeNTS:
 		c.counters.FramesNTS++
@@ -33,6 +37,16 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 	default:
 		c.counters.FramesUnknown++
 	}
+}
+
+// mostLate bounds how late a frame may be taken to be, so that a clock that is set
+// back does not make the switch deaf.
+const mostLate = time.Second
+
+// late tells whether a frame was received before the port lost its carrier, although
+// that was told first: it is no evidence of what is behind the port now.
+func (p *port) late(at time.Time) bool {
+	return !at.IsZero() && at.Before(p.lost) && p.lost.Sub(at) < mostLate
 }
 
 func (c *Core) receiveLLDP(f fabric.Frame, now time.Time) {

@@ -42,6 +42,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	c.replan[p.Name] = true
 	is := p.present && p.Up()
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
+		p.lost = ev.At
 		c.table.PortDown(ev.Port.Name, now)
 	}
 	for _, ch := range c.faults.Port(ev, now) {

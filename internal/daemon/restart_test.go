@@ -26,8 +26,9 @@ func (nowhere) Event(api.Event)              {}
 // bareCore is a Core without a device around it.
 type bareCore struct {
 	*Core
-	t   *testing.T
-	now time.Time
+	t     *testing.T
+	now   time.Time
+	heard fabric.Frame // last registration
 }
 
 var bareSelf, bareReflector = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(reflectorID)
@@ -87,7 +88,8 @@ func (b *bareCore) register(name, port, addr string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.Frame(fabric.Frame{Port: port, Src: hostMAC(name), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}, b.now)
+	b.heard = fabric.Frame{Port: port, Src: hostMAC(name), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}
+	b.Frame(b.heard, b.now)
 	b.Tick(b.now)
 }
 
@@ -116,6 +118,35 @@ func TestAHostNotHeardSinceItsPortWasDownStaysUnreachableOverARestart(t *testing
 	b.register("h1", "eth1", i1)
 	if got := b.state(i1); got != "active none" {
 		t.Errorf("after the host was heard: %s", got)
+	}
+}
+
+func TestAFrameOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
+	b := newBareCore(t, true)
+	b.carrier("eth1", true, fabric.PortAdded)
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	frame := b.heard
+	frame.At = b.now
+	b.now = b.now.Add(time.Millisecond)
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.Frame(frame, b.now)
+	b.carrier("eth1", true, fabric.PortChanged)
+	b.Frame(frame, b.now)
+	if got := b.state(i1); got != "inactive link-down" {
+		t.Errorf("after frames of before: %s", got)
+	}
+	frame.At = b.now
+	b.Frame(frame, b.now)
+	if got := b.state(i1); got != "active none" {
+		t.Errorf("after a frame of now: %s", got)
+	}
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.carrier("eth1", true, fabric.PortChanged)
+	frame.At = b.now.Add(-time.Hour) // the clock was set back
+	b.Frame(frame, b.now)
+	if got := b.state(i1); got != "active none" {
+		t.Errorf("after the clock was set back: %s", got)
 	}
 }
 
