@@ -133,6 +133,13 @@ func (w *world) pullCable() {
 		return
 	}
 	l := h.link
+	if l.dev.running && w.chance(0.3) { // its last words are taken after the loss of carrier
+		h.speak()
+		w.run(2 * time.Millisecond)
+		l.taken = w.now + 20*time.Millisecond
+		h.speak()
+		w.run(2 * time.Millisecond)
+	}
 	l.pulled = true
 	l.refresh()
 	w.after(w.short(60*time.Second), func() {

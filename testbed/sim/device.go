@@ -215,6 +215,7 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 	if !l.seen && (was || kind == fabric.PortAdded) {
 		d.seen.expire(d.w.now, d)
 		d.seen.down(l.port)
+		l.told = d.w.now
 	}
 	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Port: fabric.Port{
 		Name: l.port, Index: l.index, MAC: l.mac, MTU: 1500, AdminUp: true, Carrier: l.carrier,
@@ -272,12 +273,12 @@ func (d *device) Event(e api.Event) {
 }
 
 // frame takes a frame off an access link.
-func (d *device) frame(l *link, f *hostFrame) {
+func (d *device) frame(l *link, f *hostFrame, arrived time.Duration) {
 	if !d.running {
 		return
 	}
 	d.w.tracef("%s %s takes %s", d.name, l.port, f)
-	if f.reg != nil {
+	if f.reg != nil && arrived >= l.told {
 		d.seen.expire(d.w.now, d)
 		d.seen.heard(l, f, d.w.now)
 	}
@@ -285,7 +286,7 @@ func (d *device) frame(l *link, f *hostFrame) {
 		f.host.queried(a, d, l)
 	}
 	d.core.Frame(fabric.Frame{
-		Port: l.port, Dst: fabric.MAC(f.bytes[0:6]), Src: fabric.MAC(f.bytes[6:12]),
+		Port: l.port, At: epoch.Add(arrived), Dst: fabric.MAC(f.bytes[0:6]), Src: fabric.MAC(f.bytes[6:12]),
 		EtherType: uint16(f.bytes[12])<<8 | uint16(f.bytes[13]), Payload: slices.Clone(f.bytes[14:]),
 	}, d.w.time())
 	d.settle()

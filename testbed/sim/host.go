@@ -119,6 +119,14 @@ func (h *host) setSilent(on bool) {
 	}
 }
 
+// speak has the host register now.
+func (h *host) speak() {
+	if h.on && !h.silent {
+		h.do(h.agent.SetSilent(true, h.w.time()))
+		h.do(h.agent.SetSilent(false, h.w.time()))
+	}
+}
+
 // readdress gives the host other addresses.
 func (h *host) readdress(addrs []netip.Addr) {
 	h.w.tracef("%s has now %v", h.name, addrs)

@@ -24,6 +24,8 @@ type link struct {
 	gen     uint64 // of the cable: what was on its way before a change is lost
 	up      time.Duration
 	down    time.Duration
+	taken   time.Duration // when the process takes the next frame at the earliest
+	told    time.Duration // when it was last told that there is no carrier
 }
 
 func (l *link) name() string { return l.dev.name + "/" + l.port }
@@ -60,9 +62,22 @@ func (l *link) toHost(frame []byte) {
 	l.carry(&l.down, func(h *host) { h.frame(frame) })
 }
 
-// toDevice carries a frame of the host.
+// toDevice carries a frame of the host. Now and then the process is busy and takes
+// it later, behind what the port itself had to tell meanwhile.
 func (l *link) toDevice(f *hostFrame) {
-	l.carry(&l.up, func(*host) { l.dev.frame(l, f) })
+	w := l.w
+	l.carry(&l.up, func(*host) {
+		arrived := w.now
+		if w.rough && w.chance(0.1) {
+			l.taken = max(l.taken, w.now+w.short(20*time.Millisecond))
+		}
+		if l.taken <= w.now {
+			l.dev.frame(l, f, arrived)
+			return
+		}
+		l.taken++
+		w.at(l.taken, func() { l.dev.frame(l, f, arrived) })
+	})
 }
 
 // carry delivers something in order after a short while, unless the cable was
@@ -76,9 +91,7 @@ func (l *link) carry(last *time.Duration, arrive func(h *host)) {
 	gen := l.gen
 	for n := 1; n > 0; n-- {
 		*last = max(*last, w.now+10*time.Microsecond+w.short(time.Millisecond)) + 1
-		w.inFlight++
 		w.at(*last, func() {
-			w.inFlight--
 			if l.gen == gen {
 				arrive(h)
 			}

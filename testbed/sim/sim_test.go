@@ -59,3 +59,19 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds in %v: %v of virtual time, %d events, %d faults, %d notices, %d pairs compared, excused %v",
 		n, time.Since(began).Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.Events, sum.Faults, sum.Notices, sum.Checks, sum.Excused)
 }
+
+// Equal seeds give equal runs, or a failure could not be replayed.
+func TestSeedsAreReproducible(t *testing.T) {
+	for s := uint64(1); s <= 5; s++ {
+		cfg := config(s)
+		cfg.Hash = true
+		one, err := Run(cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		two, _ := Run(cfg)
+		if one.Hash != two.Hash || one.Events != two.Events {
+			t.Errorf("seed %d: %d events with trace %x, then %d with %x", s, one.Events, one.Hash, two.Events, two.Hash)
+		}
+	}
+}

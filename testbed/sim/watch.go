@@ -65,7 +65,7 @@ func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
 // judge checks one new notice.
 func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 	switch {
-	case n.State == snsd.Active && w.isOwn(n):
+	case n.State == snsd.Active && w.isOwn(l.host, n):
 		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
 	case n.State == snsd.Active && !w.mayShare(n.Host, n.Subject, d.oldest()):
 		if w.bothUnzoned(n.Host, n.Subject, d.oldest()) {
@@ -82,10 +82,8 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 }
 
 // isOwn tells whether the subject is an address of the told host and of no other.
-func (w *world) isOwn(n snsd.Notice) bool {
-	return slices.ContainsFunc(w.hosts, func(h *host) bool {
-		return slices.Contains(h.addrs, n.Host) && slices.Contains(h.addrs, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
-	})
+func (w *world) isOwn(h *host, n snsd.Notice) bool {
+	return h != nil && slices.Contains(h.addrs, n.Host) && slices.Contains(h.addrs, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
 }
 
 // contested tells whether more than one host ever claimed the address.
@@ -99,8 +97,8 @@ func (w *world) contested(a netip.Addr) bool {
 // device may hear of them one by one.
 func (w *world) mayRepeat(last *spoken) bool {
 	addr := last.Host
-	return last.unsaved || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.hosts, func(h *host) bool {
-		return slices.Contains(h.addrs, addr) && (h.stirred+grace >= last.at || h.silent || !h.on)
+	return last.unsaved || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
+		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
 

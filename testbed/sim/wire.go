@@ -144,9 +144,7 @@ func (e *end) mark(v int) {
 func (e *end) post(arrive func()) {
 	w := e.dev.w
 	e.last = max(e.last, w.now+20*time.Microsecond+w.short(3*time.Millisecond)) + 1
-	w.inFlight++
 	w.at(e.last, func() {
-		w.inFlight--
 		if !e.c.cut && e.peer.alive() {
 			arrive()
 		}

@@ -117,7 +117,6 @@ type world struct {
 	wire     map[pairKey]*spoken // by device, host and subject
 	claims   map[netip.Addr][]claim
 	conns    uint64
-	inFlight int // messages and frames on their way
 	hash     uint64
 	lastAddr int
 	changed  time.Duration // last moment at which the truth became another one
