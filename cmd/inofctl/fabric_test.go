@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric/model"
+)
+
+// runFabric runs "fabric ..." alone.
+func runFabric(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	c := newFabricCmd()
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&out)
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestFabricHeadroomInOneLine(t *testing.T) {
+	out, err := runFabric(t, "headroom", "--rate", "100G", "--km", "10")
+	if err != nil || strings.Contains(out, "NOT AS EXPECTED") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"1250000 bytes are on the wire both ways", "headroom", "point braking at this size"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for _, bad := range [][]string{{"headroom"}, {"headroom", "--km", "-1"}, {"headroom", "--km", "1", "--rate", "fast"}, {"headroom", "--km", "1", "--mtu", "5"}, {"headroom", "--km", "1", "--period", "x"}} {
+		if _, err := runFabric(t, bad...); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+}
+
+func TestFabricRunAndCompare(t *testing.T) {
+	dir := t.TempDir()
+	text := `name: small
+about: two flows
+duration: 1ms
+until-idle: true
+topology: {kind: star, hosts: 3, link: {rate: 100G, delay: 1us}}
+traffic: [{name: in, kind: incast, from: h0..h1, to: h2, bytes: 100KB}]
+record: {every: 5us, queues: s0>h2/3}
+expect: [{metric: in.done, min: 2}]
+`
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	for path, body := range map[string]string{good: text, bad: strings.ReplaceAll(strings.ReplaceAll(text, "min: 2", "min: 3"), "small", "other")} {
+		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := runFabric(t, "run", "--csv", dir, "--plot", dir, good)
+	if err != nil || !strings.Contains(out, "small:") || !strings.Contains(out, "series.csv") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "goodput.svg")); err != nil {
+		t.Error(err)
+	}
+	if out, err := runFabric(t, "run", bad); err == nil || !strings.Contains(err.Error(), "bad.yaml:8: expect: in.done is 2, want 3 or more") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := runFabric(t, "compare", good, bad); err != nil || !strings.Contains(out, "metrics are the same") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := runFabric(t, "check", good, bad); err != nil || !strings.Contains(out, "two flows") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := runFabric(t, "run", filepath.Join(dir, "none.yaml")); err == nil {
+		t.Error("a file that is not there was run")
+	}
+}
+
+func TestFabricBench(t *testing.T) {
+	out, err := runFabric(t, "bench", "--only", "W1", "--count", "1")
+	if err != nil || !strings.Contains(out, "640000") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := runFabric(t, "bench", "--only", "W9"); err == nil {
+		t.Error("W9 was measured")
+	}
+}
+
+func TestProgressSaysWhatIsLeft(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := progressTo(&out, func() time.Time { return now })
+	p(model.Millisecond, 10*model.Millisecond, 5)
+	if out.Len() > 0 {
+		t.Error("spoke within the first second")
+	}
+	now = now.Add(2 * time.Second)
+	p(2*model.Millisecond, 10*model.Millisecond, 2_000_000)
+	if got := out.String(); got != "2ms of 10ms, 2.0 M events, about 8s left\n" {
+		t.Errorf("%q", got)
+	}
+}
