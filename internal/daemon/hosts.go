@@ -103,6 +103,9 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	for i := range ch.Put {
 		c.hostHere(p, &ch.Put[i], ch.At, now)
 	}
+	if ch.Kind == lldp.Updated || ch.Kind == lldp.Removed {
+		c.passed(p, ch.Put, ch.At, now)
+	}
 	if known := ch.Neighbour.Known; ch.Kind != lldp.Removed && len(p.fault.addrs) > 0 {
 		addrs := make([]netip.Addr, len(known))
 		for i := range known {

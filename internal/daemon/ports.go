@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -196,6 +197,31 @@ func (c *Core) heard(p *port, addrs []netip.Addr, at, now time.Time) {
 		return
 	}
 	f.addrs = rest
+	c.tellFault(p, at, now)
+}
+
+// passed takes addresses that one neighbour of a port left to another. The latter may
+// not have been heard since the carrier was lost: then nobody is there any more.
+func (c *Core) passed(p *port, put []lldp.HostInfo, at, now time.Time) {
+	f := &p.fault
+	if f.active || len(put) == 0 {
+		return
+	}
+	unheard := c.table.Unheard(p.Name)
+	addrs := slices.Clone(f.addrs)
+	for i := range put {
+		j, listed := slices.BinarySearchFunc(addrs, put[i].Addr, netip.Addr.Compare)
+		if !listed && slices.Contains(unheard, put[i].Addr) {
+			addrs = slices.Insert(addrs, j, put[i].Addr)
+		}
+	}
+	if len(addrs) == len(f.addrs) {
+		return
+	}
+	if len(f.addrs) == 0 {
+		f.why, f.cause, f.since = errdown.LinkDown.Reason(), errdown.LinkDown, at
+	}
+	f.addrs = addrs
 	c.tellFault(p, at, now)
 }
 

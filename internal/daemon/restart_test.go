@@ -150,6 +150,27 @@ func TestAFrameOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
 	}
 }
 
+func TestAnAddressLeftToAnUnheardHostIsUnreachable(t *testing.T) {
+	b := newBareCore(t, true)
+	b.carrier("eth1", true, fabric.PortAdded)
+	b.Start(b.now)
+	b.register("gone", "eth1", i1)
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.carrier("eth1", true, fabric.PortChanged)
+	b.register("next", "eth1", i1) // whoever speaks for the address shows that it is there
+	if got := b.state(i1); got != "active none" {
+		t.Errorf("while another host has the address: %s", got)
+	}
+	b.register("next", "eth1", i2)
+	if got := b.state(i1); got != "inactive link-down" {
+		t.Errorf("after it has another one: %s", got)
+	}
+	b.register("gone", "eth1", i1)
+	if got := b.state(i1); got != "active none" {
+		t.Errorf("after the first one is back: %s", got)
+	}
+}
+
 func TestARestartDoesNotHandAContestedAddressRound(t *testing.T) {
 	b := newBareCore(t, true)
 	for _, p := range []string{"eth1", "eth2", "eth3"} {
