@@ -252,3 +252,37 @@ func TestStopAndProgress(t *testing.T) {
 		t.Errorf("after a stop: %v", err)
 	}
 }
+
+// A flapping link does not make the tables grow.
+func TestReroutingDoesNotGrow(t *testing.T) {
+	p := workload.Profiles{Switch: model.ReferenceSwitch(8<<20, nil), NIC: model.ReferenceNIC(nil)}
+	l := model.LinkSpec{Rate: 25 * model.Gbps, Delay: model.Microsecond}
+	f, err := workload.LeafSpine(8, 1, 8, l, l, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.Net.Build(model.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AddFlow(model.FlowSpec{Src: 0, Dst: 5, Bytes: model.Forever, TOS: workload.DataTOS}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2000 {
+		s.SetLink(f.Links[1], i%2 == 1)
+		for _, sw := range f.Edge {
+			s.RerouteSwitch(sw)
+		}
+		if err := s.Run(s.Now() + model.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Groups(); n > 2048 {
+			t.Fatalf("%d groups after %d flaps", n, i)
+		}
+	}
+	for _, leaf := range f.Edge[1:] { // the tables still say the truth
+		if n := s.ECMPWays(leaf, 0); n != 8 {
+			t.Errorf("%s has %d ways to h0", s.NodeName(leaf), n)
+		}
+	}
+}

@@ -102,6 +102,46 @@ func (s *Sim) Reroute() {
 	}
 }
 
+// RerouteSwitch gives one switch a new table from what is up now, while the others
+// keep theirs: until they follow, frames may go round in circles.
+func (s *Sim) RerouteSwitch(n NodeID) {
+	id := s.nodes[n].sw
+	if id < 0 {
+		return
+	}
+	s.newRouter().install(id)
+	if len(s.groups) > maxGroupsKept && len(s.groups) > 2*s.liveGroups() {
+		s.compactGroups()
+	}
+}
+
+// maxGroupsKept is how many ECMP groups may pile up before those that no table refers
+// to are thrown away.
+const maxGroupsKept = 1024
+
+func (s *Sim) liveGroups() int {
+	n := 0
+	for i := range s.switches {
+		n += int(s.switches[i].groupCount)
+	}
+	return n
+}
+
+// compactGroups keeps only the groups of the present tables.
+func (s *Sim) compactGroups() {
+	groups, hops := make([]group, 0, s.liveGroups()), make([]int32, 0, len(s.hops))
+	for i := range s.switches {
+		sw := &s.switches[i]
+		base := int32(len(groups))
+		for _, g := range s.groups[sw.groupBase : sw.groupBase+sw.groupCount] {
+			groups = append(groups, group{off: int32(len(hops)), n: g.n})
+			hops = append(hops, s.hops[g.off:g.off+g.n]...)
+		}
+		sw.groupBase = base
+	}
+	s.groups, s.hops = groups, hops
+}
+
 // stormState is a NIC gone mad: it pauses its switch without end.
 type stormState struct {
 	queues uint8

@@ -76,3 +76,6 @@ func (s *Sim) ECMPWays(n NodeID, dst EndpointID) int {
 
 // LinkOf gives the link of a port.
 func (s *Sim) LinkOf(p PortID) LinkID { return LinkID(s.portInfo[p].link) }
+
+// Groups gives how many ECMP groups all tables hold.
+func (s *Sim) Groups() int { return len(s.groups) }

@@ -124,12 +124,11 @@ func equal(a, b []int32) bool {
 	return true
 }
 
-// install writes the table of switch id. Groups of earlier tables stay where they
-// are until nothing refers to them: tables change only when links do.
+// install writes the table of switch id; its groups are added at the end.
 func (r *router) install(id int32) {
 	s := r.s
 	sw := &s.switches[id]
-	sw.groupBase = int32(len(s.groups))
+	sw.groupBase, sw.groupCount = int32(len(s.groups)), int32(len(r.starts[id]))
 	for _, at := range r.starts[id] {
 		n := r.groups[id][at]
 		s.groups = append(s.groups, group{off: int32(len(s.hops)), n: n})

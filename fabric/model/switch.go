@@ -10,6 +10,7 @@ type swtch struct {
 	nports     int32
 	routeBase  int32 // of routes: one entry an endpoint
 	groupBase  int32
+	groupCount int32
 	seed       uint32 // of the ECMP hash
 	mmu        MMUKind
 	lossless   uint8

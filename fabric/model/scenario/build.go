@@ -51,15 +51,16 @@ func Load(path string) (*File, error) {
 // builder turns a File into a simulation, collecting problems.
 type builder struct {
 	decoder
-	f      *File
-	fabric *workload.Fabric
-	sim    *model.Sim
-	nodes  map[string]model.NodeID
-	hosts  []model.NodeID
-	groups []group
-	faults []fault
-	probes []probe
-	loads  []load
+	f        *File
+	fabric   *workload.Fabric
+	sim      *model.Sim
+	nodes    map[string]model.NodeID
+	hosts    []model.NodeID
+	groups   []group
+	faults   []fault
+	probes   []probe
+	loads    []load
+	switches []model.NodeID
 	// initiators of all loads, who are told of faults
 	initiators []model.NodeID
 	broken     error // of a load, while running
@@ -78,6 +79,9 @@ func (f *File) build() (*builder, error) {
 	if err := b.err(); err != nil {
 		return nil, err
 	}
+	if need, have := b.memory(), available(); have > 0 && need > have {
+		return nil, Problem{b.file, f.Topology.Line, "topology", fmt.Sprintf("needs up to %d MB of memory, %d are available", need>>20, have>>20)}
+	}
 	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock})
 	if err != nil {
 		return nil, Problem{b.file, f.Topology.Line, "topology", err.Error()}
@@ -85,6 +89,9 @@ func (f *File) build() (*builder, error) {
 	b.sim = sim
 	for i := range sim.Nodes() {
 		b.nodes[sim.NodeName(model.NodeID(i))] = model.NodeID(i)
+		if sim.IsSwitch(model.NodeID(i)) {
+			b.switches = append(b.switches, model.NodeID(i))
+		}
 	}
 	b.hosts = b.fabric.Hosts
 	b.uplinks()

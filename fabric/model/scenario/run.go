@@ -108,8 +108,8 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		}
 		return
 	}
-	if tag == tagReroute {
-		s.Reroute()
+	if tag >= tagReroute {
+		r.reroute(s, tag-tagReroute)
 		return
 	}
 	f := &r.b.faults[tag]
@@ -141,6 +141,21 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		if d := r.b.f.Reroute; d != nil {
 			s.At(s.Now()+*d, tagReroute)
 		}
+	}
+}
+
+// reroute gives switch number n its new table, and the next one its turn; without a
+// spread all get theirs at once.
+func (r runner) reroute(s *model.Sim, n uint64) {
+	spread := r.b.f.Spread
+	sw := r.b.switches
+	if spread <= 0 || len(sw) < 2 {
+		s.Reroute()
+		return
+	}
+	s.RerouteSwitch(sw[n])
+	if int(n)+1 < len(sw) {
+		s.At(s.Now()+spread/model.Time(len(sw)-1), tagReroute+n+1)
 	}
 }
 

@@ -18,7 +18,8 @@ type File struct {
 	Uplinks    *Uplinks    `yaml:"uplink-group"`
 	Traffic    []Traffic   `yaml:"traffic"`
 	Faults     []Fault     `yaml:"faults"`
-	Reroute    *model.Time `yaml:"reroute"` // from a fault to new tables; none = tables never change
+	Reroute    *model.Time `yaml:"reroute"`        // from a fault to new tables; none = tables never change
+	Spread     model.Time  `yaml:"reroute-spread"` // the first switch follows at once, the last this much later
 	Record     Record      `yaml:"record"`
 	Expect     []Expect    `yaml:"expect"`
 
