@@ -157,29 +157,45 @@ func (f *fab) kept() {
 // keptPairs is kept for hosts that have other peers: how many there are at each switch.
 func (f *fab) keptPairs(tor1, tor2 int) {
 	f.t.Helper()
-	for node, pairs := range map[string]int{"tor1": tor1, "tor2": tor2, "spine": 0} {
-		file := filepath.Join(f.lab.NodeDir(node), "state", "state.json")
-		eventually(f.t, "the state of "+node+" to be saved", func() error {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			var st keptState
-			if err := json.Unmarshal(b, &st); err != nil {
-				return err
-			}
-			n := 0
-			for _, h := range st.Told.Hosts {
-				for _, told := range h.Told {
-					if told.Acked && told.State == "active" {
-						n++
-					}
+	f.keptBy("tor1", tor1)
+	f.keptBy("tor2", tor2)
+	eventually(f.t, "the state of spine to be saved", func() error {
+		st, err := f.savedState("spine")
+		if err == nil && len(st.Known) != 2 {
+			err = fmt.Errorf("it knows the devices %q", st.Known)
+		}
+		return err
+	})
+}
+
+// keptBy waits until the state file of a switch says that its hosts were told of so
+// many active peers, and acked them.
+func (f *fab) keptBy(node string, pairs int) {
+	f.t.Helper()
+	eventually(f.t, "the state of "+node+" to be saved", func() error {
+		st, err := f.savedState(node)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, h := range st.Told.Hosts {
+			for _, told := range h.Told {
+				if told.Acked && told.State == "active" {
+					n++
 				}
 			}
-			if n != pairs || node == "spine" && len(st.Known) != 2 {
-				return fmt.Errorf("it holds %s", b)
-			}
-			return nil
-		})
+		}
+		if n != pairs {
+			return fmt.Errorf("it holds %d pairs, want %d: %+v", n, pairs, st)
+		}
+		return nil
+	})
+}
+
+func (f *fab) savedState(node string) (st keptState, err error) {
+	b, err := os.ReadFile(filepath.Join(f.lab.NodeDir(node), "state", "state.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &st)
 	}
+	return st, err
 }

@@ -135,6 +135,7 @@ func TestASecondDaemonKeepsOff(t *testing.T) {
 		}
 	}
 	// What a killed daemon leaves behind keeps nobody off.
+	s.keptBy("sw", 2)
 	first.signal(unix.SIGKILL)
 	first.exit()
 	if _, err := os.Stat(s.socket("sw")); err != nil {
