@@ -58,5 +58,9 @@ func (d *crc) Need() Need {
 	if c.Response == RespondNone {
 		return Need{}
 	}
-	return Need{fabric.FieldCRC | fabric.FieldCounters, within(c.Window/5, 100*time.Millisecond, time.Second)}
+	fields := fabric.FieldCRC
+	if c.PerMillion > 0 {
+		fields |= fabric.FieldCounters
+	}
+	return Need{fields, within(c.Window/5, 100*time.Millisecond, time.Second)}
 }

@@ -31,6 +31,7 @@ type Dataplane struct {
 	ports   map[int]*port // by interface index
 	byName  map[string]*port
 	asker   *asker // nil unless Run is running
+	ethtool *ethtool
 	watcher *watcher
 	source  string
 
@@ -117,7 +118,8 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	d.asker.close()
-	d.asker = nil
+	d.ethtool.close()
+	d.asker, d.ethtool = nil, nil
 	d.mu.Unlock()
 	return nil
 }
@@ -141,17 +143,24 @@ func (d *Dataplane) open() (*poller, error) {
 		w.close()
 		return nil, err
 	}
+	e, err := newEthtool(d.cfg.Counters)
+	if err != nil {
+		w.close()
+		a.close()
+		return nil, err
+	}
 	var poll *poller
 	if d.cfg.CarrierPoll > 0 {
 		probe, err := openProbe(!d.noSysfs)
 		if err != nil {
 			w.close()
 			a.close()
+			e.close()
 			return nil, err
 		}
 		poll, d.source = newPoller(probe), probe.String()
 	}
-	d.watcher, d.asker = w, a
+	d.watcher, d.asker, d.ethtool = w, a, e
 	return poll, nil
 }
 

@@ -16,4 +16,11 @@
 // with its own kernel filter and receive buffer: a storm on one port or in one
 // protocol cannot displace what the others receive, and traffic of other
 // EtherTypes never reaches the filter at all.
+//
+// Health. Frames, CRC errors and changes of carrier come from the link statistics
+// (IFLA_STATS64). What drivers alone count, PFC frames and pause times by priority,
+// CRC errors at the wire, broadcast frames, is read by ioctl ETHTOOL_GSTATS; drivers.go
+// has their names, Config.Counters adds to them. The received power is read from the
+// module by ETHTOOL_GMODULEEEPROM for SFP (SFF-8472, internally calibrated) and QSFP
+// (SFF-8636, SFF-8436). A field that a driver or module does not have is not valid.
 package linux

@@ -21,6 +21,8 @@ type link struct {
 	changes  uint64
 	ethernet bool
 	counters fabric.Counters
+	// multicast frames received
+	multicast uint64
 }
 
 func (l link) port() fabric.Port {
@@ -79,13 +81,13 @@ func (l *link) attribute(typ uint16, v []byte) {
 	case typ == unix.IFLA_CARRIER_CHANGES && len(v) >= 4:
 		l.changes = uint64(binary.NativeEndian.Uint32(v))
 	case typ == unix.IFLA_STATS64:
-		l.counters = parseStats64(v)
+		l.counters, l.multicast = parseStats64(v)
 	}
 }
 
 // parseStats64 reads a struct rtnl_link_stats64 (linux/if_link.h), of which older
 // kernels send fewer fields.
-func parseStats64(v []byte) fabric.Counters {
+func parseStats64(v []byte) (c fabric.Counters, multicast uint64) {
 	at := func(i int) uint64 {
 		if len(v) < 8*(i+1) {
 			return 0
@@ -95,5 +97,5 @@ func parseStats64(v []byte) fabric.Counters {
 	return fabric.Counters{
 		RxFrames: at(0), TxFrames: at(1), RxBytes: at(2), TxBytes: at(3),
 		RxErrors: at(4), RxDrops: at(6), TxDrops: at(7), RxCRC: at(12),
-	}
+	}, at(8)
 }

@@ -20,9 +20,10 @@ type port struct {
 	index   int
 	state   fabric.Port
 	log     *slog.Logger
-	changes uint64      // the kernel's carrier change count when last heard
-	seen    uint64      // number of the dump in which it was last heard of
-	asked   atomic.Bool // the poller has a question open
+	changes uint64                 // the kernel's carrier change count when last heard
+	seen    uint64                 // number of the dump in which it was last heard of
+	asked   atomic.Bool            // the poller has a question open
+	layout  atomic.Pointer[layout] // of the driver's counters, once it was asked
 	count   portCounters
 
 	lldp, nts atomic.Pointer[Socket] // nil when they could not be opened

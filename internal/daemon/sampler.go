@@ -59,6 +59,9 @@ const (
 	// counterShare and moduleShare bound the time spent reading to 1/110 and 1/10
 	// of all time (modules make us wait, which costs no CPU).
 	counterShare, moduleShare = 110, 10
+	// debtBurst is what rounds may cost at once without the next one waiting for it:
+	// four times what 128 ports take.
+	debtBurst = 10 * time.Millisecond
 	// moduleFields are read from the module itself.
 	moduleFields = fabric.FieldRxPower
 )
@@ -121,6 +124,10 @@ type lane struct {
 	share time.Duration
 	kick  chan struct{}
 	cost  atomic.Int64
+	// debt is what rounds have cost above the share until settled; it belongs to the
+	// goroutine in charge.
+	debt    time.Duration
+	settled time.Time
 
 	mu      sync.Mutex
 	wishes  []*wish // by port
@@ -210,17 +217,20 @@ func (l *lane) run(ctx context.Context, turn int) {
 	}
 }
 
-// paid notes what a round has cost and gives when the next one may be.
-func (l *lane) paid(begun time.Time) time.Time {
+// paid notes what a round has cost and gives when the next one may be: what was spent
+// above the share since is a debt, and rounds wait while it is more than the burst.
+func (l *lane) paid(begun time.Time) (rest time.Time) {
 	const weight = 7 // of the old value in the moving average
 	now := l.s.now()
 	cost := now.Sub(begun)
+	l.debt = max(0, l.debt-now.Sub(l.settled)/l.share) + cost
+	l.settled = now
 	if old := time.Duration(l.cost.Load()); old > 0 {
 		cost = (weight*old + cost) / (weight + 1)
 	}
 	l.cost.Store(int64(cost))
 	l.s.count.rounds.Add(1)
-	return now.Add(l.share * cost)
+	return now.Add(max(0, l.debt-debtBurst) * l.share)
 }
 
 // wait is how long to sleep.

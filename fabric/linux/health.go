@@ -1,0 +1,113 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/fabric"
+)
+
+var _ fabric.HealthReader = (*Dataplane)(nil)
+
+// Health implements fabric.HealthReader: frames and changes of carrier from the
+// kernel's link statistics, what these do not have from the driver's counters, the
+// received power from the module.
+func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, error) {
+	p, _, err := d.find(name)
+	if err != nil {
+		return fabric.Health{}, err
+	}
+	h := fabric.Health{}
+	if want&^(fabric.FieldCounters|fabric.FieldRxPower) != 0 {
+		err = d.driverHealth(p, &h, want)
+	}
+	if left := want &^ h.Valid; err == nil && left&kernelFields != 0 {
+		err = d.kernelHealth(p, &h, left)
+	}
+	if err == nil && want&fabric.FieldRxPower != 0 {
+		err = d.moduleHealth(p, &h)
+	}
+	if err != nil {
+		return fabric.Health{}, fmt.Errorf("port %q: read health: %w", name, err)
+	}
+	h.At = time.Now()
+	return h, nil
+}
+
+// kernelFields are those of which the link statistics tell something.
+const kernelFields = fabric.FieldsOfCounters | fabric.FieldMulticast
+
+func (d *Dataplane) kernelHealth(p *port, h *fabric.Health, want fabric.Fields) error {
+	_, a, err := d.find(p.name)
+	if err != nil {
+		return err
+	}
+	l, err := a.link(p.index)
+	if err != nil {
+		return err
+	}
+	l.counters.CarrierChanges = l.changes
+	if want&fabric.FieldCounters != 0 {
+		h.Counters = l.counters
+	}
+	if want&fabric.FieldCRC != 0 {
+		h.RxCRC = l.counters.RxCRC
+	}
+	if want&fabric.FieldMulticast != 0 {
+		h.RxMulticast = l.multicast
+	}
+	h.Valid |= want & kernelFields
+	return nil
+}
+
+// driverHealth takes what the driver counts. When its counters have changed their
+// number since their names were read, the names are read again the next time.
+func (d *Dataplane) driverHealth(p *port, h *fabric.Health, want fabric.Fields) error {
+	e := d.tool()
+	if e == nil {
+		return fabric.ErrNoPort
+	}
+	l := p.layout.Load()
+	if l == nil {
+		var err error
+		if l, err = e.layout(p.name); err != nil {
+			return err
+		}
+		p.layout.Store(l)
+	}
+	if l.fields&want == 0 {
+		return nil
+	}
+	n, err := e.stats(p.name, l.n, func(stats []uint64) { l.fill(h, want, stats) })
+	if err == nil && n != l.n {
+		p.layout.Store(nil)
+	}
+	return err
+}
+
+// moduleHealth asks the module, if there is one that can tell.
+func (d *Dataplane) moduleHealth(p *port, h *fabric.Health) error {
+	e := d.tool()
+	if e == nil {
+		return fabric.ErrNoPort
+	}
+	power, err := e.rxPower(p.name)
+	switch {
+	case err == nil:
+		h.RxPower = power
+		h.Valid |= fabric.FieldRxPower
+	case errors.Is(err, errNotTold), notTold(err), errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENXIO):
+	default:
+		return err
+	}
+	return nil
+}
+
+func (d *Dataplane) tool() *ethtool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.ethtool
+}

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/linux"
+)
+
+// manyPorts makes a namespace with pairs of ports p0, p1, ... in it.
+func manyPorts(b *testing.B, n int) (path string) {
+	type result struct {
+		h   netns.NsHandle
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		h, err := netns.New()
+		done <- result{h, err}
+	}()
+	r := <-done
+	if r.err != nil {
+		b.Skipf("needs the right to make network namespaces (CAP_SYS_ADMIN): %v", r.err)
+	}
+	b.Cleanup(func() { r.h.Close() })
+	h, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	for i := range n {
+		la := netlink.NewLinkAttrs()
+		la.Name = fmt.Sprintf("p%d", i)
+		v := &netlink.Veth{LinkAttrs: la, PeerName: fmt.Sprintf("q%d", i)}
+		if err := h.LinkAdd(v); err != nil {
+			b.Fatal(err)
+		}
+		for _, name := range []string{v.Name, v.PeerName} {
+			l, err := h.LinkByName(name)
+			if err == nil {
+				err = h.LinkSetUp(l)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", int(r.h))
+}
+
+// BenchmarkSampler128 is what reading 128 ports costs while every cause is enabled:
+// driver counters each 100 ms, link statistics each second, modules each ten. One
+// operation is a second; the metric is CPU time of the process and of the kernel for
+// it, as a part of a core. The readings are judged, too.
+func BenchmarkSampler128(b *testing.B) {
+	const ports = 128
+	dp, err := linux.New(linux.Config{Access: []string{"p*"}, NetNS: manyPorts(b, ports), CarrierPoll: -1,
+		Counters: []fabric.CounterName{{Driver: "veth", Field: fabric.FieldTxFrames, Name: "rx_queue_#_xdp_packets"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- dp.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}()
+	on := errdown.Reaction{Response: errdown.RespondNotify}
+	m := errdown.NewMonitor(errdown.Config{
+		CRC: errdown.CRCConfig{Reaction: on}, PFCStorm: errdown.PFCStormConfig{Reaction: on},
+		LowPower:     errdown.LowPowerConfig{Reaction: on},
+		StormControl: errdown.StormControlConfig{Multicast: 1_000_000, Reaction: on},
+	})
+	s := newSampler(dp, time.Now)
+	for n := 0; n < ports; {
+		ev := <-dp.Events()
+		m.Port(ev, time.Now())
+		if ev.Kind == fabric.PortAdded {
+			n++
+		}
+		if ev.Port.Up() {
+			s.set(ev.Port.Name, m.Needs(ev.Port.Name))
+		}
+	}
+	go s.run(ctx)
+	used, rounds := cpuUsed(), s.counters()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for b.Loop() {
+		for passed := false; !passed; {
+			select {
+			case list := <-s.out:
+				for i := range list {
+					m.Sample(list[i].port, list[i].health, time.Now())
+				}
+			case <-dp.Events():
+			case <-second.C:
+				passed = true
+			}
+		}
+	}
+	used = cpuUsed() - used
+	b.ReportMetric(float64(used)/float64(b.N)/float64(time.Second)*100, "percent-of-a-core")
+	b.ReportMetric(float64(s.counters().Reads-rounds.Reads)/float64(b.N), "reads/s")
+	b.ReportMetric(float64(s.counters().CounterRoundNS)/1000, "us/round")
+	b.ReportMetric(float64(s.counters().Rounds-rounds.Rounds)/float64(b.N), "rounds/s")
+}
+
+func cpuUsed() time.Duration {
+	var ru syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &ru)
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+}
