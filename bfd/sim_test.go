@@ -245,9 +245,7 @@ func (w *world) collect(i int) {
 		}
 		w.wire = append(w.wire, flight{at: w.now.Add(w.delay()), to: 1 - i, data: data})
 	}
-	for _, e := range n.m.Events() {
-		n.events = append(n.events, e)
-	}
+	n.events = append(n.events, n.m.Events()...)
 }
 
 // step does the next thing that happens, no later than end; false: nothing does.
