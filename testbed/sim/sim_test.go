@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"testing"
@@ -16,11 +17,29 @@ var (
 	reflectors = flag.Int("sim.reflectors", 0, "reflectors; 0: as the seed says")
 	hosts      = flag.Int("sim.hosts", 0, "hosts; 0: as the seed says")
 	zones      = flag.Int("sim.zones", 0, "zones; 0: as the seed says")
+	scale      = flag.Bool("sim.scale", false, "run TestScale")
 	rounds     = flag.Int("sim.rounds", 0, "rounds of chaos; 0: as the seed says")
 )
 
 func config(seed uint64) Config {
 	return Config{Seed: seed, Devices: *devices, Reflectors: *reflectors, Hosts: *hosts, Zones: *zones, Rounds: *rounds}
+}
+
+// TestScale runs with -sim.scale; sizes are those of the other flags, by default
+// 1,000 devices, 4,000 hosts, 500 zones.
+func TestScale(t *testing.T) {
+	if !*scale {
+		t.Skip("run it with -sim.scale")
+	}
+	cfg := config(1)
+	cfg.Devices, cfg.Hosts, cfg.Zones = cmp.Or(cfg.Devices, 1000), cmp.Or(cfg.Hosts, 4000), cmp.Or(cfg.Zones, 500)
+	steps, err := Scale(cfg)
+	for _, s := range steps {
+		t.Log(s)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 const budget = 12 * time.Second

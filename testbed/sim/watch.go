@@ -58,7 +58,9 @@ func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
 	if w.hush != "" && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
 		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
 	}
-	w.judge(d, l, n, last)
+	if !w.cfg.NoWatch {
+		w.judge(d, l, n, last)
+	}
 	w.wire[k] = &spoken{Notice: n, at: w.now}
 }
 

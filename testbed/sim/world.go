@@ -22,6 +22,7 @@ type Config struct {
 	Trace      io.Writer
 	Hash       bool // make Result.Hash, which slows the run down
 	NoSave     bool // nothing is written to disk
+	NoWatch    bool // notices are counted, not checked one by one
 }
 
 // Result is what a run came to.
