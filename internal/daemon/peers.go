@@ -53,12 +53,17 @@ func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) {
 	c.peerEvent(dev, "reflector", "up", nil, now)
 }
 
-// holdStale keeps the hosts that no reflector speaks for at present out of the
-// default zone, unless they are in it: when a zone that holds them is taken from
-// this device they would look like hosts of no zone.
+// holdStale begins a session: hosts that no reflector speaks for at present, and own
+// ones until they are placed again, are kept out of the default zone unless they are
+// in it. While zones and settings come in, and when a zone that holds them is taken
+// from this device, they would look like hosts of no zone.
 func (c *Core) holdStale(now time.Time) {
 	for h := range c.dir.AllHosts() {
-		if c.client.Stale(h.HostKey) && !slices.Contains(c.dir.ZonesOf(h.Addr), zone.DefaultName) {
+		own := h.Device == c.self
+		if own {
+			delete(c.placed, h.Addr)
+		}
+		if (own || c.client.Stale(h.HostKey)) && !slices.Contains(c.dir.ZonesOf(h.Addr), zone.DefaultName) {
 			c.changed(c.dir.HoldDefault(h.Addr, true), now, now)
 		}
 	}

@@ -230,3 +230,33 @@ func TestAHostTheReflectorHasNotSaidAgainDoesNotJoinTheDefaultZone(t *testing.T)
 		t.Error("a host of no zone was said, but is not in the default zone")
 	}
 }
+
+// While a reflector was away its configuration changed. The settings come before it
+// has placed the device's own hosts.
+func TestSettingsOfANewSessionDoNotPutOwnHostsIntoTheDefaultZone(t *testing.T) {
+	b := newBareCore(t, false)
+	b.carrier("eth1", true, fabric.PortAdded)
+	b.carrier("eth2", true, fabric.PortAdded)
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+	var own []inof.HostRecord
+	for port, addr := range map[string]string{"eth1": i1, "eth2": i2} {
+		own = append(own, inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}})
+	}
+	for _, autoJoin := range []bool{false, true} {
+		b.ReflectorUp(bareReflector, b.now)
+		b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Settings: &inof.Settings{AutoJoin: autoJoin}}, b.now)
+		if b.share(i1, i2) {
+			t.Error("own hosts share the default zone before they are placed")
+		}
+		b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Hosts: own}, b.now)
+		if b.share(i1, i2) != autoJoin {
+			t.Errorf("auto-join %v, but after they were placed they share a zone: %v", autoJoin, !autoJoin)
+		}
+		b.ReflectorDown(bareReflector, nil, b.now)
+		if b.share(i1, i2) != autoJoin {
+			t.Error("the end of a session has changed something")
+		}
+	}
+}
