@@ -70,7 +70,11 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 	case n.State == snsd.Active && w.isOwn(l.host, n):
 		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
 	case n.State == snsd.Active && !w.mayShare(n.Host, n.Subject, d.oldest()):
-		if w.bothUnzoned(n.Host, n.Subject, d.oldest()) {
+		switch {
+		case w.contested(n.Host) || w.contested(n.Subject):
+			w.excused[Contested]++
+			return
+		case w.bothUnzoned(n.Host, n.Subject, d.oldest()):
 			w.excused[MixedDefault]++
 			return
 		}
