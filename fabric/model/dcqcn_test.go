@@ -179,28 +179,41 @@ func TestWREDDropsNonECT(t *testing.T) {
 	}
 }
 
-// Go-back-N: on a lossy wire everything arrives, in order, some of it twice.
-func TestGoBackN(t *testing.T) {
-	np := ReferenceNIC(nil)
-	np.RTO = 100 * Microsecond
-	np.NackGap = 10 * Microsecond
-	l := link100
-	l.Loss = 0.01
-	s := oneSwitch(t, 2, ReferenceSwitch(4<<20, nil), np, l, Options{Seed: 3})
-	id, err := s.AddFlow(FlowSpec{Src: 0, Dst: 1, Bytes: 3_000_001, TOS: 3 << 5})
-	if err != nil {
-		t.Fatal(err)
+// On a lossy wire everything arrives in order with go-back-N and with selective
+// repeat; the latter sends little more than what was lost.
+func TestRetransmission(t *testing.T) {
+	const frames = 30_001
+	var retx [2]uint64
+	for i, selective := range []bool{false, true} {
+		np := ReferenceNIC(nil)
+		np.RTO = 200 * Microsecond
+		np.NackGap = 20 * Microsecond
+		np.Selective = selective
+		np.AckEvery = 2
+		l := link100
+		l.Loss = 0.002
+		s := oneSwitch(t, 2, ReferenceSwitch(4<<20, nil), np, l, Options{Seed: 3})
+		id, err := s.AddFlow(FlowSpec{Src: 0, Dst: 1, Bytes: (frames-1)*1000 + 1, TOS: 3 << 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, 100*Millisecond)
+		f := s.Flow(id)
+		retx[i] = f.Retx
+		lost := s.Totals().Dropped["crc"]
+		t.Logf("selective %v: done at %v, %d lost, %d sent again", selective, f.Done, lost, f.Retx)
+		if f.Done == 0 || f.Acked != f.Bytes || s.rx[0].got != frames || s.rx[0].expect != frames {
+			t.Errorf("selective %v: %+v, %d frames delivered in order", selective, f, s.rx[0].got)
+		}
+		if lost == 0 || selective && f.Retx > 2*lost {
+			t.Errorf("selective %v: %d frames lost, %d sent again", selective, lost, f.Retx)
+		}
+		if err := s.CheckConservation(); err != nil {
+			t.Error(err)
+		}
 	}
-	run(t, s, 100*Millisecond)
-	f := s.Flow(id)
-	if f.Done == 0 || f.Retx == 0 || f.Acked != f.Bytes || s.rx[0].got != 3001 {
-		t.Errorf("%+v, %d frames delivered in order", f, s.rx[0].got)
-	}
-	if s.Totals().Dropped["crc"] == 0 {
-		t.Error("the wire lost nothing")
-	}
-	if err := s.CheckConservation(); err != nil {
-		t.Error(err)
+	if retx[0] < 10*retx[1] {
+		t.Errorf("go-back-N sent %d again, selective repeat %d", retx[0], retx[1])
 	}
 }
 

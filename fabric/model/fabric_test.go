@@ -22,6 +22,7 @@ func drawFabric(t *rapid.T) (*model.Sim, *workload.Fabric) {
 	p := workload.Profiles{Switch: model.ReferenceSwitch(rapid.Int64Range(2_500_000, 8_000_000).Draw(t, "buffer"), cc), NIC: model.ReferenceNIC(cc)}
 	p.NIC.MTU = rapid.SampledFrom([]int32{256, 1000, 4096}).Draw(t, "mtu")
 	p.NIC.AckEvery = rapid.Int32Range(1, 4).Draw(t, "ack every")
+	p.NIC.Selective = rapid.Bool().Draw(t, "selective repeat")
 	p.NIC.RTO = 200 * model.Microsecond
 	if rapid.Bool().Draw(t, "cells") {
 		p.Switch.MMU = model.MMUCells

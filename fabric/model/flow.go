@@ -87,7 +87,7 @@ func (s *Sim) newQP(f *FlowSpec, id int32) qp {
 	q := qp{
 		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + p.Header),
 		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(p.Header)),
-		tos:  f.TOS &^ ecnMask, q: f.TOS >> 5, state: qpIdle, win: p.Window, msgs: -1,
+		tos:  f.TOS &^ ecnMask, q: f.TOS >> 5, state: qpIdle, win: p.Window, msgs: -1, hole: noHole,
 		ccOn: p.CC != nil && !f.NoCC,
 	}
 	if f.Bytes == Forever {
@@ -179,7 +179,7 @@ func (s *Sim) begin(id int32) {
 // finish ends a flow whose last frame was acknowledged.
 func (s *Sim) finish(id int32, q *qp) {
 	// Where its NIC still lists it, it has nothing to send and falls out in its turn.
-	q.sndNxt = q.total
+	q.sndNxt, q.hole = q.total, noHole
 	q.done = true
 	s.flows[id].done = s.now
 	s.active--

@@ -72,26 +72,26 @@ func (s *Sim) Post(id FlowID, bytes int64, tag uint64) error {
 func (s *Sim) CloseQP(id FlowID) {
 	q := &s.qps[id]
 	q.done = true
-	q.sndNxt = q.total
+	q.sndNxt, q.hole = q.total, noHole
 	s.flows[id].done = s.now
 	if q.msgs >= 0 {
 		s.msgs[q.msgs] = msgQueue{}
 	}
 }
 
-// msgFrame gives size and flags of the frame that a queue pair sends next.
-func (s *Sim) msgFrame(q *qp) (uint16, uint8) {
+// msgFrame gives size and flags of a frame of a queue pair; flags are those it has anyway.
+func (s *Sim) msgFrame(q *qp, psn uint32, flags uint8) (uint16, uint8) {
 	m := &s.msgs[q.msgs]
-	if m.cur > m.head && m.list[m.cur-1].end > q.sndNxt {
+	if m.cur > m.head && m.list[m.cur-1].end > psn {
 		m.cur = m.head // it went back
 	}
-	for m.list[m.cur].end <= q.sndNxt {
+	for m.list[m.cur].end <= psn {
 		m.cur++
 	}
-	if q.sndNxt == m.list[m.cur].end-1 {
+	if psn == m.list[m.cur].end-1 {
 		return m.list[m.cur].last, flagTell
 	}
-	return q.full, 0
+	return q.full, flags
 }
 
 // delivered tells the handler of messages that are complete at the receiver.

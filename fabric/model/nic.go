@@ -71,7 +71,11 @@ type qp struct {
 	gapFull Time  // pace of full frames
 	heard   Time  // of the last progress
 	retx    uint64
+	hole    uint32 // selective repeat: the frame the receiver asked for, noHole = none
 }
+
+// noHole in qp.hole: nothing is asked for.
+const noHole = ^uint32(0)
 
 // rxqp is the receiving side.
 type rxqp struct {
@@ -85,6 +89,7 @@ type rxqp struct {
 	got      uint64 // payload frames delivered in order
 	dups     uint64
 	ooo      uint64
+	ahead    []uint64 // selective repeat: frames received beyond expect, a ring of bits
 }
 
 func (s *Sim) pushReady(n *nic, id int32) {
@@ -145,6 +150,9 @@ func (s *Sim) nicSend(pi int32, pt *port) {
 }
 
 func (q *qp) canSend() bool {
+	if q.hole != noHole {
+		return true
+	}
 	return q.sndNxt < q.total && (q.win == 0 || q.sndNxt-q.sndUna < uint32(q.win))
 }
 
@@ -152,24 +160,32 @@ func (q *qp) canSend() bool {
 func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 	size, gap := q.full, q.gapFull
 	flags := uint8(0)
-	if q.sndNxt == q.total-1 {
+	psn := q.sndNxt
+	if q.hole != noHole {
+		psn, flags = q.hole, flagTell
+	}
+	if psn == q.total-1 {
 		size = q.last
 		gap = s.span(size, q.psb)
 		flags = flagTell
 	}
 	if q.msgs >= 0 {
-		size, flags = s.msgFrame(q)
+		size, flags = s.msgFrame(q, psn, flags)
 		gap = s.span(size, q.psb)
 	}
 	pk := s.pool.get()
-	s.pool.pkts[pk] = packet{flow: id, psn: q.sndNxt, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: uint8(kindData) | flags<<4}
+	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: uint8(kindData) | flags<<4}
 	s.made[kindData]++
-	if q.sndNxt < q.maxSent {
+	if psn < q.maxSent {
 		q.retx++
 	} else {
-		q.maxSent = q.sndNxt + 1
+		q.maxSent = psn + 1
 	}
-	q.sndNxt++
+	if q.hole != noHole {
+		q.hole = noHole
+	} else {
+		q.sndNxt++
+	}
 	qu := &s.queues[pi*NumQueues+int32(q.q)]
 	qu.txPkts++
 	qu.txBytes += uint64(size)

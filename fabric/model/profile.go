@@ -111,20 +111,21 @@ type Deadlock struct {
 
 // NICProfile is how a host's port is configured.
 type NICProfile struct {
-	Name     string
-	MTU      int32 // payload of a full data frame in bytes, default 1000
-	Header   int32 // bytes of headers, default 48
-	Ack      int32 // bytes of an ACK, NACK or CNP frame, default 60
-	AckEvery int32 // data frames an ACK answers, default 1
-	AckTOS   int16 // class of ACKs; -1 = that of the data they answer
-	CC       *DCQCN
-	RTO      Time // go back to the first unacknowledged frame; 0 = never
-	NackGap  Time // least time between NACKs for the same frame, default 500 us
-	Window   int32
-	PFC      PFC
-	RxRate   Rate  // how fast the host takes frames; 0 = line rate
-	RxBuffer int64 // bytes the NIC holds for a slow host, default 1 MiB
-	RxXoff   int64 // bytes at which it pauses its switch, default half
+	Name      string
+	MTU       int32 // payload of a full data frame in bytes, default 1000
+	Header    int32 // bytes of headers, default 48
+	Ack       int32 // bytes of an ACK, NACK or CNP frame, default 60
+	AckEvery  int32 // data frames an ACK answers, default 1
+	AckTOS    int16 // class of ACKs; -1 = that of the data they answer
+	CC        *DCQCN
+	RTO       Time // go back to the first unacknowledged frame; 0 = never
+	NackGap   Time // least time between NACKs for the same frame, default 500 us
+	Selective bool // selective repeat instead of go-back-N
+	Window    int32
+	PFC       PFC
+	RxRate    Rate  // how fast the host takes frames; 0 = line rate
+	RxBuffer  int64 // bytes the NIC holds for a slow host, default 1 MiB
+	RxXoff    int64 // bytes at which it pauses its switch, default half
 }
 
 // ErrProfile is wrapped by errors about profiles.

@@ -44,13 +44,19 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 		r.expect++
 		r.got++
 		r.unacked++
+		if r.ahead != nil && s.fillHole(r, prof.NackGap) {
+			k = kindNack // the next hole
+		}
 		tell = p.flags()&flagTell != 0 && s.qps[p.flow].msgs >= 0
-		if r.unacked < prof.AckEvery && p.flags()&flagTell == 0 {
+		if k == kindAck && r.unacked < prof.AckEvery && p.flags()&flagTell == 0 {
 			s.pool.put(pk)
 			return
 		}
 	case p.psn > r.expect:
 		r.ooo++
+		if prof.Selective {
+			r.keep(p.psn)
+		}
 		if r.lastNack == r.expect && s.now < r.nackAt {
 			s.pool.put(pk)
 			return
@@ -76,6 +82,43 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	if tell && !s.qps[id].done {
 		s.delivered(id, expect)
 	}
+}
+
+// aheadFrames is how far beyond the expected frame a receiver keeps others.
+const aheadFrames = 4096
+
+// keep notes a frame that came before its turn; one too far ahead is forgotten and
+// will be sent again.
+func (r *rxqp) keep(psn uint32) {
+	if psn-r.expect >= aheadFrames {
+		return
+	}
+	if r.ahead == nil {
+		r.ahead = make([]uint64, aheadFrames/64)
+	}
+	i := psn % aheadFrames
+	r.ahead[i/64] |= 1 << (i % 64)
+}
+
+// fillHole moves on over the frames that were kept; true if there are more beyond the
+// next hole.
+func (s *Sim) fillHole(r *rxqp, gap Time) bool {
+	for {
+		i := r.expect % aheadFrames
+		if r.ahead[i/64]>>(i%64)&1 == 0 {
+			break
+		}
+		r.ahead[i/64] &^= 1 << (i % 64)
+		r.expect++
+		r.got++
+	}
+	for _, w := range r.ahead {
+		if w != 0 {
+			r.lastNack, r.nackAt = r.expect, s.now+gap // asked for with this answer
+			return true
+		}
+	}
+	return false
 }
 
 // hostQueue sends a control frame of a host, at once if the wire is free.
@@ -116,7 +159,14 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 		}
 	}
 	if nack && psn == q.sndUna && q.sndNxt > psn {
-		q.sndNxt = psn
+		if s.nics[q.nic].prof.Selective {
+			q.hole = psn
+		} else {
+			q.sndNxt = psn
+		}
+	}
+	if q.hole != noHole && q.hole < q.sndUna {
+		q.hole = noHole // it has arrived meanwhile
 	}
 	if cnp && q.ccOn {
 		s.cnp(id, q)

@@ -119,7 +119,7 @@ func (b *builder) pfc(key string, p *PFC) model.PFC {
 
 // nicProfile turns the file's NIC into the model's.
 func (b *builder) nicProfile(key string, n *NIC) model.NICProfile {
-	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.congestion(), RTO: n.RTO, Window: n.Window,
+	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.congestion(), RTO: n.RTO, Selective: n.Selective, Window: n.Window,
 		PFC: b.pfc(key, &n.PFC), RxRate: n.RxRate, RxBuffer: int64(n.RxBuffer)}
 	if d := n.AckDSCP; d != nil {
 		p.AckTOS = int16(b.dscp(n.Line, key+".ack-dscp", *d))

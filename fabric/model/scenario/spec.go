@@ -153,17 +153,18 @@ type Deadlock struct {
 
 // NIC is a host's port.
 type NIC struct {
-	Line     int
-	MTU      int32      `yaml:"mtu"`
-	Header   int32      `yaml:"header"`
-	Ack      int32      `yaml:"ack"`
-	AckEvery int32      `yaml:"ack-every"`
-	AckDSCP  *int       `yaml:"ack-dscp"`
-	RTO      model.Time `yaml:"rto"`
-	Window   int32      `yaml:"window"`
-	PFC      PFC        `yaml:"pfc"`
-	RxRate   model.Rate `yaml:"rx-rate"`
-	RxBuffer Size       `yaml:"rx-buffer"`
+	Line      int
+	MTU       int32      `yaml:"mtu"`
+	Header    int32      `yaml:"header"`
+	Ack       int32      `yaml:"ack"`
+	AckEvery  int32      `yaml:"ack-every"`
+	AckDSCP   *int       `yaml:"ack-dscp"`
+	RTO       model.Time `yaml:"rto"`
+	Selective bool       `yaml:"selective-repeat"` // instead of go-back-N
+	Window    int32      `yaml:"window"`
+	PFC       PFC        `yaml:"pfc"`
+	RxRate    model.Rate `yaml:"rx-rate"`
+	RxBuffer  Size       `yaml:"rx-buffer"`
 }
 
 // Uplinks is deadlock prevention: the ports towards other switches of each named

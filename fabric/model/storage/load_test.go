@@ -26,9 +26,15 @@ func (h *handler) check(err error) {
 // rig is two planes, each one switch, with two initiators and one target on both.
 func rig(t *testing.T, cfg Config) (*model.Sim, *Load, []model.LinkID) {
 	t.Helper()
+	return rigWith(t, cfg, func(*model.NICProfile) {})
+}
+
+func rigWith(t *testing.T, cfg Config, change func(*model.NICProfile)) (*model.Sim, *Load, []model.LinkID) {
+	t.Helper()
 	net := &model.Network{}
 	nic := model.ReferenceNIC(nil)
 	nic.MTU, nic.RTO = 4096, model.Millisecond
+	change(&nic)
 	var hosts []model.NodeID
 	for _, name := range []string{"i0", "i1", "t0"} {
 		hosts = append(hosts, net.AddHost(name, nic))
@@ -140,6 +146,24 @@ func TestFailover(t *testing.T) {
 		run(t, s, 130*model.Millisecond)
 		if up, _ := l.Paths(); up != 4 {
 			t.Errorf("notice %v: %d paths up after the link came back", notice, up)
+		}
+	}
+}
+
+// Messages survive loss with either way of repeating: every I/O is done once.
+func TestLoadOnLossyLinks(t *testing.T) {
+	for _, selective := range []bool{false, true} {
+		s, l, links := rigWith(t, mixed, func(n *model.NICProfile) { n.Selective = selective; n.NackGap = 20 * model.Microsecond })
+		for _, id := range links {
+			s.SetLoss(id, 0.003)
+		}
+		run(t, s, 50*model.Millisecond)
+		st := l.Stats()
+		if up, all := l.Paths(); st.Done < 3000 || st.Retried > 0 || up != all {
+			t.Errorf("selective %v: %+v, %d of %d paths up", selective, st, up, all)
+		}
+		if s.Totals().Dropped["crc"] < 20 {
+			t.Errorf("lost only %v", s.Totals().Dropped)
 		}
 	}
 }
