@@ -108,8 +108,7 @@ func (c *capture) down0() {
 // watches the links.
 func TestCarrierLossIsNoticedAtOnce(t *testing.T) {
 	a, b := pair(t)
-	undamped := Config{MaxHoldUp: time.Second}
-	one := a.run(RunnerConfig{Priority: true, Manager: undamped}, Peer{Key: paths[0].ours, Timers: every(300*ms, 3)})
+	one := a.run(RunnerConfig{Priority: true}, Peer{Key: paths[0].ours, Timers: every(300*ms, 3)})
 	b.run(RunnerConfig{}, Peer{Key: paths[0].theirs, Timers: every(300*ms, 3)})
 	var times []time.Duration
 	for range setting("INOF_BENCH_TRIALS", 3) {
@@ -208,8 +207,9 @@ func TestManySessionsHold(t *testing.T) {
 		n, timers.MinTx, took.Round(time.Second), c.Flaps+d.Flaps, 100*used.Seconds()/took.Seconds(), float64(packets)/took.Seconds(),
 		1e6*used.Seconds()/float64(packets), c.TxLate+d.TxLate, max(c.TxLateMax, d.TxLateMax), c.Pauses+d.Pauses, max(c.PauseMax, d.PauseMax), tc.RxOverflow,
 		float64(tc.Wakeups)/took.Seconds())
-	if c.Flaps+d.Flaps > 0 {
-		t.Errorf("%d and %d flaps", c.Flaps, d.Flaps)
+	// A machine that does not run us for a detection time makes the peer right.
+	if pause := max(c.PauseMax, d.PauseMax); c.Flaps+d.Flaps > 0 && pause < 2*timers.MinTx {
+		t.Errorf("%d and %d flaps, though the longest pause was %v", c.Flaps, d.Flaps, pause)
 	}
 }
 

@@ -418,11 +418,12 @@ func TestSection687Jitter(t *testing.T) {
 		mult      uint8
 		low, high float64
 	}{{3, 0.75, 1}, {1, 0.75, 0.9}} {
+		const interval = 2 * time.Second
 		// A hundred sessions, so that some packets go along with others.
 		m := NewManager(Config{Seed: 7}, t0)
 		var wanted []Peer
 		for i := range 100 {
-			wanted = append(wanted, Peer{Key: Key{Peer: netip.AddrFrom4([4]byte{192, 0, 2, byte(100 + i)})}, Timers: every(2*time.Second, c.mult)})
+			wanted = append(wanted, Peer{Key: Key{Peer: netip.AddrFrom4([4]byte{192, 0, 2, byte(100 + i)})}, Timers: every(interval, c.mult)})
 		}
 		if err := m.Reconcile(wanted, t0); err != nil {
 			t.Fatal(err)
@@ -433,7 +434,7 @@ func TestSection687Jitter(t *testing.T) {
 			m.Tick(now)
 			for _, s := range m.Sends() {
 				if before, ok := last[s.Discr]; ok {
-					share := float64(now.Sub(before)) / float64(2*time.Second)
+					share := float64(now.Sub(before)) / float64(interval)
 					low, high = min(low, share), max(high, share)
 				}
 				last[s.Discr] = now

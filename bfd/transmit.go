@@ -34,14 +34,21 @@ func (s *session) schedule(now instant) {
 	s.m.arm(s)
 }
 
-// earlyShare of an interval is how much earlier than drawn a packet may be sent, so
-// that one wake-up serves many sessions. It is part of the jitter.
-const earlyShare = 16
+// A packet may be sent earlier than drawn by this share of its interval, as part of
+// its jitter, but by no more than mostEarly: one wake-up serves many sessions, and
+// still they do not all speak at once.
+const (
+	earlyShare = 16
+	mostEarly  = instant(4 * time.Millisecond)
+)
+
+// early is how much earlier than drawn a packet of this interval may be sent.
+func early(iv instant) instant { return min(iv/earlyShare, mostEarly) }
 
 // jittered takes a random part off an interval, so that with what the packet may be
 // early it is 0 to 25 % of it, 10 to 25 % when the Detect Mult is 1 (section 6.8.7).
 func (s *session) jittered(iv instant) instant {
-	most := uint64(iv)/4 - uint64(iv)/earlyShare
+	most := uint64(iv)/4 - uint64(early(iv))
 	if s.detectMult != 1 {
 		return iv - instant(s.m.rng.upTo(most))
 	}
@@ -52,7 +59,7 @@ func (s *session) jittered(iv instant) instant {
 // mayGoAlong tells whether the next thing this session has to do is a packet that may
 // be sent now, a little early.
 func (s *session) mayGoAlong(now instant) bool {
-	return s.due == s.txAt && s.txAt-s.txEvery/earlyShare <= now
+	return s.due == s.txAt && s.txAt-early(s.txEvery) <= now
 }
 
 // transmitDue sends the periodic packet whose time has come.
