@@ -17,16 +17,17 @@ import (
 	"github.com/openinof/inof/testbed"
 )
 
-// rootPrefix begins the directory of a run's labs; the pid of the run follows, so
-// that a later run can tell which ones were left by runs that were killed.
-const rootPrefix = "inof-e2e-"
+// rootPrefix begins the directories of a run; the pid of the run follows, so that a
+// later run can tell which ones were left by runs that were killed.
+const (
+	rootPrefix = "inof-e2e-"
+	binSuffix  = "-bin" // of the directory with the programs
+)
 
 func TestMain(m *testing.M) {
 	removeLeftovers()
 	code := m.Run()
-	if dir, err := builtPrograms(); err == nil && programsBuilt {
-		os.RemoveAll(dir)
-	}
+	os.RemoveAll(labRoot() + binSuffix)
 	os.Remove(labRoot()) // only when it is empty
 	os.Exit(code)
 }
@@ -36,11 +37,12 @@ func labRoot() string {
 	return filepath.Join(os.TempDir(), rootPrefix+strconv.Itoa(os.Getpid()))
 }
 
-// removeLeftovers takes down the labs of runs that were killed.
+// removeLeftovers takes away what runs that were killed left.
 func removeLeftovers() {
 	roots, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
 	for _, root := range roots {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(root), rootPrefix))
+		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(root), binSuffix), rootPrefix)
+		pid, err := strconv.Atoi(name)
 		if err != nil || unix.Kill(pid, 0) != unix.ESRCH {
 			continue
 		}
@@ -52,20 +54,14 @@ func removeLeftovers() {
 			err = os.RemoveAll(root)
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "e2e: labs of an earlier run in %s are not removed: %v\n", root, err)
+			fmt.Fprintf(os.Stderr, "e2e: what an earlier run left in %s is not removed: %v\n", root, err)
 		}
 	}
 }
 
-var programsBuilt bool
-
 // builtPrograms builds the programs once a run.
 var builtPrograms = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "inof-e2e-bin")
-	if err != nil {
-		return "", err
-	}
-	programsBuilt = true
+	dir := labRoot() + binSuffix
 	args := []string{"build", "-o", dir + "/"}
 	if raceDetector {
 		args = append(args, "-race")
