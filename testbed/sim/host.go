@@ -24,9 +24,9 @@ type host struct {
 	tick  time.Duration
 
 	silent  bool
-	heard   map[heardKey]heardOf // since the agent forgot
-	asked   map[netip.Addr]bool  // zone queries that arrived since then, by own address
-	stirred time.Duration        // last moment of trouble of its own: it may be told things again
+	heard   map[heardKey]heardOf         // since the agent forgot
+	asked   map[netip.Addr]time.Duration // when zone queries arrived since then, by own address
+	stirred time.Duration                // last moment of trouble of its own: it may be told things again
 	givenUp map[netip.Addr]time.Duration
 	forgot  time.Duration // when it did last
 }
@@ -70,7 +70,7 @@ func (h *host) halt(orderly bool) {
 // forget is what the agent does without its link, or when it ends.
 func (h *host) forget() {
 	h.heard = map[heardKey]heardOf{}
-	h.asked = map[netip.Addr]bool{}
+	h.asked = map[netip.Addr]time.Duration{}
 	h.givenUp = map[netip.Addr]time.Duration{}
 	h.forgot = h.w.now
 	h.stir()
@@ -215,7 +215,7 @@ func (h *host) forgotten(n *snsd.Notice) bool {
 // queried notes that a zone query arrived at a switch that knows the host there.
 func (h *host) queried(addr netip.Addr, d *device, l *link) {
 	if d.seen.known(l.port, addr) {
-		h.asked[addr] = true
+		h.asked[addr] = h.w.now
 		h.stir()
 	}
 }

@@ -131,10 +131,11 @@ func (w *world) pair(t *truth, h *host, a, s netip.Addr) {
 func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse {
 	got, told := h.heard[heardKey{a, s}]
 	gave, given := h.givenUp[a]
+	_, asked := h.asked[a]
 	switch {
 	case told && got.unsaved:
 		return UnsavedTold
-	case want && !told && !h.asked[a] && w.toldBefore(h, a, s):
+	case want && !told && !asked && w.toldBefore(h, a, s):
 		return LostQuery
 	case is && !want && (given && gave >= got.at || w.contested(a)):
 		return GivenUp

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -89,7 +90,12 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 
 // isOwn tells whether the subject is an address of the told host and of no other.
 func (w *world) isOwn(h *host, n snsd.Notice) bool {
-	return h != nil && slices.Contains(h.addrs, n.Host) && slices.Contains(h.addrs, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
+	return h != nil && slices.Contains(h.addrs, n.Host) && w.registered(h, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
+}
+
+// registered tells whether a host has ever registered one of its addresses.
+func (w *world) registered(h *host, a netip.Addr) bool {
+	return slices.Contains(h.addrs, a) && slices.ContainsFunc(w.claims[a], func(c claim) bool { return c.host == h })
 }
 
 // contested tells whether more than one host ever claimed the address.
@@ -140,6 +146,11 @@ func (d *device) forgotten() {
 				e.unsaved = true
 				h.heard[heardKey{k.host, k.subject}] = e
 			}
+		}
+	}
+	for _, l := range d.ports {
+		if l.host != nil {
+			maps.DeleteFunc(l.host.asked, func(_ netip.Addr, at time.Duration) bool { return at > d.diskAt })
 		}
 	}
 	for i := range d.seen {

@@ -83,7 +83,7 @@ const (
 	// and cannot know after its restart that it did.
 	UnsavedTold Excuse = "told but not saved before a crash"
 	// LostQuery: a host forgot what it was told and its zone query, which it sends
-	// once, did not arrive.
+	// once, did not arrive, or was forgotten in a crash.
 	LostQuery Excuse = "zone query lost"
 	// GivenUp: the switch gave the host up (it aged out, or lost its address to
 	// another) while the host lived on with what it had been told.
