@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
@@ -68,6 +69,11 @@ func run(path string) error {
 			return fmt.Errorf("dataplane: %w", err)
 		}
 		env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
+		if address := cfg.Ports.SONiC; address != "" {
+			switchDP := sonic.New(dp, address, log)
+			env.Dataplane = switchDP
+			env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
+		}
 	}
 	d, err := daemon.New(cfg, env)
 	if err != nil {

@@ -21,7 +21,7 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone"}
 	machines = []string{"lldp", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/sonic", "fabric/model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -29,6 +29,7 @@ var (
 var allowed = map[string][]string{
 	"fabric":           {},
 	"fabric/linux":     {"fabric"},
+	"fabric/sonic":     {"fabric"},
 	"fabric/model/...": {"fabric", "fabric/model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
 	"fabric/model/scenario/...": slices.Concat(values, machines, []string{"fabric/model/..."}),
@@ -50,7 +51,7 @@ var allowed = map[string][]string{
 	"labs":        {},
 	"testbed/...": belowCmd,
 	// Programs reach the machines through internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/sonic", "fabric/model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.

@@ -96,6 +96,9 @@ type Ports struct {
 	Max    int      // most ports taken care of, 1..65536
 	// Counters are names of driver counters beyond those that are known.
 	Counters []fabric.CounterName
+	// SONiC is where the Redis server of a SONiC switch listens, HOST:PORT or an
+	// absolute path; empty: this is none.
+	SONiC string
 }
 
 // TransmitMode says whether the device sends LLDPDUs of its own.

@@ -151,6 +151,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: crc}]}\n", `ports.counters[0].name: is missing`},
 		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: pause, name: x}]}\n", `"x": does not fit the field pause; allowed: exactly one #`},
 		{"device: {id: 192.0.2.1}\nports: {access: [a], counters: [{field: speed, name: x}]}\n", `is not a known value`},
+		{"device: {id: 192.0.2.1}\nports: {access: [a], sonic-redis: redis.sock}\n", `"redis.sock": is no address of a Redis server; allowed: off, HOST:PORT or`},
 		{small + "reflector: {grace: 5s}\n", `f:3:12: reflector: does not apply: this device is not a reflector (device.roles: standalone)`},
 		{small + "client: {source: 192.0.2.9}\n", `client: does not apply`},
 		{small + "session: {password-env: A, password-file: /b}\n", `session.password-env: "A": is a second source of the password, beside password-file`},

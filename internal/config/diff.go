@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -94,6 +95,7 @@ func (c *Config) Settings() []Setting {
 		live("ports.access", join(c.Ports.Access)),
 		fixed("ports.max", num(c.Ports.Max)),
 		fixed("ports.counters", join(c.Ports.Counters)),
+		fixed("ports.sonic-redis", cmp.Or(c.Ports.SONiC, "off")),
 		live("lldp.transmit", string(c.LLDP.Transmit)),
 		live("lldp.interval", dur(c.LLDP.Interval)),
 		live("lldp.ttl", dur(c.LLDP.TTL)),

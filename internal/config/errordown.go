@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"math"
+	"net"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -250,6 +252,13 @@ func (s *section) decibel(name, unit string, def, least, most int) int {
 // decibelText is the inverse.
 func decibelText(v int, unit string) string {
 	return strconv.FormatFloat(float64(v)/1000, 'f', -1, 64) + unit
+}
+
+func checkRedis(v string) string {
+	if _, _, err := net.SplitHostPort(v); v == "off" || err == nil || filepath.IsAbs(v) && len(v) <= maxSocketPath {
+		return ""
+	}
+	return "is no address of a Redis server"
 }
 
 // maxCounterName is the longest name a driver's counter can have in bytes.

@@ -121,6 +121,9 @@ func readPorts(c *Config, s *section) {
 	c.Ports.Access = s.list("access", "required", allowed, checkPort)
 	c.Ports.Max = s.number("max", 1024, 1, 65536)
 	readCounterNames(c, s)
+	if r := s.text("sonic-redis", "off", "off, HOST:PORT or an absolute path", checkRedis); r != "off" {
+		c.Ports.SONiC = r
+	}
 	_, written := s.values["access"]
 	switch {
 	case c.Device.Roles.Access() && !written:

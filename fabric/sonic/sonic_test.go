@@ -1,0 +1,247 @@
+package sonic
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/fabric"
+)
+
+func TestReplies(t *testing.T) {
+	long := strings.Repeat("x", maxLine+1)
+	for _, c := range []struct {
+		in   string
+		want []value
+		err  error
+	}{
+		{"+OK\r\n", []value{{"OK", true}}, nil},
+		{":12\r\n", []value{{"12", true}}, nil},
+		{"$5\r\na\r\nbc\r\n", []value{{"a\r\nbc", true}}, nil},
+		{"$-1\r\n", []value{{}}, nil},
+		{"$0\r\n\r\n", []value{{"", true}}, nil},
+		{"*3\r\n$1\r\na\r\n$-1\r\n:7\r\n", []value{{"a", true}, {}, {"7", true}}, nil},
+		{"*0\r\n", []value{}, nil},
+		{"*-1\r\n", []value{}, nil},
+		{"-ERR no\r\n", nil, errReply},
+		{"*2\r\n-ERR no\r\n$1\r\na\r\n", nil, errReply},
+		{"?\r\n", nil, errProtocol},
+		{"?x\r\n", nil, errProtocol},
+		{"$x\r\n", nil, errProtocol},
+		{"$70000\r\n", nil, errProtocol},
+		{"*5000\r\n", nil, errProtocol},
+		{"*1\r\n*1\r\n$1\r\na\r\n", nil, errProtocol},
+		{"$1\r\nabc", nil, errProtocol},
+		{"+OK\n", nil, errProtocol},
+		{"+" + long, nil, errProtocol},
+		{"$5\r\nab", nil, io.ErrUnexpectedEOF},
+		{"*2\r\n$1\r\na\r\n", nil, io.EOF},
+		{"", nil, io.EOF},
+	} {
+		got, err := readReply(bufio.NewReaderSize(strings.NewReader(c.in), maxLine))
+		if !errors.Is(err, c.err) || err != nil && c.err == nil {
+			t.Errorf("%q: error %v, want %v", c.in, err, c.err)
+		}
+		if d := cmp.Diff(c.want, got, cmp.AllowUnexported(value{})); c.err == nil && d != "" {
+			t.Errorf("%q: %s", c.in, d)
+		}
+	}
+	if b := appendCommand(nil, "GET", "äb"); string(b) != "*2\r\n$3\r\nGET\r\n$3\r\näb\r\n" {
+		t.Errorf("%q", b)
+	}
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add([]byte("*2\r\n$1\r\na\r\n:7\r\n+OK\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bufio.NewReaderSize(bytes.NewReader(b), maxLine)
+		for {
+			list, err := readReply(r)
+			if err != nil && !errors.Is(err, errReply) {
+				return
+			}
+			var h fabric.Health
+			portCounters(list, &h)
+			watchdog(len(list)%fabric.Priorities, list, &h)
+		}
+	})
+}
+
+// server is a real redis-server with the recorded tables of a switch.
+func server(t testing.TB) (address string) {
+	t.Helper()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("needs redis-server")
+	}
+	address = filepath.Join(t.TempDir(), "redis.sock")
+	cmd := exec.Command(bin, "--port", "0", "--unixsocket", address, "--save", "", "--appendonly", "no", "--databases", "16")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for end := time.Now().Add(10 * time.Second); ; {
+		conn, err := net.Dial("unix", address)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	load(t, address, "testdata/switch.txt")
+	return address
+}
+
+// load runs the commands of a file, one a line.
+func load(t testing.TB, address, file string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &db{address: address}
+	defer d.close()
+	for line := range strings.Lines(string(b)) {
+		if args := strings.Fields(line); len(args) > 0 && args[0] != "#" {
+			set(t, d, args...)
+		}
+	}
+}
+
+func set(t testing.TB, d *db, args ...string) {
+	t.Helper()
+	out, err := d.do(args)
+	if err != nil || out[0] == nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+}
+
+func newSource(t testing.TB, address string) *Source {
+	t.Helper()
+	fake := fabric.NewFake(fabric.FakeConfig{}, fabric.Port{Name: "Ethernet0", AdminUp: true, Carrier: true},
+		fabric.Port{Name: "Ethernet4", AdminUp: true, Carrier: true}, fabric.Port{Name: "eth9", AdminUp: true})
+	if err := fake.SetCarrier("Ethernet0", false); err != nil {
+		t.Fatal(err)
+	}
+	s := New(fake, address, nil)
+	t.Cleanup(func() { s.counters.close(); s.state.close() })
+	return s
+}
+
+func TestHealthFromASwitch(t *testing.T) {
+	address := server(t)
+	s := newSource(t, address)
+	got, err := s.Health("Ethernet0", fabric.AllFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fabric.Health{At: got.At, Valid: fabric.AllFields &^ (fabric.FieldPauseTime | fabric.FieldTxFrames),
+		Counters: fabric.Counters{RxFrames: 123456789 + 4321, CarrierChanges: 1},
+		RxCRC:    17, RxBroadcast: 21, RxMulticast: 4300, Deadlocked: 1 << 3, RxPower: -3210}
+	want.RxPause[3], want.TxPause[3], want.RxPause[4] = 998877, 12, 5
+	want.Deadlocks[3] = 6
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// An older image: no CRC counter, no watchdog, a copper cable.
+	got, err = s.Health("Ethernet4", fabric.AllFields)
+	if valid := fabric.FieldCounters | fabric.FieldCRC; err != nil || got.Valid != valid || got.RxCRC != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A port that the ASIC does not have.
+	if got, err := s.Health("eth9", fabric.AllFields); err != nil || got.Valid != fabric.FieldCounters {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.Health("nope", fabric.FieldCounters); !errors.Is(err, fabric.ErrNoPort) {
+		t.Errorf("%v", err)
+	}
+	if st := s.Stats(); st.Errors != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestWatchdogThatEndsAStorm(t *testing.T) {
+	address := server(t)
+	s := newSource(t, address)
+	w := &db{address: address, number: countersDB}
+	t.Cleanup(w.close)
+	for _, c := range []struct {
+		status string
+		mask   uint8
+	}{{"operational", 0}, {"stormed", 1 << 3}, {"nonsense", 0}} {
+		set(t, w, "HSET", "COUNTERS:oid:0x1500000000023b", watchdogStatus, c.status, watchdogDeadlocks, "not a number")
+		if h, err := s.Health("Ethernet0", fabric.FieldDeadlocks); err != nil || h.Valid != fabric.FieldDeadlocks || h.Deadlocked != c.mask {
+			t.Errorf("%s: %+v, %v", c.status, h, err)
+		}
+	}
+	set(t, w, "DEL", "COUNTERS:oid:0x1500000000023b", "COUNTERS:oid:0x1500000000023c")
+	if h, err := s.Health("Ethernet0", fabric.FieldDeadlocks); err != nil || h.Valid != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	set(t, w, "SET", "COUNTERS:oid:0x1500000000023b", "not a hash")
+	if h, err := s.Health("Ethernet0", fabric.FieldDeadlocks); err != nil || h.Valid != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestWithoutRedisTheKernelStillTells(t *testing.T) {
+	s := newSource(t, filepath.Join(t.TempDir(), "nothing.sock"))
+	h, err := s.Health("Ethernet0", fabric.AllFields)
+	if err != nil || h.Valid != fabric.FieldCounters || h.Counters.CarrierChanges != 1 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if _, err := s.Health("Ethernet0", fabric.FieldCRC); err == nil || !strings.Contains(err.Error(), "tried again in") {
+		t.Errorf("%v", err)
+	}
+	if st := s.Stats(); st.Errors != 2 || st.Reads != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestAServerThatAnswersNonsenseIsLeft(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("+OK\r\nHTTP/1.1 400 Bad Request\r\n"))
+			defer c.Close()
+		}
+	}()
+	s := newSource(t, l.Addr().String())
+	if _, err := s.Health("Ethernet0", fabric.FieldCRC); !errors.Is(err, errProtocol) {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkHealth(b *testing.B) {
+	s := newSource(b, server(b))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Health("Ethernet0", fabric.FieldsOfPFC); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
