@@ -43,7 +43,7 @@ func removeLeftovers() {
 	for _, root := range roots {
 		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(root), binSuffix), rootPrefix)
 		pid, err := strconv.Atoi(name)
-		if err != nil || unix.Kill(pid, 0) != unix.ESRCH {
+		if err != nil || alive(pid) {
 			continue
 		}
 		labs, _ := testbed.Labs(root)
@@ -57,6 +57,16 @@ func removeLeftovers() {
 			fmt.Fprintf(os.Stderr, "e2e: what an earlier run left in %s is not removed: %v\n", root, err)
 		}
 	}
+}
+
+// alive tells whether a process runs; one that only waits to be reaped does not.
+func alive(pid int) bool {
+	if unix.Kill(pid, 0) == unix.ESRCH {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := strings.Cut(string(b), ") ") // the name stands in parentheses, then the state
+	return err != nil || !found || !strings.HasPrefix(rest, "Z")
 }
 
 // builtPrograms builds the programs once a run.
