@@ -79,3 +79,6 @@ func (s *Sim) LinkOf(p PortID) LinkID { return LinkID(s.portInfo[p].link) }
 
 // Groups gives how many ECMP groups all tables hold.
 func (s *Sim) Groups() int { return len(s.groups) }
+
+// PortShortName gives the name of a port within its node.
+func (s *Sim) PortShortName(p PortID) string { return s.portInfo[p].name }

@@ -114,6 +114,8 @@ func (s *Sim) sendPFC(pi int32, pt *port) {
 		pt.pfcWant = 0
 	}
 	s.made[p.kind()]++
+	s.portInfo[pi].ctlFrames++
+	s.portInfo[pi].ctlBytes += pfcFrame
 	s.pool.pkts[pk] = p
 	s.launch(pi, pt, pk, &s.pool.pkts[pk])
 }

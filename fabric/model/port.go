@@ -63,21 +63,21 @@ type queue struct {
 
 // portInfo is the cold part of a port.
 type portInfo struct {
-	name      string
-	node      int32
-	link      int32
-	rate      Rate
-	loss      float64
-	rng       RNG // draws of this port's receiver
-	lost      uint64
-	lostB     uint64
-	crc       uint64
-	react     []int32 // PFC frames that wait for the reaction time
-	storm     stormState
-	hostDrops uint64
-	control   []int32 // control frames that wait to be sent
-	// Frames lost on the wire towards this port's peer, or refused because it was down.
-	carrierChanges uint64
+	name                string
+	node                int32
+	link                int32
+	rate                Rate
+	loss                float64
+	rng                 RNG // draws of this port's receiver
+	lost                uint64
+	lostB               uint64
+	crc                 uint64
+	react               []int32 // PFC frames that wait for the reaction time
+	storm               stormState
+	hostDrops           uint64
+	control             []int32 // control frames that wait to be sent
+	ctlFrames, ctlBytes uint64  // PFC, PAUSE and control frames sent
+	carrierChanges      uint64
 }
 
 type link struct {

@@ -44,6 +44,8 @@ func (s *Sim) sendControlFrame(pi int32, pt *port) {
 	if len(info.control) == 0 {
 		pt.paws &^= pawsControl
 	}
+	info.ctlFrames++
+	info.ctlBytes += uint64(s.pool.pkts[pk].size)
 	s.launch(pi, pt, pk, &s.pool.pkts[pk])
 }
 
@@ -67,4 +69,14 @@ func (s *Sim) consumeRaw(pi, pk int32) {
 	if s.handler != nil {
 		s.handler.Control(s, PortID(pi), frame)
 	}
+}
+
+// ControlInFlight gives how many control frames have been sent and neither arrived nor
+// been lost.
+func (s *Sim) ControlInFlight() int {
+	n := s.made[kindRaw] - s.ended[kindRaw]
+	for r := range s.drops {
+		n -= s.drops[r].kinds[kindRaw]
+	}
+	return int(n)
 }

@@ -203,3 +203,38 @@ func (s *Sim) Acked(id FlowID) int64 {
 	f := &s.flows[id].spec
 	return min(int64(s.qps[id].sndUna)*int64(s.nics[f.Src].prof.MTU), f.Bytes)
 }
+
+// PortCounters are the totals of a port as a driver would show them.
+type PortCounters struct {
+	TxFrames, TxBytes, RxFrames, RxBytes uint64
+	TxDrops, RxDrops, RxCRC              uint64
+	CarrierChanges                       uint64
+}
+
+// PortCounters reads the totals of a port. What it received is what its peer sent, less
+// what is still on the wire or was lost there.
+func (s *Sim) PortCounters(p PortID) PortCounters {
+	info, peer := &s.portInfo[p], s.ports[p].peer
+	c := PortCounters{RxCRC: info.crc, RxDrops: info.hostDrops, CarrierChanges: info.carrierChanges}
+	c.TxFrames, c.TxBytes = s.sentBy(int32(p))
+	c.RxFrames, c.RxBytes = s.sentBy(peer)
+	c.RxFrames -= s.portInfo[peer].lost
+	c.RxBytes -= s.portInfo[peer].lostB
+	for pk := s.ports[peer].flHead; pk >= 0; pk = s.pool.pkts[pk].next {
+		c.RxFrames--
+		c.RxBytes -= uint64(s.pool.pkts[pk].size)
+	}
+	for q := range NumQueues {
+		c.TxDrops += s.queues[int(p)*NumQueues+q].drops
+	}
+	return c
+}
+
+func (s *Sim) sentBy(pi int32) (frames, bytes uint64) {
+	frames, bytes = s.portInfo[pi].ctlFrames, s.portInfo[pi].ctlBytes
+	for q := range int32(NumQueues) {
+		frames += s.queues[pi*NumQueues+q].txPkts
+		bytes += s.queues[pi*NumQueues+q].txBytes
+	}
+	return frames, bytes
+}
