@@ -82,7 +82,7 @@ func TestSeeds(t *testing.T) {
 // Equal seeds give equal runs, or a failure could not be replayed.
 func TestSeedsAreReproducible(t *testing.T) {
 	for s := uint64(1); s <= 5; s++ {
-		cfg := config(s)
+		cfg := Config{Seed: s}
 		cfg.Hash = true
 		one, err := Run(cfg)
 		if err != nil {
