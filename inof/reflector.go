@@ -237,7 +237,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 		refuse(&OwnerError{Record: "zone configuration", Owner: "reflectors", Sender: d.id.String()}, &r.counters.NotOwned)
 	}
 	for i := range u.Hosts {
-		if err, counter := r.takeHost(t, d, &u.Hosts[i]); err != nil {
+		if counter, err := r.takeHost(t, d, &u.Hosts[i]); err != nil {
 			refuse(err, counter)
 		}
 	}
@@ -255,21 +255,21 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 	return out, nil
 }
 
-func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (error, *uint64) {
+func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, error) {
 	k := h.Host.HostKey
 	_, known := d.hosts[k]
 	switch {
 	case k.Device != d.id:
-		return &OwnerError{Record: "host " + k.Addr.String(), Owner: k.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned
+		return &r.counters.NotOwned, &OwnerError{Record: "host " + k.Addr.String(), Owner: k.Device.String(), Sender: d.id.String()}
 	case h.Op == Withdraw:
 		if known {
 			r.removeHost(t, d, k, h.Why)
 		}
 		return nil, nil
 	case !known && r.hosts >= r.cfg.MaxHosts:
-		return &LimitError{What: "hosts", Key: "host " + k.Addr.String(), Limit: r.cfg.MaxHosts}, &r.counters.OverLimit
+		return &r.counters.OverLimit, &LimitError{What: "hosts", Key: "host " + k.Addr.String(), Limit: r.cfg.MaxHosts}
 	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
-		return malformed("host", "%v is no address of a host", k.Addr), &r.counters.BadRecords
+		return &r.counters.BadRecords, malformed("host", "%v is no address of a host", k.Addr)
 	}
 	if !known {
 		r.hosts++
