@@ -38,6 +38,10 @@ func (r *reader) run() {
 		case errors.Is(err, unix.ENOBUFS):
 			r.d.count.lost.Add(1)
 			r.d.cfg.Log.Warn("link notifications were lost, reading all links again", "dataplane", r.d.String())
+			// Twice: the kernel says once that it drops notifications, and drops more
+			// without a word until the socket has been read empty, which the end of
+			// the first dump shows.
+			r.d.resync(time.Now())
 			r.d.resync(time.Now())
 		default:
 			r.d.count.errors.Add(1)
