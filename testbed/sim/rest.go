@@ -137,8 +137,10 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 		return UnsavedTold
 	case want && !told && !asked && w.toldBefore(h, a, s):
 		return LostQuery
-	case is && !want && (given && gave >= got.at || w.contested(a)):
+	case is && !want && given && gave >= got.at:
 		return GivenUp
+	case w.contested(a) && (is || t.rivals[a]):
+		return Contested
 	}
 	return ""
 }

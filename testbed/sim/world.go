@@ -88,9 +88,9 @@ const (
 	// GivenUp: the switch gave the host up (it aged out, or lost its address to
 	// another) while the host lived on with what it had been told.
 	GivenUp Excuse = "host given up while it lived"
-	// Contested: the address went from one host to another, whose zones the switch
-	// does not know before its reflector has heard of it.
-	Contested Excuse = "contested address passed to a host of other zones"
+	// Contested: two hosts claim one address, and one was told in the other's place;
+	// or the address passed to a host whose zones the switch does not know yet.
+	Contested Excuse = "contested address"
 	// MixedDefault: one host came to the default zone while the switch still knew the
 	// other as a host of the default zone, which it was until its reflector was lost.
 	MixedDefault Excuse = "default zone of before a reflector was lost"
