@@ -8,7 +8,7 @@ type AuthMode uint8
 const (
 	AuthNone AuthMode = 1 // must be asked for by name
 	AuthHMAC AuthMode = 2 // HMAC-SHA256 with a shared password
-	AuthTLS  AuthMode = 3 // mutual TLS 1.3; reserved
+	AuthTLS  AuthMode = 3 // mutual TLS 1.3
 )
 
 func (m AuthMode) String() string {
@@ -48,7 +48,8 @@ func (m *AuthMode) UnmarshalText(b []byte) error {
 // Auth is the authentication of a session.
 type Auth struct {
 	Mode     AuthMode
-	Password []byte // for AuthHMAC, MinPassword bytes or more
+	Password []byte           // for AuthHMAC, MinPassword bytes or more
+	TLS      *CredentialStore // for AuthTLS
 }
 
 // Validate tells what is wrong with it.
@@ -62,7 +63,10 @@ func (a Auth) Validate() error {
 		}
 		return nil
 	case AuthTLS:
-		return fmt.Errorf("authentication mode tls is not available yet; use hmac-sha256 or none")
+		if a.TLS == nil || a.TLS.Get() == nil {
+			return fmt.Errorf("authentication mode tls needs a certificate, a key and a CA")
+		}
+		return nil
 	}
-	return fmt.Errorf("no authentication mode is set; use hmac-sha256, or none by name")
+	return fmt.Errorf("no authentication mode is set; use hmac-sha256 or tls, or none by name")
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -24,6 +23,7 @@ type host struct {
 	bufs  sync.Pool // *[]byte for writes
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
+	tlsAddr   netip.Addr // what the certificate of a dialer's peer must be good for
 }
 
 func newHost(cfg TransportConfig) *host {
@@ -49,6 +49,8 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 	if _, err := rand.Read(sc.Nonce[:]); err != nil {
 		return nil, err
 	}
+	c := &conn{host: h, done: make(chan struct{})}
+	sc.Identify = c.identify
 	sess, err := NewSession(sc, now)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,10 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 		_ = t.SetNoDelay(true)
 		_ = t.SetKeepAlive(false)
 	}
-	c := &conn{host: h, nc: nc, sess: sess, done: make(chan struct{})}
+	if sc.Auth.Mode == AuthTLS {
+		nc = newTLSConn(nc, sc.Auth.TLS, sc.Dialer, h.tlsAddr)
+	}
+	c.nc, c.sess = nc, sess
 	c.view = PeerInfo{Address: nc.RemoteAddr().String(), Since: now, Auth: sc.Auth.Mode, Dialed: sc.Dialer}
 	c.out.init(c)
 	return c, nil
@@ -67,7 +72,10 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 // run works until the session ends; the error says why and is never nil.
 func (c *conn) run() error {
 	defer close(c.done)
-	err := c.start()
+	err := c.secure()
+	if err == nil {
+		err = c.start()
+	}
 	if err == nil {
 		err = c.read()
 	}
@@ -176,7 +184,7 @@ func (c *conn) expired(err error) error {
 			return e
 		}
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
+	if closed(err) {
 		return fmt.Errorf("connection to %s was closed: %w", c.view.Address, err)
 	}
 	return err

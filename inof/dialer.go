@@ -16,6 +16,9 @@ type DialerConfig struct {
 	TransportConfig
 	// Name of the reflector in logs and Infos, usually "address:port".
 	Name string
+	// Address is that of the reflector; in mode tls its certificate must be good
+	// for it, so that no other device can pass for a reflector. Zero: not checked.
+	Address netip.Addr
 	// Expect is the reflector's device id; zero: any.
 	Expect netip.Addr
 	// Dial opens a connection. It must return when ctx ends.
@@ -52,11 +55,16 @@ func NewDialer(cfg DialerConfig) (*Dialer, error) {
 		return nil, fmt.Errorf("inof dialer %s: Dial must be set", cfg.Name)
 	}
 	d := &Dialer{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{})}
-	d.host.establish = d.establish
+	d.host.establish, d.host.tlsAddr = d.establish, cfg.Address
 	return d, nil
 }
 
 func (d *Dialer) establish(c *conn) error {
+	// Recheck passes over a session that is not Established yet; its credentials
+	// are in force before.
+	if err := c.recheck(); err != nil {
+		return err
+	}
 	d.cfg.Log.Info("session established", "reflector", d.cfg.Name, "device", c.device())
 	return nil
 }

@@ -28,6 +28,10 @@ const (
 	CodeLimit            Code = 17 // a limit of the receiver is reached
 	CodeSlow             Code = 18 // the receiver of this did not read fast enough
 	CodeRole             Code = 19 // the two roles do not fit together
+	CodeCertificate      Code = 20 // the certificate is not taken, or is not for that device
+	CodeTLS              Code = 21 // the TLS handshake failed, or TLS was broken later
+
+	lastCode = CodeTLS
 )
 
 var codeNames = map[Code]string{
@@ -37,6 +41,7 @@ var codeNames = map[Code]string{
 	CodeSequence: "bad sequence number", CodeOwnID: "own device id", CodeDevice: "unexpected device id",
 	CodeTimers: "unacceptable timers", CodeUnexpected: "unexpected message", CodeReplaced: "replaced by a newer session",
 	CodeLimit: "limit reached", CodeSlow: "slow reader", CodeRole: "roles do not fit",
+	CodeCertificate: "certificate refused", CodeTLS: "TLS failed",
 }
 
 func (c Code) String() string {

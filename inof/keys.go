@@ -37,7 +37,7 @@ func deriveKeys(password []byte, dialer, listener *Open, dialerBytes, listenerBy
 
 // sealer numbers and signs the messages of one direction.
 type sealer struct {
-	mac hash.Hash // nil in mode none
+	mac hash.Hash // nil in modes none and tls
 	seq uint64    // of the last message
 }
 
@@ -81,7 +81,7 @@ func (o *opener) open(h Header, frame []byte) ([]byte, error) {
 			return nil, &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the tag does not match: the passwords differ, or the bytes were altered"}
 		}
 	} else if h.Flags&flagTagged != 0 {
-		return nil, &ProtocolError{Code: CodeAuthMode, Where: h.Type.String(), Detail: "the message has a tag, but the mode is none"}
+		return nil, &ProtocolError{Code: CodeAuthMode, Where: h.Type.String(), Detail: "the message has a tag, but this mode has none"}
 	}
 	if h.Seq != o.seq+1 {
 		return nil, &ProtocolError{Code: CodeSequence, Where: h.Type.String(), Detail: fmt.Sprintf("number %d, want %d", h.Seq, o.seq+1)}

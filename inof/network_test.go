@@ -66,6 +66,8 @@ type fabricNet struct {
 	mu     sync.Mutex
 	l      *memNet
 	broken atomic.Bool // what clients write is lost
+	tcp    bool        // over real sockets
+	real   net.Listener
 }
 
 // lossy is a client's end of a connection over a path that can break.
@@ -84,14 +86,22 @@ func (c lossy) Write(b []byte) (int, error) {
 func (f *fabricNet) listen(context.Context) (net.Listener, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.tcp {
+		var err error
+		f.real, err = net.Listen("tcp", "127.0.0.1:0")
+		return f.real, err
+	}
 	f.l = newMemNet()
 	return f.l, nil
 }
 
 func (f *fabricNet) dial(ctx context.Context) (net.Conn, error) {
 	f.mu.Lock()
-	l := f.l
+	l, addr := f.l, f.real
 	f.mu.Unlock()
+	if addr != nil {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr.Addr().String())
+	}
 	if l == nil {
 		return nil, errors.New("connection refused")
 	}

@@ -39,6 +39,7 @@ type Server struct {
 	pending  []*conn // oldest first
 	peers    map[netip.Addr]*conn
 	past     map[netip.Addr]past
+	refused  []PeerInfo // newest last, one an address
 	stopping bool
 }
 
@@ -169,8 +170,14 @@ func (s *Server) establish(c *conn) error {
 		s.mu.Unlock()
 		return &ProtocolError{Code: CodeLimit, Where: "sessions", Detail: fmt.Sprintf("%d clients are connected, which is the limit", s.cfg.MaxPeers)}
 	}
+	// Either this sees the credentials of a Recheck, or that sees this session.
+	if err := c.recheck(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
 	s.peers[dev] = c
 	c.recall(s.past[dev])
+	s.forgive(c.view.Address)
 	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
 	s.mu.Unlock()
 	if old != nil {
@@ -190,12 +197,51 @@ func (s *Server) remove(c *conn, err error) {
 		delete(s.peers, dev)
 	}
 	if c.peer == nil {
+		s.refuse(c, err)
 		return
 	}
 	if _, known := s.past[dev]; !known && len(s.past) >= 2*s.cfg.MaxPeers {
 		clear(s.past) // device ids made up in mode none must not fill the memory
 	}
 	s.past[dev] = past{sessions: s.past[dev].sessions + 1, err: err.Error(), at: time.Now()}
+}
+
+// maxRefused is how many addresses are remembered whose connections never became
+// sessions.
+const maxRefused = 64
+
+// refuse remembers why a connection did not become a session. Nothing about its
+// sender is proved but the address. s.mu is held.
+func (s *Server) refuse(c *conn, err error) {
+	var peer *PeerError
+	if code := codeOf(err); code == CodeCease || code == 0 && !errors.As(err, &peer) {
+		return
+	}
+	v := c.info()
+	v.State, v.LastError, v.LastErrAt = StateConnect, err.Error(), time.Now()
+	v.Device = netip.Addr{}
+	s.forgive(v.Address)
+	if len(s.refused) >= maxRefused {
+		s.refused = slices.Delete(s.refused, 0, 1)
+	}
+	s.refused = append(s.refused, v)
+}
+
+// forgive forgets what was refused from an address, whatever its port. s.mu is held.
+func (s *Server) forgive(address string) {
+	from, _, _ := net.SplitHostPort(address)
+	s.refused = slices.DeleteFunc(s.refused, func(v PeerInfo) bool {
+		host, _, _ := net.SplitHostPort(v.Address)
+		return host == from
+	})
+}
+
+// Refused are the last connections that did not become sessions, the newest of
+// each address, until a session comes from there.
+func (s *Server) Refused() []PeerInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
 }
 
 // recall shows what is remembered of the device with the new session.

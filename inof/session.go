@@ -3,6 +3,7 @@ package inof
 import (
 	"bytes"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -13,13 +14,16 @@ type SessionConfig struct {
 	Self   netip.Addr
 	Expect netip.Addr                   // device id that the peer must have; zero: any
 	Allow  func(device netip.Addr) bool // nil: every device
-	Dialer bool                         // this side opened the connection
-	Roles  Roles
-	Epoch  uint64
-	Caps   Capabilities
-	Resume *Resume
-	Auth   Auth
-	Nonce  [NonceLen]byte // random, new for each session
+	// Identify tells whether the transport has proved that the peer is a device; it
+	// must be set in mode tls and is called with the device id of its Open.
+	Identify func(device netip.Addr) error
+	Dialer   bool // this side opened the connection
+	Roles    Roles
+	Epoch    uint64
+	Caps     Capabilities
+	Resume   *Resume
+	Auth     Auth
+	Nonce    [NonceLen]byte // random, new for each session
 	// Zero: the defaults.
 	Hold, Keepalive, HandshakeTimeout time.Duration
 }
@@ -84,6 +88,9 @@ func NewSession(cfg SessionConfig, now time.Time) (*Session, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Auth.Mode == AuthTLS && cfg.Identify == nil {
+		return nil, errors.New("mode tls without a transport that identifies the peer")
 	}
 	return &Session{cfg: cfg, since: now, begun: now}, nil
 }
@@ -234,6 +241,11 @@ func (s *Session) fits(o *Open) error {
 		return refuse(CodeRole, "roles", "the peer is %v, want %v", o.Roles, want)
 	case subtle.ConstantTimeCompare(o.Nonce[:], s.cfg.Nonce[:]) == 1:
 		return refuse(CodeOwnID, "nonce", "is our own: the connection leads back to its sender")
+	}
+	if s.cfg.Auth.Mode == AuthTLS {
+		if err := s.cfg.Identify(o.Device); err != nil {
+			return err
+		}
 	}
 	return checkTimers(o.Hold, o.Keepalive)
 }

@@ -8,7 +8,7 @@ import (
 // tally counts for all connections of a Server or Dialer, from many goroutines.
 type tally struct {
 	accepted, acceptErrors, pendingRefused, dials, dialErrors, established atomic.Uint64
-	byCode                                                                 [CodeRole + 1]atomic.Uint64
+	byCode                                                                 [lastCode + 1]atomic.Uint64
 	byPeer, msgIn, msgOut, bytesIn, bytesOut, writes                       atomic.Uint64
 }
 
@@ -35,7 +35,7 @@ func (t *tally) snapshot() TransportCounters {
 		Dials: t.dials.Load(), DialErrors: t.dialErrors.Load(), Established: t.established.Load(),
 		AuthFailed: by(CodeAuthFailed), AuthMode: by(CodeAuthMode), NotINOF: by(CodeNotINOF), BadVersion: by(CodeVersion),
 		BadLength: by(CodeLength), BadType: by(CodeType), Malformed: by(CodeMalformed), BadSequence: by(CodeSequence),
-		BadDevice: by(CodeOwnID, CodeDevice, CodeRole), BadTimers: by(CodeTimers), Unexpected: by(CodeUnexpected),
+		BadDevice: by(CodeOwnID, CodeDevice, CodeRole), BadTimers: by(CodeTimers), BadCertificate: by(CodeCertificate), TLSFailed: by(CodeTLS), Unexpected: by(CodeUnexpected),
 		HandshakeTimeout: by(CodeHandshakeTimeout), HoldExpired: by(CodeHoldExpired), Replaced: by(CodeReplaced),
 		LimitRefused: by(CodeLimit), SlowCut: by(CodeSlow), NotifiedByPeer: t.byPeer.Load(),
 		MsgIn: t.msgIn.Load(), MsgOut: t.msgOut.Load(), BytesIn: t.bytesIn.Load(), BytesOut: t.bytesOut.Load(), Writes: t.writes.Load(),

@@ -44,8 +44,8 @@ type TransportConfig struct {
 	Self  netip.Addr
 	Roles Roles
 	Epoch uint64
-	// Auth is asked at each new connection, so that a password can change
-	// without a restart. It must be safe for concurrent use.
+	// Auth is asked at each new connection, so that a password or a certificate
+	// can change without a restart. It must be safe for concurrent use.
 	Auth func() Auth
 	// Hold and Keepalive are offered to the peer; zero: the defaults.
 	Hold, Keepalive time.Duration
@@ -117,6 +117,8 @@ type PeerInfo struct {
 	Auth       AuthMode      `json:"auth"`
 	Epoch      uint64        `json:"epoch"` // of the peer
 	Dialed     bool          `json:"dialed"`
+	// CertExpires is when the peer's certificate expires; zero without TLS.
+	CertExpires time.Time `json:"certificate_expires"`
 }
 
 // TransportCounters count what happened to connections.
@@ -137,6 +139,8 @@ type TransportCounters struct {
 	BadSequence      uint64 `json:"bad_sequence"`
 	BadDevice        uint64 `json:"bad_device"` // own, unexpected or not allowed device id, or roles that do not fit
 	BadTimers        uint64 `json:"bad_timers"`
+	BadCertificate   uint64 `json:"bad_certificate"` // of a peer: not taken, or not for its device
+	TLSFailed        uint64 `json:"tls_failed"`
 	Unexpected       uint64 `json:"unexpected_messages"`
 	HandshakeTimeout uint64 `json:"handshake_timeouts"`
 	HoldExpired      uint64 `json:"hold_expired"`

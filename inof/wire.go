@@ -49,7 +49,11 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 		Seq:     binary.BigEndian.Uint64(b[8:]),
 	}
 	if name := foreign(b); name != "" {
-		return h, &ProtocolError{Code: CodeNotINOF, Where: "header", Detail: fmt.Sprintf("the peer speaks %s (bytes % x)", name, b[:8])}
+		hint := ""
+		if name == "TLS" {
+			hint = "; this side does not: if it is an iNOF device, the authentication modes differ"
+		}
+		return h, &ProtocolError{Code: CodeNotINOF, Where: "header", Detail: fmt.Sprintf("the peer speaks %s (bytes % x)%s", name, b[:8], hint)}
 	}
 	if h.Version != Version {
 		return h, &ProtocolError{Code: CodeVersion, Where: "header", Detail: fmt.Sprintf("version %d, want %d", h.Version, Version)}

@@ -116,7 +116,11 @@ func zoneDetails(w io.Writer, z api.Zone) {
 func (a *app) peerTable(w io.Writer, list []api.Peer) {
 	rows := [][]string{}
 	for _, p := range list {
-		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, string(p.State), a.age(p.Since),
+		state := string(p.State)
+		if p.Refused {
+			state = "Refused"
+		}
+		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since),
 			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), p.Auth,
 			human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold)), p.LastError})
 	}

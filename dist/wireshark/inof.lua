@@ -30,7 +30,7 @@ local REASONS = { [0] = "none", "link down", "PFC storm", "packet error", "zone 
 local CODES = { "cease", "not iNOF", "unsupported version", "bad length", "unknown message type", "malformed message",
   "authentication mode mismatch", "authentication failed", "handshake timeout", "hold time expired", "bad sequence number",
   "own device id", "unexpected device id", "unacceptable timers", "unexpected message", "replaced by a newer session",
-  "limit reached", "slow reader", "roles do not fit" }
+  "limit reached", "slow reader", "roles do not fit", "certificate refused", "TLS failed" }
 local KINDS = { "notify", "ack", "query" }
 local SUBS = { "Subject (IPv4)", "Notified host (IPv4)", "Subject (IPv6)", "Notified host (IPv6)", "Sequence", "State", "Reason", "Service" }
 

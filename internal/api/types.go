@@ -141,8 +141,13 @@ type Peer struct {
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	Auth        string     `json:"auth"`
-	Keepalive   Duration   `json:"keepalive_s"` // negotiated once established
-	Hold        Duration   `json:"hold_s"`
+	// CertificateExpires is that of the peer, with auth tls.
+	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
+	// Refused is a connection that did not become a session: nothing about the
+	// peer is proved but its address. Listed for ten minutes.
+	Refused   bool     `json:"refused,omitempty"`
+	Keepalive Duration `json:"keepalive_s"` // negotiated once established
+	Hold      Duration `json:"hold_s"`
 }
 
 // Port is one port the configuration names.

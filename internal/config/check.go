@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -30,7 +31,13 @@ func Check(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))
+	text := ""
+	if keys := c.Session.TLS.Keys; keys != nil {
+		for _, w := range keys.Warnings(time.Now()) {
+			text += path + ": warning: " + w + "\n"
+		}
+	}
+	text += fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))
 	if c.Zones.File == "" {
 		return text, nil
 	}

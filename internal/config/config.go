@@ -143,14 +143,16 @@ type Auth string
 // The values of session.auth.
 const (
 	AuthHMAC Auth = "hmac-sha256"
+	AuthTLS  Auth = "tls"
 	AuthNone Auth = "none"
 )
 
 // Session sets the sessions between clients and reflectors.
 type Session struct {
 	Auth           Auth
-	Password       Secret        // empty when Auth is none, on a standalone device, and after Parse of a password-file or password-credential
+	Password       Secret        // empty when Auth is not hmac-sha256, on a standalone device, and after Parse of a password-file or password-credential
 	PasswordFrom   PasswordFrom  // where Password comes from
+	TLS            TLS           // zero unless Auth is tls
 	Keepalive      time.Duration // >= 100 ms
 	Hold           time.Duration // >= 300 ms and >= 3 x Keepalive
 	ConnectTimeout time.Duration // 100 ms..5 min

@@ -21,8 +21,9 @@ const (
 func readSession(c *Config, s *section) {
 	defer s.close()
 	out := &c.Session
-	out.Auth = Auth(s.choice("auth", string(AuthHMAC), string(AuthHMAC), string(AuthNone)))
+	out.Auth = Auth(s.choice("auth", string(AuthHMAC), string(AuthHMAC), string(AuthTLS), string(AuthNone)))
 	readPasswordFrom(c, s)
+	readTLS(c, s)
 	out.Keepalive = s.duration("keepalive", 3*time.Second, 100*time.Millisecond, 20*time.Minute, false)
 	out.Hold = s.duration("hold", 9*time.Second, 300*time.Millisecond, time.Hour, false)
 	if out.Hold < 3*out.Keepalive {
@@ -63,12 +64,12 @@ func readPasswordFrom(c *Config, s *section) {
 	}
 	roles, auth := c.Device.Roles, c.Session.Auth
 	switch {
-	case auth == AuthNone && len(given) > 0:
-		s.problem(string(given[0].Kind), "a password is given, but session.auth is none", "no password, or auth: hmac-sha256")
+	case auth != AuthHMAC && len(given) > 0:
+		s.problem(string(given[0].Kind), "a password is given, but session.auth is "+string(auth), "no password, or auth: hmac-sha256")
 	case auth == AuthHMAC && len(given) > 1:
 		s.problem(string(given[1].Kind), "is a second source of the password, beside "+string(given[0].Kind), oneSource)
 	case auth == AuthHMAC && len(given) == 0 && !roles.Standalone():
-		s.problem("auth", "hmac-sha256 needs a password and none is given", oneSource+"; auth: none for sessions without any protection")
+		s.problem("auth", "hmac-sha256 needs a password and none is given", oneSource+"; auth: tls with certificates; auth: none for sessions without any protection")
 	case len(given) == 1:
 		c.Session.PasswordFrom = given[0]
 	}
@@ -119,6 +120,7 @@ func load(path string, env func(string) string) (*Config, error) {
 			p.add(pr)
 		}
 	}
+	loadTLS(c, p, path, data)
 	if err := p.err(); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ type Daemon struct {
 	saver   *saver
 	lock    *dirLock
 	auth    atomic.Pointer[inof.Auth]
+	certs   *certificates // of mode tls
 	servers []*inof.Server
 	dialers []*inof.Dialer
 	reloads reloadCounters
@@ -75,6 +76,7 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 	d.started = d.env.Now()
 	d.epoch = newEpoch(d.started)
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)
+	d.certs = d.newCertificates(cfg.Device.ID)
 	if err := d.openState(cfg); err != nil {
 		return nil, err
 	}

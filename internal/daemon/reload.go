@@ -71,8 +71,16 @@ func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
 			return err
 		}
 		merged.Session.Password, merged.Session.PasswordFrom = next.Session.Password, next.Session.PasswordFrom
+		merged.Session.TLS = next.Session.TLS
 		return nil
 	})
+	// Handshakes read changed files too, so equal configurations do not mean equal
+	// certificates in force.
+	if both := old.Session.Auth == config.AuthTLS && next.Session.Auth == config.AuthTLS; both && !changes.Has("session") {
+		if err := d.setAuth(next); err != nil {
+			errs = append(errs, fmt.Errorf("session stays as it was: %w", err))
+		}
+	}
 	if d.zones != nil { // the file itself may have changed without the configuration
 		if err := d.zones.reload(ctx, d.device, next); err != nil {
 			errs = append(errs, err)

@@ -87,6 +87,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		dialer, err := inof.NewDialer(inof.DialerConfig{
 			TransportConfig: tc,
 			Name:            addr.String(),
+			Address:         addr.Addr(),
 			Dial:            func(ctx context.Context) (net.Conn, error) { return d.env.Dial(ctx, addr) },
 		})
 		if err != nil {
@@ -120,10 +121,19 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 // setAuth makes the authentication of sessions that begin from now on.
 func (d *Daemon) setAuth(cfg *config.Config) error {
 	a := inof.Auth{Mode: inof.AuthHMAC, Password: cfg.Session.Password.Reveal()}
-	if cfg.Session.Auth == config.AuthNone {
+	used := cfg.Device.Roles.Reflector || len(cfg.Client.Reflectors) > 0
+	switch {
+	case cfg.Session.Auth == config.AuthNone:
 		a = inof.Auth{Mode: inof.AuthNone}
+	case cfg.Session.Auth == config.AuthTLS:
+		a = inof.Auth{Mode: inof.AuthTLS, TLS: d.certs.store}
+		if used {
+			if err := d.certs.set(cfg.Session.TLS); err != nil {
+				return err
+			}
+		}
 	}
-	if !cfg.Device.Roles.Standalone() && (cfg.Device.Roles.Reflector || len(cfg.Client.Reflectors) > 0) {
+	if used {
 		if err := a.Validate(); err != nil {
 			return err
 		}

@@ -51,6 +51,9 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	}
 	d.addCounters(s.Counters)
 	for _, p := range peers {
+		if p.Refused {
+			continue
+		}
 		s.Counts.Peers++
 		if p.State == api.PeerEstablished {
 			s.Counts.Established++
@@ -68,6 +71,8 @@ func (d *Daemon) warnings(s *api.Status, peers []api.Peer) []string {
 			list = append(list, fmt.Sprintf("no session with reflector %s: %s", p.Address, p.LastError))
 		}
 	}
+	list = append(list, d.certs.warnings()...)
+	list = append(list, expiring(peers, d.env.Now())...)
 	if !s.Synced {
 		list = append(list, "not synchronized with a reflector since the start: what the hosts were told before stays in force")
 	}
@@ -148,6 +153,9 @@ func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error)
 	return zones, nil
 }
 
+// refusedShown is how long connections that were refused are listed as peers.
+const refusedShown = 10 * time.Minute
+
 // Peers implements api.Source.
 func (d *Daemon) Peers(context.Context) ([]api.Peer, error) {
 	peers := []api.Peer{}
@@ -159,6 +167,13 @@ func (d *Daemon) Peers(context.Context) ([]api.Peer, error) {
 		for _, info := range s.Infos() {
 			peers = append(peers, peerOf(info, "client"))
 		}
+		for _, info := range s.Refused() {
+			if d.env.Now().Sub(info.LastErrAt) < refusedShown {
+				p := peerOf(info, "client")
+				p.Refused = true
+				peers = append(peers, p)
+			}
+		}
 	}
 	return peers, nil
 }
@@ -169,6 +184,9 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 		MessagesIn: i.MsgIn, MessagesOut: i.MsgOut, BytesIn: i.BytesIn, BytesOut: i.BytesOut,
 		Reconnects: i.Reconnects, LastError: i.LastError, Auth: i.Auth.String(),
 		Keepalive: api.Duration(i.Keepalive), Hold: api.Duration(i.Hold),
+	}
+	if !i.CertExpires.IsZero() {
+		p.CertificateExpires = &i.CertExpires
 	}
 	if !i.LastErrAt.IsZero() {
 		p.LastErrorAt = &i.LastErrAt
@@ -293,6 +311,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.saver.Counters()
 	m["sampler"] = d.device.sampler.counters()
 	m["config"] = map[string]uint64{"reloads": d.reloads.done.Load(), "reload_errors": d.reloads.failed.Load()}
+	if d.auth.Load().Mode == inof.AuthTLS {
+		m["certificates"] = d.certs.counters()
+	}
 	if d.zones != nil {
 		m["zone_file"] = d.zones.status()
 	}
