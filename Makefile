@@ -9,7 +9,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race lint bench fuzz clean
+.PHONY: help build demo test race model lint bench fuzz clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: build ## every test; those that need namespaces say why when the kernel fo
 
 race: ## the same under the race detector, but for what has one goroutine (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -e /fabric/model -e /testbed/dissect -e /testbed/sim)
+
+model: ## the dataplane model against the published results, and every shipped scenario (minutes)
+	INOF_MODEL=1 $(GO) test -timeout 30m ./fabric/model/...
 
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
