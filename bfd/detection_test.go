@@ -58,7 +58,7 @@ func TestBenchDetection(t *testing.T) {
 			here, there := pair(t)
 			c := here.watch(t, "eth1")
 			if name == "inof" {
-				here.run(RunnerConfig{Priority: true, Sink: func([]Event) {}}, Peer{Key: paths[0].ours, Timers: every(interval, 3)})
+				here.run(RunnerConfig{Priority: PriorityProcess, Sink: func([]Event) {}}, Peer{Key: paths[0].ours, Timers: every(interval, 3)})
 			} else {
 				frrPeer(t, here, paths[0].ours, interval, 3)
 			}
@@ -110,7 +110,7 @@ func (c *capture) down0() {
 // watches the links.
 func TestCarrierLossIsNoticedAtOnce(t *testing.T) {
 	a, b := pair(t)
-	one := a.run(RunnerConfig{Priority: true}, Peer{Key: paths[0].ours, Timers: every(300*ms, 3)})
+	one := a.run(RunnerConfig{Priority: PriorityThread}, Peer{Key: paths[0].ours, Timers: every(300*ms, 3)})
 	b.run(RunnerConfig{}, Peer{Key: paths[0].theirs, Timers: every(300*ms, 3)})
 	var times []time.Duration
 	for range setting("INOF_BENCH_TRIALS", 3) {
@@ -186,7 +186,7 @@ func TestManySessionsHold(t *testing.T) {
 		timers = every(time.Duration(iv)*ms, 3)
 	}
 	a, b, keys := many(t, n)
-	cfg := RunnerConfig{Priority: true, Sink: func([]Event) {}}
+	cfg := RunnerConfig{Priority: PriorityProcess, Sink: func([]Event) {}}
 	one, two := a.run(cfg, peersOf(keys, false, timers)...), b.run(cfg, peersOf(keys, true, timers)...)
 	up := func() int {
 		st, _ := one.Status()

@@ -71,15 +71,31 @@ type TransportCounters struct {
 // counting is a Conn that counts for itself.
 type counting interface{ count(*TransportCounters) }
 
+// Priority is how much a Runner asks of the kernel's scheduler.
+type Priority uint8
+
+const (
+	PriorityNormal Priority = 0
+	// PriorityThread asks for SCHED_FIFO or else nice -20 for the Runner's thread,
+	// nice -20 for the rest of the process, and locked memory. On a machine that is
+	// overloaded for hundreds of milliseconds it may still be late: the Go scheduler
+	// has the thread wait for threads that the kernel does not let run.
+	PriorityThread Priority = 1
+	// PriorityProcess asks for SCHED_RR, below the Runner's thread, for the rest of
+	// the process too, which ends such waits. What the process does besides BFD then
+	// goes before everything ordinary on the machine as well. Programs started later
+	// inherit it.
+	PriorityProcess Priority = 2
+)
+
 // RunnerConfig is what a Runner is made from.
 type RunnerConfig struct {
 	Manager Config
 	// Sink takes Events, in order, in the Runner's goroutine. It must not wait, nor
 	// call Status, Counters or anything else that asks the Runner.
 	Sink func([]Event)
-	// Priority asks for SCHED_FIFO or a high nice value, and for locked memory.
-	// What was granted is told by Runner.Granted.
-	Priority bool
+	// Priority is asked for; what was granted is told by Runner.Granted.
+	Priority Priority
 	Log      *slog.Logger // nil: no log
 }
 
@@ -155,11 +171,8 @@ func (r *Runner) work(ctx context.Context) error {
 	if err := r.conn.Start(); err != nil {
 		return fmt.Errorf("bfd: %w", errors.Join(err, r.conn.Close()))
 	}
-	granted := "default priority"
-	if r.cfg.Priority {
-		granted = raisePriority()
-		r.cfg.Log.Info("BFD thread", "priority", granted)
-	}
+	granted := raisePriority(r.cfg.Priority)
+	r.cfg.Log.Info("BFD thread", "priority", granted)
 	r.mu.Lock()
 	r.granted = granted
 	r.mu.Unlock()

@@ -156,8 +156,10 @@ func (c *sockets) Read(until time.Time) ([]Received, error) {
 			c.at++
 			return nil, fmt.Errorf("receiving on port %d: %w", l.port, err)
 		default:
-			if n < batchSize || c.batch.got[n-1].At.After(until) {
+			if n < batchSize {
 				l.emptied = before
+				c.at++
+			} else if c.batch.got[n-1].At.After(until) {
 				c.at++
 			}
 			return c.batch.got[:n], nil

@@ -9,47 +9,64 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fifoPriority is low among real-time threads: above all ordinary ones is enough.
-const fifoPriority = 10
-
-// niceValue is that of the other threads of the process: the Go scheduler has the
-// real-time thread wait for locks which they hold, so they must not be kept from
-// running for long either.
-const niceValue = -20
+// Real-time priorities: low ones are enough to be above all ordinary threads.
+const (
+	fifoPriority = 10 // of the BFD thread
+	restPriority = 1  // of the other threads with PriorityProcess
+	niceValue    = -20
+)
 
 // raisePriority gives the calling thread what the kernel allows: SCHED_FIFO or else
-// a nice value of -20, timers without slack, and memory that is not swapped; the
-// other threads of the process get the nice value. It tells in words what it got.
-func raisePriority() string {
-	niceAll()
+// a nice value of -20, timers without slack, and memory that is not swapped. The
+// other threads of the process get the nice value, or SCHED_RR as well. It tells in
+// words what it got.
+func raisePriority(p Priority) string {
+	if p == PriorityNormal {
+		return "default priority"
+	}
+	rest := raiseOthers(p)
 	// Timers of an ordinary thread may be 50 us late by default.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: fifoPriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	got := fmt.Sprintf("SCHED_FIFO %d", fifoPriority)
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+	if err := realtime(0, unix.SCHED_FIFO, fifoPriority); err != nil {
 		got = "nice -20 (SCHED_FIFO: " + err.Error() + ")"
 		if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), niceValue); err != nil {
 			got = "default priority (SCHED_FIFO and nice: " + err.Error() + ")"
 		}
 	}
+	got += rest
 	if err := lockMemory(); err != nil {
 		return got + ", memory not locked (" + err.Error() + ")"
 	}
 	return got + ", memory locked"
 }
 
-// niceAll raises all threads there are; those to come inherit it. What is refused is
-// told by the thread that matters.
-func niceAll() {
+func realtime(tid int, policy, priority uint32) error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Priority: priority}
+	return unix.SchedSetAttr(tid, &attr, 0)
+}
+
+// raiseOthers raises all threads there are; those to come inherit it.
+func raiseOthers(p Priority) string {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return
+		return ""
 	}
+	raised := 0
 	for _, t := range tasks {
-		if tid, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceValue)
+		tid, err := strconv.Atoi(t.Name())
+		if err != nil {
+			continue
+		}
+		_ = unix.Setpriority(unix.PRIO_PROCESS, tid, niceValue)
+		if p == PriorityProcess && realtime(tid, unix.SCHED_RR, restPriority) == nil {
+			raised++
 		}
 	}
+	if raised > 0 {
+		return fmt.Sprintf(", other threads SCHED_RR %d", restPriority)
+	}
+	return ""
 }
 
 // lockMemory keeps pages once they are used. It is for the whole process, and only
