@@ -81,9 +81,12 @@ func run(path string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	go reloads(ctx, d, path, hup)
+	told := make(chan struct{})
+	go func() { defer close(told); reloads(ctx, d, path, hup) }()
 	go watchdog(ctx, d)
 	err = d.Run(ctx)
+	stop()
+	<-told // that the daemon stops; it must not end before that was said
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
