@@ -52,6 +52,10 @@ type subscriber struct {
 	answered stamp // when the last zone query was answered
 	queryDue stamp // when a deferred one will be
 	restored bool  // not registered since Restore
+	// owed: its last link went down since it was told everything. The host agent
+	// forgets then, and its query may be lost: it is told all again once it is heard.
+	owed     bool
+	returned stamp // when that was done last
 }
 
 func (s *subscriber) link(p *port) *link {
@@ -71,7 +75,7 @@ func (s *subscriber) holds(mac fabric.MAC) bool {
 func (s *subscriber) usable(l *link) bool { return l.port.up && l.confirmed && l.mac == s.mac }
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
-	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never}
+	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never, returned: never}
 	for c := range s.turns {
 		s.turns[c].sub = s
 	}

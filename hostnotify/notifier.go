@@ -89,8 +89,8 @@ func (n *Notifier) stamp(t time.Time) stamp {
 
 // Subscribe makes known that a host with this address, which wants notices, was heard
 // on the port: it registered, or registered again. Calling it again changes nothing.
-// A new host is told all its active peers; one whose port had been down is told what
-// changed meanwhile. An address may be on several ports (a bond: one MAC); another MAC
+// A new host is told all its active peers, and so is one whose port had been down
+// (with what is not active any more of what it was told), as if it had asked. An address may be on several ports (a bond: one MAC); another MAC
 // is ignored (and counted) as long as the first one holds the address.
 func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {
 	n.touch(now)
@@ -103,9 +103,20 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 		}
 		s = n.addSubscriber(host, mac)
 	}
-	if n.confirm(s, n.port(port), mac) {
+	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && news {
 		n.recomputeAll(s, never, false)
 	}
+}
+
+// payBack tells a host everything that its port was down for, if it is usable now.
+func (n *Notifier) payBack(s *subscriber) bool {
+	if !s.owed || s.out == nil {
+		return false
+	}
+	s.owed, s.returned = false, n.now
+	n.revision++
+	n.answer(s)
+	return true
 }
 
 // Unsubscribe makes known that the host left the port, or wants no notices any more.
@@ -141,6 +152,7 @@ func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
 	p.up = true
 	for _, s := range p.subs {
 		n.choose(s)
+		n.payBack(s) // it may have been heard before the port was told to be up
 	}
 }
 
@@ -154,8 +166,14 @@ func (n *Notifier) PortDown(port string) {
 	}
 	p.up = false
 	for _, s := range p.subs {
-		s.link(p).confirmed = false
+		l := s.link(p)
+		was := l.confirmed
+		l.confirmed = false
 		n.choose(s)
+		if was && s.out == nil && !s.owed {
+			s.owed = true
+			n.revision++
+		}
 	}
 	if len(p.subs) == 0 && p.pace.idle(n.now) {
 		n.removePort(p)
@@ -185,6 +203,8 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.counters.Queries++
 	interval := stamp(n.cfg.QueryInterval)
 	switch {
+	case s.returned != never && n.now-s.returned < interval:
+		n.counters.QueriesMerged++ // the query of a link that came up: answered already
 	case s.queryDue != never:
 		n.counters.QueriesDeferred++
 	case s.answered != never && n.now-s.answered < interval:

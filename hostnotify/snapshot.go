@@ -30,6 +30,8 @@ type HostSnapshot struct {
 	Addr netip.Addr     `json:"addr"`
 	MAC  fabric.MAC     `json:"mac"` // of the machine that was told
 	Told []ToldSnapshot `json:"told"`
+	// Owed is set when its port was down since it was told everything.
+	Owed bool `json:"owed,omitempty"`
 }
 
 // ToldSnapshot is what a subscriber was told of one subject.
@@ -61,7 +63,7 @@ func (n *Notifier) Snapshot() Snapshot {
 	}
 	slices.SortFunc(s.Subjects, func(a, b SubjectSnapshot) int { return a.Addr.Compare(b.Addr) })
 	for _, sub := range n.order {
-		s.Hosts = append(s.Hosts, HostSnapshot{Addr: sub.addr, MAC: sub.mac, Told: sub.snapshot()})
+		s.Hosts = append(s.Hosts, HostSnapshot{Addr: sub.addr, MAC: sub.mac, Told: sub.snapshot(), Owed: sub.owed})
 	}
 	slices.SortFunc(s.Hosts, func(a, b HostSnapshot) int { return a.Addr.Compare(b.Addr) })
 	return s
@@ -169,7 +171,7 @@ func (r *restorer) host(h HostSnapshot) {
 		return
 	}
 	s := n.addSubscriber(h.Addr, h.MAC)
-	s.restored = true
+	s.restored, s.owed = true, h.Owed
 	for _, t := range h.Told {
 		if err := r.told(s, t); err != nil {
 			r.refuse("told", t.Subject, err)

@@ -216,6 +216,9 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 		d.seen.expire(d.w.now, d)
 		d.seen.down(l.port)
 		l.told = d.w.now
+		if l.host != nil {
+			l.host.blinked = d.w.now
+		}
 	}
 	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Port: fabric.Port{
 		Name: l.port, Index: l.index, MAC: l.mac, MTU: 1500, AdminUp: true, Carrier: l.carrier,

@@ -110,7 +110,7 @@ func (w *world) contested(a netip.Addr) bool {
 func (w *world) mayRepeat(last *spoken) bool {
 	addr := last.Host
 	return last.unsaved || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
-		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
+		return max(c.host.stirred, c.host.blinked)+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
 
