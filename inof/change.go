@@ -27,6 +27,7 @@ type change struct {
 	faults   map[portKey]*FaultRecord     // nil: there was none
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
+	repeat   bool        // also what is as before is told, as of a new state of its device
 	placed   []zone.Host // taken in: to be repeated to their device
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
@@ -81,7 +82,7 @@ func (r *Reflector) ownStamps(now time.Time) stamps {
 // commit ends a change and gives what must be sent.
 func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	for addr, before := range t.addrs {
-		if !r.settle(t, addr, before) {
+		if !r.settle(t, addr, before) && !t.repeat {
 			delete(t.addrs, addr)
 		}
 	}
@@ -301,7 +302,7 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 		if !was {
 			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
 		}
-		if !knew || !was || !sameHost(h, &w.old.atts[j]) {
+		if !knew || !was || t.repeat || !sameHost(h, &w.old.atts[j]) {
 			r.plan(t, dev, t.hostRecord(&w.puts[i], HostRecord{Op: Put, Host: *h}))
 		}
 	}
@@ -364,7 +365,7 @@ func (r *Reflector) planFault(t *change, c devPort, first int) {
 	now := r.faultView(c.dev, c.port)
 	rec := FaultRecord{Op: Withdraw, Device: c.port.device, Port: c.port.port}
 	switch {
-	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before):
+	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before) && !(t.repeat && touched):
 		return
 	case now != nil:
 		rec = *now

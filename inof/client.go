@@ -392,10 +392,12 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 		}
 		return w
 	}
+	placed := false
 	for i := range u.Hosts {
 		if h := &u.Hosts[i]; h.Host.Device == c.self {
 			if own, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
 				c.learned.place(idx, own, a)
+				placed = true
 			} else {
 				c.counters.OwnIgnored++
 			}
@@ -409,6 +411,11 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 			continue
 		}
 		c.learned.fault(said(u.Faults[i].Device), &u.Faults[i], a)
+	}
+	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
+		// It has a word about these hosts from now on.
+		c.learned.judgeAll(a)
+		a.sort()
 	}
 }
 

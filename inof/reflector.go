@@ -99,6 +99,7 @@ type device struct {
 	faults  map[string]*faultEntry  // by port
 	stamp   Stamp                   // of its last message: the state its records are of
 	clean   bool                    // stamp covers all that it said: it may resume after it
+	offered bool                    // our Open said after which stamp it may resume
 	whole   bool                    // it holds, or the log has, all that concerns it
 	out, in ResumeKind
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
@@ -192,7 +193,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeCease, Text: "there is nothing to resume from any more; try again"}}}
 	}
 	d.up, d.synced, d.told = true, false, false
-	d.in = ResumeKind{}
+	d.in, d.offered = ResumeKind{}, offered != nil
 	d.gen++
 	d.expires = time.Time{}
 	r.schedule()
@@ -302,6 +303,9 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 	d.clean = !u.Partial && (d.clean || d.synced)
 	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
 	t := r.begin()
+	// What a device that resumes sends has changed meanwhile, maybe back to what is
+	// known here: those who heard of it from elsewhere must hear this.
+	t.repeat = u.Partial && d.offered && !d.synced
 	var refused RefusedError
 	refuse := func(err error, counter *uint64) {
 		*counter++
@@ -351,6 +355,9 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 		r.hosts++
 	}
 	d.hosts[k] = d.gen
+	if t.repeat {
+		r.touch(t, k.Addr)
+	}
 	r.putHost(t, &h.Host)
 	t.placed = append(t.placed, h.Host)
 	return nil, nil
