@@ -364,6 +364,9 @@ func (r *Reflector) planFault(t *change, c devPort, first int) {
 	}
 	now := r.faultView(c.dev, c.port)
 	rec := FaultRecord{Op: Withdraw, Device: c.port.device, Port: c.port.port}
+	if d := r.devices[c.port.device]; d != nil && d.faults[c.port.port] != nil {
+		rec.Why = snsd.ReasonZoneChanged // it is not over, it only concerns the device no more
+	}
 	switch {
 	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before) && !(t.repeat && touched):
 		return

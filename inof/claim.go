@@ -163,10 +163,16 @@ func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
 // revive brings back what reflector i still says after its session has resumed, and
 // what was withdrawn while it was silent because nobody else said it.
 func (l *learned) revive(i int, a *Applied) {
-	for _, e := range l.hosts {
-		if e.void && e.quiet && e.said[i] != 0 {
+	for k, e := range l.hosts {
+		if e.said[i] == 0 {
+			continue
+		}
+		if e.void && e.quiet {
 			e.void, e.quiet = false, false
 			a.Hosts = append(a.Hosts, HostRecord{Op: Put, Host: e.rec})
+		}
+		if !e.void {
+			a.Placed = append(a.Placed, k)
 		}
 	}
 	for _, e := range l.faults {
@@ -189,6 +195,9 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 			l.hosts[k] = e
 		}
 		void := known && e.void
+		if e.said[w.from] != l.sources[w.from].gen {
+			a.Placed = append(a.Placed, k)
+		}
 		if l.putClaim(&e.claim, known, l.goneHosts.bars(k, w), w) == current && (!known || void || !sameHost(&e.rec, &r.Host)) {
 			a.Hosts = append(a.Hosts, *r)
 			e.rec = r.Host
@@ -234,14 +243,14 @@ func (l *learned) fault(w word, r *FaultRecord, a *Applied) {
 		}
 		return
 	}
-	if w.own && len(l.sources) > 1 {
+	if w.own && r.Why != snsd.ReasonZoneChanged && len(l.sources) > 1 {
 		l.goneFaults.put(k, w)
 	}
 	if e == nil {
 		return
 	}
 	was := e.void
-	switch l.withdrawClaim(&e.claim, false, w) {
+	switch l.withdrawClaim(&e.claim, r.Why == snsd.ReasonZoneChanged, w) {
 	case removed:
 		delete(l.faults, k)
 	case voided:
