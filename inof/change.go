@@ -158,6 +158,9 @@ func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.
 			dst = append(dst, dev)
 		}
 	}
+	for dev := range r.interest.all {
+		dst = append(dst, dev)
+	}
 	return append(dst, t.left[name]...)
 }
 

@@ -65,9 +65,12 @@ func (r Roles) String() string {
 	return fmt.Sprintf("roles %#x", uint8(r))
 }
 
-// Capabilities is the bitmap of optional abilities; none is defined in version 1
-// and unknown bits are ignored.
+// Capabilities is the bitmap of optional abilities; unknown bits are ignored.
 type Capabilities uint64
+
+// CapInterestAll is a client that asks for all zones and hosts, not only for those
+// that concern it.
+const CapInterestAll Capabilities = 1 << 0
 
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32

@@ -269,6 +269,7 @@ func (d *device) empty() bool { return len(d.hosts) == 0 && len(d.faults) == 0 }
 // it by themselves.
 func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
+	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
 		return
@@ -516,6 +517,15 @@ func (r *Reflector) Devices() []DeviceStatus {
 	}
 	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
 	return out
+}
+
+// Sessions tells how the present session with a device began: what it sent to us, and
+// what we sent.
+func (r *Reflector) Sessions(dev netip.Addr) (in, out ResumeKind) {
+	if d := r.devices[dev]; d != nil && d.up {
+		in, out = d.in, d.out
+	}
+	return in, out
 }
 
 // Directory is the reflector's table of all hosts; to be read only.
