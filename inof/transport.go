@@ -154,6 +154,7 @@ type TransportCounters struct {
 	Replaced         uint64 `json:"replaced"`
 	LimitRefused     uint64 `json:"limit_refused"`
 	SlowCut          uint64 `json:"slow_cut"`
+	Coalesced        uint64 `json:"messages_coalesced"` // became part of the latest state that waits for a slow peer
 	NotifiedByPeer   uint64 `json:"notified_by_peer"`
 	MsgIn            uint64 `json:"messages_in"`
 	MsgOut           uint64 `json:"messages_out"`
