@@ -76,7 +76,7 @@ func (t *change) touchFault(d *device, port string) {
 }
 
 func (r *Reflector) ownStamps(now time.Time) stamps {
-	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now}
+	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now, logged: true}
 }
 
 // commit ends a change and gives what must be sent.
@@ -466,7 +466,7 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps,
 				u.Partial = true
 			} else {
 				seq := u.Seq
-				if u.Origin != r.self {
+				if !s.logged { // of a client; it may be our own
 					seq = r.nextSeq()
 					u.Pos = Stamp{r.epoch, seq}
 				}

@@ -84,6 +84,7 @@ type stamps struct {
 	epoch           uint64
 	seq             func() uint64 // called once for each Update
 	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
+	logged          bool          // epoch and seq are those of a reflector's log
 }
 
 func (s *stamps) update() *Update {
