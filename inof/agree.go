@@ -161,8 +161,8 @@ func (l *learned) denies(j int, z *learnedZone) bool {
 			if m.Kind == zone.MemberPort && m.Device == l.self {
 				return true
 			}
-			for _, h := range s.placed {
-				if m.Matches(h) {
+			for _, p := range s.placed {
+				if m.Matches(p.host) {
 					return true
 				}
 			}
@@ -257,13 +257,14 @@ func (l *learned) synced() bool {
 func (l *learned) place(i int, h zone.Host, a *Applied) {
 	s := &l.sources[i]
 	if s.placed == nil {
-		s.placed = map[zone.HostKey]zone.Host{}
+		s.placed = map[zone.HostKey]placement{}
 	}
-	s.placed[h.HostKey] = h
+	s.placed[h.HostKey] = placement{h, s.gen}
 	l.release(h.HostKey, a)
 }
 
-// release tells of an own host once every reflector that can has placed it.
+// release tells of an own host once every reflector with a session has placed it in
+// that session, or in the one that was resumed.
 func (l *learned) release(k zone.HostKey, a *Applied) {
 	if _, done := l.released[k]; done || !l.waited && l.missing() {
 		return
@@ -271,11 +272,13 @@ func (l *learned) release(k zone.HostKey, a *Applied) {
 	n := 0
 	for i := range l.sources {
 		s := &l.sources[i]
-		if _, placed := s.placed[k]; placed {
-			n++
-		} else if s.up && s.synced {
+		if !s.up {
+			continue
+		}
+		if p, placed := s.placed[k]; !placed || p.gen < s.valid {
 			return
 		}
+		n++
 	}
 	if n > 0 {
 		l.released[k] = struct{}{}

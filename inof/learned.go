@@ -20,11 +20,17 @@ type source struct {
 	heard  bool   // it has completed a sync since the start: it has a word
 	// What it said; kept while it is silent.
 	settings *Settings
-	placed   map[zone.HostKey]zone.Host // own hosts that it has taken in
+	placed   map[zone.HostKey]placement // own hosts that it has taken in
 
 	pos   Stamp      // of its log: what was received last
 	clean bool       // pos covers all that was said
 	kind  ResumeKind // how the present session began
+}
+
+// placement is an own host as a reflector placed it, and in which session.
+type placement struct {
+	host zone.Host
+	gen  uint32
 }
 
 type learnedHost struct {
@@ -97,6 +103,7 @@ func (l *learned) begin(id netip.Addr) error {
 	s.up, s.synced, s.kind = true, false, ResumeKind{}
 	s.gen++
 	s.valid = s.gen
+	clear(l.released) // until it has placed them anew
 	return nil
 }
 
