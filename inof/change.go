@@ -27,6 +27,7 @@ type change struct {
 	faults   map[portKey]*FaultRecord     // nil: there was none
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
+	repeat   bool        // also what is as before is told, as of a new state of its device
 	placed   []zone.Host // taken in: to be repeated to their device
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
@@ -75,13 +76,13 @@ func (t *change) touchFault(d *device, port string) {
 }
 
 func (r *Reflector) ownStamps(now time.Time) stamps {
-	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now}
+	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now, logged: true}
 }
 
 // commit ends a change and gives what must be sent.
 func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	for addr, before := range t.addrs {
-		if !r.settle(t, addr, before) {
+		if !r.settle(t, addr, before) && !t.repeat {
 			delete(t.addrs, addr)
 		}
 	}
@@ -113,9 +114,9 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	return r.group(t, s)
 }
 
-// plan gives a record to a device, if it has a session.
+// plan gives a record to a device, if it follows changes.
 func (r *Reflector) plan(t *change, dev netip.Addr, num uint32) {
-	if d := r.devices[dev]; d != nil && d.up {
+	if d := r.devices[dev]; d != nil && d.follows() {
 		t.plans[dev] = append(t.plans[dev], num)
 	}
 }
@@ -156,6 +157,9 @@ func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.
 		for dev := range a.devs {
 			dst = append(dst, dev)
 		}
+	}
+	for dev := range r.interest.all {
+		dst = append(dst, dev)
 	}
 	return append(dst, t.left[name]...)
 }
@@ -231,7 +235,7 @@ func (r *Reflector) planHosts(t *change) {
 	met := map[netip.Addr]map[netip.Addr]struct{}{}
 	for k := range t.interest {
 		a := r.interest.areas[k.zone]
-		if d := r.devices[k.dev]; a == nil || d == nil || !d.up {
+		if d := r.devices[k.dev]; a == nil || d == nil || !d.follows() {
 			continue
 		}
 		for addr := range a.hosts {
@@ -268,7 +272,7 @@ func (r *Reflector) watch(t *change, addr netip.Addr) watched {
 // tell works out what a device must be told about the address.
 func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 	d := r.devices[dev]
-	if d == nil || !d.up {
+	if d == nil || !d.follows() {
 		return
 	}
 	knew, knows := r.knew(t, dev, w.addr), r.interest.knows(dev, w.addr)
@@ -301,7 +305,7 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 		if !was {
 			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
 		}
-		if !knew || !was || !sameHost(h, &w.old.atts[j]) {
+		if !knew || !was || t.repeat || !sameHost(h, &w.old.atts[j]) {
 			r.plan(t, dev, t.hostRecord(&w.puts[i], HostRecord{Op: Put, Host: *h}))
 		}
 	}
@@ -342,7 +346,7 @@ func (r *Reflector) planFaults(t *change) {
 		if i == 0 || t.concern[i-1].port != c.port {
 			first = len(t.records.Faults)
 		}
-		if d := r.devices[c.dev]; d == nil || !d.up || c.dev == c.port.device {
+		if d := r.devices[c.dev]; d == nil || !d.follows() || c.dev == c.port.device {
 			continue
 		}
 		r.planFault(t, c, first)
@@ -363,8 +367,11 @@ func (r *Reflector) planFault(t *change, c devPort, first int) {
 	}
 	now := r.faultView(c.dev, c.port)
 	rec := FaultRecord{Op: Withdraw, Device: c.port.device, Port: c.port.port}
+	if d := r.devices[c.port.device]; d != nil && d.faults[c.port.port] != nil {
+		rec.Why = snsd.ReasonZoneChanged // it is not over, it only concerns the device no more
+	}
 	switch {
-	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before):
+	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before) && !(t.repeat && touched):
 		return
 	case now != nil:
 		rec = *now
@@ -400,9 +407,9 @@ func (r *Reflector) group(t *change, s stamps) []Delivery {
 	}
 	var out []Delivery
 	for _, key := range order {
-		to := groups[key]
-		b := t.records.pick(t.plans[to[0]])
-		out = r.deliver(out, &b, to, s)
+		all := groups[key]
+		b := t.records.pick(t.plans[all[0]])
+		out = r.deliver(out, &b, r.connected(all), s, all)
 	}
 	return out
 }
@@ -425,10 +432,28 @@ func (b *batch) pick(nums []uint32) batch {
 	return out
 }
 
-// deliver cuts a batch into messages. Where zones or settings change, hosts are
+// connected are those of the devices with a session.
+func (r *Reflector) connected(devs []netip.Addr) []netip.Addr {
+	for i, dev := range devs {
+		if r.devices[dev].up {
+			continue
+		}
+		up := slices.Clone(devs[:i])
+		for _, dev := range devs[i+1:] {
+			if r.devices[dev].up {
+				up = append(up, dev)
+			}
+		}
+		return up
+	}
+	return devs
+}
+
+// deliver cuts a batch into messages, for to now and in the log for all; those of a
+// full sync (all is nil) are not logged. Where zones or settings change, hosts are
 // withdrawn by a message before that: a host that left a zone must not look for a
 // moment like one of the default zone.
-func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps) []Delivery {
+func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps, all []netip.Addr) []Delivery {
 	rest := *b
 	var gone batch
 	if b.Settings != nil || len(b.Zones) > 0 {
@@ -436,12 +461,34 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps)
 	}
 	for _, part := range [...]*batch{&gone, &rest} {
 		for _, u := range part.updates(s, &r.counters.TooLarge) {
+			u.stampDevices(r.stampOf)
+			if all == nil {
+				u.Partial = true
+			} else {
+				seq := u.Seq
+				if !s.logged { // of a client; it may be our own
+					seq = r.nextSeq()
+					u.Pos = Stamp{r.epoch, seq}
+				}
+				r.log.add(u, all, seq)
+			}
+			if len(to) == 0 {
+				continue
+			}
 			out = append(out, Delivery{To: to, Msg: u})
 			r.counters.UpdatesOut++
 			r.counters.DeliveriesOut += uint64(len(to))
 		}
 	}
 	return out
+}
+
+// stampOf is the state of a device of which its records here are.
+func (r *Reflector) stampOf(dev netip.Addr) Stamp {
+	if d := r.devices[dev]; d != nil {
+		return d.stamp
+	}
+	return Stamp{}
 }
 
 // partition splits off the withdrawals of hosts with those of their faults.

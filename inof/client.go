@@ -23,6 +23,10 @@ type Applied struct {
 	ReflectedAt time.Time
 
 	Settings *Settings // nil: unchanged
+	// Reserved are members that some reflector names but that are not in force: a
+	// Put keeps these hosts out of the default zone (before Zones are applied), a
+	// Withdraw ends it (after).
+	Reserved []ZoneRecord
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
 	Faults   []FaultRecord
@@ -38,7 +42,7 @@ type Applied struct {
 
 // Empty tells whether there is nothing to apply.
 func (a *Applied) Empty() bool {
-	return a.Settings == nil && len(a.Zones) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
+	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
 }
 
 // ClientCounters count what a Client did.
@@ -51,6 +55,7 @@ type ClientCounters struct {
 	UnknownPeer     uint64 `json:"unknown_reflector"`   // messages of a reflector that is not up
 	UnexpectedTypes uint64 `json:"unexpected_types"`
 	Syncs           uint64 `json:"syncs"`
+	Resumed         uint64 `json:"resumed"`       // sessions in which a reflector got only what it had missed
 	Swept           uint64 `json:"records_swept"` // withdrawn because a full sync did not repeat them
 	TooLarge        uint64 `json:"records_too_large"`
 }
@@ -70,6 +75,8 @@ type Client struct {
 	dirtyFaults map[string]struct{}
 	faultAt     time.Time
 
+	log      ownLog
+	sent     map[netip.Addr]ResumeKind // how the present session to a reflector began
 	learned  learned
 	counters ClientCounters
 }
@@ -83,7 +90,9 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 		faults:      map[string]FaultRecord{},
 		dirtyHosts:  map[zone.HostKey]snsd.Reason{},
 		dirtyFaults: map[string]struct{}{},
-		learned:     newLearned(),
+		log:         newOwnLog(),
+		sent:        map[netip.Addr]ResumeKind{},
+		learned:     newLearned(self),
 	}
 }
 
@@ -112,6 +121,7 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 	}
 	delete(c.hosts, k)
 	c.dirtyHosts[k] = why
+	c.learned.unplace(k)
 }
 
 // PutFault adds or replaces the fault of one port of this device; Op and Device
@@ -150,8 +160,8 @@ func (c *Client) MarkFault(at time.Time) {
 	}
 }
 
-// Flush gives the changes since the last one for every reflector that is up. They
-// are forgotten when there is none: Up tells a reflector everything.
+// Flush gives the changes since the last one for every reflector that is up. The
+// others get them when their session resumes, or with everything.
 func (c *Client) Flush(now time.Time) []Delivery {
 	b := c.pending()
 	at := c.faultAt
@@ -159,8 +169,7 @@ func (c *Client) Flush(now time.Time) []Delivery {
 	if b.empty() {
 		return nil
 	}
-	to := c.learned.up()
-	return c.deliver(&b, to, at, now)
+	return c.deliver(&b, c.learned.up(), at, now, true)
 }
 
 // pending empties the sets of changes into a batch, sorted by key.
@@ -198,14 +207,25 @@ func compareKeys(a, b zone.HostKey) int {
 	return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port))
 }
 
-func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time) []Delivery {
-	if len(to) == 0 {
-		return nil
+// deliver makes the Updates of a batch; changed: they are changes, each with a number
+// of its own. A repetition has the number of the last change, whose state it is.
+func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time, changed bool) []Delivery {
+	seq := c.next
+	if !changed {
+		seq = func() uint64 { return c.seq }
 	}
-	us := b.updates(stamps{origin: c.self, epoch: c.epoch, seq: c.next, fault: faultAt, sent: now}, &c.counters.TooLarge)
-	out := make([]Delivery, len(us))
-	for i, u := range us {
-		out[i] = Delivery{To: to, Msg: u}
+	us := b.updates(stamps{origin: c.self, epoch: c.epoch, seq: seq, fault: faultAt, sent: now}, &c.counters.TooLarge)
+	out := make([]Delivery, 0, len(us))
+	for _, u := range us {
+		if changed {
+			c.log.note(u, c)
+		} else {
+			u.Partial = true
+		}
+		if len(to) == 0 {
+			continue
+		}
+		out = append(out, Delivery{To: to, Msg: u})
 		c.counters.UpdatesOut++
 		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Faults))
 	}
@@ -214,28 +234,109 @@ func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time) []De
 
 func (c *Client) next() uint64 { c.seq++; return c.seq }
 
-// Up says that the session to a reflector (its device id) is established: it gets
-// all own records and an EndOfSync. Changes that wait for Flush are not lost: they
-// are in the records already, and the other reflectors get them with the Flush.
+// SetReflectors says how many reflectors are configured, what is to be done where
+// their zones differ, and how long after the first sync one that was never heard is
+// waited for. It is to be called before the first session; without it there is one.
+func (c *Client) SetReflectors(n int, a Agreement, wait time.Duration) {
+	c.learned.expected, c.learned.agreement, c.learned.wait = n, a, wait
+}
+
+// SetInterestAll says that the device has asked its reflectors for everything.
+func (c *Client) SetInterestAll(on bool) { c.learned.everything = on }
+
+// Up says that the session to a reflector (its device id) is established: Resume
+// with nothing to resume from.
 func (c *Client) Up(reflector netip.Addr, now time.Time) []Delivery {
+	return c.Resume(reflector, nil, now)
+}
+
+// Resume says that the session to a reflector is established; seen is what the
+// reflector's Open says it has seen of this device. It gets the latest state of all
+// that changed since, or all own records, and an EndOfSync. Changes that wait for
+// Flush are not lost: they leave with the Flush.
+func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Delivery {
 	if err := c.learned.begin(reflector); err != nil {
 		return []Delivery{{To: []netip.Addr{reflector}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
+	kind := checkResume(seen, c.epoch, c.log.base, c.seq)
+	c.sent[reflector] = kind
 	var b batch
-	for _, h := range c.hosts {
-		b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
+	if kind.Resumed {
+		c.counters.Resumed++
+		b = c.log.after(seen.Seq, c)
+	} else {
+		for _, h := range c.hosts {
+			b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
+		}
+		for _, f := range c.faults {
+			b.Faults = append(b.Faults, f)
+		}
+		b.sort()
 	}
-	for _, f := range c.faults {
-		b.Faults = append(b.Faults, f)
-	}
-	b.sort()
 	to := []netip.Addr{reflector}
-	out := c.deliver(&b, to, time.Time{}, now)
-	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq}})
+	out := c.deliver(&b, to, time.Time{}, now, false)
+	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed}})
 }
 
 // Down says that the session ended. What was learned stays in force.
-func (c *Client) Down(reflector netip.Addr, now time.Time) { c.learned.end(reflector) }
+func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
+	a := Applied{From: reflector, Origin: reflector}
+	c.learned.end(reflector)
+	delete(c.sent, reflector)
+	if len(c.learned.sources) > 1 {
+		c.learned.judgeAll(&a)
+		c.learned.releaseAll(c.hosts, &a)
+		a.sort()
+	}
+	return a
+}
+
+// Next is when Tick has something to do; zero: nothing.
+func (c *Client) Next() time.Time {
+	if l := &c.learned; !l.waited {
+		return l.waitUntil
+	}
+	return time.Time{}
+}
+
+// Tick does what is due: a reflector that was not heard since the start is no
+// longer waited for.
+func (c *Client) Tick(now time.Time) Applied {
+	var a Applied
+	l := &c.learned
+	if l.waited || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
+		return a
+	}
+	l.waited = true
+	a.From, a.Origin = c.self, c.self
+	l.judgeAll(&a)
+	l.releaseAll(c.hosts, &a)
+	a.sort()
+	return a
+}
+
+// ResumePoint is what the next Open to a reflector says was seen of it; nil when
+// everything is needed.
+func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
+	i, _ := c.learned.index(reflector)
+	if i < 0 {
+		return nil
+	}
+	s := &c.learned.sources[i]
+	if !s.clean || !s.pos.Known() {
+		return nil
+	}
+	return &Resume{Epoch: s.pos.Epoch, Seq: s.pos.Seq}
+}
+
+// Sessions tells how the present session with a reflector began: what it sent to us,
+// and what we sent.
+func (c *Client) Sessions(reflector netip.Addr) (in, out ResumeKind) {
+	if i, up := c.learned.index(reflector); up {
+		in = c.learned.sources[i].kind
+	}
+	return in, c.sent[reflector]
+}
 
 // Receive takes a message of an established session. The error tells of a message
 // that was not expected; it changes nothing.
@@ -246,15 +347,29 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.counters.UnknownPeer++
 		return a, fmt.Errorf("%v of %v, which has no session", m.Type(), reflector)
 	}
+	s := &c.learned.sources[idx]
 	switch m := m.(type) {
 	case *Update:
 		c.counters.UpdatesIn++
 		a.Origin, a.FaultAt, a.SentAt, a.ReflectedAt = m.Origin, m.FaultAt, m.SentAt, m.ReflectedAt
-		c.apply(idx, m, &a)
+		c.apply(idx, m, &a, now)
+		switch {
+		case m.Partial:
+			s.clean = false
+		case m.Pos.Known():
+			s.pos, s.clean = m.Pos, s.clean || s.synced
+		case m.Origin == reflector:
+			s.pos, s.clean = Stamp{m.Epoch, m.Seq}, s.clean || s.synced
+		}
 	case *EndOfSync:
 		c.counters.Syncs++
-		c.learned.sweep(idx, &a)
-		c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults))
+		s.kind = ResumeKind{Done: true, Resumed: m.Resumed}
+		n := len(a.Zones) + len(a.Hosts) + len(a.Faults)
+		c.learned.complete(idx, m.Resumed, c.hosts, &a, now)
+		if !m.Resumed {
+			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
+		}
+		s.pos, s.clean = Stamp{m.Epoch, m.Seq}, true
 		a.Synced = true
 	default:
 		c.counters.UnexpectedTypes++
@@ -263,29 +378,44 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 	return a, nil
 }
 
-func (c *Client) apply(idx int, u *Update, a *Applied) {
+func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
-	a.Settings = c.learned.setSettings(u.Settings)
+	a.Settings = c.learned.settle(idx, u.Settings)
 	for i := range u.Zones {
 		c.learned.zone(idx, &u.Zones[i], a)
 	}
+	var w word
+	var of netip.Addr // device of w
+	said := func(dev netip.Addr) word {
+		if dev != of {
+			of, w = dev, word{from: idx, stamp: u.StampOf(dev), own: dev == u.Origin, at: now}
+		}
+		return w
+	}
+	placed := false
 	for i := range u.Hosts {
 		if h := &u.Hosts[i]; h.Host.Device == c.self {
-			if _, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
-				a.Placed = append(a.Placed, h.Host.HostKey)
+			if own, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
+				c.learned.place(idx, own, a)
+				placed = true
 			} else {
 				c.counters.OwnIgnored++
 			}
 			continue
 		}
-		c.learned.host(idx, &u.Hosts[i], a)
+		c.learned.host(said(u.Hosts[i].Host.Device), &u.Hosts[i], a)
 	}
 	for i := range u.Faults {
 		if u.Faults[i].Device == c.self {
 			c.counters.OwnIgnored++
 			continue
 		}
-		c.learned.fault(idx, &u.Faults[i], a)
+		c.learned.fault(said(u.Faults[i].Device), &u.Faults[i], a)
+	}
+	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
+		// It has a word about these hosts from now on.
+		c.learned.judgeAll(a)
+		a.sort()
 	}
 }
 
@@ -294,12 +424,13 @@ func (c *Client) apply(idx int, u *Update, a *Applied) {
 // any more: the zones may change without it.
 func (c *Client) Stale(k zone.HostKey) bool {
 	e := c.learned.hosts[k]
-	return e != nil && !c.learned.said(&e.said)
+	return e != nil && !c.learned.held(&e.claim)
 }
 
-// Synced tells whether at least one reflector has completed a full sync since the
-// start. It never becomes false again: what was learned stays known.
-func (c *Client) Synced() bool { return c.learned.synced }
+// Synced tells whether every reflector has completed a sync since the start, or one
+// has and the others are no longer waited for. It never becomes false again: what was
+// learned stays known.
+func (c *Client) Synced() bool { return c.learned.synced() }
 
 // Counters returns a copy.
 func (c *Client) Counters() ClientCounters { return c.counters }

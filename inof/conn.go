@@ -173,7 +173,7 @@ func (c *conn) handshake(frame []byte, now time.Time) error {
 	c.host.tally.established.Add(1)
 	c.peer = &Peer{c: c, device: c.sess.Peer().Device}
 	c.out.open(c.sess.KeepaliveAt().Sub(now))
-	c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerUp, At: now})
+	c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerUp, At: now, Seen: c.sess.Peer().Resume, Offered: c.sess.Offered(), Caps: c.sess.Peer().Caps})
 	return nil
 }
 

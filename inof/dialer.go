@@ -38,6 +38,7 @@ type Dialer struct {
 
 	mu       sync.Mutex
 	conn     *conn
+	device   netip.Addr // of the reflector, once it was Established
 	dials    uint64
 	last     error
 	lastAt   time.Time
@@ -65,8 +66,18 @@ func (d *Dialer) establish(c *conn) error {
 	if err := c.recheck(); err != nil {
 		return err
 	}
+	d.mu.Lock()
+	d.device = c.device()
+	d.mu.Unlock()
 	d.cfg.Log.Info("session established", "reflector", d.cfg.Name, "device", c.device())
 	return nil
+}
+
+// reflector is the device id that answered last.
+func (d *Dialer) reflector() netip.Addr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.device
 }
 
 // Run keeps the session until ctx ends; its error is that of ctx. Its Sink must go
@@ -119,6 +130,9 @@ func (d *Dialer) once(ctx context.Context) (bool, error) {
 	}
 	sc := d.cfg.session(true)
 	sc.Expect = d.cfg.Expect
+	if dev := d.reflector(); dev.IsValid() && d.cfg.Resume != nil {
+		sc.Resume = d.cfg.Resume(dev)
+	}
 	c, err := newConn(d.host, nc, sc, time.Now())
 	if err != nil {
 		_ = nc.Close()

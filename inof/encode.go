@@ -28,6 +28,11 @@ func Encode(m Message) (*Encoded, error) {
 		b, err = m.appendBody(make([]byte, 0, m.sizeHint()))
 	case *EndOfSync:
 		b = appendStamp(nil, m.Epoch, m.Seq)
+		if m.Resumed {
+			var at int
+			b, at = beginTLV(b, tlvSyncResumed)
+			b = endTLV(b, at)
+		}
 	case *Notification:
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
 	default:

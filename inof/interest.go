@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -11,9 +12,10 @@ import (
 // interest says which device is concerned with which zone, and therefore knows
 // which hosts. It is kept incrementally beside the Directory.
 type interest struct {
-	zones   map[string]zone.Zone // configured ones, canonical
-	members int                  // of all of them
-	areas   map[string]*area     // by zone, the default zone too
+	zones   map[string]zone.Zone    // configured ones, canonical
+	members int                     // of all of them
+	all     map[netip.Addr]struct{} // devices that ask for everything
+	areas   map[string]*area        // by zone, the default zone too
 	addrs   map[netip.Addr]entry
 }
 
@@ -31,7 +33,7 @@ type entry struct {
 }
 
 func newInterest() interest {
-	return interest{zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{}}
+	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{}}
 }
 
 func (in *interest) area(name string) *area {
@@ -51,6 +53,9 @@ func (in *interest) tidy(name string) {
 
 // concerned tells whether a device has a member, or a configured port, in a zone.
 func (in *interest) concerned(dev netip.Addr, name string) bool {
+	if _, ok := in.all[dev]; ok {
+		return true
+	}
 	a := in.areas[name]
 	return a != nil && a.devs[dev] > 0
 }
@@ -170,6 +175,22 @@ func sameAtts(a, b []zone.Host) bool {
 	return slices.EqualFunc(a, b, func(x, y zone.Host) bool { return sameHost(&x, &y) })
 }
 
+// SetInterest says whether a device asks for everything, or only for what concerns
+// it. It is to be called before Resume; when it is something new there is a full sync.
+func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
+	if _, had := r.interest.all[dev]; had == all {
+		return
+	}
+	if all {
+		r.interest.all[dev] = struct{}{}
+	} else {
+		delete(r.interest.all, dev)
+	}
+	if d := r.devices[dev]; d != nil {
+		d.whole = false
+	}
+}
+
 // view is everything that concerns one device, for its full sync.
 func (r *Reflector) view(d *device) batch {
 	b := batch{Settings: r.settings()}
@@ -191,7 +212,14 @@ func (r *Reflector) view(d *device) batch {
 	for k := range d.hosts {
 		add(k.Addr)
 	}
-	for name := range d.zones {
+	names := maps.Keys(d.zones)
+	if _, all := r.interest.all[d.id]; all {
+		for name := range r.interest.zones {
+			r.interest.area(name) // zones without anybody are told too
+		}
+		names = maps.Keys(r.interest.areas)
+	}
+	for name := range names {
 		if z, ok := r.interest.zones[name]; ok {
 			b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
 		}

@@ -3,6 +3,7 @@ package inof
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -10,28 +11,36 @@ import (
 
 // source is a reflector of a client.
 type source struct {
-	id  netip.Addr
-	up  bool
-	gen uint32 // number of its session, from 1: what it says now is marked with it
+	id     netip.Addr
+	up     bool
+	gen    uint32 // number of its session, from 1: what it says now is marked with it
+	valid  uint32 // words of sessions before this one do not hold a record against another reflector
+	since  uint32 // session of its last full sync
+	synced bool   // its sync is complete in this session
+	heard  bool   // it has completed a sync since the start: it has a word
+	// What it said; kept while it is silent.
+	settings *Settings
+	placed   map[zone.HostKey]placement // own hosts that it has taken in
+
+	pos   Stamp      // of its log: what was received last
+	clean bool       // pos covers all that was said
+	kind  ResumeKind // how the present session began
 }
 
-// words is who said a record: for each reflector the session in which it last did,
-// 0 if it does not say it.
-type words [MaxReflectors]uint32
-
-type learnedZone struct {
-	said words
-	rec  zone.Zone
+// placement is an own host as a reflector placed it, and in which session.
+type placement struct {
+	host zone.Host
+	gen  uint32
 }
 
 type learnedHost struct {
-	said words
-	rec  zone.Host
+	claim
+	rec zone.Host
 }
 
 type learnedFault struct {
-	said words
-	rec  FaultRecord
+	claim
+	rec FaultRecord
 }
 
 type portKey struct {
@@ -40,19 +49,34 @@ type portKey struct {
 }
 
 // learned is what a client has learned from its reflectors. A record is gone when
-// no reflector with a session says it any more; that a reflector is silent, lost or
-// still in its sync withdraws nothing.
+// its device says so, or no reflector with a session says it any more; that a
+// reflector is silent, lost or still in its sync withdraws nothing.
 type learned struct {
-	sources  []source
-	settings *Settings
-	zones    map[string]*learnedZone
-	hosts    map[zone.HostKey]*learnedHost
-	faults   map[portKey]*learnedFault
-	synced   bool
+	self       netip.Addr
+	agreement  Agreement
+	expected   int // reflectors that are configured
+	wait       time.Duration
+	waitUntil  time.Time // zero: nobody was heard yet
+	waited     bool      // who was not heard until now is not waited for
+	everything bool      // interest: all
+
+	sources    []source
+	settings   *Settings // in force
+	zones      map[string]*learnedZone
+	differing  map[string]struct{}
+	hosts      map[zone.HostKey]*learnedHost
+	faults     map[portKey]*learnedFault
+	goneHosts  tombs[zone.HostKey]
+	goneFaults tombs[portKey]
+	released   map[zone.HostKey]struct{} // own hosts told as placed
 }
 
-func newLearned() learned {
-	return learned{zones: map[string]*learnedZone{}, hosts: map[zone.HostKey]*learnedHost{}, faults: map[portKey]*learnedFault{}}
+func newLearned(self netip.Addr) learned {
+	return learned{
+		self: self, expected: 1, wait: DefaultReflectorWait,
+		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
+		faults: map[portKey]*learnedFault{}, released: map[zone.HostKey]struct{}{},
+	}
 }
 
 func (l *learned) index(id netip.Addr) (int, bool) {
@@ -65,7 +89,7 @@ func (l *learned) index(id netip.Addr) (int, bool) {
 }
 
 // begin opens a new session of a reflector: only what it says from now on counts
-// when its sync ends.
+// when a full sync ends.
 func (l *learned) begin(id netip.Addr) error {
 	i, _ := l.index(id)
 	if i < 0 {
@@ -75,14 +99,17 @@ func (l *learned) begin(id netip.Addr) error {
 		l.sources = append(l.sources, source{id: id})
 		i = len(l.sources) - 1
 	}
-	l.sources[i].up = true
-	l.sources[i].gen++
+	s := &l.sources[i]
+	s.up, s.synced, s.kind = true, false, ResumeKind{}
+	s.gen++
+	s.valid = s.gen
+	clear(l.released) // until it has placed them anew
 	return nil
 }
 
 func (l *learned) end(id netip.Addr) {
 	if i, ok := l.index(id); ok {
-		l.sources[i].up = false
+		l.sources[i].up, l.sources[i].synced = false, false
 	}
 }
 
@@ -98,120 +125,56 @@ func (l *learned) up() []netip.Addr {
 	return out
 }
 
-// unsay takes back reflector i's word and tells whether nobody with a session
-// holds the record any more.
-func (l *learned) unsay(w *words, i int) bool {
-	w[i] = 0
-	return !l.said(w)
-}
-
-// said tells whether a reflector with a session has said the record in it.
-func (l *learned) said(w *words) bool {
-	for j := range l.sources {
-		if s := &l.sources[j]; s.up && w[j] == s.gen {
-			return true
+// complete ends the sync of reflector i. After a full one its word stands only for
+// what it said in this session; hosts that go with it have the reason "aged out", as
+// nobody told another one. After a resumed one everything it said before stands.
+func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, a *Applied, now time.Time) {
+	s := &l.sources[i]
+	s.synced, s.heard = true, true
+	if l.waitUntil.IsZero() {
+		l.waitUntil = now.Add(l.wait)
+	}
+	if !l.waited && (!l.missing() || l.wait <= 0) {
+		l.waited = true
+	}
+	if resumed {
+		s.valid = s.since
+		l.revive(i, a)
+	} else {
+		s.since = s.gen
+		l.sweep(i, a, now)
+	}
+	for k := range s.placed {
+		if _, ok := own[k]; !ok {
+			delete(s.placed, k)
 		}
 	}
-	return false
+	l.judgeAll(a)
+	l.releaseAll(own, a)
+	a.sort()
 }
 
-func (l *learned) setSettings(s *Settings) *Settings {
-	if s == nil || (l.settings != nil && *l.settings == *s) {
-		return nil
-	}
-	v := *s
-	l.settings = &v
-	return &v
-}
-
-func (l *learned) zone(i int, r *ZoneRecord, a *Applied) {
-	e := l.zones[r.Zone.Name]
-	switch {
-	case r.Op == Put && e == nil:
-		e = &learnedZone{rec: r.Zone}
-		l.zones[r.Zone.Name] = e
-		e.said[i] = l.sources[i].gen
-		a.Zones = append(a.Zones, *r)
-	case r.Op == Put:
-		e.said[i] = l.sources[i].gen
-		if !slices.Equal(e.rec.Members, r.Zone.Members) {
-			e.rec = r.Zone
-			a.Zones = append(a.Zones, *r)
-		}
-	case e != nil && l.unsay(&e.said, i):
-		delete(l.zones, r.Zone.Name)
-		a.Zones = append(a.Zones, ZoneRecord{Op: Withdraw, Zone: zone.Zone{Name: r.Zone.Name}})
-	}
-}
-
-func (l *learned) host(i int, r *HostRecord, a *Applied) {
-	k := r.Host.HostKey
-	e := l.hosts[k]
-	switch {
-	case r.Op == Put && e == nil:
-		e = &learnedHost{rec: r.Host}
-		l.hosts[k] = e
-		e.said[i] = l.sources[i].gen
-		a.Hosts = append(a.Hosts, *r)
-		a.Placed = append(a.Placed, k)
-	case r.Op == Put:
-		if gen := l.sources[i].gen; e.said[i] != gen {
-			e.said[i] = gen
-			a.Placed = append(a.Placed, k)
-		}
-		if !sameHost(&e.rec, &r.Host) {
-			e.rec = r.Host
-			a.Hosts = append(a.Hosts, *r)
-		}
-	case e != nil && l.unsay(&e.said, i):
-		delete(l.hosts, k)
-		a.Hosts = append(a.Hosts, HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: r.Why})
-	}
-}
-
-func (l *learned) fault(i int, r *FaultRecord, a *Applied) {
-	k := portKey{r.Device, r.Port}
-	e := l.faults[k]
-	switch {
-	case r.Op == Put && e == nil:
-		e = &learnedFault{rec: *r}
-		l.faults[k] = e
-		e.said[i] = l.sources[i].gen
-		a.Faults = append(a.Faults, *r)
-	case r.Op == Put:
-		e.said[i] = l.sources[i].gen
-		if !sameFault(&e.rec, r) {
-			e.rec = *r
-			a.Faults = append(a.Faults, *r)
-		}
-	case e != nil && l.unsay(&e.said, i):
-		delete(l.faults, k)
-		a.Faults = append(a.Faults, FaultRecord{Op: Withdraw, Device: r.Device, Port: r.Port})
-	}
-}
-
-// sweep ends the full sync of reflector i: its word stands only for what it said
-// in this session. Hosts that go with it have the reason "aged out", as nobody
-// told another one.
-func (l *learned) sweep(i int, a *Applied) {
-	l.synced = true
+func (l *learned) sweep(i int, a *Applied, now time.Time) {
 	gen := l.sources[i].gen
-	stale := func(w *words) bool { return w[i] != 0 && w[i] != gen }
-	for _, e := range l.zones {
-		if stale(&e.said) {
-			l.zone(i, &ZoneRecord{Op: Withdraw, Zone: e.rec}, a)
+	w := word{from: i, at: now}
+	for name, z := range l.zones {
+		if g := z.said[i].gen; g != 0 && g != gen {
+			l.zone(i, &ZoneRecord{Op: Withdraw, Zone: zone.Zone{Name: name}}, a)
 		}
 	}
 	for _, e := range l.hosts {
-		if stale(&e.said) {
-			l.host(i, &HostRecord{Op: Withdraw, Host: e.rec, Why: snsd.ReasonAgedOut}, a)
+		if g := e.said[i]; g != 0 && g != gen {
+			l.host(w, &HostRecord{Op: Withdraw, Host: e.rec, Why: snsd.ReasonAgedOut}, a)
 		}
 	}
 	for _, e := range l.faults {
-		if stale(&e.said) {
-			l.fault(i, &FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port}, a)
+		if g := e.said[i]; g != 0 && g != gen {
+			l.fault(w, &FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port}, a)
 		}
 	}
-	b := batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}
-	b.sort()
+}
+
+func (a *Applied) sort() {
+	(&batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).sort()
+	(&batch{Zones: a.Reserved}).sort()
 }

@@ -197,13 +197,19 @@ func (b *testbench) check() {
 		}
 		gotZones, gotHosts, gotFaults := map[string]zone.Zone{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
 		for k, e := range c.learned.zones {
-			gotZones[k] = e.rec
+			if e.inForce {
+				gotZones[k] = zone.Zone{Name: k, Members: e.members}
+			}
 		}
 		for k, e := range c.learned.hosts {
-			gotHosts[k] = e.rec
+			if !e.void {
+				gotHosts[k] = e.rec
+			}
 		}
 		for k, e := range c.learned.faults {
-			gotFaults[k] = e.rec
+			if !e.void {
+				gotFaults[k] = e.rec
+			}
 		}
 		if diff := cmp.Diff(zones, gotZones, cmpOpts); diff != "" {
 			b.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)

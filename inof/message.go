@@ -65,9 +65,12 @@ func (r Roles) String() string {
 	return fmt.Sprintf("roles %#x", uint8(r))
 }
 
-// Capabilities is the bitmap of optional abilities; none is defined in version 1
-// and unknown bits are ignored.
+// Capabilities is the bitmap of optional abilities; unknown bits are ignored.
 type Capabilities uint64
+
+// CapInterestAll is a client that asks for all zones and hosts, not only for those
+// that concern it.
+const CapInterestAll Capabilities = 1 << 0
 
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32
@@ -87,8 +90,8 @@ type Open struct {
 	Resume     *Resume // nil: nothing to resume from
 }
 
-// Resume names the last Update seen from the receiver of the Open. Reserved for
-// resumption; version 1 sends and ignores it.
+// Resume names the last Update seen from the receiver of the Open, which has to
+// send only what came after it.
 type Resume struct {
 	Epoch uint64
 	Seq   uint64
@@ -111,10 +114,26 @@ type Update struct {
 	SentAt      time.Time // the origin made the Update
 	ReflectedAt time.Time // the reflector passed it on
 
+	// Devices are the states of devices of which the records are, where Origin,
+	// Epoch and Seq do not say it: of two reflectors the newer word counts.
+	Devices []DeviceStamp
+	// Pos is the number of the message in the log of the reflector that passed it
+	// on. Zero: if the reflector is the origin, Epoch and Seq are it.
+	Pos Stamp
+	// Partial says that the message is part of a run: a session that ends before
+	// its last message cannot be resumed.
+	Partial bool
+
 	Settings *Settings
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
 	Faults   []FaultRecord
+}
+
+// DeviceStamp is the state of a device.
+type DeviceStamp struct {
+	Device netip.Addr
+	Stamp
 }
 
 // Empty tells whether the Update carries no record at all.
@@ -124,9 +143,11 @@ func (u *Update) Empty() bool {
 
 // EndOfSync says that a full sync is complete: what the sender did not repeat
 // since the session began is gone. Epoch and Seq are the last ones of the sender.
+// Resumed says that only what the receiver had missed was sent: nothing is gone.
 type EndOfSync struct {
-	Epoch uint64
-	Seq   uint64
+	Epoch   uint64
+	Seq     uint64
+	Resumed bool
 }
 
 // Notification is the last message of a session: why the sender closes it.

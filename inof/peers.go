@@ -15,7 +15,8 @@ type Peer struct {
 // Device is the peer's device id.
 func (p *Peer) Device() netip.Addr { return p.device }
 
-// Send hands a message over and never blocks. A peer whose queue is full is cut
+// Send hands a message over and never blocks. What waits for a slow peer becomes the
+// latest state of each record; a peer for which that is too much still is cut
 // and ErrQueueFull returned; ErrClosed when the session has ended.
 func (p *Peer) Send(m Message) error {
 	if n, ok := m.(*Notification); ok {
@@ -26,11 +27,11 @@ func (p *Peer) Send(m Message) error {
 	if err != nil {
 		return err
 	}
-	return p.SendEncoded(e)
+	return p.c.out.send(e, m, true)
 }
 
 // SendEncoded is Send for a message that several peers get: encoded once by Encode.
-func (p *Peer) SendEncoded(e *Encoded) error { return p.c.out.send(e, true) }
+func (p *Peer) SendEncoded(e *Encoded) error { return p.c.out.send(e, nil, true) }
 
 // Close ends the session with a Notification. What waits in the queue is dropped.
 func (p *Peer) Close(code Code, text string) {
@@ -93,7 +94,7 @@ func (ps *Peers) Deliver(ds []Delivery) error {
 		}
 		for _, to := range d.To {
 			// A session that has ended, or is cut now, tells so by its Down event.
-			if p := ps.m[to]; p != nil && p.c.out.send(e, single) == nil && !single {
+			if p := ps.m[to]; p != nil && p.c.out.send(e, d.Msg, single) == nil && !single {
 				ps.touched = append(ps.touched, p)
 			}
 		}

@@ -19,6 +19,7 @@ type ReflectorConfig struct {
 	MaxMemberships int
 	Grace          time.Duration // for devices that left, and after the own start for known ones
 	BFD            BFDSettings   // handed to every client
+	LogMessages    int           // kept for clients that come back; zero: 65,536
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
@@ -40,6 +41,9 @@ type ReflectorCounters struct {
 	AgedOut         uint64 `json:"records_aged_out"` // the grace time of their device passed
 	ClientsRefused  uint64 `json:"clients_refused"`
 	TooLarge        uint64 `json:"records_too_large"`
+	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
+	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
+	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
 }
 
 // DeviceStatus is one device as the reflector sees it.
@@ -53,6 +57,8 @@ type DeviceStatus struct {
 	Hosts   int        `json:"hosts"`
 	Faults  int        `json:"faults"`
 	Zones   int        `json:"zones"` // zones it is concerned with
+	Out     ResumeKind `json:"-"`     // how the session began, what it was sent
+	In      ResumeKind `json:"-"`     // and what it sent
 }
 
 // Reflector is the reflector side of a device: it holds the records of all
@@ -72,6 +78,7 @@ type Reflector struct {
 	interest interest
 	devices  map[netip.Addr]*device
 	hosts    int // records of all devices
+	log      sentLog
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
@@ -90,7 +97,12 @@ type device struct {
 	expires time.Time
 	hosts   map[zone.HostKey]uint32 // the session that said it last
 	faults  map[string]*faultEntry  // by port
-	zones   map[string]int          // zones it is concerned with: attachments and configured ports in them
+	stamp   Stamp                   // of its last message: the state its records are of
+	clean   bool                    // stamp covers all that it said: it may resume after it
+	offered bool                    // our Open said after which stamp it may resume
+	whole   bool                    // it holds, or the log has, all that concerns it
+	out, in ResumeKind
+	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 
 type faultEntry struct {
@@ -114,6 +126,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 		interest: newInterest(),
 		devices:  map[netip.Addr]*device{},
 		awaited:  map[netip.Addr]struct{}{},
+		log:      sentLog{messages: orDefault(cfg.LogMessages, maxLogMessages)},
 	}
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
@@ -146,23 +159,82 @@ func (r *Reflector) device(id netip.Addr) *device {
 	return d
 }
 
-// Join says that the session of a device is established. It gets the settings and
-// all that concerns it by what is known of it; the End-of-Sync follows when the
-// device has completed its own sync and every awaited device is back.
+// Join says that the session of a device is established: Resume with nothing to
+// resume from.
 func (r *Reflector) Join(dev netip.Addr, now time.Time) []Delivery {
+	return r.Resume(dev, nil, nil, now)
+}
+
+// ResumePoint is what our Open to a device says was seen of it; nil when everything
+// is needed.
+func (r *Reflector) ResumePoint(dev netip.Addr) *Resume {
+	d := r.devices[dev]
+	if d == nil || !d.clean || !d.stamp.Known() {
+		return nil
+	}
+	return &Resume{Epoch: d.stamp.Epoch, Seq: d.stamp.Seq}
+}
+
+// Resume says that the session of a device is established; seen is what its Open
+// says it has seen of us, offered what ours said. When seen is still in the log it
+// gets what it has missed. Otherwise it gets the settings and all that concerns it
+// by what is known of it; the End-of-Sync follows when the device has completed its
+// own sync and every awaited device is back.
+func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time) []Delivery {
 	if d := r.devices[dev]; (d == nil || !d.up) && r.joined() >= r.cfg.MaxClients {
 		r.counters.ClientsRefused++
 		err := LimitError{What: "clients", Key: "device " + dev.String(), Limit: r.cfg.MaxClients}
 		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
 	d := r.device(dev)
+	if offered != nil && (!d.clean || d.stamp.Epoch != offered.Epoch || d.stamp.Seq < offered.Seq) {
+		// Its records ran out between the Open and now: it would not send them.
+		r.counters.ResumeLost++
+		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeCease, Text: "there is nothing to resume from any more; try again"}}}
+	}
 	d.up, d.synced, d.told = true, false, false
+	d.in, d.offered = ResumeKind{}, offered != nil
 	d.gen++
 	d.expires = time.Time{}
 	r.schedule()
+	if d.out = checkResume(seen, r.epoch, r.log.base, r.seq); d.out.Resumed && !d.whole {
+		d.out = full(whyForgot)
+	}
+	to := []netip.Addr{dev}
+	if d.out.Resumed {
+		r.counters.Resumed++
+		d.told = true
+		var out []Delivery
+		for _, u := range r.log.after(seen.Seq, dev) {
+			out = append(out, Delivery{To: to, Msg: u})
+			r.counters.UpdatesOut++
+			r.counters.DeliveriesOut++
+		}
+		return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: r.epoch, Seq: r.seq, Resumed: true}})
+	}
+	d.whole = false
 	b := r.view(d)
-	return r.deliver(nil, &b, []netip.Addr{dev}, r.ownStamps(now))
+	if offered != nil { // it will not repeat them
+		b.Hosts = append(b.Hosts, r.ownHosts(d)...)
+	}
+	return r.deliver(nil, &b, to, r.ownStamps(now), nil)
 }
+
+// ownHosts are the hosts of a device, to be repeated to it as placed.
+func (r *Reflector) ownHosts(d *device) []HostRecord {
+	var out []HostRecord
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+		e := r.interest.addrs[k.Addr]
+		if i, ok := findAtt(e.atts, k); ok {
+			out = append(out, HostRecord{Op: Put, Host: e.atts[i]})
+		}
+	}
+	return out
+}
+
+// follows tells whether a device is told of changes: now, or by the log when it is
+// back in time.
+func (d *device) follows() bool { return d.up || d.whole }
 
 func (r *Reflector) joined() int {
 	n := 0
@@ -182,7 +254,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 		return nil
 	}
 	d.up, d.synced, d.told = false, false, false
-	if d.empty() {
+	if d.empty() && !d.whole {
 		r.forget(d)
 	} else {
 		d.expires = now.Add(r.cfg.Grace)
@@ -196,6 +268,8 @@ func (d *device) empty() bool { return len(d.hosts) == 0 && len(d.faults) == 0 }
 // forget drops a device without records. The zones that name its ports remember
 // it by themselves.
 func (r *Reflector) forget(d *device) {
+	d.whole, d.clean = false, false
+	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
 		return
@@ -216,7 +290,7 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 	case *Update:
 		return r.update(d, m, now)
 	case *EndOfSync:
-		return r.endOfSync(d, now), nil
+		return r.endOfSync(d, m, now), nil
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
@@ -224,8 +298,15 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 
 func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, error) {
 	r.counters.UpdatesIn++
+	if u.Epoch != d.stamp.Epoch || u.Seq > d.stamp.Seq {
+		d.stamp = Stamp{u.Epoch, u.Seq}
+	}
+	d.clean = !u.Partial && (d.clean || d.synced)
 	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
 	t := r.begin()
+	// What a device that resumes sends has changed meanwhile, maybe back to what is
+	// known here: those who heard of it from elsewhere must hear this.
+	t.repeat = u.Partial && d.offered && !d.synced
 	var refused RefusedError
 	refuse := func(err error, counter *uint64) {
 		*counter++
@@ -275,6 +356,9 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 		r.hosts++
 	}
 	d.hosts[k] = d.gen
+	if t.repeat {
+		r.touch(t, k.Addr)
+	}
 	r.putHost(t, &h.Host)
 	t.placed = append(t.placed, h.Host)
 	return nil, nil
@@ -309,12 +393,20 @@ func (r *Reflector) noteFault(d *device, port string) {
 	}
 }
 
-// endOfSync removes what the device did not repeat in this session.
-func (r *Reflector) endOfSync(d *device, now time.Time) []Delivery {
+// endOfSync removes what the device did not repeat in this session, unless it
+// needed not.
+func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery {
 	r.counters.Syncs++
-	t := r.begin()
-	r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
-	out := r.commit(t, r.ownStamps(now))
+	d.stamp, d.clean = Stamp{m.Epoch, m.Seq}, true
+	d.in = ResumeKind{Done: true, Resumed: m.Resumed}
+	var out []Delivery
+	if m.Resumed {
+		r.counters.ResumedIn++
+	} else {
+		t := r.begin()
+		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
+		out = r.commit(t, r.ownStamps(now))
+	}
 	d.synced = true
 	delete(r.awaited, d.id)
 	r.schedule()
@@ -349,7 +441,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 	var to []netip.Addr
 	for _, d := range r.devices {
 		if d.up && d.synced && !d.told {
-			d.told = true
+			d.told, d.whole = true, true
 			to = append(to, d.id)
 		}
 	}
@@ -373,6 +465,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 	}
 	t := r.begin()
 	for _, d := range due {
+		d.whole, d.clean = false, false
 		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
 	}
 	out := r.commit(t, r.ownStamps(now))
@@ -419,11 +512,20 @@ func (r *Reflector) Devices() []DeviceStatus {
 	for _, d := range r.devices {
 		out = append(out, DeviceStatus{
 			Device: d.id, Up: d.up, Synced: d.synced, Told: d.told, Stale: !d.expires.IsZero(), Expires: d.expires,
-			Hosts: len(d.hosts), Faults: len(d.faults), Zones: len(d.zones),
+			Hosts: len(d.hosts), Faults: len(d.faults), Zones: len(d.zones), Out: d.out, In: d.in,
 		})
 	}
 	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
 	return out
+}
+
+// Sessions tells how the present session with a device began: what it sent to us, and
+// what we sent.
+func (r *Reflector) Sessions(dev netip.Addr) (in, out ResumeKind) {
+	if d := r.devices[dev]; d != nil && d.up {
+		in, out = d.in, d.out
+	}
+	return in, out
 }
 
 // Directory is the reflector's table of all hosts; to be read only.

@@ -130,7 +130,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (s *Server) serve(nc net.Conn) {
 	s.host.tally.accepted.Add(1)
 	sc := s.cfg.session(false)
-	sc.Allow = s.cfg.Allow
+	sc.Allow, sc.ResumeFor = s.cfg.Allow, s.cfg.Resume
 	c, err := newConn(s.host, nc, sc, time.Now())
 	if err != nil {
 		s.cfg.Log.Warn("cannot begin a session", "peer", nc.RemoteAddr(), "error", err)

@@ -22,8 +22,10 @@ type SessionConfig struct {
 	Epoch    uint64
 	Caps     Capabilities
 	Resume   *Resume
-	Auth     Auth
-	Nonce    [NonceLen]byte // random, new for each session
+	// ResumeFor gives Resume once the listener knows the device; nil: Resume.
+	ResumeFor func(device netip.Addr) *Resume
+	Auth      Auth
+	Nonce     [NonceLen]byte // random, new for each session
 	// Zero: the defaults.
 	Hold, Keepalive, HandshakeTimeout time.Duration
 }
@@ -197,6 +199,9 @@ func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Messa
 		return nil, out, err
 	}
 	if s.state == StateConnect {
+		if s.cfg.ResumeFor != nil {
+			s.cfg.Resume = s.cfg.ResumeFor(o.Device)
+		}
 		if out, err = s.sendOpen(out, now); err != nil {
 			return nil, out, err
 		}
@@ -333,6 +338,9 @@ func (s *Session) State() (State, time.Time) { return s.state, s.since }
 
 // Peer is the Open of the peer, nil before it came.
 func (s *Session) Peer() *Open { return s.peer }
+
+// Offered is what our Open said was seen of the peer, nil: nothing.
+func (s *Session) Offered() *Resume { return s.cfg.Resume }
 
 // Timers are the negotiated hold time and keepalive interval, zero before the Opens.
 func (s *Session) Timers() (hold, keepalive time.Duration) { return s.hold, s.interval }

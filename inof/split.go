@@ -8,7 +8,7 @@ import (
 // Sizes of records on the wire, in bytes and never too small: they decide where an
 // Update is split and how much its encoder allocates.
 const (
-	updateOverhead = 128 // header, tag, origin, stamp, times, settings
+	updateOverhead = 192 // header, tag, origin, stamp, times, settings, position and one device
 	addrSize       = 17
 )
 
@@ -54,6 +54,7 @@ func addrLen(a netip.Addr) int {
 
 func (u *Update) sizeHint() int {
 	n := updateOverhead
+	n += 40 * len(u.Devices)
 	for i := range u.Zones {
 		n += u.Zones[i].size()
 	}
@@ -83,6 +84,7 @@ type stamps struct {
 	epoch           uint64
 	seq             func() uint64 // called once for each Update
 	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
+	logged          bool          // epoch and seq are those of a reflector's log
 }
 
 func (s *stamps) update() *Update {

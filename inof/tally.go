@@ -9,6 +9,7 @@ import (
 type tally struct {
 	accepted, acceptErrors, pendingRefused, dials, dialErrors, established atomic.Uint64
 	byCode                                                                 [lastCode + 1]atomic.Uint64
+	coalesced                                                              atomic.Uint64
 	byPeer, msgIn, msgOut, bytesIn, bytesOut, writes                       atomic.Uint64
 }
 
@@ -37,7 +38,7 @@ func (t *tally) snapshot() TransportCounters {
 		BadLength: by(CodeLength), BadType: by(CodeType), Malformed: by(CodeMalformed), BadSequence: by(CodeSequence),
 		BadDevice: by(CodeOwnID, CodeDevice, CodeRole), BadTimers: by(CodeTimers), BadCertificate: by(CodeCertificate), TLSFailed: by(CodeTLS), Unexpected: by(CodeUnexpected),
 		HandshakeTimeout: by(CodeHandshakeTimeout), HoldExpired: by(CodeHoldExpired), Replaced: by(CodeReplaced),
-		LimitRefused: by(CodeLimit), SlowCut: by(CodeSlow), NotifiedByPeer: t.byPeer.Load(),
+		Coalesced: t.coalesced.Load(), LimitRefused: by(CodeLimit), SlowCut: by(CodeSlow), NotifiedByPeer: t.byPeer.Load(),
 		MsgIn: t.msgIn.Load(), MsgOut: t.msgOut.Load(), BytesIn: t.bytesIn.Load(), BytesOut: t.bytesOut.Load(), Writes: t.writes.Load(),
 	}
 }

@@ -99,8 +99,8 @@ func readFrame(t testing.TB, r io.Reader) []byte {
 	return b
 }
 
-// One client does not read: it is cut when its queue is full. The others get every
-// message, in order.
+// One client does not read: it is cut when not even the latest state has room. The
+// others get every message, in order.
 func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
 	const limit = 1 << 20
 	l := startLoopback(t, func(c *ServerConfig) { c.QueueBytes = limit })
@@ -113,12 +113,15 @@ func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
 		defer conns[devID(i)].Close()
 		peers.Handle(PeerEvent{Peer: <-l.peers, Kind: PeerUp})
 	}
-	hosts := make([]HostRecord, 300)
-	for i := range hosts {
-		hosts[i] = HostRecord{Op: Put, Host: hostAt(hostIP(i), devID(9), "Ethernet1")}
+	hosts := func(seq uint64) []HostRecord {
+		list := make([]HostRecord, 300)
+		for i := range list {
+			list[i] = HostRecord{Op: Put, Host: hostAt(hostIP(i), devID(9), fmt.Sprintf("Ethernet%d", seq))}
+		}
+		return list
 	}
 	received := make(chan error, 2)
-	const total = 1500
+	const total = 700
 	for i := 1; i < 3; i++ {
 		go func(nc net.Conn, s *Session) {
 			received <- func() error {
@@ -142,12 +145,12 @@ func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
 	var longest time.Duration
 	for seq := range uint64(total) {
 		began := time.Now()
-		if err := peers.Deliver([]Delivery{{To: to, Msg: &Update{Origin: reflID, Seq: seq + 1, Hosts: hosts}}}); err != nil {
+		if err := peers.Deliver([]Delivery{{To: to, Msg: &Update{Origin: reflID, Seq: seq + 1, Hosts: hosts(seq)}}}); err != nil {
 			t.Fatal(err)
 		}
 		longest = max(longest, time.Since(began))
 		for i := 1; i < 3; i++ { // an honest reader that falls behind here is given time
-			for peers.Get(devID(i)).Info().QueueBytes > limit/2 {
+			for peers.Get(devID(i)).Info().QueueBytes > limit/8 {
 				<-time.After(time.Millisecond)
 			}
 		}
@@ -166,6 +169,75 @@ func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
 		t.Errorf("counters %+v", c)
 	}
 	t.Logf("longest Deliver %v; %d messages in %d writes", longest, c.MsgOut, c.Writes)
+}
+
+// A client that stops reading for a while costs the memory of one state, whatever
+// happens meanwhile, and then gets the latest one and every number that it must know.
+func TestSlowReaderGetsTheLatestState(t *testing.T) {
+	const limit, total, keys = 1 << 20, 1000, 300
+	l := startLoopback(t, func(c *ServerConfig) { c.QueueBytes = limit })
+	defer l.stop()
+	var peers Peers
+	nc, s := connect(t, l, devID(0))
+	defer nc.Close()
+	peer := <-l.peers
+	peers.Handle(PeerEvent{Peer: peer, Kind: PeerUp})
+	most := 0
+	for seq := range uint64(total) {
+		hosts := make([]HostRecord, keys)
+		for i := range hosts {
+			h := hostAt(hostIP(i), devID(9), "Ethernet1")
+			h.Since = t0.Add(time.Duration(seq) * time.Second)
+			hosts[i] = HostRecord{Op: Put, Host: h}
+		}
+		u := &Update{Origin: devID(9), Epoch: 3, Seq: seq + 1, Hosts: hosts, Pos: Stamp{1, seq + 1}}
+		if err := peers.Deliver([]Delivery{{To: []netip.Addr{devID(0)}, Msg: u}}); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, peer.Info().QueueBytes)
+	}
+	if err := peers.Deliver([]Delivery{{To: []netip.Addr{devID(0)}, Msg: &EndOfSync{Epoch: 1, Seq: total}}}); err != nil {
+		t.Fatal(err)
+	}
+	if most > limit {
+		t.Errorf("%d bytes waited, limit %d", most, limit)
+	}
+	last := map[zone.HostKey]time.Time{}
+	var pos Stamp
+	messages := 0
+	for {
+		m, _, err := s.Receive(readFrame(t, nc), nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, ok := m.(*Update); ok {
+			messages++
+			for _, h := range u.Hosts {
+				if h.Host.Since.Before(last[h.Host.HostKey]) {
+					t.Fatalf("%v goes back in time", h.Host.Addr)
+				}
+				last[h.Host.HostKey] = h.Host.Since
+			}
+			if !u.Partial {
+				pos = u.Pos
+			} else if u.Pos.Known() {
+				t.Fatal("a part of a run has a position")
+			}
+		}
+		if _, ok := m.(*EndOfSync); ok {
+			break
+		}
+	}
+	for k, at := range last {
+		if want := t0.Add((total - 1) * time.Second); !at.Equal(want) {
+			t.Errorf("%v is of %v, want %v", k.Addr, at, want)
+		}
+	}
+	c := l.server.Counters()
+	if len(last) != keys || pos != (Stamp{1, total}) || c.SlowCut != 0 || c.Coalesced == 0 || messages >= total {
+		t.Errorf("%d hosts, position %v, %d messages, counters %+v", len(last), pos, messages, c)
+	}
+	t.Logf("%d changes were %d messages, at most %d bytes waited", total, messages, most)
 }
 
 // Messages that are sent one by one go out one by one, without a goroutine; those

@@ -59,7 +59,7 @@ func TestTLSOverTCP(t *testing.T) {
 		hosts[i] = HostRecord{Op: Put, Host: hostAt(hostIP(i), devID(9), "Ethernet1")}
 	}
 	for i := range 500 {
-		for p.Info().QueueBytes > 1<<19 { // an honest reader is given time
+		for p.Info().QueueBytes > 1<<17 { // an honest reader is given time
 			<-time.After(time.Millisecond)
 		}
 		if err := p.Send(&Update{Origin: reflID, Seq: uint64(i + 1), Hosts: hosts[:1+i*len(hosts)/500]}); err != nil {

@@ -37,6 +37,9 @@ type PeerEvent struct {
 	Msg  Message
 	At   time.Time // with monotonic reading
 	Err  error
+	// Of an Up: what the peer's Open says it has seen of us, and ours of it.
+	Seen, Offered *Resume
+	Caps          Capabilities
 }
 
 // TransportConfig is what the sessions of a Server or a Dialer have in common.
@@ -44,6 +47,7 @@ type TransportConfig struct {
 	Self  netip.Addr
 	Roles Roles
 	Epoch uint64
+	Caps  Capabilities
 	// Auth is asked at each new connection, so that a password or a certificate
 	// can change without a restart. It must be safe for concurrent use.
 	Auth func() Auth
@@ -54,6 +58,9 @@ type TransportConfig struct {
 	// A peer that lets more than this wait is cut; zero: DefaultQueueBytes and
 	// DefaultQueueMessages.
 	QueueBytes, QueueMessages int
+	// Resume gives what was seen of a device in its earlier sessions, nil: nothing.
+	// It must be safe for concurrent use; nil: sessions never resume.
+	Resume func(device netip.Addr) *Resume
 	// Sink is called from the reader goroutine of a session; the session reads on
 	// when it returns.
 	Sink func(PeerEvent)
@@ -84,7 +91,7 @@ func (c TransportConfig) withDefaults() (TransportConfig, error) {
 // session is the configuration of a new session; its nonce is not set yet.
 func (c *TransportConfig) session(dialer bool) SessionConfig {
 	return SessionConfig{
-		Self: c.Self, Dialer: dialer, Roles: c.Roles, Epoch: c.Epoch, Auth: c.Auth(),
+		Self: c.Self, Dialer: dialer, Roles: c.Roles, Epoch: c.Epoch, Caps: c.Caps, Auth: c.Auth(),
 		Hold: c.Hold, Keepalive: c.Keepalive, HandshakeTimeout: c.HandshakeTimeout,
 	}
 }
@@ -147,6 +154,7 @@ type TransportCounters struct {
 	Replaced         uint64 `json:"replaced"`
 	LimitRefused     uint64 `json:"limit_refused"`
 	SlowCut          uint64 `json:"slow_cut"`
+	Coalesced        uint64 `json:"messages_coalesced"` // became part of the latest state that waits for a slow peer
 	NotifiedByPeer   uint64 `json:"notified_by_peer"`
 	MsgIn            uint64 `json:"messages_in"`
 	MsgOut           uint64 `json:"messages_out"`

@@ -17,6 +17,10 @@ const (
 	tlvUpdateZone     uint8 = 5
 	tlvUpdateHost     uint8 = 6
 	tlvUpdateFault    uint8 = 7
+	tlvUpdateDevice   uint8 = 8  // address, epoch u64, sequence u64; any number
+	tlvUpdatePos      uint8 = 9  // epoch u64, sequence u64
+	tlvUpdatePartial  uint8 = 10 // empty
+	tlvSyncResumed    uint8 = 11 // empty; in an EndOfSync
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -41,6 +45,23 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	b = appendTime(b, u.SentAt)
 	b = endTLV(appendTime(b, u.ReflectedAt), at)
 	var err error
+	for _, d := range u.Devices {
+		if err := checkAddr("Update.device", d.Device); err != nil {
+			return nil, err
+		}
+		b, at = beginTLV(b, tlvUpdateDevice)
+		b = binary.BigEndian.AppendUint64(appendAddr(b, d.Device), d.Epoch)
+		b = endTLV(binary.BigEndian.AppendUint64(b, d.Seq), at)
+	}
+	if u.Pos.Known() {
+		b, at = beginTLV(b, tlvUpdatePos)
+		b = binary.BigEndian.AppendUint64(b, u.Pos.Epoch)
+		b = endTLV(binary.BigEndian.AppendUint64(b, u.Pos.Seq), at)
+	}
+	if u.Partial {
+		b, at = beginTLV(b, tlvUpdatePartial)
+		b = endTLV(b, at)
+	}
 	if u.Settings != nil {
 		if b, err = u.Settings.append(b); err != nil {
 			return nil, err
@@ -123,6 +144,12 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Hosts = append(u.Hosts, decodeHost(r))
 		case tlvUpdateFault:
 			u.Faults = append(u.Faults, decodeFault(r))
+		case tlvUpdateDevice:
+			u.Devices = append(u.Devices, DeviceStamp{r.addr("device"), Stamp{r.u64("device.epoch"), r.u64("device.seq")}})
+		case tlvUpdatePos:
+			u.Pos = Stamp{r.u64("position.epoch"), r.u64("position.seq")}
+		case tlvUpdatePartial:
+			u.Partial = true
 		default:
 			return false
 		}
@@ -143,11 +170,15 @@ func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 	var e EndOfSync
 	stamped := false
 	err := eachTLV("EndOfSync", body, func(typ uint8, r *reader) bool {
-		if typ != tlvUpdateStamp {
+		switch typ {
+		case tlvUpdateStamp:
+			e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
+			stamped = true
+		case tlvSyncResumed:
+			e.Resumed = true
+		default:
 			return false
 		}
-		e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
-		stamped = true
 		return true
 	})
 	if err == nil && !stamped {

@@ -32,8 +32,10 @@ type writer struct {
 	busy     bool  // a goroutine is writing
 	queue    []*Encoded
 	head     int
-	queued   int    // bytes in queue
-	rest     []byte // sealed bytes that the socket did not take
+	queued   int       // bytes in queue
+	wait     coalescer // what came while the queue was long
+	taking   bool      // what waited is being encoded: what comes now must wait for it
+	rest     []byte    // sealed bytes that the socket did not take
 	ping     *time.Timer
 	idle     chan struct{} // closed when the goroutine that was busy at the end is done
 	try      func(fd uintptr) bool
@@ -89,14 +91,22 @@ func (w *writer) push(e *Encoded) {
 	w.queued += e.Len()
 }
 
-// send queues a message, and starts it on its way if now is true.
-func (w *writer) send(e *Encoded, now bool) error {
+// send queues a message, and starts it on its way if now is true. M is the message
+// that was encoded, nil: it must not be coalesced.
+func (w *writer) send(e *Encoded, m Message, now bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closing != nil || !w.opened {
 		return ErrClosed
 	}
 	cfg := &w.c.host.cfg
+	if w.absorb(m) {
+		if w.wait.size > cfg.QueueBytes {
+			w.cut(&ProtocolError{Code: CodeSlow, Where: "send queue", Detail: fmt.Sprintf("the latest state that waits has %d bytes, limit %d", w.wait.size, cfg.QueueBytes)})
+			return ErrQueueFull
+		}
+		return nil
+	}
 	if len(w.queue)-w.head >= cfg.QueueMessages || w.queued+len(w.rest)+e.Len() > cfg.QueueBytes {
 		w.cut(&ProtocolError{Code: CodeSlow, Where: "send queue", Detail: fmt.Sprintf(
 			"%d messages of %d bytes wait, limit %d and %d", len(w.queue)-w.head, w.queued+len(w.rest), cfg.QueueMessages, cfg.QueueBytes)})
@@ -107,6 +117,65 @@ func (w *writer) send(e *Encoded, now bool) error {
 		w.flush()
 	}
 	return nil
+}
+
+// absorb lets a message wait as the latest state of its records when the peer is
+// slow. w.mu is held.
+func (w *writer) absorb(m Message) bool {
+	cfg := &w.c.host.cfg
+	long := len(w.queue)-w.head >= max(1, cfg.QueueMessages/64) || w.queued+len(w.rest) >= cfg.QueueBytes/4
+	if !w.taking && w.wait.empty() && !long {
+		return false
+	}
+	if !w.busy {
+		if w.flush(); !w.busy { // it was not the peer that was slow
+			return false
+		}
+	}
+	switch m := m.(type) {
+	case *Update:
+		w.wait.add(m)
+	case *EndOfSync:
+		w.wait.end = m
+	default:
+		return false
+	}
+	w.c.host.tally.coalesced.Add(1)
+	return true
+}
+
+// resume queues what waited. w.mu is held, but not while it is encoded: who sends
+// must not wait for that.
+func (w *writer) resume() {
+	c := w.wait
+	w.wait, w.taking = coalescer{}, true
+	w.mu.Unlock()
+	var ready []*Encoded
+	var failed error
+	encode := func(m Message) {
+		e, err := Encode(m)
+		if err != nil {
+			failed = err
+			return
+		}
+		ready = append(ready, e)
+	}
+	for _, u := range c.take() {
+		encode(u)
+	}
+	if c.end != nil {
+		encode(c.end)
+	}
+	w.mu.Lock()
+	w.taking = false
+	if failed != nil { // no record may be missing
+		w.cut(failed)
+	}
+	if w.closing == nil {
+		for _, e := range ready {
+			w.push(e)
+		}
+	}
 }
 
 // kick starts what was queued on its way.
@@ -217,7 +286,11 @@ func (w *writer) drain(idle chan struct{}) {
 	buf := (*bp)[:0]
 	hold, _ := w.c.sess.Timers()
 	w.mu.Lock()
-	for w.closing == nil && (w.head < len(w.queue) || len(w.rest) > 0) {
+	for w.closing == nil && (w.head < len(w.queue) || len(w.rest) > 0 || !w.wait.empty()) {
+		if w.head == len(w.queue) && len(w.rest) == 0 {
+			w.resume()
+			continue
+		}
 		buf = append(buf[:0], w.rest...)
 		w.rest = nil
 		if len(buf) == 0 {
@@ -257,7 +330,7 @@ func (w *writer) cut(err error) {
 }
 
 func (w *writer) drop() {
-	w.queue, w.head, w.queued, w.rest = nil, 0, 0, nil
+	w.queue, w.head, w.queued, w.rest, w.wait = nil, 0, 0, nil, coalescer{}
 	if w.ping != nil {
 		w.ping.Stop()
 	}
@@ -322,7 +395,7 @@ func (w *writer) info(v *PeerInfo) {
 	v.MsgIn, v.MsgOut, v.BytesIn, v.BytesOut = w.msgIn.Load(), w.msgOut.Load(), w.bytesIn.Load(), w.bytesOut.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v.QueueBytes = w.queued + len(w.rest)
+	v.QueueBytes = w.queued + len(w.rest) + w.wait.size
 	if w.closing != nil {
 		v.LastError = w.closing.Error()
 	}

@@ -138,7 +138,7 @@ func (s *slot) count(dev uint32, n int) {
 func (d *Directory) settle(id uint32) {
 	h := &d.hosts[id]
 	in := len(h.zones) > 0 && h.zones[0] == defaultSlot
-	want := d.autoJoin && !d.isHeld(h.addr) && len(h.atts) > 0 && (len(h.zones) == 0 || in && len(h.zones) == 1)
+	want := d.autoJoin && len(h.atts) > 0 && (len(h.zones) == 0 || in && len(h.zones) == 1) && !d.barred(id)
 	switch {
 	case want && !in:
 		d.enter(id, defaultSlot)

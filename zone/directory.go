@@ -81,6 +81,11 @@ type Directory struct {
 	match     matcher
 	split     splitter
 
+	reserved       map[string]reservation // see Reserve
+	reserveMatch   matcher
+	lastReserve    uint32
+	reserveScratch []uint32
+
 	hosts     []host // by host id
 	freeHosts []uint32
 	byAddr    map[netip.Addr]uint32

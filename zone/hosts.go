@@ -186,24 +186,13 @@ func (d *Directory) detach(id uint32, i int) {
 // of its owner.
 func (d *Directory) rematch(id uint32) {
 	h := &d.hosts[id]
-	ids := d.match.addrs.appendTo(d.scratch[:0], h.addr)
-	ids = d.match.spans.appendTo(ids, h.addr)
-	for i := range h.atts {
-		a := &h.atts[i]
-		if a.mac != h.atts[0].mac {
-			continue
-		}
-		if a.service.NQN != "" {
-			ids = d.match.nqns.appendTo(ids, a.service.NQN)
-		}
-		ids = d.match.ports.appendTo(ids, portKey{d.devs[a.dev].addr, a.port})
-	}
+	ids := d.matching(&d.match, d.scratch[:0], h)
 	if !slices.IsSorted(ids) {
 		slices.Sort(ids)
 	}
 	ids = slices.Compact(ids)
 	d.scratch = ids
-	if len(ids) == 0 && d.autoJoin && !d.isHeld(h.addr) {
+	if len(ids) == 0 && d.autoJoin && !d.barred(id) {
 		ids = append(ids, defaultSlot)
 	}
 	d.setZones(id, ids)

@@ -111,6 +111,7 @@ func (a *app) showZoneCmd() *cobra.Command {
 	var q api.ZoneQuery
 	c := &cobra.Command{Use: "zone [NAME]", Short: "Zones, or all about one zone"}
 	addrVar(c.Flags(), &q.Addr, "host", "only zones this host is in")
+	c.Flags().BoolVar(&q.Inconsistent, "inconsistent", false, "only zones about which the reflectors differ")
 	c.ValidArgsFunction = a.complete(zoneNames)
 	return show(a, c, 1, func(ctx context.Context, cl *api.Client, args []string) ([]api.Zone, error) {
 		if len(args) == 1 {
@@ -124,6 +125,10 @@ func (a *app) showZoneCmd() *cobra.Command {
 	}, func(w io.Writer, list []api.Zone, args []string) {
 		if len(args) == 1 {
 			zoneDetails(w, list[0])
+			return
+		}
+		if q.Inconsistent {
+			inconsistentTable(w, list)
 			return
 		}
 		zoneTable(w, list)

@@ -101,16 +101,55 @@ func zoneTable(w io.Writer, list []api.Zone) {
 	table(w, "ZONE MEMBERS HOSTS LEARNED-FROM CONFIGURED", rows)
 }
 
+// inconsistentTable shows beside what is in force what each reflector says.
+func inconsistentTable(w io.Writer, list []api.Zone) {
+	rows := [][]string{}
+	for _, z := range list {
+		for _, r := range z.Words {
+			says := "no such zone here"
+			if r.Said {
+				says = fewText(r.Members, 8)
+			}
+			rows = append(rows, []string{z.Name, fewText(z.Members, 4), r.Reflector.String(), says})
+		}
+	}
+	table(w, "ZONE IN-FORCE REFLECTOR SAYS", rows)
+}
+
 func zoneDetails(w io.Writer, z api.Zone) {
 	pairs(w, [][2]string{{"Zone", z.Name}, {"Learned from", z.LearnedFrom}})
 	fmt.Fprintf(w, "Members (%d):\n", len(z.Members))
 	for _, m := range z.Members {
 		fmt.Fprintln(w, "  "+printable(m))
 	}
+	for _, r := range z.Words {
+		fmt.Fprintf(w, "Reflector %s says (%d):\n", r.Reflector, len(r.Members))
+		for _, m := range r.Members {
+			fmt.Fprintln(w, "  "+printable(m))
+		}
+	}
 	fmt.Fprintf(w, "Hosts (%d):\n", len(z.Hosts))
 	for _, h := range z.Hosts {
 		fmt.Fprintln(w, "  "+h.String())
 	}
+}
+
+// syncText tells how a session began, in and out, and why everything was sent.
+func syncText(p api.Peer) string {
+	if p.SyncIn == "" && p.SyncOut == "" {
+		return ""
+	}
+	dash := func(s string) string {
+		if s == "" {
+			return "-"
+		}
+		return s
+	}
+	text := dash(p.SyncIn) + "/" + dash(p.SyncOut)
+	if p.SyncOutWhy != "" {
+		text += " (" + p.SyncOutWhy + ")"
+	}
+	return text
 }
 
 func (a *app) peerTable(w io.Writer, list []api.Peer) {
@@ -120,11 +159,11 @@ func (a *app) peerTable(w io.Writer, list []api.Peer) {
 		if p.Refused {
 			state = "Refused"
 		}
-		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since),
+		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since), syncText(p),
 			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), p.Auth,
 			human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold)), p.LastError})
 	}
-	table(w, "DEVICE ADDRESS ROLE STATE FOR MESSAGES-IN MESSAGES-OUT RECONNECTS AUTH KEEPALIVE/HOLD LAST-ERROR", rows)
+	table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT MESSAGES-IN MESSAGES-OUT RECONNECTS AUTH KEEPALIVE/HOLD LAST-ERROR", rows)
 }
 
 func (a *app) portTable(w io.Writer, list []api.Port) {

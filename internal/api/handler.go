@@ -35,7 +35,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/status
 //	GET    /v1/hosts          ?addr= zone= device= port= type=local|remote state=active|inactive
 //	GET    /v1/hosts/{addr}   all attachments of one address
-//	GET    /v1/zones          ?name= addr=
+//	GET    /v1/zones          ?name= addr= inconsistent=
 //	POST   /v1/zones          {"name": "z", "members": ["192.0.2.1", ...]}
 //	DELETE /v1/zones          ?name=
 //	POST   /v1/zones/members  {"name": "z", "members": [...]}
@@ -194,7 +194,7 @@ func (h *handler) host(r *http.Request) (any, error) {
 
 func (h *handler) zones(r *http.Request) (any, error) {
 	p := query(r)
-	q := ZoneQuery{Name: p.text("name"), Addr: p.addr("addr")}
+	q := ZoneQuery{Name: p.text("name"), Addr: p.addr("addr"), Inconsistent: p.choice("inconsistent", "true", "false") == "true"}
 	if err := p.close(); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ func (q HostQuery) Match(h *Host) bool {
 // Match tells whether the query asks for z.
 func (q ZoneQuery) Match(z *Zone) bool {
 	return (q.Name == "" || z.Name == q.Name) &&
-		(!q.Addr.IsValid() || slices.Contains(z.Hosts, q.Addr))
+		(!q.Addr.IsValid() || slices.Contains(z.Hosts, q.Addr)) &&
+		(!q.Inconsistent || z.Inconsistent)
 }
 
 // Match tells whether the query asks for n; the limit is not looked at.
@@ -168,6 +169,9 @@ func (q ZoneQuery) values() url.Values {
 	v := url.Values{}
 	set(v, "name", q.Name)
 	setAddr(v, "addr", q.Addr)
+	if q.Inconsistent {
+		v.Set("inconsistent", "true")
+	}
 	return v
 }
 

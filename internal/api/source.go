@@ -19,6 +19,8 @@ type HostQuery struct {
 type ZoneQuery struct {
 	Name string
 	Addr netip.Addr // zones this host is in
+	// Inconsistent asks only for zones about which the reflectors differ.
+	Inconsistent bool
 }
 
 // NoticeQuery narrows the history of notices.

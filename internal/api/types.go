@@ -113,6 +113,16 @@ type Zone struct {
 	Members     []string     `json:"members"` // as configured, canonical; empty for default
 	Hosts       []netip.Addr `json:"hosts"`   // known hosts in it, sorted
 	LearnedFrom string       `json:"learned_from"`
+	// Inconsistent: the reflectors differ about the zone; Words is what each says.
+	Inconsistent bool       `json:"inconsistent"`
+	Words        []ZoneWord `json:"words,omitempty"`
+}
+
+// ZoneWord is what one reflector says of a zone.
+type ZoneWord struct {
+	Reflector netip.Addr `json:"reflector"`
+	Said      bool       `json:"said"` // false: it has no such zone for this device
+	Members   []string   `json:"members"`
 }
 
 // PeerState is the state of a session, named as in the source documents.
@@ -148,6 +158,11 @@ type Peer struct {
 	Refused   bool     `json:"refused,omitempty"`
 	Keepalive Duration `json:"keepalive_s"` // negotiated once established
 	Hold      Duration `json:"hold_s"`
+	// How the session began in either direction: "resumed" (only what was missed) or
+	// "full"; empty while it is not known.
+	SyncIn     string `json:"sync_in,omitempty"`
+	SyncOut    string `json:"sync_out,omitempty"`
+	SyncOutWhy string `json:"sync_out_why,omitempty"`
 }
 
 // Port is one port the configuration names.

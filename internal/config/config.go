@@ -131,11 +131,32 @@ type Reflector struct {
 
 // Client sets what a device with that role does.
 type Client struct {
-	// Reflectors to keep a session to. Empty on a device that is a reflector too:
-	// it uses its own.
-	Reflectors []netip.AddrPort
-	Source     netip.Addr // local address of the sessions; invalid: the system's choice
+	// Reflectors to keep a session to, two at most, itself counted on a device that is
+	// a reflector too.
+	Reflectors    []netip.AddrPort
+	Agreement     Agreement     // where the zones of two reflectors differ
+	ReflectorWait time.Duration // for a reflector that was never heard since the start, 0..10 m
+	Interest      Interest
+	Source        netip.Addr // local address of the sessions; invalid: the system's choice
 }
+
+// Agreement is when a zone member takes effect that not both reflectors name.
+type Agreement string
+
+// The values of client.zone-agreement.
+const (
+	AgreeIdentical Agreement = "identical"
+	AgreeUnion     Agreement = "union"
+)
+
+// Interest is what a client asks its reflectors for.
+type Interest string
+
+// The values of client.interest.
+const (
+	InterestConcerned Interest = "concerned"
+	InterestAll       Interest = "all"
+)
 
 // Auth is how sessions are authenticated.
 type Auth string

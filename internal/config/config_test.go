@@ -172,8 +172,10 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{reflector + none + "reflector: {listen: ['192.0.2.1:80']}\n", `reflector.listen[0]: "192.0.2.1:80": has the port 80`},
 		{reflector + none + "reflector: {listen: [here]}\n", `is not an address and port`},
 		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0]: "x": is not an IP address`},
-		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: exactly one entry for now; two reflectors come with a later version`},
-		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}]}\n", `client.reflectors: has 2 entries; allowed: exactly one entry for now`},
+		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: one or two entries`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}]}\n", `client.reflectors: has 3 entries; allowed: one or two entries`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.2, port: 20000}]}\n", `client.reflectors: names one reflector twice`},
+		{client + none + "client: {zone-agreement: both, reflectors: [{address: 192.0.2.2}]}\n", `client.zone-agreement: "both"`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.1}]}\n", `client.reflectors[0].address: "192.0.2.1": is this device's own id`},
 		{client + none + "client: {reflectors: [{port: 19516}]}\n", `client.reflectors[0].address: is missing`},
 		{client + none + "client: {reflectors: [192.0.2.2]}\n", `client.reflectors[0]: "192.0.2.2": is a single value, not an entry with keys`},
@@ -181,7 +183,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{client + none + one + "zones: {hard-zoning: true}\n", `local settings for these are refused`},
 		{client + one + "session: {password-env: SHORT}\n", `session.password-env: "SHORT": the password in that variable has 5 characters; allowed: 8 or more`},
 		{client + one + "session: {password-env: UNSET}\n", `the password in that variable is empty or not set`},
-		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + one, `this device is a reflector itself and uses its own`},
+		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}]}\n", `client.reflectors: has 2 entries, and this device is a reflector itself`},
 	} {
 		_, err := Parse("f", []byte(c.yaml), fromMap(map[string]string{"SHORT": "12345"}))
 		if err == nil {

@@ -248,6 +248,9 @@ func readClient(c *Config, s *section) {
 			cl.Reflectors = append(cl.Reflectors, netip.AddrPortFrom(a, uint16(port)))
 		}
 	})
+	cl.Agreement = Agreement(s.choice("zone-agreement", string(AgreeIdentical), string(AgreeIdentical), string(AgreeUnion)))
+	cl.ReflectorWait = s.duration("reflector-wait", 10*time.Second, 0, 10*time.Minute, false)
+	cl.Interest = Interest(s.choice("interest", string(InterestConcerned), string(InterestConcerned), string(InterestAll)))
 	cl.Source = s.addr("source", "the system's choice", c.Device.AllowLoopback)
 	if !roles.Client {
 		s.refuse("this device is not a client (device.roles: " + roles.String() + ")")
@@ -257,14 +260,15 @@ func readClient(c *Config, s *section) {
 	if l := s.values["reflectors"]; l != nil {
 		n = len(l.Content)
 	}
-	const one = "exactly one entry for now; two reflectors come with a later version"
 	switch {
-	case roles.Reflector && n > 0:
-		s.problem("reflectors", "this device is a reflector itself and uses its own", "no entry for now; two reflectors come with a later version")
+	case roles.Reflector && n > 1:
+		s.problem("reflectors", fmt.Sprintf("has %d entries, and this device is a reflector itself", n), "at most one entry on a device with both roles")
 	case !roles.Reflector && n == 0:
-		s.problem("reflectors", "is missing: a client needs a reflector", one)
-	case n > 1:
-		s.problem("reflectors", fmt.Sprintf("has %d entries", n), one)
+		s.problem("reflectors", "is missing: a client needs a reflector", "one or two entries")
+	case n > 2:
+		s.problem("reflectors", fmt.Sprintf("has %d entries", n), "one or two entries")
+	case n == 2 && len(cl.Reflectors) == 2 && cl.Reflectors[0].Addr() == cl.Reflectors[1].Addr():
+		s.problem("reflectors", "names one reflector twice", "two different ones")
 	}
 	c.Client = cl
 }

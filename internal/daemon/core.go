@@ -43,7 +43,14 @@ type CoreConfig struct {
 	ErrorDown errdown.Config
 	Notify    hostnotify.Config
 	Reflector inof.ReflectorConfig
-	Epoch     uint64 // of this start of the process
+	// Reflectors is how many this device has, its own included; zero: one. Where
+	// their zones differ Agreement decides. Wait is how long after the first sync a
+	// reflector that was never heard is waited for.
+	Reflectors  int
+	Agreement   inof.Agreement
+	Wait        time.Duration
+	InterestAll bool   // the device asks its reflectors for everything
+	Epoch       uint64 // of this start of the process
 }
 
 // CoreCounters count what no room of its own counts.
@@ -89,6 +96,8 @@ type Core struct {
 	limiter    eventLimiter
 	restoring  bool       // hosts are put back, not learned: no events
 	reflector  netip.Addr // that we had a session with last; for operators
+	agreement  agreement
+	synced     bool // as the notifier was told
 }
 
 // port is one access port.
@@ -119,6 +128,8 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
 		c.notify = hostnotify.New(cfg.Notify, c.dir)
 		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
+		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
+		c.client.SetInterestAll(cfg.InterestAll)
 		if cfg.Transmit != nil {
 			c.speak = lldp.NewTransmitter(*cfg.Transmit)
 		}
@@ -145,6 +156,7 @@ func (c *Core) Start(now time.Time) {
 	if c.refl == nil || c.client == nil {
 		return
 	}
+	c.refl.SetInterest(c.self, c.cfg.InterestAll)
 	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
 	c.fromReflector(c.refl.Join(c.self, now), now)
 	c.fromClient(own, now)
@@ -158,6 +170,7 @@ func (c *Core) Tick(now time.Time) {
 			c.causeChanged(ch, now)
 		}
 		c.flush(now)
+		c.tickAgreement(now)
 	}
 	if c.refl != nil {
 		c.fromReflector(c.refl.Tick(now), now)
@@ -189,6 +202,8 @@ func (c *Core) Next() time.Time {
 		}
 		next = sooner(next, c.faults.Next())
 		next = sooner(next, c.notify.Next())
+		next = sooner(next, c.client.Next())
+		next = sooner(next, c.agreement.due)
 	}
 	if c.speak != nil {
 		next = sooner(next, c.speak.Next())

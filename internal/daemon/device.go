@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -200,6 +201,24 @@ func (d *Device) PeerSink(client bool) func(inof.PeerEvent) {
 	}
 }
 
+// ResumePoint gives what was seen of a device that we dial (or that dials us), for
+// the Open of the next session. It may be called by any goroutine.
+func (d *Device) ResumePoint(client bool) func(netip.Addr) *inof.Resume {
+	return func(dev netip.Addr) (point *inof.Resume) {
+		ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
+		defer cancel()
+		found := make(chan *inof.Resume, 1)
+		err := d.Do(ctx, func(c *Core, _ time.Time) { found <- c.ResumePoint(dev, client) })
+		if err != nil {
+			return nil // everything is sent anew then
+		}
+		return <-found
+	}
+}
+
+// resumeTimeout bounds how long an Open waits for the owner goroutine.
+const resumeTimeout = time.Second
+
 func (d *Device) peer(ev peerEvent) {
 	dev, now := ev.Peer.Device(), d.now()
 	routes := &d.toReflectors
@@ -211,13 +230,14 @@ func (d *Device) peer(ev peerEvent) {
 	}
 	switch {
 	case ev.client && ev.Kind == inof.PeerUp:
-		d.core.ClientUp(dev, now)
+		d.core.ClientAsks(dev, ev.Caps&inof.CapInterestAll != 0)
+		d.core.ClientResumes(dev, ev.Seen, ev.Offered, now)
 	case ev.client && ev.Kind == inof.PeerDown:
 		d.core.ClientDown(dev, ev.Err, now)
 	case ev.client:
 		d.core.ClientMessage(dev, ev.Msg, now)
 	case ev.Kind == inof.PeerUp:
-		d.core.ReflectorUp(dev, now)
+		d.core.ReflectorResumes(dev, ev.Seen, now)
 	case ev.Kind == inof.PeerDown:
 		d.core.ReflectorDown(dev, ev.Err, now)
 	default:

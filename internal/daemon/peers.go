@@ -14,13 +14,25 @@ import (
 )
 
 // ClientUp says that a client's session to this reflector is established.
-func (c *Core) ClientUp(dev netip.Addr, now time.Time) {
+func (c *Core) ClientUp(dev netip.Addr, now time.Time) { c.ClientResumes(dev, nil, nil, now) }
+
+// ClientResumes is ClientUp for a client whose Open says what it has seen of us, and
+// to which ours said what we have seen of it.
+func (c *Core) ClientResumes(dev netip.Addr, seen, offered *inof.Resume, now time.Time) {
 	if c.refl == nil {
 		return
 	}
 	c.revision++
-	c.fromReflector(c.refl.Join(dev, now), now)
+	c.fromReflector(c.refl.Resume(dev, seen, offered, now), now)
 	c.peerEvent(dev, "client", "up", nil, now)
+}
+
+// ClientAsks says what a client that connects asks for: everything, or only what
+// concerns it.
+func (c *Core) ClientAsks(dev netip.Addr, everything bool) {
+	if c.refl != nil {
+		c.refl.SetInterest(dev, everything)
+	}
 }
 
 // ClientDown says that a client's session ended; its records become stale.
@@ -43,12 +55,15 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 }
 
 // ReflectorUp says that the session to a reflector is established.
-func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) {
+func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) { c.ReflectorResumes(dev, nil, now) }
+
+// ReflectorResumes is ReflectorUp for a reflector whose Open says what it has seen of us.
+func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time) {
 	if c.client == nil {
 		return
 	}
 	c.reflector = dev
-	c.fromClient(c.client.Up(dev, now), now)
+	c.fromClient(c.client.Resume(dev, seen, now), now)
 	c.holdStale(now)
 	c.peerEvent(dev, "reflector", "up", nil, now)
 }
@@ -88,7 +103,8 @@ func (c *Core) ReflectorDown(dev netip.Addr, why error, now time.Time) {
 	if c.client == nil {
 		return
 	}
-	c.client.Down(dev, now)
+	a := c.client.Down(dev, now)
+	c.apply(&a, now)
 	c.peerEvent(dev, "reflector", "down", why, now)
 }
 
@@ -178,11 +194,21 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		c.dir.SetHard(s.Hard)
 		add(c.dir.SetAutoJoin(s.AutoJoin))
 	}
+	for _, z := range a.Reserved {
+		if z.Op == inof.Put {
+			add(c.dir.Reserve(z.Zone.Name, z.Zone.Members))
+		}
+	}
 	for _, z := range a.Zones {
 		if z.Op == inof.Put {
 			add(c.dir.PutZone(z.Zone))
 		} else {
 			add(c.dir.DeleteZone(z.Zone.Name))
+		}
+	}
+	for _, z := range a.Reserved {
+		if z.Op == inof.Withdraw {
+			add(c.dir.Reserve(z.Zone.Name, nil))
 		}
 	}
 	for _, h := range a.Hosts {
@@ -208,10 +234,15 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	}
 	c.changed(changes, a.FaultAt, now)
 	c.appliedEvents(a, now)
+	if s := c.client.Synced(); s != c.synced {
+		c.synced = s
+		c.notify.SetSynced(s)
+	}
+	c.watchAgreement(now)
 	if a.Synced {
-		c.notify.SetSynced(c.client.Synced())
 		c.out.Event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
-			Text: fmt.Sprintf("synchronized with reflector %s", a.From)})
+			Text:   fmt.Sprintf("synchronized with reflector %s", a.From),
+			Fields: map[string]string{"sync": c.syncWith(a.From)}})
 	}
 }
 

@@ -29,6 +29,16 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 		},
 		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known},
 		Epoch:     d.epoch,
+		Agreement: inof.AgreeIdentical,
+		Wait:      cfg.Client.ReflectorWait,
+
+		InterestAll: cfg.Client.Interest == config.InterestAll,
+	}
+	if cfg.Client.Agreement == config.AgreeUnion {
+		c.Agreement = inof.AgreeUnion
+	}
+	if c.Reflectors = len(cfg.Client.Reflectors); c.Reflect && c.Access {
+		c.Reflectors++ // itself
 	}
 	if d.zones != nil {
 		c.Zones = d.zones.set
@@ -83,7 +93,10 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 	}
 	for _, addr := range cfg.Client.Reflectors {
 		tc := common
-		tc.Sink = d.device.PeerSink(false)
+		if cfg.Client.Interest == config.InterestAll {
+			tc.Caps |= inof.CapInterestAll
+		}
+		tc.Sink, tc.Resume = d.device.PeerSink(false), d.device.ResumePoint(false)
 		dialer, err := inof.NewDialer(inof.DialerConfig{
 			TransportConfig: tc,
 			Name:            addr.String(),
@@ -99,7 +112,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 }
 
 func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) error {
-	common.Sink = d.device.PeerSink(true)
+	common.Sink, common.Resume = d.device.PeerSink(true), d.device.ResumePoint(true)
 	for _, addr := range cfg.Reflector.Listen {
 		server, err := inof.NewServer(inof.ServerConfig{
 			TransportConfig: common,

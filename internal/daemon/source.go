@@ -157,7 +157,7 @@ func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error)
 const refusedShown = 10 * time.Minute
 
 // Peers implements api.Source.
-func (d *Daemon) Peers(context.Context) ([]api.Peer, error) {
+func (d *Daemon) Peers(ctx context.Context) ([]api.Peer, error) {
 	peers := []api.Peer{}
 	for _, c := range d.dialers {
 		info := c.Info()
@@ -173,6 +173,15 @@ func (d *Daemon) Peers(context.Context) ([]api.Peer, error) {
 				p.Refused = true
 				peers = append(peers, p)
 			}
+		}
+	}
+	for part := range slices.Chunk(peers, chunk) {
+		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+			for i := range part {
+				c.peerSync(&part[i])
+			}
+		}); err != nil {
+			return nil, err
 		}
 	}
 	return peers, nil

@@ -49,7 +49,7 @@ func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
 			Addr: h.Addr, Type: api.Remote, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
 			Device: h.Device, Port: h.HostKey.Port, MAC: h.MAC, Subscribes: h.Subscribes,
 			State: state, Reason: reason, Zones: zones, Hard: c.hardState(), Since: h.Since,
-			Conflict: h.MAC != winner.MAC, LearnedFrom: c.learnedFrom(h.Device),
+			Conflict: h.MAC != winner.MAC, LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
 			a.Type = api.Local
@@ -67,15 +67,16 @@ func (c *Core) hardState() api.HardState {
 	return api.HardOff
 }
 
-// learnedFrom names who told us of a device's hosts.
-func (c *Core) learnedFrom(dev netip.Addr) string {
+// learnedFrom names who told us of a host.
+func (c *Core) learnedFrom(k zone.HostKey) string {
+	dev := k.Device
 	switch {
 	case dev == c.self:
 		return api.LearnedLocal
 	case c.refl != nil:
 		return dev.String()
 	}
-	return c.reflectorName()
+	return c.names(c.client.SaidBy(k))
 }
 
 func (c *Core) reflectorName() string {
@@ -106,20 +107,28 @@ func (c *Core) zoneNames() []string {
 	if set.AutoJoin {
 		names = append(names, zone.DefaultName)
 	}
+	if c.client != nil { // those too that are not in force at all
+		names = append(names, c.client.Differing()...)
+	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 func (c *Core) zone(name string) (api.Zone, bool) {
 	v := c.view()
-	from := c.reflectorName()
-	if c.refl != nil {
+	var from string
+	switch {
+	case c.refl != nil:
 		from = api.LearnedLocal
+	case name == zone.DefaultName:
+		from = c.reflectorName()
+	default:
+		from = c.zoneSources(name)
 	}
 	z := api.Zone{Name: name, Members: []string{}, Hosts: v.ZoneHosts(name), LearnedFrom: from}
 	if name != zone.DefaultName {
 		def, ok := v.Zone(name)
-		if !ok {
+		if c.zoneWords(&z); !ok && !z.Inconsistent {
 			return z, false
 		}
 		for _, m := range def.Members {

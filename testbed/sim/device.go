@@ -56,7 +56,7 @@ func (d *device) access() bool { return len(d.ports) > 0 }
 func (d *device) start() {
 	w := d.w
 	d.life++
-	d.epoch = w.rng.Uint64() | 1
+	d.epoch = uint64(w.now)<<16 | w.rng.Uint64()&0xffff | 1 // a later start has a greater one
 	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
 	st := daemon.State{}
 	if d.disk != nil {
@@ -65,7 +65,7 @@ func (d *device) start() {
 		}
 	}
 	cfg := daemon.CoreConfig{
-		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch,
+		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
 		Reflector: inof.ReflectorConfig{Known: st.Known},
 	}

@@ -106,6 +106,11 @@ func (e *end) session(role inof.Roles) {
 	if e.dev.reflects && e.dev.access() {
 		sc.Roles = inof.RoleClient | inof.RoleReflector
 	}
+	if e.dialer {
+		sc.Resume = e.dev.core.ResumePoint(e.peer.dev.id, false)
+	} else {
+		sc.ResumeFor = func(dev netip.Addr) *inof.Resume { return e.dev.core.ResumePoint(dev, true) }
+	}
 	for i := range sc.Nonce {
 		sc.Nonce[i] = byte(e.dev.w.rng.Uint32())
 	}
@@ -213,9 +218,9 @@ func (e *end) established() {
 	e.up = true
 	w.tracef("%s session is up", e.name())
 	if e.dialer {
-		e.dev.core.ReflectorUp(e.peer.dev.id, w.time())
+		e.dev.core.ReflectorResumes(e.peer.dev.id, e.sess.Peer().Resume, w.time())
 	} else {
-		e.dev.core.ClientUp(e.peer.dev.id, w.time())
+		e.dev.core.ClientResumes(e.peer.dev.id, e.sess.Peer().Resume, e.sess.Offered(), w.time())
 	}
 }
 

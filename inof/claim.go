@@ -1,0 +1,263 @@
+package inof
+
+import (
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// words is who said a record: for each reflector the session in which it last did,
+// 0 if it does not say it.
+type words [MaxReflectors]uint32
+
+// claim is what is known of a host or fault record beside its content. Of two
+// reflectors the newer word counts, by the stamp of the device whose record it is:
+// an old word never takes the place of a newer one.
+type claim struct {
+	said  words
+	stamp Stamp // of the newest word
+	by    uint8 // who said it
+	void  bool  // nobody with a session says it, or it is an old word about what the device has withdrawn since
+	quiet bool  // void, and in force again when a silent reflector comes back and still says it
+}
+
+// word is what one reflector says about a record now.
+type word struct {
+	from  int
+	stamp Stamp     // of the record's device; zero: not known
+	own   bool      // the device itself says so, the reflector only passes it on
+	at    time.Time // for tombs
+}
+
+// older tells whether w was overtaken by what another reflector said before.
+func (w word) older(c *claim) bool {
+	return int(c.by) != w.from && w.stamp.Before(c.stamp)
+}
+
+// newer tells whether w comes after everything that was said before.
+func (w word) newer(c *claim) bool { return w.own && c.stamp.Before(w.stamp) }
+
+func (c *claim) hear(w word, gen uint32) {
+	c.said[w.from] = gen
+	if !w.older(c) {
+		c.stamp, c.by = w.stamp, uint8(w.from)
+	}
+}
+
+// tomb is a record that its device has withdrawn. A reflector that has not heard
+// of it yet must not bring the record back.
+type tomb struct {
+	stamp Stamp
+	by    int
+	at    time.Time
+}
+
+// tombTime is how long a withdrawal is remembered: longer than any reflector that
+// lost the device keeps its records, unless its grace time is extraordinary.
+const tombTime = 10 * time.Minute
+
+type tombs[K comparable] struct {
+	m    map[K]tomb
+	trim int // length at which old ones are dropped
+}
+
+func (ts *tombs[K]) put(k K, w word) {
+	if ts.m == nil {
+		ts.m = map[K]tomb{}
+	}
+	ts.m[k] = tomb{w.stamp, w.from, w.at}
+	if len(ts.m) < max(ts.trim, 1024) {
+		return
+	}
+	for k, t := range ts.m {
+		if w.at.Sub(t.at) > tombTime {
+			delete(ts.m, k)
+		}
+	}
+	ts.trim = 2 * len(ts.m)
+}
+
+// bars tells whether a word is older than the withdrawal of its record.
+func (ts *tombs[K]) bars(k K, w word) bool {
+	t, ok := ts.m[k]
+	return ok && t.by != w.from && w.stamp.Before(t.stamp) && w.at.Sub(t.at) <= tombTime
+}
+
+// held tells whether a reflector that counts still says the record. A silent one
+// does not: it would keep what another one knows to be gone.
+func (l *learned) held(c *claim) bool {
+	for j := range l.sources {
+		s := &l.sources[j]
+		if s.up && c.said[j] >= s.valid && c.said[j] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// settled is what becomes of a record after a word.
+type settled uint8
+
+const (
+	unchanged settled = iota
+	current           // the word is to be taken
+	removed           // the record is gone, and nobody says it any more
+	voided            // it is gone, but a word about it stands
+)
+
+// putClaim takes a put: known tells whether the record is there, void or not.
+func (l *learned) putClaim(c *claim, known, barred bool, w word) settled {
+	gen := l.sources[w.from].gen
+	if !known {
+		*c = claim{stamp: w.stamp, by: uint8(w.from), void: barred}
+		c.said[w.from] = gen
+		if barred {
+			return unchanged
+		}
+		return current
+	}
+	old := w.older(c)
+	c.hear(w, gen)
+	if c.void {
+		c.void, c.quiet = barred, false
+		if barred {
+			return unchanged
+		}
+		return current
+	}
+	if old {
+		return unchanged
+	}
+	return current
+}
+
+// withdrawClaim takes a withdrawal; zoned tells that only the zones have changed,
+// so that the record may exist for others.
+func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
+	c.said[w.from] = 0
+	said := c.said != words{}
+	switch {
+	case c.void && said:
+		if !zoned && w.newer(c) {
+			c.stamp, c.by, c.quiet = w.stamp, uint8(w.from), false
+		}
+		return unchanged
+	case c.void:
+		return removed
+	case !zoned && w.newer(c):
+		c.stamp, c.by, c.void = w.stamp, uint8(w.from), said
+		if said {
+			return voided
+		}
+		return removed
+	case l.held(c) || said && w.older(c):
+		return unchanged
+	case said:
+		c.void, c.quiet = true, true
+		return voided
+	}
+	return removed
+}
+
+// revive brings back what reflector i still says after its session has resumed, and
+// what was withdrawn while it was silent because nobody else said it.
+func (l *learned) revive(i int, a *Applied) {
+	for k, e := range l.hosts {
+		if e.said[i] == 0 {
+			continue
+		}
+		if e.void && e.quiet {
+			e.void, e.quiet = false, false
+			a.Hosts = append(a.Hosts, HostRecord{Op: Put, Host: e.rec})
+		}
+		if !e.void {
+			a.Placed = append(a.Placed, k)
+		}
+	}
+	for _, e := range l.faults {
+		if e.void && e.quiet && e.said[i] != 0 {
+			e.void, e.quiet = false, false
+			r := e.rec
+			r.Op = Put
+			a.Faults = append(a.Faults, r)
+		}
+	}
+}
+
+func (l *learned) host(w word, r *HostRecord, a *Applied) {
+	k := r.Host.HostKey
+	e := l.hosts[k]
+	if r.Op == Put {
+		known := e != nil
+		if !known {
+			e = &learnedHost{}
+			l.hosts[k] = e
+		}
+		void := known && e.void
+		if e.said[w.from] != l.sources[w.from].gen {
+			a.Placed = append(a.Placed, k)
+		}
+		if l.putClaim(&e.claim, known, l.goneHosts.bars(k, w), w) == current && (!known || void || !sameHost(&e.rec, &r.Host)) {
+			a.Hosts = append(a.Hosts, *r)
+			e.rec = r.Host
+		} else if !known {
+			e.rec = r.Host
+		}
+		return
+	}
+	if w.own && r.Why != snsd.ReasonZoneChanged && len(l.sources) > 1 {
+		l.goneHosts.put(k, w)
+	}
+	if e == nil {
+		return
+	}
+	was := e.void
+	switch l.withdrawClaim(&e.claim, r.Why == snsd.ReasonZoneChanged, w) {
+	case removed:
+		delete(l.hosts, k)
+	case voided:
+	default:
+		return
+	}
+	if !was {
+		a.Hosts = append(a.Hosts, HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: r.Why})
+	}
+}
+
+func (l *learned) fault(w word, r *FaultRecord, a *Applied) {
+	k := portKey{r.Device, r.Port}
+	e := l.faults[k]
+	if r.Op == Put {
+		known := e != nil
+		if !known {
+			e = &learnedFault{}
+			l.faults[k] = e
+		}
+		void := known && e.void
+		if l.putClaim(&e.claim, known, l.goneFaults.bars(k, w), w) == current && (!known || void || !sameFault(&e.rec, r)) {
+			a.Faults = append(a.Faults, *r)
+			e.rec = *r
+		} else if !known {
+			e.rec = *r
+		}
+		return
+	}
+	if w.own && r.Why != snsd.ReasonZoneChanged && len(l.sources) > 1 {
+		l.goneFaults.put(k, w)
+	}
+	if e == nil {
+		return
+	}
+	was := e.void
+	switch l.withdrawClaim(&e.claim, r.Why == snsd.ReasonZoneChanged, w) {
+	case removed:
+		delete(l.faults, k)
+	case voided:
+	default:
+		return
+	}
+	if !was {
+		a.Faults = append(a.Faults, FaultRecord{Op: Withdraw, Device: r.Device, Port: r.Port})
+	}
+}

@@ -1,0 +1,487 @@
+package inof
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// link is one session between a client and a reflector with what is on its way.
+type link struct {
+	up               bool
+	toClient, toRefl []Message
+}
+
+// network is some reflectors and clients; messages take their time, are lost with
+// their session, and the sessions resume.
+type network struct {
+	t       failer
+	now     time.Time
+	ids     []netip.Addr
+	refls   map[netip.Addr]*Reflector
+	clients map[netip.Addr]*Client
+	links   map[[2]netip.Addr]*link
+	resumed int
+	full    int
+	// what a device would hold that does all that Applied says
+	zones map[netip.Addr]map[string][]zone.Member
+	hosts map[netip.Addr]map[zone.HostKey]zone.Host
+	fault map[netip.Addr]map[portKey]FaultRecord
+}
+
+func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig) *network {
+	n := &network{t: t, now: t0, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*Client{}, links: map[[2]netip.Addr]*link{},
+		zones: map[netip.Addr]map[string][]zone.Member{}, hosts: map[netip.Addr]map[zone.HostKey]zone.Host{}, fault: map[netip.Addr]map[portKey]FaultRecord{}}
+	for i := range nRefl {
+		id := netip.AddrFrom4([4]byte{192, 0, 2, byte(250 + i)})
+		n.ids = append(n.ids, id)
+		r, err := NewReflector(id, 1, zone.Set{AutoJoin: true}, cfg, n.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.refls[id] = r
+	}
+	for i := range nDev {
+		n.newClient(devID(i), 7, agree)
+		for _, r := range n.ids {
+			n.links[[2]netip.Addr{devID(i), r}] = &link{}
+		}
+	}
+	return n
+}
+
+func (n *network) newClient(dev netip.Addr, epoch uint64, agree Agreement) {
+	c := NewClient(dev, epoch)
+	c.SetReflectors(len(n.ids), agree, 10*time.Second)
+	n.clients[dev] = c
+	n.zones[dev], n.hosts[dev], n.fault[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
+}
+
+func (n *network) link(dev, r netip.Addr) *link { return n.links[[2]netip.Addr{dev, r}] }
+
+func through(t failer, m Message) Message {
+	e, err := Encode(m)
+	if err != nil {
+		t.Fatalf("%v: %v", m.Type(), err)
+	}
+	got, err := decodeBody(e.typ, e.body)
+	if err != nil {
+		t.Fatalf("%v: %v", m.Type(), err)
+	}
+	return got
+}
+
+func (n *network) fromRefl(r netip.Addr, ds []Delivery) {
+	for _, d := range ds {
+		for _, to := range d.To {
+			l := n.link(to, r)
+			if !l.up {
+				n.t.Fatalf("%v for %v, which has no session", d.Msg.Type(), to)
+			}
+			if _, bad := d.Msg.(*Notification); bad {
+				n.t.Fatalf("%v gets %+v", to, d.Msg)
+			}
+			l.toClient = append(l.toClient, through(n.t, d.Msg))
+		}
+	}
+}
+
+func (n *network) fromClient(dev netip.Addr, ds []Delivery) {
+	for _, d := range ds {
+		for _, to := range d.To {
+			l := n.link(dev, to)
+			if !l.up {
+				n.t.Fatalf("%v for %v, which has no session", d.Msg.Type(), to)
+			}
+			l.toRefl = append(l.toRefl, through(n.t, d.Msg))
+		}
+	}
+}
+
+func (n *network) join(dev, r netip.Addr) {
+	l := n.link(dev, r)
+	if l.up {
+		return
+	}
+	l.up = true
+	seen, offered := n.clients[dev].ResumePoint(r), n.refls[r].ResumePoint(dev)
+	n.fromClient(dev, n.clients[dev].Resume(r, offered, n.now))
+	n.fromRefl(r, n.refls[r].Resume(dev, seen, offered, n.now))
+	if _, out := n.clients[dev].Sessions(r); out.Resumed {
+		n.resumed++
+	} else {
+		n.full++
+	}
+}
+
+// cut ends a session; what is on its way is lost.
+func (n *network) cut(dev, r netip.Addr) {
+	l := n.link(dev, r)
+	if !l.up {
+		return
+	}
+	l.up, l.toClient, l.toRefl = false, nil, nil
+	a := n.clients[dev].Down(r, n.now)
+	gone := func(z ZoneRecord) bool { return z.Op == Withdraw }
+	if len(a.Hosts)+len(a.Faults) > 0 || a.Settings != nil || slices.ContainsFunc(a.Zones, gone) {
+		n.t.Fatalf("%v: that reflector %v is silent changes %+v", dev, r, a)
+	}
+	n.apply(dev, a)
+	n.fromRefl(r, n.refls[r].Leave(dev, n.now))
+}
+
+func (n *network) apply(dev netip.Addr, a Applied) {
+	for _, z := range a.Zones {
+		if z.Op == Put {
+			n.zones[dev][z.Zone.Name] = z.Zone.Members
+		} else {
+			delete(n.zones[dev], z.Zone.Name)
+		}
+	}
+	for _, h := range a.Hosts {
+		_, had := n.hosts[dev][h.Host.HostKey]
+		if h.Op == Put {
+			n.hosts[dev][h.Host.HostKey] = h.Host
+		} else if delete(n.hosts[dev], h.Host.HostKey); !had {
+			n.t.Fatalf("%v: a host that is not there is withdrawn: %+v", dev, h)
+		}
+	}
+	for _, f := range a.Faults {
+		if f.Op == Put {
+			n.fault[dev][portKey{f.Device, f.Port}] = f
+		} else {
+			delete(n.fault[dev], portKey{f.Device, f.Port})
+		}
+	}
+}
+
+// coalesced makes one run of the Updates that wait, as a slow receiver's queue does.
+func coalesced(t failer, ms []Message) []Message {
+	var c coalescer
+	for _, m := range ms {
+		switch m := m.(type) {
+		case *Update:
+			c.add(m)
+		case *EndOfSync:
+			c.end = m
+		}
+	}
+	var out []Message
+	for _, u := range c.take() {
+		out = append(out, through(t, u))
+	}
+	if c.end != nil {
+		out = append(out, c.end)
+	}
+	return out
+}
+
+func (n *network) deliverToClient(dev, r netip.Addr) bool {
+	l := n.link(dev, r)
+	if len(l.toClient) == 0 {
+		return false
+	}
+	m := l.toClient[0]
+	l.toClient = l.toClient[1:]
+	a, err := n.clients[dev].Receive(r, m, n.now)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.apply(dev, a)
+	return true
+}
+
+func (n *network) deliverToRefl(dev, r netip.Addr) bool {
+	l := n.link(dev, r)
+	if len(l.toRefl) == 0 {
+		return false
+	}
+	m := l.toRefl[0]
+	l.toRefl = l.toRefl[1:]
+	out, err := n.refls[r].Receive(dev, m, n.now)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.fromRefl(r, out)
+	return true
+}
+
+func (n *network) devices() []netip.Addr {
+	return slices.SortedFunc(maps.Keys(n.clients), netip.Addr.Compare)
+}
+
+func (n *network) deliverAll() {
+	for again := true; again; {
+		again = false
+		for _, dev := range n.devices() {
+			for _, r := range n.ids {
+				for n.deliverToRefl(dev, r) || n.deliverToClient(dev, r) {
+					again = true
+				}
+			}
+		}
+	}
+}
+
+// settle brings every session up, delivers everything and compares with the truth.
+func (n *network) settle() {
+	for _, dev := range n.devices() {
+		n.fromClient(dev, n.clients[dev].Flush(n.now))
+		for _, r := range n.ids {
+			n.join(dev, r)
+		}
+	}
+	n.deliverAll()
+	for _, r := range n.ids { // nobody is awaited any more
+		n.fromRefl(r, n.refls[r].Tick(n.now))
+	}
+	n.deliverAll()
+	for _, dev := range n.devices() {
+		n.check(dev)
+	}
+}
+
+// view is what one reflector's tables say that a device is to hold, worked out anew.
+type view struct {
+	zones  map[string][]zone.Member
+	hosts  map[zone.HostKey]zone.Host
+	faults map[portKey]FaultRecord
+}
+
+func viewAt(r *Reflector, dev netip.Addr) view {
+	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}}
+	b := r.view(r.device(dev))
+	for _, z := range b.Zones {
+		v.zones[z.Zone.Name] = z.Zone.Members
+	}
+	for _, h := range b.Hosts {
+		v.hosts[h.Host.HostKey] = h.Host
+	}
+	for _, f := range b.Faults {
+		v.faults[portKey{f.Device, f.Port}] = f
+	}
+	return v
+}
+
+func (n *network) check(dev netip.Addr) {
+	n.t.Helper()
+	c := n.clients[dev]
+	hosts, faults, zones := map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}, map[string][]zone.Member{}
+	differ := map[string]bool{}
+	for i, id := range n.ids {
+		r := n.refls[id]
+		if len(r.devices[dev].hosts) != len(c.hosts) || len(r.devices[dev].faults) != len(c.faults) {
+			n.t.Fatalf("device %v has %d hosts and %d faults, reflector %v knows %d and %d",
+				dev, len(c.hosts), len(c.faults), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
+		}
+		for k := range r.devices[dev].hosts {
+			if at, _ := findAtt(r.interest.addrs[k.Addr].atts, k); !sameHost(&r.interest.addrs[k.Addr].atts[at], ptr(c.hosts[k])) {
+				n.t.Fatalf("reflector %v has an old %v", id, k)
+			}
+		}
+		v := viewAt(r, dev)
+		maps.Copy(hosts, v.hosts)
+		for k, f := range v.faults { // two views differ by the zones only
+			if old, ok := faults[k]; !ok || len(f.Addrs) > len(old.Addrs) {
+				faults[k] = f
+			}
+		}
+		for name, ms := range v.zones {
+			old, had := zones[name]
+			switch {
+			case i == 0:
+				zones[name] = ms
+			case !had:
+				differ[name] = true
+				if c.learned.agreement == AgreeUnion {
+					zones[name] = ms
+				}
+			case !slices.Equal(old, ms):
+				differ[name] = true
+				if c.learned.agreement == AgreeUnion {
+					zones[name] = zone.Zone{Members: slices.Concat(old, ms)}.Canonical().Members
+				} else {
+					zones[name] = slices.DeleteFunc(slices.Clone(old), func(m zone.Member) bool { return !slices.Contains(ms, m) })
+				}
+			}
+		}
+		if i > 0 {
+			for name := range zones {
+				if _, ok := v.zones[name]; !ok {
+					differ[name] = true
+					if c.learned.agreement == AgreeIdentical {
+						delete(zones, name)
+					}
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(zones, n.zones[dev], cmpOpts); diff != "" {
+		n.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
+	}
+	if diff := cmp.Diff(hosts, n.hosts[dev], cmpOpts); diff != "" {
+		n.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
+	}
+	if len(differ) == 0 {
+		if diff := cmp.Diff(faults, n.fault[dev], cmpOpts); diff != "" {
+			n.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
+		}
+	}
+	if got := c.Differing(); len(got) != len(differ) {
+		n.t.Fatalf("%v finds differences in %v, want %v", dev, got, differ)
+	}
+	if !c.Synced() {
+		n.t.Fatalf("%v is not synced", dev)
+	}
+	for k := range c.hosts {
+		if _, ok := c.learned.released[k]; !ok {
+			n.t.Fatalf("%v: own host %v is not placed", dev, k)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// Whatever is cut, delayed, restarted or trimmed in between: in the end each client
+// holds what its reflectors agree on, and no record is withdrawn that was not there.
+func TestSessionsThatResume(t *testing.T) {
+	resumed, fulls := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		const devs, hosts = 3, 5
+		nRefl := rapid.IntRange(1, 2).Draw(t, "reflectors")
+		agree := Agreement(rapid.IntRange(0, 1).Draw(t, "agreement"))
+		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, LogMessages: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log")})
+		epoch := uint64(7)
+		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
+		refl := rapid.Custom(func(t *rapid.T) netip.Addr { return n.ids[rapid.IntRange(0, nRefl-1).Draw(t, "reflector")] })
+		port := rapid.SampledFrom([]string{"p0", "p1"})
+		since := 0
+		flush := func(d netip.Addr) { n.fromClient(d, n.clients[d].Flush(n.now)) }
+		key := func(t *rapid.T) zone.HostKey {
+			return zone.HostKey{Addr: hostIP(rapid.IntRange(0, hosts-1).Draw(t, "host")), Device: dev.Draw(t, "at"), Port: port.Draw(t, "port")}
+		}
+		put := func(t *rapid.T) {
+			k := key(t)
+			h := hostAt(k.Addr, k.Device, k.Port)
+			if old, ok := n.clients[k.Device].hosts[k]; ok {
+				h.Since = old.Since
+				h.Service.Port = uint16(rapid.IntRange(0, 1).Draw(t, "service"))
+			} else { // heard anew is known since another time
+				since++
+				h.Since = t0.Add(time.Duration(since) * time.Second)
+			}
+			n.clients[k.Device].PutHost(h)
+			flush(k.Device)
+		}
+		setZones := func(t *rapid.T) {
+			s := zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}
+			for _, name := range []string{"a", "b", "c"} {
+				if rapid.Bool().Draw(t, "zone "+name) {
+					z := zone.Zone{Name: name}
+					for range rapid.IntRange(0, 3).Draw(t, "members") {
+						z.Members = append(z.Members, drawMember(t, devs, hosts))
+					}
+					s.Zones = append(s.Zones, z)
+				}
+			}
+			to := n.ids
+			if rapid.Bool().Draw(t, "at one only") {
+				to = []netip.Addr{refl.Draw(t, "at")}
+			}
+			for _, r := range to {
+				out, err := n.refls[r].SetZones(s, n.now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.fromRefl(r, out)
+			}
+		}
+		some := func(t *rapid.T) {
+			d, r := dev.Draw(t, "device"), refl.Draw(t, "reflector")
+			for range rapid.IntRange(1, 4).Draw(t, "messages") {
+				n.deliverToRefl(d, r)
+				n.deliverToClient(d, r)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put":   put,
+			"put2":  put,
+			"some":  some,
+			"some2": some,
+			"all":   func(*rapid.T) { n.deliverAll() },
+			"withdraw": func(t *rapid.T) {
+				k := key(t)
+				n.clients[k.Device].WithdrawHost(k, snsd.ReasonAgedOut)
+				flush(k.Device)
+			},
+			"fault": func(t *rapid.T) {
+				k := key(t)
+				since++
+				n.clients[k.Device].PutFault(FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: t0.Add(time.Duration(since) * time.Second), Addrs: []netip.Addr{k.Addr}})
+				flush(k.Device)
+			},
+			"clear": func(t *rapid.T) {
+				d := dev.Draw(t, "at")
+				n.clients[d].WithdrawFault(port.Draw(t, "port"))
+				flush(d)
+			},
+			"zones": setZones,
+			"join":  func(t *rapid.T) { n.join(dev.Draw(t, "device"), refl.Draw(t, "reflector")) },
+			"cut":   func(t *rapid.T) { n.cut(dev.Draw(t, "device"), refl.Draw(t, "reflector")) },
+			"coalesce": func(t *rapid.T) {
+				l := n.link(dev.Draw(t, "device"), refl.Draw(t, "reflector"))
+				l.toClient, l.toRefl = coalesced(t, l.toClient), coalesced(t, l.toRefl)
+			},
+			"restart client": func(t *rapid.T) {
+				d := dev.Draw(t, "device")
+				for _, r := range n.ids {
+					n.cut(d, r)
+				}
+				old := n.clients[d]
+				epoch++
+				n.newClient(d, epoch, agree)
+				for _, h := range old.hosts {
+					n.clients[d].PutHost(h)
+				}
+				for _, f := range old.faults {
+					n.clients[d].PutFault(f)
+				}
+				n.clients[d].Flush(n.now)
+			},
+			"restart reflector": func(t *rapid.T) {
+				r := refl.Draw(t, "reflector")
+				for _, d := range n.devices() {
+					n.cut(d, r)
+				}
+				old := n.refls[r]
+				epoch++
+				x, err := NewReflector(r, epoch, old.Zones(), ReflectorConfig{Grace: time.Minute, Known: old.KnownDevices(), LogMessages: old.log.messages}, n.now)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.refls[r] = x
+			},
+			"time": func(t *rapid.T) {
+				n.now = n.now.Add(time.Duration(rapid.IntRange(1, 70).Draw(t, "seconds")) * time.Second)
+				for _, r := range n.ids {
+					n.fromRefl(r, n.refls[r].Tick(n.now))
+				}
+				for _, d := range n.devices() {
+					n.apply(d, n.clients[d].Tick(n.now))
+				}
+			},
+			"settle": func(*rapid.T) { n.settle() },
+		})
+		n.settle()
+		resumed, fulls = resumed+n.resumed, fulls+n.full
+	})
+	t.Logf("%d sessions resumed, %d began with everything", resumed, fulls)
+}

@@ -1,0 +1,205 @@
+package inof
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Stamp numbers the state of an origin: the start of its process and the number of
+// its change. The zero Stamp is not known.
+type Stamp struct {
+	Epoch uint64 `json:"epoch"`
+	Seq   uint64 `json:"seq"`
+}
+
+// Known tells whether the stamp says anything.
+func (s Stamp) Known() bool { return s.Epoch != 0 }
+
+// Before tells whether s is older than o; false when one of them is not known. A
+// later start of a process has a greater epoch.
+func (s Stamp) Before(o Stamp) bool {
+	if !s.Known() || !o.Known() {
+		return false
+	}
+	return cmp.Or(cmp.Compare(s.Epoch, o.Epoch), cmp.Compare(s.Seq, o.Seq)) < 0
+}
+
+// ResumeKind tells how one direction of a session began.
+type ResumeKind struct {
+	Done    bool   // it is known
+	Resumed bool   // only what was missed was sent; false: everything
+	Why     string // for a person
+}
+
+func (k ResumeKind) String() string {
+	switch {
+	case !k.Done:
+		return ""
+	case k.Resumed:
+		return "resumed"
+	}
+	return "full"
+}
+
+func resumed(after uint64) ResumeKind {
+	return ResumeKind{Done: true, Resumed: true, Why: fmt.Sprintf("after change %d", after)}
+}
+
+func full(why string) ResumeKind { return ResumeKind{Done: true, Why: why} }
+
+// Reasons for a full sync.
+const (
+	whyFirst   = "nothing to resume from"
+	whyEpoch   = "the sender has restarted since"
+	whyTrimmed = "too much has changed since"
+	whyForgot  = "the sender no longer follows what the receiver holds"
+	whyAhead   = "the receiver has seen more than was sent"
+)
+
+// checkResume tells whether a log that begins after base and ends at seq covers
+// what a receiver has missed.
+func checkResume(r *Resume, epoch, base, seq uint64) ResumeKind {
+	switch {
+	case r == nil:
+		return full(whyFirst)
+	case r.Epoch != epoch:
+		return full(whyEpoch)
+	case r.Seq < base:
+		return full(whyTrimmed)
+	case r.Seq > seq:
+		return full(whyAhead)
+	}
+	return resumed(r.Seq)
+}
+
+// maxLogged bounds how many own records that are gone a client remembers.
+const maxLogged = 8192
+
+// ownLog is what of the own records changed last with which number. It gives a
+// reflector that was away the latest state of what it has missed.
+type ownLog struct {
+	hosts  map[zone.HostKey]ownChange
+	faults map[string]uint64
+	base   uint64 // changes up to this one are no longer known
+}
+
+type ownChange struct {
+	seq uint64
+	why snsd.Reason // of a host that is gone
+}
+
+func newOwnLog() ownLog {
+	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}}
+}
+
+// note keeps the changes of an Update.
+func (l *ownLog) note(u *Update, c *Client) {
+	for i := range u.Hosts {
+		l.hosts[u.Hosts[i].Host.HostKey] = ownChange{u.Seq, u.Hosts[i].Why}
+	}
+	for i := range u.Faults {
+		l.faults[u.Faults[i].Port] = u.Seq
+	}
+	if len(l.hosts)+len(l.faults) > maxLogged+2*(len(c.hosts)+len(c.faults)) {
+		l.trim(c)
+	}
+}
+
+// trim forgets the records that are gone.
+func (l *ownLog) trim(c *Client) {
+	for k, ch := range l.hosts {
+		if _, there := c.hosts[k]; !there {
+			l.base = max(l.base, ch.seq)
+			delete(l.hosts, k)
+		}
+	}
+	for port, seq := range l.faults {
+		if _, there := c.faults[port]; !there {
+			l.base = max(l.base, seq)
+			delete(l.faults, port)
+		}
+	}
+}
+
+// after is the present state of all that changed after a number.
+func (l *ownLog) after(seq uint64, c *Client) batch {
+	var b batch
+	for k, ch := range l.hosts {
+		if ch.seq <= seq {
+			continue
+		}
+		r := HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: ch.why}
+		if h, ok := c.hosts[k]; ok {
+			r = HostRecord{Op: Put, Host: h}
+		}
+		b.Hosts = append(b.Hosts, r)
+	}
+	for port, at := range l.faults {
+		if at <= seq {
+			continue
+		}
+		f, ok := c.faults[port]
+		if !ok {
+			f = FaultRecord{Op: Withdraw, Device: c.self, Port: port}
+		}
+		b.Faults = append(b.Faults, f)
+	}
+	b.sort()
+	return b
+}
+
+// logged is one message of a reflector with everybody it was for.
+type logged struct {
+	u    *Update
+	to   []netip.Addr // sorted
+	seq  uint64
+	cost int
+}
+
+// Limits of a reflector's log.
+const (
+	maxLogMessages = 65536
+	maxLogCost     = 32 << 20 // bytes of messages and lists of receivers
+)
+
+// sentLog are the last messages of a reflector, in order.
+type sentLog struct {
+	list     []logged
+	head     int
+	cost     int
+	messages int    // limit
+	base     uint64 // messages up to this number are no longer there
+}
+
+func (l *sentLog) add(u *Update, to []netip.Addr, seq uint64) {
+	e := logged{u, to, seq, u.sizeHint() + 24*len(to)}
+	l.list = append(l.list, e)
+	l.cost += e.cost
+	for len(l.list)-l.head > 1 && (l.cost > maxLogCost || len(l.list)-l.head > l.messages) {
+		first := &l.list[l.head]
+		l.base, l.cost = first.seq, l.cost-first.cost
+		*first = logged{}
+		l.head++
+	}
+	if l.head > len(l.list)/2 && l.head > 1024 {
+		l.list = append([]logged(nil), l.list[l.head:]...)
+		l.head = 0
+	}
+}
+
+// after gives what a device has missed since a number, as one coalesced run.
+func (l *sentLog) after(seq uint64, dev netip.Addr) []*Update {
+	i, _ := slices.BinarySearchFunc(l.list[l.head:], seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq+1) })
+	var c coalescer
+	for _, e := range l.list[l.head+i:] {
+		if _, ok := slices.BinarySearchFunc(e.to, dev, netip.Addr.Compare); ok && e.seq > seq {
+			c.add(e.u)
+		}
+	}
+	return c.take()
+}
