@@ -285,6 +285,10 @@ func neighboursOf(ctx context.Context, c *api.Client) ([]api.Neighbour, error) {
 
 func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) { return c.Ports(ctx) }
 
+func errorDownOf(ctx context.Context, c *api.Client) ([]api.ErrorDown, error) {
+	return c.ErrorDown(ctx)
+}
+
 func peersOf(ctx context.Context, c *api.Client) ([]api.Peer, error) { return c.Peers(ctx) }
 
 func (f *fab) tryStatus(node string) (api.Status, error) {

@@ -50,7 +50,8 @@ func launch(t testing.TB, s starter, c *exec.Cmd) *proc {
 		_ = c.Process.Kill()
 		<-p.gone
 		if t.Failed() {
-			t.Logf("%s said:\n%s%s", strings.Join(c.Args, " "), p.stdout(), p.stderr())
+			text := p.stdout() + p.stderr()
+			t.Logf("%s said:\n%s", strings.Join(c.Args, " "), text[max(0, len(text)-4000):])
 		}
 	})
 	return p
