@@ -273,7 +273,11 @@ func (m *model) step() {
 		m.n.PortDown(p)
 		m.up[p] = false
 		for _, a := range m.locals {
-			delete(m.heard[a], p)
+			if was := len(m.heard[a]); was > 0 {
+				if delete(m.heard[a], p); len(m.heard[a]) == 0 {
+					m.mayRepeat(a) // all is told again once it is heard
+				}
+			}
 		}
 	case 8:
 		p := allPorts[draw(3, "port")]
@@ -303,6 +307,11 @@ func (m *model) step() {
 
 func (m *model) query(a netip.Addr) {
 	m.n.Query(a, m.now)
+	m.mayRepeat(a)
+}
+
+// mayRepeat lets a host be told once more what it was told.
+func (m *model) mayRepeat(a netip.Addr) {
 	for k, w := range m.said {
 		if k.host == a {
 			w.excuses++

@@ -108,6 +108,11 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 	}
 }
 
+// returnQuery is how long after a host was told everything because its link came
+// back its zone query still counts as the one of that link. An agent that starts
+// anew asks later than that, and is answered.
+const returnQuery = stamp(50 * time.Millisecond)
+
 // payBack tells a host everything that its port was down for, if it is usable now.
 func (n *Notifier) payBack(s *subscriber) bool {
 	if !s.owed || s.out == nil {
@@ -203,7 +208,7 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.counters.Queries++
 	interval := stamp(n.cfg.QueryInterval)
 	switch {
-	case s.returned != never && n.now-s.returned < interval:
+	case s.returned != never && n.now-s.returned < returnQuery:
 		n.counters.QueriesMerged++ // the query of a link that came up: answered already
 	case s.queryDue != never:
 		n.counters.QueriesDeferred++
