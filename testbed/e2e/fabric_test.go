@@ -191,8 +191,29 @@ func (f *fab) down() {
 			}
 		}
 	}
+	f.noRaces()
 	if err := f.lab.Down(); err != nil {
 		f.t.Error(err)
+	}
+}
+
+// noRaces looks for reports of the race detector and for panics in everything that
+// ran in the lab.
+func (f *fab) noRaces() {
+	for _, n := range f.lab.Nodes() {
+		logs, _ := filepath.Glob(filepath.Join(f.lab.NodeDir(n), "log", "*"))
+		for _, name := range logs {
+			noRace(f.t, name)
+		}
+	}
+}
+
+func noRace(t testing.TB, file string) {
+	text := readText(file)
+	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+		if i := strings.Index(text, bad); i >= 0 {
+			t.Errorf("%s: %s", filepath.Base(file), text[i:min(len(text), i+6000)])
+		}
 	}
 }
 

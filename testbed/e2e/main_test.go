@@ -26,6 +26,9 @@ const (
 
 func TestMain(m *testing.M) {
 	removeLeftovers()
+	if raceDetector { // programs built with it would sleep a second before they end
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
 	code := m.Run()
 	os.RemoveAll(labRoot() + binSuffix)
 	os.Remove(labRoot()) // only when it is empty

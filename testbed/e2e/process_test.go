@@ -49,6 +49,7 @@ func launch(t testing.TB, s starter, c *exec.Cmd) *proc {
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		<-p.gone
+		noRace(t, p.err)
 		if t.Failed() {
 			text := p.stdout() + p.stderr()
 			t.Logf("%s said:\n%s", strings.Join(c.Args, " "), text[max(0, len(text)-4000):])
