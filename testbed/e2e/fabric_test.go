@@ -244,9 +244,14 @@ func (f *fab) settled() {
 	for _, n := range []string{"tor1", "tor2"} {
 		f.established(n)
 	}
-	f.awaitState("i1", init1, target, "active", "")
-	f.awaitState("i2", init2, target, "active", "")
-	f.awaitState("t1", target, init2, "active", "")
+	addrs := map[string]string{"i1": init1, "i2": init2, "t1": target}
+	for node, host := range addrs {
+		for _, subject := range addrs {
+			if subject != host {
+				f.awaitState(node, host, subject, "active", "")
+			}
+		}
+	}
 }
 
 // established waits until a client has its session and knows all its reflector does.
