@@ -134,8 +134,17 @@ const queryAnswer = 2 * time.Second
 // queries: what is active, as it was told before.
 func (f *fab) news(node string, since int) []notice {
 	f.t.Helper()
+	old := 0
+	if since > 0 { // counted first: what is before a mark stays as it is
+		all, end := f.lines(node, 0)
+		rest, last := f.lines(node, since)
+		for last != end { // a line came between the two looks
+			all, end = f.lines(node, 0)
+			rest, last = f.lines(node, since)
+		}
+		old = len(all) - len(rest)
+	}
 	all, _ := f.lines(node, 0)
-	fresh, _ := f.lines(node, since)
 	var out []notice
 	var asked time.Time
 	told := map[[2]string]string{}
@@ -147,7 +156,7 @@ func (f *fab) news(node string, since int) []notice {
 			k := [2]string{l.Host, l.Subject}
 			answer := l.State == "active" && told[k] == "active" && l.Time.Sub(asked) < queryAnswer
 			told[k] = l.State
-			if i >= len(all)-len(fresh) && !answer {
+			if i >= old && !answer {
 				out = append(out, notice{l.Host, l.Subject, l.State, l.Reason})
 			}
 		}
