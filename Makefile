@@ -23,8 +23,8 @@ demo: build ## a lab fabric on real kernel links: hosts register, faults strike,
 test: build ## every test; those that need namespaces say why when the kernel forbids them
 	$(GO) test -timeout 10m $(PKGS)
 
-race: ## the same under the race detector, but for what has one goroutine (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -e /fabric/model -e /testbed/dissect -e /testbed/sim)
+race: ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -e /fabric/model -e /testbed)
 
 model: ## the dataplane model against the published results, and every shipped scenario (minutes)
 	INOF_MODEL=1 $(GO) test -timeout 30m ./fabric/model/...
