@@ -2,7 +2,6 @@ package inof
 
 import (
 	"encoding/binary"
-	"fmt"
 	"time"
 )
 
@@ -57,14 +56,10 @@ func (o *Open) appendBody(b []byte) ([]byte, error) {
 
 func decodeOpen(body []byte) (*Open, error) {
 	var o Open
-	seen := 0
+	var seen tlvSet
 	err := eachTLV("Open", body, func(typ uint8, r *reader) bool {
-		if typ <= tlvOpenResume {
-			if seen&(1<<typ) != 0 {
-				r.fail(fmt.Sprintf("TLV %d", typ), "is there twice")
-				return true
-			}
-			seen |= 1 << typ
+		if typ <= tlvOpenResume && seen.again(typ, r) {
+			return true
 		}
 		switch typ {
 		case tlvOpenDevice:
@@ -99,7 +94,7 @@ func decodeOpen(body []byte) (*Open, error) {
 	}
 	if missing := openRequired &^ seen; missing != 0 {
 		for typ := tlvOpenDevice; typ <= tlvOpenResume; typ++ {
-			if missing&(1<<typ) != 0 {
+			if missing.has(typ) {
 				return nil, malformed("Open", "TLV type %d is missing", typ)
 			}
 		}

@@ -3,7 +3,6 @@ package inof
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"time"
 )
 
@@ -124,16 +123,27 @@ func decodeSettings(r *reader) *Settings {
 	return s
 }
 
+// single tells which TLVs an Update holds at most once; the others are records.
+func single(typ uint8) bool {
+	switch typ {
+	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial:
+		return true
+	}
+	return false
+}
+
 func decodeUpdate(body []byte) (*Update, error) {
 	var u Update
-	stamped := false
+	var seen tlvSet
 	err := eachTLV("Update", body, func(typ uint8, r *reader) bool {
+		if single(typ) && seen.again(typ, r) {
+			return true
+		}
 		switch typ {
 		case tlvUpdateOrigin:
 			u.Origin = r.addr("origin")
 		case tlvUpdateStamp:
 			u.Epoch, u.Seq = r.u64("epoch"), r.u64("seq")
-			stamped = true
 		case tlvUpdateTimes:
 			u.FaultAt, u.SentAt, u.ReflectedAt = r.time("times"), r.time("times"), r.time("times")
 		case tlvUpdateSettings:
@@ -158,9 +168,9 @@ func decodeUpdate(body []byte) (*Update, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case u.Origin == netip.Addr{}:
+	case !seen.has(tlvUpdateOrigin):
 		return nil, malformed("Update", "TLV type %d (origin) is missing", tlvUpdateOrigin)
-	case !stamped:
+	case !seen.has(tlvUpdateStamp):
 		return nil, malformed("Update", "TLV type %d (epoch and sequence) is missing", tlvUpdateStamp)
 	}
 	return &u, nil
@@ -168,12 +178,14 @@ func decodeUpdate(body []byte) (*Update, error) {
 
 func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 	var e EndOfSync
-	stamped := false
+	var seen tlvSet
 	err := eachTLV("EndOfSync", body, func(typ uint8, r *reader) bool {
+		if (typ == tlvUpdateStamp || typ == tlvSyncResumed) && seen.again(typ, r) {
+			return true
+		}
 		switch typ {
 		case tlvUpdateStamp:
 			e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
-			stamped = true
 		case tlvSyncResumed:
 			e.Resumed = true
 		default:
@@ -181,7 +193,7 @@ func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 		}
 		return true
 	})
-	if err == nil && !stamped {
+	if err == nil && !seen.has(tlvUpdateStamp) {
 		err = malformed("EndOfSync", "TLV type %d (epoch and sequence) is missing", tlvUpdateStamp)
 	}
 	if err != nil {
@@ -206,7 +218,11 @@ func (n *Notification) appendBody(b []byte) ([]byte, error) {
 
 func decodeNotification(body []byte) (*Notification, error) {
 	var n Notification
+	var seen tlvSet
 	err := eachTLV("Notification", body, func(typ uint8, r *reader) bool {
+		if (typ == tlvNoteCode || typ == tlvNoteText) && seen.again(typ, r) {
+			return true
+		}
 		switch typ {
 		case tlvNoteCode:
 			n.Code = Code(r.u16("code"))

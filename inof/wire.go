@@ -140,6 +140,23 @@ func eachTLV(msg string, body []byte, f func(typ uint8, r *reader) bool) error {
 	return nil
 }
 
+// tlvSet remembers which single TLVs a body has had, by type (0..63).
+type tlvSet uint64
+
+// again tells that a TLV which may be there at most once is there a second time, and
+// makes that the error of r: of two values neither is the one that was meant.
+func (s *tlvSet) again(typ uint8, r *reader) bool {
+	if *s&(1<<typ) != 0 {
+		r.fail(fmt.Sprintf("TLV %d", typ), "is there twice")
+		return true
+	}
+	*s |= 1 << typ
+	return false
+}
+
+// has tells whether there was a TLV of the type.
+func (s tlvSet) has(typ uint8) bool { return s&(1<<typ) != 0 }
+
 // reader takes fields from a value; the first error sticks.
 type reader struct {
 	b     []byte
