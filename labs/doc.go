@@ -7,8 +7,11 @@ import "embed"
 
 // FS holds the topologies and the files they name.
 //
-//go:embed *.clab.yml demo standalone
+//go:embed *.clab.yml demo pair standalone
 var FS embed.FS
 
 // Demo is the topology of the demo and of the fault-to-notice benchmark.
 const Demo = "demo.clab.yml"
+
+// Pair is the topology with two reflectors and three access switches.
+const Pair = "pair.clab.yml"
