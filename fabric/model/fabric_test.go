@@ -74,7 +74,21 @@ func drawFabric(t *rapid.T) (*model.Sim, *workload.Fabric) {
 func TestFramesAreConserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, f := drawFabric(t)
+		if err := s.AddressSwitches(); err != nil {
+			t.Fatal(err)
+		}
 		for step := range 40 {
+			// Control planes speak all the time, in any class.
+			from, to := rapid.IntRange(0, len(f.Edge)-1).Draw(t, "from"), rapid.IntRange(1, len(f.Edge)-1).Draw(t, "to")
+			tos, frame := rapid.Uint8().Draw(t, "control tos"), make([]byte, rapid.IntRange(14, 9216).Draw(t, "length"))
+			for range rapid.IntRange(0, 20).Draw(t, "control frames") {
+				if err := s.SendRouted(f.Edge[from], f.Edge[(from+to)%len(f.Edge)], tos, uint32(tos), frame); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.SendControl(s.PortOf(f.Hosts[0], 0), int(tos>>5), frame); err != nil {
+					t.Fatal(err)
+				}
+			}
 			switch rapid.IntRange(0, 12).Draw(t, "fault") {
 			case 0:
 				s.SetLink(f.Links[rapid.IntRange(0, len(f.Links)-1).Draw(t, "link")], rapid.Bool().Draw(t, "up"))

@@ -21,7 +21,6 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 	} else {
 		pt.flags |= portDown
 		s.loseWire(pi, pt)
-		s.dropControl(pi, pt)
 	}
 	// A new link knows of no pause.
 	for q := range int32(NumQueues) {
@@ -36,7 +35,19 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 	if up {
 		s.needTx(pi, pt)
 	}
+	if h, ok := s.handler.(CarrierHandler); ok {
+		h.Carrier(s, PortID(pi), up)
+	}
 }
+
+// CarrierHandler is what a Handler may implement to be told of carrier that comes and
+// goes, at the moment it does.
+type CarrierHandler interface {
+	Carrier(s *Sim, port PortID, up bool)
+}
+
+// LinkUp tells whether a port has carrier.
+func (s *Sim) LinkUp(p PortID) bool { return s.ports[p].flags&portDown == 0 }
 
 // loseWire marks the frames in flight from a port whose carrier went; they are lost
 // when they would arrive, whatever the link is like by then.

@@ -13,8 +13,7 @@ const (
 
 // Bits of port.paws.
 const (
-	pawsPause   = 1 << iota // a PAUSE frame must be sent
-	pawsControl             // control frames wait
+	pawsPause = 1 << iota // a PAUSE frame must be sent
 )
 
 // port is the hot part of one end of a link: what is touched for each frame. The
@@ -38,7 +37,7 @@ type port struct {
 	ignore  uint8 // queues that do not obey PFC (recovery, turned off)
 	discard uint8 // queues that drop instead of forward (recovery by discarding)
 	cur     uint8 // WDRR: the queue being served
-	paws    uint8 // what else goes before data: pawsPause, pawsControl
+	paws    uint8 // what else goes before data: pawsPause
 
 	// Marking and admission of frames that leave (ECN) and enter (headroom) here.
 	kmin, kmax int32
@@ -75,8 +74,7 @@ type portInfo struct {
 	react               []int32 // PFC frames that wait for the reaction time
 	storm               stormState
 	hostDrops           uint64
-	control             []int32 // control frames that wait to be sent
-	ctlFrames, ctlBytes uint64  // PFC, PAUSE and control frames sent
+	ctlFrames, ctlBytes uint64 // PFC and PAUSE frames sent
 	carrierChanges      uint64
 }
 
@@ -107,10 +105,8 @@ func (s *Sim) transmit(pi int32, pt *port) {
 	if pt.flags&portDown != 0 {
 		return
 	}
-	if pt.pfcWant|pt.paws&pawsPause != 0 {
+	if pt.pfcWant|pt.paws != 0 {
 		s.sendPFC(pi, pt)
-	} else if pt.paws != 0 {
-		s.sendControlFrame(pi, pt)
 	} else if m := pt.ready &^ pt.paused; m != 0 {
 		q := int32(bits.TrailingZeros8(m))
 		if m&(m-1) != 0 {
@@ -198,7 +194,7 @@ func (s *Sim) arrive(pi int32) {
 	case k == kindPFC || k == kindPause:
 		s.receivePFC(qi, qt, pk)
 	case k == kindRaw:
-		s.consumeRaw(qi, pk)
+		s.arriveRaw(qi, qt, pk)
 	case qt.sw >= 0:
 		s.forward(qi, qt, pk)
 	default:

@@ -2,17 +2,79 @@ package model
 
 import "fmt"
 
-// Control frames: LLDP, NTS and the like are link-local. They go first, are not
-// paused, take no buffer of the shared pools, and end at the peer's control plane.
+// Frames of control planes. They wait in the egress queue of their class like all
+// others, are paused with it, and are lost with the link. A link-local one (LLDP,
+// NTS) ends at the peer. A routed one (sessions, BFD) goes from switch to switch by
+// the tables that data goes by. What a switch sends of its own takes no ingress
+// buffer; where it passes, a routed frame is accounted as data is.
 
-// SendControl puts a whole Ethernet frame (without FCS, 14..9216 bytes) on the wire
-// of a port; the Handler's Control is called when it arrives at the peer.
-func (s *Sim) SendControl(port PortID, frame []byte) error {
-	if len(frame) < 14 || len(frame) > 9216 {
-		return fmt.Errorf("control frame of %d bytes, want 14..9216", len(frame))
+// rawLimit bounds what a control plane may have waiting in one queue, in bytes; what
+// is beyond is dropped.
+const rawLimit = 1 << 20
+
+// linkLocal as packet.dst of a control frame: it ends at the peer.
+const linkLocal = ^uint16(0)
+
+// AddressSwitches gives every switch an address of its own, so that SendRouted works.
+// It is to be called before the run.
+func (s *Sim) AddressSwitches() error {
+	if len(s.nics)+len(s.switches) >= int(linkLocal) {
+		return fmt.Errorf("%w: %d host ports and %d switches, at most %d with addresses for switches", ErrTopology, len(s.nics), len(s.switches), linkLocal-1)
 	}
-	pi := int32(port)
-	pt := &s.ports[pi]
+	s.addressed = true
+	s.groups, s.hops = s.groups[:0], s.hops[:0]
+	s.buildRoutes()
+	return nil
+}
+
+// stride is how many destinations the table of a switch has.
+func (s *Sim) stride() int {
+	if s.addressed {
+		return len(s.nics) + len(s.switches)
+	}
+	return len(s.nics)
+}
+
+// SendControl puts a whole Ethernet frame (without FCS, 14..9216 bytes) into queue q of
+// a port; the Handler's Control is called when it arrives at the peer.
+func (s *Sim) SendControl(port PortID, q int, frame []byte) error {
+	if q < 0 || q >= NumQueues {
+		return fmt.Errorf("control frame for queue %d, want 0..7", q)
+	}
+	pk, err := s.newRaw(frame, linkLocal, uint8(q<<5), 0)
+	if err != nil {
+		return err
+	}
+	s.emit(int32(port), int32(q), pk)
+	return nil
+}
+
+// SendRouted sends a whole Ethernet frame from one switch to another, hop by hop, in
+// the class of its traffic class byte (DSCP << 2); hash chooses among equal paths. The
+// Handler's Control is called when it arrives. Without a path it is lost and counted.
+func (s *Sim) SendRouted(from, to NodeID, tos uint8, hash uint32, frame []byte) error {
+	a, b := s.nodes[from].sw, s.nodes[to].sw
+	if a < 0 || b < 0 || a == b || !s.addressed {
+		return fmt.Errorf("routed frame from %s to %s: want two switches that have addresses", s.nodes[from].name, s.nodes[to].name)
+	}
+	pk, err := s.newRaw(frame, uint16(len(s.nics)+int(b)), tos&^ecnMask, hash)
+	if err != nil {
+		return err
+	}
+	sw := &s.switches[a]
+	out := s.route(sw, &s.pool.pkts[pk])
+	if out < 0 {
+		s.drop(pk, DropNoRoute)
+		return nil
+	}
+	s.emit(out, int32(sw.dscp[tos>>2]), pk)
+	return nil
+}
+
+func (s *Sim) newRaw(frame []byte, dst uint16, tos uint8, hash uint32) (int32, error) {
+	if len(frame) < 14 || len(frame) > 9216 {
+		return 0, fmt.Errorf("control frame of %d bytes, want 14..9216", len(frame))
+	}
 	i := int32(len(s.raws))
 	if n := len(s.rawFree); n > 0 {
 		i = s.rawFree[n-1]
@@ -22,44 +84,49 @@ func (s *Sim) SendControl(port PortID, frame []byte) error {
 		s.raws = append(s.raws, frame)
 	}
 	pk := s.pool.get()
-	p := &s.pool.pkts[pk]
-	*p = packet{flow: i, size: uint16(max(len(frame)+4, 64)), tos: 7 << 5, kf: uint8(kindRaw)}
+	s.pool.pkts[pk] = packet{flow: i, size: uint16(max(len(frame)+4, 64)), tos: tos, dst: dst, hash: hash, kf: uint8(kindRaw)}
 	s.made[kindRaw]++
-	if pt.flags&portDown != 0 {
-		s.drop(pk, DropCarrier)
-		return nil
-	}
-	s.portInfo[pi].control = append(s.portInfo[pi].control, pk)
-	pt.paws |= pawsControl
-	s.needTx(pi, pt)
-	return nil
+	return pk, nil
 }
 
-// sendControlFrame launches the first waiting control frame of an idle port.
-func (s *Sim) sendControlFrame(pi int32, pt *port) {
-	info := &s.portInfo[pi]
-	pk := info.control[0]
-	copy(info.control, info.control[1:])
-	info.control = info.control[:len(info.control)-1]
-	if len(info.control) == 0 {
-		pt.paws &^= pawsControl
+// emit queues a control frame where it was made; ownFrame knows it again there.
+func (s *Sim) emit(pi, q, pk int32) {
+	pt := &s.ports[pi]
+	qu := &s.queues[pi*NumQueues+q]
+	p := &s.pool.pkts[pk]
+	switch {
+	case pt.flags&portDown != 0:
+		s.dropAt(pk, qu, DropCarrier)
+	case pt.discard>>q&1 != 0:
+		s.dropAt(pk, qu, DropRecovery)
+	case qu.bytes+int32(p.size) > rawLimit && qu.bytes > 0:
+		s.dropAt(pk, qu, DropTail)
+	default:
+		s.push(pt, qu, q, pk, p)
+		if pt.paused>>q&1 == 0 {
+			s.needTx(pi, pt)
+		}
 	}
-	info.ctlFrames++
-	info.ctlBytes += uint64(s.pool.pkts[pk].size)
-	s.launch(pi, pt, pk, &s.pool.pkts[pk])
 }
 
-// dropControl loses the control frames that wait at a port whose carrier went.
-func (s *Sim) dropControl(pi int32, pt *port) {
-	info := &s.portInfo[pi]
-	for _, pk := range info.control {
-		s.drop(pk, DropCarrier)
+// ownFrame tells whether a frame that waits in a switch was made there: it has passed
+// no switch yet, and no ingress was charged for it.
+func (p *packet) ownFrame() bool { return p.way&maxHops == 0 }
+
+// arriveRaw takes a control frame off the wire: to its end, or onward.
+func (s *Sim) arriveRaw(pi int32, pt *port, pk int32) {
+	dst := s.pool.pkts[pk].dst
+	switch {
+	case dst == linkLocal || pt.sw >= 0 && int32(dst) == int32(len(s.nics))+pt.sw:
+		s.consumeRaw(pi, pk)
+	case pt.sw >= 0:
+		s.forward(pi, pt, pk)
+	default: // hosts do not route
+		s.drop(pk, DropNoRoute)
 	}
-	info.control = info.control[:0]
-	pt.paws &^= pawsControl
 }
 
-// consumeRaw ends a control frame at the port it was sent to.
+// consumeRaw ends a control frame at the port where it arrived.
 func (s *Sim) consumeRaw(pi, pk int32) {
 	p := &s.pool.pkts[pk]
 	frame := s.raws[p.flow]

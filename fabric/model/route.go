@@ -13,7 +13,7 @@ type group struct {
 
 // buildRoutes computes the tables of all switches.
 func (s *Sim) buildRoutes() {
-	n := len(s.nics)
+	n := s.stride()
 	s.routes = make([]uint16, len(s.switches)*n)
 	for i := range s.switches {
 		s.switches[i].routeBase = int32(i * n)
@@ -46,6 +46,9 @@ func (s *Sim) newRouter() *router {
 		r.paths[i] = flat[i*n : (i+1)*n]
 	}
 	access := make([]bool, n)
+	for i := range access {
+		access[i] = s.addressed
+	}
 	for i := range s.nics {
 		if sw := s.ports[s.ports[s.nics[i].port].peer].sw; sw >= 0 {
 			access[sw] = true
@@ -147,5 +150,12 @@ func (r *router) install(id int32) {
 			e = r.paths[id][dsw]
 		}
 		s.routes[sw.routeBase+int32(ep)] = e
+	}
+	for k := len(s.nics); k < s.stride(); k++ { // addresses of switches
+		e := routeNone
+		if d := k - len(s.nics); int32(d) != id && !sw.dead {
+			e = r.paths[id][d]
+		}
+		s.routes[int(sw.routeBase)+k] = e
 	}
 }

@@ -82,20 +82,21 @@ type Sim struct {
 	shard      int8
 	lastWindow int // events of a shard in its last window
 
-	opt      Options
-	drops    [numReasons]dropCount
-	made     [numKinds]uint64
-	sent     [16]uint64       // frames put on a link, by kind
-	ended    [numKinds]uint64 // frames that reached their end
-	events   uint64
-	hash     uint64
-	stop     stopper
-	handler  Handler
-	nicRate  Rate
-	sorted   bool
-	running  bool
-	active   int
-	finished int
+	opt       Options
+	drops     [numReasons]dropCount
+	made      [numKinds]uint64
+	sent      [16]uint64       // frames put on a link, by kind
+	ended     [numKinds]uint64 // frames that reached their end
+	events    uint64
+	hash      uint64
+	stop      stopper
+	handler   Handler
+	nicRate   Rate
+	sorted    bool
+	running   bool
+	addressed bool // switches are destinations too
+	active    int
+	finished  int
 }
 
 // Handler is told what happens to flows and timers; it may start new ones.

@@ -82,7 +82,7 @@ func (s *Sim) CheckConservation() error {
 
 func (s *Sim) checkPort(pi int32) (uint64, error) {
 	pt := &s.ports[pi]
-	found := uint64(len(s.portInfo[pi].react) + len(s.portInfo[pi].control))
+	found := uint64(len(s.portInfo[pi].react))
 	last := Time(0)
 	for pk := pt.flHead; pk >= 0; pk = s.pool.pkts[pk].next {
 		found++
@@ -119,6 +119,9 @@ func (s *Sim) checkSwitch(sw *swtch) error {
 		for q := range int32(NumQueues) {
 			for pk := s.queues[(sw.portBase+k)*NumQueues+q].head; pk >= 0; pk = s.pool.pkts[pk].next {
 				p := &s.pool.pkts[pk]
+				if p.ownFrame() {
+					continue
+				}
 				n := int64(p.size)
 				if sw.mmu == MMUCells {
 					n = int64(sw.cells(int32(p.size)))

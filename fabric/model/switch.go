@@ -165,6 +165,9 @@ func (sw *swtch) fitsGuaranteed(ig *ingress, size int32) bool {
 
 // leave is the accounting and marking of a frame that a switch port is about to send.
 func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
+	if p.ownFrame() {
+		return
+	}
 	sw := &s.switches[ot.sw]
 	in := sw.portBase + int32(p.way>>hopBits)
 	ip := &s.ports[in]

@@ -15,6 +15,9 @@ import (
 // counted. Events are never dropped: there are few, and each counts.
 const maxFrames = 4096
 
+// controlQueue is the class of frames that the control plane sends.
+const controlQueue = 7
+
 // portMTU is what simulated ports say of themselves.
 const portMTU = 9000
 
@@ -137,7 +140,7 @@ func (d *Device) Send(port string, frame []byte) error {
 		if !d.ports[k].Up() {
 			return nil
 		}
-		return s.SendControl(s.PortOf(d.node, k), own)
+		return s.SendControl(s.PortOf(d.node, k), controlQueue, own)
 	})
 	d.f.poke()
 	return err
