@@ -333,6 +333,7 @@ func (l *learned) settle(i int, s *Settings) *Settings {
 			both(&out.AutoJoin, s.AutoJoin)
 			both(&out.Hard, s.Hard)
 			both(&out.BFD.Enabled, s.BFD.Enabled)
+			out.BFD.MeshAll = out.BFD.MeshAll || s.BFD.MeshAll
 			out.BFD.Interval = max(out.BFD.Interval, s.BFD.Interval)
 			out.BFD.DetectMult = max(out.BFD.DetectMult, s.BFD.DetectMult)
 		}

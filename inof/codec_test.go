@@ -103,7 +103,7 @@ func drawUpdate(t *rapid.T) *Update {
 	}
 	if rapid.Bool().Draw(t, "settings") {
 		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{
-			Enabled: rapid.Bool().Draw(t, "bfd"), DetectMult: rapid.Byte().Draw(t, "mult"),
+			Enabled: rapid.Bool().Draw(t, "bfd"), MeshAll: rapid.Bool().Draw(t, "mesh all"), DetectMult: rapid.Byte().Draw(t, "mult"),
 			Interval: time.Duration(rapid.IntRange(0, 60_000_000).Draw(t, "us")) * time.Microsecond,
 		}}
 	}

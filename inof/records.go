@@ -58,6 +58,9 @@ type BFDSettings struct {
 	Enabled    bool          `json:"enabled"`
 	Interval   time.Duration `json:"interval"`    // 3 ms .. 1 s, whole microseconds
 	DetectMult uint8         `json:"detect_mult"` // 3..50
+	// MeshAll asks for sessions between all devices that know of each other, not only
+	// between those with hosts in a common zone.
+	MeshAll bool `json:"mesh_all"`
 }
 
 // Settings are the switches that a reflector sets for every client.

@@ -30,6 +30,7 @@ const (
 	settingAutoJoin uint8 = 1 << 0
 	settingHard     uint8 = 1 << 1
 	settingBFD      uint8 = 1 << 2
+	settingMeshAll  uint8 = 1 << 3
 )
 
 func (u *Update) appendBody(b []byte) ([]byte, error) {
@@ -105,6 +106,9 @@ func (s *Settings) append(b []byte) ([]byte, error) {
 	if s.BFD.Enabled {
 		flags |= settingBFD
 	}
+	if s.BFD.MeshAll {
+		flags |= settingMeshAll
+	}
 	b, at := beginTLV(b, tlvUpdateSettings)
 	b = append(b, flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(us))
@@ -114,7 +118,7 @@ func (s *Settings) append(b []byte) ([]byte, error) {
 func decodeSettings(r *reader) *Settings {
 	flags := r.u8("settings.flags")
 	s := &Settings{AutoJoin: flags&settingAutoJoin != 0, Hard: flags&settingHard != 0}
-	s.BFD.Enabled = flags&settingBFD != 0
+	s.BFD.Enabled, s.BFD.MeshAll = flags&settingBFD != 0, flags&settingMeshAll != 0
 	s.BFD.Interval = time.Duration(r.u32("settings.bfd interval")) * time.Microsecond
 	if s.BFD.Interval > time.Minute {
 		r.fail("settings.bfd interval", "%v, want at most 1m", s.BFD.Interval)

@@ -103,7 +103,7 @@ func (d *Directory) enter(id, zone uint32) {
 	h.zones = slices.Insert(h.zones, i, zone)
 	s.hosts.add(id, d.at)
 	for i := range h.atts {
-		s.count(h.atts[i].dev, 1)
+		d.count(zone, h.atts[i].dev, 1)
 	}
 }
 
@@ -116,7 +116,7 @@ func (d *Directory) leave(id, zone uint32) {
 	}
 	s.hosts.remove(id, d.at)
 	for i := range h.atts {
-		s.count(h.atts[i].dev, -1)
+		d.count(zone, h.atts[i].dev, -1)
 	}
 }
 

@@ -97,6 +97,8 @@ type Directory struct {
 	devs   []dev // by device id
 	devID  map[netip.Addr]uint32
 	faults map[portKey]*fault
+	// How often the answer of Partners has changed.
+	partners uint64
 
 	tx       []touched
 	marks    uint32   // last value given to host.mark
@@ -140,6 +142,8 @@ type dev struct {
 	addr  netip.Addr
 	fault snsd.Reason
 	hosts idList // addresses with an attachment here
+	// common is how many zones have attachments both here and on our own device.
+	common int
 }
 
 type fault struct {

@@ -155,13 +155,13 @@ func (d *Directory) attach(id uint32, a attachment) {
 	}
 	h.atts = slices.Insert(h.atts, i, a)
 	d.attached++
-	d.devs[a.dev].hosts.add(id, d.at)
+	d.arrived(a.dev, id)
 	d.byPort.add(portKey{d.devs[a.dev].addr, a.port}, id)
 	if a.service.NQN != "" {
 		d.byNQN.add(a.service.NQN, id)
 	}
 	for _, z := range h.zones {
-		d.slots[z].count(a.dev, 1)
+		d.count(z, a.dev, 1)
 	}
 }
 
@@ -172,13 +172,13 @@ func (d *Directory) detach(id uint32, i int) {
 	d.attached--
 	d.byPort.remove(portKey{d.devs[a.dev].addr, a.port}, id)
 	if !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.dev == a.dev }) {
-		d.devs[a.dev].hosts.remove(id, d.at)
+		d.departed(a.dev, id)
 	}
 	if n := a.service.NQN; n != "" && !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.service.NQN == n }) {
 		d.byNQN.remove(n, id)
 	}
 	for _, z := range h.zones {
-		d.slots[z].count(a.dev, -1)
+		d.count(z, a.dev, -1)
 	}
 }
 
@@ -215,10 +215,10 @@ func (d *Directory) setZones(id uint32, want []uint32) {
 	}
 	for i := range h.atts {
 		for _, z := range gone {
-			d.slots[z].count(h.atts[i].dev, -1)
+			d.count(z, h.atts[i].dev, -1)
 		}
 		for _, z := range came {
-			d.slots[z].count(h.atts[i].dev, 1)
+			d.count(z, h.atts[i].dev, 1)
 		}
 	}
 }

@@ -288,6 +288,7 @@ func checkAnswers(t *rapid.T, n *naive, d *Directory) {
 			t.Fatalf("peers of %v are %v, want %v", a, got, peers)
 		}
 	}
+	checkPartners(t, d, n)
 	for _, z := range append([]string{DefaultName}, modelZones...) {
 		var hosts []netip.Addr
 		for _, a := range modelAddrs {
@@ -314,5 +315,28 @@ func checkAnswers(t *rapid.T, n *naive, d *Directory) {
 	}
 	if got := len(slices.Collect(d.AllHosts())); got != len(n.hosts) || d.attached != got {
 		t.Fatalf("%d hosts, %d attachments counted, want %d", got, d.attached, len(n.hosts))
+	}
+}
+
+// checkPartners counts anew which devices share a zone with each device of the
+// model: the Directory knows it of its own without counting.
+func checkPartners(t *rapid.T, d *Directory, n *naive) {
+	var near, all []netip.Addr
+	for _, dev := range modelDevs {
+		if dev == d.Self() {
+			continue
+		}
+		if slices.ContainsFunc(append([]string{DefaultName}, modelZones...), func(z string) bool { return n.count(d.Self(), z) > 0 && n.count(dev, z) > 0 }) {
+			near = append(near, dev)
+		}
+		if slices.ContainsFunc(slices.Collect(d.AllHosts()), func(h Host) bool { return h.Device == dev }) {
+			all = append(all, dev)
+		}
+	}
+	if got := d.Partners(false); !slices.Equal(got, near) {
+		t.Fatalf("partners are %v, want %v", got, near)
+	}
+	if got := d.Partners(true); !slices.Equal(got, all) {
+		t.Fatalf("known devices are %v, want %v", got, all)
 	}
 }

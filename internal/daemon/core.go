@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
@@ -28,6 +29,10 @@ type Actions interface {
 	ToClients([]inof.Delivery)
 	// SetAdmin shuts or opens a port.
 	SetAdmin(port string, up bool)
+	// WatchPaths says which paths to other devices are to be watched: these and no
+	// others. What is found out comes back through Core.Path. The list is the
+	// receiver's.
+	WatchPaths([]bfd.Peer)
 	// Event makes known to operators what happened.
 	Event(api.Event)
 }
@@ -49,7 +54,8 @@ type CoreConfig struct {
 	Reflectors  int
 	Agreement   inof.Agreement
 	Wait        time.Duration
-	InterestAll bool   // the device asks its reflectors for everything
+	InterestAll bool // the device asks its reflectors for everything
+	Mesh        MeshConfig
 	Epoch       uint64 // of this start of the process
 }
 
@@ -97,6 +103,7 @@ type Core struct {
 	restoring  bool       // hosts are put back, not learned: no events
 	reflector  netip.Addr // that we had a session with last; for operators
 	agreement  agreement
+	mesh       mesh
 	synced     bool // as the notifier was told
 }
 
@@ -123,6 +130,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		placed:     make(map[netip.Addr]bool),
 		replan:     make(map[string]bool),
 	}
+	c.mesh.configure(cfg.Mesh)
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
@@ -171,6 +179,7 @@ func (c *Core) Tick(now time.Time) {
 		}
 		c.flush(now)
 		c.tickAgreement(now)
+		c.tickMesh(now)
 	}
 	if c.refl != nil {
 		c.fromReflector(c.refl.Tick(now), now)
@@ -180,6 +189,7 @@ func (c *Core) Tick(now time.Time) {
 
 // Pump sends the frames that are due now. It is cheap when there are none.
 func (c *Core) Pump(now time.Time) {
+	c.notePartners(now)
 	if c.speak != nil {
 		for _, f := range c.speak.Due(now) {
 			c.out.SendFrame(f.Port, f.Frame)
@@ -204,6 +214,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.notify.Next())
 		next = sooner(next, c.client.Next())
 		next = sooner(next, c.agreement.due)
+		next = sooner(next, c.mesh.next())
 	}
 	if c.speak != nil {
 		next = sooner(next, c.speak.Next())

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -30,10 +31,14 @@ type Device struct {
 	deliverError uint64
 	adminErrors  uint64
 
+	paths   pathWatcher // nil: nobody watches paths
 	saver   *saver
 	sampler *sampler
 	admin   *admin
 }
+
+// pathWatcher watches paths to other devices. Watch never waits.
+type pathWatcher interface{ Watch([]bfd.Peer) }
 
 // peerEvent is an event of a session, and which side of it we are.
 type peerEvent struct {
@@ -303,3 +308,10 @@ func (d *Device) setAdmin(port string, up bool) {
 
 // Event implements Actions.
 func (d *Device) Event(e api.Event) { d.log.Append(e) }
+
+// WatchPaths implements Actions.
+func (d *Device) WatchPaths(peers []bfd.Peer) {
+	if d.paths != nil {
+		d.paths.Watch(peers)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
@@ -205,6 +206,7 @@ func (o *orderly) ToReflectors(ds []inof.Delivery) {
 }
 func (o *orderly) ToClients([]inof.Delivery)     {}
 func (o *orderly) SetAdmin(port string, up bool) { o.note("admin %s %t", port, up) }
+func (o *orderly) WatchPaths([]bfd.Peer)         {}
 func (o *orderly) Event(api.Event)               {}
 
 func TestTheUpdateLeavesBeforeThePortIsShut(t *testing.T) {

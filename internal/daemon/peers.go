@@ -193,6 +193,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	if s := a.Settings; s != nil {
 		c.dir.SetHard(s.Hard)
 		add(c.dir.SetAutoJoin(s.AutoJoin))
+		add(c.meshSettings(s.BFD, now))
 	}
 	for _, z := range a.Reserved {
 		if z.Op == inof.Put {

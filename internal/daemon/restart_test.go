@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
@@ -21,6 +22,7 @@ func (nowhere) SendFrame(string, []byte)     {}
 func (nowhere) ToReflectors([]inof.Delivery) {}
 func (nowhere) ToClients([]inof.Delivery)    {}
 func (nowhere) SetAdmin(string, bool)        {}
+func (nowhere) WatchPaths([]bfd.Peer)        {}
 func (nowhere) Event(api.Event)              {}
 
 // bareCore is a Core without a device around it.

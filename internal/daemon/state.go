@@ -38,6 +38,7 @@ type State struct {
 	Told       *hostnotify.Snapshot `json:"told,omitempty"`
 	Ports      []errdown.Saved      `json:"ports,omitempty"`
 	Known      []netip.Addr         `json:"known_devices,omitempty"`
+	Paths      []SavedPath          `json:"paths,omitempty"`
 }
 
 // LoadState reads the state file of a directory. A file that is not there is an
@@ -109,6 +110,7 @@ func (c *Core) State(now time.Time) State {
 		told := c.notify.Snapshot()
 		st.Told = &told
 		st.Ports = c.faults.Snapshot()
+		st.Paths = c.mesh.save()
 	}
 	if c.refl != nil {
 		st.Known = c.refl.KnownDevices()
@@ -130,6 +132,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 	if c.client == nil {
 		return nil
 	}
+	c.restorePaths(st.Paths)
 	var errs []error
 	if st.Told != nil {
 		errs = append(errs, c.notify.Restore(*st.Told, now))

@@ -274,7 +274,7 @@ func (c *Core) allCounters() map[string]any {
 	m := map[string]any{"core": c.counters, "zone": c.dir.Counters()}
 	if c.client != nil {
 		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
-		m["nts"], m["inof_client"] = c.nts, c.client.Counters()
+		m["nts"], m["inof_client"], m["mesh"] = c.nts, c.client.Counters(), c.mesh.counters
 	}
 	if c.speak != nil {
 		m["lldp_transmit"] = c.speak.Counters()

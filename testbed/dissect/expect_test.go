@@ -115,7 +115,7 @@ func (l *list) ofUpdate(u *inof.Update) {
 	}
 	if s := u.Settings; s != nil {
 		flags := uint64(0)
-		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled} {
+		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled, s.BFD.MeshAll} {
 			if set {
 				flags |= 1 << i
 			}
@@ -124,6 +124,7 @@ func (l *list) ofUpdate(u *inof.Update) {
 		l.bit("inof.settings.auto_join", s.AutoJoin)
 		l.bit("inof.settings.hard", s.Hard)
 		l.bit("inof.settings.bfd", s.BFD.Enabled)
+		l.bit("inof.settings.bfd.mesh_all", s.BFD.MeshAll)
 		l.add("inof.settings.bfd.interval", s.BFD.Interval.Microseconds())
 		l.add("inof.settings.bfd.multiplier", s.BFD.DetectMult)
 	}

@@ -95,7 +95,7 @@ func (r source) update() *inof.Update {
 	u := &inof.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
 	if r.IntN(3) == 0 {
 		u.Settings = &inof.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
-			BFD: inof.BFDSettings{Enabled: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
+			BFD: inof.BFDSettings{Enabled: r.IntN(2) == 0, MeshAll: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
 	}
 	for range r.IntN(3) {
 		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
@@ -264,6 +265,9 @@ func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery) {
 func (d *device) SetAdmin(port string, up bool) {
 	d.w.failf("%s: port %s is set %v, which nobody asked for", d.name, port, up)
 }
+
+// WatchPaths implements daemon.Actions; the reflectors here do not ask for it.
+func (d *device) WatchPaths([]bfd.Peer) {}
 
 // Event implements daemon.Actions.
 func (d *device) Event(e api.Event) {
