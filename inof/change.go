@@ -79,6 +79,14 @@ func (r *Reflector) ownStamps(now time.Time) stamps {
 	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now, logged: true}
 }
 
+// causeStamps are ownStamps of a change that is itself an event: the zones were
+// changed, the grace time of a device ended.
+func (r *Reflector) causeStamps(at, now time.Time) stamps {
+	s := r.ownStamps(now)
+	s.fault, s.decided = at, now
+	return s
+}
+
 // commit ends a change and gives what must be sent.
 func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	for addr, before := range t.addrs {

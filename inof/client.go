@@ -21,6 +21,9 @@ type Applied struct {
 	FaultAt     time.Time
 	SentAt      time.Time
 	ReflectedAt time.Time
+	DecidedAt   time.Time
+	ReflectorAt time.Time
+	ReceivedAt  time.Time
 
 	Settings *Settings // nil: unchanged
 	// Reserved are members that some reflector names but that are not in force: a
@@ -214,7 +217,11 @@ func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time, chan
 	if !changed {
 		seq = func() uint64 { return c.seq }
 	}
-	us := b.updates(stamps{origin: c.self, epoch: c.epoch, seq: seq, fault: faultAt, sent: now}, &c.counters.TooLarge)
+	s := stamps{origin: c.self, epoch: c.epoch, seq: seq, fault: faultAt, sent: now}
+	if !faultAt.IsZero() {
+		s.decided = now
+	}
+	us := b.updates(s, &c.counters.TooLarge)
 	out := make([]Delivery, 0, len(us))
 	for _, u := range us {
 		if changed {
@@ -352,6 +359,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 	case *Update:
 		c.counters.UpdatesIn++
 		a.Origin, a.FaultAt, a.SentAt, a.ReflectedAt = m.Origin, m.FaultAt, m.SentAt, m.ReflectedAt
+		a.DecidedAt, a.ReflectorAt, a.ReceivedAt = m.DecidedAt, m.ReflectorAt, m.ReceivedAt
 		c.apply(idx, m, &a, now)
 		switch {
 		case m.Partial:

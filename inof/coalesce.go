@@ -14,7 +14,8 @@ type coalescer struct {
 	hosts    map[zone.HostKey]HostRecord
 	faults   map[portKey]FaultRecord
 	stamps   map[netip.Addr]Stamp
-	last     *Update    // its origin, number and times are those of the run
+	last     *Update    // its origin and number are those of the run
+	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
 	end      *EndOfSync // follows the records
 	size     int        // bytes of the records
 	many     bool       // more than one Update was added
@@ -30,6 +31,9 @@ func (c *coalescer) add(u *Update) {
 	}
 	c.many = c.many || c.last != nil
 	c.last = u
+	if c.cause == nil || c.cause.FaultAt.IsZero() || !u.FaultAt.IsZero() && u.FaultAt.Before(c.cause.FaultAt) {
+		c.cause = u
+	}
 	if u.Settings != nil {
 		c.settings = u.Settings
 	}
@@ -94,8 +98,9 @@ func (c *coalescer) take() []*Update {
 	if b.Settings != nil || len(b.Zones) > 0 {
 		gone, b = b.partition()
 	}
-	u := c.last
-	s := stamps{origin: u.Origin, epoch: u.Epoch, seq: func() uint64 { return u.Seq }, fault: u.FaultAt, sent: u.SentAt, at: u.ReflectedAt}
+	u, w := c.last, c.cause
+	s := stamps{origin: u.Origin, epoch: u.Epoch, seq: func() uint64 { return u.Seq },
+		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt}
 	var tooLarge uint64 // none can be: each record came in a message
 	out := append(gone.updates(s, &tooLarge), b.updates(s, &tooLarge)...)
 	for i, m := range out {

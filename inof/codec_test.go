@@ -96,7 +96,7 @@ func drawZone(t *rapid.T) ZoneRecord {
 func drawUpdate(t *rapid.T) *Update {
 	u := &Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
-		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t),
+		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t), DecidedAt: drawTime(t), ReflectorAt: drawTime(t),
 		Zones:  rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
 		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
 		Faults: rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),

@@ -144,7 +144,10 @@ func (c *conn) read() error {
 			return err
 		}
 		if m != nil {
-			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: now})
+			if u, ok := m.(*Update); ok {
+				u.ReceivedAt = r.at
+			}
+			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at})
 		}
 	}
 }
@@ -213,6 +216,7 @@ type msgReader struct {
 	buf      []byte
 	from, to int       // unread bytes of buf
 	deadline time.Time // set on the connection
+	at       time.Time // when the newest bytes were read
 }
 
 // next gives a message that is valid until the next call.
@@ -271,6 +275,9 @@ func (r *msgReader) fill(n int) error {
 			return r.c.expired(err)
 		}
 		got, err := r.c.nc.Read(r.buf[r.to:])
+		if got > 0 {
+			r.at = time.Now()
+		}
 		r.to += got
 		r.c.host.tally.bytesIn.Add(uint64(got))
 		r.c.out.bytesIn.Add(uint64(got))

@@ -111,8 +111,13 @@ type Update struct {
 	// Wall-clock stamps by which the latency of a fault is measured; zero when
 	// not known. Nanoseconds since 1970 on the wire.
 	FaultAt     time.Time // the event that caused the change
-	SentAt      time.Time // the origin made the Update
-	ReflectedAt time.Time // the reflector passed it on
+	SentAt      time.Time // the origin handed the Update to its sessions
+	ReflectedAt time.Time // the reflector handed it to its sessions
+	DecidedAt   time.Time // the origin took the event up; only where FaultAt is known
+	ReflectorAt time.Time // the reflector's transport read it
+	// ReceivedAt is when our transport read the last of its bytes, with monotonic
+	// reading: not on the wire. Zero for what was handed over in process.
+	ReceivedAt time.Time
 
 	// Devices are the states of devices of which the records are, where Origin,
 	// Epoch and Seq do not say it: of two reflectors the newer word counts.

@@ -125,6 +125,7 @@ func (p *password) set(s string)     { p.mu.Lock(); defer p.mu.Unlock(); p.a = h
 // reflNode is a reflector with its server, owned by one goroutine.
 type reflNode struct {
 	refl   *Reflector
+	peers  *Peers
 	server *Server
 	do     chan func()
 	stop   func()
@@ -139,6 +140,7 @@ func startReflector(t *testing.T, f *fabricNet, auth *password, epoch uint64, se
 		t.Fatal(err)
 	}
 	var peers Peers
+	n.peers = &peers
 	handle := func(ev PeerEvent) {
 		var out []Delivery
 		var err error

@@ -206,7 +206,9 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		d.told = true
 		var out []Delivery
 		for _, u := range r.log.after(seen.Seq, dev) {
-			out = append(out, Delivery{To: to, Msg: u})
+			late := *u // what comes late because of an outage is not measured, as in a full sync
+			late.FaultAt, late.DecidedAt, late.SentAt, late.ReflectorAt, late.ReflectedAt = time.Time{}, time.Time{}, now, time.Time{}, now
+			out = append(out, Delivery{To: to, Msg: &late})
 			r.counters.UpdatesOut++
 			r.counters.DeliveriesOut++
 		}
@@ -329,7 +331,12 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 			r.takeFault(t, d, f)
 		}
 	}
-	out := r.commit(t, stamps{origin: d.id, epoch: u.Epoch, seq: func() uint64 { return u.Seq }, fault: u.FaultAt, sent: u.SentAt, at: now})
+	came := u.ReceivedAt
+	if came.IsZero() {
+		came = now
+	}
+	out := r.commit(t, stamps{origin: d.id, epoch: u.Epoch, seq: func() uint64 { return u.Seq },
+		fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came, at: now})
 	if refused.Refused > 0 {
 		return out, &refused
 	}
@@ -464,11 +471,15 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 		}
 	}
 	t := r.begin()
+	first := now
 	for _, d := range due {
+		if d.expires.Before(first) {
+			first = d.expires
+		}
 		d.whole, d.clean = false, false
 		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
 	}
-	out := r.commit(t, r.ownStamps(now))
+	out := r.commit(t, r.causeStamps(first, now))
 	for _, d := range due {
 		r.forget(d)
 	}

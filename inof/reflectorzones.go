@@ -119,7 +119,7 @@ func (r *Reflector) applySet(t *change, set zone.Set, now time.Time) []Delivery 
 	if t.settings {
 		r.touchMembers(t, zone.DefaultName)
 	}
-	return r.commit(t, r.ownStamps(now))
+	return r.commit(t, r.causeStamps(now, now))
 }
 
 func (r *Reflector) touchChanged(t *change, cs zone.Changes) {
@@ -161,7 +161,7 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) {
 	r.changeZone(t, z.Name, &z)
 	r.touchChanged(t, r.dir.PutZone(z))
 	r.touchMembers(t, z.Name)
-	return r.commit(t, r.ownStamps(now)), nil
+	return r.commit(t, r.causeStamps(now, now)), nil
 }
 
 // DeleteZone removes one zone; one that is not there is no error.
@@ -172,7 +172,7 @@ func (r *Reflector) DeleteZone(name string, now time.Time) []Delivery {
 	t := r.begin()
 	r.changeZone(t, name, nil)
 	r.touchChanged(t, r.dir.DeleteZone(name))
-	return r.commit(t, r.ownStamps(now))
+	return r.commit(t, r.causeStamps(now, now))
 }
 
 // SetBFD changes the BFD settings of every client.

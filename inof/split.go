@@ -8,7 +8,7 @@ import (
 // Sizes of records on the wire, in bytes and never too small: they decide where an
 // Update is split and how much its encoder allocates.
 const (
-	updateOverhead = 192 // header, tag, origin, stamp, times, settings, position and one device
+	updateOverhead = 208 // header, tag, origin, stamp, times, settings, position and one device
 	addrSize       = 17
 )
 
@@ -84,11 +84,12 @@ type stamps struct {
 	epoch           uint64
 	seq             func() uint64 // called once for each Update
 	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
+	decided, came   time.Time     // DecidedAt, ReflectorAt
 	logged          bool          // epoch and seq are those of a reflector's log
 }
 
 func (s *stamps) update() *Update {
-	return &Update{Origin: s.origin, Epoch: s.epoch, Seq: s.seq(), FaultAt: s.fault, SentAt: s.sent, ReflectedAt: s.at}
+	return &Update{Origin: s.origin, Epoch: s.epoch, Seq: s.seq(), FaultAt: s.fault, SentAt: s.sent, ReflectedAt: s.at, DecidedAt: s.decided, ReflectorAt: s.came}
 }
 
 func (b *batch) empty() bool {

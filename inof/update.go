@@ -11,7 +11,7 @@ import (
 const (
 	tlvUpdateOrigin   uint8 = 1 // address
 	tlvUpdateStamp    uint8 = 2 // epoch u64, sequence u64
-	tlvUpdateTimes    uint8 = 3 // fault, sent, reflected: i64 each
+	tlvUpdateTimes    uint8 = 3 // fault, sent, reflected, then decided, at the reflector: i64 each
 	tlvUpdateSettings uint8 = 4
 	tlvUpdateZone     uint8 = 5
 	tlvUpdateHost     uint8 = 6
@@ -43,7 +43,11 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	b, at = beginTLV(b, tlvUpdateTimes)
 	b = appendTime(b, u.FaultAt)
 	b = appendTime(b, u.SentAt)
-	b = endTLV(appendTime(b, u.ReflectedAt), at)
+	b = appendTime(b, u.ReflectedAt)
+	if !u.DecidedAt.IsZero() || !u.ReflectorAt.IsZero() { // fields that came later trail
+		b = appendTime(appendTime(b, u.DecidedAt), u.ReflectorAt)
+	}
+	b = endTLV(b, at)
 	var err error
 	for _, d := range u.Devices {
 		if err := checkAddr("Update.device", d.Device); err != nil {
@@ -150,6 +154,9 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Epoch, u.Seq = r.u64("epoch"), r.u64("seq")
 		case tlvUpdateTimes:
 			u.FaultAt, u.SentAt, u.ReflectedAt = r.time("times"), r.time("times"), r.time("times")
+			if r.err == nil && len(r.b) > 0 {
+				u.DecidedAt, u.ReflectorAt = r.time("times"), r.time("times")
+			}
 		case tlvUpdateSettings:
 			u.Settings = decodeSettings(r)
 		case tlvUpdateZone:
