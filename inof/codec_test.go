@@ -93,6 +93,11 @@ func drawZone(t *rapid.T) ZoneRecord {
 	return z
 }
 
+// drawStamp draws one that is known: on the wire epoch 0 and no stamp are the same.
+func drawStamp(t *rapid.T) Stamp {
+	return Stamp{Epoch: rapid.Uint64Min(1).Draw(t, "stamp epoch"), Seq: rapid.Uint64().Draw(t, "stamp seq")}
+}
+
 func drawUpdate(t *rapid.T) *Update {
 	u := &Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
@@ -101,6 +106,11 @@ func drawUpdate(t *rapid.T) *Update {
 		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
 		Faults: rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
 	}
+	u.Devices = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) DeviceStamp { return DeviceStamp{drawAddr(t), drawStamp(t)} }), 0, 4).Draw(t, "devices")
+	if rapid.Bool().Draw(t, "position") {
+		u.Pos = drawStamp(t)
+	}
+	u.Partial = rapid.Bool().Draw(t, "partial")
 	if rapid.Bool().Draw(t, "settings") {
 		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{
 			Enabled: rapid.Bool().Draw(t, "bfd"), MeshAll: rapid.Bool().Draw(t, "mesh all"), DetectMult: rapid.Byte().Draw(t, "mult"),
@@ -129,7 +139,7 @@ func drawMessage(t *rapid.T) Message {
 	case TypeUpdate:
 		return drawUpdate(t)
 	case TypeEndOfSync:
-		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq")}
+		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed")}
 	}
 	return &Notification{Code: Code(rapid.Uint16Min(1).Draw(t, "code")), Text: drawText(0, MaxNotificationText).Draw(t, "text")}
 }

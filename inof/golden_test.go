@@ -76,8 +76,26 @@ var golden = map[string]Message{
 			{Op: Withdraw, Zone: zone.Zone{Name: "old"}},
 		},
 	},
-	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
-	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
+	"update-run": &Update{
+		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 7, SentAt: goldenAt, ReflectedAt: goldenAt,
+		Devices: []DeviceStamp{
+			{Device: netip.MustParseAddr("192.0.2.2"), Stamp: Stamp{Epoch: 0x18a0_0000_0000_0003, Seq: 12}},
+			{Device: netip.MustParseAddr("2001:db8::2"), Stamp: Stamp{Epoch: 0x18a0_0000_0000_0004, Seq: 1}},
+		},
+		Partial: true,
+		Hosts: []HostRecord{
+			{Op: Withdraw, Why: snsd.ReasonIPChanged, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}}},
+		},
+		Faults: []FaultRecord{{Op: Withdraw, Device: netip.MustParseAddr("2001:db8::2"), Port: "Ethernet4"}},
+	},
+	"update-position": &Update{
+		Origin: netip.MustParseAddr("192.0.2.2"), Epoch: 0x18a0_0000_0000_0003, Seq: 13, SentAt: goldenAt, ReflectedAt: goldenAt.Add(100 * time.Microsecond),
+		Pos:    Stamp{Epoch: 0x18a0_0000_0000_0002, Seq: 8},
+		Faults: []FaultRecord{{Op: Withdraw, Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
+	},
+	"end-of-sync-resumed": &EndOfSync{Epoch: 0x18a0_0000_0000_0002, Seq: 8, Resumed: true},
+	"end-of-sync":         &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
+	"notification":        &Notification{Code: CodeAuthMode, Text: "mode none"},
 }
 
 // goldenSession gives the frames of the examples that belong to a session with

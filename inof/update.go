@@ -169,6 +169,9 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Devices = append(u.Devices, DeviceStamp{r.addr("device"), Stamp{r.u64("device.epoch"), r.u64("device.seq")}})
 		case tlvUpdatePos:
 			u.Pos = Stamp{r.u64("position.epoch"), r.u64("position.seq")}
+			if !u.Pos.Known() { // it would look like no position at all
+				r.fail("position.epoch", "0 is no epoch")
+			}
 		case tlvUpdatePartial:
 			u.Partial = true
 		default:

@@ -82,6 +82,7 @@ field("uint8", "inof.roles", "Roles", base.HEX)
 field("bool", "inof.roles.reflector", "Reflector", 8, nil, 0x01)
 field("bool", "inof.roles.client", "Client", 8, nil, 0x02)
 field("uint64", "inof.capabilities", "Capabilities", base.HEX)
+field("bool", "inof.capabilities.all", "Asks for all zones and hosts", 8, nil, 0x01)
 field("uint32", "inof.hold", "Hold time (ms)")
 field("uint32", "inof.keepalive", "Keepalive interval (ms)")
 field("bytes", "inof.nonce", "Nonce")
@@ -94,6 +95,13 @@ instant("inof.time.sent", "Sent by the origin")
 instant("inof.time.reflected", "Passed on by the reflector")
 field("relative_time", "inof.latency.sent", "From the event to sending")
 field("relative_time", "inof.latency.reflected", "From the event to the reflector")
+address("inof.record_of.device", "Records of the device")
+field("uint64", "inof.record_of.epoch", "State of the device: epoch", base.HEX)
+field("uint64", "inof.record_of.seq", "State of the device: sequence")
+field("uint64", "inof.position.epoch", "Position: epoch", base.HEX)
+field("uint64", "inof.position.seq", "Position: sequence")
+field("bool", "inof.partial", "Part of a run that goes on")
+field("bool", "inof.resumed", "The session was resumed")
 field("uint8", "inof.settings.flags", "Settings", base.HEX)
 field("bool", "inof.settings.auto_join", "Hosts of no zone join the default zone", 8, nil, 0x01)
 field("bool", "inof.settings.hard", "Hard zoning", 8, nil, 0x02)
@@ -471,13 +479,24 @@ local function roles_text(v)
   return ({ [0] = "no role", "reflector", "client", "reflector,client" })[v % 4]
 end
 
--- TLVs of each message type: { name, dissector, required, once }. A dissector gives
--- the text of its line. Version 1 refuses a second one in an Open; in an Update the
--- last one counts.
+-- epoch_and_seq adds two fields below one name: a stamp that is not that of the message.
+local function epoch_and_seq(c, prefix)
+  local _, epoch = c:u64(prefix .. ".epoch")
+  return ("epoch %s, sequence %s"):format(epoch, (c:u64(prefix .. ".seq")))
+end
+
+-- present adds a field that is true because its TLV, which has no value, is there.
+local function present(c, abbrev, sum, word)
+  c.tree:add(F[abbrev], c.tvb(c.at - 4, 4), true)
+  sum.note = word
+  return word
+end
+
+-- TLVs of each message type: { name, dissector, required }. A dissector gives the
+-- text of its line. A second one is refused, but for those of which there may be many.
 local STAMP = { "Stamp", stamp, true }
 local MESSAGES = {
-  { once = true,
-    { "Device id", function(c, sum) sum.who = c:address("inof.device") return sum.who end, true },
+  { { "Device id", function(c, sum) sum.who = c:address("inof.device") return sum.who end, true },
     { "Versions", function(c)
       local least, greatest = c:num("inof.version.least", 1), c:num("inof.version.greatest", 1)
       if not c.failed and (least > 1 or greatest < 1) then c:tell("odd", "version 1 is not among them") end
@@ -487,7 +506,11 @@ local MESSAGES = {
       sum.roles = roles_text(c:flags("inof.roles", "inof.roles.reflector", "inof.roles.client"))
       return sum.roles
     end, true },
-    { "Capabilities", function(c) return select(2, c:u64("inof.capabilities")) end },
+    { "Capabilities", function(c)
+      local _, bits = c:u64("inof.capabilities")
+      if not c.failed then c.tree:add(F["inof.capabilities.all"], c.tvb(c.at - 1, 1)) end
+      return bits
+    end },
     { "Timers", function(c)
       local hold, every = c:num("inof.hold", 4), c:num("inof.keepalive", 4)
       if hold > HOUR_MS or every > HOUR_MS then c:fail("more than an hour") end
@@ -504,10 +527,7 @@ local MESSAGES = {
       sum.auth = name_of(MODES, c:num("inof.auth", 1))
       return sum.auth
     end, true },
-    { "Resume", function(c)
-      local _, epoch = c:u64("inof.resume.epoch")
-      return ("epoch %s, sequence %s"):format(epoch, (c:u64("inof.resume.seq")))
-    end },
+    { "Resume", function(c) return epoch_and_seq(c, "inof.resume") end },
   },
   {},
   { { "Origin", function(c, sum) sum.who = c:address("inof.origin") return sum.who end, true },
@@ -522,8 +542,18 @@ local MESSAGES = {
     { "Zone", zone_record, many = true },
     { "Host", host_record, many = true },
     { "Fault", fault_record, many = true },
+    { "State of a device", function(c)
+      local device = c:address("inof.record_of.device")
+      return device .. ", " .. epoch_and_seq(c, "inof.record_of")
+    end, many = true },
+    { "Position", function(c)
+      local text = epoch_and_seq(c, "inof.position")
+      if not c.failed and text:find("^epoch 0x0+,") then c:fail("0 is no epoch") end
+      return text
+    end },
+    { "Partial", function(c, sum) return present(c, "inof.partial", sum, "more follows") end },
   },
-  { [2] = STAMP },
+  { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end } },
   { { "Code", function(c, sum)
       local v = c:num("inof.code", 2)
       if not c.failed and v == 0 then c:fail("code 0 says nothing") end
@@ -560,8 +590,7 @@ local function tlvs(tvb, from, to, tree, mtype, sum)
       if typ >= 0x80 then return v:fail("it must be understood and is unknown", "unknown_type") end
       v:tell("skipped_type", "unknown, a receiver skips it")
     else
-      if seen[typ] and spec.once then return v:fail("is there twice") end
-      if seen[typ] and not known.many then v:tell("odd", "is there twice, the last one counts") end
+      if seen[typ] and not known.many then return v:fail("is there twice") end
       item:append_text(": " .. known[2](v, sum))
       v:trailing("inof.tlv.trailing")
       if v.failed then return end
@@ -585,6 +614,7 @@ local function summary(mtype, sum)
   elseif mtype == 5 then
     s = ("%s: %s"):format(s, sum.code or "?")
   end
+  if sum.note then s = ("%s (%s)"):format(s, sum.note) end
   return s
 end
 

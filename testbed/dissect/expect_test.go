@@ -70,6 +70,9 @@ func ofMessage(m inof.Message, frame []byte) list {
 	case *inof.EndOfSync:
 		l.hex("inof.epoch", 16, m.Epoch)
 		l.add("inof.seq", m.Seq)
+		if m.Resumed {
+			l.bit("inof.resumed", true)
+		}
 	case *inof.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)
@@ -88,6 +91,7 @@ func (l *list) ofOpen(o *inof.Open) {
 	l.bit("inof.roles.reflector", o.Roles&inof.RoleReflector != 0)
 	l.bit("inof.roles.client", o.Roles&inof.RoleClient != 0)
 	l.hex("inof.capabilities", 16, uint64(o.Caps))
+	l.bit("inof.capabilities.all", o.Caps&inof.CapInterestAll != 0)
 	l.add("inof.hold", o.Hold.Milliseconds())
 	l.add("inof.keepalive", o.Keepalive.Milliseconds())
 	l.add("inof.nonce", hex.EncodeToString(o.Nonce[:]))
@@ -112,6 +116,18 @@ func (l *list) ofUpdate(u *inof.Update) {
 		if !u.FaultAt.IsZero() && !s.at.IsZero() {
 			l.add("inof.latency."+s.name, int64(s.at.Sub(u.FaultAt)))
 		}
+	}
+	for _, d := range u.Devices {
+		l.addr("inof.record_of.device", d.Device)
+		l.hex("inof.record_of.epoch", 16, d.Epoch)
+		l.add("inof.record_of.seq", d.Seq)
+	}
+	if u.Pos.Known() {
+		l.hex("inof.position.epoch", 16, u.Pos.Epoch)
+		l.add("inof.position.seq", u.Pos.Seq)
+	}
+	if u.Partial {
+		l.bit("inof.partial", true)
 	}
 	if s := u.Settings; s != nil {
 		flags := uint64(0)

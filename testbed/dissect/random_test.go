@@ -91,12 +91,21 @@ func (r source) fault() inof.FaultRecord {
 	return f
 }
 
+func (r source) stamp() inof.Stamp { return inof.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
+
 func (r source) update() *inof.Update {
 	u := &inof.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
 	if r.IntN(3) == 0 {
 		u.Settings = &inof.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
 			BFD: inof.BFDSettings{Enabled: r.IntN(2) == 0, MeshAll: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
 	}
+	for range r.IntN(3) {
+		u.Devices = append(u.Devices, inof.DeviceStamp{Device: r.addr(), Stamp: r.stamp()})
+	}
+	if r.IntN(2) == 0 {
+		u.Pos = r.stamp()
+	}
+	u.Partial = r.IntN(3) == 0
 	for range r.IntN(3) {
 		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}
 		for range r.IntN(5) * int(2-z.Op) {
@@ -131,7 +140,7 @@ func (r source) message() inof.Message {
 	case 0:
 		return &inof.Keepalive{}
 	case 1:
-		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64()}
+		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0}
 	case 2:
 		return &inof.Notification{Code: inof.Code(1 + r.IntN(20)), Text: r.name(300)}
 	}

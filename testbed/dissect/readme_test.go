@@ -18,7 +18,9 @@ import (
 func sample(t *testing.T) string {
 	t.Helper()
 	r, c := newSource(51), newCapture(t)
-	k, s := newTalk(t, hmac, opensOf(r)), c.stream()
+	opens := opensOf(r)
+	opens[fromClient].Resume = &inof.Resume{Epoch: 1, Seq: 1}
+	k, s := newTalk(t, hmac, opens), c.stream()
 	dev := netip.MustParseAddr("10.0.0.11")
 	host := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("192.0.2.21"), Device: dev, Port: "eth3"}, Since: now}
 	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []inof.HostRecord{{Op: inof.Put, Host: host}}})
@@ -26,6 +28,9 @@ func sample(t *testing.T) string {
 		Zones:  []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "oltp"}}},
 		Hosts:  []inof.HostRecord{{Op: inof.Withdraw, Why: snsd.ReasonAgedOut, Host: host}},
 		Faults: []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "eth3", Why: snsd.ReasonLinkDown, Since: now}}})
+	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, Partial: true, Pos: inof.Stamp{Epoch: 2, Seq: 9},
+		Devices: []inof.DeviceStamp{{Device: netip.MustParseAddr("10.0.0.12"), Stamp: inof.Stamp{Epoch: 3, Seq: 4}}}})
+	k.say(fromClient, &inof.EndOfSync{Epoch: 1, Seq: 3, Resumed: true})
 	k.say(fromClient, &inof.Notification{Code: inof.CodeCease})
 	for i, b := range k.bytes[fromClient] {
 		if i != 1 { // a message is missing
@@ -92,7 +97,7 @@ func TestNamesOfValues(t *testing.T) {
 		s.send(fromClient, k.bytes[fromClient][len(k.bytes[fromClient])-1])
 		want = append(want, names...)
 	}
-	for code := inof.CodeCease; code <= inof.CodeRole; code++ {
+	for code := inof.CodeCease; code <= inof.CodeTLS; code++ {
 		say(&inof.Notification{Code: code}, "inof.code="+code.String(), "inof.type=notification")
 	}
 	for mode := inof.AuthNone; mode <= inof.AuthTLS; mode++ {
