@@ -78,7 +78,9 @@ func TestTLVsOfResumption(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", x.name, got, x.want)
 		}
 		seen := x.show == ""
-		trees[0].walk(func(n *node) { seen = seen || strings.HasPrefix(n.Show, x.show) || strings.HasPrefix(n.Showname, x.show) })
+		trees[0].walk(func(n *node) {
+			seen = seen || strings.HasPrefix(n.Show, x.show) || strings.HasPrefix(n.Showname, x.show)
+		})
 		if !seen {
 			t.Errorf("%s: no line %q", x.name, x.show)
 		}
