@@ -26,6 +26,7 @@ type Counters struct {
 	DetectExpired uint64 `json:"detect_expired"`
 	PathDown      uint64 `json:"path_down"` // sessions taken down because of lost carrier
 	Flaps         uint64 `json:"flaps"`     // Up sessions that went Down, AdminDown not included
+	Restarts      uint64 `json:"restarts"`  // sessions Up again soon after one side was started anew
 	Damped        uint64 `json:"damped"`    // flaps that made a hold-up time longer
 	Polls         uint64 `json:"polls"`     // Poll Sequences of ours that ended
 	FinalsLimited uint64 `json:"finals_limited"`

@@ -15,7 +15,7 @@
 // fire, then sends. Linux sockets and an in-memory network both are a Conn.
 //
 // What is told is not the protocol's state but what follows from it (RFC 5882):
-// Down at once, Up again after a hold-up time that grows while a session flaps,
+// Down at once (a peer that was only started again gets a few seconds), Up again after a hold-up time that grows while a session flaps,
 // and AdminDown as no fault at all, since it says nothing about the path.
 //
 // Timing: detection counts from the moment the kernel got a packet, not from when

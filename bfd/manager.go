@@ -18,8 +18,12 @@ type Config struct {
 	MaxSessions int           // wanted and lingering; 0: DefaultMaxSessions
 	HoldUp      time.Duration // a failed path must work so long before it is told; 0: 1 s, negative: none
 	MaxHoldUp   time.Duration // HoldUp doubles with each early flap up to this; 0: 60 s
-	SteadyTime  time.Duration // a flap so long after the one before is not early; 0: 60 s
-	Seed        uint64        // of discriminators and jitter; give it randomness
+	// RestartGrace is how long a session that a peer has taken down without a
+	// diagnostic, as one does that was just started, may be without being Up again
+	// before that is told as Down; 0: 5 s, negative: none.
+	RestartGrace time.Duration
+	SteadyTime   time.Duration // a flap so long after the one before is not early; 0: 60 s
+	Seed         uint64        // of discriminators and jitter; give it randomness
 }
 
 func (c Config) withDefaults() Config {
@@ -34,6 +38,10 @@ func (c Config) withDefaults() Config {
 		c.MaxHoldUp = time.Minute
 	}
 	c.MaxHoldUp = max(c.MaxHoldUp, c.HoldUp)
+	if c.RestartGrace == 0 {
+		c.RestartGrace = 5 * time.Second
+	}
+	c.RestartGrace = max(c.RestartGrace, 0)
 	if c.SteadyTime <= 0 {
 		c.SteadyTime = time.Minute
 	}
@@ -74,6 +82,7 @@ type Manager struct {
 	base    time.Time
 	clock   instant // the latest moment we were told of
 	paused  instant // end of the last pause: packets that waited in a queue count from here
+	pause   instant // its length
 	byDiscr map[uint32]*session
 	byKey   map[Key]*session // under Key.index
 	timers  timers
@@ -173,7 +182,7 @@ const farOff = instant(1) << 62
 // earliest of all timers of a session.
 func (s *session) earliest() instant {
 	due := farOff
-	for _, t := range [...]instant{s.txAt, s.detectAt, s.report.pending, s.lingers} {
+	for _, t := range [...]instant{s.txAt, s.detectAt, s.report.pending, s.report.suspect, s.lingers} {
 		if t != never && t < due {
 			due = t
 		}
@@ -220,6 +229,9 @@ func (m *Manager) fire(s *session, now instant) {
 		s.report.pending = never
 		m.tell(s, ReportUp, now)
 	}
+	if due(s.report.suspect) {
+		m.condemn(s, now)
+	}
 	if due(s.txAt) {
 		s.transmitDue(now)
 	}
@@ -254,7 +266,7 @@ func (m *Manager) Paused(from, until time.Time) {
 func (m *Manager) resume(pause, now instant) {
 	m.counters.Pauses++
 	m.counters.PauseMax = max(m.counters.PauseMax, time.Duration(pause))
-	m.paused = now
+	m.paused, m.pause = now, pause
 	for _, s := range m.byDiscr { // the order does not show
 		if s.graceFor(pause, now) {
 			m.counters.Graced++

@@ -218,7 +218,7 @@ func TestUpIsToldAfterTheHoldUpTimeAndDownAtOnce(t *testing.T) {
 	if d := cmp.Diff([]Report{ReportUp}, reports(pu.takeEvents())); d != "" {
 		t.Error("the first Up follows no fault:", d)
 	}
-	pu.mustSay(StateDown)
+	pu.mustSay(StateDown, deaf)
 	ev := pu.takeEvents()
 	if len(ev) != 1 || ev[0].Report != ReportDown || ev[0].Diag != DiagNeighborDown || ev[0].Flaps != 1 || !ev[0].At.Equal(pu.now) {
 		t.Errorf("events %+v", ev)
@@ -243,7 +243,7 @@ func TestUpIsToldAfterTheHoldUpTimeAndDownAtOnce(t *testing.T) {
 func TestFlappingSessionIsDamped(t *testing.T) {
 	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{MaxHoldUp: 5 * time.Second, SteadyTime: time.Minute})
 	cycle := func() time.Duration {
-		pu.mustSay(StateDown)
+		pu.mustSay(StateDown, deaf)
 		pu.mustSay(StateInit)
 		return pu.m.Status(pu.now)[0].HoldLeft
 	}

@@ -56,6 +56,10 @@ type Peer struct {
 	// A single-hop packet needs 255 (RFC 5881 section 5).
 	MinTTL uint8
 	Auth   *Auth // nil: none
+	// Last is what an earlier process reported last of this path; it counts when the
+	// session is made. One that was Up or Down is spoken to at once, within MinTx: its
+	// peer may still wait for us.
+	Last Report
 }
 
 // Validate checks a wanted session; errors are *ConfigError.

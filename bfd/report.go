@@ -48,6 +48,7 @@ type Event struct {
 type report struct {
 	shown    Report
 	pending  instant // end of the hold-up time
+	suspect  instant // Down is told then, unless the session is Up again: see blameless
 	level    uint8   // the hold-up time is doubled so many times
 	flaps    uint64
 	lastFlap instant
@@ -57,12 +58,19 @@ type report struct {
 // it is the same as the present one when only the peer's AdminDown is news.
 func (m *Manager) observe(s *session, from State, now instant) {
 	r := &s.report
+	restarted := r.suspect != never && s.state == StateUp
+	if restarted || s.state == StateAdminDown || s.remoteState == StateAdminDown {
+		r.suspect = never
+	}
 	switch {
 	case s.state == StateAdminDown || s.remoteState == StateAdminDown:
 		// AdminDown says nothing about the path (RFC 5882 section 4.2 and 3.2).
 		r.pending = never
 		m.tell(s, ReportAdminDown, now)
 	case s.state == StateUp && from != StateUp:
+		if restarted {
+			m.counters.Restarts++
+		}
 		if r.shown == ReportDown {
 			r.pending = now + m.holdUp(r.level)
 		} else {
@@ -70,8 +78,45 @@ func (m *Manager) observe(s *session, from State, now instant) {
 		}
 	case s.state == StateDown && from == StateUp:
 		r.pending = never
+		if r.shown == ReportUp && s.blameless(now) && m.cfg.RestartGrace > 0 {
+			r.suspect = now + instant(m.cfg.RestartGrace)
+			return
+		}
 		m.flap(r, now)
 		m.tell(s, ReportDown, now)
+	}
+}
+
+// blameless tells whether a session that has just left Up says nothing of the path:
+// the peer took it down because it was started again, or because it did not hear us
+// while this process did not run.
+func (s *session) blameless(now instant) bool {
+	if s.localDiag != DiagNeighborDown {
+		return false
+	}
+	m, patience := s.m, instant(s.detectMult)*s.interval() // of the peer
+	ours := m.paused != never && now-m.paused <= patience && m.pause >= patience-s.interval()
+	return s.remoteDiag == DiagNone || s.remoteDiag == DiagDetectTime && ours
+}
+
+// condemn ends the patience with a session that is not Up again.
+func (m *Manager) condemn(s *session, now instant) {
+	s.report.suspect = never
+	m.flap(&s.report, now)
+	m.tell(s, ReportDown, now)
+}
+
+// inherit goes on from what an earlier process reported last of this path. What
+// worked then must be seen to work, or it is told that it does not.
+func (s *session) inherit(last Report, now instant) {
+	switch last {
+	case ReportUp:
+		s.report.shown = ReportUp
+		if grace := instant(s.m.cfg.RestartGrace); grace > 0 {
+			s.report.suspect = now + grace
+		}
+	case ReportDown:
+		s.report.shown = ReportDown
 	}
 }
 

@@ -61,8 +61,15 @@ func newSession(m *Manager, p Peer, discr uint32, now instant) *session {
 	// interval: a mesh that is made at once does not speak at once.
 	if s.periodic() {
 		s.txEvery = s.interval()
-		s.txAt = now + instant(s.m.rng.upTo(uint64(s.txEvery)))
+		spread := s.txEvery
+		if p.Last == ReportUp || p.Last == ReportDown {
+			spread = min(spread, instant(p.Timers.MinTx))
+		}
+		s.txAt = now + instant(s.m.rng.upTo(uint64(spread)))
 		s.lastTx = s.txAt - s.txEvery
+	}
+	if s.state != StateAdminDown {
+		s.inherit(p.Last, now)
 	}
 	return s
 }

@@ -149,6 +149,9 @@ func poll(p *Packet)    { p.Poll = true }
 func forgot(p *Packet)  { p.YourDiscr = 0 }
 func demands(p *Packet) { p.Demand = true }
 
+// deaf is a peer that has not heard us for its detection time.
+func deaf(p *Packet) { p.Diag = DiagDetectTime }
+
 // reports lists the reports of events.
 func reports(ev []Event) []Report {
 	out := []Report{}

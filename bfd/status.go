@@ -36,6 +36,7 @@ type Status struct {
 	LastFlap  time.Time     `json:"last_flap"` // zero: never
 	HoldUp    time.Duration `json:"hold_up_ns"`
 	HoldLeft  time.Duration `json:"hold_left_ns"` // until Up is told; zero: nothing is held back
+	DownLeft  time.Duration `json:"down_left_ns"` // until Down is told of a session that one side has begun anew; zero: nothing is held back
 	Retiring  bool          `json:"retiring"`     // no longer wanted
 
 	PacketsIn  uint64 `json:"packets_in"`
@@ -74,6 +75,9 @@ func (s *session) status(now instant) Status {
 	}
 	if s.auth != nil {
 		st.Auth = s.auth.typ
+	}
+	if s.report.suspect != never {
+		st.DownLeft = time.Duration(max(0, s.report.suspect-now))
 	}
 	if s.report.pending != never {
 		st.HoldLeft = time.Duration(max(0, s.report.pending-now))
