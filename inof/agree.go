@@ -93,6 +93,11 @@ func (l *learned) judge(name string, z *learnedZone, a *Applied) {
 	} else {
 		delete(l.differing, name)
 	}
+	if l.splits(z) {
+		l.split[name] = struct{}{}
+	} else {
+		delete(l.split, name)
+	}
 	if !z.any() {
 		delete(l.zones, name)
 	}
@@ -108,10 +113,13 @@ func (l *learned) verdict(z *learnedZone) verdict {
 	var all []zone.Member // said by anybody
 	said, denied := 0, l.waiting()
 	for j := range l.sources {
-		w := &z.said[j]
+		if !l.first(j) {
+			continue // its voice was counted
+		}
+		w, denies := l.speaks(j, z)
 		switch {
 		case w.gen == 0:
-			if l.denies(j, z) {
+			if denies {
 				denied, v.differs = true, true
 			}
 		case said == 0:
@@ -244,7 +252,7 @@ func (l *learned) missing() bool {
 			n++
 		}
 	}
-	return l.expected > 1 && n < l.expected
+	return l.expected > 1 && n < l.expected && n+l.spoken() < l.expected
 }
 
 // synced tells whether everybody who is waited for was heard.
@@ -306,17 +314,25 @@ func (l *learned) unplace(k zone.HostKey) {
 	}
 }
 
-// settle combines the settings of all reflectors: switches as zone members, of
-// BFD timers the larger values.
+// settle takes the settings of a reflector and combines those of all: switches as
+// zone members, of BFD timers the larger values. Nil: nothing has changed.
 func (l *learned) settle(i int, s *Settings) *Settings {
 	if s == nil {
 		return nil
 	}
 	v := *s
 	l.sources[i].settings = &v
+	return l.resettle()
+}
+
+// resettle is settle after a reflector's cluster has moved on.
+func (l *learned) resettle() *Settings {
 	var out *Settings
 	for j := range l.sources {
-		s := l.sources[j].settings
+		if !l.first(j) {
+			continue
+		}
+		s := l.settingsOf(j)
 		switch {
 		case s == nil:
 		case out == nil:
@@ -338,11 +354,11 @@ func (l *learned) settle(i int, s *Settings) *Settings {
 			out.BFD.DetectMult = max(out.BFD.DetectMult, s.BFD.DetectMult)
 		}
 	}
-	if l.settings != nil && *l.settings == *out {
+	if out == nil || l.settings != nil && *l.settings == *out {
 		return nil
 	}
 	l.settings = out
-	v = *out
+	v := *out
 	return &v
 }
 

@@ -467,8 +467,10 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps,
 	if b.Settings != nil || len(b.Zones) > 0 {
 		gone, rest = b.partition()
 	}
+	var last *Update
 	for _, part := range [...]*batch{&gone, &rest} {
 		for _, u := range part.updates(s, &r.counters.TooLarge) {
+			last, u.Cluster = u, r.cluster.within()
 			u.stampDevices(r.stampOf)
 			if all == nil {
 				u.Partial = true
@@ -487,6 +489,9 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps,
 			r.counters.UpdatesOut++
 			r.counters.DeliveriesOut += uint64(len(to))
 		}
+	}
+	if last != nil && !last.Partial {
+		last.Cluster = r.cluster
 	}
 	return out
 }

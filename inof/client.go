@@ -199,7 +199,7 @@ func (c *Client) pending() batch {
 }
 
 func (b *batch) sort() {
-	slices.SortFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
+	slices.SortStableFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
 	slices.SortFunc(b.Hosts, func(x, y HostRecord) int { return compareKeys(x.Host.HostKey, y.Host.HostKey) })
 	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
 		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
@@ -360,7 +360,12 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.counters.UpdatesIn++
 		a.Origin, a.FaultAt, a.SentAt, a.ReflectedAt = m.Origin, m.FaultAt, m.SentAt, m.ReflectedAt
 		a.DecidedAt, a.ReflectorAt, a.ReceivedAt = m.DecidedAt, m.ReflectorAt, m.ReceivedAt
+		was := s.cluster.ID
+		moved := c.learned.follow(idx, m.Cluster, s.synced)
 		c.apply(idx, m, &a, now)
+		if moved {
+			c.learned.rejudge(was != s.cluster.ID, &a)
+		}
 		switch {
 		case m.Partial:
 			s.clean = false
@@ -373,7 +378,11 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.counters.Syncs++
 		s.kind = ResumeKind{Done: true, Resumed: m.Resumed}
 		n := len(a.Zones) + len(a.Hosts) + len(a.Faults)
+		c.learned.reach(idx, m)
 		c.learned.complete(idx, m.Resumed, c.hosts, &a, now)
+		if s := c.learned.resettle(); s != nil {
+			a.Settings = s
+		}
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
 		}

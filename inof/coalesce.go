@@ -17,8 +17,9 @@ type coalescer struct {
 	last     *Update    // its origin and number are those of the run
 	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
 	end      *EndOfSync // follows the records
-	size     int        // bytes of the records
-	many     bool       // more than one Update was added
+	cluster  ClusterStamp
+	size     int  // bytes of the records
+	many     bool // more than one Update was added
 }
 
 func (c *coalescer) empty() bool { return c.last == nil && c.end == nil }
@@ -33,6 +34,9 @@ func (c *coalescer) add(u *Update) {
 	c.last = u
 	if c.cause == nil || c.cause.FaultAt.IsZero() || !u.FaultAt.IsZero() && u.FaultAt.Before(c.cause.FaultAt) {
 		c.cause = u
+	}
+	if u.Cluster.Index > 0 || u.Cluster.ID != c.cluster.ID {
+		c.cluster = u.Cluster
 	}
 	if u.Settings != nil {
 		c.settings = u.Settings
@@ -105,8 +109,11 @@ func (c *coalescer) take() []*Update {
 	out := append(gone.updates(s, &tooLarge), b.updates(s, &tooLarge)...)
 	for i, m := range out {
 		m.stampDevices(func(dev netip.Addr) Stamp { return c.stamps[dev] })
+		m.Cluster = c.cluster.within()
 		if m.Partial = i < len(out)-1; !m.Partial {
-			m.Pos, m.Partial = u.Pos, u.Partial
+			if m.Pos, m.Partial = u.Pos, u.Partial; !m.Partial {
+				m.Cluster = c.cluster
+			}
 		}
 	}
 	*c = coalescer{end: c.end}

@@ -33,6 +33,7 @@ func Encode(m Message) (*Encoded, error) {
 			b, at = beginTLV(b, tlvSyncResumed)
 			b = endTLV(b, at)
 		}
+		b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
 	case *Notification:
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
 	default:

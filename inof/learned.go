@@ -25,6 +25,10 @@ type source struct {
 	pos   Stamp      // of its log: what was received last
 	clean bool       // pos covers all that was said
 	kind  ResumeKind // how the present session began
+
+	cluster ClusterStamp // state of a cluster of which its word is
+	next    ClusterStamp // the same, once its sync is complete
+	fellows []netip.Addr // members of that cluster
 }
 
 // placement is an own host as a reflector placed it, and in which session.
@@ -64,6 +68,8 @@ type learned struct {
 	settings   *Settings // in force
 	zones      map[string]*learnedZone
 	differing  map[string]struct{}
+	split      map[string]struct{} // zones about which the members of a cluster differ
+	addrs      []netip.Addr        // of the configured reflectors; may be empty
 	hosts      map[zone.HostKey]*learnedHost
 	faults     map[portKey]*learnedFault
 	goneHosts  tombs[zone.HostKey]
@@ -74,7 +80,7 @@ type learned struct {
 func newLearned(self netip.Addr) learned {
 	return learned{
 		self: self, expected: 1, wait: DefaultReflectorWait,
-		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
+		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, split: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
 		faults: map[portKey]*learnedFault{}, released: map[zone.HostKey]struct{}{},
 	}
 }
@@ -103,6 +109,7 @@ func (l *learned) begin(id netip.Addr) error {
 	s.up, s.synced, s.kind = true, false, ResumeKind{}
 	s.gen++
 	s.valid = s.gen
+	s.next = ClusterStamp{}
 	clear(l.released) // until it has placed them anew
 	return nil
 }

@@ -9,7 +9,7 @@ const (
 	SyncChunk           = 32 << 10 // records of a full sync are grouped into Updates of about this size
 	MaxFaultAddrs       = 16384    // addresses in one fault record
 	MaxNotificationText = 512      // text of a Notification
-	MaxReflectors       = 4        // reflectors of one client
+	MaxReflectors       = 5        // reflectors of one client
 )
 
 // Limits of a reflector (the figures this project promises).

@@ -128,6 +128,10 @@ type Update struct {
 	// Partial says that the message is part of a run: a session that ends before
 	// its last message cannot be resumed.
 	Partial bool
+	// Cluster: the reflector's zones, as far as it has told them, are those of a
+	// cluster as of a log entry. In a message that others of the same change follow
+	// the entry is 0.
+	Cluster ClusterStamp
 
 	Settings *Settings
 	Zones    []ZoneRecord
@@ -153,6 +157,8 @@ type EndOfSync struct {
 	Epoch   uint64
 	Seq     uint64
 	Resumed bool
+	Cluster ClusterStamp // of a reflector in a cluster
+	Members []netip.Addr // device ids of that cluster's reflectors, sorted
 }
 
 // Notification is the last message of a session: why the sender closes it.

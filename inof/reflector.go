@@ -79,6 +79,8 @@ type Reflector struct {
 	devices  map[netip.Addr]*device
 	hosts    int // records of all devices
 	log      sentLog
+	cluster  ClusterStamp // whose zones these are
+	members  []netip.Addr // of that cluster
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
@@ -212,7 +214,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 			r.counters.UpdatesOut++
 			r.counters.DeliveriesOut++
 		}
-		return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: r.epoch, Seq: r.seq, Resumed: true}})
+		return append(out, Delivery{To: to, Msg: r.endOfSyncNow(true)})
 	}
 	d.whole = false
 	b := r.view(d)
@@ -456,7 +458,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 		return out
 	}
 	slices.SortFunc(to, netip.Addr.Compare)
-	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: r.epoch, Seq: r.seq}})
+	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(false)})
 }
 
 // Tick does what is due: grace times that passed.

@@ -20,6 +20,8 @@ const (
 	tlvUpdatePos      uint8 = 9  // epoch u64, sequence u64
 	tlvUpdatePartial  uint8 = 10 // empty
 	tlvSyncResumed    uint8 = 11 // empty; in an EndOfSync
+	tlvCluster        uint8 = 12 // cluster u64, log index u64; in both
+	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -66,6 +68,7 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 		b, at = beginTLV(b, tlvUpdatePartial)
 		b = endTLV(b, at)
 	}
+	b = appendCluster(b, u.Cluster)
 	if u.Settings != nil {
 		if b, err = u.Settings.append(b); err != nil {
 			return nil, err
@@ -174,6 +177,8 @@ func decodeUpdate(body []byte) (*Update, error) {
 			}
 		case tlvUpdatePartial:
 			u.Partial = true
+		case tlvCluster:
+			u.Cluster = decodeCluster(r)
 		default:
 			return false
 		}
@@ -202,6 +207,14 @@ func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 			e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
 		case tlvSyncResumed:
 			e.Resumed = true
+		case tlvCluster:
+			e.Cluster = decodeCluster(r)
+		case tlvClusterMember:
+			if m := r.addr("member"); len(e.Members) < MaxClusterMembers {
+				e.Members = append(e.Members, m)
+			} else {
+				r.fail("members", "more than %d", MaxClusterMembers)
+			}
 		default:
 			return false
 		}
