@@ -98,8 +98,8 @@ func (l *learned) ranked(j int, out []int) []int {
 }
 
 // compareRank orders by log index. Of those that are equally far one whose word is
-// complete comes first, then one that is silent, then one whose sync is under way:
-// what that one says may be of a later state already, and is not all of it.
+// complete comes first, then one that is silent, then one whose sync is under way or
+// was cut off: what it says may be of a later state already, and is not all of it.
 func (l *learned) compareRank(a, b int) int {
 	x, y := &l.sources[a], &l.sources[b]
 	return cmp.Or(cmp.Compare(y.cluster.Index, x.cluster.Index), cmp.Compare(x.standing(), y.standing()))
@@ -109,7 +109,7 @@ func (s *source) standing() int {
 	switch {
 	case s.up && s.synced:
 		return 0
-	case !s.up:
+	case !s.up && !s.partly:
 		return 1
 	}
 	return 2
@@ -158,6 +158,7 @@ func (l *learned) follow(i int, s ClusterStamp, whole bool) bool {
 	if !whole && s.Index > 0 {
 		l.sources[i].next = s
 	}
+	l.sources[i].partly = s.Index == 0 || !whole
 	switch {
 	case !s.Known() || old == s:
 		return false
@@ -174,7 +175,7 @@ func (l *learned) follow(i int, s ClusterStamp, whole bool) bool {
 // End-of-Sync was made may have been put before it by a slow session's queue.
 func (l *learned) reach(i int, m *EndOfSync) {
 	s := &l.sources[i]
-	s.cluster, s.fellows = m.Cluster, m.Members
+	s.cluster, s.fellows, s.partly = m.Cluster, m.Members, false
 	if s.next.ID == s.cluster.ID {
 		s.cluster.Index = max(s.cluster.Index, s.next.Index)
 	}

@@ -94,8 +94,17 @@ var golden = map[string]Message{
 		Faults: []FaultRecord{{Op: Withdraw, Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
 	},
 	"end-of-sync-resumed": &EndOfSync{Epoch: 0x18a0_0000_0000_0002, Seq: 8, Resumed: true},
-	"end-of-sync":         &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
-	"notification":        &Notification{Code: CodeAuthMode, Text: "mode none"},
+	"update-cluster": &Update{
+		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 2, SentAt: goldenAt, ReflectedAt: goldenAt,
+		Cluster: ClusterStamp{ID: 0x5eed_0000_0000_00c1, Index: 42},
+		Zones:   []ZoneRecord{{Op: Withdraw, Zone: zone.Zone{Name: "old"}}},
+	},
+	"end-of-sync-cluster": &EndOfSync{
+		Epoch: 0x18a0_0000_0000_0002, Seq: 2, Resumed: true, Cluster: ClusterStamp{ID: 0x5eed_0000_0000_00c1, Index: 42},
+		Members: []netip.Addr{netip.MustParseAddr("192.0.2.250"), goldenRefl},
+	},
+	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
+	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
 }
 
 // goldenSession gives the frames of the examples that belong to a session with

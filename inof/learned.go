@@ -28,6 +28,7 @@ type source struct {
 
 	cluster ClusterStamp // state of a cluster of which its word is
 	next    ClusterStamp // the same, once its sync is complete
+	partly  bool         // it has begun to say a later state
 	fellows []netip.Addr // members of that cluster
 }
 

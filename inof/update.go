@@ -137,7 +137,7 @@ func decodeSettings(r *reader) *Settings {
 // single tells which TLVs an Update holds at most once; the others are records.
 func single(typ uint8) bool {
 	switch typ {
-	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial:
+	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial, tlvCluster:
 		return true
 	}
 	return false
@@ -199,7 +199,7 @@ func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 	var e EndOfSync
 	var seen tlvSet
 	err := eachTLV("EndOfSync", body, func(typ uint8, r *reader) bool {
-		if (typ == tlvUpdateStamp || typ == tlvSyncResumed) && seen.again(typ, r) {
+		if (typ == tlvUpdateStamp || typ == tlvSyncResumed || typ == tlvCluster) && seen.again(typ, r) {
 			return true
 		}
 		switch typ {

@@ -475,6 +475,13 @@ local function times(c)
   return fault and "with the time of the event" or "no event"
 end
 
+-- cluster is the state of a cluster's log of which a reflector's zones are.
+local function cluster(c)
+  local _, id = c:u64("inof.cluster.id")
+  local _, index = c:u64("inof.cluster.index")
+  return ("%s, entry %s"):format(id, index)
+end
+
 local function roles_text(v)
   return ({ [0] = "no role", "reflector", "client", "reflector,client" })[v % 4]
 end
