@@ -98,6 +98,14 @@ func drawStamp(t *rapid.T) Stamp {
 	return Stamp{Epoch: rapid.Uint64Min(1).Draw(t, "stamp epoch"), Seq: rapid.Uint64().Draw(t, "stamp seq")}
 }
 
+// drawCluster draws a cluster's state or none.
+func drawCluster(t *rapid.T) ClusterStamp {
+	if rapid.Bool().Draw(t, "cluster") {
+		return ClusterStamp{ID: rapid.Uint64Min(1).Draw(t, "cluster id"), Index: rapid.Uint64().Draw(t, "cluster index")}
+	}
+	return ClusterStamp{}
+}
+
 func drawUpdate(t *rapid.T) *Update {
 	u := &Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
@@ -111,6 +119,7 @@ func drawUpdate(t *rapid.T) *Update {
 		u.Pos = drawStamp(t)
 	}
 	u.Partial = rapid.Bool().Draw(t, "partial")
+	u.Cluster = drawCluster(t)
 	if rapid.Bool().Draw(t, "settings") {
 		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{
 			Enabled: rapid.Bool().Draw(t, "bfd"), MeshAll: rapid.Bool().Draw(t, "mesh all"), DetectMult: rapid.Byte().Draw(t, "mult"),
@@ -139,7 +148,8 @@ func drawMessage(t *rapid.T) Message {
 	case TypeUpdate:
 		return drawUpdate(t)
 	case TypeEndOfSync:
-		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed")}
+		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed"),
+			Cluster: drawCluster(t), Members: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxClusterMembers).Draw(t, "members")}
 	}
 	return &Notification{Code: Code(rapid.Uint16Min(1).Draw(t, "code")), Text: drawText(0, MaxNotificationText).Draw(t, "text")}
 }

@@ -98,6 +98,9 @@ field("relative_time", "inof.latency.reflected", "From the event to the reflecto
 address("inof.record_of.device", "Records of the device")
 field("uint64", "inof.record_of.epoch", "State of the device: epoch", base.HEX)
 field("uint64", "inof.record_of.seq", "State of the device: sequence")
+field("uint64", "inof.cluster.id", "Cluster", base.HEX)
+field("uint64", "inof.cluster.index", "Cluster: entry of the log")
+address("inof.cluster.member", "Cluster: member")
 field("uint64", "inof.position.epoch", "Position: epoch", base.HEX)
 field("uint64", "inof.position.seq", "Position: sequence")
 field("bool", "inof.partial", "Part of a run that goes on")
@@ -475,11 +478,13 @@ local function times(c)
   return fault and "with the time of the event" or "no event"
 end
 
+local MAX_MEMBERS = 9 -- of a cluster
+
 -- cluster is the state of a cluster's log of which a reflector's zones are.
 local function cluster(c)
   local _, id = c:u64("inof.cluster.id")
-  local _, index = c:u64("inof.cluster.index")
-  return ("%s, entry %s"):format(id, index)
+  if not c.failed and id:find("^0x0+$") then c:fail("0 is no cluster") end
+  return ("%s, entry %s"):format(id, (c:u64("inof.cluster.index")))
 end
 
 local function roles_text(v)
@@ -559,8 +564,15 @@ local MESSAGES = {
       return text
     end },
     { "Partial", function(c, sum) return present(c, "inof.partial", sum, "more follows") end },
+    [12] = { "Cluster", cluster },
   },
-  { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end } },
+  { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end },
+    [12] = { "Cluster", cluster },
+    [13] = { "Member", function(c, sum)
+      sum.members = (sum.members or 0) + 1
+      if sum.members > MAX_MEMBERS then c:fail(("more than %d"):format(MAX_MEMBERS)) end
+      return c:address("inof.cluster.member")
+    end, many = true } },
   { { "Code", function(c, sum)
       local v = c:num("inof.code", 2)
       if not c.failed and v == 0 then c:fail("code 0 says nothing") end

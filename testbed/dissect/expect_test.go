@@ -73,6 +73,10 @@ func ofMessage(m inof.Message, frame []byte) list {
 		if m.Resumed {
 			l.bit("inof.resumed", true)
 		}
+		l.ofCluster(m.Cluster)
+		for _, a := range m.Members {
+			l.addr("inof.cluster.member", a)
+		}
 	case *inof.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)
@@ -103,6 +107,13 @@ func (l *list) ofOpen(o *inof.Open) {
 	}
 }
 
+func (l *list) ofCluster(s inof.ClusterStamp) {
+	if s.Known() {
+		l.hex("inof.cluster.id", 16, s.ID)
+		l.add("inof.cluster.index", s.Index)
+	}
+}
+
 func (l *list) ofUpdate(u *inof.Update) {
 	l.addr("inof.origin", u.Origin)
 	l.hex("inof.epoch", 16, u.Epoch)
@@ -129,6 +140,7 @@ func (l *list) ofUpdate(u *inof.Update) {
 	if u.Partial {
 		l.bit("inof.partial", true)
 	}
+	l.ofCluster(u.Cluster)
 	if s := u.Settings; s != nil {
 		flags := uint64(0)
 		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled, s.BFD.MeshAll} {

@@ -106,6 +106,7 @@ func (r source) update() *inof.Update {
 		u.Pos = r.stamp()
 	}
 	u.Partial = r.IntN(3) == 0
+	u.Cluster = r.cluster()
 	for range r.IntN(3) {
 		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}
 		for range r.IntN(5) * int(2-z.Op) {
@@ -120,6 +121,20 @@ func (r source) update() *inof.Update {
 		u.Faults = append(u.Faults, r.fault())
 	}
 	return u
+}
+
+func (r source) cluster() (s inof.ClusterStamp) {
+	if r.IntN(3) == 0 {
+		s = inof.ClusterStamp{ID: r.Uint64() | 1, Index: r.Uint64()}
+	}
+	return s
+}
+
+func (r source) addrs(most int) (list []netip.Addr) {
+	for range r.IntN(most + 1) {
+		list = append(list, r.addr())
+	}
+	return list
 }
 
 func (r source) open() *inof.Open {
@@ -140,7 +155,7 @@ func (r source) message() inof.Message {
 	case 0:
 		return &inof.Keepalive{}
 	case 1:
-		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0}
+		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Members: r.addrs(3)}
 	case 2:
 		return &inof.Notification{Code: inof.Code(1 + r.IntN(20)), Text: r.name(300)}
 	}
