@@ -61,6 +61,7 @@ type ClientCounters struct {
 	Resumed         uint64 `json:"resumed"`       // sessions in which a reflector got only what it had missed
 	Swept           uint64 `json:"records_swept"` // withdrawn because a full sync did not repeat them
 	TooLarge        uint64 `json:"records_too_large"`
+	EpochsRaised    uint64 `json:"epochs_raised"` // a reflector knew a later epoch of this device
 }
 
 // Client is the client side of a device: what it tells its reflectors of its own
@@ -265,6 +266,7 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 	if err := c.learned.begin(reflector); err != nil {
 		return []Delivery{{To: []netip.Addr{reflector}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
+	c.outlive(seen)
 	kind := checkResume(seen, c.epoch, c.log.base, c.seq)
 	c.sent[reflector] = kind
 	var b batch

@@ -122,6 +122,22 @@ func (n *network) join(dev, r netip.Addr) {
 	}
 }
 
+// restartClient gives a device a new life with the records it has.
+func (n *network) restartClient(dev netip.Addr, epoch uint64, agree Agreement) {
+	for _, r := range n.ids {
+		n.cut(dev, r)
+	}
+	old := n.clients[dev]
+	n.newClient(dev, epoch, agree)
+	for _, h := range old.hosts {
+		n.clients[dev].PutHost(h)
+	}
+	for _, f := range old.faults {
+		n.clients[dev].PutFault(f)
+	}
+	n.clients[dev].Flush(n.now)
+}
+
 // cut ends a session; what is on its way is lost.
 func (n *network) cut(dev, r netip.Addr) {
 	l := n.link(dev, r)
@@ -359,7 +375,7 @@ func TestSessionsThatResume(t *testing.T) {
 		nRefl := rapid.IntRange(1, 2).Draw(t, "reflectors")
 		agree := Agreement(rapid.IntRange(0, 1).Draw(t, "agreement"))
 		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, LogMessages: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log")})
-		epoch := uint64(7)
+		epoch := uint64(1_000_000_000)
 		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
 		refl := rapid.Custom(func(t *rapid.T) netip.Addr { return n.ids[rapid.IntRange(0, nRefl-1).Draw(t, "reflector")] })
 		port := rapid.SampledFrom([]string{"p0", "p1"})
@@ -441,20 +457,15 @@ func TestSessionsThatResume(t *testing.T) {
 				l.toClient, l.toRefl = coalesced(t, l.toClient), coalesced(t, l.toRefl)
 			},
 			"restart client": func(t *rapid.T) {
-				d := dev.Draw(t, "device")
-				for _, r := range n.ids {
-					n.cut(d, r)
-				}
-				old := n.clients[d]
 				epoch++
-				n.newClient(d, epoch, agree)
-				for _, h := range old.hosts {
-					n.clients[d].PutHost(h)
+				n.restartClient(dev.Draw(t, "device"), epoch, agree)
+			},
+			"restart client with its clock set back": func(t *rapid.T) {
+				d := dev.Draw(t, "device")
+				epoch++
+				if back := uint64(rapid.IntRange(1, 3).Draw(t, "back")) * 1_000_000; n.clients[d].Epoch() > epoch/2 {
+					n.restartClient(d, n.clients[d].Epoch()/1_000_000*1_000_000-back+epoch%1_000_000, agree)
 				}
-				for _, f := range old.faults {
-					n.clients[d].PutFault(f)
-				}
-				n.clients[d].Flush(n.now)
 			},
 			"restart reflector": func(t *rapid.T) {
 				r := refl.Draw(t, "reflector")

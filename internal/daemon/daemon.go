@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -74,23 +73,19 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 	}
 	d.env.defaults(cfg)
 	d.started = d.env.Now()
-	d.epoch = newEpoch(d.started)
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)
 	d.certs = d.newCertificates(cfg.Device.ID)
 	if err := d.openState(cfg); err != nil {
 		return nil, err
 	}
+	epoch, err := claimEpoch(cfg.State, d.started)
+	d.epoch = epoch
+	d.warn("state", err)
 	if err := d.build(cfg); err != nil {
 		d.lock.release()
 		return nil, err
 	}
 	return d, nil
-}
-
-// newEpoch is a value that differs between starts and never is zero: the start
-// time, with random low bits for starts that follow each other closely.
-func newEpoch(now time.Time) uint64 {
-	return uint64(now.UnixNano())&^0xffff | uint64(rand.Uint32()&0xffff) | 1
 }
 
 func (e *Env) defaults(cfg *config.Config) {

@@ -63,7 +63,12 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 		return
 	}
 	c.reflector = dev
+	before := c.client.Epoch()
 	c.fromClient(c.client.Resume(dev, seen, now), now)
+	if c.client.Epoch() != before {
+		c.out.Event(api.Event{Time: now, Kind: "error", Device: dev.String(), Fields: map[string]string{"room": "peer"},
+			Text: fmt.Sprintf("reflector %s has seen a later start of this device: the clock was set back and the last epoch was lost; going on behind it", dev)})
+	}
 	c.holdStale(now)
 	c.peerEvent(dev, "reflector", "up", nil, now)
 }

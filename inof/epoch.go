@@ -1,0 +1,22 @@
+package inof
+
+// mostEpoch is the largest epoch a client takes over from a reflector: half of the
+// range, so that a wrong one cannot leave it without a greater one.
+const mostEpoch = 1<<63 - 1
+
+// outlive makes the epoch greater than one that a reflector has seen of this device.
+// The device's clock has been set back since then and its last epoch was lost: its
+// words would look older than those of its earlier life, which other devices may
+// still hold from a reflector that is silent. What the reflectors hold of the lower
+// epoch is not lost: for them a new epoch in a session is a new stamp and no more.
+func (c *Client) outlive(seen *Resume) {
+	if seen == nil || seen.Epoch <= c.epoch || seen.Epoch >= mostEpoch {
+		return
+	}
+	c.epoch = seen.Epoch + 1
+	c.counters.EpochsRaised++
+}
+
+// Epoch is the present one: that of the start, or a greater one when a reflector had
+// seen a later start.
+func (c *Client) Epoch() uint64 { return c.epoch }

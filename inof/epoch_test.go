@@ -1,0 +1,128 @@
+package inof
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// pairOfTwo is two reflectors with one zone, and two devices with a host each that
+// know each other.
+func pairOfTwo(t *testing.T) (n *network, k zone.HostKey) {
+	t.Helper()
+	n = newNetwork(t, 2, 2, AgreeIdentical, ReflectorConfig{})
+	set := zone.Set{Zones: []zone.Zone{{Name: "db", Members: []zone.Member{{Kind: zone.MemberRange, First: hostIP(0), Last: hostIP(9)}}}}}
+	for _, r := range n.ids {
+		if _, err := n.refls[r].SetZones(set, n.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		n.clients[devID(i)].PutHost(hostAt(hostIP(i), devID(i), "Ethernet1"))
+	}
+	n.settle()
+	k = zone.HostKey{Addr: hostIP(0), Device: devID(0), Port: "Ethernet1"}
+	if _, ok := n.hosts[devID(1)][k]; !ok {
+		t.Fatal("the two do not know each other")
+	}
+	return n, k
+}
+
+// A device that comes back with an epoch before that of its last life, its clock set
+// back and its state lost, is believed all the same, also while one of two reflectors
+// is silent whose last word is of the later epoch: the other one tells it.
+func TestADeviceWhoseClockWasSetBackIsBelieved(t *testing.T) {
+	for silent := range 2 {
+		clockSetBack(t, silent)
+	}
+}
+
+func clockSetBack(t *testing.T, which int) {
+	t.Helper()
+	n, k := pairOfTwo(t)
+	silent, left := n.ids[which], n.ids[1-which]
+	for i := range 2 {
+		n.cut(devID(i), silent)
+	}
+	before := n.clients[devID(0)].Epoch()
+	n.restartClient(devID(0), before-5, AgreeIdentical)
+	n.join(devID(0), left)
+	n.deliverAll()
+	c := n.clients[devID(0)]
+	if got := c.Epoch(); got != before+1 || c.Counters().EpochsRaised != 1 {
+		t.Errorf("epoch %d, raised %d times; want %d, once", got, c.Counters().EpochsRaised, before+1)
+	}
+	if _, ok := n.hosts[devID(1)][k]; !ok {
+		t.Fatal("the host is gone because its device has restarted")
+	}
+	n.fromClient(devID(0), faulty(c, k, n))
+	n.deliverAll()
+	if len(n.fault[devID(1)]) != 1 {
+		t.Error("a fault of the new life is not believed")
+	}
+	c.WithdrawFault(k.Port)
+	n.fromClient(devID(0), c.Flush(n.now))
+	n.deliverAll()
+	if len(n.fault[devID(1)]) != 0 {
+		t.Error("the end of a fault is not believed")
+	}
+	c.WithdrawHost(k, snsd.ReasonAgedOut)
+	n.fromClient(devID(0), c.Flush(n.now))
+	n.deliverAll()
+	if _, ok := n.hosts[devID(1)][k]; ok {
+		t.Error("a withdrawal of the new life is not believed")
+	}
+	n.settle() // the silent one is back, with what it last heard
+}
+
+func faulty(c *Client, k zone.HostKey, n *network) []Delivery {
+	c.PutFault(FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: n.now, Addrs: []netip.Addr{k.Addr}})
+	return c.Flush(n.now)
+}
+
+// An epoch that only a liar can have seen is not taken over: there would be none above.
+func TestAnEpochOutOfRangeIsNotTakenOver(t *testing.T) {
+	for _, seen := range []uint64{mostEpoch, 1 << 63, 1<<64 - 1} {
+		c := NewClient(devID(0), 7)
+		c.Resume(reflID, &Resume{Epoch: seen, Seq: 1}, t0)
+		if c.Epoch() != 7 {
+			t.Errorf("seen %#x: epoch %#x, want 7", seen, c.Epoch())
+		}
+	}
+	c := NewClient(devID(0), 7)
+	c.Resume(reflID, &Resume{Epoch: mostEpoch - 1, Seq: 1}, t0)
+	if c.Epoch() != mostEpoch {
+		t.Errorf("epoch %#x, want %#x", c.Epoch(), uint64(mostEpoch))
+	}
+}
+
+// A reflector whose epoch is another one than what a client has seen, greater or
+// smaller, sends everything: what is compared there is only whether it is the same.
+func TestAReflectorWithAnOlderEpochSendsEverything(t *testing.T) {
+	n, _ := pairOfTwo(t)
+	r := n.ids[0]
+	old := n.refls[r]
+	for i := range 2 {
+		n.cut(devID(i), r)
+	}
+	x, err := NewReflector(r, 0x1000, old.Zones(), ReflectorConfig{Known: old.KnownDevices()}, n.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.refls[r] = x
+	n.settle()
+	for i := range 2 {
+		n.cut(devID(i), r)
+	}
+	back, err := NewReflector(r, 1, old.Zones(), ReflectorConfig{Known: x.KnownDevices()}, n.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.refls[r] = back
+	n.settle()
+	if d := back.devices[devID(0)]; d.out.Resumed || d.out.Why != whyEpoch {
+		t.Errorf("resumed %v: %s", d.out.Resumed, d.out.Why)
+	}
+}
