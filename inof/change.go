@@ -33,6 +33,8 @@ type change struct {
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	records batch
 	plans   map[netip.Addr][]uint32 // records by number for each receiver
+	actors  []netip.Addr            // only they are looked at, sorted; nil: all that may be concerned
+	classes map[netip.Addr]*class   // for whom an actor acts, if not for itself
 	concern []devPort               // faults that a device may see differently
 }
 
@@ -106,6 +108,7 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 		r.interest.tidy(k.zone)
 	}
 	t.plans = map[netip.Addr][]uint32{}
+	r.cast(t)
 	if t.settings {
 		t.records.Settings = r.settings()
 		for id := range r.devices {
@@ -161,6 +164,9 @@ func (r *Reflector) was(t *change, addr netip.Addr) entry {
 
 // devicesOf appends those concerned with a zone before or after the change.
 func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.Addr {
+	if t.actors != nil {
+		return append(dst, t.actors...)
+	}
 	if a := r.interest.areas[name]; a != nil {
 		for dev := range a.devs {
 			dst = append(dst, dev)
@@ -175,6 +181,9 @@ func (r *Reflector) devicesOf(t *change, dst []netip.Addr, name string) []netip.
 // audience are the devices that know an address before or after the change, sorted.
 func (r *Reflector) audience(t *change, dst []netip.Addr, addr netip.Addr) []netip.Addr {
 	dst = dst[:0]
+	if t.actors != nil {
+		return append(dst, t.actors...)
+	}
 	before, now := r.was(t, addr), r.interest.addrs[addr]
 	for _, atts := range [...][]zone.Host{before.atts, now.atts} {
 		for i := range atts {
@@ -407,19 +416,45 @@ func (r *Reflector) group(t *change, s stamps) []Delivery {
 		for _, n := range nums {
 			key = binary.BigEndian.AppendUint32(key, n)
 		}
-		to, seen := groups[string(key)]
-		groups[string(key)] = append(to, dev)
+		actors, seen := groups[string(key)]
+		groups[string(key)] = append(actors, dev)
 		if !seen {
 			order = append(order, string(key))
 		}
 	}
 	var out []Delivery
 	for _, key := range order {
-		all := groups[key]
-		b := t.records.pick(t.plans[all[0]])
-		out = r.deliver(out, &b, r.connected(all), s, all)
+		actors := groups[key]
+		b := t.records.pick(t.plans[actors[0]])
+		to, all := r.everyone(t, actors)
+		out = r.deliver(out, &b, to, s, &all)
 	}
 	return out
+}
+
+// everyone are all for whom some actors act: those with a session, and for the log
+// all of them.
+func (r *Reflector) everyone(t *change, actors []netip.Addr) (to []netip.Addr, all receivers) {
+	if len(actors) == 1 && t.classes[actors[0]] != nil {
+		return r.expand(t.classes[actors[0]])
+	}
+	for _, dev := range actors {
+		c := t.classes[dev]
+		if c == nil {
+			all.list = append(all.list, dev)
+			continue
+		}
+		_, of := r.expand(c)
+		for _, dev := range of.list {
+			if !slices.Contains(of.not, dev) {
+				all.list = append(all.list, dev)
+			}
+		}
+	}
+	if t.classes != nil {
+		slices.SortFunc(all.list, netip.Addr.Compare)
+	}
+	return r.connected(all.list), all
 }
 
 // pick gives the records with the given numbers.
@@ -461,7 +496,7 @@ func (r *Reflector) connected(devs []netip.Addr) []netip.Addr {
 // full sync (all is nil) are not logged. Where zones or settings change, hosts are
 // withdrawn by a message before that: a host that left a zone must not look for a
 // moment like one of the default zone.
-func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps, all []netip.Addr) []Delivery {
+func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps, all *receivers) []Delivery {
 	rest := *b
 	var gone batch
 	if b.Settings != nil || len(b.Zones) > 0 {
@@ -480,7 +515,7 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps,
 					seq = r.nextSeq()
 					u.Pos = Stamp{r.epoch, seq}
 				}
-				r.log.add(u, all, seq)
+				r.log.add(u, *all, seq)
 			}
 			if len(to) == 0 {
 				continue

@@ -23,6 +23,13 @@ type interest struct {
 type area struct {
 	hosts map[netip.Addr]struct{}
 	devs  map[netip.Addr]int // attachments of hosts, and one for a configured port
+	list  []*device          // of devs, sorted
+
+	told      []netip.Addr // of list, those that follow changes; nil: to be worked out
+	toldAll   bool         // every one of them has a session
+	toldAt    uint64       // Reflector.moves
+	lastTo    []netip.Addr // told without lastApart
+	lastApart []netip.Addr
 }
 
 // entry is one host address. Its slices are replaced, never changed, so that a
@@ -133,9 +140,11 @@ func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
 	d := r.device(dev)
 	if n := a.devs[dev] + by; n > 0 {
 		a.devs[dev], d.zones[name] = n, n
+		a.enlist(d, true)
 	} else {
 		delete(a.devs, dev)
 		delete(d.zones, name)
+		a.enlist(d, false)
 	}
 }
 
@@ -186,6 +195,7 @@ func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
 	} else {
 		delete(r.interest.all, dev)
 	}
+	r.moves++
 	if d := r.devices[dev]; d != nil {
 		d.whole = false
 	}

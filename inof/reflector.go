@@ -81,6 +81,7 @@ type Reflector struct {
 	log      sentLog
 	cluster  ClusterStamp // whose zones these are
 	members  []netip.Addr // of that cluster
+	moves    uint64       // changes of who follows changes
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
@@ -195,6 +196,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeCease, Text: "there is nothing to resume from any more; try again"}}}
 	}
 	d.up, d.synced, d.told = true, false, false
+	r.moves++
 	d.in, d.offered = ResumeKind{}, offered != nil
 	d.gen++
 	d.expires = time.Time{}
@@ -258,6 +260,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 		return nil
 	}
 	d.up, d.synced, d.told = false, false, false
+	r.moves++
 	if d.empty() && !d.whole {
 		r.forget(d)
 	} else {
@@ -273,6 +276,7 @@ func (d *device) empty() bool { return len(d.hosts) == 0 && len(d.faults) == 0 }
 // it by themselves.
 func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
+	r.moves++
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
@@ -451,6 +455,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 	for _, d := range r.devices {
 		if d.up && d.synced && !d.told {
 			d.told, d.whole = true, true
+			r.moves++
 			to = append(to, d.id)
 		}
 	}
@@ -479,6 +484,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 			first = d.expires
 		}
 		d.whole, d.clean = false, false
+		r.moves++
 		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
 	}
 	out := r.commit(t, r.causeStamps(first, now))

@@ -156,7 +156,7 @@ func (l *ownLog) after(seq uint64, c *Client) batch {
 // logged is one message of a reflector with everybody it was for.
 type logged struct {
 	u    *Update
-	to   []netip.Addr // sorted
+	to   receivers
 	seq  uint64
 	cost int
 }
@@ -176,8 +176,13 @@ type sentLog struct {
 	base     uint64 // messages up to this number are no longer there
 }
 
-func (l *sentLog) add(u *Update, to []netip.Addr, seq uint64) {
-	e := logged{u, to, seq, u.sizeHint() + 24*len(to)}
+func (l *sentLog) add(u *Update, to receivers, seq uint64) {
+	e := logged{u, to, seq, u.sizeHint() + 24*len(to.not)}
+	// A list that several messages share is counted with the first of them. It is
+	// there until the last has gone, which is a list or two more than the limit.
+	if n := len(l.list); n == l.head || !to.shares(l.list[n-1].to) {
+		e.cost += 24 * len(to.list)
+	}
 	l.list = append(l.list, e)
 	l.cost += e.cost
 	for len(l.list)-l.head > 1 && (l.cost > maxLogCost || len(l.list)-l.head > l.messages) {
@@ -197,7 +202,7 @@ func (l *sentLog) after(seq uint64, dev netip.Addr) []*Update {
 	i, _ := slices.BinarySearchFunc(l.list[l.head:], seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq+1) })
 	var c coalescer
 	for _, e := range l.list[l.head+i:] {
-		if _, ok := slices.BinarySearchFunc(e.to, dev, netip.Addr.Compare); ok && e.seq > seq {
+		if e.seq > seq && e.to.has(dev) {
 			c.add(e.u)
 		}
 	}

@@ -1,0 +1,84 @@
+package inof
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+func scaleDev(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+}
+
+func scaleHost(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
+}
+
+// scaleReflector is a reflector with sessions of devices 1..clients, to each of
+// which hosts are attached in turn.
+func scaleReflector(tb testing.TB, clients, hosts int, set zone.Set) *Reflector {
+	tb.Helper()
+	r, err := NewReflector(reflID, 1, set, ReflectorConfig{}, t0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := 1; i <= clients; i++ {
+		r.Join(scaleDev(i), t0)
+		u := &Update{Origin: scaleDev(i), Epoch: 1, Seq: 1}
+		for h := i; h <= hosts; h += clients {
+			u.Hosts = append(u.Hosts, HostRecord{Op: Put, Host: hostAt(scaleHost(h), scaleDev(i), fmt.Sprint("Ethernet", h/clients))})
+		}
+		if _, err := r.Receive(scaleDev(i), u, t0); err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := r.Receive(scaleDev(i), &EndOfSync{Epoch: 1, Seq: 1}, t0); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return r
+}
+
+// scaleZones puts hosts 1..hosts into zones of so many members in order.
+func scaleZones(hosts, members int) (set zone.Set) {
+	for h := range hosts {
+		if h%members == 0 {
+			set.Zones = append(set.Zones, zone.Zone{Name: fmt.Sprintf("zone-%06d", h/members)})
+		}
+		z := &set.Zones[len(set.Zones)-1]
+		z.Members = append(z.Members, addrMember(scaleHost(h+1)))
+	}
+	return set
+}
+
+// One fault, set and cleared in turn, for those who share a zone with it: what the
+// reflector decides, and the one encoding that all of them get.
+func BenchmarkReflectFault(b *testing.B) {
+	for _, tt := range []struct{ told, clients int }{{16, 1000}, {100, 100}, {1000, 1000}, {4000, 4000}} {
+		b.Run(fmt.Sprintf("%dof%d", tt.told, tt.clients), func(b *testing.B) {
+			r := scaleReflector(b, tt.clients, tt.clients, scaleZones(tt.clients, tt.told))
+			dev := scaleDev(1)
+			fault := &Update{Origin: dev, Epoch: 1, Faults: []FaultRecord{{Op: Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{scaleHost(1)}}}}
+			if tt.clients == 1 {
+				fault.Faults[0].Port = "Ethernet1"
+			}
+			over := &Update{Origin: dev, Epoch: 1, Faults: []FaultRecord{{Op: Withdraw, Device: dev, Port: fault.Faults[0].Port}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, u := range []*Update{fault, over} {
+					u.Seq++
+					ds, err := r.Receive(dev, u, t0)
+					if err != nil || len(ds) != 1 || len(ds[0].To) != tt.told-1 {
+						b.Fatal(len(ds), err)
+					}
+					if _, err := Encode(ds[0].Msg); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/fault")
+		})
+	}
+}
