@@ -217,7 +217,9 @@ func (r *Reflector) planZones(t *change) {
 			had = have
 		}
 		put, withdraw := uint32(0), uint32(0)
-		for _, dev := range r.devicesOf(t, nil, name) {
+		devs := r.devicesOf(t, nil, name) // one may be there twice: it asks for everything too
+		slices.SortFunc(devs, netip.Addr.Compare)
+		for _, dev := range slices.Compact(devs) {
 			held := had && r.before(t, dev, name)
 			holds := have && r.interest.concerned(dev, name)
 			switch {

@@ -31,7 +31,7 @@ const (
 // part of their own; without it every device is looked at that the change may
 // concern.
 func (r *Reflector) cast(t *change) {
-	if t.settings {
+	if t.settings || r.each {
 		return
 	}
 	var areas []*area

@@ -82,6 +82,7 @@ type Reflector struct {
 	cluster  ClusterStamp // whose zones these are
 	members  []netip.Addr // of that cluster
 	moves    uint64       // changes of who follows changes
+	each     bool         // every device is looked at, none acts for others; for tests
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
