@@ -2,7 +2,6 @@ package inof
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 )
 
@@ -10,6 +9,7 @@ import (
 type Peer struct {
 	c      *conn
 	device netip.Addr
+	due    share
 }
 
 // Device is the peer's device id.
@@ -45,11 +45,14 @@ func (p *Peer) Info() PeerInfo { return p.c.info() }
 // The zero value is ready.
 type Peers struct {
 	m       map[netip.Addr]*Peer
+	waiting []Delivery
 	touched []*Peer
+	dues    []due
 }
 
 // Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
-// whether the event concerns the present session of the device.
+// whether the event concerns the present session of the device. What waits must have
+// been flushed before: it is not for a session that comes.
 func (ps *Peers) Handle(ev PeerEvent) bool {
 	dev := ev.Peer.Device()
 	switch ev.Kind {
@@ -72,31 +75,29 @@ func (ps *Peers) Handle(ev PeerEvent) bool {
 // Get gives the session of a device, nil if there is none.
 func (ps *Peers) Get(dev netip.Addr) *Peer { return ps.m[dev] }
 
-// Deliver encodes each message once and hands it to its receivers; those without
-// a session are passed over. All messages for one peer leave in as few writes as
-// possible. The error joins those of messages that could not be encoded.
+// Deliver hands messages to the sessions of their receivers; those without a session
+// are passed over. The error joins those of messages that could not be encoded.
 func (ps *Peers) Deliver(ds []Delivery) error {
-	var errs []error
-	single := len(ds) == 1
-	for _, d := range ds {
-		if n, ok := d.Msg.(*Notification); ok {
-			for _, to := range d.To {
-				if p := ps.m[to]; p != nil {
-					p.Close(n.Code, n.Text)
-				}
-			}
-			continue
-		}
-		e, err := Encode(d.Msg)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%v for %d devices: %w", d.Msg.Type(), len(d.To), err))
-			continue
-		}
-		for _, to := range d.To {
-			// A session that has ended, or is cut now, tells so by its Down event.
-			if p := ps.m[to]; p != nil && p.c.out.send(e, d.Msg, single) == nil && !single {
-				ps.touched = append(ps.touched, p)
-			}
+	ps.Queue(ds)
+	return ps.Flush()
+}
+
+// Queue lets messages wait for Flush.
+func (ps *Peers) Queue(ds []Delivery) { ps.waiting = append(ps.waiting, ds...) }
+
+// Waiting is how many messages wait for Flush.
+func (ps *Peers) Waiting() int { return len(ps.waiting) }
+
+// Flush hands what waits to the sessions. Each message is encoded once for all its
+// receivers, all for one peer leave in as few writes as possible, and of many
+// Updates that many peers get in common only the outcome is told.
+func (ps *Peers) Flush() error {
+	o := outbox{peers: ps, ds: ps.waiting}
+	if o.mergeable() {
+		o.merge()
+	} else {
+		for i := range o.ds {
+			o.send(i)
 		}
 	}
 	for i, p := range ps.touched {
@@ -104,5 +105,9 @@ func (ps *Peers) Deliver(ds []Delivery) error {
 		ps.touched[i] = nil
 	}
 	ps.touched = ps.touched[:0]
-	return errors.Join(errs...)
+	clear(ps.waiting)
+	if ps.waiting = ps.waiting[:0]; cap(ps.waiting) > 1024 {
+		ps.waiting = nil
+	}
+	return errors.Join(o.errs...)
 }

@@ -28,6 +28,7 @@ type Device struct {
 	toClients    inof.Peers
 	log          *api.EventLog
 	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
+	heldSince    time.Time // the first message for clients waits since then
 	deliverError uint64
 	adminErrors  uint64
 
@@ -49,6 +50,9 @@ type peerEvent struct {
 const (
 	peerQueue    = 4096
 	requestQueue = 16
+	// holdMessages is how long messages for clients wait at most for others that
+	// came at the same time.
+	holdMessages = time.Millisecond
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
@@ -107,6 +111,7 @@ func (d *Device) Run(ctx context.Context) error {
 		}
 		d.core.Replan(d.sampler.set)
 		now := d.now()
+		d.release(now)
 		d.core.Pump(now)
 		next := d.core.Next()
 		if d.saver != nil {
@@ -230,6 +235,9 @@ func (d *Device) peer(ev peerEvent) {
 	if ev.client {
 		routes = &d.toClients
 	}
+	if ev.client && ev.Kind != inof.PeerMessage {
+		d.flushClients() // what waits is not for the session that comes
+	}
 	if !routes.Handle(ev.PeerEvent) {
 		return // of a session that a newer one has replaced
 	}
@@ -282,13 +290,30 @@ func (d *Device) SendFrame(port string, frame []byte) {
 }
 
 // ToReflectors implements Actions.
-func (d *Device) ToReflectors(ds []inof.Delivery) { d.deliver(&d.toReflectors, ds) }
+func (d *Device) ToReflectors(ds []inof.Delivery) { d.delivered(d.toReflectors.Deliver(ds)) }
 
-// ToClients implements Actions.
-func (d *Device) ToClients(ds []inof.Delivery) { d.deliver(&d.toClients, ds) }
+// ToClients implements Actions. The messages leave when this event and those that
+// came with it are done, see release.
+func (d *Device) ToClients(ds []inof.Delivery) {
+	if d.toClients.Waiting() == 0 {
+		d.heldSince = d.now()
+	}
+	d.toClients.Queue(ds)
+}
 
-func (d *Device) deliver(to *inof.Peers, ds []inof.Delivery) {
-	if err := to.Deliver(ds); err != nil {
+// release sends what waits for the clients, unless more messages of peers are there
+// already: what they change may leave in the same writes. One change alone never
+// waits, and none waits for longer than holdMessages.
+func (d *Device) release(now time.Time) {
+	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || now.Sub(d.heldSince) >= holdMessages) {
+		d.flushClients()
+	}
+}
+
+func (d *Device) flushClients() { d.delivered(d.toClients.Flush()) }
+
+func (d *Device) delivered(err error) {
+	if err != nil {
 		d.deliverError++
 		d.core.complain(d.now(), "deliver", "", err)
 	}
