@@ -28,7 +28,7 @@ type Device struct {
 	toClients    inof.Peers
 	log          *api.EventLog
 	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
-	heldSince    time.Time // the first message for clients waits since then
+	heldSince    time.Time         // the first message for clients waits since then
 	deliverError uint64
 	adminErrors  uint64
 
