@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"inof":       values,
 	"hostnotify": values,
 
+	"internal/bfdd":     append([]string{"bfd"}, values...),
 	"internal/config":   values,
 	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
 	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/config", "fabric/model/..."}),
