@@ -197,6 +197,20 @@ func (l *Lab) Kill(node, name string) (at time.Time, err error) {
 	return at, nil
 }
 
+// Signal sends any signal to a process of a node, such as SIGSTOP and SIGCONT. at was
+// taken right before the system call.
+func (l *Lab) Signal(node, name string, sig unix.Signal) (at time.Time, err error) {
+	p, err := l.Process(node, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at = time.Now()
+	if err := p.signal(sig); err != nil {
+		return at, fmt.Errorf("node %s: %s: %w", node, p.Name, err)
+	}
+	return at, nil
+}
+
 // awaitReaped waits for the zombie of an own child to go.
 func (l *Lab) awaitReaped(pid int) {
 	l.mu.Lock()

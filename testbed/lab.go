@@ -93,6 +93,10 @@ func (l *Lab) Close() {
 // NodeDir is a node's own directory: run/, state/ and log/ are below it.
 func (l *Lab) NodeDir(node string) string { return filepath.Join(l.Dir, "nodes", node) }
 
+// Socket is where the daemon of a node answers the management API, if its
+// startup-config says ${INOF_NODE_RUN}/inofd.sock.
+func (l *Lab) Socket(node string) string { return filepath.Join(l.NodeDir(node), "run", "inofd.sock") }
+
 func (l *Lab) ns(node string) nsFiles { return nsFilesOf(l.Dir, node) }
 
 // nodeVars are what ${...} in a startup-config stands for, and what a node's

@@ -31,7 +31,7 @@ func (f *labFlags) options() testbed.Options {
 func newLabCmd() *cobra.Command {
 	f := &labFlags{}
 	c := group("lab", "Build a fabric of network namespaces, and break it",
-		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), newRelayCmd())
+		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), f.chaosCmd(), newRelayCmd())
 	c.Long = `Build a fabric of network namespaces from a containerlab topology file, and break it.
 
 Works as root, or without privileges in a user namespace where the kernel allows

@@ -1,0 +1,339 @@
+package chaos
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Finding is a mistake of the fabric.
+type Finding struct {
+	Kind    string     `json:"kind"` // unexpected, missing, or broken
+	Time    time.Time  `json:"time"`
+	Host    netip.Addr `json:"host,omitzero"`
+	Subject netip.Addr `json:"subject,omitzero"`
+	Text    string     `json:"text"`
+}
+
+// The kinds of findings.
+const (
+	Unexpected = "unexpected"
+	Missing    = "missing"
+	Broken     = "broken" // something else is not as it must be
+)
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s: %s", f.Time.Format("15:04:05.000000"), f.Kind, f.Text)
+}
+
+// Tally counts notices.
+type Tally struct {
+	Expected   int `json:"expected"`   // least number that had to come: last words that had to change
+	Received   int `json:"received"`   // that said something new
+	Answers    int `json:"answers"`    // that repeated what is true, as they may
+	Resent     int `json:"resent"`     // frames repeated because no ack came
+	Unexpected int `json:"unexpected"` // wrong ones
+	Missing    int `json:"missing"`
+	Forgotten  int `json:"lost_queries"` // pairs of agents that asked while their switch had no daemon
+}
+
+// told is what a host was told of a subject.
+type told struct {
+	word  word
+	any   bool   // it was told at all
+	seq   uint32 // of that word
+	seqs  map[uint32]word
+	at    int       // index in the truth's stretches of this round that it was matched with
+	spent int       // repetitions used up in this round
+	last  time.Time // of the word, retransmissions included
+	fresh bool      // told since the agent forgot
+	final word      // at the last quiet moment
+	was   bool      // it was told at all then
+}
+
+// Judge compares what hosts are told with the Truth. It is no goroutine's own: the caller
+// sees to it that calls of Judge and Truth do not overlap.
+type Judge struct {
+	truth    *Truth
+	begin    time.Time // of the round
+	pairs    map[Pair]*told
+	granted  map[netip.Addr]int       // repetitions that a host may hear in this round
+	asked    map[netip.Addr]time.Time // last zone query
+	forgot   map[netip.Addr]time.Time // when the agent forgot last
+	Tally    Tally
+	Findings []Finding
+	// Lost tells whether a zone query that a host sent then was lost because its
+	// switch had no daemon (nil: none ever is).
+	Lost func(host netip.Addr, asked time.Time) bool
+	// News hears of each new word and since when it was true (zero: not exactly known).
+	News func(p Pair, w string, since, at time.Time)
+}
+
+// NewJudge begins at a moment when nobody was told anything.
+func NewJudge(t *Truth, at time.Time) *Judge {
+	j := &Judge{truth: t, begin: at, pairs: map[Pair]*told{}, granted: map[netip.Addr]int{},
+		asked: map[netip.Addr]time.Time{}, forgot: map[netip.Addr]time.Time{}}
+	for _, p := range t.pairs {
+		j.pairs[p] = &told{seqs: map[uint32]word{}, at: -1}
+	}
+	return j
+}
+
+// Grant lets a host be told once more of what is active, for a reason that is not in its
+// agent's own output.
+func (j *Judge) Grant(host netip.Addr) { j.granted[host]++ }
+
+// lost tells whether the last query of a host's agent was lost.
+func (j *Judge) lost(host netip.Addr) bool { return j.Lost != nil && j.Lost(host, j.asked[host]) }
+
+// Hear takes a line of an agent that owns the addresses.
+func (j *Judge) Hear(owns []netip.Addr, l Line) {
+	switch l.Event {
+	case "query":
+		for _, a := range owns {
+			j.granted[a]++
+			j.asked[a] = l.Time
+			j.forget(a, l.Time)
+		}
+	case "link":
+		for _, a := range owns {
+			j.forget(a, l.Time)
+		}
+	case "withdrawn":
+		for _, a := range owns {
+			j.granted[a]++
+		}
+	case "notice", "duplicate":
+		j.notice(l)
+	case "refused", "deaf", "error":
+		j.find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.raw)})
+	}
+}
+
+// forget is what an agent does when its link changes or it is started.
+func (j *Judge) forget(host netip.Addr, at time.Time) {
+	j.forgot[host] = at
+	for p, x := range j.pairs {
+		if p.Host == host {
+			x.fresh = false
+		}
+	}
+}
+
+func (j *Judge) notice(l Line) {
+	p := Pair{l.Host, l.Subject}
+	x := j.pairs[p]
+	if x == nil {
+		j.wrong(p, l, "there is no such pair of addresses")
+		return
+	}
+	w := word{active: l.State == "active"}
+	if !w.active {
+		w.reason = l.Reason
+	}
+	before := *x
+	x.last, x.fresh = l.Time, true
+	if said, again := x.seqs[l.Seq]; again {
+		j.Tally.Resent++
+		if said != w {
+			j.wrong(p, l, fmt.Sprintf("number %d said %s before", l.Seq, said))
+		} else if before.seq != l.Seq {
+			j.wrong(p, l, fmt.Sprintf("it is repeated after number %d said %s", before.seq, before.word))
+		}
+		return
+	}
+	x.seqs[l.Seq] = w
+	x.seq, x.word, x.any = l.Seq, w, true
+	if before.any && before.word == w {
+		j.repeat(p, x, l)
+		return
+	}
+	j.Tally.Received++
+	if !before.any && !w.active {
+		j.wrong(p, l, "it was never told of it before")
+		return
+	}
+	j.news(p, x, l)
+}
+
+// repeat looks at a word that is the last one again.
+func (j *Judge) repeat(p Pair, x *told, l Line) {
+	if x.word.active && x.spent < j.granted[p.Host] {
+		x.spent++
+		j.Tally.Answers++
+		if !slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.cond.active() && !s.from.After(l.Time) }) {
+			j.wrong(p, l, "an answer that is not true")
+		}
+		return
+	}
+	j.Tally.Received++
+	j.wrong(p, l, fmt.Sprintf("it was told so before, and there were %d reasons to tell it again", j.granted[p.Host]))
+}
+
+// news looks at a word that differs from the last one.
+func (j *Judge) news(p Pair, x *told, l Line) {
+	line := j.truth.since(p, j.begin)
+	if mixed(line) {
+		if possible(line, x.word, l.Time) {
+			j.tell(p, x.word, time.Time{}, l.Time)
+		} else {
+			j.wrong(p, l, "not true since the last quiet moment, for any order of the changes")
+		}
+		return
+	}
+	for i := max(x.at, 0); i < len(line); i++ {
+		if line[i].cond.says(x.word) && !line[i].from.After(l.Time) {
+			x.at = i
+			since := line[i].from
+			if i == 0 {
+				since = time.Time{}
+			}
+			j.tell(p, x.word, since, l.Time)
+			return
+		}
+	}
+	j.wrong(p, l, "not true since the last quiet moment, or only before what it was told last")
+}
+
+func (j *Judge) tell(p Pair, w word, since, at time.Time) {
+	if j.News != nil {
+		j.News(p, w.String(), since, at)
+	}
+}
+
+// mixed tells whether causes of different origins changed: zones are known from
+// reflectors, cables and registrations from the access switch, paths are seen from both ends.
+func mixed(line []stretch) bool {
+	origin := [causes]int{byZone: 0, byLink: 1, byAgent: 1, byPath: 2}
+	var changed [3]bool
+	for i := 1; i < len(line); i++ {
+		for x := range causes {
+			if line[i].cond[x] != line[i-1].cond[x] {
+				changed[origin[x]] = true
+			}
+		}
+	}
+	n := 0
+	for _, c := range changed {
+		if c {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// possible tells whether a word could be true if the causes had changed in another order.
+func possible(line []stretch, w word, at time.Time) bool {
+	var good, bad cond
+	for _, s := range line {
+		if s.from.After(at) {
+			break
+		}
+		for x, b := range s.cond {
+			good[x] = good[x] || !b
+			bad[x] = bad[x] || b
+		}
+	}
+	if !w.active {
+		return bad.says(w)
+	}
+	return !slices.Contains(good[:], false)
+}
+
+func (w word) String() string {
+	if w.active {
+		return "active"
+	}
+	return "inactive (" + w.reason + ")"
+}
+
+func (j *Judge) wrong(p Pair, l Line, why string) {
+	j.Tally.Unexpected++
+	j.find(Finding{Kind: Unexpected, Time: l.Time, Host: p.Host, Subject: p.Subject,
+		Text: fmt.Sprintf("%s was told that %s is %s %s, number %d: %s; the truth was %s",
+			p.Host, p.Subject, l.State, l.Reason, l.Seq, why, describe(j.truth.since(p, j.begin)))})
+}
+
+// maxFindings bounds what is kept; all are counted.
+const maxFindings = 1000
+
+func (j *Judge) find(f Finding) {
+	if len(j.Findings) < maxFindings {
+		j.Findings = append(j.Findings, f)
+	}
+}
+
+// describe tells a pair's story.
+func describe(line []stretch) string {
+	var b strings.Builder
+	for i, s := range line {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		state := "active"
+		if !s.cond.active() {
+			var why []string
+			for x, bad := range s.cond {
+				if bad {
+					why = append(why, reasonOf[x])
+				}
+			}
+			state = "inactive (" + strings.Join(why, " ") + ")"
+		}
+		fmt.Fprintf(&b, "%s from %s", state, s.from.Format("15:04:05.000000"))
+	}
+	return b.String()
+}
+
+// Absent lists what hosts do not know that they must now. While the fabric is
+// healing that is only a matter of time.
+func (j *Judge) Absent() []Finding {
+	var out []Finding
+	for _, p := range j.truth.pairs {
+		x, s := j.pairs[p], j.truth.now(p)
+		miss := func(format string, args ...any) {
+			out = append(out, Finding{Kind: Missing, Time: time.Now(), Host: p.Host, Subject: p.Subject,
+				Text: fmt.Sprintf("%s about %s: ", p.Host, p.Subject) + fmt.Sprintf(format, args...) + "; the truth is " + describe([]stretch{s})})
+		}
+		switch {
+		case s.cond.active() && !x.any:
+			miss("it was told nothing")
+		case s.cond.active() && !x.word.active:
+			miss("it was last told %s at %s, number %d", x.word, x.last.Format("15:04:05.000000"), x.seq)
+		case s.cond.active() && !x.fresh && !j.lost(p.Host):
+			miss("its agent forgot at %s and was told nothing since", j.forgot[p.Host].Format("15:04:05.000000"))
+		case !s.cond.active() && x.any && x.word.active:
+			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.seq)
+		case s.cond[byZone] && x.any && x.word.reason != zoneGone && x.word.reason != agedOut:
+			miss("it was last told %s and not that it shares no zone any more", x.word)
+		}
+	}
+	return out
+}
+
+// Quiet ends a round: what is absent is missing. A new round begins.
+func (j *Judge) Quiet(at time.Time) {
+	absent := j.Absent()
+	j.Tally.Missing += len(absent)
+	j.Tally.Expected += len(absent)
+	for _, f := range absent {
+		j.find(f)
+	}
+	for _, p := range j.truth.pairs {
+		x := j.pairs[p]
+		if x.any && (!x.was || x.final != x.word) {
+			j.Tally.Expected++
+		}
+		if j.truth.now(p).cond.active() && !x.fresh && j.lost(p.Host) {
+			j.Tally.Forgotten++
+			x.fresh = true
+		}
+		x.final, x.was = x.word, x.any
+		x.at, x.spent = -1, 0
+	}
+	clear(j.granted)
+	j.begin = at
+	j.truth.trim(at)
+}

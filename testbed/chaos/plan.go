@@ -1,0 +1,205 @@
+package chaos
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds of faults.
+const (
+	Carrier Kind = "carrier" // a host's cable is pulled for a while
+	Flap    Kind = "flap"    // a host's cable is pulled and plugged many times in a row
+	Kill    Kind = "kill"    // kill -9 of a daemon or a host agent, started again after a while
+	Term    Kind = "term"    // SIGTERM of the same; an agent withdraws its registration
+	Stop    Kind = "stop"    // SIGSTOP of the same, SIGCONT after a while
+	Drop    Kind = "drop"    // packets between an access switch and a reflector are lost, some or all, one way or both
+	Cut     Kind = "cut"     // TCP sessions between the two are reset
+	Zone    Kind = "zone"    // an operator changes zones at both reflectors
+)
+
+// Kinds lists all kinds, as Plan draws them.
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Zone}
+
+// ParseKinds reads a comma-separated list; an empty one means all.
+func ParseKinds(s string) ([]Kind, error) {
+	if strings.TrimSpace(s) == "" {
+		return slices.Clone(Kinds), nil
+	}
+	var out []Kind
+	for word := range strings.SplitSeq(s, ",") {
+		k := Kind(strings.TrimSpace(word))
+		if !slices.Contains(Kinds, k) {
+			return nil, fmt.Errorf("%q is not a kind of fault; allowed: %v", word, Kinds)
+		}
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// Fault is one planned fault. Fields that its kind does not use are zero.
+type Fault struct {
+	At     time.Duration // since the round began
+	For    time.Duration // until it is healed; between two changes of a flap
+	Kind   Kind
+	Node   string // of a process; the reflector of a link
+	Proc   string // name of the process
+	Port   string // access port of Node, or port of a reflector
+	Times  int    // how often a cable flaps
+	Loss   int    // percent of packets lost
+	Way    string // in, out or both, as the reflector sees it
+	Zone   string // to be changed
+	Member int    // index of the address that joins, or leaves when it is in; -1: the zone is removed and made anew
+}
+
+func (f Fault) String() string {
+	s := fmt.Sprintf("%s %s", f.Kind, f.target())
+	switch f.Kind {
+	case Flap:
+		return fmt.Sprintf("%s %d times, %s apart", s, f.Times, f.For)
+	case Cut:
+		return s
+	case Zone:
+		if f.Member < 0 {
+			return s + " removed and made anew"
+		}
+		return fmt.Sprintf("%s toggle address %d", s, f.Member)
+	case Drop:
+		return fmt.Sprintf("%s %d%% %s for %s", s, f.Loss, f.Way, f.For)
+	}
+	return fmt.Sprintf("%s for %s", s, f.For)
+}
+
+// MarshalJSON gives the fault as its String, which is what logs show, and its time.
+func (f Fault) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		At    float64 `json:"at_s"`
+		Kind  Kind    `json:"kind"`
+		Fault string  `json:"fault"`
+	}{f.At.Seconds(), f.Kind, f.String()})
+}
+
+// target names what a fault is done to; two faults of one target never overlap.
+func (f Fault) target() string {
+	switch f.Kind {
+	case Carrier, Flap, Drop, Cut:
+		return f.Node + ":" + f.Port
+	case Zone:
+		return "zone " + f.Zone
+	}
+	return f.Node + "/" + f.Proc
+}
+
+// lasts is how long the fault holds its target.
+func (f Fault) lasts() time.Duration {
+	if f.Kind == Flap {
+		return time.Duration(2*f.Times) * f.For
+	}
+	return f.For
+}
+
+// targets is what faults may be done to.
+type targets struct {
+	access  []link    // access ports with a host
+	inner   []link    // ports of reflectors to access switches
+	daemons []process // of switches
+	agents  []process // of hosts
+	zones   []string  // that may be changed
+	members int       // addresses that may join them
+}
+
+// link is a port of a switch.
+type link struct{ node, port string }
+
+// process is a daemon or an agent.
+type process struct{ node, name string }
+
+// gap is the mean time between two faults.
+const gap = 350 * time.Millisecond
+
+// planRound draws the faults of one round: the same seed, round and targets give the same.
+func planRound(seed uint64, round int, length time.Duration, kinds []Kind, t targets) []Fault {
+	rnd := rand.New(rand.NewPCG(seed, uint64(round)))
+	busy := make(map[string]time.Duration)
+	var out []Fault
+	for at := between(rnd, 0, gap); at < length; at += time.Duration(rnd.ExpFloat64() * float64(gap)) {
+		f, ok := t.draw(rnd, kinds[rnd.IntN(len(kinds))])
+		if f.At = at.Round(time.Millisecond); !ok || busy[f.target()] > at {
+			continue
+		}
+		busy[f.target()] = at + f.lasts()
+		out = append(out, f)
+	}
+	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// draw draws one fault of a kind; false when there is nothing to do it to.
+func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
+	f := Fault{Kind: k}
+	switch k {
+	case Carrier, Flap:
+		if len(t.access) == 0 {
+			return f, false
+		}
+		l := t.access[rnd.IntN(len(t.access))]
+		f.Node, f.Port = l.node, l.port
+		f.For = between(rnd, 5*time.Millisecond, 3*time.Second)
+		if k == Flap {
+			f.Times, f.For = 2+rnd.IntN(15), between(rnd, time.Millisecond, 80*time.Millisecond)
+		}
+	case Kill, Term, Stop:
+		ps := t.daemons
+		if rnd.IntN(3) == 0 && len(t.agents) > 0 {
+			ps = t.agents
+		}
+		if len(ps) == 0 {
+			return f, false
+		}
+		p := ps[rnd.IntN(len(ps))]
+		f.Node, f.Proc = p.node, p.name
+		f.For = between(rnd, time.Millisecond, 2*time.Second)
+		if k == Stop {
+			f.For = between(rnd, 50*time.Millisecond, 5*time.Second)
+		}
+	case Drop, Cut:
+		if len(t.inner) == 0 {
+			return f, false
+		}
+		l := t.inner[rnd.IntN(len(t.inner))]
+		f.Node, f.Port = l.node, l.port
+		f.For = cutFor
+		if k == Drop {
+			f.For = between(rnd, 300*time.Millisecond, 6*time.Second)
+			f.Loss = []int{10, 30, 60, 100, 100}[rnd.IntN(5)]
+			f.Way = []string{"in", "out", "both", "both"}[rnd.IntN(4)]
+		}
+	case Zone:
+		if len(t.zones) == 0 || t.members == 0 {
+			return f, false
+		}
+		f.Zone, f.Member = t.zones[rnd.IntN(len(t.zones))], rnd.IntN(t.members)
+		if rnd.IntN(6) == 0 {
+			f.Member = -1
+		}
+	}
+	return f, true
+}
+
+// cutFor is how long segments are answered by resets: long enough to meet a keepalive.
+const cutFor = 1300 * time.Millisecond
+
+// between draws a time, short ones more often than long ones.
+func between(rnd *rand.Rand, lo, hi time.Duration) time.Duration {
+	x := rnd.Float64()
+	return (lo + time.Duration(x*x*float64(hi-lo))).Round(time.Millisecond)
+}

@@ -1,0 +1,196 @@
+package chaos
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Place is where an address is.
+type Place struct {
+	Addr   netip.Addr
+	Node   string     // the host
+	Agent  string     // the process of the host that registers it
+	Switch string     // access switch, a node
+	Port   string     // access port
+	Device netip.Addr // device id of the access switch
+}
+
+// Reasons as they appear in notices.
+const (
+	linkDown = "link-down"
+	zoneGone = "zone-changed"
+	agedOut  = "aged-out"
+	bfdDown  = "bfd-down"
+)
+
+// cause is one of the independent things that must be well for a subject to be
+// active to a host.
+type cause uint8
+
+const (
+	byZone  cause = iota // the two share a zone
+	byLink               // the subject's port has carrier
+	byAgent              // the subject is registered
+	byPath               // the two access devices reach each other
+	causes
+)
+
+// reasonOf is what a notice says when a cause makes a subject inactive.
+var reasonOf = [causes]string{byZone: zoneGone, byLink: linkDown, byAgent: agedOut, byPath: bfdDown}
+
+// cond tells for each cause whether it is bad.
+type cond [causes]bool
+
+func (c cond) active() bool { return c == cond{} }
+
+// word is what a notice says of a subject.
+type word struct {
+	active bool
+	reason string // of one that is inactive
+}
+
+// says tells whether the word is true when this is how things are.
+func (c cond) says(w word) bool {
+	if w.active {
+		return c.active()
+	}
+	for x, bad := range c {
+		if bad && reasonOf[x] == w.reason {
+			return true
+		}
+	}
+	return false
+}
+
+// Pair is a host address and an address that it may be told of.
+type Pair struct{ Host, Subject netip.Addr }
+
+// stretch is a time during which nothing changed for a pair; it ends where the next
+// one begins.
+type stretch struct {
+	from time.Time
+	cond cond
+}
+
+// Truth is what is true of every pair and when it was: it follows what is done to the lab.
+// Changes are entered right before they are made, in the order of time.
+type Truth struct {
+	places []Place
+	zones  map[string][]netip.Addr
+	link   map[netip.Addr]bool // false: the cable is pulled
+	agent  map[netip.Addr]bool // false: withdrawn
+	paths  map[[2]netip.Addr]bool
+	lines  map[Pair][]stretch
+	pairs  []Pair // sorted
+}
+
+// NewTruth begins with every cable plugged and nobody registered.
+func NewTruth(places []Place, zones map[string][]netip.Addr, at time.Time) *Truth {
+	t := &Truth{places: places, zones: map[string][]netip.Addr{}, link: map[netip.Addr]bool{}, agent: map[netip.Addr]bool{},
+		paths: map[[2]netip.Addr]bool{}, lines: map[Pair][]stretch{}}
+	for name, members := range zones {
+		t.zones[name] = slices.Clone(members)
+	}
+	for _, p := range places {
+		t.link[p.Addr] = true
+		for _, q := range places {
+			if p.Addr != q.Addr {
+				t.pairs = append(t.pairs, Pair{p.Addr, q.Addr})
+			}
+		}
+	}
+	t.refresh(at)
+	return t
+}
+
+// SetLink enters that the cable of an address is plugged or pulled.
+func (t *Truth) SetLink(addr netip.Addr, up bool, at time.Time) {
+	t.link[addr] = up
+	t.refresh(at)
+}
+
+// SetAgent enters that an address registers, or is withdrawn.
+func (t *Truth) SetAgent(addr netip.Addr, here bool, at time.Time) {
+	t.agent[addr] = here
+	t.refresh(at)
+}
+
+// SetPath enters that two access devices reach each other, or not: then each one's
+// hosts are unreachable (bfd-down) to the hosts of the other one.
+func (t *Truth) SetPath(a, b netip.Addr, good bool, at time.Time) {
+	if b.Less(a) {
+		a, b = b, a
+	}
+	t.paths[[2]netip.Addr{a, b}] = !good
+	t.refresh(at)
+}
+
+// SetZone enters the members of a zone.
+func (t *Truth) SetZone(name string, members []netip.Addr, at time.Time) {
+	t.zones[name] = slices.Clone(members)
+	t.refresh(at)
+}
+
+// Members gives the members of a zone.
+func (t *Truth) Members(zone string) []netip.Addr { return slices.Clone(t.zones[zone]) }
+
+// Place finds where an address is.
+func (t *Truth) Place(addr netip.Addr) (Place, bool) {
+	i := slices.IndexFunc(t.places, func(p Place) bool { return p.Addr == addr })
+	if i < 0 {
+		return Place{}, false
+	}
+	return t.places[i], true
+}
+
+func (t *Truth) share(a, b netip.Addr) bool {
+	for _, members := range t.zones {
+		if slices.Contains(members, a) && slices.Contains(members, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Truth) pathBad(a, b netip.Addr) bool {
+	if b.Less(a) {
+		a, b = b, a
+	}
+	return t.paths[[2]netip.Addr{a, b}]
+}
+
+// refresh notes what has changed for each pair.
+func (t *Truth) refresh(at time.Time) {
+	for _, p := range t.pairs {
+		h, _ := t.Place(p.Host)
+		s, _ := t.Place(p.Subject)
+		c := cond{byZone: !t.share(p.Host, p.Subject), byLink: !t.link[p.Subject], byAgent: !t.agent[p.Subject],
+			byPath: h.Device != s.Device && t.pathBad(h.Device, s.Device)}
+		line := t.lines[p]
+		if n := len(line); n > 0 && line[n-1].cond == c {
+			continue
+		}
+		t.lines[p] = append(line, stretch{at, c})
+	}
+}
+
+// now gives how things are for a pair.
+func (t *Truth) now(p Pair) stretch { return t.lines[p][len(t.lines[p])-1] }
+
+// since gives the stretches of a pair that end after a moment.
+func (t *Truth) since(p Pair, at time.Time) []stretch {
+	line := t.lines[p]
+	i := len(line) - 1
+	for i > 0 && line[i].from.After(at) {
+		i--
+	}
+	return line[i:]
+}
+
+// trim forgets what ended before a moment.
+func (t *Truth) trim(at time.Time) {
+	for _, p := range t.pairs {
+		t.lines[p] = slices.Clone(t.since(p, at))
+	}
+}
