@@ -66,6 +66,9 @@ func (ts *tombs[K]) put(k K, w word) {
 	if ts.m == nil {
 		ts.m = map[K]tomb{}
 	}
+	if ts.bars(k, w) {
+		return // an earlier withdrawal, heard late from another reflector, changes nothing
+	}
 	ts.m[k] = tomb{w.stamp, w.from, w.at}
 	if len(ts.m) < max(ts.trim, 1024) {
 		return
