@@ -265,9 +265,16 @@ func (j *Judge) find(f Finding) {
 	}
 }
 
-// describe tells a pair's story.
+// maxTold is how much of a pair's story is told.
+const maxTold = 12
+
+// describe tells a pair's story, or how it ended.
 func describe(line []stretch) string {
 	var b strings.Builder
+	if n := len(line) - maxTold; n > 0 {
+		fmt.Fprintf(&b, "(%d times before) ", n)
+		line = line[n:]
+	}
 	for i, s := range line {
 		if i > 0 {
 			b.WriteString(", ")

@@ -33,7 +33,7 @@ func (r *runner) settle(ctx context.Context) error {
 				break
 			}
 		}
-		if r.failed() || time.Now().After(limit) {
+		if time.Now().After(limit) {
 			break
 		}
 	}
@@ -43,7 +43,9 @@ func (r *runner) settle(ctx context.Context) error {
 		r.judge.find(Finding{Kind: Broken, Time: time.Now(), Text: fmt.Sprintf("not whole %s after the last fault was healed: %v", time.Since(healed).Round(time.Second), lacks)})
 	}
 	r.judge.Quiet(time.Now())
-	fmt.Fprintf(r.Out, "round %d: %d faults, settled after %s; %+v\n", r.report.Rounds, len(r.report.last), time.Since(healed).Round(10*time.Millisecond)-quietFor, r.judge.Tally)
+	t := r.judge.Tally
+	fmt.Fprintf(r.Out, "round %d: %d faults; whole after %s; in all %d notices, %d answers, %d repeated frames, %d unexpected, %d missing\n",
+		r.report.Rounds, len(r.report.last), (time.Since(healed) - quietFor).Round(10*time.Millisecond), t.Received, t.Answers, t.Resent, t.Unexpected, t.Missing)
 	return nil
 }
 
