@@ -40,6 +40,7 @@ type Config struct {
 	Session    Session
 	Zones      Zones // zero on a device that is a client only
 	ErrorDown  ErrorDown
+	BFD        BFD // zero on a standalone device
 	Notify     Notify
 	State      string // state-directory, absolute
 	Management Management

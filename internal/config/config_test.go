@@ -160,6 +160,19 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "---\nlog: {}\n", `a second YAML document begins`},
 		{small + "a: b: c\n", `f:3:1: not valid YAML: mapping values are not allowed`},
 		{"device: {id: 192.0.2.1, name: \"a\\tb\"}\nports: {access: [a]}\n", `has a character that cannot be printed`},
+		{client + none + one + "bfd: {interval: 10ms}\n", `f:5:17: bfd.interval: "10ms": does not apply: the reflector sets it for the whole fabric`},
+		{client + none + one + "bfd: {auth: keyed-sha1}\n", `f:5:13: bfd.auth: "keyed-sha1": needs keys and none is given`},
+		{client + none + one + "bfd: {auth: md5}\n", `bfd.auth: "md5": is not a known value`},
+		{client + none + one + "bfd: {keys: [{id: 1, env: K}]}\n", `f:5:27: bfd.keys[0].env: "K": the key in that variable is empty or not set`},
+		{client + none + one + "bfd: {auth: keyed-sha1, keys: [{id: 1, file: /k}, {id: 1, file: /l}]}\n", `f:5:56: bfd.keys[1].id: "1": is that of an earlier key`},
+		{client + none + one + "bfd: {auth: keyed-sha1, keys: [{id: 256, file: /k}]}\n", `f:5:37: bfd.keys[0].id: "256": is too large`},
+		{client + none + one + "bfd: {auth: keyed-sha1, keys: [{id: 1, file: /k, credential: c}]}\n", `2 of file, env and credential are given`},
+		{client + none + one + "bfd: {socket: run}\n", `bfd.socket: "run": is not an absolute path`},
+		{reflector + none + "bfd: {interval: 2ms}\n", `bfd.interval: "2ms": is too short; allowed: 3ms..1s`},
+		{reflector + none + "bfd: {detect-multiplier: 51}\n", `bfd.detect-multiplier: "51": is too large; allowed: a whole number 3..50`},
+		{reflector + none + "bfd: {socket: /s}\n", `bfd.socket: "/s": does not apply: this device is a reflector only`},
+		{reflector + none + "bfd: {mesh: some}\n", `bfd.mesh: "some": is not a known value; allowed: zones, all`},
+		{small + "bfd: {enabled: false}\n", `bfd: does not apply: a standalone device knows of no other device`},
 		{"device: {id: 192.0.2.1, roles: [boss]}\nports: {access: [a]}\n", `f:1:33: device.roles[0]: "boss": is not a role; allowed: reflector, client`},
 		{"device: {id: 192.0.2.1}\n", `ports.access: is missing: a standalone device`},
 		{"device: {id: 192.0.2.1}\nports: {access: ['a[']}\n", `is not a valid glob`},
@@ -396,7 +409,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 
 // schema is every key the reader asks for.
 func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\n"), noEnv)
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
 	return p.keys
 }
 

@@ -127,7 +127,7 @@ func (c *Config) Settings() []Setting {
 		live("zones.file", c.Zones.File),
 		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
 		live("zones.hard-zoning", yes(c.Zones.Hard)),
-	}, c.ErrorDown.settings(), []Setting{
+	}, c.BFD.settings(), c.ErrorDown.settings(), []Setting{
 		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
 		fixed("notify.retry-max", dur(c.Notify.RetryMax)),
 		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),

@@ -51,6 +51,7 @@ func parse(name string, data []byte, env func(string) string) (*Config, *parser)
 	readNotify(c, root.sub("notify"))
 	readManagement(c, root.sub("management"))
 	readLog(c, root.sub("log"))
+	readBFD(c, root.sub("bfd")) // after the management socket, which it stands beside
 	root.close()
 	return c, p
 }

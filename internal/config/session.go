@@ -37,15 +37,17 @@ var (
 	credName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,255}$`)
 )
 
-func readPasswordFrom(c *Config, s *section) {
-	matches := func(re *regexp.Regexp, what string) func(string) string {
-		return func(v string) string {
-			if !re.MatchString(v) || v == "." || v == ".." {
-				return what
-			}
-			return ""
+// matches gives a check for names.
+func matches(re *regexp.Regexp) func(string) string {
+	return func(v string) string {
+		if !re.MatchString(v) || v == "." || v == ".." {
+			return "is not a name"
 		}
+		return ""
 	}
+}
+
+func readPasswordFrom(c *Config, s *section) {
 	var given []PasswordFrom
 	for _, k := range []struct {
 		kind    PasswordKind
@@ -53,8 +55,8 @@ func readPasswordFrom(c *Config, s *section) {
 		check   func(string) string
 	}{
 		{PasswordFile, allowedPath, checkPath},
-		{PasswordEnv, "the name of an environment variable", matches(envName, "is not a name")},
-		{PasswordCredential, "the name of a systemd credential", matches(credName, "is not a name")},
+		{PasswordEnv, "the name of an environment variable", matches(envName)},
+		{PasswordCredential, "the name of a systemd credential", matches(credName)},
 	} {
 		wrong := len(s.p.problems)
 		v := s.text(string(k.kind), "", k.allowed, k.check)
@@ -121,6 +123,7 @@ func load(path string, env func(string) string) (*Config, error) {
 		}
 	}
 	loadTLS(c, p, path, data)
+	loadBFD(c, p, path, data, env)
 	if err := p.err(); err != nil {
 		return nil, err
 	}
@@ -129,6 +132,18 @@ func load(path string, env func(string) string) (*Config, error) {
 
 // readPassword reads a password from a file, without the line end.
 func readPassword(from PasswordFrom, env func(string) string) (Secret, error) {
+	v, err := readSecret(from, env)
+	if err != nil {
+		return "", err
+	}
+	if what := checkPassword(v); what != "" {
+		return "", fmt.Errorf("the password in that file %s", what)
+	}
+	return Secret(v), nil
+}
+
+// readSecret reads the one line of a file or credential.
+func readSecret(from PasswordFrom, env func(string) string) (string, error) {
 	file := from.Name
 	if from.Kind == PasswordCredential {
 		dir := env("CREDENTIALS_DIRECTORY")
@@ -141,11 +156,7 @@ func readPassword(from PasswordFrom, env func(string) string) (Secret, error) {
 	if err != nil {
 		return "", err
 	}
-	v := strings.TrimRight(string(data), "\r\n")
-	if what := checkPassword(v); what != "" {
-		return "", fmt.Errorf("the password in that file %s", what)
-	}
-	return Secret(v), nil
+	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
 // readLimited reads a regular file of at most limit bytes.
