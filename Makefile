@@ -2,6 +2,7 @@
 GO        ?= go
 PKGS      ?= ./...
 FUZZTIME  ?= 20s
+MODEL     ?= 1
 BIN       := bin
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -X github.com/openinof/inof/internal/api.Version=$(VERSION)
@@ -26,8 +27,8 @@ test: build ## every test; those that need namespaces say why when the kernel fo
 race: ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -e /fabric/model -e /testbed)
 
-model: ## the dataplane model against the published results, and every shipped scenario (minutes)
-	INOF_MODEL=1 $(GO) test -timeout 30m ./fabric/model/...
+model: ## the dataplane model against the published results, and every shipped scenario (MODEL=short: fewer seeds)
+	INOF_MODEL=$(MODEL) $(GO) test -count 1 -timeout 30m ./fabric/model/...
 
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi

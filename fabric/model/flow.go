@@ -33,7 +33,8 @@ const Forever int64 = 1 << 40
 // flow is the cold part of a queue pair: what it was for and how it went.
 type flow struct {
 	spec  FlowSpec
-	done  Time // when the last ACK came; 0 = not yet
+	done  Time   // when the last ACK came; 0 = not yet
+	nth   uint32 // of its source, counted from 0
 	begun bool
 }
 
@@ -53,8 +54,10 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 		return 0, fmt.Errorf("%w %d: no path between %s and %s", ErrFlow, id, s.nodes[n.node].name, s.nodes[s.nics[f.Dst].node].name)
 	}
 	f.Start = max(f.Start, s.now)
-	s.flows = append(s.flows, flow{spec: f})
-	s.qps = append(s.qps, s.newQP(&f, id))
+	nth := n.flows
+	n.flows++
+	s.flows = append(s.flows, flow{spec: f, nth: nth})
+	s.qps = append(s.qps, s.newQP(&f, nth))
 	hash := s.qps[id].hash
 	s.rx = append(s.rx, rxqp{hash: hash ^ 0x5bd1e995, src: uint16(f.Src), lastNack: ^uint32(0)})
 	if cc := n.prof.CC; cc != nil {
@@ -77,7 +80,7 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	return FlowID(id), nil
 }
 
-func (s *Sim) newQP(f *FlowSpec, id int32) qp {
+func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	n := &s.nics[f.Src]
 	p := n.prof
 	frames := (f.Bytes + int64(p.MTU) - 1) / int64(p.MTU)
@@ -103,8 +106,7 @@ func (s *Sim) newQP(f *FlowSpec, id int32) qp {
 	q.gapFull = s.span(q.full, q.psb)
 	q.hash = f.Hash
 	if q.hash == 0 {
-		rng := seedFor(s.opt.Seed, classFlow, int(f.Src)<<40^int(f.Dst)<<20^int(n.flows))
-		n.flows++
+		rng := seedFor(s.opt.Seed, classFlow, int(f.Src)<<40^int(f.Dst)<<20^int(nth))
 		q.hash = uint32(rng.Uint64())
 	}
 	return q
@@ -245,7 +247,7 @@ func (s *Sim) IdealFCT(id FlowID) Time {
 		if peer.sw < 0 {
 			break
 		}
-		pi = s.route(&s.switches[peer.sw], &packet{hash: q.hash, dst: q.dst})
+		pi = s.route(&s.switches[peer.sw], &packet{flow: int32(id), hash: q.hash, dst: q.dst})
 		if pi < 0 {
 			return never
 		}

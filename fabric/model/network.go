@@ -109,6 +109,7 @@ func (n *Network) Connect(a, b NodeID, l LinkSpec) (LinkID, error) {
 type Options struct {
 	Seed    uint64
 	NSClock bool // truncate serialisation times to whole nanoseconds as ns-3 does; for comparisons only
+	NSPaths bool // choose among equal paths with the hash of the ns-3 RoCE code; for comparisons only
 	Trace   bool // keep a hash of every event, to compare runs
 	NICRate Rate // the speed that alpha is relative to; 0 = the slowest host port
 }

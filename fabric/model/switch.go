@@ -228,6 +228,9 @@ func (s *Sim) route(sw *swtch, p *packet) int32 {
 		return -1
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
+	if s.opt.NSPaths {
+		return s.hops[g.off+s.nsPath(sw, p, g.n)]
+	}
 	return s.hops[g.off+pickECMP(p.hash, sw.seed, g.n)]
 }
 

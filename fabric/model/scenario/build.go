@@ -82,7 +82,7 @@ func (f *File) build() (*builder, error) {
 	if need, have := b.memory(), available(); have > 0 && need > have {
 		return nil, Problem{b.file, f.Topology.Line, "topology", fmt.Sprintf("needs up to %d MB of memory, %d are available", need>>20, have>>20)}
 	}
-	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock})
+	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock, NSPaths: f.NSPaths})
 	if err != nil {
 		return nil, Problem{b.file, f.Topology.Line, "topology", err.Error()}
 	}

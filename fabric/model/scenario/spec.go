@@ -11,6 +11,7 @@ type File struct {
 	Duration   model.Time  `yaml:"duration"`
 	UntilIdle  bool        `yaml:"until-idle"` // stop when all flows are done
 	NSClock    bool        `yaml:"ns-clock"`
+	NSPaths    bool        `yaml:"ns-paths"`
 	Topology   Topology    `yaml:"topology"`
 	Switch     Switch      `yaml:"switch"`
 	NIC        NIC         `yaml:"nic"`
