@@ -42,7 +42,8 @@ type Notifier struct {
 	waiting  int // pairs in a list of new notices
 	inFlight int
 	revision uint64
-	visit    uint32 // marks the pairs that one run over a subscriber's peers has seen
+	entries  []Entry // put in frames, and not yet taken by Journal
+	visit    uint32  // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
 	slab     []byte

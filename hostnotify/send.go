@@ -196,6 +196,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 		}
 	}
 	p.rec = n.history.add(r)
+	n.journal(p)
 }
 
 // resent notes that a notice is in a frame once more.

@@ -61,11 +61,10 @@ func (n *Notifier) Snapshot() Snapshot {
 			s.Subjects = append(s.Subjects, SubjectSnapshot{subj.addr, subj.service})
 		}
 	}
-	slices.SortFunc(s.Subjects, func(a, b SubjectSnapshot) int { return a.Addr.Compare(b.Addr) })
 	for _, sub := range n.order {
 		s.Hosts = append(s.Hosts, HostSnapshot{Addr: sub.addr, MAC: sub.mac, Told: sub.snapshot(), Owed: sub.owed})
 	}
-	slices.SortFunc(s.Hosts, func(a, b HostSnapshot) int { return a.Addr.Compare(b.Addr) })
+	s.sort()
 	return s
 }
 
@@ -80,7 +79,6 @@ func (s *subscriber) snapshot() []ToldSnapshot {
 			Seq: p.seq, Acked: p.acked, Stale: p.toldGen != p.subj.gen || p.again || s.queryDue != never,
 		})
 	}
-	slices.SortFunc(told, func(a, b ToldSnapshot) int { return a.Subject.Compare(b.Subject) })
 	return told
 }
 

@@ -81,6 +81,8 @@ type Client struct {
 
 	log      ownLog
 	sent     map[netip.Addr]ResumeKind // how the present session to a reflector began
+	holdBack time.Time                 // own records may be incomplete before; zero: they are not
+	relies   bool                      // hosts were told things before the start that a first sync may end
 	learned  learned
 	counters ClientCounters
 }
@@ -170,10 +172,52 @@ func (c *Client) Flush(now time.Time) []Delivery {
 	b := c.pending()
 	at := c.faultAt
 	c.faultAt = time.Time{}
-	if b.empty() {
+	var out []Delivery
+	if !b.empty() {
+		out = c.deliver(&b, c.learned.up(), at, now, true)
+	}
+	return append(out, c.endHoldBack(now)...)
+}
+
+// HoldBack says that own records may be missing before until: the device started
+// without knowing which hosts it had. Its syncs remove nothing at a reflector until
+// then, because a host that has not registered yet is not gone. With the first Flush
+// from then on every reflector gets a full sync. It is to be called before the first
+// session.
+func (c *Client) HoldBack(until time.Time) { c.holdBack = until }
+
+// HeldBack is until when own records may be missing; zero: none is.
+func (c *Client) HeldBack() time.Time { return c.holdBack }
+
+// endHoldBack repeats all own records with an End-of-Sync that removes the others.
+func (c *Client) endHoldBack(now time.Time) []Delivery {
+	if c.holdBack.IsZero() || now.Before(c.holdBack) {
 		return nil
 	}
-	return c.deliver(&b, c.learned.up(), at, now, true)
+	c.holdBack = time.Time{}
+	c.log.base = c.next() // who does not get this one resumes from nothing
+	to := c.learned.up()
+	if len(to) == 0 {
+		return nil
+	}
+	for _, id := range to {
+		c.sent[id] = full(whyHeldBack)
+	}
+	b := c.everything()
+	return append(c.deliver(&b, to, time.Time{}, now, false), Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq}})
+}
+
+// everything are all own records.
+func (c *Client) everything() batch {
+	var b batch
+	for _, h := range c.hosts {
+		b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
+	}
+	for _, f := range c.faults {
+		b.Faults = append(b.Faults, f)
+	}
+	b.sort()
+	return b
 }
 
 // pending empties the sets of changes into a batch, sorted by key.
@@ -274,17 +318,11 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 		c.counters.Resumed++
 		b = c.log.after(seen.Seq, c)
 	} else {
-		for _, h := range c.hosts {
-			b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
-		}
-		for _, f := range c.faults {
-			b.Faults = append(b.Faults, f)
-		}
-		b.sort()
+		b = c.everything()
 	}
 	to := []netip.Addr{reflector}
 	out := c.deliver(&b, to, time.Time{}, now, false)
-	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed}})
+	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed || !c.holdBack.IsZero()}})
 }
 
 // Down says that the session ended. What was learned stays in force.
@@ -300,12 +338,13 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	return a
 }
 
-// Next is when Tick has something to do; zero: nothing.
+// Next is when Flush or Tick has something to do; zero: nothing.
 func (c *Client) Next() time.Time {
-	if l := &c.learned; !l.waited {
-		return l.waitUntil
+	next := c.holdBack
+	if l := &c.learned; !l.waited && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
+		next = l.waitUntil
 	}
-	return time.Time{}
+	return next
 }
 
 // Tick does what is due: a reflector that was not heard since the start is no
@@ -325,18 +364,26 @@ func (c *Client) Tick(now time.Time) Applied {
 }
 
 // ResumePoint is what the next Open to a reflector says was seen of it; nil when
-// everything is needed.
+// nothing was. From an epoch that no process has nothing can be resumed, but the
+// reflector knows that an End-of-Sync has consequences here.
 func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 	i, _ := c.learned.index(reflector)
 	if i < 0 {
+		if c.relies && !c.Synced() {
+			return &Resume{Epoch: noEpoch}
+		}
 		return nil
 	}
 	s := &c.learned.sources[i]
 	if !s.clean || !s.pos.Known() {
-		return nil
+		return &Resume{Epoch: noEpoch}
 	}
 	return &Resume{Epoch: s.pos.Epoch, Seq: s.pos.Seq}
 }
+
+// Relies says that local hosts were told things before the start of the process: an
+// End-of-Sync ends what it does not repeat.
+func (c *Client) Relies() { c.relies = true }
 
 // Sessions tells how the present session with a reflector began: what it sent to us,
 // and what we sent.

@@ -23,6 +23,10 @@ type ReflectorConfig struct {
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
+	// Unsure says that Known may lack devices. Then a client that has seen this
+	// reflector before gets no End-of-Sync within the grace time: it holds records of
+	// devices that may not be back yet.
+	Unsure bool
 }
 
 // ReflectorCounters count what a Reflector did.
@@ -44,6 +48,7 @@ type ReflectorCounters struct {
 	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
 	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
+	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
 }
 
 // DeviceStatus is one device as the reflector sees it.
@@ -103,8 +108,12 @@ type device struct {
 	faults  map[string]*faultEntry  // by port
 	stamp   Stamp                   // of its last message: the state its records are of
 	clean   bool                    // stamp covers all that it said: it may resume after it
-	offered bool                    // our Open said after which stamp it may resume
+	offered *Resume                 // after which stamp our Open said that it may resume
 	whole   bool                    // it holds, or the log has, all that concerns it
+	holds   bool                    // it holds what an earlier start of this reflector said
+	// forgot is the session since which it says what it knows after a start without its
+	// state: it may not know all its records yet. 0: it does.
+	forgot uint32
 	out, in ResumeKind
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }
@@ -135,7 +144,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
 	}
-	if len(r.awaited) > 0 {
+	if len(r.awaited) > 0 || cfg.Unsure {
 		r.patience = now.Add(cfg.Grace)
 	}
 	if _, err := r.SetZones(set, now); err != nil {
@@ -198,7 +207,8 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	}
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
-	d.in, d.offered = ResumeKind{}, offered != nil
+	d.in, d.offered = ResumeKind{}, offered
+	d.holds = seen != nil && seen.Epoch != r.epoch
 	d.gen++
 	d.expires = time.Time{}
 	r.schedule()
@@ -315,7 +325,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 	t := r.begin()
 	// What a device that resumes sends has changed meanwhile, maybe back to what is
 	// known here: those who heard of it from elsewhere must hear this.
-	t.repeat = u.Partial && d.offered && !d.synced
+	t.repeat = u.Partial && d.offered != nil && !d.synced
 	var refused RefusedError
 	refuse := func(err error, counter *uint64) {
 		*counter++
@@ -370,6 +380,9 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 		r.hosts++
 	}
 	d.hosts[k] = d.gen
+	if d.forgot != 0 {
+		r.unfault(t, d, k)
+	}
 	if t.repeat {
 		r.touch(t, k.Addr)
 	}
@@ -398,6 +411,28 @@ func (r *Reflector) takeFault(t *change, d *device, f *FaultRecord) {
 	r.noteFault(d, f.Port)
 }
 
+// unfault takes a host that its device has said since it forgot what it knew out of a
+// fault that it has not: it hears the host.
+func (r *Reflector) unfault(t *change, d *device, k zone.HostKey) {
+	e := d.faults[k.Port]
+	if e == nil || e.gen >= d.forgot {
+		return
+	}
+	i, listed := slices.BinarySearchFunc(e.rec.Addrs, k.Addr, netip.Addr.Compare)
+	if !listed {
+		return
+	}
+	t.touchFault(d, k.Port)
+	if len(e.rec.Addrs) == 1 {
+		delete(d.faults, k.Port)
+	} else {
+		rest := *e
+		rest.rec.Addrs = slices.Delete(slices.Clone(e.rec.Addrs), i, i+1)
+		d.faults[k.Port] = &rest
+	}
+	r.noteFault(d, k.Port)
+}
+
 // noteFault keeps the Directory, which only answers questions, in step.
 func (r *Reflector) noteFault(d *device, port string) {
 	if e := d.faults[port]; e != nil {
@@ -408,21 +443,37 @@ func (r *Reflector) noteFault(d *device, port string) {
 }
 
 // endOfSync removes what the device did not repeat in this session, unless it
-// needed not.
+// needed not, or has started without its state and does not know yet what it has.
 func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery {
 	r.counters.Syncs++
 	d.stamp, d.clean = Stamp{m.Epoch, m.Seq}, true
 	d.in = ResumeKind{Done: true, Resumed: m.Resumed}
 	var out []Delivery
-	if m.Resumed {
+	switch {
+	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
+		r.counters.HeldBack++
+		d.in = full(whyHolds)
+		d.synced, d.forgot = true, d.gen
+		t := r.begin()
+		for k, gen := range d.hosts {
+			if gen == d.gen {
+				r.unfault(t, d, k)
+			}
+		}
+		out = r.commit(t, r.ownStamps(now))
+		return r.tell(out, now) // it stays awaited: others are not told of what it lacks
+	case m.Resumed:
 		r.counters.ResumedIn++
-	} else {
+	default:
+		d.forgot = 0
 		t := r.begin()
 		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
 		out = r.commit(t, r.ownStamps(now))
 	}
 	d.synced = true
-	delete(r.awaited, d.id)
+	if d.forgot == 0 {
+		delete(r.awaited, d.id)
+	}
 	r.schedule()
 	return r.tell(out, now)
 }
@@ -447,14 +498,16 @@ func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n 
 }
 
 // tell gives the End-of-Sync to every device that is due: its own sync is done,
-// so that all its zones are known here, and no awaited device is missing.
+// so that all its zones are known here, and no awaited device is missing, nor may one
+// be that nobody remembers.
 func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
-	if len(r.awaited) > 0 && now.Before(r.patience) {
+	early := now.Before(r.patience)
+	if len(r.awaited) > 0 && early {
 		return out
 	}
 	var to []netip.Addr
 	for _, d := range r.devices {
-		if d.up && d.synced && !d.told {
+		if d.up && d.synced && !d.told && !(early && r.cfg.Unsure && d.holds) {
 			d.told, d.whole = true, true
 			r.moves++
 			to = append(to, d.id)
@@ -494,6 +547,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 	}
 	if !r.patience.IsZero() && !now.Before(r.patience) {
 		clear(r.awaited)
+		r.cfg.Unsure = false
 	}
 	r.schedule()
 	return r.tell(out, now)
@@ -504,7 +558,7 @@ func (r *Reflector) Next() time.Time { return r.next }
 
 func (r *Reflector) schedule() {
 	r.next = time.Time{}
-	if len(r.awaited) > 0 {
+	if len(r.awaited) > 0 || r.cfg.Unsure {
 		r.next = r.patience
 	}
 	for _, d := range r.devices {

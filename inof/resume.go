@@ -52,6 +52,9 @@ func resumed(after uint64) ResumeKind {
 
 func full(why string) ResumeKind { return ResumeKind{Done: true, Why: why} }
 
+// noEpoch is the epoch of no process: epochs are start times.
+const noEpoch = 1
+
 // Reasons for a full sync.
 const (
 	whyFirst   = "nothing to resume from"
@@ -59,6 +62,9 @@ const (
 	whyTrimmed = "too much has changed since"
 	whyForgot  = "the sender no longer follows what the receiver holds"
 	whyAhead   = "the receiver has seen more than was sent"
+	// The sender had started without knowing its hosts.
+	whyHeldBack = "the time to hear all hosts is over"
+	whyHolds    = "the sender has started without its state: nothing is removed yet"
 )
 
 // checkResume tells whether a log that begins after base and ends at seq covers

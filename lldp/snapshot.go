@@ -28,6 +28,13 @@ func (t *Table) Restore(ns []Neighbour, now time.Time) error {
 	return errors.Join(errs...)
 }
 
+// Same tells whether two Neighbours are one: behind one port, with one MSAP
+// identifier (IEEE 802.1AB: chassis id and port id).
+func (n *Neighbour) Same(o *Neighbour) bool {
+	a, b := peekMSAP(n.LLDPDU), peekMSAP(o.LLDPDU)
+	return n.Port == o.Port && a == b && string(n.LLDPDU[:a]) == string(o.LLDPDU[:b])
+}
+
 func (t *Table) restore(s *Neighbour, now time.Time) error {
 	raw, _ := trimPDU(s.LLDPDU)
 	p, err := Parse(raw)

@@ -97,6 +97,7 @@ type Core struct {
 	replan     map[string]bool            // ports whose health may be needed in another way
 	holdExpiry time.Time                  // no LLDP ageing before
 	revision   uint64                     // changes with what State returns, apart from the notifier's part
+	journal    []JournalEntry             // not yet taken
 	counters   CoreCounters
 	nts        snsd.ParseCounters
 	limiter    eventLimiter

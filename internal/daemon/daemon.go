@@ -119,8 +119,12 @@ func (d *Daemon) build(cfg *config.Config) error {
 		}
 		d.warn("zones", warning)
 	}
-	state, err := LoadState(cfg.State, cfg.Device.ID)
+	state, next, err := LoadState(cfg.State, cfg.Device.ID)
 	d.warn("state", err)
+	if err := d.saver.journal.open(next); err != nil {
+		state.Incomplete = true
+		d.warn("state", fmt.Errorf("journal of the state: %w: a process that is killed may repeat notices", err))
+	}
 	dp := d.env.Dataplane
 	if dp == nil || !cfg.Device.Roles.Access() {
 		dp = noPorts{ready: closed()}
@@ -129,7 +133,9 @@ func (d *Daemon) build(cfg *config.Config) error {
 		}
 	}
 	d.device, err = NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
-		c, err := NewCore(d.coreConfig(cfg, state.Known), out, d.env.Now())
+		cc := d.coreConfig(cfg, state.Known)
+		cc.Reflector.Unsure = state.Incomplete
+		c, err := NewCore(cc, out, d.env.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +159,7 @@ func (d *Daemon) warn(room string, err error) {
 // tasks lists everything that runs. The first ones outlive the others at a stop:
 // the device still says goodbye through them.
 func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
-	late = []task{d.saver, logWriter{d}}
+	late = []task{d.saver, d.saver.journal, logWriter{d}}
 	if d.env.Dataplane != nil {
 		late = append(late, d.env.Dataplane)
 	}

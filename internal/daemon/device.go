@@ -115,6 +115,7 @@ func (d *Device) Run(ctx context.Context) error {
 		d.core.Pump(now)
 		next := d.core.Next()
 		if d.saver != nil {
+			d.saver.journal.put(d.core.Journal())
 			next = sooner(next, d.saver.offer(d.core, now))
 		}
 		if !next.Equal(due) || !next.After(now) {

@@ -96,6 +96,7 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	}
 	if ch.Kind != lldp.Refreshed {
 		c.revision++
+		c.noteNeighbour(&ch)
 	}
 	for _, addr := range ch.Gone {
 		c.hostGone(p, addr, ch.Reason, ch.At, now)

@@ -45,6 +45,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
 		p.lost = ev.At
 		c.table.PortDown(ev.Port.Name, now)
+		c.note(JournalEntry{Down: ev.Port.Name})
 	}
 	for _, ch := range c.faults.Port(ev, now) {
 		c.causeChanged(ch, now)

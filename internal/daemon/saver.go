@@ -18,6 +18,7 @@ type saver struct {
 	log      *api.EventLog
 	now      func() time.Time
 	states   chan State
+	journal  *journal
 	revision uint64    // last one handed over
 	seen     uint64    // last one seen
 	changed  time.Time // when the first change since the last hand-over was seen
@@ -43,7 +44,7 @@ type SaverCounters struct {
 }
 
 func newSaver(dir string, log *api.EventLog, now func() time.Time) *saver {
-	return &saver{dir: dir, log: log, now: now, states: make(chan State, 1)}
+	return &saver{dir: dir, log: log, now: now, states: make(chan State, 1), journal: newJournal(dir)}
 }
 
 // Counters may be called by any goroutine.
@@ -78,7 +79,9 @@ func (s *saver) offer(c *Core, now time.Time) time.Time {
 	}
 	s.busy.Store(true)
 	s.revision, s.handed = rev, now
-	s.states <- c.State(now)
+	st := c.State(now)
+	st.Journal = s.journal.begin()
+	s.states <- st
 	return now.Add(saveQuiet)
 }
 
@@ -88,8 +91,10 @@ func (s *saver) last(st State) {
 	case <-s.states: // an older one that was not taken yet
 	default:
 	}
+	st.Journal = s.journal.begin() // nothing will follow in it
 	s.states <- st
 	close(s.states)
+	s.journal.close()
 }
 
 // Run writes until last was called; it does not end with ctx, so that the last
@@ -108,6 +113,7 @@ func (s *saver) save(st State) {
 	err := SaveState(s.dir, st)
 	if err == nil {
 		s.saves.Add(1)
+		removeJournals(s.dir, st.Journal)
 		if s.failed.Swap(false) {
 			s.log.Append(api.Event{Time: s.now(), Kind: "state", Text: "state is saved again in " + s.dir})
 		}

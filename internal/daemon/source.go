@@ -318,6 +318,7 @@ func (d *Daemon) editZone(ctx context.Context, what, name string, members []stri
 // addCounters adds what is counted outside the owner goroutine.
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.saver.Counters()
+	m["journal"] = d.saver.journal.Counters()
 	m["sampler"] = d.device.sampler.counters()
 	m["config"] = map[string]uint64{"reloads": d.reloads.done.Load(), "reload_errors": d.reloads.failed.Load()}
 	if d.auth.Load().Mode == inof.AuthTLS {

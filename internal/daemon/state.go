@@ -39,13 +39,37 @@ type State struct {
 	Ports      []errdown.Saved      `json:"ports,omitempty"`
 	Known      []netip.Addr         `json:"known_devices,omitempty"`
 	Paths      []SavedPath          `json:"paths,omitempty"`
+	// Journal is the number of the journal that holds what came after.
+	Journal uint64 `json:"journal,omitempty"`
+	// HeldBack is until when hosts may be missing in it, because the device had started
+	// without its state; zero: none is.
+	HeldBack time.Time `json:"held_back,omitzero"`
+	// Incomplete is set when hosts that the device knew may be missing.
+	Incomplete bool `json:"-"`
 }
 
-// LoadState reads the state file of a directory. A file that is not there is an
-// empty state. One that cannot be used is renamed to *.bad and told in the error,
-// together with a usable empty state.
-func LoadState(dir string, self netip.Addr) (State, error) {
-	empty := State{Version: stateVersion, Device: self}
+// holdBack is how long after a start without its whole state a device may find out
+// which hosts it has: the usual time to live of what they say (IEEE 802.1AB: 4 x 30 s).
+const holdBack = 120 * time.Second
+
+// LoadState reads the state file of a directory and the journals since, and gives the
+// number of the next journal. A file that is not there is an empty state. One that
+// cannot be used is renamed to *.bad and told in the error, together with a usable
+// empty state; what is missing of a journal is told too.
+func LoadState(dir string, self netip.Addr) (st State, next uint64, err error) {
+	st, err = loadState(dir, self)
+	next, missing := st.replay(dir)
+	switch {
+	case st.Incomplete:
+	case missing != nil:
+		st.Incomplete = true
+		err = fmt.Errorf("what came after the state of %v is not known: %w", st.Saved, missing)
+	}
+	return st, next, err
+}
+
+func loadState(dir string, self netip.Addr) (State, error) {
+	empty := State{Version: stateVersion, Device: self, Incomplete: true}
 	path := filepath.Join(dir, stateName)
 	st, err := readState(path)
 	switch {
@@ -111,6 +135,7 @@ func (c *Core) State(now time.Time) State {
 		st.Told = &told
 		st.Ports = c.faults.Snapshot()
 		st.Paths = c.mesh.save()
+		st.HeldBack = c.client.HeldBack().Round(0)
 	}
 	if c.refl != nil {
 		st.Known = c.refl.KnownDevices()
@@ -133,8 +158,17 @@ func (c *Core) Restore(st State, now time.Time) error {
 		return nil
 	}
 	c.restorePaths(st.Paths)
+	switch left := min(st.HeldBack.Sub(now), holdBack); {
+	case st.Incomplete:
+		c.client.HoldBack(now.Add(holdBack))
+	case left > 0:
+		c.client.HoldBack(now.Add(left))
+	}
 	var errs []error
 	if st.Told != nil {
+		if len(st.Told.Subjects) > 0 {
+			c.client.Relies()
+		}
 		errs = append(errs, c.notify.Restore(*st.Told, now))
 	}
 	errs = append(errs, c.table.Restore(st.Neighbours, now))

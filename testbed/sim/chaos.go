@@ -120,11 +120,19 @@ func (w *world) restart(d *device, orderly bool, away time.Duration) {
 }
 
 func (w *world) restartSwitch() {
-	w.restart(pick(w, w.devices), w.chance(0.3), w.short(60*time.Second))
+	w.restartMaybeLost(pick(w, w.devices), 60*time.Second)
 }
 
 func (w *world) restartReflector() {
-	w.restart(pick(w, w.reflectors), w.chance(0.3), w.short(150*time.Second))
+	w.restartMaybeLost(pick(w, w.reflectors), 150*time.Second)
+}
+
+// restartMaybeLost restarts a process; sometimes its state is gone then.
+func (w *world) restartMaybeLost(d *device, most time.Duration) {
+	w.restart(d, w.chance(0.3), w.short(most))
+	if !d.running && w.chance(0.15) {
+		d.lose()
+	}
 }
 
 func (w *world) pullCable() {

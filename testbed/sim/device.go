@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -32,7 +31,11 @@ type device struct {
 
 	disk     []byte // state as it was written last
 	diskAt   time.Duration
-	diskSeen table
+	tail     [][]byte // journal since
+	tailSeen []seenOp
+	diskSeen table  // as of disk
+	ghosts   table  // what others may still hold of before the disk was lost
+	lost     bool   // the disk was, since the last start
 	revision uint64 // handed over for writing
 	saving   bool
 
@@ -59,16 +62,11 @@ func (d *device) start() {
 	d.life++
 	d.epoch = uint64(w.now)<<16 | w.rng.Uint64()&0xffff | 1 // a later start has a greater one
 	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
-	st := daemon.State{}
-	if d.disk != nil {
-		if err := json.Unmarshal(d.disk, &st); err != nil {
-			w.failf("%s: state: %v", d.name, err)
-		}
-	}
+	st := d.load()
 	cfg := daemon.CoreConfig{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
-		Reflector: inof.ReflectorConfig{Known: st.Known},
+		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete},
 	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
@@ -82,9 +80,12 @@ func (d *device) start() {
 		return
 	}
 	d.core, d.running, d.tick = core, true, 0
+	if d.lost = false; len(d.ghosts) > 0 {
+		d.lapse()
+	}
 	d.revision, d.saving = core.Revision(), false
-	w.tracef("%s starts with %d bytes of state of %v", d.name, len(d.disk), d.diskAt)
-	d.seen = d.diskSeen.restored(w.now)
+	w.tracef("%s starts with %d bytes of state of %v and %d entries since", d.name, len(d.disk), d.diskAt, len(d.tail))
+	d.seen = d.kept().restored(w.now)
 	for _, l := range d.ports {
 		d.portEvent(l, fabric.PortAdded)
 	}
@@ -108,7 +109,9 @@ func (d *device) stop(orderly bool) {
 	w.tracef("%s stops, orderly %v", d.name, orderly)
 	if orderly {
 		d.core.Goodbye(w.time())
-		d.write(d.core.State(w.time()), w.now)
+		d.seen.expire(w.now, d)
+		d.write(d.core.State(w.time()), w.now, d.seen.clone())
+		d.tail, d.tailSeen = nil, nil
 	}
 	d.seen.expire(w.now, d)
 	for _, e := range d.ends() {
@@ -145,6 +148,7 @@ func (d *device) settle() {
 	}
 	w := d.w
 	d.core.Pump(w.time())
+	d.journal()
 	d.save()
 	next := d.core.Next()
 	if next.IsZero() {
@@ -173,41 +177,6 @@ func (d *device) settle() {
 	})
 }
 
-// save plans the writing of the state when it has changed.
-func (d *device) save() {
-	w := d.w
-	if w.cfg.NoSave || d.saving || d.core.Revision() == d.revision {
-		return
-	}
-	d.saving = true
-	life := d.life
-	w.after(w.between(50*time.Millisecond, time.Second), func() {
-		if !d.running || d.life != life {
-			return
-		}
-		st, at := d.core.State(w.time()), w.now
-		d.revision = d.core.Revision()
-		d.seen.expire(w.now, d)
-		seen := d.seen.clone()
-		w.after(w.short(50*time.Millisecond), func() {
-			if d.running && d.life == life {
-				d.write(st, at)
-				d.diskSeen, d.saving = seen, false
-				d.save()
-			}
-		})
-	})
-}
-
-func (d *device) write(st daemon.State, at time.Duration) {
-	b, err := json.Marshal(st)
-	if err != nil {
-		d.w.failf("%s: state: %v", d.name, err)
-	}
-	d.seen.expire(d.w.now, d)
-	d.disk, d.diskAt, d.diskSeen = b, at, d.seen.clone()
-}
-
 // portEvent tells the Core of a port as it is now.
 func (d *device) portEvent(l *link, kind fabric.EventKind) {
 	d.w.changed = d.w.now
@@ -215,7 +184,7 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 	l.seen = l.carrier
 	if !l.seen && (was || kind == fabric.PortAdded) {
 		d.seen.expire(d.w.now, d)
-		d.seen.down(l.port)
+		d.look(func() { d.seen.down(l.port) })
 		l.told = d.w.now
 		if l.host != nil {
 			l.host.blinked = d.w.now
@@ -287,7 +256,7 @@ func (d *device) frame(l *link, f *hostFrame, arrived time.Duration) {
 	d.w.tracef("%s %s takes %s", d.name, l.port, f)
 	if f.reg != nil && arrived >= l.told {
 		d.seen.expire(d.w.now, d)
-		d.seen.heard(l, f, d.w.now)
+		d.look(func() { d.seen.heard(l, f, d.w.now) })
 	}
 	for _, a := range f.queries {
 		f.host.queried(a, d, l)

@@ -90,7 +90,11 @@ func (w *world) quiet() {
 	for range 6 {
 		d, r := pick(w, w.devices), pick(w, w.reflectors)
 		away := w.short(30 * time.Second)
-		switch w.rng.IntN(5) {
+		switch w.rng.IntN(6) {
+		case 4:
+			w.hush = fmt.Sprintf("the crash of %s for %v, its state lost", d.name, away)
+			w.restart(d, false, away)
+			d.lose()
 		case 0:
 			w.hush = fmt.Sprintf("the crash of %s for %v", r.name, away)
 			w.restart(r, false, away)
@@ -98,10 +102,7 @@ func (w *world) quiet() {
 			w.hush = fmt.Sprintf("an orderly restart of %s for %v", r.name, away)
 			w.restart(r, true, away)
 		case 2:
-			if d.saving {
-				continue
-			}
-			w.hush = fmt.Sprintf("the crash of %s, saved, for %v", d.name, away)
+			w.hush = fmt.Sprintf("the crash of %s for %v", d.name, away)
 			w.restart(d, false, away)
 		case 3:
 			w.hush = fmt.Sprintf("an orderly restart of %s for %v", d.name, away)

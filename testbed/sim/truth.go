@@ -37,12 +37,14 @@ func (t *table) expire(now time.Duration, d *device) {
 	if !d.running {
 		return
 	}
-	*t = slices.DeleteFunc(*t, func(c claimant) bool {
-		if c.expires > now {
-			return false
-		}
-		d.w.gaveUp(&c)
-		return true
+	d.look(func() {
+		*t = slices.DeleteFunc(*t, func(c claimant) bool {
+			if c.expires > now {
+				return false
+			}
+			d.w.gaveUp(&c)
+			return true
+		})
 	})
 }
 

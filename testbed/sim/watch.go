@@ -56,7 +56,7 @@ func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
 	if w.tracing() {
 		w.tracef("%s tells %s: %s %s %s #%d", l.name(), n.Host, n.Subject, n.State, n.Reason, n.Seq)
 	}
-	if w.hush != "" && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
+	if w.hush != "" && !d.maySayAnew() && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
 		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
 	}
 	if !w.cfg.NoWatch {
@@ -133,11 +133,13 @@ func (w *world) gaveUp(c *claimant) {
 	h.stir()
 }
 
-// forgotten notes what a crashed device does not know any more.
+// forgotten notes what a device that stopped does not know any more. What it told is
+// kept by its journal; without a disk nothing is.
 func (d *device) forgotten() {
 	w := d.w
+	kept := d.kept()
 	for k, s := range w.wire {
-		if k.dev != d.id || s.at <= d.diskAt {
+		if k.dev != d.id || d.disk != nil {
 			continue
 		}
 		s.unsaved = true
@@ -155,7 +157,7 @@ func (d *device) forgotten() {
 	}
 	for i := range d.seen {
 		c := &d.seen[i]
-		if !slices.ContainsFunc(d.diskSeen, func(o claimant) bool { return o.link == c.link && o.key == c.key && o.addr == c.addr }) {
+		if !slices.ContainsFunc(kept, func(o claimant) bool { return o.link == c.link && o.key == c.key && o.addr == c.addr }) {
 			w.gaveUp(c)
 		}
 	}

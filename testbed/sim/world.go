@@ -79,9 +79,12 @@ const maxShown = 12
 type Excuse string
 
 const (
-	// UnsavedTold: a switch told a host something, crashed before that was saved,
-	// and cannot know after its restart that it did.
-	UnsavedTold Excuse = "told but not saved before a crash"
+	// UnsavedTold: a switch told a host something, lost its disk, and cannot know after
+	// its restart that it did.
+	UnsavedTold Excuse = "told by a switch that lost its state"
+	// HeldBack: a switch lost its state and takes nothing back that it had said before,
+	// until it has had the time to hear its hosts.
+	HeldBack Excuse = "said by a switch that lost its state"
 	// LostQuery: a host forgot what it was told and its zone query, which it sends
 	// once, did not arrive, or was forgotten in a crash.
 	LostQuery Excuse = "zone query lost"

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"slices"
+
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/lldp"
+)
+
+// JournalEntry is one change of what a State keeps. Entries are written as they
+// happen, a State a moment later: a State and the entries since it lose nothing when
+// the process is killed. One of the fields is set.
+type JournalEntry struct {
+	Told      *hostnotify.Entry `json:"told,omitempty"`      // a notice was put in a frame
+	Neighbour *lldp.Neighbour   `json:"neighbour,omitempty"` // learned or changed
+	Gone      *lldp.Neighbour   `json:"gone,omitempty"`      // of the LLDP table
+	Down      string            `json:"down,omitempty"`      // a port has lost its carrier
+}
+
+// maxJournalWaiting bounds the entries that nobody takes from a Core.
+const maxJournalWaiting = 1 << 16
+
+// note adds an entry to the journal.
+func (c *Core) note(e JournalEntry) {
+	if c.restoring {
+		return
+	}
+	if len(c.journal) == maxJournalWaiting {
+		c.journal = nil // nobody takes them
+	}
+	c.journal = append(c.journal, e)
+}
+
+func (c *Core) noteNeighbour(ch *lldp.Change) {
+	n := ch.Neighbour
+	if ch.Kind == lldp.Removed {
+		c.note(JournalEntry{Gone: &n})
+	} else {
+		c.note(JournalEntry{Neighbour: &n})
+	}
+}
+
+// Journal returns the entries since it was last called, in order. They belong to the caller.
+func (c *Core) Journal() []JournalEntry {
+	if c.notify == nil {
+		return nil
+	}
+	told := c.notify.Journal()
+	if len(told) == 0 && len(c.journal) == 0 {
+		return nil
+	}
+	list := c.journal
+	c.journal = nil
+	for i := range told {
+		e := told[i]
+		list = append(list, JournalEntry{Told: &e})
+	}
+	return list
+}
+
+// Replay adds journal entries, in their order, to a State that is older than they are.
+func (st *State) Replay(entries []JournalEntry) {
+	var told []hostnotify.Entry
+	if st.Told == nil && len(entries) > 0 {
+		st.Told = &hostnotify.Snapshot{}
+	}
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.Told != nil:
+			told = append(told, *e.Told)
+		case e.Neighbour != nil:
+			if j := st.neighbour(e.Neighbour); j >= 0 {
+				st.Neighbours[j] = *e.Neighbour
+			} else {
+				st.Neighbours = append(st.Neighbours, *e.Neighbour)
+			}
+		case e.Gone != nil:
+			if j := st.neighbour(e.Gone); j >= 0 {
+				st.Neighbours = slices.Delete(st.Neighbours, j, j+1)
+			}
+		case e.Down != "":
+			st.Told.Replay(told)
+			told = nil
+			st.portDown(e.Down)
+		}
+	}
+	if len(told) > 0 {
+		st.Told.Replay(told)
+	}
+}
+
+// neighbour is the index of a neighbour, -1 if it is not there.
+func (st *State) neighbour(n *lldp.Neighbour) int {
+	return slices.IndexFunc(st.Neighbours, func(o lldp.Neighbour) bool { return o.Same(n) })
+}
+
+// portDown notes that nobody behind a port was heard since its carrier was lost, and
+// that the hosts there are owed to be told everything.
+func (st *State) portDown(port string) {
+	for i := range st.Neighbours {
+		n := &st.Neighbours[i]
+		if n.Port != port {
+			continue
+		}
+		n.Confirmed = false
+		for _, h := range n.Known {
+			for j := range st.Told.Hosts {
+				if t := &st.Told.Hosts[j]; t.Addr == h.Addr && t.MAC == h.MAC {
+					t.Owed = true
+				}
+			}
+		}
+	}
+}
