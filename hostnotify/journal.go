@@ -15,6 +15,8 @@ type Entry struct {
 	MAC     fabric.MAC   `json:"mac"` // of the machine that was told
 	Told    ToldSnapshot `json:"told"`
 	Service snsd.Service `json:"service"` // of the subject
+	// Paid is set instead of Told when the host was told everything its port was down for.
+	Paid bool `json:"paid,omitempty"`
 }
 
 // maxJournal bounds the entries that wait for Journal: what a host can be told within
@@ -23,13 +25,17 @@ const maxJournal = 1 << 16
 
 // journal notes a notice that was just put in a frame.
 func (n *Notifier) journal(p *pair) {
-	if len(n.entries) == maxJournal {
-		n.entries = n.entries[:0] // nobody takes them
-	}
-	n.entries = append(n.entries, Entry{
+	n.keep(Entry{
 		Host: p.sub.addr, MAC: p.sub.mac, Service: p.subj.service,
 		Told: ToldSnapshot{Subject: p.subj.addr, State: p.told.state, Reason: p.told.reason, Seq: p.seq},
 	})
+}
+
+func (n *Notifier) keep(e Entry) {
+	if len(n.entries) == maxJournal {
+		n.entries = n.entries[:0] // nobody takes them
+	}
+	n.entries = append(n.entries, e)
 }
 
 // Journal returns what was put in frames since it was last called. The slice is valid
@@ -70,6 +76,10 @@ func (s *Snapshot) Replay(entries []Entry) {
 				delete(told, key{e.Host, t.Subject})
 			}
 			*h = HostSnapshot{Addr: e.Host, MAC: e.MAC}
+		}
+		if e.Paid {
+			h.Owed = false
+			continue
 		}
 		if j, ok := told[key{e.Host, e.Told.Subject}]; ok {
 			h.Told[j] = e.Told

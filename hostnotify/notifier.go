@@ -121,6 +121,7 @@ func (n *Notifier) payBack(s *subscriber) bool {
 	}
 	s.owed, s.returned = false, n.now
 	n.revision++
+	n.keep(Entry{Host: s.addr, MAC: s.mac, Paid: true})
 	n.answer(s)
 	return true
 }

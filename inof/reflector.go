@@ -113,7 +113,7 @@ type device struct {
 	holds   bool                    // it holds what an earlier start of this reflector said
 	// forgot is the session since which it says what it knows after a start without its
 	// state: it may not know all its records yet. 0: it does.
-	forgot uint32
+	forgot  uint32
 	out, in ResumeKind
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }

@@ -90,8 +90,11 @@ func (d *Device) String() string { return "device" }
 // Run owns the Core until ctx ends.
 func (d *Device) Run(ctx context.Context) error {
 	defer close(d.stopped)
-	if err := d.firstPorts(ctx); err != nil {
-		return nil // stopped before it began
+	if err := d.firstPorts(ctx); err != nil { // stopped before it began
+		if d.saver != nil {
+			d.saver.abandon()
+		}
+		return nil
 	}
 	d.core.Start(d.now())
 	close(d.ready)

@@ -97,6 +97,12 @@ func (s *saver) last(st State) {
 	s.journal.close()
 }
 
+// abandon ends the writing without a last state.
+func (s *saver) abandon() {
+	close(s.states)
+	s.journal.close()
+}
+
 // Run writes until last was called; it does not end with ctx, so that the last
 // state is written too.
 func (s *saver) Run(context.Context) error {

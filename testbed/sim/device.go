@@ -33,10 +33,10 @@ type device struct {
 	diskAt   time.Duration
 	tail     [][]byte // journal since
 	tailSeen []seenOp
-	diskSeen table  // as of disk
-	ghosts   table  // what others may still hold of before the disk was lost
-	lost     bool   // the disk was, since the last start
-	revision uint64 // handed over for writing
+	diskSeen table               // as of disk
+	holding  bool                // the disk was lost: others may still hold of before what is no more
+	ever     map[netip.Addr]bool // addresses that were heard here
+	revision uint64              // handed over for writing
 	saving   bool
 
 	dialed   map[netip.Addr]*end
@@ -80,7 +80,7 @@ func (d *device) start() {
 		return
 	}
 	d.core, d.running, d.tick = core, true, 0
-	if d.lost = false; len(d.ghosts) > 0 {
+	if d.holding {
 		d.lapse()
 	}
 	d.revision, d.saving = core.Revision(), false

@@ -51,6 +51,7 @@ func (d *device) journalSeen(before table) {
 	for _, c := range d.seen {
 		if !slices.ContainsFunc(before, func(o claimant) bool { return same(c, o) }) {
 			d.tailSeen = append(d.tailSeen, seenOp{claimant: c})
+			d.ever[c.addr] = true
 		}
 	}
 	for _, o := range before {
@@ -139,32 +140,30 @@ func (d *device) write(st daemon.State, at time.Duration, seen table) {
 // its reflectors stays in force there until it has had the time to hear its hosts.
 func (d *device) lose() {
 	d.w.tracef("%s loses its state", d.name)
-	d.ghosts = append(d.ghosts, d.kept()...)
 	d.disk, d.diskAt, d.diskSeen, d.tail, d.tailSeen = nil, 0, nil, nil, nil
 	d.forgotten()
-	d.lost = true
+	d.holding = true
 }
 
 // holdBack is how long after its start a device without state takes nothing back.
 const holdBack = 120 * time.Second
 
-// lapse ends the time of the ghosts.
+// lastWord is how long after that time its full sync may be on its way.
+const lastWord = 30 * time.Second
+
+// lapse ends that time.
 func (d *device) lapse() {
 	life := d.life
-	d.w.after(holdBack+calm, func() {
+	d.w.after(holdBack+lastWord, func() {
 		if d.running && d.life == life {
-			d.ghosts = nil
+			d.holding = false
 			d.w.changed = d.w.now
 		}
 	})
 }
 
-// haunted tells whether some device may still be said to have the address.
+// haunted tells whether some device may still be said to have the address, because it
+// lost its state and had it, whether that was withdrawn in time or not.
 func (w *world) haunted(a netip.Addr) bool {
-	return slices.ContainsFunc(w.devices, func(d *device) bool {
-		return slices.ContainsFunc(d.ghosts, func(c claimant) bool { return c.addr == a })
-	})
+	return slices.ContainsFunc(w.devices, func(d *device) bool { return d.holding && d.ever[a] })
 }
-
-// maySayAnew tells whether a device's hosts register anew with it after its state was lost.
-func (d *device) maySayAnew() bool { return len(d.ghosts) > 0 || d.lost }

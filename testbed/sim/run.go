@@ -165,7 +165,7 @@ func (w *world) build() {
 }
 
 func (w *world) add(d *device) {
-	d.w, d.held, d.blocked = w, map[netip.Addr]int{}, map[netip.Addr]time.Duration{}
+	d.w, d.held, d.blocked, d.ever = w, map[netip.Addr]int{}, map[netip.Addr]time.Duration{}, map[netip.Addr]bool{}
 	w.all = append(w.all, d)
 	if d.reflects {
 		w.reflectors = append(w.reflectors, d)

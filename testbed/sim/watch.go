@@ -56,7 +56,7 @@ func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
 	if w.tracing() {
 		w.tracef("%s tells %s: %s %s %s #%d", l.name(), n.Host, n.Subject, n.State, n.Reason, n.Seq)
 	}
-	if w.hush != "" && !d.maySayAnew() && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
+	if w.hush != "" && !d.holding && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
 		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
 	}
 	if !w.cfg.NoWatch {

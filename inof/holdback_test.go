@@ -1,0 +1,189 @@
+package inof
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// twoSwitches is a reflector with one zone of two hosts behind two switches, which both
+// know of each other.
+func twoSwitches(t *testing.T) (b *testbench, h zone.Host, restart func(hold bool)) {
+	t.Helper()
+	one, two := devID(0), devID(1)
+	h = hostAt(hostIP(0), one, "eth1")
+	set := zone.Set{Zones: []zone.Zone{{Name: "z", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}}}}
+	b = newBench(t, set, ReflectorConfig{}, 2)
+	b.clients[one].PutHost(h)
+	b.clients[two].PutHost(hostAt(hostIP(1), two, "eth1"))
+	b.join(one)
+	b.join(two)
+	return b, h, func(hold bool) {
+		b.leave(one)
+		b.clients[one] = NewClient(one, 8)
+		if hold {
+			b.clients[one].HoldBack(b.now.Add(time.Minute))
+		}
+		b.applied = map[netip.Addr][]Applied{}
+		b.join(one)
+	}
+}
+
+// gone lists the hosts that a client was told to be gone.
+func (b *testbench) gone(dev netip.Addr) (list []netip.Addr) {
+	for _, a := range b.applied[dev] {
+		for _, r := range a.Hosts {
+			if r.Op == Withdraw {
+				list = append(list, r.Host.Addr)
+			}
+		}
+	}
+	return list
+}
+
+func TestAClientThatForgotItsHostsTakesNoneBackBeforeItHadTheTimeToHearThem(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	restart(true)
+	if got := b.gone(devID(1)); len(got) > 0 {
+		t.Fatalf("after the first sync %v are gone", got)
+	}
+	if in, _ := b.refl.Sessions(devID(0)); in.Resumed || in.Why != whyHolds {
+		t.Errorf("the reflector takes the sync for %+v", in)
+	}
+	b.clients[devID(0)].PutHost(h) // it is heard
+	b.flush(devID(0))
+	b.now = b.now.Add(time.Minute)
+	b.flush(devID(0))
+	if got := b.gone(devID(1)); len(got) > 0 {
+		t.Errorf("%v are gone, which were heard", got)
+	}
+	if b.clients[devID(0)].HeldBack() != (time.Time{}) {
+		t.Error("the time does not end")
+	}
+}
+
+func TestAHostThatIsNotHeardInThatTimeIsGoneAtItsEnd(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	restart(true)
+	b.now = b.now.Add(time.Minute)
+	b.flush(devID(0))
+	if got := b.gone(devID(1)); len(got) != 1 || got[0] != h.Addr {
+		t.Errorf("gone: %v, want %v", got, h.Addr)
+	}
+}
+
+// Without the time to hear its hosts all of them would be gone: what the others guard against.
+func TestAClientThatKnowsItsHostsTakesBackWhatIsNoMore(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	restart(false)
+	if got := b.gone(devID(1)); len(got) != 1 || got[0] != h.Addr {
+		t.Errorf("gone: %v, want %v", got, h.Addr)
+	}
+}
+
+func TestASessionThatResumesWithinThatTimeTakesNothingBackEither(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	restart(true)
+	one := devID(0)
+	b.clients[one].PutHost(h)
+	b.flush(one)
+	b.leave(one)
+	b.resume(one)
+	b.now = b.now.Add(time.Minute)
+	b.flush(one)
+	if got := b.gone(devID(1)); len(got) > 0 {
+		t.Errorf("%v are gone", got)
+	}
+}
+
+func TestAReflectorThatMissesTheEndOfThatTimeGetsAFullSync(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	restart(true)
+	one := devID(0)
+	b.leave(one)
+	b.now = b.now.Add(time.Minute)
+	b.clients[one].Flush(b.now) // nobody listens
+	b.resume(one)
+	if got := b.gone(devID(1)); len(got) != 1 || got[0] != h.Addr {
+		t.Errorf("gone: %v, want %v", got, h.Addr)
+	}
+}
+
+// resume begins a session in which both sides say what they have seen.
+func (b *testbench) resume(dev netip.Addr) {
+	b.t.Helper()
+	b.joined[dev] = true
+	offered, seen := b.refl.ResumePoint(dev), b.clients[dev].ResumePoint(reflID)
+	up := b.clients[dev].Resume(reflID, offered, b.now)
+	b.toClients(b.refl.Resume(dev, seen, offered, b.now))
+	b.toReflector(dev, up)
+}
+
+func TestAFaultThatItsDeviceForgotIsOverForAHostThatItHears(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	one, two := devID(0), devID(1)
+	b.clients[one].PutFault(FaultRecord{Port: "eth1", Why: snsd.ReasonLinkDown, Since: b.now, Addrs: []netip.Addr{h.Addr}})
+	b.flush(one)
+	restart(true)
+	last := func() *FaultRecord {
+		for _, a := range b.applied[two] {
+			if len(a.Faults) > 0 {
+				return &a.Faults[len(a.Faults)-1]
+			}
+		}
+		return nil
+	}
+	if f := last(); f != nil {
+		t.Fatalf("before the host is heard: %+v", f)
+	}
+	b.clients[one].PutHost(h)
+	b.flush(one)
+	if f := last(); f == nil || f.Op != Withdraw {
+		t.Errorf("after the host is heard: %+v, want the fault withdrawn", f)
+	}
+}
+
+func TestAReflectorWithoutItsStateEndsNothingForAClientThatHoldsRecords(t *testing.T) {
+	b, h, _ := twoSwitches(t)
+	two := devID(1)
+	b.leave(devID(0))
+	b.leave(two)
+	set := zone.Set{Zones: []zone.Zone{{Name: "z", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}}}}
+	var err error
+	if b.refl, err = NewReflector(reflID, 2, set, ReflectorConfig{Unsure: true, Grace: time.Minute}, b.now); err != nil {
+		t.Fatal(err)
+	}
+	b.applied = map[netip.Addr][]Applied{}
+	b.resume(two) // the other one is late
+	if got := b.gone(two); len(got) > 0 {
+		t.Fatalf("gone before the other switch is back: %v", got)
+	}
+	fresh := devID(5)
+	b.clients[fresh] = NewClient(fresh, 9)
+	b.resume(fresh)
+	if !b.clients[fresh].Synced() {
+		t.Error("a client that holds nothing is made to wait")
+	}
+	b.now = b.now.Add(time.Minute)
+	if next := b.refl.Next(); next.After(b.now) {
+		t.Fatalf("the reflector waits until %v", next)
+	}
+	b.toClients(b.refl.Tick(b.now))
+	if got := b.gone(two); len(got) != 1 || got[0] != h.Addr {
+		t.Errorf("gone after the grace time: %v, want %v", got, h.Addr)
+	}
+}
+
+func TestAClientWhoseHostsWereToldThingsSaysSo(t *testing.T) {
+	c := NewClient(devID(0), 7)
+	if p := c.ResumePoint(reflID); p != nil {
+		t.Errorf("a new client resumes from %+v", p)
+	}
+	c.Relies()
+	if p := c.ResumePoint(reflID); p == nil || p.Epoch != noEpoch {
+		t.Errorf("resumes from %+v, want epoch %d", p, noEpoch)
+	}
+}
