@@ -101,6 +101,12 @@ func (s *Sim) endRecovery(i int32) {
 	}
 }
 
+// Watchdog tells whether a switch looks for deadlocks.
+func (s *Sim) Watchdog(n NodeID) bool {
+	sw := s.nodes[n].sw
+	return sw >= 0 && s.switches[sw].prof.Deadlock.On
+}
+
 // RestorePFC turns PFC of a queue on again after deadlock control turned it off.
 func (s *Sim) RestorePFC(port PortID, q int) {
 	i := int32(port)*NumQueues + int32(q)

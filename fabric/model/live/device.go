@@ -176,8 +176,8 @@ func (d *Device) Counters(port string) (fabric.Counters, error) {
 	var out fabric.Counters
 	err = d.f.Do(func(s *model.Sim) error {
 		c := s.PortCounters(s.PortOf(d.node, k))
-		out = fabric.Counters{RxFrames: c.RxFrames, TxFrames: c.TxFrames, RxBytes: c.RxBytes, TxBytes: c.TxBytes,
-			RxErrors: c.RxCRC, RxCRC: c.RxCRC, RxDrops: c.RxDrops + d.drops[k], TxDrops: c.TxDrops, CarrierChanges: c.CarrierChanges}
+		out = counters(&c)
+		out.RxDrops += d.drops[k]
 		return nil
 	})
 	return out, err
