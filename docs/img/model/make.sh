@@ -29,6 +29,6 @@ two hook-deadlock hook-prevention hook goodput
 two hook-deadlock hook-recovery hook-watchdog goodput
 two nic-storm nic-storm-watchdog storm goodput
 two headroom-too-small headroom-enough headroom queues
-for s in cut storm tor black; do
-  two "failover-$s-keepalive" "failover-$s-notice" "failover-$s" iops
+for s in cut return storm tor black; do
+  one "failover-$s" iops
 done

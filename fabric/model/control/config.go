@@ -141,6 +141,9 @@ func (c *Config) check(s *model.Sim) error {
 	if err := c.Timers.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if _, err := inof.NewSession(inof.SessionConfig{Self: deviceAddr(0), Auth: auth, Hold: c.Hold, Keepalive: c.Keepalive}, epoch); err != nil {
+		return fmt.Errorf("%w: sessions: %w", ErrConfig, err)
+	}
 	if err := c.ErrorDown.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}

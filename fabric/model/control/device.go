@@ -48,10 +48,9 @@ type device struct {
 
 // accessPort is a port with a host.
 type accessPort struct {
-	id     model.PortID
-	port   fabric.Port
-	needs  uint64 // generation of what is read of it
-	reason string // of the last fault that was told
+	id    model.PortID
+	port  fabric.Port
+	needs uint64 // generation of what is read of it
 }
 
 func newDevice(p *Plane, n model.NodeID, islands []int) *device {
@@ -195,7 +194,7 @@ func (d *device) route(to model.NodeID, hash uint32, frame []byte) {
 func (d *device) carrier(port model.PortID, up bool) {
 	for _, a := range d.access {
 		if a.id == port && d.running {
-			d.p.note(StepDetected, d.name, "carrier of %s %s", d.p.sim.PortName(port), upDown(up))
+			d.p.note(StepDetected, d.name, "", "carrier of %s %s", d.p.sim.PortName(port), upDown(up))
 			d.work(func() { d.tellPort(a, fabric.PortChanged) })
 		}
 	}
@@ -246,7 +245,7 @@ func (d *device) SendFrame(port string, frame []byte) {
 	a := d.byName[port]
 	if binary.BigEndian.Uint16(frame[12:]) == fabric.EtherTypeNTS {
 		if pkt, err := snsd.ParsePacket(frame[fabric.EthernetHeaderLen:]); err == nil && len(pkt.Notices) > 0 {
-			d.p.note(StepFrameSent, d.name, "%s to %s", notices(pkt.Notices), d.p.sim.NodeName(d.p.sim.PortNode(d.p.sim.Peer(a.id))))
+			d.p.note(StepFrameSent, d.name, d.p.sim.NodeName(d.p.sim.PortNode(d.p.sim.Peer(a.id))), "%s", notices(pkt.Notices))
 		}
 	}
 	d.p.failed(d.p.sim.SendControl(a.id, d.p.cfg.Class, append([]byte(nil), frame...)))
@@ -275,7 +274,7 @@ func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery, step string
 		for _, id := range one.To {
 			if e := to[id]; e != nil && e.up && !e.closed {
 				if what := faults(one.Msg); what != "" {
-					d.p.note(step, d.name, "%s to %s", what, e.peerName())
+					d.p.note(step, d.name, e.peerName(), "%s", what)
 				}
 				e.deliver(one.Msg, enc)
 			}
@@ -302,7 +301,7 @@ func (d *device) WatchPaths(peers []bfd.Peer) { d.bfd.watch(peers) }
 func (d *device) Event(e api.Event) {
 	switch {
 	case e.Kind == "fault" && e.Fields["cause"] != "", e.Kind == "path", e.Kind == "error":
-		d.p.note(StepDecided, d.name, "%s", e.Text)
+		d.p.note(StepDecided, d.name, "", "%s", e.Text)
 	}
 }
 

@@ -153,7 +153,7 @@ func (c *nic) event(e *snsd.AgentEvent) {
 	n := &e.Notice
 	switch e.Kind {
 	case snsd.AgentReceived:
-		p.note(StepFrameTaken, c.h.name, "%s", notices([]snsd.Notice{*n}))
+		p.note(StepFrameTaken, c.h.name, "", "%s", notices([]snsd.Notice{*n}))
 	case snsd.AgentConnect:
 		c.act(n, Act{Use: true}, 0)
 	case snsd.AgentDisconnect:
@@ -167,7 +167,7 @@ func (c *nic) event(e *snsd.AgentEvent) {
 func (c *nic) act(n *snsd.Notice, a Act, after model.Time) {
 	p := c.h.p
 	subject, ok := hostEndpoint(n.Subject, p.sim.Endpoints())
-	if !ok {
+	if !ok || p.cfg.Hosts[c.h.node].Role == snsd.RoleTarget { // what arrays think of arrays is no path
 		return
 	}
 	a.Host, a.Own, a.Subject = c.h.node, c.ep, subject
@@ -179,7 +179,7 @@ func (c *nic) act(n *snsd.Notice, a Act, after model.Time) {
 		what = "probes"
 	}
 	p.after(after, func() {
-		p.note(StepActs, c.h.name, "%s the path to %s", what, n.Subject)
+		p.note(StepActs, c.h.name, "", "%s the path to %s", what, n.Subject)
 		if p.cfg.OnNotice != nil {
 			p.failed(p.cfg.OnNotice(a))
 		}

@@ -92,10 +92,11 @@ func (p *Plane) islands() []int {
 	return of
 }
 
-// bootSpread is the time within which everything starts at the beginning.
+// bootSpread is the time within which all switches start at the beginning, and then
+// all hosts: one that speaks before its switch listens is known 30 s later.
 const bootSpread = 100 * model.Millisecond
 
-// Start begins the run: switches and hosts start within a tenth of a second.
+// Start begins the run.
 func (p *Plane) Start() {
 	for _, d := range p.devices {
 		if d != nil {
@@ -104,7 +105,7 @@ func (p *Plane) Start() {
 	}
 	for _, h := range p.hosts {
 		if h != nil {
-			p.after(p.between(bootSpread), h.start)
+			p.after(bootSpread+p.between(bootSpread), h.start)
 		}
 	}
 }

@@ -22,26 +22,25 @@ const (
 	StepSession    = "session"         // comes or goes; no part of the chain
 )
 
-var chainOrder = []string{StepFault, StepDetected, StepDecided, StepSent, StepReflected, StepReceived, StepFrameSent, StepFrameTaken, StepActs, StepResumes}
-
 // Step is something that happened.
 type Step struct {
 	At   model.Time `json:"at_ps"`
 	Step string     `json:"step"`
 	Node string     `json:"node"`
+	To   string     `json:"to,omitempty"` // who it was for
 	What string     `json:"what"`
 }
 
 // maxSteps bounds the log; what is beyond is counted.
 const maxSteps = 100_000
 
-func (p *Plane) note(step, node, format string, args ...any) {
-	p.Note(Step{At: p.sim.Now(), Step: step, Node: node, What: fmt.Sprintf(format, args...)})
+func (p *Plane) note(step, node, to, format string, args ...any) {
+	p.Note(Step{At: p.sim.Now(), Step: step, Node: node, To: to, What: fmt.Sprintf(format, args...)})
 }
 
 // Note adds a step that somebody else knows of: a fault, or I/O that resumes.
 func (p *Plane) Note(s Step) {
-	for _, text := range []string{s.Step, s.Node, s.What} {
+	for _, text := range []string{s.Step, s.Node, s.To, s.What} {
 		for i := range len(text) {
 			p.hash = (p.hash ^ uint64(text[i])) * 0x100000001b3
 		}
@@ -52,21 +51,6 @@ func (p *Plane) Note(s Step) {
 		return
 	}
 	p.log = append(p.log, s)
-}
-
-// Link is one step of a chain: the first of its kind after the fault, and how many
-// there were before the next fault, the last of them when.
-type Link struct {
-	Step
-	After float64    `json:"after_ms"` // the fault
-	Count int        `json:"count"`
-	Last  model.Time `json:"last_ps"`
-}
-
-// Chain is what followed from a fault.
-type Chain struct {
-	Fault Step   `json:"fault"`
-	Links []Link `json:"steps"`
 }
 
 // Report is what the control plane did.
@@ -91,11 +75,7 @@ type State struct {
 func (p *Plane) Report() *Report {
 	r := &Report{Log: slices.Clone(p.log), Skipped: p.skipped, Hash: fmt.Sprintf("%016x", p.hash)}
 	slices.SortStableFunc(r.Log, func(a, b Step) int { return int(min(1, max(-1, a.At-b.At))) })
-	for i := range r.Log {
-		if r.Log[i].Step == StepFault {
-			r.Chains = append(r.Chains, chain(r.Log[i:]))
-		}
-	}
+	r.Chains = chains(r.Log)
 	for _, d := range p.devices {
 		if d == nil || len(d.access) == 0 && !d.reflects {
 			continue
@@ -117,31 +97,4 @@ func (p *Plane) Report() *Report {
 		r.Devices = append(r.Devices, st)
 	}
 	return r
-}
-
-// chain collects what followed from the fault that log begins with.
-func chain(log []Step) Chain {
-	c := Chain{Fault: log[0]}
-	at := map[string]int{}
-	for i, s := range log[1:] {
-		if s.Step == StepFault && s.At > log[0].At {
-			log = log[:i+1]
-			break
-		}
-		if s.Step == StepSession || s.Step == StepFault {
-			continue
-		}
-		k, seen := at[s.Step]
-		if !seen {
-			k = len(c.Links)
-			at[s.Step] = k
-			c.Links = append(c.Links, Link{Step: s, After: (s.At - log[0].At).Seconds() * 1e3})
-		}
-		c.Links[k].Count++
-		c.Links[k].Last = s.At
-	}
-	slices.SortStableFunc(c.Links, func(a, b Link) int {
-		return slices.Index(chainOrder, a.Step.Step) - slices.Index(chainOrder, b.Step.Step)
-	})
-	return c
 }

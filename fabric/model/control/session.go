@@ -154,7 +154,7 @@ func (e *end) message(b []byte) {
 	}
 	if m != nil {
 		if what := faults(m); what != "" {
-			p.note(StepReceived, d.name, "%s from %s", what, e.peerName())
+			p.note(StepReceived, d.name, "", "%s from %s", what, e.peerName())
 		}
 		if e.dialer {
 			d.core.ReflectorMessage(deviceAddr(e.peer), m, p.time())
@@ -176,7 +176,7 @@ func (e *end) established() {
 		d.taken[dev] = e
 	}
 	e.up = true
-	p.note(StepSession, d.name, "session with %s is up", e.peerName())
+	p.note(StepSession, d.name, "", "session with %s is up", e.peerName())
 	if e.dialer {
 		d.core.ReflectorResumes(dev, e.sess.Peer().Resume, p.time())
 	} else {
@@ -218,7 +218,7 @@ func (e *end) lost(err error) {
 		delete(d.taken, dev)
 	}
 	if e.up {
-		p.note(StepSession, d.name, "session with %s is down: %v", e.peerName(), err)
+		p.note(StepSession, d.name, "", "session with %s is down: %v", e.peerName(), err)
 		if e.dialer {
 			d.core.ReflectorDown(dev, err, p.time())
 		} else {

@@ -53,7 +53,7 @@ func (w *watcher) settle() {
 	for _, ev := range slices.Clone(w.m.Events()) {
 		switch ev.Report {
 		case bfd.ReportUp, bfd.ReportDown:
-			p.note(StepDetected, w.d.name, "BFD: path to %s is %s", p.sim.NodeName(deviceNode(ev.Key.Peer)), ev.Report)
+			p.note(StepDetected, w.d.name, "", "BFD: path to %s is %s", p.sim.NodeName(deviceNode(ev.Key.Peer)), ev.Report)
 		}
 		w.d.work(func() { w.d.core.Path(ev, p.time()) })
 	}

@@ -45,6 +45,9 @@ func Summary(w io.Writer, r *scenario.Result) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	if err := chains(tw, r); err != nil {
+		return err
+	}
 	ports := slices.Clone(r.Ports)
 	slices.SortStableFunc(ports, func(a, b scenario.PortResult) int {
 		return cmp.Or(cmp.Compare(b.Stats.Peak, a.Stats.Peak), cmp.Compare(b.Stats.Paused, a.Stats.Paused))
@@ -62,6 +65,21 @@ func Summary(w io.Writer, r *scenario.Result) error {
 	fmt.Fprintf(&b, "\nXOFF sent %d, ECN marks %d, deadlocks %d, dropped: %s; in the fabric at the end: %d frames\n", t.TxXoff, t.Marks, t.Deadlocks, drops(t.Dropped), t.Live)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// chains prints how faults came to be felt by hosts.
+func chains(tw *tabwriter.Writer, r *scenario.Result) error {
+	if r.Control == nil || len(r.Control.Chains) == 0 {
+		return nil
+	}
+	fmt.Fprint(tw, "fault\tat s\thost\tafter ms\tstep\tat\t\n")
+	for _, c := range r.Control.Chains {
+		fmt.Fprintf(tw, "%s %s\t%.6f\t%s\t\t\t\t\n", c.Fault.What, c.Fault.Node, c.Fault.At.Seconds(), c.Host)
+		for _, l := range c.Links {
+			fmt.Fprintf(tw, "\t\t\t%.3f\t%s\t%s\t  %s\n", l.After, l.Step.Step, l.Node, l.What)
+		}
+	}
+	return tw.Flush()
 }
 
 func finite(v float64) float64 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/fabric/model"
+	"github.com/openinof/inof/fabric/model/control"
 	"github.com/openinof/inof/fabric/model/workload"
 )
 
@@ -63,7 +64,8 @@ type builder struct {
 	switches []model.NodeID
 	// initiators of all loads, who are told of faults
 	initiators []model.NodeID
-	broken     error // of a load, while running
+	plane      *control.Plane // nil: none
+	broken     error          // of a load, while running
 }
 
 // group is the flows of one traffic entry.
@@ -82,7 +84,7 @@ func (f *File) build() (*builder, error) {
 	if need, have := b.memory(), available(); have > 0 && need > have {
 		return nil, Problem{b.file, f.Topology.Line, "topology", fmt.Sprintf("needs up to %d MB of memory, %d are available", need>>20, have>>20)}
 	}
-	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock, NSPaths: f.NSPaths})
+	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock, NSPaths: f.NSPaths, Trace: f.Trace})
 	if err != nil {
 		return nil, Problem{b.file, f.Topology.Line, "topology", err.Error()}
 	}
@@ -98,6 +100,7 @@ func (f *File) build() (*builder, error) {
 	for i := range f.Traffic {
 		b.traffic(i, &f.Traffic[i])
 	}
+	b.control()
 	for i := range f.Faults {
 		b.fault(i, &f.Faults[i])
 	}
@@ -262,6 +265,9 @@ func (b *builder) endpoints(line int, key string, patterns []string) []model.End
 	for _, p := range patterns {
 		if p == "*" {
 			for _, h := range b.hosts {
+				if b.sim.Ports(h) == 0 { // it has no address
+					continue
+				}
 				out = append(out, b.sim.EndpointOf(h, 0))
 			}
 			continue

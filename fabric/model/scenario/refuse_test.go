@@ -3,6 +3,8 @@ package scenario
 import (
 	"strings"
 	"testing"
+
+	"github.com/openinof/inof/fabric/model"
 )
 
 const good = `name: x
@@ -52,6 +54,12 @@ func TestBadScenariosAreRefused(t *testing.T) {
 		{"fault out of time", "traffic:", "faults:\n  - {at: 2ms, kind: link-down, link: a-s}\ntraffic:", "x.yaml:14: faults[0].at: 2ms is not within the run of 1ms"},
 		{"fault of nothing", "traffic:", "faults:\n  - {at: 0, kind: link-down, link: a-b}\ntraffic:", "a has no link to b"},
 		{"start after the end", "kind: flows,", "kind: flows, start: 2ms,", "is after the end of the run"},
+		{"control plane without reflectors", "traffic:", "control: {agents: a}\ntraffic:", "x.yaml:13: control: control plane: no reflectors"},
+		{"reflector that is a host", "traffic:", "control: {reflectors: a}\ntraffic:", `x.yaml:13: control.reflectors: "a" is not a switch`},
+		{"agent that is a switch", "traffic:", "control: {reflectors: s, agents: s}\ntraffic:", `x.yaml:13: control.agents: "s" is not a host`},
+		{"unknown key of the control plane", "traffic:", "control: {reflectors: s, bfd: {timer: 1ms}}\ntraffic:", "x.yaml:13: control.bfd.timer: unknown key; known: off, interval, multiplier"},
+		{"hold time", "traffic:", "control: {reflectors: s, hold: 1ms}\ntraffic:", "x.yaml:13: control: control plane: sessions:"},
+		{"action", "traffic:", "control: {reflectors: s, crc: {action: pray}}\ntraffic:", `x.yaml:13: control.crc.action: "pray" is not notify, error-down or none`},
 		{"endless samples", "traffic:", "record: {every: 1ps}\ntraffic:", "gives more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,12 +107,18 @@ func FuzzScenario(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte("name: y\nduration: 20us\ncongestion: paper\ntopology: {kind: ring, switches: 3, hosts: [1], link: {rate: 10G, delay: 1ns}}\ntraffic: [{kind: all-to-all, from: '*', bytes: 3KB}]\n"))
 	f.Add([]byte("name: y\nduration: 20us\ntopology: {kind: leaf-spine, leaves: 2, spines: 2, hosts: 2, link: {rate: 1G, delay: 1us}}\nswitch: {model: cells, deadlock: {detect: 1us}}\ntraffic: [{kind: incast, from: h0..h2, to: h3}]\nfaults: [{at: 1us, kind: storm, host: h3, queues: [3], every: 1us, for: 1s}]\n"))
+	f.Add([]byte("name: y\nduration: 400ms\ntopology: {kind: leaf-spine, leaves: 2, spines: 1, hosts: 1, link: {rate: 1G, delay: 1us}}\ntraffic: [{kind: storage, from: h0, to: h1, depth: 1, service: 1ms, keep-alive: 1s, blocks: [{bytes: 4KiB}]}]\n" +
+		"control: {reflectors: spine0, zones: [{name: z, hosts: '*'}], agents: '*', carrier-delay: 1ms, processing: 1us, hold: 3s, bfd: {interval: 10ms, multiplier: 3}, pfc-storm: {detect: 10ms, deadlocks: 1}, crc: {errors: 1}, hosts: {fail-over: 1us, probe: 1ms, restraint: 1ms}}\nfaults: [{at: 300ms, kind: link-down, link: h1-leaf1}, {at: 310ms, kind: switch-down, switch: leaf1}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("fuzz.yaml", data)
 		if err != nil {
 			return
 		}
-		file.Duration = min(file.Duration, 20_000_000) // 20 us
+		most := 20 * model.Microsecond
+		if file.Control != nil {
+			most = 400 * model.Millisecond
+		}
+		file.Duration = min(file.Duration, most)
 		if n := len(file.Topology.Hosts); n > 0 && file.Topology.Hosts[0] > 64 || file.Topology.Leaves+file.Topology.Switches+file.Topology.Pods*file.Topology.Tors+file.Topology.Cores+file.Topology.Spines > 64 {
 			return // large ones are slow, not wrong
 		}
@@ -112,8 +126,18 @@ func FuzzScenario(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if b.plane != nil {
+			b.sim.SetHandler(runner{b})
+			b.plane.Start()
+			for i := range b.faults {
+				b.sim.At(b.faults[i].spec.At, uint64(i))
+			}
+		}
 		if err := b.sim.RunWhile(file.Duration, func() bool { return b.sim.Events() < 200_000 }); err != nil {
 			t.Fatal(err)
+		}
+		if b.broken != nil {
+			t.Fatal(b.broken)
 		}
 		if err := b.sim.CheckConservation(); err != nil {
 			t.Fatal(err)

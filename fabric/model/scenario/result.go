@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/fabric/model"
+	"github.com/openinof/inof/fabric/model/control"
 	"github.com/openinof/inof/fabric/model/workload"
 )
 
@@ -17,6 +18,8 @@ type Result struct {
 	Totals  model.Totals       `json:"totals"`
 	Groups  []GroupResult      `json:"traffic"`
 	Loads   []LoadResult       `json:"storage,omitempty"`
+	Control *control.Report    `json:"control,omitempty"`
+	Hash    uint64             `json:"-"` // of all events, if File.Trace asked for it
 	Ports   []PortResult       `json:"ports"`
 	Flows   []FlowResult       `json:"flows"`
 	Series  Series             `json:"-"`
@@ -96,6 +99,8 @@ func (b *builder) result(rec *recorder) *Result {
 	}
 	b.metrics(r)
 	b.loadResults(r)
+	b.controlResults(r)
+	r.Hash = s.TraceHash()
 	return r
 }
 

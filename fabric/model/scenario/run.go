@@ -1,12 +1,14 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/openinof/inof/fabric/model"
+	"github.com/openinof/inof/fabric/model/control"
 )
 
 // fault is a Fault with its names resolved.
@@ -99,11 +101,11 @@ const tagReroute = 1 << 32
 
 func (r runner) FlowDone(*model.Sim, model.FlowID) {}
 
-func (r runner) Control(*model.Sim, model.PortID, []byte) {}
-
 func (r runner) Timer(s *model.Sim, tag uint64) {
 	if n := int(tag >> 56); n > 0 {
-		if n <= len(r.b.loads) {
+		if n == tagControl {
+			r.failed(r.b.plane.Timer())
+		} else if n <= len(r.b.loads) {
 			r.failed(r.b.loads[n-1].Timer(tag))
 		}
 		return
@@ -113,11 +115,39 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		return
 	}
 	f := &r.b.faults[tag]
+	r.strike(s, f)
+	switch f.spec.Kind {
+	case "link-down", "link-up", "switch-down", "switch-up":
+		if d := r.b.f.Reroute; d != nil {
+			s.At(s.Now()+*d, tagReroute)
+		}
+	}
+}
+
+// breaker is who cuts cables and kills switches: the fabric itself, or the control
+// plane that must know of it.
+type breaker interface {
+	SetCable(l model.LinkID, whole bool)
+	KillSwitch(n model.NodeID)
+	ReviveSwitch(n model.NodeID)
+}
+
+type bare struct{ *model.Sim }
+
+func (s bare) SetCable(l model.LinkID, whole bool) { s.SetLink(l, whole) }
+
+// strike lets a fault happen.
+func (r runner) strike(s *model.Sim, f *fault) {
+	var by breaker = bare{s}
+	if r.b.plane != nil {
+		r.b.plane.Note(control.Step{At: s.Now(), Step: control.StepFault, Node: f.where(), What: f.spec.Kind})
+		by = r.b.plane
+	}
 	switch f.spec.Kind {
 	case "link-down":
-		s.SetLink(f.link, false)
+		by.SetCable(f.link, false)
 	case "link-up":
-		s.SetLink(f.link, true)
+		by.SetCable(f.link, true)
 	case "loss":
 		s.SetLoss(f.link, f.spec.Loss)
 	case "black":
@@ -126,9 +156,9 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		s.SetMute(f.link, false, false)
 		s.SetLoss(f.link, 0)
 	case "switch-down":
-		s.KillSwitch(f.node)
+		by.KillSwitch(f.node)
 	case "switch-up":
-		s.ReviveSwitch(f.node)
+		by.ReviveSwitch(f.node)
 	case "tell-down":
 		r.tell(f.ep, false)
 	case "tell-up":
@@ -136,13 +166,10 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 	case "storm":
 		s.Storm(f.ep, f.mask, f.spec.Every, s.Now()+f.spec.For)
 	}
-	switch f.spec.Kind {
-	case "link-down", "link-up", "switch-down", "switch-up":
-		if d := r.b.f.Reroute; d != nil {
-			s.At(s.Now()+*d, tagReroute)
-		}
-	}
 }
+
+// where names what breaks.
+func (f *fault) where() string { return cmp.Or(f.spec.Link, f.spec.Switch, f.spec.Host) }
 
 // reroute gives switch number n its new table, and the next one its turn; without a
 // spread all get theirs at once.
@@ -173,12 +200,15 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	s := b.sim
-	if len(b.faults)+len(b.loads) > 0 {
+	if len(b.faults)+len(b.loads) > 0 || b.plane != nil {
 		s.SetHandler(runner{b})
 		b.f.Cores = 1
 	}
 	for i := range b.faults {
 		s.At(b.faults[i].spec.At, uint64(i))
+	}
+	if b.plane != nil {
+		b.plane.Start()
 	}
 	for _, l := range b.loads {
 		if err := l.Start(); err != nil {
@@ -219,7 +249,7 @@ func (b *builder) advance(ctx context.Context, rec *recorder) error {
 			return err
 		}
 		rec.sample()
-		if at == b.f.Duration || b.f.UntilIdle && len(b.loads) == 0 && b.sim.Active()+b.sim.Pending() == 0 {
+		if at == b.f.Duration || b.f.UntilIdle && len(b.loads) == 0 && b.plane == nil && b.sim.Active()+b.sim.Pending() == 0 {
 			return nil
 		}
 	}

@@ -147,3 +147,88 @@ func TestModelPreventionOnManyPaths(t *testing.T) {
 		t.Errorf("only %d of 8 choices of paths deadlock without prevention", stuck)
 	}
 }
+
+// TestModelFailOverAtAnyMoment: whatever the moment of a fault in the cycles of BFD and of
+// reading ports, hosts act within what detection and the way of a notice take, and I/O
+// goes on within one I/O more.
+func TestModelFailOverAtAnyMoment(t *testing.T) {
+	moments := 4
+	if os.Getenv("INOF_MODEL") != "" {
+		moments = 40
+	}
+	for name, bound := range map[string]struct{ first, last float64 }{"cut": {6.2, 6.4}, "storm": {50, 103}, "tor": {101, 153}, "black": {101, 153}} {
+		least, most, longest := 1e9, 0.0, 0.0
+		for k := range moments {
+			f, err := Load("../../../scenarios/failover-" + name + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Seed = uint64(k + 1)
+			f.Faults[0].At += model.Time(k) * 53 * model.Millisecond / model.Time(moments)
+			f.Duration = f.Faults[0].At + 300*model.Millisecond
+			r, err := f.Run(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			acts, zero := r.Metrics["fault1.i0.host-acts-ms"], r.Metrics["notice.zero-ms"]
+			least, most, longest = min(least, acts), max(most, acts), max(longest, zero)
+			if acts < bound.first || acts > bound.last || zero > acts+5 {
+				t.Errorf("%s at %v: the host acted after %.1f ms, no I/O for %.1f ms; want it to act after %g..%g ms", name, f.Faults[0].At, acts, zero, bound.first, bound.last)
+			}
+		}
+		t.Logf("%s at %d moments: hosts acted after %.1f..%.1f ms, longest without I/O %.1f ms", name, moments, least, most, longest)
+	}
+}
+
+// The control plane changes nothing in how a run repeats: one seed, one run.
+func TestControlPlaneScenarioIsDeterministic(t *testing.T) {
+	run := func(seed uint64) (uint64, string) {
+		f, err := Load("../../../scenarios/failover-return.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Seed, f.Trace, f.Duration = seed, true, 5500*model.Millisecond
+		r, err := f.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Hash, r.Control.Hash
+	}
+	a, x := run(1)
+	b, y := run(1)
+	c, z := run(2)
+	if a != b || x != y || a == 0 || a == c || x == z {
+		t.Errorf("seed 1 gave %x %s and %x %s, seed 2 %x %s", a, x, b, y, c, z)
+	}
+}
+
+// A host that probes before it believes a notice takes longer by the probe, and one
+// whose path answers does not fail over at all.
+func TestHostsThatProbe(t *testing.T) {
+	for what, f := range map[string]func(*File){
+		"dead": func(*File) {},
+		"alive": func(f *File) { // the notice is a false alarm: a storm in a class that carries no data
+			f.Faults[0] = Fault{At: 4 * model.Second, Kind: "storm", Host: "t0/0", Queues: []int{5}, Every: 100 * model.Microsecond, For: 10 * model.Second}
+			f.Control.Storm = &StormCause{Detect: 10 * model.Millisecond, Deadlocks: 1}
+		},
+	} {
+		file, err := Load("../../../scenarios/failover-cut.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Duration = 4500 * model.Millisecond
+		file.Control.React = &HostReacts{Probe: 120 * model.Millisecond}
+		f(file)
+		r, err := file.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, zero := r.Metrics["notice.paths-up"], r.Metrics["notice.zero-ms"]
+		if what == "dead" && (up != 1 || zero < 115 || zero > 130) || what == "alive" && (up != 2 || zero > 10) {
+			t.Errorf("%s: %g paths up, no I/O for %g ms", what, up, zero)
+		}
+		if _, acted := r.Metrics["fault1.i0.host-acts-ms"]; !acted {
+			t.Errorf("%s: the host did nothing", what)
+		}
+	}
+}

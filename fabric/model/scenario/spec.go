@@ -19,6 +19,7 @@ type File struct {
 	Uplinks    *Uplinks    `yaml:"uplink-group"`
 	Traffic    []Traffic   `yaml:"traffic"`
 	Faults     []Fault     `yaml:"faults"`
+	Control    *Control    `yaml:"control"`
 	Reroute    *model.Time `yaml:"reroute"`        // from a fault to new tables; none = tables never change
 	Spread     model.Time  `yaml:"reroute-spread"` // the first switch follows at once, the last this much later
 	Record     Record      `yaml:"record"`
@@ -27,6 +28,9 @@ type File struct {
 	// Cores is how many cores a run may use when nothing in the file needs to see the
 	// whole fabric at one moment (faults, storage); the result is the same.
 	Cores int
+
+	// Trace keeps a hash of every event, to compare runs.
+	Trace bool
 
 	path string
 }

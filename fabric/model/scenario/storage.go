@@ -9,11 +9,12 @@ import (
 // load is a storage load of the file.
 type load struct {
 	name string
+	from []model.NodeID
 	*storage.Load
 }
 
-// maxLoads bounds the loads of a file: their number is 8 bits of a tag.
-const maxLoads = 255
+// maxLoads bounds the loads of a file: their number is 8 bits of a tag, and one is taken.
+const maxLoads = 254
 
 // storage adds a storage load.
 func (b *builder) storage(key string, t *Traffic) {
@@ -22,7 +23,7 @@ func (b *builder) storage(key string, t *Traffic) {
 		return
 	}
 	cfg := storage.Config{Initiators: b.owners(t.Line, key+".from", t.From), Targets: b.owners(t.Line, key+".to", t.To), Depth: t.Depth, ReadPercent: t.Read,
-		Service: t.Service, KeepAlive: t.KeepAlive, Reconnect: t.Reconnect, Seed: b.f.Seed + t.Seed<<32, Tag: uint8(len(b.loads) + 1), TOS: workload.DataTOS}
+		Service: t.Service, KeepAlive: t.KeepAlive, Reconnect: t.Reconnect, Begin: t.Start, Seed: b.f.Seed + t.Seed<<32, Tag: uint8(len(b.loads) + 1), TOS: workload.DataTOS}
 	if t.DSCP != nil {
 		cfg.TOS = b.dscp(t.Line, key+".dscp", *t.DSCP)
 	}
@@ -40,7 +41,7 @@ func (b *builder) storage(key string, t *Traffic) {
 		b.problem(t.Line, key, "%v", err)
 		return
 	}
-	b.loads = append(b.loads, load{t.Name, l})
+	b.loads = append(b.loads, load{t.Name, cfg.Initiators, l})
 	b.initiators = append(b.initiators, cfg.Initiators...)
 }
 
@@ -92,24 +93,17 @@ type LoadResult struct {
 	Name string `json:"name"`
 	storage.Stats
 	IOPS   float64         `json:"iops"`
-	Idle   float64         `json:"zero_io_ms"` // longest time without a completed I/O, to the recording period
+	Idle   float64         `json:"zero_io_ms"` // longest time without a completed I/O since the load began
 	Events []storage.Event `json:"events"`
 }
 
 func (b *builder) loadResults(r *Result) {
-	for i, l := range b.loads {
+	for _, l := range b.loads {
 		out := LoadResult{Name: l.name, Stats: l.Stats(), Events: l.Events()}
-		out.IOPS = float64(out.Done) / r.End.Seconds()
-		v := r.Series.Values[len(b.groups)+i]
-		run, from := 0.0, 0.0
-		for k, t := range r.Series.Times {
-			if v[k] == 0 {
-				run = t - from
-				out.Idle = max(out.Idle, run)
-			} else {
-				from = t
-			}
+		if busy := r.End - l.Begin(); busy > 0 {
+			out.IOPS = float64(out.Done) / busy.Seconds()
 		}
+		out.Idle = l.LongestPause(0).Span(r.End).Seconds() * 1e3
 		r.Loads = append(r.Loads, out)
 		m, p := r.Metrics, l.name+"."
 		m[p+"ios"], m[p+"iops"], m[p+"retried"], m[p+"zero-ms"] = float64(out.Done), out.IOPS, float64(out.Retried), out.Idle

@@ -16,6 +16,7 @@ type Config struct {
 	Service             model.Time // of a target for each I/O
 	KeepAlive           model.Time // a path on which I/O waits for this long is down
 	Reconnect           model.Time // a path that went down is tried again after this long; 0 = never
+	Begin               model.Time // of the load
 	TOS                 uint8
 	Seed                uint64
 	Tag                 uint8 // tells the timers and messages of several loads apart
@@ -45,6 +46,10 @@ const (
 	stepReconnect
 	stepProbe // a probe reached the target
 	stepEcho  // and came back
+	stepBegin // timer: the load begins
+	stepAsk   // a keep-alive command after a notice reached the target
+	stepAlright
+	stepGiveUp // timer: it should have been answered by now
 )
 
 // Tags are: load in the upper 8 bits, step in 8, generation in 16, number in 32.
@@ -67,6 +72,8 @@ type Load struct {
 	retried uint64
 	latency model.Time // sum
 	worst   model.Time
+	last    model.Time // when an I/O was completed last
+	pauses  []Pause
 	log     []Event
 }
 
@@ -84,7 +91,8 @@ type path struct {
 	to, back model.FlowID
 	up       bool
 	told     bool       // down because of a notice: only a notice brings it up
-	heard    model.Time // of the last message in either direction
+	heard    model.Time // when the initiator got a message last
+	asked    model.Time // when a keep-alive command was sent after a notice
 	waiting  int32      // I/Os outstanding on it
 	gen      uint16     // of its queue pairs
 }
@@ -118,7 +126,7 @@ func New(s *model.Sim, cfg Config) (*Load, error) {
 		}
 		l.weights += b.Weight
 	}
-	if cfg.Depth < 1 || cfg.Depth > 65_536 || l.weights == 0 || cfg.ReadPercent < 0 || cfg.ReadPercent > 100 || cfg.Service < 0 || cfg.KeepAlive <= 0 || cfg.Reconnect < 0 {
+	if cfg.Depth < 1 || cfg.Depth > 65_536 || l.weights == 0 || cfg.ReadPercent < 0 || cfg.ReadPercent > 100 || cfg.Service < 0 || cfg.KeepAlive <= 0 || cfg.Reconnect < 0 || cfg.Begin < 0 {
 		return nil, fmt.Errorf("%w: depth %d, %d blocks, %d %% reads, service %v, keep-alive %v", ErrConfig, cfg.Depth, len(cfg.Blocks), cfg.ReadPercent, cfg.Service, cfg.KeepAlive)
 	}
 	for _, i := range cfg.Initiators {
@@ -163,8 +171,18 @@ func (l *Load) open(n int32) error {
 	return err
 }
 
-// Start issues the first I/Os.
+// Start begins the load at its time.
 func (l *Load) Start() error {
+	if l.cfg.Begin > l.sim.Now() {
+		l.sim.At(l.cfg.Begin, l.tag(stepBegin, 0, 0))
+		return nil
+	}
+	return l.begin()
+}
+
+// begin issues the first I/Os.
+func (l *Load) begin() error {
+	l.last = l.sim.Now()
 	for id := range l.pairs {
 		for range l.cfg.Depth {
 			l.ios = append(l.ios, io{pair: int32(id)})
@@ -179,6 +197,9 @@ func (l *Load) Start() error {
 
 // aliveLooks is how often paths are looked at in a keep-alive time.
 const aliveLooks = 20
+
+// Begin is when the load begins.
+func (l *Load) Begin() model.Time { return l.cfg.Begin }
 
 // Owns tells whether a tag belongs to this load.
 func (l *Load) Owns(tag uint64) bool { return uint8(tag>>56) == l.cfg.Tag }

@@ -5,15 +5,20 @@ import "github.com/openinof/inof/fabric/model"
 // Delivered takes the arrival of a message of this load.
 func (l *Load) Delivered(tag uint64) error {
 	step, gen, n := tag>>48&0xff, uint16(tag>>32), int32(uint32(tag))
-	if step == stepProbe || step == stepEcho {
+	switch step {
+	case stepProbe, stepEcho:
 		return l.probed(step, gen, n)
+	case stepAsk, stepAlright:
+		return l.asked(step, gen, n)
 	}
 	o := &l.ios[n]
 	if o.gen != gen || o.path < 0 {
 		return nil // it was issued again meanwhile
 	}
 	p := &l.paths[o.path]
-	p.heard = l.sim.Now()
+	if step == stepPull || step == stepReply {
+		p.heard = l.sim.Now()
+	}
 	switch step {
 	case stepCommand:
 		if o.read {
@@ -28,6 +33,7 @@ func (l *Load) Delivered(tag uint64) error {
 	case stepReply:
 		took := l.sim.Now() - o.begun
 		l.done++
+		l.completed()
 		l.bytes += uint64(o.bytes)
 		l.latency += took
 		l.worst = max(l.worst, took)
@@ -56,6 +62,10 @@ func (l *Load) Timer(tag uint64) error {
 		return l.lookAtPaths()
 	case stepReconnect:
 		return l.probe(n)
+	case stepBegin:
+		return l.begin()
+	case stepGiveUp:
+		return l.giveUp(gen, n)
 	}
 	return nil
 }
@@ -102,8 +112,12 @@ func (l *Load) down(k int32, why string) error {
 func (l *Load) up(k int32, why string, open bool) error {
 	p := &l.paths[k]
 	if open {
-		if err := l.open(k); err != nil {
-			return nil // there is no way yet: it stays down
+		if err := l.open(k); err != nil { // there is no way yet: it stays down
+			p.told = false
+			if l.cfg.Reconnect > 0 {
+				l.sim.At(l.sim.Now()+l.cfg.Reconnect, l.tag(stepReconnect, 0, k))
+			}
+			return nil
 		}
 	}
 	p.up, p.told, p.heard = true, false, l.sim.Now()
@@ -150,41 +164,6 @@ func (l *Load) probed(step uint64, gen uint16, k int32) error {
 		return l.sim.Post(p.back, capsule, l.tag(stepEcho, gen, k))
 	}
 	return l.up(k, "reconnect", false)
-}
-
-// PathDown is a notice to an initiator that a target's address cannot be reached; it
-// gives how many paths went down.
-func (l *Load) PathDown(initiator model.NodeID, target model.EndpointID) (int, error) {
-	n := 0
-	for k := range l.paths {
-		p := &l.paths[k]
-		if p.dst != target || l.sim.EndpointNode(p.src) != initiator {
-			continue
-		}
-		p.told = true
-		if p.up {
-			n++
-			if err := l.down(int32(k), "notice"); err != nil {
-				return n, err
-			}
-		}
-	}
-	return n, nil
-}
-
-// PathUp is a notice that a target's address can be reached again.
-func (l *Load) PathUp(initiator model.NodeID, target model.EndpointID) (int, error) {
-	n := 0
-	for k := range l.paths {
-		p := &l.paths[k]
-		if p.dst == target && !p.up && l.sim.EndpointNode(p.src) == initiator {
-			n++
-			if err := l.up(int32(k), "notice", true); err != nil {
-				return n, err
-			}
-		}
-	}
-	return n, nil
 }
 
 // Stats are the totals of a load.
