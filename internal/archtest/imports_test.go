@@ -42,12 +42,13 @@ var allowed = map[string][]string{
 	"errdown":    values,
 	"bfd":        values,
 	"inof":       values,
-	"hostnotify": values,
+	"hostnotify": slices.Concat(values, []string{"internal/latency"}),
 
 	"internal/bfdd":     append([]string{"bfd"}, values...),
+	"internal/latency":  {}, // durations in, percentiles out
 	"internal/config":   values,
 	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/config", "fabric/model/..."}),
+	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/config", "internal/latency", "fabric/model/..."}),
 	"internal/archtest": {},
 
 	"labs":        {},
@@ -69,7 +70,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "hostnotify"}
+var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "hostnotify", "internal/latency"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
