@@ -2,6 +2,7 @@ package hostnotify
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -61,11 +62,17 @@ type pair struct {
 	want       verdict // what it waits to be told
 	class      class   // the list it waits in
 	prev, next *pair
-	fault      stamp // of want
-	decided    stamp // of want
+	cause      *cause // of want; nil: no event
+	decided    stamp  // of want
+	life       uint32 // the subscriber's, then; another one if it could not be told then
+
+	// Of the notice told: what caused it, life then, and when its first frame left;
+	// never where that is not known.
+	toldBy   *cause
+	toldLife uint32
+	sent     stamp
 
 	due   stamp // of the next retry
-	sent  stamp // first time of the notice
 	tries int32 // retries so far
 	via   *port // the port it went through last
 	rec   uint64
@@ -110,7 +117,7 @@ func (v *view) own(s *subscriber) bool {
 }
 
 // changed recomputes all pairs of one address.
-func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, fault stamp) {
+func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, by *cause) {
 	v := n.look(addr)
 	if subj := n.subjects[addr]; subj != nil {
 		subj.refresh(&v)
@@ -119,29 +126,29 @@ func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, fault stamp) {
 		}
 		for i := len(subj.pairs) - 1; i >= 0; i-- { // backward: judge may remove the pair
 			p := subj.pairs[i]
-			n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, addr), fault, false)
+			n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, addr), by, false)
 		}
 	}
 	if v.known && v.state == snsd.Active {
-		n.offer(&v, fault)
+		n.offer(&v, by)
 	}
 	// A fault of the host's own port changes nothing about its peers.
 	fromFault := why != snsd.ReasonNone && keepAlive(why)
 	if s := n.subs[addr]; s != nil && !fromFault {
-		n.recomputeAll(s, fault, false)
+		n.recomputeAll(s, by, false)
 	}
 }
 
 // offer tells an active subject to the local hosts that share a zone with it and were
 // not told of it. Of its peers and the local hosts it walks the smaller set.
-func (n *Notifier) offer(v *view, fault stamp) {
+func (n *Notifier) offer(v *view, by *cause) {
 	left := len(n.order)
 	for peer := range n.dir.Peers(v.addr) {
 		if left--; left < 0 {
 			break
 		}
 		if s := n.subs[peer]; s != nil {
-			n.introduce(s, v, fault)
+			n.introduce(s, v, by)
 		}
 	}
 	if left >= 0 {
@@ -149,13 +156,13 @@ func (n *Notifier) offer(v *view, fault stamp) {
 	}
 	for _, s := range n.order {
 		if s.pairs[v.addr] == nil && n.dir.Share(s.addr, v.addr) {
-			n.introduce(s, v, fault)
+			n.introduce(s, v, by)
 		}
 	}
 }
 
 // introduce makes the pair of a host and an active subject that shares a zone with it.
-func (n *Notifier) introduce(s *subscriber, v *view, fault stamp) *pair {
+func (n *Notifier) introduce(s *subscriber, v *view, by *cause) *pair {
 	p := s.pairs[v.addr]
 	switch {
 	case p != nil || v.state != snsd.Active || v.own(s):
@@ -169,74 +176,74 @@ func (n *Notifier) introduce(s *subscriber, v *view, fault stamp) *pair {
 	}
 	p = n.addPair(s, v.addr)
 	p.subj.refresh(v)
-	n.judge(p, v, true, fault, false)
+	n.judge(p, v, true, by, false)
 	return p
 }
 
 // recomputeAll compares everything s was told with the truth, and introduces what is
 // new. again asks for active peers to be told once more.
-func (n *Notifier) recomputeAll(s *subscriber, fault stamp, again bool) {
+func (n *Notifier) recomputeAll(s *subscriber, by *cause, again bool) {
 	n.visit++
 	for peer := range n.dir.Peers(s.addr) {
 		v := n.look(peer)
 		if p := s.pairs[peer]; p != nil {
 			p.mark = n.visit
 			p.subj.refresh(&v)
-			n.judge(p, &v, true, fault, again)
-		} else if p = n.introduce(s, &v, fault); p != nil {
+			n.judge(p, &v, true, by, again)
+		} else if p = n.introduce(s, &v, by); p != nil {
 			p.mark = n.visit
 		}
 	}
 	for i := len(s.list) - 1; i >= 0; i-- {
 		if p := s.list[i]; p.mark != n.visit {
-			n.recompute(p, fault, again)
+			n.recompute(p, by, again)
 		}
 	}
 }
 
 // recomputeTold compares what s was told with the truth.
-func (n *Notifier) recomputeTold(s *subscriber, fault stamp) {
+func (n *Notifier) recomputeTold(s *subscriber, by *cause) {
 	for i := len(s.list) - 1; i >= 0; i-- {
-		n.recompute(s.list[i], fault, false)
+		n.recompute(s.list[i], by, false)
 	}
 }
 
-func (n *Notifier) recompute(p *pair, fault stamp, again bool) {
+func (n *Notifier) recompute(p *pair, by *cause, again bool) {
 	v := n.look(p.subj.addr)
 	p.subj.refresh(&v)
-	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), fault, again)
+	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), by, again)
 }
 
 // judge gives the verdict on one pair and queues, cancels or forgets accordingly.
-func (n *Notifier) judge(p *pair, v *view, share bool, fault stamp, again bool) {
+func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 	n.owe(p, again)
 	switch {
 	case !v.known && p.subj.why != snsd.ReasonNone:
-		n.end(p, p.subj.why, fault)
+		n.end(p, p.subj.why, by)
 	case v.known && v.own(p.sub):
-		n.end(p, snsd.ReasonIPChanged, fault)
+		n.end(p, snsd.ReasonIPChanged, by)
 	case !share && (!n.synced || !n.dir.Known(p.sub.addr)):
 		n.noNews(p) // a host that is itself not there is about to be unsubscribed
 	case !v.known:
-		n.end(p, snsd.ReasonAgedOut, fault)
+		n.end(p, snsd.ReasonAgedOut, by)
 	case !share:
-		n.end(p, snsd.ReasonZoneChanged, fault)
+		n.end(p, snsd.ReasonZoneChanged, by)
 	case v.state == snsd.Active:
-		n.wantActive(p, fault)
+		n.wantActive(p, by)
 	default:
 		p.ended = false
-		n.wantInactive(p, v.reason, fault)
+		n.wantInactive(p, v.reason, by)
 	}
 }
 
-func (n *Notifier) wantActive(p *pair, fault stamp) {
+func (n *Notifier) wantActive(p *pair, by *cause) {
 	p.ended = false
 	if p.told.isActive() && p.toldGen == p.subj.gen && !p.again {
 		n.cancel(p)
 		n.resume(p)
 		return
 	}
-	n.want(p, active, fault)
+	n.want(p, active, by)
 }
 
 // owe notes that a host has asked (again) and is to be told once more of a subject
@@ -266,17 +273,17 @@ func (n *Notifier) noNews(p *pair) {
 }
 
 // end is the verdict on a subject that is gone or shares no zone any more.
-func (n *Notifier) end(p *pair, why snsd.Reason, fault stamp) {
+func (n *Notifier) end(p *pair, why snsd.Reason, by *cause) {
 	p.ended = true
-	n.wantInactive(p, why, fault)
+	n.wantInactive(p, why, by)
 }
 
-func (n *Notifier) wantInactive(p *pair, why snsd.Reason, fault stamp) {
+func (n *Notifier) wantInactive(p *pair, why snsd.Reason, by *cause) {
 	switch {
 	case p.told.none(): // the host never heard of it
 		n.cancel(p)
 	case p.told.isActive() || escalates(p.told.reason, why):
-		n.want(p, inactive(why), fault)
+		n.want(p, inactive(why), by)
 	default:
 		n.cancel(p)
 		n.settle(p)
@@ -284,7 +291,7 @@ func (n *Notifier) wantInactive(p *pair, why snsd.Reason, fault stamp) {
 }
 
 // want queues v to be told. What is under way of an earlier verdict is not retried.
-func (n *Notifier) want(p *pair, v verdict, fault stamp) {
+func (n *Notifier) want(p *pair, v verdict, by *cause) {
 	if p.class.isNew() {
 		if p.want == v {
 			return
@@ -293,7 +300,10 @@ func (n *Notifier) want(p *pair, v verdict, fault stamp) {
 	}
 	n.supersede(p)
 	n.unqueue(p)
-	p.want, p.fault, p.decided = v, fault, n.now
+	p.want, p.cause, p.decided, p.life = v, by, n.now, p.sub.life
+	if p.sub.out == nil {
+		p.life--
+	}
 	n.counters.Decided++
 	n.enqueue(p, newClass(v))
 }
@@ -320,20 +330,20 @@ func (n *Notifier) settle(p *pair) {
 }
 
 // acked takes the ack of what was told last.
-func (n *Notifier) acked(p *pair) {
+func (n *Notifier) acked(p *pair, at time.Time) {
 	p.acked = true
 	n.counters.Acked++
 	n.revision++
 	n.stopRetry(p)
-	n.history.ack(p.rec, n.time(n.now))
-	n.latency.SentToAcked.add(n.now - p.sent)
+	n.history.ack(p.rec, at)
+	n.measureAck(p, n.stamp(at))
 	n.settle(p)
 }
 
 // answer tells s all its active peers again.
 func (n *Notifier) answer(s *subscriber) {
 	s.answered, s.queryDue = n.now, never
-	n.recomputeAll(s, never, true)
+	n.recomputeAll(s, nil, true)
 }
 
 func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
@@ -342,7 +352,7 @@ func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
 		subj = &subject{addr: addr}
 		n.subjects[addr] = subj
 	}
-	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), heap: -1, class: idle, fault: never, rec: noRecord}
+	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), heap: -1, class: idle, rec: noRecord}
 	subj.pairs = append(subj.pairs, p)
 	s.list = append(s.list, p)
 	s.pairs[addr] = p
@@ -354,7 +364,7 @@ func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
 func (n *Notifier) remove(p *pair) {
 	if p.inFlight {
 		n.counters.GivenUp++
-		n.history.drop(p.rec)
+		n.history.giveUp(p.rec)
 	}
 	n.stopRetry(p)
 	n.unqueue(p)

@@ -49,9 +49,10 @@ type subscriber struct {
 	turns    [classes]turn
 	inFlight int // notices sent and not acked
 
-	answered stamp // when the last zone query was answered
-	queryDue stamp // when a deferred one will be
-	restored bool  // not registered since Restore
+	answered stamp  // when the last zone query was answered
+	queryDue stamp  // when a deferred one will be
+	restored bool   // not registered since Restore
+	life     uint32 // counts when it came to have no usable port, and one again
 	// owed: its last link went down since it was told everything. The host agent
 	// forgets then, and its query may be lost: it is told all again once it is heard.
 	owed     bool
@@ -223,6 +224,9 @@ func (n *Notifier) rotate(s *subscriber, p *port) {
 func (n *Notifier) setOut(s *subscriber, l *link) {
 	for c := range s.turns {
 		s.turns[c].leave()
+	}
+	if s.out == nil || l == nil {
+		s.life++
 	}
 	s.out = l
 	for c := range s.turns {

@@ -48,6 +48,7 @@ type Notifier struct {
 	packer   snsd.Packer
 	slab     []byte
 	out      []Out
+	packed   []*pair // whose new notices are in the frames of out
 	history  history
 	latency  Latencies
 	counters Counters
@@ -105,7 +106,7 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 		s = n.addSubscriber(host, mac)
 	}
 	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && news {
-		n.recomputeAll(s, never, false)
+		n.recomputeAll(s, nil, false)
 	}
 }
 
@@ -142,7 +143,7 @@ func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time) {
 		n.drop(s)
 	case !s.holds(s.mac): // only rivals are left: the first of them has the address now
 		n.takeOver(s, s.links[0].mac)
-		n.recomputeAll(s, never, false)
+		n.recomputeAll(s, nil, false)
 	}
 }
 
@@ -192,10 +193,15 @@ func (n *Notifier) PortDown(port string) {
 // zone with it. faultAt is when the cause happened (zero when not known); it is
 // carried through to the history.
 func (n *Notifier) Changed(c zone.Changes, faultAt, now time.Time) {
+	n.ChangedBy(c, Cause{FaultAt: faultAt}, now)
+}
+
+// ChangedBy is Changed with all that is known of the event's way to this device.
+func (n *Notifier) ChangedBy(c zone.Changes, by Cause, now time.Time) {
 	n.touch(now)
-	at := n.stamp(faultAt)
+	cause := n.cause(by, now)
 	for _, ch := range c {
-		n.changed(ch.Addr.Unmap(), ch.Why, at)
+		n.changed(ch.Addr.Unmap(), ch.Why, cause)
 	}
 }
 
@@ -226,7 +232,10 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 
 // Ack takes a host's ack that came in through the port. Acks that belong to nothing
 // are counted and ignored.
-func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) {
+func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) { n.AckAt(port, a, now, now) }
+
+// AckAt is Ack of one that was received, by the kernel say, some time before now.
+func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) {
 	n.touch(now)
 	s := n.subs[a.Host.Unmap()]
 	if s == nil || s.link(n.ports[port]) == nil {
@@ -242,7 +251,7 @@ func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) {
 	case p.acked:
 		n.counters.AcksRepeated++
 	default:
-		n.acked(p)
+		n.acked(p, at)
 	}
 }
 
@@ -254,7 +263,7 @@ func (n *Notifier) SetSynced(on bool) {
 	if on && !n.synced {
 		n.synced = true
 		for _, s := range n.order {
-			n.recomputeTold(s, never)
+			n.recomputeTold(s, nil)
 		}
 	}
 	n.synced = on
@@ -274,5 +283,5 @@ func (n *Notifier) Counters() Counters {
 // Notices returns the recent notices, oldest first.
 func (n *Notifier) Notices() []Notice { return n.history.list() }
 
-// Latencies returns a copy of the latency figures.
-func (n *Notifier) Latencies() Latencies { return n.latency }
+// Latencies gives the distributions; to be read only, by the owner of the Notifier.
+func (n *Notifier) Latencies() *Latencies { return &n.latency }

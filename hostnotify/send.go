@@ -24,6 +24,8 @@ func (n *Notifier) Poll(now time.Time) []Out {
 	}
 	n.collectRetries()
 	n.out = n.out[:0]
+	clear(n.packed)
+	n.packed = n.packed[:0]
 	for _, p := range n.portList {
 		if p.up {
 			n.drain(p)
@@ -97,6 +99,7 @@ func (n *Notifier) drain(p *port) {
 		if p.pace.ready(p.rings[newInactive].head != nil) > n.now {
 			return
 		}
+		first := len(n.packed)
 		frame := n.frame(p)
 		if frame == nil {
 			continue // what waited was refused and is gone
@@ -104,7 +107,7 @@ func (n *Notifier) drain(p *port) {
 		p.pace.note(n.now)
 		n.counters.Frames++
 		n.counters.Bytes += uint64(len(frame))
-		n.out = append(n.out, Out{Port: p.name, Frame: frame})
+		n.out = append(n.out, Out{Port: p.name, Frame: frame, first: first, end: len(n.packed)})
 	}
 }
 
@@ -177,6 +180,8 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	p.told, p.toldGen, p.seq = p.want, p.subj.gen, notice.Seq
 	p.acked, p.again = false, false
 	p.sent, p.tries, p.via = n.now, 0, via
+	p.toldBy, p.toldLife = p.cause, p.life
+	n.packed = append(n.packed, p)
 	p.due = n.now + stamp(n.cfg.FirstRetry)
 	n.launch(p)
 	n.revision++
@@ -184,16 +189,14 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	r := Notice{
 		Host: notice.Host, Subject: notice.Subject, Port: via.name, Seq: notice.Seq,
 		State: notice.State, Reason: notice.Reason, Service: notice.Service,
-		FaultAt: n.time(p.fault), Decided: n.time(p.decided), Sent: n.time(n.now),
+		Decided: n.time(p.decided), Sent: n.time(n.now),
+	}
+	if p.cause != nil {
+		r.Cause = p.cause.Cause
+		p.cause = nil
 	}
 	if p.told.isActive() {
 		n.counters.SentActive++
-	} else if p.fault != never {
-		if p.fault > n.now {
-			n.counters.ClockSkewed++
-		} else {
-			n.latency.FaultToSent.add(n.now - p.fault)
-		}
 	}
 	p.rec = n.history.add(r)
 	n.journal(p)

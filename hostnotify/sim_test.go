@@ -104,12 +104,13 @@ func (w *world) put(a netip.Addr, m ...fabric.MAC) *zone.Host {
 
 // rig is a Notifier with its world, a clock, and everything that was put on the wire.
 type rig struct {
-	t    testing.TB
-	w    *world
-	n    *Notifier
-	now  time.Time
-	wire []told
-	raw  []Out
+	sending time.Duration // from Poll to the frame handed over
+	t       testing.TB
+	w       *world
+	n       *Notifier
+	now     time.Time
+	wire    []told
+	raw     []Out
 }
 
 // told is one notice seen on the wire.
@@ -162,7 +163,8 @@ func (r *rig) poll() []told {
 	r.t.Helper()
 	var got []told
 	for _, o := range r.n.Poll(r.now) {
-		r.raw = append(r.raw, Out{o.Port, slices.Clone(o.Frame)})
+		r.raw = append(r.raw, Out{Port: o.Port, Frame: slices.Clone(o.Frame)})
+		r.n.Handed(o, r.now.Add(r.sending))
 		for _, n := range parse(r.t, o.Frame).Notices {
 			got = append(got, told{r.now.Sub(epoch), o.Port, n})
 		}

@@ -200,7 +200,7 @@ func (r *restorer) told(s *subscriber, t ToldSnapshot) error {
 	if t.Stale {
 		p.toldGen-- // differs from gen, whatever that is
 	}
-	p.seq, p.acked, p.sent = t.Seq, t.Acked, n.now
+	p.seq, p.acked, p.sent = t.Seq, t.Acked, never
 	if !p.acked {
 		p.due = n.now
 		n.launch(p)

@@ -84,6 +84,8 @@ func (c Config) withDefaults() Config {
 type Out struct {
 	Port  string
 	Frame []byte // whole Ethernet frame without FCS, at most 1,513 bytes; owned by the receiver
+
+	first, end int // its new notices in Notifier.packed
 }
 
 // Notice is the record of one notice that was put on the wire.
@@ -95,13 +97,15 @@ type Notice struct {
 	State   snsd.State   `json:"state"`
 	Reason  snsd.Reason  `json:"reason"`
 	Service snsd.Service `json:"service"`
-	FaultAt time.Time    `json:"fault_at,omitzero"` // when the cause happened; zero when it was no event (a query, a registration)
-	Decided time.Time    `json:"decided"`           // when the difference was found
-	Sent    time.Time    `json:"sent"`              // first put in a frame
-	Acked   time.Time    `json:"acked,omitzero"`    // zero: not yet
-	Retries int          `json:"retries"`
-	// Dropped is set when it was given up unacked: the truth changed, or the host left.
+	Cause
+	Decided time.Time `json:"decided"`        // when the difference was found
+	Sent    time.Time `json:"sent"`           // its first frame was handed to the dataplane
+	Acked   time.Time `json:"acked,omitzero"` // the ack was received; zero: not yet
+	Retries int       `json:"retries"`
+	// Dropped is set when it is not repeated any more though nobody acked it: the truth
+	// changed. GivenUp: because the host left.
 	Dropped bool `json:"dropped,omitempty"`
+	GivenUp bool `json:"given_up,omitempty"`
 }
 
 // Counters are totals since New, apart from the ones marked "now".
@@ -133,7 +137,8 @@ type Counters struct {
 	Unnamed        uint64 `json:"unnamed"`         // notices told without the subject's NQN, which is none
 	Unencodable    uint64 `json:"unencodable"`     // notices that the format cannot carry
 	RestoreBad     uint64 `json:"restore_bad"`     // entries of a snapshot that were not taken
-	ClockSkewed    uint64 `json:"clock_skewed"`    // fault times in the future, left out of the latency figures
+	ClockSkewed    uint64 `json:"clock_skewed"`    // notices whose event's time cannot be right by our clock, left out of the latency figures
+	Unmeasured     uint64 `json:"unmeasured"`      // inactive notices of no event: learned by a sync, say
 
 	Hosts    uint64 `json:"hosts"`     // now: subscribers
 	Pairs    uint64 `json:"pairs"`     // now: pairs told or about to be told
