@@ -17,6 +17,11 @@ func StampSent(ds []Delivery, now time.Time) {
 	}
 }
 
+// StampReflected is the function of that name for the messages that wait for Flush.
+func (ps *Peers) StampReflected(self netip.Addr, now time.Time) {
+	StampReflected(ps.waiting, self, now)
+}
+
 // StampReflected notes in the Updates of deliveries that the reflector hands them to
 // its sessions now; it is their origin too where it sends for itself.
 func StampReflected(ds []Delivery, self netip.Addr, now time.Time) {

@@ -13,9 +13,9 @@ import (
 )
 
 func (a *app) showCmd() *cobra.Command {
-	return group("show", "Show hosts, zones, peers, ports, faults, notices, events",
+	return group("show", "Show hosts, zones, peers, ports, faults, notices, latency, events",
 		a.showStatusCmd(), a.showHostCmd(), a.showZoneCmd(), a.showPeerCmd(), a.showPortCmd(),
-		a.showLLDPCmd(), a.showErrorDownCmd(), a.showNoticeCmd(), a.showEventCmd())
+		a.showLLDPCmd(), a.showErrorDownCmd(), a.showNoticeCmd(), a.showLatencyCmd(), a.showEventCmd())
 }
 
 // show makes a command that gets one value from the daemon and prints it.
@@ -198,7 +198,7 @@ func (a *app) showErrorDownCmd() *cobra.Command {
 }
 
 func (a *app) showNoticeCmd() *cobra.Command {
-	q := api.NoticeQuery{Limit: 50}
+	q, times := api.NoticeQuery{Limit: 50}, false
 	c := &cobra.Command{Use: "notice", Short: "What local hosts were told, and how long it took"}
 	f := c.Flags()
 	addrVar(f, &q.Host, "host", "only notices to this host")
@@ -206,10 +206,17 @@ func (a *app) showNoticeCmd() *cobra.Command {
 	f.StringVar(&q.Port, "port", "", "only notices out of this port")
 	f.Var(&oneOf{(*string)(&q.Status), []string{"queued", "sent", "acked", "superseded", "given-up"}}, "status", "only notices that got this far")
 	f.Var(&positive{&q.Limit}, "limit", "newest ones to show, 0 for all")
+	f.BoolVar(&times, "times", false, "the way of each from the fault to the ack, step by step")
 	must(c.RegisterFlagCompletionFunc("port", a.complete(portNames)))
 	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) ([]api.Notice, error) {
 		return cl.Notices(ctx, q)
-	}, func(w io.Writer, list []api.Notice, _ []string) { a.noticeTable(w, list) })
+	}, func(w io.Writer, list []api.Notice, _ []string) {
+		if times {
+			a.noticeTimesTable(w, list)
+			return
+		}
+		a.noticeTable(w, list)
+	})
 }
 
 // eventFlags are the filters of `show event` and `watch`.

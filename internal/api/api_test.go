@@ -72,6 +72,8 @@ func TestValuesPassUnchanged(t *testing.T) {
 	same("error-down", []api.ErrorDown{src.ErrorDownValues[1], src.ErrorDownValues[0]}, faults, err)
 	notices, err := c.Notices(ctx, api.NoticeQuery{})
 	same("notices", src.NoticeValues, notices, err)
+	lat, err := c.Latency(ctx)
+	same("latency", src.LatencyValue, lat, err)
 	events, err := c.Events(ctx, api.EventQuery{})
 	same("events", src.Events(0).Events, events, err)
 }
@@ -177,6 +179,7 @@ func TestBadRequestsAreAnsweredInJSON(t *testing.T) {
 		{"GET", "/v1/hosts?type=here", "", 400, "invalid", "allowed: local, remote"},
 		{"GET", "/v1/hosts?addr=1", "", 400, "invalid", "allowed: an IP address"},
 		{"GET", "/v1/notices?limit=-1", "", 400, "invalid", "a whole number"},
+		{"GET", "/v1/latency?since=1h", "", 400, "invalid", "since"},
 		{"GET", "/v1/events?follow=1&limit=5", "", 400, "invalid", "no limit with follow"},
 		{"GET", "/v1/events?follow=maybe", "", 400, "invalid", "allowed: 1, true"},
 		{"GET", "/v1/status?x=1", "", 400, "invalid", "the parameters none here"},

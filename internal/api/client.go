@@ -154,6 +154,11 @@ func (c *Client) Notices(ctx context.Context, q NoticeQuery) ([]Notice, error) {
 	return get[[]Notice](ctx, c, "/v1/notices", q.values())
 }
 
+// Latency gives how long each stage from a fault to its ack took.
+func (c *Client) Latency(ctx context.Context) (Latency, error) {
+	return get[Latency](ctx, c, "/v1/latency", nil)
+}
+
 // Events lists the events that are held, oldest first.
 func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
 	return get[[]Event](ctx, c, "/v1/events", q.values())

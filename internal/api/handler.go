@@ -47,6 +47,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/lldp           ?port=
 //	GET    /v1/error-down     ?port=
 //	GET    /v1/notices        ?host= subject= port= status= limit=
+//	GET    /v1/latency        how long each stage from fault to ack took
 //	GET    /v1/events         ?after= kind= port= addr= limit=, or follow=1 for a stream
 //
 // Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
@@ -68,6 +69,7 @@ func Handler(src Source) http.Handler {
 		"/v1/lldp":          {"GET": h.lldp},
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
+		"/v1/latency":       {"GET": h.latency},
 		"/v1/events":        {"GET": h.events},
 	} {
 		mux.Handle(path, route(methods))
@@ -356,6 +358,13 @@ func (h *handler) notices(r *http.Request) (any, error) {
 	}
 	list, err := h.src.Notices(r.Context(), q)
 	return present(newest(filter(list, q.Match), q.Limit)), err
+}
+
+func (h *handler) latency(r *http.Request) (any, error) {
+	if err := query(r).close(); err != nil {
+		return nil, err
+	}
+	return h.src.Latency(r.Context())
 }
 
 // comparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.

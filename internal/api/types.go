@@ -231,21 +231,31 @@ const (
 
 // Notice is one thing a local host was told.
 type Notice struct {
-	Seq     uint32       `json:"seq"`
-	Host    netip.Addr   `json:"host"`
-	Subject netip.Addr   `json:"subject"`
-	State   snsd.State   `json:"state"`
-	Reason  snsd.Reason  `json:"reason"`
-	Port    string       `json:"port"`
-	FaultAt *time.Time   `json:"fault_at,omitempty"` // when the cause was seen at its device
-	Queued  *time.Time   `json:"queued,omitempty"`
-	Sent    *time.Time   `json:"sent,omitempty"`  // first time
-	Acked   *time.Time   `json:"acked,omitempty"` // first ack
+	Seq     uint32      `json:"seq"`
+	Host    netip.Addr  `json:"host"`
+	Subject netip.Addr  `json:"subject"`
+	State   snsd.State  `json:"state"`
+	Reason  snsd.Reason `json:"reason"`
+	Port    string      `json:"port"`
+	// The way of the event behind it, each time where it is known: those of Origin (none:
+	// this device) and of the reflector are by their clocks.
+	Origin      netip.Addr `json:"origin,omitzero"`
+	FaultAt     *time.Time `json:"fault_at,omitempty"`          // the cause was seen at its device
+	DecidedAt   *time.Time `json:"origin_decided_at,omitempty"` // taken up there
+	SentAt      *time.Time `json:"origin_sent_at,omitempty"`    // handed to its sessions
+	ReflectorAt *time.Time `json:"reflector_at,omitempty"`      // read by the reflector
+	ReflectedAt *time.Time `json:"reflected_at,omitempty"`      // passed on
+	ReceivedAt  *time.Time `json:"received_at,omitempty"`       // read by this device
+
+	Queued  *time.Time   `json:"queued,omitempty"` // taken up, compared with what the host was told
+	Sent    *time.Time   `json:"sent,omitempty"`   // first frame handed to the port
+	Acked   *time.Time   `json:"acked,omitempty"`  // first ack received
 	Retries int          `json:"retries"`
 	Status  NoticeStatus `json:"status"`
-	// FaultToSent and SentToAcked are microseconds; nil while not known.
-	FaultToSent *int64 `json:"fault_to_sent_us,omitempty"`
-	SentToAcked *int64 `json:"sent_to_acked_us,omitempty"`
+	// Microseconds; nil while not known. From FaultAt on by two clocks if there is an Origin.
+	FaultToSent  *int64 `json:"fault_to_sent_us,omitempty"`
+	SentToAcked  *int64 `json:"sent_to_acked_us,omitempty"`
+	FaultToAcked *int64 `json:"fault_to_acked_us,omitempty"`
 }
 
 // Event is one thing that happened on the device.

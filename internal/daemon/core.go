@@ -104,6 +104,9 @@ type Core struct {
 	restoring  bool       // hosts are put back, not learned: no events
 	reflector  netip.Addr // that we had a session with last; for operators
 	agreement  agreement
+	stages     stages
+	stopwatch  Stopwatch   // nil: none
+	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
 	synced     bool // as the notifier was told
 }
@@ -132,6 +135,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		replan:     make(map[string]bool),
 	}
 	c.mesh.configure(cfg.Mesh)
+	c.stopwatch, _ = out.(Stopwatch)
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
@@ -197,9 +201,7 @@ func (c *Core) Pump(now time.Time) {
 		}
 	}
 	if c.notify != nil {
-		for _, o := range c.notify.Poll(now) {
-			c.out.SendFrame(o.Port, o.Frame)
-		}
+		c.sendNotices(now)
 	}
 }
 

@@ -294,7 +294,10 @@ func (d *Device) SendFrame(port string, frame []byte) {
 }
 
 // ToReflectors implements Actions.
-func (d *Device) ToReflectors(ds []inof.Delivery) { d.delivered(d.toReflectors.Deliver(ds)) }
+func (d *Device) ToReflectors(ds []inof.Delivery) {
+	inof.StampSent(ds, d.now())
+	d.delivered(d.toReflectors.Deliver(ds))
+}
 
 // ToClients implements Actions. The messages leave when this event and those that
 // came with it are done, see release.
@@ -305,6 +308,9 @@ func (d *Device) ToClients(ds []inof.Delivery) {
 	d.toClients.Queue(ds)
 }
 
+// Now implements Stopwatch.
+func (d *Device) Now() time.Time { return d.now() }
+
 // release sends what waits for the clients, unless more messages of peers are there
 // already: what they change may leave in the same writes. One change alone never
 // waits, and none waits for longer than holdMessages.
@@ -314,7 +320,11 @@ func (d *Device) release(now time.Time) {
 	}
 }
 
-func (d *Device) flushClients() { d.delivered(d.toClients.Flush()) }
+func (d *Device) flushClients() {
+	d.toClients.StampReflected(d.core.self, d.now())
+	d.delivered(d.toClients.Flush())
+	d.core.HandedOn(d.now())
+}
 
 func (d *Device) delivered(err error) {
 	if err != nil {

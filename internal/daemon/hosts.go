@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -73,7 +74,7 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 		c.counters.NTSUnexpected++
 	}
 	for _, a := range pkt.Acks {
-		c.notify.Ack(f.Port, a, now)
+		c.ack(&f, a, now)
 	}
 	for _, addr := range pkt.Queries {
 		if _, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]; !known {
@@ -135,6 +136,9 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	if !known || old != h {
 		c.local[h.HostKey] = h
 		c.client.PutHost(h)
+		if !c.restoring {
+			c.client.MarkFault(at)
+		}
 		if !known {
 			c.localAddrs[h.Addr]++
 		}
@@ -161,6 +165,10 @@ func (c *Core) subscribe(h zone.Host, now time.Time) {
 // changed follows changes of the Directory: an address that a local host claims may
 // be its own now, or another's; then everybody concerned is told.
 func (c *Core) changed(changes zone.Changes, at, now time.Time) {
+	c.changedBy(changes, hostnotify.Cause{FaultAt: at}, now)
+}
+
+func (c *Core) followRivals(changes zone.Changes, now time.Time) {
 	for _, ch := range changes {
 		if c.localAddrs[ch.Addr] == 0 {
 			continue
@@ -170,9 +178,6 @@ func (c *Core) changed(changes zone.Changes, at, now time.Time) {
 				c.rival(h, now)
 			}
 		}
-	}
-	if len(changes) > 0 {
-		c.notify.Changed(changes, at, now)
 	}
 }
 

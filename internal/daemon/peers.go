@@ -51,6 +51,7 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	}
 	ds, err := c.refl.Receive(dev, m, now)
 	c.fromReflector(ds, now)
+	c.measureReflected(m, ds, now)
 	c.protocolError(dev, err, now)
 }
 
@@ -160,6 +161,7 @@ func (c *Core) fromClient(ds []inof.Delivery, now time.Time) {
 		return
 	}
 	c.out.ToReflectors(ds)
+	c.measureOwn(ds, now)
 	if c.refl == nil {
 		return
 	}
@@ -238,7 +240,8 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		}
 		add(c.letGo(k.Addr))
 	}
-	c.changed(changes, a.FaultAt, now)
+	c.changedBy(changes, c.causeOf(a), now)
+	c.measureApplied(a, now)
 	c.appliedEvents(a, now)
 	if s := c.client.Synced(); s != c.synced {
 		c.synced = s

@@ -218,11 +218,13 @@ func (c *Core) notices() []api.Notice {
 	for _, n := range c.notify.Notices() {
 		a := api.Notice{
 			Seq: n.Seq, Host: n.Host, Subject: n.Subject, State: n.State, Reason: n.Reason, Port: n.Port,
-			FaultAt: stamp(n.FaultAt), Queued: stamp(n.Decided), Sent: stamp(n.Sent), Acked: stamp(n.Acked), Retries: n.Retries,
+			Retries: n.Retries,
 		}
 		switch {
 		case !n.Acked.IsZero():
 			a.Status = api.NoticeAcked
+		case n.GivenUp:
+			a.Status = api.NoticeGivenUp
 		case n.Dropped:
 			a.Status = api.NoticeSuperseded
 		case !n.Sent.IsZero():
@@ -230,8 +232,7 @@ func (c *Core) notices() []api.Notice {
 		default:
 			a.Status = api.NoticeQueued
 		}
-		a.FaultToSent = micros(n.FaultAt, n.Sent)
-		a.SentToAcked = micros(n.Sent, n.Acked)
+		noticeTimes(&a, &n)
 		list = append(list, a)
 	}
 	return list

@@ -33,6 +33,7 @@ type Source struct {
 	NeighbourValues []api.Neighbour
 	ErrorDownValues []api.ErrorDown
 	NoticeValues    []api.Notice
+	LatencyValue    api.Latency
 
 	mu      sync.Mutex
 	err     error
@@ -102,6 +103,9 @@ func (s *Source) Neighbours(context.Context) ([]api.Neighbour, error) {
 func (s *Source) ErrorDown(context.Context) ([]api.ErrorDown, error) {
 	return slices.Clone(s.ErrorDownValues), s.failure()
 }
+
+// Latency implements api.Source.
+func (s *Source) Latency(context.Context) (api.Latency, error) { return s.LatencyValue, s.failure() }
 
 // Notices implements api.Source.
 func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error) {
@@ -229,11 +233,15 @@ func Sample() *Source {
 			{Port: "Ethernet10", Cause: "link-down", Reason: snsd.ReasonLinkDown, Since: ptr(ago(12 * time.Second)), FlapsInWindow: 1, Flaps: 3, LastFlap: ptr(ago(12 * time.Second))},
 			{Port: "Ethernet2", Cause: "link-flap", Reason: snsd.ReasonPacketError, Since: ptr(ago(4 * time.Minute)), Recovery: api.Duration(5 * time.Minute), TimeLeft: api.Duration(time.Minute), FlapsInWindow: 6, Flaps: 40, LastFlap: ptr(ago(4 * time.Minute))},
 		},
+		LatencyValue: sampleLatency(),
 		NoticeValues: []api.Notice{
 			{Seq: 7, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Active, Port: "Ethernet2", Queued: ptr(ago(26 * time.Hour)), Sent: ptr(ago(26 * time.Hour)),
 				Acked: ptr(ago(26 * time.Hour)), Status: api.NoticeAcked, SentToAcked: ptr(int64(1530))},
 			{Seq: 8, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Inactive, Reason: snsd.ReasonLinkDown, Port: "Ethernet2", FaultAt: ptr(ago(time.Second)),
-				Queued: ptr(ago(999 * time.Millisecond)), Sent: ptr(ago(999 * time.Millisecond)), Retries: 4, Status: api.NoticeSent, FaultToSent: ptr(int64(640))},
+				Queued: ptr(ago(999 * time.Millisecond)), Sent: ptr(ago(999 * time.Millisecond)), Retries: 4, Status: api.NoticeSent, FaultToSent: ptr(int64(640)),
+				Origin: a("192.0.2.20"), DecidedAt: ptr(ago(time.Second - 50*time.Microsecond)), SentAt: ptr(ago(time.Second - 80*time.Microsecond)),
+				ReflectorAt: ptr(ago(time.Second - 230*time.Microsecond)), ReflectedAt: ptr(ago(time.Second - 300*time.Microsecond)),
+				ReceivedAt: ptr(ago(time.Second - 290*time.Microsecond))},
 		},
 	}
 }

@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/latency"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Stopwatch is what Actions may be besides: it tells the time after what it was asked
+// to do, which is later than the `now` of the input that led there. Without it that
+// `now` counts, as in virtual time.
+type Stopwatch interface {
+	Now() time.Time
+}
+
+// stages are the distributions of what a change of this or another device takes, as
+// far as the notifier does not know them. Those between devices' clocks are recorded
+// with RecordBetween; so are those of another device, whose clock may have been set
+// in between.
+type stages struct {
+	// Of own events: seen to taken up; from there to handed to the sessions.
+	ownDecided, ownSent latency.Series
+	// Of clients' events at a reflector: read to taken up; read to handed to the
+	// sessions of all clients that it concerns.
+	taken, reflected latency.Series
+	// Of other devices' events, by the stamps that came with them.
+	decided, sent, atReflector, passedOn, received, applied latency.Series
+	handing                                                 []time.Time // when the clients' events were read that still wait to be handed on
+	// What was measured of reflectors' clocks.
+	clocks map[netip.Addr]clockSample
+}
+
+// clockSample is one exchange with a reflector, as in RFC 5905 section 8: an own
+// message that came back.
+type clockSample struct {
+	ahead     time.Duration // of the reflector's clock
+	roundTrip time.Duration // without what the reflector took
+	at        time.Time
+}
+
+// clockAge is how long a sample counts before one with a longer round trip replaces it.
+const clockAge = time.Minute
+
+// later is the time after an action.
+func (c *Core) later(now time.Time) time.Time {
+	if c.stopwatch != nil {
+		return c.stopwatch.Now()
+	}
+	return now
+}
+
+// sendNotices puts frames on the wire, and then notes when each of them left.
+func (c *Core) sendNotices(now time.Time) {
+	out := c.notify.Poll(now)
+	c.left = c.left[:0]
+	for _, o := range out {
+		c.out.SendFrame(o.Port, o.Frame)
+		c.left = append(c.left, c.later(now))
+	}
+	for i, o := range out {
+		c.notify.Handed(o, c.left[i])
+	}
+}
+
+// ack hands over an ack with the time at which the kernel received it.
+func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
+	at := f.At
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	c.notify.AckAt(f.Port, a, at, now)
+}
+
+// measureOwn follows messages of this device that were just handed over.
+func (c *Core) measureOwn(ds []inof.Delivery, now time.Time) {
+	for _, d := range ds {
+		u, ok := d.Msg.(*inof.Update)
+		if !ok || u.FaultAt.IsZero() || u.DecidedAt.IsZero() {
+			continue
+		}
+		c.stages.ownDecided.Record(u.DecidedAt.Sub(u.FaultAt))
+		if slices.ContainsFunc(d.To, func(to netip.Addr) bool { return to != c.self }) {
+			c.stages.ownSent.Record(c.later(now).Sub(u.DecidedAt))
+		}
+	}
+}
+
+// measureReflected follows a client's message through this reflector.
+func (c *Core) measureReflected(m inof.Message, ds []inof.Delivery, now time.Time) {
+	u, ok := m.(*inof.Update)
+	if !ok || u.FaultAt.IsZero() || u.ReceivedAt.IsZero() || len(ds) == 0 {
+		return
+	}
+	c.stages.taken.Record(now.Sub(u.ReceivedAt))
+	c.stages.handing = append(c.stages.handing, u.ReceivedAt)
+	if c.stopwatch == nil {
+		c.HandedOn(now)
+	}
+}
+
+// HandedOn says that all messages for clients were handed to their sessions.
+func (c *Core) HandedOn(at time.Time) {
+	for _, read := range c.stages.handing {
+		c.stages.reflected.Record(at.Sub(read))
+	}
+	c.stages.handing = c.stages.handing[:0]
+}
+
+// causeOf is the event behind what a reflector said.
+func (c *Core) causeOf(a *inof.Applied) hostnotify.Cause {
+	by := hostnotify.Cause{Origin: a.Origin, FaultAt: a.FaultAt, DecidedAt: a.DecidedAt, SentAt: a.SentAt,
+		ReflectorAt: a.ReflectorAt, ReflectedAt: a.ReflectedAt, ReceivedAt: a.ReceivedAt}
+	if a.Origin == c.self {
+		by.Origin = netip.Addr{}
+	}
+	return by
+}
+
+// changedBy is changed with the way of the event that is behind the changes.
+func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Time) {
+	c.followRivals(changes, now)
+	if len(changes) > 0 {
+		c.notify.ChangedBy(changes, by, now)
+	}
+}
+
+// measureApplied follows what a reflector said: the way up to here.
+func (c *Core) measureApplied(a *inof.Applied, now time.Time) {
+	if a.Origin == c.self {
+		c.measureClock(a)
+		return
+	}
+	if a.FaultAt.IsZero() {
+		return
+	}
+	between := func(s *latency.Series, from, to time.Time) {
+		if !from.IsZero() && !to.IsZero() {
+			s.RecordBetween(to.Sub(from))
+		}
+	}
+	s := &c.stages
+	between(&s.decided, a.FaultAt, a.DecidedAt)
+	between(&s.sent, a.DecidedAt, a.SentAt)
+	between(&s.atReflector, a.SentAt, a.ReflectorAt)
+	between(&s.passedOn, a.ReflectorAt, a.ReflectedAt)
+	between(&s.received, a.ReflectedAt, a.ReceivedAt)
+	if !a.ReceivedAt.IsZero() {
+		s.applied.Record(now.Sub(a.ReceivedAt))
+	}
+}
+
+// measureClock compares a reflector's clock with ours by an own message that came back.
+func (c *Core) measureClock(a *inof.Applied) {
+	if a.From == c.self || a.SentAt.IsZero() || a.ReflectorAt.IsZero() || a.ReflectedAt.IsZero() || a.ReceivedAt.IsZero() {
+		return
+	}
+	there, back := a.ReflectorAt.Sub(a.SentAt), a.ReceivedAt.Sub(a.ReflectedAt)
+	n := clockSample{ahead: (there - back) / 2, roundTrip: there + back, at: a.ReceivedAt}
+	old, had := c.stages.clocks[a.From]
+	if n.roundTrip < 0 || n.roundTrip > latency.MostSkew { // a clock was set meanwhile
+		return
+	}
+	if had && n.roundTrip > old.roundTrip && n.at.Sub(old.at) < clockAge {
+		return
+	}
+	if c.stages.clocks == nil {
+		c.stages.clocks = make(map[netip.Addr]clockSample)
+	}
+	c.stages.clocks[a.From] = n
+}
