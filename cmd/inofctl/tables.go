@@ -270,6 +270,9 @@ func (a *app) statusTable(w io.Writer, s api.Status) {
 		{"Ports", fmt.Sprintf("%d of %d up, %d LLDP neighbours", c.PortsUp, c.Ports, c.Neighbours)},
 		{"Faults", count(c.Faults)},
 	})
+	if s.HeldBack != nil {
+		fmt.Fprintf(w, "Held back:     until %s: started without its state, no host it had told its reflectors is taken back before\n", a.stamp(*s.HeldBack))
+	}
 	if len(s.Warnings) == 0 {
 		fmt.Fprintln(w, "Health:        good")
 	}

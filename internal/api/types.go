@@ -36,14 +36,17 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 
 // Status is the device at a glance.
 type Status struct {
-	Device   netip.Addr     `json:"device"`
-	Name     string         `json:"name"`
-	Roles    []string       `json:"roles"` // empty: standalone
-	Version  string         `json:"version"`
-	PID      int            `json:"pid"`
-	Started  time.Time      `json:"started"`
-	Uptime   Duration       `json:"uptime_s"`
-	Synced   bool           `json:"synced"` // false while a client still waits for its reflector's end of sync
+	Device  netip.Addr `json:"device"`
+	Name    string     `json:"name"`
+	Roles   []string   `json:"roles"` // empty: standalone
+	Version string     `json:"version"`
+	PID     int        `json:"pid"`
+	Started time.Time  `json:"started"`
+	Uptime  Duration   `json:"uptime_s"`
+	Synced  bool       `json:"synced"` // false while a client still waits for its reflector's end of sync
+	// HeldBack is until when the device, which has started without its state, takes
+	// nothing back that it may have told its reflectors before.
+	HeldBack *time.Time     `json:"held_back_until,omitempty"`
 	Counts   Counts         `json:"counts"`
 	Warnings []string       `json:"warnings"`           // what an operator should look at; empty: healthy
 	Counters map[string]any `json:"counters,omitempty"` // by room: "lldp", "inof", "hostnotify", ...

@@ -42,6 +42,7 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	}
 	err = d.device.Do(ctx, func(c *Core, now time.Time) {
 		s.Synced = c.Synced()
+		s.HeldBack = c.heldBack()
 		s.Counts = c.counts()
 		s.Counters = c.allCounters()
 		s.Counters["device"] = d.device.counters()

@@ -143,6 +143,15 @@ func (c *Core) State(now time.Time) State {
 	return st
 }
 
+// heldBack is until when the device takes nothing back; nil: it does.
+func (c *Core) heldBack() *time.Time {
+	if c.client == nil || c.client.HeldBack().IsZero() {
+		return nil
+	}
+	at := c.client.HeldBack()
+	return &at
+}
+
 // Revision changes whenever State would be another one.
 func (c *Core) Revision() uint64 {
 	if c.notify != nil {
