@@ -99,8 +99,11 @@ func enter(path string) error {
 
 // listen opens the ports on one address.
 func (c *sockets) listen(a netip.Addr) error {
-	kinds := []listener{{port: c.cfg.ControlPort}, {port: c.cfg.MultihopPort, multihop: true}}
-	if !c.cfg.NoEcho {
+	kinds := []listener{{port: c.cfg.MultihopPort, multihop: true}}
+	if !c.cfg.MultihopOnly {
+		kinds = append(kinds, listener{port: c.cfg.ControlPort})
+	}
+	if !c.cfg.NoEcho && !c.cfg.MultihopOnly {
 		kinds = append(kinds, listener{port: c.cfg.EchoPort, echo: true})
 	}
 	for _, l := range kinds {

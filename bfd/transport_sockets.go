@@ -12,6 +12,9 @@ type SocketConfig struct {
 	Listen []netip.Addr
 	// NetNS is the path of a network namespace; empty: the one of the process.
 	NetNS string
+	// MultihopOnly leaves ports 3784 and 3785 alone: another BFD daemon of the device
+	// may have them.
+	MultihopOnly bool
 	// NoEcho leaves port 3785 alone.
 	NoEcho bool
 	// ReceiveBuffer is the size of a socket's queue in bytes; 0: 4 MiB, about 5,000

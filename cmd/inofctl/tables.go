@@ -268,6 +268,7 @@ func (a *app) statusTable(w io.Writer, s api.Status) {
 		{"Zones", count(c.Zones)},
 		{"Peers", fmt.Sprintf("%d of %d established", c.Established, c.Peers)},
 		{"Ports", fmt.Sprintf("%d of %d up, %d LLDP neighbours", c.PortsUp, c.Ports, c.Neighbours)},
+		{"Paths", fmt.Sprintf("%d watched, %d failed", c.Paths.Watched, c.Paths.Failed)},
 		{"Faults", count(c.Faults)},
 	})
 	if s.HeldBack != nil {

@@ -48,7 +48,7 @@ func command() *cobra.Command {
 			return err
 		},
 	}
-	root.AddCommand(run, check)
+	root.AddCommand(run, check, bfdCommand())
 	return root
 }
 
@@ -62,7 +62,7 @@ func run(path string) error {
 	level := new(slog.LevelVar)
 	level.Set(cfg.Log.Level)
 	log := newLog(cfg.Log.Format, level)
-	env := daemon.Env{Log: log, Level: level, Ready: ready}
+	env := daemon.Env{Log: log, Level: level, Ready: ready, Paths: paths(cfg)}
 	if cfg.Device.Roles.Access() {
 		dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Log: log})
 		if err != nil {

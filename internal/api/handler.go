@@ -46,6 +46,7 @@ type endpoint func(r *http.Request) (any, error)
 //	POST   /v1/ports/shut     {"port": "Ethernet1"}
 //	GET    /v1/lldp           ?port=
 //	GET    /v1/error-down     ?port=
+//	GET    /v1/bfd
 //	GET    /v1/notices        ?host= subject= port= status= limit=
 //	GET    /v1/latency        how long each stage from fault to ack took
 //	GET    /v1/events         ?after= kind= port= addr= limit=, or follow=1 for a stream
@@ -70,6 +71,7 @@ func Handler(src Source) http.Handler {
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
 		"/v1/latency":       {"GET": h.latency},
+		"/v1/bfd":           {"GET": h.bfd},
 		"/v1/events":        {"GET": h.events},
 	} {
 		mux.Handle(path, route(methods))

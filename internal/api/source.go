@@ -48,6 +48,7 @@ type Source interface {
 	ErrorDown(ctx context.Context) ([]ErrorDown, error)
 	Notices(ctx context.Context, q NoticeQuery) ([]Notice, error)
 	Latency(ctx context.Context) (Latency, error)
+	BFD(ctx context.Context) (BFD, error)
 
 	// AddZone makes a new zone (ErrExists when there is one of that name). All
 	// zone changes return once they are in force and saved; ErrRefused on a

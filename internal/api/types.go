@@ -64,6 +64,8 @@ type Counts struct {
 	PortsUp     int `json:"ports_up"`
 	Neighbours  int `json:"neighbours"`
 	Faults      int `json:"faults"`
+	// Paths to other devices.
+	Paths PathCounts `json:"paths"`
 }
 
 // HostType tells whether a host is attached to this device.

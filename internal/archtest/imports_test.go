@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"internal/latency":  {}, // durations in, percentiles out
 	"internal/config":   values,
 	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/config", "internal/latency", "fabric/model/..."}),
+	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
 	"internal/archtest": {},
 
 	"labs":        {},

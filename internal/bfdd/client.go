@@ -21,7 +21,7 @@ type ClientConfig struct {
 	Start func() error
 	// Patience is how long somebody else is given to start one before Start is called.
 	Patience time.Duration
-	Build    string
+	Build    string // of the program: an older process of another build is replaced
 	// Sink takes reports, in order; after each connection those of all sessions. It may
 	// wait, and then gets the latest of each.
 	Sink func(bfd.Event)
@@ -52,14 +52,16 @@ type Info struct {
 	Since     time.Time // of Connected or its opposite
 	LastError string    // why there is no connection
 	Refused   string    // what of the last set was refused
+	LastLost  time.Time // when a connection ended without anybody wanting it; zero: never
 }
 
 // Client keeps the daemon connected with its BFD process and starts one where there
 // is none. What is wanted is told again to each new process, together with what was
 // reported of each path last, so that it goes on from there.
 type Client struct {
-	cfg  ClientConfig
-	wake chan struct{}
+	cfg   ClientConfig
+	began int64 // on the clock that processes share
+	wake  chan struct{}
 
 	mu       sync.Mutex
 	wanted   []bfd.Peer
@@ -85,7 +87,8 @@ const (
 // Errors of a Client.
 var (
 	ErrNoProcess = errors.New("no BFD process is connected")
-	errReplaced  = errors.New("the process was of another build and was told to stop")
+	errReplaced  = errors.New("the BFD process was of another build and was told to stop")
+	errNewer     = errors.New("the BFD process has another protocol and is newer than this one, which has to be started again")
 	errDisplaced = errors.New("another owner has taken the BFD process over")
 )
 
@@ -97,7 +100,7 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.monotonic == nil {
 		cfg.monotonic = monotonic
 	}
-	return &Client{cfg: cfg, wake: make(chan struct{}, 1), last: make(map[bfd.Key]bfd.Report), info: Info{Since: time.Now()}}
+	return &Client{cfg: cfg, began: cfg.monotonic(), wake: make(chan struct{}, 1), last: make(map[bfd.Key]bfd.Report), info: Info{Since: time.Now()}}
 }
 
 // String names the task.
@@ -163,7 +166,7 @@ func (c *Client) Run(ctx context.Context) error {
 			p = pace{dial: dialFirst, start: startFirst}
 		}
 		c.ended(err)
-		if errors.Is(err, errDisplaced) {
+		if errors.Is(err, errDisplaced) || errors.Is(err, errNewer) {
 			pause(ctx, nil, displaced)
 		} else if errors.Is(err, ErrMessage) || errors.Is(err, ErrLine) {
 			pause(ctx, nil, dialMost)
@@ -247,10 +250,11 @@ func (c *Client) ended(err error) {
 		c.counters.Errors++
 	case was.Connected:
 		c.counters.Lost++
+		c.info.LastLost = time.Now()
 	}
 	c.mu.Unlock()
 	switch {
-	case errors.Is(err, errReplaced):
+	case errors.Is(err, errReplaced), errors.Is(err, errNewer):
 		c.cfg.Tell(err.Error())
 	case was.Connected:
 		c.cfg.Tell(fmt.Sprintf("connection with the BFD process (pid %d) is lost: %v", was.PID, err))
@@ -261,7 +265,7 @@ func (c *Client) ended(err error) {
 func (c *Client) attend(ctx context.Context, conn net.Conn) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
-	if err := send(conn, message{Hello: &hello{Protocol: Protocol, Build: c.cfg.Build, PID: os.Getpid()}}); err != nil {
+	if err := send(conn, message{Hello: &hello{Protocol: Protocol, Build: c.cfg.Build, PID: os.Getpid(), Started: c.began}}); err != nil {
 		return err
 	}
 	in := newLines(conn)
@@ -270,8 +274,11 @@ func (c *Client) attend(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	h := m.Hello
-	if h.Protocol != Protocol || h.Build != c.cfg.Build {
+	switch older := h.Started < c.began; {
+	case older && (h.Protocol != Protocol || h.Build != c.cfg.Build):
 		return c.replace(conn, in, h)
+	case h.Protocol != Protocol:
+		return fmt.Errorf("%w (pid %d, protocol %d, build %q)", errNewer, h.PID, h.Protocol, h.Build)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	l := newLink(c, conn)
@@ -297,7 +304,7 @@ func (c *Client) replace(conn net.Conn, in *lines, h *hello) error {
 		return err
 	}
 	for {
-		if _, err := in.next(); err != nil {
+		if _, err := in.next(); err != nil { // until it ends
 			return fmt.Errorf("%w (pid %d, protocol %d, build %q)", errReplaced, h.PID, h.Protocol, h.Build)
 		}
 	}

@@ -12,8 +12,9 @@
 // A message is one line of JSON, at most MaxLine bytes; what is longer is spread over
 // several with "more" set. Anything unknown in a line is an error that ends the
 // connection, but in the first line of either side: there the protocol's number and
-// the build are compared. A process of another build is told to stop, which its peers
-// see as AdminDown and not as a fault, and a new one is started.
+// the build are compared. A process of another build that is older than the daemon is
+// told to stop, which its peers see as AdminDown and not as a fault, and a new one is
+// started.
 //
 // Moments travel as nanoseconds of CLOCK_MONOTONIC, which all processes of a machine
 // share and nobody sets.

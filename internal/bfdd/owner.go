@@ -46,14 +46,14 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	in := newLines(conn)
 	m, err := in.next()
 	if err == nil {
-		err = send(conn, message{Hello: &hello{Protocol: Protocol, Build: s.cfg.Build, PID: os.Getpid(), Instance: s.instance}})
+		err = send(conn, message{Hello: &hello{Protocol: Protocol, Build: s.cfg.Build, PID: os.Getpid(), Started: s.since}})
 	}
 	if err != nil {
 		s.broken(err)
 		return
 	}
 	h := m.Hello
-	if h.Protocol != Protocol || h.Build != s.cfg.Build {
+	if h.Protocol != Protocol {
 		s.successor(in, h)
 		return
 	}
@@ -69,7 +69,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	s.broken(err)
 }
 
-// successor waits for the word of one that was built otherwise to make room.
+// successor waits for the word of one with another protocol to make room.
 func (s *Server) successor(in *lines, h *hello) {
 	m, err := in.next()
 	switch {

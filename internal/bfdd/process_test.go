@@ -318,6 +318,21 @@ func TestAProcessOfAnotherBuildIsReplacedWithoutAFault(t *testing.T) {
 	})
 }
 
+// The program was replaced on disk while the daemon runs, and somebody started the
+// process anew.
+func TestANewerProcessOfAnotherBuildIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t)
+		a.build = "two" // of processes to come; the daemon is "one"
+		a.terminate()
+		wait(10 * time.Second)
+		b.expect("new process", "admin-down", "up")
+		if c := a.client.Counters(); c.Replaced != 0 || a.starts != 2 || !a.client.Info().Connected {
+			t.Errorf("counters %+v, %d starts", c, a.starts)
+		}
+	})
+}
+
 func TestAnotherOwnerReplacesTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)

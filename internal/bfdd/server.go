@@ -32,7 +32,7 @@ type ServerConfig struct {
 	Manager  bfd.Config
 	Priority bfd.Priority
 	Grace    time.Duration // without an owner; 0: DefaultGrace
-	Build    string        // owners of another build have the process replaced
+	Build    string        // of the program
 	Log      *slog.Logger  // nil: no log
 	// monotonic replaces the clock that processes share, in tests.
 	monotonic func() int64
@@ -40,11 +40,11 @@ type ServerConfig struct {
 
 // Server is the BFD process: a Runner, and the owner that tells it what to watch.
 type Server struct {
-	cfg      ServerConfig
-	started  time.Time
-	instance uint64
-	stop     context.CancelCauseFunc
-	log      chan bfd.Event
+	cfg     ServerConfig
+	started time.Time
+	since   int64 // the same on the clock that processes share
+	stop    context.CancelCauseFunc
+	log     chan bfd.Event
 
 	mu      sync.Mutex
 	runner  *bfd.Runner // nil while there is none
@@ -72,7 +72,7 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.monotonic == nil {
 		cfg.monotonic = monotonic
 	}
-	return &Server{cfg: cfg, started: time.Now(), instance: rand.Uint64() | 1, log: make(chan bfd.Event, logQueue), paths: make(map[bfd.Key]bfd.Event)}
+	return &Server{cfg: cfg, started: time.Now(), since: cfg.monotonic(), log: make(chan bfd.Event, logQueue), paths: make(map[bfd.Key]bfd.Event)}
 }
 
 // Run serves owners that come to l until ctx ends, an owner says stop, or there was

@@ -40,8 +40,9 @@ type hello struct {
 	Protocol int    `json:"protocol"`
 	Build    string `json:"build"`
 	PID      int    `json:"pid"`
-	// Instance names this run of the process; zero from an owner.
-	Instance uint64 `json:"instance,omitempty"`
+	// Started is when the process began, on the clock that all share: an owner replaces
+	// an older one of another build, and gets along with a newer one.
+	Started int64 `json:"started"`
 }
 
 // want is the whole set of sessions, in parts; it counts when the last has come.

@@ -16,6 +16,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
 )
 
@@ -32,6 +33,7 @@ type Env struct {
 	Log    *slog.Logger
 	Level  *slog.LevelVar // changed by a reload; may be nil
 	Ready  func()         // told once everything runs
+	Paths  PathsEnv
 }
 
 // Daemon is one configured device with all its tasks.
@@ -49,6 +51,7 @@ type Daemon struct {
 	certs   *certificates // of mode tls
 	servers []*inof.Server
 	dialers []*inof.Dialer
+	paths   *bfdd.Client // nil: none are watched
 	reloads reloadCounters
 	logged  atomic.Uint64 // events the log could not follow
 }
@@ -146,6 +149,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 		return err
 	}
 	d.device.saver = d.saver
+	d.buildPaths(cfg)
 	return d.buildSessions(cfg)
 }
 
@@ -168,6 +172,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	}
 	for _, c := range d.dialers {
 		early = append(early, c)
+	}
+	if d.paths != nil {
+		early = append(early, d.paths)
 	}
 	early = append(early, manage{d, socket})
 	return late, early

@@ -21,6 +21,7 @@ type Device struct {
 
 	peers    chan peerEvent
 	requests chan func(now time.Time)
+	reports  chan bfd.Event // of paths
 	ready    chan struct{}
 	stopped  chan struct{}
 
@@ -67,6 +68,7 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		dp: dp, log: log, now: now,
 		peers:      make(chan peerEvent, peerQueue),
 		requests:   make(chan func(time.Time), requestQueue),
+		reports:    make(chan bfd.Event, pathQueue),
 		ready:      make(chan struct{}),
 		stopped:    make(chan struct{}),
 		sendErrors: make(map[string]uint64),
@@ -158,6 +160,8 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 		d.core.Port(ev, d.now())
 	case f := <-d.dp.Frames():
 		d.core.Frame(f, d.now())
+	case ev := <-d.reports:
+		d.core.Path(ev, d.now())
 	case ev := <-d.peers:
 		d.peer(ev)
 	case fn := <-d.requests:

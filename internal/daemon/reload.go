@@ -62,6 +62,7 @@ func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
 		merged.ErrorDown = next.ErrorDown
 		return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetErrorDown(errorDownConfig(next), now) })
 	})
+	step("bfd", func() error { return d.reloadBFD(ctx, &merged, next) })
 	step("reflector.clients", func() error { merged.Reflector.Clients = next.Reflector.Clients; return nil })
 	step("session", func() error {
 		if next.Session.Auth != old.Session.Auth {

@@ -27,12 +27,13 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known},
+		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg)},
 		Epoch:     d.epoch,
 		Agreement: inof.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,
 
 		InterestAll: cfg.Client.Interest == config.InterestAll,
+		Mesh:        meshConfig(cfg),
 	}
 	if cfg.Client.Agreement == config.AgreeUnion {
 		c.Agreement = inof.AgreeUnion

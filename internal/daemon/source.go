@@ -60,7 +60,7 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 			s.Counts.Established++
 		}
 	}
-	s.Warnings = d.warnings(&s, peers)
+	s.Warnings = append(d.warnings(&s, peers), d.pathWarnings(ctx)...)
 	return s, nil
 }
 
@@ -333,6 +333,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	}
 	for i, s := range d.servers {
 		m[fmt.Sprintf("inof_server_%d", i+1)] = s.Counters()
+	}
+	if d.paths != nil {
+		m["bfd_process"] = d.paths.Counters()
 	}
 	if d.env.Stats != nil {
 		m["dataplane"] = d.env.Stats()

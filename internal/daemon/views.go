@@ -42,6 +42,9 @@ func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
 		return list
 	}
 	state, reason := v.State(addr)
+	if c.client != nil && c.dir.Known(addr) {
+		state, reason = c.dir.State(addr) // as seen from here: the paths count too
+	}
 	zones := v.ZonesOf(addr)
 	winner, _ := v.Host(addr)
 	for _, h := range attachments {
@@ -263,6 +266,10 @@ func (c *Core) counts() api.Counts {
 		if c.ports[name].Up() {
 			n.PortsUp++
 		}
+	}
+	n.Paths = api.PathCounts{Watched: c.WatchedPaths(), Failed: len(c.FailedPaths())}
+	if c.refl != nil {
+		n.Faults += n.Paths.Failed // they are in the table of this device alone
 	}
 	if c.table != nil {
 		n.Neighbours = c.table.Len()

@@ -34,6 +34,7 @@ type Source struct {
 	ErrorDownValues []api.ErrorDown
 	NoticeValues    []api.Notice
 	LatencyValue    api.Latency
+	BFDValue        api.BFD
 
 	mu      sync.Mutex
 	err     error
@@ -111,6 +112,9 @@ func (s *Source) Latency(context.Context) (api.Latency, error) { return s.Latenc
 func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error) {
 	return slices.Clone(s.NoticeValues), s.failure()
 }
+
+// BFD implements api.Source.
+func (s *Source) BFD(context.Context) (api.BFD, error) { return s.BFDValue, s.failure() }
 
 // AddZone implements api.Source.
 func (s *Source) AddZone(_ context.Context, name string, members []string) error {
@@ -199,7 +203,7 @@ func Sample() *Source {
 		EventLog: log,
 		StatusValue: api.Status{Device: a("192.0.2.11"), Name: "tor-1", Roles: []string{"client"}, Version: "v1.2.3", PID: 42,
 			Started: ago(49 * time.Hour), Uptime: api.Duration(49 * time.Hour), Synced: true,
-			Counts:   api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1},
+			Counts:   api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1, Paths: api.PathCounts{Watched: 3, Failed: 1}},
 			Warnings: []string{"1 address is claimed by two hosts"},
 			Counters: map[string]any{"lldp": map[string]any{"frames": 12345678, "bad": 0}, "inof": struct {
 				Messages uint64 `json:"messages"`
@@ -234,6 +238,7 @@ func Sample() *Source {
 			{Port: "Ethernet2", Cause: "link-flap", Reason: snsd.ReasonPacketError, Since: ptr(ago(4 * time.Minute)), Recovery: api.Duration(5 * time.Minute), TimeLeft: api.Duration(time.Minute), FlapsInWindow: 6, Flaps: 40, LastFlap: ptr(ago(4 * time.Minute))},
 		},
 		LatencyValue: sampleLatency(),
+		BFDValue:     sampleBFD(),
 		NoticeValues: []api.Notice{
 			{Seq: 7, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Active, Port: "Ethernet2", Queued: ptr(ago(26 * time.Hour)), Sent: ptr(ago(26 * time.Hour)),
 				Acked: ptr(ago(26 * time.Hour)), Status: api.NoticeAcked, SentToAcked: ptr(int64(1530))},
@@ -244,4 +249,23 @@ func Sample() *Source {
 				ReceivedAt: ptr(ago(time.Second - 290*time.Microsecond))},
 		},
 	}
+}
+
+// sampleBFD has a path that works, one that fails and one that never worked.
+func sampleBFD() api.BFD {
+	a := netip.MustParseAddr
+	ago := func(d time.Duration) *time.Time { return ptr(Now.Add(-d)) }
+	ms := func(n int) api.Duration { return api.Duration(time.Duration(n) * time.Millisecond) }
+	t := api.BFDTimers{MinTx: ms(100), MinRx: ms(100), DetectMult: 3}
+	session := func(dev string) api.BFDSession {
+		return api.BFDSession{Device: a(dev), Local: a("192.0.2.11"), Multihop: true, State: "Up", RemoteState: "Up", Report: "up",
+			Diag: "none", RemoteDiag: "none", Configured: t, Remote: ptr(t), TxInterval: ms(100), DetectTime: ms(300), Auth: "none",
+			Since: ago(2 * time.Hour), LastHeard: ago(40 * time.Millisecond), HoldUp: ms(1000), LocalDiscr: 11, RemoteDiscr: 12, PacketsIn: 82000, PacketsOut: 82001}
+	}
+	down, never := session("192.0.2.13"), session("192.0.2.14")
+	down.State, down.RemoteState, down.Report, down.Fault, down.Diag, down.RemoteDiag = "Down", "Down", "down", true, "neighbor signaled session down", "detection time expired"
+	down.Flaps, down.LastDown, down.Since, down.HoldUp, down.TxInterval, down.DetectTime = 2, ago(8*time.Second), ago(8*time.Second), ms(2000), ms(1000), ms(3000)
+	never.State, never.RemoteState, never.Report, never.Remote, never.DetectTime, never.LastHeard, never.PacketsIn = "Down", "Down", "unknown", nil, 0, nil, 0
+	return api.BFD{Enabled: true, Sessions: []api.BFDSession{session("192.0.2.12"), down, never},
+		Process: api.BFDProcess{Needed: true, Connected: true, PID: 43, Build: "v1.2.3 abc", Started: ago(49 * time.Hour), Since: *ago(2 * time.Hour), Priority: "SCHED_FIFO 10, memory locked"}}
 }

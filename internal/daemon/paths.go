@@ -1,0 +1,243 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/internal/config"
+)
+
+// PathsEnv is how a daemon reaches the process that watches the paths to other
+// devices. The zero value is none: paths are not watched.
+type PathsEnv struct {
+	Dial     func(ctx context.Context, cfg config.BFD) (net.Conn, error)
+	Start    func(cfg config.BFD) error // starts a process that outlives the daemon; nil: somebody else does
+	Patience time.Duration              // how long somebody else is given before Start is called
+	Build    string                     // of the program: a process of another build is replaced
+}
+
+// pathQueue is how many reports wait for the owner goroutine.
+const pathQueue = 1024
+
+// buildPaths makes the connection with the process.
+func (d *Daemon) buildPaths(cfg *config.Config) {
+	env := d.env.Paths
+	if env.Dial == nil || !cfg.Device.Roles.Client {
+		return
+	}
+	c := bfdd.ClientConfig{
+		Dial:     func(ctx context.Context) (net.Conn, error) { return env.Dial(ctx, cfg.BFD) },
+		Patience: env.Patience, Build: env.Build,
+		Sink: func(e bfd.Event) {
+			select {
+			case d.device.reports <- e:
+			case <-d.device.stopped:
+			}
+		},
+		Tell: func(text string) { d.log.Append(api.Event{Time: d.env.Now(), Kind: "bfd", Text: text}) },
+	}
+	if env.Start != nil {
+		c.Start = func() error { return env.Start(cfg.BFD) }
+	}
+	d.paths = bfdd.NewClient(c)
+	d.device.paths = d.paths
+}
+
+// meshConfig is what the device's own configuration says of BFD. On a reflector
+// "enabled" is a setting of the fabric.
+func meshConfig(cfg *config.Config) MeshConfig {
+	b := &cfg.BFD
+	m := MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled}
+	if len(b.Keys) == 0 || b.Auth == config.BFDAuthNone {
+		return m
+	}
+	m.Auth = &bfd.Auth{Type: bfd.AuthSHA1}
+	if b.Auth == config.BFDAuthMeticulous {
+		m.Auth.Type = bfd.AuthMeticulousSHA1
+	}
+	for _, k := range b.Keys {
+		m.Auth.Keys = append(m.Auth.Keys, bfd.AuthKey{ID: k.ID, Secret: k.Secret.Reveal()})
+	}
+	return m
+}
+
+// bfdSettings is what a reflector hands out.
+func bfdSettings(cfg *config.Config) inof.BFDSettings {
+	b := &cfg.BFD
+	if !cfg.Device.Roles.Reflector {
+		return inof.BFDSettings{}
+	}
+	return inof.BFDSettings{Enabled: b.Enabled, Interval: b.Interval, DetectMult: uint8(b.DetectMult), MeshAll: b.Mesh == config.MeshAll}
+}
+
+// reloadBFD brings new timers, keys and switches into force; sessions go on.
+func (d *Daemon) reloadBFD(ctx context.Context, merged, next *config.Config) error {
+	socket, grace := merged.BFD.Socket, merged.BFD.Grace
+	merged.BFD = next.BFD
+	merged.BFD.Socket, merged.BFD.Grace = socket, grace
+	return d.device.Do(ctx, func(c *Core, now time.Time) {
+		if c.refl != nil {
+			c.fromReflector(c.refl.SetBFD(bfdSettings(merged), now), now)
+		}
+		c.SetMesh(meshConfig(merged), now)
+	})
+}
+
+// askProcess bounds how long an operator waits for a process that does not answer.
+const askProcess = 500 * time.Millisecond
+
+// BFD implements api.Source.
+func (d *Daemon) BFD(ctx context.Context) (api.BFD, error) {
+	out := api.BFD{Sessions: []api.BFDSession{}}
+	var wanted []bfd.Peer
+	failed := map[netip.Addr]bool{}
+	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		out.Enabled, out.Off = c.mesh.settings.Enabled, c.mesh.cfg.Off
+		wanted = slices.Clone(c.mesh.peers)
+		for _, dev := range c.FailedPaths() {
+			failed[dev] = true
+		}
+	})
+	if err != nil || d.paths == nil {
+		return out, err
+	}
+	info := d.paths.Info()
+	out.Process = api.BFDProcess{Needed: info.Needed, Connected: info.Connected, Since: info.Since, PID: info.PID,
+		LastError: info.LastError, Refused: info.Refused, Counters: map[string]any{"process": d.paths.Counters()}}
+	short, cancel := context.WithTimeout(ctx, askProcess)
+	defer cancel()
+	sessions, p, err := d.paths.Status(short)
+	if err != nil {
+		out.Process.LastError = cmp.Or(out.Process.LastError, err.Error())
+		sessions = nil
+	} else {
+		out.Process.Build, out.Process.Started, out.Process.Priority, out.Process.Failure = p.Build, &p.Started, p.Priority, p.Failure
+		out.Process.Counters["bfd"], out.Process.Counters["transport"] = p.BFD, p.Transport
+	}
+	known := map[bfd.Key]bool{}
+	for i := range sessions {
+		known[sessions[i].Key()] = true
+		out.Sessions = append(out.Sessions, sessionOf(&sessions[i], failed))
+	}
+	for _, w := range wanted {
+		if !known[w.Key] {
+			out.Sessions = append(out.Sessions, api.BFDSession{Device: w.Peer, Local: w.Local, Multihop: w.Multihop,
+				Report: bfd.ReportUnknown.String(), Fault: failed[w.Peer], Configured: timersText(w.Timers)})
+		}
+	}
+	slices.SortStableFunc(out.Sessions, func(a, b api.BFDSession) int { return a.Device.Compare(b.Device) })
+	return out, nil
+}
+
+func timersText(t bfd.Timers) api.BFDTimers {
+	return api.BFDTimers{MinTx: api.Duration(t.MinTx), MinRx: api.Duration(t.MinRx), DetectMult: t.DetectMult}
+}
+
+func sessionOf(s *bfd.Status, failed map[netip.Addr]bool) api.BFDSession {
+	out := api.BFDSession{
+		Device: s.Peer, Local: s.Local, Multihop: s.Multihop, State: s.State.String(), RemoteState: s.RemoteState.String(),
+		Report: s.Report.String(), Fault: failed[s.Peer], Diag: s.Diag.String(), RemoteDiag: s.RemoteDiag.String(),
+		Configured: timersText(s.Configured), TxInterval: api.Duration(s.TxInterval), DetectTime: api.Duration(s.DetectTime),
+		Auth: s.Auth.String(), Since: moment(s.Since), LastHeard: moment(s.LastHeard), LastDown: moment(s.LastFlap), Flaps: s.Flaps,
+		HoldUp: api.Duration(s.HoldUp), HoldLeft: api.Duration(s.HoldLeft), DownLeft: api.Duration(s.DownLeft), Retiring: s.Retiring,
+		LocalDiscr: s.LocalDiscr, RemoteDiscr: s.RemoteDiscr, PacketsIn: s.PacketsIn, PacketsOut: s.PacketsOut, TxLate: s.TxLate,
+	}
+	if s.DetectTime > 0 {
+		t := timersText(s.Remote)
+		out.Remote = &t
+	}
+	return out
+}
+
+// moment leaves out a time that never was.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// lostShown is how long the loss of a process is worth a warning.
+const lostShown = time.Hour
+
+// slowUp is how long a session may need to come up before it is worth a warning.
+const slowUp = 10 * time.Second
+
+// pathWarnings says what is wrong with the paths.
+func (d *Daemon) pathWarnings(ctx context.Context) []string {
+	if d.paths == nil {
+		return nil
+	}
+	b, err := d.BFD(ctx)
+	if err != nil {
+		return nil
+	}
+	list := d.processWarnings(&b)
+	var failed, never, unheard []string
+	now := d.env.Now()
+	for i := range b.Sessions {
+		s := &b.Sessions[i]
+		switch {
+		case s.Retiring:
+		case s.Fault:
+			failed = append(failed, s.Device.String())
+		case s.Report == bfd.ReportUnknown.String() && s.Since != nil && now.Sub(*s.Since) > slowUp:
+			never = append(never, s.Device.String())
+		case s.Report == bfd.ReportAdminDown.String() && !b.Off:
+			unheard = append(unheard, s.Device.String())
+		}
+	}
+	for _, w := range []struct {
+		devices []string
+		text    string
+	}{
+		{failed, "the path to %s fails: its hosts count as unreachable"},
+		{never, "the path to %s has never been seen to work: it is not watched (is UDP port 4784 open, is BFD on there, is there a route between the device ids?)"},
+		{unheard, "the path to %s is not watched: the other device holds the session down"},
+	} {
+		if len(w.devices) > 0 {
+			list = append(list, fmt.Sprintf(w.text, someOf(w.devices)))
+		}
+	}
+	return list
+}
+
+func (d *Daemon) processWarnings(b *api.BFD) []string {
+	var list []string
+	p := &b.Process
+	switch {
+	case b.Off:
+		list = append(list, "bfd.enabled is false on this device: paths to other devices are not watched")
+	case p.Needed && !p.Connected && d.env.Now().Sub(p.Since) > time.Second:
+		list = append(list, fmt.Sprintf("no BFD process: paths to other devices are not watched: %s", p.LastError))
+	case p.Connected && p.Build == "":
+		list = append(list, fmt.Sprintf("BFD process %d: %s", p.PID, p.LastError))
+	case p.Failure != "":
+		list = append(list, fmt.Sprintf("BFD process %d cannot work, paths to other devices are not watched: %s", p.PID, p.Failure))
+	}
+	if at := d.paths.Info().LastLost; !at.IsZero() && time.Since(at) < lostShown {
+		list = append(list, fmt.Sprintf("the BFD process was lost %d time(s) since the daemon was started, the last time at %s", d.paths.Counters().Lost, at.Format(time.DateTime)))
+	}
+	if p.Refused != "" {
+		list = append(list, "BFD sessions were refused: "+p.Refused)
+	}
+	return list
+}
+
+// someOf names up to three and counts the rest.
+func someOf(list []string) string {
+	if len(list) <= 3 {
+		return "device " + strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("device %s and %d more", strings.Join(list[:3], ", "), len(list)-3)
+}
