@@ -35,6 +35,7 @@ type Dialer struct {
 	cfg   DialerConfig
 	host  *host
 	ready chan struct{}
+	wake  chan struct{} // holds one when the wait is to end
 
 	mu       sync.Mutex
 	conn     *conn
@@ -55,7 +56,7 @@ func NewDialer(cfg DialerConfig) (*Dialer, error) {
 	if cfg.Dial == nil {
 		return nil, fmt.Errorf("inof dialer %s: Dial must be set", cfg.Name)
 	}
-	d := &Dialer{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{})}
+	d := &Dialer{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), wake: make(chan struct{}, 1)}
 	d.host.establish, d.host.tlsAddr = d.establish, cfg.Address
 	return d, nil
 }
@@ -98,9 +99,40 @@ func (d *Dialer) Run(ctx context.Context) error {
 		}
 		wait := Backoff(attempt, rand.Float64())
 		d.fail(err, wait)
-		if !sleep(ctx, wait) {
-			return ctx.Err()
+		woken, err := d.pause(ctx, wait)
+		if err != nil {
+			return err
 		}
+		if woken {
+			attempt = -1
+		}
+	}
+}
+
+// Wake ends the wait for the next attempt, and the back-off begins anew: something has
+// changed, a password perhaps. An attempt under way may still be of before; then the
+// next one follows it at once. A session that stands is left alone.
+func (d *Dialer) Wake() {
+	if d.Info().State == StateEstablished {
+		return
+	}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pause waits; it tells whether Wake ended that.
+func (d *Dialer) pause(ctx context.Context, wait time.Duration) (woken bool, err error) {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-d.wake:
+		return true, nil
+	case <-t.C:
+		return false, nil
 	}
 }
 

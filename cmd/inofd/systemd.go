@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -13,14 +15,21 @@ import (
 	"github.com/openinof/inof/internal/daemon"
 )
 
-// notify tells the service manager something; without one it does nothing.
-func notify(state string) {
-	if _, err := sd.SdNotify(false, state); err != nil {
-		fmt.Fprintln(os.Stderr, "inofd: service manager cannot be told:", err)
-	}
-}
+// ready tells the service manager that everything runs; it waits for that, so it is
+// worth a line when it cannot be told, whatever the reason.
+func ready() { tell(os.Stderr, sd.SdNotifyReady, false) }
 
-func ready() { notify(sd.SdNotifyReady) }
+// notify tells the service manager what else there is. Without one it does nothing, and
+// neither when the one that started us was only there until we were ready.
+func notify(state string) { tell(os.Stderr, state, true) }
+
+func tell(errs io.Writer, state string, mayBeGone bool) {
+	_, err := sd.SdNotify(false, state)
+	if err == nil || mayBeGone && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED)) {
+		return
+	}
+	fmt.Fprintln(errs, "inofd: service manager cannot be told:", err)
+}
 
 // reloads reads the configuration again at each SIGHUP, and tells the service
 // manager when it is stopping.

@@ -90,6 +90,9 @@ func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
 		}
 	}
 	d.cfg.Store(&merged)
+	for _, c := range d.dialers { // whatever kept them away may be mended
+		c.Wake()
+	}
 	d.reloaded(changes, errs)
 	return errors.Join(errs...)
 }

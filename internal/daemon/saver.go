@@ -27,6 +27,7 @@ type saver struct {
 
 	busy   atomic.Bool // a state is being written
 	failed atomic.Bool // the last one could not be
+	why    atomic.Pointer[string]
 	saves  atomic.Uint64
 	errors atomic.Uint64
 }
@@ -115,6 +116,15 @@ func (s *saver) Run(context.Context) error {
 
 func (s *saver) String() string { return "state file" }
 
+// warning says what an operator should look at; empty: all is saved.
+func (s *saver) warning() string {
+	why := s.why.Load() // stored before failed is set
+	if !s.failed.Load() || why == nil {
+		return ""
+	}
+	return fmt.Sprintf("the state file cannot be written, tried again every %s: until then a restart may repeat notices (%s)", saveRetry, *why)
+}
+
 func (s *saver) save(st State) {
 	err := SaveState(s.dir, st)
 	if err == nil {
@@ -126,6 +136,8 @@ func (s *saver) save(st State) {
 		return
 	}
 	s.errors.Add(1)
+	text := err.Error()
+	s.why.Store(&text)
 	if !s.failed.Swap(true) {
 		s.log.Append(api.Event{Time: s.now(), Kind: "error", Fields: map[string]string{"room": "state"},
 			Text: fmt.Sprintf("state cannot be saved: %v; make room in %s or make it writable: until then a restart may repeat notices", err, s.dir)})

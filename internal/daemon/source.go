@@ -85,8 +85,8 @@ func (d *Daemon) warnings(s *api.Status, peers []api.Peer) []string {
 			list = append(list, text)
 		}
 	}
-	if d.saver.failed.Load() {
-		list = append(list, "the state file cannot be written: a restart may repeat notices")
+	if text := d.saver.warning(); text != "" {
+		list = append(list, text)
 	}
 	if n := d.logged.Load(); n > 0 {
 		list = append(list, fmt.Sprintf("%d event(s) did not get into the log", n))

@@ -71,6 +71,9 @@ func TestAWrongPasswordIsCorrectedByAReload(t *testing.T) {
 
 	f.write("tor2.password", goodPassword+"\n")
 	f.reload("tor2")
+	if log := readText(f.logFile("tor2")); strings.Contains(log, "service manager cannot be told") {
+		t.Errorf("whoever started the lab is gone, and that is no news:\n%s", log)
+	}
 	f.established("tor2")
 	f.awaitNotice("i2", since["i2"], notice{init2, target, "inactive", "link-down"})
 	f.fault("tor1", "eth1", true)
