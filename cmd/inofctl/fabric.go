@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -294,24 +295,35 @@ func bench(w io.Writer, only string, count int) error {
 	return err
 }
 
-// benchCores compares W3 on one core and on two by the clock on the wall.
+// benchCores compares W3 on one core and on two by the clock on the wall, and by the processor
+// time of what each core has to do.
 func benchCores(w io.Writer, count int) error {
 	if runtime.NumCPU() < 2 {
 		return nil
 	}
-	var best [3]time.Duration
+	w3 := workload.References[2]
+	var wall, cpu [3]time.Duration
+	var ideal []float64
 	for range max(1, count) {
 		for cores := 1; cores <= 2; cores++ {
-			t, err := workload.Wall(workload.References[2], cores)
+			t, c, err := workload.Wall(w3, cores)
 			if err != nil {
 				return err
 			}
-			if best[cores] == 0 || t < best[cores] {
-				best[cores] = t
+			if wall[cores] == 0 || t < wall[cores] {
+				wall[cores], cpu[cores] = t, c
 			}
 		}
+		_, x, err := workload.Split(w3, 2)
+		if err != nil {
+			return err
+		}
+		ideal = append(ideal, x)
 	}
-	_, err := fmt.Fprintf(w, "W3 by the clock, best of %d: one core %.2f s, two cores %.2f s, %.2f times as fast\n", max(1, count), best[1].Seconds(), best[2].Seconds(), best[1].Seconds()/best[2].Seconds())
+	slices.Sort(ideal)
+	_, err := fmt.Fprintf(w, `W3 by the clock, best of %d: one core %.2f s, two cores %.2f s (processor time %.2f and %.2f s), %.2f times as fast
+by the processor time of the longer half of each window two cores could be %.2f times as fast
+`, max(1, count), wall[1].Seconds(), wall[2].Seconds(), cpu[1].Seconds(), cpu[2].Seconds(), wall[1].Seconds()/wall[2].Seconds(), ideal[len(ideal)/2])
 	return err
 }
 

@@ -218,7 +218,7 @@ func (s *Sim) Flow(id FlowID) FlowStatus {
 	mtu := int64(s.nics[f.spec.Src].prof.MTU)
 	st := FlowStatus{
 		ID: id, Src: f.spec.Src, Dst: f.spec.Dst, Tag: f.spec.Tag, Bytes: f.spec.Bytes, Start: f.spec.Start, Done: f.done, Begun: f.begun,
-		Acked: min(int64(q.sndUna)*mtu, f.spec.Bytes), Retx: q.retx, OutOfOrder: r.ooo,
+		Acked: min(int64(q.sndUna)*mtu, f.spec.Bytes), Retx: q.retx, OutOfOrder: uint64(r.ooo),
 		Rate: Rate((8e12<<serBits + q.psb/2) / q.psb),
 	}
 	if int(id) < len(s.cc) {

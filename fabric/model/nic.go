@@ -77,19 +77,21 @@ type qp struct {
 // noHole in qp.hole: nothing is asked for.
 const noHole = ^uint32(0)
 
-// rxqp is the receiving side.
+// rxqp is the receiving side: one cache line, so that two cores that receive
+// neighbouring flows do not take it from each other.
 type rxqp struct {
 	expect   uint32
 	lastNack uint32
-	nackAt   Time // no NACK for lastNack before this moment
-	cnpAt    Time // no CNP before this moment
+	nackAt   Time       // no NACK for lastNack before this moment
+	cnpAt    Time       // no CNP before this moment
+	got      uint64     // payload frames delivered in order
+	ahead    *aheadBits // selective repeat: frames received beyond expect
 	hash     uint32
-	src      uint16
 	unacked  int32
-	got      uint64 // payload frames delivered in order
-	dups     uint64
-	ooo      uint64
-	ahead    []uint64 // selective repeat: frames received beyond expect, a ring of bits
+	dups     uint32
+	ooo      uint32
+	src      uint16
+	_        [6]byte
 }
 
 func (s *Sim) pushReady(n *nic, id int32) {

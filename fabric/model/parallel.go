@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Several cores: the fabric is cut into shards, each with its own clock, events and
@@ -15,8 +16,9 @@ import (
 // the same event for event as on one core.
 
 // shardsPerCore is above 1 so that a core whose shard has little to do takes another.
+
 const (
-	shardsPerCore = 3
+	shardsPerCore = 4
 	maxShards     = 64
 )
 
@@ -46,7 +48,8 @@ func (s *Sim) post(pi int32, pt *port, pk int32, p *packet) {
 		s.pfcFree = append(s.pfcFree, p.flow)
 	}
 	to := s.owner[pt.peer]
-	s.out[to] = append(s.out[to], m)
+	s.out[s.box][to] = append(s.out[s.box][to], m)
+	s.mailAt = min(s.mailAt, p.at)
 	s.pool.put(pk)
 }
 
@@ -107,98 +110,232 @@ func (s *Sim) arriveCut(pi int32) {
 // RunOn is Run on n cores with the same result. The fabric must have no handler,
 // timers or messages (they would see shards), and no fault may be in force.
 func (s *Sim) RunOn(n int, until Time) error {
+	_, err := s.runOn(n, until, nil)
+	return err
+}
+
+// Balance is how the work of a run on several cores fell, in the units of the clock it
+// was measured with.
+type Balance struct {
+	Cores    int
+	Shards   int
+	Windows  int           // times all shards met
+	Work     time.Duration // of all shards
+	Longest  time.Duration // of the busiest core, summed over the windows
+	Together time.Duration // of the meetings, when one core works and the others wait
+}
+
+// Speedup gives how many times as fast n cores are that do not disturb each other.
+func (b Balance) Speedup() float64 {
+	return float64(b.Work+b.Together) / float64(b.Longest+b.Together)
+}
+
+// MeasureShards is RunOn with the shards run one after the other on the calling goroutine, each
+// measured by the clock (processor time, if others use the machine), to tell what several
+// cores could gain at most.
+func (s *Sim) MeasureShards(n int, until Time, clock func() time.Duration) (Balance, error) {
+	return s.runOn(n, until, clock)
+}
+
+func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, error) {
+	b := Balance{Cores: n, Shards: 1}
 	if n < 1 || n > 64 || until < s.now {
-		return fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
+		return b, fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
 	if n == 1 || len(s.switches) < n {
-		return s.Run(until)
+		return b, s.Run(until)
 	}
 	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
-		return fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
+		return b, fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
 	}
 	for i := range s.ports {
 		if s.ports[i].flags&(portDown|portMute) != 0 {
-			return fmt.Errorf("%w: a link is faulty", ErrShards)
+			return b, fmt.Errorf("%w: a link is faulty", ErrShards)
 		}
 	}
 	s.sortStarts()
 	shards, look := s.split(min(shardsPerCore*n, len(s.switches), maxShards))
 	if look <= 0 {
-		return s.Run(until)
+		return b, s.Run(until)
 	}
-	err := s.together(shards, n, look, until)
+	c := &crew{shards: shards, order: slices.Clone(shards), clock: clock, bal: b, loads: make([]time.Duration, n)}
+	c.bal.Shards = len(shards)
+	c.changed.L = &c.mu
+	err := c.together(s, n, look, until)
 	s.merge(shards)
 	s.now = until
-	return err
+	return c.bal, err
 }
 
 // crew is the cores at work on the shards of one window: each takes the next shard
 // nobody has taken, those that had most to do in the last window first.
 type crew struct {
 	shards []*Sim
+	order  []*Sim
 	taken  atomic.Int32
 	end    Time // of the window, inclusive
-	work   sync.WaitGroup
+	box    int  // which of the two boxes of mail is written in it
+	epoch  atomic.Uint32
+	over   atomic.Bool
+	busy   atomic.Int32 // helpers still at work
+
+	mu      sync.Mutex
+	changed sync.Cond
+
+	clock func() time.Duration // measuring: one goroutine does all
+	bal   Balance
+	loads []time.Duration
 }
 
 func (c *crew) run() {
 	for {
 		i := int(c.taken.Add(1)) - 1
-		if i >= len(c.shards) {
+		if i >= len(c.order) {
 			return
 		}
-		c.shards[i].window(c.end)
+		if c.clock == nil {
+			c.order[i].window(c)
+			continue
+		}
+		t := c.clock()
+		c.order[i].window(c)
+		t = c.clock() - t
+		c.bal.Work += t
+		*slices.MinFunc(pointers(c.loads), func(a, b *time.Duration) int { return int(*a - *b) }) += t
+	}
+}
+
+func pointers[T any](v []T) []*T {
+	out := make([]*T, len(v))
+	for i := range v {
+		out[i] = &v[i]
+	}
+	return out
+}
+
+// spins is how often a core that waits for the others looks before it goes to sleep: some
+// microseconds. Sleeping and being woken costs more than that, waiting longer would take
+// the processor from others.
+const spins = 4096
+
+// wait returns when done says so; whoever changes that calls tell afterwards.
+func (c *crew) wait(done func() bool) {
+	for range spins {
+		if done() {
+			return
+		}
+	}
+	c.mu.Lock()
+	for !done() {
+		c.changed.Wait()
+	}
+	c.mu.Unlock()
+}
+
+func (c *crew) tell() {
+	c.mu.Lock() // whoever looked before the change waits by now
+	c.changed.Broadcast()
+	c.mu.Unlock()
+}
+
+// help is what each core but the first does.
+func (c *crew) help() {
+	seen := uint32(0)
+	for {
+		c.wait(func() bool { return c.epoch.Load() != seen })
+		seen++
+		over := c.over.Load()
+		if !over {
+			c.run()
+		}
+		if c.busy.Add(-1) == 0 {
+			c.tell()
+		}
+		if over {
+			return
+		}
 	}
 }
 
 // together runs the shards window by window on n cores.
-func (s *Sim) together(shards []*Sim, n int, look, until Time) error {
-	c := &crew{shards: slices.Clone(shards)}
-	start := make(chan struct{}, n)
-	defer close(start)
-	for range n - 1 {
-		go func() {
-			for range start {
-				c.run()
-				c.work.Done()
-			}
-		}()
+func (c *crew) together(s *Sim, n int, look, until Time) error {
+	if c.clock != nil {
+		n = 1
 	}
+	for range n - 1 {
+		go c.help()
+	}
+	for _, sh := range c.shards {
+		sh.first = sh.heap.first()
+	}
+	var err error
 	for {
 		first := never
-		for _, sh := range shards {
-			for _, from := range shards {
-				if len(from.out[sh.shard]) > 0 {
-					sh.accept(from.out[sh.shard])
-					from.out[sh.shard] = from.out[sh.shard][:0]
-				}
-			}
-			first = min(first, sh.heap.first())
+		for _, sh := range c.shards {
+			first = min(first, sh.first)
 		}
-		if first > until {
-			return nil
+		if first > until || err != nil {
+			break
 		}
 		c.end = min(first+look-1, until)
+		c.box ^= 1
 		c.taken.Store(0)
-		c.work.Add(n - 1)
-		for range n - 1 {
-			start <- struct{}{}
-		}
+		c.busy.Store(int32(n - 1))
+		c.epoch.Add(1)
+		c.tell()
 		c.run()
-		c.work.Wait()
-		slices.SortFunc(c.shards, func(a, b *Sim) int { return b.lastWindow - a.lastWindow })
+		c.wait(func() bool { return c.busy.Load() == 0 })
+		c.meet()
 		if s.stop.due(s) {
-			return ErrStopped
+			err = ErrStopped
 		}
+	}
+	c.over.Store(true)
+	c.busy.Store(int32(n - 1))
+	c.epoch.Add(1)
+	c.tell()
+	c.wait(func() bool { return c.busy.Load() == 0 })
+	c.box ^= 1
+	for _, sh := range c.shards {
+		sh.collect(c)
+	}
+	return err
+}
+
+// meet is what is done between two windows.
+func (c *crew) meet() {
+	var t time.Duration
+	if c.clock != nil {
+		t = c.clock()
+	}
+	slices.SortFunc(c.order, func(a, b *Sim) int { return b.lastWindow - a.lastWindow })
+	c.bal.Windows++
+	if c.clock != nil {
+		c.bal.Longest += slices.Max(c.loads)
+		clear(c.loads)
+		c.bal.Together += c.clock() - t
 	}
 }
 
-// window handles all events of one shard up to and including end.
-func (s *Sim) window(end Time) {
+// collect takes the frames that other shards sent in the last window.
+func (s *Sim) collect(c *crew) {
+	for _, from := range c.shards {
+		s.accept(from.out[c.box^1][s.shard])
+	}
+}
+
+// window handles all events of one shard up to and including the end.
+func (s *Sim) window(c *crew) {
+	s.collect(c)
+	s.box, s.mailAt = c.box, never
+	for to := range s.out[s.box] { // read by all in the last window
+		s.out[s.box][to] = s.out[s.box][to][:0]
+	}
 	before := s.events
-	for s.batch(end, stopEvery) {
+	for s.batch(c.end, stopEvery) {
 	}
 	s.lastWindow = int(s.events - before)
+	s.first = min(s.heap.first(), s.mailAt)
 }
 
 // first gives the time of the first event.
@@ -207,301 +344,4 @@ func (w *wheel) first() Time {
 		return e.at
 	}
 	return never
-}
-
-// split makes shards of the fabric; look is how far they may run apart. Shard 0 is s.
-func (s *Sim) split(n int) (shards []*Sim, look Time) {
-	s.owner = s.assign(n)
-	look = never
-	for i := range s.ports {
-		if pt := &s.ports[i]; s.owner[i] != s.owner[pt.peer] {
-			pt.flags |= portCut
-			look = min(look, pt.delay)
-		}
-	}
-	if look == never { // nothing to cut
-		return nil, 0
-	}
-	oldHeap, oldStarts := s.heap, s.starts
-	for i := range n {
-		sh := s
-		if i > 0 {
-			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, cc: s.cc,
-				routes: s.routes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes,
-				owner: s.owner, sorted: true, running: true}
-			sh.pool.free = -1
-		}
-		sh.shard = int8(i)
-		sh.heap = wheel{}
-		sh.heap.init(s.eventRate() / float64(n))
-		sh.out = make([][]mail, n)
-		sh.flight = make([]flight, len(s.ports))
-		sh.starts = nil
-		shards = append(shards, sh)
-	}
-	for _, id := range oldStarts {
-		sh := shards[s.owner[s.nics[s.qps[id].nic].port]]
-		sh.starts = append(sh.starts, id)
-	}
-	s.rehome(shards, &oldHeap)
-	for _, sh := range shards {
-		sh.planStart()
-	}
-	return shards, look
-}
-
-// assign gives each port a shard: access switches in order, so that hosts are shared
-// evenly, their hosts with them, and each further switch where most of its wires go
-// unless that shard has its share of the fabric's bandwidth already.
-func (s *Sim) assign(n int) []int8 {
-	of := make([]int, len(s.switches))
-	hosts := make([]int, len(s.switches))
-	weight := make([]float64, len(s.switches))
-	load := make([]float64, n)
-	total, share := 0, 0.0
-	for i := range of {
-		of[i] = -1
-		sw := &s.switches[i]
-		for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
-			weight[i] += float64(s.portInfo[pi].rate)
-			if s.ports[s.ports[pi].peer].nic >= 0 {
-				hosts[i]++
-			}
-		}
-		total += hosts[i]
-		share += weight[i] / float64(n)
-	}
-	seen := 0
-	for i := range of {
-		if hosts[i] > 0 {
-			of[i] = min((seen+hosts[i]/2)*n/total, n-1)
-			seen += hosts[i]
-			load[of[i]] += weight[i]
-		}
-	}
-	for again := true; again; {
-		again = false
-		for i := range of {
-			if of[i] < 0 {
-				if best := s.vote(i, of, load, share-weight[i]/2); best >= 0 {
-					of[i] = best
-					load[best] += weight[i]
-					again = true
-				}
-			}
-		}
-	}
-	owner := make([]int8, len(s.ports))
-	for i := range s.ports {
-		sw := s.ports[i].sw
-		if sw < 0 {
-			sw = s.ports[s.ports[i].peer].sw
-		}
-		if sw >= 0 && of[sw] > 0 {
-			owner[i] = int8(of[sw])
-		}
-	}
-	return s.joinHosts(owner)
-}
-
-// vote gives the shard of most of a switch's neighbours among those below the limit,
-// else the one of least load; -1 if no neighbour has a shard yet.
-func (s *Sim) vote(i int, of []int, load []float64, limit float64) int {
-	votes := make([]int, len(load))
-	any := false
-	sw := &s.switches[i]
-	for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
-		if p := s.ports[s.ports[pi].peer].sw; p >= 0 && of[p] >= 0 {
-			votes[of[p]]++
-			any = true
-		}
-	}
-	if !any {
-		return -1
-	}
-	best, least := -1, 0
-	for k := range votes {
-		if load[k] < load[least] {
-			least = k
-		}
-		if load[k] <= limit && (best < 0 || votes[k] > votes[best] || votes[k] == votes[best] && load[k] < load[best]) {
-			best = k
-		}
-	}
-	if best < 0 {
-		return least
-	}
-	return best
-}
-
-// joinHosts puts all ports of a host into the shard of its first.
-func (s *Sim) joinHosts(owner []int8) []int8 {
-	for i := range s.nodes {
-		nd := &s.nodes[i]
-		for k := int32(1); nd.sw < 0 && k < nd.nports; k++ {
-			owner[nd.portBase+k] = owner[nd.portBase]
-		}
-	}
-	return owner
-}
-
-// ownerOf gives the shard that handles an event.
-func (s *Sim) ownerOf(key uint32) int8 {
-	idx := int32(key & keyMask)
-	switch key >> keyBits {
-	case evArrive:
-		return s.owner[s.ports[idx].peer]
-	case evKick, evReact, evDrain, evStorm:
-		return s.owner[idx]
-	case evExpire, evRefresh, evDetect, evRecover, evABS:
-		return s.owner[idx/NumQueues]
-	case evDecrease, evIncrease, evRTO:
-		return s.owner[s.nics[s.qps[idx].nic].port]
-	}
-	return 0
-}
-
-// rehome gives events and frames of s to the shards that own them; s itself is shard 0.
-func (s *Sim) rehome(shards []*Sim, from *wheel) {
-	for {
-		e, ok := from.next(never)
-		if !ok {
-			break
-		}
-		if e.key>>keyBits != evStart { // each shard plans its own
-			shards[s.ownerOf(e.key)].heap.schedule(e.at, e.key)
-		}
-	}
-	for pi := range s.ports {
-		pt := &s.ports[pi]
-		if pt.flags&portCut != 0 {
-			sh := shards[s.owner[pt.peer]]
-			f := &sh.flight[pi]
-			*f = flight{cut: true, flags: pt.flags, head: pt.flHead, tail: pt.flTail, peer: pt.peer}
-			sh.move(s, &f.head, &f.tail)
-			pt.flHead, pt.flTail = -1, -1
-		} else if sh := shards[s.owner[pi]]; sh != s {
-			sh.move(s, &pt.flHead, &pt.flTail)
-		}
-		if sh := shards[s.owner[pi]]; sh != s {
-			sh.moveHeld(s, int32(pi))
-		}
-	}
-}
-
-// moveHeld takes over what a port holds other than on its wire.
-func (s *Sim) moveHeld(from *Sim, pi int32) {
-	for q := range int32(NumQueues) {
-		qu := &s.queues[pi*NumQueues+q]
-		s.move(from, &qu.head, &qu.tail)
-	}
-	for i, pk := range s.portInfo[pi].react {
-		tail := pk
-		s.move(from, &pk, &tail)
-		s.portInfo[pi].react[i] = pk
-	}
-	if pt := &s.ports[pi]; pt.nic >= 0 {
-		n := &s.nics[pt.nic]
-		s.move(from, &n.slow.head, &n.slow.tail)
-	}
-}
-
-// move takes a list of frames from another shard's pool into the own.
-func (s *Sim) move(from *Sim, head, tail *int32) {
-	if s == from {
-		return
-	}
-	last := *tail
-	first, prev := int32(-1), int32(-1)
-	for pk := *head; pk >= 0; {
-		p := from.pool.pkts[pk]
-		n := s.pool.get()
-		if p.kind() == kindPFC {
-			t := s.newTimes()
-			s.pfcTimes[t] = from.pfcTimes[p.flow]
-			from.pfcFree = append(from.pfcFree, p.flow)
-			p.flow = t
-		}
-		from.pool.put(pk)
-		next := p.next
-		if pk == last {
-			next = -1
-		}
-		p.next = -1
-		s.pool.pkts[n] = p
-		if prev >= 0 {
-			s.pool.pkts[prev].next = n
-		} else {
-			first = n
-		}
-		prev = n
-		pk = next
-	}
-	*head, *tail = first, prev
-}
-
-// merge takes everything back into shard 0.
-func (s *Sim) merge(shards []*Sim) {
-	for pi := range s.ports {
-		pt := &s.ports[pi]
-		sh := shards[s.owner[pi]]
-		if pt.flags&portCut != 0 {
-			to := shards[s.owner[pt.peer]]
-			f := &to.flight[pi]
-			s.move(to, &f.head, &f.tail)
-			pt.flHead, pt.flTail = f.head, f.tail
-			pt.flags &^= portCut
-		} else {
-			s.move(sh, &pt.flHead, &pt.flTail)
-		}
-		if sh != s {
-			s.moveHeld(sh, int32(pi))
-		}
-	}
-	own := s.heap
-	s.heap = wheel{}
-	s.heap.init(s.eventRate())
-	s.takeEvents(&own)
-	for _, sh := range shards[1:] {
-		s.takeEvents(&sh.heap)
-		s.starts = append(s.starts, sh.starts...)
-		s.events += sh.events
-		s.hash += sh.hash
-		s.active += sh.active
-		s.finished += sh.finished
-		s.pool.peak += sh.pool.peak
-		for k := range s.made {
-			s.made[k] += sh.made[k]
-			s.ended[k] += sh.ended[k]
-		}
-		for k := range s.sent {
-			s.sent[k] += sh.sent[k]
-		}
-		for r := range s.drops {
-			s.drops[r].add(&sh.drops[r])
-		}
-	}
-	s.flight, s.out, s.owner = nil, nil, nil
-	s.sorted = false
-}
-
-// takeEvents takes all events of a wheel but starts of flows, which are planned again.
-func (s *Sim) takeEvents(from *wheel) {
-	for {
-		e, ok := from.next(never)
-		if !ok {
-			return
-		}
-		if e.key>>keyBits != evStart {
-			s.heap.schedule(e.at, e.key)
-		}
-	}
-}
-
-func (d *dropCount) add(o *dropCount) {
-	d.frames += o.frames
-	d.bytes += o.bytes
-	for k := range d.kinds {
-		d.kinds[k] += o.kinds[k]
-	}
 }

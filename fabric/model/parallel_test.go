@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -69,6 +70,36 @@ func TestSeveralCoresGiveTheSameRun(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Shards run one after the other, to be measured, are the same run again.
+func TestMeasureShards(t *testing.T) {
+	build := func() *model.Sim {
+		s, _, err := workload.References[1].Build(model.Options{Seed: 3, Trace: true}, model.CX4())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	one, two := build(), build()
+	if err := one.Run(100 * model.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	ticks := time.Duration(0)
+	b, err := two.MeasureShards(2, 100*model.Microsecond, func() time.Duration { ticks++; return ticks })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(stateOf(one), stateOf(two)); d != "" {
+		t.Fatalf("%.2000s", d)
+	}
+	// Each window of each shard takes one tick of this clock, and so does each meeting.
+	if b.Shards != 8 || b.Windows < 90 || b.Work != time.Duration(b.Shards*b.Windows) || b.Longest != b.Work/2 || b.Together != time.Duration(b.Windows) {
+		t.Errorf("%+v", b)
+	}
+	if x := b.Speedup(); x < 1.7 || x > 2 {
+		t.Errorf("speed-up %g", x)
 	}
 }
 

@@ -87,6 +87,9 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 // aheadFrames is how far beyond the expected frame a receiver keeps others.
 const aheadFrames = 4096
 
+// aheadBits is a ring of bits, one a frame.
+type aheadBits [aheadFrames / 64]uint64
+
 // keep notes a frame that came before its turn; one too far ahead is forgotten and
 // will be sent again.
 func (r *rxqp) keep(psn uint32) {
@@ -94,7 +97,7 @@ func (r *rxqp) keep(psn uint32) {
 		return
 	}
 	if r.ahead == nil {
-		r.ahead = make([]uint64, aheadFrames/64)
+		r.ahead = new(aheadBits)
 	}
 	i := psn % aheadFrames
 	r.ahead[i/64] |= 1 << (i % 64)

@@ -76,9 +76,12 @@ type Sim struct {
 	rawFree    []int32
 	timers     timers
 	brakes     []brakeState
-	flight     []flight // of links cut by partitions, while running on several cores
-	out        [][]mail // frames for other shards
-	owner      []int8   // shard of each port
+	flight     []flight    // of links cut by partitions, while running on several cores
+	out        [2][][]mail // frames for other shards: written in this window, read in this window
+	box        int         // which of them is written
+	mailAt     Time        // earliest arrival of those
+	first      Time        // of what is to do after the last window
+	owner      []int8      // shard of each port
 	shard      int8
 	lastWindow int // events of a shard in its last window
 

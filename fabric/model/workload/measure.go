@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openinof/inof/fabric/model"
 )
 
@@ -51,15 +53,46 @@ func Measure(r Reference, n int) (Measurement, error) {
 	return all[len(all)/2], nil
 }
 
-// Wall gives the time on the wall of one run on a number of cores.
-func Wall(r Reference, cores int) (time.Duration, error) {
+// Wall gives the time on the wall and the processor time of one run on a number of cores.
+func Wall(r Reference, cores int) (wall, cpu time.Duration, err error) {
 	s, _, err := r.Build(model.Options{Seed: 1}, model.CX4())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	t := time.Now()
+	t, c := time.Now(), cpuTime()
 	err = s.RunOn(cores, r.Until)
-	return time.Since(t), err
+	return time.Since(t), cpuTime() - c, err
+}
+
+// Split runs a workload in the shards of a number of cores, one after the other, and gives
+// how the work falls, and how many times as fast that number of cores would be if
+// they did not disturb each other. It counts processor time of the thread, so it holds
+// on a busy machine too.
+func Split(r Reference, cores int) (model.Balance, float64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s, _, err := r.Build(model.Options{Seed: 1}, model.CX4())
+	if err != nil {
+		return model.Balance{}, 0, err
+	}
+	begun := threadTime()
+	if err := s.Run(r.Until); err != nil {
+		return model.Balance{}, 0, err
+	}
+	one := threadTime() - begun
+	if s, _, err = r.Build(model.Options{Seed: 1}, model.CX4()); err != nil {
+		return model.Balance{}, 0, err
+	}
+	b, err := s.MeasureShards(cores, r.Until, threadTime)
+	return b, one.Seconds() / (b.Longest + b.Together).Seconds(), err
+}
+
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }
 
 func cpuTime() time.Duration {

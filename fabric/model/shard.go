@@ -1,0 +1,300 @@
+package model
+
+// How a fabric is cut into shards and put together again: parallel.go runs them.
+
+// split makes shards of the fabric; look is how far they may run apart. Shard 0 is s.
+func (s *Sim) split(n int) (shards []*Sim, look Time) {
+	s.owner = s.assign(n)
+	look = never
+	for i := range s.ports {
+		if pt := &s.ports[i]; s.owner[i] != s.owner[pt.peer] {
+			pt.flags |= portCut
+			look = min(look, pt.delay)
+		}
+	}
+	if look == never { // nothing to cut
+		return nil, 0
+	}
+	oldHeap, oldStarts := s.heap, s.starts
+	for i := range n {
+		sh := s
+		if i > 0 {
+			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, cc: s.cc,
+				routes: s.routes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes,
+				owner: s.owner, sorted: true, running: true}
+			sh.pool.free = -1
+		}
+		sh.shard = int8(i)
+		sh.heap = wheel{}
+		sh.heap.init(s.eventRate() / float64(n))
+		sh.out = [2][][]mail{make([][]mail, n), make([][]mail, n)}
+		sh.flight = make([]flight, len(s.ports))
+		sh.starts = nil
+		shards = append(shards, sh)
+	}
+	for _, id := range oldStarts {
+		sh := shards[s.owner[s.nics[s.qps[id].nic].port]]
+		sh.starts = append(sh.starts, id)
+	}
+	s.rehome(shards, &oldHeap)
+	for _, sh := range shards {
+		sh.planStart()
+	}
+	return shards, look
+}
+
+// assign gives each port a shard: access switches in order, so that hosts are shared
+// evenly, their hosts with them, and each further switch where most of its wires go
+// unless that shard has its share of the fabric's bandwidth already.
+func (s *Sim) assign(n int) []int8 {
+	of := make([]int, len(s.switches))
+	hosts := make([]int, len(s.switches))
+	weight := make([]float64, len(s.switches))
+	load := make([]float64, n)
+	total, share := 0, 0.0
+	for i := range of {
+		of[i] = -1
+		sw := &s.switches[i]
+		for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+			weight[i] += float64(s.portInfo[pi].rate)
+			if s.ports[s.ports[pi].peer].nic >= 0 {
+				hosts[i]++
+			}
+		}
+		total += hosts[i]
+		share += weight[i] / float64(n)
+	}
+	seen := 0
+	for i := range of {
+		if hosts[i] > 0 {
+			of[i] = min((seen+hosts[i]/2)*n/total, n-1)
+			seen += hosts[i]
+			load[of[i]] += weight[i]
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range of {
+			if of[i] < 0 {
+				if best := s.vote(i, of, load, share-weight[i]/2); best >= 0 {
+					of[i] = best
+					load[best] += weight[i]
+					again = true
+				}
+			}
+		}
+	}
+	owner := make([]int8, len(s.ports))
+	for i := range s.ports {
+		sw := s.ports[i].sw
+		if sw < 0 {
+			sw = s.ports[s.ports[i].peer].sw
+		}
+		if sw >= 0 && of[sw] > 0 {
+			owner[i] = int8(of[sw])
+		}
+	}
+	return s.joinHosts(owner)
+}
+
+// vote gives the shard of most of a switch's neighbours among those below the limit,
+// else the one of least load; -1 if no neighbour has a shard yet.
+func (s *Sim) vote(i int, of []int, load []float64, limit float64) int {
+	votes := make([]int, len(load))
+	any := false
+	sw := &s.switches[i]
+	for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+		if p := s.ports[s.ports[pi].peer].sw; p >= 0 && of[p] >= 0 {
+			votes[of[p]]++
+			any = true
+		}
+	}
+	if !any {
+		return -1
+	}
+	best, least := -1, 0
+	for k := range votes {
+		if load[k] < load[least] {
+			least = k
+		}
+		if load[k] <= limit && (best < 0 || votes[k] > votes[best] || votes[k] == votes[best] && load[k] < load[best]) {
+			best = k
+		}
+	}
+	if best < 0 {
+		return least
+	}
+	return best
+}
+
+// joinHosts puts all ports of a host into the shard of its first.
+func (s *Sim) joinHosts(owner []int8) []int8 {
+	for i := range s.nodes {
+		nd := &s.nodes[i]
+		for k := int32(1); nd.sw < 0 && k < nd.nports; k++ {
+			owner[nd.portBase+k] = owner[nd.portBase]
+		}
+	}
+	return owner
+}
+
+// ownerOf gives the shard that handles an event.
+func (s *Sim) ownerOf(key uint32) int8 {
+	idx := int32(key & keyMask)
+	switch key >> keyBits {
+	case evArrive:
+		return s.owner[s.ports[idx].peer]
+	case evKick, evReact, evDrain, evStorm:
+		return s.owner[idx]
+	case evExpire, evRefresh, evDetect, evRecover, evABS:
+		return s.owner[idx/NumQueues]
+	case evDecrease, evIncrease, evRTO:
+		return s.owner[s.nics[s.qps[idx].nic].port]
+	}
+	return 0
+}
+
+// rehome gives events and frames of s to the shards that own them; s itself is shard 0.
+func (s *Sim) rehome(shards []*Sim, from *wheel) {
+	for {
+		e, ok := from.next(never)
+		if !ok {
+			break
+		}
+		if e.key>>keyBits != evStart { // each shard plans its own
+			shards[s.ownerOf(e.key)].heap.schedule(e.at, e.key)
+		}
+	}
+	for pi := range s.ports {
+		pt := &s.ports[pi]
+		if pt.flags&portCut != 0 {
+			sh := shards[s.owner[pt.peer]]
+			f := &sh.flight[pi]
+			*f = flight{cut: true, flags: pt.flags, head: pt.flHead, tail: pt.flTail, peer: pt.peer}
+			sh.move(s, &f.head, &f.tail)
+			pt.flHead, pt.flTail = -1, -1
+		} else if sh := shards[s.owner[pi]]; sh != s {
+			sh.move(s, &pt.flHead, &pt.flTail)
+		}
+		if sh := shards[s.owner[pi]]; sh != s {
+			sh.moveHeld(s, int32(pi))
+		}
+	}
+}
+
+// moveHeld takes over what a port holds other than on its wire.
+func (s *Sim) moveHeld(from *Sim, pi int32) {
+	for q := range int32(NumQueues) {
+		qu := &s.queues[pi*NumQueues+q]
+		s.move(from, &qu.head, &qu.tail)
+	}
+	for i, pk := range s.portInfo[pi].react {
+		tail := pk
+		s.move(from, &pk, &tail)
+		s.portInfo[pi].react[i] = pk
+	}
+	if pt := &s.ports[pi]; pt.nic >= 0 {
+		n := &s.nics[pt.nic]
+		s.move(from, &n.slow.head, &n.slow.tail)
+	}
+}
+
+// move takes a list of frames from another shard's pool into the own.
+func (s *Sim) move(from *Sim, head, tail *int32) {
+	if s == from {
+		return
+	}
+	last := *tail
+	first, prev := int32(-1), int32(-1)
+	for pk := *head; pk >= 0; {
+		p := from.pool.pkts[pk]
+		n := s.pool.get()
+		if p.kind() == kindPFC {
+			t := s.newTimes()
+			s.pfcTimes[t] = from.pfcTimes[p.flow]
+			from.pfcFree = append(from.pfcFree, p.flow)
+			p.flow = t
+		}
+		from.pool.put(pk)
+		next := p.next
+		if pk == last {
+			next = -1
+		}
+		p.next = -1
+		s.pool.pkts[n] = p
+		if prev >= 0 {
+			s.pool.pkts[prev].next = n
+		} else {
+			first = n
+		}
+		prev = n
+		pk = next
+	}
+	*head, *tail = first, prev
+}
+
+// merge takes everything back into shard 0.
+func (s *Sim) merge(shards []*Sim) {
+	for pi := range s.ports {
+		pt := &s.ports[pi]
+		sh := shards[s.owner[pi]]
+		if pt.flags&portCut != 0 {
+			to := shards[s.owner[pt.peer]]
+			f := &to.flight[pi]
+			s.move(to, &f.head, &f.tail)
+			pt.flHead, pt.flTail = f.head, f.tail
+			pt.flags &^= portCut
+		} else {
+			s.move(sh, &pt.flHead, &pt.flTail)
+		}
+		if sh != s {
+			s.moveHeld(sh, int32(pi))
+		}
+	}
+	own := s.heap
+	s.heap = wheel{}
+	s.heap.init(s.eventRate())
+	s.takeEvents(&own)
+	for _, sh := range shards[1:] {
+		s.takeEvents(&sh.heap)
+		s.starts = append(s.starts, sh.starts...)
+		s.events += sh.events
+		s.hash += sh.hash
+		s.active += sh.active
+		s.finished += sh.finished
+		s.pool.peak += sh.pool.peak
+		for k := range s.made {
+			s.made[k] += sh.made[k]
+			s.ended[k] += sh.ended[k]
+		}
+		for k := range s.sent {
+			s.sent[k] += sh.sent[k]
+		}
+		for r := range s.drops {
+			s.drops[r].add(&sh.drops[r])
+		}
+	}
+	s.flight, s.out, s.owner = nil, [2][][]mail{}, nil
+	s.sorted = false
+}
+
+// takeEvents takes all events of a wheel but starts of flows, which are planned again.
+func (s *Sim) takeEvents(from *wheel) {
+	for {
+		e, ok := from.next(never)
+		if !ok {
+			return
+		}
+		if e.key>>keyBits != evStart {
+			s.heap.schedule(e.at, e.key)
+		}
+	}
+}
+
+func (d *dropCount) add(o *dropCount) {
+	d.frames += o.frames
+	d.bytes += o.bytes
+	for k := range d.kinds {
+		d.kinds[k] += o.kinds[k]
+	}
+}
