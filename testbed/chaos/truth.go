@@ -185,7 +185,7 @@ func (t *Truth) since(p Pair, at time.Time) []stretch {
 	for i > 0 && line[i].from.After(at) {
 		i--
 	}
-	return line[i:]
+	return line[max(i, 0):]
 }
 
 // trim forgets what ended before a moment.

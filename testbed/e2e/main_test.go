@@ -1,18 +1,13 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/testbed"
 )
@@ -25,7 +20,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	removeLeftovers()
+	if err := testbed.RemoveLeftovers(rootPrefix); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	}
 	if raceDetector { // programs built with it would sleep a second before they end
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
@@ -35,42 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// labRoot is the directory of this run's labs. It is short: unix sockets live below it.
-func labRoot() string {
-	return filepath.Join(os.TempDir(), rootPrefix+strconv.Itoa(os.Getpid()))
-}
-
-// removeLeftovers takes away what runs that were killed left.
-func removeLeftovers() {
-	roots, _ := filepath.Glob(filepath.Join(os.TempDir(), rootPrefix+"*"))
-	for _, root := range roots {
-		name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(root), binSuffix), rootPrefix)
-		pid, err := strconv.Atoi(name)
-		if err != nil || alive(pid) {
-			continue
-		}
-		labs, _ := testbed.Labs(root)
-		for _, name := range labs {
-			err = errors.Join(err, testbed.Down(name, testbed.Options{Root: root}))
-		}
-		if err == nil {
-			err = os.RemoveAll(root)
-		}
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "e2e: what an earlier run left in %s is not removed: %v\n", root, err)
-		}
-	}
-}
-
-// alive tells whether a process runs; one that only waits to be reaped does not.
-func alive(pid int) bool {
-	if unix.Kill(pid, 0) == unix.ESRCH {
-		return false
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, found := strings.Cut(string(b), ") ") // the name stands in parentheses, then the state
-	return err != nil || !found || !strings.HasPrefix(rest, "Z")
-}
+// labRoot is the directory of this run's labs.
+func labRoot() string { return testbed.OwnRoot(rootPrefix) }
 
 // builtPrograms builds the programs once a run.
 var builtPrograms = sync.OnceValues(func() (string, error) {

@@ -1,0 +1,282 @@
+package chaos
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// court is a Judge of three addresses: a and b behind one switch, c behind another; all
+// in zone z, registered and told of each other.
+type court struct {
+	t     *testing.T
+	truth *Truth
+	judge *Judge
+	now   time.Time
+	seq   uint32
+}
+
+var (
+	addrA, addrB, addrC = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	devX, devY          = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+)
+
+func newCourt(t *testing.T) *court {
+	c := &court{t: t, now: time.Unix(1_800_000_000, 0)}
+	places := []Place{{Addr: addrA, Device: devX}, {Addr: addrB, Device: devX}, {Addr: addrC, Device: devY}}
+	c.truth = NewTruth(places, map[string][]netip.Addr{"z": {addrA, addrB, addrC}, "extra": nil}, c.now)
+	c.judge = NewJudge(c.truth, c.now)
+	for _, p := range places {
+		c.truth.SetAgent(p.Addr, true, c.tick())
+	}
+	for _, p := range c.truth.pairs {
+		c.says(p.Host, p.Subject, "active", "none")
+	}
+	c.quiet()
+	c.clean("the beginning")
+	return c
+}
+
+func (c *court) tick() time.Time {
+	c.now = c.now.Add(100 * time.Millisecond)
+	return c.now
+}
+
+// says lets a host be told something new, with a number of its own.
+func (c *court) says(host, subject netip.Addr, state, reason string) uint32 {
+	c.seq++
+	c.resent(host, subject, state, reason, c.seq)
+	return c.seq
+}
+
+func (c *court) resent(host, subject netip.Addr, state, reason string, seq uint32) {
+	c.judge.Hear([]netip.Addr{host}, Line{Time: c.tick(), Event: "notice", Host: host, Subject: subject, State: state, Reason: reason, Seq: seq})
+}
+
+func (c *court) event(host netip.Addr, event string) {
+	c.judge.Hear([]netip.Addr{host}, Line{Time: c.tick(), Event: event})
+}
+
+func (c *court) quiet() { c.judge.Quiet(c.tick()) }
+
+func (c *court) clean(when string) {
+	c.t.Helper()
+	if len(c.judge.Findings) > 0 {
+		c.t.Fatalf("%s: %v", when, c.judge.Findings)
+	}
+}
+
+// finds wants just one finding, with these words.
+func (c *court) finds(kind string, words ...string) {
+	c.t.Helper()
+	if len(c.judge.Findings) != 1 || c.judge.Findings[0].Kind != kind {
+		c.t.Fatalf("findings %v, want one that is %s", c.judge.Findings, kind)
+	}
+	for _, w := range words {
+		if !strings.Contains(c.judge.Findings[0].Text, w) {
+			c.t.Errorf("finding %v, want %q in it", c.judge.Findings[0], w)
+		}
+	}
+}
+
+func TestACarrierFaultThatIsTold(t *testing.T) {
+	c := newCourt(t)
+	var since time.Time
+	c.judge.News = func(_ Pair, w string, from, _ time.Time) { since = from }
+	c.truth.SetLink(addrB, false, c.tick())
+	pulled := c.now
+	c.says(addrA, addrB, "inactive", "link-down")
+	c.clean("told at the same switch")
+	if !since.Equal(pulled) {
+		t.Errorf("true since %s, want %s", since, pulled)
+	}
+	c.truth.SetLink(addrB, true, c.tick())
+	c.says(addrC, addrB, "inactive", "link-down") // late, but in order
+	c.says(addrC, addrB, "active", "none")
+	c.says(addrA, addrB, "active", "none")
+	c.quiet()
+	c.clean("all told")
+	if n := c.judge.Tally; n.Expected != 6 || n.Received != 10 {
+		t.Errorf("tally %+v", n) // the six at the beginning; in the end nothing differs from before
+	}
+}
+
+func TestWhatIsNotToldIsMissing(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetLink(addrB, false, c.tick())
+	c.says(addrA, addrB, "inactive", "link-down")
+	c.quiet()
+	c.finds(Missing, "192.0.2.3 about 192.0.2.2", "last told active", "inactive (link-down)")
+}
+
+func TestWhatIsNotTrueIsUnexpected(t *testing.T) {
+	for name, do := range map[string]func(*court){
+		"never true":         func(c *court) { c.says(addrA, addrB, "inactive", "link-down") },
+		"another reason":     func(c *court) { c.truth.SetLink(addrB, false, c.tick()); c.says(addrA, addrB, "inactive", "aged-out") },
+		"of another subject": func(c *court) { c.truth.SetLink(addrC, false, c.tick()); c.says(addrA, addrB, "inactive", "link-down") },
+		"true before the last quiet moment": func(c *court) {
+			c.truth.SetLink(addrB, false, c.tick())
+			c.truth.SetLink(addrB, true, c.tick())
+			c.quiet()
+			c.says(addrA, addrB, "inactive", "link-down")
+		},
+		"more often than it was true": func(c *court) {
+			c.truth.SetLink(addrB, false, c.tick())
+			c.truth.SetLink(addrB, true, c.tick())
+			c.says(addrA, addrB, "inactive", "link-down")
+			c.says(addrA, addrB, "active", "none")
+			c.says(addrA, addrB, "inactive", "link-down")
+		},
+		"outside of its zones": func(c *court) {
+			c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+			c.says(addrA, addrC, "inactive", "zone-changed")
+			c.says(addrC, addrA, "inactive", "zone-changed")
+			c.says(addrB, addrC, "inactive", "zone-changed")
+			c.says(addrC, addrB, "inactive", "zone-changed")
+			c.quiet()
+			c.clean("zones changed")
+			c.says(addrC, addrB, "active", "none")
+		},
+		"again for no reason":    func(c *court) { c.says(addrA, addrB, "active", "none") },
+		"of nobody that is here": func(c *court) { c.says(addrA, netip.MustParseAddr("192.0.2.99"), "active", "none") },
+		"a number with another word": func(c *court) {
+			c.truth.SetLink(addrB, false, c.tick())
+			c.resent(addrA, addrB, "inactive", "link-down", 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			do(c)
+			c.finds(Unexpected)
+		})
+	}
+}
+
+// An inactive notice about what was never told is wrong whatever the truth is.
+func TestTheFirstWordIsActive(t *testing.T) {
+	c := newCourt(t)
+	c.judge.pairs[Pair{addrA, addrB}] = &told{seqs: map[uint32]word{}, at: -1}
+	c.truth.SetLink(addrB, false, c.tick())
+	c.says(addrA, addrB, "inactive", "link-down")
+	c.finds(Unexpected, "never told of it before")
+}
+
+// Each zone query is answered once, and no more.
+func TestEveryRepetitionNeedsAReason(t *testing.T) {
+	c := newCourt(t)
+	for range 2 {
+		c.event(addrA, "query")
+		c.says(addrA, addrB, "active", "none")
+		c.says(addrA, addrC, "active", "none")
+	}
+	c.judge.Grant(addrA) // its own cable was pulled
+	c.says(addrA, addrB, "active", "none")
+	c.event(addrA, "withdrawn")
+	c.says(addrA, addrB, "active", "none")
+	c.clean("answers")
+	if n := c.judge.Tally.Answers; n != 6 {
+		t.Errorf("%d answers, want 6", n)
+	}
+	c.says(addrA, addrB, "active", "none")
+	c.finds(Unexpected, "there were 4 reasons")
+}
+
+func TestReasonsToRepeatEndWithTheRound(t *testing.T) {
+	c := newCourt(t)
+	c.event(addrA, "query")
+	c.says(addrA, addrB, "active", "none")
+	c.says(addrA, addrC, "active", "none")
+	c.event(addrA, "query")
+	c.says(addrA, addrC, "active", "none")
+	c.says(addrA, addrB, "active", "none")
+	c.event(addrA, "query") // not answered before the round ends: the agent has forgotten
+	c.quiet()
+	if n := len(c.judge.Findings); n != 2 {
+		t.Fatalf("%d findings, want two pairs of which the agent knows nothing: %v", n, c.judge.Findings)
+	}
+	c.judge.Findings = nil
+	c.says(addrA, addrB, "active", "none")
+	c.finds(Unexpected, "there were 0 reasons")
+}
+
+func TestAFrameIsRepeatedWhileItIsTheLastWord(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetLink(addrB, false, c.tick())
+	gone := c.says(addrA, addrB, "inactive", "link-down")
+	c.resent(addrA, addrB, "inactive", "link-down", gone)
+	c.truth.SetLink(addrB, true, c.tick())
+	c.says(addrA, addrB, "active", "none")
+	c.clean("in order")
+	c.resent(addrA, addrB, "inactive", "link-down", gone)
+	c.finds(Unexpected, "is repeated after")
+}
+
+// Devices may learn of a zone and of a cable in either order, but of neither before
+// it is so.
+func TestCausesOfDifferentOrigin(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+	c.truth.SetLink(addrC, false, c.tick())
+	c.says(addrA, addrC, "inactive", "link-down") // the cable is known first
+	c.says(addrA, addrC, "inactive", "zone-changed")
+	c.says(addrB, addrC, "inactive", "zone-changed")
+	c.says(addrC, addrA, "inactive", "zone-changed")
+	c.says(addrC, addrB, "inactive", "zone-changed")
+	c.clean("either order")
+	c.says(addrB, addrC, "inactive", "aged-out")
+	c.finds(Unexpected, "any order")
+}
+
+// A path fault concerns the hosts of the two devices, and no others.
+func TestAPathFault(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetPath(devY, devX, false, c.tick())
+	c.says(addrA, addrC, "inactive", "bfd-down")
+	c.says(addrB, addrC, "inactive", "bfd-down")
+	c.says(addrC, addrA, "inactive", "bfd-down")
+	c.says(addrC, addrB, "inactive", "bfd-down")
+	c.quiet()
+	c.clean("told at both ends")
+	c.says(addrA, addrB, "inactive", "bfd-down")
+	c.finds(Unexpected)
+}
+
+// A host must be told that it shares no zone any more, even if it knew that the
+// subject is unreachable.
+func TestAZoneThatEndsWhileTheCableIsPulled(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetLink(addrC, false, c.tick())
+	c.says(addrA, addrC, "inactive", "link-down")
+	c.says(addrB, addrC, "inactive", "link-down")
+	c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+	c.says(addrA, addrC, "inactive", "zone-changed")
+	c.says(addrC, addrA, "inactive", "zone-changed")
+	c.says(addrC, addrB, "inactive", "zone-changed")
+	c.quiet()
+	c.finds(Missing, "192.0.2.2 about 192.0.2.3", "shares no zone any more")
+}
+
+// An agent that forgot must be told again, unless nobody could hear its query.
+func TestAnAgentThatForgot(t *testing.T) {
+	c := newCourt(t)
+	c.event(addrA, "query")
+	c.says(addrA, addrB, "active", "none")
+	lost := false
+	c.judge.Lost = func(host netip.Addr, _ time.Time) bool { return lost && host == addrA }
+	if n := len(c.judge.Absent()); n != 1 {
+		t.Errorf("%d pairs are absent, want 1", n)
+	}
+	lost = true
+	c.quiet()
+	c.clean("the query was lost")
+	if c.judge.Tally.Forgotten != 1 {
+		t.Errorf("tally %+v", c.judge.Tally)
+	}
+}
+
+func TestComplaintsOfAgentsAreFindings(t *testing.T) {
+	c := newCourt(t)
+	c.event(addrA, "deaf")
+	c.finds(Broken)
+}

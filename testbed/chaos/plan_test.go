@@ -1,0 +1,108 @@
+package chaos
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func testTargets(t *testing.T) targets {
+	t.Helper()
+	f, err := loadFabric("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.targets()
+}
+
+func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
+	at := testTargets(t)
+	a, b := planRound(7, 3, time.Minute, Kinds, at), planRound(7, 3, time.Minute, Kinds, at)
+	if diff := cmp.Diff(a, b, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(a, planRound(8, 3, time.Minute, Kinds, at)) || cmp.Equal(a, planRound(7, 4, time.Minute, Kinds, at)) {
+		t.Error("another seed, or another round, gives the same faults")
+	}
+}
+
+// Faults of one target follow each other, all kinds come, and each is within what
+// the fabric is made to stand without a host that is given up.
+func TestPlansAreFair(t *testing.T) {
+	at := testTargets(t)
+	kinds, targets := map[Kind]int{}, map[string]int{}
+	for seed := range uint64(50) {
+		free := map[string]time.Duration{}
+		for _, f := range planRound(seed, 1, 12*time.Second, Kinds, at) {
+			if f.At < free[f.target()] {
+				t.Errorf("seed %d: %s overlaps another fault of its target", seed, f)
+			}
+			free[f.target()] = f.At + f.lasts()
+			kinds[f.Kind]++
+			targets[f.target()]++
+			if f.lasts() > 6*time.Second || f.At > 12*time.Second || f.At < 0 {
+				t.Errorf("seed %d: %s at %s lasts %s", seed, f, f.At, f.lasts())
+			}
+		}
+	}
+	for _, k := range Kinds {
+		if kinds[k] < 50 {
+			t.Errorf("%d faults of kind %s in 50 rounds", kinds[k], k)
+		}
+	}
+	for _, l := range at.access {
+		if targets[l.node+":"+l.port] == 0 {
+			t.Errorf("the cable at %s is never pulled", l)
+		}
+	}
+	for _, p := range append(at.daemons, at.agents...) {
+		if targets[p.node+"/"+p.name] == 0 {
+			t.Errorf("nothing ever happens to %s", p)
+		}
+	}
+}
+
+func TestKindsByName(t *testing.T) {
+	got, err := ParseKinds("kill, flap,kill")
+	if diff := cmp.Diff([]Kind{Kill, Flap}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if got, err := ParseKinds(""); err != nil || len(got) != len(Kinds) {
+		t.Errorf("an empty list gives %v, %v", got, err)
+	}
+	if _, err := ParseKinds("kill,fire"); err == nil || !strings.Contains(err.Error(), `"fire"`) || !strings.Contains(err.Error(), "carrier") {
+		t.Errorf("error %v, want one that names the value and what is allowed", err)
+	}
+}
+
+func TestRulesOfThePacketFilter(t *testing.T) {
+	got := ruleset([]Fault{
+		{Kind: Drop, Port: "eth1", Loss: 100, Way: "both"},
+		{Kind: Drop, Port: "eth2", Loss: 30, Way: "in"},
+		{Kind: Cut, Port: "eth3"},
+	})
+	want := `table inet inof_chaos
+delete table inet inof_chaos
+table inet inof_chaos {
+  chain in {
+    type filter hook prerouting priority -300
+    iifname "eth1" drop
+    iifname "eth2" numgen random mod 100 < 30 drop
+  }
+  chain out {
+    type filter hook postrouting priority 300
+    oifname "eth1" drop
+  }
+  chain cut {
+    type filter hook input priority 0
+    iifname "eth3" tcp dport 19516 reject with tcp reset
+  }
+}
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
