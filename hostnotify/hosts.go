@@ -55,8 +55,7 @@ type subscriber struct {
 	life     uint32 // counts when it came to have no usable port, and one again
 	// owed: its last link went down since it was told everything. The host agent
 	// forgets then, and its query may be lost: it is told all again once it is heard.
-	owed     bool
-	returned stamp // when that was done last
+	owed bool
 }
 
 func (s *subscriber) link(p *port) *link {
@@ -76,7 +75,7 @@ func (s *subscriber) holds(mac fabric.MAC) bool {
 func (s *subscriber) usable(l *link) bool { return l.port.up && l.confirmed && l.mac == s.mac }
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
-	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never, returned: never}
+	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never}
 	for c := range s.turns {
 		s.turns[c].sub = s
 	}

@@ -3,6 +3,7 @@ package hostnotify
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -110,20 +111,19 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 	}
 }
 
-// returnQuery is how long after a host was told everything because its link came
-// back its zone query still counts as the one of that link. An agent that starts
-// anew asks later than that, and is answered.
-const returnQuery = stamp(50 * time.Millisecond)
-
 // payBack tells a host everything that its port was down for, if it is usable now.
+// That answers a query of before, but not the one that the agent sends now: if the agent
+// sent it before it heard this, everything is still under way when it comes, and is
+// not told twice; if not, the agent may have forgotten since.
 func (n *Notifier) payBack(s *subscriber) bool {
 	if !s.owed || s.out == nil {
 		return false
 	}
-	s.owed, s.returned = false, n.now
+	s.owed, s.queryDue = false, never
+	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
 	n.revision++
 	n.keep(Entry{Host: s.addr, MAC: s.mac, Paid: true})
-	n.answer(s)
+	n.recomputeAll(s, never, true)
 	return true
 }
 
@@ -205,7 +205,8 @@ func (n *Notifier) ChangedBy(c zone.Changes, by Cause, now time.Time) {
 	}
 }
 
-// Query answers a host's zone query: it is told all its active peers again.
+// Query answers a host's zone query: it is told all its active peers again, but for
+// those of which a notice is under way: that is repeated until the host acks it.
 func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.touch(now)
 	s := n.subs[host.Unmap()]
@@ -216,8 +217,6 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.counters.Queries++
 	interval := stamp(n.cfg.QueryInterval)
 	switch {
-	case s.returned != never && n.now-s.returned < returnQuery:
-		n.counters.QueriesMerged++ // the query of a link that came up: answered already
 	case s.queryDue != never:
 		n.counters.QueriesDeferred++
 	case s.answered != never && n.now-s.answered < interval:

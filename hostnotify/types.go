@@ -126,7 +126,6 @@ type Counters struct {
 	AcksUnknown  uint64 `json:"acks_unknown"`  // acks of a pair that was not told, or from a port the host is not registered on
 
 	Queries         uint64 `json:"queries"`          // zone queries of subscribers
-	QueriesMerged   uint64 `json:"queries_merged"`   // of these, just answered because the link came back
 	QueriesDeferred uint64 `json:"queries_deferred"` // of these, put off by Config.QueryInterval
 	QueriesUnknown  uint64 `json:"queries_unknown"`  // zone queries of addresses that do not subscribe
 
