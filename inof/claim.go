@@ -238,7 +238,8 @@ func (l *learned) fault(w word, r *FaultRecord, a *Applied) {
 			l.faults[k] = e
 		}
 		void := known && e.void
-		if l.putClaim(&e.claim, known, l.goneFaults.bars(k, w), w) == current && (!known || void || !sameFault(&e.rec, r)) {
+		barred := l.goneFaults.bars(k, w) || l.overtaken(w.from, w.stamp, e, r)
+		if l.putClaim(&e.claim, known, barred, w) == current && (!known || void || !sameFault(&e.rec, r)) {
 			a.Faults = append(a.Faults, *r)
 			e.rec = *r
 		} else if !known {
@@ -262,5 +263,45 @@ func (l *learned) fault(w word, r *FaultRecord, a *Applied) {
 	}
 	if !was {
 		a.Faults = append(a.Faults, FaultRecord{Op: Withdraw, Device: r.Device, Port: r.Port})
+	}
+}
+
+// overtaken tells whether another reflector knows that a fault is over: it says the hosts of
+// the fault as of a later state of their device, and not the fault. So a client that
+// has just started, and heard of no withdrawal, does not take the words of a reflector
+// that lags behind for news.
+func (l *learned) overtaken(from int, stamp Stamp, e *learnedFault, r *FaultRecord) bool {
+	for j := range l.sources {
+		if j != from && e.said[j] == 0 && l.knowsOver(j, stamp, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// knowsOver tells whether reflector j, which does not say a fault, says all its hosts
+// as of a state later than the stamp.
+func (l *learned) knowsOver(j int, stamp Stamp, r *FaultRecord) bool {
+	s := &l.sources[j]
+	if !s.up || !s.synced || !stamp.Before(s.states[r.Device]) {
+		return false
+	}
+	for _, addr := range r.Addrs {
+		h := l.hosts[zone.HostKey{Addr: addr, Device: r.Device, Port: r.Port}]
+		if h == nil || h.said[j] == 0 || h.said[j] < s.valid {
+			return false
+		}
+	}
+	return true
+}
+
+// correct withdraws the faults of which reflector i, whose sync is complete, knows
+// that they are over.
+func (l *learned) correct(i int, a *Applied) {
+	for _, e := range l.faults {
+		if !e.void && e.said[i] == 0 && l.knowsOver(i, e.stamp, &e.rec) {
+			e.void, e.quiet = true, false
+			a.Faults = append(a.Faults, FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port})
+		}
 	}
 }

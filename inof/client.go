@@ -469,14 +469,19 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 			}
 			continue
 		}
-		c.learned.host(said(u.Hosts[i].Host.Device), &u.Hosts[i], a)
+		h := &u.Hosts[i]
+		w := said(h.Host.Device)
+		c.learned.reached(idx, h.Host.Device, w.stamp, h.Op == Put)
+		c.learned.host(w, h, a)
 	}
 	for i := range u.Faults {
 		if u.Faults[i].Device == c.self {
 			c.counters.OwnIgnored++
 			continue
 		}
-		c.learned.fault(said(u.Faults[i].Device), &u.Faults[i], a)
+		w := said(u.Faults[i].Device)
+		c.learned.reached(idx, u.Faults[i].Device, w.stamp, false)
+		c.learned.fault(w, &u.Faults[i], a)
 	}
 	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
 		// It has a word about these hosts from now on.

@@ -70,3 +70,80 @@ func TestALateReflectorBringsNothingBack(t *testing.T) {
 		n.settle()
 	}
 }
+
+// A client that has just started has heard of no withdrawal. It does not take for
+// news what a reflector that lags behind says of faults, when the other one says the
+// hosts as of a later state of their device, and no fault of theirs. In either order.
+func TestALateReflectorBringsNothingBackAfterARestart(t *testing.T) {
+	for _, lateFirst := range []bool{false, true} {
+		n := newNetwork(t, 2, 2, AgreeIdentical, ReflectorConfig{})
+		hears, speaks := devID(0), devID(1)
+		prompt, late := n.ids[0], n.ids[1]
+		h := hostAt(hostIP(1), speaks, "eth1")
+		flush := func(to ...netip.Addr) {
+			n.fromClient(speaks, n.clients[speaks].Flush(n.now))
+			for _, r := range to {
+				for n.deliverToRefl(speaks, r) {
+				}
+			}
+		}
+		for _, dev := range []netip.Addr{hears, speaks} {
+			for _, r := range n.ids {
+				n.join(dev, r)
+			}
+		}
+		n.clients[hears].PutHost(hostAt(hostIP(0), hears, "eth1"))
+		n.fromClient(hears, n.clients[hears].Flush(n.now))
+		n.clients[speaks].PutHost(h)
+		flush(n.ids...)
+		n.deliverAll()
+		fault := func(there bool, to ...netip.Addr) {
+			if there {
+				n.clients[speaks].PutFault(FaultRecord{Port: "eth1", Why: snsd.ReasonLinkDown, Since: n.now, Addrs: []netip.Addr{h.Addr}})
+			} else {
+				n.clients[speaks].WithdrawFault("eth1")
+			}
+			flush(to...)
+		}
+		fault(true, n.ids...)
+		for i := range 6 { // only one of them hears how it goes on
+			fault(i%2 == 1, prompt)
+		}
+		fault(false, prompt)
+		n.clients[speaks].PutHost(hostAt(hostIP(2), speaks, "eth2"))
+		flush(prompt)
+
+		n.restartClient(hears, 8, AgreeIdentical)
+		n.clients[hears].PutHost(hostAt(hostIP(0), hears, "eth1"))
+		order := []netip.Addr{prompt, late}
+		if lateFirst {
+			order = []netip.Addr{late, prompt}
+		}
+		for _, r := range order {
+			n.join(hears, r)
+			n.fromClient(hears, n.clients[hears].Flush(n.now))
+			for n.deliverToRefl(hears, r) || n.deliverToClient(hears, r) {
+			}
+		}
+		for i := 0; ; i++ {
+			if len(n.fault[hears]) > 0 {
+				t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.fault[hears])
+			}
+			if !n.deliverToRefl(speaks, late) {
+				break
+			}
+			for n.deliverToClient(hears, late) {
+				if len(n.fault[hears]) > 0 {
+					t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.fault[hears])
+				}
+			}
+		}
+		n.settle()
+		fault(true, n.ids...) // a new one counts
+		n.deliverAll()
+		if len(n.fault[hears]) != 1 {
+			t.Errorf("the client holds the faults %v, want the new one", n.fault[hears])
+		}
+		n.settle()
+	}
+}

@@ -22,6 +22,9 @@ type source struct {
 	settings *Settings
 	placed   map[zone.HostKey]placement // own hosts that it has taken in
 
+	// states is the latest state of each device of which it said something.
+	states map[netip.Addr]Stamp
+
 	pos   Stamp      // of its log: what was received last
 	clean bool       // pos covers all that was said
 	kind  ResumeKind // how the present session began
@@ -103,7 +106,7 @@ func (l *learned) begin(id netip.Addr) error {
 		if len(l.sources) == MaxReflectors {
 			return &LimitError{What: "reflectors", Key: "reflector " + id.String(), Limit: MaxReflectors}
 		}
-		l.sources = append(l.sources, source{id: id})
+		l.sources = append(l.sources, source{id: id, states: map[netip.Addr]Stamp{}})
 		i = len(l.sources) - 1
 	}
 	s := &l.sources[i]
@@ -113,6 +116,15 @@ func (l *learned) begin(id netip.Addr) error {
 	s.next = ClusterStamp{}
 	clear(l.released) // until it has placed them anew
 	return nil
+}
+
+// reached notes of which state of a device a reflector speaks; host tells that it says
+// a host there.
+func (l *learned) reached(i int, dev netip.Addr, at Stamp, host bool) {
+	states := l.sources[i].states
+	if was, known := states[dev]; known && was.Before(at) || !known && host && at.Known() {
+		states[dev] = at
+	}
 }
 
 func (l *learned) end(id netip.Addr) {
@@ -152,6 +164,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 		s.since = s.gen
 		l.sweep(i, a, now)
 	}
+	l.correct(i, a)
 	for k := range s.placed {
 		if _, ok := own[k]; !ok {
 			delete(s.placed, k)
