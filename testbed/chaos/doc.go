@@ -26,6 +26,8 @@
 //     them in either order; then each is looked at by itself.)
 //   - it repeats the last word without a reason to: see below;
 //   - a host is told first of a subject that it is inactive;
+//   - its reason is another one (but a switch that was restarted may say aged-out where
+//     a zone has ended: it knows neither of what it is not concerned with any more);
 //   - a frame that is repeated because no ack came is not the last word any more.
 //
 // # Repetitions that are allowed
@@ -41,5 +43,6 @@
 // After a round, a host's last word about an address is not what is true; or its
 // agent, which forgets when its link goes down or it is started, was not told again.
 // A query that came while the switch had no daemon is lost, which no switch can know;
-// agents of that kind are counted and excused from the latter rule, not from the former.
+// agents of that kind are counted and excused from the latter rule. Of what is not
+// active a host must be told only if its agent remembers that it was told of it.
 package chaos

@@ -64,6 +64,10 @@ type Judge struct {
 	forgot   map[netip.Addr]time.Time // when the agent forgot last
 	Tally    Tally
 	Findings []Finding
+	// Restarted tells whether the switch of a host had no daemon for a while since
+	// the last quiet moment (nil: none had). One that was restarted cannot tell that an
+	// address has left from that it shares no zone any more, and may call it either.
+	Restarted func(host netip.Addr) bool
 	// Lost tells whether a zone query that a host sent then was lost because its
 	// switch had no daemon (nil: none ever is).
 	Lost func(host netip.Addr, asked time.Time) bool
@@ -175,8 +179,12 @@ func (j *Judge) repeat(p Pair, x *told, l Line) {
 // news looks at a word that differs from the last one.
 func (j *Judge) news(p Pair, x *told, l Line) {
 	line := j.truth.since(p, j.begin)
+	w := x.word
+	if w.reason == agedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
+		w.reason = zoneGone
+	}
 	if mixed(line) {
-		if possible(line, x.word, l.Time) {
+		if possible(line, w, l.Time) {
 			j.tell(p, x.word, time.Time{}, l.Time)
 		} else {
 			j.wrong(p, l, "not true since the last quiet moment, for any order of the changes")
@@ -184,7 +192,7 @@ func (j *Judge) news(p Pair, x *told, l Line) {
 		return
 	}
 	for i := max(x.at, 0); i < len(line); i++ {
-		if line[i].cond.says(x.word) && !line[i].from.After(l.Time) {
+		if line[i].cond.says(w) && !line[i].from.After(l.Time) {
 			x.at = i
 			since := line[i].from
 			if i == 0 {
@@ -311,6 +319,7 @@ func (j *Judge) Absent() []Finding {
 			miss("it was last told %s at %s, number %d", x.word, x.last.Format("15:04:05.000000"), x.seq)
 		case s.cond.active() && !x.fresh && !j.lost(p.Host):
 			miss("its agent forgot at %s and was told nothing since", j.forgot[p.Host].Format("15:04:05.000000"))
+		case !x.fresh: // its agent does not remember that it was told of it
 		case !s.cond.active() && x.any && x.word.active:
 			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.seq)
 		case s.cond[byZone] && x.any && x.word.reason != zoneGone && x.word.reason != agedOut:

@@ -280,3 +280,29 @@ func TestComplaintsOfAgentsAreFindings(t *testing.T) {
 	c.event(addrA, "deaf")
 	c.finds(Broken)
 }
+
+// What an agent does not remember it need not be told to be gone.
+func TestAnAgentThatForgotNeedsNoWordOfWhatIsGone(t *testing.T) {
+	c := newCourt(t)
+	c.event(addrA, "query")
+	c.truth.SetLink(addrB, false, c.tick())
+	c.says(addrA, addrC, "active", "none")
+	c.says(addrC, addrB, "inactive", "link-down")
+	c.quiet()
+	c.clean("the agent of A forgot B")
+}
+
+// Only a switch that was restarted may call the end of a zone by another name.
+func TestASwitchThatWasRestartedKnowsNoZones(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		c := newCourt(t)
+		c.judge.Restarted = func(netip.Addr) bool { return restarted }
+		c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+		c.says(addrA, addrC, "inactive", "aged-out")
+		if !restarted {
+			c.finds(Unexpected)
+			continue
+		}
+		c.clean("restarted")
+	}
+}

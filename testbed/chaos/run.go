@@ -122,7 +122,7 @@ func (r *runner) begin() {
 	}
 	r.truth = NewTruth(r.fab.places, zones, now)
 	r.judge = NewJudge(r.truth, now)
-	r.judge.News, r.judge.Lost = r.news, r.lostQuery
+	r.judge.News, r.judge.Lost, r.judge.Restarted = r.news, r.lostQuery, r.restarted
 	for _, p := range r.fab.places {
 		r.truth.SetAgent(p.Addr, true, now)
 	}
@@ -251,6 +251,14 @@ func (r *runner) lostQuery(host netip.Addr, asked time.Time) bool {
 	p, _ := r.truth.Place(host)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {
 		return a.daemon && a.node == p.Switch && asked.After(a.from.Add(-diedBefore)) && (a.to.IsZero() || asked.Before(a.to))
+	})
+}
+
+// restarted tells whether the switch of a host was without its daemon in this round.
+func (r *runner) restarted(host netip.Addr) bool {
+	p, _ := r.truth.Place(host)
+	return slices.ContainsFunc(r.aways, func(a *away) bool {
+		return a.daemon && a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.begin))
 	})
 }
 
