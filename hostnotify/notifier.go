@@ -123,7 +123,7 @@ func (n *Notifier) payBack(s *subscriber) bool {
 	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
 	n.revision++
 	n.keep(Entry{Host: s.addr, MAC: s.mac, Paid: true})
-	n.recomputeAll(s, never, true)
+	n.recomputeAll(s, nil, true)
 	return true
 }
 
