@@ -306,3 +306,11 @@ func recheckAll(conns []*conn) (cut int) {
 func closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed)
 }
+
+// Fresh gives the credentials in force after a look whether their files have changed.
+func (s *CredentialStore) Fresh() *Credentials {
+	if s.refresh != nil {
+		s.refresh()
+	}
+	return s.Get()
+}
