@@ -128,12 +128,13 @@ type Reflector struct {
 	Grace      time.Duration // how long records of a device that left stay, 1 s..24 h
 	MaxClients int           // 1..4096
 	Clients    []netip.Addr  // device ids that may connect; empty: any with the right password
+	Cluster    Cluster
 }
 
 // Client sets what a device with that role does.
 type Client struct {
-	// Reflectors to keep a session to, two at most, itself counted on a device that is
-	// a reflector too.
+	// Reflectors to keep a session to, MaxReflectors at most, itself counted on a device
+	// that is a reflector too.
 	Reflectors    []netip.AddrPort
 	Agreement     Agreement     // where the zones of two reflectors differ
 	ReflectorWait time.Duration // for a reflector that was never heard since the start, 0..10 m

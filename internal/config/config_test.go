@@ -185,8 +185,8 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{reflector + none + "reflector: {listen: ['192.0.2.1:80']}\n", `reflector.listen[0]: "192.0.2.1:80": has the port 80`},
 		{reflector + none + "reflector: {listen: [here]}\n", `is not an address and port`},
 		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0]: "x": is not an IP address`},
-		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: one or two entries`},
-		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}]}\n", `client.reflectors: has 3 entries; allowed: one or two entries`},
+		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: 1..5 entries`},
+		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}, {address: 192.0.2.5}, {address: 192.0.2.6}, {address: 192.0.2.7}]}\n", `client.reflectors: has 6 entries; allowed: 1..5 entries`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.2, port: 20000}]}\n", `client.reflectors: names one reflector twice`},
 		{client + none + "client: {zone-agreement: both, reflectors: [{address: 192.0.2.2}]}\n", `client.zone-agreement: "both"`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.1}]}\n", `client.reflectors[0].address: "192.0.2.1": is this device's own id`},
@@ -409,7 +409,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 
 // schema is every key the reader asks for.
 func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
 	return p.keys
 }
 

@@ -106,6 +106,7 @@ func (c *Config) Settings() []Setting {
 		fixed("reflector.grace", dur(c.Reflector.Grace)),
 		fixed("reflector.max-clients", num(c.Reflector.MaxClients)),
 		live("reflector.clients", join(c.Reflector.Clients)),
+	}, c.Reflector.Cluster.settings(), []Setting{
 		fixed("client.reflectors", join(c.Client.Reflectors)),
 		fixed("client.zone-agreement", string(c.Client.Agreement)),
 		fixed("client.reflector-wait", dur(c.Client.ReflectorWait)),

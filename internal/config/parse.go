@@ -187,6 +187,7 @@ func readReflector(c *Config, s *section) {
 		}
 		return what
 	})
+	r.Cluster = readCluster(c, s.sub("cluster"))
 	if !c.Device.Roles.Reflector {
 		s.refuse("this device is not a reflector (device.roles: " + c.Device.Roles.String() + ")")
 		return
@@ -262,16 +263,28 @@ func readClient(c *Config, s *section) {
 		n = len(l.Content)
 	}
 	switch {
-	case roles.Reflector && n > 1:
-		s.problem("reflectors", fmt.Sprintf("has %d entries, and this device is a reflector itself", n), "at most one entry on a device with both roles")
+	case roles.Reflector && n > MaxReflectors-1:
+		s.problem("reflectors", fmt.Sprintf("has %d entries, and this device is a reflector itself", n), fmt.Sprintf("at most %d entries on a device with both roles", MaxReflectors-1))
 	case !roles.Reflector && n == 0:
-		s.problem("reflectors", "is missing: a client needs a reflector", "one or two entries")
-	case n > 2:
-		s.problem("reflectors", fmt.Sprintf("has %d entries", n), "one or two entries")
-	case n == 2 && len(cl.Reflectors) == 2 && cl.Reflectors[0].Addr() == cl.Reflectors[1].Addr():
-		s.problem("reflectors", "names one reflector twice", "two different ones")
+		s.problem("reflectors", "is missing: a client needs a reflector", fmt.Sprintf("1..%d entries", MaxReflectors))
+	case n > MaxReflectors:
+		s.problem("reflectors", fmt.Sprintf("has %d entries", n), fmt.Sprintf("1..%d entries", MaxReflectors))
+	case twice(cl.Reflectors):
+		s.problem("reflectors", "names one reflector twice", "different ones")
 	}
 	c.Client = cl
+}
+
+// twice tells whether two reflectors have one address.
+func twice(list []netip.AddrPort) bool {
+	for i := range list {
+		for j := range i {
+			if list[i].Addr() == list[j].Addr() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 const allowedPath = "an absolute path"

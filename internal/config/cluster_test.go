@@ -1,0 +1,59 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const clusterDoc = "device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\nreflector:\n  cluster:\n"
+
+func TestClusterHasDefaultsForProduction(t *testing.T) {
+	c, err := Parse("f", []byte(clusterDoc+"    members:\n      - {device: 192.0.2.1}\n      - {device: 192.0.2.2, address: '192.0.2.12:20000'}\n      - {device: '2001:db8::3'}\n"), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cl := c.Reflector.Cluster
+	if !cl.Enabled() || cl.Heartbeat != time.Second || cl.Election != time.Second || cl.SnapshotEntries != 8192 || cl.Listen.String() != "192.0.2.12:20000" {
+		t.Errorf("%+v", cl)
+	}
+	if got := cl.Members[2].Address.String(); got != "[2001:db8::3]:19517" {
+		t.Error(got)
+	}
+	alone, err := Parse("f", []byte("device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\n"), noEnv)
+	if err != nil || alone.Reflector.Cluster.Enabled() {
+		t.Errorf("a reflector without the section is in a cluster: %v", err)
+	}
+}
+
+func TestMistakesInAClusterAreNamed(t *testing.T) {
+	for body, want := range map[string]string{
+		"    heartbeat: 1s\n":                                                                           "reflector.cluster.members: is missing",
+		"    members: [{device: 192.0.2.1}]\n":                                                          "does not hold this device (192.0.2.2)",
+		"    members: [{device: 192.0.2.2}, {device: 192.0.2.2}]\n":                                     "listed twice",
+		"    members: [{address: '192.0.2.2:20000'}]\n":                                                 "members[0].device: is missing",
+		"    members: [{device: 192.0.2.2, address: 192.0.2.2}]\n":                                      "is not address:port",
+		"    members: [{device: 192.0.2.2, address: '192.0.2.2:80'}]\n":                                 "has port 80",
+		"    members: [{device: 192.0.2.2, address: '224.0.0.1:20000'}]\n":                              "group address",
+		"    members: [{device: 192.0.2.2}]\n    heartbeat: 1ms\n":                                      "is too short",
+		"    members: [{device: 192.0.2.2}]\n    listen: 192.0.2.2\n":                                   "has no port",
+		"    members: [{device: 192.0.2.2}]\n    leader: 192.0.2.2\n":                                   "unknown key",
+		"    members: [" + strings.Repeat("{device: 192.0.2.2}, ", 1) + "{device: 192.0.2.3, id: 1}]\n": "unknown key",
+	} {
+		_, err := Parse("f", []byte(clusterDoc+body), noEnv)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gave %v, want %q", body, err, want)
+		}
+	}
+	var many strings.Builder
+	for i := range 8 {
+		many.WriteString("      - {device: 192.0.2." + string(rune('1'+i)) + "}\n")
+	}
+	if _, err := Parse("f", []byte(clusterDoc+"    members:\n"+many.String()), noEnv); err == nil || !strings.Contains(err.Error(), "has 8 entries") {
+		t.Error(err)
+	}
+	client := strings.Replace(clusterDoc, "[reflector]", "[]", 1) + "    members: [{device: 192.0.2.2}]\nports: {access: [e0]}\n"
+	if _, err := Parse("f", []byte(client), noEnv); err == nil || !strings.Contains(err.Error(), "does not apply") {
+		t.Error(err)
+	}
+}
