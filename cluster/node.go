@@ -231,6 +231,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return errors.Join(err, n.cfg.Storage.Close())
 }
 
+// Close gives free what Open has opened, of a Node that does not Run.
+func (n *Node) Close() error { return n.cfg.Storage.Close() }
+
 // start makes the Raft.
 func (n *Node) start() error {
 	conf := raft.DefaultConfig()

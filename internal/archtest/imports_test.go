@@ -44,11 +44,15 @@ var allowed = map[string][]string{
 	"inof":       values,
 	"hostnotify": slices.Concat(values, []string{"internal/latency"}),
 
-	"internal/bfdd":     append([]string{"bfd"}, values...),
-	"internal/latency":  {}, // durations in, percentiles out
+	"internal/bfdd":    append([]string{"bfd"}, values...),
+	"internal/latency": {}, // durations in, percentiles out
+	// The zones of several reflectors in one log; of inof the passwords and certificates of
+	// the sessions, which protect the connections of the members too.
+	"cluster": slices.Concat(values, []string{"inof"}),
+
 	"internal/config":   values,
 	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":   slices.Concat(values, machines, []string{"internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
+	"internal/daemon":   slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
 	"internal/archtest": {},
 
 	"labs":        {},
@@ -70,13 +74,14 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "hostnotify", "internal/latency"}
+var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/latency"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
 var edges = map[string][]string{
-	"inof": {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
-	"bfd":  {"server.go", "conn.go", "listener.go", "socket.go"},
+	"inof":    {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
+	"cluster": {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_storage.go", "node_watch.go"},
+	"bfd":     {"server.go", "conn.go", "listener.go", "socket.go"},
 }
 
 func edge(file string) bool {

@@ -196,7 +196,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{client + none + one + "zones: {hard-zoning: true}\n", `local settings for these are refused`},
 		{client + one + "session: {password-env: SHORT}\n", `session.password-env: "SHORT": the password in that variable has 5 characters; allowed: 8 or more`},
 		{client + one + "session: {password-env: UNSET}\n", `the password in that variable is empty or not set`},
-		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}]}\n", `client.reflectors: has 2 entries, and this device is a reflector itself`},
+		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}, {address: 192.0.2.5}, {address: 192.0.2.6}]}\n", `client.reflectors: has 5 entries, and this device is a reflector itself`},
 	} {
 		_, err := Parse("f", []byte(c.yaml), fromMap(map[string]string{"SHORT": "12345"}))
 		if err == nil {

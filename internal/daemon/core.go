@@ -51,7 +51,10 @@ type CoreConfig struct {
 	// Reflectors is how many this device has, its own included; zero: one. Where
 	// their zones differ Agreement decides. Wait is how long after the first sync a
 	// reflector that was never heard is waited for.
-	Reflectors  int
+	Reflectors int
+	// Addresses of the configured ones, by which a member of a cluster is known before it
+	// is heard; may be empty.
+	Addresses   []netip.Addr
 	Agreement   inof.Agreement
 	Wait        time.Duration
 	InterestAll bool // the device asks its reflectors for everything
@@ -109,6 +112,7 @@ type Core struct {
 	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
 	synced     bool // as the notifier was told
+	unformed   bool // the reflector is of a cluster that has no zones yet
 }
 
 // port is one access port.
@@ -142,6 +146,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		c.notify = hostnotify.New(cfg.Notify, c.dir)
 		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
+		c.client.SetReflectorAddresses(cfg.Addresses)
 		c.client.SetInterestAll(cfg.InterestAll)
 		if cfg.Transmit != nil {
 			c.speak = lldp.NewTransmitter(*cfg.Transmit)
@@ -166,6 +171,13 @@ func (c *Core) Start(now time.Time) {
 			c.Port(fabric.Event{Kind: fabric.PortRemoved, Port: p.Port, At: now}, now)
 		}
 	}
+	if !c.unformed {
+		c.joinSelf(now)
+	}
+}
+
+// joinSelf connects a device that is reflector and client at once with itself.
+func (c *Core) joinSelf(now time.Time) {
 	if c.refl == nil || c.client == nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -34,6 +35,8 @@ type Env struct {
 	Level  *slog.LevelVar // changed by a reload; may be nil
 	Ready  func()         // told once everything runs
 	Paths  PathsEnv
+	// Storage opens what a member of a cluster keeps below a directory.
+	Storage func(dir string) (*cluster.Storage, error)
 }
 
 // Daemon is one configured device with all its tasks.
@@ -44,7 +47,8 @@ type Daemon struct {
 	epoch   uint64
 	log     *api.EventLog
 	device  *Device
-	zones   *zoneStore // nil on a device that is a client only
+	zones   zoneKeeper    // nil on a device that is a client only
+	cluster *clusterStore // zones, on a member of a cluster
 	saver   *saver
 	lock    *dirLock
 	auth    atomic.Pointer[inof.Auth]
@@ -85,6 +89,9 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 	d.epoch = epoch
 	d.warn("state", err)
 	if err := d.build(cfg); err != nil {
+		if d.cluster != nil {
+			err = errors.Join(err, d.cluster.node.Close())
+		}
 		d.lock.release()
 		return nil, err
 	}
@@ -114,13 +121,8 @@ func (e *Env) defaults(cfg *config.Config) {
 
 // build makes the device and its sessions.
 func (d *Daemon) build(cfg *config.Config) error {
-	if cfg.Device.Roles.OwnsZones() {
-		d.zones = newZoneStore(cfg)
-		warning, err := d.zones.load()
-		if err != nil {
-			return err
-		}
-		d.warn("zones", warning)
+	if err := d.openZones(cfg); err != nil {
+		return err
 	}
 	state, next, err := LoadState(cfg.State, cfg.Device.ID)
 	d.warn("state", err)
@@ -142,6 +144,9 @@ func (d *Daemon) build(cfg *config.Config) error {
 		if err != nil {
 			return nil, err
 		}
+		if d.cluster != nil {
+			c.SetCluster(d.cluster.stamp)
+		}
 		d.warn("state", c.Restore(state, d.env.Now()))
 		return c, nil
 	})
@@ -151,6 +156,27 @@ func (d *Daemon) build(cfg *config.Config) error {
 	d.device.saver = d.saver
 	d.buildPaths(cfg)
 	return d.buildSessions(cfg)
+}
+
+// openZones opens the zone file, or what this member of a cluster has of its log.
+func (d *Daemon) openZones(cfg *config.Config) (err error) {
+	switch {
+	case !cfg.Device.Roles.OwnsZones():
+	case cfg.Reflector.Cluster.Enabled():
+		if d.cluster, err = d.newClusterStore(cfg); err != nil {
+			return err
+		}
+		d.zones = d.cluster
+	default:
+		file := newZoneStore(cfg)
+		warning, err := file.load()
+		if err != nil {
+			return err
+		}
+		d.zones = file
+		d.warn("zones", warning)
+	}
+	return nil
 }
 
 // warn puts something the daemon can live with into the event log.
@@ -168,7 +194,15 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 		late = append(late, d.env.Dataplane)
 	}
 	for _, s := range d.servers {
-		early = append(early, s)
+		if d.cluster != nil {
+			early = append(early, gated{s, d.cluster.formed})
+		} else {
+			early = append(early, s)
+		}
+	}
+	if d.cluster != nil {
+		d.cluster.device = d.device
+		early = append(early, d.cluster.node, d.cluster)
 	}
 	for _, c := range d.dialers {
 		early = append(early, c)

@@ -41,8 +41,11 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 	if c.Reflectors = len(cfg.Client.Reflectors); c.Reflect && c.Access {
 		c.Reflectors++ // itself
 	}
+	for _, r := range cfg.Client.Reflectors {
+		c.Addresses = append(c.Addresses, r.Addr())
+	}
 	if d.zones != nil {
-		c.Zones = d.zones.set
+		c.Zones = d.zones.first()
 	}
 	if tx, on := transmitConfig(cfg); on {
 		c.Transmit = &tx

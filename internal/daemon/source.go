@@ -249,69 +249,41 @@ func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, 
 
 // AddZone implements api.Source.
 func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, "added", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
-		if old != nil {
-			return nil, fmt.Errorf("zone %q: %w", name, api.ErrExists)
-		}
-		return &zone.Zone{Name: name, Members: ms}, nil
-	})
+	return d.editZone(ctx, zoneAdd, name, members)
 }
 
 // RemoveZone implements api.Source.
 func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
-	return d.editZone(ctx, "removed", name, nil, func(old *zone.Zone, _ []zone.Member) (*zone.Zone, error) {
-		if old == nil {
-			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
-		}
-		return nil, nil
-	})
+	return d.editZone(ctx, zoneRemove, name, nil)
 }
 
 // AddMembers implements api.Source. Members that are there already are no error.
 func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, "changed", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
-		if old == nil {
-			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
-		}
-		old.Members = append(old.Members, ms...)
-		return old, nil
-	})
+	return d.editZone(ctx, membersAdd, name, members)
 }
 
 // RemoveMembers implements api.Source.
 func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, "changed", name, members, func(old *zone.Zone, ms []zone.Member) (*zone.Zone, error) {
-		if old == nil {
-			return nil, fmt.Errorf("zone %q: %w", name, api.ErrNotFound)
-		}
-		for _, m := range ms {
-			i := slices.Index(old.Members, m.Canonical())
-			if i < 0 {
-				return nil, fmt.Errorf("member %s of zone %q: %w", m, name, api.ErrNotFound)
-			}
-			old.Members = slices.Delete(old.Members, i, i+1)
-		}
-		return old, nil
-	})
+	return d.editZone(ctx, membersRemove, name, members)
 }
 
 // editZone parses members and changes one zone.
-func (d *Daemon) editZone(ctx context.Context, what, name string, members []string, change func(*zone.Zone, []zone.Member) (*zone.Zone, error)) error {
+func (d *Daemon) editZone(ctx context.Context, do zoneChange, name string, members []string) error {
 	if d.zones == nil {
 		return fmt.Errorf("%w: device %s is a client: zones are configured on its reflector", api.ErrRefused, d.cfg.Load().Device.ID)
 	}
-	parsed := make([]zone.Member, 0, len(members))
+	e := zoneEdit{do: do, name: name, members: make([]zone.Member, 0, len(members))}
 	for _, text := range members {
 		m, err := zone.ParseMember(text)
 		if err != nil {
 			return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
-		parsed = append(parsed, m)
+		e.members = append(e.members, m)
 	}
-	err := d.zones.edit(ctx, d.device, name, func(old *zone.Zone) (*zone.Zone, error) { return change(old, parsed) })
+	err := d.zones.change(ctx, d.device, e)
 	if err == nil {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was %s by an operator", name, what),
-			Fields: map[string]string{"zone": name, "change": what}})
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was %s by an operator", name, do.past()),
+			Fields: map[string]string{"zone": name, "change": do.past()}})
 	}
 	return err
 }
@@ -326,7 +298,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 		m["certificates"] = d.certs.counters()
 	}
 	if d.zones != nil {
-		m["zone_file"] = d.zones.status()
+		d.zones.addCounters(m)
 	}
 	for i, c := range d.dialers {
 		m[fmt.Sprintf("inof_dialer_%d", i+1)] = c.Counters()

@@ -1,0 +1,223 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/openinof/inof/cluster"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+// clusterStore has the zones of a reflector that is a member of a cluster: the log of
+// the cluster. The zone file is read once, for the first start of the whole cluster.
+type clusterStore struct {
+	node   *cluster.Node
+	device *Device
+	formed chan struct{} // closed once the cluster has zones
+	once   sync.Once
+	broken atomic.Uint64 // committed changes that the reflector did not take
+
+	mu       sync.Mutex
+	start    zone.Set
+	stamp    inof.ClusterStamp
+	members  []netip.Addr
+	ignoring string // what the configuration says and does not count
+}
+
+// newClusterStore opens what the disk has; nothing runs yet.
+func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
+	open := d.env.Storage
+	if open == nil {
+		open = cluster.OpenStorage
+	}
+	storage, err := open(filepath.Join(cfg.State, "cluster"))
+	if err != nil {
+		return nil, err
+	}
+	cl := cfg.Reflector.Cluster
+	rules := cfg.ZoneRules()
+	conf := cluster.Config{
+		Self: cfg.Device.ID, Listen: cl.Listen, Storage: storage, Rules: rules,
+		Auth: func() inof.Auth { return *d.auth.Load() },
+		Seed: func() (zone.Set, error) {
+			set, err := config.LoadZones(cfg.Zones.File, rules)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			set.AutoJoin, set.Hard = cfg.Zones.AutoJoin, cfg.Zones.Hard
+			return set, err
+		},
+		Heartbeat: cl.Heartbeat, Election: cl.Election,
+		SnapshotEntries: uint64(cl.SnapshotEntries), SnapshotInterval: cl.SnapshotInterval, Trailing: uint64(cl.KeepEntries),
+		ListenOn: d.env.Listen, Dial: d.env.Dial, Log: d.env.Log,
+		Event: func(e cluster.Event) {
+			d.log.Append(api.Event{Time: d.env.Now(), Kind: "cluster", Text: e.Text, Fields: e.Fields})
+		},
+	}
+	for _, m := range cl.Members {
+		conf.Members = append(conf.Members, cluster.Member{Device: m.Device, Address: m.Address})
+	}
+	s := &clusterStore{formed: make(chan struct{})}
+	if s.node, err = cluster.Open(conf); err != nil {
+		return nil, errors.Join(err, storage.Close())
+	}
+	s.start, s.stamp = s.node.Zones()
+	if s.stamp.Known() {
+		s.once.Do(func() { close(s.formed) })
+	}
+	return s, nil
+}
+
+// first implements zoneKeeper.
+func (s *clusterStore) first() zone.Set { return s.start }
+
+// Run brings into force what the cluster commits, in order.
+func (s *clusterStore) Run(ctx context.Context) error {
+	for {
+		b, err := s.node.Next(ctx)
+		if err != nil {
+			return nil
+		}
+		var members []netip.Addr
+		for _, m := range b.Members {
+			members = append(members, m.Device)
+		}
+		err = s.device.Do(ctx, func(c *Core, now time.Time) { s.broken.Add(c.ApplyCluster(b, members, now)) })
+		if err != nil {
+			return nil // the device stops
+		}
+		s.node.Done(b.Stamp.Index)
+		if b.Stamp.Known() {
+			s.once.Do(func() { close(s.formed) })
+		}
+	}
+}
+
+func (s *clusterStore) String() string { return "zones of the cluster" }
+
+// kinds of refusals as the management API tells them.
+var refusals = map[cluster.Code]error{
+	cluster.CodeInvalid: api.ErrInvalid, cluster.CodeExists: api.ErrExists, cluster.CodeNotFound: api.ErrNotFound, cluster.CodeLimit: api.ErrLimit,
+}
+
+// kindError is a text with the kind that decides on the status of an answer.
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
+
+// clusterError gives an error of the cluster its kind.
+func clusterError(err error) error {
+	var r *cluster.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &r):
+		kind := refusals[r.Code]
+		if kind == nil {
+			kind = api.ErrRefused
+		}
+		return &kindError{r.Text, kind}
+	case errors.Is(err, cluster.ErrNoLeader), errors.Is(err, cluster.ErrUncertain):
+		return &kindError{err.Error(), api.ErrUnavailable}
+	case errors.Is(err, cluster.ErrMemberExists):
+		return &kindError{err.Error(), api.ErrExists}
+	case errors.Is(err, cluster.ErrMemberNotFound):
+		return &kindError{err.Error(), api.ErrNotFound}
+	case errors.Is(err, cluster.ErrMemberLimit):
+		return &kindError{err.Error(), api.ErrLimit}
+	case errors.Is(err, cluster.ErrMemberState):
+		return &kindError{err.Error(), api.ErrRefused}
+	}
+	return err
+}
+
+// change implements zoneKeeper.
+func (s *clusterStore) change(ctx context.Context, _ *Device, e zoneEdit) error {
+	kind := map[zoneChange]cluster.Kind{zoneAdd: cluster.KindAddZone, zoneRemove: cluster.KindRemoveZone,
+		membersAdd: cluster.KindAddMembers, membersRemove: cluster.KindRemoveMembers}[e.do]
+	return s.commit(ctx, cluster.Entry{Kind: kind, Name: e.name, Members: e.members})
+}
+
+func (s *clusterStore) commit(ctx context.Context, e cluster.Entry) error {
+	_, err := s.node.Change(ctx, e)
+	return clusterError(err)
+}
+
+// reload implements zoneKeeper: the configuration has no say once there is a cluster.
+func (s *clusterStore) reload(context.Context, *Device, *config.Config) error { return nil }
+
+// warning implements zoneKeeper.
+func (s *clusterStore) warning() string { return s.node.Trouble() }
+
+// addCounters implements zoneKeeper.
+func (s *clusterStore) addCounters(m map[string]any) {
+	m["cluster"], m["cluster_transport"] = s.node.Counters()
+	m["cluster_zones"] = map[string]uint64{"not_taken": s.broken.Load()}
+}
+
+// gated is a task that begins when the cluster has zones: before that this reflector
+// has nothing to say, and its silence must not be taken for an answer.
+type gated struct {
+	task
+	gate <-chan struct{}
+}
+
+func (g gated) Run(ctx context.Context) error {
+	select {
+	case <-g.gate:
+		return g.task.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// SetCluster says before Start that the zones of the reflector are those of a cluster.
+// Without a known stamp the cluster is not formed yet, and the reflector silent.
+func (c *Core) SetCluster(s inof.ClusterStamp) {
+	c.unformed = !s.Known()
+	c.refl.SetCluster(s, nil)
+}
+
+// ApplyCluster brings what a cluster has committed into force, in order. It tells how
+// much of it the reflector did not take.
+func (c *Core) ApplyCluster(b cluster.Batch, members []netip.Addr, now time.Time) (broken uint64) {
+	step := func(index uint64, change func(*inof.Reflector) ([]inof.Delivery, error)) {
+		c.refl.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
+		if err := c.ChangeZones(change, now); err != nil {
+			broken++
+			c.complain(now, "zones", fmt.Sprint(index), fmt.Errorf("entry %d of the cluster is not in force: %w", index, err))
+		}
+	}
+	if b.Set != nil {
+		step(b.Stamp.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.SetZones(*b.Set, now) })
+	}
+	for _, e := range b.Edits {
+		switch {
+		case e.Gone:
+			step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.DeleteZone(e.Zone.Name, now), nil })
+		case e.Zone.Name != "":
+			step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.PutZone(e.Zone, now) })
+		default:
+			c.refl.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: e.Index}, members)
+		}
+	}
+	if c.unformed && b.Stamp.Known() {
+		c.unformed = false
+		c.joinSelf(now)
+	}
+	return broken
+}

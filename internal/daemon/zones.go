@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+// zoneKeeper has the zones of a reflector or standalone device: the zone file of one
+// that stands alone, or the log of a cluster.
+type zoneKeeper interface {
+	// first gives the zones that the Core begins with.
+	first() zone.Set
+	// change makes a change and returns when it is in force, and will be after a
+	// restart; or why not.
+	change(ctx context.Context, d *Device, e zoneEdit) error
+	// reload brings what a new configuration says of zones into force.
+	reload(ctx context.Context, d *Device, cfg *config.Config) error
+	// warning says in one line what an operator should look at; empty: nothing.
+	warning() string
+	addCounters(m map[string]any)
+}
+
+// zoneChange is what an operator does to a zone.
+type zoneChange int
+
+const (
+	zoneAdd zoneChange = iota + 1
+	zoneRemove
+	membersAdd // those that are there already are no error
+	membersRemove
+)
+
+// past is the word for events.
+func (c zoneChange) past() string {
+	switch c {
+	case zoneAdd:
+		return "added"
+	case zoneRemove:
+		return "removed"
+	}
+	return "changed"
+}
+
+// zoneEdit is one change of one zone.
+type zoneEdit struct {
+	do      zoneChange
+	name    string
+	members []zone.Member
+}
+
+// apply gives what the zone is afterwards, nil: removed. Old is nil when there is none.
+func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
+	switch {
+	case e.do == zoneAdd && old != nil:
+		return nil, fmt.Errorf("zone %q: %w", e.name, api.ErrExists)
+	case e.do == zoneAdd:
+		return &zone.Zone{Name: e.name, Members: e.members}, nil
+	case old == nil:
+		return nil, fmt.Errorf("zone %q: %w", e.name, api.ErrNotFound)
+	case e.do == zoneRemove:
+		return nil, nil
+	case e.do == membersAdd:
+		old.Members = append(old.Members, e.members...)
+		return old, nil
+	}
+	for _, m := range e.members {
+		i := slices.Index(old.Members, m.Canonical())
+		if i < 0 {
+			return nil, fmt.Errorf("member %s of zone %q: %w", m, e.name, api.ErrNotFound)
+		}
+		old.Members = slices.Delete(old.Members, i, i+1)
+	}
+	return old, nil
+}
+
+// first implements zoneKeeper.
+func (z *zoneStore) first() zone.Set { return z.set }
+
+// change implements zoneKeeper.
+func (z *zoneStore) change(ctx context.Context, d *Device, e zoneEdit) error {
+	return z.edit(ctx, d, e.name, e.apply)
+}
+
+// addCounters implements zoneKeeper.
+func (z *zoneStore) addCounters(m map[string]any) { m["zone_file"] = z.status() }
