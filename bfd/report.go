@@ -94,8 +94,10 @@ func (s *session) blameless(now instant) bool {
 	if s.localDiag != DiagNeighborDown {
 		return false
 	}
-	m, patience := s.m, instant(s.detectMult)*s.interval() // of the peer
-	ours := m.paused != never && now-m.paused <= patience && m.pause >= patience-s.interval()
+	m := s.m
+	interval := max(instant(s.peer.Timers.MinTx), span(s.remoteMinRx)) // while it was Up
+	patience := instant(s.detectMult) * interval                       // of the peer
+	ours := m.paused != never && now-m.paused <= patience && m.pause >= patience-interval
 	return s.remoteDiag == DiagNone || s.remoteDiag == DiagDetectTime && ours
 }
 

@@ -69,7 +69,7 @@ func TestSilenceAndAPeerThatDoesNotHearUsAreFaultsAtOnce(t *testing.T) {
 // While this process did not run its peers heard nothing and took their sessions down.
 // That is a fault for their hosts, but for ours only if it lasts.
 func TestAPauseOfOurOwnIsNoFaultOfTheOthers(t *testing.T) {
-	for _, pause := range []time.Duration{2 * time.Second, 20 * ms} {
+	for _, pause := range []time.Duration{2 * time.Second, 160 * ms, 20 * ms} {
 		pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
 		pu.up()
 		pu.now = pu.m.Next().Add(pause)

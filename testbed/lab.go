@@ -148,9 +148,15 @@ func (l *Lab) Nodes() []string {
 	return out
 }
 
-// Process finds a process of a node by name ("inofd", "snsd-eth1"); an empty name
-// means the only one.
+// Process finds a process of a node by name ("inofd", "snsd-eth1", BFDProcess); an
+// empty name means the only one.
 func (l *Lab) Process(node, name string) (Process, error) {
+	if name == BFDProcess {
+		if err := l.hasNode(node); err != nil {
+			return Process{}, err
+		}
+		return l.findBFD(node)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.st.node(node)

@@ -31,7 +31,7 @@ func (f *labFlags) options() testbed.Options {
 func newLabCmd() *cobra.Command {
 	f := &labFlags{}
 	c := group("lab", "Build a fabric of network namespaces, and break it",
-		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), f.chaosCmd(), newRelayCmd())
+		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.forwardCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), f.chaosCmd(), newRelayCmd())
 	c.Long = `Build a fabric of network namespaces from a containerlab topology file, and break it.
 
 Works as root, or without privileges in a user namespace where the kernel allows
@@ -323,6 +323,31 @@ is the one that is not an inof-switch, else the one opposite to NODE:PORT.`,
 			}
 			defer lab.Close()
 			at, err := lab.Fault(node, port, args[1] == "up")
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), at.UnixNano())
+			return nil
+		}}
+}
+
+func (f *labFlags) forwardCmd() *cobra.Command {
+	return &cobra.Command{Use: "forward NODE off|on", Short: "Have a node drop what it should pass on, or not", Args: arguments(2, 2),
+		Long: `Have a node drop the packets it should pass on between its links, or pass them on again.
+
+Every carrier stays, and so do the node's own connections: a path that is silent, which
+only BFD finds. Prints the time, in nanoseconds since 1970, taken right before the
+system call.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[1] != "on" && args[1] != "off" {
+				return usagef("%q: want off or on", args[1])
+			}
+			lab, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer lab.Close()
+			at, err := lab.Forward(args[0], args[1] == "on")
 			if err != nil {
 				return err
 			}

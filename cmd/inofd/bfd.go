@@ -31,7 +31,7 @@ func bfdCommand() *cobra.Command {
 			"inofd starts it by itself; as a service of its own (inofd-bfd.service) it outlives a restart of inofd's.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if path != "" {
-				if err := bfdFromConfig(&o, path); err != nil {
+				if ok, err := bfdFromConfig(&o, path); err != nil || !ok {
 					return err
 				}
 			} else {
@@ -55,17 +55,19 @@ func bfdCommand() *cobra.Command {
 	return c
 }
 
-func bfdFromConfig(o *bfdd.Options, path string) error {
+// bfdFromConfig is false on a device that watches no paths.
+func bfdFromConfig(o *bfdd.Options, path string) (bool, error) {
 	cfg, err := config.Load(path)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if cfg.BFD.Socket == "" {
-		return fmt.Errorf("%s: a device that is no client watches no paths", path)
+	if !cfg.Device.Roles.Client {
+		fmt.Fprintf(os.Stderr, "inofd: %s: a device that is no client watches no paths\n", path)
+		return false, nil
 	}
 	*o = bfdOptions(cfg, cfg.BFD)
 	o.Wait = 0
-	return nil
+	return true, nil
 }
 
 // bfdOptions are those of a process for this device.

@@ -77,7 +77,7 @@ type Client struct {
 const (
 	dialFirst  = 5 * time.Millisecond // distances of attempts to connect
 	dialMost   = 500 * time.Millisecond
-	startFirst = time.Second // distances of attempts to start a process
+	startFirst = 250 * time.Millisecond // distances of attempts to start a process
 	startMost  = 10 * time.Second
 	steady     = 10 * time.Second // a connection of this length ends a row of failures
 	leaveTime  = 2 * time.Second  // for a process to make room
