@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/fabric/model/remote"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -64,15 +65,8 @@ func run(path string) error {
 	log := newLog(cfg.Log.Format, level)
 	env := daemon.Env{Log: log, Level: level, Ready: ready, Paths: paths(cfg)}
 	if cfg.Device.Roles.Access() {
-		dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Log: log})
-		if err != nil {
+		if err := openDataplane(cfg, &env, log); err != nil {
 			return fmt.Errorf("dataplane: %w", err)
-		}
-		env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
-		if address := cfg.Ports.SONiC; address != "" {
-			switchDP := sonic.New(dp, address, log)
-			env.Dataplane = switchDP
-			env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
 		}
 	}
 	d, err := daemon.New(cfg, env)
@@ -91,6 +85,29 @@ func run(path string) error {
 		return nil
 	}
 	return err
+}
+
+// openDataplane makes the dataplane that the configuration asks for.
+func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error {
+	if cfg.Dataplane == "model" {
+		dp, err := remote.New(remote.Config{Socket: cfg.Model.Socket, Device: cfg.Model.Device, Access: cfg.Ports.Access})
+		if err != nil {
+			return err
+		}
+		env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
+		return nil
+	}
+	dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Log: log})
+	if err != nil {
+		return err
+	}
+	env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
+	if address := cfg.Ports.SONiC; address != "" {
+		switchDP := sonic.New(dp, address, log)
+		env.Dataplane = switchDP
+		env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
+	}
+	return nil
 }
 
 func newLog(format string, level *slog.LevelVar) *slog.Logger {

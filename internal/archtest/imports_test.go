@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"fabric/model/...": {"fabric", "fabric/model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
 	"fabric/model/scenario/...": slices.Concat(values, machines, []string{"fabric/model/..."}),
+	"fabric/model/serve":        slices.Concat(values, machines, []string{"fabric/model/..."}),
 	"fabric/model/control":      slices.Concat(values, machines, []string{"fabric/model/...", "internal/daemon", "internal/api"}),
 
 	"snsd": {"fabric"},

@@ -21,6 +21,7 @@ const (
 	MaxFileSize    = 1 << 20
 	DefaultPath    = "/etc/inof/inofd.yaml"
 	DefaultSocket  = "/run/inof/inofd.sock"
+	DefaultFabric  = "/run/inof/fabric.sock"
 	DefaultState   = "/var/lib/inof"
 	DefaultZones   = "zones.yaml" // below the state directory
 	DefaultMaxHost = 80000
@@ -32,7 +33,8 @@ type Config struct {
 	File string
 
 	Device     Device
-	Dataplane  string // always "linux" for now
+	Dataplane  string // "linux" or "model"
+	Model      Model  // zero unless Dataplane is "model"
 	Ports      Ports
 	LLDP       LLDP
 	Reflector  Reflector // zero unless Device.Roles.Reflector
@@ -89,6 +91,12 @@ func (r Roles) String() string {
 		return "standalone"
 	}
 	return strings.Join(r.Names(), "+")
+}
+
+// Model says which switch of which simulated fabric the device is.
+type Model struct {
+	Socket string // of the process that runs the fabric
+	Device string // name of the switch there
 }
 
 // Ports says which ports hosts are attached to.

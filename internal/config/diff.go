@@ -92,6 +92,8 @@ func (c *Config) Settings() []Setting {
 		fixed("device.roles", join(c.Device.Roles.Names())),
 		fixed("device.allow-loopback", yes(c.Device.AllowLoopback)),
 		fixed("dataplane", c.Dataplane),
+		fixed("model.socket", c.Model.Socket),
+		fixed("model.device", c.Model.Device),
 		live("ports.access", join(c.Ports.Access)),
 		fixed("ports.max", num(c.Ports.Max)),
 		fixed("ports.counters", join(c.Ports.Counters)),

@@ -40,6 +40,7 @@ func parse(name string, data []byte, env func(string) string) (*Config, *parser)
 	}
 	readDevice(c, root.sub("device"))
 	c.Dataplane = readDataplane(root)
+	readModel(c, root.sub("model"))
 	readPorts(c, root.sub("ports"))
 	readLLDP(c, root.sub("lldp"))
 	readReflector(c, root.sub("reflector"))
@@ -105,15 +106,30 @@ func checkName(v string, most int) string {
 }
 
 func readDataplane(root *section) string {
-	return root.text("dataplane", "linux", "linux", func(v string) string {
-		switch v {
-		case "linux":
-			return ""
-		case "model":
-			return "is reserved: the embedded model comes with a later version"
+	return root.text("dataplane", "linux", "linux, model", func(v string) string {
+		if v != "linux" && v != "model" {
+			return "is not a known dataplane"
 		}
-		return "is not a known dataplane"
+		return ""
 	})
+}
+
+// readModel reads what belongs to dataplane: model alone.
+func readModel(c *Config, s *section) {
+	defer s.close()
+	allowed := fmt.Sprintf("the name of a switch, 1..%d printable bytes", MaxDeviceName)
+	m := Model{
+		Socket: s.text("socket", DefaultFabric, allowedPath, checkPath),
+		Device: s.text("device", "", allowed, func(v string) string { return checkName(v, MaxDeviceName) }),
+	}
+	switch {
+	case c.Dataplane == "model" && m.Device == "" && c.Device.Roles.Access():
+		s.problem("device", "is missing: dataplane model needs to know which switch of the simulated fabric this is", allowed)
+	case c.Dataplane == "model":
+		c.Model = m
+	case s.written():
+		s.problem(s.order[0], "is of no use without dataplane: model", "no section model")
+	}
 }
 
 func readPorts(c *Config, s *section) {

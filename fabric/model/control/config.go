@@ -167,7 +167,7 @@ func (c *Config) zones(s *model.Sim) zone.Set {
 		out := zone.Zone{Name: z.Name}
 		for _, h := range z.Hosts {
 			for k := range s.Ports(h) {
-				out.Members = append(out.Members, zone.Member{Kind: zone.MemberAddr, First: hostAddr(s.EndpointOf(h, k))})
+				out.Members = append(out.Members, zone.Member{Kind: zone.MemberAddr, First: HostAddr(s.EndpointOf(h, k))})
 			}
 		}
 		set.Zones = append(set.Zones, out)

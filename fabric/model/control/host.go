@@ -46,10 +46,10 @@ func (h *host) start() {
 	what, agent := h.p.cfg.Hosts[h.node]
 	for k, c := range h.nics {
 		if !agent {
-			c.plain = lldp.NewTransmitter(lldp.TxConfig{Local: lldp.Local{SysName: h.name, Mgmt: []netip.Addr{hostAddr(c.ep)}}})
+			c.plain = lldp.NewTransmitter(lldp.TxConfig{Local: lldp.Local{SysName: h.name, Mgmt: []netip.Addr{HostAddr(c.ep)}}})
 		} else {
 			a, err := snsd.NewAgent(snsd.AgentConfig{
-				Interface: fmt.Sprintf("eth%d", k), MAC: portMAC(c.port), Addrs: []netip.Addr{hostAddr(c.ep)}, Subscribes: true,
+				Interface: fmt.Sprintf("eth%d", k), MAC: portMAC(c.port), Addrs: []netip.Addr{HostAddr(c.ep)}, Subscribes: true,
 				Service:  snsd.Service{Role: what.Role, Protocol: snsd.ProtocolRoCE, Port: 4420, NQN: "nqn.2026-11.org.openinof:" + h.name},
 				Interval: h.p.cfg.Register, Restraint: max(h.p.cfg.React.Restraint, 1*model.Nanosecond).Duration(),
 			})
@@ -166,7 +166,7 @@ func (c *nic) event(e *snsd.AgentEvent) {
 // act has the host's system do something about a path, after a while.
 func (c *nic) act(n *snsd.Notice, a Act, after model.Time) {
 	p := c.h.p
-	subject, ok := hostEndpoint(n.Subject, p.sim.Endpoints())
+	subject, ok := HostEndpoint(n.Subject, p.sim.Endpoints())
 	if !ok || p.cfg.Hosts[c.h.node].Role == snsd.RoleTarget { // what arrays think of arrays is no path
 		return
 	}

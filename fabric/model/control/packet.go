@@ -39,14 +39,14 @@ func deviceNode(a netip.Addr) model.NodeID {
 // maxSwitchNode bounds the node numbers that deviceAddr knows.
 const maxSwitchNode = 1<<16 - 1
 
-// hostAddr is the address of a host port.
-func hostAddr(e model.EndpointID) netip.Addr {
+// HostAddr is the address of a host port.
+func HostAddr(e model.EndpointID) netip.Addr {
 	k := int(e) + 1
 	return netip.AddrFrom4([4]byte{10, byte(k >> 16), byte(k >> 8), byte(k)})
 }
 
-// hostEndpoint is the inverse of hostAddr; false for other addresses.
-func hostEndpoint(a netip.Addr, ends int) (model.EndpointID, bool) {
+// HostEndpoint is the inverse of HostAddr; false for other addresses.
+func HostEndpoint(a netip.Addr, ends int) (model.EndpointID, bool) {
 	if !a.Is4() {
 		return 0, false
 	}

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -31,15 +32,22 @@ type Device struct {
 	drops  []uint64 // frames that nobody took, by port
 
 	mu      sync.Mutex
+	running bool
 	pending []fabric.Event
+	ready   chan struct{} // of this run, or of the next one
 	more    chan struct{}
 
 	events chan fabric.Event
 	frames chan fabric.Frame
-	ready  chan struct{}
 }
 
-var _ fabric.Dataplane = (*Device)(nil)
+var (
+	_ fabric.Dataplane    = (*Device)(nil)
+	_ fabric.HealthReader = (*Device)(nil)
+)
+
+// ErrBusy is returned by Run while another Run of the same device works.
+var ErrBusy = errors.New("the device has a control plane already")
 
 func newDevice(f *Fabric, n model.NodeID) *Device {
 	d := &Device{f: f, node: n, name: f.sim.NodeName(n), byName: map[string]int{}, more: make(chan struct{}, 1),
@@ -51,7 +59,7 @@ func newDevice(f *Fabric, n model.NodeID) *Device {
 		// Locally administered addresses, one a port of the fabric.
 		mac := fabric.MAC{0x02, 0x4d}
 		binary.BigEndian.PutUint32(mac[2:], uint32(p))
-		d.ports = append(d.ports, fabric.Port{Name: name, Index: k + 1, MAC: mac, MTU: portMTU, AdminUp: true, Carrier: true})
+		d.ports = append(d.ports, fabric.Port{Name: name, Index: k + 1, MAC: mac, MTU: portMTU, AdminUp: true, Carrier: f.sim.LinkUp(p)})
 	}
 	d.drops = make([]uint64, len(d.ports))
 	return d
@@ -61,14 +69,17 @@ func newDevice(f *Fabric, n model.NodeID) *Device {
 func (d *Device) String() string { return "model " + d.name }
 
 // Run tells of all ports and then of every change until ctx ends. The fabric's own Run
-// must be at work for time to pass.
+// must be at work for time to pass. After it has ended it may be called again, by the
+// next control plane: what came meanwhile is lost, as with a process that is not there.
 func (d *Device) Run(ctx context.Context) error {
-	d.f.mu.Lock()
-	for i := range d.ports {
-		d.tell(fabric.PortAdded, d.ports[i])
+	dumped, err := d.begin()
+	if err != nil {
+		return err
 	}
-	d.f.mu.Unlock()
-	dumped := len(d.ports)
+	defer d.end()
+	if dumped == 0 {
+		close(d.readyChan())
+	}
 	for {
 		for _, e := range d.take() {
 			select {
@@ -77,7 +88,7 @@ func (d *Device) Run(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			if dumped--; dumped == 0 {
-				close(d.ready)
+				close(d.readyChan())
 			}
 		}
 		select {
@@ -85,6 +96,43 @@ func (d *Device) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// begin queues the dump of ports; it gives their number.
+func (d *Device) begin() (int, error) {
+	d.f.mu.Lock()
+	defer d.f.mu.Unlock()
+	d.mu.Lock()
+	busy := d.running
+	d.running = true
+	d.pending = nil
+	d.mu.Unlock()
+	if busy {
+		return 0, fmt.Errorf("%s: %w", d, ErrBusy)
+	}
+	for {
+		select {
+		case <-d.frames:
+			continue
+		default:
+		}
+		break
+	}
+	for i := range d.ports {
+		d.tell(fabric.PortAdded, d.ports[i])
+	}
+	return len(d.ports), nil
+}
+
+func (d *Device) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = false
+	select {
+	case <-d.ready:
+		d.ready = make(chan struct{})
+	default:
 	}
 }
 
@@ -96,10 +144,12 @@ func (d *Device) take() []fabric.Event {
 	return out
 }
 
-// tell queues an event for the owner.
+// tell queues an event for the owner, if there is one.
 func (d *Device) tell(kind fabric.EventKind, p fabric.Port) {
 	d.mu.Lock()
-	d.pending = append(d.pending, fabric.Event{Kind: kind, Port: p, At: time.Now()})
+	if d.running {
+		d.pending = append(d.pending, fabric.Event{Kind: kind, Port: p, At: time.Now()})
+	}
 	d.mu.Unlock()
 	select {
 	case d.more <- struct{}{}:
@@ -108,7 +158,20 @@ func (d *Device) tell(kind fabric.EventKind, p fabric.Port) {
 }
 
 // Ready is closed when the owner has been told of all ports.
-func (d *Device) Ready() <-chan struct{} { return d.ready }
+func (d *Device) Ready() <-chan struct{} { return d.readyChan() }
+
+func (d *Device) readyChan() chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ready
+}
+
+// Running tells whether a control plane is attached.
+func (d *Device) Running() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running
+}
 
 // Events gives ports and their changes.
 func (d *Device) Events() <-chan fabric.Event { return d.events }
@@ -159,7 +222,7 @@ func (d *Device) SetAdmin(port string, up bool) error {
 		}
 		p.AdminUp = up
 		changed := p.Carrier
-		d.f.carrier(s.LinkOf(s.PortOf(d.node, k)))
+		d.f.light(s.LinkOf(s.PortOf(d.node, k)))
 		if p.Carrier == changed { // carrier did not tell of it
 			d.tell(fabric.PortChanged, *p)
 		}
@@ -185,6 +248,9 @@ func (d *Device) Counters(port string) (fabric.Counters, error) {
 
 // receive takes a frame from the wire; the fabric's lock is held.
 func (d *Device) receive(p model.PortID, b []byte) {
+	if !d.Running() {
+		return
+	}
 	port := d.port(p)
 	f := fabric.Frame{Port: port.Name, Dst: fabric.MAC(b[0:6]), Src: fabric.MAC(b[6:12]), EtherType: binary.BigEndian.Uint16(b[12:14]), Payload: b[fabric.EthernetHeaderLen:], At: time.Now()}
 	select {

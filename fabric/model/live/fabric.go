@@ -21,15 +21,20 @@ const (
 type Fabric struct {
 	mu      sync.Mutex
 	sim     *model.Sim
+	apps    model.Handler // what goes on in the fabric besides control planes; nil: nothing
 	devices []*Device
 	faulty  map[model.LinkID]bool
+	dead    map[model.NodeID]bool
 	began   time.Time
+	behind  time.Duration // after the last catching up
 	wake    chan struct{} // something was sent
 }
 
-// New makes a live fabric of a built simulation, whose handler it becomes.
-func New(sim *model.Sim) *Fabric {
-	f := &Fabric{sim: sim, faulty: map[model.LinkID]bool{}, wake: make(chan struct{}, 1)}
+// New makes a live fabric of a built simulation, whose handler it becomes. Apps, which
+// may be nil, is told of flows, timers and messages; it is called with the fabric's
+// lock held, by whoever makes time pass.
+func New(sim *model.Sim, apps model.Handler) *Fabric {
+	f := &Fabric{sim: sim, apps: apps, faulty: map[model.LinkID]bool{}, dead: map[model.NodeID]bool{}, wake: make(chan struct{}, 1)}
 	for n := range sim.Nodes() {
 		f.devices = append(f.devices, newDevice(f, model.NodeID(n)))
 	}
@@ -80,11 +85,18 @@ func (f *Fabric) advance() error {
 	if f.began.IsZero() {
 		return nil
 	}
-	if now := model.FromDuration(time.Since(f.began)); now > f.sim.Now() {
-		return f.sim.Run(now)
+	now := model.FromDuration(time.Since(f.began))
+	if now <= f.sim.Now() {
+		return nil
 	}
-	return nil
+	err := f.sim.Run(now)
+	f.behind = time.Since(f.began) - f.sim.Now().Duration()
+	return err
 }
+
+// Behind tells how far virtual time is behind the clock, within Do: more than some
+// milliseconds when the machine cannot simulate the load as fast as it happens.
+func (f *Fabric) Behind() time.Duration { return f.behind }
 
 // Do calls fn with the simulation at the present moment: to start flows, to break
 // things that SetLink does not know, to read counters.
@@ -100,36 +112,71 @@ func (f *Fabric) Do(fn func(*model.Sim) error) error {
 // SetLink cuts a cable or mends it.
 func (f *Fabric) SetLink(l model.LinkID, up bool) error {
 	return f.Do(func(*model.Sim) error {
-		f.faulty[l] = !up
-		f.carrier(l)
+		f.SetCable(l, up)
 		return nil
 	})
 }
 
-// carrier gives a link the state that its cable and the administrators of both ends
-// make of it, and tells both.
-func (f *Fabric) carrier(l model.LinkID) {
-	a, b := f.sim.LinkPorts(l)
-	da, db := f.devices[f.sim.PortNode(a)], f.devices[f.sim.PortNode(b)]
-	pa, pb := da.port(a), db.port(b)
-	up := !f.faulty[l] && pa.AdminUp && pb.AdminUp
-	f.sim.SetLink(l, up)
-	for _, end := range []struct {
-		d *Device
-		p *fabric.Port
-	}{{da, pa}, {db, pb}} {
-		if end.p.Carrier != up {
-			end.p.Carrier = up
-			end.d.tell(fabric.PortChanged, *end.p)
-		}
+// SetCable is SetLink for callers that are within Do or called by the simulation.
+func (f *Fabric) SetCable(l model.LinkID, whole bool) {
+	f.faulty[l] = !whole
+	f.light(l)
+}
+
+// KillSwitch takes a switch down with all its links, as SetCable within Do.
+func (f *Fabric) KillSwitch(n model.NodeID) {
+	f.dead[n] = true
+	f.sim.KillSwitch(n)
+}
+
+// ReviveSwitch brings it back.
+func (f *Fabric) ReviveSwitch(n model.NodeID) {
+	delete(f.dead, n)
+	f.sim.ReviveSwitch(n)
+	for k := range f.sim.Ports(n) {
+		f.light(f.sim.LinkOf(f.sim.PortOf(n, k)))
 	}
 }
 
-// FlowDone, Timer and Control make Fabric the simulation's handler.
-func (f *Fabric) FlowDone(*model.Sim, model.FlowID) {}
+// Dead tells whether a switch is down, within Do.
+func (f *Fabric) Dead(n model.NodeID) bool { return f.dead[n] }
 
-// Timer is not used: the clock drives a live fabric.
-func (f *Fabric) Timer(*model.Sim, uint64) {}
+// light gives a link the state that its cable, the administrators of both ends and
+// the switches make of it.
+func (f *Fabric) light(l model.LinkID) {
+	a, b := f.sim.LinkPorts(l)
+	na, nb := f.sim.PortNode(a), f.sim.PortNode(b)
+	f.sim.SetLink(l, !f.faulty[l] && f.devices[na].port(a).AdminUp && f.devices[nb].port(b).AdminUp && !f.dead[na] && !f.dead[nb])
+}
+
+// Carrier takes a change of carrier of the simulation to the port's owner.
+func (f *Fabric) Carrier(s *model.Sim, p model.PortID, up bool) {
+	d := f.devices[s.PortNode(p)]
+	port := d.port(p)
+	port.Carrier = up
+	d.tell(fabric.PortChanged, *port)
+}
+
+// FlowDone, Timer and Delivered make Fabric the simulation's handler.
+func (f *Fabric) FlowDone(s *model.Sim, id model.FlowID) {
+	if f.apps != nil {
+		f.apps.FlowDone(s, id)
+	}
+}
+
+// Timer passes a timer on.
+func (f *Fabric) Timer(s *model.Sim, tag uint64) {
+	if f.apps != nil {
+		f.apps.Timer(s, tag)
+	}
+}
+
+// Delivered passes a message on.
+func (f *Fabric) Delivered(s *model.Sim, id model.FlowID, tag uint64) {
+	if h, ok := f.apps.(model.MessageHandler); ok {
+		h.Delivered(s, id, tag)
+	}
+}
 
 // Control takes a control frame that reached a node.
 func (f *Fabric) Control(s *model.Sim, p model.PortID, frame []byte) {

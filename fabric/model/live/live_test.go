@@ -25,7 +25,7 @@ func rig(t *testing.T) (*Fabric, *workload.Fabric) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := New(s)
+	f := New(s, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	go f.Run(ctx)

@@ -65,6 +65,7 @@ type builder struct {
 	// initiators of all loads, who are told of faults
 	initiators []model.NodeID
 	plane      *control.Plane // nil: none
+	breaker    breaker        // nil: the fabric itself
 	broken     error          // of a load, while running
 }
 

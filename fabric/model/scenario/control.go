@@ -94,16 +94,12 @@ func (b *builder) control() {
 		z := &c.Zones[i]
 		cfg.Zones = append(cfg.Zones, control.Zone{Name: z.Name, Hosts: b.owners(z.Line, fmt.Sprintf("control.zones[%d].hosts", i), z.Hosts)})
 	}
-	agents := c.Agents
-	if agents == nil {
-		agents = []string{"*"}
-	}
 	initiators := map[model.NodeID]bool{}
 	for _, n := range b.initiators {
 		initiators[n] = true
 	}
 	cfg.Hosts = map[model.NodeID]control.Host{}
-	for _, n := range b.owners(c.Line, "control.agents", agents) {
+	for _, n := range b.agentNodes(c) {
 		role := snsd.RoleTarget
 		if initiators[n] {
 			role = snsd.RoleInitiator
@@ -111,9 +107,7 @@ func (b *builder) control() {
 		cfg.Hosts[n] = control.Host{Role: role}
 	}
 	for _, t := range []struct{ from, to *model.Time }{{c.Carrier, &cfg.Carrier}, {c.Processing, &cfg.Processing}, {c.HostProcessing, &cfg.HostProcessing}, {c.Boot, &cfg.Boot}} {
-		if t.from != nil {
-			*t.to = *t.from
-		}
+		setIf(t.to, t.from)
 	}
 	cfg.Hold, cfg.Keepalive = cmp.Or(c.Hold.Duration(), cfg.Hold), cmp.Or(c.Keepalive.Duration(), cfg.Keepalive)
 	cfg.Register = cmp.Or(c.Register.Duration(), cfg.Register)
@@ -124,12 +118,8 @@ func (b *builder) control() {
 	b.causes(c, &cfg.ErrorDown)
 	if r := c.React; r != nil {
 		cfg.React.Probe = r.Probe
-		if r.FailOver != nil {
-			cfg.React.FailOver = *r.FailOver
-		}
-		if r.Restraint != nil {
-			cfg.React.Restraint = *r.Restraint
-		}
+		setIf(&cfg.React.FailOver, r.FailOver)
+		setIf(&cfg.React.Restraint, r.Restraint)
 	}
 	if c.Class != nil {
 		cfg.Class = *c.Class
@@ -147,6 +137,15 @@ func (b *builder) control() {
 		return
 	}
 	b.plane = p
+}
+
+// agentNodes gives the hosts that have an agent.
+func (b *builder) agentNodes(c *Control) []model.NodeID {
+	agents := c.Agents
+	if agents == nil {
+		agents = []string{"*"}
+	}
+	return b.owners(c.Line, "control.agents", agents)
 }
 
 func (b *builder) switchesNamed(line int, key string, names []string) []model.NodeID {

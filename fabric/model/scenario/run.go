@@ -114,7 +114,11 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 		r.reroute(s, tag-tagReroute)
 		return
 	}
-	f := &r.b.faults[tag]
+	r.happen(s, &r.b.faults[tag])
+}
+
+// happen lets a fault strike and, after those that change the ways, plans new tables.
+func (r runner) happen(s *model.Sim, f *fault) {
 	r.strike(s, f)
 	switch f.spec.Kind {
 	case "link-down", "link-up", "switch-down", "switch-up":
@@ -139,6 +143,9 @@ func (s bare) SetCable(l model.LinkID, whole bool) { s.SetLink(l, whole) }
 // strike lets a fault happen.
 func (r runner) strike(s *model.Sim, f *fault) {
 	var by breaker = bare{s}
+	if r.b.breaker != nil {
+		by = r.b.breaker
+	}
 	if r.b.plane != nil {
 		r.b.plane.Note(control.Step{At: s.Now(), Step: control.StepFault, Node: f.where(), What: f.spec.Kind})
 		by = r.b.plane

@@ -226,16 +226,16 @@ type Block struct {
 
 // Fault breaks or mends something.
 type Fault struct {
-	Line   int
-	At     model.Time `yaml:"at"`
-	Kind   string     `yaml:"kind"` // link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down, tell-up
-	Link   string     `yaml:"link"` // "a-b"
-	Switch string     `yaml:"switch"`
-	Host   string     `yaml:"host"`
-	Queues []int      `yaml:"queues"`
-	Every  model.Time `yaml:"every"`
-	For    model.Time `yaml:"for"`
-	Loss   float64    `yaml:"probability"`
+	Line   int        `json:"-"`
+	At     model.Time `yaml:"at" json:"-"`
+	Kind   string     `yaml:"kind" json:"kind"`                         // link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down, tell-up
+	Link   string     `yaml:"link" json:"link,omitempty"`               // "a-b"
+	Switch string     `yaml:"switch" json:"switch,omitempty"`           // its name
+	Host   string     `yaml:"host" json:"host,omitempty"`               // "t0/0"
+	Queues []int      `yaml:"queues" json:"queues,omitempty"`           // of a storm
+	Every  model.Time `yaml:"every" json:"every_ps,omitempty"`          // of a storm
+	For    model.Time `yaml:"for" json:"for_ps,omitempty"`              // of a storm
+	Loss   float64    `yaml:"probability" json:"probability,omitempty"` // of loss
 }
 
 // Record says what to sample over time.
