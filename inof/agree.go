@@ -325,6 +325,24 @@ func (l *learned) settle(i int, s *Settings) *Settings {
 	return l.resettle()
 }
 
+// joins tells whether hosts of no zone are in the default zone, as reflector i says.
+func (l *learned) joins(i int) bool {
+	s := l.sources[i].settings
+	return s != nil && s.AutoJoin
+}
+
+// undeny forgets what a reflector whose hosts of no zone no longer join the default
+// zone has said of hosts in it.
+func (l *learned) undeny(i int, a *Applied) {
+	for k, e := range l.hosts {
+		if e.denied&(1<<i) != 0 {
+			e.denied &^= 1 << i
+			a.Placed = append(a.Placed, k)
+		}
+	}
+	slices.SortFunc(a.Placed, compareKeys)
+}
+
 // resettle is settle after a reflector's cluster has moved on.
 func (l *learned) resettle() *Settings {
 	var out *Settings

@@ -541,6 +541,15 @@ func (r *Reflector) stampOf(dev netip.Addr) Stamp {
 	return Stamp{}
 }
 
+// regroups tells whether a host that a batch withdraws could look like one of the
+// default zone when the rest of the batch comes before that.
+func (b *batch) regroups() bool {
+	if b.Settings != nil {
+		return b.Settings.AutoJoin
+	}
+	return len(b.Zones) > 0
+}
+
 // partition splits off the withdrawals of hosts with those of their faults.
 func (b *batch) partition() (gone, rest batch) {
 	rest.Settings, rest.Zones = b.Settings, b.Zones

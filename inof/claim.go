@@ -18,8 +18,12 @@ type claim struct {
 	said  words
 	stamp Stamp // of the newest word
 	by    uint8 // who said it
-	void  bool  // nobody with a session says it, or it is an old word about what the device has withdrawn since
-	quiet bool  // void, and in force again when a silent reflector comes back and still says it
+	// denied are reflectors, by bit, that said the record, and since then that it is in no
+	// zone of this device, the default zone included: a host of which that is so is in a
+	// zone that this device does not know, whatever others say.
+	denied uint8
+	void   bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
+	quiet  bool // void, and in force again when a silent reflector comes back and still says it
 }
 
 // word is what one reflector says about a record now.
@@ -40,6 +44,7 @@ func (w word) newer(c *claim) bool { return w.own && c.stamp.Before(w.stamp) }
 
 func (c *claim) hear(w word, gen uint32) {
 	c.said[w.from] = gen
+	c.denied &^= 1 << w.from
 	if !w.older(c) {
 		c.stamp, c.by = w.stamp, uint8(w.from)
 	}
@@ -139,6 +144,9 @@ func (l *learned) putClaim(c *claim, known, barred bool, w word) settled {
 // so that the record may exist for others.
 func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
 	c.said[w.from] = 0
+	if c.denied &^= 1 << w.from; zoned && l.joins(w.from) {
+		c.denied |= 1 << w.from
+	}
 	said := c.said != words{}
 	switch {
 	case c.void && said:
@@ -221,6 +229,9 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		delete(l.hosts, k)
 	case voided:
 	default:
+		if !was && e.denied != 0 {
+			a.Denied = append(a.Denied, k)
+		}
 		return
 	}
 	if !was {

@@ -40,12 +40,17 @@ type Applied struct {
 	// is in no configured zone at all.
 	Placed []zone.HostKey
 
+	// Denied are hosts that one reflector says are in no zone of this device, while
+	// another one still says them: they are in no default zone until the first says
+	// them again (Stale).
+	Denied []zone.HostKey
+
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
 // Empty tells whether there is nothing to apply.
 func (a *Applied) Empty() bool {
-	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
+	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0 && len(a.Denied) == 0
 }
 
 // ClientCounters count what a Client did.
@@ -446,7 +451,11 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 
 func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
+	joined := c.learned.joins(idx)
 	a.Settings = c.learned.settle(idx, u.Settings)
+	if joined && !c.learned.joins(idx) {
+		c.learned.undeny(idx, a)
+	}
 	for i := range u.Zones {
 		c.learned.zone(idx, &u.Zones[i], a)
 	}
@@ -491,11 +500,12 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 }
 
 // Stale tells whether a host was learned that no reflector with a session has said
-// in its present session. It stays in force, but in which zones it is nobody says
-// any more: the zones may change without it.
+// in its present session, or that one says is in no zone of this device. It stays in
+// force, but in which zones it is nobody says any more, or they do not agree: it may be
+// in one that this device does not know, and so not in the default zone.
 func (c *Client) Stale(k zone.HostKey) bool {
 	e := c.learned.hosts[k]
-	return e != nil && !c.learned.held(&e.claim)
+	return e != nil && (e.denied != 0 || !c.learned.held(&e.claim))
 }
 
 // Synced tells whether every reflector has completed a sync since the start, or one

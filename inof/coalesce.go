@@ -99,7 +99,7 @@ func (c *coalescer) take() []*Update {
 	}
 	b.sort()
 	var gone batch
-	if b.Settings != nil || len(b.Zones) > 0 {
+	if b.regroups() {
 		gone, b = b.partition()
 	}
 	u, w := c.last, c.cause

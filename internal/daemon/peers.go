@@ -219,6 +219,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.Reserve(z.Zone.Name, nil))
 		}
 	}
+	for _, k := range a.Denied {
+		add(c.dir.HoldDefault(k.Addr, true))
+	}
 	for _, h := range a.Hosts {
 		if h.Op == inof.Put {
 			add(c.dir.PutHost(h.Host))

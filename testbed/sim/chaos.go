@@ -73,6 +73,9 @@ func (w *world) heal() bool {
 			d.start()
 		}
 	}
+	if w.differ() && (w.agree == inof.AgreeUnion || w.chance(0.5)) {
+		w.unify()
+	}
 	return len(w.fails) == 0
 }
 
@@ -304,21 +307,26 @@ func putZone(z zone.Zone) func(*inof.Reflector, time.Time) ([]inof.Delivery, err
 }
 
 // configure puts a zone configuration in force at every reflector, one a little
-// later than the other; it is on their disks even when they are down.
+// later than the other, or at one only; it is on their disks even when they are down.
 func (w *world) configure(next zone.Set, op func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) {
 	v := len(w.zones)
 	w.zones = append(w.zones, next.Canonical())
-	w.tracef("zones version %d: %v", v, next)
 	w.changed = w.now
-	for _, r := range w.reflectors {
-		r.zonesAt = max(r.zonesAt, w.now+w.short(500*time.Millisecond)) + 1
+	to := w.concerned()
+	w.tracef("zones version %d at %d reflector(s): %v", v, len(to), next)
+	for _, r := range to {
+		r.want = v
+		r.zonesAt = max(r.zonesAt, w.now+w.lag()) + 1
 		w.at(r.zonesAt, func() { r.putInForce(v, op) })
 	}
 }
 
 func (r *device) putInForce(v int, op func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) {
 	w := r.w
-	r.version = v
+	if r.version != v-1 {
+		op = nil // it is about another configuration than the one there
+	}
+	r.version, r.had = v, append(r.had, v)
 	w.tracef("%s has zones version %d", r.name, v)
 	if !r.running {
 		return

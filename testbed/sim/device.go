@@ -49,6 +49,8 @@ type device struct {
 
 	zonesAt time.Duration // reflector: when the last known change is in force
 	version int           // reflector: of the zones in force
+	want    int           // reflector: of those that are to be
+	had     []int         // reflector: every version that ever was in force
 	// held is the oldest zone version that may be in force here, by reflector.
 	held map[netip.Addr]int
 	seen table // naive: who was heard here
@@ -66,7 +68,7 @@ func (d *device) start() {
 	cfg := daemon.CoreConfig{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
-		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete},
+		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete}, Agreement: w.agree,
 	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set

@@ -38,6 +38,8 @@
 //	go test ./testbed/sim -run TestSeeds -sim.devices 50 -sim.hosts 200     larger fabrics
 //	go test ./testbed/sim -run TestScale -sim.scale -v                      1,000 devices, 4,000 hosts, 500 zones
 //
-// With -sim.reflectors 2 every host ends with the truth, but a notice may follow one
-// reflector's zones while the other has others: agreement is not part of the protocol yet.
+// With two reflectors (-sim.reflectors 2, and always a part of TestPairSeeds) their
+// zones differ for a moment or a minute, or over a whole comparison: then the truth is
+// what they agree on, identical or union as the seed says, and while a device hears both
+// no notice may follow one of them alone.
 package sim

@@ -25,7 +25,7 @@ func (w *world) settled() (string, bool) {
 		if !d.running {
 			return d.name + " is down", false
 		}
-		if d.reflects && d.version != len(w.zones)-1 {
+		if d.reflects && d.version != d.want {
 			return d.name + " has old zones", false
 		}
 	}
@@ -141,8 +141,10 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 		return LostQuery
 	case is && !want && given && gave >= got.at:
 		return GivenUp
-	case w.contested(a) && (is || t.rivals[a]):
-		return Contested
+	case w.contested(a) && (is || t.rivals[a] || !told && h.forgot > 0):
+		return Contested // also a host that forgot what it was told while another one had its address
+	case is && !want && w.differ() && t.zones[s] == nil && slices.Equal(t.zones[a], []string{zone.DefaultName}):
+		return OneSided
 	}
 	return ""
 }

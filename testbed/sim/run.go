@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -46,6 +47,7 @@ func (w *world) story() {
 			return
 		}
 	}
+	w.unify()
 	w.wakeAll()
 	if !w.run(400*time.Second) || !w.checked() {
 		return
@@ -162,6 +164,12 @@ func (w *world) build() {
 		set.Zones = append(set.Zones, zone.Zone{Name: fmt.Sprintf("a%d", i), Members: w.members(2 + w.rng.IntN(5))})
 	}
 	w.zones = history{set.Canonical()}
+	for _, r := range w.reflectors {
+		r.had = []int{0}
+	}
+	if len(w.reflectors) > 1 && w.chance(0.3) {
+		w.agree = inof.AgreeUnion
+	}
 }
 
 func (w *world) add(d *device) {

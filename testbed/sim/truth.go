@@ -121,7 +121,7 @@ type truth struct {
 }
 
 func (w *world) truth() *truth {
-	t := &truth{w: w, set: w.zones.now().Set, places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
+	t := &truth{w: w, set: w.inForce(), places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
 	for _, d := range w.devices {
 		d.seen.expire(w.now, d)
 		for _, l := range d.ports {
@@ -146,7 +146,7 @@ func (w *world) truth() *truth {
 			nqns = append(nqns, p.svc.NQN)
 			ports = append(ports, zone.Member{Device: p.dev.id, Port: p.link.port})
 		}
-		t.zones[a] = zonesOf(t.set, a, nqns, ports)
+		t.zones[a] = w.agreed(t.set, a, nqns, ports)
 	}
 	return t
 }

@@ -70,17 +70,20 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 	switch {
 	case n.State == snsd.Active && w.isOwn(l.host, n):
 		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
-	case n.State == snsd.Active && !w.mayShare(n.Host, n.Subject, d.oldest()):
+	case n.State == snsd.Active && !w.mayShare(n.Host, n.Subject, d):
 		switch {
 		case w.contested(n.Host) || w.contested(n.Subject):
 			w.excused[Contested]++
 			return
-		case w.bothUnzoned(n.Host, n.Subject, d.oldest()):
+		case w.oneSided(n.Host, n.Subject, d):
+			w.excused[OneSided]++
+			return
+		case w.bothUnzoned(n.Host, n.Subject, d):
 			w.excused[MixedDefault]++
 			return
 		}
-		w.failf("%s tells %s: %s is active, but no zones since version %d of %d put them together",
-			l.name(), n.Host, n.Subject, d.oldest(), len(w.zones)-1)
+		w.failf("%s tells %s: %s is active, but no zones that may be in force there of versions up to %d put them together: %s",
+			l.name(), n.Host, n.Subject, len(w.zones)-1, d.holding())
 	case last == nil && n.State == snsd.Inactive:
 		w.failf("%s tells %s: %s is inactive (%s), of which it was never told", l.name(), n.Host, n.Subject, n.Reason)
 	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(last):

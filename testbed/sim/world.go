@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/openinof/inof/inof"
 )
 
 // Config is what a run is made of. Everything follows from it: equal Configs give
@@ -97,6 +99,10 @@ const (
 	// MixedDefault: one host came to the default zone while the switch still knew the
 	// other as a host of the default zone, which it was until its reflector was lost.
 	MixedDefault Excuse = "default zone of before a reflector was lost"
+	// OneSided: a host that one reflector puts into a zone and another one does not is
+	// in no zone; a switch that is in none of its zones hears of it from the second
+	// only, as of a host of the default zone.
+	OneSided Excuse = "put into a zone by one of two reflectors"
 )
 
 // world is one run.
@@ -113,6 +119,7 @@ type world struct {
 	links      []*link
 
 	zones  history
+	agree  inof.Agreement
 	lossy  float64 // share of frames on access links that are lost or doubled
 	rough  bool    // faults may strike
 	hush   string  // while not empty, no new notice may be told: why

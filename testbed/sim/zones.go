@@ -60,28 +60,6 @@ func (w *world) claimed(h *host, r *registration) {
 	}
 }
 
-// mayShare tells whether some configuration from the given version on, under some
-// claim to each of the addresses, puts both into one zone.
-func (w *world) mayShare(a, b netip.Addr, oldest int) bool {
-	for v := len(w.zones) - 1; v >= oldest; v-- {
-		set := w.zones[v]
-		as, bs := w.couldBe(set, a), w.couldBe(set, b)
-		if slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// bothUnzoned tells whether each of two addresses was in the default zone since the
-// given version, though never both at once.
-func (w *world) bothUnzoned(a, b netip.Addr, oldest int) bool {
-	was := func(x netip.Addr) bool {
-		return slices.ContainsFunc(w.zones[oldest:], func(set zone.Set) bool { return slices.Contains(w.couldBe(set, x), zone.DefaultName) })
-	}
-	return was(a) && was(b)
-}
-
 // couldBe lists the zones of an address under any of its claims.
 func (w *world) couldBe(set zone.Set, a netip.Addr) []string {
 	var out []string
@@ -97,17 +75,3 @@ func (w *world) couldBe(set zone.Set, a netip.Addr) []string {
 
 // holds notes that a device has heard all of the reflector's zones up to version v.
 func (d *device) holds(r *device, v int) { d.held[r.id] = max(d.held[r.id], v) }
-
-// oldest is the oldest version that may be in force at a device: what no reflector
-// has withdrawn yet stands.
-func (d *device) oldest() int {
-	v := len(d.w.zones) - 1
-	for _, r := range d.w.reflectors {
-		if r == d {
-			v = min(v, r.version)
-		} else {
-			v = min(v, d.held[r.id])
-		}
-	}
-	return v
-}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/zone"
+)
+
+// This file is about several reflectors whose zones differ: for a moment, for a while,
+// or over a whole comparison with the truth.
+
+// several tells whether there is more than one reflector. With one nothing here draws
+// a random number, so that what a seed of one reflector means does not depend on it.
+func (w *world) several() bool { return len(w.reflectors) > 1 }
+
+// concerned are the reflectors at which an operator makes the next change of zones: all
+// of them, or with several now and then only one.
+func (w *world) concerned() []*device {
+	if w.several() && w.rough && w.chance(0.3) {
+		return []*device{pick(w, w.reflectors)}
+	}
+	return w.reflectors
+}
+
+// lag is how long after the decision a reflector has new zones.
+func (w *world) lag() time.Duration {
+	if w.several() && w.chance(0.2) {
+		return w.short(40 * time.Second)
+	}
+	return w.short(500 * time.Millisecond)
+}
+
+// differ tells whether the reflectors are to have different zones.
+func (w *world) differ() bool {
+	return slices.ContainsFunc(w.reflectors, func(r *device) bool { return r.want != w.reflectors[0].want })
+}
+
+// unify gives all reflectors the newest zones.
+func (w *world) unify() {
+	if w.differ() {
+		w.configure(w.zones.now().Set, nil)
+	}
+}
+
+// sets are the configurations of all reflectors at present, each different one once.
+func (w *world) sets() []zone.Set {
+	var vs []int
+	for _, r := range w.reflectors {
+		if !slices.Contains(vs, r.version) {
+			vs = append(vs, r.version)
+		}
+	}
+	slices.Sort(vs)
+	var out []zone.Set
+	for _, v := range vs {
+		out = append(out, w.zones[v])
+	}
+	return out
+}
+
+// inForce is what the reflectors agree on: the members that all name, or that one does.
+func (w *world) inForce() zone.Set {
+	sets := w.sets()
+	out := sets[0]
+	for _, s := range sets[1:] {
+		out = w.agreeOn(out, s)
+	}
+	return out
+}
+
+func (w *world) agreeOn(a, b zone.Set) zone.Set {
+	union := w.agree == inof.AgreeUnion
+	out := zone.Set{AutoJoin: a.AutoJoin && b.AutoJoin || union && (a.AutoJoin || b.AutoJoin)}
+	for _, z := range a.Zones {
+		o, both := b.Find(z.Name)
+		switch {
+		case union:
+			out.Zones = append(out.Zones, zone.Zone{Name: z.Name, Members: slices.Concat(z.Members, o.Members)})
+		case both:
+			out.Zones = append(out.Zones, zone.Zone{Name: z.Name, Members: slices.DeleteFunc(slices.Clone(z.Members), func(m zone.Member) bool { return !slices.Contains(o.Members, m) })})
+		}
+	}
+	for _, z := range b.Zones {
+		if _, had := a.Find(z.Name); union && !had {
+			out.Zones = append(out.Zones, z)
+		}
+	}
+	return out.Canonical()
+}
+
+// agreed says in which zones an address is under what the reflectors agree on. One
+// that some reflector puts into a zone is not in the default zone, also where the
+// others do not agree.
+func (w *world) agreed(set zone.Set, a netip.Addr, nqns []string, ports []zone.Member) []string {
+	out := zonesOf(set, a, nqns, ports)
+	if !slices.Equal(out, []string{zone.DefaultName}) {
+		return out
+	}
+	for _, s := range w.sets() {
+		s.AutoJoin = false
+		if len(zonesOf(s, a, nqns, ports)) > 0 {
+			return nil
+		}
+	}
+	return out
+}
+
+// heldOf is the oldest version of a reflector's zones that may be in force at a device:
+// what it has not withdrawn yet stands.
+func (d *device) heldOf(r *device) int {
+	if r == d {
+		return r.version
+	}
+	return d.held[r.id]
+}
+
+// holding is what heldOf says of all reflectors.
+func (d *device) holding() string {
+	s := ""
+	for _, r := range d.w.reflectors {
+		s += fmt.Sprintf(" %s from %d of %v", r.name, d.heldOf(r), r.had)
+	}
+	return s
+}
+
+// putTogether tells whether some configuration that a device may hold of a reflector
+// puts both addresses into one zone, under some claim to each.
+func (w *world) putTogether(r *device, a, b netip.Addr, d *device) bool {
+	for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
+		as, bs := w.couldBe(w.zones[r.had[i]], a), w.couldBe(w.zones[r.had[i]], b)
+		if slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayShare tells whether a device may tell that two addresses are in one zone: if some
+// reflector does, and where all have to agree and all are heard, if each does.
+func (w *world) mayShare(a, b netip.Addr, d *device) bool {
+	together := func(r *device) bool { return w.putTogether(r, a, b, d) }
+	if w.agree == inof.AgreeUnion && w.several() { // the two may be put into it by different ones
+		as, bs := w.everIn(a, d), w.everIn(b, d)
+		return slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) })
+	}
+	if w.agree == inof.AgreeIdentical && d.hearsAll() {
+		return !slices.ContainsFunc(w.reflectors, func(r *device) bool { return !together(r) })
+	}
+	return slices.ContainsFunc(w.reflectors, together)
+}
+
+// hearsAll tells whether a device has the complete view of every reflector. Of one
+// within itself nobody can tell from outside whether it waits for somebody.
+func (d *device) hearsAll() bool {
+	for _, r := range d.w.reflectors {
+		e := d.dialed[r.id]
+		if e == nil || !e.up || !e.heard {
+			return false
+		}
+	}
+	return true
+}
+
+// bothUnzoned tells whether each of two addresses was in the default zone of some
+// configuration that the device may hold, though never both at once.
+func (w *world) bothUnzoned(a, b netip.Addr, d *device) bool {
+	return slices.Contains(w.everIn(a, d), zone.DefaultName) && slices.Contains(w.everIn(b, d), zone.DefaultName)
+}
+
+// everIn lists the zones of an address in every configuration of any reflector that a
+// device may hold; the default zone too when one reflector has it and another one says
+// that the address is in no zone.
+func (w *world) everIn(a netip.Addr, d *device) []string {
+	var out []string
+	joins, free := false, false
+	for _, r := range w.reflectors {
+		for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
+			set := w.zones[r.had[i]]
+			out = append(out, w.couldBe(set, a)...)
+			joins = joins || set.AutoJoin
+			set.AutoJoin = false
+			free = free || len(w.couldBe(set, a)) == 0
+		}
+	}
+	if joins && free {
+		out = append(out, zone.DefaultName)
+	}
+	return out
+}
+
+// oneSided tells whether two addresses may be together in the default zone of one
+// reflector, while another one puts the second into a zone.
+func (w *world) oneSided(host, subject netip.Addr, d *device) bool {
+	unzoned, zoned := false, false
+	for _, r := range w.reflectors {
+		for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
+			set := w.zones[r.had[i]]
+			as, bs := w.couldBe(set, host), w.couldBe(set, subject)
+			unzoned = unzoned || slices.Contains(as, zone.DefaultName) && slices.Contains(bs, zone.DefaultName)
+			zoned = zoned || slices.ContainsFunc(bs, func(z string) bool { return z != zone.DefaultName })
+		}
+	}
+	return w.agree == inof.AgreeIdentical && unzoned && zoned
+}
