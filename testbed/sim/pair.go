@@ -118,8 +118,8 @@ func (d *device) heldOf(r *device) int {
 	return d.held[r.id]
 }
 
-// holding is what heldOf says of all reflectors.
-func (d *device) holding() string {
+// heldWords is what heldOf says of all reflectors.
+func (d *device) heldWords() string {
 	s := ""
 	for _, r := range d.w.reflectors {
 		s += fmt.Sprintf(" %s from %d of %v", r.name, d.heldOf(r), r.had)

@@ -83,7 +83,7 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 			return
 		}
 		w.failf("%s tells %s: %s is active, but no zones that may be in force there of versions up to %d put them together: %s",
-			l.name(), n.Host, n.Subject, len(w.zones)-1, d.holding())
+			l.name(), n.Host, n.Subject, len(w.zones)-1, d.heldWords())
 	case last == nil && n.State == snsd.Inactive:
 		w.failf("%s tells %s: %s is inactive (%s), of which it was never told", l.name(), n.Host, n.Subject, n.Reason)
 	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(last):
