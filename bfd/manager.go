@@ -3,6 +3,8 @@ package bfd
 import (
 	"net/netip"
 	"time"
+
+	"github.com/openinof/inof/internal/timerheap"
 )
 
 const (
@@ -85,7 +87,7 @@ type Manager struct {
 	pause   instant // its length
 	byDiscr map[uint32]*session
 	byKey   map[Key]*session // under Key.index
-	timers  timers
+	timers  timerheap.Heap[session, *session]
 	gen     uint64
 
 	rng    random
@@ -167,13 +169,25 @@ func (m *Manager) nextSend() *Send {
 
 // arm puts a session where its earliest timer belongs.
 func (m *Manager) arm(s *session) {
-	if s.pos < 0 {
+	if !s.Queued() {
 		return
 	}
 	if due := s.earliest(); due != s.due {
 		s.due = due
-		m.timers.fix(s)
+		m.timers.Put(s, int64(due))
 	}
+}
+
+// Ahead breaks ties, so that the order does not depend on chance.
+func (s *session) Ahead(o *session) bool { return s.localDiscr < o.localDiscr }
+
+// first is the session whose timer is due first, nil if there is none.
+func (m *Manager) first() *session {
+	if m.timers.Len() == 0 {
+		return nil
+	}
+	s, _ := m.timers.First()
+	return s
 }
 
 // farOff is later than any timer.
@@ -192,18 +206,19 @@ func (s *session) earliest() instant {
 
 // Next is when Tick has something to do; zero: not before something else happens.
 func (m *Manager) Next() time.Time {
-	if len(m.timers) == 0 || m.timers[0].due == farOff {
+	s := m.first()
+	if s == nil || s.due == farOff {
 		return time.Time{}
 	}
-	return m.time(m.timers[0].due)
+	return m.time(s.due)
 }
 
 // Tick lets all timers fire that are due, and sends along what is nearly due. Everything that was received before now
 // must have been handed in.
 func (m *Manager) Tick(now time.Time) {
 	t := m.advance(now)
-	for len(m.timers) > 0 {
-		switch s := m.timers[0]; {
+	for s := m.first(); s != nil; s = m.first() {
+		switch {
 		case s.due <= t:
 			m.fire(s, t)
 		case s.mayGoAlong(t):
@@ -245,8 +260,8 @@ func (m *Manager) fire(s *session, now instant) {
 // heard again.
 func (m *Manager) Wake(now time.Time) {
 	planned := m.clock
-	if len(m.timers) > 0 && m.timers[0].due != farOff {
-		planned = max(planned, m.timers[0].due)
+	if s := m.first(); s != nil && s.due != farOff {
+		planned = max(planned, s.due)
 	} else {
 		planned = farOff
 	}

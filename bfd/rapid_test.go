@@ -333,9 +333,12 @@ func (m *Manager) consistent(now time.Time) error {
 		}
 	}
 	m.Events()
+	if !m.timers.Sound() || m.timers.Len() != len(m.byDiscr) {
+		return fmt.Errorf("the heap of %d timers is broken", m.timers.Len())
+	}
 	for d, s := range m.byDiscr {
 		switch {
-		case d == 0 || d != s.localDiscr || m.timers[s.pos] != s || s.due != s.earliest():
+		case d == 0 || d != s.localDiscr || !s.Queued() || s.due != s.earliest():
 			return fmt.Errorf("session %d is out of place", d)
 		case (s.state == StateUp || s.state == StateInit) && s.detectAt == never:
 			return fmt.Errorf("%v without a detection timer", s.state)

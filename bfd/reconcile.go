@@ -118,7 +118,7 @@ func (m *Manager) add(p Peer, now instant) {
 	m.byDiscr[discr] = s
 	m.byKey[p.index()] = s
 	s.due = s.earliest()
-	m.timers.push(s)
+	m.timers.Put(s, int64(s.due))
 }
 
 // retire takes a session down with AdminDown and keeps it for one detection time of
@@ -137,7 +137,7 @@ func (m *Manager) retire(s *session, now instant) {
 
 // drop forgets a session.
 func (m *Manager) drop(s *session) {
-	m.timers.remove(s)
+	m.timers.Remove(s)
 	delete(m.byDiscr, s.localDiscr)
 	delete(m.byKey, s.peer.index())
 	m.gone = append(m.gone, s.localDiscr)

@@ -1,6 +1,10 @@
 package bfd
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/openinof/inof/internal/timerheap"
+)
 
 // session holds the variables of RFC 5880 section 6.8.1 and the timers of one
 // session. What it wants sent and told goes to its Manager.
@@ -41,15 +45,15 @@ type session struct {
 
 	packetsIn, packetsOut, txLate uint64
 
+	timerheap.Place[session]
 	due instant // the earliest of all timers: the key in the heap
-	pos int     // in the heap
 	gen uint64  // the Reconcile that last wanted it
 }
 
 // newSession makes a session in state Down (section 6.8.1).
 func newSession(m *Manager, p Peer, discr uint32, now instant) *session {
 	s := &session{
-		m: m, peer: p, localDiscr: discr, state: StateDown, remoteState: StateDown, since: now, pos: -1,
+		m: m, peer: p, localDiscr: discr, state: StateDown, remoteState: StateDown, since: now,
 		remoteMinRx: 1, detectMult: p.Timers.DetectMult, auth: newAuthState(p.Auth, m.rng.u32()),
 	}
 	if p.AdminDown {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/timerheap"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -44,11 +45,11 @@ type subject struct {
 
 // pair is one local host and one subject.
 type pair struct {
-	sub  *subscriber
-	subj *subject
-	atS  int32 // index in subj.pairs
-	atL  int32 // index in sub.list
-	heap int32 // index in the heap of retries, -1 when not there
+	sub                   *subscriber
+	subj                  *subject
+	atS                   int32 // index in subj.pairs
+	atL                   int32 // index in sub.list
+	timerheap.Place[pair]       // among the retries
 
 	told    verdict // last put on the wire
 	toldGen uint32  // the subject's gen then
@@ -352,7 +353,7 @@ func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
 		subj = &subject{addr: addr}
 		n.subjects[addr] = subj
 	}
-	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), heap: -1, class: idle, rec: noRecord}
+	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), class: idle, rec: noRecord}
 	subj.pairs = append(subj.pairs, p)
 	s.list = append(s.list, p)
 	s.pairs[addr] = p

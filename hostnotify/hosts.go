@@ -237,7 +237,7 @@ func (n *Notifier) setOut(s *subscriber, l *link) {
 func (n *Notifier) hurry(s *subscriber) {
 	for _, p := range s.list {
 		if p.inFlight && p.class == idle {
-			n.retries.remove(p)
+			n.retries.Remove(p)
 			p.tries = 0
 			n.enqueue(p, retryClass(p.told))
 		}

@@ -429,8 +429,8 @@ func (m *model) invariants() {
 			}
 			if p.inFlight {
 				mine++
-				if (p.heap >= 0) == (p.class != idle) {
-					m.t.Fatalf("a notice under way is in no queue, or in two: heap %d class %d", p.heap, p.class)
+				if p.Queued() == (p.class != idle) {
+					m.t.Fatalf("a notice under way is in no queue, or in two: heap %v class %d", p.Queued(), p.class)
 				}
 			}
 			if p.class.isNew() {
@@ -445,9 +445,12 @@ func (m *model) invariants() {
 	if pairs != n.pairs || flying != n.inFlight || waiting != n.waiting {
 		m.t.Fatalf("pairs %d/%d, in flight %d/%d, waiting %d/%d", pairs, n.pairs, flying, n.inFlight, waiting, n.waiting)
 	}
-	for i := 1; i < len(n.retries); i++ {
-		if n.retries[(i-1)/4].due > n.retries[i].due || int(n.retries[i].heap) != i {
-			m.t.Fatal("heap broken")
-		}
+	if !n.retries.Sound() {
+		m.t.Fatal("heap broken")
 	}
+	n.retries.Each(func(p *pair, due int64) {
+		if stamp(due) != p.due {
+			m.t.Fatal("a retry is due at another time than the heap knows")
+		}
+	})
 }

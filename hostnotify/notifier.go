@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/timerheap"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -34,9 +35,9 @@ type Notifier struct {
 	portList []*port // sorted by name
 	agents   map[agentKey]*agent
 
-	retries  retryHeap
-	deferred []*subscriber // zone queries to be answered later
-	graceEnd stamp         // when restored hosts that did not register are forgotten; never when there are none
+	retries  timerheap.Heap[pair, *pair] // under way, by when their retry is due
+	deferred []*subscriber               // zone queries to be answered later
+	graceEnd stamp                       // when restored hosts that did not register are forgotten; never when there are none
 
 	seq      uint32
 	pairs    int

@@ -158,7 +158,7 @@ func (n *Notifier) stopRetry(p *pair) {
 	p.inFlight = false
 	n.inFlight--
 	p.sub.inFlight--
-	n.retries.remove(p)
+	n.retries.Remove(p)
 	if p.class == retryInactive || p.class == retryActive {
 		n.unqueue(p)
 	}
@@ -189,5 +189,9 @@ func (n *Notifier) launch(p *pair) {
 	p.inFlight = true
 	n.inFlight++
 	p.sub.inFlight++
-	n.retries.push(p)
+	n.retries.Put(p, int64(p.due))
 }
+
+// Ahead implements timerheap.Entry: which of several retries that are due at once
+// leaves first does not matter.
+func (p *pair) Ahead(*pair) bool { return false }

@@ -43,8 +43,9 @@ func (n *Notifier) Next() time.Time {
 			next = s
 		}
 	}
-	if len(n.retries) > 0 {
-		sooner(n.retries[0].due)
+	if n.retries.Len() > 0 {
+		_, due := n.retries.First()
+		sooner(stamp(due))
 	}
 	for _, p := range n.portList {
 		if p.up && p.waits() {
@@ -85,9 +86,12 @@ func (n *Notifier) answerDeferred() {
 // collectRetries moves what was not acked in time to the lists. Over which port the
 // next try goes is decided here: another one of the host's, if it has one.
 func (n *Notifier) collectRetries() {
-	for len(n.retries) > 0 && n.retries[0].due <= n.now {
-		p := n.retries[0]
-		n.retries.remove(p)
+	for n.retries.Len() > 0 {
+		p, due := n.retries.First()
+		if stamp(due) > n.now {
+			return
+		}
+		n.retries.Remove(p)
 		n.rotate(p.sub, p.via)
 		n.enqueue(p, retryClass(p.told))
 	}
@@ -207,7 +211,7 @@ func (n *Notifier) resent(p *pair, via *port) {
 	p.tries++
 	p.via = via
 	p.due = n.now + n.backoff(p.tries)
-	n.retries.push(p)
+	n.retries.Put(p, int64(p.due))
 	n.counters.Retried++
 	n.history.retry(p.rec, via.name)
 }

@@ -187,9 +187,7 @@ func (m *model) check() {
 			m.t.Fatalf("port %s holds %d and %d with %d neighbours", name, p.regs, p.others, len(p.byMSAP))
 		}
 	}
-	for i, e := range m.tab.ages {
-		if e.pos != i || i > 0 && e.before(m.tab.ages[(i-1)/4]) {
-			m.t.Fatalf("heap is out of order at %d", i)
-		}
+	if !m.tab.ages.Sound() {
+		m.t.Fatalf("the heap of %d entries is out of order", m.tab.ages.Len())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/timerheap"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -50,8 +51,9 @@ func (l Limits) withDefaults() Limits {
 type Table struct {
 	limits Limits
 	ports  map[string]*portTable
-	ages   ageHeap
-	total  int // sum of all weights
+	ages   timerheap.Heap[entry, *entry] // by Expires
+	base   time.Time                     // what the times in ages count from
+	total  int                           // sum of all weights
 	count  Counters
 	one    [1]Change // result of a refresh, so that the common case allocates nothing
 }
@@ -64,9 +66,9 @@ type portTable struct {
 }
 
 type entry struct {
-	n      Neighbour
-	key    string
-	pos    int // in Table.ages
+	n   Neighbour
+	key string
+	timerheap.Place[entry]
 	weight int // max(1, len(n.Known))
 	cut    int // addresses left out because of a limit
 }
@@ -175,7 +177,7 @@ func (t *Table) lookup(port string, raw []byte) *entry {
 func (t *Table) refresh(e *entry, now, at time.Time) []Change {
 	e.n.LastHeard = now
 	e.n.Expires = now.Add(time.Duration(e.n.TTL) * time.Second)
-	t.ages.fix(e)
+	t.age(e)
 	t.one[0] = Change{Kind: Refreshed, At: at}
 	if !e.n.Confirmed {
 		e.n.Confirmed = true
@@ -198,7 +200,7 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 	if e == nil {
 		e = &entry{n: n, key: key, cut: cut}
 		t.insert(e)
-		t.ages.push(e)
+		t.age(e)
 		t.count.Inserts++
 		return Change{Kind: Learned, Neighbour: n, Put: t.puts(e), At: at}, nil
 	}
@@ -208,7 +210,7 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 	t.take(e)
 	e.n, e.cut = n, cut
 	t.insert(e)
-	t.ages.fix(e)
+	t.age(e)
 	t.count.Updated++
 	ch := Change{Kind: Updated, Neighbour: n, Old: &old, Put: t.puts(e), At: at}
 	t.settle(&ch, old.Known, snsd.ReasonIPChanged)
@@ -300,7 +302,7 @@ func (t *Table) weigh(p *portTable, e *entry, w int) {
 // drop removes a neighbour.
 func (t *Table) drop(e *entry, why snsd.Reason, at time.Time) Change {
 	t.take(e)
-	t.ages.remove(e)
+	t.ages.Remove(e)
 	t.count.Deletes++
 	ch := Change{Kind: Removed, Neighbour: e.n, At: at}
 	t.settle(&ch, e.n.Known, why)
@@ -331,23 +333,44 @@ func (t *Table) PortRemoved(port string, now time.Time) []Change {
 // later, never before.
 func (t *Table) Expire(now time.Time) []Change {
 	var out []Change
-	for len(t.ages) > 0 && !t.ages[0].n.Expires.After(now) {
+	for t.ages.Len() > 0 {
+		e, _ := t.ages.First()
+		if e.n.Expires.After(now) {
+			break
+		}
 		t.count.Ageouts++
-		out = append(out, t.drop(t.ages[0], snsd.ReasonAgedOut, now))
+		out = append(out, t.drop(e, snsd.ReasonAgedOut, now))
 	}
 	return out
 }
 
+// age puts an entry where its Expires belongs.
+func (t *Table) age(e *entry) {
+	if t.base.IsZero() {
+		t.base = e.n.Expires
+	}
+	t.ages.Put(e, int64(e.n.Expires.Sub(t.base)))
+}
+
+// Ahead breaks ties, so that the order of changes does not depend on chance.
+func (e *entry) Ahead(o *entry) bool {
+	if e.n.Port != o.n.Port {
+		return e.n.Port < o.n.Port
+	}
+	return e.key < o.key
+}
+
 // Next is when Expire has something to do; zero when there are no neighbours.
 func (t *Table) Next() time.Time {
-	if len(t.ages) == 0 {
+	if t.ages.Len() == 0 {
 		return time.Time{}
 	}
-	return t.ages[0].n.Expires
+	e, _ := t.ages.First()
+	return e.n.Expires
 }
 
 // Len is the number of neighbours.
-func (t *Table) Len() int { return len(t.ages) }
+func (t *Table) Len() int { return t.ages.Len() }
 
 // Weight is the number of addresses that count for Limits.Device.
 func (t *Table) Weight() int { return t.total }
@@ -382,7 +405,7 @@ func (t *Table) All() []Neighbour {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	out := make([]Neighbour, 0, len(t.ages))
+	out := make([]Neighbour, 0, t.ages.Len())
 	for _, name := range names {
 		out = append(out, t.Neighbours(name)...)
 	}

@@ -39,14 +39,15 @@ var allowed = map[string][]string{
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
 
-	"lldp":       values,
+	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
 	"errdown":    values,
-	"bfd":        values,
+	"bfd":        slices.Concat(values, []string{"internal/timerheap"}),
 	"inof":       values,
-	"hostnotify": slices.Concat(values, []string{"internal/latency"}),
+	"hostnotify": slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
 
-	"internal/bfdd":    append([]string{"bfd"}, values...),
-	"internal/latency": {}, // durations in, percentiles out
+	"internal/bfdd":      append([]string{"bfd"}, values...),
+	"internal/timerheap": {},
+	"internal/latency":   {}, // durations in, percentiles out
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
@@ -75,7 +76,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/latency"}
+var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
