@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/load"
+)
+
+// benchFlags are shared by the benchmarks of a reflector.
+type benchFlags struct {
+	a                          *app
+	auth                       string
+	reflector                  string
+	password, cert, key, ca    string
+	devices, hosts             string
+	yes                        bool
+	devicesWasSet, hostsWasSet func() bool
+}
+
+// benchHelp says what touching a live reflector means.
+const benchHelp = `
+Without --reflector the reflector is a process of its own on this machine, with a bare
+loop beside it that writes the same bytes to as many sockets: the bound of the same run.
+
+With --reflector HOST:PORT it is a live one, which must let the device ids of --devices
+in. Nothing but these devices, hosts of --hosts and zones named ` + load.ZonePrefix + `* is touched,
+which asks for --yes, and all of it is withdrawn at the end. The zones are added and
+removed through the management socket (--socket) of that reflector, so this runs on
+its machine. In mode tls one certificate must be good for all of these device ids.`
+
+// newBenchCmd puts load on a reflector; see package load.
+func (a *app) benchCmd() *cobra.Command {
+	c := group("bench", "Measure a reflector under load beside its bound", a.benchFanoutCmd(), a.benchSyncCmd(), a.benchFailoverCmd(), newBenchReflectorCmd())
+	c.Long = "Measure a reflector under load beside its bound.\n" + benchHelp
+	return c
+}
+
+// newBenchReflectorCmd is the reflector's process.
+func newBenchReflectorCmd() *cobra.Command {
+	return &cobra.Command{Use: "reflector DIR", Hidden: true, Args: arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return load.Main(cmd.Context(), args[0], os.Stdin, os.Stdout)
+		}}
+}
+
+func (a *app) newBenchFlags(c *cobra.Command) *benchFlags {
+	b := &benchFlags{a: a, auth: "hmac-sha256"}
+	f := c.Flags()
+	f.Var(&oneOf{value: &b.auth, options: []string{"none", "hmac-sha256", "tls"}}, "auth", "authentication of the sessions of a reflector of one's own")
+	f.StringVar(&b.reflector, "reflector", "", "HOST:PORT of a live reflector")
+	f.StringVar(&b.password, "password-file", "", "its password")
+	f.StringVar(&b.cert, "certificate-file", "", "certificate for a live reflector in mode tls")
+	f.StringVar(&b.key, "key-file", "", "key of that certificate")
+	f.StringVar(&b.ca, "ca-file", "", "CAs of the reflector's certificate")
+	f.StringVar(&b.devices, "devices", load.DefaultDevices.String(), "device ids of the clients, FIRST-LAST or a prefix")
+	f.StringVar(&b.hosts, "hosts", load.DefaultHosts.String(), "addresses of their hosts")
+	f.BoolVar(&b.yes, "yes", false, "yes, put records into the live reflector")
+	b.devicesWasSet = func() bool { return f.Changed("devices") }
+	b.hostsWasSet = func() bool { return f.Changed("hosts") }
+	return b
+}
+
+// options checks the flags; writes tells whether a live reflector's records are touched.
+func (b *benchFlags) options(cmd *cobra.Command, writes bool) (opt load.Options, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return opt, err
+	}
+	opt.Auth, opt.Process.Command = b.auth, []string{self, "bench", "reflector"}
+	opt.Progress = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) }
+	if opt.Devices, err = load.ParseRange(b.devices); err != nil {
+		return opt, usageError{fmt.Errorf("--devices: %w", err)}
+	}
+	if opt.Hosts, err = load.ParseRange(b.hosts); err != nil {
+		return opt, usageError{fmt.Errorf("--hosts: %w", err)}
+	}
+	if b.reflector == "" {
+		if b.password+b.cert+b.key+b.ca != "" || b.yes {
+			return opt, usagef("--password-file, --certificate-file, --key-file, --ca-file and --yes go with --reflector")
+		}
+		return opt, nil
+	}
+	return opt, b.live(&opt, writes)
+}
+
+func (b *benchFlags) live(opt *load.Options, writes bool) error {
+	addr, err := netip.ParseAddrPort(b.reflector)
+	if err != nil {
+		return usageError{fmt.Errorf("--reflector: %w", err)}
+	}
+	if !b.devicesWasSet() || writes && !b.hostsWasSet() {
+		return usagef("a live reflector needs ranges that nobody uses: --devices, and --hosts where records are made")
+	}
+	if writes && !b.yes {
+		return usagef("this puts devices %v, hosts %v and zones %s* into the reflector %s and removes them at the end: say --yes if that is all right", opt.Devices, opt.Hosts, load.ZonePrefix, addr)
+	}
+	opt.LiveZones = liveZones{api.NewClient(b.a.socket)}
+	switch {
+	case b.password != "" && b.cert == "":
+		text, err := os.ReadFile(b.password)
+		if err != nil {
+			return err
+		}
+		opt.Live = load.Password(addr, bytes.TrimRight(text, "\r\n"))
+	case b.cert != "" && b.key != "" && b.ca != "" && b.password == "":
+		opt.Live, err = load.Certificate(addr, b.cert, b.key, b.ca)
+	default:
+		return usagef("--reflector goes with --password-file, or with --certificate-file, --key-file and --ca-file")
+	}
+	return err
+}
+
+// liveZones changes zones through the management API.
+type liveZones struct{ *api.Client }
+
+func (z liveZones) RemoveZone(ctx context.Context, name string) error {
+	err := z.Client.RemoveZone(ctx, name)
+	if errors.Is(err, api.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (z liveZones) Hosts(ctx context.Context, prefix string) (n int, err error) {
+	zones, err := z.Zones(ctx, api.ZoneQuery{})
+	for i := range zones {
+		if strings.HasPrefix(zones[i].Name, prefix) {
+			n += len(zones[i].Hosts)
+		}
+	}
+	return n, err
+}
+
+func (a *app) benchFanoutCmd() *cobra.Command {
+	var opt load.FanoutOptions
+	c := &cobra.Command{Use: "fanout", Short: "Faults passed on to many clients: latency, bursts, processor time, memory", Args: arguments(0, 0)}
+	c.Long = "Measure how faults are passed on: until the last client of a zone, and of all, has it;\nhow many a second in a burst; what that costs.\n" + benchHelp
+	b := a.newBenchFlags(c)
+	f := c.Flags()
+	f.IntVar(&opt.Clients, "clients", 1000, "sessions")
+	f.IntVar(&opt.ZoneSize, "zone-size", 16, "clients in each zone")
+	f.IntVar(&opt.Count, "count", 200, "faults of each kind")
+	f.IntVar(&opt.Rate, "rate", 20, "faults a second, the bound's included")
+	f.IntVar(&opt.Burst, "burst", 10000, "changes in a burst, 0: no burst")
+	f.IntVar(&opt.Origins, "origins", 10, "devices that a burst comes from")
+	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		for _, v := range []struct {
+			name        string
+			n, from, to int
+		}{{"clients", opt.Clients, 1, 4000}, {"zone-size", opt.ZoneSize, 1, 4000}, {"count", opt.Count, 1, 1e6}, {"rate", opt.Rate, 1, 10000}, {"burst", opt.Burst, 0, 65536}, {"origins", opt.Origins, 1, 64}} {
+			if v.n < v.from || v.n > v.to {
+				return usagef("--%s: %d, want %d..%d", v.name, v.n, v.from, v.to)
+			}
+		}
+		if opt.Options, err = b.options(cmd, true); err != nil {
+			return err
+		}
+		res, err := load.Fanout(cmd.Context(), opt)
+		if err != nil {
+			return err
+		}
+		return a.print(res, func(w io.Writer) { printFanout(w, res) })
+	}
+	return c
+}
+
+func printFanout(w io.Writer, r *load.FanoutResult) {
+	fmt.Fprintf(w, "reflector: %s, %s; %d clients in zones of %d; %d processors, load %s\n", r.Reflector, r.Auth, r.Clients, r.ZoneSize, r.Machine.CPUs, r.Machine.Load)
+	fmt.Fprintf(w, "all sessions established after %.2f s; a fault is a message of %d bytes, %d faults a second\n\n", r.Connect.Seconds(), r.Bytes, r.Rate)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "last client has it after, ms\tmin\tmedian\tp99\tmax\tbound median\tbound p99\tmedian ratio\tp99 ratio\t\n")
+	row := func(what string, c *load.Compared) {
+		fmt.Fprintf(tw, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", what, c.Ours.Min, c.Ours.Median, c.Ours.P99, c.Ours.Max, c.Bound.Median, c.Bound.P99, c.MedianRatio, c.P99Ratio)
+	}
+	row(fmt.Sprintf("%d of a zone", min(r.ZoneSize, r.Clients)), &r.Zone)
+	row(fmt.Sprintf("all %d", r.Clients), &r.All)
+	tw.Flush()
+	if r.HostBurst != nil {
+		fmt.Fprintln(w)
+		tw = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(tw, "burst from %d devices\tchanges\tdelivered M\tin s\tM/s\tbound M/s\tratio\tin messages\tCPU s per M\t\n", r.Origins)
+		for _, b := range []struct {
+			what string
+			*load.Burst
+		}{{"hosts come up", r.HostBurst}, {"their ports fail", r.FaultBurst}} {
+			fmt.Fprintf(tw, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", b.what, b.Changes, float64(b.Deliveries)/1e6, b.Seconds, b.PerSecond/1e6, b.BoundPerSecond/1e6, b.Ratio, b.Messages, b.CPU)
+		}
+		tw.Flush()
+	}
+	if m := r.Memory; m != nil {
+		fmt.Fprintf(w, "\nmemory of a session, KiB: %.1f of objects, %.1f of stacks, %.1f of the process\n", m.Heap, m.Stack, m.RSS)
+	}
+}

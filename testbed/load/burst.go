@@ -1,0 +1,130 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+)
+
+// Burst is many changes at once, each for all clients.
+type Burst struct {
+	Changes    int     `json:"changes"`
+	Deliveries uint64  `json:"deliveries"` // changes times clients: what every client must know in the end
+	Seconds    float64 `json:"seconds"`    // until the last client has the last of them
+	PerSecond  float64 `json:"deliveries_per_second"`
+	// Messages is in how many messages the clients got them: what waits together is
+	// told as its outcome, which for changes of different records is all of them.
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
+	// BoundPerSecond is what the bare loop passes on, and Ratio ours to it.
+	BoundPerSecond float64 `json:"bound_deliveries_per_second"`
+	Ratio          float64 `json:"ratio"`
+	// CPU is what the reflector's process used for a million deliveries, in seconds;
+	// zero when it is not ours.
+	CPU float64 `json:"cpu_seconds_per_million"`
+}
+
+// bursts lets the burst hosts come up, their ports fail, and them go.
+func (f *fanout) bursts(ctx context.Context) error {
+	if f.Burst == 0 {
+		return nil
+	}
+	now := time.Now()
+	portOf := func(j int) string { return fmt.Sprintf("burst%d", j) }
+	f.say("bursts of %d changes from %d devices", f.Burst, f.Origins)
+	var err error
+	if f.res.HostBurst, err = f.burst(ctx, true, func(o *client, j int, u *inof.Update) {
+		u.Hosts = []inof.HostRecord{putHost(f.plan.burstHost(j), o.dev, portOf(j), now)}
+	}); err != nil {
+		return err
+	}
+	if f.res.FaultBurst, err = f.burst(ctx, true, func(o *client, j int, u *inof.Update) {
+		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: o.dev, Port: portOf(j), Why: snsd.ReasonLinkDown, Since: now, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
+	}); err != nil {
+		return err
+	}
+	_, err = f.burst(ctx, false, func(o *client, j int, u *inof.Update) {
+		u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: o.dev, Port: portOf(j)}}
+		h := putHost(f.plan.burstHost(j), o.dev, portOf(j), now)
+		h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
+		u.Hosts = []inof.HostRecord{h}
+	})
+	return err
+}
+
+// burst sends one change after the other, each as a message, and waits until all
+// clients have all.
+func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, j int, u *inof.Update)) (*Burst, error) {
+	out := make([][]byte, len(f.origins))
+	for k, o := range f.origins {
+		o.mu.Lock()
+		defer o.mu.Unlock() // no keepalive may come between
+		for j := k; j < f.Burst; j += len(f.origins) {
+			u := o.update(f.crew.epoch)
+			fill(o, j, u)
+			e, err := inof.Encode(u)
+			if err != nil {
+				return nil, err
+			}
+			out[k] = o.sess.Seal(out[k], e, time.Now())
+		}
+	}
+	to := make([]*reader, f.Clients)
+	var msgs, bytes uint64
+	for i := range to {
+		to[i] = f.crew.all[i].reader
+		msgs, bytes = msgs-to[i].msgs.Load(), bytes-to[i].bytes.Load()
+	}
+	var before, after stats
+	var err error
+	if f.own != nil {
+		if before, err = f.own.stats(ctx, false); err != nil {
+			return nil, err
+		}
+	}
+	f.crew.crowd.expect(to, uint64(f.Burst))
+	began := time.Now()
+	for k, o := range f.origins {
+		go func() { _, _ = o.nc.Write(out[k]) }() // a session that ends is seen by wait
+	}
+	at, err := f.crew.wait(ctx, f.crew.crowd, 5*time.Minute)
+	if err != nil || !measured {
+		return nil, err
+	}
+	b := &Burst{Changes: f.Burst, Deliveries: uint64(f.Burst) * uint64(f.Clients), Seconds: at.Sub(began).Seconds()}
+	b.PerSecond = float64(b.Deliveries) / b.Seconds
+	for _, r := range to {
+		msgs, bytes = msgs+r.msgs.Load(), bytes+r.bytes.Load()
+	}
+	b.Messages, b.Bytes = msgs, bytes
+	if f.own != nil {
+		if after, err = f.own.stats(ctx, false); err != nil {
+			return nil, err
+		}
+		b.CPU = (after.CPU - before.CPU).Seconds() / float64(b.Deliveries) * 1e6
+	}
+	return b, f.bareBurst(ctx, b)
+}
+
+// bareBurst is the bound: the messages of single faults, as many, through the bare loop.
+func (f *fanout) bareBurst(ctx context.Context, b *Burst) error {
+	frame := *f.crew.all[0].frame.Load()
+	out := make([]byte, 0, f.Burst*len(frame))
+	for range f.Burst {
+		out = append(out, frame...)
+	}
+	f.bare.crowd.expect(f.bare.to, uint64(f.Burst))
+	began := time.Now()
+	go func() { _, _ = f.bare.from[1].Write(out) }()
+	at, err := f.crew.wait(ctx, f.bare.crowd, 5*time.Minute)
+	if err != nil {
+		return fmt.Errorf("bare loop: %w", err)
+	}
+	b.BoundPerSecond = float64(b.Deliveries) / at.Sub(began).Seconds()
+	b.Ratio = b.PerSecond / b.BoundPerSecond
+	return nil
+}

@@ -1,0 +1,93 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+)
+
+// cleanLimit bounds the removal of what a run has left, which goes on when the run was
+// interrupted.
+const cleanLimit = time.Minute
+
+// cleanUp withdraws every host of the run and removes its zones.
+func (f *fanout) cleanUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanLimit)
+	defer cancel()
+	f.say("withdrawing the hosts, removing the zones %s*", ZonePrefix)
+	var errs []error
+	if f.crew != nil {
+		errs = append(errs, f.withdraw(), f.gone(ctx))
+	}
+	// Not before the hosts are gone: without their zones they would come into the
+	// default zone, where others hear of them.
+	if errors.Join(errs...) == nil {
+		for _, name := range f.added {
+			errs = append(errs, f.LiveZones.RemoveZone(ctx, name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("not all of the benchmark is gone from %v, what is left has ids in %v, hosts in %v and zones %s*: %w", f.target.Addr, f.Devices, f.Hosts, ZonePrefix, err)
+	}
+	return nil
+}
+
+// withdraw lets each device withdraw all that it may have said.
+func (f *fanout) withdraw() error {
+	for i, c := range f.crew.all {
+		u := c.update(f.crew.epoch)
+		gone := func(h inof.HostRecord) {
+			h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
+			u.Hosts = append(u.Hosts, h)
+		}
+		switch o := i - f.Clients; {
+		case o < 0:
+			gone(putHost(f.Hosts.at(i), c.dev, portZone, time.Time{}))
+		case o == 0:
+			gone(putHost(f.plan.zoneHost(), c.dev, portZone, time.Time{}))
+			gone(putHost(f.plan.allHost(), c.dev, portAll, time.Time{}))
+			for _, port := range []string{portZone, portAll} {
+				u.Faults = append(u.Faults, inof.FaultRecord{Op: inof.Withdraw, Device: c.dev, Port: port})
+			}
+			fallthrough
+		default:
+			for j := o; j < f.plan.burst; j += f.plan.origins {
+				gone(putHost(f.plan.burstHost(j), c.dev, fmt.Sprintf("burst%d", j), time.Time{}))
+				u.Faults = append(u.Faults, inof.FaultRecord{Op: inof.Withdraw, Device: c.dev, Port: fmt.Sprintf("burst%d", j)})
+			}
+		}
+		for part := range slices.Chunk(u.Hosts, partRecords) {
+			m := c.update(f.crew.epoch)
+			m.Hosts = part
+			if len(u.Faults) > 0 { // of the first hosts, or of all when they are few
+				n := min(len(u.Faults), partRecords)
+				m.Faults, u.Faults = u.Faults[:n], u.Faults[n:]
+			}
+			if err := c.send(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// partRecords is how many records go into one Update.
+const partRecords = 256
+
+// gone waits until no host is left in the zones of the run.
+func (f *fanout) gone(ctx context.Context) error {
+	for {
+		n, err := f.LiveZones.Hosts(ctx, ZonePrefix)
+		if err != nil || n == 0 {
+			return err
+		}
+		if pause(ctx, 100*time.Millisecond) != nil {
+			return fmt.Errorf("%d hosts are still in them", n)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+// Process is how the reflector's process is started: the command line of a program
+// that calls Main with the directory that is appended to it.
+type Process struct {
+	Command []string
+	Env     []string // added to the environment
+}
+
+// ownReflector is a reflector that the benchmark has started.
+type ownReflector struct {
+	Target
+	proc Process
+	dir  string
+	bare string // address of the bare loop
+
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	began time.Duration // from the start of the process until it was ready
+}
+
+var (
+	ownID       = netip.MustParseAddr("192.0.2.250")
+	loopback    = netip.MustParseAddr("127.0.0.1")
+	ownPassword = "no secret: a reflector of a benchmark"
+)
+
+// startReflector starts a reflector with some zones.
+func startReflector(ctx context.Context, proc Process, auth string, set zone.Set) (_ *ownReflector, err error) {
+	mode, err := inof.ParseAuthMode(auth)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "inofctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	o := &ownReflector{proc: proc, dir: dir}
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	o.Target = Target{Addr: netip.AddrPortFrom(loopback, port), Auth: mode}
+	session := "auth: " + mode.String()
+	switch mode {
+	case inof.AuthHMAC:
+		o.Password = []byte(ownPassword)
+		session += ", password-file: " + filepath.Join(dir, "password")
+		if err := os.WriteFile(filepath.Join(dir, "password"), o.Password, 0o600); err != nil {
+			return nil, err
+		}
+	case inof.AuthTLS:
+		p, err := newPKI()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.write(dir, ownID, loopback); err != nil {
+			return nil, err
+		}
+		o.Credentials = p.credentials
+		session += fmt.Sprintf(", certificate-file: %[1]s/cert.pem, key-file: %[1]s/key.pem, ca-file: %[1]s/ca.pem", dir)
+	}
+	doc := fmt.Sprintf(`device: {id: %s, name: bench, roles: [reflector], allow-loopback: true}
+reflector: {listen: [%s]}
+session: {%s}
+state-directory: %[4]s/state
+zones: {file: %[4]s/zones.yaml}
+management: {socket: %[4]s/inofd.sock}
+`, ownID, o.Addr, session, dir)
+	if err := os.WriteFile(filepath.Join(dir, "inofd.yaml"), []byte(doc), 0o600); err != nil {
+		return nil, err
+	}
+	if err := config.SaveZones(filepath.Join(dir, "zones.yaml"), set); err != nil {
+		return nil, err
+	}
+	return o, o.start(ctx)
+}
+
+// freePort finds a port that a reflector may listen on.
+func freePort() (uint16, error) {
+	for range 1000 {
+		l, err := net.Listen("tcp", netip.AddrPortFrom(loopback, 0).String())
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if port >= config.MinPort && port <= config.MaxPort {
+			return uint16(port), nil
+		}
+	}
+	return 0, fmt.Errorf("no free port in %d..%d", config.MinPort, config.MaxPort)
+}
+
+// start starts the process and waits until it listens.
+func (o *ownReflector) start(ctx context.Context) error {
+	began := time.Now()
+	cmd := exec.Command(o.proc.Command[0], append(o.proc.Command[1:len(o.proc.Command):len(o.proc.Command)], o.dir)...)
+	cmd.Env = append(os.Environ(), o.proc.Env...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("the reflector's process: %w", err)
+	}
+	o.cmd, o.in, o.out = cmd, in, bufio.NewReader(out)
+	r, err := o.read(ctx)
+	if err != nil {
+		o.kill()
+		return err
+	}
+	o.bare, o.began = r.Bare, time.Since(began)
+	return nil
+}
+
+// ask sends a request and waits for the reply.
+func (o *ownReflector) ask(ctx context.Context, q request) (reply, error) {
+	b, err := json.Marshal(q)
+	if err != nil {
+		return reply{}, err
+	}
+	if _, err := o.in.Write(append(b, '\n')); err != nil {
+		return reply{}, fmt.Errorf("the reflector's process: %w", err)
+	}
+	return o.read(ctx)
+}
+
+func (o *ownReflector) read(ctx context.Context) (r reply, err error) {
+	cmd := o.cmd
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // a read of a pipe knows no context
+	defer stop()
+	line, err := o.out.ReadBytes('\n')
+	if err != nil {
+		return r, errors.Join(ctx.Err(), fmt.Errorf("the reflector's process has ended: %w", err))
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("the reflector's process: %w", err)
+	}
+	if r.Err != "" {
+		return r, fmt.Errorf("the reflector's process: %s", strings.TrimSpace(r.Err))
+	}
+	return r, nil
+}
+
+func (o *ownReflector) stats(ctx context.Context, gc bool) (stats, error) {
+	r, err := o.ask(ctx, request{Op: "stats", GC: gc})
+	if err != nil {
+		return stats{}, err
+	}
+	return *r.Stats, nil
+}
+
+// resetPeak lets the peak of memory begin anew.
+func (o *ownReflector) resetPeak(ctx context.Context) (stats, error) {
+	r, err := o.ask(ctx, request{Op: "stats", GC: true, Reset: true})
+	if err != nil {
+		return stats{}, err
+	}
+	return *r.Stats, nil
+}
+
+// kill ends the process without a word.
+func (o *ownReflector) kill() {
+	if o.cmd != nil {
+		_ = o.cmd.Process.Kill()
+		_ = o.cmd.Wait()
+		o.cmd = nil
+	}
+}
+
+// close removes everything.
+func (o *ownReflector) close() {
+	o.kill()
+	_ = os.RemoveAll(o.dir)
+}

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/openinof/inof/inof"
+)
+
+// pki issues the certificates of one run.
+type pki struct {
+	ca     *x509.Certificate
+	key    *ecdsa.PrivateKey // of the CA
+	own    *ecdsa.PrivateKey // of all clients
+	roots  *x509.CertPool
+	serial atomic.Int64
+}
+
+func newPKI() (*pki, error) {
+	p := &pki{roots: x509.NewCertPool()}
+	var err error
+	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
+	}
+	if p.own, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	p.ca = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "inofctl bench CA"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, p.ca, p.ca, p.key.Public(), p.key)
+	if err != nil {
+		return nil, err
+	}
+	if p.ca, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	p.roots.AddCert(p.ca)
+	return p, nil
+}
+
+func (p *pki) issue(key *ecdsa.PrivateKey, addrs ...netip.Addr) ([]byte, error) {
+	c := &x509.Certificate{SerialNumber: big.NewInt(1 + p.serial.Add(1)), Subject: pkix.Name{CommonName: addrs[0].String()},
+		NotBefore: p.ca.NotBefore, NotAfter: p.ca.NotAfter}
+	for _, a := range addrs {
+		c.IPAddresses = append(c.IPAddresses, net.IP(a.AsSlice()))
+	}
+	return x509.CreateCertificate(rand.Reader, c, p.ca, key.Public(), p.key)
+}
+
+// credentials are those of a client.
+func (p *pki) credentials(dev netip.Addr) (*inof.Credentials, error) {
+	der, err := p.issue(p.own, dev)
+	if err != nil {
+		return nil, err
+	}
+	return &inof.Credentials{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: p.own}, Roots: p.roots}, nil
+}
+
+// write puts the files of the reflector into a directory: cert.pem, key.pem, ca.pem.
+func (p *pki) write(dir string, addrs ...netip.Addr) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	cert, err := p.issue(key, addrs...)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name, kind string
+		der        []byte
+	}{{"cert.pem", "CERTIFICATE", cert}, {"key.pem", "PRIVATE KEY", der}, {"ca.pem", "CERTIFICATE", p.ca.Raw}} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
