@@ -2,8 +2,10 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/openinof/inof/inof"
@@ -59,19 +61,16 @@ func (f *fanout) bursts(ctx context.Context) error {
 // burst sends one change after the other, each as a message, and waits until all
 // clients have all.
 func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, j int, u *inof.Update)) (*Burst, error) {
-	out := make([][]byte, len(f.origins))
-	for k, o := range f.origins {
-		o.mu.Lock()
-		defer o.mu.Unlock() // no keepalive may come between
-		for j := k; j < f.Burst; j += len(f.origins) {
-			u := o.update(f.crew.epoch)
-			fill(o, j, u)
-			e, err := inof.Encode(u)
-			if err != nil {
-				return nil, err
-			}
-			out[k] = o.sess.Seal(out[k], e, time.Now())
+	lists := make([][]*inof.Encoded, len(f.origins))
+	for j := range f.Burst {
+		k := j % len(f.origins)
+		u := f.origins[k].update(f.crew.epoch)
+		fill(f.origins[k], j, u)
+		e, err := inof.Encode(u)
+		if err != nil {
+			return nil, err
 		}
+		lists[k] = append(lists[k], e)
 	}
 	to := make([]*reader, f.Clients)
 	var msgs, bytes uint64
@@ -87,9 +86,21 @@ func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, 
 		}
 	}
 	f.crew.crowd.expect(to, uint64(f.Burst))
-	began := time.Now()
+	start := make(chan struct{})
+	errs := make(chan error, len(f.origins))
+	var ready sync.WaitGroup
 	for k, o := range f.origins {
-		go func() { _, _ = o.nc.Write(out[k]) }() // a session that ends is seen by wait
+		ready.Add(1)
+		go func() { errs <- o.pour(lists[k], ready.Done, start) }()
+	}
+	ready.Wait()
+	began := time.Now()
+	close(start)
+	for range f.origins {
+		err = errors.Join(err, <-errs)
+	}
+	if err != nil {
+		return nil, err
 	}
 	at, err := f.crew.wait(ctx, f.crew.crowd, 5*time.Minute)
 	if err != nil || !measured {

@@ -125,6 +125,20 @@ func (c *client) send(ms ...inof.Message) error {
 	return c.write()
 }
 
+// pour makes messages ready, says so, and sends them without a pause once start is
+// closed.
+func (c *client) pour(list []*inof.Encoded, ready func(), start <-chan struct{}) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf = c.buf[:0]
+	for _, e := range list {
+		c.buf = c.sess.Seal(c.buf, e, time.Now())
+	}
+	ready()
+	<-start
+	return c.write()
+}
+
 // keepalive sends one if one is due; every is how often this is called.
 func (c *client) keepalive(every time.Duration) {
 	c.mu.Lock()

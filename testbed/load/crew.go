@@ -142,18 +142,24 @@ func (w *crew) until(ctx context.Context, limit time.Duration, what string, done
 
 // wait gives the time when the last of a crowd had what it was to expect.
 func (w *crew) wait(ctx context.Context, c *crowd, limit time.Duration) (time.Time, error) {
-	t := time.NewTimer(limit)
-	defer t.Stop()
-	select {
-	case at := <-c.last:
-		return at, nil
-	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
-	case <-t.C:
+	end := time.Now().Add(limit)
+	for {
+		t := time.NewTimer(time.Second)
+		select {
+		case at := <-c.last:
+			t.Stop()
+			return at, nil
+		case <-ctx.Done():
+			t.Stop()
+			return time.Time{}, ctx.Err()
+		case <-t.C:
+		}
 		if err := w.lost(); err != nil {
 			return time.Time{}, err
 		}
-		return time.Time{}, fmt.Errorf("%d clients have not got the change within %v", c.pending.Load(), limit)
+		if time.Now().After(end) {
+			return time.Time{}, fmt.Errorf("%d clients have not got the change within %v", c.pending.Load(), limit)
+		}
 	}
 }
 
