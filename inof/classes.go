@@ -25,6 +25,7 @@ type class struct {
 const (
 	maxActors     = 64 // devices and classes above which each device is looked at
 	maxClassZones = 62 // zones that a class is told apart by
+	keptWithout   = 16 // lists of receivers that an area keeps
 )
 
 // cast works out which devices are looked at, one for each class and those with a
@@ -206,7 +207,7 @@ func (r *Reflector) following(a *area) (list []netip.Addr, all bool) {
 		return a.told, a.toldAll
 	}
 	a.told, a.toldAll, a.toldAt = make([]netip.Addr, 0, len(a.list)), true, r.moves
-	a.lastTo = nil
+	a.without = nil
 	for _, d := range a.list {
 		if d.follows() {
 			a.told = append(a.told, d.id)
@@ -231,9 +232,11 @@ func (r *Reflector) expand(c *class) (to []netip.Addr, all receivers) {
 	if len(c.apart) == 0 {
 		return r.connected(list), all
 	}
-	// The origin of a change is apart, and often that of the next one too.
-	if c.area.lastTo != nil && slices.Equal(c.area.lastApart, c.apart) {
-		return c.area.lastTo, all
+	// The origin of a change is apart, and often that of one of the next ones too.
+	for i := range c.area.without {
+		if w := &c.area.without[i]; slices.Equal(w.apart, c.apart) {
+			return w.to, all
+		}
 	}
 	to = make([]netip.Addr, 0, len(list))
 	for _, dev := range list {
@@ -244,7 +247,10 @@ func (r *Reflector) expand(c *class) (to []netip.Addr, all receivers) {
 	if !up {
 		to = r.connected(to)
 	}
-	c.area.lastApart, c.area.lastTo = c.apart, to
+	if len(c.area.without) == keptWithout {
+		c.area.without = slices.Delete(c.area.without, 0, 1)
+	}
+	c.area.without = append(c.area.without, without{c.apart, to})
 	return to, all
 }
 
@@ -259,5 +265,5 @@ func (a *area) enlist(d *device, in bool) {
 	default:
 		return
 	}
-	a.told, a.lastTo = nil, nil
+	a.told, a.without = nil, nil
 }

@@ -25,12 +25,14 @@ type area struct {
 	devs  map[netip.Addr]int // attachments of hosts, and one for a configured port
 	list  []*device          // of devs, sorted
 
-	told      []netip.Addr // of list, those that follow changes; nil: to be worked out
-	toldAll   bool         // every one of them has a session
-	toldAt    uint64       // Reflector.moves
-	lastTo    []netip.Addr // told without lastApart
-	lastApart []netip.Addr
+	told    []netip.Addr // of list, those that follow changes; nil: to be worked out
+	toldAll bool         // every one of them has a session
+	toldAt  uint64       // Reflector.moves
+	without []without    // the last ones that were asked for, oldest first
 }
+
+// without are those of area.told who have a session, but for some.
+type without struct{ apart, to []netip.Addr }
 
 // entry is one host address. Its slices are replaced, never changed, so that a
 // copy of it is the state before a change.

@@ -2,6 +2,7 @@ package inof
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 )
 
@@ -25,10 +26,11 @@ type share struct {
 	hash uint64 // of all of them
 }
 
-// outbox is one Flush of Peers.
+// outbox is one Flush of Peers, or a part of it.
 type outbox struct {
 	peers   *Peers
 	ds      []Delivery
+	single  bool       // it is all of one message
 	encoded []*Encoded // of ds
 	bad     []bool
 	errs    []error
@@ -53,7 +55,6 @@ func (o *outbox) encode(i int) *Encoded {
 // send hands a message to all its receivers.
 func (o *outbox) send(i int) {
 	d := &o.ds[i]
-	single := len(o.ds) == 1
 	for _, to := range d.To {
 		p := o.peers.m[to]
 		if p == nil {
@@ -67,7 +68,7 @@ func (o *outbox) send(i int) {
 		if e == nil {
 			return
 		}
-		o.hand(p, e, d.Msg, single)
+		o.hand(p, e, d.Msg, o.single)
 	}
 }
 
@@ -79,20 +80,30 @@ func (o *outbox) hand(p *Peer, e *Encoded, m Message, now bool) {
 	}
 }
 
+// cutDeliveries gives the first of some messages, which are not too many, and the rest.
+func cutDeliveries(ds []Delivery) (first, rest []Delivery) {
+	n := 0
+	for i := range ds {
+		if n += len(ds[i].To); n > mergeMost && i > 0 {
+			return ds[:i], ds[i:]
+		}
+	}
+	return ds, nil
+}
+
 // mergeable tells whether there is enough to be merged, and nothing else between.
 func (o *outbox) mergeable() bool {
 	if len(o.ds) < mergeMessages {
 		return false
 	}
-	n, most := 0, 0
+	most := 0
 	for i := range o.ds {
 		if _, ok := o.ds[i].Msg.(*Notification); ok {
 			return false
 		}
-		n += len(o.ds[i].To)
 		most = max(most, len(o.ds[i].To))
 	}
-	return most >= mergePeers && n <= mergeMost
+	return most >= mergePeers
 }
 
 // merge sorts the receivers by what they get, and gives those who get the same many
@@ -100,9 +111,17 @@ func (o *outbox) mergeable() bool {
 func (o *outbox) merge() {
 	var all []*Peer
 	dues := o.peers.dues[:0]
+	routes := map[*netip.Addr][]*Peer{} // by list of receivers: many messages have the same
 	for i := range o.ds {
-		for _, to := range o.ds[i].To {
-			p := o.peers.m[to]
+		if len(o.ds[i].To) == 0 {
+			continue
+		}
+		route := routes[&o.ds[i].To[0]]
+		if len(route) != len(o.ds[i].To) {
+			route = o.route(o.ds[i].To)
+			routes[&o.ds[i].To[0]] = route
+		}
+		for _, p := range route {
 			if p == nil {
 				continue
 			}
@@ -148,6 +167,15 @@ func (o *outbox) merge() {
 	if cap(dues) > 64<<10 {
 		o.peers.dues = nil
 	}
+}
+
+// route gives the sessions of some devices, nil where there is none.
+func (o *outbox) route(to []netip.Addr) []*Peer {
+	out := make([]*Peer, len(to))
+	for i, dev := range to {
+		out[i] = o.peers.m[dev]
+	}
+	return out
 }
 
 func sameDue(dues []due, a, b share) bool {

@@ -92,13 +92,18 @@ func (ps *Peers) Waiting() int { return len(ps.waiting) }
 // receivers, all for one peer leave in as few writes as possible, and of many
 // Updates that many peers get in common only the outcome is told.
 func (ps *Peers) Flush() error {
-	o := outbox{peers: ps, ds: ps.waiting}
-	if o.mergeable() {
-		o.merge()
-	} else {
-		for i := range o.ds {
-			o.send(i)
+	var errs []error
+	for ds := ps.waiting; len(ds) > 0; {
+		o := outbox{peers: ps, single: len(ps.waiting) == 1}
+		o.ds, ds = cutDeliveries(ds)
+		if o.mergeable() {
+			o.merge()
+		} else {
+			for i := range o.ds {
+				o.send(i)
+			}
 		}
+		errs = append(errs, o.errs...)
 	}
 	for i, p := range ps.touched {
 		p.c.out.kick()
@@ -109,5 +114,5 @@ func (ps *Peers) Flush() error {
 	if ps.waiting = ps.waiting[:0]; cap(ps.waiting) > 1024 {
 		ps.waiting = nil
 	}
-	return errors.Join(o.errs...)
+	return errors.Join(errs...)
 }

@@ -30,6 +30,7 @@ type Device struct {
 	log          *api.EventLog
 	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
 	heldSince    time.Time         // the first message for clients waits since then
+	holdFor      time.Duration     // how long messages for clients wait at most for others
 	deliverError uint64
 	adminErrors  uint64
 
@@ -51,9 +52,9 @@ type peerEvent struct {
 const (
 	peerQueue    = 4096
 	requestQueue = 16
-	// holdMessages is how long messages for clients wait at most for others that
-	// came at the same time.
-	holdMessages = time.Millisecond
+	// Messages for clients wait for others that came at the same time for a quarter
+	// of what their sending took last, within these limits.
+	minHoldMessages, maxHoldMessages = time.Millisecond, 10 * time.Millisecond
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
@@ -317,17 +318,23 @@ func (d *Device) Now() time.Time { return d.now() }
 
 // release sends what waits for the clients, unless more messages of peers are there
 // already: what they change may leave in the same writes. One change alone never
-// waits, and none waits for longer than holdMessages.
+// waits.
 func (d *Device) release(now time.Time) {
-	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || now.Sub(d.heldSince) >= holdMessages) {
+	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || now.Sub(d.heldSince) >= d.holdFor) {
 		d.flushClients()
 	}
 }
 
 func (d *Device) flushClients() {
-	d.toClients.StampReflected(d.core.self, d.now())
+	if d.toClients.Waiting() == 0 {
+		return
+	}
+	began := d.now()
+	d.toClients.StampReflected(d.core.self, began)
 	d.delivered(d.toClients.Flush())
-	d.core.HandedOn(d.now())
+	done := d.now()
+	d.holdFor = min(max(done.Sub(began)/4, minHoldMessages), maxHoldMessages)
+	d.core.HandedOn(done)
 }
 
 func (d *Device) delivered(err error) {
