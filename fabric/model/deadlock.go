@@ -44,8 +44,12 @@ func (s *Sim) detectDeadlock(i int32) {
 	if ps.deadlocks == 1 {
 		ps.firstDead = s.now
 	}
-	switch {
-	case ps.tooMany(d, s.now):
+	switch tooMany := ps.tooMany(d, s.now); {
+	case tooMany && d.ErrorDown:
+		s.portInfo[pi].errorDown = true
+		ps.recent, ps.next = ps.recent[:0], 0
+		s.SetLink(LinkID(s.portInfo[pi].link), false)
+	case tooMany:
 		ps.off = true
 		pt.ignore |= 1 << q
 		s.resumeQueue(pi, pt, q)
@@ -106,6 +110,9 @@ func (s *Sim) Watchdog(n NodeID) bool {
 	sw := s.nodes[n].sw
 	return sw >= 0 && s.switches[sw].prof.Deadlock.On
 }
+
+// ErrorDown tells whether deadlock control took a port down. Taking its link up again ends it.
+func (s *Sim) ErrorDown(p PortID) bool { return s.portInfo[p].errorDown }
 
 // RestorePFC turns PFC of a queue on again after deadlock control turned it off.
 func (s *Sim) RestorePFC(port PortID, q int) {

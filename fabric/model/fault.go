@@ -18,6 +18,7 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 	s.portInfo[pi].carrierChanges++
 	if up {
 		pt.flags &^= portDown
+		s.portInfo[pi].errorDown = false
 	} else {
 		pt.flags |= portDown
 		s.loseWire(pi, pt)
@@ -29,7 +30,7 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 			s.flush(pi, pt, q, DropCarrier)
 		}
 		if up && s.ingress[pi*NumQueues+q].xoff {
-			pt.pfcWant |= 1 << q
+			pt.pfcWant |= s.pausedFor(pi, pt, q)
 		}
 	}
 	if up {
@@ -54,7 +55,7 @@ func (s *Sim) LinkUp(p PortID) bool { return s.ports[p].flags&portDown == 0 }
 func (s *Sim) loseWire(pi int32, pt *port) {
 	for pk := pt.flHead; pk >= 0; {
 		p := &s.pool.pkts[pk]
-		p.kf |= flagLost << 4
+		p.kf |= flagLost << flagShift
 		pk = p.next
 	}
 }

@@ -21,6 +21,8 @@ type FlowSpec struct {
 	Start    Time
 	TOS      uint8 // DSCP << 2; ECN-capable unless NoECT
 	NoECT    bool
+	Tagged   bool   // its frames carry an 802.1p priority, which is then its class at the NIC
+	Priority uint8  // 0..7, if Tagged
 	NoCC     bool   // this flow ignores notifications
 	Rate     Rate   // initial and greatest rate; 0 = the NIC's
 	Hash     uint32 // ECMP hash; 0 = derived from endpoints, number and seed
@@ -50,6 +52,8 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 		return 0, fmt.Errorf("%w %d: host %s sends to itself", ErrFlow, id, s.nodes[n.node].name)
 	case f.Bytes <= 0 || f.Bytes > Forever:
 		return 0, fmt.Errorf("%w %d: %d bytes, want 1..%d", ErrFlow, id, f.Bytes, Forever)
+	case f.Priority >= NumQueues || f.Priority > 0 && !f.Tagged:
+		return 0, fmt.Errorf("%w %d: 802.1p priority %d, want 0..7 of a tagged flow", ErrFlow, id, f.Priority)
 	case !s.reachable(f.Src, f.Dst) || !s.reachable(f.Dst, f.Src):
 		return 0, fmt.Errorf("%w %d: no path between %s and %s", ErrFlow, id, s.nodes[n.node].name, s.nodes[s.nics[f.Dst].node].name)
 	}
@@ -59,7 +63,7 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	s.flows = append(s.flows, flow{spec: f, nth: nth})
 	s.qps = append(s.qps, s.newQP(&f, nth))
 	hash := s.qps[id].hash
-	s.rx = append(s.rx, rxqp{hash: hash ^ 0x5bd1e995, src: uint16(f.Src), lastNack: ^uint32(0)})
+	s.rx = append(s.rx, rxqp{hash: hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0)})
 	if cc := n.prof.CC; cc != nil {
 		s.cc = growTo(s.cc, int(id)+1)
 		rate := uint64(s.portInfo[n.port].rate)
@@ -90,7 +94,7 @@ func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	q := qp{
 		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + p.Header),
 		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(p.Header)),
-		tos:  f.TOS &^ ecnMask, q: f.TOS >> 5, state: qpIdle, win: p.Window, msgs: -1, hole: noHole,
+		tos:  f.TOS &^ ecnMask, q: f.hostClass(), state: qpIdle, win: p.Window, msgs: -1, hole: noHole,
 		ccOn: p.CC != nil && !f.NoCC,
 	}
 	if f.Bytes == Forever {

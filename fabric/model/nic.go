@@ -91,7 +91,8 @@ type rxqp struct {
 	dups     uint32
 	ooo      uint32
 	src      uint16
-	_        [6]byte
+	class    uint8 // in which the sender's NIC sends, and this one answers
+	_        [5]byte
 }
 
 func (s *Sim) pushReady(n *nic, id int32) {
@@ -176,7 +177,7 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 		gap = s.span(size, q.psb)
 	}
 	pk := s.pool.get()
-	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: uint8(kindData) | flags<<4}
+	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: kindFlags(kindData, flags, q.q)}
 	s.made[kindData]++
 	if psn < q.maxSent {
 		q.retx++

@@ -32,10 +32,17 @@ const (
 	ecnCE   = 3
 )
 
+// Layout of packet.kf: the kind, two flags, and the 802.1p priority.
 const (
+	kindMask  = 7
+	flagShift = 3
+	flagMask  = 3
+	prioShift = 5
+	prioMask  = 7 << prioShift
+
 	flagCNP  = 1 << 0 // an ACK that also carries a congestion notification
-	flagTell = 1 << 1 // a data frame that asks for an ACK at once
-	flagLost = 1 << 2 // it was on a wire whose carrier went
+	flagTell = 1 << 0 // a data frame that asks for an ACK at once
+	flagLost = 1 << 1 // it was on a wire whose carrier went
 )
 
 // hopBits is the width of the hop count in packet.way; what is left numbers the
@@ -58,11 +65,16 @@ type packet struct {
 	size uint16 // bytes on the wire
 	way  uint16 // ingress port within the switch it is queued in << hopBits | switches passed
 	tos  uint8  // DSCP << 2 | ECN
-	kf   uint8  // kind in the low four bits, flags above
+	kf   uint8  // kind, flags, and the class in which the last node sent it
 }
 
-func (p *packet) kind() kind   { return kind(p.kf & 15) }
-func (p *packet) flags() uint8 { return p.kf >> 4 }
+func (p *packet) kind() kind   { return kind(p.kf & kindMask) }
+func (p *packet) flags() uint8 { return p.kf >> flagShift & flagMask }
+
+// kindFlags gives packet.kf of a frame that a host sends in class q.
+func kindFlags(k kind, flags, q uint8) uint8 {
+	return uint8(k) | flags<<flagShift | q<<prioShift
+}
 
 // pool holds all frames; free ones form a list with the most recently used first,
 // which is the one most likely still in the cache.

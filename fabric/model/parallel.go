@@ -142,7 +142,7 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	if n < 1 || n > 64 || until < s.now {
 		return b, fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
-	if n == 1 || len(s.switches) < n {
+	if n == 1 || len(s.switches) < n || s.MayErrorDown() {
 		return b, s.Run(until)
 	}
 	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
@@ -165,6 +165,16 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	s.merge(shards)
 	s.now = until
 	return c.bal, err
+}
+
+// MayErrorDown tells whether deadlock control may cut links, which shards cannot do.
+func (s *Sim) MayErrorDown() bool {
+	for i := range s.switches {
+		if d := &s.switches[i].prof.Deadlock; d.On && d.ErrorDown && d.TurnOff > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // crew is the cores at work on the shards of one window: each takes the next shard

@@ -50,7 +50,7 @@ func (s *Sim) xoff(in int32, pt *port, ig *ingress, q int32) {
 		}
 		pt.paws |= pawsPause
 	} else {
-		pt.pfcWant |= 1 << q
+		pt.pfcWant |= s.pausedFor(in, pt, q)
 	}
 	s.needTx(in, pt)
 }
@@ -65,7 +65,7 @@ func (s *Sim) xon(in int32, pt *port, ig *ingress, q int32) {
 		}
 		pt.paws |= pawsPause
 	} else {
-		pt.pfcWant |= 1 << q
+		pt.pfcWant |= s.pausedFor(in, pt, q)
 	}
 	s.needTx(in, pt)
 }
@@ -129,16 +129,20 @@ func (s *Sim) classTime(i, pi int32, pt *port, cfg *PFC, q int32) uint16 {
 		ps.txXoff++
 		return t
 	}
-	if !ig.xoff {
+	if !s.mustWait(pi, pt, q) {
 		ps.txXon++
 		return 0
 	}
 	ps.txXoff++
-	if ig.quanta == 0 {
+	quanta := cfg.Quanta
+	if ig.xoff {
+		quanta = ig.quanta // a storming NIC has its own
+	}
+	if quanta == 0 {
 		return 0xffff
 	}
 	s.planRefresh(pi, pt, cfg, q)
-	return ig.quanta
+	return quanta
 }
 
 func (s *Sim) planRefresh(pi int32, pt *port, cfg *PFC, q int32) {
@@ -162,7 +166,7 @@ func (s *Sim) refreshXoff(i int32) {
 		}
 		pt.paws |= pawsPause
 	} else {
-		if !ig.xoff {
+		if !s.mustWait(pi, pt, q) {
 			return
 		}
 		pt.pfcWant |= 1 << q

@@ -199,3 +199,29 @@ func TestRecoveryActions(t *testing.T) {
 		}
 	}
 }
+
+// Deadlock control may take the port down instead of turning PFC off; taking the link up
+// again ends it, and the count begins anew.
+func TestDeadlockControlTakesThePortDown(t *testing.T) {
+	sp := ReferenceSwitch(1<<20, nil)
+	sp.Deadlock = Deadlock{On: true, Detect: Millisecond, Recover: Millisecond, TurnOff: 3, ErrorDown: true}
+	s := oneSwitch(t, 2, sp, ReferenceNIC(nil), link100, Options{})
+	s.Storm(1, 1<<3, 100*Microsecond, Second)
+	p := s.PortOf(0, 1)
+	run(t, s, 4900*Microsecond)
+	if s.ErrorDown(p) || !s.LinkUp(p) {
+		t.Error("down before the third deadlock")
+	}
+	run(t, s, 5100*Microsecond)
+	if st := s.Queue(p, 3); !s.ErrorDown(p) || s.LinkUp(p) || st.TurnedOff || st.Deadlocks != 3 {
+		t.Errorf("error-down %v, up %v, %+v", s.ErrorDown(p), s.LinkUp(p), st)
+	}
+	s.SetLink(s.LinkOf(p), true)
+	if s.ErrorDown(p) || !s.LinkUp(p) {
+		t.Error("not ended by taking the link up")
+	}
+	run(t, s, 9*Millisecond)
+	if st := s.Queue(p, 3); st.Deadlocks != 5 || s.ErrorDown(p) {
+		t.Errorf("4 ms later: %+v", st)
+	}
+}

@@ -76,6 +76,7 @@ type portInfo struct {
 	hostDrops           uint64
 	ctlFrames, ctlBytes uint64 // PFC and PAUSE frames sent
 	carrierChanges      uint64
+	errorDown           bool // by deadlock control
 }
 
 type link struct {
@@ -151,7 +152,7 @@ func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
 	if s.opt.NSClock {
 		ser -= ser % Nanosecond
 	}
-	s.sent[p.kf&15]++
+	s.sent[p.kf&kindMask]++
 	pt.busy = s.now + ser
 	p.at = pt.busy + pt.delay
 	p.next = -1
@@ -186,7 +187,7 @@ func (s *Sim) arrive(pi int32) {
 	}
 	qi := pt.peer
 	qt := &s.ports[qi]
-	if ((pt.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<4) != 0) && s.lostOnWire(pi, pt, qi, p) {
+	if ((pt.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<flagShift) != 0) && s.lostOnWire(pi, pt, qi, p) {
 		s.pool.put(pk)
 		return
 	}

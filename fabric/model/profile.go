@@ -25,12 +25,18 @@ type SwitchProfile struct {
 	Buffer   int64 // bytes of packet memory
 	Lossless uint8 // bit q: queue q is protected by PFC
 	DSCP     *[64]uint8
-	Sched    Sched
-	ECN      ECN
-	PFC      PFC
-	Ref      RefMMU
-	Cells    CellMMU
-	Deadlock Deadlock
+	// The class is that of the frame's 802.1p priority instead of its DSCP; a frame that a
+	// host sends untagged has the priority of its port.
+	Trust8021p   bool
+	Priorities   *[NumQueues]uint8 // 802.1p priority to queue; nil = the same number
+	PortPriority uint8             // 0..7
+	Remark       bool              // write the DSCP that stands for the class into what leaves
+	Sched        Sched
+	ECN          ECN
+	PFC          PFC
+	Ref          RefMMU
+	Cells        CellMMU
+	Deadlock     Deadlock
 }
 
 // RefMMU holds the constants of the reference buffer model.
@@ -106,7 +112,9 @@ type Deadlock struct {
 	Recover Time // how long PFC is ignored afterwards; 0 = detect again at once
 	Discard bool // drop instead of forward meanwhile
 	TurnOff int  // this many deadlocks within Window turn PFC of the queue off; 0 = never
-	Window  Time // default 20 s
+	// ... or, if set, take the port down (error-down) until its link is taken up again.
+	ErrorDown bool
+	Window    Time // default 20 s
 }
 
 // NICProfile is how a host's port is configured.
@@ -141,6 +149,14 @@ func (p *SwitchProfile) fill() error {
 	for d, q := range p.DSCP {
 		if q >= NumQueues {
 			return fmt.Errorf("%w %q: DSCP %d maps to queue %d, want 0..7", ErrProfile, p.Name, d, q)
+		}
+	}
+	if p.Priorities == nil {
+		p.Priorities = DefaultPriorities()
+	}
+	for prio, q := range p.Priorities {
+		if q >= NumQueues || p.PortPriority >= NumQueues {
+			return fmt.Errorf("%w %q: 802.1p priority %d maps to queue %d, port priority %d: want 0..7", ErrProfile, p.Name, prio, q, p.PortPriority)
 		}
 	}
 	if p.Sched.WDRR&p.Sched.Low != 0 {

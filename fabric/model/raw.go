@@ -67,7 +67,12 @@ func (s *Sim) SendRouted(from, to NodeID, tos uint8, hash uint32, frame []byte) 
 		s.drop(pk, DropNoRoute)
 		return nil
 	}
-	s.emit(out, int32(sw.dscp[tos>>2]), pk)
+	if s.ports[out].flags&portDown != 0 {
+		out = s.lagMember(sw, out, &s.pool.pkts[pk])
+	}
+	q := sw.dscp[tos>>2]
+	s.pool.pkts[pk].kf = kindFlags(kindRaw, 0, q)
+	s.emit(out, int32(q), pk)
 	return nil
 }
 
@@ -84,7 +89,7 @@ func (s *Sim) newRaw(frame []byte, dst uint16, tos uint8, hash uint32) (int32, e
 		s.raws = append(s.raws, frame)
 	}
 	pk := s.pool.get()
-	s.pool.pkts[pk] = packet{flow: i, size: uint16(max(len(frame)+4, 64)), tos: tos, dst: dst, hash: hash, kf: uint8(kindRaw)}
+	s.pool.pkts[pk] = packet{flow: i, size: uint16(max(len(frame)+4, 64)), tos: tos, dst: dst, hash: hash, kf: kindFlags(kindRaw, 0, tos>>5)}
 	s.made[kindRaw]++
 	return pk, nil
 }

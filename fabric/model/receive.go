@@ -71,11 +71,11 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	if marked && prof.CC != nil && prof.CC.CNPEvery == 0 {
 		flags = flagCNP
 	}
-	tos := p.tos &^ ecnMask
+	tos, class := p.tos&^ecnMask, r.class
 	if prof.AckTOS >= 0 {
-		tos = uint8(prof.AckTOS)
+		tos, class = uint8(prof.AckTOS), uint8(prof.AckTOS)>>5
 	}
-	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: tos, kf: uint8(k) | flags<<4}
+	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: tos, kf: kindFlags(k, flags, class)}
 	s.made[k]++
 	id, expect := p.flow, p.psn
 	s.hostQueue(pi, pt, pk, p)
@@ -126,7 +126,7 @@ func (s *Sim) fillHole(r *rxqp, gap Time) bool {
 
 // hostQueue sends a control frame of a host, at once if the wire is free.
 func (s *Sim) hostQueue(pi int32, pt *port, pk int32, p *packet) {
-	q := int32(p.tos >> 5)
+	q := int32(p.kf >> prioShift)
 	s.push(pt, &s.queues[pi*NumQueues+q], q, pk, p)
 	if pt.paused>>q&1 == 0 {
 		s.needTx(pi, pt)
@@ -137,7 +137,7 @@ func (s *Sim) hostQueue(pi int32, pt *port, pk int32, p *packet) {
 func (s *Sim) sendCNP(pi int32, pt *port, id int32, r *rxqp, prof *NICProfile) {
 	pk := s.pool.get()
 	p := &s.pool.pkts[pk]
-	*p = packet{flow: id, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: prof.CC.CNPTOS, kf: uint8(kindCNP)}
+	*p = packet{flow: id, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: prof.CC.CNPTOS, kf: kindFlags(kindCNP, 0, prof.CC.CNPTOS>>5)}
 	s.made[kindCNP]++
 	s.hostQueue(pi, pt, pk, p)
 }
@@ -231,7 +231,7 @@ func (s *Sim) holdForHost(pi int32, pt *port, pk int32) bool {
 		n.slow.busy = true
 		s.schedule(s.now+Time(uint64(size)*n.prof.RxRate.perByte()>>serBits), evDrain, pi)
 	}
-	q := int32(p.tos >> 5)
+	q := int32(p.kf >> prioShift)
 	if ig := &s.ingress[pi*NumQueues+q]; n.slow.bytes >= n.prof.RxXoff && !ig.xoff && !n.prof.PFC.Off {
 		s.xoff(pi, pt, ig, q)
 	}

@@ -88,8 +88,8 @@ type Sim struct {
 	opt       Options
 	drops     [numReasons]dropCount
 	made      [numKinds]uint64
-	sent      [16]uint64       // frames put on a link, by kind
-	ended     [numKinds]uint64 // frames that reached their end
+	sent      [kindMask + 1]uint64 // frames put on a link, by kind
+	ended     [numKinds]uint64     // frames that reached their end
 	events    uint64
 	hash      uint64
 	stop      stopper

@@ -15,6 +15,7 @@ type swtch struct {
 	mmu        MMUKind
 	lossless   uint8
 	dscp       [64]uint8
+	mapped     bool  // the class is not that of the DSCP alone, or the DSCP is rewritten
 	sharedCap  int32 // bytes or cells of the shared (service) pool
 	shared     int32 // in use
 	hdrmPool   int32 // cells of the headroom pool
@@ -42,6 +43,7 @@ func (s *Sim) setupSwitch(i int32) error {
 	sw := &s.switches[i]
 	p := sw.prof
 	sw.mmu, sw.lossless, sw.dscp = p.MMU, p.Lossless, *p.DSCP
+	sw.mapped = p.Trust8021p || p.Remark
 	if p.PFC.Off {
 		sw.lossless = 0
 	}
@@ -83,12 +85,18 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		return
 	}
 	p.way = uint16(in-sw.portBase)<<hopBits | hops
-	if sw.hook != nil {
-		sw.hook.rewrite(s, p, in, out)
-	}
-	q := int32(sw.dscp[p.tos>>2])
-	size := int32(p.size)
 	ot := &s.ports[out]
+	if ot.flags&portDown != 0 {
+		out = s.lagMember(sw, out, p)
+		ot = &s.ports[out]
+	}
+	hooked := sw.hook != nil && sw.hook.rewrite(s, p, in, out)
+	q := int32(sw.dscp[p.tos>>2])
+	if sw.mapped && !hooked {
+		q = s.classify(sw, in, p)
+	}
+	p.kf = p.kf&^prioMask | uint8(q)<<prioShift
+	size := int32(p.size)
 	qu := &s.queues[out*NumQueues+q]
 	ig := &s.ingress[in*NumQueues+q]
 	if ot.busy <= s.now && ot.ready|ot.pfcWant|ot.paws == 0 && (ot.paused|ot.discard)>>q&1 == 0 &&
@@ -228,7 +236,7 @@ func (s *Sim) route(sw *swtch, p *packet) int32 {
 		return -1
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
-	if s.opt.NSPaths {
+	if s.opt.NSPaths && p.kind() != kindRaw {
 		return s.hops[g.off+s.nsPath(sw, p, g.n)]
 	}
 	return s.hops[g.off+pickECMP(p.hash, sw.seed, g.n)]

@@ -254,7 +254,7 @@ func (b *builder) uplinks() {
 			b.problem(u.Line, "uplink-group.switches", "%q is not a node", name)
 			continue
 		}
-		if err := b.sim.SetUplinkGroup(id, rules); err != nil {
+		if err := b.sim.SetUplinkGroup(id, rules, u.OldPrio); err != nil {
 			b.problem(u.Line, "uplink-group", "%v", err)
 		}
 	}

@@ -206,7 +206,10 @@ func (b *builder) told(a control.Act) error {
 }
 
 // Carrier passes a change of carrier on to the control plane.
-func (r runner) Carrier(_ *model.Sim, p model.PortID, _ bool) {
+func (r runner) Carrier(s *model.Sim, p model.PortID, up bool) {
+	if d := r.b.f.Reroute; d != nil && !up && s.ErrorDown(p) { // tables follow deadlock control
+		s.At(s.Now()+*d, tagReroute)
+	}
 	if r.b.plane != nil {
 		r.b.plane.Carrier(p)
 	}

@@ -58,6 +58,7 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 			p.DSCP[m.DSCP] = uint8(m.Queue)
 		}
 	}
+	b.trust(key, s, &p)
 	p.PFC = b.pfc(key, &s.PFC)
 	b.scheduler(key, s, &p)
 	if cc := b.congestion(); cc != nil {
@@ -67,7 +68,7 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 		p.ECN = b.ecn(key, e)
 	}
 	if d := s.Deadlock; d != nil {
-		p.Deadlock = model.Deadlock{On: true, Detect: d.Detect, Poll: d.Poll, Recover: d.Recover, Discard: d.Discard, TurnOff: d.TurnOff, Window: d.Window}
+		p.Deadlock = model.Deadlock{On: true, Detect: d.Detect, Poll: d.Poll, Recover: d.Recover, Discard: d.Discard, TurnOff: d.TurnOff, ErrorDown: d.ErrorDown, Window: d.Window}
 	}
 	if c := s.Cells; c != nil {
 		if p.MMU != model.MMUCells {
@@ -82,6 +83,33 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 		}
 	}
 	return p
+}
+
+// trust sets what tells a frame's class.
+func (b *builder) trust(key string, s *Switch, p *model.SwitchProfile) {
+	switch s.Trust {
+	case "", "dscp":
+		if len(s.Prio) > 0 || s.PortPrio != 0 {
+			b.problem(s.Line, key+".trust", "dot1p and port-priority are of no use without trust: 802.1p")
+		}
+	case "802.1p":
+		p.Trust8021p = true
+	default:
+		b.problem(s.Line, key+".trust", "%q is not dscp or 802.1p", s.Trust)
+	}
+	if s.PortPrio < 0 || s.PortPrio > 7 {
+		b.problem(s.Line, key+".port-priority", "%d, want 0..7", s.PortPrio)
+		return
+	}
+	p.PortPriority, p.Remark = uint8(s.PortPrio), s.Remark
+	p.Priorities = model.DefaultPriorities()
+	for _, m := range s.Prio {
+		if m.Priority < 0 || m.Priority > 7 || m.Queue < 0 || m.Queue > 7 {
+			b.problem(m.Line, key+".dot1p", "priority %d -> queue %d, want 0..7 both", m.Priority, m.Queue)
+			continue
+		}
+		p.Priorities[m.Priority] = uint8(m.Queue)
+	}
 }
 
 func (b *builder) scheduler(key string, s *Switch, p *model.SwitchProfile) {

@@ -207,7 +207,7 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	s := b.sim
-	if len(b.faults)+len(b.loads) > 0 || b.plane != nil {
+	if len(b.faults)+len(b.loads) > 0 || b.plane != nil || s.MayErrorDown() {
 		s.SetHandler(runner{b})
 		b.f.Cores = 1
 	}

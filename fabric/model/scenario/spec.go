@@ -81,6 +81,10 @@ type Switch struct {
 	Buffer   Size      `yaml:"buffer"`
 	Lossless []int     `yaml:"lossless"` // queues, default [3]; [] = none
 	DSCP     []DSCPMap `yaml:"dscp"`
+	Trust    string    `yaml:"trust"`         // dscp (default) or 802.1p
+	Prio     []PrioMap `yaml:"dot1p"`         // 802.1p priority to queue
+	PortPrio int       `yaml:"port-priority"` // of frames that a host sends untagged
+	Remark   bool      `yaml:"remark-dscp"`   // write the class's DSCP into what leaves
 	PFC      PFC       `yaml:"pfc"`
 	Cells    *Cells    `yaml:"cells"`
 	ECN      *ECN      `yaml:"ecn"`
@@ -94,6 +98,13 @@ type DSCPMap struct {
 	Line  int
 	DSCP  int `yaml:"dscp"`
 	Queue int `yaml:"queue"`
+}
+
+// PrioMap moves one 802.1p priority to a queue.
+type PrioMap struct {
+	Line     int
+	Priority int `yaml:"priority"`
+	Queue    int `yaml:"queue"`
 }
 
 // PFC is flow control of a switch or NIC.
@@ -153,7 +164,9 @@ type Deadlock struct {
 	Recover model.Time `yaml:"recover"`
 	Discard bool       `yaml:"discard"`
 	TurnOff int        `yaml:"turn-off"`
-	Window  model.Time `yaml:"window"`
+	// ErrorDown has the count of turn-off take the port down instead.
+	ErrorDown bool       `yaml:"error-down"`
+	Window    model.Time `yaml:"window"`
 }
 
 // NIC is a host's port.
@@ -178,6 +191,7 @@ type Uplinks struct {
 	Line     int
 	Switches []string `yaml:"switches"`
 	Rules    []Rule   `yaml:"rules"`
+	OldPrio  bool     `yaml:"old-priority"` // pause the class the traffic came in, not the new one
 }
 
 // Rule rewrites a DSCP.
@@ -199,6 +213,7 @@ type Traffic struct {
 	Start model.Time `yaml:"start"`
 	Gap   model.Time `yaml:"gap"` // between the starts of the flows of a group
 	DSCP  *int       `yaml:"dscp"`
+	Prio  *int       `yaml:"priority"` // 802.1p, in a tag; none = untagged
 	Rate  model.Rate `yaml:"rate"`
 	NoCC  bool       `yaml:"no-congestion-control"`
 	NoECT bool       `yaml:"no-ect"`

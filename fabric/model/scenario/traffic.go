@@ -159,7 +159,16 @@ func (b *builder) add(key string, t *Traffic, specs []model.FlowSpec) {
 	if t.DSCP != nil {
 		tos = b.dscp(t.Line, key+".dscp", *t.DSCP)
 	}
+	tagged, prio := t.Prio != nil, uint8(0)
+	if tagged {
+		if *t.Prio < 0 || *t.Prio > 7 {
+			b.problem(t.Line, key+".priority", "%d, want 0..7", *t.Prio)
+			return
+		}
+		prio = uint8(*t.Prio)
+	}
 	for _, f := range specs {
+		f.Tagged, f.Priority = tagged, prio
 		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC, t.NoECT
 		if f.Start > b.f.Duration {
 			b.problem(t.Line, key+".start", "%v is after the end of the run at %v", f.Start, b.f.Duration)
