@@ -8,8 +8,8 @@ import "fmt"
 // the tables that data goes by. What a switch sends of its own takes no ingress
 // buffer; where it passes, a routed frame is accounted as data is.
 
-// rawLimit bounds what a control plane may have waiting in one queue, in bytes; what
-// is beyond is dropped.
+// rawLimit bounds what the control plane of a switch may have waiting in all its queues,
+// or that of a host in one, in bytes; what is beyond is dropped.
 const rawLimit = 1 << 20
 
 // linkLocal as packet.dst of a control frame: it ends at the peer.
@@ -104,9 +104,12 @@ func (s *Sim) emit(pi, q, pk int32) {
 		s.dropAt(pk, qu, DropCarrier)
 	case pt.discard>>q&1 != 0:
 		s.dropAt(pk, qu, DropRecovery)
-	case qu.bytes+int32(p.size) > rawLimit && qu.bytes > 0:
+	case pt.sw >= 0 && s.switches[pt.sw].own+int32(p.size) > rawLimit, pt.sw < 0 && qu.bytes > rawLimit:
 		s.dropAt(pk, qu, DropTail)
 	default:
+		if pt.sw >= 0 {
+			s.switches[pt.sw].own += int32(p.size)
+		}
 		s.push(pt, qu, q, pk, p)
 		if pt.paused>>q&1 == 0 {
 			s.needTx(pi, pt)

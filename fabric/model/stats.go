@@ -115,11 +115,13 @@ func (s *Sim) checkPort(pi int32) (uint64, error) {
 // checkSwitch compares ingress accounting with what stands in the egress queues.
 func (s *Sim) checkSwitch(sw *swtch) error {
 	want := make([]int64, sw.nports*NumQueues)
+	own := int32(0)
 	for k := range sw.nports {
 		for q := range int32(NumQueues) {
 			for pk := s.queues[(sw.portBase+k)*NumQueues+q].head; pk >= 0; pk = s.pool.pkts[pk].next {
 				p := &s.pool.pkts[pk]
 				if p.ownFrame() {
+					own += int32(p.size)
 					continue
 				}
 				n := int64(p.size)
@@ -129,6 +131,9 @@ func (s *Sim) checkSwitch(sw *swtch) error {
 				want[int32(p.way>>hopBits)*NumQueues+q] += n
 			}
 		}
+	}
+	if own != sw.own {
+		return fmt.Errorf("at %v: switch %s: %d bytes of its own wait, its books say %d", s.now, s.nodes[sw.node].name, own, sw.own)
 	}
 	shared, reserve := int64(0), int64(sw.prof.Ref.Reserve)
 	if sw.mmu == MMUCells {

@@ -22,6 +22,7 @@ type swtch struct {
 	hdrmUsed   int32
 	peakShared int32
 	peakHdrm   int32
+	own        int32 // bytes of the own control plane that wait
 	hook       *hookFlow
 	dead       bool
 }
@@ -173,10 +174,11 @@ func (sw *swtch) fitsGuaranteed(ig *ingress, size int32) bool {
 
 // leave is the accounting and marking of a frame that a switch port is about to send.
 func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
+	sw := &s.switches[ot.sw]
 	if p.ownFrame() {
+		sw.own -= size
 		return
 	}
-	sw := &s.switches[ot.sw]
 	in := sw.portBase + int32(p.way>>hopBits)
 	ip := &s.ports[in]
 	ig := &s.ingress[in*NumQueues+q]

@@ -41,6 +41,7 @@ type device struct {
 	tick    model.Time // planned; 0: none
 
 	streams  map[streamKey]*stream
+	listen   func(*stream) // takes connections to portINOF
 	nextPort uint16
 	dialed   map[netip.Addr]*end
 	taken    map[netip.Addr]*end
@@ -71,6 +72,7 @@ func newDevice(p *Plane, n model.NodeID, islands []int) *device {
 		d.access = append(d.access, a)
 		d.byName[a.port.Name] = a
 	}
+	d.listen = d.accepted
 	d.forget()
 	return d
 }

@@ -306,6 +306,19 @@ func TestHostsWithoutAgent(t *testing.T) {
 	}
 }
 
+// Hosts learn of faults in their own zones only, and a zone that a host is in with
+// nobody tells it nothing.
+func TestZonesBoundNotices(t *testing.T) {
+	r := newRig(t, func(c *Config, r *rig) {
+		c.Zones = []Zone{{Name: "a", Hosts: []model.NodeID{r.node["i0"], r.node["t0"]}}, {Name: "b", Hosts: []model.NodeID{r.node["i1"], r.node["t1"]}}}
+	})
+	r.pass(5 * model.Second)
+	r.expect(t, "start", "i0>t0 true", "i1>t1 true")
+	r.cable("t0-l1", false)
+	r.pass(model.Second)
+	r.expect(t, "cut", "i0>t0 false")
+}
+
 // One seed, one run; another seed, another one.
 func TestControlPlaneIsDeterministic(t *testing.T) {
 	run := func(seed uint64) (uint64, string) {

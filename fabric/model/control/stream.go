@@ -303,7 +303,7 @@ func (d *device) segment(g *segment) {
 	switch {
 	case g.flags&flagRST != 0:
 	case g.flags&(flagSYN|flagACK) == flagSYN && d.running && d.reflects && g.dport == portINOF:
-		d.accepted(d.accept(g))
+		d.listen(d.accept(g))
 	default:
 		rst := segment{src: d.node, dst: g.src, sport: g.dport, dport: g.sport, seq: g.ack, flags: flagRST}
 		d.route(g.src, 0, rst.frame(d.p.tos))

@@ -17,7 +17,7 @@ import (
 	"github.com/openinof/inof/fabric/model/scenario"
 )
 
-// CSV writes series.csv, flows.csv and queues.csv into a directory, which is made if
+// CSV writes series.csv, flows.csv, queues.csv and, with a control plane, control.csv into a directory, which is made if
 // it is not there; it gives the names of the files.
 func CSV(dir string, r *scenario.Result) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -27,7 +27,10 @@ func CSV(dir string, r *scenario.Result) ([]string, error) {
 	for _, f := range []struct {
 		name string
 		rows func(*csv.Writer) error
-	}{{"series.csv", r2(r, seriesRows)}, {"flows.csv", r2(r, flowRows)}, {"queues.csv", r2(r, queueRows)}} {
+	}{{"series.csv", r2(r, seriesRows)}, {"flows.csv", r2(r, flowRows)}, {"queues.csv", r2(r, queueRows)}, {"control.csv", r2(r, controlRows)}} {
+		if f.name == "control.csv" && r.Control == nil {
+			continue
+		}
 		path := filepath.Join(dir, f.name)
 		if err := writeFile(path, func(w io.Writer) error {
 			c := csv.NewWriter(w)
@@ -102,6 +105,19 @@ func queueRows(r *scenario.Result, c *csv.Writer) error {
 		}
 		row = append(row, num(s.Paused.Seconds()*1e3), strconv.FormatUint(s.Deadlocks, 10), strconv.FormatUint(s.Recoveries, 10))
 		if err := c.Write(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controlRows are the steps of the control plane.
+func controlRows(r *scenario.Result, c *csv.Writer) error {
+	if err := c.Write([]string{"s", "step", "node", "to", "what"}); err != nil {
+		return err
+	}
+	for _, s := range r.Control.Log {
+		if err := c.Write([]string{strconv.FormatFloat(s.At.Seconds(), 'f', 9, 64), s.Step, s.Node, s.To, s.What}); err != nil {
 			return err
 		}
 	}

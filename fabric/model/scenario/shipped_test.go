@@ -152,7 +152,7 @@ func TestModelPreventionOnManyPaths(t *testing.T) {
 // reading ports, hosts act within what detection and the way of a notice take, and I/O
 // goes on within one I/O more.
 func TestModelFailOverAtAnyMoment(t *testing.T) {
-	moments := 4
+	moments := 2
 	if os.Getenv("INOF_MODEL") != "" {
 		moments = 40
 	}
@@ -230,5 +230,23 @@ func TestHostsThatProbe(t *testing.T) {
 		if _, acted := r.Metrics["fault1.i0.host-acts-ms"]; !acted {
 			t.Errorf("%s: the host did nothing", what)
 		}
+	}
+}
+
+// Sessions in the class of the data wait for all the data before them: 9 MB at 25 Gb/s.
+func TestSessionsInTheDataClassWait(t *testing.T) {
+	f, err := Load("../../../scenarios/notice-under-load.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dscp := 24
+	f.Control.DSCP = &dscp
+	r, err := f.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := r.Metrics["leaf1>spine0/3.peak-kb"] * 8 / 25e3 // ms
+	if got := r.Metrics["fault1.h3.reflected-ms"] - r.Metrics["fault1.h3.sent-ms"]; got < 0.9*wait || got > 1.1*wait || wait < 2 {
+		t.Errorf("a hop took %.3f ms, want %.3f", got, wait)
 	}
 }
