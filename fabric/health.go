@@ -57,6 +57,14 @@ func ParseField(s string) (Fields, error) {
 	return 0, fmt.Errorf("field %q is none of %s", s, strings.Join(fieldNames, ", "))
 }
 
+// KernelCounter begins names that are no driver's counters but the kernel's statistics
+// of every link (/sys/class/net/PORT/statistics); two of them can stand for damaged frames.
+const (
+	KernelCounter   = "statistics/"
+	KernelRxErrors  = KernelCounter + "rx_errors"
+	KernelRxDropped = KernelCounter + "rx_dropped"
+)
+
 // CounterName says what a counter of a driver counts.
 type CounterName struct {
 	Driver string // name or glob

@@ -29,6 +29,17 @@ type Summary struct {
 	Received   int     `json:"notices_received"` // different ones, repeated frames counted once
 	Unexpected int     `json:"unexpected"`
 	Latency    Latency `json:"fault_to_notice_us"`
+	// Found are the faults that no lost carrier tells of: when the first and the last
+	// host was told.
+	Found []Found `json:"found,omitempty"`
+}
+
+// Found is a fault that had to be found.
+type Found struct {
+	Fault string  `json:"fault"`
+	By    string  `json:"by"`
+	First float64 `json:"first_notice_us"` // from right before the system call that made it
+	Last  float64 `json:"last_notice_us"`
 }
 
 // Latency is what carrier faults took, in microseconds: from the moment right
@@ -131,6 +142,12 @@ func (d *demo) steps(ctx context.Context) error {
 		func(ctx context.Context) error { return d.restart(ctx, "spine") },
 		func(ctx context.Context) error { return d.pull(ctx, "t1", "B") },
 		func(ctx context.Context) error { return d.plug(ctx, "t1", "B") },
+		d.pathFails,
+		d.pathWorks,
+		d.damaged,
+		func(ctx context.Context) error { return d.recover(ctx, "i2", "A") },
+		d.flapping,
+		func(ctx context.Context) error { return d.recover(ctx, "t2", "A") },
 		func(ctx context.Context) error { return d.goodbye(ctx, "t2", "A") },
 		func(ctx context.Context) error { return d.goodbye(ctx, "t2", "B") },
 	}

@@ -20,6 +20,8 @@ type stepPlan struct {
 	quiet   time.Duration             // how long to watch for what must not come; 0: demoQuiet
 	carrier bool                      // counts for the latency
 	bulk    bool                      // too many notices to list each
+	fault   string                    // goes into the summary as found
+	by      string                    // what finds it
 }
 
 // step acts, waits for every notice that must come, watches for those that must
@@ -134,12 +136,31 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	if again > 0 {
 		d.say("   %s", d.colour(dim, fmt.Sprintf("%d answers to zone queries told a host what it had just been told", again)))
 	}
+	if p.fault != "" {
+		d.found(p, at, seen)
+	}
 	if p.carrier {
 		for _, h := range seen {
 			d.samples = append(d.samples, h.At.Sub(at))
 		}
 	}
 }
+
+// found keeps the times of a fault for the summary.
+func (d *demo) found(p stepPlan, at time.Time, seen map[notice]heard) {
+	f := Found{Fault: p.fault, By: p.by}
+	for _, h := range seen {
+		us := micro(h.At.Sub(at))
+		if f.First == 0 || us < f.First {
+			f.First = us
+		}
+		f.Last = max(f.Last, us)
+	}
+	d.sum.Found = append(d.sum.Found, f)
+}
+
+// micro gives microseconds with one decimal.
+func micro(t time.Duration) float64 { return float64(t.Nanoseconds()/100) / 10 }
 
 // answer tells whether a notice that says nothing new is the answer to a zone query:
 // it repeats what is true, and the host asked for it as many times as it was told.
@@ -226,9 +247,8 @@ func (d *demo) intro() {
 // finish computes the latency and prints the summary; its last line is JSON.
 func (d *demo) finish(err error) Summary {
 	slices.Sort(d.samples)
-	us := func(t time.Duration) float64 { return float64(t.Nanoseconds()/100) / 10 }
 	if n := len(d.samples); n > 0 {
-		d.sum.Latency = Latency{Min: us(d.samples[0]), Median: us(median(d.samples)), Max: us(d.samples[n-1])}
+		d.sum.Latency = Latency{Min: micro(d.samples[0]), Median: micro(median(d.samples)), Max: micro(d.samples[n-1])}
 	}
 	d.say("")
 	verdict := d.colour(green, "all as it must be")
@@ -239,10 +259,15 @@ func (d *demo) finish(err error) Summary {
 	}
 	d.say("%s %d steps, %d notices expected, %d received, %d unexpected; pulled cable to notice %.0f us (median of %d): %s",
 		d.colour(bold, "Summary:"), d.sum.Steps, d.sum.Expected, d.sum.Received, d.sum.Unexpected, d.sum.Latency.Median, len(d.samples), verdict)
+	for _, f := range d.sum.Found {
+		d.say("   %-58s told after %s to %s: %s", f.Fault, showMicro(f.First), showMicro(f.Last), f.By)
+	}
 	b, _ := json.Marshal(d.sum)
 	d.say("%s", b)
 	return d.sum
 }
+
+func showMicro(us float64) string { return showDelay(time.Duration(us * 1000)) }
 
 // median of sorted values: the mean of the middle two when they are even in number.
 func median(s []time.Duration) time.Duration {

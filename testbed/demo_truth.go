@@ -53,6 +53,8 @@ const (
 	linkDown = "link-down"
 	zoneGone = "zone-changed"
 	agedOut  = "aged-out"
+	bfdDown  = "bfd-down"
+	packets  = "packet-error"
 )
 
 // truth is the table of truth: where every address is, which are reachable, and
@@ -160,6 +162,25 @@ func (t *truth) comes(addrs ...netip.Addr) expected {
 		for _, p := range t.peers(a) {
 			e.add(p, a, active, "")
 			e.add(a, p, active, "")
+		}
+	}
+	return e
+}
+
+// pathDown cuts tor1 from tor2 and says who must be told: each end of every pair
+// across it. Reachable over nothing else, they stay cut until pathUp.
+func (t *truth) pathDown() expected { return t.across(inactive, bfdDown) }
+
+// pathUp is the opposite of pathDown.
+func (t *truth) pathUp() expected { return t.across(active, "") }
+
+func (t *truth) across(state, reason string) expected {
+	e := expected{}
+	for _, a := range t.addrs {
+		for _, p := range t.peers(a.addr) {
+			if t.up[a.addr] && t.info(p).tor != a.tor {
+				e.add(a.addr, p, state, reason)
+			}
 		}
 	}
 	return e

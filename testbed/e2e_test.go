@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +84,7 @@ func TestDemo(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	var last Summary
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last != sum {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || !reflect.DeepEqual(last, sum) {
 		t.Errorf("last line %q, want the summary %+v (%v)", lines[len(lines)-1], sum, err)
 	}
 	if diff := cmp.Diff(before, takeTraces(t, root)); diff != "" {

@@ -111,6 +111,9 @@ type layout struct {
 	txPause   [fabric.Priorities]int
 	pauseTime [fabric.Priorities]int
 	txFrames  [fabric.Priorities]int
+	// kernelCRC is the link statistic that stands for damaged frames, named by the
+	// operator; empty: none is.
+	kernelCRC string
 }
 
 // newLayout finds the counters among the names that a driver gives.
@@ -126,6 +129,9 @@ func newLayout(driver string, names []string, own []fabric.CounterName) *layout 
 		}
 	}
 	for _, n := range own {
+		if l.fromKernel(n) {
+			continue
+		}
 		l.find(driverName{n.Driver, n.Field, n.Name}, at)
 	}
 	for _, n := range driverNames {
@@ -134,9 +140,20 @@ func newLayout(driver string, names []string, own []fabric.CounterName) *layout 
 	return l
 }
 
+// fromKernel takes a name that is a link statistic.
+func (l *layout) fromKernel(n fabric.CounterName) bool {
+	if !strings.HasPrefix(n.Name, fabric.KernelCounter) {
+		return false
+	}
+	if ok, _ := path.Match(n.Driver, l.driver); ok && n.Field == fabric.FieldCRC && l.kernelCRC == "" && l.crc == none {
+		l.kernelCRC = n.Name
+	}
+	return true
+}
+
 // find looks for one counter, unless the field has one already.
 func (l *layout) find(n driverName, at map[string]int) {
-	if ok, _ := path.Match(n.driver, l.driver); !ok || l.fields&n.field != 0 {
+	if ok, _ := path.Match(n.driver, l.driver); !ok || l.fields&n.field != 0 || n.field == fabric.FieldCRC && l.kernelCRC != "" {
 		return
 	}
 	single := map[fabric.Fields]*int{fabric.FieldCRC: &l.crc, fabric.FieldBroadcast: &l.broadcast, fabric.FieldMulticast: &l.multicast}

@@ -54,13 +54,27 @@ func (d *Dataplane) kernelHealth(p *port, h *fabric.Health, want fabric.Fields) 
 		h.Counters = l.counters
 	}
 	if want&fabric.FieldCRC != 0 {
-		h.RxCRC = l.counters.RxCRC
+		h.RxCRC = damaged(p.layout.Load(), &l.counters)
 	}
 	if want&fabric.FieldMulticast != 0 {
 		h.RxMulticast = l.multicast
 	}
 	h.Valid |= want & kernelFields
 	return nil
+}
+
+// damaged is the link statistic that counts damaged frames: another one than the usual
+// where the operator says so.
+func damaged(l *layout, c *fabric.Counters) uint64 {
+	if l != nil {
+		switch l.kernelCRC {
+		case fabric.KernelRxErrors:
+			return c.RxErrors
+		case fabric.KernelRxDropped:
+			return c.RxDrops
+		}
+	}
+	return c.RxCRC
 }
 
 // driverHealth takes what the driver counts. When its counters have changed their

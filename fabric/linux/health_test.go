@@ -303,3 +303,22 @@ var names128 = func() (n [128]string) {
 	}
 	return n
 }()
+
+// An operator names a link statistic as that of damaged frames; it goes before what the
+// driver counts, for the drivers it is named for.
+func TestALinkStatisticStandsForDamagedFrames(t *testing.T) {
+	c := fabric.Counters{RxErrors: 1, RxDrops: 2, RxCRC: 3}
+	own := []fabric.CounterName{{Driver: "veth", Field: fabric.FieldCRC, Name: fabric.KernelRxDropped}, {Driver: "d*", Field: fabric.FieldCRC, Name: fabric.KernelRxErrors}}
+	for driver, want := range map[string]uint64{"veth": 2, "dummy": 1, "other": 3} {
+		l := newLayout(driver, []string{"rx_crc_errors"}, own)
+		if got := damaged(l, &c); got != want {
+			t.Errorf("%s: %d, want %d", driver, got, want)
+		}
+		if (l.fields&fabric.FieldCRC != 0) != (driver == "other") {
+			t.Errorf("%s: the driver's counter is used: %v", driver, l.fields&fabric.FieldCRC != 0)
+		}
+	}
+	if got := damaged(nil, &c); got != 3 {
+		t.Errorf("before the driver is known: %d", got)
+	}
+}

@@ -164,6 +164,8 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "---\nlog: {}\n", `a second YAML document begins`},
 		{small + "a: b: c\n", `f:3:1: not valid YAML: mapping values are not allowed`},
 		{"device: {id: 192.0.2.1, name: \"a\\tb\"}\nports: {access: [a]}\n", `has a character that cannot be printed`},
+		{"device: {id: 192.0.2.1, name: a}\nports: {access: [a], counters: [{field: broadcast, name: statistics/rx_dropped}]}\n", `is no link statistic that can stand for broadcast`},
+		{"device: {id: 192.0.2.1, name: a}\nports: {access: [a], counters: [{field: crc, name: statistics/rx_bytes}]}\n", `is no link statistic that can stand for crc`},
 		{client + none + one + "bfd: {interval: 10ms}\n", `f:5:17: bfd.interval: "10ms": does not apply: the reflector sets it for the whole fabric`},
 		{client + none + one + "bfd: {auth: keyed-sha1}\n", `f:5:13: bfd.auth: "keyed-sha1": needs keys and none is given`},
 		{client + none + one + "bfd: {auth: md5}\n", `bfd.auth: "md5": is not a known value`},

@@ -290,6 +290,10 @@ func readCounterNames(c *Config, s *section) {
 			e.problem("name", "does not fit the field "+field, "exactly one # for counters by priority, none for others")
 			return
 		}
+		if strings.HasPrefix(n.Name, fabric.KernelCounter) && (f != fabric.FieldCRC || n.Name != fabric.KernelRxErrors && n.Name != fabric.KernelRxDropped) {
+			e.problem("name", "is no link statistic that can stand for "+field, fabric.KernelRxErrors+" or "+fabric.KernelRxDropped+" for crc, or a driver's counter")
+			return
+		}
 		n.Field = f
 		c.Ports.Counters = append(c.Ports.Counters, n)
 	})
