@@ -3,6 +3,7 @@ GO        ?= go
 PKGS      ?= ./...
 FUZZTIME  ?= 20s
 MODEL     ?= 1
+SEEDS     ?= 2000
 BIN       := bin
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -X github.com/openinof/inof/internal/api.Version=$(VERSION)
@@ -10,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race model lint bench fuzz clean
+.PHONY: help build demo test race model sim lint bench fuzz clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +30,10 @@ race: ## the same under the race detector, but for simulators of one goroutine a
 
 model: ## the dataplane model against the published results, and every shipped scenario (MODEL=short: fewer seeds)
 	INOF_MODEL=$(MODEL) $(GO) test -count 1 -timeout 30m ./fabric/model/...
+
+sim: ## whole fabrics in virtual time under seeded faults: SEEDS (default 2000) with one reflector, half as many with two
+	$(GO) test ./testbed/sim -run TestSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $(SEEDS)
+	$(GO) test ./testbed/sim -run TestSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $$(($(SEEDS) / 2)) -sim.reflectors 2
 
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
