@@ -95,20 +95,33 @@ func (st *State) neighbour(n *lldp.Neighbour) int {
 }
 
 // portDown notes that nobody behind a port was heard since its carrier was lost, and
-// that the hosts there are owed to be told everything.
+// that the hosts that were told things over it alone are owed to be told everything.
 func (st *State) portDown(port string) {
 	for i := range st.Neighbours {
-		n := &st.Neighbours[i]
-		if n.Port != port {
-			continue
+		if n := &st.Neighbours[i]; n.Port == port {
+			n.Confirmed = false
 		}
-		n.Confirmed = false
-		for _, h := range n.Known {
-			for j := range st.Told.Hosts {
-				if t := &st.Told.Hosts[j]; t.Addr == h.Addr && t.MAC == h.MAC {
-					t.Owed = true
-				}
+	}
+	for i := range st.Neighbours {
+		if n := &st.Neighbours[i]; n.Port == port {
+			for _, h := range n.Known {
+				st.owe(h)
 			}
+		}
+	}
+}
+
+// owe notes that a host is to be told everything, unless it is heard on another port.
+func (st *State) owe(h lldp.HostInfo) {
+	is := func(o lldp.HostInfo) bool { return o.Addr == h.Addr && o.MAC == h.MAC }
+	for i := range st.Neighbours {
+		if n := &st.Neighbours[i]; n.Confirmed && slices.ContainsFunc(n.Known, is) {
+			return
+		}
+	}
+	for i := range st.Told.Hosts {
+		if t := &st.Told.Hosts[i]; t.Addr == h.Addr && t.MAC == h.MAC {
+			t.Owed = true
 		}
 	}
 }
