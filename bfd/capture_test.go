@@ -29,10 +29,10 @@ func (s *space) watch(t testing.TB, ifname string) *capture {
 	c := &capture{}
 	opened := make(chan error)
 	var fd int
-	index := s.link(ifname).Attrs().Index
+	index := s.Link(ifname).Attrs().Index
 	go func() {
 		runtime.LockOSThread()
-		err := enter(s.path())
+		err := enter(s.Path())
 		if err == nil {
 			fd, err = openCapture(index)
 		}

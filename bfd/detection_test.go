@@ -115,7 +115,7 @@ func TestCarrierLossIsNoticedAtOnce(t *testing.T) {
 	var times []time.Duration
 	for range setting("INOF_BENCH_TRIALS", 3) {
 		one.want(ReportUp)
-		if err := b.nl.LinkSetDown(b.link("eth1")); err != nil {
+		if err := b.NL.LinkSetDown(b.Link("eth1")); err != nil {
 			t.Fatal(err)
 		}
 		told := time.Now()
@@ -125,7 +125,7 @@ func TestCarrierLossIsNoticedAtOnce(t *testing.T) {
 		if e.Diag != DiagPathDown {
 			t.Errorf("%+v", e)
 		}
-		b.up("eth1")
+		b.SetUp("eth1", true)
 		one.LinkUp("eth1")
 	}
 	slices.Sort(times)
@@ -141,10 +141,10 @@ func many(t testing.TB, n int) (a, b *space, ours []Key) {
 	t.Helper()
 	a, b = pair(t)
 	add := func(s *space, net byte, via string) {
-		lo := s.link("lo")
+		lo := s.Link("lo")
 		for i := range n {
 			addr := &netlink.Addr{IPNet: netlink.NewIPNet([]byte{10, net, byte(i >> 8), byte(i)})}
-			if err := s.nl.AddrAdd(lo, addr); err != nil {
+			if err := s.NL.AddrAdd(lo, addr); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // peer is another implementation, in a namespace.
@@ -60,7 +62,7 @@ func startFRR(t testing.TB, s *space, lines ...string) *frr {
 	t.Helper()
 	for _, prog := range []string{frrDir + "/bfdd", frrDir + "/zebra", "vtysh"} {
 		_, err := exec.LookPath(prog)
-		require(t, "FRR", err)
+		netnstest.Require(t, "FRR", err)
 	}
 	f := &frr{t: t, dir: workDir(t)}
 	at := func(name string) string { return filepath.Join(f.dir, name) }
@@ -177,7 +179,7 @@ func birdPeer(t testing.TB, s *space, k Key, interval time.Duration, mult int, a
 	t.Helper()
 	for _, prog := range []string{"bird", "birdc"} {
 		_, err := exec.LookPath(prog)
-		require(t, "BIRD", err)
+		netnstest.Require(t, "BIRD", err)
 	}
 	b := &bird{t: t, s: s, dir: workDir(t), key: k, auth: auth, interval: interval, mult: mult}
 	b.write()

@@ -4,162 +4,81 @@ package bfd
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
-// require skips a test for which something is missing, visibly, or fails it when
-// INOF_REQUIRE_NETNS=1.
-func require(t testing.TB, what string, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-		t.Fatalf("INOF_REQUIRE_NETNS=1, but %s: %v", what, err)
-	}
-	t.Skipf("SKIPPED: %s: %v", what, err)
-}
-
-// space is a network namespace that lives until the test ends.
-type space struct {
-	t      testing.TB
-	handle netns.NsHandle
-	nl     *netlink.Handle
-}
+// space is a namespace in which daemons run.
+type space struct{ *netnstest.Space }
 
 func newSpace(t testing.TB) *space {
 	t.Helper()
-	type result struct {
-		h   netns.NsHandle
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		h, err := netns.New()
-		done <- result{h, err}
-	}()
-	r := <-done
-	require(t, "making a network namespace (CAP_SYS_ADMIN)", r.err)
-	nl, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &space{t: t, handle: r.h, nl: nl}
-	t.Cleanup(func() {
-		nl.Close()
-		s.handle.Close()
-	})
-	s.up("lo")
+	s := &space{netnstest.New(t)}
+	s.SetUp("lo", true)
 	return s
-}
-
-// path names the namespace, for this process and its children.
-func (s *space) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), int(s.handle)) }
-
-func (s *space) link(name string) netlink.Link {
-	s.t.Helper()
-	l, err := s.nl.LinkByName(name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return l
-}
-
-func (s *space) up(name string) {
-	s.t.Helper()
-	if err := s.nl.LinkSetUp(s.link(name)); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *space) addr(ifname string, addrs ...string) {
-	s.t.Helper()
-	for _, a := range addrs {
-		parsed, err := netlink.ParseAddr(a)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		parsed.Flags |= unix.IFA_F_NODAD // no seconds of waiting for duplicates
-		if err := s.nl.AddrAdd(s.link(ifname), parsed); err != nil {
-			s.t.Fatalf("address %s: %v", a, err)
-		}
-	}
 }
 
 // cable joins two namespaces by a veth pair with the same name on both sides.
 func cable(t testing.TB, name string, a, b *space) {
 	t.Helper()
-	la := netlink.NewLinkAttrs()
-	la.Name = name
-	v := &netlink.Veth{LinkAttrs: la, PeerName: name, PeerNamespace: netlink.NsFd(int(b.handle))}
-	if err := a.nl.LinkAdd(v); err != nil {
-		t.Fatalf("veth %s: %v", name, err)
-	}
-	a.up(name)
-	b.up(name)
+	a.Veth(name, b.Space, name)
 }
 
 // command runs in the namespace.
 func (s *space) command(name string, args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"--net=" + s.path(), name}, args...)...)
+	return exec.Command("nsenter", append([]string{"--net=" + s.Path(), name}, args...)...)
 }
 
 func (s *space) mustRun(name string, args ...string) string {
-	s.t.Helper()
+	s.T.Helper()
 	out, err := s.command(name, args...).CombinedOutput()
 	if err != nil {
-		s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		s.T.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
 }
 
 // mute has everything the namespace sends lost, while links stay up; unmute ends that.
 func (s *space) mute() {
-	s.t.Helper()
+	s.T.Helper()
 	s.mustRun("nft", "add table inet mute; add chain inet mute out { type filter hook output priority 0; policy accept; }; add rule inet mute out udp dport { 3784, 3785, 4784 } drop")
 }
 
 func (s *space) unmute() {
-	s.t.Helper()
+	s.T.Helper()
 	s.mustRun("nft", "delete table inet mute")
 }
 
 // start runs a daemon until the test ends.
 func (s *space) start(cmd *exec.Cmd, log string) {
-	s.t.Helper()
+	s.T.Helper()
 	f, err := os.Create(log)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	over := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(over) }()
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-over
 		f.Close()
-		if s.t.Failed() {
+		if s.T.Failed() {
 			b, _ := os.ReadFile(log)
-			s.t.Logf("%s:\n%s", log, b)
+			s.T.Logf("%s:\n%s", log, b)
 		}
 	})
 }
@@ -173,12 +92,12 @@ type daemon struct {
 }
 
 func (s *space) run(cfg RunnerConfig, peers ...Peer) *daemon {
-	s.t.Helper()
-	conn, err := NewSockets(SocketConfig{NetNS: s.path()})
+	s.T.Helper()
+	conn, err := NewSockets(SocketConfig{NetNS: s.Path()})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	d := &daemon{t: s.t, events: make(chan Event, 4096)}
+	d := &daemon{t: s.T, events: make(chan Event, 4096)}
 	if cfg.Sink == nil {
 		cfg.Sink = func(ev []Event) {
 			for _, e := range ev {
@@ -192,7 +111,7 @@ func (s *space) run(cfg RunnerConfig, peers ...Peer) *daemon {
 	}
 	d.Runner = NewRunner(cfg, conn)
 	if err := d.Reconcile(peers); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -200,15 +119,15 @@ func (s *space) run(cfg RunnerConfig, peers ...Peer) *daemon {
 	d.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			s.t.Error(err)
+			s.T.Error(err)
 		}
 	})
-	s.t.Cleanup(d.stop)
+	s.T.Cleanup(d.stop)
 	select {
 	case <-d.Ready():
 	case err := <-ended:
 		ended <- err
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return d
 }
@@ -299,8 +218,8 @@ func pair(t testing.TB) (a, b *space) {
 	t.Helper()
 	a, b = newSpace(t), newSpace(t)
 	cable(t, "eth1", a, b)
-	a.addr("eth1", "10.9.0.1/24", "2001:db8:9::1/64", "fe80::9:1/64")
-	b.addr("eth1", "10.9.0.2/24", "2001:db8:9::2/64", "fe80::9:2/64")
+	a.Addr("eth1", "10.9.0.1/24", "2001:db8:9::1/64", "fe80::9:1/64")
+	b.Addr("eth1", "10.9.0.2/24", "2001:db8:9::2/64", "fe80::9:2/64")
 	return a, b
 }
 
@@ -311,11 +230,11 @@ func routed(t testing.TB) (a, b, middle *space) {
 	cable(t, "eth1", a, middle)
 	middle.mustRun("ip", "link", "set", "eth1", "name", "eth2")
 	cable(t, "eth1", b, middle)
-	middle.up("eth2")
-	middle.addr("eth2", "10.9.1.254/24", "2001:db8:91::fe/64")
-	middle.addr("eth1", "10.9.2.254/24", "2001:db8:92::fe/64")
-	a.addr("eth1", "10.9.1.1/24", "2001:db8:91::1/64")
-	b.addr("eth1", "10.9.2.2/24", "2001:db8:92::2/64")
+	middle.SetUp("eth2", true)
+	middle.Addr("eth2", "10.9.1.254/24", "2001:db8:91::fe/64")
+	middle.Addr("eth1", "10.9.2.254/24", "2001:db8:92::fe/64")
+	a.Addr("eth1", "10.9.1.1/24", "2001:db8:91::1/64")
+	b.Addr("eth1", "10.9.2.2/24", "2001:db8:92::2/64")
 	for s, via := range map[*space][2]string{a: {"10.9.1.254", "2001:db8:91::fe"}, b: {"10.9.2.254", "2001:db8:92::fe"}} {
 		s.mustRun("ip", "route", "add", "default", "via", via[0])
 		s.mustRun("ip", "-6", "route", "add", "default", "via", via[1])
@@ -394,7 +313,7 @@ func TestSourcePorts(t *testing.T) {
 	var peers []Peer
 	for i := range 20 {
 		addr := netip.AddrFrom4([4]byte{10, 9, 0, byte(100 + i)})
-		b.addr("eth1", addr.String()+"/24")
+		b.Addr("eth1", addr.String()+"/24")
 		peers = append(peers, Peer{Key: Key{Peer: addr}})
 	}
 	d := a.run(RunnerConfig{}, peers...)

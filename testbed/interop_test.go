@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -51,12 +52,8 @@ func standalone(t *testing.T) (*Lab, *api.Client) {
 // but ordinary LLDP is learned by its management address, and it learns the switch.
 func TestLLDPDAndTheSwitchLearnEachOther(t *testing.T) {
 	for _, prog := range []string{"lldpd", "lldpcli"} {
-		if _, err := exec.LookPath(prog); err != nil {
-			if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-				t.Fatalf("INOF_REQUIRE_NETNS=1, but: %v", err)
-			}
-			t.Skipf("SKIPPED: %v", err)
-		}
+		_, err := exec.LookPath(prog)
+		netnstest.Require(t, "lldpd is not installed", err)
 	}
 	l, c := standalone(t)
 	ctx := context.Background()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // envHelper makes the test binary play another program.
@@ -44,14 +46,7 @@ func TestMain(m *testing.M) {
 // INOF_REQUIRE_NETNS=1 it fails instead.
 func requireNetns(t testing.TB) {
 	t.Helper()
-	err := Privileged()
-	if err == nil {
-		return
-	}
-	if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-		t.Fatalf("INOF_REQUIRE_NETNS=1, but: %v", err)
-	}
-	t.Skipf("SKIPPED, no namespaces here: %v", err)
+	netnstest.Require(t, "namespaces are not to be had here", Privileged())
 }
 
 // testRoot is a short directory for labs: unix sockets live below it.

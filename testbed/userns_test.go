@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 const nobody = 65534
@@ -96,10 +98,7 @@ func TestAnUnprivilegedUserHasLabsInAUserNamespace(t *testing.T) {
 	t.Cleanup(func() { _, _ = run("down") })
 	out, err := run("up", filepath.Join(dir, "small.clab.yml"))
 	if err != nil {
-		if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-			t.Fatalf("INOF_REQUIRE_NETNS=1, but: %s", out)
-		}
-		t.Skipf("SKIPPED, this kernel does not give user namespaces to everybody: %s", out)
+		netnstest.Require(t, "this kernel does not give user namespaces to everybody", fmt.Errorf("%w: %s", err, out))
 	}
 	if out != "up" {
 		t.Fatalf("up: %s", out)

@@ -7,90 +7,30 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
-
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/snsd"
 )
 
 const patience = 10 * time.Second
 
-// cable is a veth pair between a host's namespace and a switch's.
+// cable is a veth pair between a host's namespace (eth1) and a switch's (sw1).
 type cable struct {
-	t          testing.TB
-	host, sw   netns.NsHandle
-	hostHandle *netlink.Handle
-	swHandle   *netlink.Handle
-}
-
-// newNS makes a namespace; without the right to, the test is skipped, or fails when
-// INOF_REQUIRE_NETNS=1.
-func newNS(t testing.TB) (netns.NsHandle, *netlink.Handle) {
-	t.Helper()
-	type result struct {
-		h   netns.NsHandle
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		h, err := netns.New()
-		done <- result{h, err}
-	}()
-	r := <-done
-	if r.err != nil {
-		if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-			t.Fatalf("INOF_REQUIRE_NETNS=1, but a network namespace cannot be made: %v", r.err)
-		}
-		t.Skipf("needs the right to make network namespaces (CAP_SYS_ADMIN): %v", r.err)
-	}
-	h, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close(); r.h.Close() })
-	return r.h, h
+	t        testing.TB
+	host, sw *netnstest.Space
 }
 
 func newCable(t testing.TB) *cable {
-	c := &cable{t: t}
-	c.host, c.hostHandle = newNS(t)
-	c.sw, c.swHandle = newNS(t)
-	la := netlink.NewLinkAttrs()
-	la.Name = "eth1"
-	if err := c.hostHandle.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: "sw1", PeerNamespace: netlink.NsFd(int(c.sw))}); err != nil {
-		t.Fatal(err)
-	}
-	c.set(c.hostHandle, "eth1", true)
-	c.set(c.swHandle, "sw1", true)
+	c := &cable{t: t, host: netnstest.New(t), sw: netnstest.New(t)}
+	c.host.Veth("eth1", c.sw, "sw1")
 	return c
 }
-
-func (c *cable) set(h *netlink.Handle, name string, up bool) {
-	c.t.Helper()
-	l, err := h.LinkByName(name)
-	if err == nil {
-		if up {
-			err = h.LinkSetUp(l)
-		} else {
-			err = h.LinkSetDown(l)
-		}
-	}
-	if err != nil {
-		c.t.Fatalf("%s up=%t: %v", name, up, err)
-	}
-}
-
-func nsPath(h netns.NsHandle) string { return fmt.Sprintf("/proc/self/fd/%d", int(h)) }
 
 // far is the switch's side of the cable.
 type far struct {
@@ -101,7 +41,7 @@ type far struct {
 }
 
 func (c *cable) far() *far {
-	dp, err := linux.New(linux.Config{Access: []string{"sw1"}, NetNS: nsPath(c.sw)})
+	dp, err := linux.New(linux.Config{Access: []string{"sw1"}, NetNS: c.sw.Path()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -207,7 +147,7 @@ func (l *lines) event(name string) line {
 
 func (c *cable) start(edit func(*options)) (*lines, context.CancelFunc, chan error) {
 	o := testOptions()
-	o.netns = nsPath(c.host)
+	o.netns = c.host.Path()
 	if edit != nil {
 		edit(&o)
 	}
@@ -289,11 +229,11 @@ func TestAHostRegistersAndQueriesAgainWhenTheLinkIsBack(t *testing.T) {
 	f := c.far()
 	out, _, _ := c.start(nil)
 	out.event("query")
-	c.set(c.swHandle, "sw1", false)
+	c.sw.SetUp("sw1", false)
 	if x := out.event("link"); x.Link != "down" {
 		t.Errorf("link %s", x.Link)
 	}
-	c.set(c.swHandle, "sw1", true)
+	c.sw.SetUp("sw1", true)
 	if x := out.event("link"); x.Link != "up" {
 		t.Errorf("link %s", x.Link)
 	}
@@ -405,7 +345,7 @@ func TestAClosedOutputEndsTheProgram(t *testing.T) {
 	c := newCable(t)
 	c.far()
 	o := testOptions()
-	o.netns = nsPath(c.host)
+	o.netns = c.host.Path()
 	if err := run(t.Context(), o, failing{}); err == nil || !strings.Contains(err.Error(), "output") {
 		t.Errorf("error %v", err)
 	}

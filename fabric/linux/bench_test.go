@@ -42,17 +42,17 @@ func carrierLoss(b *testing.B, urgent bool, poll time.Duration) {
 	if urgent { // shifts the indexes of one side
 		la := netlink.NewLinkAttrs()
 		la.Name = "shift"
-		if err := host.nl.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: "shift1"}); err != nil {
+		if err := host.NL.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: "shift1"}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	sw.veth("p0", host, "h0")
 	updates, done := make(chan netlink.LinkUpdate, 1024), make(chan struct{})
-	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: &sw.handle}); err != nil {
+	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: &sw.Handle}); err != nil {
 		b.Fatal(err)
 	}
 	bare := make(chan time.Time, 1)
-	index := sw.link("p0").Attrs().Index
+	index := sw.Link("p0").Attrs().Index
 	var last atomic.Bool // of the bare subscription
 	last.Store(true)
 	drained := make(chan struct{})
@@ -72,7 +72,7 @@ func carrierLoss(b *testing.B, urgent bool, poll time.Duration) {
 	var event, notice []time.Duration
 	for b.Loop() {
 		t0 := spin(count)
-		host.setUp("h0", false)
+		host.SetUp("h0", false)
 		ev := r.up("p0", false)
 		got := time.Now()
 		off := receive(b, t0, "carrier bit off")
@@ -81,7 +81,7 @@ func carrierLoss(b *testing.B, urgent bool, poll time.Duration) {
 		}
 		event = append(event, got.Sub(off))
 		notice = append(notice, receive(b, bare, "bare notification").Sub(off))
-		host.setUp("h0", true)
+		host.SetUp("h0", true)
 		r.up("p0", true)
 		eventually(b, "bare notification of the return", last.Load)
 	}
@@ -182,10 +182,10 @@ func BenchmarkCarrierPoll(b *testing.B) {
 				for i := range ports {
 					la := netlink.NewLinkAttrs()
 					la.Name = fmt.Sprintf("p%d", i)
-					if err := sw.nl.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: fmt.Sprintf("h%d", i)}); err != nil {
+					if err := sw.NL.LinkAdd(&netlink.Veth{LinkAttrs: la, PeerName: fmt.Sprintf("h%d", i)}); err != nil {
 						b.Fatal(err)
 					}
-					sw.setUp(la.Name, true)
+					sw.SetUp(la.Name, true)
 					if err := poll.add(i, la.Name); err != nil {
 						b.Fatal(err)
 					}

@@ -56,7 +56,7 @@ func fakeRig(t *testing.T) rig {
 func linuxRig(t *testing.T) rig {
 	sw, host := newSpace(t), newSpace(t)
 	sw.veth("other0", host, "hother0")
-	d, err := New(Config{Access: []string{"p*"}, NetNS: sw.path()})
+	d, err := New(Config{Access: []string{"p*"}, NetNS: sw.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func linuxRig(t *testing.T) rig {
 			sw.veth(port, host, "h"+port)
 			far[port] = host.socket("h" + port)
 		},
-		unplug:  sw.del,
-		carrier: func(port string, up bool) { host.setUp("h"+port, up) },
+		unplug:  sw.Delete,
+		carrier: func(port string, up bool) { host.SetUp("h"+port, up) },
 		inject: func(port string, frame []byte) {
 			t.Helper()
 			if err := far[port].Send(frame); err != nil {

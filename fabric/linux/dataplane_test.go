@@ -35,7 +35,7 @@ func TestRenamedPortIsRemovedAndAdded(t *testing.T) {
 	r.ready("p0")
 	rename := func(from, to string) {
 		t.Helper()
-		if err := sw.nl.LinkSetName(sw.link(from), to); err != nil {
+		if err := sw.NL.LinkSetName(sw.Link(from), to); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,15 +59,15 @@ func TestOnlyNamedPortsAreTouched(t *testing.T) {
 	r, d := start(t, sw, nil, "p*")
 	r.ready("p0")
 	receive(t, r.Ready(), "Ready")
-	sw.setUp("x0", false)
+	sw.SetUp("x0", false)
 	sw.veth("x1", host, "hx1")
-	host.setUp("hp0", false)
+	host.SetUp("hp0", false)
 	r.up("p0", false) // fails on an event of another port
 	isErr(t, r.SetAdmin("x0", true), fabric.ErrNoPort)
 	if st := d.Stats(); len(st.Ports) != 1 || st.Ports[0].Port != "p0" {
 		t.Errorf("ports are %+v, want p0 alone", st.Ports)
 	}
-	if up := sw.link("x0").Attrs().Flags; up&1 != 0 {
+	if up := sw.Link("x0").Attrs().Flags; up&1 != 0 {
 		t.Errorf("x0 has flags %v, want it to stay shut", up)
 	}
 }
@@ -108,11 +108,11 @@ func TestPortSurvivesLeavingABridge(t *testing.T) {
 	r.ready("p0")
 	la := netlink.NewLinkAttrs()
 	la.Name = "br0"
-	if err := sw.nl.LinkAdd(&netlink.Bridge{LinkAttrs: la}); err != nil {
+	if err := sw.NL.LinkAdd(&netlink.Bridge{LinkAttrs: la}); err != nil {
 		t.Skipf("needs the bridge device: %v", err)
 	}
-	sw.setUp("br0", true)
-	if err := sw.nl.LinkSetMaster(sw.link("p0"), sw.link("br0")); err != nil {
+	sw.SetUp("br0", true)
+	if err := sw.NL.LinkSetMaster(sw.Link("p0"), sw.Link("br0")); err != nil {
 		t.Fatal(err)
 	}
 	if err := host.socket("h0").Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 9))); err != nil {
@@ -121,10 +121,10 @@ func TestPortSurvivesLeavingABridge(t *testing.T) {
 	if f := receive(t, r.Frames(), "frame through a bridge port"); f.Payload[0] != 9 {
 		t.Errorf("frame is %+v", f)
 	}
-	if err := sw.nl.LinkSetNoMaster(sw.link("p0")); err != nil {
+	if err := sw.NL.LinkSetNoMaster(sw.Link("p0")); err != nil {
 		t.Fatal(err)
 	}
-	host.setUp("h0", false)
+	host.SetUp("h0", false)
 	if ev := receive(t, r.Events(), "carrier loss"); ev.Kind != fabric.PortChanged || ev.Port.Carrier {
 		t.Errorf("first event after the bridge is %+v, want the carrier loss", ev)
 	}
@@ -136,7 +136,7 @@ func TestNewAddressReachesTheFilter(t *testing.T) {
 	r, _ := start(t, sw, nil, "p0")
 	r.ready("p0")
 	mac := fabric.MAC{2, 0, 0, 0, 0, 0x42}
-	if err := sw.nl.LinkSetHardwareAddr(sw.link("p0"), mac[:]); err != nil {
+	if err := sw.NL.LinkSetHardwareAddr(sw.Link("p0"), mac[:]); err != nil {
 		t.Fatal(err)
 	}
 	r.event("p0", func(ev fabric.Event) bool { return ev.Port.MAC == mac })
@@ -160,12 +160,12 @@ func TestLostMessagesAreMadeUpFor(t *testing.T) {
 	// Nobody reads events now, so the reader stands still and the kernel's buffer
 	// runs over.
 	for i := range 100 {
-		if err := sw.nl.LinkSetMTU(sw.link("p0"), 1400+i); err != nil {
+		if err := sw.NL.LinkSetMTU(sw.Link("p0"), 1400+i); err != nil {
 			t.Fatal(err)
 		}
 	}
 	sw.veth("p1", host, "h1")
-	host.setUp("h0", false)
+	host.SetUp("h0", false)
 	want := map[string]bool{"p0": false, "p1": true}
 	got := map[string]bool{"p0": true}
 	for !cmp.Equal(want, got) {
@@ -184,7 +184,7 @@ func TestFailedLinkSocketIsReplaced(t *testing.T) {
 	r.ready("p0")
 	receive(t, r.Ready(), "Ready")
 	d.current().close()
-	sw.del("p0")
+	sw.Delete("p0")
 	sw.veth("p1", host, "h1")
 	r.removedOrAdded("p0", "p1")
 	if st := d.Stats(); st.Errors == 0 {
@@ -266,7 +266,7 @@ func TestOverlongFrameIsCountedAndTold(t *testing.T) {
 		s *space
 		n string
 	}{{sw, "p0"}, {host, "h0"}} {
-		if err := end.s.nl.LinkSetMTU(end.s.link(end.n), 9000); err != nil {
+		if err := end.s.NL.LinkSetMTU(end.s.Link(end.n), 9000); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -298,10 +298,10 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			sw, host := newSpace(t), newSpace(t)
 			sw.veth("p0", host, "h0")
-			if a, b := sw.link("p0").Attrs().Index, host.link("h0").Attrs().Index; a != b {
+			if a, b := sw.Link("p0").Attrs().Index, host.Link("h0").Attrs().Index; a != b {
 				t.Skipf("the kernel gave indexes %d and %d, want the same", a, b)
 			}
-			d, err := New(Config{Access: []string{"p0"}, NetNS: sw.path()})
+			d, err := New(Config{Access: []string{"p0"}, NetNS: sw.Path()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,13 +314,13 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 			var slow []time.Duration
 			const losses = 10
 			for range losses { // the first may be told at once, the others within a second of it
-				host.setUp("h0", false)
+				host.SetUp("h0", false)
 				t0 := time.Now()
 				r.up("p0", false)
 				if took := time.Since(t0); took > 300*time.Millisecond {
 					slow = append(slow, took)
 				}
-				host.setUp("h0", true) // the return is always urgent
+				host.SetUp("h0", true) // the return is always urgent
 				r.up("p0", true)
 			}
 			st := d.Stats()
@@ -340,7 +340,7 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 func TestRunAgainAndTwice(t *testing.T) {
 	sw, host := newSpace(t), newSpace(t)
 	sw.veth("p0", host, "h0")
-	d, err := New(Config{Access: []string{"p0"}, NetNS: sw.path()})
+	d, err := New(Config{Access: []string{"p0"}, NetNS: sw.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,8 +240,8 @@ func TestHealthOfAPort(t *testing.T) {
 		crc   uint64
 	}{
 		{"kernel", nil, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast, 0},
-		{"driver", peerIndex, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast, uint64(host.link("h0").Attrs().Index)},
-		{"one", peerIndex, fabric.FieldCRC, fabric.FieldCRC, uint64(host.link("h0").Attrs().Index)},
+		{"driver", peerIndex, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast, uint64(host.Link("h0").Attrs().Index)},
+		{"one", peerIndex, fabric.FieldCRC, fabric.FieldCRC, uint64(host.Link("h0").Attrs().Index)},
 		{"what veth does not have", nil, fabric.FieldsOfPFC | fabric.FieldRxPower | fabric.FieldBroadcast, 0, 0},
 		{"nothing", nil, 0, 0, 0},
 	} {

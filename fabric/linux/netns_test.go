@@ -3,123 +3,49 @@ package linux
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"runtime"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // patience is how long a test waits for something that must happen.
 const patience = 10 * time.Second
 
-// space is a fresh network namespace that lives until the test ends.
-type space struct {
-	t      testing.TB
-	handle netns.NsHandle
-	nl     *netlink.Handle
-}
+// space is a namespace in which this package's own things can be opened.
+type space struct{ *netnstest.Space }
 
-// newSpace makes a namespace; where that is not permitted the test is skipped, or
-// fails when INOF_REQUIRE_NETNS=1.
 func newSpace(t testing.TB) *space {
 	t.Helper()
-	type result struct {
-		h   netns.NsHandle
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		h, err := netns.New()
-		done <- result{h, err}
-	}()
-	r := <-done
-	if r.err != nil {
-		if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-			t.Fatalf("INOF_REQUIRE_NETNS=1, but a network namespace cannot be made: %v", r.err)
-		}
-		t.Skipf("needs the right to make network namespaces (CAP_SYS_ADMIN): %v", r.err)
-	}
-	h, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &space{t: t, handle: r.h, nl: h}
-	t.Cleanup(func() {
-		h.Close()
-		s.handle.Close()
-	})
-	return s
+	return &space{netnstest.New(t)}
 }
 
-// path is a name of the namespace for Config.NetNS.
-func (s *space) path() string { return fmt.Sprintf("/proc/self/fd/%d", int(s.handle)) }
-
 func (s *space) do(fn func() error) {
-	s.t.Helper()
-	if err := inNetNS(s.path(), fn); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := inNetNS(s.Path(), fn); err != nil {
+		s.T.Fatal(err)
 	}
 }
 
 // veth puts a cable between name here and peer there; both ends are opened.
 func (s *space) veth(name string, there *space, peer string) {
-	s.t.Helper()
-	la := netlink.NewLinkAttrs()
-	la.Name = name
-	v := &netlink.Veth{LinkAttrs: la, PeerName: peer, PeerNamespace: netlink.NsFd(int(there.handle))}
-	if err := s.nl.LinkAdd(v); err != nil {
-		s.t.Fatalf("add veth %s: %v", name, err)
-	}
-	s.setUp(name, true)
-	there.setUp(peer, true)
-}
-
-func (s *space) link(name string) netlink.Link {
-	s.t.Helper()
-	l, err := s.nl.LinkByName(name)
-	if err != nil {
-		s.t.Fatalf("link %s: %v", name, err)
-	}
-	return l
-}
-
-func (s *space) setUp(name string, up bool) {
-	s.t.Helper()
-	set := s.nl.LinkSetDown
-	if up {
-		set = s.nl.LinkSetUp
-	}
-	if err := set(s.link(name)); err != nil {
-		s.t.Fatalf("set %s up=%t: %v", name, up, err)
-	}
-}
-
-func (s *space) del(name string) {
-	s.t.Helper()
-	if err := s.nl.LinkDel(s.link(name)); err != nil {
-		s.t.Fatalf("delete %s: %v", name, err)
-	}
+	s.T.Helper()
+	s.Veth(name, there.Space, peer)
 }
 
 // socket opens a socket for both control protocols.
 func (s *space) socket(name string) *Socket {
-	s.t.Helper()
+	s.T.Helper()
 	var sock *Socket
 	s.do(func() (err error) {
 		sock, err = OpenSocket(name, []uint16{fabric.EtherTypeLLDP, fabric.EtherTypeNTS},
 			[]fabric.MAC{fabric.MACNearestBridge, fabric.MACNTS})
 		return err
 	})
-	s.t.Cleanup(func() { sock.Close() })
+	s.T.Cleanup(func() { sock.Close() })
 	return sock
 }
 
@@ -146,7 +72,7 @@ func run(t testing.TB, d fabric.Dataplane) *running {
 // start runs a dataplane over the given ports of a namespace.
 func start(t testing.TB, s *space, edit func(*Config), access ...string) (*running, *Dataplane) {
 	t.Helper()
-	cfg := Config{Access: access, NetNS: s.path()}
+	cfg := Config{Access: access, NetNS: s.Path()}
 	if edit != nil {
 		edit(&cfg)
 	}

@@ -23,17 +23,17 @@ func TestSocketTellsDownFromGone(t *testing.T) {
 		_, _, err := s.Recv(buf)
 		return err
 	}
-	a.setUp("a0", false)
+	a.SetUp("a0", false)
 	isErr(t, recv(), fabric.ErrPortDown)
 	isErr(t, s.Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 1))), fabric.ErrPortDown)
-	a.setUp("a0", true)
+	a.SetUp("a0", true)
 	if err := b.socket("b0").Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 2))); err != nil {
 		t.Fatal(err)
 	}
 	if err := recv(); err != nil {
 		t.Errorf("after the interface came back: %v", err)
 	}
-	a.del("a0")
+	a.Delete("a0")
 	isErr(t, recv(), fabric.ErrNoPort)
 	isErr(t, s.Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 1))), fabric.ErrNoPort)
 }

@@ -52,10 +52,11 @@ var allowed = map[string][]string{
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
-	"internal/config":   values,
-	"internal/api/...":  slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":   slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
-	"internal/archtest": {},
+	"internal/config":    values,
+	"internal/api/...":   slices.Concat(values, []string{"internal/api/..."}),
+	"internal/daemon":    slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
+	"internal/archtest":  {},
+	"internal/netnstest": {}, // for tests only, see alsoInTests
 
 	"labs":        {},
 	"testbed/...": belowCmd,
@@ -70,8 +71,10 @@ var alsoAllowed = map[string][]string{
 
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
+	"fabric/linux":     {"internal/netnstest"},
+	"bfd":              {"internal/netnstest"},
 	"internal/api/...": {"internal/daemon"},
-	"internal/daemon":  {"fabric/linux", "internal/api/..."},
+	"internal/daemon":  {"fabric/linux", "internal/api/...", "internal/netnstest"},
 }
 
 // pure are the rooms that decide and never act: they take input and the time, and

@@ -3,60 +3,23 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
-
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // manyPorts makes a namespace with pairs of ports p0, p1, ... in it.
 func manyPorts(b *testing.B, n int) (path string) {
-	type result struct {
-		h   netns.NsHandle
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		h, err := netns.New()
-		done <- result{h, err}
-	}()
-	r := <-done
-	if r.err != nil {
-		b.Skipf("needs the right to make network namespaces (CAP_SYS_ADMIN): %v", r.err)
-	}
-	b.Cleanup(func() { r.h.Close() })
-	h, err := netlink.NewHandleAt(r.h, unix.NETLINK_ROUTE)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer h.Close()
+	s := netnstest.New(b)
 	for i := range n {
-		la := netlink.NewLinkAttrs()
-		la.Name = fmt.Sprintf("p%d", i)
-		v := &netlink.Veth{LinkAttrs: la, PeerName: fmt.Sprintf("q%d", i)}
-		if err := h.LinkAdd(v); err != nil {
-			b.Fatal(err)
-		}
-		for _, name := range []string{v.Name, v.PeerName} {
-			l, err := h.LinkByName(name)
-			if err == nil {
-				err = h.LinkSetUp(l)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
+		s.Veth(fmt.Sprintf("p%d", i), s, fmt.Sprintf("q%d", i))
 	}
-	return fmt.Sprintf("/proc/self/fd/%d", int(r.h))
+	return s.Path()
 }
 
 // BenchmarkSampler128 is what reading 128 ports costs while every cause is enabled:

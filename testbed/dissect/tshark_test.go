@@ -3,12 +3,15 @@ package dissect
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 const plugin = "../../dist/wireshark/inof.lua"
@@ -17,10 +20,7 @@ const plugin = "../../dist/wireshark/inof.lua"
 // which says that everything must be tested, it fails instead.
 func missing(t testing.TB, format string, args ...any) {
 	t.Helper()
-	if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-		t.Fatalf("INOF_REQUIRE_NETNS=1, but: "+format, args...)
-	}
-	t.Skipf("SKIPPED: "+format, args...)
+	netnstest.Require(t, "tshark", fmt.Errorf(format, args...))
 }
 
 func requireTshark(t testing.TB) {

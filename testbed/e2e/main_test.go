@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/testbed"
 )
 
@@ -60,17 +61,10 @@ func program(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// mustHave tells whether what a test needs is missing: a reason to skip, visibly, or
-// with INOF_REQUIRE_NETNS=1 to fail.
+// mustHave skips, or fails, a test for which something is missing.
 func mustHave(t testing.TB, err error) {
 	t.Helper()
-	switch {
-	case err == nil:
-	case os.Getenv("INOF_REQUIRE_NETNS") == "1":
-		t.Fatalf("INOF_REQUIRE_NETNS=1, but: %v", err)
-	default:
-		t.Skipf("SKIPPED: %v", err)
-	}
+	netnstest.Require(t, "something is missing", err)
 }
 
 // requireNetns skips a test where the kernel forbids namespaces.

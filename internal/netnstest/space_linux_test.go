@@ -1,0 +1,61 @@
+package netnstest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+func TestACableJoinsTwoSpaces(t *testing.T) {
+	a, b := New(t), New(t)
+	a.Veth("eth1", b, "eth2")
+	a.Addr("eth1", "192.0.2.1/24", "2001:db8::1/64")
+	up := func(s *Space, name string) bool {
+		return s.Link(name).Attrs().OperState == netlink.OperUp
+	}
+	if !up(a, "eth1") || !up(b, "eth2") {
+		t.Errorf("up: %t and %t", up(a, "eth1"), up(b, "eth2"))
+	}
+	a.SetUp("eth1", false)
+	if up(b, "eth2") {
+		t.Error("the other end does not see that the cable is dead")
+	}
+	b.Delete("eth2")
+	if _, err := a.NL.LinkByName("eth1"); err == nil {
+		t.Error("half a cable is left")
+	}
+	if a.Path() == b.Path() {
+		t.Error("two namespaces, one path")
+	}
+}
+
+// verdict plays a test and keeps how it ended.
+type verdict struct {
+	testing.TB
+	failed, skipped bool
+}
+
+func (v *verdict) Helper()               {}
+func (v *verdict) Fatalf(string, ...any) { v.failed = true }
+func (v *verdict) Skipf(string, ...any)  { v.skipped = true }
+
+func TestNoSkipPassesForASuccess(t *testing.T) {
+	for _, c := range []struct {
+		env     string
+		err     error
+		verdict verdict
+	}{
+		{"", nil, verdict{}},
+		{"1", nil, verdict{}},
+		{"", errors.New("x"), verdict{skipped: true}},
+		{"0", errors.New("x"), verdict{skipped: true}},
+		{"1", errors.New("x"), verdict{failed: true}},
+	} {
+		t.Setenv("INOF_REQUIRE_NETNS", c.env)
+		var got verdict
+		if Require(&got, "trying", c.err); got != c.verdict {
+			t.Errorf("INOF_REQUIRE_NETNS=%q, error %v: %+v, want %+v", c.env, c.err, got, c.verdict)
+		}
+	}
+}
