@@ -435,6 +435,15 @@ func TestExamplesAreGood(t *testing.T) {
 			t.Errorf("%s.yaml is a %s", name, got)
 		}
 	}
+	for name, want := range map[string]Model{"leaf1": {"/tmp/inof-model/fabric.sock", "leaf1"}, "leaf2": {"/tmp/inof-model/fabric.sock", "leaf2"}, "spine": {}} {
+		data, err := os.ReadFile(filepath.Join(dir, "model", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := Parse(name+".yaml", data, noEnv); err != nil || c.Model != want || c.Device.Name != name {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
 	set, err := LoadZones(filepath.Join(dir, "zones.yaml"), (&Config{}).ZoneRules())
 	if err != nil || len(set.Zones) != 2 {
 		t.Error(set, err)

@@ -99,19 +99,17 @@ func before(log []Step) []Step {
 		return reversed(chain)
 	}
 	where := frame.Node
-	told := func(step string) bool {
-		s := back(step, "", where)
-		if s != nil {
-			where = s.Node
-		}
-		return s != nil
-	}
 	// A message that came to the host's switch just before, and its way there; or the
 	// switch found out itself.
-	if s := lastAt(log, StepReceived, where, at); s != nil {
-		back(StepReceived, where, "")
-		if told(StepReflected) {
-			told(StepSent)
+	if lastAt(log, StepReceived, where, at) != nil {
+		came := back(StepReceived, where, "")
+		if passed := back(StepReflected, came.From, where); passed != nil {
+			where = passed.Node
+			if sent := back(StepSent, "", where); sent != nil {
+				where = sent.Node
+			}
+		} else if sent := back(StepSent, came.From, where); sent != nil { // it is the reflector itself
+			where = sent.Node
 		}
 	}
 	back(StepDecided, where, "")

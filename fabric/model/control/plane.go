@@ -20,6 +20,7 @@ type Plane struct {
 	cut     map[model.LinkID]bool
 	shut    map[model.PortID]bool
 	log     []Step
+	room    int // how long the log may become
 	skipped uint64
 	hash    uint64
 	err     error

@@ -197,6 +197,29 @@ func TestCutAndReturn(t *testing.T) {
 	}
 }
 
+// The same when the access switch is the reflector itself, in either direction.
+func TestCutWithReflectorAtTheEdge(t *testing.T) {
+	for edge, want := range map[string][]string{
+		"l0": {StepDetected, StepDecided, StepSent, StepReceived, StepFrameSent, StepFrameTaken, StepActs},
+		"l1": {StepDetected, StepDecided, StepReflected, StepReceived, StepFrameSent, StepFrameTaken, StepActs},
+	} {
+		r := newRig(t, func(c *Config, r *rig) { c.Reflectors = []model.NodeID{r.node[edge]} })
+		r.pass(5 * model.Second)
+		r.forget()
+		r.fault("cut")
+		r.cable("t0-l1", false)
+		r.pass(model.Second)
+		r.expect(t, edge, "i0>t0 false", "i1>t0 false")
+		var got []string
+		for _, l := range r.p.Report().Chains[0].Links {
+			got = append(got, l.Step.Step)
+		}
+		if strings.Join(got, ",") != strings.Join(want, ",") {
+			t.Errorf("reflector %s: chain %q, want %q", edge, got, want)
+		}
+	}
+}
+
 // A path that turns black is found by BFD; the session with the reflector, cut off too,
 // ends with its hold time, which tells nobody anything, and comes back.
 func TestBlackPath(t *testing.T) {

@@ -27,12 +27,18 @@ type Step struct {
 	At   model.Time `json:"at_ps"`
 	Step string     `json:"step"`
 	Node string     `json:"node"`
-	To   string     `json:"to,omitempty"` // who it was for
+	To   string     `json:"to,omitempty"`   // who it was for
+	From string     `json:"from,omitempty"` // who sent a message
 	What string     `json:"what"`
 }
 
-// maxSteps bounds the log; what is beyond is counted.
-const maxSteps = 100_000
+// The log holds so many steps before the first fault and after each one, and so many in
+// all; what is beyond is counted.
+const (
+	stepsAtStart = 20_000
+	stepsOfFault = 50_000
+	maxSteps     = 1_000_000
+)
 
 func (p *Plane) note(step, node, to, format string, args ...any) {
 	p.Note(Step{At: p.sim.Now(), Step: step, Node: node, To: to, What: fmt.Sprintf(format, args...)})
@@ -46,7 +52,10 @@ func (p *Plane) Note(s Step) {
 		}
 	}
 	p.hash = (p.hash ^ uint64(s.At)) * 0x100000001b3
-	if len(p.log) >= maxSteps {
+	if s.Step == StepFault {
+		p.room = min(len(p.log)+stepsOfFault, maxSteps)
+	}
+	if len(p.log) >= max(p.room, stepsAtStart) && s.Step != StepResumes {
 		p.skipped++
 		return
 	}

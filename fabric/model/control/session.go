@@ -154,7 +154,7 @@ func (e *end) message(b []byte) {
 	}
 	if m != nil {
 		if what := faults(m); what != "" {
-			p.note(StepReceived, d.name, "", "%s from %s", what, e.peerName())
+			p.Note(Step{At: p.sim.Now(), Step: StepReceived, Node: d.name, From: e.peerName(), What: what + " from " + e.peerName()})
 		}
 		if e.dialer {
 			d.core.ReflectorMessage(deviceAddr(e.peer), m, p.time())
