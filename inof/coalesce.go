@@ -22,8 +22,6 @@ type coalescer struct {
 	many     bool // more than one Update was added
 }
 
-func (c *coalescer) empty() bool { return c.last == nil && c.end == nil }
-
 // add takes an Update; what it says of a record replaces what was said before.
 func (c *coalescer) add(u *Update) {
 	if c.zones == nil {

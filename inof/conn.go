@@ -11,7 +11,10 @@ import (
 )
 
 const (
-	firstReadBuffer = 2 << 10                // grows to the largest message on its way, and back
+	openReadBuffer  = 2 << 10                // before Established: what speakers of another protocol begin with fits
+	firstReadBuffer = 256                    // grows to the largest message on its way, and back
+	quickReadBuffer = 16 << 10               // grows to this where reads fill it
+	smallReads      = 3                      // after so many in a row it is small again
 	lingerTime      = 200 * time.Millisecond // for the peer to read our Notification before the close
 	lingerBytes     = 64 << 10
 )
@@ -71,14 +74,58 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 
 // run works until the session ends; the error says why and is never nil.
 func (c *conn) run() error {
+	r := newMsgReader(c)
+	err := c.begin(r)
+	if err == nil {
+		err = c.follow(r)
+	}
+	return c.end(err)
+}
+
+// begin works until the session is Established.
+func (c *conn) begin(r *msgReader) error {
+	if err := c.secure(); err != nil {
+		return err
+	}
+	if err := c.start(); err != nil {
+		return err
+	}
+	for c.peer == nil {
+		frame, err := r.message()
+		if err == nil {
+			err = c.handshake(frame, time.Now())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow takes messages until the session ends.
+func (c *conn) follow(r *msgReader) error {
+	r.small = smallReads
+	for {
+		frame, err := r.message()
+		if err != nil {
+			return err
+		}
+		m, _, err := c.sess.Receive(frame, nil, time.Now())
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			if u, ok := m.(*Update); ok {
+				u.ReceivedAt = r.at
+			}
+			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at})
+		}
+	}
+}
+
+// end closes the connection; the error is the true reason.
+func (c *conn) end(err error) error {
 	defer close(c.done)
-	err := c.secure()
-	if err == nil {
-		err = c.start()
-	}
-	if err == nil {
-		err = c.read()
-	}
 	err = c.out.finish(err)
 	c.host.tally.count(err)
 	if c.peer != nil {
@@ -120,36 +167,6 @@ func (c *conn) handshakeWrite(b []byte) error {
 	_, err := c.nc.Write(b)
 	c.out.wrote(1, len(b))
 	return err
-}
-
-// read takes messages until the session ends.
-func (c *conn) read() error {
-	r := msgReader{c: c, buf: make([]byte, firstReadBuffer)}
-	for {
-		frame, err := r.next()
-		if err != nil {
-			return err
-		}
-		c.host.tally.msgIn.Add(1)
-		c.out.msgIn.Add(1)
-		now := time.Now()
-		if c.peer == nil {
-			if err := c.handshake(frame, now); err != nil {
-				return err
-			}
-			continue
-		}
-		m, _, err := c.sess.Receive(frame, nil, now)
-		if err != nil {
-			return err
-		}
-		if m != nil {
-			if u, ok := m.(*Update); ok {
-				u.ReceivedAt = r.at
-			}
-			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at})
-		}
-	}
 }
 
 // handshake takes one message before Established.
@@ -217,6 +234,22 @@ type msgReader struct {
 	from, to int       // unread bytes of buf
 	deadline time.Time // set on the connection
 	at       time.Time // when the newest bytes were read
+	small    int       // reads in a row that brought little
+	filled   bool      // the last read filled buf: there may be more
+}
+
+func newMsgReader(c *conn) *msgReader {
+	return &msgReader{c: c, buf: make([]byte, openReadBuffer)}
+}
+
+// message is next, counted.
+func (r *msgReader) message() ([]byte, error) {
+	frame, err := r.next()
+	if err == nil {
+		r.c.host.tally.msgIn.Add(1)
+		r.c.out.msgIn.Add(1)
+	}
+	return frame, err
 }
 
 // next gives a message that is valid until the next call.
@@ -257,9 +290,7 @@ func (r *msgReader) fill(n int) error {
 		switch {
 		case r.from == r.to:
 			r.from, r.to = 0, 0
-			if len(r.buf) > 16*firstReadBuffer && n <= firstReadBuffer {
-				r.buf = make([]byte, firstReadBuffer)
-			}
+			r.fit(n)
 		case r.from > 0 && len(r.buf)-r.from < n:
 			r.to = copy(r.buf, r.buf[r.from:r.to])
 			r.from = 0
@@ -289,6 +320,18 @@ func (r *msgReader) fill(n int) error {
 		}
 	}
 	return nil
+}
+
+// fit makes the empty buffer larger where that saves reads, and small again when
+// little comes: most of the time a session is silent.
+func (r *msgReader) fit(n int) {
+	switch {
+	case n > firstReadBuffer:
+	case len(r.buf) > quickReadBuffer, len(r.buf) > firstReadBuffer && r.small >= smallReads:
+		r.buf = make([]byte, firstReadBuffer)
+	case r.filled && len(r.buf) < quickReadBuffer:
+		r.buf = make([]byte, 2*len(r.buf))
+	}
 }
 
 // arm sets the read deadline where it has moved by enough to matter.

@@ -166,7 +166,7 @@ func (r *Reflector) nextSeq() uint64 { r.seq++; return r.seq }
 func (r *Reflector) device(id netip.Addr) *device {
 	d := r.devices[id]
 	if d == nil {
-		d = &device{id: id, hosts: map[zone.HostKey]uint32{}, faults: map[string]*faultEntry{}, zones: map[string]int{}}
+		d = &device{id: id, zones: map[string]int{}}
 		r.devices[id] = d
 	}
 	return d
@@ -379,6 +379,9 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 	if !known {
 		r.hosts++
 	}
+	if d.hosts == nil {
+		d.hosts = map[zone.HostKey]uint32{}
+	}
 	d.hosts[k] = d.gen
 	if d.forgot != 0 {
 		r.unfault(t, d, k)
@@ -406,6 +409,9 @@ func (r *Reflector) takeFault(t *change, d *device, f *FaultRecord) {
 		rec.Addrs = slices.Clone(f.Addrs)
 		slices.SortFunc(rec.Addrs, netip.Addr.Compare)
 		rec.Addrs = slices.Compact(rec.Addrs)
+		if d.faults == nil {
+			d.faults = map[string]*faultEntry{}
+		}
 		d.faults[f.Port] = &faultEntry{rec: rec, gen: d.gen}
 	}
 	r.noteFault(d, f.Port)

@@ -150,10 +150,19 @@ func (s *Server) serve(nc net.Conn) {
 		_ = oldest.nc.Close()
 	}
 	s.wg.Go(func() {
-		err := c.run()
-		s.remove(c, err)
-		s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
+		r := newMsgReader(c)
+		if err := c.begin(r); err != nil {
+			s.ended(c, c.end(err))
+			return
+		}
+		// The handshake needs a deep stack; what follows it does not, and lives on.
+		s.wg.Go(func() { s.ended(c, c.end(c.follow(r))) })
 	})
+}
+
+func (s *Server) ended(c *conn, err error) {
+	s.remove(c, err)
+	s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
 }
 
 // establish makes c the session of its device. An older one is ended first, and

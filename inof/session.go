@@ -1,7 +1,6 @@
 package inof
 
 import (
-	"bytes"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ type Session struct {
 	state State
 	since time.Time
 
-	own      []byte // our Open as sent
+	own      []byte // our Open as sent, until there are keys
 	peer     *Open
 	hold     time.Duration // negotiated
 	interval time.Duration // negotiated keepalive
@@ -99,7 +98,7 @@ func NewSession(cfg SessionConfig, now time.Time) (*Session, error) {
 
 // Start is to be called once the transport is there; it appends the dialer's Open.
 func (s *Session) Start(out []byte, now time.Time) ([]byte, error) {
-	if !s.cfg.Dialer || s.state != StateConnect {
+	if s.state != StateConnect || !s.cfg.Dialer {
 		return out, nil
 	}
 	return s.sendOpen(out, now)
@@ -209,9 +208,10 @@ func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Messa
 	s.peer = o
 	s.hold = min(s.cfg.Hold, o.Hold)
 	s.interval = max(min(s.cfg.Keepalive, o.Keepalive, s.hold/3), MinKeepalive)
-	if err := s.setKeys(bytes.Clone(frame)); err != nil {
+	if err := s.setKeys(frame); err != nil {
 		return nil, out, err
 	}
+	s.own = nil // the keys were what it was needed for
 	s.lastRx = now
 	s.enter(StateOpenConfirm, now)
 	return nil, s.Seal(out, keepalive, now), nil

@@ -32,10 +32,10 @@ type writer struct {
 	busy     bool  // a goroutine is writing
 	queue    []*Encoded
 	head     int
-	queued   int       // bytes in queue
-	wait     coalescer // what came while the queue was long
-	taking   bool      // what waited is being encoded: what comes now must wait for it
-	rest     []byte    // sealed bytes that the socket did not take
+	queued   int        // bytes in queue
+	wait     *coalescer // what came while the queue was long; nil: nothing
+	taking   bool       // what waited is being encoded: what comes now must wait for it
+	rest     []byte     // sealed bytes that the socket did not take
 	ping     *time.Timer
 	idle     chan struct{} // closed when the goroutine that was busy at the end is done
 	try      func(fd uintptr) bool
@@ -101,7 +101,7 @@ func (w *writer) send(e *Encoded, m Message, now bool) error {
 	}
 	cfg := &w.c.host.cfg
 	if w.absorb(m) {
-		if w.wait.size > cfg.QueueBytes {
+		if w.wait != nil && w.wait.size > cfg.QueueBytes {
 			w.cut(&ProtocolError{Code: CodeSlow, Where: "send queue", Detail: fmt.Sprintf("the latest state that waits has %d bytes, limit %d", w.wait.size, cfg.QueueBytes)})
 			return ErrQueueFull
 		}
@@ -124,7 +124,7 @@ func (w *writer) send(e *Encoded, m Message, now bool) error {
 func (w *writer) absorb(m Message) bool {
 	cfg := &w.c.host.cfg
 	long := len(w.queue)-w.head >= max(1, cfg.QueueMessages/64) || w.queued+len(w.rest) >= cfg.QueueBytes/4
-	if !w.taking && w.wait.empty() && !long {
+	if !w.taking && w.wait == nil && !long {
 		return false
 	}
 	if !w.busy {
@@ -132,13 +132,18 @@ func (w *writer) absorb(m Message) bool {
 			return false
 		}
 	}
-	switch m := m.(type) {
-	case *Update:
-		w.wait.add(m)
-	case *EndOfSync:
-		w.wait.end = m
+	switch m.(type) {
+	case *Update, *EndOfSync:
 	default:
 		return false
+	}
+	if w.wait == nil {
+		w.wait = &coalescer{}
+	}
+	if u, ok := m.(*Update); ok {
+		w.wait.add(u)
+	} else {
+		w.wait.end = m.(*EndOfSync)
 	}
 	w.c.host.tally.coalesced.Add(1)
 	return true
@@ -148,7 +153,7 @@ func (w *writer) absorb(m Message) bool {
 // must not wait for that.
 func (w *writer) resume() {
 	c := w.wait
-	w.wait, w.taking = coalescer{}, true
+	w.wait, w.taking = nil, true
 	w.mu.Unlock()
 	var ready []*Encoded
 	var failed error
@@ -286,7 +291,7 @@ func (w *writer) drain(idle chan struct{}) {
 	buf := (*bp)[:0]
 	hold, _ := w.c.sess.Timers()
 	w.mu.Lock()
-	for w.closing == nil && (w.head < len(w.queue) || len(w.rest) > 0 || !w.wait.empty()) {
+	for w.closing == nil && (w.head < len(w.queue) || len(w.rest) > 0 || w.wait != nil) {
 		if w.head == len(w.queue) && len(w.rest) == 0 {
 			w.resume()
 			continue
@@ -330,7 +335,7 @@ func (w *writer) cut(err error) {
 }
 
 func (w *writer) drop() {
-	w.queue, w.head, w.queued, w.rest, w.wait = nil, 0, 0, nil, coalescer{}
+	w.queue, w.head, w.queued, w.rest, w.wait = nil, 0, 0, nil, nil
 	if w.ping != nil {
 		w.ping.Stop()
 	}
@@ -395,7 +400,10 @@ func (w *writer) info(v *PeerInfo) {
 	v.MsgIn, v.MsgOut, v.BytesIn, v.BytesOut = w.msgIn.Load(), w.msgOut.Load(), w.bytesIn.Load(), w.bytesOut.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v.QueueBytes = w.queued + len(w.rest) + w.wait.size
+	v.QueueBytes = w.queued + len(w.rest)
+	if w.wait != nil {
+		v.QueueBytes += w.wait.size
+	}
 	if w.closing != nil {
 		v.LastError = w.closing.Error()
 	}
