@@ -198,6 +198,13 @@ func (n *Node) Zones() (zone.Set, inof.ClusterStamp) {
 	return n.machine.Set(), n.stamp()
 }
 
+// Settings gives the settings of the cluster.
+func (n *Node) Settings() map[string]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.machine.Settings()
+}
+
 // stamp is the state of the machine as clients are told. n.mu is held.
 func (n *Node) stamp() inof.ClusterStamp {
 	return inof.ClusterStamp{ID: n.machine.Cluster(), Index: n.machine.Index()}

@@ -94,6 +94,9 @@ func (t *transport) converse(ctx context.Context, c *conn) {
 		return
 	}
 	dev := c.peer.Self.Device
+	if inc := c.peer.Target.Incarnation; inc != 0 && inc != t.cfg.Self.Incarnation {
+		t.cfg.strayed(c.peer.Self)
+	}
 	t.mu.Lock()
 	full := t.devices[dev] >= maxConnsDevice
 	if full {
@@ -163,9 +166,6 @@ func (t *transport) mayAsk(c *conn, o op) string {
 	case o == opStatus:
 		return ""
 	case o.consensus() && c.peer.Target != t.cfg.Self:
-		if c.peer.Target.Incarnation != 0 {
-			t.cfg.strayed(c.peer.Self)
-		}
 		return "this member has lost its state since: replace it"
 	case cluster != 0 && c.peer.Cluster != 0 && cluster != c.peer.Cluster:
 		return "this member is of another cluster"

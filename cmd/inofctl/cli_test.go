@@ -76,6 +76,8 @@ func TestTables(t *testing.T) {
 		"latency":         "show latency",
 		"latency-own":     "show latency --scope own",
 		"latency-json":    "show latency --scope told -o json",
+		"cluster":         "show cluster",
+		"cluster-json":    "show cluster -o json",
 		"events":          "show event",
 		"events-kind":     "show event --kind port",
 		"hosts-json":      "show host 192.0.2.9 -o json",
@@ -111,6 +113,10 @@ func TestChangesAreConfirmed(t *testing.T) {
 		{"zone member remove red 192.0.2.1", "zone red: removed 192.0.2.1\n"},
 		{"zone remove red", "zone red removed\n"},
 		{"port recover Ethernet2", "port Ethernet2 recovered\n"},
+		{"cluster add 192.0.2.253 192.0.2.253:19517", "member 192.0.2.253 at 192.0.2.253:19517 added; it catches up and votes then\n"},
+		{"cluster replace 192.0.2.252 192.0.2.252:19517", "member 192.0.2.252 replaced by that at 192.0.2.252:19517; it catches up and votes then\n"},
+		{"cluster remove 192.0.2.252", "member 192.0.2.252 removed\n"},
+		{"cluster set hard-zoning true", "hard-zoning is true\n"},
 		{"port shut Ethernet2", "port Ethernet2 is being shut\n"},
 		{"zone remove red -o json", "{\n  \"done\": \"zone red removed\"\n}\n"},
 	} {
@@ -120,7 +126,9 @@ func TestChangesAreConfirmed(t *testing.T) {
 		}
 	}
 	want := []string{"add zone red [192.0.2.1 192.0.2.8-192.0.2.9]", "add zone empty []", "add members red [2001:db8::/64]",
-		"remove members red [192.0.2.1]", "remove zone red", "recover Ethernet2", "shut Ethernet2", "remove zone red"}
+		"remove members red [192.0.2.1]", "remove zone red", "recover Ethernet2",
+		"add member 192.0.2.253 192.0.2.253:19517", "replace member 192.0.2.252 192.0.2.252:19517", "remove member 192.0.2.252", "set hard-zoning true",
+		"shut Ethernet2", "remove zone red"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)
 	}
@@ -140,9 +148,9 @@ func TestExitCodesAndWords(t *testing.T) {
 	}{
 		{"", 2, "inofctl what? One of: "},
 		{"shwo", 2, `unknown command "shwo", did you mean show?`},
-		{"show", 2, "inofctl show what? One of: bfd, error-down, event, host"},
+		{"show", 2, "inofctl show what? One of: bfd, cluster, error-down, event, host"},
 		{"show hots", 2, `unknown command "hots", did you mean host?`},
-		{"show xyzzy", 2, `unknown command "xyzzy", one of: bfd, error-down`},
+		{"show xyzzy", 2, `unknown command "xyzzy", one of: bfd, cluster, error-down`},
 		{"zone member", 2, "inofctl zone member what? One of: add, remove"},
 		{"show host --inconsistent", 2, "unknown flag: --inconsistent"},
 		{"show host --type here", 2, "one of local, remote"},

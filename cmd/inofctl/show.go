@@ -15,7 +15,7 @@ import (
 func (a *app) showCmd() *cobra.Command {
 	return group("show", "Show hosts, zones, peers, ports, faults, notices, latency, events",
 		a.showStatusCmd(), a.showHostCmd(), a.showZoneCmd(), a.showPeerCmd(), a.showPortCmd(),
-		a.showLLDPCmd(), a.showErrorDownCmd(), a.showBFDCmd(), a.showNoticeCmd(), a.showLatencyCmd(), a.showEventCmd())
+		a.showLLDPCmd(), a.showErrorDownCmd(), a.showBFDCmd(), a.showNoticeCmd(), a.showLatencyCmd(), a.showEventCmd(), a.showClusterCmd())
 }
 
 // show makes a command that gets one value from the daemon and prints it.

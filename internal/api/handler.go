@@ -49,6 +49,12 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/bfd
 //	GET    /v1/notices        ?host= subject= port= status= limit=
 //	GET    /v1/latency        how long each stage from fault to ack took
+//	GET    /v1/cluster        the cluster of a reflector
+//	POST   /v1/cluster/members          {"device": "192.0.2.253", "address": "192.0.2.253:19517"}
+//	DELETE /v1/cluster/members          ?device=
+//	POST   /v1/cluster/members/replace  as for members
+//	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
+//	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
 //	GET    /v1/events         ?after= kind= port= addr= limit=, or follow=1 for a stream
 //
 // Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
@@ -74,6 +80,9 @@ func Handler(src Source) http.Handler {
 		"/v1/bfd":           {"GET": h.bfd},
 		"/v1/events":        {"GET": h.events},
 	} {
+		mux.Handle(path, route(methods))
+	}
+	for path, methods := range h.clusterPaths() {
 		mux.Handle(path, route(methods))
 	}
 	mux.HandleFunc("/", h.noPath)

@@ -63,6 +63,7 @@ type Source interface {
 	// ShutPort shuts a port by hand, after hosts were told; RecoverPort ends it.
 	ShutPort(ctx context.Context, port string) error
 
+	ClusterSource
 	EventSource
 }
 

@@ -34,6 +34,7 @@ type Source struct {
 	ErrorDownValues []api.ErrorDown
 	NoticeValues    []api.Notice
 	LatencyValue    api.Latency
+	ClusterValue    api.Cluster
 	BFDValue        api.BFD
 
 	mu      sync.Mutex
@@ -200,7 +201,8 @@ func Sample() *Source {
 	log.Append(api.Event{Time: ago(25 * time.Hour), Kind: "port", Text: "port Ethernet2: carrier up", Port: "Ethernet2"})
 	log.Append(api.Event{Time: ago(time.Second), Kind: "fault", Text: "port Ethernet2: link-down\x1b[2J", Port: "Ethernet2", Addr: "192.0.2.101", Fields: map[string]string{"reason": "link-down"}})
 	return &Source{
-		EventLog: log,
+		ClusterValue: sampleCluster(),
+		EventLog:     log,
 		StatusValue: api.Status{Device: a("192.0.2.11"), Name: "tor-1", Roles: []string{"client"}, Version: "v1.2.3", PID: 42,
 			Started: ago(49 * time.Hour), Uptime: api.Duration(49 * time.Hour), Synced: true,
 			Counts:   api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1, Paths: api.PathCounts{Watched: 3, Failed: 1}},

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
+)
+
+func (a *app) showClusterCmd() *cobra.Command {
+	c := &cobra.Command{Use: "cluster", Short: "The cluster of this reflector: members, leader, how far each has come"}
+	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) (api.Cluster, error) {
+		return cl.Cluster(ctx)
+	}, func(w io.Writer, c api.Cluster, _ []string) { clusterTable(w, c) })
+}
+
+func clusterTable(w io.Writer, c api.Cluster) {
+	id, leader := c.ID, addr(c.Leader)
+	if id == "" {
+		id = "not formed yet"
+	}
+	if leader == "" {
+		leader = "none"
+	}
+	lines := [][2]string{
+		{"Cluster", id},
+		{"Leader", fmt.Sprintf("%s, term %d", leader, c.Term)},
+		{"This member", addr(c.Self)},
+		{"Log", fmt.Sprintf("last %d, committed %d, applied %d, in force %d", c.Last, c.Committed, c.Applied, c.InForce)},
+		{"Zone changes", "accepted"},
+	}
+	if !c.Accepts {
+		lines[4][1] = "not accepted: " + c.Trouble
+	}
+	for _, name := range []string{"default-zone-auto-join", "hard-zoning"} {
+		if v, ok := c.Settings[name]; ok {
+			lines = append(lines, [2]string{name, v})
+		}
+	}
+	pairs(w, lines)
+	rows := [][]string{}
+	for _, m := range c.Members {
+		vote, contact := "yes", ""
+		if !m.Voter {
+			vote = "catches up"
+		}
+		if m.LastContact != nil {
+			contact = human(time.Duration(*m.LastContact))
+		}
+		state := m.State
+		if m.Self {
+			state += " (this)"
+		}
+		rows = append(rows, []string{addr(m.Device), m.Address, state, vote, count(m.Term), count(m.Last), count(m.Committed), count(m.Applied), contact, m.Error})
+	}
+	table(w, "MEMBER ADDRESS STATE VOTE TERM LAST COMMITTED APPLIED LAST-CONTACT ERROR", rows)
+}
+
+func (a *app) clusterCmd() *cobra.Command {
+	at := func(use, short, done string, do func(*api.Client, context.Context, api.ClusterChange) error) *cobra.Command {
+		return a.changeCmd(&cobra.Command{Use: use + " DEVICE ADDRESS", Short: short, Example: "  inofctl cluster " + use + " 192.0.2.253 192.0.2.253:19517"},
+			2, 2, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+				ch, err := clusterChange(args)
+				if err != nil {
+					return "", usageError{err}
+				}
+				return fmt.Sprintf(done, ch.Device, ch.Address), do(c, ctx, ch)
+			})
+	}
+	add := at("add", "Make the device that listens at an address a member", "member %s at %s added; it catches up and votes then", (*api.Client).AddMember)
+	replace := at("replace", "Put a device with an empty disk, or at another address, in the place of the member it was",
+		"member %s replaced by that at %s; it catches up and votes then", (*api.Client).ReplaceMember)
+	remove := a.changeCmd(&cobra.Command{Use: "remove DEVICE", Short: "End the membership of a device"},
+		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			dev, err := parseAddr(args[0])
+			if err != nil {
+				return "", usageError{err}
+			}
+			return fmt.Sprintf("member %s removed", dev), c.RemoveMember(ctx, dev)
+		})
+	remove.ValidArgsFunction = a.complete(clusterMembers)
+	replace.ValidArgsFunction = a.complete(clusterMembers)
+	set := a.changeCmd(&cobra.Command{Use: "set NAME VALUE", Short: "Change default-zone-auto-join or hard-zoning of the cluster",
+		ValidArgs: []string{"default-zone-auto-join", "hard-zoning"}},
+		2, 2, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			return fmt.Sprintf("%s is %s", args[0], args[1]), c.SetClusterSetting(ctx, api.ClusterSetting{Name: args[0], Value: args[1]})
+		})
+	load := a.changeCmd(&cobra.Command{Use: "load FILE", Short: "Replace all zones of the cluster by those of a zone file"},
+		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
+			zones, err := config.LoadZones(args[0], zone.Rules{AllowLoopback: true})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d zones are in force", len(zones.Zones)), c.ReplaceZones(ctx, zones.Zones)
+		})
+	return group("cluster", "Change the members, settings and zones of a cluster of reflectors", add, remove, replace, set, load)
+}
+
+func clusterChange(args []string) (api.ClusterChange, error) {
+	dev, err := parseAddr(args[0])
+	if err != nil {
+		return api.ClusterChange{}, err
+	}
+	ap, err := netip.ParseAddrPort(args[1])
+	if err != nil {
+		return api.ClusterChange{}, fmt.Errorf("%q is not IP:port", args[1])
+	}
+	return api.ClusterChange{Device: dev, Address: ap}, nil
+}
+
+func clusterMembers(ctx context.Context, c *api.Client) ([]string, error) {
+	cl, err := c.Cluster(ctx)
+	names := []string{}
+	for _, m := range cl.Members {
+		names = append(names, m.Device.String())
+	}
+	return names, err
+}

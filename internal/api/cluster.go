@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/openinof/inof/zone"
+)
+
+// Cluster is the cluster of a reflector as one of its members sees it.
+type Cluster struct {
+	ID        string     `json:"id"` // 16 hexadecimal digits; empty: it has no zones yet
+	Self      netip.Addr `json:"self"`
+	Leader    netip.Addr `json:"leader"` // invalid: none is known
+	Term      uint64     `json:"term"`
+	Last      uint64     `json:"last_index"`      // entry of this member's log
+	Committed uint64     `json:"committed_index"` // as far as this member knows
+	Applied   uint64     `json:"applied_index"`   // last entry with a change of zones that was applied
+	InForce   uint64     `json:"in_force_index"`  // the same, at the reflector
+	// Accepts tells whether a zone change is accepted here; Trouble says why not.
+	Accepts  bool              `json:"accepts_changes"`
+	Trouble  string            `json:"trouble,omitempty"`
+	Settings map[string]string `json:"settings"`
+	Members  []ClusterMember   `json:"members"`
+}
+
+// ClusterMember is one member, as it says itself when it is asked.
+type ClusterMember struct {
+	Device      netip.Addr `json:"device"`
+	Address     string     `json:"address"`
+	Incarnation string     `json:"incarnation"` // of its state on disk
+	Voter       bool       `json:"voter"`       // false: it has joined and catches up
+	Self        bool       `json:"self,omitempty"`
+	State       string     `json:"state"` // leader, follower, candidate, starting or unreachable
+	Term        uint64     `json:"term"`
+	Last        uint64     `json:"last_index"`
+	Committed   uint64     `json:"committed_index"`
+	Applied     uint64     `json:"applied_index"`
+	// LastContact is since it heard of the leader; nil: never, or not known.
+	LastContact *Duration `json:"last_contact_s,omitempty"`
+	Error       string    `json:"error,omitempty"` // why it is unreachable
+}
+
+// ClusterChange is a change of the members of a cluster.
+type ClusterChange struct {
+	Device  netip.Addr     `json:"device"`
+	Address netip.AddrPort `json:"address"` // not for a removal
+}
+
+// ClusterSetting is one setting of a cluster.
+type ClusterSetting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// ClusterSource is the part of a Source about a cluster of reflectors. On a device
+// that is in none all methods fail with ErrRefused.
+type ClusterSource interface {
+	Cluster(ctx context.Context) (Cluster, error)
+	// AddMember makes the device that listens at an address a member, RemoveMember
+	// ends a membership, and ReplaceMember puts a device with an empty disk, or at
+	// another address, in the place of what it was.
+	AddMember(ctx context.Context, c ClusterChange) error
+	RemoveMember(ctx context.Context, device netip.Addr) error
+	ReplaceMember(ctx context.Context, c ClusterChange) error
+	// SetClusterSetting changes what is a setting of the configuration elsewhere.
+	SetClusterSetting(ctx context.Context, s ClusterSetting) error
+	// ReplaceZones makes these all zones there are.
+	ReplaceZones(ctx context.Context, zones []zone.Zone) error
+}
+
+// clusterPaths are the endpoints about a cluster.
+func (h *handler) clusterPaths() map[string]map[string]endpoint {
+	return map[string]map[string]endpoint{
+		"/v1/cluster":                 {"GET": h.cluster},
+		"/v1/cluster/members":         {"POST": h.clusterChange(h.src.AddMember), "DELETE": h.removeMember},
+		"/v1/cluster/members/replace": {"POST": h.clusterChange(h.src.ReplaceMember)},
+		"/v1/cluster/settings":        {"POST": h.clusterSetting},
+		"/v1/cluster/zones":           {"PUT": h.replaceZones},
+	}
+}
+
+func (h *handler) cluster(r *http.Request) (any, error) {
+	if err := query(r).close(); err != nil {
+		return nil, err
+	}
+	c, err := h.src.Cluster(r.Context())
+	c.Members = present(c.Members)
+	if c.Settings == nil {
+		c.Settings = map[string]string{}
+	}
+	return c, err
+}
+
+func (h *handler) clusterChange(do func(context.Context, ClusterChange) error) endpoint {
+	return func(r *http.Request) (any, error) {
+		c, err := body[ClusterChange](r)
+		switch {
+		case err != nil:
+			return nil, err
+		case !c.Device.IsValid():
+			return nil, fmt.Errorf("%w: device is missing", ErrInvalid)
+		case !c.Address.IsValid() || c.Address.Port() == 0:
+			return nil, fmt.Errorf("%w: address is missing: want IP:port", ErrInvalid)
+		}
+		return nil, do(r.Context(), c)
+	}
+}
+
+func (h *handler) removeMember(r *http.Request) (any, error) {
+	p := query(r)
+	dev := p.addr("device")
+	if err := p.close(); err != nil {
+		return nil, err
+	}
+	if !dev.IsValid() {
+		return nil, fmt.Errorf("%w: parameter device is missing", ErrInvalid)
+	}
+	return nil, h.src.RemoveMember(r.Context(), dev)
+}
+
+func (h *handler) clusterSetting(r *http.Request) (any, error) {
+	s, err := body[ClusterSetting](r)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Name == "":
+		return nil, fmt.Errorf("%w: name is missing", ErrInvalid)
+	}
+	return nil, h.src.SetClusterSetting(r.Context(), s)
+}
+
+func (h *handler) replaceZones(r *http.Request) (any, error) {
+	zones, err := body[[]zone.Zone](r)
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.src.ReplaceZones(r.Context(), zones)
+}
+
+// Cluster shows the cluster.
+func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
+	return get[Cluster](ctx, c, "/v1/cluster", nil)
+}
+
+// AddMember makes a device a member.
+func (c *Client) AddMember(ctx context.Context, ch ClusterChange) error {
+	return c.change(ctx, http.MethodPost, "/v1/cluster/members", nil, ch)
+}
+
+// RemoveMember ends the membership of a device.
+func (c *Client) RemoveMember(ctx context.Context, device netip.Addr) error {
+	return c.change(ctx, http.MethodDelete, "/v1/cluster/members", url.Values{"device": {device.String()}}, nil)
+}
+
+// ReplaceMember puts a device in the place of what it was.
+func (c *Client) ReplaceMember(ctx context.Context, ch ClusterChange) error {
+	return c.change(ctx, http.MethodPost, "/v1/cluster/members/replace", nil, ch)
+}
+
+// SetClusterSetting changes a setting.
+func (c *Client) SetClusterSetting(ctx context.Context, s ClusterSetting) error {
+	return c.change(ctx, http.MethodPost, "/v1/cluster/settings", nil, s)
+}
+
+// ReplaceZones makes these all zones there are.
+func (c *Client) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
+	return c.change(ctx, http.MethodPut, "/v1/cluster/zones", nil, zones)
+}
