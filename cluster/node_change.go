@@ -73,11 +73,10 @@ func (n *Node) try(ctx context.Context, data []byte) (Result, error) {
 
 // failed says how the change ended, as far as it is known.
 func (st *changeState) failed(n *Node) error {
-	kind := ErrNoLeader
 	if st.uncertain {
-		kind = ErrUncertain
+		return fmt.Errorf("%w: %s (%v)", ErrUncertain, n.lack(), st.last)
 	}
-	return fmt.Errorf("%w: %s (%v)", kind, n.lack(), st.last)
+	return n.noLeader(st.last)
 }
 
 // pause waits; false: ctx has ended.
@@ -221,7 +220,7 @@ func (n *Node) Sync(ctx context.Context) error {
 			return n.inForce(ctx, index)
 		}
 		if !n.worthWaiting() || !pause(ctx, n.cfg.Heartbeat/10) {
-			return fmt.Errorf("%w: %s (%v)", ErrNoLeader, n.lack(), err)
+			return n.noLeader(err)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (n *Node) configure(ctx context.Context, q configure) error {
 	}
 	target, at, err := peerOf(id, addr)
 	if err != nil {
-		return fmt.Errorf("%w: %s", ErrNoLeader, n.lack())
+		return n.noLeader(errors.New("no leader is known"))
 	}
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -66,6 +66,9 @@ func (n *Node) configure(ctx context.Context, q configure) error {
 	_, err = n.trans.request(ctx, target, at, []byte{byte(opConfigure)}, body)
 	var told *toldError
 	if errors.As(err, &told) {
+		if told.text == raft.ErrNotLeader.Error() {
+			return n.noLeader(err)
+		}
 		for _, kind := range []error{ErrMemberExists, ErrMemberNotFound, ErrMemberLimit, ErrMemberState, ErrNoLeader} {
 			if len(told.text) >= len(kind.Error()) && told.text[:len(kind.Error())] == kind.Error() {
 				return fmt.Errorf("%w%s", kind, told.text[len(kind.Error()):])

@@ -172,6 +172,14 @@ func (n *Node) Trouble() string {
 	return "this member reaches no majority of its cluster: no zone change is accepted here; host and fault reflection goes on"
 }
 
+// lackError is ErrNoLeader with what an operator needs to know.
+type lackError struct{ text string }
+
+func (e *lackError) Error() string { return e.text }
+func (e *lackError) Unwrap() error { return ErrNoLeader }
+
+func (n *Node) noLeader(why error) error { return &lackError{fmt.Sprintf("%s (%v)", n.lack(), why)} }
+
 // lack is Trouble for errors of changes.
 func (n *Node) lack() string {
 	if text := n.Trouble(); text != "" {

@@ -215,6 +215,9 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		} else if !known {
 			e.rec = r.Host
 		}
+		if l.overruled(w.from, &e.claim) {
+			l.doubted(w.from, k)
+		}
 		return
 	}
 	if w.own && r.Why != snsd.ReasonZoneChanged && len(l.sources) > 1 {
@@ -229,9 +232,10 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		delete(l.hosts, k)
 	case voided:
 	default:
-		if !was && e.denied != 0 {
+		if !was && l.denials(&e.claim) {
 			a.Denied = append(a.Denied, k)
 		}
+		l.doubted(w.from, k)
 		return
 	}
 	if !was {

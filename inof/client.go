@@ -44,6 +44,10 @@ type Applied struct {
 	// another one still says them: they are in no default zone until the first says
 	// them again (Stale).
 	Denied []zone.HostKey
+	// Unplaced are hosts of others of which the reflectors that count no longer say that
+	// they concern this device, though one that lags behind its cluster does. They stay
+	// known, and are to be kept out of the default zone before Zones are applied.
+	Unplaced []zone.HostKey
 
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
@@ -434,9 +438,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		n := len(a.Zones) + len(a.Hosts) + len(a.Faults)
 		c.learned.reach(idx, m)
 		c.learned.complete(idx, m.Resumed, c.hosts, &a, now)
-		if s := c.learned.resettle(); s != nil {
-			a.Settings = s
-		}
+		c.learned.complement(idx, m.Resumed, &a)
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
 		}
@@ -500,12 +502,13 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 }
 
 // Stale tells whether a host was learned that no reflector with a session has said
-// in its present session, or that one says is in no zone of this device. It stays in
-// force, but in which zones it is nobody says any more, or they do not agree: it may be
-// in one that this device does not know, and so not in the default zone.
+// in its present session, or only one that lags behind its cluster, or that one says is
+// in no zone of this device. It stays in force, but in which zones it is nobody says any
+// more, or they do not agree: it may be in one that this device does not know, and so
+// not in the default zone.
 func (c *Client) Stale(k zone.HostKey) bool {
 	e := c.learned.hosts[k]
-	return e != nil && (e.denied != 0 || !c.learned.held(&e.claim))
+	return e != nil && (c.learned.denials(&e.claim) || !c.learned.concerned(&e.claim))
 }
 
 // Synced tells whether every reflector has completed a sync since the start, or one

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+
+	"github.com/openinof/inof/zone"
 )
 
 // MaxClusterMembers is how many reflectors one cluster may have.
@@ -181,6 +183,25 @@ func (l *learned) reach(i int, m *EndOfSync) {
 	}
 }
 
+// complement is for when the sync of reflector i is complete: what it does not say of
+// hosts and settings may count now.
+func (l *learned) complement(i int, resumed bool, a *Applied) {
+	if s := l.resettle(); s != nil {
+		a.Settings = s
+	}
+	if !l.sources[i].cluster.Known() || len(l.sources) < 2 {
+		return
+	}
+	if !resumed {
+		for k, e := range l.hosts {
+			if e.said[i] == 0 {
+				l.doubted(i, k)
+			}
+		}
+	}
+	l.redoubt(a)
+}
+
 // rejudge follows a change of who is ahead in a voice: that matters only where its
 // members differ. Afresh: a reflector has turned out to be of a cluster.
 func (l *learned) rejudge(afresh bool, a *Applied) {
@@ -194,6 +215,7 @@ func (l *learned) rejudge(afresh bool, a *Applied) {
 		}
 	}
 	a.sort()
+	l.redoubt(a)
 	if s := l.resettle(); s != nil {
 		a.Settings = s
 	}
@@ -216,6 +238,83 @@ func (l *learned) splits(z *learnedZone) bool {
 		}
 	}
 	return false
+}
+
+// Hosts need no consensus, but which of them concern this device is by the zones. One
+// that only members say that others have overtaken, who do not say it, may be there
+// because of zones that are no more: it stays known, for the zones in force at this
+// device, and stays out of the default zone.
+
+// concerned tells whether the word counts that a host concerns this device.
+func (l *learned) concerned(c *claim) bool {
+	for j := range l.sources {
+		s := &l.sources[j]
+		if s.up && c.said[j] >= s.valid && c.said[j] != 0 && !l.overruled(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// denials tells whether it counts that somebody has said the record, and since then
+// that it is in no zone of this device: not what a member says that another one, which
+// says the record, has overtaken.
+func (l *learned) denials(c *claim) bool {
+	if c.denied == 0 {
+		return false
+	}
+	for j := range l.sources {
+		if c.denied&(1<<j) != 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// overruled tells whether a member that is further than j does not say what j says.
+func (l *learned) overruled(j int, c *claim) bool {
+	return l.overtakenBy(j, func(k int) bool { return c.said[k] == 0 })
+}
+
+// overtakenBy tells whether a member of the same cluster is further than j, of those
+// that are chosen.
+func (l *learned) overtakenBy(j int, chosen func(k int) bool) bool {
+	if !l.sources[j].cluster.Known() {
+		return false
+	}
+	for k := range l.sources {
+		if o := &l.sources[k]; o.up && o.synced && l.voice(j, k) && o.cluster.Index > l.sources[j].cluster.Index && chosen(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// doubted notes a host whose concern must be looked at when a member has moved on.
+func (l *learned) doubted(i int, k zone.HostKey) {
+	if !l.sources[i].cluster.Known() || len(l.sources) < 2 {
+		return
+	}
+	if l.doubt == nil {
+		l.doubt = map[zone.HostKey]struct{}{}
+	}
+	l.doubt[k] = struct{}{}
+}
+
+// redoubt looks at the hosts in doubt.
+func (l *learned) redoubt(a *Applied) {
+	for k := range l.doubt {
+		switch e := l.hosts[k]; {
+		case e == nil || e.void:
+			delete(l.doubt, k)
+		case l.concerned(&e.claim):
+			delete(l.doubt, k)
+			a.Placed = append(a.Placed, k)
+		default:
+			a.Unplaced = append(a.Unplaced, k)
+		}
+	}
+	slices.SortFunc(a.Unplaced, compareKeys)
 }
 
 // SetReflectorAddresses says at which addresses the reflectors are that

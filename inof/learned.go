@@ -74,6 +74,7 @@ type learned struct {
 	differing  map[string]struct{}
 	split      map[string]struct{} // zones about which the members of a cluster differ
 	addrs      []netip.Addr        // of the configured reflectors; may be empty
+	doubt      map[zone.HostKey]struct{}
 	hosts      map[zone.HostKey]*learnedHost
 	faults     map[portKey]*learnedFault
 	goneHosts  tombs[zone.HostKey]

@@ -109,6 +109,7 @@ type node struct {
 	d     *Daemon
 	stop  context.CancelFunc
 	ended chan error
+	tune  func(*Env) // may be nil
 }
 
 // testFabric is a reflector and clients in one process.
@@ -169,6 +170,9 @@ func (n *node) start() {
 		Manage: func(config.Management) (net.Listener, error) {
 			return &memListener{n: newMemNet(), queue: make(chan net.Conn), done: make(chan struct{})}, nil
 		},
+	}
+	if n.tune != nil {
+		n.tune(&env)
 	}
 	d, err := New(n.cfg, env)
 	if err != nil {

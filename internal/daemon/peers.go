@@ -202,6 +202,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		add(c.dir.SetAutoJoin(s.AutoJoin))
 		add(c.meshSettings(s.BFD, now))
 	}
+	for _, k := range a.Unplaced {
+		add(c.dir.HoldDefault(k.Addr, true))
+	}
 	for _, z := range a.Reserved {
 		if z.Op == inof.Put {
 			add(c.dir.Reserve(z.Zone.Name, z.Zone.Members))
@@ -224,6 +227,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	}
 	for _, h := range a.Hosts {
 		if h.Op == inof.Put {
+			if c.client.Stale(h.Host.HostKey) {
+				add(c.dir.HoldDefault(h.Host.Addr, true))
+			}
 			add(c.dir.PutHost(h.Host))
 		} else {
 			add(c.dir.RemoveHost(h.Host.HostKey, h.Why))

@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/zone"
+)
+
+func voters(r *running) (n int) {
+	for _, m := range r.Status(context.Background()).Members {
+		if m.Voter {
+			n++
+		}
+	}
+	return n
+}
+
+func TestMembersAreAddedAndRemoved(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		change(t, l.node(0), addZone("blue", "192.0.2.101"))
+		l.start(3)
+		l.start(4)
+		time.Sleep(5 * time.Second)
+		if text := l.node(3).Trouble(); !strings.Contains(text, "in no cluster yet") {
+			t.Errorf("a device that waits to be added says %q", text)
+		}
+		follower := l.node((leader + 1) % 3)
+		for _, i := range []int{3, 4} {
+			if err := follower.Add(t.Context(), devAddr(i), memberAt(i).Address); err != nil {
+				t.Fatal(err)
+			}
+			l.await("the new member has caught up", time.Minute, func() bool { return l.node(i).shown("blue") == "192.0.2.101" && voters(l.node(0)) == i+1 })
+		}
+		if err := follower.Add(t.Context(), devAddr(3), memberAt(3).Address); !errors.Is(err, ErrMemberExists) {
+			t.Errorf("added twice: %v", err)
+		}
+		if err := follower.Remove(t.Context(), devAddr(7)); !errors.Is(err, ErrMemberNotFound) {
+			t.Errorf("one that is none: %v", err)
+		}
+		if err := follower.Add(t.Context(), devAddr(8), memberAt(8).Address); !errors.Is(err, ErrMemberState) {
+			t.Errorf("nobody is there: %v", err)
+		}
+		// Five members outlive the loss of two.
+		l.crash(leader)
+		l.crash((leader + 1) % 3)
+		rest := []int{(leader + 2) % 3, 3, 4}
+		l.awaitLeader(rest...)
+		change(t, l.node(3), addZone("red"))
+		for _, i := range []int{leader, (leader + 1) % 3} {
+			if err := l.node(4).Remove(t.Context(), devAddr(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := voters(l.node(4)); got != 3 {
+			t.Errorf("%d voters", got)
+		}
+		// The leader itself is removed: another takes over.
+		at := l.awaitLeader(rest...)
+		if err := l.node(at).Remove(t.Context(), devAddr(at)); err != nil {
+			t.Fatal(err)
+		}
+		left := []int{}
+		for _, i := range rest {
+			if i != at {
+				left = append(left, i)
+			}
+		}
+		l.awaitLeader(left...)
+		change(t, l.node(left[0]), addZone("green"))
+		if _, err := l.node(at).Change(t.Context(), addZone("x")); err == nil {
+			t.Error("one that was removed makes a change")
+		}
+	})
+}
+
+// A member that has lost its disk has no vote until an operator replaces it, and
+// never begins a cluster of its own: not even the one that formed the first.
+func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
+	for _, wiped := range []int{0, 2} {
+		inLab(t, 3, func(t *testing.T, l *lab) {
+			for i := range 3 {
+				l.start(i)
+			}
+			l.awaitLeader(seq(3)...)
+			change(t, l.node(1), addZone("blue", "192.0.2.101"))
+			before := l.node(wiped).Self()
+			l.crash(wiped)
+			delete(l.stores, devAddr(wiped))
+			l.start(wiped)
+			time.Sleep(30 * time.Second)
+			rest := []int{(wiped + 1) % 3, (wiped + 2) % 3}
+			l.awaitLeader(rest...)
+			if got := l.node(wiped).shown("blue"); got != "-" {
+				t.Errorf("the wiped member has %q", got)
+			}
+			if text := l.node(wiped).Trouble(); !strings.Contains(text, "replace") {
+				t.Errorf("the wiped member says %q", text)
+			}
+			if err := l.node(rest[0]).Add(t.Context(), devAddr(wiped), memberAt(wiped).Address); !errors.Is(err, ErrMemberExists) {
+				t.Errorf("it can be added beside what it was: %v", err)
+			}
+			if err := l.node(rest[1]).Replace(t.Context(), devAddr(wiped), memberAt(wiped).Address); err != nil {
+				t.Fatal(err)
+			}
+			l.await("it has caught up", time.Minute, func() bool { return l.node(wiped).shown("blue") == "192.0.2.101" && voters(l.node(rest[0])) == 3 })
+			if l.node(wiped).Self() == before {
+				t.Error("it is the same member as before")
+			}
+			l.crash(rest[0])
+			l.awaitLeader(wiped, rest[1])
+			change(t, l.node(wiped), addZone("red"))
+		})
+	}
+}
+
+// A member that was away for longer than the log reaches back gets a snapshot.
+func TestAMemberThatWasAwayForLongGetsASnapshot(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		l.tune = func(c *Config) { c.SnapshotEntries, c.SnapshotInterval, c.Trailing = 16, time.Second, 4 }
+		for i := range 3 {
+			l.start(i)
+		}
+		l.awaitLeader(seq(3)...)
+		l.crash(2)
+		for i := range 60 {
+			change(t, l.node(0), addZone(fmt.Sprintf("zone %d", i), "192.0.2.101"))
+		}
+		time.Sleep(5 * time.Second)
+		l.start(2)
+		l.await("it has all zones", time.Minute, func() bool { return l.node(2).shown("zone 59") != "-" && l.node(2).shown("zone 0") != "-" })
+		if c, _ := l.node(2).Counters(); c.Restored == 0 {
+			t.Error("no snapshot was sent")
+		}
+		// Everybody restarts from snapshots and logs.
+		for i := range 3 {
+			l.crash(i)
+		}
+		for i := range 3 {
+			if got := l.start(i).shown("zone 59"); got == "-" {
+				t.Errorf("member %d begins without what it had", i)
+			}
+		}
+		l.awaitLeader(seq(3)...)
+		change(t, l.node(2), addZone("after"))
+	})
+}
+
+// The first start needs all members; what each has in its zone file does not count
+// but for the one that forms the cluster.
+func TestTheFirstStartNeedsAllMembers(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		l.seed.Zones = []zone.Zone{{Name: "seed", Members: parse([]string{"192.0.2.101"})}}
+		l.start(0)
+		l.start(1)
+		time.Sleep(time.Minute)
+		for i := range 2 {
+			if text := l.node(i).Trouble(); !strings.Contains(text, "in no cluster yet") {
+				t.Errorf("member %d says %q", i, text)
+			}
+			if _, stamp := l.node(i).Zones(); stamp.Known() {
+				t.Error("two of three have formed a cluster")
+			}
+		}
+		l.start(2)
+		l.awaitLeader(seq(3)...)
+		l.await("the zones of the seed", time.Minute, func() bool { return l.node(2).shown("seed") == "192.0.2.101" })
+	})
+}
+
+func TestAChangeWhoseLeaderIsLostIsMadeOnceOrNotAtAll(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		old := l.awaitLeader(seq(3)...)
+		other := (old + 1) % 3
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.node(other).Change(context.Background(), addZone("blue"))
+			done <- err
+		}()
+		l.partition([]int{old}, []int{other, (old + 2) % 3})
+		if err := <-done; err != nil {
+			t.Fatalf("the change did not find the new leader: %v", err)
+		}
+		if c, _ := l.node(other).Counters(); c.Uncertain > 0 {
+			t.Error("it was not certain")
+		}
+		var r *Refusal
+		if _, err := l.node(other).Change(context.Background(), addZone("blue")); !errors.As(err, &r) || r.Code != CodeExists {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/snsd"
+)
+
+// clusterFabric is three reflectors in a cluster and two switches; each switch has
+// sessions to all members.
+type clusterFabric struct {
+	*testFabric
+	away map[string]bool // members that others do not reach
+}
+
+var memberNames = []string{"m1", "m2", "m3"}
+
+func memberID(name string) string { return "10.0.0.10" + name[1:] }
+
+func newClusterFabric(t *testing.T, seed string) *clusterFabric {
+	f := &clusterFabric{testFabric: newTestFabric(t), away: map[string]bool{}}
+	for _, name := range memberNames {
+		f.member(name, seed)
+	}
+	settle(20 * time.Second)
+	for i, tor := range []string{"tor1", "tor2"} {
+		f.device(tor, fmt.Sprintf("device: {id: 10.0.0.%d, name: %s, roles: [client]}\nsession: {auth: none}\nports: {access: [eth*]}\n"+
+			"client: {reflectors: [{address: 10.0.0.101}, {address: 10.0.0.102}, {address: 10.0.0.103}]}\n", i+1, tor), "", "eth1", "eth2")
+	}
+	settle(20 * time.Second)
+	return f
+}
+
+func (f *clusterFabric) member(name, seed string) *node {
+	list := ""
+	for _, m := range memberNames {
+		list += fmt.Sprintf("      - {device: %s}\n", memberID(m))
+	}
+	return f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector]}\nsession: {auth: none}\nreflector:\n  cluster:\n    members:\n%s", memberID(name), name, list), seed)
+}
+
+// device makes a device of a document; seed is its zone file.
+func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
+	f.t.Helper()
+	dir := f.t.TempDir()
+	if seed != "" {
+		if err := os.WriteFile(filepath.Join(dir, "zones.yaml"), []byte(seed), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	cfg, err := config.Parse(name, []byte(doc+"state-directory: "+dir+"\n"), func(string) string { return "" })
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	list := make([]fabric.Port, len(ports))
+	for i, p := range ports {
+		list[i] = fabric.Port{Name: p, AdminUp: true}
+	}
+	n := &node{t: f.t, f: f.testFabric, cfg: cfg, fake: fabric.NewFake(fabric.FakeConfig{Name: name}, list...)}
+	n.tune = func(e *Env) {
+		e.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+			if addr.Port() == config.DefaultClusterPort && (f.away[name] || f.away["m"+addr.Addr().String()[9:]]) {
+				return nil, errors.New("no route to host")
+			}
+			return f.net.dial(ctx, addr)
+		}
+	}
+	f.nodes[name] = n
+	n.start()
+	return n
+}
+
+// isolate cuts a member off from the other members; its clients still reach it.
+func (f *clusterFabric) isolate(names ...string) {
+	clear(f.away)
+	for _, n := range names {
+		f.away[n] = true
+	}
+	f.net.cut()
+	settle(20 * time.Second)
+}
+
+func (f *clusterFabric) leader() string {
+	f.t.Helper()
+	for _, name := range memberNames {
+		if f.nodes[name].stop == nil {
+			continue
+		}
+		if c, err := f.nodes[name].d.Cluster(context.Background()); err == nil && c.Leader.IsValid() && c.Accepts {
+			return "m" + c.Leader.String()[9:]
+		}
+	}
+	f.t.Fatal("no member knows a leader")
+	return ""
+}
+
+func (f *clusterFabric) follower() string {
+	for _, name := range memberNames {
+		if f.nodes[name].stop != nil && name != f.leader() {
+			return name
+		}
+	}
+	return ""
+}
+
+func (f *clusterFabric) hosts2() {
+	f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+	f.host("t1", "tor2", "eth1", t1, snsd.RoleTarget)
+	settle(2 * time.Second)
+}
+
+func warned(d *Daemon) string {
+	s, err := d.Status(context.Background())
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(s.Warnings, "\n")
+}
+
+const noMajority = "reaches no majority of its cluster: no zone change is accepted here; host and fault reflection goes on"
+
+func TestAClusterChangesZonesAtAnyMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newClusterFabric(t, "zones:\n  - {name: seed, members: [192.0.2.99]}\n")
+		f.hosts2()
+		f.expectAnything()
+		for _, name := range memberNames {
+			if zones, _ := f.nodes[name].d.Zones(context.Background(), api.ZoneQuery{Name: "seed"}); len(zones) != 1 {
+				t.Errorf("%s does not have the zone of the seed", name)
+			}
+		}
+		// Hosts of no zone share the default zone; in the new one they go on seeing each other.
+		f.zones(f.follower(), map[string][]string{"a": {i1, t1}})
+		settle(2 * time.Second)
+		f.expect("both in one zone", nil)
+		if err := f.nodes[f.follower()].d.RemoveMembers(context.Background(), "a", []string{i1}); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expect("one has left", map[string][]string{"i1": {t1 + unzoned}, "t1": {i1 + unzoned}})
+
+		first := f.leader()
+		f.nodes[first].halt()
+		settle(20 * time.Second)
+		f.expect("the leader has gone", nil)
+		f.zones(f.follower(), map[string][]string{"b": {i1, t1}})
+		settle(2 * time.Second)
+		f.expect("a change after that", map[string][]string{"i1": {t1 + active}, "t1": {i1 + active}})
+		f.nodes[first].start()
+		settle(30 * time.Second)
+		f.expect("it is back and has caught up", nil)
+		err := f.nodes[first].d.AddZone(context.Background(), "b", nil)
+		if !errors.Is(err, api.ErrExists) {
+			t.Errorf("the zone is not there: %v", err)
+		}
+		for _, tor := range []string{"tor1", "tor2"} {
+			_ = f.nodes[tor].d.Device().Do(context.Background(), func(c *Core, _ time.Time) {
+				if got := c.client.Differing(); len(got) > 0 {
+					t.Errorf("%s says that the members differ: %v", tor, got)
+				}
+			})
+		}
+	})
+}
+
+func TestAMinorityRefusesZonesAndReflectsHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newClusterFabric(t, "")
+		f.hosts2()
+		f.zones("m1", map[string][]string{"a": {i1, t1}})
+		settle(2 * time.Second)
+		f.expectAnything()
+		lone := f.leader()
+		f.isolate(lone)
+		err := f.nodes[lone].d.AddZone(context.Background(), "b", []string{i1})
+		if !errors.Is(err, api.ErrUnavailable) || !strings.Contains(err.Error(), noMajority) {
+			t.Errorf("the minority says %v", err)
+		}
+		if got := warned(f.nodes[lone].d); !strings.Contains(got, noMajority) {
+			t.Errorf("its operators see %q", got)
+		}
+		if err := f.nodes[f.leader()].d.RemoveMembers(context.Background(), "a", []string{t1}); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expect("the majority counts, though the minority says otherwise", map[string][]string{"i1": {t1 + unzoned}, "t1": {i1 + unzoned}})
+		f.isolate()
+		f.expect("whole again", nil)
+		if got := warned(f.nodes[lone].d); strings.Contains(got, "cluster") {
+			t.Errorf("%s: %q", lone, got)
+		}
+
+		// With the others gone nothing is decided any more, and faults are told still.
+		if err := f.nodes[lone].d.AddMembers(context.Background(), "a", []string{t1}); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expectAnything()
+		for _, name := range memberNames {
+			if name != lone {
+				f.nodes[name].halt()
+			}
+		}
+		settle(30 * time.Second)
+		f.expect("two members are gone", nil)
+		if err := f.nodes[lone].d.AddZone(context.Background(), "c", nil); !errors.Is(err, api.ErrUnavailable) {
+			t.Errorf("one of three accepts a change: %v", err)
+		}
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", false); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		f.expect("a cable is pulled", map[string][]string{"i1": {t1 + linkDown}})
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", true); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expect("and plugged", map[string][]string{"i1": {t1 + active}, "t1": {i1 + active}})
+	})
+}
+
+func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newClusterFabric(t, "")
+		f.hosts2()
+		f.zones("m2", map[string][]string{"a": {i1}, "b": {t1}})
+		if err := f.nodes["m3"].d.SetClusterSetting(context.Background(), api.ClusterSetting{Name: "default-zone-auto-join", Value: "false"}); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expectAnything()
+		before := f.nodes["m1"].d.cluster.node.Self()
+		for _, name := range memberNames {
+			f.nodes[name].halt()
+		}
+		settle(10 * time.Second)
+		// One alone has no majority, but what was in force it tells as before.
+		f.nodes["m1"].start()
+		settle(20 * time.Second)
+		zones, err := f.nodes["m1"].d.Zones(context.Background(), api.ZoneQuery{})
+		if err != nil || len(zones) != 2 {
+			t.Errorf("%d zones before there is a majority, %v", len(zones), err)
+		}
+		if f.nodes["m1"].d.cluster.node.Self() != before {
+			t.Error("the member is another one")
+		}
+		f.nodes["m2"].start()
+		f.nodes["m3"].start()
+		settle(30 * time.Second)
+		f.expect("all were restarted", nil)
+		f.zones("m1", map[string][]string{"c": {i1, t1}})
+		settle(2 * time.Second)
+		f.expect("a change after that", map[string][]string{"i1": {t1 + active}, "t1": {i1 + active}})
+		// A reload does not bring the zone file back.
+		if err := f.nodes["m1"].d.Reload(context.Background(), f.nodes["m1"].cfg); err != nil {
+			t.Error(err)
+		}
+		settle(2 * time.Second)
+		f.expect("a reload", nil)
+	})
+}
