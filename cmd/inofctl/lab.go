@@ -389,12 +389,16 @@ func (f *labFlags) stopCmd() *cobra.Command {
 }
 
 func (f *labFlags) benchCmd() *cobra.Command {
-	opt := testbed.BenchOptions{}
-	c := &cobra.Command{Use: "bench", Short: "Measure carrier loss to notice across the demo's fabric, and its bound", Args: arguments(0, 0),
+	opt, fault := testbed.BenchOptions{}, "carrier"
+	c := &cobra.Command{Use: "bench", Short: "Measure fault to notice across the demo's fabric, and its bound", Args: arguments(0, 0),
 		Long: `Pulls a cable at tor1 of the demo's fabric again and again and measures how long it
 takes until the kernel of a host at tor2 has received the notice. Beside it the bound:
 a bare TCP write at tor1, relayed through spine and tor2 and put on the wire as a raw
-frame to the same host.`,
+frame to the same host.
+
+With --fault path the spine drops what it should pass on, every carrier stays, and BFD
+finds it: at 10, 50 and 100 ms x 3, from the last packet that got through to the notice,
+beside the detection time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE) // a reader that goes away must not keep the lab from being removed
 			if err := privileged(cmd.Context()); err != nil {
@@ -405,10 +409,15 @@ frame to the same host.`,
 				return err
 			}
 			opt.Options, opt.Relay, opt.Out = f.options(), []string{self, "lab", "relay"}, cmd.OutOrStdout()
+			if fault == "path" {
+				_, err = testbed.BenchPath(cmd.Context(), opt)
+				return err
+			}
 			_, err = testbed.Bench(cmd.Context(), opt)
 			return err
 		}}
-	c.Flags().IntVar(&opt.Trials, "trials", 200, "how often the cable is pulled")
+	c.Flags().IntVar(&opt.Trials, "trials", 0, "how often the fault strikes; 0: 200 cables, 20 paths of each kind")
+	c.Flags().Var(&oneOf{&fault, []string{"carrier", "path"}}, "fault", "what strikes")
 	return c
 }
 
