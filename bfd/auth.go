@@ -170,6 +170,15 @@ func newAuthState(a *Auth, seq uint32) *authState {
 	return s
 }
 
+// follow goes on with the sequence numbers of before, when only the keys are others:
+// the peer would refuse a jump (section 6.7.4). Both may be nil.
+func (s *authState) follow(before *authState) *authState {
+	if s != nil && before != nil {
+		s.rcvSeq, s.xmitSeq, s.seqKnown = before.rcvSeq, before.xmitSeq, before.seqKnown
+	}
+	return s
+}
+
 // section gives the section of the next packet, without its hash. The sequence
 // number is advanced for every packet: section 6.7.3 demands it for the meticulous
 // type and allows it for the other one.

@@ -114,7 +114,13 @@ func (s *session) inherit(last Report, now instant) {
 	switch last {
 	case ReportUp:
 		s.report.shown = ReportUp
-		if grace := instant(s.m.cfg.RestartGrace); grace > 0 {
+		grace := instant(s.m.cfg.RestartGrace)
+		if s.auth != nil {
+			// The peer refuses our new sequence numbers for twice its detection time
+			// (RFC 5880 section 6.8.1, bfd.AuthSeqKnown), at the slow interval.
+			grace += 2 * instant(s.detectMult) * instant(SlowInterval)
+		}
+		if s.m.cfg.RestartGrace > 0 {
 			s.report.suspect = now + grace
 		}
 	case ReportDown:

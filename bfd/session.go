@@ -206,7 +206,7 @@ func (s *session) setAdmin(down bool, now instant) {
 // reconfigure takes what is now wanted of a session that goes on.
 func (s *session) reconfigure(p Peer, now instant) {
 	if !p.Auth.equal(s.peer.Auth) {
-		s.auth = newAuthState(p.Auth, s.m.rng.u32())
+		s.auth = newAuthState(p.Auth, s.m.rng.u32()).follow(s.auth)
 	}
 	s.peer = p
 	s.detectMult = p.Timers.DetectMult

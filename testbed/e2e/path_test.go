@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +22,13 @@ const detection = 5 * 200 * time.Millisecond
 
 // pathFabric is the fabric with a path between tor1 and tor2 over spine, watched by BFD.
 func pathFabric(t *testing.T, name string) *fab {
-	f := newFabric(t, spec{name: name, edit: map[string]func(string) string{
-		"spine": func(c string) string { return c + "bfd: {interval: 200ms, detect-multiplier: 5}\n" },
-	}})
+	return newPathFabric(t, name, map[string]func(string) string{})
+}
+
+// newPathFabric is pathFabric with changes of the other switches' configuration.
+func newPathFabric(t *testing.T, name string, edit map[string]func(string) string) *fab {
+	edit["spine"] = func(c string) string { return c + "bfd: {interval: 200ms, detect-multiplier: 5}\n" }
+	f := newFabric(t, spec{name: name, edit: edit})
 	f.run("tor1", "ip", "route", "add", tor2ID, "via", "10.1.1.0", "src", tor1ID)
 	f.run("tor2", "ip", "route", "add", tor1ID, "via", "10.1.2.0", "src", tor2ID)
 	f.forward(true)
@@ -281,4 +287,45 @@ func TestAReloadOfTheReflectorReachesTheSessions(t *testing.T) {
 // nodeConfig is what a node was started with.
 func (f *fab) nodeConfig(node string) string {
 	return readText(f.lab.NodeDir(node) + "/inofd.yaml")
+}
+
+// Sessions are authenticated, and their keys are changed by reloads without a flap. A
+// key that the other side does not know is a path that fails.
+func TestPathsAreAuthenticated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, k := range []string{"1", "2"} {
+		if err := os.WriteFile(filepath.Join(dir, k), []byte("bfd key "+k+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := func(ids ...string) string {
+		var list []string
+		for _, id := range ids {
+			list = append(list, fmt.Sprintf("{id: %s, file: %s}", id, filepath.Join(dir, id)))
+		}
+		return "bfd: {auth: meticulous-keyed-sha1, keys: [" + strings.Join(list, ", ") + "]}\n"
+	}
+	first := func(c string) string { return c + keys("1") }
+	f := newPathFabric(t, "pathauth", map[string]func(string) string{"tor1": first, "tor2": first})
+	config := map[string]string{"tor1": f.nodeConfig("tor1"), "tor2": f.nodeConfig("tor2")}
+	set := func(node string, ids ...string) {
+		f.overwrite(node, "inofd.yaml", strings.ReplaceAll(config[node], keys("1"), keys(ids...)))
+		f.reload(node)
+	}
+	since := f.marks("i1", "i2", "t1")
+	for _, ids := range [][]string{{"1", "2"}, {"2", "1"}, {"2"}} {
+		set("tor1", ids...)
+		set("tor2", ids...)
+		f.rest(2 * detection)
+	}
+	s := f.awaitPath("tor1", "up", func(_ api.BFD, s api.BFDSession) bool { return s.State == "Up" })
+	if s.Flaps != 0 || s.Auth != "meticulous keyed SHA1" {
+		t.Errorf("session %+v", s)
+	}
+	f.only("keys changed", since, nil)
+	set("tor2", "1")
+	down := overPath("inactive", "bfd-down")
+	f.awaitAll(since, down)
+	f.only("a wrong key", since, down)
 }
