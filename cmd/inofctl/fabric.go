@@ -98,7 +98,7 @@ losses. Ends with an error when an expectation of the file is not met.`,
 			}
 			return res.Check()
 		}}
-	c.Flags().StringVar(&csvDir, "csv", "", "directory for series.csv, flows.csv, queues.csv and control.csv")
+	c.Flags().StringVar(&csvDir, "csv", "", "directory for series.csv, flows.csv, queues.csv, ports.csv and control.csv")
 	c.Flags().StringVar(&plotDir, "plot", "", "directory for pictures of the recorded series")
 	c.Flags().Var(&oneOf{value: &format, options: []string{"svg", "png"}}, "plot-format", "form of the pictures")
 	format = "svg"

@@ -20,6 +20,7 @@ func (s *Sim) setupReference(sw *swtch) error {
 			pt.shift--
 		}
 		free -= int64(pt.hdrmCap)
+		sw.hdrmPool += pt.hdrmCap
 	}
 	if free <= 0 {
 		return fmt.Errorf("%w: switch %s: headroom and reserves of %d ports need %d bytes more than the buffer of %d",
@@ -64,6 +65,8 @@ func (sw *swtch) admitReference(ip *port, ig *ingress, q, size int32) DropReason
 		ig.used = now
 	case now-reserve > thr && sw.lossless>>q&1 != 0:
 		ig.hdrm += size
+		sw.hdrmUsed += size
+		sw.peakHdrm = max(sw.peakHdrm, sw.hdrmUsed)
 		if ig.hdrm > ig.peakHdrm {
 			ig.peakHdrm = ig.hdrm
 		}
@@ -92,6 +95,7 @@ func (sw *swtch) xonReference(ip *port, ig *ingress) bool {
 func (sw *swtch) releaseReference(ig *ingress, size int32) {
 	fromHdrm := min(ig.hdrm, size)
 	ig.hdrm -= fromHdrm
+	sw.hdrmUsed -= fromHdrm
 	size -= fromHdrm
 	sw.shared -= min(size, max(0, ig.used-sw.prof.Ref.Reserve))
 	ig.used -= size

@@ -135,7 +135,7 @@ func (s *Sim) checkSwitch(sw *swtch) error {
 	if own != sw.own {
 		return fmt.Errorf("at %v: switch %s: %d bytes of its own wait, its books say %d", s.now, s.nodes[sw.node].name, own, sw.own)
 	}
-	shared, reserve := int64(0), int64(sw.prof.Ref.Reserve)
+	shared, headroom, reserve := int64(0), int64(0), int64(sw.prof.Ref.Reserve)
 	if sw.mmu == MMUCells {
 		reserve = int64(sw.cells(sw.prof.Cells.Guaranteed))
 	}
@@ -145,104 +145,13 @@ func (s *Sim) checkSwitch(sw *swtch) error {
 			return fmt.Errorf("at %v: switch %s ingress %d class %d: accounted %d + %d, queued %d", s.now, s.nodes[sw.node].name, i/NumQueues, i%NumQueues, ig.used, ig.hdrm, want[i])
 		}
 		shared += max(0, int64(ig.used)-reserve)
+		headroom += int64(ig.hdrm)
 	}
 	if shared != int64(sw.shared) || shared > int64(sw.sharedCap) {
 		return fmt.Errorf("at %v: switch %s: shared pool accounted %d of %d, ingresses hold %d", s.now, s.nodes[sw.node].name, sw.shared, sw.sharedCap, shared)
 	}
+	if headroom != int64(sw.hdrmUsed) {
+		return fmt.Errorf("at %v: switch %s: headroom accounted %d, ingresses hold %d", s.now, s.nodes[sw.node].name, sw.hdrmUsed, headroom)
+	}
 	return nil
-}
-
-// QueueStats are the counters of one egress queue and of the class of the same
-// number at its port's ingress.
-type QueueStats struct {
-	TxFrames, TxBytes     uint64
-	Drops, DropBytes      uint64
-	Marks                 uint64
-	Bytes, Peak           int64
-	RxXoff, RxXon         uint64 // PFC received for this queue
-	TxXoff, TxXon         uint64 // PFC sent for this class
-	Paused                Time   // total time this queue stood still
-	PausedNow             bool
-	Deadlocks, Recoveries uint64
-	FirstDeadlock         Time
-	TurnedOff             bool
-	Guaranteed, Headroom  int64 // ingress use now, bytes
-	PeakIngress           int64
-	PeakHeadroom          int64
-}
-
-// Queue reads the counters of queue q of a port.
-func (s *Sim) Queue(port PortID, q int) QueueStats {
-	i := int(port)*NumQueues + q
-	qu, ps, ig := &s.queues[i], &s.pauses[i], &s.ingress[i]
-	unit := int64(1)
-	if sw := s.ports[port].sw; sw >= 0 && s.switches[sw].mmu == MMUCells {
-		unit = int64(s.switches[sw].prof.Cells.Cell)
-	}
-	st := QueueStats{
-		TxFrames: qu.txPkts, TxBytes: qu.txBytes, Drops: qu.drops, DropBytes: qu.dropBytes, Marks: uint64(qu.marks),
-		Bytes: int64(qu.bytes), Peak: int64(qu.peak), RxXoff: ps.rxXoff, RxXon: ps.rxXon, TxXoff: ps.txXoff, TxXon: ps.txXon,
-		Paused: ps.total, PausedNow: s.ports[port].paused>>q&1 != 0, Deadlocks: ps.deadlocks, Recoveries: ps.recoveries,
-		FirstDeadlock: ps.firstDead, TurnedOff: ps.off,
-		Guaranteed: int64(ig.used) * unit, Headroom: int64(ig.hdrm) * unit, PeakIngress: int64(ig.peakUsed) * unit, PeakHeadroom: int64(ig.peakHdrm) * unit,
-	}
-	if st.PausedNow {
-		st.Paused += s.now - ps.since
-	}
-	return st
-}
-
-// QueueBytes reads the depth of queue q of a port.
-func (s *Sim) QueueBytes(port PortID, q int) int64 {
-	return int64(s.queues[int(port)*NumQueues+q].bytes)
-}
-
-// XoffSent gives how many XOFF, PAUSE and brake orders have been sent for all classes.
-func (s *Sim) XoffSent() uint64 {
-	n := uint64(0)
-	for i := range s.pauses {
-		n += s.pauses[i].txXoff
-	}
-	return n
-}
-
-// Acked gives the payload bytes of a flow that were acknowledged.
-func (s *Sim) Acked(id FlowID) int64 {
-	f := &s.flows[id].spec
-	return min(int64(s.qps[id].sndUna)*int64(s.nics[f.Src].prof.MTU), f.Bytes)
-}
-
-// PortCounters are the totals of a port as a driver would show them.
-type PortCounters struct {
-	TxFrames, TxBytes, RxFrames, RxBytes uint64
-	TxDrops, RxDrops, RxCRC              uint64
-	CarrierChanges                       uint64
-}
-
-// PortCounters reads the totals of a port. What it received is what its peer sent, less
-// what is still on the wire or was lost there.
-func (s *Sim) PortCounters(p PortID) PortCounters {
-	info, peer := &s.portInfo[p], s.ports[p].peer
-	c := PortCounters{RxCRC: info.crc, RxDrops: info.hostDrops, CarrierChanges: info.carrierChanges}
-	c.TxFrames, c.TxBytes = s.sentBy(int32(p))
-	c.RxFrames, c.RxBytes = s.sentBy(peer)
-	c.RxFrames -= s.portInfo[peer].lost
-	c.RxBytes -= s.portInfo[peer].lostB
-	for pk := s.ports[peer].flHead; pk >= 0; pk = s.pool.pkts[pk].next {
-		c.RxFrames--
-		c.RxBytes -= uint64(s.pool.pkts[pk].size)
-	}
-	for q := range NumQueues {
-		c.TxDrops += s.queues[int(p)*NumQueues+q].drops
-	}
-	return c
-}
-
-func (s *Sim) sentBy(pi int32) (frames, bytes uint64) {
-	frames, bytes = s.portInfo[pi].ctlFrames, s.portInfo[pi].ctlBytes
-	for q := range int32(NumQueues) {
-		frames += s.queues[pi*NumQueues+q].txPkts
-		bytes += s.queues[pi*NumQueues+q].txBytes
-	}
-	return frames, bytes
 }

@@ -75,7 +75,7 @@ func TestReports(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files, err := CSV(dir, good)
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	data, err := os.ReadFile(files[0])

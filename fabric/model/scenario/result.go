@@ -19,8 +19,10 @@ type Result struct {
 	Groups  []GroupResult      `json:"traffic"`
 	Loads   []LoadResult       `json:"storage,omitempty"`
 	Control *control.Report    `json:"control,omitempty"`
-	Hash    uint64             `json:"-"` // of all events, if File.Trace asked for it
-	Ports   []PortResult       `json:"ports"`
+	Hash    uint64             `json:"-"`     // of all events, if File.Trace asked for it
+	Ports   []PortResult       `json:"ports"` // queues that did something
+	Links   []LinkResult       `json:"interfaces"`
+	Chips   []SwitchResult     `json:"switches"`
 	Flows   []FlowResult       `json:"flows"`
 	Series  Series             `json:"-"`
 	Metrics map[string]float64 `json:"metrics"`
@@ -68,6 +70,21 @@ type PortResult struct {
 	Stats model.QueueStats `json:"stats"`
 }
 
+// LinkResult is a port with its totals.
+type LinkResult struct {
+	Port string `json:"port"` // "node>neighbour"
+	Name string `json:"name"`
+	model.PortCounters
+	TxUse float64 `json:"tx_utilisation"` // of the link's rate, over the whole run
+	RxUse float64 `json:"rx_utilisation"`
+}
+
+// SwitchResult is a switch with its packet memory.
+type SwitchResult struct {
+	Switch string `json:"switch"`
+	model.SwitchStats
+}
+
 // FlowResult is how one flow went.
 type FlowResult struct {
 	Group    string  `json:"group"`
@@ -87,9 +104,15 @@ func (b *builder) result(rec *recorder) *Result {
 		b.group(r, g)
 	}
 	for n := range s.Nodes() {
+		if s.IsSwitch(model.NodeID(n)) {
+			r.Chips = append(r.Chips, SwitchResult{s.NodeName(model.NodeID(n)), s.Switch(model.NodeID(n))})
+		}
 		for k := range s.Ports(model.NodeID(n)) {
 			p := s.PortOf(model.NodeID(n), k)
 			name := s.NodeName(model.NodeID(n)) + ">" + s.NodeName(s.PortNode(s.Peer(p)))
+			c := s.PortCounters(p)
+			whole := float64(s.PortRate(p)) / 8 * s.Now().Seconds()
+			r.Links = append(r.Links, LinkResult{Port: name, Name: s.PortShortName(p), PortCounters: c, TxUse: float64(c.TxBytes) / whole, RxUse: float64(c.RxBytes) / whole})
 			for q := range model.NumQueues {
 				if st := s.Queue(p, q); st.TxFrames+st.Drops+st.TxXoff+st.RxXoff > 0 {
 					r.Ports = append(r.Ports, PortResult{name, q, st})
