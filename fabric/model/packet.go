@@ -53,6 +53,9 @@ const (
 	maxPorts = 1 << (16 - hopBits)
 )
 
+// MaxPorts is how many ports a node may have.
+const MaxPorts = maxPorts
+
 // packet is one frame in the fabric: 32 bytes, two a cache line, addressed by its
 // index in the pool. next links it into a queue, a wire or the free list.
 type packet struct {

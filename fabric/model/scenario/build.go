@@ -67,6 +67,7 @@ type builder struct {
 	plane      *control.Plane // nil: none
 	breaker    breaker        // nil: the fabric itself
 	broken     error          // of a load, while running
+	need       int64          // bytes of memory that the run may take
 }
 
 // group is the flows of one traffic entry.
@@ -82,12 +83,13 @@ func (f *File) build() (*builder, error) {
 	if err := b.err(); err != nil {
 		return nil, err
 	}
-	if need, have := b.memory(), available(); have > 0 && need > have {
-		return nil, Problem{b.file, f.Topology.Line, "topology", fmt.Sprintf("needs up to %d MB of memory, %d are available", need>>20, have>>20)}
-	}
 	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock, NSPaths: f.NSPaths, Trace: f.Trace})
 	if err != nil {
-		return nil, Problem{b.file, f.Topology.Line, "topology", err.Error()}
+		line, key := f.Topology.Line, "topology"
+		if errors.Is(err, model.ErrProfile) && f.Switch.Line > 0 {
+			line, key = f.Switch.Line, "switch"
+		}
+		return nil, Problem{b.file, line, key, err.Error()}
 	}
 	b.sim = sim
 	for i := range sim.Nodes() {
@@ -153,8 +155,7 @@ func (b *builder) topology(p workload.Profiles) {
 			return
 		}
 	}
-	if total := hosts[0] * max(1, t.Leaves, t.Switches, t.Pods*t.Tors); total > maxHosts {
-		b.problem(t.Line, "topology", "%d hosts, at most %d", total, maxHosts)
+	if !b.fits(t.parts(hosts)) {
 		return
 	}
 	var err error
@@ -190,6 +191,9 @@ func (b *builder) topology(p workload.Profiles) {
 // explicit builds the nodes and links that the file lists.
 func (b *builder) explicit(p workload.Profiles) {
 	t := &b.f.Topology
+	if !b.fits(t.parts([]int{0})) {
+		return
+	}
 	b.fabric = &workload.Fabric{Net: &model.Network{}}
 	ids := map[string]model.NodeID{}
 	for i, n := range t.Nodes {

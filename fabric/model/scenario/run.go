@@ -207,20 +207,8 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	s := b.sim
-	if len(b.faults)+len(b.loads) > 0 || b.plane != nil || s.MayErrorDown() {
-		s.SetHandler(runner{b})
-		b.f.Cores = 1
-	}
-	for i := range b.faults {
-		s.At(b.faults[i].spec.At, uint64(i))
-	}
-	if b.plane != nil {
-		b.plane.Start()
-	}
-	for _, l := range b.loads {
-		if err := l.Start(); err != nil {
-			return nil, err
-		}
+	if err := b.begin(); err != nil {
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, s.Stop)
 	defer stop()
@@ -239,6 +227,27 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		err = s.CheckConservation()
 	}
 	return res, err
+}
+
+// begin plans the faults and starts what acts on the fabric.
+func (b *builder) begin() error {
+	s := b.sim
+	if len(b.faults)+len(b.loads) > 0 || b.plane != nil || s.MayErrorDown() {
+		s.SetHandler(runner{b})
+		b.f.Cores = 1
+	}
+	for i := range b.faults {
+		s.At(b.faults[i].spec.At, uint64(i))
+	}
+	if b.plane != nil {
+		b.plane.Start()
+	}
+	for _, l := range b.loads {
+		if err := l.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // advance runs in steps of the recording period, or in a hundred.

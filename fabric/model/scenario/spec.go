@@ -32,7 +32,8 @@ type File struct {
 	// Trace keeps a hash of every event, to compare runs.
 	Trace bool
 
-	path string
+	path   string
+	memory int64 // bytes that a run may take; 0 = what the machine can spare
 }
 
 // Topology is a built-in fabric, or an explicit one.

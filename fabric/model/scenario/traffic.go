@@ -77,6 +77,9 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.problem(t.Line, key, "gives %d flows, want 1..%d", len(specs), maxFlows)
 		return
 	}
+	if !b.takes(t.Line, key, int64(len(specs))*perFlow) {
+		return
+	}
 	for k := range specs {
 		specs[k].Bytes = int64(t.Bytes)
 		if t.Bytes == 0 {
@@ -119,6 +122,9 @@ func (b *builder) poisson(key string, t *Traffic, from []model.EndpointID) {
 	rate := b.sim.PortRate(b.sim.EndpointPort(from[0]))
 	if n := t.Load * float64(rate) / 8 * until.Seconds() / sizes.Mean() * float64(len(from)); n > maxFlows {
 		b.problem(t.Line, key, "about %.0f flows, at most %d", n, maxFlows)
+		return
+	}
+	if !b.takes(t.Line, key, int64(t.Load*float64(rate)/8*until.Seconds()/sizes.Mean()*float64(len(from)))*perFlow) {
 		return
 	}
 	seed := t.Seed
