@@ -48,7 +48,7 @@ func ofFault(fault Step, log []Step) []Chain {
 		if !ok {
 			k = len(out)
 			seen[host] = k
-			out = append(out, Chain{Fault: fault, Host: host})
+			out = append(out, Chain{Fault: fault, Host: host, Links: []Link{}})
 		}
 		return &out[k]
 	}
@@ -72,7 +72,7 @@ func ofFault(fault Step, log []Step) []Chain {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, Chain{Fault: fault})
+		out = append(out, Chain{Fault: fault, Links: []Link{}})
 	}
 	return out
 }

@@ -1,10 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/bfd"
@@ -91,7 +94,9 @@ func (d *device) start() {
 	d.life++
 	d.forget()
 	d.nextPort = portFirst + uint16(p.rng.Uint64()%8192)
-	d.bfd = newWatcher(d)
+	if d.bfd == nil {
+		d.bfd = newWatcher(d)
+	}
 	st := daemon.State{}
 	if d.disk != nil {
 		p.failed(json.Unmarshal(d.disk, &st))
@@ -125,6 +130,7 @@ func (d *device) start() {
 		d.tellPort(a, fabric.PortAdded)
 	}
 	core.Start(p.time())
+	d.bfd.tellAll()
 	d.settle()
 	for _, r := range d.dials {
 		if len(d.access) > 0 {
@@ -141,9 +147,24 @@ func (d *device) stop() {
 		d.p.failed(err)
 		d.disk = b
 	}
-	d.running, d.core, d.bfd = false, nil, nil
+	d.running, d.core = false, nil
+	if d.dead {
+		d.bfd = nil
+	}
 	d.life++
 	d.forget()
+}
+
+// crash is the end of the daemon alone: the switch forwards, BFD goes on, and the
+// kernel closes what the daemon had open.
+func (d *device) crash() {
+	keys := slices.SortedFunc(maps.Keys(d.streams), func(a, b streamKey) int {
+		return cmp.Or(cmp.Compare(a.peer, b.peer), cmp.Compare(a.local, b.local), cmp.Compare(a.other, b.other))
+	})
+	for _, k := range keys {
+		d.streams[k].abort()
+	}
+	d.stop()
 }
 
 // work has the daemon handle an event when it has done what came before.

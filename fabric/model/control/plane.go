@@ -196,6 +196,20 @@ func (p *Plane) KillSwitch(n model.NodeID) {
 	p.sim.KillSwitch(n)
 }
 
+// StopDaemon ends the daemon of a switch as a crash does.
+func (p *Plane) StopDaemon(n model.NodeID) {
+	if d := p.devices[n]; d != nil && d.running {
+		d.crash()
+	}
+}
+
+// StartDaemon starts it again.
+func (p *Plane) StartDaemon(n model.NodeID) {
+	if d := p.devices[n]; d != nil {
+		d.start()
+	}
+}
+
 // ReviveSwitch brings a dead switch back: its links at once, its daemon later.
 func (p *Plane) ReviveSwitch(n model.NodeID) {
 	d := p.devices[n]

@@ -122,8 +122,8 @@ func (r *rig) expect(t *testing.T, when string, want ...string) {
 // settled tells what is not as it is when all is well.
 func (r *rig) settled() error {
 	for _, st := range r.p.Report().Devices {
-		want := 1
-		if st.Name == "s0" {
+		want := len(r.p.cfg.Reflectors)
+		if st.Name[0] == 's' {
 			want = 2
 		}
 		if st.Sessions != want || st.Paths != 0 || !st.Running {
@@ -270,6 +270,36 @@ func TestSwitchDiesAndReturns(t *testing.T) {
 	}
 }
 
+// A daemon that crashes and starts again tells nobody anything, whether BFD goes on or
+// the reflector forgets; what happened meanwhile it tells at once.
+func TestDaemonRestarts(t *testing.T) {
+	for _, name := range []string{"l0", "l1", "s0"} {
+		r := newRig(t, nil)
+		r.pass(5 * model.Second)
+		told := r.steps(StepFrameTaken)
+		r.p.StopDaemon(r.node[name])
+		r.pass(3 * model.Second)
+		r.p.StartDaemon(r.node[name])
+		r.pass(200 * model.Second)
+		if n := r.steps(StepFrameTaken) - told; n > 0 {
+			t.Errorf("restart of %s: %d notices", name, n)
+		}
+		if err := r.settled(); err != nil {
+			t.Error(err)
+		}
+	}
+	r := newRig(t, nil)
+	r.pass(5 * model.Second)
+	r.forget()
+	r.p.StopDaemon(r.node["l0"])
+	r.cable("t0-l1", false)
+	r.pass(3 * model.Second)
+	r.expect(t, "while the daemon is away")
+	r.p.StartDaemon(r.node["l0"])
+	r.pass(3 * model.Second)
+	r.expect(t, "the daemon is back", "i0>t0 false", "i1>t0 false")
+}
+
 // The death of the reflector is no fault of any host, and cables between switches
 // that have another way are none either.
 func TestReflectorDies(t *testing.T) {
@@ -368,9 +398,12 @@ func TestControlPlaneIsDeterministic(t *testing.T) {
 // everything is as it should be.
 func TestControlPlaneHeals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := newRig(rt, func(c *Config, _ *rig) {
+		r := newRig(rt, func(c *Config, r *rig) {
 			c.Boot = model.Second
 			c.Seed = rapid.Uint64().Draw(rt, "seed")
+			if rapid.Bool().Draw(rt, "two reflectors") {
+				c.Reflectors = append(c.Reflectors, r.node["s1"])
+			}
 			c.React.Restraint = model.Millisecond
 			c.Carrier = model.Time(rapid.IntRange(0, 50).Draw(rt, "carrier")) * model.Millisecond
 			c.Processing = model.Time(rapid.IntRange(0, 2000).Draw(rt, "processing")) * model.Microsecond
@@ -381,7 +414,7 @@ func TestControlPlaneHeals(t *testing.T) {
 			r.pass(model.Time(rapid.IntRange(1, 4000).Draw(rt, "wait")) * model.Millisecond)
 			l := r.link[rapid.SampledFrom(links).Draw(rt, "link")]
 			sw := r.node[rapid.SampledFrom(switches).Draw(rt, "switch")]
-			switch rapid.IntRange(0, 6).Draw(rt, "what") {
+			switch rapid.IntRange(0, 8).Draw(rt, "what") {
 			case 0:
 				r.p.SetCable(l, false)
 			case 1:
@@ -394,6 +427,10 @@ func TestControlPlaneHeals(t *testing.T) {
 				r.p.KillSwitch(sw)
 			case 5:
 				r.p.ReviveSwitch(sw)
+			case 7:
+				r.p.StopDaemon(sw)
+			case 8:
+				r.p.StartDaemon(sw)
 			case 6:
 				r.s.Storm(0, 0xff, 100*model.Microsecond, r.s.Now()+3*model.Second)
 			}
@@ -406,6 +443,7 @@ func TestControlPlaneHeals(t *testing.T) {
 		}
 		for _, n := range switches {
 			r.p.ReviveSwitch(r.node[n])
+			r.p.StartDaemon(r.node[n])
 		}
 		r.s.Reroute()
 		for range 30 {

@@ -7,27 +7,40 @@ import (
 	"github.com/openinof/inof/fabric/model"
 )
 
-// watcher is the BFD process of a switch: it has a processor of its own and answers at
-// once; what it finds out the daemon hears of as of any other event.
+// watcher is the BFD process of a switch: it has a processor of its own, answers at
+// once, and goes on without the daemon; what it finds out the daemon hears of as of any
+// other event, and all of it when it starts.
 type watcher struct {
-	d    *device
-	life uint64
-	m    *bfd.Manager
-	tick model.Time // planned; 0: none
+	d     *device
+	m     *bfd.Manager
+	peers []bfd.Peer
+	tick  model.Time // planned; 0: none
 }
 
 // Ports of multihop BFD.
 const sourcePorts = 16384
 
 func newWatcher(d *device) *watcher {
-	return &watcher{d: d, life: d.life, m: bfd.NewManager(bfd.Config{Seed: d.p.rng.Uint64()}, d.p.time())}
+	return &watcher{d: d, m: bfd.NewManager(bfd.Config{Seed: d.p.rng.Uint64()}, d.p.time())}
 }
 
-func (w *watcher) alive() bool { return w.d.bfd == w && w.d.life == w.life }
+// alive tells whether the switch still has this process.
+func (w *watcher) alive() bool { return w.d.bfd == w }
+
+// tellAll tells a daemon that has just started how all paths are.
+func (w *watcher) tellAll() {
+	now := w.d.p.time()
+	for _, peer := range w.peers {
+		if r, ok := w.m.ReportOf(peer.Key); ok {
+			w.d.core.Path(bfd.Event{Key: peer.Key, Report: r, At: now}, now)
+		}
+	}
+}
 
 // watch makes the sessions be these.
 func (w *watcher) watch(peers []bfd.Peer) {
-	w.d.p.failed(w.m.Reconcile(slices.Clone(peers), w.d.p.time()))
+	w.peers = slices.Clone(peers)
+	w.d.p.failed(w.m.Reconcile(w.peers, w.d.p.time()))
 	w.settle()
 }
 

@@ -262,6 +262,12 @@ func (b *builder) controlResults(r *Result) {
 			r.Metrics[key] = l.After
 		}
 	}
+	r.Metrics["notices"] = 0 // that hosts got after the first fault
+	for _, st := range r.Control.Log {
+		if st.Step == control.StepFrameTaken && len(r.Control.Chains) > 0 && st.At > r.Control.Chains[0].Fault.At {
+			r.Metrics["notices"]++
+		}
+	}
 	r.Metrics["control-frames"], r.Metrics["control-frames-lost"] = float64(r.Totals.Created["control"]), float64(r.Totals.Created["control"]-r.Totals.Delivered["control"])
 }
 

@@ -51,6 +51,12 @@ func (b *builder) fault(i int, f *Fault) {
 			b.problem(f.Line, key+".switch", "%q is not a switch", f.Switch)
 		}
 		out.node = id
+	case "daemon-down", "daemon-up":
+		id, ok := b.nodes[f.Switch]
+		if !ok || !b.sim.IsSwitch(id) || b.f.Control == nil || b.plane == nil && len(b.problems) == 0 {
+			b.problem(f.Line, key+".switch", "%q is not a switch with a simulated daemon", f.Switch)
+		}
+		out.node = id
 	case "tell-down", "tell-up":
 		ep, err := b.endpoint(f.Host)
 		if err != nil {
@@ -68,7 +74,7 @@ func (b *builder) fault(i int, f *Fault) {
 			b.problem(f.Line, key, "a storm needs queues, every and for")
 		}
 	default:
-		b.problem(f.Line, key+".kind", "%q is not link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down or tell-up", f.Kind)
+		b.problem(f.Line, key+".kind", "%q is not link-down, link-up, switch-down, switch-up, daemon-down, daemon-up, storm, loss, black, clear, tell-down or tell-up", f.Kind)
 	}
 	b.faults = append(b.faults, out)
 }
@@ -166,6 +172,10 @@ func (r runner) strike(s *model.Sim, f *fault) {
 		by.KillSwitch(f.node)
 	case "switch-up":
 		by.ReviveSwitch(f.node)
+	case "daemon-down":
+		r.b.plane.StopDaemon(f.node)
+	case "daemon-up":
+		r.b.plane.StartDaemon(f.node)
 	case "tell-down":
 		r.tell(f.ep, false)
 	case "tell-up":

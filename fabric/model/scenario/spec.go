@@ -244,7 +244,7 @@ type Block struct {
 type Fault struct {
 	Line   int        `json:"-"`
 	At     model.Time `yaml:"at" json:"-"`
-	Kind   string     `yaml:"kind" json:"kind"`                         // link-down, link-up, switch-down, switch-up, storm, loss, black, clear, tell-down, tell-up
+	Kind   string     `yaml:"kind" json:"kind"`                         // link-down, link-up, switch-down, switch-up, daemon-down, daemon-up, storm, loss, black, clear, tell-down, tell-up
 	Link   string     `yaml:"link" json:"link,omitempty"`               // "a-b"
 	Switch string     `yaml:"switch" json:"switch,omitempty"`           // its name
 	Host   string     `yaml:"host" json:"host,omitempty"`               // "t0/0"
