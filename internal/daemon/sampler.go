@@ -135,6 +135,7 @@ type lane struct {
 	reading string  // port
 	since   time.Time
 	stuck   map[string]bool
+	todo    []errand // memory for the next round
 }
 
 // wish is one need of one port.
@@ -251,31 +252,37 @@ func (l *lane) wait(rest time.Time) time.Duration {
 	return max(0, next.Sub(now))
 }
 
-// errand is what is to be read of one port now.
+// errand is what is to be read of one port now, and for whom.
 type errand struct {
 	port   string
 	fields fabric.Fields
+	wishes []*wish
 }
 
 func (l *lane) due(now time.Time) []errand {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var todo []errand
-	for _, w := range l.wishes {
-		switch last := len(todo) - 1; {
-		case now.Before(w.next) || l.stuck[w.port]:
-		case last >= 0 && todo[last].port == w.port:
-			todo[last].fields |= w.fields
-		default:
-			todo = append(todo, errand{w.port, w.fields})
+	todo := l.todo[:0]
+	for i := 0; i < len(l.wishes); {
+		first, fields := i, fabric.Fields(0)
+		port := l.wishes[first].port
+		for ; i < len(l.wishes) && l.wishes[i].port == port; i++ {
+			if w := l.wishes[i]; !now.Before(w.next) {
+				fields |= w.fields
+			}
+		}
+		if fields != 0 && !l.stuck[port] {
+			todo = append(todo, errand{port, fields, l.wishes[first:i:i]})
 		}
 	}
+	l.todo = nil // until the round is over: a goroutine that hangs keeps it
 	return todo
 }
 
 // round reads what is due; mine is false when another goroutine has taken over
 // because one of the reads took too long.
 func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, mine bool) {
+	list = make([]sample, 0, len(todo))
 	for _, t := range todo {
 		l.mu.Lock()
 		l.reading, l.since = t.port, l.s.now()
@@ -290,7 +297,7 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 		} else {
 			delete(l.stuck, t.port)
 		}
-		l.done(t.port, h.Valid, err, now)
+		l.done(t.wishes, h.Valid, err, now)
 		l.mu.Unlock()
 		if !mine {
 			l.wake()
@@ -300,14 +307,17 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 			list = append(list, sample{t.port, h})
 		}
 	}
+	l.mu.Lock()
+	l.todo = todo
+	l.mu.Unlock()
 	return list, true
 }
 
-// done plans the next read of a port.
-func (l *lane) done(port string, valid fabric.Fields, err error, now time.Time) {
+// done plans the next read for those for whom it was.
+func (l *lane) done(wishes []*wish, valid fabric.Fields, err error, now time.Time) {
 	untold := false
-	for _, w := range l.wishes {
-		if w.port != port || now.Before(w.next) {
+	for _, w := range wishes {
+		if now.Before(w.next) {
 			continue
 		}
 		w.next = now.Add(w.every)
