@@ -1,0 +1,277 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+)
+
+const size = 3
+
+// fleet is three inofd processes.
+type fleet struct {
+	t       testing.TB
+	dir     string
+	bin     string
+	beat    time.Duration
+	running [size]*exec.Cmd
+	done    [size]chan struct{}
+}
+
+func newFleet(t testing.TB, heartbeat time.Duration) *fleet {
+	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat}
+	f.bin = filepath.Join(f.dir, "bin")
+	c := exec.Command("go", "build", "-o", f.bin+"/", "./cmd/inofd", "./cmd/inofctl")
+	c.Dir = filepath.Join("..", "..")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "password"), []byte("correct horse battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range size {
+		f.configure(i)
+		f.start(i)
+	}
+	t.Cleanup(func() {
+		for i := range size {
+			f.end(i, syscall.SIGTERM)
+		}
+		if t.Failed() {
+			for i := range size {
+				log, _ := os.ReadFile(f.path(i, "log"))
+				t.Logf("member %d:\n%s", i, log[max(0, len(log)-3000):])
+			}
+		}
+	})
+	return f
+}
+
+// device is the loopback address of a member; the process id keeps runs apart.
+func device(i int) string {
+	pid := os.Getpid()
+	return fmt.Sprintf("127.%d.%d.%d", 64+pid>>8&63, pid&255, i+1)
+}
+
+func (f *fleet) path(i int, name string) string {
+	return filepath.Join(f.dir, fmt.Sprintf("m%d", i), name)
+}
+
+func (f *fleet) configure(i int) {
+	f.t.Helper()
+	members := ""
+	for j := range size {
+		members += fmt.Sprintf("      - {device: %s}\n", device(j))
+	}
+	text := fmt.Sprintf("device: {id: %s, name: m%d, roles: [reflector], allow-loopback: true}\nsession: {password-file: %s}\nstate-directory: %s\nmanagement: {socket: %s}\n"+
+		"reflector:\n  cluster:\n    heartbeat: %v\n    election: %v\n    members:\n%s",
+		device(i), i, filepath.Join(f.dir, "password"), f.path(i, "state"), f.socket(i), f.beat, f.beat, members)
+	if err := os.MkdirAll(f.path(i, "state"), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(f.path(i, "inofd.yaml"), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) socket(i int) string { return filepath.Join(f.dir, fmt.Sprintf("%d.sock", i)) }
+
+func (f *fleet) start(i int) {
+	f.t.Helper()
+	log, err := os.OpenFile(f.path(i, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer log.Close()
+	c := exec.Command(filepath.Join(f.bin, "inofd"), "run", "-c", f.path(i, "inofd.yaml"))
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { _ = c.Wait(); close(done) }()
+	f.running[i], f.done[i] = c, done
+}
+
+// end ends a process by a signal and waits for it.
+func (f *fleet) end(i int, sig syscall.Signal) {
+	if f.running[i] == nil {
+		return
+	}
+	_ = f.running[i].Process.Signal(sig)
+	<-f.done[i]
+	f.running[i] = nil
+}
+
+func (f *fleet) inofctl(i int, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, filepath.Join(f.bin, "inofctl"), append(args, "--socket", f.socket(i))...)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	return out.String(), err
+}
+
+// await repeats until it is so.
+func (f *fleet) await(what string, cond func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("after a minute not yet: %s", what)
+		}
+	}
+}
+
+// view is what a member says of the cluster.
+func (f *fleet) view(i int) (c api.Cluster, ok bool) {
+	out, err := f.inofctl(i, "show", "cluster", "-o", "json")
+	if err != nil {
+		return c, false
+	}
+	return c, json.Unmarshal([]byte(out), &c) == nil
+}
+
+// leader waits until all running members accept changes, and gives the leader.
+func (f *fleet) leader() (leader int) {
+	f.t.Helper()
+	f.await("all that run accept zone changes", func() bool {
+		for i := range size {
+			if f.running[i] == nil {
+				continue
+			}
+			c, ok := f.view(i)
+			if !ok || !c.Accepts || c.ID == "" {
+				return false
+			}
+			for j := range size {
+				if c.Leader.String() == device(j) {
+					leader = j
+				}
+			}
+		}
+		return f.running[leader] != nil
+	})
+	return leader
+}
+
+func (f *fleet) addZone(i int, name string) {
+	f.t.Helper()
+	if out, err := f.inofctl(i, "zone", "add", name, "192.0.2.1"); err != nil {
+		f.t.Fatalf("zone %s at member %d: %v\n%s", name, i, err, out)
+	}
+}
+
+func (f *fleet) hasZone(i int, name string) bool {
+	out, err := f.inofctl(i, "show", "zone", name)
+	return err == nil && strings.Contains(out, "192.0.2.1")
+}
+
+// Zones are changed at any member; the leader is killed and changes go on; a lone
+// member refuses them; all are killed and everything is there again; a member that has
+// lost its disk comes back through replace.
+func TestClusterOfProcesses(t *testing.T) {
+	f := newFleet(t, 300*time.Millisecond)
+	first := f.leader()
+	f.addZone((first+1)%size, "one")
+	for i := range size {
+		f.await("each member has the zone", func() bool { return f.hasZone(i, "one") })
+	}
+
+	f.end(first, syscall.SIGKILL)
+	f.addZone((first+1)%size, "two") // waits for the next leader by itself
+	second := f.leader()
+	if second == first {
+		t.Fatal("the leader is the one that was killed")
+	}
+	f.start(first)
+	f.leader()
+	f.await("the killed one has caught up", func() bool { return f.hasZone(first, "one") && f.hasZone(first, "two") })
+
+	lone := f.leader()
+	for i := range size {
+		if i != lone {
+			f.end(i, syscall.SIGKILL)
+		}
+	}
+	f.await("the lone member knows that it is alone", func() bool {
+		out, _ := f.inofctl(lone, "show", "status")
+		return strings.Contains(out, "no majority")
+	})
+	if out, err := f.inofctl(lone, "zone", "add", "three"); err == nil || !strings.Contains(out, "no zone change is accepted here") {
+		t.Errorf("a lone member: %v\n%s", err, out)
+	}
+	if !f.hasZone(lone, "two") {
+		t.Error("a lone member has forgotten its zones")
+	}
+
+	f.end(lone, syscall.SIGKILL)
+	for i := range size {
+		f.start(i)
+	}
+	f.leader()
+	for i := range size {
+		if !f.hasZone(i, "one") || !f.hasZone(i, "two") || f.hasZone(i, "three") {
+			t.Errorf("member %d has other zones after the restart of all", i)
+		}
+	}
+
+	wiped := (f.leader() + 1) % size
+	f.end(wiped, syscall.SIGKILL)
+	if err := os.RemoveAll(f.path(wiped, "state")); err != nil {
+		t.Fatal(err)
+	}
+	f.start(wiped)
+	f.await("the wiped member says what to do", func() bool {
+		out, _ := f.inofctl(wiped, "show", "status")
+		return strings.Contains(out, "replace")
+	})
+	other := (wiped + 1) % size
+	if out, err := f.inofctl(other, "cluster", "replace", device(wiped), device(wiped)+":19517"); err != nil {
+		t.Fatalf("replace: %v\n%s", err, out)
+	}
+	f.await("it has caught up and votes", func() bool {
+		c, ok := f.view(wiped)
+		votes := 0
+		for _, m := range c.Members {
+			if m.Voter {
+				votes++
+			}
+		}
+		return ok && votes == size && f.hasZone(wiped, "two")
+	})
+	f.addZone(wiped, "four")
+}
+
+// BenchmarkFailover is the time from the kill -9 of the leader to the next zone
+// change that is accepted, at the production heartbeat of 1 s and shorter ones.
+func BenchmarkFailover(b *testing.B) {
+	for _, beat := range []time.Duration{time.Second, 300 * time.Millisecond} {
+		b.Run(fmt.Sprintf("heartbeat=%v", beat), func(b *testing.B) {
+			f := newFleet(b, beat)
+			f.leader()
+			for n := 0; b.Loop(); n++ {
+				b.StopTimer()
+				leader := f.leader()
+				b.StartTimer()
+				began := time.Now()
+				f.end(leader, syscall.SIGKILL)
+				f.addZone((leader+1)%size, fmt.Sprintf("zone %d", n))
+				b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/last")
+				b.StopTimer()
+				f.start(leader)
+				b.StartTimer()
+			}
+		})
+	}
+}
