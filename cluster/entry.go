@@ -71,10 +71,7 @@ type Entry struct {
 	Set     zone.Set      // Genesis: AutoJoin and Hard; the zones are in Zones
 }
 
-// entryHead is the length of what all entries begin with.
-const entryHead = 2 + 16 + 8
-
-// Encode gives the bytes of an entry; ErrTooLarge-like refusals come from here too.
+// Encode gives the bytes of an entry. The error is a *Refusal.
 func (e *Entry) Encode() ([]byte, error) {
 	b := make([]byte, 0, 256)
 	b = append(b, EntryVersion, byte(e.Kind))

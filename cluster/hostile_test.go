@@ -316,11 +316,11 @@ func TestMessagesOfRaftComeBackFromBytes(t *testing.T) {
 		b  []byte
 		is any
 	}{
-		{opAppend, nil, &raft.AppendEntriesRequest{RPCHeader: head, Term: 3, Leader: []byte("192.0.2.2:19517"), PrevLogEntry: 6, PrevLogTerm: 2, LeaderCommitIndex: 5, Entries: []*raft.Log{
+		{opAppend, nil, &raft.AppendEntriesRequest{RPCHeader: head, Term: 3, PrevLogEntry: 6, PrevLogTerm: 2, LeaderCommitIndex: 5, Entries: []*raft.Log{
 			{Index: 7, Term: 3, Data: []byte("x"), AppendedAt: time.Unix(5, 6)}, {Index: 8, Term: 3, Type: raft.LogNoop}, {Index: 9, Term: 3, Type: raft.LogConfiguration, Data: members}}}},
-		{opVote, nil, &raft.RequestVoteRequest{RPCHeader: head, Term: 4, Candidate: []byte("192.0.2.2:19517"), LastLogIndex: 3, LastLogTerm: 2, LeadershipTransfer: true}},
+		{opVote, nil, &raft.RequestVoteRequest{RPCHeader: head, Term: 4, LastLogIndex: 3, LastLogTerm: 2, LeadershipTransfer: true}},
 		{opPreVote, nil, &raft.RequestPreVoteRequest{RPCHeader: head, Term: 4, LastLogIndex: 3, LastLogTerm: 2}},
-		{opSnapshot, nil, &raft.InstallSnapshotRequest{RPCHeader: head, SnapshotVersion: 1, Term: 4, Leader: []byte("l"), LastLogIndex: 9, LastLogTerm: 2, Configuration: members, ConfigurationIndex: 3, Size: 77}},
+		{opSnapshot, nil, &raft.InstallSnapshotRequest{RPCHeader: head, SnapshotVersion: 1, Term: 4, LastLogIndex: 9, LastLogTerm: 2, Configuration: members, ConfigurationIndex: 3, Size: 77}},
 		{opTimeout, nil, &raft.TimeoutNowRequest{RPCHeader: head}},
 	} {
 		switch q := c.is.(type) {

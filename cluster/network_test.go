@@ -170,7 +170,6 @@ func newLab(t *testing.T, n int) *lab {
 	return l
 }
 
-func (l *lab) addr(i int) netip.Addr    { return devAddr(i) }
 func (l *lab) node(i int) *running      { return l.nodes[devAddr(i)] }
 func (l *lab) partition(sides ...[]int) { l.apart(sides, true) }
 func (l *lab) heal(n int) {

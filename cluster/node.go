@@ -35,6 +35,7 @@ const (
 	leaseShare               = 2 // the leader's lease is the heartbeat time divided by this
 	appendsAtOnce            = 64
 	keptSnapshots            = 2
+	changePatience           = 4 // of these, for which a change is tried at all: the leader may be known and out of reach
 	patienceWithoutLeader    = 3 // heartbeat and election times for which a change waits for a leader
 	publishWait              = 2 * time.Second
 	memberStatusWait         = time.Second
@@ -113,9 +114,10 @@ type Node struct {
 	applied  chan struct{} // closed and replaced whenever published grows
 	done     uint64        // index of what the reader of the feed has brought into force
 	view     view
-	strayed  bool   // the cluster knows this device by an earlier incarnation
-	waiting  string // what a member that is in no cluster waits for
-	unseeded string // why the first entry cannot be made
+	strayed  bool     // the cluster knows this device by an earlier incarnation
+	told     []Member // members as the reader of the feed knows them
+	waiting  string   // what a member that is in no cluster waits for
+	unseeded string   // why the first entry cannot be made
 	counters Counters
 
 	configuring sync.Mutex // one change of members at a time

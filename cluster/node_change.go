@@ -56,6 +56,8 @@ func (n *Node) Change(ctx context.Context, e Entry) (Result, error) {
 // try repeats an entry at whoever is the leader until its outcome is known.
 func (n *Node) try(ctx context.Context, data []byte) (Result, error) {
 	var st changeState
+	ctx, cancel := context.WithTimeout(ctx, changePatience*n.patience())
+	defer cancel()
 	for first := true; ; first = false {
 		if !first {
 			n.count(func(c *Counters) { c.Repeated++ })

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logger hands what the library logs to slog. Its warnings are information here: a
-// peer that is away is nothing the library can judge, Node tells operators of it.
+// logger hands what the library logs to slog, for debugging: it repeats itself for as
+// long as a peer is away. What operators need to know Node tells them, once.
 type logger struct {
 	hclog.Logger
 	to   *slog.Logger
@@ -52,10 +52,10 @@ func (l *logger) Debug(msg string, args ...any) { l.log(slog.LevelDebug, msg, ar
 func (l *logger) Info(msg string, args ...any) { l.log(slog.LevelDebug, msg, args) }
 
 // Warn implements hclog.Logger.
-func (l *logger) Warn(msg string, args ...any) { l.log(slog.LevelInfo, msg, args) }
+func (l *logger) Warn(msg string, args ...any) { l.log(slog.LevelDebug, msg, args) }
 
 // Error implements hclog.Logger.
-func (l *logger) Error(msg string, args ...any) { l.log(slog.LevelInfo, msg, args) }
+func (l *logger) Error(msg string, args ...any) { l.log(slog.LevelDebug, msg, args) }
 
 // With implements hclog.Logger.
 func (l *logger) With(args ...any) hclog.Logger {

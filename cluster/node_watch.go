@@ -16,10 +16,9 @@ import (
 
 // view is what operators were told of the leader.
 type view struct {
-	leader  string
-	since   time.Time // of the leader, or of its loss
-	lost    bool      // the loss was told
-	leading bool
+	leader string
+	since  time.Time // of the leader, or of its loss
+	lost   bool      // the loss was told
 }
 
 // watch follows the leader and the members it reaches.
@@ -49,7 +48,20 @@ func (n *Node) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		n.look(time.Now())
+		n.lookAtMembers()
 	}
+}
+
+// lookAtMembers tells the reader of the feed who the members are, when that is new.
+func (n *Node) lookAtMembers() {
+	members := n.Members()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.machine.Cluster() == 0 || slices.Equal(members, n.told) {
+		return
+	}
+	n.told = members
+	n.publish(Edit{Index: n.machine.Index()})
 }
 
 // duties forms the cluster at its first start and promotes members that have caught
@@ -149,7 +161,7 @@ func (n *Node) Trouble() string {
 		return fmt.Sprintf("this member of the cluster has stopped applying changes: %v", err)
 	}
 	_, id := r.LeaderWithID()
-	formed := len(n.configuration().Servers) > 0
+	formed, member := len(n.configuration().Servers) > 0, n.isMember(n.self)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -157,6 +169,8 @@ func (n *Node) Trouble() string {
 		return "this device is a member of the cluster with a state that it has lost: have it replaced (inofctl cluster replace)"
 	case !formed:
 		return "this device is in no cluster yet: " + n.waiting
+	case !member:
+		return "this device is no member of the cluster any more: take it out of its configuration, or have it added again"
 	case n.strayed && id == "":
 		return "this device is a member of the cluster with a state that it has lost: have it replaced (inofctl cluster replace)"
 	case id != "":

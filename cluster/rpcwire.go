@@ -44,7 +44,8 @@ const (
 )
 
 // The messages of Raft in a form of our own: lengths are checked before anything is
-// allocated, and nothing is decoded by names.
+// allocated, and nothing is decoded by names. What the header says again (the address
+// of the leader or candidate) and what only older versions of the library need is left out.
 
 func appendRPCHeader(b []byte, h raft.RPCHeader) []byte {
 	return appendBytes(appendBytes(append(b, byte(h.ProtocolVersion)), h.ID), h.Addr)
@@ -60,7 +61,7 @@ func encodeAppend(q *raft.AppendEntriesRequest) []byte {
 		n += 64 + len(l.Data) + len(l.Extensions)
 	}
 	b := appendRPCHeader(append(make([]byte, 0, n), byte(opAppend)), q.RPCHeader)
-	b = appendBytes(binary.BigEndian.AppendUint64(b, q.Term), q.Leader)
+	b = binary.BigEndian.AppendUint64(b, q.Term)
 	for _, v := range []uint64{q.PrevLogEntry, q.PrevLogTerm, q.LeaderCommitIndex} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
@@ -79,7 +80,7 @@ func encodeAppend(q *raft.AppendEntriesRequest) []byte {
 }
 
 func decodeAppend(r *reader) *raft.AppendEntriesRequest {
-	q := &raft.AppendEntriesRequest{RPCHeader: r.rpcHeader(), Term: r.u64("term"), Leader: r.bytes("leader", maxPeerName)}
+	q := &raft.AppendEntriesRequest{RPCHeader: r.rpcHeader(), Term: r.u64("term")}
 	q.PrevLogEntry, q.PrevLogTerm, q.LeaderCommitIndex = r.u64("previous entry"), r.u64("previous term"), r.u64("commit index")
 	n := r.count("entries", maxEntries, 33)
 	for i := range n {
@@ -137,13 +138,12 @@ func decodeConfiguration(data []byte) (c raft.Configuration, err error) {
 
 func encodeVote(q *raft.RequestVoteRequest) []byte {
 	b := appendRPCHeader([]byte{byte(opVote)}, q.RPCHeader)
-	b = appendBytes(binary.BigEndian.AppendUint64(b, q.Term), q.Candidate)
-	b = binary.BigEndian.AppendUint64(b, q.LastLogIndex)
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, q.Term), q.LastLogIndex)
 	return appendFlag(binary.BigEndian.AppendUint64(b, q.LastLogTerm), q.LeadershipTransfer)
 }
 
 func decodeVote(r *reader) *raft.RequestVoteRequest {
-	return &raft.RequestVoteRequest{RPCHeader: r.rpcHeader(), Term: r.u64("term"), Candidate: r.bytes("candidate", maxPeerName),
+	return &raft.RequestVoteRequest{RPCHeader: r.rpcHeader(), Term: r.u64("term"),
 		LastLogIndex: r.u64("last index"), LastLogTerm: r.u64("last term"), LeadershipTransfer: r.flag("transfer")}
 }
 
@@ -158,16 +158,16 @@ func decodePreVote(r *reader) *raft.RequestPreVoteRequest {
 
 func encodeInstall(q *raft.InstallSnapshotRequest) []byte {
 	b := append(appendRPCHeader([]byte{byte(opSnapshot)}, q.RPCHeader), byte(q.SnapshotVersion))
-	b = appendBytes(binary.BigEndian.AppendUint64(b, q.Term), q.Leader)
+	b = binary.BigEndian.AppendUint64(b, q.Term)
 	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, q.LastLogIndex), q.LastLogTerm)
-	b = appendBytes(appendBytes(b, q.Peers), q.Configuration)
+	b = appendBytes(b, q.Configuration)
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, q.ConfigurationIndex), uint64(q.Size))
 }
 
 func decodeInstall(r *reader) *raft.InstallSnapshotRequest {
 	q := &raft.InstallSnapshotRequest{RPCHeader: r.rpcHeader(), SnapshotVersion: raft.SnapshotVersion(r.u8("snapshot version")),
-		Term: r.u64("term"), Leader: r.bytes("leader", maxPeerName), LastLogIndex: r.u64("last index"), LastLogTerm: r.u64("last term"),
-		Peers: r.bytes("peers", maxConfigData), Configuration: r.bytes("configuration", maxConfigData)}
+		Term: r.u64("term"), LastLogIndex: r.u64("last index"), LastLogTerm: r.u64("last term"),
+		Configuration: r.bytes("configuration", maxConfigData)}
 	q.ConfigurationIndex = r.u64("configuration index")
 	size := r.u64("size")
 	switch {

@@ -272,3 +272,23 @@ func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
 		f.expect("a reload", nil)
 	})
 }
+
+// A switch that starts while a member is away does not wait for it: the others speak
+// for it, also after they have restarted themselves.
+func TestAMemberThatIsAwayHoldsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newClusterFabric(t, "")
+		f.zones("m1", map[string][]string{"a": {i1, t1}})
+		for _, name := range append([]string{"tor1"}, memberNames...) {
+			f.nodes[name].halt()
+		}
+		f.nodes["m1"].start()
+		f.nodes["m2"].start()
+		settle(30 * time.Second)
+		f.nodes["tor1"].start()
+		settle(4 * time.Second) // less than the time for which a reflector is waited
+		if s, err := f.nodes["tor1"].d.Status(context.Background()); err != nil || !s.Synced {
+			t.Errorf("the switch waits for the member that is away: %v", err)
+		}
+	})
+}

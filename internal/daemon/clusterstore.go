@@ -27,11 +27,9 @@ type clusterStore struct {
 	once   sync.Once
 	broken atomic.Uint64 // committed changes that the reflector did not take
 
-	mu       sync.Mutex
-	start    zone.Set
-	stamp    inof.ClusterStamp
-	members  []netip.Addr
-	ignoring string // what the configuration says and does not count
+	start zone.Set // what the disk had, as of
+	stamp inof.ClusterStamp
+	seed  config.Zones
 }
 
 // newClusterStore opens what the disk has; nothing runs yet.
@@ -67,7 +65,7 @@ func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
 	for _, m := range cl.Members {
 		conf.Members = append(conf.Members, cluster.Member{Device: m.Device, Address: m.Address})
 	}
-	s := &clusterStore{formed: make(chan struct{})}
+	s := &clusterStore{formed: make(chan struct{}), seed: cfg.Zones}
 	if s.node, err = cluster.Open(conf); err != nil {
 		return nil, errors.Join(err, storage.Close())
 	}
@@ -158,7 +156,12 @@ func (s *clusterStore) commit(ctx context.Context, e cluster.Entry) error {
 }
 
 // reload implements zoneKeeper: the configuration has no say once there is a cluster.
-func (s *clusterStore) reload(context.Context, *Device, *config.Config) error { return nil }
+func (s *clusterStore) reload(_ context.Context, _ *Device, cfg *config.Config) error {
+	if cfg.Zones == s.seed {
+		return nil
+	}
+	return errors.New("zones: these settings are only the seed of the first start of the cluster; change them with inofctl zone and inofctl cluster set")
+}
 
 // warning implements zoneKeeper.
 func (s *clusterStore) warning() string { return s.node.Trouble() }

@@ -1,0 +1,49 @@
+package inof
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/zone"
+)
+
+// KnownDevices are the devices with a session, with records, or still awaited,
+// sorted; to be kept by the daemon over a restart.
+func (r *Reflector) KnownDevices() []netip.Addr {
+	known := maps.Clone(r.awaited)
+	for _, d := range r.devices {
+		if d.up || !d.empty() {
+			known[d.id] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(known), netip.Addr.Compare)
+}
+
+// Devices is the status of every device, sorted by device id.
+func (r *Reflector) Devices() []DeviceStatus {
+	out := make([]DeviceStatus, 0, len(r.devices))
+	for _, d := range r.devices {
+		out = append(out, DeviceStatus{
+			Device: d.id, Up: d.up, Synced: d.synced, Told: d.told, Stale: !d.expires.IsZero(), Expires: d.expires,
+			Hosts: len(d.hosts), Faults: len(d.faults), Zones: len(d.zones), Out: d.out, In: d.in,
+		})
+	}
+	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
+	return out
+}
+
+// Sessions tells how the present session with a device began: what it sent to us, and
+// what we sent.
+func (r *Reflector) Sessions(dev netip.Addr) (in, out ResumeKind) {
+	if d := r.devices[dev]; d != nil && d.up {
+		in, out = d.in, d.out
+	}
+	return in, out
+}
+
+// Directory is the reflector's table of all hosts; to be read only.
+func (r *Reflector) Directory() *zone.Directory { return r.dir }
+
+// Counters returns a copy.
+func (r *Reflector) Counters() ReflectorCounters { return r.counters }
