@@ -45,7 +45,7 @@ func (a *app) zoneCmd() *cobra.Command {
 	for _, c := range []*cobra.Command{remove, memberAdd, memberRemove} {
 		c.ValidArgsFunction = a.complete(zoneNames)
 	}
-	return group("zone", "Change the zones of a reflector or standalone device", add, remove,
+	return group("zone", "Change the zones of a reflector or standalone device", add, remove, a.exportCmd(),
 		group("member", "Change the members of a zone", memberAdd, memberRemove))
 }
 

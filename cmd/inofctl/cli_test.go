@@ -77,6 +77,7 @@ func TestTables(t *testing.T) {
 		"latency-own":     "show latency --scope own",
 		"latency-json":    "show latency --scope told -o json",
 		"cluster":         "show cluster",
+		"zone-export":     "zone export",
 		"cluster-json":    "show cluster -o json",
 		"events":          "show event",
 		"events-kind":     "show event --kind port",

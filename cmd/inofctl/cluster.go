@@ -123,3 +123,35 @@ func clusterMembers(ctx context.Context, c *api.Client) ([]string, error) {
 	}
 	return names, err
 }
+
+// exportCmd prints the zones of a reflector as a zone file.
+func (a *app) exportCmd() *cobra.Command {
+	return &cobra.Command{Use: "export", Short: "Print the zones as a zone file", Args: arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.call(cmd, func(ctx context.Context, c *api.Client) error {
+				list, err := c.Zones(ctx, api.ZoneQuery{})
+				if err != nil {
+					return err
+				}
+				var set zone.Set
+				for _, z := range list {
+					if z.Name == zone.DefaultName {
+						continue
+					}
+					next := zone.Zone{Name: z.Name}
+					for _, text := range z.Members {
+						m, err := zone.ParseMember(text)
+						if err != nil {
+							return err
+						}
+						next.Members = append(next.Members, m)
+					}
+					set.Zones = append(set.Zones, next)
+				}
+				if a.format == "json" {
+					return a.print(set.Canonical().Zones, nil)
+				}
+				return config.WriteZones(a.out, set)
+			})
+		}}
+}
