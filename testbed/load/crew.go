@@ -17,9 +17,18 @@ type crew struct {
 	target *Target
 	epoch  uint64
 	crowd  *crowd
-	all    []*client
 	stop   chan struct{}
 	wg     sync.WaitGroup
+
+	mu  sync.Mutex // guards that all grows
+	all []*client
+}
+
+// list are the sessions now.
+func (w *crew) list() []*client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all
 }
 
 const (
@@ -91,7 +100,7 @@ func (w *crew) live() {
 		case <-w.stop:
 			return
 		case <-t.C:
-			for _, c := range w.all {
+			for _, c := range w.list() {
 				c.keepalive(every)
 			}
 		}
