@@ -253,7 +253,7 @@ func (c *Client) pending() batch {
 }
 
 func (b *batch) sort() {
-	slices.SortStableFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
+	slices.SortFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
 	slices.SortFunc(b.Hosts, func(x, y HostRecord) int { return compareKeys(x.Host.HostKey, y.Host.HostKey) })
 	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
 		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))

@@ -1,7 +1,6 @@
 package inof
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -206,32 +205,45 @@ func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
 // view is everything that concerns one device, for its full sync.
 func (r *Reflector) view(d *device) batch {
 	b := batch{Settings: r.settings()}
-	seen := map[netip.Addr]struct{}{}
-	ports := map[portKey]struct{}{}
-	add := func(addr netip.Addr) {
-		if _, ok := seen[addr]; ok {
-			return
+	if _, all := r.interest.all[d.id]; all {
+		r.viewAll(d, &b)
+	} else {
+		r.viewZones(d, &b)
+	}
+	b.Faults = r.faultsOf(d, b.Hosts)
+	b.sort()
+	return b
+}
+
+// viewAll collects all zones, and all hosts in some zone, for a device that asks for
+// everything.
+func (r *Reflector) viewAll(d *device, b *batch) {
+	b.Zones = make([]ZoneRecord, 0, len(r.interest.zones))
+	for _, z := range r.interest.zones {
+		b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
+	}
+	b.Hosts = make([]HostRecord, 0, len(r.interest.addrs))
+	for _, e := range r.interest.addrs {
+		if len(e.zones) > 0 || e.attachedTo(d.id) {
+			b.addHosts(d.id, e)
 		}
-		seen[addr] = struct{}{}
-		e := r.interest.addrs[addr]
-		for i := range e.atts {
-			if h := &e.atts[i]; h.Device != d.id {
-				b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
-				ports[portKey{h.Device, h.HostKey.Port}] = struct{}{}
-			}
+	}
+}
+
+// viewZones collects the zones that concern a device, with the hosts in them, and
+// those who claim an address of its own.
+func (r *Reflector) viewZones(d *device, b *batch) {
+	seen := map[netip.Addr]struct{}{}
+	add := func(addr netip.Addr) {
+		if _, ok := seen[addr]; !ok {
+			seen[addr] = struct{}{}
+			b.addHosts(d.id, r.interest.addrs[addr])
 		}
 	}
 	for k := range d.hosts {
 		add(k.Addr)
 	}
-	names := maps.Keys(d.zones)
-	if _, all := r.interest.all[d.id]; all {
-		for name := range r.interest.zones {
-			r.interest.area(name) // zones without anybody are told too
-		}
-		names = maps.Keys(r.interest.areas)
-	}
-	for name := range names {
+	for name := range d.zones {
 		if z, ok := r.interest.zones[name]; ok {
 			b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
 		}
@@ -239,13 +251,47 @@ func (r *Reflector) view(d *device) batch {
 			add(addr)
 		}
 	}
-	for pk := range ports {
-		if f := r.faultView(d.id, pk); f != nil {
-			b.Faults = append(b.Faults, *f)
+}
+
+// addHosts adds the attachments of an address, but for those at dev itself.
+func (b *batch) addHosts(dev netip.Addr, e entry) {
+	for i := range e.atts {
+		if h := &e.atts[i]; h.Device != dev {
+			b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
 		}
 	}
-	b.sort()
-	return b
+}
+
+// faultsOf are the faults of ports at which a device sees some hosts, as it is to see
+// them.
+func (r *Reflector) faultsOf(d *device, hosts []HostRecord) (out []FaultRecord) {
+	take := func(pk portKey) {
+		if f := r.faultView(d.id, pk); f != nil {
+			out = append(out, *f)
+		}
+	}
+	faults := 0
+	for _, from := range r.devices {
+		faults += len(from.faults)
+	}
+	if faults < len(hosts) { // what is shown of a fault is what the device sees there
+		for _, from := range r.devices {
+			if from != d {
+				for port := range from.faults {
+					take(portKey{from.id, port})
+				}
+			}
+		}
+		return out
+	}
+	ports := make(map[portKey]struct{}, len(hosts))
+	for i := range hosts {
+		ports[portKey{hosts[i].Host.Device, hosts[i].Host.HostKey.Port}] = struct{}{}
+	}
+	for pk := range ports {
+		take(pk)
+	}
+	return out
 }
 
 // faultView is a fault as a device is to see it: only with the addresses it knows,
