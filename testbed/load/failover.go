@@ -18,6 +18,9 @@ type FailoverOptions struct {
 	Options
 	Clients  int
 	ZoneSize int
+	// Settle is how long sessions live before they are lost: as long as it takes for
+	// their back-off to begin anew, unless it is set.
+	Settle time.Duration
 }
 
 // Return is when sessions were back, from the moment they were lost, in milliseconds.
@@ -66,6 +69,9 @@ func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error)
 	if err := errors.Join(f.plan.check(), raiseFiles(opt.Clients)); err != nil {
 		return nil, err
 	}
+	if opt.Settle == 0 {
+		opt.Settle = inof.BackoffReset + time.Second
+	}
 	res := &FailoverResult{Machine: machine(), Auth: opt.Auth, Clients: opt.Clients}
 	set := f.plan.zones()
 	set.Zones = set.Zones[:len(set.Zones)-1] // not the one of all
@@ -91,7 +97,7 @@ func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error)
 	if err := f.back(ctx); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, inof.BackoffReset+time.Second); err != nil { // old sessions, as in a fabric
+	if err := pause(ctx, opt.Settle); err != nil {
 		return nil, err
 	}
 	f.say("every connection breaks")
@@ -101,7 +107,7 @@ func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error)
 		return nil, err
 	}
 	res.CutUp, res.CutSync, res.Resumed = f.figures()
-	if err := pause(ctx, inof.BackoffReset+time.Second); err != nil {
+	if err := pause(ctx, opt.Settle); err != nil {
 		return nil, err
 	}
 	f.say("the reflector is killed and started again")

@@ -1,0 +1,188 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/zone"
+)
+
+// reflectorEnv makes the test binary the reflector's process.
+const reflectorEnv = "INOF_LOAD_TEST_REFLECTOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(reflectorEnv) != "" {
+		if err := Main(context.Background(), os.Args[len(os.Args)-1], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func testProcess(t *testing.T) Process {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Process{Command: []string{self}, Env: []string{reflectorEnv + "=1"}}
+}
+
+func testOptions(t *testing.T, auth string) Options {
+	return Options{Auth: auth, Process: testProcess(t), Devices: DefaultDevices, Hosts: DefaultHosts, Progress: func(s string) { t.Log(s) }}
+}
+
+func TestFanoutCountsEveryDelivery(t *testing.T) {
+	for _, auth := range []string{"none", "hmac-sha256", "tls"} {
+		t.Run(auth, func(t *testing.T) {
+			res, err := Fanout(t.Context(), FanoutOptions{Options: testOptions(t, auth), Clients: 20, ZoneSize: 8, Count: 3, Rate: 1000, Burst: 100, Origins: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, c := range map[string]Compared{"zone": res.Zone, "all": res.All} {
+				if c.Ours.Trials != 3 || c.Bound.Trials != 3 || c.Ours.Min <= 0 || c.Bound.Min <= 0 || c.Ours.Max < c.Ours.Median {
+					t.Errorf("%s: %+v", name, c)
+				}
+			}
+			for name, b := range map[string]*Burst{"hosts": res.HostBurst, "faults": res.FaultBurst} {
+				if b.Deliveries != 2000 || b.Messages < 20 || b.Messages > 2000 || b.PerSecond <= 0 || b.BoundPerSecond <= 0 || b.CPU <= 0 {
+					t.Errorf("%s: %+v", name, b)
+				}
+			}
+			if res.Auth != auth || res.Memory == nil || res.Memory.Sessions != 23 || res.Memory.Heap <= 0 || res.Bytes == 0 {
+				t.Errorf("%+v, memory %+v", res, res.Memory)
+			}
+		})
+	}
+}
+
+// apiZones is what the command does with the management API.
+type apiZones struct{ *api.Client }
+
+func (z apiZones) Hosts(ctx context.Context, prefix string) (n int, err error) {
+	zones, err := z.Zones(ctx, api.ZoneQuery{})
+	for _, z := range zones {
+		if strings.HasPrefix(z.Name, prefix) {
+			n += len(z.Hosts)
+		}
+	}
+	return n, err
+}
+
+// A live reflector is left as it was found, also when the run was interrupted.
+func TestLiveReflectorIsLeftAsItWas(t *testing.T) {
+	own, err := startReflector(t.Context(), testProcess(t), "hmac-sha256", zoneSet("others", "192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+	c := api.NewClient(filepath.Join(own.dir, "inofd.sock"))
+	defer c.Close()
+	for _, interrupted := range []bool{false, true} {
+		opt := FanoutOptions{Options: testOptions(t, ""), Clients: 10, ZoneSize: 4, Count: 2, Rate: 1000, Burst: 50, Origins: 2}
+		opt.Live, opt.LiveZones = &own.Target, apiZones{c}
+		ctx, cancel := context.WithCancel(t.Context())
+		if interrupted {
+			opt.Progress = func(s string) {
+				if strings.HasPrefix(s, "bursts") {
+					cancel()
+				}
+			}
+		}
+		res, err := Fanout(ctx, opt)
+		cancel()
+		if interrupted != (err != nil) {
+			t.Fatalf("interrupted %v: %v", interrupted, err)
+		}
+		if !interrupted && (res.Memory != nil || res.FaultBurst == nil || res.FaultBurst.CPU != 0 || res.Reflector != own.Addr.String()) {
+			t.Errorf("%+v", res)
+		}
+		zones, err := c.Zones(t.Context(), api.ZoneQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, z := range zones {
+			if strings.HasPrefix(z.Name, ZonePrefix) || len(z.Hosts) > 0 {
+				t.Errorf("interrupted %v: left behind: %+v", interrupted, z)
+			}
+		}
+		hosts, err := c.Hosts(t.Context(), api.HostQuery{})
+		if err != nil || len(hosts) != 0 {
+			t.Errorf("interrupted %v: hosts left behind: %v, %v", interrupted, hosts, err)
+		}
+	}
+	// A full sync touches nothing.
+	res, err := Sync(t.Context(), SyncOptions{Options: Options{Live: &own.Target, Devices: Range{DefaultDevices.at(100), DefaultDevices.at(110)}, Hosts: DefaultHosts}, Count: 2})
+	if err != nil || res.Zones != 1 || res.Sync.Ours.Trials != 2 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+func TestARefusalIsTold(t *testing.T) {
+	own, err := startReflector(t.Context(), testProcess(t), "hmac-sha256", zoneSet("others", "192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+	wrong := own.Target
+	wrong.Password = []byte("not the password")
+	_, err = Sync(t.Context(), SyncOptions{Options: Options{Live: &wrong, Devices: DefaultDevices, Hosts: DefaultHosts}, Count: 1})
+	if err == nil {
+		t.Error("a session with the wrong password")
+	}
+	t.Log(err)
+}
+
+func TestSyncIsWhole(t *testing.T) {
+	res, err := Sync(t.Context(), SyncOptions{Options: testOptions(t, "hmac-sha256"), Zones: 200, Members: 4, HostsUp: 100, Feeders: 5, Count: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Zones != 200 || res.Hosts < 100 || res.Hosts > 101 || res.Bytes < 1000 || res.Messages == 0 || res.Sync.Ours.Trials != 3 || res.Peak < res.Before/2 || res.Before <= 0 || res.Fault == nil {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestSessionsComeBack(t *testing.T) {
+	res, err := Failover(t.Context(), FailoverOptions{Options: testOptions(t, "hmac-sha256"), Clients: 20, ZoneSize: 4, Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Resumed != 20 || res.CutUp.Last < res.CutUp.First || res.KillSync.Last <= 0 || res.Restart <= 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	r, err := ParseRange("192.0.2.250-192.0.3.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.at(7); got != netip.MustParseAddr("192.0.3.1") {
+		t.Error(got)
+	}
+	if r.holds(12) != nil || r.holds(13) == nil {
+		t.Errorf("12: %v, 13: %v", r.holds(12), r.holds(13))
+	}
+	six, err := ParseRange("2001:db8::/112")
+	if err != nil || six.at(0x1ff) != netip.MustParseAddr("2001:db8::1ff") || six.holds(1<<16) != nil || six.holds(1<<16+1) == nil {
+		t.Error(six, err)
+	}
+	for _, bad := range []string{"", "192.0.2.1", "x-y", "192.0.2.9-192.0.2.1"} {
+		if r, err := ParseRange(bad); err == nil {
+			t.Errorf("%q is %v", bad, r)
+		}
+	}
+}
+
+func zoneSet(name, member string) zone.Set {
+	return zone.Set{Zones: []zone.Zone{{Name: name, Members: []zone.Member{{Kind: zone.MemberAddr, First: netip.MustParseAddr(member)}}}}}
+}
