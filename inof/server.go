@@ -185,12 +185,17 @@ func (s *Server) establish(c *conn) error {
 		return err
 	}
 	s.peers[dev] = c
-	c.recall(s.past[dev])
+	replaced := &ProtocolError{Code: CodeReplaced, Detail: "by a session from " + c.view.Address}
+	p := s.past[dev]
+	if old != nil { // it becomes one of the past only when it has ended
+		p = past{sessions: p.sessions + 1, err: replaced.Error(), at: time.Now()}
+	}
+	c.recall(p)
 	s.forgive(c.view.Address)
 	s.pending = slices.DeleteFunc(s.pending, func(p *conn) bool { return p == c })
 	s.mu.Unlock()
 	if old != nil {
-		old.out.shut(&ProtocolError{Code: CodeReplaced, Detail: "by a session from " + c.view.Address})
+		old.out.shut(replaced)
 		<-old.done
 	}
 	s.cfg.Log.Info("session established", "peer", c.view.Address, "device", dev)
