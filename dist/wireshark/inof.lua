@@ -93,6 +93,8 @@ address("inof.origin", "Origin")
 instant("inof.time.fault", "Event")
 instant("inof.time.sent", "Sent by the origin")
 instant("inof.time.reflected", "Passed on by the reflector")
+instant("inof.time.decided", "Taken up by the origin")
+instant("inof.time.reflector", "Read by the reflector")
 field("relative_time", "inof.latency.sent", "From the event to sending")
 field("relative_time", "inof.latency.reflected", "From the event to the reflector")
 address("inof.record_of.device", "Records of the device")
@@ -474,6 +476,10 @@ local function times(c)
       local d = at - fault
       c.tree:add(F["inof.latency." .. t[1]], c.tvb(c.at - 8, 8), NSTime.new((d / 1000000000):tonumber(), (d % 1000000000):tonumber())):set_generated()
     end
+  end
+  if c:left() > 0 then -- there only when one of them is known
+    c:time("inof.time.decided", "Taken up by the origin")
+    c:time("inof.time.reflector", "Read by the reflector")
   end
   return fault and "with the time of the event" or "no event"
 end

@@ -15,6 +15,7 @@ func TestTLVsOfResumption(t *testing.T) {
 	const (
 		update = "01000005 04c0000201" + stampTLV
 		device = "08000015 04c0000202 18a0000000000003 000000000000000c"
+		three  = "17979cfe3a0c8a00 17979cfe3a0c8a01 17979cfe3a0c8a02"
 		twelve = "18a0000000000002 0000000000000007"
 	)
 	cases := []struct {
@@ -36,6 +37,10 @@ func TestTLVsOfResumption(t *testing.T) {
 		{"position twice", inof.TypeUpdate, update + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Update, TLV 9: is there twice"},
 		{"position, cut", inof.TypeUpdate, update + "09000008 18a0000000000002", "", "inof.bad_length: Update, TLV 9: inof.position.seq truncated: 0 of 8 bytes are left"},
 		{"position of no epoch", inof.TypeUpdate, update + "09000010 0000000000000000 0000000000000007", "", "inof.malformed: Update, TLV 9: 0 is no epoch"},
+		{"times", inof.TypeUpdate, update + "03000018" + three, "Passed on by the reflector: ", ""},
+		{"times of the origin and the reflector", inof.TypeUpdate, update + "03000028" + three + "17979cfe3a0c8a05 17979cfe3a0c8a06", "Read by the reflector: ", ""},
+		{"times, the origin's not known", inof.TypeUpdate, update + "03000028" + three + "0000000000000000 17979cfe3a0c8a06", "Taken up by the origin: not known", ""},
+		{"times, cut", inof.TypeUpdate, update + "03000020" + three + "17979cfe3a0c8a05", "", "inof.bad_length: Update, TLV 3: inof.time.reflector truncated: 0 of 8 bytes are left"},
 		{"partial", inof.TypeUpdate, update + "0a000000", "Partial: more follows", ""},
 		{"partial twice", inof.TypeUpdate, update + "0a000000 0a000000", "", "inof.malformed: Update, TLV 10: is there twice"},
 		{"partial, longer than the message", inof.TypeUpdate, update + "0a000001", "", "inof.bad_length: Update, TLV 10: length 1, but 0 bytes are left"},
