@@ -244,6 +244,36 @@ func TestEachStageIsWhatItSays(t *testing.T) {
 		"frame": 15, "ack": 4000 - 2115, "notice": 2115, "acked": 4000})
 }
 
+// Every reason a fault can have is measured under its own name.
+func TestEachReasonHasItsOwnFigures(t *testing.T) {
+	for _, why := range []snsd.Reason{snsd.ReasonLinkDown, snsd.ReasonPacketError, snsd.ReasonPFCStorm, snsd.ReasonBFDDown, 99} {
+		w := newTimed(t)
+		w.now = w.t0.Add(2100 * us)
+		u := w.fault(0, 0)
+		u.Faults[0].Why = why
+		w.hear(u)
+		w.now = w.t0.Add(5000 * us)
+		w.ackAll(0)
+		name := why.String()
+		if why == 99 {
+			name = "other"
+		}
+		for _, stageName := range []string{"notice", "acked"} {
+			for _, s := range w.stageList() {
+				if s.Name != stageName || s.Reason == "active" { // the host was told of t1 before
+					continue
+				}
+				if s.Reason != name || s.Total.Count != 1 {
+					t.Errorf("%s for %s: %s has %d values", stageName, name, s.Reason, s.Total.Count)
+				}
+			}
+		}
+		if n := stage(w.stageList(), api.ScopeTold, "notice", name).Total; n.Count != 1 || n.Max != 2115 {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+}
+
 // Stages within one device are right whatever its clock says; those between two clocks
 // that differ are counted apart.
 func TestClocksThatDifferSpoilOnlyWhatIsBetweenThem(t *testing.T) {
