@@ -211,7 +211,15 @@ nothing may be lost and the receiver must be used to 99 %; with less, one of the
 			if asJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), a)
 			}
-			return printSizing(cmd.OutOrStdout(), a, length)
+			if err := printSizing(cmd.OutOrStdout(), a, length); err != nil {
+				return err
+			}
+			for _, p := range a.Proof {
+				if !p.OK {
+					return fmt.Errorf("%s: the simulation does not agree with the computation", p.What)
+				}
+			}
+			return nil
 		}}
 	f := c.Flags()
 	f.StringVar(&rate, "rate", "100G", "speed of the link")
@@ -224,9 +232,30 @@ nothing may be lost and the receiver must be used to 99 %; with less, one of the
 	return c
 }
 
+// verdict says in words what the simulation showed.
+func verdict(a *workload.Sizing) string {
+	if len(a.Proof) == 0 {
+		return "computed, not simulated"
+	}
+	for _, p := range a.Proof {
+		if !p.OK {
+			return "the simulation does NOT agree, see below"
+		}
+	}
+	if len(a.Proof) == 1 {
+		return "simulated: with it nothing is lost"
+	}
+	less := "a tenth less"
+	if a.Room-a.Room/10 > a.B2T+a.Headroom.Rate.Bytes(a.Headroom.Reaction) {
+		less = "what the wire holds alone"
+	}
+	return fmt.Sprintf("simulated: with it nothing is lost, with %s %d frames are", less, a.Proof[1].Worst.Drops)
+}
+
 func printSizing(w io.Writer, a *workload.Sizing, km float64) error {
 	h := a.Headroom
-	fmt.Fprintf(w, "%v over %g km, frames of %d bytes, reaction %v: %d bytes are on the wire both ways (B x 2T)\n\n", h.Rate, km, h.MTU, h.Reaction, a.B2T)
+	fmt.Fprintf(w, "headroom %.2f MB (%d bytes) for one lossless class at %v over %g km; %s\n", float64(a.Room)/1e6, a.Room, h.Rate, km, verdict(a))
+	fmt.Fprintf(w, "frames of %d bytes, reaction %v: %d bytes are on the wire both ways (B x 2T)\n\n", h.MTU, h.Reaction, a.B2T)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "classic PFC\tXOFF threshold\t%d bytes\t%.2f MB\n", a.Xoff, float64(a.Xoff)/1e6)
 	fmt.Fprintf(tw, "\theadroom\t%d bytes\t%.2f MB\n", a.Room, float64(a.Room)/1e6)
@@ -234,17 +263,17 @@ func printSizing(w io.Writer, a *workload.Sizing, km float64) error {
 	if a.Braking > 0 {
 		fmt.Fprintf(tw, "point braking\tbuffer in all\t%d bytes\t%.2f MB\n", a.Braking, float64(a.Braking)/1e6)
 	} else {
-		fmt.Fprintf(tw, "point braking\tnot for a link whose round trip is shorter than 35 periods\t\t\n")
+		fmt.Fprintf(tw, "point braking\tnot for a link of less than 10 km, 35 decision periods or 100 frames both ways\t\t\n")
 	}
 	if len(a.Proof) > 0 {
 		fmt.Fprint(tw, "\nsimulated\treceiver\tframes lost\tuse of the receiver\tpeak, B x 2T\n")
 	}
 	for _, p := range a.Proof {
-		verdict := ""
+		not := ""
 		if !p.OK {
-			verdict = "  NOT AS EXPECTED"
+			not = "  NOT AS EXPECTED"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%.2f %%\t%.3f%s\n", p.What, p.Worst.Pattern, p.Worst.Drops, 100*p.Worst.Use, float64(p.Worst.Peak)/float64(a.B2T), verdict)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%.2f %%\t%.3f%s\n", p.What, p.Worst.Pattern, p.Worst.Drops, 100*p.Worst.Use, float64(p.Worst.Peak)/float64(a.B2T), not)
 	}
 	return tw.Flush()
 }

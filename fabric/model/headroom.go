@@ -50,9 +50,11 @@ func (h Headroom) ClassicBuffer() int64 { return h.Xoff() + h.Bytes() }
 const brakedFrames = 12
 
 // BrakedBuffer gives what point braking needs: B x 2T, one decision period, the
-// threshold and some frames.
+// threshold, some frames, and half a period for what partial stops let through: a sender that
+// is stopped for part of a period stops after the frame it is sending (found by
+// simulation, up to 0.49 periods between 10 and 300 km and 10G and 400G).
 func (h Headroom) BrakedBuffer(period Time, threshold int64) int64 {
-	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction+period)+brakedFrames*int64(h.MTU)+pfcFrame) + threshold
+	return h.cells(h.Rate.Bytes(2*h.Delay+h.Reaction+period*3/2)+brakedFrames*int64(h.MTU)+pfcFrame) + threshold
 }
 
 // Pause quanta of IEEE 802.3 for 100G: clause 31B.3.7 allows a MAC 394 quanta to obey

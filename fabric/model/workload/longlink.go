@@ -21,7 +21,7 @@ type LongLink struct {
 	Buffer   int64      // bytes of B's ingress queue (point braking)
 	Reaction model.Time // of both switches
 	Pattern  Drain
-	Span     model.Time // 0 = 60 round trips
+	Span     model.Time // 0 = 60 round trips, at least 5 ms
 	Seed     uint64
 }
 
@@ -63,7 +63,7 @@ func (l LongLink) Run() (LongResult, error) {
 	rtt := 2 * l.Delay
 	span := l.Span
 	if span == 0 {
-		span = 60 * rtt
+		span = max(60*rtt, 5*model.Millisecond) // so that what a slow receiver buffers does not count
 	}
 	h := &stops{l: l, ep: 1, end: span}
 	s.SetHandler(h)
@@ -114,7 +114,7 @@ func (l LongLink) build() (s *model.Sim, in, out model.PortID, err error) {
 	far.Cells.Xoff, far.Cells.XonOffset = l.Xoff, 2*l.MTU
 	far.Buffer = l.Xoff + l.Headroom + 128
 	if l.ABS {
-		far.PFC = model.PFC{Reaction: l.Reaction, ABS: 1 << 3, ABSEvery: l.Period, ABSOver: l.Over}
+		far.PFC = model.PFC{Reaction: l.Reaction, ABS: 1 << 3, ABSEvery: l.Period, ABSOver: l.Over, ABSRTT: 2*l.Delay + l.Reaction}
 		far.Cells = model.CellMMU{Cell: LongCell, LimitAlpha: 7}
 		far.Buffer = l.Buffer
 	}
