@@ -2,6 +2,7 @@
 GO        ?= go
 PKGS      ?= ./...
 FUZZTIME  ?= 20s
+CHAOS     ?= 3m
 MODEL     ?= 1
 SEEDS     ?= 2000
 BIN       := bin
@@ -11,7 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race model sim lint bench fuzz clean
+.PHONY: help build demo test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +49,9 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; done; done
+
+chaos: ## random faults on a lab for CHAOS (default 3m), and daemons killed for a minute: no notice wrong or missing
+	INOF_CHAOS=$(CHAOS) $(GO) test -count 1 -v -timeout 0 -run 'TestChaos|TestDaemonsKilled' ./testbed/chaos
 
 clean: ## remove what the targets above made
 	rm -rf $(BIN) out

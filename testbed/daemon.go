@@ -28,7 +28,7 @@ type program struct {
 func (l *Lab) programs(n *nodeState) []program {
 	switch n.Kind {
 	case KindSwitch:
-		return []program{{name: "inofd", binary: "inofd", args: []string{"run", "-c", l.configFile(n.Name)}, notify: true}}
+		return []program{{name: "inofd", binary: "inofd", args: []string{"run", "-c", l.ConfigFile(n.Name)}, notify: true}}
 	case KindHost:
 		var ps []program
 		for _, a := range n.Agents {

@@ -27,15 +27,10 @@ type agentLine struct {
 	State   string     `json:"state"`
 	Reason  string     `json:"reason"`
 	Seq     uint32     `json:"seq"`
-
-	Addresses []netip.Addr `json:"addresses"` // of a query: who asks
 }
 
 // agents follows the output files of all host agents of a lab.
-type agents struct {
-	files   []*agentFile
-	queries map[netip.Addr][]time.Time // when each address asked for its zones
-}
+type agents struct{ files []*agentFile }
 
 type agentFile struct {
 	name string
@@ -48,7 +43,7 @@ type agentFile struct {
 const maxAgentLine = 64 << 10
 
 func followAgents(l *Lab) (*agents, error) {
-	a := &agents{queries: make(map[netip.Addr][]time.Time)}
+	a := &agents{}
 	for _, n := range l.Status().Nodes {
 		if n.Kind != KindHost {
 			continue
@@ -84,32 +79,12 @@ func (a *agents) read() ([]heard, error) {
 			if err := json.Unmarshal(line, &v); err != nil {
 				return out, fmt.Errorf("output of %s: %q: %w", f.name, line, err)
 			}
-			switch v.Event {
-			case "notice":
+			if v.Event == "notice" {
 				out = append(out, heard{notice{v.Host, v.Subject, v.State, v.Reason}, v.Time, v.Seq, f.name})
-			case "query":
-				for _, addr := range v.Addresses {
-					a.queries[addr] = append(a.queries[addr], v.Time)
-				}
 			}
 		}
 	}
 	return out, nil
-}
-
-// answerWithin is how long after its zone query a host may be told again what it
-// knows: switches put repeated queries off for a second.
-const answerWithin = 2 * time.Second
-
-// asked tells how many answers to zone queries a host may get at that time.
-func (a *agents) asked(host netip.Addr, at time.Time) int {
-	n := 0
-	for _, q := range a.queries[host] {
-		if d := at.Sub(q); d >= 0 && d <= answerWithin {
-			n++
-		}
-	}
-	return n
 }
 
 func (f *agentFile) lines() ([][]byte, error) {

@@ -94,9 +94,8 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	}
 	seen := make(map[notice]heard)
 	frames := make(map[frame]bool)
-	answers := make(map[notice]int)
 	var wrong []heard
-	repeats, again := 0, 0
+	repeats := 0
 	for _, h := range got {
 		n := h.key()
 		switch f := (frame{h.notice, h.Seq}); {
@@ -108,11 +107,6 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 		}
 		_, twice := seen[n]
 		if twice || !p.want[n] {
-			if d.answer(h, twice, answers[n]) {
-				answers[n]++
-				again++
-				continue
-			}
 			wrong = append(wrong, h)
 			continue
 		}
@@ -132,9 +126,6 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	}
 	if repeats > 0 {
 		d.say("   %s", d.colour(dim, fmt.Sprintf("%d frames came twice (a retry)", repeats)))
-	}
-	if again > 0 {
-		d.say("   %s", d.colour(dim, fmt.Sprintf("%d answers to zone queries told a host what it had just been told", again)))
 	}
 	if p.fault != "" {
 		d.found(p, at, seen)
@@ -161,13 +152,6 @@ func (d *demo) found(p stepPlan, at time.Time, seen map[notice]heard) {
 
 // micro gives microseconds with one decimal.
 func micro(t time.Duration) float64 { return float64(t.Nanoseconds()/100) / 10 }
-
-// answer tells whether a notice that says nothing new is the answer to a zone query:
-// it repeats what is true, and the host asked for it as many times as it was told.
-func (d *demo) answer(h heard, twice bool, before int) bool {
-	known := twice || d.truth.up[h.Host] && d.truth.up[h.Subject] && d.truth.share(h.Host, h.Subject)
-	return h.State == active && known && h.Host != h.Subject && before < d.agents.asked(h.Host, h.At)
-}
 
 // report prints who was told and who was rightly not.
 func (d *demo) report(p stepPlan, at time.Time, seen map[notice]heard) {

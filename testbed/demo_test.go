@@ -95,7 +95,7 @@ func fakeDemo(t *testing.T) (*demo, *bytes.Buffer, func(string)) {
 	}
 	write("")
 	out := new(bytes.Buffer)
-	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newTruth(), agents: &agents{files: []*agentFile{{name: "x/snsd", path: file}}, queries: make(map[netip.Addr][]time.Time)}}
+	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newTruth(), agents: &agents{files: []*agentFile{{name: "x/snsd", path: file}}}}
 	t.Cleanup(d.agents.close)
 	return d, out, write
 }

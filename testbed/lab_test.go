@@ -90,7 +90,7 @@ func TestUpBuildsWhatTheFileSaysAndDownLeavesNothing(t *testing.T) {
 			t.Errorf("%s: %s: %q, %v, want %q", c.node, c.cmd, got, err, c.want)
 		}
 	}
-	cfg, err := os.ReadFile(l.configFile("sw1"))
+	cfg, err := os.ReadFile(l.ConfigFile("sw1"))
 	if want := "socket: " + l.NodeDir("sw1") + "/run/inofd.sock\n"; err != nil || string(cfg) != want {
 		t.Errorf("configuration %q, %v, want %q", cfg, err, want)
 	}

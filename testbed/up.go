@@ -168,7 +168,7 @@ func (l *Lab) buildNode(topo *Topology, n Node) error {
 		}
 	}
 	for _, f := range []struct{ what, from, to string }{
-		{"startup-config", n.StartupConfig, l.configFile(n.Name)},
+		{"startup-config", n.StartupConfig, l.ConfigFile(n.Name)},
 		{"zone file", n.Zones, filepath.Join(vars["INOF_NODE_STATE"], "zones.yaml")},
 	} {
 		if f.from == "" {
@@ -204,8 +204,8 @@ func copyFile(topo *Topology, from, to string, vars map[string]string) error {
 	return os.WriteFile(to, []byte(text), 0o600)
 }
 
-// configFile is where a node's startup-config ends up.
-func (l *Lab) configFile(node string) string {
+// ConfigFile is where a node's startup-config ends up.
+func (l *Lab) ConfigFile(node string) string {
 	return filepath.Join(l.NodeDir(node), "inofd.yaml")
 }
 

@@ -70,7 +70,7 @@ same --seed gives the same faults.`,
 	fl.DurationVar(&opt.Storm, "storm", 12*time.Second, "how long faults strike in a round")
 	fl.DurationVar(&opt.Settle, "settle", 90*time.Second, "how long the fabric may take to be whole after a round")
 	fl.Uint64Var(&opt.Seed, "seed", 0, "of the faults (default: a random one, which is printed)")
-	fl.StringVar(&kinds, "faults", "", "kinds of faults, separated by commas: carrier, flap, kill, term, stop, drop, cut, zone (default: all)")
+	fl.StringVar(&kinds, "faults", "", "kinds of faults, separated by commas: carrier, flap, kill, term, stop, drop, cut, path, zone (default: all)")
 	fl.StringVar(&opt.Keep, "keep", "", "new directory for the logs of a run that fails (default: one in the temporary directory)")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "tell how each round ended")
 	return c

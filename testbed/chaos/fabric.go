@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
@@ -122,7 +123,7 @@ func deviceOf(n *testbed.Node) (netip.Addr, error) {
 
 // targets are what Plan may strike.
 func (f *fabric) targets() targets {
-	t := targets{inner: f.inner, zones: extraZones, members: len(f.places)}
+	t := targets{paths: f.paths(), inner: f.inner, zones: extraZones, members: len(f.places)}
 	for _, n := range slices.Concat(f.reflectors, f.switches) {
 		t.daemons = append(t.daemons, process{n, "inofd"})
 	}
@@ -134,6 +135,47 @@ func (f *fabric) targets() targets {
 	}
 	return t
 }
+
+// paths are all pairs of access switches.
+func (f *fabric) paths() [][2]string {
+	var out [][2]string
+	for i, a := range f.switches {
+		for _, b := range f.switches[i+1:] {
+			out = append(out, [2]string{a, b})
+		}
+	}
+	return out
+}
+
+// device is the id of a switch.
+func (f *fabric) device(node string) netip.Addr {
+	d, _ := deviceOf(f.topo.Node(node)) // it was read once, in place
+	return d
+}
+
+// across finds the access switch at the other end of a reflector's port.
+func (f *fabric) across(l link) string {
+	for _, k := range f.topo.Links {
+		switch l {
+		case link{k.A.Node, k.A.Port}:
+			return k.B.Node
+		case link{k.B.Node, k.B.Port}:
+			return k.A.Node
+		}
+	}
+	return ""
+}
+
+// bfdTime is after what time without a packet BFD calls a path bad in the lab: long
+// enough for a machine that is busy with other things. It is what tune writes.
+const bfdTime = 8 * 500 * time.Millisecond
+
+// tune is what is added to the configuration of reflectors. A reflector that was
+// restarted does not wait the usual two minutes for a device that is slow to come back.
+const tune = `
+bfd: {interval: 500ms, detect-multiplier: 8}
+reflector: {grace: 30s}
+`
 
 // owns lists the addresses of an agent.
 func (f *fabric) owns(a process) []netip.Addr {

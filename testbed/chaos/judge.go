@@ -36,7 +36,9 @@ type Tally struct {
 	Resent     int `json:"resent"`     // frames repeated because no ack came
 	Unexpected int `json:"unexpected"` // wrong ones
 	Missing    int `json:"missing"`
-	Forgotten  int `json:"lost_queries"` // pairs of agents that asked while their switch had no daemon
+	// Words are the received ones by what they said.
+	Words     map[string]int `json:"words"`
+	Forgotten int            `json:"lost_queries"` // pairs of agents that asked while their switch had no daemon
 }
 
 // told is what a host was told of a subject.
@@ -78,7 +80,7 @@ type Judge struct {
 // NewJudge begins at a moment when nobody was told anything.
 func NewJudge(t *Truth, at time.Time) *Judge {
 	j := &Judge{truth: t, begin: at, pairs: map[Pair]*told{}, granted: map[netip.Addr]int{},
-		asked: map[netip.Addr]time.Time{}, forgot: map[netip.Addr]time.Time{}}
+		asked: map[netip.Addr]time.Time{}, forgot: map[netip.Addr]time.Time{}, Tally: Tally{Words: map[string]int{}}}
 	for _, p := range t.pairs {
 		j.pairs[p] = &told{seqs: map[uint32]word{}, at: -1}
 	}
@@ -155,6 +157,7 @@ func (j *Judge) notice(l Line) {
 		return
 	}
 	j.Tally.Received++
+	j.Tally.Words[w.String()]++
 	if !before.any && !w.active {
 		j.wrong(p, l, "it was never told of it before")
 		return
@@ -167,7 +170,7 @@ func (j *Judge) repeat(p Pair, x *told, l Line) {
 	if x.word.active && x.spent < j.granted[p.Host] {
 		x.spent++
 		j.Tally.Answers++
-		if !slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.cond.active() && !s.from.After(l.Time) }) {
+		if !slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.says(word{active: true}) && !s.from.After(l.Time) }) {
 			j.wrong(p, l, "an answer that is not true")
 		}
 		return
@@ -192,7 +195,7 @@ func (j *Judge) news(p Pair, x *told, l Line) {
 		return
 	}
 	for i := max(x.at, 0); i < len(line); i++ {
-		if line[i].cond.says(w) && !line[i].from.After(l.Time) {
+		if line[i].says(w) && !line[i].from.After(l.Time) {
 			x.at = i
 			since := line[i].from
 			if i == 0 {
@@ -222,6 +225,7 @@ func mixed(line []stretch) bool {
 				changed[origin[x]] = true
 			}
 		}
+		changed[origin[byPath]] = changed[origin[byPath]] || line[i].doubt != line[i-1].doubt
 	}
 	n := 0
 	for _, c := range changed {
@@ -242,6 +246,9 @@ func possible(line []stretch, w word, at time.Time) bool {
 		for x, b := range s.cond {
 			good[x] = good[x] || !b
 			bad[x] = bad[x] || b
+		}
+		if s.doubt {
+			good[byPath], bad[byPath] = true, true
 		}
 	}
 	if !w.active {
@@ -296,6 +303,9 @@ func describe(line []stretch) string {
 				}
 			}
 			state = "inactive (" + strings.Join(why, " ") + ")"
+		}
+		if s.doubt {
+			state += " or perhaps " + bfdDown
 		}
 		fmt.Fprintf(&b, "%s from %s", state, s.from.Format("15:04:05.000000"))
 	}

@@ -306,3 +306,22 @@ func TestASwitchThatWasRestartedKnowsNoZones(t *testing.T) {
 		c.clean("restarted")
 	}
 }
+
+// While it is not known whether a path is good both words may come, as often as they
+// like, and no other.
+func TestAPathInDoubt(t *testing.T) {
+	c := newCourt(t)
+	c.truth.DoubtPath(devX, devY, true, c.tick())
+	for range 2 {
+		c.says(addrA, addrC, "inactive", "bfd-down")
+		c.says(addrA, addrC, "active", "none")
+	}
+	c.says(addrB, addrC, "inactive", "bfd-down")
+	c.truth.DoubtPath(devX, devY, false, c.tick())
+	c.says(addrB, addrC, "active", "none")
+	c.quiet()
+	c.clean("in doubt, and good again")
+	c.truth.DoubtPath(devX, devY, true, c.tick())
+	c.says(addrA, addrB, "inactive", "bfd-down")
+	c.finds(Unexpected)
+}

@@ -22,11 +22,12 @@ const (
 	Stop    Kind = "stop"    // SIGSTOP of the same, SIGCONT after a while
 	Drop    Kind = "drop"    // packets between an access switch and a reflector are lost, some or all, one way or both
 	Cut     Kind = "cut"     // TCP sessions between the two are reset
+	Path    Kind = "path"    // nothing gets from one access switch to another, or only one way, for longer than BFD waits
 	Zone    Kind = "zone"    // an operator changes zones at both reflectors
 )
 
 // Kinds lists all kinds, as Plan draws them.
-var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Zone}
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, Zone}
 
 // ParseKinds reads a comma-separated list; an empty one means all.
 func ParseKinds(s string) ([]Kind, error) {
@@ -51,12 +52,13 @@ type Fault struct {
 	At     time.Duration // since the round began
 	For    time.Duration // until it is healed; between two changes of a flap
 	Kind   Kind
-	Node   string // of a process; the reflector of a link
+	Node   string // of a process; the reflector of a link; an access switch at one end of a path
+	Peer   string // the access switch at the other end of the path
 	Proc   string // name of the process
 	Port   string // access port of Node, or port of a reflector
 	Times  int    // how often a cable flaps
 	Loss   int    // percent of packets lost
-	Way    string // in, out or both, as the reflector sees it
+	Way    string // in, out or both, as the reflector sees it, or Node of a path
 	Zone   string // to be changed
 	Member int    // index of the address that joins, or leaves when it is in; -1: the zone is removed and made anew
 }
@@ -73,6 +75,8 @@ func (f Fault) String() string {
 			return s + " removed and made anew"
 		}
 		return fmt.Sprintf("%s toggle address %d", s, f.Member)
+	case Path:
+		return fmt.Sprintf("%s %s for %s", s, f.Way, f.For)
 	case Drop:
 		return fmt.Sprintf("%s %d%% %s for %s", s, f.Loss, f.Way, f.For)
 	}
@@ -93,6 +97,8 @@ func (f Fault) target() string {
 	switch f.Kind {
 	case Carrier, Flap, Drop, Cut:
 		return f.Node + ":" + f.Port
+	case Path:
+		return f.Node + "--" + f.Peer
 	case Zone:
 		return "zone " + f.Zone
 	}
@@ -109,12 +115,13 @@ func (f Fault) lasts() time.Duration {
 
 // targets is what faults may be done to.
 type targets struct {
-	access  []link    // access ports with a host
-	inner   []link    // ports of reflectors to access switches
-	daemons []process // of switches
-	agents  []process // of hosts
-	zones   []string  // that may be changed
-	members int       // addresses that may join them
+	access  []link      // access ports with a host
+	inner   []link      // ports of reflectors to access switches
+	paths   [][2]string // pairs of access switches
+	daemons []process   // of switches
+	agents  []process   // of hosts
+	zones   []string    // that may be changed
+	members int         // addresses that may join them
 }
 
 // link is a port of a switch.
@@ -183,6 +190,14 @@ func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
 			f.Loss = []int{10, 30, 60, 100, 100}[rnd.IntN(5)]
 			f.Way = []string{"in", "out", "both", "both"}[rnd.IntN(4)]
 		}
+	case Path:
+		if len(t.paths) == 0 {
+			return f, false
+		}
+		p := t.paths[rnd.IntN(len(t.paths))]
+		f.Node, f.Peer = p[0], p[1]
+		f.Way = []string{"in", "out", "both"}[rnd.IntN(3)]
+		f.For = between(rnd, bfdTime+500*time.Millisecond, bfdTime+4*time.Second)
 	case Zone:
 		if len(t.zones) == 0 || t.members == 0 {
 			return f, false

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestPlansAreFair(t *testing.T) {
 			free[f.target()] = f.At + f.lasts()
 			kinds[f.Kind]++
 			targets[f.target()]++
-			if f.lasts() > 6*time.Second || f.At > 12*time.Second || f.At < 0 {
+			if f.lasts() > 8*time.Second || f.At > 12*time.Second || f.At < 0 {
 				t.Errorf("seed %d: %s at %s lasts %s", seed, f, f.At, f.lasts())
 			}
 		}
@@ -83,7 +84,8 @@ func TestRulesOfThePacketFilter(t *testing.T) {
 		{Kind: Drop, Port: "eth1", Loss: 100, Way: "both"},
 		{Kind: Drop, Port: "eth2", Loss: 30, Way: "in"},
 		{Kind: Cut, Port: "eth3"},
-	})
+		{Kind: Path, Node: "tor1", Peer: "tor2", Way: "both"},
+	}, func(node string) netip.Addr { return map[string]netip.Addr{"tor1": devX, "tor2": devY}[node] })
 	want := `table inet inof_chaos
 delete table inet inof_chaos
 table inet inof_chaos {
@@ -91,6 +93,8 @@ table inet inof_chaos {
     type filter hook prerouting priority -300
     iifname "eth1" drop
     iifname "eth2" numgen random mod 100 < 30 drop
+    ip saddr 10.0.0.2 ip daddr 10.0.0.1 drop
+    ip saddr 10.0.0.1 ip daddr 10.0.0.2 drop
   }
   chain out {
     type filter hook postrouting priority 300

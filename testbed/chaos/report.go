@@ -77,6 +77,9 @@ func (r *Report) Text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "notices: at least %d expected, %d received, %d answers, %d repeated frames; %d unexpected, %d missing\n",
 		n.Expected, n.Received, n.Answers, n.Resent, n.Unexpected, n.Missing)
+	for _, word := range slices.Sorted(maps.Keys(n.Words)) {
+		fmt.Fprintf(w, "  %-24s %d\n", word, n.Words[word])
+	}
 	if n.Forgotten > 0 {
 		fmt.Fprintf(w, "zone queries lost with a switch's daemon left agents without an answer about %d pairs\n", n.Forgotten)
 	}

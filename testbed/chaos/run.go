@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -90,13 +91,36 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		return &r.report, err
 	}
 	r.begin()
+	r.NoDaemons = true // until their configuration is tuned
 	if r.lab, err = testbed.Up(ctx, r.fab.topo, r.Options.Options); err != nil {
 		return &r.report, err
 	}
-	r.filter = &packetFilter{lab: r.lab, rules: map[string][]Fault{}}
-	err = r.rounds(ctx)
+	r.filter = &packetFilter{lab: r.lab, device: r.fab.device, rules: map[string][]Fault{}}
+	if err = r.start(ctx); err == nil {
+		err = r.rounds(ctx)
+	}
 	r.finish(err)
 	return &r.report, errors.Join(err, r.lab.Down())
+}
+
+// start tunes the reflectors' configuration and starts all programs.
+func (r *runner) start(ctx context.Context) error {
+	for _, n := range r.fab.reflectors {
+		f, err := os.OpenFile(r.lab.ConfigFile(n), os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(tune)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range r.lab.Nodes() {
+		if err := r.lab.Start(ctx, n, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // leaveOut drops the kinds of faults that this machine cannot make.
@@ -104,12 +128,13 @@ func (r *runner) leaveOut() {
 	if _, err := exec.LookPath("nft"); err == nil {
 		return
 	}
-	for _, k := range []Kind{Drop, Cut} {
+	needs := []Kind{Drop, Cut, Path}
+	for _, k := range needs {
 		if slices.Contains(r.Kinds, k) {
 			r.report.LeftOut = append(r.report.LeftOut, string(k)+": nft(8) is not installed")
 		}
 	}
-	r.Kinds = slices.DeleteFunc(slices.Clone(r.Kinds), func(k Kind) bool { return k == Drop || k == Cut })
+	r.Kinds = slices.DeleteFunc(slices.Clone(r.Kinds), func(k Kind) bool { return slices.Contains(needs, k) })
 }
 
 // begin starts the truth: nobody was told anything yet.

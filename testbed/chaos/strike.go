@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,17 +29,47 @@ func (r *runner) strike(ctx context.Context, f Fault) error {
 	case Stop:
 		return r.pause(ctx, process{f.Node, f.Proc}, f.For)
 	case Drop, Cut:
-		over := r.disturb(f.Node, false)
-		defer over()
-		if err := r.filter.add(ctx, f); err != nil {
-			return err
+		if f.Kind == Drop {
+			at := r.fab.across(link{f.Node, f.Port})
+			for _, p := range r.fab.paths() { // there is more than one way, and nobody knows which one packets take
+				if p[0] == at || p[1] == at {
+					defer r.doubt(p)()
+				}
+			}
 		}
-		r.sleep(ctx, f.For)
-		return r.filter.remove(ctx, f)
+		return r.lose(ctx, f, f.Node)
+	case Path:
+		defer r.doubt([2]string{f.Node, f.Peer})() // BFD may find it, and late
+		return r.lose(ctx, f, r.fab.reflectors...)
 	case Zone:
 		return r.changeZone(ctx, f)
 	}
 	return fmt.Errorf("no such fault: %s", f.Kind)
+}
+
+// lose has the packets lost at some nodes.
+func (r *runner) lose(ctx context.Context, f Fault, nodes ...string) error {
+	var errs []error
+	for _, n := range nodes {
+		defer r.disturb(n, false)()
+		errs = append(errs, r.filter.add(ctx, n, f))
+	}
+	r.sleep(ctx, f.For)
+	for _, n := range nodes {
+		errs = append(errs, r.filter.remove(context.WithoutCancel(ctx), n, f))
+	}
+	return errors.Join(errs...)
+}
+
+// doubt enters that a path may be bad; the function it returns, that it is good.
+func (r *runner) doubt(p [2]string) func() {
+	set := func(on bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.truth.DoubtPath(r.fab.device(p[0]), r.fab.device(p[1]), on, time.Now())
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // sleep waits; a run that ends heals at once.

@@ -50,6 +50,17 @@ type word struct {
 	reason string // of one that is inactive
 }
 
+// says tells whether the word is true during a stretch of time.
+func (s stretch) says(w word) bool {
+	if s.doubt {
+		if !w.active && w.reason == bfdDown {
+			return true
+		}
+		s.cond[byPath] = false
+	}
+	return s.cond.says(w)
+}
+
 // says tells whether the word is true when this is how things are.
 func (c cond) says(w word) bool {
 	if w.active {
@@ -69,8 +80,9 @@ type Pair struct{ Host, Subject netip.Addr }
 // stretch is a time during which nothing changed for a pair; it ends where the next
 // one begins.
 type stretch struct {
-	from time.Time
-	cond cond
+	from  time.Time
+	cond  cond
+	doubt bool // the path may be good or bad
 }
 
 // Truth is what is true of every pair and when it was: it follows what is done to the lab.
@@ -78,9 +90,10 @@ type stretch struct {
 type Truth struct {
 	places []Place
 	zones  map[string][]netip.Addr
-	link   map[netip.Addr]bool // false: the cable is pulled
-	agent  map[netip.Addr]bool // false: withdrawn
-	paths  map[[2]netip.Addr]bool
+	link   map[netip.Addr]bool    // false: the cable is pulled
+	agent  map[netip.Addr]bool    // false: withdrawn
+	paths  map[[2]netip.Addr]bool // true: bad
+	doubts map[[2]netip.Addr]int  // reasons to be in doubt about it
 	lines  map[Pair][]stretch
 	pairs  []Pair // sorted
 }
@@ -88,7 +101,7 @@ type Truth struct {
 // NewTruth begins with every cable plugged and nobody registered.
 func NewTruth(places []Place, zones map[string][]netip.Addr, at time.Time) *Truth {
 	t := &Truth{places: places, zones: map[string][]netip.Addr{}, link: map[netip.Addr]bool{}, agent: map[netip.Addr]bool{},
-		paths: map[[2]netip.Addr]bool{}, lines: map[Pair][]stretch{}}
+		paths: map[[2]netip.Addr]bool{}, doubts: map[[2]netip.Addr]int{}, lines: map[Pair][]stretch{}}
 	for name, members := range zones {
 		t.zones[name] = slices.Clone(members)
 	}
@@ -119,11 +132,28 @@ func (t *Truth) SetAgent(addr netip.Addr, here bool, at time.Time) {
 // SetPath enters that two access devices reach each other, or not: then each one's
 // hosts are unreachable (bfd-down) to the hosts of the other one.
 func (t *Truth) SetPath(a, b netip.Addr, good bool, at time.Time) {
+	t.paths[path(a, b)] = !good
+	t.refresh(at)
+}
+
+// DoubtPath enters that packets between two access devices may or may not get
+// through, as of some that are lost, or of all for a short time. Every call with true
+// is ended by one with false.
+func (t *Truth) DoubtPath(a, b netip.Addr, on bool, at time.Time) {
+	if on {
+		t.doubts[path(a, b)]++
+	} else {
+		t.doubts[path(a, b)]--
+	}
+	t.refresh(at)
+}
+
+// path names the path between two devices, whichever comes first.
+func path(a, b netip.Addr) [2]netip.Addr {
 	if b.Less(a) {
 		a, b = b, a
 	}
-	t.paths[[2]netip.Addr{a, b}] = !good
-	t.refresh(at)
+	return [2]netip.Addr{a, b}
 }
 
 // SetZone enters the members of a zone.
@@ -153,25 +183,19 @@ func (t *Truth) share(a, b netip.Addr) bool {
 	return false
 }
 
-func (t *Truth) pathBad(a, b netip.Addr) bool {
-	if b.Less(a) {
-		a, b = b, a
-	}
-	return t.paths[[2]netip.Addr{a, b}]
-}
-
 // refresh notes what has changed for each pair.
 func (t *Truth) refresh(at time.Time) {
 	for _, p := range t.pairs {
 		h, _ := t.Place(p.Host)
 		s, _ := t.Place(p.Subject)
 		c := cond{byZone: !t.share(p.Host, p.Subject), byLink: !t.link[p.Subject], byAgent: !t.agent[p.Subject],
-			byPath: h.Device != s.Device && t.pathBad(h.Device, s.Device)}
+			byPath: t.paths[path(h.Device, s.Device)]}
+		doubt := t.doubts[path(h.Device, s.Device)] > 0
 		line := t.lines[p]
-		if n := len(line); n > 0 && line[n-1].cond == c {
+		if n := len(line); n > 0 && line[n-1].cond == c && line[n-1].doubt == doubt {
 			continue
 		}
-		t.lines[p] = append(line, stretch{at, c})
+		t.lines[p] = append(line, stretch{at, c, doubt})
 	}
 }
 

@@ -126,48 +126,10 @@ func (f *fab) awaitState(node, host, subject, state, reason string) {
 	})
 }
 
-// queryAnswer is how long after a host's zone query it may be told again what is
-// active: the switch answers one query a second.
-const queryAnswer = 2 * time.Second
-
-// news lists what a host was told since a mark, but for answers to its zone
-// queries: what is active, as it was told before.
-func (f *fab) news(node string, since int) []notice {
-	f.t.Helper()
-	old := 0
-	if since > 0 { // counted first: what is before a mark stays as it is
-		all, end := f.lines(node, 0)
-		rest, last := f.lines(node, since)
-		for last != end { // a line came between the two looks
-			all, end = f.lines(node, 0)
-			rest, last = f.lines(node, since)
-		}
-		old = len(all) - len(rest)
-	}
-	all, _ := f.lines(node, 0)
-	var out []notice
-	var asked time.Time
-	told := map[[2]string]string{}
-	for i, l := range all {
-		switch l.Event {
-		case "query":
-			asked = l.Time
-		case "notice":
-			k := [2]string{l.Host, l.Subject}
-			answer := l.State == "active" && told[k] == "active" && l.Time.Sub(asked) < queryAnswer
-			told[k] = l.State
-			if i >= old && !answer {
-				out = append(out, notice{l.Host, l.Subject, l.State, l.Reason})
-			}
-		}
-	}
-	return out
-}
-
 // quiet fails the test when a host was told anything but the given since a mark.
 func (f *fab) quiet(node string, since int, but ...notice) {
 	f.t.Helper()
-	for _, n := range f.news(node, since) {
+	for _, n := range f.notices(node, since) {
 		if !slices.ContainsFunc(but, func(w notice) bool { return n.is(w) }) {
 			f.t.Errorf("%s was told %v, which is no news", node, n)
 		}

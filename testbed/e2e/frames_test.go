@@ -145,7 +145,7 @@ func TestBadFramesAreToldAndCounted(t *testing.T) {
 func (f *fab) quietButTarget(since map[string]int) {
 	f.t.Helper()
 	for node, from := range since {
-		for _, n := range f.news(node, from) {
+		for _, n := range f.notices(node, from) {
 			// The target's own notices come when its cable is back.
 			if n.Subject != target && node != "t1" {
 				f.t.Errorf("%s was told %v, which is no news", node, n)

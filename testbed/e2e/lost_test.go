@@ -27,7 +27,7 @@ func TestASwitchThatLostItsStateTakesNothingBack(t *testing.T) {
 		f.heardAgain("tor1", 2)
 		f.quiet("i2", since)
 		f.stillTells()
-		if got := f.news("i2", since); !slices.Equal(got, flap(init2)) {
+		if got := f.notices("i2", since); !slices.Equal(got, flap(init2)) {
 			t.Errorf("%v: i2 was told %v, want %v", nodes, got, flap(init2))
 		}
 	}

@@ -94,7 +94,7 @@ func (f *fab) awaitAll(since map[string]int, want map[string][]notice) {
 func (f *fab) only(what string, since map[string]int, want map[string][]notice) {
 	f.t.Helper()
 	for node, from := range since {
-		got, exp := f.news(node, from), slices.Clone(want[node])
+		got, exp := f.notices(node, from), slices.Clone(want[node])
 		order := func(a, b notice) int {
 			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 		}

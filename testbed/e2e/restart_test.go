@@ -17,11 +17,11 @@ func flap(host string) []notice {
 func (f *fab) onlyFlap(what string, since map[string]int) {
 	f.t.Helper()
 	for node, addr := range map[string]string{"i1": init1, "i2": init2} {
-		if got := f.news(node, since[node]); !slices.Equal(got, flap(addr)) {
+		if got := f.notices(node, since[node]); !slices.Equal(got, flap(addr)) {
 			f.t.Errorf("%s: %s was told %v, want %v", what, node, got, flap(addr))
 		}
 	}
-	for _, n := range f.news("t1", since["t1"]) {
+	for _, n := range f.notices("t1", since["t1"]) {
 		if n.State != "active" {
 			f.t.Errorf("%s: t1 was told %v", what, n)
 		}

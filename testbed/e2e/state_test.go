@@ -129,7 +129,7 @@ func TestASecondDaemonKeepsOff(t *testing.T) {
 		}
 	}
 	s.stillTells()
-	for _, n := range s.news("i", since["i"]) {
+	for _, n := range s.notices("i", since["i"]) {
 		if n.Subject != target {
 			t.Errorf("i was told %v", n)
 		}

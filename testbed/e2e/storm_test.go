@@ -35,7 +35,7 @@ func TestACableThatFlapsEndsInTheTruth(t *testing.T) {
 		f.awaitState("i2", init2, target, state, reason)
 		for node, addr := range map[string]string{"i1": init1, "i2": init2} {
 			var last notice
-			for _, n := range f.news(node, since[node]) {
+			for _, n := range f.notices(node, since[node]) {
 				if n.Subject != target {
 					t.Errorf("%s was told %v", node, n)
 				}
