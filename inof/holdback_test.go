@@ -187,3 +187,63 @@ func TestAClientWhoseHostsWereToldThingsSaysSo(t *testing.T) {
 		t.Errorf("resumes from %+v, want epoch %d", p, noEpoch)
 	}
 }
+
+// A device that is new holds nothing back for longer than it takes its reflector to
+// say that it holds nothing of it: a reflector that restarts soon after keeps nobody waiting.
+func TestANewDeviceHoldsNothingBack(t *testing.T) {
+	one, two := devID(0), devID(1)
+	set := zone.Set{Zones: []zone.Zone{{Name: "z", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}}}}
+	b := newBench(t, set, ReflectorConfig{}, 2)
+	for i, dev := range []netip.Addr{one, two} {
+		b.clients[dev].HoldBack(b.now.Add(time.Minute))
+		b.join(dev)
+		b.clients[dev].PutHost(hostAt(hostIP(i), dev, "eth1"))
+		b.flush(dev)
+		if until := b.clients[dev].HeldBack(); !until.IsZero() {
+			t.Errorf("device %v holds back until %v", dev, until)
+		}
+	}
+	r, err := NewReflector(reflID, 2, set, ReflectorConfig{Known: b.refl.KnownDevices()}, b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dev := range []netip.Addr{one, two} {
+		b.leave(dev)
+	}
+	b.refl = r
+	b.clients[one] = NewClient(one, 9)
+	b.clients[one].PutHost(hostAt(hostIP(0), one, "eth1"))
+	for _, dev := range []netip.Addr{one, two} {
+		b.join(dev)
+	}
+	if !b.clients[one].Synced() {
+		t.Error("a client that restarted with the reflector is not synchronized")
+	}
+}
+
+// One that lost its state holds back until it has heard all that its reflector holds of it.
+func TestADeviceHoldsBackUntilItHasHeardWhatItHad(t *testing.T) {
+	b, h, restart := twoSwitches(t)
+	other := hostAt(hostIP(2), devID(0), "eth2")
+	one := devID(0)
+	b.clients[one].PutHost(other)
+	b.flush(one)
+	restart(true)
+	b.flush(one)
+	for i, x := range []zone.Host{h, other} {
+		if b.clients[one].HeldBack().IsZero() {
+			t.Fatalf("it holds nothing back after %d of 2 hosts", i)
+		}
+		b.clients[one].PutHost(x)
+		b.flush(one)
+	}
+	if until := b.clients[one].HeldBack(); !until.IsZero() {
+		t.Errorf("it holds back until %v, though it has heard both hosts", until)
+	}
+	if in, _ := b.refl.Sessions(one); in.Why == whyHolds {
+		t.Errorf("the reflector takes the sync for %+v", in)
+	}
+	if got := b.gone(devID(1)); len(got) > 0 {
+		t.Errorf("%v are gone", got)
+	}
+}
