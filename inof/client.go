@@ -473,7 +473,7 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 	for i := range u.Hosts {
 		if h := &u.Hosts[i]; h.Host.Device == c.self {
 			switch own, ours := c.hosts[h.Host.HostKey]; {
-			case ours && h.Op == Put && sameHost(&own, &h.Host):
+			case ours && h.Op == Put:
 				c.learned.place(idx, own, a)
 				placed = true
 			case !ours && h.Op == Put && !c.holdBack.IsZero() && len(c.learned.sources[idx].lacks) < maxLogged:
