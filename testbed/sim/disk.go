@@ -26,7 +26,11 @@ func (t *table) do(o seenOp) {
 		*t = slices.Delete(*t, i, i+1)
 	case o.gone:
 	case i >= 0:
+		old := (*t)[i]
 		(*t)[i] = o.claimant
+		if !o.confirmed { // that a port is down says nothing of when it was heard last
+			(*t)[i].expires = old.expires
+		}
 	default:
 		*t = append(*t, o.claimant)
 	}
