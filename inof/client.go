@@ -191,8 +191,8 @@ func (c *Client) Flush(now time.Time) []Delivery {
 // HoldBack says that own records may be missing before until: the device started
 // without knowing which hosts it had. Its syncs remove nothing at a reflector until
 // then, because a host that has not registered yet is not gone. With the first Flush
-// from then on, or as soon as all that the reflectors hold of this device is known, every
-// reflector gets a full sync. It is to be called before the first session.
+// from then on every reflector gets a full sync. It is to be called before the first
+// session.
 func (c *Client) HoldBack(until time.Time) { c.holdBack = until }
 
 // HeldBack is until when own records may be missing; zero: none is.
@@ -200,7 +200,7 @@ func (c *Client) HeldBack() time.Time { return c.holdBack }
 
 // endHoldBack repeats all own records with an End-of-Sync that removes the others.
 func (c *Client) endHoldBack(now time.Time) []Delivery {
-	if c.holdBack.IsZero() || now.Before(c.holdBack) && !c.learned.lacksNothing(c.hosts) {
+	if c.holdBack.IsZero() || now.Before(c.holdBack) {
 		return nil
 	}
 	c.holdBack = time.Time{}
@@ -472,13 +472,10 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 	placed := false
 	for i := range u.Hosts {
 		if h := &u.Hosts[i]; h.Host.Device == c.self {
-			switch own, ours := c.hosts[h.Host.HostKey]; {
-			case ours && h.Op == Put:
+			if own, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
 				c.learned.place(idx, own, a)
 				placed = true
-			case !ours && h.Op == Put && !c.holdBack.IsZero() && len(c.learned.sources[idx].lacks) < maxLogged:
-				c.learned.lack(idx, h.Host.HostKey)
-			default:
+			} else {
 				c.counters.OwnIgnored++
 			}
 			continue

@@ -22,9 +22,6 @@ type source struct {
 	settings *Settings
 	placed   map[zone.HostKey]placement // own hosts that it has taken in
 
-	// lacks are own hosts that it holds of an earlier start, and that were not known
-	// when it said so. Only while own records may be missing.
-	lacks map[zone.HostKey]struct{}
 	// states is the latest state of each device of which it said something.
 	states map[netip.Addr]Stamp
 
@@ -120,35 +117,6 @@ func (l *learned) begin(id netip.Addr) error {
 	s.next = ClusterStamp{}
 	clear(l.released) // until it has placed them anew
 	return nil
-}
-
-// lack notes an own host that a reflector holds and we do not know.
-func (l *learned) lack(i int, k zone.HostKey) {
-	s := &l.sources[i]
-	if s.lacks == nil {
-		s.lacks = map[zone.HostKey]struct{}{}
-	}
-	s.lacks[k] = struct{}{}
-}
-
-// lacksNothing tells whether every reflector has said what it holds of us, and all of
-// it is known.
-func (l *learned) lacksNothing(own map[zone.HostKey]zone.Host) bool {
-	if l.missing() || len(l.sources) == 0 {
-		return false
-	}
-	for i := range l.sources {
-		s := &l.sources[i]
-		if !s.heard {
-			return false
-		}
-		for k := range s.lacks {
-			if _, known := own[k]; !known {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // reached notes of which state of a device a reflector speaks; host tells that it says

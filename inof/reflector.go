@@ -231,8 +231,9 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	}
 	d.whole = false
 	b := r.view(d)
-	// What is held of the device itself: it may not repeat it, or not know it any more.
-	b.Hosts = append(b.Hosts, r.ownHosts(d)...)
+	if offered != nil { // it will not repeat them
+		b.Hosts = append(b.Hosts, r.ownHosts(d)...)
+	}
 	return r.deliver(nil, &b, to, r.ownStamps(now), nil)
 }
 

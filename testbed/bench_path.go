@@ -67,7 +67,7 @@ func BenchPath(ctx context.Context, opt BenchOptions) (res []PathBench, err erro
 	defer ag.close()
 	b := &pathBench{bench: bench{BenchOptions: opt, lab: lab, truth: newTruth()}, agents: ag}
 	b.subject, b.host = b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
-	config, err := os.ReadFile(lab.configFile("spine"))
+	config, err := os.ReadFile(lab.ConfigFile("spine"))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ type pathBench struct {
 func (b *pathBench) measure(ctx context.Context, iv time.Duration) (PathBench, error) {
 	row := PathBench{Interval: iv.String(), DetectMult: pathMult, Detection: micro(pathMult * iv)}
 	line := fmt.Sprintf("bfd: {interval: %s, detect-multiplier: %d}", iv, pathMult)
-	if err := os.WriteFile(b.lab.configFile("spine"), []byte(strings.Replace(b.config, pathConfig, line, 1)), 0o600); err != nil {
+	if err := os.WriteFile(b.lab.ConfigFile("spine"), []byte(strings.Replace(b.config, pathConfig, line, 1)), 0o600); err != nil {
 		return row, err
 	}
 	if _, err := b.lab.Signal("spine", "inofd", unix.SIGHUP); err != nil {

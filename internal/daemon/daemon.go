@@ -125,6 +125,9 @@ func (d *Daemon) build(cfg *config.Config) error {
 		return err
 	}
 	state, next, err := LoadState(cfg.State, cfg.Device.ID)
+	if d.lock != nil && d.lock.unused && err == nil && next == 1 && state.Saved.IsZero() {
+		state.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
+	}
 	d.warn("state", err)
 	if err := d.saver.journal.open(next); err != nil {
 		state.Incomplete = true

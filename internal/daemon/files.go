@@ -15,7 +15,11 @@ import (
 )
 
 // dirLock keeps a second daemon off a state directory.
-type dirLock struct{ f *os.File }
+type dirLock struct {
+	f *os.File
+	// unused tells that no daemon has ever used the directory: the lock was not there.
+	unused bool
+}
 
 // openState makes the state directory and locks it. A directory that another
 // daemon uses is an error; one that cannot be written is a warning, since the
@@ -52,10 +56,12 @@ func lockDir(dir string) (*dirLock, error) {
 		}
 		return nil, fmt.Errorf("state directory %s cannot be locked: %w", dir, err)
 	}
+	info, err := f.Stat()
+	l := &dirLock{f: f, unused: err == nil && info.Size() == 0}
 	// Who holds it is only for people; the lock itself is what counts.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return &dirLock{f}, nil
+	return l, nil
 }
 
 // release gives the directory free. A nil lock is none.
