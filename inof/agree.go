@@ -61,8 +61,10 @@ func (l *learned) zone(i int, r *ZoneRecord, a *Applied) {
 				break
 			}
 		}
+		l.members += len(members) - len(z.said[i].members)
 		z.said[i] = zoneWord{l.sources[i].gen, members}
 	} else if z != nil {
+		l.members -= len(z.said[i].members)
 		z.said[i] = zoneWord{}
 	}
 	if z != nil {

@@ -59,18 +59,20 @@ func (a *Applied) Empty() bool {
 
 // ClientCounters count what a Client did.
 type ClientCounters struct {
-	UpdatesOut      uint64 `json:"updates_out"`
-	RecordsOut      uint64 `json:"records_out"`
-	UpdatesIn       uint64 `json:"updates_in"`
-	RecordsIn       uint64 `json:"records_in"`
-	OwnIgnored      uint64 `json:"own_records_ignored"` // records about this device that came back
-	UnknownPeer     uint64 `json:"unknown_reflector"`   // messages of a reflector that is not up
-	UnexpectedTypes uint64 `json:"unexpected_types"`
-	Syncs           uint64 `json:"syncs"`
-	Resumed         uint64 `json:"resumed"`       // sessions in which a reflector got only what it had missed
-	Swept           uint64 `json:"records_swept"` // withdrawn because a full sync did not repeat them
-	TooLarge        uint64 `json:"records_too_large"`
-	EpochsRaised    uint64 `json:"epochs_raised"` // a reflector knew a later epoch of this device
+	UpdatesOut        uint64 `json:"updates_out"`
+	RecordsOut        uint64 `json:"records_out"`
+	UpdatesIn         uint64 `json:"updates_in"`
+	RecordsIn         uint64 `json:"records_in"`
+	OwnIgnored        uint64 `json:"own_records_ignored"` // records about this device that came back
+	UnknownPeer       uint64 `json:"unknown_reflector"`   // messages of a reflector that is not up
+	UnexpectedTypes   uint64 `json:"unexpected_types"`
+	Syncs             uint64 `json:"syncs"`
+	Resumed           uint64 `json:"resumed"`       // sessions in which a reflector got only what it had missed
+	Swept             uint64 `json:"records_swept"` // withdrawn because a full sync did not repeat them
+	TooLarge          uint64 `json:"records_too_large"`
+	OverLimit         uint64 `json:"records_over_limit"` // of reflectors, for which there is no room
+	ReflectorsRefused uint64 `json:"reflectors_refused"` // beyond MaxReflectors
+	EpochsRaised      uint64 `json:"epochs_raised"`      // a reflector knew a later epoch of this device
 }
 
 // Client is the client side of a device: what it tells its reflectors of its own
@@ -317,6 +319,7 @@ func (c *Client) Up(reflector netip.Addr, now time.Time) []Delivery {
 // Flush are not lost: they leave with the Flush.
 func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Delivery {
 	if err := c.learned.begin(reflector); err != nil {
+		c.counters.ReflectorsRefused++
 		return []Delivery{{To: []netip.Addr{reflector}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
 	c.outlive(seen)
@@ -420,7 +423,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		a.DecidedAt, a.ReflectorAt, a.ReceivedAt = m.DecidedAt, m.ReflectorAt, m.ReceivedAt
 		was := s.cluster.ID
 		moved := c.learned.follow(idx, m.Cluster, s.synced)
-		c.apply(idx, m, &a, now)
+		err := c.apply(idx, m, &a, now)
 		if moved {
 			c.learned.rejudge(was != s.cluster.ID, &a)
 		}
@@ -431,6 +434,9 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 			s.pos, s.clean = m.Pos, s.clean || s.synced
 		case m.Origin == reflector:
 			s.pos, s.clean = Stamp{m.Epoch, m.Seq}, s.clean || s.synced
+		}
+		if err != nil {
+			return a, err
 		}
 	case *EndOfSync:
 		c.counters.Syncs++
@@ -451,7 +457,10 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 	return a, nil
 }
 
-func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
+// apply takes the records of an Update. The error, a *RefusedError, tells of those for
+// which there is no room.
+func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
+	var refused RefusedError
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
 	joined := c.learned.joins(idx)
 	a.Settings = c.learned.settle(idx, u.Settings)
@@ -459,6 +468,9 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 		c.learned.undeny(idx, a)
 	}
 	for i := range u.Zones {
+		if refused.add(c.learned.zoneFits(idx, &u.Zones[i])) {
+			continue
+		}
 		c.learned.zone(idx, &u.Zones[i], a)
 	}
 	var w word
@@ -481,6 +493,9 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 			continue
 		}
 		h := &u.Hosts[i]
+		if refused.add(c.learned.hostFits(h)) {
+			continue
+		}
 		w := said(h.Host.Device)
 		c.learned.reached(idx, h.Host.Device, w.stamp, h.Op == Put)
 		c.learned.host(w, h, a)
@@ -488,6 +503,9 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 	for i := range u.Faults {
 		if u.Faults[i].Device == c.self {
 			c.counters.OwnIgnored++
+			continue
+		}
+		if refused.add(c.learned.faultFits(&u.Faults[i])) {
 			continue
 		}
 		w := said(u.Faults[i].Device)
@@ -499,6 +517,11 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) {
 		c.learned.judgeAll(a)
 		a.sort()
 	}
+	c.counters.OverLimit += uint64(refused.Refused)
+	if refused.Refused > 0 {
+		return &refused
+	}
+	return nil
 }
 
 // Stale tells whether a host was learned that no reflector with a session has said

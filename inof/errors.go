@@ -101,6 +101,17 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%d record(s) refused, first: %v", e.Refused, e.First)
 }
 
+// add notes a refusal, if err is one.
+func (e *RefusedError) add(err error) bool {
+	if err == nil {
+		return false
+	}
+	if e.Refused++; e.First == nil {
+		e.First = err
+	}
+	return true
+}
+
 // Unwrap gives the first cause.
 func (e *RefusedError) Unwrap() error { return e.First }
 

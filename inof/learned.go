@@ -68,6 +68,9 @@ type learned struct {
 	waited     bool      // who was not heard until now is not waited for
 	everything bool      // interest: all
 
+	most    room
+	members int // of all words about zones
+
 	sources    []source
 	settings   *Settings // in force
 	zones      map[string]*learnedZone
@@ -84,7 +87,7 @@ type learned struct {
 
 func newLearned(self netip.Addr) learned {
 	return learned{
-		self: self, expected: 1, wait: DefaultReflectorWait,
+		self: self, expected: 1, wait: DefaultReflectorWait, most: fullRoom,
 		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, split: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
 		faults: map[portKey]*learnedFault{}, released: map[zone.HostKey]struct{}{},
 	}

@@ -10,6 +10,7 @@ const (
 	MaxFaultAddrs       = 16384    // addresses in one fault record
 	MaxNotificationText = 512      // text of a Notification
 	MaxReflectors       = 5        // reflectors of one client
+	MaxFaultPorts       = 4096     // ports of one device with a fault
 )
 
 // Limits of a reflector (the figures this project promises).

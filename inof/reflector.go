@@ -345,6 +345,10 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 		if f := &u.Faults[i]; f.Device != d.id {
 			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
 		} else {
+			if err := d.faultFits(f); err != nil {
+				refuse(err, &r.counters.OverLimit)
+				continue
+			}
 			r.takeFault(t, d, f)
 		}
 	}

@@ -18,6 +18,7 @@ func (r *Reflector) zoneRules() zone.Rules {
 // SetZones replaces the zone configuration. On an error nothing is changed.
 func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) {
 	if err := r.zoneRules().Check(set); err != nil {
+		r.overLimit(set)
 		return nil, err
 	}
 	set = set.Canonical()
