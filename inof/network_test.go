@@ -587,8 +587,9 @@ func TestNewerSessionReplacesTheOlder(t *testing.T) {
 			t.Errorf("replaced by a session without the password: %+v", n)
 		}
 		bad.stop()
-		go a.stop() // its dialer would fight for the place
 		b := startClient(t, &f, auth, devID(0), 3)
+		synctest.Wait()
+		a.stop() // before its back-off ends: its dialer would fight for the place
 		after(time.Second)
 		infos := server.Infos()
 		if len(infos) != 1 || infos[0].Epoch != 3 || infos[0].Reconnects == 0 {
