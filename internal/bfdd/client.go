@@ -21,6 +21,7 @@ type ClientConfig struct {
 	Start func() error
 	// Patience is how long somebody else is given to start one before Start is called.
 	Patience time.Duration
+	Device   string // id: an older process of another device is replaced
 	Build    string // of the program: an older process of another build is replaced
 	// Sink takes reports, in order; after each connection those of all sessions. It may
 	// wait, and then gets the latest of each.
@@ -87,8 +88,8 @@ const (
 // Errors of a Client.
 var (
 	ErrNoProcess = errors.New("no BFD process is connected")
-	errReplaced  = errors.New("the BFD process was of another build and was told to stop")
-	errNewer     = errors.New("the BFD process has another protocol and is newer than this one, which has to be started again")
+	errReplaced  = errors.New("the BFD process was of another build or device and was told to stop")
+	errNewer     = errors.New("the BFD process is newer than this one, and has another protocol or belongs to another device: start this one again, or give each device a bfd.socket of its own")
 	errDisplaced = errors.New("another owner has taken the BFD process over")
 )
 
@@ -265,7 +266,7 @@ func (c *Client) ended(err error) {
 func (c *Client) attend(ctx context.Context, conn net.Conn) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
-	if err := send(conn, message{Hello: &hello{Protocol: Protocol, Build: c.cfg.Build, PID: os.Getpid(), Started: c.began}}); err != nil {
+	if err := send(conn, message{Hello: &hello{Protocol: Protocol, Build: c.cfg.Build, PID: os.Getpid(), Started: c.began, Device: c.cfg.Device}}); err != nil {
 		return err
 	}
 	in := newLines(conn)
@@ -275,10 +276,10 @@ func (c *Client) attend(ctx context.Context, conn net.Conn) error {
 	}
 	h := m.Hello
 	switch older := h.Started < c.began; {
-	case older && (h.Protocol != Protocol || h.Build != c.cfg.Build):
+	case older && (h.Protocol != Protocol || h.Build != c.cfg.Build || h.Device != c.cfg.Device):
 		return c.replace(conn, in, h)
-	case h.Protocol != Protocol:
-		return fmt.Errorf("%w (pid %d, protocol %d, build %q)", errNewer, h.PID, h.Protocol, h.Build)
+	case h.Protocol != Protocol, h.Device != c.cfg.Device:
+		return fmt.Errorf("%w (pid %d, protocol %d, build %q, device %s)", errNewer, h.PID, h.Protocol, h.Build, h.Device)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	l := newLink(c, conn)
@@ -305,7 +306,7 @@ func (c *Client) replace(conn net.Conn, in *lines, h *hello) error {
 	}
 	for {
 		if _, err := in.next(); err != nil { // until it ends
-			return fmt.Errorf("%w (pid %d, protocol %d, build %q)", errReplaced, h.PID, h.Protocol, h.Build)
+			return fmt.Errorf("%w (pid %d, protocol %d, build %q, device %s)", errReplaced, h.PID, h.Protocol, h.Build, h.Device)
 		}
 	}
 }

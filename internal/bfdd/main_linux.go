@@ -52,7 +52,7 @@ func Main(ctx context.Context, o Options) error {
 		Conn: func() (bfd.Conn, error) {
 			return bfd.NewSockets(bfd.SocketConfig{Listen: []netip.Addr{o.Local}, MultihopOnly: true})
 		},
-		Priority: bfd.PriorityThread, Grace: o.Grace, Build: o.Build, Log: o.Log,
+		Priority: bfd.PriorityThread, Grace: o.Grace, Device: o.Local.String(), Build: o.Build, Log: o.Log,
 	}).Run(ctx, l)
 }
 

@@ -46,14 +46,14 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	in := newLines(conn)
 	m, err := in.next()
 	if err == nil {
-		err = send(conn, message{Hello: &hello{Protocol: Protocol, Build: s.cfg.Build, PID: os.Getpid(), Started: s.since}})
+		err = send(conn, message{Hello: &hello{Protocol: Protocol, Build: s.cfg.Build, PID: os.Getpid(), Started: s.since, Device: s.cfg.Device}})
 	}
 	if err != nil {
 		s.broken(err)
 		return
 	}
 	h := m.Hello
-	if h.Protocol != Protocol {
+	if h.Protocol != Protocol || h.Device != s.cfg.Device {
 		s.successor(in, h)
 		return
 	}
@@ -69,14 +69,14 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	s.broken(err)
 }
 
-// successor waits for the word of one with another protocol to make room.
+// successor waits for the word of one with another protocol or device to make room.
 func (s *Server) successor(in *lines, h *hello) {
 	m, err := in.next()
 	switch {
 	case err != nil:
 		s.broken(err)
 	case m.Stop == nil:
-		s.broken(fmt.Errorf("%w: protocol %d, build %q: want stop", ErrMessage, h.Protocol, h.Build))
+		s.broken(fmt.Errorf("%w: protocol %d, build %q, device %s: want stop", ErrMessage, h.Protocol, h.Build, h.Device))
 	default:
 		s.stop(fmt.Errorf("%w: build %q takes the place of %q: %s", errStop, h.Build, s.cfg.Build, m.Stop.Why))
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,11 +68,15 @@ func (s *site) run() error {
 	}
 	s.starts++
 	silent := new(atomic.Bool)
-	srv := NewServer(ServerConfig{Build: s.build, monotonic: func() int64 { return time.Now().UnixNano() },
+	srv := NewServer(ServerConfig{Build: s.build, Device: s.device(), monotonic: func() int64 { return time.Now().UnixNano() },
 		Conn: func() (bfd.Conn, error) { return mute{s.net.Conn(s.addr), silent}, nil }})
 	l := &pipeListener{queue: make(chan net.Conn), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
-	ended, before := make(chan struct{}), s.ended
+	ended, before, former := make(chan struct{}), s.ended, s.stop
+	if former != nil { // one that has ended already, or that a later one waits for
+		last := stop
+		stop = func() { former(); last() }
+	}
 	s.stop, s.silent, s.ended = stop, silent, ended
 	go func() {
 		defer close(ended)
@@ -115,7 +120,7 @@ func (s *site) terminate() {
 
 // daemon starts the owner.
 func (s *site) daemon(peers ...*site) {
-	s.client = NewClient(ClientConfig{Build: s.build, Start: s.run, monotonic: func() int64 { return time.Now().UnixNano() },
+	s.client = NewClient(ClientConfig{Build: s.build, Device: s.device(), Start: s.run, monotonic: func() int64 { return time.Now().UnixNano() },
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			s.mu.Lock()
 			l := s.listener
@@ -152,6 +157,9 @@ func (s *site) watch(peers ...*site) {
 func (s *site) peer(a netip.Addr) bfd.Peer {
 	return bfd.Peer{Key: bfd.Key{Peer: a, Local: s.addr, Multihop: true}, Timers: bfd.DefaultTimers()}
 }
+
+// device is the id of the device; a test may change the address of a site.
+func (s *site) device() string { return s.addr.String() }
 
 // killDaemon ends the owner without a word.
 func (s *site) killDaemon() {
@@ -333,6 +341,27 @@ func TestANewerProcessOfAnotherBuildIsAccepted(t *testing.T) {
 	})
 }
 
+// Two daemons of one machine have the same socket by mistake: the later one gets it,
+// the other one says why it has no paths, and they do not fight.
+func TestAProcessServesOneDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t)
+		first, halt, gone := a.client, a.halt, a.gone
+		a.addr = netip.MustParseAddr("10.0.0.3")
+		a.daemon(b)
+		wait(time.Minute)
+		if i := first.Info(); i.Connected || !strings.Contains(i.LastError, "another device") {
+			t.Errorf("first %+v", i)
+		}
+		if c := a.client.Counters(); !a.client.Info().Connected || c.Replaced != 1 || a.starts > 3 {
+			t.Errorf("second %+v, %d starts", c, a.starts)
+		}
+		b.expect("the process of its peer was stopped", "admin-down")
+		halt()
+		<-gone
+	})
+}
+
 func TestAnotherOwnerReplacesTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
@@ -428,7 +457,7 @@ func TestASlowOwnerGetsTheLatestState(t *testing.T) {
 		release := make(chan struct{})
 		var got []string
 		a.killDaemon()
-		c := NewClient(ClientConfig{Build: "one", Dial: func(ctx context.Context) (net.Conn, error) { return a.listener.dial(ctx) },
+		c := NewClient(ClientConfig{Build: "one", Device: a.device(), Dial: func(ctx context.Context) (net.Conn, error) { return a.listener.dial(ctx) },
 			Sink: func(e bfd.Event) { <-release; got = append(got, fmt.Sprint(e.Report, e.Flaps)) }})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -32,6 +32,7 @@ type ServerConfig struct {
 	Manager  bfd.Config
 	Priority bfd.Priority
 	Grace    time.Duration // without an owner; 0: DefaultGrace
+	Device   string        // id
 	Build    string        // of the program
 	Log      *slog.Logger  // nil: no log
 	// monotonic replaces the clock that processes share, in tests.

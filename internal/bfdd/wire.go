@@ -43,6 +43,8 @@ type hello struct {
 	// Started is when the process began, on the clock that all share: an owner replaces
 	// an older one of another build, and gets along with a newer one.
 	Started int64 `json:"started"`
+	// Device is the id of the device that either works for.
+	Device string `json:"device"`
 }
 
 // want is the whole set of sessions, in parts; it counts when the last has come.

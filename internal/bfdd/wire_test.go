@@ -14,7 +14,7 @@ import (
 )
 
 var samples = map[string]message{
-	`{"hello":{"protocol":1,"build":"v1","pid":7,"started":9}}`: {Hello: &hello{1, "v1", 7, 9}},
+	`{"hello":{"protocol":1,"build":"v1","pid":7,"started":9,"device":"10.0.0.1"}}`: {Hello: &hello{1, "v1", 7, 9, "10.0.0.1"}},
 	`{"want":{"seq":3,"peers":[{"peer":"10.0.0.2","local":"10.0.0.1","multihop":true,"Timers":{"min_tx_ns":100000000,"min_rx_ns":100000000,"detect_mult":3,"min_echo_rx_ns":0},"Passive":false,"AdminDown":true,"MinTTL":0,"Auth":null,"Last":"down"}]}}`: {
 		Want: &want{Seq: 3, Peers: []bfd.Peer{{Key: bfd.Key{Peer: netip.MustParseAddr("10.0.0.2"), Local: netip.MustParseAddr("10.0.0.1"), Multihop: true},
 			Timers: bfd.DefaultTimers(), AdminDown: true, Last: bfd.ReportDown}}}},

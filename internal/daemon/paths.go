@@ -37,7 +37,7 @@ func (d *Daemon) buildPaths(cfg *config.Config) {
 	}
 	c := bfdd.ClientConfig{
 		Dial:     func(ctx context.Context) (net.Conn, error) { return env.Dial(ctx, cfg.BFD) },
-		Patience: env.Patience, Build: env.Build,
+		Patience: env.Patience, Device: cfg.Device.ID.String(), Build: env.Build,
 		Sink: func(e bfd.Event) {
 			select {
 			case d.device.reports <- e:
