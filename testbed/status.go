@@ -72,6 +72,11 @@ func (l *Lab) Status() Status {
 			out.Alive = out.Alive && ps.Alive
 			ns.Processes = append(ns.Processes, ps)
 		}
+		if n.Kind == KindSwitch { // the daemon's own, where it has paths to watch
+			if p, err := l.findBFD(n.Name); err == nil {
+				ns.Processes = append(ns.Processes, ProcessStatus{Process: p, Alive: true})
+			}
+		}
 		out.Nodes = append(out.Nodes, ns)
 	}
 	for _, k := range st.Links {

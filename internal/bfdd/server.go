@@ -43,7 +43,8 @@ type ServerConfig struct {
 type Server struct {
 	cfg     ServerConfig
 	started time.Time
-	since   int64 // the same on the clock that processes share
+	since   int64           // the same on the clock that processes share
+	ctx     context.Context // of Run
 	stop    context.CancelCauseFunc
 	log     chan bfd.Event
 
@@ -81,6 +82,7 @@ func NewServer(cfg ServerConfig) *Server {
 // fault. It closes l.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	ctx, s.stop = context.WithCancelCause(ctx)
+	s.ctx = ctx
 	defer s.stop(nil)
 	s.mu.Lock()
 	s.abandon()
@@ -167,6 +169,9 @@ func (s *Server) carryOn() []bfd.Peer {
 
 // report takes what the Runner finds out. It is called in the Runner's thread.
 func (s *Server) report(events []bfd.Event) {
+	if s.ctx.Err() != nil {
+		return // our own end is not a report of the paths
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range events {
