@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/openinof/inof/fabric/model"
+	"github.com/openinof/inof/fabric/model/workload"
 )
 
 // Counters agree with each other at any moment: what is guaranteed, in the service pool and
@@ -15,8 +16,16 @@ import (
 func TestCountersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, f := drawFabric(t)
+		for i := 1; i < len(f.Hosts); i++ { // enough to need the headroom
+			if _, err := s.AddFlow(model.FlowSpec{Src: model.EndpointID(i), Dst: 0, Bytes: model.Forever, TOS: workload.DataTOS}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for step := range 10 {
-			if err := s.Run(model.Time(step+1) * 20 * model.Microsecond); err != nil {
+			if err := s.Run(model.Time(step+1) * 40 * model.Microsecond); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.CheckConservation(); err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range f.Edge {

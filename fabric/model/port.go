@@ -128,7 +128,11 @@ func (s *Sim) transmit(pi int32, pt *port) {
 		qu.bytes -= size
 		qu.pkts--
 		if pt.sw >= 0 {
+			// It may have an XON sent, on this very port if the frame goes back where it came
+			// from: that one must wait. And for it the pool may move.
+			pt.busy = s.now + 1
 			s.leave(pt, p, qu, q, size)
+			p = &s.pool.pkts[pk]
 		}
 		qu.txPkts++
 		qu.txBytes += uint64(size)

@@ -1,0 +1,31 @@
+package model
+
+import (
+	"slices"
+	"testing"
+)
+
+// The pool of frames may move whenever a frame is made, also while another one is being sent: a
+// frame that leaves may have an XON made for the port it came from.
+func TestPoolMayMoveAtAnyMoment(t *testing.T) {
+	s := oneSwitch(t, 3, ReferenceSwitch(400_000, nil), ReferenceNIC(nil), link100, Options{Seed: 1})
+	for src := range EndpointID(2) {
+		if _, err := s.AddFlow(FlowSpec{Src: src, Dst: 2, Bytes: Forever, TOS: 3 << 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := Time(0); at < 300*Microsecond; at += 83 * Nanosecond {
+		// No free frames and no room: the next one made moves the pool.
+		s.pool.pkts, s.pool.free = slices.Clip(s.pool.pkts), -1
+		run(t, s, at)
+		if err := s.CheckConservation(); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.pool.pkts) > 1<<20 {
+			break
+		}
+	}
+	if s.XoffSent() < 10 {
+		t.Errorf("only %d XOFF: this test shows nothing", s.XoffSent())
+	}
+}
