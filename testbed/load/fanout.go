@@ -296,29 +296,34 @@ func (f *fanout) faults(ctx context.Context) error {
 	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
 	defer tick.Stop()
 	ours, bound := make([][]time.Duration, len(kinds)), make([][]time.Duration, len(kinds))
+	// single waits for its turn and gives how long it took until the last had it.
+	single := func(c *crowd, to []*reader, send func() error) (time.Duration, error) {
+		<-tick.C
+		c.expect(to, 1)
+		began := time.Now()
+		if err := send(); err != nil {
+			return 0, err
+		}
+		at, err := f.crew.wait(ctx, c, time.Minute)
+		return at.Sub(began), err
+	}
 	for n := range f.Count {
 		for k, kind := range kinds {
-			<-tick.C
-			f.crew.crowd.expect(kind.to, 1)
-			began := time.Now()
-			if err := f.fault(kind.port, kind.addr, n%2 == 0); err != nil {
-				return err
+			// The first of two finds a machine that was idle, the second one that was
+			// not: they take turns.
+			for turn := range 2 {
+				var d time.Duration
+				if turn == n/2%2 {
+					d, err = single(f.crew.crowd, kind.to, func() error { return f.fault(kind.port, kind.addr, n%2 == 0) })
+					ours[k] = append(ours[k], d)
+				} else {
+					d, err = single(f.bare.crowd, f.bare.to[:len(kind.to)], func() error { _, err := f.bare.from[k].Write(frame); return err })
+					bound[k] = append(bound[k], d)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			at, err := f.crew.wait(ctx, f.crew.crowd, time.Minute)
-			if err != nil {
-				return err
-			}
-			ours[k] = append(ours[k], at.Sub(began))
-			<-tick.C
-			f.bare.crowd.expect(f.bare.to[:len(kind.to)], 1)
-			began = time.Now()
-			if _, err := f.bare.from[k].Write(frame); err != nil {
-				return err
-			}
-			if at, err = f.crew.wait(ctx, f.bare.crowd, time.Minute); err != nil {
-				return fmt.Errorf("bare loop: %w", err)
-			}
-			bound[k] = append(bound[k], at.Sub(began))
 		}
 	}
 	for k, kind := range kinds {
