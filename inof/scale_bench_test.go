@@ -41,16 +41,13 @@ func scaleReflector(tb testing.TB, clients, hosts int, set zone.Set) *Reflector 
 	return r
 }
 
-// scaleZones puts hosts 1..hosts into zones of so many members in order.
-func scaleZones(hosts, members int) (set zone.Set) {
-	for h := range hosts {
-		if h%members == 0 {
-			set.Zones = append(set.Zones, zone.Zone{Name: fmt.Sprintf("zone-%06d", h/members)})
-		}
-		z := &set.Zones[len(set.Zones)-1]
-		z.Members = append(z.Members, addrMember(scaleHost(h+1)))
+// scaleZone concerns so many devices by a port of theirs, and holds the first host.
+func scaleZone(devs int) zone.Set {
+	z := zone.Zone{Name: "zone", Members: []zone.Member{addrMember(scaleHost(1))}}
+	for i := range devs {
+		z.Members = append(z.Members, zone.Member{Kind: zone.MemberPort, Device: scaleDev(i + 1), Port: "Ethernet99"})
 	}
-	return set
+	return zone.Set{Zones: []zone.Zone{z}}
 }
 
 // One fault, set and cleared in turn, for those who share a zone with it: what the
@@ -58,12 +55,9 @@ func scaleZones(hosts, members int) (set zone.Set) {
 func BenchmarkReflectFault(b *testing.B) {
 	for _, tt := range []struct{ told, clients int }{{16, 1000}, {100, 100}, {1000, 1000}, {4000, 4000}} {
 		b.Run(fmt.Sprintf("%dof%d", tt.told, tt.clients), func(b *testing.B) {
-			r := scaleReflector(b, tt.clients, tt.clients, scaleZones(tt.clients, tt.told))
+			r := scaleReflector(b, tt.clients, 1, scaleZone(tt.told))
 			dev := scaleDev(1)
 			fault := &Update{Origin: dev, Epoch: 1, Faults: []FaultRecord{{Op: Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{scaleHost(1)}}}}
-			if tt.clients == 1 {
-				fault.Faults[0].Port = "Ethernet1"
-			}
 			over := &Update{Origin: dev, Epoch: 1, Faults: []FaultRecord{{Op: Withdraw, Device: dev, Port: fault.Faults[0].Port}}}
 			b.ReportAllocs()
 			for b.Loop() {
