@@ -22,8 +22,9 @@
 //     it was true: this holds for zones, cables, registrations and paths alike;
 //   - it comes out of order: the words about one subject follow the order in which
 //     they were true, with any left out. (Where two causes of different origin
-//     changed since the last quiet moment, say a zone and a cable, devices may learn of
-//     them in either order; then each is looked at by itself.)
+//     changed since the last quiet moment, say a zone and a cable, or a cable and a
+//     registration at a switch that was stopped, devices may learn of them in either
+//     order; then each is looked at by itself.)
 //   - it repeats the last word without a reason to: see below;
 //   - a host is told first of a subject that it is inactive;
 //   - its reason is another one (but a switch that was restarted may say aged-out where

@@ -70,6 +70,10 @@ type Judge struct {
 	// the last quiet moment (nil: none had). One that was restarted cannot tell that an
 	// address has left from that it shares no zone any more, and may call it either.
 	Restarted func(host netip.Addr) bool
+	// Paused tells whether the switch of a subject was stopped for a while since the last
+	// quiet moment (nil: none was). One that goes on finds frames and carrier events of
+	// the meantime in an order that is not that in which they happened.
+	Paused func(subject netip.Addr) bool
 	// Lost tells whether a zone query that a host sent then was lost because its
 	// switch had no daemon (nil: none ever is).
 	Lost func(host netip.Addr, asked time.Time) bool
@@ -152,7 +156,8 @@ func (j *Judge) notice(l Line) {
 	}
 	x.seqs[l.Seq] = w
 	x.seq, x.word, x.any = l.Seq, w, true
-	if before.any && before.word == w {
+	// An agent that was away has missed what came between: to it an inactive one is news.
+	if before.any && before.word == w && (w.active || before.fresh) {
 		j.repeat(p, x, l)
 		return
 	}
@@ -186,7 +191,7 @@ func (j *Judge) news(p Pair, x *told, l Line) {
 	if w.reason == agedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
 		w.reason = zoneGone
 	}
-	if mixed(line) {
+	if mixed(line, j.Paused != nil && j.Paused(p.Subject)) {
 		if possible(line, w, l.Time) {
 			j.tell(p, x.word, time.Time{}, l.Time)
 		} else {
@@ -215,10 +220,14 @@ func (j *Judge) tell(p Pair, w word, since, at time.Time) {
 }
 
 // mixed tells whether causes of different origins changed: zones are known from
-// reflectors, cables and registrations from the access switch, paths are seen from both ends.
-func mixed(line []stretch) bool {
+// reflectors, cables and registrations from the access switch, paths are seen from both
+// ends. A switch that was paused knows cables and registrations from different sockets.
+func mixed(line []stretch, paused bool) bool {
 	origin := [causes]int{byZone: 0, byLink: 1, byAgent: 1, byPath: 2}
-	var changed [3]bool
+	if paused {
+		origin[byAgent] = 3
+	}
+	var changed [4]bool
 	for i := 1; i < len(line); i++ {
 		for x := range causes {
 			if line[i].cond[x] != line[i-1].cond[x] {

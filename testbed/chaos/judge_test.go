@@ -325,3 +325,43 @@ func TestAPathInDoubt(t *testing.T) {
 	c.says(addrA, addrB, "inactive", "bfd-down")
 	c.finds(Unexpected)
 }
+
+// A switch that was stopped reads a registration of before and a cable of after in
+// any order; one that was not does not.
+func TestASwitchThatWasStopped(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		c := newCourt(t)
+		c.judge.Paused = func(subject netip.Addr) bool { return paused && subject == addrB }
+		c.truth.SetAgent(addrB, false, c.tick())
+		c.truth.SetLink(addrB, false, c.tick())
+		c.truth.SetLink(addrB, true, c.tick())
+		c.says(addrC, addrB, "inactive", "link-down")
+		c.says(addrC, addrB, "active", "none")
+		if !paused {
+			c.finds(Unexpected)
+			continue
+		}
+		c.clean("stopped")
+	}
+}
+
+// What was told while an agent was away is lost: to it the next word is news, even if
+// it is the last one that it had heard.
+func TestAWordIsNewsToAnAgentThatMissedTheOneBefore(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		c := newCourt(t)
+		c.truth.SetLink(addrB, false, c.tick())
+		c.says(addrA, addrB, "inactive", "link-down")
+		c.truth.SetLink(addrB, true, c.tick())
+		c.truth.SetLink(addrB, false, c.tick())
+		if away {
+			c.event(addrA, "query") // it was started again
+		}
+		c.says(addrA, addrB, "inactive", "link-down")
+		if away {
+			c.clean("the agent was away")
+		} else {
+			c.finds(Unexpected, "told so before")
+		}
+	}
+}

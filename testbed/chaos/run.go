@@ -147,7 +147,7 @@ func (r *runner) begin() {
 	}
 	r.truth = NewTruth(r.fab.places, zones, now)
 	r.judge = NewJudge(r.truth, now)
-	r.judge.News, r.judge.Lost, r.judge.Restarted = r.news, r.lostQuery, r.restarted
+	r.judge.News, r.judge.Lost, r.judge.Restarted, r.judge.Paused = r.news, r.lostQuery, r.restarted, r.paused
 	for _, p := range r.fab.places {
 		r.truth.SetAgent(p.Addr, true, now)
 	}
@@ -284,6 +284,14 @@ func (r *runner) restarted(host netip.Addr) bool {
 	p, _ := r.truth.Place(host)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {
 		return a.daemon && a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.begin))
+	})
+}
+
+// paused tells whether the switch of a subject was stopped in this round.
+func (r *runner) paused(subject netip.Addr) bool {
+	p, _ := r.truth.Place(subject)
+	return slices.ContainsFunc(r.aways, func(a *away) bool {
+		return a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.begin))
 	})
 }
 
