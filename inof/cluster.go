@@ -100,26 +100,23 @@ func (l *learned) ranked(j int, out []int) []int {
 }
 
 // compareRank orders by log index. Of those that are equally far one whose word is
-// complete comes first, then one that is silent, then one whose sync is under way or
-// was cut off: what it says may be of a later state already, and is not all of it.
+// complete, silent or not, comes before one whose sync is under way or was cut off:
+// what that one says may be of a later state already, and is not all of it.
 func (l *learned) compareRank(a, b int) int {
 	x, y := &l.sources[a], &l.sources[b]
 	return cmp.Or(cmp.Compare(y.cluster.Index, x.cluster.Index), cmp.Compare(x.standing(), y.standing()))
 }
 
 func (s *source) standing() int {
-	switch {
-	case s.up && s.synced:
+	if s.up && s.synced || !s.up && !s.partly {
 		return 0
-	case !s.up && !s.partly:
-		return 1
 	}
-	return 2
+	return 1
 }
 
 // speaks is what the voice of reflector j says of a zone: the word of the first
-// that has one. Of those with the same rank the one that says the zone counts, as
-// the others have not yet placed the hosts in it.
+// that has one. Of those with the same rank the one that says the zone counts: what it
+// says is what the log says, and the others only do not think that it concerns us.
 func (l *learned) speaks(j int, z *learnedZone) (w *zoneWord, denied bool) {
 	if !l.sources[j].cluster.Known() {
 		return &z.said[j], z.said[j].gen == 0 && l.denies(j, z)

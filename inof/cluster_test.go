@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -82,7 +83,7 @@ func (n *clustered) holds(dev netip.Addr) {
 	}
 	best := &l.sources[l.ranked(0, nil)[0]]
 	furthest := best.cluster.Index
-	if furthest == 0 || best.standing() == 2 {
+	if furthest == 0 || best.standing() != 0 {
 		return // in a sync, after which it may be further
 	}
 	want := concerning(n.log[furthest-1], dev)
@@ -232,5 +233,67 @@ func TestClusterIsOneVoice(t *testing.T) {
 		for _, dev := range n.devices() {
 			n.holds(dev)
 		}
+	})
+}
+
+// The same with hosts that come and go, whose zones concern a device only while they
+// are there: when all is quiet every device has what any one member says, and that a
+// member falls silent takes nothing away.
+func TestClusterWithHostsSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := newClustered(t, rapid.IntRange(2, 3).Draw(t, "members"), 3)
+		drawDev := rapid.SampledFrom(n.devices())
+		drawRefl := rapid.SampledFrom(n.ids)
+		addr := func(t *rapid.T) netip.Addr { return hostIP(rapid.IntRange(0, 4).Draw(t, "host")) }
+		key := func(t *rapid.T) zone.HostKey {
+			return zone.HostKey{Addr: addr(t), Port: fmt.Sprintf("p%d", rapid.IntRange(0, 1).Draw(t, "port"))}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"commit": func(t *rapid.T) {
+				s := zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}
+				for i := range 3 {
+					z := zone.Zone{Name: fmt.Sprint("zone", i)}
+					for range rapid.IntRange(0, 3).Draw(t, "members") {
+						z.Members = append(z.Members, zone.Member{Kind: zone.MemberAddr, First: addr(t)})
+					}
+					if len(z.Members) > 0 {
+						s.Zones = append(s.Zones, z.Canonical())
+					}
+				}
+				n.commit(s)
+			},
+			"catch-up": func(t *rapid.T) {
+				id := drawRefl.Draw(t, "reflector")
+				n.catchUp(id, rapid.IntRange(n.at[id], len(n.log)).Draw(t, "index"))
+			},
+			"host": func(t *rapid.T) {
+				dev, k := drawDev.Draw(t, "device"), key(t)
+				n.clients[dev].PutHost(hostAt(k.Addr, dev, k.Port))
+				n.fromClient(dev, n.clients[dev].Flush(n.now))
+			},
+			"gone": func(t *rapid.T) {
+				dev := drawDev.Draw(t, "device")
+				n.clients[dev].WithdrawHost(key(t), snsd.ReasonAgedOut)
+				n.fromClient(dev, n.clients[dev].Flush(n.now))
+			},
+			"join": func(t *rapid.T) { n.join(drawDev.Draw(t, "device"), drawRefl.Draw(t, "reflector")) },
+			"cut":  func(t *rapid.T) { n.cut(drawDev.Draw(t, "device"), drawRefl.Draw(t, "reflector")) },
+			"slow": func(t *rapid.T) {
+				l := n.link(drawDev.Draw(t, "device"), drawRefl.Draw(t, "reflector"))
+				l.toClient = coalesced(t, l.toClient)
+			},
+			"deliver": func(t *rapid.T) {
+				dev, r := drawDev.Draw(t, "device"), drawRefl.Draw(t, "reflector")
+				for range rapid.IntRange(1, 4).Draw(t, "messages") {
+					n.deliverToRefl(dev, r)
+					n.deliverToClient(dev, r)
+				}
+			},
+			"deliver all": func(*rapid.T) { n.deliverAll() },
+		})
+		for id := range maps.Keys(n.at) {
+			n.catchUp(id, len(n.log))
+		}
+		n.settle()
 	})
 }

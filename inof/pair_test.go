@@ -43,7 +43,7 @@ func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig)
 	for i := range nRefl {
 		id := netip.AddrFrom4([4]byte{192, 0, 2, byte(250 + i)})
 		n.ids = append(n.ids, id)
-		r, err := NewReflector(id, 1, zone.Set{AutoJoin: true}, cfg, n.now)
+		r, err := NewReflector(id, 2, zone.Set{AutoJoin: true}, cfg, n.now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -292,3 +292,52 @@ func TestAMemberThatIsAwayHoldsNothingBack(t *testing.T) {
 		}
 	})
 }
+
+// Three switches that are reflectors and clients at once, each with hosts of its own:
+// before the cluster is formed nobody takes the silence for an answer, and a restart of
+// all is told to nobody.
+func TestAClusterOfSwitches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &clusterFabric{testFabric: newTestFabric(t), away: map[string]bool{}}
+		box := func(name, seed string) {
+			list, others := "", []string{}
+			for _, m := range memberNames {
+				list += fmt.Sprintf("      - {device: %s}\n", memberID(m))
+				if m != name {
+					others = append(others, fmt.Sprintf("{address: %s}", memberID(m)))
+				}
+			}
+			f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector, client]}\nsession: {auth: none}\nports: {access: [eth*]}\nclient: {reflectors: [%s]}\nreflector:\n  cluster:\n    members:\n%s",
+				memberID(name), name, strings.Join(others, ", "), list), seed, "eth1", "eth2")
+		}
+		box("m1", "zones:\n  - {name: a, members: [192.0.2.11, 192.0.2.51]}\n")
+		box("m2", "")
+		f.host("i1", "m1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "m2", "eth1", t1, snsd.RoleTarget)
+		settle(30 * time.Second)
+		f.expect("two of three", nil)
+		box("m3", "")
+		f.host("t2", "m3", "eth1", t2, snsd.RoleTarget)
+		settle(40 * time.Second)
+		f.expect("formed", map[string][]string{"i1": {t1 + active}, "t1": {i1 + active}})
+		if err := f.nodes["m3"].d.AddMembers(context.Background(), "a", []string{t2}); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		f.expect("a change at one", map[string][]string{"i1": {t2 + active}, "t1": {t2 + active}, "t2": {i1 + active, t1 + active}})
+		for _, name := range memberNames {
+			f.nodes[name].halt()
+		}
+		settle(2 * time.Second)
+		for _, name := range memberNames {
+			f.nodes[name].start()
+		}
+		settle(40 * time.Second)
+		f.expect("all were restarted", nil)
+		if err := f.nodes["m1"].fake.SetCarrier("eth1", false); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		f.expect("a cable is pulled", map[string][]string{"t1": {i1 + linkDown}, "t2": {i1 + linkDown}})
+	})
+}
