@@ -53,7 +53,7 @@ func (a *app) bfdHead(b *api.BFD) string {
 		return "on, nothing to watch"
 	case p.Failure != "":
 		return fmt.Sprintf("process %d cannot work: %s", p.PID, p.Failure)
-	case p.Build == "":
+	case p.Started == nil:
 		return fmt.Sprintf("process %d: %s", p.PID, p.LastError)
 	}
 	return fmt.Sprintf("on, process %d running for %s, %s", p.PID, a.agePtr(p.Started), p.Priority)

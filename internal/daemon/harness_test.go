@@ -118,6 +118,7 @@ type testFabric struct {
 	net   *memNet
 	nodes map[string]*node
 	hosts map[string]*labHost
+	paths func(n *node) PathsEnv // nil: no BFD process
 }
 
 const reflectorID = "10.0.0.100"
@@ -173,6 +174,9 @@ func (n *node) start() {
 	}
 	if n.tune != nil {
 		n.tune(&env)
+	}
+	if n.f.paths != nil {
+		env.Paths = n.f.paths(n)
 	}
 	d, err := New(n.cfg, env)
 	if err != nil {

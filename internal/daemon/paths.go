@@ -220,7 +220,7 @@ func (d *Daemon) processWarnings(b *api.BFD) []string {
 		list = append(list, "bfd.enabled is false on this device: paths to other devices are not watched")
 	case p.Needed && !p.Connected && d.env.Now().Sub(p.Since) > time.Second:
 		list = append(list, fmt.Sprintf("no BFD process: paths to other devices are not watched: %s", p.LastError))
-	case p.Connected && p.Build == "":
+	case p.Connected && p.Started == nil: // it did not answer
 		list = append(list, fmt.Sprintf("BFD process %d: %s", p.PID, p.LastError))
 	case p.Failure != "":
 		list = append(list, fmt.Sprintf("BFD process %d cannot work, paths to other devices are not watched: %s", p.PID, p.Failure))
