@@ -106,6 +106,9 @@ type Node struct {
 	trans   *transport
 	ready   chan struct{} // closed once raft is there
 	raft    *raft.Raft
+	// That of the machine, for requests that must not wait while it applies something
+	// large: heartbeats among them.
+	cluster atomic.Uint64
 
 	mu       sync.Mutex
 	machine  *Machine
@@ -149,6 +152,7 @@ func Open(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	n.done = n.machine.Index()
+	n.cluster.Store(n.machine.Cluster())
 	n.session = random()
 	timeout := max(2*n.cfg.Election, 250*time.Millisecond)
 	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, Auth: cfg.Auth, Listen: cfg.ListenOn, Dial: cfg.Dial, Timeout: timeout,
@@ -289,10 +293,7 @@ func (n *Node) configuration() raft.Configuration {
 }
 
 func (n *Node) helloState() (cluster uint64, fresh bool) {
-	fresh = len(n.configuration().Servers) == 0
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.machine.Cluster(), fresh && n.up() != nil
+	return n.cluster.Load(), n.up() != nil && len(n.configuration().Servers) == 0
 }
 
 func (n *Node) isMember(id MemberID) bool {

@@ -20,6 +20,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	defer n.mu.Unlock()
 	res, edit := n.machine.Apply(l.Index, l.Data)
 	n.counters.Applied++
+	n.cluster.Store(n.machine.Cluster())
 	if edit.Index == l.Index {
 		n.cfg.Storage.setApplied(l.Index)
 		n.publish(edit)
@@ -54,6 +55,7 @@ func (f *fsm) Restore(from io.ReadCloser) error {
 		return nil
 	}
 	n.machine = m
+	n.cluster.Store(m.Cluster())
 	n.cfg.Storage.setApplied(m.Index())
 	n.publish(Edit{Index: m.Index(), All: true})
 	return nil
