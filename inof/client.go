@@ -3,6 +3,8 @@ package inof
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -94,6 +96,7 @@ type Client struct {
 	sent     map[netip.Addr]ResumeKind // how the present session to a reflector began
 	holdBack time.Time                 // own records may be incomplete before; zero: they are not
 	relies   bool                      // hosts were told things before the start that a first sync may end
+	before   map[netip.Addr]uint64     // epochs of the reflectors that they followed from
 	learned  learned
 	counters ClientCounters
 }
@@ -381,10 +384,13 @@ func (c *Client) Tick(now time.Time) Applied {
 func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 	i, _ := c.learned.index(reflector)
 	if i < 0 {
-		if c.relies && !c.Synced() {
-			return &Resume{Epoch: noEpoch}
+		switch epoch := c.before[reflector]; {
+		case !c.relies || c.Synced():
+			return nil
+		case epoch != 0:
+			return &Resume{Epoch: epoch, Seq: math.MaxUint64} // what is held is of that start, and all is needed
 		}
-		return nil
+		return &Resume{Epoch: noEpoch}
 	}
 	s := &c.learned.sources[i]
 	if !s.clean || !s.pos.Known() {
@@ -394,8 +400,23 @@ func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 }
 
 // Relies says that local hosts were told things before the start of the process: an
-// End-of-Sync ends what it does not repeat.
-func (c *Client) Relies() { c.relies = true }
+// End-of-Sync ends what it does not repeat. Epochs are those of the reflectors that
+// were heard then.
+func (c *Client) Relies(epochs map[netip.Addr]uint64) { c.relies, c.before = true, epochs }
+
+// Epochs are those of the reflectors whose records are held, by device id.
+func (c *Client) Epochs() map[netip.Addr]uint64 {
+	out := maps.Clone(c.before)
+	for i := range c.learned.sources {
+		if s := &c.learned.sources[i]; s.pos.Known() {
+			if out == nil {
+				out = map[netip.Addr]uint64{}
+			}
+			out[s.id] = s.pos.Epoch
+		}
+	}
+	return out
+}
 
 // Sessions tells how the present session with a reflector began: what it sent to us,
 // and what we sent.

@@ -182,8 +182,34 @@ func TestAClientWhoseHostsWereToldThingsSaysSo(t *testing.T) {
 	if p := c.ResumePoint(reflID); p != nil {
 		t.Errorf("a new client resumes from %+v", p)
 	}
-	c.Relies()
+	other := devID(9)
+	c.Relies(map[netip.Addr]uint64{other: 5})
 	if p := c.ResumePoint(reflID); p == nil || p.Epoch != noEpoch {
 		t.Errorf("resumes from %+v, want epoch %d", p, noEpoch)
+	}
+	if p := c.ResumePoint(other); p == nil || p.Epoch != 5 {
+		t.Errorf("resumes from %+v, want epoch 5", p)
+	}
+}
+
+// The reflector is new, as is all that it knows, and the client was started again: what
+// the client's hosts were told was of the same reflector.
+func TestANewReflectorDoesNotMakeAClientWaitThatKnewIt(t *testing.T) {
+	b := newBench(t, zone.Set{}, ReflectorConfig{Unsure: true}, 1)
+	one := devID(0)
+	b.clients[one].PutHost(hostAt(hostIP(0), one, "eth1"))
+	b.resume(one)
+	epochs := b.clients[one].Epochs()
+	b.leave(one)
+	c := NewClient(one, 8)
+	c.PutHost(hostAt(hostIP(0), one, "eth1"))
+	c.Relies(epochs)
+	b.clients[one] = c
+	b.resume(one)
+	if !c.Synced() {
+		t.Error("it is made to wait")
+	}
+	if in, _ := c.Sessions(reflID); in.Resumed {
+		t.Error("what it has forgotten is not sent")
 	}
 }

@@ -125,12 +125,13 @@ func (d *Daemon) build(cfg *config.Config) error {
 		return err
 	}
 	state, next, err := LoadState(cfg.State, cfg.Device.ID)
+	unsure := state.Incomplete // a new reflector may have taken the place of a broken one
 	if d.lock != nil && d.lock.unused && err == nil && next == 1 && state.Saved.IsZero() {
 		state.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
 	}
 	d.warn("state", err)
 	if err := d.saver.journal.open(next); err != nil {
-		state.Incomplete = true
+		state.Incomplete, unsure = true, true
 		d.warn("state", fmt.Errorf("journal of the state: %w: a process that is killed may repeat notices", err))
 	}
 	dp := d.env.Dataplane
@@ -142,7 +143,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	d.device, err = NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
 		cc := d.coreConfig(cfg, state.Known)
-		cc.Reflector.Unsure = state.Incomplete
+		cc.Reflector.Unsure = unsure
 		c, err := NewCore(cc, out, d.env.Now())
 		if err != nil {
 			return nil, err

@@ -258,6 +258,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	}
 	c.watchAgreement(now)
 	if a.Synced {
+		c.revision++
 		c.out.Event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
 			Text:   fmt.Sprintf("synchronized with reflector %s", a.From),
 			Fields: map[string]string{"sync": c.syncWith(a.From)}})

@@ -39,6 +39,8 @@ type State struct {
 	Ports      []errdown.Saved      `json:"ports,omitempty"`
 	Known      []netip.Addr         `json:"known_devices,omitempty"`
 	Paths      []SavedPath          `json:"paths,omitempty"`
+	// Reflectors are the epochs of the reflectors whose records were held.
+	Reflectors map[netip.Addr]uint64 `json:"reflectors,omitempty"`
 	// Journal is the number of the journal that holds what came after.
 	Journal uint64 `json:"journal,omitempty"`
 	// HeldBack is until when hosts may be missing in it, because the device had started
@@ -136,6 +138,7 @@ func (c *Core) State(now time.Time) State {
 		st.Ports = c.faults.Snapshot()
 		st.Paths = c.mesh.save()
 		st.HeldBack = c.client.HeldBack().Round(0)
+		st.Reflectors = c.client.Epochs()
 	}
 	if c.refl != nil {
 		st.Known = c.refl.KnownDevices()
@@ -176,7 +179,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 	var errs []error
 	if st.Told != nil {
 		if len(st.Told.Subjects) > 0 {
-			c.client.Relies()
+			c.client.Relies(st.Reflectors)
 		}
 		errs = append(errs, c.notify.Restore(*st.Told, now))
 	}
