@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/openinof/inof/hostnotify"
@@ -15,6 +16,8 @@ type JournalEntry struct {
 	Neighbour *lldp.Neighbour   `json:"neighbour,omitempty"` // learned or changed
 	Gone      *lldp.Neighbour   `json:"gone,omitempty"`      // of the LLDP table
 	Down      string            `json:"down,omitempty"`      // a port has lost its carrier
+	Path      *SavedPath        `json:"path,omitempty"`      // the path to a device fails
+	PathOver  netip.Addr        `json:"path_over,omitzero"`  // to this device it does not any more
 }
 
 // maxJournalWaiting bounds the entries that nobody takes from a Core.
@@ -82,10 +85,22 @@ func (st *State) Replay(entries []JournalEntry) {
 			st.Told.Replay(told)
 			told = nil
 			st.portDown(e.Down)
+		case e.Path != nil:
+			st.path(e.Path.Device, e.Path)
+		case e.PathOver.IsValid():
+			st.path(e.PathOver, nil)
 		}
 	}
 	if len(told) > 0 {
 		st.Told.Replay(told)
+	}
+}
+
+// path puts a failed path in, or takes it out (nil).
+func (st *State) path(dev netip.Addr, failed *SavedPath) {
+	st.Paths = slices.DeleteFunc(st.Paths, func(p SavedPath) bool { return p.Device == dev })
+	if failed != nil {
+		st.Paths = append(st.Paths, *failed)
 	}
 }
 

@@ -205,6 +205,7 @@ func FuzzJournal(f *testing.F) {
 		f.Add(string(b) + "\n")
 	}
 	f.Add("{\"told\":{\"host\":\"192.0.2.1\",\"mac\":\"02:00:00:00:00:01\",\"told\":{\"subject\":\"192.0.2.2\",\"state\":\"active\"}}}\n")
+	f.Add("{\"path\":{\"device\":\"10.0.0.2\"}}\n{\"path_over\":\"10.0.0.2\"}\n")
 	f.Add("{\"neighbour\":{\"port\":\"eth1\",\"lldpdu\":\"AgcE\"}}\n{\"gone\":{\"port\":\"eth1\"}}\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		entries, _ := decodeJournal("journal", strings.NewReader(text))

@@ -141,6 +141,7 @@ func (c *Core) liftPaths(now time.Time) zone.Changes {
 	for _, dev := range slices.SortedFunc(maps.Keys(c.mesh.paths), netip.Addr.Compare) {
 		if c.mesh.paths[dev].down {
 			changes = append(changes, c.dir.SetDeviceFault(dev, snsd.ReasonNone)...)
+			c.note(JournalEntry{PathOver: dev})
 			c.pathEvent(dev, "is not watched any more: its hosts count as reachable", "unknown", nil, now)
 		}
 		delete(c.mesh.paths, dev)
@@ -271,6 +272,7 @@ func (c *Core) pathDown(dev netip.Addr, ev bfd.Event, at, now time.Time) {
 		return
 	}
 	c.mesh.paths[dev] = &path{down: true, since: at}
+	c.note(JournalEntry{Path: &SavedPath{dev, at.Round(0)}})
 	c.mesh.counters.PathsDown++
 	c.revision++
 	changes := c.dir.SetDeviceFault(dev, snsd.ReasonBFDDown)
@@ -299,6 +301,7 @@ func (c *Core) pathUp(dev netip.Addr, ev bfd.Event, at, now time.Time) {
 // clearPath ends the fault of a path.
 func (c *Core) clearPath(dev netip.Addr, at, now time.Time) {
 	c.revision++
+	c.note(JournalEntry{PathOver: dev})
 	c.changed(c.dir.SetDeviceFault(dev, snsd.ReasonNone), at, now)
 }
 

@@ -325,6 +325,28 @@ func TestARestartWhileAPathFailsTellsNothingNew(t *testing.T) {
 	m.expect("BFD says that the path works", "eth1: "+t1+" active none")
 }
 
+// Killed right after a path failed: the journal has it before the state does.
+func TestAFailedPathIsInTheJournal(t *testing.T) {
+	m := begun(t)
+	st := m.c.State(m.now)
+	m.c.Journal()
+	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
+	m.path(far2, bfd.ReportDown, bfd.DiagDetectTime)
+	m.path(far2, bfd.ReportUp, 0)
+	file, err := json.Marshal(m.c.Journal())
+	var entries []JournalEntry
+	if err == nil {
+		err = json.Unmarshal(file, &entries)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Replay(entries)
+	if diff := cmp.Diff(m.c.State(m.now).Paths, st.Paths, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(st.Paths) != 1 {
+		t.Errorf("%s%+v", diff, st.Paths)
+	}
+}
+
 func TestBFDMaySpeakBeforeTheReflectorAfterARestart(t *testing.T) {
 	m := begun(t)
 	m.restart()
