@@ -31,6 +31,8 @@ type network struct {
 	links   map[[2]netip.Addr]*link
 	resumed int
 	full    int
+	trimmed int // sessions that began with everything because the client's log was trimmed
+	ownLog  int // records that are gone in a client's log
 	// what a device would hold that does all that Applied says
 	zones map[netip.Addr]map[string][]zone.Member
 	hosts map[netip.Addr]map[zone.HostKey]zone.Host
@@ -38,7 +40,7 @@ type network struct {
 }
 
 func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig) *network {
-	n := &network{t: t, now: t0, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*Client{}, links: map[[2]netip.Addr]*link{},
+	n := &network{t: t, now: t0, ownLog: maxLogged, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*Client{}, links: map[[2]netip.Addr]*link{},
 		zones: map[netip.Addr]map[string][]zone.Member{}, hosts: map[netip.Addr]map[zone.HostKey]zone.Host{}, fault: map[netip.Addr]map[portKey]FaultRecord{}}
 	for i := range nRefl {
 		id := netip.AddrFrom4([4]byte{192, 0, 2, byte(250 + i)})
@@ -61,6 +63,7 @@ func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig)
 func (n *network) newClient(dev netip.Addr, epoch uint64, agree Agreement) {
 	c := NewClient(dev, epoch)
 	c.SetReflectors(len(n.ids), agree, 10*time.Second)
+	c.log.most = n.ownLog
 	n.clients[dev] = c
 	n.zones[dev], n.hosts[dev], n.fault[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
 }
@@ -115,9 +118,12 @@ func (n *network) join(dev, r netip.Addr) {
 	seen, offered := n.clients[dev].ResumePoint(r), n.refls[r].ResumePoint(dev)
 	n.fromClient(dev, n.clients[dev].Resume(r, offered, n.now))
 	n.fromRefl(r, n.refls[r].Resume(dev, seen, offered, n.now))
-	if _, out := n.clients[dev].Sessions(r); out.Resumed {
+	switch _, out := n.clients[dev].Sessions(r); {
+	case out.Resumed:
 		n.resumed++
-	} else {
+	case out.Why == whyTrimmed:
+		n.trimmed++
+	default:
 		n.full++
 	}
 }
@@ -369,12 +375,17 @@ func ptr[T any](v T) *T { return &v }
 // Whatever is cut, delayed, restarted or trimmed in between: in the end each client
 // holds what its reflectors agree on, and no record is withdrawn that was not there.
 func TestSessionsThatResume(t *testing.T) {
-	resumed, fulls := 0, 0
+	resumed, trimmed, fulls := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		const devs, hosts = 3, 5
 		nRefl := rapid.IntRange(1, 2).Draw(t, "reflectors")
 		agree := Agreement(rapid.IntRange(0, 1).Draw(t, "agreement"))
 		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, LogMessages: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log")})
+		if rapid.Bool().Draw(t, "small client log") {
+			for _, c := range n.clients {
+				n.ownLog, c.log.most = 0, 0
+			}
+		}
 		epoch := uint64(1_000_000_000)
 		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
 		refl := rapid.Custom(func(t *rapid.T) netip.Addr { return n.ids[rapid.IntRange(0, nRefl-1).Draw(t, "reflector")] })
@@ -492,7 +503,7 @@ func TestSessionsThatResume(t *testing.T) {
 			"settle": func(*rapid.T) { n.settle() },
 		})
 		n.settle()
-		resumed, fulls = resumed+n.resumed, fulls+n.full
+		resumed, trimmed, fulls = resumed+n.resumed, trimmed+n.trimmed, fulls+n.full
 	})
-	t.Logf("%d sessions resumed, %d began with everything", resumed, fulls)
+	t.Logf("%d sessions resumed, %d began with everything, %d more because the client's log was trimmed", resumed, fulls, trimmed)
 }

@@ -89,6 +89,7 @@ const maxLogged = 8192
 // ownLog is what of the own records changed last with which number. It gives a
 // reflector that was away the latest state of what it has missed.
 type ownLog struct {
+	most   int // records that are gone, about
 	hosts  map[zone.HostKey]ownChange
 	faults map[string]uint64
 	base   uint64 // changes up to this one are no longer known
@@ -100,7 +101,7 @@ type ownChange struct {
 }
 
 func newOwnLog() ownLog {
-	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}}
+	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, most: maxLogged}
 }
 
 // note keeps the changes of an Update.
@@ -111,7 +112,7 @@ func (l *ownLog) note(u *Update, c *Client) {
 	for i := range u.Faults {
 		l.faults[u.Faults[i].Port] = u.Seq
 	}
-	if len(l.hosts)+len(l.faults) > maxLogged+2*(len(c.hosts)+len(c.faults)) {
+	if len(l.hosts)+len(l.faults) > l.most+2*(len(c.hosts)+len(c.faults)) {
 		l.trim(c)
 	}
 }
