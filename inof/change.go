@@ -480,12 +480,12 @@ func (b *batch) pick(nums []uint32) batch {
 // connected are those of the devices with a session.
 func (r *Reflector) connected(devs []netip.Addr) []netip.Addr {
 	for i, dev := range devs {
-		if r.devices[dev].up {
+		if r.devices[dev].hears() {
 			continue
 		}
 		up := slices.Clone(devs[:i])
 		for _, dev := range devs[i+1:] {
-			if r.devices[dev].up {
+			if r.devices[dev].hears() {
 				up = append(up, dev)
 			}
 		}

@@ -211,7 +211,7 @@ func (r *Reflector) following(a *area) (list []netip.Addr, all bool) {
 	for _, d := range a.list {
 		if d.follows() {
 			a.told = append(a.told, d.id)
-			a.toldAll = a.toldAll && d.up
+			a.toldAll = a.toldAll && d.hears()
 		}
 	}
 	return a.told, a.toldAll

@@ -147,3 +147,41 @@ func TestALateReflectorBringsNothingBackAfterARestart(t *testing.T) {
 		n.settle()
 	}
 }
+
+// A host left and came back; its reflector heard that it left, and the session ended before
+// it could answer. When the session resumes nothing is taken back for a moment that
+// stands again by then.
+func TestAResumedSessionTakesNothingBackForAMoment(t *testing.T) {
+	n := newNetwork(t, 1, 2, AgreeIdentical, ReflectorConfig{})
+	dev, other, r := devID(0), devID(1), n.ids[0]
+	set := zone.Set{Zones: []zone.Zone{{Name: "z", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}}}}
+	ds, err := n.refls[r].SetZones(set, n.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.fromRefl(r, ds)
+	own := hostAt(hostIP(0), dev, "eth1")
+	n.clients[dev].PutHost(own)
+	n.clients[other].PutHost(hostAt(hostIP(1), other, "eth1"))
+	n.settle()
+	if len(n.zones[dev]) != 1 || len(n.hosts[dev]) != 1 {
+		t.Fatalf("it knows the zones %v and the hosts %v", n.zones[dev], n.hosts[dev])
+	}
+	n.clients[dev].WithdrawHost(own.HostKey, snsd.ReasonAgedOut)
+	n.fromClient(dev, n.clients[dev].Flush(n.now))
+	for n.deliverToRefl(dev, r) {
+	}
+	n.cut(dev, r)
+	n.clients[dev].PutHost(own)
+	n.clients[dev].Flush(n.now)
+	n.join(dev, r)
+	for n.deliverToRefl(dev, r) || n.deliverToClient(dev, r) {
+		if len(n.zones[dev]) != 1 || len(n.hosts[dev]) != 1 {
+			t.Fatalf("for a moment it knows the zones %v and the hosts %v", n.zones[dev], n.hosts[dev])
+		}
+	}
+	if n.resumed == 0 {
+		t.Error("the session did not resume")
+	}
+	n.settle()
+}

@@ -115,7 +115,10 @@ type device struct {
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
 	out, in ResumeKind
-	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
+	// missed is set from the beginning of a session that resumes to the device's
+	// End-of-Sync: what comes after this number of the log waits for what it has to say itself.
+	missed *uint64
+	zones  map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 
 type faultEntry struct {
@@ -215,23 +218,46 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	if d.out = checkResume(seen, r.epoch, r.log.base, r.seq); d.out.Resumed && !d.whole {
 		d.out = full(whyForgot)
 	}
-	to := []netip.Addr{dev}
+	d.missed = nil
 	if d.out.Resumed {
 		r.counters.Resumed++
-		d.told = true
-		var out []Delivery
-		for _, u := range r.log.after(seen.Seq, dev) {
-			late := *u // what comes late because of an outage is not measured, as in a full sync
-			late.FaultAt, late.DecidedAt, late.SentAt, late.ReflectorAt, late.ReflectedAt = time.Time{}, time.Time{}, now, time.Time{}, now
-			out = append(out, Delivery{To: to, Msg: &late})
-			r.counters.UpdatesOut++
-			r.counters.DeliveriesOut++
-		}
-		return append(out, Delivery{To: to, Msg: r.endOfSyncNow(true)})
+		d.told, d.missed = true, &seen.Seq
+		return nil
 	}
+	return r.fullSync(d, now)
+}
+
+// catchUp tells a device whose session resumes what it has missed. Not before its
+// own sync: what it missed may follow from what it had said before, and be undone by
+// what it says now; of each record only the latest state is told.
+func (r *Reflector) catchUp(d *device, out []Delivery, now time.Time) []Delivery {
+	if d.missed == nil {
+		return out
+	}
+	seq := *d.missed
+	d.missed = nil
+	r.moves++
+	if seq < r.log.base { // trimmed meanwhile
+		d.out, d.told = full(whyTrimmed), false
+		return append(out, r.fullSync(d, now)...)
+	}
+	to := []netip.Addr{d.id}
+	for _, u := range r.log.after(seq, d.id) {
+		late := *u // what comes late because of an outage is not measured, as in a full sync
+		late.FaultAt, late.DecidedAt, late.SentAt, late.ReflectorAt, late.ReflectedAt = time.Time{}, time.Time{}, now, time.Time{}, now
+		out = append(out, Delivery{To: to, Msg: &late})
+		r.counters.UpdatesOut++
+		r.counters.DeliveriesOut++
+	}
+	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(true)})
+}
+
+// fullSync tells a device everything; the End-of-Sync follows its own.
+func (r *Reflector) fullSync(d *device, now time.Time) []Delivery {
+	to := []netip.Addr{d.id}
 	d.whole = false
 	b := r.view(d)
-	if offered != nil { // it will not repeat them
+	if d.offered != nil { // it will not repeat them
 		b.Hosts = append(b.Hosts, r.ownHosts(d)...)
 	}
 	return r.deliver(nil, &b, to, r.ownStamps(now), nil)
@@ -252,6 +278,9 @@ func (r *Reflector) ownHosts(d *device) []HostRecord {
 // follows tells whether a device is told of changes: now, or by the log when it is
 // back in time.
 func (d *device) follows() bool { return d.up || d.whole }
+
+// hears tells whether a device is told of a change at once.
+func (d *device) hears() bool { return d.up && d.missed == nil }
 
 func (r *Reflector) joined() int {
 	n := 0
@@ -471,7 +500,7 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery
 			}
 		}
 		out = r.commit(t, r.ownStamps(now))
-		return r.tell(out, now) // it stays awaited: others are not told of what it lacks
+		return r.tell(r.catchUp(d, out, now), now) // it stays awaited: others are not told of what it lacks
 	case m.Resumed:
 		r.counters.ResumedIn++
 	default:
@@ -485,7 +514,7 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery
 		delete(r.awaited, d.id)
 	}
 	r.schedule()
-	return r.tell(out, now)
+	return r.tell(r.catchUp(d, out, now), now)
 }
 
 // drop removes the records of a device whose session number is chosen, as aged out.

@@ -88,8 +88,11 @@ func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
 	if _, err := b.refl.Receive(devID(0), &u2, us(600)); err != nil {
 		t.Fatal(err)
 	}
-	late := b.refl.Resume(devID(1), &Resume{Epoch: 1, Seq: out[0].Msg.(*Update).Pos.Seq}, nil, us(900))
-	if len(late) != 2 {
+	if early := b.refl.Resume(devID(1), &Resume{Epoch: 1, Seq: out[0].Msg.(*Update).Pos.Seq}, nil, us(800)); len(early) != 0 {
+		t.Fatalf("%d deliveries before it has said what it has to say", len(early))
+	}
+	late, err := b.refl.Receive(devID(1), &EndOfSync{Epoch: 7, Seq: 1, Resumed: true}, us(900))
+	if err != nil || len(late) != 2 {
 		t.Fatalf("%d deliveries, want what was missed and an EndOfSync", len(late))
 	}
 	if got, want := timesOf(late[0].Msg.(*Update)), (stamped{Sent: us(900), Reflected: us(900)}); got != want {

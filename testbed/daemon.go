@@ -179,6 +179,10 @@ func (l *Lab) Stop(node, name string, grace time.Duration) error {
 	return nil
 }
 
+// killPatience bounds the wait for the end of a process that was killed, on a machine
+// that is busy with other things.
+const killPatience = 20 * time.Second
+
 // Kill ends a process of a node with SIGKILL: it gets no chance to say goodbye. at
 // was taken right before the system call.
 func (l *Lab) Kill(node, name string) (at time.Time, err error) {
@@ -190,7 +194,7 @@ func (l *Lab) Kill(node, name string) (at time.Time, err error) {
 	if err := p.signal(unix.SIGKILL); err != nil {
 		return at, fmt.Errorf("node %s: %w", node, err)
 	}
-	if left := waitGone([]Process{p}, 2*time.Second); len(left) > 0 {
+	if left := waitGone([]Process{p}, killPatience); len(left) > 0 {
 		return at, fmt.Errorf("node %s: %s (pid %d) does not end", node, p.Name, p.PID)
 	}
 	l.awaitReaped(p.PID)

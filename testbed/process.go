@@ -122,7 +122,7 @@ func stopAll(ps []Process, grace time.Duration) []Process {
 	for _, p := range left {
 		_ = p.signal(unix.SIGKILL)
 	}
-	return waitGone(left, 2*time.Second)
+	return waitGone(left, killPatience)
 }
 
 // waitGone waits until the processes are gone, and returns those that are not.
