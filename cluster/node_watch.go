@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -319,10 +318,4 @@ func (n *Node) rules() zone.Rules {
 		r.MaxMembers = zone.DefaultMaxMembers
 	}
 	return r
-}
-
-// Reached tells of a device when a connection to it failed last, and why.
-func (n *Node) Reached(device netip.Addr) (text string, at time.Time) {
-	f := n.trans.lastFailure(device)
-	return f.Text, f.At
 }

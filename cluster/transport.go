@@ -52,10 +52,10 @@ type TransportCounters struct {
 	Refused      uint64 `json:"refused"` // too many connections
 	HandshakeBad uint64 `json:"handshakes_failed"`
 	AuthFailed   uint64 `json:"auth_failed"`
-	NotMember    uint64 `json:"not_member"`  // requests of those who are none
-	Malformed    uint64 `json:"malformed"`   // peers that were cut because of what they said
-	Dials        uint64 `json:"dials"`       //
-	DialErrors   uint64 `json:"dial_errors"` //
+	NotMember    uint64 `json:"not_member"` // requests of those who are none
+	Malformed    uint64 `json:"malformed"`  // peers that were cut because of what they said
+	Dials        uint64 `json:"dials"`
+	DialErrors   uint64 `json:"dial_errors"`
 	RequestsIn   uint64 `json:"requests_in"`
 	RequestsOut  uint64 `json:"requests_out"`
 	Errors       uint64 `json:"request_errors"`
@@ -76,7 +76,6 @@ type transport struct {
 	pending   int
 	devices   map[netip.Addr]int // accepted connections by device
 	accepted  int
-	failures  map[netip.Addr]failure
 	counters  TransportCounters
 	shut      bool
 	running   sync.WaitGroup
@@ -87,15 +86,9 @@ type poolKey struct {
 	addr netip.AddrPort
 }
 
-// failure is the last thing that went wrong with a peer.
-type failure struct {
-	Text string
-	At   time.Time
-}
-
 func newTransport(cfg transportConfig) *transport {
 	return &transport{cfg: cfg, consume: make(chan raft.RPC), closed: make(chan struct{}),
-		idle: map[poolKey][]*conn{}, conns: map[*conn]struct{}{}, devices: map[netip.Addr]int{}, failures: map[netip.Addr]failure{}}
+		idle: map[poolKey][]*conn{}, conns: map[*conn]struct{}{}, devices: map[netip.Addr]int{}}
 }
 
 func (t *transport) count(f func(*TransportCounters)) {
@@ -109,13 +102,6 @@ func (t *transport) Counters() TransportCounters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counters
-}
-
-// lastFailure gives what went wrong with a device last.
-func (t *transport) lastFailure(device netip.Addr) failure {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failures[device]
 }
 
 // track keeps an open connection, to close it with the transport.
@@ -171,17 +157,8 @@ func (t *transport) connect(ctx context.Context, target MemberID, addr netip.Add
 	c, err := t.tryConnect(ctx, target, addr)
 	if err != nil {
 		t.count(func(c *TransportCounters) { c.DialErrors++ })
-		err = fmt.Errorf("member %s at %s: %w", target.Device, addr, err)
-		t.mu.Lock()
-		if len(t.failures) < 64 {
-			t.failures[target.Device] = failure{err.Error(), time.Now()}
-		}
-		t.mu.Unlock()
-		return nil, err
+		return nil, fmt.Errorf("member %s at %s: %w", target.Device, addr, err)
 	}
-	t.mu.Lock()
-	delete(t.failures, target.Device)
-	t.mu.Unlock()
 	return c, nil
 }
 
