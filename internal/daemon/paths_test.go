@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ type processes struct {
 	t       *testing.T
 	net     *bfd.MemoryNet
 	sockets *memNet
-	broken  bool
+	broken  atomic.Bool
 }
 
 // newProcesses gives every client of the fabric a BFD process when it asks for one.
@@ -32,7 +33,7 @@ func newProcesses(t *testing.T, f *testFabric) *processes {
 		return PathsEnv{
 			Dial: func(ctx context.Context, _ config.BFD) (net.Conn, error) { return p.sockets.dial(ctx, id) },
 			Start: func(config.BFD) error {
-				if p.broken {
+				if p.broken.Load() {
 					return errors.New("no such program")
 				}
 				return p.start(id)
@@ -121,7 +122,7 @@ func TestWhatIsWrongWithThePathsIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTestFabric(t)
 		p := newProcesses(t, f)
-		p.broken = true
+		p.broken.Store(true)
 		p.net.Drop(func(_, _ netip.Addr, _ []byte) bool { return true })
 		f.add("spine", reflectorID, "reflector")
 		f.add("tor1", "10.0.0.1", "client", "eth1")
@@ -138,7 +139,7 @@ func TestWhatIsWrongWithThePathsIsAWarning(t *testing.T) {
 			}
 		}
 		warned("no BFD process: paths to other devices are not watched")
-		p.broken = false
+		p.broken.Store(false)
 		warned("the path to device 10.0.0.2 has never been seen to work")
 		for _, h := range f.hosts {
 			for _, told := range h.heard() {
