@@ -203,7 +203,8 @@ func (j *Judge) news(p Pair, x *told, l Line) {
 		if line[i].says(w) && !line[i].from.After(l.Time) {
 			x.at = i
 			since := line[i].from
-			if i == 0 {
+			again := slices.ContainsFunc(line[i+1:], func(s stretch) bool { return s.says(w) && !s.from.After(l.Time) })
+			if i == 0 || again { // it flaps: nobody knows which time was meant
 				since = time.Time{}
 			}
 			j.tell(p, x.word, since, l.Time)
