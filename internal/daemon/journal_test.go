@@ -111,6 +111,24 @@ func TestALastLineThatIsCutShortIsPassedOver(t *testing.T) {
 	}
 }
 
+func TestWhatAKilledProcessHadHalfWrittenIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	saved(t, dir, 0)
+	half := filepath.Join(dir, stateName+".2718281828")
+	overwrite(t, half, "{")
+	bad := filepath.Join(dir, stateName+".bad")
+	overwrite(t, bad, "{")
+	if _, _, err := LoadState(dir, journalDevice); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(half); err == nil {
+		t.Error("it is still there")
+	}
+	if _, err := os.Stat(bad); err != nil {
+		t.Error("what was kept for an operator is gone")
+	}
+}
+
 func TestAJournalThatLacksAnEntryIsNotTakenForWhole(t *testing.T) {
 	dir := t.TempDir()
 	j := newJournal(dir)

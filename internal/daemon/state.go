@@ -71,6 +71,7 @@ func LoadState(dir string, self netip.Addr) (st State, next uint64, err error) {
 }
 
 func loadState(dir string, self netip.Addr) (State, error) {
+	removeHalfWritten(dir)
 	empty := State{Version: stateVersion, Device: self, Incomplete: true}
 	path := filepath.Join(dir, stateName)
 	st, err := readState(path)
@@ -90,6 +91,14 @@ func loadState(dir string, self netip.Addr) (State, error) {
 		err = errors.Join(err, e)
 	}
 	return empty, err
+}
+
+// removeHalfWritten removes what a process that was killed within SaveState left behind.
+func removeHalfWritten(dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, stateName+".[0-9]*"))
+	for _, name := range names {
+		_ = os.Remove(name) // a directory that cannot be written is told elsewhere
+	}
 }
 
 func readState(path string) (State, error) {
