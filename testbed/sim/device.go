@@ -68,7 +68,7 @@ func (d *device) start() {
 	cfg := daemon.CoreConfig{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
-		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete}, Agreement: w.agree,
+		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1}, Agreement: w.agree,
 	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
@@ -82,7 +82,7 @@ func (d *device) start() {
 		return
 	}
 	d.core, d.running, d.tick = core, true, 0
-	if d.holding {
+	if d.holding = d.holding || st.Incomplete; d.holding {
 		d.lapse()
 	}
 	d.revision, d.saving = core.Revision(), false

@@ -78,9 +78,10 @@ func (d *device) journal() {
 	}
 }
 
-// load reads the state and the journal.
+// load reads the state and the journal. A device that was killed before it wrote its
+// first state has lost it.
 func (d *device) load() daemon.State {
-	st := daemon.State{Incomplete: d.disk == nil}
+	st := daemon.State{Incomplete: d.disk == nil && d.life > 1} // a new device has nothing to be careful about
 	if d.disk != nil {
 		if err := json.Unmarshal(d.disk, &st); err != nil {
 			d.w.failf("%s: state: %v", d.name, err)
