@@ -201,10 +201,18 @@ type clientNode struct {
 
 func startClient(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, hosts ...zone.Host) *clientNode {
 	t.Helper()
+	return startPrepared(t, f, auth, dev, epoch, func(c *Client) {
+		for _, h := range hosts {
+			c.PutHost(h)
+		}
+	})
+}
+
+// startPrepared starts a client that knows its records before its first session.
+func startPrepared(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, prepare func(*Client)) *clientNode {
+	t.Helper()
 	n := &clientNode{client: NewClient(dev, epoch), do: make(chan func())}
-	for _, h := range hosts {
-		n.client.PutHost(h)
-	}
+	prepare(n.client)
 	n.client.Flush(time.Now())
 	handle := func(ev PeerEvent) {
 		n.peers.Handle(ev)
@@ -359,10 +367,9 @@ func TestThreeClientsAndAReflector(t *testing.T) {
 
 		cs[0].stop()
 		after(time.Minute)
-		cs[0] = startClient(t, &f, auth, devID(0), 2, hostAt(hostIP(0), devID(0), "p1"))
-		cs[0].wait(func() {
-			cs[0].client.PutFault(FaultRecord{Port: "p1", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{hostIP(0)}})
-			cs[0].client.Flush(time.Now())
+		cs[0] = startPrepared(t, &f, auth, devID(0), 2, func(c *Client) {
+			c.PutHost(hostAt(hostIP(0), devID(0), "p1"))
+			c.PutFault(FaultRecord{Port: "p1", Why: snsd.ReasonLinkDown, Since: t0, Addrs: []netip.Addr{hostIP(0)}})
 		})
 		after(10 * time.Second)
 		none("client restarted")
