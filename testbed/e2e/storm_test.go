@@ -49,12 +49,40 @@ func TestACableThatFlapsEndsInTheTruth(t *testing.T) {
 			}
 		}
 	}
+	f.atRest("tor1", "eth1")
 	var rows []api.ErrorDown
 	rows, err := ask(f, "tor1", errorDownOf)
 	if err != nil || len(rows) == 0 || rows[0].Port != "eth1" || rows[0].Flaps < 2 || rows[0].LastFlap == nil {
 		t.Errorf("error-down shows %+v, %v, want the flaps of eth1", rows, err)
 	}
 	f.stillTells()
+}
+
+// atRest waits until a switch has taken in all changes of a port that may still be on
+// their way: it counts no more flaps for a while, and its hosts can be reached.
+func (f *fab) atRest(node, port string) {
+	f.t.Helper()
+	var flaps uint64
+	same := 0
+	eventually(f.t, fmt.Sprintf("port %s of %s to be quiet", port, node), func() error {
+		rows, err := ask(f, node, errorDownOf)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.Port != port {
+				continue
+			}
+			if same++; r.Flaps != flaps {
+				flaps, same = r.Flaps, 0
+			}
+		}
+		h := f.host(node, target)
+		if same < 100 || len(h) != 1 || h[0].State != snsd.Active {
+			return fmt.Errorf("%d flaps, for %d looks; the host is %+v", flaps, same, h)
+		}
+		return nil
+	})
 }
 
 // A host that never acks is told again and again, and delays nobody; one that loses

@@ -208,6 +208,13 @@ func (s *Server) strike(text json.RawMessage) error {
 	return nil
 }
 
+// has tells whether a switch has a control plane; no other one may attach while it does.
+func (s *Server) has(n model.NodeID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attached[n] != nil
+}
+
 // attach makes a connection the control plane of a switch until it ends. An error is
 // for the reply; after a good one it returns nil.
 func (s *Server) attach(ctx context.Context, c net.Conn, r *remote.Reader, name string) error {

@@ -116,7 +116,7 @@ func (s *Server) Status() Status {
 		st.Behind = s.fabric.Behind().Seconds() * 1e3
 		for n := range model.NodeID(sim.Nodes()) {
 			if sim.IsSwitch(n) {
-				st.Switches = append(st.Switches, SwitchInfo{Name: sim.NodeName(n), Attached: s.fabric.Device(n).Running(), Off: s.fabric.Dead(n), Ports: ports(sim, n)})
+				st.Switches = append(st.Switches, SwitchInfo{Name: sim.NodeName(n), Attached: s.has(n), Off: s.fabric.Dead(n), Ports: ports(sim, n)})
 			}
 		}
 		for _, l := range s.lab.Loads() {
