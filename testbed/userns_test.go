@@ -67,7 +67,7 @@ func helperNested() {
 func TestAnUnprivilegedUserHasLabsInAUserNamespace(t *testing.T) {
 	requireNetns(t)
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: plays another user, which needs root")
+		netnstest.Require(t, "playing another user", errors.New("that needs root"))
 	}
 	dir := testRoot(t)
 	root := filepath.Join(dir, "labs")

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // eventually waits for a state that nothing announces.
@@ -108,9 +109,7 @@ func TestPortSurvivesLeavingABridge(t *testing.T) {
 	r.ready("p0")
 	la := netlink.NewLinkAttrs()
 	la.Name = "br0"
-	if err := sw.NL.LinkAdd(&netlink.Bridge{LinkAttrs: la}); err != nil {
-		t.Skipf("needs the bridge device: %v", err)
-	}
+	netnstest.Require(t, "making a bridge", sw.NL.LinkAdd(&netlink.Bridge{LinkAttrs: la}))
 	sw.SetUp("br0", true)
 	if err := sw.NL.LinkSetMaster(sw.Link("p0"), sw.Link("br0")); err != nil {
 		t.Fatal(err)
@@ -299,7 +298,7 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 			sw, host := newSpace(t), newSpace(t)
 			sw.veth("p0", host, "h0")
 			if a, b := sw.Link("p0").Attrs().Index, host.Link("h0").Attrs().Index; a != b {
-				t.Skipf("the kernel gave indexes %d and %d, want the same", a, b)
+				netnstest.Require(t, "a cable with one index at both ends", fmt.Errorf("the kernel gave %d and %d", a, b))
 			}
 			d, err := New(Config{Access: []string{"p0"}, NetNS: sw.Path()})
 			if err != nil {
@@ -309,7 +308,7 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 			r := run(t, d)
 			r.ready("p0")
 			if got := d.Stats().PollSource; got != source {
-				t.Skipf("carrier is polled by %s here", got)
+				netnstest.Require(t, "polling by "+source, fmt.Errorf("carrier is polled by %s here", got))
 			}
 			var slow []time.Duration
 			const losses = 10

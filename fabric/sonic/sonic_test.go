@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 func TestReplies(t *testing.T) {
@@ -81,9 +82,7 @@ func FuzzReply(f *testing.F) {
 func server(t testing.TB) (address string) {
 	t.Helper()
 	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("needs redis-server")
-	}
+	netnstest.Require(t, "redis-server", err)
 	address = filepath.Join(t.TempDir(), "redis.sock")
 	cmd := exec.Command(bin, "--port", "0", "--unixsocket", address, "--save", "", "--appendonly", "no", "--databases", "16")
 	if err := cmd.Start(); err != nil {

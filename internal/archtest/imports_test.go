@@ -72,6 +72,8 @@ var alsoAllowed = map[string][]string{
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
 	"fabric/linux":     {"internal/netnstest"},
+	"fabric/sonic":     {"internal/netnstest"},
+	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
 	"internal/api/...": {"internal/daemon"},
 	"internal/daemon":  {"fabric/linux", "internal/api/...", "internal/netnstest"},

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // keyFiles writes a certificate of a CA and one of a device to a directory.
@@ -217,12 +219,11 @@ func TestTLSSettings(t *testing.T) {
 
 // The four lines in docs/operations.md make files that are good for a device.
 func TestTheDocumentedCertificatesAreGood(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("no openssl here")
+	v, err := exec.Command("openssl", "version").Output()
+	if err == nil && !strings.HasPrefix(string(v), "OpenSSL 3") {
+		err = fmt.Errorf("the lines are for OpenSSL 3, here is %s", v)
 	}
-	if v, _ := exec.Command("openssl", "version").Output(); !strings.HasPrefix(string(v), "OpenSSL 3") {
-		t.Skipf("the lines are for OpenSSL 3, here is %s", v)
-	}
+	netnstest.Require(t, "openssl", err)
 	doc, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
