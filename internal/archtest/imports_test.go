@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	// The scenarios place the control plane's machines on the model's devices.
 	"fabric/model/scenario/...": slices.Concat(values, machines, []string{"fabric/model/..."}),
 	"fabric/model/serve":        slices.Concat(values, machines, []string{"fabric/model/..."}),
-	"fabric/model/control":      slices.Concat(values, machines, []string{"fabric/model/...", "internal/daemon", "internal/api"}),
+	"fabric/model/control":      slices.Concat(values, machines, []string{"fabric/model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
