@@ -39,7 +39,7 @@ func (n *Notifier) keep(e Entry) {
 }
 
 // Journal returns what was put in frames since it was last called. The slice is valid
-// until the next Poll.
+// until the next call of the Notifier.
 func (n *Notifier) Journal() []Entry {
 	list := n.entries
 	n.entries = n.entries[:0]

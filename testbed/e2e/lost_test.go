@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func (f *fab) loseState(node string) {
 		f.t.Fatalf("state of %s: %d files, %v", node, len(files), err)
 	}
 	for _, e := range files {
-		if name := e.Name(); name == "state.json" || name[:1] == "j" || name == "epoch" {
+		if name := e.Name(); name == "state.json" || name == "epoch" || strings.HasPrefix(name, "journal.") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				f.t.Fatal(err)
 			}

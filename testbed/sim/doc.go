@@ -9,8 +9,9 @@
 // Sessions are inof.Session machines: every message is encoded, sealed, cut into
 // a byte stream in order, opened and decoded. Connections are cut, with or without
 // the ends noticing, and dialed again with the dialer's own back-off. Devices stop
-// in an orderly way or crash; what they keep passes through JSON and is written some
-// time after it changed, so a crash loses what was not written. Cables are pulled and
+// in an orderly way or crash; what they keep passes through JSON: a state that is
+// written some time after it changed, and a journal of what came since. A crash loses
+// neither, but now and then a disk is lost with all that is on it. Cables are pulled and
 // plugged, hosts fall silent, restart, move, take another address or one that is
 // taken already; zones come, change and go; frames on access links are lost and doubled.
 //
@@ -22,8 +23,8 @@
 //   - No device tells a host `active` about an address that no zone configuration
 //     which that device may still hold puts together with it, nor about the host
 //     itself; and nothing twice in a row without a cause (see watch).
-//   - A reflector that stops, crashes or is cut off, and a switch that restarts with
-//     its state saved, cause no notice at all (see quiet).
+//   - A reflector that stops, crashes or is cut off, and a switch that restarts or
+//     crashes, cause no notice at all (see quiet).
 //   - Nothing grows: queues drain, and no device holds a host, a zone or a fault that
 //     is not there any more (see rest).
 //
