@@ -186,7 +186,10 @@ func (n *Node) serve(ctx context.Context, _ MemberID, o op, r *reader) ([]byte, 
 		if err := json.Unmarshal(r.b, &q); err != nil {
 			return nil, broken("request", "%v", err)
 		}
-		return nil, n.configureHere(ctx, q)
+		if err := n.configureHere(ctx, q); err != nil {
+			return nil, err
+		}
+		return json.Marshal(n.up().LastIndex())
 	}
 	return nil, broken("request", "%d is unknown", o)
 }

@@ -63,7 +63,11 @@ func (n *Node) configure(ctx context.Context, q configure) error {
 	if err != nil {
 		return err
 	}
-	_, err = n.trans.request(ctx, target, at, []byte{byte(opConfigure)}, body)
+	reply, err := n.trans.request(ctx, target, at, []byte{byte(opConfigure)}, body)
+	if err == nil {
+		n.follow(ctx, r, q, reply)
+		return nil
+	}
 	var told *toldError
 	if errors.As(err, &told) {
 		if told.text == raft.ErrNotLeader.Error() {
@@ -76,6 +80,20 @@ func (n *Node) configure(ctx context.Context, q configure) error {
 		}
 	}
 	return err
+}
+
+// follow waits until this member has the entry of a change that the leader has made, so
+// that who asks here next is shown it. The change stands whatever comes of that, and
+// one that was removed hears no more.
+func (n *Node) follow(ctx context.Context, r *raft.Raft, q configure, reply []byte) {
+	var index uint64
+	if json.Unmarshal(reply, &index) != nil || (q.Device == n.self.Device && q.Do == "remove") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.patience())
+	defer cancel()
+	for r.LastIndex() < index && pause(ctx, n.cfg.Heartbeat/10) {
+	}
 }
 
 // configureHere does it as the leader.

@@ -1,13 +1,12 @@
 package testbed
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
+	"slices"
 	"time"
+
+	"github.com/openinof/inof/testbed/agentlog"
 )
 
 // heard is one notice as a host agent printed it.
@@ -18,101 +17,76 @@ type heard struct {
 	Agent string // node/process
 }
 
-// agentLine is a line of snsd --output json, as far as the demo needs it.
-type agentLine struct {
-	Time    time.Time  `json:"time"`
-	Event   string     `json:"event"`
-	Subject netip.Addr `json:"subject"`
-	Host    netip.Addr `json:"host"`
-	State   string     `json:"state"`
-	Reason  string     `json:"reason"`
-	Seq     uint32     `json:"seq"`
-}
-
 // agents follows the output files of all host agents of a lab.
-type agents struct{ files []*agentFile }
-
-type agentFile struct {
-	name string
-	path string
-	file *os.File
-	rest []byte // an unfinished line
+type agents struct {
+	output agentlog.Follower
+	asked  map[netip.Addr][]time.Time // zone queries of a host, in order
+	last   map[told]string            // the state it was told last
+	spent  map[told]time.Time         // the latest query that a repetition answered
 }
 
-// maxAgentLine bounds a line of an agent's output, in bytes.
-const maxAgentLine = 64 << 10
+// told is a host and another of which it is told.
+type told struct{ host, subject netip.Addr }
 
 func followAgents(l *Lab) (*agents, error) {
-	a := &agents{}
+	a := newAgents()
 	for _, n := range l.Status().Nodes {
 		if n.Kind != KindHost {
 			continue
 		}
 		for _, p := range n.Processes {
-			a.files = append(a.files, &agentFile{name: n.Name + "/" + p.Name, path: p.Output})
+			a.output.Add(n.Name+"/"+p.Name, p.Output)
 		}
 	}
-	if len(a.files) == 0 {
+	if a.output.Len() == 0 {
 		return nil, fmt.Errorf("lab %s has no host agents", l.Name)
 	}
 	return a, nil
 }
 
-func (a *agents) close() {
-	for _, f := range a.files {
-		if f.file != nil {
-			f.file.Close()
-		}
-	}
+func newAgents() *agents {
+	return &agents{asked: make(map[netip.Addr][]time.Time), last: make(map[told]string), spent: make(map[told]time.Time)}
 }
+
+func (a *agents) close() { a.output.Close() }
 
 // read gives the notices printed since the last call.
 func (a *agents) read() ([]heard, error) {
 	var out []heard
-	for _, f := range a.files {
-		lines, err := f.lines()
-		if err != nil {
-			return out, fmt.Errorf("output of %s: %w", f.name, err)
-		}
-		for _, line := range lines {
-			var v agentLine
-			if err := json.Unmarshal(line, &v); err != nil {
-				return out, fmt.Errorf("output of %s: %q: %w", f.name, line, err)
-			}
-			if v.Event == "notice" {
-				out = append(out, heard{notice{v.Host, v.Subject, v.State, v.Reason}, v.Time, v.Seq, f.name})
+	err := a.output.Read(func(agent string, l agentlog.Line) {
+		switch l.Event {
+		case "notice":
+			out = append(out, heard{notice{l.Host, l.Subject, l.State, l.Reason}, l.Time, l.Seq, agent})
+		case "query":
+			for _, host := range l.Addresses {
+				a.asked[host] = append(a.asked[host], l.Time)
 			}
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
-func (f *agentFile) lines() ([][]byte, error) {
-	if f.file == nil {
-		file, err := os.Open(f.path)
-		if err != nil {
-			return nil, err
-		}
-		f.file = file
+// answerTime is how long the answer to a zone query may take: the switch answers a host
+// once a second at most.
+const answerTime = 2 * time.Second
+
+// answers tells whether a notice with a new sequence number says once more what its host
+// knows, because it asked: a zone query that arrives when what the return of the link
+// brought is acked already is answered in full, once.
+func (a *agents) answers(h heard) bool {
+	p := told{h.Host, h.Subject}
+	known := a.last[p] == active && h.State == active
+	a.last[p] = h.State
+	if !known {
+		return false
 	}
-	b, err := io.ReadAll(f.file)
-	if err != nil {
-		return nil, err
+	asked := a.asked[h.Host]
+	i := slices.IndexFunc(asked, func(q time.Time) bool {
+		return q.After(a.spent[p]) && h.At.Sub(q).Abs() < answerTime
+	})
+	if i < 0 {
+		return false
 	}
-	f.rest = append(f.rest, b...)
-	var out [][]byte
-	for {
-		i := bytes.IndexByte(f.rest, '\n')
-		if i < 0 {
-			break
-		}
-		if line := bytes.TrimSpace(f.rest[:i]); len(line) > 0 {
-			out = append(out, line)
-		}
-		f.rest = f.rest[i+1:]
-	}
-	if len(f.rest) > maxAgentLine {
-		return out, fmt.Errorf("a line of more than %d bytes", maxAgentLine)
-	}
-	return out, nil
+	a.spent[p] = asked[i]
+	return true
 }

@@ -95,7 +95,7 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	seen := make(map[notice]heard)
 	frames := make(map[frame]bool)
 	var wrong []heard
-	repeats := 0
+	repeats, answers := 0, 0
 	for _, h := range got {
 		n := h.key()
 		switch f := (frame{h.notice, h.Seq}); {
@@ -104,6 +104,10 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 			continue
 		default:
 			frames[f] = true
+		}
+		if d.agents.answers(h) {
+			answers++
+			continue
 		}
 		_, twice := seen[n]
 		if twice || !p.want[n] {
@@ -126,6 +130,9 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	}
 	if repeats > 0 {
 		d.say("   %s", d.colour(dim, fmt.Sprintf("%d frames came twice (a retry)", repeats)))
+	}
+	if answers > 0 {
+		d.say("   %s", d.colour(dim, fmt.Sprintf("%d notices said once more what a host knew: the answer to its own zone query", answers)))
 	}
 	if p.fault != "" {
 		d.found(p, at, seen)

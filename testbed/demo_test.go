@@ -3,6 +3,7 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -95,7 +96,8 @@ func fakeDemo(t *testing.T) (*demo, *bytes.Buffer, func(string)) {
 	}
 	write("")
 	out := new(bytes.Buffer)
-	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newTruth(), agents: &agents{files: []*agentFile{{name: "x/snsd", path: file}}}}
+	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newTruth(), agents: newAgents()}
+	d.agents.output.Add("x/snsd", file)
 	t.Cleanup(d.agents.close)
 	return d, out, write
 }
@@ -134,6 +136,35 @@ func TestAStepCountsEveryWrongNotice(t *testing.T) {
 	}
 	if s := out.String(); !strings.HasSuffix(s, `{"steps":1,"notices_expected":4,"notices_received":6,"unexpected":2,"fault_to_notice_us":{"min":500,"median":500,"max":500}}`+"\n") {
 		t.Errorf("output\n%s", s)
+	}
+}
+
+// A host that asks is told again what it knows: each of its peers once for each query.
+func TestAnAnswerToAZoneQueryIsNoMistake(t *testing.T) {
+	d, out, write := fakeDemo(t)
+	at, seq := time.Now(), 0
+	line := func(after time.Duration, subject string) {
+		seq++
+		write(fmt.Sprintf(`{"time":%q,"event":"notice","host":"192.0.2.21","subject":%q,"state":"active","seq":%d}`+"\n",
+			at.Add(after).Format(time.RFC3339Nano), subject, seq))
+	}
+	line(time.Millisecond, "192.0.2.11")
+	write(fmt.Sprintf(`{"time":%q,"event":"query","addresses":["192.0.2.21"]}`+"\n", at.Add(2*time.Millisecond).Format(time.RFC3339Nano)))
+	line(3*time.Millisecond, "192.0.2.11")
+	line(4*time.Millisecond, "192.0.2.11") // told once more than it asked
+	line(5*time.Second, "192.0.2.22")      // first told, whatever it asked
+	line(6*time.Second, "192.0.2.22")      // asked too long ago
+	plan := stepPlan{title: "x", quiet: time.Millisecond, want: expected{}}
+	for _, subject := range []string{"192.0.2.11", "192.0.2.22"} {
+		plan.want[notice{Host: netip.MustParseAddr("192.0.2.21"), Subject: netip.MustParseAddr(subject), State: active}] = true
+	}
+	plan.do = func() (time.Time, error) { return at, nil }
+	if err := d.step(context.Background(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if d.sum.Expected != 2 || d.sum.Received != 4 || d.sum.Unexpected != 2 ||
+		!strings.Contains(out.String(), "1 notices said once more what a host knew") {
+		t.Errorf("summary %+v, problems %q, output\n%s", d.sum, d.problem, out)
 	}
 }
 

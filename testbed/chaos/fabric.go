@@ -178,10 +178,10 @@ reflector: {grace: 30s}
 `
 
 // owns lists the addresses of an agent.
-func (f *fabric) owns(a process) []netip.Addr {
+func (f *fabric) owns(agent string) []netip.Addr {
 	var out []netip.Addr
 	for i, p := range f.places {
-		if f.agents[i] == a {
+		if f.agents[i].String() == agent {
 			out = append(out, p.Addr)
 		}
 	}

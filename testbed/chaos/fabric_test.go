@@ -28,7 +28,7 @@ func TestTheFabricIsThatOfTheTopology(t *testing.T) {
 	if got := f.behind(link{"tor2", "eth3"}); len(got) != 1 || got[0] != want.Addr {
 		t.Errorf("behind tor2:eth3 is %v", got)
 	}
-	if got := f.owns(process{"t9", "snsd-eth1"}); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.91") {
+	if got := f.owns("t9/snsd-eth1"); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.91") {
 		t.Errorf("the agent of t9's eth1 owns %v", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/testbed/agentlog"
 )
 
 // Finding is a mistake of the fabric.
@@ -99,7 +101,7 @@ func (j *Judge) Grant(host netip.Addr) { j.granted[host]++ }
 func (j *Judge) lost(host netip.Addr) bool { return j.Lost != nil && j.Lost(host, j.asked[host]) }
 
 // Hear takes a line of an agent that owns the addresses.
-func (j *Judge) Hear(owns []netip.Addr, l Line) {
+func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 	switch l.Event {
 	case "query":
 		for _, a := range owns {
@@ -118,7 +120,7 @@ func (j *Judge) Hear(owns []netip.Addr, l Line) {
 	case "notice", "duplicate":
 		j.notice(l)
 	case "refused", "deaf", "error":
-		j.find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.raw)})
+		j.find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.Raw)})
 	}
 }
 
@@ -132,7 +134,7 @@ func (j *Judge) forget(host netip.Addr, at time.Time) {
 	}
 }
 
-func (j *Judge) notice(l Line) {
+func (j *Judge) notice(l agentlog.Line) {
 	p := Pair{l.Host, l.Subject}
 	x := j.pairs[p]
 	if x == nil {
@@ -171,7 +173,7 @@ func (j *Judge) notice(l Line) {
 }
 
 // repeat looks at a word that is the last one again.
-func (j *Judge) repeat(p Pair, x *told, l Line) {
+func (j *Judge) repeat(p Pair, x *told, l agentlog.Line) {
 	if x.word.active && x.spent < j.granted[p.Host] {
 		x.spent++
 		j.Tally.Answers++
@@ -185,7 +187,7 @@ func (j *Judge) repeat(p Pair, x *told, l Line) {
 }
 
 // news looks at a word that differs from the last one.
-func (j *Judge) news(p Pair, x *told, l Line) {
+func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	line := j.truth.since(p, j.begin)
 	w := x.word
 	if w.reason == agedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
@@ -274,7 +276,7 @@ func (w word) String() string {
 	return "inactive (" + w.reason + ")"
 }
 
-func (j *Judge) wrong(p Pair, l Line, why string) {
+func (j *Judge) wrong(p Pair, l agentlog.Line, why string) {
 	j.Tally.Unexpected++
 	j.find(Finding{Kind: Unexpected, Time: l.Time, Host: p.Host, Subject: p.Subject,
 		Text: fmt.Sprintf("%s was told that %s is %s %s, number %d: %s; the truth was %s",

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/testbed/agentlog"
 )
 
 // court is a Judge of three addresses: a and b behind one switch, c behind another; all
@@ -51,11 +53,11 @@ func (c *court) says(host, subject netip.Addr, state, reason string) uint32 {
 }
 
 func (c *court) resent(host, subject netip.Addr, state, reason string, seq uint32) {
-	c.judge.Hear([]netip.Addr{host}, Line{Time: c.tick(), Event: "notice", Host: host, Subject: subject, State: state, Reason: reason, Seq: seq})
+	c.judge.Hear([]netip.Addr{host}, agentlog.Line{Time: c.tick(), Event: "notice", Host: host, Subject: subject, State: state, Reason: reason, Seq: seq})
 }
 
 func (c *court) event(host netip.Addr, event string) {
-	c.judge.Hear([]netip.Addr{host}, Line{Time: c.tick(), Event: event})
+	c.judge.Hear([]netip.Addr{host}, agentlog.Line{Time: c.tick(), Event: event})
 }
 
 func (c *court) quiet() { c.judge.Quiet(c.tick()) }

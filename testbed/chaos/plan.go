@@ -130,6 +130,8 @@ type link struct{ node, port string }
 // process is a daemon or an agent.
 type process struct{ node, name string }
 
+func (p process) String() string { return p.node + "/" + p.name }
+
 // gap is the mean time between two faults.
 const gap = 350 * time.Millisecond
 

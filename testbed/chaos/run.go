@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/agentlog"
 )
 
 // Options say how a run is made. The zero value, but for Out, is right for users.
@@ -61,7 +62,7 @@ type runner struct {
 	fab    *fabric
 	lab    *testbed.Lab
 	filter *packetFilter
-	output *follower
+	output agentlog.Follower
 	report Report
 	begun  time.Time
 
@@ -155,14 +156,13 @@ func (r *runner) begin() {
 
 // rounds runs until the time is over, or something was wrong.
 func (r *runner) rounds(ctx context.Context) error {
-	r.output = &follower{}
-	defer r.output.close()
+	defer r.output.Close()
 	for _, a := range r.fab.targets().agents {
 		p, err := r.lab.Process(a.node, a.name)
 		if err != nil {
 			return err
 		}
-		r.output.files = append(r.output.files, &agentFile{agent: a, path: p.Output})
+		r.output.Add(a.String(), p.Output)
 	}
 	for _, z := range extraZones {
 		if err := r.setZone(ctx, z, nil); err != nil {
@@ -267,7 +267,7 @@ func (r *runner) follow(ctx context.Context) error {
 func (r *runner) read() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.output.read(func(a process, l Line) { r.judge.Hear(r.fab.owns(a), l) })
+	return r.output.Read(func(agent string, l agentlog.Line) { r.judge.Hear(r.fab.owns(agent), l) })
 }
 
 // lostQuery tells whether the switch of a host had no daemon around a moment: a

@@ -152,7 +152,7 @@ func (r *runner) registered(p process, here bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := time.Now()
-	for _, a := range r.fab.owns(p) {
+	for _, a := range r.fab.owns(p.String()) {
 		r.truth.SetAgent(a, here, at)
 	}
 }
