@@ -70,16 +70,19 @@ func (a *agents) read() ([]heard, error) {
 // once a second at most.
 const answerTime = 2 * time.Second
 
-// answers tells whether a notice with a new sequence number says once more what its host
-// knows, because it asked: a zone query that arrives when what the return of the link
-// brought is acked already is answered in full, once.
-func (a *agents) answers(h heard) bool {
+// known tells whether a host was told the same last: that the other is active.
+func (a *agents) known(h heard) bool {
 	p := told{h.Host, h.Subject}
 	known := a.last[p] == active && h.State == active
 	a.last[p] = h.State
-	if !known {
-		return false
-	}
+	return known
+}
+
+// answers tells whether a notice that a host need not be given comes because it asked: a
+// zone query that arrives when what the return of the link brought is acked already is
+// answered in full, once.
+func (a *agents) answers(h heard) bool {
+	p := told{h.Host, h.Subject}
 	asked := a.asked[h.Host]
 	i := slices.IndexFunc(asked, func(q time.Time) bool {
 		return q.After(a.spent[p]) && h.At.Sub(q).Abs() < answerTime

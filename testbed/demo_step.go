@@ -105,12 +105,14 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 		default:
 			frames[f] = true
 		}
-		if d.agents.answers(h) {
+		_, twice := seen[n]
+		known := d.agents.known(h)
+		switch {
+		case p.want[n] && !twice:
+		case known && d.agents.answers(h):
 			answers++
 			continue
-		}
-		_, twice := seen[n]
-		if twice || !p.want[n] {
+		default:
 			wrong = append(wrong, h)
 			continue
 		}
