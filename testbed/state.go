@@ -142,10 +142,14 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
+// lockPatience is how long a lab that another process works on is waited for.
+const lockPatience = 3 * time.Second
+
 // lockLab takes the lab's directory for this process alone. The lock ends with the
-// process, so a killed one never blocks the next.
+// process, so a killed one never blocks the next: a child that it was just starting may
+// have the lock for a moment longer, which is waited for.
 func lockLab(dir string) (*os.File, error) {
-	for {
+	for end := time.Now().Add(lockPatience); ; {
 		f, err := os.Open(dir)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s", ErrNoLab, filepath.Base(dir))
@@ -155,6 +159,10 @@ func lockLab(dir string) (*os.File, error) {
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
+			if time.Now().Before(end) {
+				time.Sleep(20 * time.Millisecond)
+				continue
+			}
 			return nil, fmt.Errorf("%w: %s", ErrBusy, filepath.Base(dir))
 		}
 		// The directory may have been removed between opening and locking.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/config"
@@ -41,13 +42,24 @@ func (d *Daemon) openState(cfg *config.Config) error {
 
 var errLocked = errors.New("another inofd is using it; stop that one or configure another state-directory")
 
+// lockPatience is how long a lock that is taken is waited for. A daemon that is killed
+// while it starts its BFD process leaves a child that has every open file, the lock too,
+// until it has become that process; on a busy machine that takes a while.
+const lockPatience = 3 * time.Second
+
+// lockDir locks a state directory. An error that wraps errLocked comes after lockPatience.
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state directory cannot be locked: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for end := time.Now().Add(lockPatience); errors.Is(err, syscall.EWOULDBLOCK) && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond) // a lock that is given free tells nobody
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
 		pid := make([]byte, 16)
 		n, _ := f.Read(pid)
 		f.Close()
