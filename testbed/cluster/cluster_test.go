@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 const size = 3
@@ -24,37 +26,57 @@ type fleet struct {
 	dir     string
 	bin     string
 	beat    time.Duration
+	session string // settings of the sessions and of the transport between members
 	running [size]*exec.Cmd
 	done    [size]chan struct{}
 }
 
+var suite = labtest.New("cluster")
+
+func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
+
 func newFleet(t testing.TB, heartbeat time.Duration) *fleet {
-	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat}
-	f.bin = filepath.Join(f.dir, "bin")
-	c := exec.Command("go", "build", "-o", f.bin+"/", "./cmd/inofd", "./cmd/inofctl")
-	c.Dir = filepath.Join("..", "..")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat, bin: suite.Programs(t)}
 	if err := os.WriteFile(filepath.Join(f.dir, "password"), []byte("correct horse battery\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	f.session = "password-file: " + filepath.Join(f.dir, "password")
+	f.run()
+	return f
+}
+
+// newSecureFleet is a fleet whose members show each other certificates, which a CA issues.
+func newSecureFleet(t testing.TB, heartbeat time.Duration) (*fleet, *labtest.Authority) {
+	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat, bin: suite.Programs(t)}
+	ca := labtest.NewAuthority(t, "CA of the cluster")
+	for i := range size {
+		if err := os.MkdirAll(f.path(i, ""), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ca.Issue(f.path(i, ""), device(i))
+	}
+	f.session = "auth: tls, certificate-file: %[1]s/device.pem, key-file: %[1]s/device.key, ca-file: %[1]s/ca.pem"
+	f.run()
+	return f, ca
+}
+
+// run starts all; what they log is shown if the test fails.
+func (f *fleet) run() {
 	for i := range size {
 		f.configure(i)
 		f.start(i)
 	}
-	t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		for i := range size {
 			f.end(i, syscall.SIGTERM)
 		}
-		if t.Failed() {
+		if f.t.Failed() {
 			for i := range size {
 				log, _ := os.ReadFile(f.path(i, "log"))
-				t.Logf("member %d:\n%s", i, log[max(0, len(log)-3000):])
+				f.t.Logf("member %d:\n%s", i, log[max(0, len(log)-3000):])
 			}
 		}
 	})
-	return f
 }
 
 // device is the loopback address of a member; the process id keeps runs apart.
@@ -73,9 +95,9 @@ func (f *fleet) configure(i int) {
 	for j := range size {
 		members += fmt.Sprintf("      - {device: %s}\n", device(j))
 	}
-	text := fmt.Sprintf("device: {id: %s, name: m%d, roles: [reflector], allow-loopback: true}\nsession: {password-file: %s}\nstate-directory: %s\nmanagement: {socket: %s}\n"+
+	text := fmt.Sprintf("device: {id: %s, name: m%d, roles: [reflector], allow-loopback: true}\nsession: {%s}\nstate-directory: %s\nmanagement: {socket: %s}\n"+
 		"reflector:\n  cluster:\n    heartbeat: %v\n    election: %v\n    members:\n%s",
-		device(i), i, filepath.Join(f.dir, "password"), f.path(i, "state"), f.socket(i), f.beat, f.beat, members)
+		device(i), i, strings.ReplaceAll(f.session, "%[1]s", f.path(i, "")), f.path(i, "state"), f.socket(i), f.beat, f.beat, members)
 	if err := os.MkdirAll(f.path(i, "state"), 0o700); err != nil {
 		f.t.Fatal(err)
 	}
@@ -126,11 +148,12 @@ func (f *fleet) inofctl(i int, args ...string) (string, error) {
 // await repeats until it is so.
 func (f *fleet) await(what string, cond func() bool) {
 	f.t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("after a minute not yet: %s", what)
+	labtest.Eventually(f.t, what, func() error {
+		if !cond() {
+			return errors.New("it is not so yet")
 		}
-	}
+		return nil
+	})
 }
 
 // view is what a member says of the cluster.
@@ -251,6 +274,37 @@ func TestClusterOfProcesses(t *testing.T) {
 		return ok && votes == size && f.hasZone(wiped, "two")
 	})
 	f.addZone(wiped, "four")
+}
+
+// With mutual TLS the members form a cluster, forward changes and elect again; one whose
+// certificate is of another CA is heard by nobody, and is told so.
+func TestClusterOverTLS(t *testing.T) {
+	f, ca := newSecureFleet(t, 300*time.Millisecond)
+	first := f.leader()
+	f.addZone((first+1)%size, "one")
+	for i := range size {
+		f.await("each member has the zone", func() bool { return f.hasZone(i, "one") })
+	}
+
+	f.end(first, syscall.SIGKILL)
+	labtest.NewAuthority(t, "CA of somebody else").Issue(f.path(first, ""), device(first))
+	if err := os.WriteFile(f.path(first, "ca.pem"), ca.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.addZone((first+1)%size, "two")
+	f.start(first)
+	f.await("the stranger is refused, and knows that it is alone", func() bool {
+		out, _ := f.inofctl(first, "show", "status")
+		return strings.Contains(out, "no majority")
+	})
+	if f.hasZone(first, "two") {
+		t.Error("a member with the certificate of another CA was told a change")
+	}
+
+	f.end(first, syscall.SIGTERM)
+	ca.Issue(f.path(first, ""), device(first))
+	f.start(first)
+	f.await("with a good certificate it has caught up", func() bool { return f.hasZone(first, "two") })
 }
 
 // BenchmarkFailover is the time from the kill -9 of the leader to the next zone

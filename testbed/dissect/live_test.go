@@ -58,18 +58,6 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// programs builds the daemons for the lab.
-func programs(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/inofd", "./cmd/snsd")
-	c.Dir = "../.."
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return dir
-}
-
 // TestLiveCapture sniffs on the demo's fabric from its first frame to a pulled cable:
 // all that the daemons really say is understood, and nothing is found fault with.
 func TestLiveCapture(t *testing.T) {
@@ -92,7 +80,7 @@ func TestLiveCapture(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	l, err := testbed.Up(ctx, topo, testbed.Options{Root: dir, BinDir: programs(t), NoDaemons: true})
+	l, err := testbed.Up(ctx, topo, testbed.Options{Root: dir, BinDir: suite.Programs(t), NoDaemons: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // notice is what a host agent was told: of Subject, as the owner of Host.
@@ -92,7 +94,7 @@ func noticesOf(ls []agentLine) []notice {
 // empty stands for any.
 func (f *fab) awaitNotice(node string, since int, want notice) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%s to be told %v", node, want), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%s to be told %v", node, want), func() error {
 		got := f.notices(node, since)
 		if !slices.ContainsFunc(got, func(n notice) bool { return n.is(want) }) {
 			return fmt.Errorf("it was told %v", got)
@@ -111,7 +113,7 @@ func (n notice) is(want notice) bool {
 // awaitState waits until the last thing a host was told of a subject is this.
 func (f *fab) awaitState(node, host, subject, state, reason string) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%s to be told that %s is %s", node, subject, state), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%s to be told that %s is %s", node, subject, state), func() error {
 		got := f.notices(node, 0)
 		var last notice
 		for _, n := range got {
@@ -161,7 +163,7 @@ func (f *fab) keptPairs(tor1, tor2 int) {
 	f.t.Helper()
 	f.keptBy("tor1", tor1)
 	f.keptBy("tor2", tor2)
-	eventually(f.t, "the state of spine to be saved", func() error {
+	labtest.Eventually(f.t, "the state of spine to be saved", func() error {
 		st, err := f.savedState("spine")
 		if err == nil && len(st.Known) != 2 {
 			err = fmt.Errorf("it knows the devices %q", st.Known)
@@ -174,7 +176,7 @@ func (f *fab) keptPairs(tor1, tor2 int) {
 // many active peers, and acked them.
 func (f *fab) keptBy(node string, pairs int) {
 	f.t.Helper()
-	eventually(f.t, "the state of "+node+" to be saved", func() error {
+	labtest.Eventually(f.t, "the state of "+node+" to be saved", func() error {
 		st, err := f.savedState(node)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // This file asks daemons by their management API, and waits for answers.
@@ -23,7 +24,7 @@ func (f *fab) client(node string) *api.Client {
 func ask[T any](f *fab, node string, get func(context.Context, *api.Client) (T, error)) (T, error) {
 	c := api.NewClient(f.socket(node))
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), labtest.Patience)
 	defer cancel()
 	return get(ctx, c)
 }
@@ -91,7 +92,7 @@ func (f *fab) lastEvent(node string) uint64 {
 func (f *fab) awaitEvent(node string, after uint64, kind string, words ...string) api.Event {
 	f.t.Helper()
 	var found api.Event
-	eventually(f.t, fmt.Sprintf("a %s event on %s with %q", kind, node, words), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("a %s event on %s with %q", kind, node, words), func() error {
 		es := f.events(node, after)
 		i := slices.IndexFunc(es, func(e api.Event) bool { return e.Kind == kind && hasAll(e.Text, words) })
 		if i < 0 {
@@ -144,7 +145,7 @@ func (f *fab) counter(node, path string) uint64 {
 // awaitCounter waits until a counter has reached a value.
 func (f *fab) awaitCounter(node, path string, least uint64) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("counter %s of %s to reach %d", path, node, least), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("counter %s of %s to reach %d", path, node, least), func() error {
 		if n := f.counter(node, path); n < least {
 			return fmt.Errorf("it is %d", n)
 		}
@@ -161,7 +162,7 @@ func (f *fab) reload(node string) {
 		f.t.Fatal(err)
 	}
 	hup(f.t, p.PID)
-	eventually(f.t, node+" to have read its configuration again", func() error {
+	labtest.Eventually(f.t, node+" to have read its configuration again", func() error {
 		if n := f.counter(node, "config.reloads") + f.counter(node, "config.reload_errors"); n == before {
 			return fmt.Errorf("%d reloads as before", n)
 		}
@@ -173,7 +174,7 @@ func (f *fab) reload(node string) {
 func (f *fab) awaitHost(node, addr string) api.Host {
 	f.t.Helper()
 	var h api.Host
-	eventually(f.t, fmt.Sprintf("%s to know host %s", node, addr), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%s to know host %s", node, addr), func() error {
 		hs := f.host(node, addr)
 		if len(hs) == 0 {
 			return errors.New("it does not")

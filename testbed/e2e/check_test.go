@@ -25,7 +25,7 @@ func TestCheckOfTheShippedExamples(t *testing.T) {
 		case "reflector.yaml": // it is not /etc/inof/password that is tested
 			env = []string{"INOF_SESSION_PASSWORD_FILE=" + filepath.Join(dir, "inof-password")}
 		}
-		for _, args := range [][]string{{program(t, "inofd"), "check", file}, {program(t, "inofctl"), "check", file}} {
+		for _, args := range [][]string{{suite.Program(t, "inofd"), "check", file}, {suite.Program(t, "inofctl"), "check", file}} {
 			o := runHere(t, env, args...)
 			if o.code != 0 || o.stderr != "" || !strings.Contains(o.stdout, "good") {
 				t.Errorf("%s: %+v", strings.Join(args, " "), o)
@@ -85,7 +85,7 @@ func TestCheckTellsEveryErrorWithItsLine(t *testing.T) {
 			{":7:", "zones[1].members[2]", "192.0.2.9-192.0.2.1", "allowed"},
 		}},
 	} {
-		o := runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, program(t, "inofd"), "check", c.file)
+		o := runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, suite.Program(t, "inofd"), "check", c.file)
 		if o.code != 1 || o.stdout != "" {
 			t.Errorf("%s: %+v", c.file, o)
 		}
@@ -99,7 +99,7 @@ func TestCheckTellsEveryErrorWithItsLine(t *testing.T) {
 			t.Errorf("%d lines, want %d:\n%s", len(lines), len(c.want), o.stderr)
 		}
 		// The tool says the same, and how many there are.
-		o = runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, program(t, "inofctl"), "check", c.file)
+		o = runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, suite.Program(t, "inofctl"), "check", c.file)
 		for _, words := range c.want {
 			if o.code != 1 || !hasLine(o.stderr, append(words, c.file)) {
 				t.Errorf("inofctl: no line with %q in:\n%s", words, o.stderr)
@@ -107,10 +107,10 @@ func TestCheckTellsEveryErrorWithItsLine(t *testing.T) {
 		}
 	}
 	// The daemon itself refuses to start with the same words.
-	o := runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, program(t, "inofd"), "run", "-c", conf)
+	o := runHere(t, []string{"INOF_E2E_PASSWORD=seven77"}, suite.Program(t, "inofd"), "run", "-c", conf)
 	if o.code != 1 || !hasLine(o.stderr, []string{conf, ":15:", "5000"}) {
 		t.Errorf("inofd run: %+v", o)
 	}
-	o = runHere(t, nil, program(t, "inofd"), "run", "-c", filepath.Join(dir, "nowhere.yaml"))
+	o = runHere(t, nil, suite.Program(t, "inofd"), "run", "-c", filepath.Join(dir, "nowhere.yaml"))
 	o.failed(t, "inofd run without a file", "nowhere.yaml", "no such file")
 }

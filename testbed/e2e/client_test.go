@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // peer gives a client's only session as operators see it.
@@ -26,7 +27,7 @@ func (f *fab) peer(node string) api.Peer {
 // awaitPeerError waits until a client without a session says why.
 func (f *fab) awaitPeerError(node string, words ...string) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%q as the error of the session of %s", words, node), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%q as the error of the session of %s", words, node), func() error {
 		if p := f.peer(node); p.State == api.PeerEstablished || !hasAll(p.LastError, words) {
 			return fmt.Errorf("state %s, error %q", p.State, p.LastError)
 		}
@@ -168,7 +169,7 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 		nc.Close()
 	}
 	f.honest(l)
-	eventually(t, "a session with the real reflector", func() error {
+	labtest.Eventually(t, "a session with the real reflector", func() error {
 		if p := f.peer("lone"); p.State != api.PeerEstablished || p.Device.String() != "10.9.0.2" {
 			return fmt.Errorf("state %s, error %q", p.State, p.LastError)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // The fabric that most tests begin with:
@@ -158,7 +159,7 @@ log: {level: debug}
 // f.up builds it.
 func noFabric(t testing.TB) *fab {
 	t.Helper()
-	requireNetns(t)
+	labtest.RequireNetns(t)
 	return &fab{t: t, dir: t.TempDir()}
 }
 
@@ -169,9 +170,9 @@ func (f *fab) up(topology string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*labtest.Patience)
 	defer cancel()
-	f.lab, err = testbed.Up(ctx, topo, testbed.Options{Root: labRoot(), BinDir: filepath.Dir(program(f.t, "inofd"))})
+	f.lab, err = testbed.Up(ctx, topo, testbed.Options{Root: suite.Root(), BinDir: filepath.Dir(suite.Program(f.t, "inofd"))})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func (f *fab) settled() {
 // established waits until a client has its session and knows all its reflector does.
 func (f *fab) established(node string) {
 	f.t.Helper()
-	eventually(f.t, node+" to be synchronized", func() error {
+	labtest.Eventually(f.t, node+" to be synchronized", func() error {
 		s, err := f.tryStatus(node)
 		if err == nil && (!s.Synced || s.Counts.Established != 1) {
 			err = fmt.Errorf("synced %v, %d sessions, warnings %q", s.Synced, s.Counts.Established, s.Warnings)
@@ -288,7 +289,7 @@ func (f *fab) stillTells() {
 // start starts a node's daemon again; it returns when that is ready.
 func (f *fab) start(node string) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), labtest.Patience)
 	defer cancel()
 	if err := f.lab.Start(ctx, node, ""); err != nil {
 		f.t.Fatal(err)
@@ -312,7 +313,7 @@ func (f *fab) fault(node, port string, up bool) {
 // run runs a program inside a node.
 func (f *fab) run(node string, args ...string) string {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), labtest.Patience)
 	defer cancel()
 	out, err := f.lab.Exec(ctx, node, args...)
 	if err != nil {

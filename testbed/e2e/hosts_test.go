@@ -10,12 +10,13 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // agent starts a host agent that withdraws what it registered when it is stopped.
 func (f *fab) agent(node, addr string, args ...string) *proc {
 	f.t.Helper()
-	return f.launchIn(node, nil, append([]string{program(f.t, "snsd"), "--interface", "eth1", "--address", addr,
+	return f.launchIn(node, nil, append([]string{suite.Program(f.t, "snsd"), "--interface", "eth1", "--address", addr,
 		"--interval", "1s", "--ttl", "20", "--output", "json", "--shutdown-pdu"}, args...)...)
 }
 
@@ -52,7 +53,7 @@ func TestTwoHostsClaimOneAddress(t *testing.T) {
 		t.Errorf("the event is of %s on port %s: %+v", e.Addr, e.Port, e)
 	}
 	for _, n := range []string{"spine", "tor2"} {
-		eventually(t, n+" to count the conflict", func() error {
+		labtest.Eventually(t, n+" to count the conflict", func() error {
 			s := f.status(n)
 			if s.Counts.Conflicts != 1 || !hasAll(strings.Join(s.Warnings, "\n"), []string{"claimed by two hosts"}) {
 				return fmt.Errorf("%d conflicts, warnings %q", s.Counts.Conflicts, s.Warnings)
@@ -81,7 +82,7 @@ func TestTwoHostsClaimOneAddress(t *testing.T) {
 	if code := first.exit(); code != 0 {
 		t.Errorf("the first agent ended with %d", code)
 	}
-	eventually(t, "the second host to be told of its peers", func() error {
+	labtest.Eventually(t, "the second host to be told of its peers", func() error {
 		told := second.told(f)
 		for _, peer := range []string{init1, init2, target} {
 			if !slices.Contains(told, notice{addr, peer, "active", "none"}) {
@@ -90,7 +91,7 @@ func TestTwoHostsClaimOneAddress(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "the conflict to be over", func() error {
+	labtest.Eventually(t, "the conflict to be over", func() error {
 		hs := f.host("spine", addr)
 		if len(hs) != 1 || hs[0].Conflict || hs[0].Device.String() != tor2ID || f.status("tor2").Counts.Conflicts != 0 {
 			return fmt.Errorf("hosts %+v", hs)
@@ -135,13 +136,13 @@ func TestAHostThatRegistersTenThousandAddresses(t *testing.T) {
 	wires["eth4"].lldp(wires["eth4"].registration("198.51.100.4", 1, 60))
 	f.awaitHost("tor1", "198.51.100.4")
 	f.stillTells()
-	eventually(t, "the addresses to age out", func() error {
+	labtest.Eventually(t, "the addresses to age out", func() error {
 		if p := f.port("tor1", "eth3"); p.Hosts != 0 {
 			return fmt.Errorf("%d hosts", p.Hosts)
 		}
 		return nil
 	})
-	eventually(t, "the notices to them to be given up", func() error {
+	labtest.Eventually(t, "the notices to them to be given up", func() error {
 		if n := f.counter("tor1", "hostnotify.in_flight"); n != 0 {
 			return fmt.Errorf("%d notices are in flight", n)
 		}

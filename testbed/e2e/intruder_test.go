@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // intruderFabric is the fabric with a machine that can reach the reflector.
@@ -31,14 +32,14 @@ func (f *fab) dial() net.Conn {
 	f.t.Helper()
 	var c net.Conn
 	err := f.lab.Do("intruder", func() (err error) {
-		c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, inof.DefaultPort), patience)
+		c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, inof.DefaultPort), labtest.Patience)
 		return err
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 		f.t.Fatal(err)
 	}
 	return c

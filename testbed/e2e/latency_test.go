@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 func latencyOf(ctx context.Context, c *api.Client) (api.Latency, error) { return c.Latency(ctx) }
@@ -28,7 +29,7 @@ func TestEveryStageHasValuesAfterAFault(t *testing.T) {
 			"notice link-down", "acked link-down", "notice active", "acked active"}},
 		{"tor1", api.ScopeTold, []string{"frame", "ack", "notice link-down", "acked link-down"}}, // i1, on the same switch
 	} {
-		eventually(t, fmt.Sprintf("values in every stage of scope %s at %s", c.scope, c.node), func() error {
+		labtest.Eventually(t, fmt.Sprintf("values in every stage of scope %s at %s", c.scope, c.node), func() error {
 			l, err := ask(f, c.node, latencyOf)
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // plainHost is the address of the host that speaks nothing but ordinary LLDP.
@@ -45,8 +46,8 @@ func startLLDPD(f *fab, node string) *lldpd {
 func (d *lldpd) ctl(args ...string) string {
 	d.f.t.Helper()
 	var out []byte
-	eventually(d.f.t, "lldpcli "+strings.Join(args, " "), func() (err error) {
-		out, err = d.f.lab.Exec(within(d.f.t, patience), d.node, append([]string{"lldpcli", "-u", d.sock}, args...)...)
+	labtest.Eventually(d.f.t, "lldpcli "+strings.Join(args, " "), func() (err error) {
+		out, err = d.f.lab.Exec(within(d.f.t, labtest.Patience), d.node, append([]string{"lldpcli", "-u", d.sock}, args...)...)
 		return err
 	})
 	return string(out)
@@ -90,9 +91,9 @@ func (d *lldpd) neighbours() ([]neighbour, error) {
 }
 
 func newLLDPDFabric(t *testing.T, name string) (*fab, *lldpd) {
-	requireNetns(t)
+	labtest.RequireNetns(t)
 	for _, prog := range []string{"lldpd", "lldpcli"} {
-		requireProgram(t, prog)
+		labtest.RequireProgram(t, prog)
 	}
 	f := newFabric(t, spec{
 		name:  name,
@@ -106,7 +107,7 @@ func newLLDPDFabric(t *testing.T, name string) (*fab, *lldpd) {
 func (f *fab) hasPlainHost() api.Host {
 	f.t.Helper()
 	var h api.Host
-	eventually(f.t, "the plain host to be known", func() error {
+	labtest.Eventually(f.t, "the plain host to be known", func() error {
 		hs := f.host("tor1", plainHost)
 		if len(hs) != 1 {
 			return fmt.Errorf("%d hosts", len(hs))
@@ -120,7 +121,7 @@ func (f *fab) hasPlainHost() api.Host {
 func (f *fab) lacksPlainHost() {
 	f.t.Helper()
 	for _, n := range []string{"tor1", "spine"} {
-		eventually(f.t, n+" to forget the plain host", func() error {
+		labtest.Eventually(f.t, n+" to forget the plain host", func() error {
 			if hs := f.host(n, plainHost); len(hs) != 0 {
 				return fmt.Errorf("it is known: %+v", hs)
 			}
@@ -132,14 +133,14 @@ func (f *fab) lacksPlainHost() {
 func TestAHostThatSpeaksOrdinaryLLDPIsLearned(t *testing.T) {
 	t.Parallel()
 	f, d := newLLDPDFabric(t, "lldpd")
-	eventually(t, "the plain host to be in its place", func() error {
+	labtest.Eventually(t, "the plain host to be in its place", func() error {
 		h := f.hasPlainHost()
 		if h.Role.String() != "unknown" || h.Port != "eth3" || h.Subscribes || h.State.String() != "active" || !slices.Equal(h.Zones, []string{"default"}) {
 			return fmt.Errorf("it is %+v", h)
 		}
 		return nil
 	})
-	eventually(t, "the reflector to know the plain host", func() error {
+	labtest.Eventually(t, "the reflector to know the plain host", func() error {
 		if len(f.host("spine", plainHost)) == 0 {
 			return errors.New("it does not")
 		}
@@ -175,7 +176,7 @@ func TestAHostThatSpeaksOrdinaryLLDPIsLearned(t *testing.T) {
 func (f *fab) showsTheSwitch(d *lldpd) {
 	f.t.Helper()
 	var n neighbour
-	eventually(f.t, "lldpd to know the switch", func() error {
+	labtest.Eventually(f.t, "lldpd to know the switch", func() error {
 		ns, err := d.neighbours()
 		if err == nil && len(ns) != 1 {
 			err = fmt.Errorf("%d neighbours", len(ns))
@@ -217,7 +218,7 @@ func TestAPlainHostThatFallsSilentAgesOut(t *testing.T) {
 	f.hasPlainHost()
 	d.ctl("configure", "lldp", "tx-interval", "1")
 	d.ctl("configure", "lldp", "tx-hold", "2")
-	eventually(t, "the new time to live", func() error {
+	labtest.Eventually(t, "the new time to live", func() error {
 		ns := f.neighbours("tor1", "eth3")
 		if len(ns) != 1 || ns[0].TTL != 2 {
 			return fmt.Errorf("%+v", ns)
@@ -237,10 +238,10 @@ func TestAPlainHostThatFallsSilentAgesOut(t *testing.T) {
 		t.Errorf("the host is back since %v, but it left at %v", h.Since, gone.Time)
 	}
 	// The switch that stops says goodbye too: lldpd forgets it at once.
-	if err := f.lab.Stop("tor1", "inofd", patience); err != nil {
+	if err := f.lab.Stop("tor1", "inofd", labtest.Patience); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "lldpd to forget the switch", func() error {
+	labtest.Eventually(t, "lldpd to forget the switch", func() error {
 		ns, err := d.neighbours()
 		if err == nil && len(ns) != 0 {
 			err = fmt.Errorf("it knows %+v", ns)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/model/serve"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // simulated is the example fabric of docs/examples/model with real daemons: sessions
@@ -33,7 +34,7 @@ func newSimulated(t *testing.T) *simulated {
 	s.fabric = filepath.Join(s.dir, "f.sock")
 	s.write("password", "a password of the test")
 	s.start("inofctl", "fabric", "serve", "../../docs/examples/model/fabric.yaml", "--fabric", s.fabric)
-	eventually(t, "the fabric", func() error { _, err := s.status(); return err })
+	labtest.Eventually(t, "the fabric", func() error { _, err := s.status(); return err })
 	return s
 }
 
@@ -59,7 +60,7 @@ func (s *simulated) write(name, text string) string {
 
 func (s *simulated) start(name string, args ...string) *proc {
 	s.t.Helper()
-	c := exec.Command(program(s.t, name), args...)
+	c := exec.Command(suite.Program(s.t, name), args...)
 	return launch(s.t, c, c)
 }
 
@@ -76,7 +77,7 @@ func (s *simulated) daemon(name string, more string) *proc {
 }
 
 func (s *simulated) ctl(args ...string) (string, error) {
-	out, err := exec.Command(program(s.t, "inofctl"), args...).CombinedOutput()
+	out, err := exec.Command(suite.Program(s.t, "inofctl"), args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("inofctl %s: %w: %s", strings.Join(args, " "), err, out)
 	}
@@ -101,7 +102,7 @@ func (s *simulated) status() (st serve.Status, err error) {
 // told waits until the initiator's first port was told this last about an address.
 func (s *simulated) told(addr, state, reason string) {
 	s.t.Helper()
-	eventually(s.t, addr+" "+state, func() error {
+	labtest.Eventually(s.t, addr+" "+state, func() error {
 		st, err := s.status()
 		if err != nil {
 			return err
@@ -119,7 +120,7 @@ func (s *simulated) told(addr, state, reason string) {
 func (s *simulated) paths(n int) {
 	s.t.Helper()
 	done := uint64(0)
-	eventually(s.t, fmt.Sprintf("%d paths", n), func() error {
+	labtest.Eventually(s.t, fmt.Sprintf("%d paths", n), func() error {
 		st, err := s.status()
 		if err != nil {
 			return err
@@ -178,7 +179,7 @@ func TestDaemonsOnASimulatedFabric(t *testing.T) {
 	leaf1.signal(unix.SIGKILL)
 	leaf1.exit()
 	s.daemon("leaf1", "")
-	eventually(t, "the daemon that was started again", func() error {
+	labtest.Eventually(t, "the daemon that was started again", func() error {
 		out, err := s.ctl("--socket", filepath.Join(s.dir, "leaf1.sock"), "show", "host")
 		if err == nil && strings.Count(out, "10.0.0.") != 4 {
 			err = fmt.Errorf("%s", out)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // detection is the detection time of the tests' fabric: long enough for a machine
@@ -51,7 +52,7 @@ func bfdOf(ctx context.Context, c *api.Client) (api.BFD, error) { return c.BFD(c
 func (f *fab) awaitPath(node, what string, good func(b api.BFD, s api.BFDSession) bool) api.BFDSession {
 	f.t.Helper()
 	var s api.BFDSession
-	eventually(f.t, node+": path "+what, func() error {
+	labtest.Eventually(f.t, node+": path "+what, func() error {
 		b, err := ask(f, node, bfdOf)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // plug makes a link between a port of tor1 and eth1 of a node, as somebody does who
@@ -85,7 +86,7 @@ func TestAHotPluggedPortJoins(t *testing.T) {
 	for _, n := range []struct{ node, addr string }{{"i1", init1}, {"i2", init2}} {
 		f.awaitNotice(n.node, since[n.node], notice{n.addr, addr, "active", "none"})
 	}
-	eventually(t, "the late host to be told of its peers", func() error {
+	labtest.Eventually(t, "the late host to be told of its peers", func() error {
 		if told := late.told(f); len(told) != 3 {
 			return fmt.Errorf("it was told %v", told)
 		}

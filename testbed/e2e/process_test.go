@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // proc is a program that a test started itself, in a node or outside.
@@ -94,7 +96,7 @@ func (p *proc) exit() int {
 	p.t.Helper()
 	select {
 	case <-p.gone:
-	case <-time.After(patience):
+	case <-time.After(labtest.Patience):
 		p.t.Fatalf("%s does not end", strings.Join(p.cmd.Args, " "))
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -103,7 +105,7 @@ func (p *proc) exit() int {
 // says waits until the program has written a line with all of the words.
 func (p *proc) says(words ...string) {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("%s to say %q", filepath.Base(p.cmd.Args[0]), words), func() error {
+	labtest.Eventually(p.t, fmt.Sprintf("%s to say %q", filepath.Base(p.cmd.Args[0]), words), func() error {
 		if text := p.stdout() + p.stderr(); !hasLine(text, words) {
 			return fmt.Errorf("it said:\n%s", text)
 		}
@@ -129,13 +131,13 @@ type outcome struct {
 // ctl runs inofctl against a node's daemon.
 func (f *fab) ctl(node string, args ...string) outcome {
 	f.t.Helper()
-	return runHere(f.t, nil, append([]string{program(f.t, "inofctl"), "--socket", f.socket(node)}, args...)...)
+	return runHere(f.t, nil, append([]string{suite.Program(f.t, "inofctl"), "--socket", f.socket(node)}, args...)...)
 }
 
 // runHere runs a program to its end.
 func runHere(t testing.TB, env []string, args ...string) outcome {
 	t.Helper()
-	c := exec.CommandContext(within(t, patience), args[0], args[1:]...)
+	c := exec.CommandContext(within(t, labtest.Patience), args[0], args[1:]...)
 	c.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
@@ -158,7 +160,7 @@ func (o outcome) failed(t testing.TB, what string, words ...string) {
 // logLine waits until a daemon's log has a line with all of the words.
 func (f *fab) logLine(node string, words ...string) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%q in a line of the log of %s", words, node), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%q in a line of the log of %s", words, node), func() error {
 		if !hasLine(readText(f.logFile(node)), words) {
 			return errors.New("there is none")
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // flap is what both initiators are told by one stillTells.
@@ -31,7 +33,7 @@ func (f *fab) onlyFlap(what string, since map[string]int) {
 // heardAgain waits until a switch that was restarted has heard its hosts.
 func (f *fab) heardAgain(node string, hosts int) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%s to hear its %d hosts", node, hosts), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%s to hear its %d hosts", node, hosts), func() error {
 		ns, err := ask(f, node, neighboursOf)
 		if err != nil {
 			return err
@@ -92,7 +94,7 @@ func TestAKilledDaemonComesBackWithoutANotice(t *testing.T) {
 // stop ends a daemon as SIGTERM does.
 func (f *fab) stop(node string) {
 	f.t.Helper()
-	if err := f.lab.Stop(node, "inofd", patience); err != nil {
+	if err := f.lab.Stop(node, "inofd", labtest.Patience); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // manager is a service manager's end of sd_notify(3).
@@ -54,7 +55,7 @@ func (m *manager) next() map[string]string {
 
 func (m *manager) any() map[string]string {
 	m.t.Helper()
-	if err := m.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := m.conn.SetReadDeadline(time.Now().Add(labtest.Patience)); err != nil {
 		m.t.Fatal(err)
 	}
 	buf := make([]byte, 4096)
@@ -175,11 +176,11 @@ func TestAGracefulStop(t *testing.T) {
 func TestWatchGoesOnOverARestart(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, "watch")
-	runHere(t, nil, program(t, "inofctl"), "--socket", s.socket("sw"), "watch").failed(t, "watch without a daemon", "inofd is not running", s.socket("sw"))
+	runHere(t, nil, suite.Program(t, "inofctl"), "--socket", s.socket("sw"), "watch").failed(t, "watch without a daemon", "inofd is not running", s.socket("sw"))
 	d := s.daemon("")
 	s.running()
-	w := launchHere(t, program(t, "inofctl"), "--socket", s.socket("sw"), "watch", "-o", "json")
-	text := launchHere(t, program(t, "inofctl"), "--socket", s.socket("sw"), "watch", "--kind", "fault")
+	w := launchHere(t, suite.Program(t, "inofctl"), "--socket", s.socket("sw"), "watch", "-o", "json")
+	text := launchHere(t, suite.Program(t, "inofctl"), "--socket", s.socket("sw"), "watch", "--kind", "fault")
 	awaitWatchers(s, d, 2)
 	s.stillTells()
 	w.says(`"kind":"fault"`, "link-down on port eth1", "has cleared")
@@ -189,7 +190,7 @@ func TestWatchGoesOnOverARestart(t *testing.T) {
 		d.exit()
 		w.says("inofd went away, waiting for it")
 		d = s.daemon("")
-		eventually(t, "the events of the new daemon", func() error {
+		labtest.Eventually(t, "the events of the new daemon", func() error {
 			if n := strings.Count(w.stdout(), "is running"); n != round+1 {
 				return fmt.Errorf("%d starts are told in\n%s", n, w.stdout())
 			}
@@ -197,7 +198,7 @@ func TestWatchGoesOnOverARestart(t *testing.T) {
 		})
 		s.stillTells()
 	}
-	eventually(t, "all faults in the output", func() error {
+	labtest.Eventually(t, "all faults in the output", func() error {
 		if n, m := strings.Count(w.stdout(), "has cleared"), strings.Count(text.stdout(), "has cleared"); n != 3 || m != 3 {
 			return fmt.Errorf("%d and %d of 3", n, m)
 		}
@@ -230,7 +231,7 @@ func awaitWatchers(s *solo, d *proc, n int) {
 	s.t.Helper()
 	// Whether a connection is in the daemon's namespace or in ours is the kernel's choice.
 	tables := []string{"/proc/net/unix", fmt.Sprintf("/proc/%d/net/unix", d.cmd.Process.Pid)}
-	eventually(s.t, "watch to be connected", func() error {
+	labtest.Eventually(s.t, "watch to be connected", func() error {
 		got := -1 // the listener
 		for _, table := range tables {
 			got += strings.Count(readText(table), s.socket("sw"))

@@ -58,7 +58,7 @@ func (s *solo) daemon(before string, env ...string) *proc {
 	if before != "" {
 		before += " && "
 	}
-	script := fmt.Sprintf("%sexec %s run -c %s", before, program(s.t, "inofd"), s.conf)
+	script := fmt.Sprintf("%sexec %s run -c %s", before, suite.Program(s.t, "inofd"), s.conf)
 	return s.launchIn("sw", env, "unshare", "--mount", "sh", "-c", script)
 }
 

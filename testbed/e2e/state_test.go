@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // inside is a path as the daemon's process sees it, which has mounts of its own.
@@ -120,7 +122,7 @@ func TestASecondDaemonKeepsOff(t *testing.T) {
 	} {
 		conf := s.path("second.yaml")
 		s.configure(conf, c.state, c.socket)
-		p := s.launchIn("sw", nil, program(t, "inofd"), "run", "-c", conf)
+		p := s.launchIn("sw", nil, suite.Program(t, "inofd"), "run", "-c", conf)
 		if code := p.exit(); code != 1 || !hasLine(p.stderr(), c.words) {
 			t.Errorf("%s: exit code %d, it said %q, want 1 and %q", c.name, code, p.stderr(), c.words)
 		}
@@ -142,7 +144,7 @@ func TestASecondDaemonKeepsOff(t *testing.T) {
 		t.Errorf("the test needs the socket that was left behind: %v", err)
 	}
 	second := s.daemon("")
-	eventually(t, "the next daemon to answer", func() error { _, err := s.tryStatus("sw"); return err })
+	labtest.Eventually(t, "the next daemon to answer", func() error { _, err := s.tryStatus("sw"); return err })
 	s.stillTells()
 	second.terminate()
 	if _, err := os.Stat(s.socket("sw")); err == nil {
@@ -156,7 +158,7 @@ func TestASecondReflectorOnTheSamePort(t *testing.T) {
 	f := newFabric(t, spec{name: "sameport"})
 	conf := strings.NewReplacer("${INOF_NODE_STATE}", f.path("other-state"), "${INOF_NODE_RUN}", f.dir).Replace(f.switchConfig("spine"))
 	f.write("other.yaml", conf)
-	p := f.launchIn("spine", nil, program(t, "inofd"), "run", "-c", f.path("other.yaml"))
+	p := f.launchIn("spine", nil, suite.Program(t, "inofd"), "run", "-c", f.path("other.yaml"))
 	if code := p.exit(); code != 1 || !hasLine(p.stderr(), []string{"inofd:", "10.0.0.1:19516", "address already in use"}) {
 		t.Errorf("exit code %d, it said %q", code, p.stderr())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // A cable that is pulled and plugged as fast as it goes leaves nobody with a wrong
@@ -64,7 +65,7 @@ func (f *fab) atRest(node, port string) {
 	f.t.Helper()
 	var flaps uint64
 	same := 0
-	eventually(f.t, fmt.Sprintf("port %s of %s to be quiet", port, node), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("port %s of %s to be quiet", port, node), func() error {
 		rows, err := ask(f, node, errorDownOf)
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 	mute := f.agent("silent", silent, "--no-ack")
 	older := f.agent("old", old, "--legacy", "--lose-acks", "0.5")
 	for _, p := range []*proc{mute, older} {
-		eventually(t, "the host to be told of its peers", func() error {
+		labtest.Eventually(t, "the host to be told of its peers", func() error {
 			if told := p.told(f); len(told) < 4 {
 				return fmt.Errorf("it was told %v", told)
 			}
@@ -109,7 +110,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 	for range 3 {
 		f.stillTells()
 	}
-	eventually(t, "the older host to have acked what it was told last", func() error {
+	labtest.Eventually(t, "the older host to have acked what it was told last", func() error {
 		ns := f.noticesTo("tor1", old)
 		for _, n := range ns {
 			if n.Status != api.NoticeAcked && n.Status != api.NoticeSuperseded {
@@ -118,7 +119,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "the silent host to be told again", func() error {
+	labtest.Eventually(t, "the silent host to be told again", func() error {
 		ns := f.noticesTo("tor1", silent)
 		if !slices.ContainsFunc(ns, func(n api.Notice) bool { return n.Status == api.NoticeSent && n.Retries >= 5 }) {
 			return fmt.Errorf("%+v", ns)
@@ -132,7 +133,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 	}
 	mute.signal(unix.SIGTERM)
 	mute.exit()
-	eventually(t, "the notices to the host that left to be given up", func() error {
+	labtest.Eventually(t, "the notices to the host that left to be given up", func() error {
 		if n := f.counter("tor1", "hostnotify.in_flight"); n != 0 {
 			return fmt.Errorf("%d are in flight", n)
 		}
@@ -145,7 +146,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 func (f *fab) noticesTo(node, host string) []api.Notice {
 	f.t.Helper()
 	c := f.client(node)
-	ns, err := c.Notices(within(f.t, patience), api.NoticeQuery{Host: netip.MustParseAddr(host)})
+	ns, err := c.Notices(within(f.t, labtest.Patience), api.NoticeQuery{Host: netip.MustParseAddr(host)})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestRubbishOnTheManagementSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		return c

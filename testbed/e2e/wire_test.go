@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // wire sends and receives raw frames on an interface of a node.
@@ -39,7 +40,7 @@ func (w *wire) mac() fabric.MAC { return w.s.MAC() }
 func (w *wire) send(dst, src fabric.MAC, etherType uint16, payload []byte) {
 	w.t.Helper()
 	frame := append(fabric.AppendEthernet(nil, dst, src, etherType), payload...)
-	eventually(w.t, "the frame to leave", func() error {
+	labtest.Eventually(w.t, "the frame to leave", func() error {
 		err := w.s.Send(frame)
 		if err != nil && !errors.Is(err, fabric.ErrPortBusy) {
 			w.t.Fatal(err)
@@ -61,7 +62,7 @@ func (w *wire) nts(payload []byte) {
 // next waits for the next frame of a type and gives its payload.
 func (w *wire) next(etherType uint16) []byte {
 	w.t.Helper()
-	if err := w.s.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := w.s.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 		w.t.Fatal(err)
 	}
 	buf := make([]byte, 2000)
@@ -119,7 +120,7 @@ func registrationOf(t testing.TB, mac fabric.MAC, addr string, n int, ttl uint16
 // than the given ones. Those the kernel dropped in between count.
 func (f *fab) handled(port string, before, n uint64) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%d frames on %s to be handled", n, port), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%d frames on %s to be handled", n, port), func() error {
 		if got := f.framesOn(port) - before; got < n {
 			return fmt.Errorf("%d are", got)
 		}

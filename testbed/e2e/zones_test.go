@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // brokenZones has two errors in the middle, in lines 5 and 7.
@@ -71,7 +72,7 @@ func TestAZoneFileWithAnErrorAtTheStart(t *testing.T) {
 	if err := os.Remove(filepath.Join(f.lab.NodeDir("spine"), "state", "zones.last-good.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	p := f.launchIn("spine", nil, program(t, "inofd"), "run", "-c", filepath.Join(f.lab.NodeDir("spine"), "inofd.yaml"))
+	p := f.launchIn("spine", nil, suite.Program(t, "inofd"), "run", "-c", filepath.Join(f.lab.NodeDir("spine"), "inofd.yaml"))
 	if code := p.exit(); code != 1 || !hasLine(p.stderr(), words) || !hasLine(p.stderr(), []string{f.zoneFile() + ":7:", "192.0.2.9-192.0.2.1"}) {
 		t.Errorf("exit code %d, it said %q", code, p.stderr())
 	}
@@ -153,7 +154,7 @@ func TestZoneCommandsSurviveARestart(t *testing.T) {
 		for _, n := range []string{"tor1", "tor2"} {
 			f.established(n)
 		}
-		eventually(t, "the same zones after a restart", func() error {
+		labtest.Eventually(t, "the same zones after a restart", func() error {
 			if got := f.zones("spine"); fmt.Sprint(got) != fmt.Sprint(want) {
 				return fmt.Errorf("zones are %+v, want %+v", got, want)
 			}

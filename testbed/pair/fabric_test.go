@@ -20,6 +20,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // zonesOfTheLab are those of labs/pair/zones.yaml, by hand: host addresses 192.0.2.x.
@@ -87,7 +88,7 @@ type fabric struct {
 // newFabric builds the topology, its files changed by edit (path in labs, content).
 func newFabric(t testing.TB, name string, edit func(path, text string) string) *fabric {
 	t.Helper()
-	requireNetns(t)
+	labtest.RequireNetns(t)
 	dir := t.TempDir()
 	for _, pattern := range []string{labs.Pair, "pair/*"} {
 		files, err := fs.Glob(labs.FS, pattern)
@@ -112,7 +113,7 @@ func newFabric(t testing.TB, name string, edit func(path, text string) string) *
 		t.Fatal(err)
 	}
 	topo.Name = name
-	lab, err := testbed.Up(context.Background(), topo, testbed.Options{Root: labRoot(), BinDir: programs(t), Replace: true, Own: true})
+	lab, err := testbed.Up(context.Background(), topo, testbed.Options{Root: suite.Root(), BinDir: suite.Programs(t), Replace: true, Own: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func (f *fabric) words(n, from int) (out []word, end int) {
 func (f *fabric) settled() {
 	f.t.Helper()
 	for n := range homes {
-		eventually(f.t, ip(n)+" to be told of its peers", func() error {
+		labtest.Eventually(f.t, ip(n)+" to be told of its peers", func() error {
 			last := map[string]string{}
 			ws, _ := f.words(n, 0)
 			for _, w := range ws {
@@ -246,7 +247,7 @@ func (f *fabric) expect(step string, want ...[]word) {
 		}
 		return out
 	}
-	eventually(f.t, step, func() error {
+	labtest.Eventually(f.t, step, func() error {
 		have := got()
 		for _, w := range all {
 			if !slices.Contains(have, w) {
@@ -270,7 +271,7 @@ func (f *fabric) expect(step string, want ...[]word) {
 // peers asks the operator's tool for the sessions of a node.
 func (f *fabric) peers(node string) []api.Peer {
 	f.t.Helper()
-	c := exec.Command(filepath.Join(programs(f.t), "inofctl"), "--socket", f.lab.Socket(node), "show", "peer", "-o", "json")
+	c := exec.Command(filepath.Join(suite.Programs(f.t), "inofctl"), "--socket", f.lab.Socket(node), "show", "peer", "-o", "json")
 	out, err := c.Output()
 	if err != nil {
 		f.t.Fatalf("show peer of %s: %v\n%s", node, err, out)
@@ -289,7 +290,7 @@ func (f *fabric) peers(node string) []api.Peer {
 // session waits until a switch's session with a reflector is as wanted.
 func (f *fabric) session(tor, spine string, what string, ok func(p api.Peer) bool) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("the session of %s with %s to be %s", tor, spine, what), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("the session of %s with %s to be %s", tor, spine, what), func() error {
 		ps := f.peers(tor)
 		for _, p := range ps {
 			if strings.HasPrefix(p.Address, idOf[spine]+":") && ok(p) {
@@ -352,7 +353,7 @@ func (f *fabric) reload(node string) {
 // ctl runs the operator's tool against a node.
 func (f *fabric) ctl(node string, args ...string) string {
 	f.t.Helper()
-	c := exec.Command(filepath.Join(programs(f.t), "inofctl"), append([]string{"--socket", f.lab.Socket(node)}, args...)...)
+	c := exec.Command(filepath.Join(suite.Programs(f.t), "inofctl"), append([]string{"--socket", f.lab.Socket(node)}, args...)...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		f.t.Fatalf("inofctl %q on %s: %v\n%s", args, node, err, out)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // pulled pulls the cable of an address and plugs it again: all its peers are told once
@@ -96,7 +97,7 @@ func (f *fabric) inconsistent(tor string) (out []api.Zone) {
 // differing waits until a switch shows these zones as inconsistent, and no others.
 func (f *fabric) differing(tor string, names ...string) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("%s to find differences in %q", tor, names), func() error {
+	labtest.Eventually(f.t, fmt.Sprintf("%s to find differences in %q", tor, names), func() error {
 		var got []string
 		for _, z := range f.inconsistent(tor) {
 			if !z.Inconsistent || len(z.Words) != 2 {
@@ -125,7 +126,7 @@ func TestZonesChangeAtOneReflectorThenAtBoth(t *testing.T) {
 	f.differing("tor1", "blue")
 	f.differing("tor2", "blue")
 	f.differing("tor3")
-	eventually(t, "an event to tell of the difference", func() error {
+	labtest.Eventually(t, "an event to tell of the difference", func() error {
 		n := strings.Count(f.ctl("tor2", "show", "event", "-o", "json"), "the reflectors differ about 1 zone(s), such as blue")
 		return errorf(n == 1, "it is told %d times", n)
 	})

@@ -15,22 +15,23 @@ import (
 
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // secure is a fabric whose sessions run over mutual TLS.
 type secure struct {
 	*fabric
-	ca *authority
+	ca *labtest.Authority
 }
 
 const allowLine = "  tls-allow: [10.0.0.11, 10.0.0.12, 10.0.0.13]\n"
 
 // newSecure gives every device a certificate of one CA, but for the nodes that edit
 // gives others; the reflectors take the three switches by name.
-func newSecure(t *testing.T, name string, other func(ca *authority, node, dir string) bool) secure {
+func newSecure(t *testing.T, name string, other func(ca *labtest.Authority, node, dir string) bool) secure {
 	t.Helper()
-	requireNetns(t)
-	ca := newAuthority(t, "CA of the fabric")
+	labtest.RequireNetns(t)
+	ca := labtest.NewAuthority(t, "CA of the fabric")
 	certs := t.TempDir()
 	for _, n := range slices.Concat(spines, tors) {
 		dir := filepath.Join(certs, n)
@@ -38,7 +39,7 @@ func newSecure(t *testing.T, name string, other func(ca *authority, node, dir st
 			t.Fatal(err)
 		}
 		if other == nil || !other(ca, n, dir) {
-			ca.issue(dir, idOf[n])
+			ca.Issue(dir, idOf[n])
 		}
 	}
 	f := newFabric(t, name, func(path, text string) string {
@@ -113,7 +114,7 @@ func TestTheFabricOverTLS(t *testing.T) {
 		since[p.Address] = p
 	}
 	for _, n := range slices.Concat(spines, tors) {
-		s.ca.issue(s.files(n), idOf[n])
+		s.ca.Issue(s.files(n), idOf[n])
 		s.reload(n)
 	}
 	s.expect("certificates are renewed")
@@ -148,13 +149,13 @@ func TestTheFabricOverTLS(t *testing.T) {
 // Whoever shows a certificate of another CA, or of ours but for another device, is
 // refused with the reason; the others do not notice.
 func TestStrangersAreRefused(t *testing.T) {
-	stranger := newAuthority(t, "CA of somebody else")
-	s := newSecure(t, "strangers", func(ca *authority, node, dir string) bool {
+	stranger := labtest.NewAuthority(t, "CA of somebody else")
+	s := newSecure(t, "strangers", func(ca *labtest.Authority, node, dir string) bool {
 		if node != "tor2" {
 			return false
 		}
-		stranger.issue(dir, idOf[node]) // and it takes our reflectors
-		if err := os.WriteFile(filepath.Join(dir, "ca.pem"), ca.pem, 0o600); err != nil {
+		stranger.Issue(dir, idOf[node]) // and it takes our reflectors
+		if err := os.WriteFile(filepath.Join(dir, "ca.pem"), ca.PEM, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return true
@@ -164,7 +165,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		s.session("tor3", spine, "up", overTLS)
 		s.session("tor2", spine, "refused", refused("certificate"))
 	}
-	eventually(t, "spine1 to list the stranger", func() error {
+	labtest.Eventually(t, "spine1 to list the stranger", func() error {
 		ps := s.peers("spine1")
 		return errorf(slices.ContainsFunc(ps, func(p api.Peer) bool {
 			return p.Refused && strings.HasPrefix(p.Address, idOf["tor2"]+":") && strings.Contains(p.LastError, "certificate")
@@ -173,15 +174,15 @@ func TestStrangersAreRefused(t *testing.T) {
 	// From the node of tor3: a certificate of our CA for another device, with the id of
 	// tor3 in the Open; then tor3's own.
 	dir := t.TempDir()
-	s.ca.issue(dir, "10.0.0.99")
+	s.ca.Issue(dir, "10.0.0.99")
 	if n := s.knock("tor3", "spine1", dir); n.Code != inof.CodeCertificate || !strings.Contains(n.Text, "10.0.0.13") {
 		t.Errorf("a certificate for another device: code %v, %s", n.Code, n.Text)
 	}
 	s.session("tor3", "spine1", "up as before", overTLS)
 	// A daemon is given a certificate for another device: it goes on with the one it has.
-	s.ca.issue(s.files("tor1"), "10.0.0.99")
+	s.ca.Issue(s.files("tor1"), "10.0.0.99")
 	s.reload("tor1")
-	eventually(t, "an event to tell of the wrong certificate", func() error {
+	labtest.Eventually(t, "an event to tell of the wrong certificate", func() error {
 		text := s.ctl("tor1", "show", "event")
 		return errorf(strings.Contains(text, "10.0.0.99"), "%s", text)
 	})
@@ -207,12 +208,12 @@ func (s secure) knock(node, spine, dir string) *inof.Notification {
 	open[len(open)-1] = byte(inof.AuthTLS) // the last TLV is the mode
 	var answer []byte
 	err = s.lab.Do(node, func() error {
-		raw, err := net.DialTimeout("tcp", idOf[spine]+":19516", patience)
+		raw, err := net.DialTimeout("tcp", idOf[spine]+":19516", labtest.Patience)
 		if err != nil {
 			return err
 		}
 		defer raw.Close()
-		if err := raw.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := raw.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 			return err
 		}
 		c := tls.Client(raw, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: []string{"inof/1"}})

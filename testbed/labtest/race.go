@@ -1,6 +1,6 @@
-//go:build !race
+//go:build race
 
-package e2e
+package labtest
 
 // raceDetector tells that the programs are to be built with it too.
-const raceDetector = false
+const raceDetector = true

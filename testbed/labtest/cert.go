@@ -1,4 +1,4 @@
-package pair
+package labtest
 
 import (
 	"crypto/ecdsa"
@@ -18,25 +18,26 @@ import (
 	"time"
 )
 
-// authority is a CA of the test.
-type authority struct {
+// Authority is a CA of a test.
+type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pem  []byte
+	PEM  []byte // its certificate
 }
 
 var serial = int64(time.Now().UnixNano())
 
-func newAuthority(t testing.TB, name string) *authority {
+// NewAuthority makes a CA that is good for a day.
+func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
-	a := &authority{t: t}
+	a := &Authority{t: t}
 	a.key = newKey(t)
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	a.cert, a.pem = a.sign(template, template, &a.key.PublicKey)
+	a.cert, a.PEM = a.sign(template, template, &a.key.PublicKey)
 	return a
 }
 
@@ -49,7 +50,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return k
 }
 
-func (a *authority) sign(template, parent *x509.Certificate, pub *ecdsa.PublicKey) (*x509.Certificate, []byte) {
+func (a *Authority) sign(template, parent *x509.Certificate, pub *ecdsa.PublicKey) (*x509.Certificate, []byte) {
 	a.t.Helper()
 	serial++
 	template.SerialNumber = big.NewInt(serial)
@@ -64,9 +65,9 @@ func (a *authority) sign(template, parent *x509.Certificate, pub *ecdsa.PublicKe
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// issue writes a new certificate with its key into a directory, as the files of the
+// Issue writes a new certificate with its key into a directory, as the files of the
 // daemon's configuration, and gives its fingerprint. Each file is replaced at once.
-func (a *authority) issue(dir string, addrs ...string) string {
+func (a *Authority) Issue(dir string, addrs ...string) string {
 	a.t.Helper()
 	k := newKey(a.t)
 	template := &x509.Certificate{
@@ -82,7 +83,7 @@ func (a *authority) issue(dir string, addrs ...string) string {
 		a.t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{
-		"device.pem": text, "device.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "ca.pem": a.pem,
+		"device.pem": text, "device.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), "ca.pem": a.PEM,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path+".new", b, 0o600); err != nil {
