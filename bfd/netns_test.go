@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // space is a namespace in which daemons run.
 type space struct{ *netnstest.Space }

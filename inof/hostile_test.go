@@ -56,7 +56,7 @@ func (b *besieged) knock(dev netip.Addr) (net.Conn, Auth) {
 func (b *besieged) enter(dev netip.Addr) (net.Conn, *Session) {
 	b.t.Helper()
 	nc, auth := b.knock(dev)
-	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: RoleClient, Auth: auth, Hold: time.Minute, Nonce: goldenNonce(dev.AsSlice()[3]),
+	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: RoleClient, Auth: auth, Hold: patientHold, Nonce: goldenNonce(dev.AsSlice()[3]),
 		Identify: func(netip.Addr) error { return nil }}, time.Now())
 	if err != nil {
 		b.t.Fatal(err)
@@ -100,7 +100,7 @@ func announce(length int, seq uint64) []byte {
 // await waits for a counter of the server.
 func (b *besieged) await(what string, count func(TransportCounters) uint64, least uint64) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); count(b.server.Counters()) < least; <-time.After(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); count(b.server.Counters()) < least; <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%v: %s is %d, want %d", b.mode, what, count(b.server.Counters()), least)
 		}

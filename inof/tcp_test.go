@@ -16,6 +16,10 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
+// patientHold is the hold time of sessions in real time whose client sends no keepalive:
+// beyond what a test takes on a machine with a lot else to do.
+const patientHold = 10 * time.Minute
+
 // loopback is a server on a real socket that collects its sessions.
 type loopback struct {
 	server *Server
@@ -28,7 +32,7 @@ func startLoopback(t testing.TB, change func(*ServerConfig)) *loopback {
 	t.Helper()
 	l := &loopback{peers: make(chan *Peer, 10_000), downs: make(chan PeerEvent, 10_000)}
 	cfg := ServerConfig{
-		TransportConfig: TransportConfig{Self: reflID, Roles: RoleReflector, Auth: func() Auth { return hmacAuth("password1") }, Sink: func(ev PeerEvent) {
+		TransportConfig: TransportConfig{Self: reflID, Roles: RoleReflector, Hold: patientHold, Auth: func() Auth { return hmacAuth("password1") }, Sink: func(ev PeerEvent) {
 			switch ev.Kind {
 			case PeerUp:
 				l.peers <- ev.Peer
@@ -62,7 +66,7 @@ func connect(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: RoleClient, Auth: hmacAuth("password1"), Nonce: goldenNonce(dev.AsSlice()[3])}, time.Now())
+	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: RoleClient, Hold: patientHold, Auth: hmacAuth("password1"), Nonce: goldenNonce(dev.AsSlice()[3])}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ const (
 
 // Times of the demo.
 const (
-	demoWait    = 10 * time.Second        // for what must come
+	demoWait    = 30 * time.Second        // for what must come
 	demoQuiet   = 400 * time.Millisecond  // for what must not come, after everything expected came
 	demoRestart = 2500 * time.Millisecond // the same after a restart: longer than two registrations and a reconnection
 )

@@ -93,9 +93,9 @@ func mustUp(t testing.TB, topo *Topology, opt Options) *Lab {
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !cond(); {
+	for end := time.Now().Add(40 * time.Second); !cond(); {
 		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within 40 s: %s", what)
 		}
 		waitTick()
 	}

@@ -271,7 +271,7 @@ func TestWatchGoesOnAfterARestartOfTheDaemon(t *testing.T) {
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(40 * time.Second):
 			t.Fatal("no event came")
 		}
 		return e

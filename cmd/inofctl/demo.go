@@ -13,7 +13,7 @@ import (
 )
 
 // demoLimit ends a demo that hangs.
-const demoLimit = 2 * time.Minute
+const demoLimit = 5 * time.Minute
 
 // newDemoCmd runs the demo of package testbed.
 func newDemoCmd() *cobra.Command {

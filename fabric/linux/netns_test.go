@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long a test waits for something that must happen.
-const patience = 10 * time.Second
+const patience = 40 * time.Second
 
 // space is a namespace in which this package's own things can be opened.
 type space struct{ *netnstest.Space }

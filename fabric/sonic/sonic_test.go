@@ -92,7 +92,7 @@ func server(t testing.TB) (address string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(40 * time.Second); ; {
 		conn, err := net.Dial("unix", address)
 		if err == nil {
 			_ = conn.Close()

@@ -268,7 +268,7 @@ func TestFollowBeginsNowAndEndsWithTheDaemon(t *testing.T) {
 		done <- c.Follow(t.Context(), api.EventQuery{Kind: "x"}, func(e api.Event) { got <- e }, nil)
 	}()
 	// The stream may begin after any of these; the first it gives is one of them.
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(40 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for first := true; first; {

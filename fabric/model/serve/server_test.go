@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds waits; it is far above what anything takes.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // rig is a server on the example's fabric.
 type rig struct {
