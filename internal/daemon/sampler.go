@@ -62,6 +62,11 @@ const (
 	// debtBurst is what rounds may cost at once without the next one waiting for it:
 	// four times what 128 ports take.
 	debtBurst = 10 * time.Millisecond
+	// dearRound is how many times the average a round is charged for at most: one that
+	// took longer was held up, by a process that was stopped or a machine that is busy,
+	// and must not keep ports from being watched for a hundred times as long. Drivers that have become
+	// slow raise the average within some rounds.
+	dearRound = 4
 	// moduleFields are read from the module itself.
 	moduleFields = fabric.FieldRxPower
 )
@@ -223,10 +228,11 @@ func (l *lane) run(ctx context.Context, turn int) {
 func (l *lane) paid(begun time.Time) (rest time.Time) {
 	const weight = 7 // of the old value in the moving average
 	now := l.s.now()
-	cost := now.Sub(begun)
+	old := time.Duration(l.cost.Load())
+	cost := min(now.Sub(begun), max(dearRound*old, debtBurst))
 	l.debt = max(0, l.debt-now.Sub(l.settled)/l.share) + cost
 	l.settled = now
-	if old := time.Duration(l.cost.Load()); old > 0 {
+	if old > 0 {
 		cost = (weight*old + cost) / (weight + 1)
 	}
 	l.cost.Store(int64(cost))
