@@ -92,6 +92,7 @@ type port struct {
 
 	shut     bool // we asked for the port to be shut
 	echoed   bool // and the dataplane has said that it is
+	opening  bool // we asked for it to be opened again, and it was not seen open since
 	settling bool // we shut it, or opened it and have not seen it up since: its carrier changes are our doing
 }
 

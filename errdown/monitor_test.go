@@ -414,3 +414,59 @@ func TestNamesOfEnumsComeBack(t *testing.T) {
 		}
 	}
 }
+
+// restarted has another Monitor take over what this one would keep.
+func (r *rig) restarted(cfg Config) []string {
+	r.t.Helper()
+	b, err := json.Marshal(r.m.Snapshot())
+	var saved []Saved
+	if err == nil {
+		err = json.Unmarshal(b, &saved)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.m = NewMonitor(cfg)
+	return short(r.m.Restore(saved, r.now))
+}
+
+// A process may end after it has told of a fault and before the port is shut, or
+// between a recovery and the opening: the next one does what is left to do.
+func TestWhatWasLeftToDoAtAPortIsDoneAfterARestart(t *testing.T) {
+	cfg := flapConfig(RespondShut, time.Minute)
+	r := newRig(t, cfg)
+	r.add()
+	r.flap(5)
+	want(t, r.restarted(cfg), "+link-flap initial")
+	want(t, r.add(), "+link-flap initial shut")
+	if s := r.m.Saved("e1"); !s.Shut || !s.Unseen {
+		t.Errorf("kept: %+v", s)
+	}
+	want(t, r.event(fabric.PortChanged, false, false))
+	want(t, r.restarted(cfg), "+link-flap initial")
+	want(t, r.event(fabric.PortAdded, false, false))
+	want(t, r.after(time.Minute).tick(), "+link-down", "-link-flap open")
+	want(t, r.restarted(cfg))
+	want(t, r.event(fabric.PortAdded, false, false), "+link-down initial open")
+	want(t, r.up(), "-link-down")
+	if s := r.m.Saved("e1"); s.Shut || s.Opening || s.Flaps != 5 {
+		t.Errorf("kept: %+v", s)
+	}
+	want(t, r.restarted(cfg))
+	want(t, r.event(fabric.PortAdded, false, false), "+link-down initial") // an operator shut it: that stays
+}
+
+// A port that was opened before the process ended is not opened again.
+func TestAPortThatWasOpenedIsLeftAlone(t *testing.T) {
+	cfg := flapConfig(RespondShut, time.Minute)
+	r := newRig(t, cfg)
+	r.add()
+	r.flap(5)
+	r.event(fabric.PortChanged, false, false)
+	r.after(time.Minute).tick()
+	want(t, r.restarted(cfg))
+	want(t, r.event(fabric.PortAdded, true, true))
+	if s := r.m.Saved("e1"); s.Opening {
+		t.Errorf("kept: %+v", s)
+	}
+}

@@ -35,7 +35,7 @@ func (r *run) removed(was fabric.Port) {
 	p.tally.rebase()
 	r.lookAtLevels()
 	r.release(false)
-	p.shut, p.echoed, p.settling = false, false, false
+	p.shut, p.echoed, p.opening, p.settling = false, false, false, false
 }
 
 // changed follows the state of a port that is there.
@@ -53,12 +53,16 @@ func (r *run) changed(is fabric.Port) {
 		p.tally.hush()
 	}
 	if p.shut {
-		if !is.AdminUp {
+		switch {
+		case !is.AdminUp:
 			p.echoed = true
-		} else if p.echoed {
+		case p.echoed:
 			r.release(false) // the operator opened it: that is a recovery by hand
+		case r.initial:
+			r.shutAgain() // nobody has seen that it was done before the process ended
 		}
 	}
+	p.opening = p.opening && !is.AdminUp
 	if seen && was.Carrier != is.Carrier && was.AdminUp && is.AdminUp && !p.settling {
 		r.flaps(1)
 	}
@@ -166,15 +170,28 @@ func (r *run) trip(c Cause) {
 		action = ActionShut
 		r.hold()
 	}
+	if c == LinkDown && r.initial && p.present && p.opening { // the process ended before it was done
+		action = ActionOpen
+	}
 	s.holds = p.shut && pol.Latched && pol.Response == RespondShut
 	r.m.counters.Trips++
 	r.emit(c, action)
 }
 
+// shutAgain asks for a port to be shut once more.
+func (r *run) shutAgain() {
+	for c := LinkDown; c < endOfCauses; c++ {
+		if r.p.causes[c].holds {
+			r.emit(c, ActionShut)
+			return
+		}
+	}
+}
+
 // hold notes that the port is being shut by us.
 func (r *run) hold() {
 	p := r.p
-	p.shut, p.settling, p.echoed = true, true, !p.AdminUp
+	p.shut, p.settling, p.echoed, p.opening = true, true, !p.AdminUp, false
 	for c := range p.causes {
 		// A hold-up time cannot go on while the port is held down.
 		r.again(&p.causes[c])
@@ -218,7 +235,7 @@ func (r *run) unlatch(c Cause, open bool) {
 	if p.shut && !r.heldByOther(c) {
 		p.shut, p.echoed = false, false
 		if open && p.present {
-			action = ActionOpen
+			action, p.opening = ActionOpen, true
 		}
 		r.lookAtLevels()
 	}

@@ -1,6 +1,7 @@
 package errdown
 
 import (
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -75,11 +76,15 @@ func (m *Monitor) status(p *port, now time.Time) PortStatus {
 // Saved is what a port needs kept over a restart of the process: without it a port
 // that error-down has shut would stay shut for ever.
 type Saved struct {
-	Port     string       `json:"port"`
-	Flaps    uint64       `json:"flaps"`
-	LastFlap time.Time    `json:"last_flap,omitzero"`
-	Shut     bool         `json:"shut,omitempty"`
-	Latched  []SavedCause `json:"latched,omitempty"`
+	Port     string    `json:"port"`
+	Flaps    uint64    `json:"flaps"`
+	LastFlap time.Time `json:"last_flap,omitzero"`
+	Shut     bool      `json:"shut,omitempty"`
+	// Unseen: it is to be shut, and was not seen to be so yet. Opening: it is to be open
+	// again, and was not seen so yet. The process may have ended before it had done it.
+	Unseen  bool         `json:"unseen,omitempty"`
+	Opening bool         `json:"opening,omitempty"`
+	Latched []SavedCause `json:"latched,omitempty"`
 	// Standing are faults that end by themselves once their measure has been well
 	// for the hold-up time: without them a restart would tell hosts that all is well.
 	Standing []SavedCause `json:"standing,omitempty"`
@@ -96,28 +101,54 @@ type SavedCause struct {
 func (m *Monitor) Snapshot() []Saved {
 	var out []Saved
 	for _, p := range m.ports {
-		s := Saved{Port: p.Name, Flaps: p.tally.total, LastFlap: p.tally.last, Shut: p.shut}
-		for c := LinkDown; c < endOfCauses; c++ {
-			st := &p.causes[c]
-			switch {
-			case !st.faulty:
-			case st.latched:
-				s.Latched = append(s.Latched, SavedCause{Cause: c, Since: st.since, Due: st.due})
-			case !st.detector.Policy().Lasting:
-				s.Standing = append(s.Standing, SavedCause{Cause: c, Since: st.since})
-			}
-		}
-		if s.Flaps > 0 || s.Shut || len(s.Latched)+len(s.Standing) > 0 {
+		if s := p.save(); !s.Empty() {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
+// Saved gives what is to be kept of one port, which may be nothing.
+func (m *Monitor) Saved(name string) Saved {
+	p, _ := m.find(name)
+	if p == nil {
+		return Saved{Port: name}
+	}
+	return p.save()
+}
+
+// Empty tells whether nothing is to be kept.
+func (s *Saved) Empty() bool {
+	return s.Flaps == 0 && !s.Shut && !s.Opening && len(s.Latched)+len(s.Standing) == 0
+}
+
+// SameFaults tells whether two differ in nothing but the flaps.
+func (s *Saved) SameFaults(o *Saved) bool {
+	same := func(a, b SavedCause) bool { return a.Cause == b.Cause && a.Since.Equal(b.Since) && a.Due.Equal(b.Due) }
+	return s.Shut == o.Shut && s.Unseen == o.Unseen && s.Opening == o.Opening &&
+		slices.EqualFunc(s.Latched, o.Latched, same) && slices.EqualFunc(s.Standing, o.Standing, same)
+}
+
+func (p *port) save() Saved {
+	s := Saved{Port: p.Name, Flaps: p.tally.total, LastFlap: p.tally.last, Shut: p.shut, Unseen: p.shut && !p.echoed, Opening: p.opening}
+	for c := LinkDown; c < endOfCauses; c++ {
+		st := &p.causes[c]
+		switch {
+		case !st.faulty:
+		case st.latched:
+			s.Latched = append(s.Latched, SavedCause{Cause: c, Since: st.since, Due: st.due})
+		case !st.detector.Policy().Lasting:
+			s.Standing = append(s.Standing, SavedCause{Cause: c, Since: st.since})
+		}
+	}
+	return s
+}
+
 // Restore takes a Snapshot back, before the first event. Link-down is not in it: the
 // first event of each port tells. The changes returned are the faults of the others,
 // which are in force at once; a port that was shut and turns out to be open is taken
-// as recovered by the operator.
+// as recovered by the operator, unless nobody had seen it shut yet: then it is shut. One that was to
+// be opened and turns out to be shut is opened.
 func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 	var out []Change
 	for _, s := range saved {
@@ -137,8 +168,11 @@ func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 		for _, l := range s.Standing {
 			r.restore(l, false, false)
 		}
-		if s.Shut && held {
-			p.shut, p.echoed, p.settling = true, true, true
+		switch {
+		case s.Shut && held:
+			p.shut, p.echoed, p.settling = true, !s.Unseen, true
+		case s.Opening:
+			p.opening, p.settling = true, true
 		}
 		out = append(out, r.done()...)
 	}

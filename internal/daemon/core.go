@@ -120,7 +120,8 @@ type port struct {
 	fabric.Port
 	present bool
 	fault   portFault
-	lost    time.Time // when the carrier was last lost
+	kept    errdown.Saved // of its faults, as the journal has it
+	lost    time.Time     // when the carrier was last lost
 }
 
 // NewCore builds a device's control state. Now starts the grace time for the

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/lldp"
 )
@@ -16,6 +17,7 @@ type JournalEntry struct {
 	Neighbour *lldp.Neighbour   `json:"neighbour,omitempty"` // learned or changed
 	Gone      *lldp.Neighbour   `json:"gone,omitempty"`      // of the LLDP table
 	Down      string            `json:"down,omitempty"`      // a port has lost its carrier
+	Fault     *errdown.Saved    `json:"fault,omitempty"`     // of a port: what error-down keeps of it now
 	Path      *SavedPath        `json:"path,omitempty"`      // the path to a device fails
 	PathOver  netip.Addr        `json:"path_over,omitzero"`  // to this device it does not any more
 }
@@ -32,6 +34,16 @@ func (c *Core) note(e JournalEntry) {
 		c.journal = nil // nobody takes them
 	}
 	c.journal = append(c.journal, e)
+}
+
+// noteFaults adds what is to be kept of a port's faults, if that has changed. Without it
+// a process that is killed right after it has shut a port would leave it shut for ever.
+func (c *Core) noteFaults(p *port) {
+	if is := c.faults.Saved(p.Name); !is.SameFaults(&p.kept) {
+		p.kept = is
+		c.revision++
+		c.note(JournalEntry{Fault: &is})
+	}
 }
 
 func (c *Core) noteNeighbour(ch *lldp.Change) {
@@ -85,6 +97,8 @@ func (st *State) Replay(entries []JournalEntry) {
 			st.Told.Replay(told)
 			told = nil
 			st.portDown(e.Down)
+		case e.Fault != nil:
+			st.fault(*e.Fault)
 		case e.Path != nil:
 			st.path(e.Path.Device, e.Path)
 		case e.PathOver.IsValid():
@@ -93,6 +107,14 @@ func (st *State) Replay(entries []JournalEntry) {
 	}
 	if len(told) > 0 {
 		st.Told.Replay(told)
+	}
+}
+
+// fault puts what is kept of a port's faults in, or takes it out when it is nothing.
+func (st *State) fault(s errdown.Saved) {
+	st.Ports = slices.DeleteFunc(st.Ports, func(o errdown.Saved) bool { return o.Port == s.Port })
+	if !s.Empty() {
+		st.Ports = append(st.Ports, s)
 	}
 }
 

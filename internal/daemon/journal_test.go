@@ -11,7 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -262,6 +264,50 @@ func TestADaemonCanBeStoppedBeforeItsPortsAreKnown(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A process that is killed before the state file is written again must not leave a
+// port shut that nobody knows to be in error-down, nor one that was opened as if it were.
+func TestADeviceKilledRightAfterItShutAPortKnowsOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		n.faults(func(e *config.ErrorDown) { e.CRC.Action = config.ActionErrorDown })
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(5 * time.Second)
+		open := func() bool { return n.fake.Ports()[1].AdminUp }
+		until := func(want bool) {
+			t.Helper()
+			for range 10000 {
+				if open() == want {
+					return
+				}
+				settle(time.Millisecond)
+			}
+			t.Fatalf("open %v, want %v", open(), want)
+		}
+		kept := func() []errdown.Saved { settle(time.Millisecond); return killed(t, n).Ports }
+
+		n.damage("eth2", 3)
+		until(false)
+		got := kept()
+		if len(got) != 1 || got[0].Port != "eth2" || !got[0].Shut || got[0].Unseen || len(got[0].Latched) != 1 || got[0].Latched[0].Cause != errdown.CRC {
+			t.Fatalf("left: %+v", got)
+		}
+		b := &bareCore{t: t, now: time.Now()}
+		b.start(true, State{Ports: got})
+		b.Port(fabric.Event{Kind: fabric.PortAdded, At: b.now, Port: fabric.Port{Name: "eth2", Index: 2}}, b.now)
+		if cause, faulty := b.faults.Worst("eth2"); !faulty || cause != errdown.CRC {
+			t.Errorf("the next process takes the port for %v, faulty %v", cause, faulty)
+		}
+		if err := n.d.RecoverPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		until(true)
+		if got := kept(); len(got) != 0 && (got[0].Shut || got[0].Opening || len(got[0].Latched) > 0) {
+			t.Errorf("left of a port that is open again: %+v", got)
 		}
 	})
 }

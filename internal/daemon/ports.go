@@ -50,6 +50,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	for _, ch := range c.faults.Port(ev, now) {
 		c.causeChanged(ch, now)
 	}
+	c.noteFaults(p)
 	if is {
 		c.notify.PortUp(p.Name, p.MAC, now)
 	} else {
@@ -123,6 +124,7 @@ func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
 		return
 	}
 	c.revision++
+	c.noteFaults(p)
 	cause, faulty := c.faults.Worst(ch.Port)
 	f := &p.fault
 	switch {
