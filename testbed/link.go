@@ -177,5 +177,19 @@ func (l *Lab) Carrier(node, port string) (bool, error) {
 	return hasCarrier(lk.Attrs()), nil
 }
 
+// Shut tells whether a port is administratively down, as its switch makes one that is
+// in error-down.
+func (l *Lab) Shut(node, port string) (bool, error) {
+	h, err := l.handle(node)
+	if err != nil {
+		return false, err
+	}
+	lk, err := h.LinkByName(port)
+	if err != nil {
+		return false, fmt.Errorf("%s:%s: %w", node, port, err)
+	}
+	return lk.Attrs().Flags&net.FlagUp == 0, nil
+}
+
 // hasCarrier reads IFF_LOWER_UP, which the kernel shows only while the device is up.
 func hasCarrier(a *netlink.LinkAttrs) bool { return a.RawFlags&unix.IFF_LOWER_UP != 0 }

@@ -22,10 +22,14 @@ func (f *labFlags) chaosCmd() *cobra.Command {
 	c := &cobra.Command{Use: "chaos", Short: "Break a lab at random, and judge every notice", Args: arguments(0, 0),
 		Long: `Builds a lab of its own with two reflectors and three access switches, and lets faults
 strike in rounds: cables pulled and flapping, daemons and host agents killed, ended
-and stopped, packets lost and sessions reset on the way to the reflectors, zones
-changed meanwhile. Every notice that a host agent receives is compared with what was
-done to the lab. After each round everything is healed, and every host's last word
-about every other one must be the truth.
+and stopped, packets lost and sessions reset on the way to the reflectors, ports shut
+because damaged frames arrive and opened again, zones changed meanwhile. Every notice
+that a host agent receives is compared with what was done to the lab. After each
+round everything is healed, and every host's last word about every other one must be
+the truth.
+
+Virtual links have no CRC: frames above the MTU, which the kernel counts as dropped at
+the port, stand for damaged ones.
 
 Exits with 1 when a notice was unexpected or missing; then all logs are kept. The
 same --seed gives the same faults.`,
@@ -70,7 +74,7 @@ same --seed gives the same faults.`,
 	fl.DurationVar(&opt.Storm, "storm", 12*time.Second, "how long faults strike in a round")
 	fl.DurationVar(&opt.Settle, "settle", 90*time.Second, "how long the fabric may take to be whole after a round")
 	fl.Uint64Var(&opt.Seed, "seed", 0, "of the faults (default: a random one, which is printed)")
-	fl.StringVar(&kinds, "faults", "", "kinds of faults, separated by commas: carrier, flap, kill, term, stop, drop, cut, path, zone (default: all)")
+	fl.StringVar(&kinds, "faults", "", "kinds of faults, separated by commas: "+chaos.KindNames()+" (default: all)")
 	fl.StringVar(&opt.Keep, "keep", "", "new directory for the logs of a run that fails (default: one in the temporary directory)")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "tell how each round ended")
 	return c

@@ -153,22 +153,36 @@ func (f *fabric) device(node string) netip.Addr {
 	return d
 }
 
-// across finds the access switch at the other end of a reflector's port.
-func (f *fabric) across(l link) string {
+// across finds the other end of a port's cable.
+func (f *fabric) across(l link) link {
 	for _, k := range f.topo.Links {
 		switch l {
 		case link{k.A.Node, k.A.Port}:
-			return k.B.Node
+			return link{k.B.Node, k.B.Port}
 		case link{k.B.Node, k.B.Port}:
-			return k.A.Node
+			return link{k.A.Node, k.A.Port}
 		}
 	}
-	return ""
+	return link{}
 }
 
 // bfdTime is after what time without a packet BFD calls a path bad in the lab: long
 // enough for a machine that is busy with other things. It is what tune writes.
 const bfdTime = 8 * 500 * time.Millisecond
+
+// Numbers of the configuration of access switches, see tuneAccess.
+const (
+	crcErrors   = 10 // frames
+	crcWindow   = 3 * time.Second
+	crcRecovery = 30 * time.Second // the least that is allowed
+)
+
+// tuneAccess is what is added to the configuration of access switches: damaged frames
+// shut a port. Their files say what stands for damaged frames.
+var tuneAccess = fmt.Sprintf(`
+error-down:
+  crc: {errors: %d, window: %s, action: error-down, recovery: %s}
+`, crcErrors, crcWindow, crcRecovery)
 
 // tune is what is added to the configuration of reflectors. A reflector that was
 // restarted does not wait the usual two minutes for a device that is slow to come back.

@@ -53,6 +53,7 @@ type told struct {
 	spent int       // repetitions used up in this round
 	last  time.Time // of the word, retransmissions included
 	fresh bool      // told since the agent forgot
+	trip  int       // the last fault of the subject's port that it was told of
 	final word      // at the last quiet moment
 	was   bool      // it was told at all then
 }
@@ -202,11 +203,14 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 		return
 	}
 	for i := max(x.at, 0); i < len(line); i++ {
-		if line[i].says(w) && !line[i].from.After(l.Time) {
+		if line[i].says(w) && !line[i].from.After(l.Time) && !x.knows(line[i], w) {
 			x.at = i
+			if w.reason == damaged {
+				x.trip = max(x.trip, line[i].trip)
+			}
 			since := line[i].from
 			again := slices.ContainsFunc(line[i+1:], func(s stretch) bool { return s.says(w) && !s.from.After(l.Time) })
-			if i == 0 || again { // it flaps: nobody knows which time was meant
+			if i == 0 || again || line[i-1].cond[byPort] { // it flaps: nobody knows which time was meant; or it is being opened
 				since = time.Time{}
 			}
 			j.tell(p, x.word, since, l.Time)
@@ -216,6 +220,10 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	j.wrong(p, l, "not true since the last quiet moment, or only before what it was told last")
 }
 
+// knows tells whether a host was told already that the switch has found the damaged
+// frames of which it is in doubt: then it has, and nobody is active there any more.
+func (x *told) knows(s stretch, w word) bool { return w.active && s.trip > 0 && s.trip <= x.trip }
+
 func (j *Judge) tell(p Pair, w word, since, at time.Time) {
 	if j.News != nil {
 		j.News(p, w.String(), since, at)
@@ -224,20 +232,19 @@ func (j *Judge) tell(p Pair, w word, since, at time.Time) {
 
 // mixed tells whether causes of different origins changed: zones are known from
 // reflectors, cables and registrations from the access switch, paths are seen from both
-// ends. A switch that was paused knows cables and registrations from different sockets.
+// ends. Damaged frames are found by the switch that has the cable. A switch that was paused knows cables and registrations from different sockets.
 func mixed(line []stretch, paused bool) bool {
-	origin := [causes]int{byZone: 0, byLink: 1, byAgent: 1, byPath: 2}
+	origin := [causes]int{byZone: 0, byLink: 1, byAgent: 1, byPath: 2, byPort: 1}
 	if paused {
 		origin[byAgent] = 3
 	}
 	var changed [4]bool
 	for i := 1; i < len(line); i++ {
 		for x := range causes {
-			if line[i].cond[x] != line[i-1].cond[x] {
+			if line[i].cond[x] != line[i-1].cond[x] || line[i].doubt[x] != line[i-1].doubt[x] {
 				changed[origin[x]] = true
 			}
 		}
-		changed[origin[byPath]] = changed[origin[byPath]] || line[i].doubt != line[i-1].doubt
 	}
 	n := 0
 	for _, c := range changed {
@@ -258,9 +265,9 @@ func possible(line []stretch, w word, at time.Time) bool {
 		for x, b := range s.cond {
 			good[x] = good[x] || !b
 			bad[x] = bad[x] || b
-		}
-		if s.doubt {
-			good[byPath], bad[byPath] = true, true
+			if s.doubt[x] {
+				good[x], bad[x] = true, true
+			}
 		}
 	}
 	if !w.active {
@@ -316,8 +323,10 @@ func describe(line []stretch) string {
 			}
 			state = "inactive (" + strings.Join(why, " ") + ")"
 		}
-		if s.doubt {
-			state += " or perhaps " + bfdDown
+		for x, doubt := range s.doubt {
+			if doubt {
+				state += " or perhaps " + reasonOf[x]
+			}
 		}
 		fmt.Fprintf(&b, "%s from %s", state, s.from.Format("15:04:05.000000"))
 	}

@@ -367,3 +367,113 @@ func TestAWordIsNewsToAnAgentThatMissedTheOneBefore(t *testing.T) {
 		}
 	}
 }
+
+// port puts the port of an address into a phase of damaged frames.
+func (c *court) port(addr netip.Addr, is phase) { c.truth.SetPort(addr, is, c.tick()) }
+
+// The others may be told as soon as damaged frames arrive and must be once the port is
+// shut; when it is open they are told that all is well.
+func TestDamagedFrames(t *testing.T) {
+	c := newCourt(t)
+	for range 2 { // the second fault is another one
+		c.port(addrB, portDamaged)
+		c.says(addrA, addrB, "inactive", "packet-error") // found before the port is shut
+		c.port(addrB, portShut)
+		c.says(addrC, addrB, "inactive", "packet-error") // late
+		c.port(addrB, portOpening)
+		c.port(addrB, portWell)
+		c.says(addrA, addrB, "active", "none")
+		c.says(addrC, addrB, "active", "none")
+	}
+	c.quiet()
+	c.clean("told in order")
+	c.port(addrB, portDamaged)
+	c.port(addrB, portShut)
+	c.port(addrB, portOpening)
+	c.says(addrA, addrB, "inactive", "link-down") // opened before it was told of, and no carrier yet
+	c.port(addrB, portWell)
+	c.says(addrA, addrB, "active", "none")
+	c.quiet()
+	c.clean("it passed by")
+}
+
+func TestWhatIsWrongOfDamagedFrames(t *testing.T) {
+	for name, do := range map[string]func(*court){
+		"before they arrive": func(c *court) { c.says(addrA, addrB, "inactive", "packet-error") },
+		"of another host":    func(c *court) { c.port(addrB, portDamaged); c.says(addrA, addrC, "inactive", "packet-error") },
+		"another reason": func(c *court) {
+			c.port(addrB, portDamaged)
+			c.port(addrB, portShut)
+			c.says(addrA, addrB, "inactive", "link-down")
+		},
+		"well again before it is open": func(c *court) {
+			c.port(addrB, portDamaged)
+			c.port(addrB, portShut)
+			c.says(addrA, addrB, "inactive", "packet-error")
+			c.says(addrA, addrB, "active", "none")
+		},
+		"taken back before the port is shut": func(c *court) {
+			c.port(addrB, portDamaged)
+			c.says(addrA, addrB, "inactive", "packet-error")
+			c.says(addrA, addrB, "active", "none")
+		},
+		"told again of one that is over": func(c *court) {
+			c.port(addrB, portDamaged)
+			c.says(addrA, addrB, "inactive", "packet-error")
+			c.port(addrB, portShut)
+			c.port(addrB, portOpening)
+			c.port(addrB, portWell)
+			c.says(addrA, addrB, "active", "none")
+			c.says(addrA, addrB, "inactive", "packet-error")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			do(c)
+			c.finds(Unexpected)
+		})
+	}
+}
+
+func TestAPortThatIsShutMustBeTold(t *testing.T) {
+	c := newCourt(t)
+	c.port(addrB, portDamaged)
+	c.says(addrA, addrB, "inactive", "packet-error")
+	c.port(addrB, portShut)
+	c.quiet()
+	c.finds(Missing, "192.0.2.3 about 192.0.2.2", "last told active", "inactive (packet-error)")
+}
+
+// Who is placed in a zone, or registers, before the switch has found the damaged
+// frames is active until it has.
+func TestARegistrationBeforeDamagedFramesAreFound(t *testing.T) {
+	c := newCourt(t)
+	c.truth.SetAgent(addrB, false, c.tick())
+	c.says(addrA, addrB, "inactive", "aged-out")
+	c.says(addrC, addrB, "inactive", "aged-out")
+	c.port(addrB, portDamaged)
+	c.truth.SetAgent(addrB, true, c.tick())
+	c.says(addrA, addrB, "active", "none")
+	c.says(addrA, addrB, "inactive", "packet-error")
+	c.clean("found after the registration")
+	c.says(addrA, addrB, "active", "none")
+	c.finds(Unexpected)
+}
+
+// The times until a notice are those of pulled cables.
+func TestAPortThatOpensIsNoPulledCable(t *testing.T) {
+	c := newCourt(t)
+	var since []time.Time
+	c.judge.News = func(_ Pair, w string, from, _ time.Time) {
+		if w == "inactive (link-down)" {
+			since = append(since, from)
+		}
+	}
+	c.port(addrB, portDamaged)
+	c.port(addrB, portShut)
+	c.port(addrB, portOpening)
+	c.says(addrA, addrB, "inactive", "link-down")
+	if len(since) != 1 || !since[0].IsZero() {
+		t.Errorf("counted from %v", since)
+	}
+}

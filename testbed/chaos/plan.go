@@ -23,11 +23,21 @@ const (
 	Drop    Kind = "drop"    // packets between an access switch and a reflector are lost, some or all, one way or both
 	Cut     Kind = "cut"     // TCP sessions between the two are reset
 	Path    Kind = "path"    // nothing gets from one access switch to another, or only one way, for longer than BFD waits
+	CRC     Kind = "crc"     // damaged frames arrive at an access port until its switch shuts it; later it is opened
 	Zone    Kind = "zone"    // an operator changes zones at both reflectors
 )
 
 // Kinds lists all kinds, as Plan draws them.
-var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, Zone}
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Zone}
+
+// KindNames lists all kinds for people.
+func KindNames() string {
+	names := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ", ")
+}
 
 // ParseKinds reads a comma-separated list; an empty one means all.
 func ParseKinds(s string) ([]Kind, error) {
@@ -50,7 +60,7 @@ func ParseKinds(s string) ([]Kind, error) {
 // Fault is one planned fault. Fields that its kind does not use are zero.
 type Fault struct {
 	At     time.Duration // since the round began
-	For    time.Duration // until it is healed; between two changes of a flap
+	For    time.Duration // until it is healed; between two changes of a flap; how long a port stays shut, 0: until it opens by itself
 	Kind   Kind
 	Node   string // of a process; the reflector of a link; an access switch at one end of a path
 	Peer   string // the access switch at the other end of the path
@@ -77,6 +87,11 @@ func (f Fault) String() string {
 		return fmt.Sprintf("%s toggle address %d", s, f.Member)
 	case Path:
 		return fmt.Sprintf("%s %s for %s", s, f.Way, f.For)
+	case CRC:
+		if f.For == 0 {
+			return s + ", the port opens by itself"
+		}
+		return fmt.Sprintf("%s, the port is opened by hand after %s", s, f.For)
 	case Drop:
 		return fmt.Sprintf("%s %d%% %s for %s", s, f.Loss, f.Way, f.For)
 	}
@@ -95,7 +110,7 @@ func (f Fault) MarshalJSON() ([]byte, error) {
 // target names what a fault is done to; two faults of one target never overlap.
 func (f Fault) target() string {
 	switch f.Kind {
-	case Carrier, Flap, Drop, Cut:
+	case Carrier, Flap, CRC, Drop, Cut:
 		return f.Node + ":" + f.Port
 	case Path:
 		return f.Node + "--" + f.Peer
@@ -105,10 +120,15 @@ func (f Fault) target() string {
 	return f.Node + "/" + f.Proc
 }
 
-// lasts is how long the fault holds its target.
+// lasts is how long the fault holds its target, about.
 func (f Fault) lasts() time.Duration {
-	if f.Kind == Flap {
+	switch {
+	case f.Kind == Flap:
 		return time.Duration(2*f.Times) * f.For
+	case f.Kind == CRC && f.For == 0:
+		return crcRecovery
+	case f.Kind == CRC:
+		return crcWindow/3 + f.For // it must be found first
 	}
 	return f.For
 }
@@ -156,15 +176,21 @@ func planRound(seed uint64, round int, length time.Duration, kinds []Kind, t tar
 func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
 	f := Fault{Kind: k}
 	switch k {
-	case Carrier, Flap:
+	case Carrier, Flap, CRC:
 		if len(t.access) == 0 {
 			return f, false
 		}
 		l := t.access[rnd.IntN(len(t.access))]
 		f.Node, f.Port = l.node, l.port
 		f.For = between(rnd, 5*time.Millisecond, 3*time.Second)
-		if k == Flap {
+		switch k {
+		case Flap:
 			f.Times, f.For = 2+rnd.IntN(15), between(rnd, time.Millisecond, 80*time.Millisecond)
+		case CRC:
+			f.For = between(rnd, time.Millisecond, 5*time.Second)
+			if rnd.IntN(12) == 0 { // seldom: the round waits for it
+				f.For = 0
+			}
 		}
 	case Kill, Term, Stop:
 		ps := t.daemons

@@ -34,7 +34,7 @@ func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
 // the fabric is made to stand without a host that is given up.
 func TestPlansAreFair(t *testing.T) {
 	at := testTargets(t)
-	kinds, targets := map[Kind]int{}, map[string]int{}
+	kinds, targets, alone := map[Kind]int{}, map[string]int{}, 0
 	for seed := range uint64(50) {
 		free := map[string]time.Duration{}
 		for _, f := range planRound(seed, 1, 12*time.Second, Kinds, at) {
@@ -44,10 +44,18 @@ func TestPlansAreFair(t *testing.T) {
 			free[f.target()] = f.At + f.lasts()
 			kinds[f.Kind]++
 			targets[f.target()]++
-			if f.lasts() > 8*time.Second || f.At > 12*time.Second || f.At < 0 {
+			if f.Kind == CRC && f.For == 0 {
+				alone++
+				if f.lasts() != crcRecovery {
+					t.Errorf("seed %d: %s lasts %s", seed, f, f.lasts())
+				}
+			} else if f.lasts() > 8*time.Second || f.At > 12*time.Second || f.At < 0 {
 				t.Errorf("seed %d: %s at %s lasts %s", seed, f, f.At, f.lasts())
 			}
 		}
+	}
+	if alone == 0 || 4*alone > kinds[CRC] {
+		t.Errorf("%d of %d ports that are shut open by themselves, want some", alone, kinds[CRC])
 	}
 	for _, k := range Kinds {
 		if kinds[k] < 50 {

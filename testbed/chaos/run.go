@@ -104,15 +104,15 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return &r.report, errors.Join(err, r.lab.Down())
 }
 
-// start tunes the reflectors' configuration and starts all programs.
+// start tunes the configuration of the switches and starts all programs.
 func (r *runner) start(ctx context.Context) error {
 	for _, n := range r.fab.reflectors {
-		f, err := os.OpenFile(r.lab.ConfigFile(n), os.O_APPEND|os.O_WRONLY, 0)
-		if err == nil {
-			_, err = f.WriteString(tune)
-			err = errors.Join(err, f.Close())
+		if err := r.configure(n, tune); err != nil {
+			return err
 		}
-		if err != nil {
+	}
+	for _, n := range r.fab.switches {
+		if err := r.configure(n, tuneAccess); err != nil {
 			return err
 		}
 	}
@@ -122,6 +122,16 @@ func (r *runner) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// configure adds to the configuration of a node.
+func (r *runner) configure(node, text string) error {
+	f, err := os.OpenFile(r.lab.ConfigFile(node), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // leaveOut drops the kinds of faults that this machine cannot make.

@@ -30,7 +30,7 @@ func (r *runner) strike(ctx context.Context, f Fault) error {
 		return r.pause(ctx, process{f.Node, f.Proc}, f.For)
 	case Drop, Cut:
 		if f.Kind == Drop {
-			at := r.fab.across(link{f.Node, f.Port})
+			at := r.fab.across(link{f.Node, f.Port}).node
 			for _, p := range r.fab.paths() { // there is more than one way, and nobody knows which one packets take
 				if p[0] == at || p[1] == at {
 					defer r.doubt(p)()
@@ -41,6 +41,8 @@ func (r *runner) strike(ctx context.Context, f Fault) error {
 	case Path:
 		defer r.doubt([2]string{f.Node, f.Peer})() // BFD may find it, and late
 		return r.lose(ctx, f, r.fab.reflectors...)
+	case CRC:
+		return r.damage(ctx, link{f.Node, f.Port}, f.For)
 	case Zone:
 		return r.changeZone(ctx, f)
 	}

@@ -22,6 +22,7 @@ const (
 	zoneGone = "zone-changed"
 	agedOut  = "aged-out"
 	bfdDown  = "bfd-down"
+	damaged  = "packet-error"
 )
 
 // cause is one of the independent things that must be well for a subject to be
@@ -33,11 +34,12 @@ const (
 	byLink               // the subject's port has carrier
 	byAgent              // the subject is registered
 	byPath               // the two access devices reach each other
+	byPort               // the subject's port is not shut because of damaged frames
 	causes
 )
 
 // reasonOf is what a notice says when a cause makes a subject inactive.
-var reasonOf = [causes]string{byZone: zoneGone, byLink: linkDown, byAgent: agedOut, byPath: bfdDown}
+var reasonOf = [causes]string{byZone: zoneGone, byLink: linkDown, byAgent: agedOut, byPath: bfdDown, byPort: damaged}
 
 // cond tells for each cause whether it is bad.
 type cond [causes]bool
@@ -52,11 +54,14 @@ type word struct {
 
 // says tells whether the word is true during a stretch of time.
 func (s stretch) says(w word) bool {
-	if s.doubt {
-		if !w.active && w.reason == bfdDown {
+	for x, doubt := range s.doubt {
+		if !doubt {
+			continue
+		}
+		if !w.active && w.reason == reasonOf[x] {
 			return true
 		}
-		s.cond[byPath] = false
+		s.cond[x] = false
 	}
 	return s.cond.says(w)
 }
@@ -82,8 +87,24 @@ type Pair struct{ Host, Subject netip.Addr }
 type stretch struct {
 	from  time.Time
 	cond  cond
-	doubt bool // the path may be good or bad
+	doubt cond // causes that may be good or bad
+	trip  int  // number of the port's fault, while it is in doubt whether the switch has found it
 }
+
+// same tells whether nothing but the time is different.
+func (s stretch) same(o stretch) bool {
+	return s.cond == o.cond && s.doubt == o.doubt && s.trip == o.trip
+}
+
+// phase is how far a port is with damaged frames.
+type phase uint8
+
+const (
+	portWell    phase = iota
+	portDamaged       // they arrive: once they are found the others are told, and then the port is shut
+	portShut          // by its switch
+	portOpening       // it has no carrier yet
+)
 
 // Truth is what is true of every pair and when it was: it follows what is done to the lab.
 // Changes are entered right before they are made, in the order of time.
@@ -94,6 +115,8 @@ type Truth struct {
 	agent  map[netip.Addr]bool    // false: withdrawn
 	paths  map[[2]netip.Addr]bool // true: bad
 	doubts map[[2]netip.Addr]int  // reasons to be in doubt about it
+	ports  map[netip.Addr]phase   // of the port of an address
+	trip   map[netip.Addr]int     // number of the last fault of that port
 	lines  map[Pair][]stretch
 	pairs  []Pair // sorted
 }
@@ -101,7 +124,8 @@ type Truth struct {
 // NewTruth begins with every cable plugged and nobody registered.
 func NewTruth(places []Place, zones map[string][]netip.Addr, at time.Time) *Truth {
 	t := &Truth{places: places, zones: map[string][]netip.Addr{}, link: map[netip.Addr]bool{}, agent: map[netip.Addr]bool{},
-		paths: map[[2]netip.Addr]bool{}, doubts: map[[2]netip.Addr]int{}, lines: map[Pair][]stretch{}}
+		paths: map[[2]netip.Addr]bool{}, doubts: map[[2]netip.Addr]int{}, ports: map[netip.Addr]phase{}, trip: map[netip.Addr]int{},
+		lines: map[Pair][]stretch{}}
 	for name, members := range zones {
 		t.zones[name] = slices.Clone(members)
 	}
@@ -148,6 +172,17 @@ func (t *Truth) DoubtPath(a, b netip.Addr, on bool, at time.Time) {
 	t.refresh(at)
 }
 
+// SetPort enters how far the port of an address is with damaged frames. When its
+// switch finds them is its own affair: from portDamaged on the others may be told that
+// it fails, and it must be so once the switch has shut the port.
+func (t *Truth) SetPort(addr netip.Addr, is phase, at time.Time) {
+	if is == portDamaged {
+		t.trip[addr]++
+	}
+	t.ports[addr] = is
+	t.refresh(at)
+}
+
 // path names the path between two devices, whichever comes first.
 func path(a, b netip.Addr) [2]netip.Addr {
 	if b.Less(a) {
@@ -188,14 +223,19 @@ func (t *Truth) refresh(at time.Time) {
 	for _, p := range t.pairs {
 		h, _ := t.Place(p.Host)
 		s, _ := t.Place(p.Subject)
-		c := cond{byZone: !t.share(p.Host, p.Subject), byLink: !t.link[p.Subject], byAgent: !t.agent[p.Subject],
-			byPath: t.paths[path(h.Device, s.Device)]}
-		doubt := t.doubts[path(h.Device, s.Device)] > 0
+		way, is := path(h.Device, s.Device), t.ports[p.Subject]
+		next := stretch{from: at,
+			cond: cond{byZone: !t.share(p.Host, p.Subject), byLink: !t.link[p.Subject] || is == portOpening, byAgent: !t.agent[p.Subject],
+				byPath: t.paths[way], byPort: is == portShut},
+			doubt: cond{byPath: t.doubts[way] > 0, byPort: is == portDamaged}}
+		if is == portDamaged {
+			next.trip = t.trip[p.Subject]
+		}
 		line := t.lines[p]
-		if n := len(line); n > 0 && line[n-1].cond == c && line[n-1].doubt == doubt {
+		if n := len(line); n > 0 && line[n-1].same(next) {
 			continue
 		}
-		t.lines[p] = append(line, stretch{at, c, doubt})
+		t.lines[p] = append(line, next)
 	}
 }
 
