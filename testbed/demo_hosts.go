@@ -67,8 +67,8 @@ func (a *agents) read() ([]heard, error) {
 }
 
 // answerTime is how long the answer to a zone query may take: the switch answers a host
-// once a second at most.
-const answerTime = 2 * time.Second
+// once a second at most, and a busy machine may take its time.
+const answerTime = 10 * time.Second
 
 // known tells whether a host was told the same last: that the other is active.
 func (a *agents) known(h heard) bool {

@@ -153,7 +153,7 @@ func TestAnAnswerToAZoneQueryIsNoMistake(t *testing.T) {
 	line(3*time.Millisecond, "192.0.2.11")
 	line(4*time.Millisecond, "192.0.2.11") // told once more than it asked
 	line(5*time.Second, "192.0.2.22")      // first told, whatever it asked
-	line(6*time.Second, "192.0.2.22")      // asked too long ago
+	line(16*time.Second, "192.0.2.22")     // asked too long ago
 	d.agents.last[told{netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("192.0.2.11")}] = active
 	plan := stepPlan{title: "x", quiet: time.Millisecond, want: expected{}}
 	for _, subject := range []string{"192.0.2.11", "192.0.2.22"} {

@@ -16,6 +16,9 @@ const (
 	damageEvery   = 250 * time.Millisecond
 	// portPoll is how often the kernel is asked whether a port is shut.
 	portPoll = 10 * time.Millisecond
+	// openLead is how long before a port may open by itself that is entered: this
+	// process may be starved at that very moment.
+	openLead = 5 * time.Second
 )
 
 // damage has a port's switch find damaged frames. The port must then be shut until it
@@ -29,15 +32,20 @@ func (r *runner) damage(ctx context.Context, l link, hold time.Duration) error {
 	r.port(l, portShut)
 	// The switch cannot have found them before they were sent.
 	due := began.Add(crcRecovery)
-	by := due
+	until := due.Add(-openLead)
 	if hold > 0 {
-		by = earlier(due, time.Now().Add(hold))
+		until = earlier(until, time.Now().Add(hold))
 	}
-	if kept, err := r.keepsShut(ctx, l, by); err != nil || !kept {
+	if kept, err := r.keepsShut(ctx, l, until); err != nil || !kept {
 		return err
 	}
 	r.port(l, portOpening)
 	r.port(l, portWell)
+	if hold == 0 {
+		if kept, err := r.keepsShut(ctx, l, due); err != nil || !kept {
+			return err
+		}
+	}
 	return r.open(ctx, l, hold > 0)
 }
 
@@ -88,7 +96,7 @@ func (r *runner) keepsShut(ctx context.Context, l link, until time.Time) (bool, 
 		if err != nil {
 			return false, err
 		}
-		if !shut {
+		if !shut && time.Now().Before(until) { // it was not so late meanwhile
 			r.broken("%s:%s was shut because of damaged frames and is open before its recovery", l.node, l.port)
 			return false, nil
 		}
