@@ -404,15 +404,24 @@ func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 // were heard then.
 func (c *Client) Relies(epochs map[netip.Addr]uint64) { c.relies, c.before = true, epochs }
 
-// Epochs are those of the reflectors whose records are held, by device id.
+// Epochs are those of the reflectors whose records are held, by device id. While a
+// reflector that was started anew has not ended its sync, what is held is of its former
+// start, or of none that is still known.
 func (c *Client) Epochs() map[netip.Addr]uint64 {
 	out := maps.Clone(c.before)
 	for i := range c.learned.sources {
-		if s := &c.learned.sources[i]; s.pos.Known() {
-			if out == nil {
-				out = map[netip.Addr]uint64{}
-			}
+		s := &c.learned.sources[i]
+		if !s.pos.Known() {
+			continue
+		}
+		if out == nil {
+			out = map[netip.Addr]uint64{}
+		}
+		switch {
+		case s.clean:
 			out[s.id] = s.pos.Epoch
+		case out[s.id] == 0:
+			out[s.id] = noEpoch
 		}
 	}
 	return out

@@ -213,3 +213,28 @@ func TestANewReflectorDoesNotMakeAClientWaitThatKnewIt(t *testing.T) {
 		t.Error("what it has forgotten is not sent")
 	}
 }
+
+// The client is started again while it still waits for the end of the sync of a reflector
+// that has lost its state: it goes on waiting.
+func TestAClientThatIsStartedAgainStillWaitsForANewReflector(t *testing.T) {
+	b, _, _ := twoSwitches(t)
+	two := devID(1)
+	b.leave(devID(0))
+	b.leave(two)
+	var err error
+	set := zone.Set{Zones: []zone.Zone{{Name: "z", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}}}}
+	if b.refl, err = NewReflector(reflID, 2, set, ReflectorConfig{Unsure: true, Grace: time.Minute}, b.now); err != nil {
+		t.Fatal(err)
+	}
+	b.resume(two)
+	epochs := b.clients[two].Epochs()
+	b.leave(two)
+	c := NewClient(two, 9)
+	c.PutHost(hostAt(hostIP(1), two, "eth1"))
+	c.Relies(epochs)
+	b.clients[two] = c
+	b.resume(two)
+	if c.Synced() {
+		t.Errorf("it takes the sync for complete, though it knew epochs %v", epochs)
+	}
+}
