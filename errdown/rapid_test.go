@@ -79,7 +79,7 @@ func (w *world) apply(t *rapid.T, changes []Change) {
 		f := w.folded[c.Port]
 		since, faulty := f[c.Cause]
 		switch {
-		case c.Faulty && faulty:
+		case c.Faulty && faulty && (!c.Initial || c.Action != ActionShut): // but what was left to do is asked for again
 			t.Fatalf("%+v: it was faulty already", c)
 		case !c.Faulty && !faulty:
 			t.Fatalf("%+v: a recovery without a trip", c)
@@ -92,7 +92,7 @@ func (w *world) apply(t *rapid.T, changes []Change) {
 		}
 		dipped[c.Port] = dipped[c.Port] || len(f) == 0
 		if c.Action != ActionNone {
-			if (c.Action == ActionShut) != c.Faulty || !w.ports[c.Port].toldPresent {
+			if (c.Action == ActionShut) != c.Faulty && !c.Initial || !w.ports[c.Port].toldPresent {
 				t.Fatalf("%+v makes no sense", c)
 			}
 			w.ports[c.Port].asked, w.ports[c.Port].asking = c.Action, true
@@ -131,10 +131,7 @@ func (w *world) step(t *rapid.T) {
 	case "long":
 		w.pass(t, 31*time.Second)
 	case "obey":
-		if p.asking {
-			p.admin, p.asking = p.asked == ActionOpen, false
-			w.tell(t, name)
-		}
+		w.obey(t, p)
 	case "recover":
 		if changes, err := w.m.Recover(name, w.now); err == nil {
 			w.apply(t, changes)
@@ -193,10 +190,7 @@ func (w *world) settle(t *rapid.T) {
 	for _, n := range wireNames {
 		p := w.ports[n]
 		for range 3 {
-			if p.asking {
-				p.admin, p.asking = p.asked == ActionOpen, false
-				w.tell(t, n)
-			}
+			w.obey(t, p)
 			if changes, err := w.m.Recover(n, w.now); err == nil {
 				w.apply(t, changes)
 			}
@@ -226,6 +220,87 @@ func anyHistory(t *rapid.T) {
 	w.settle(t)
 	w.check(t)
 }
+
+// kill ends the process: what it had asked for and was not done yet is not done any
+// more. The next one has what the journal holds.
+func (w *world) kill(t *rapid.T) {
+	saved := w.m.Snapshot()
+	w.m = NewMonitor(w.cfg)
+	for _, n := range wireNames {
+		clear(w.folded[n])
+		w.ports[n].asking, w.ports[n].toldPresent = false, false
+	}
+	for _, c := range w.m.Restore(saved, w.now) {
+		w.folded[c.Port][c.Cause] = c.Since
+	}
+	for _, n := range wireNames {
+		w.tell(t, n)
+	}
+}
+
+// anyKills lets a process be killed at any moment while no operator touches a port:
+// once its faults are over every port is open.
+func anyKills(t *rapid.T) {
+	w := newWorld(t)
+	for _, n := range wireNames {
+		w.ports[n].present, w.ports[n].admin, w.ports[n].cable = true, true, true
+		w.tell(t, n)
+	}
+	for range rapid.IntRange(1, 80).Draw(t, "steps") {
+		p := w.ports[rapid.SampledFrom(wireNames).Draw(t, "port")]
+		switch rapid.SampledFrom([]string{"cable", "cable", "cable", "cable", "wait", "long", "obey", "recover", "kill"}).Draw(t, "what") {
+		case "cable":
+			p.cable = !p.cable
+			w.tell(t, w.name(p))
+		case "wait":
+			w.pass(t, time.Second)
+		case "long":
+			w.pass(t, 31*time.Second)
+		case "obey":
+			w.obey(t, p)
+		case "recover":
+			if changes, err := w.m.Recover(w.name(p), w.now); err == nil {
+				w.apply(t, changes)
+			}
+		case "kill":
+			w.kill(t)
+		}
+		w.check(t)
+	}
+	for _, n := range wireNames {
+		p := w.ports[n]
+		w.obey(t, p)
+		if changes, err := w.m.Recover(n, w.now); err == nil {
+			w.apply(t, changes)
+		}
+		w.obey(t, p)
+		if s, _ := w.m.PortStatus(n, w.now); !p.admin || s.Shut {
+			t.Fatalf("port %s is left shut, and nobody will open it: %+v", n, s)
+		}
+		if s := w.m.Saved(n); s.Opening || s.Unseen {
+			t.Fatalf("kept of a port that is open: %+v", s)
+		}
+	}
+}
+
+func (w *world) name(p *wire) string {
+	for n, q := range w.ports {
+		if p == q {
+			return n
+		}
+	}
+	return ""
+}
+
+// obey does what was asked for at a port.
+func (w *world) obey(t *rapid.T, p *wire) {
+	if p.asking {
+		p.admin, p.asking = p.asked == ActionOpen, false
+		w.tell(t, w.name(p))
+	}
+}
+
+func TestNoKilledProcessLeavesAPortShut(t *testing.T) { rapid.Check(t, anyKills) }
 
 func TestNoHistoryLosesAFault(t *testing.T) { rapid.Check(t, anyHistory) }
 
