@@ -27,8 +27,9 @@ type change struct {
 	faults   map[portKey]*FaultRecord     // nil: there was none
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
-	repeat   bool        // also what is as before is told, as of a new state of its device
-	placed   []zone.Host // taken in: to be repeated to their device
+	repeat   bool         // also what is as before is told, as of a new state of its device
+	placed   []zone.Host  // taken in: to be repeated to their device
+	emptied  []netip.Addr // that nobody has any more
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	records batch
@@ -95,6 +96,10 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 		if !r.settle(t, addr, before) && !t.repeat {
 			delete(t.addrs, addr)
 		}
+	}
+	slices.SortFunc(t.emptied, netip.Addr.Compare)
+	for _, addr := range t.emptied {
+		r.interest.addrKeys.remove(addr, len(r.syncs) > 0)
 	}
 	t.left = map[string][]netip.Addr{}
 	for k, before := range t.interest {
@@ -518,6 +523,7 @@ func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps,
 					u.Pos = Stamp{r.epoch, seq}
 				}
 				r.log.add(u, *all, seq)
+				r.keepForSyncs(u, all)
 			}
 			if len(to) == 0 {
 				continue

@@ -85,17 +85,7 @@ func (c *coalescer) take() []*Update {
 		*c = coalescer{end: c.end}
 		return []*Update{u}
 	}
-	b := batch{Settings: c.settings}
-	for _, r := range c.zones {
-		b.Zones = append(b.Zones, r)
-	}
-	for _, r := range c.hosts {
-		b.Hosts = append(b.Hosts, r)
-	}
-	for _, r := range c.faults {
-		b.Faults = append(b.Faults, r)
-	}
-	b.sort()
+	b := c.batch()
 	var gone batch
 	if b.regroups() {
 		gone, b = b.partition()
@@ -116,6 +106,22 @@ func (c *coalescer) take() []*Update {
 	}
 	*c = coalescer{end: c.end}
 	return out
+}
+
+// batch gives what waits, sorted.
+func (c *coalescer) batch() batch {
+	b := batch{Settings: c.settings}
+	for _, r := range c.zones {
+		b.Zones = append(b.Zones, r)
+	}
+	for _, r := range c.hosts {
+		b.Hosts = append(b.Hosts, r)
+	}
+	for _, r := range c.faults {
+		b.Faults = append(b.Faults, r)
+	}
+	b.sort()
+	return b
 }
 
 // StampOf is the state of a device of which the records in the Update are; zero

@@ -16,6 +16,9 @@ type interest struct {
 	all     map[netip.Addr]struct{} // devices that ask for everything
 	areas   map[string]*area        // by zone, the default zone too
 	addrs   map[netip.Addr]entry
+
+	zoneKeys keyList[string]     // of zones
+	addrKeys keyList[netip.Addr] // of addrs
 }
 
 // area is a zone with who is in it.
@@ -41,7 +44,8 @@ type entry struct {
 }
 
 func newInterest() interest {
-	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{}}
+	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
+		zoneKeys: newKeyList[string](), addrKeys: newKeyList[netip.Addr]()}
 }
 
 func (in *interest) area(name string) *area {
@@ -114,6 +118,7 @@ func (r *Reflector) putHost(t *change, h *zone.Host) {
 	}
 	e.atts = atts
 	r.interest.addrs[h.Addr] = e
+	r.interest.addrKeys.add(h.Addr)
 	r.touchChanged(t, r.dir.PutHost(*h))
 }
 
@@ -136,7 +141,7 @@ func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
 	a := r.interest.area(name)
 	k := devZone{dev, name}
 	if _, ok := t.interest[k]; !ok {
-		t.interest[k] = a.devs[dev] > 0
+		t.interest[k] = r.interest.concerned(dev, name)
 	}
 	d := r.device(dev)
 	if n := a.devs[dev] + by; n > 0 {
@@ -172,6 +177,7 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 	e.zones = zones
 	if len(e.atts) == 0 {
 		delete(r.interest.addrs, addr)
+		t.emptied = append(t.emptied, addr)
 	} else {
 		r.interest.addrs[addr] = e
 	}

@@ -136,6 +136,57 @@ func (b *testbench) flush(dev netip.Addr) {
 	b.toReflector(dev, b.clients[dev].Flush(b.now))
 }
 
+// finish makes all steps of full syncs that are under way.
+func (b *testbench) finish() {
+	b.t.Helper()
+	for len(b.refl.syncs) > 0 {
+		for _, d := range b.refl.Undrained(nil) {
+			b.refl.Drained(d, b.now)
+		}
+		b.toClients(b.refl.Tick(b.now))
+	}
+	for dev := range b.joined {
+		if d := b.refl.devices[dev]; b.joined[dev] && d.synced && !d.told && len(b.refl.awaited) == 0 {
+			b.t.Fatalf("device %v has not been told the end of its sync", dev)
+		}
+	}
+}
+
+// checkPrefix compares what clients hold of a full sync under way with the truth: what
+// they were sent in this session is as it is now, and no host is there without its fault.
+func (b *testbench) checkPrefix() {
+	b.t.Helper()
+	for _, d := range b.refl.syncs {
+		c := b.clients[d.id]
+		if d.sync.wait.last != nil {
+			continue // its next step tells
+		}
+		i, _ := c.learned.index(reflID)
+		now := c.learned.sources[i].gen
+		for k, e := range c.learned.hosts {
+			if e.said[i] != now {
+				continue
+			}
+			was := b.refl.interest.addrs[k.Addr]
+			j, there := findAtt(was.atts, k)
+			if !there || !sameHost(&was.atts[j], &e.rec) {
+				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, e.rec, was.atts)
+			}
+			if f := b.refl.faultView(d.id, portKey{k.Device, k.Port}); f != nil && slices.Contains(f.Addrs, k.Addr) {
+				got := c.learned.faults[portKey{k.Device, k.Port}]
+				if got == nil || got.said[i] != now || !slices.Contains(got.rec.Addrs, k.Addr) {
+					b.t.Fatalf("device %v was sent host %v amid its sync without the fault of its port", d.id, k)
+				}
+			}
+		}
+		for name, e := range c.learned.zones {
+			if z, there := b.refl.interest.zones[name]; e.said[i].gen == now && (!there || !slices.Equal(z.Members, e.said[i].members)) {
+				b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, e.said[i].members, z.Members)
+			}
+		}
+	}
+}
+
 // check compares what each told client knows with the truth computed anew.
 func (b *testbench) check() {
 	b.t.Helper()
@@ -156,6 +207,7 @@ func (b *testbench) check() {
 		if len(d.hosts) != len(c.hosts) {
 			b.t.Fatalf("device %v has %d hosts, the reflector knows %d", dev, len(c.hosts), len(d.hosts))
 		}
+		_, everything := b.refl.interest.all[dev]
 		concerned, own := map[string]bool{}, map[netip.Addr]bool{}
 		for _, h := range all {
 			if h.Device == dev {
@@ -172,14 +224,14 @@ func (b *testbench) check() {
 					concerned[z.Name] = true
 				}
 			}
-			if concerned[z.Name] {
+			if everything || concerned[z.Name] {
 				zones[z.Name] = z
 			}
 		}
 		hosts := map[zone.HostKey]zone.Host{}
 		faults := map[portKey]FaultRecord{}
 		for _, h := range all {
-			if h.Device == dev || !own[h.Addr] && !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return concerned[z] }) {
+			if h.Device == dev || !own[h.Addr] && !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return everything || concerned[z] }) {
 				continue
 			}
 			hosts[h.HostKey] = h
@@ -245,7 +297,19 @@ func drawMember(t *rapid.T, devs, hosts int) zone.Member {
 func TestClientsHoldWhatConcernsThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const devs, hosts = 4, 6
-		b := newBench(t, zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}, ReflectorConfig{Grace: time.Minute}, devs)
+		cfg := ReflectorConfig{Grace: time.Minute, SyncStep: rapid.IntRange(0, 2).Draw(t, "step"), Paced: rapid.Bool().Draw(t, "paced")}
+		b := newBench(t, zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}, cfg, devs)
+		everything := rapid.Bool().Draw(t, "one asks for everything")
+		b.refl.SetInterest(devID(0), everything)
+		b.clients[devID(0)].SetInterestAll(everything)
+		step := func(t *rapid.T) {
+			for _, d := range b.refl.Undrained(nil) {
+				if rapid.Bool().Draw(t, "drained") {
+					b.refl.Drained(d, b.now)
+				}
+			}
+			b.toClients(b.refl.Tick(b.now))
+		}
 		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
 		port := rapid.SampledFrom([]string{"p0", "p1"})
 		key := func(t *rapid.T) zone.HostKey {
@@ -268,7 +332,7 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 			b.flush(k.Device)
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"":          func(*rapid.T) { b.check() },
+			"":          func(*rapid.T) { b.check(); b.checkPrefix() },
 			"put host":  put,
 			"put host2": put,
 			"withdraw host": func(t *rapid.T) {
@@ -310,11 +374,15 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 			"join":  func(t *rapid.T) { b.join(dev.Draw(t, "device")) },
 			"join2": func(t *rapid.T) { b.join(dev.Draw(t, "device")) },
 			"leave": func(t *rapid.T) { b.leave(dev.Draw(t, "device")) },
+			"step":  step,
+			"step2": step,
+			"steps": func(t *rapid.T) { b.finish() },
 			"restart client": func(t *rapid.T) {
 				d := dev.Draw(t, "device")
 				b.leave(d)
 				old := b.clients[d]
 				b.clients[d] = NewClient(d, old.epoch+1)
+				b.clients[d].SetInterestAll(everything && d == devID(0))
 				for _, h := range old.hosts {
 					b.clients[d].PutHost(h)
 				}
@@ -324,11 +392,14 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 				for d := range b.clients {
 					b.leave(d)
 				}
-				r, err := NewReflector(reflID, b.refl.epoch+1, b.refl.Zones(), ReflectorConfig{Grace: time.Minute, Known: b.refl.KnownDevices()}, b.now)
+				again := cfg
+				again.Known = b.refl.KnownDevices()
+				r, err := NewReflector(reflID, b.refl.epoch+1, b.refl.Zones(), again, b.now)
 				if err != nil {
 					t.Fatal(err)
 				}
 				b.refl = r
+				b.refl.SetInterest(devID(0), everything)
 			},
 			"time": func(t *rapid.T) {
 				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 70).Draw(t, "seconds")) * time.Second)

@@ -264,6 +264,9 @@ func (n *network) settle() {
 	n.deliverAll()
 	for _, r := range n.ids { // nobody is awaited any more
 		n.fromRefl(r, n.refls[r].Tick(n.now))
+		for n.refls[r].Syncing() {
+			n.fromRefl(r, n.refls[r].Tick(n.now))
+		}
 	}
 	n.deliverAll()
 	for _, dev := range n.devices() {
@@ -380,7 +383,7 @@ func TestSessionsThatResume(t *testing.T) {
 		const devs, hosts = 3, 5
 		nRefl := rapid.IntRange(1, 2).Draw(t, "reflectors")
 		agree := Agreement(rapid.IntRange(0, 1).Draw(t, "agreement"))
-		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, LogMessages: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log")})
+		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, LogMessages: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log"), SyncStep: rapid.IntRange(0, 2).Draw(t, "step")})
 		if rapid.Bool().Draw(t, "small client log") {
 			for _, c := range n.clients {
 				n.ownLog, c.log.most = 0, 0
@@ -485,7 +488,7 @@ func TestSessionsThatResume(t *testing.T) {
 				}
 				old := n.refls[r]
 				epoch++
-				x, err := NewReflector(r, epoch, old.Zones(), ReflectorConfig{Grace: time.Minute, Known: old.KnownDevices(), LogMessages: old.log.messages}, n.now)
+				x, err := NewReflector(r, epoch, old.Zones(), ReflectorConfig{Grace: time.Minute, Known: old.KnownDevices(), LogMessages: old.log.messages, SyncStep: old.cfg.SyncStep}, n.now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -499,6 +502,10 @@ func TestSessionsThatResume(t *testing.T) {
 				for _, d := range n.devices() {
 					n.apply(d, n.clients[d].Tick(n.now))
 				}
+			},
+			"step": func(t *rapid.T) {
+				r := refl.Draw(t, "reflector")
+				n.fromRefl(r, n.refls[r].step(n.now))
 			},
 			"settle": func(*rapid.T) { n.settle() },
 		})

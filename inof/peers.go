@@ -33,6 +33,10 @@ func (p *Peer) Send(m Message) error {
 // SendEncoded is Send for a message that several peers get: encoded once by Encode.
 func (p *Peer) SendEncoded(e *Encoded) error { return p.c.out.send(e, nil, true) }
 
+// WhenDrained tells whether nothing waits for the peer. If something does, a PeerDrained
+// comes as soon as that has changed, or the Down.
+func (p *Peer) WhenDrained() bool { return p.c.out.whenDrained() }
+
 // Close ends the session with a Notification. What waits in the queue is dropped.
 func (p *Peer) Close(code Code, text string) {
 	p.c.out.shut(&ProtocolError{Code: code, Detail: text})

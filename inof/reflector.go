@@ -20,6 +20,10 @@ type ReflectorConfig struct {
 	Grace          time.Duration // for devices that left, and after the own start for known ones
 	BFD            BFDSettings   // handed to every client
 	LogMessages    int           // kept for clients that come back; zero: 65,536
+	// Paced says that the next step of a full sync waits for Drained; without it only
+	// for Tick.
+	Paced    bool
+	SyncStep int // records that a step of a full sync looks at; zero: about a message full
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
@@ -49,6 +53,7 @@ type ReflectorCounters struct {
 	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
 	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
+	SyncSteps       uint64 `json:"sync_steps"`  // of full syncs that are more than one message or a few
 }
 
 // DeviceStatus is one device as the reflector sees it.
@@ -91,7 +96,10 @@ type Reflector struct {
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
-	next     time.Time
+	next     time.Time               // end of a grace time or of patience
+
+	syncs  []*device // whose full sync is under way, the one that waits longest first
+	stepAt time.Time // when the next step was due
 
 	counters ReflectorCounters
 }
@@ -118,6 +126,7 @@ type device struct {
 	// missed is set from the beginning of a session that resumes to the device's
 	// End-of-Sync: what comes after this number of the log waits for what it has to say itself.
 	missed *uint64
+	sync   *syncing       // its full sync is under way
 	zones  map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 
@@ -219,12 +228,13 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		d.out = full(whyForgot)
 	}
 	d.missed = nil
+	r.endSync(d)
 	if d.out.Resumed {
 		r.counters.Resumed++
 		d.told, d.missed = true, &seen.Seq
 		return nil
 	}
-	return r.fullSync(d, now)
+	return r.beginSync(d, now)
 }
 
 // catchUp tells a device whose session resumes what it has missed. Not before its
@@ -239,7 +249,7 @@ func (r *Reflector) catchUp(d *device, out []Delivery, now time.Time) []Delivery
 	r.moves++
 	if seq < r.log.base { // trimmed meanwhile
 		d.out, d.told = full(whyTrimmed), false
-		return append(out, r.fullSync(d, now)...)
+		return append(out, r.beginSync(d, now)...)
 	}
 	to := []netip.Addr{d.id}
 	for _, u := range r.log.after(seq, d.id) {
@@ -252,21 +262,17 @@ func (r *Reflector) catchUp(d *device, out []Delivery, now time.Time) []Delivery
 	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(true)})
 }
 
-// fullSync tells a device everything; the End-of-Sync follows its own.
-func (r *Reflector) fullSync(d *device, now time.Time) []Delivery {
-	to := []netip.Addr{d.id}
-	d.whole = false
-	b := r.view(d)
-	if d.offered != nil { // it will not repeat them
-		b.Hosts = append(b.Hosts, r.ownHosts(d)...)
-	}
-	return r.deliver(nil, &b, to, r.ownStamps(now), nil)
-}
+// placed tells whether an own host is repeated to its device as placed: the device has
+// said it in this session, or will not.
+func (d *device) placed(k zone.HostKey) bool { return d.offered != nil || d.hosts[k] == d.gen }
 
 // ownHosts are the hosts of a device, to be repeated to it as placed.
 func (r *Reflector) ownHosts(d *device) []HostRecord {
 	var out []HostRecord
 	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+		if !d.placed(k) {
+			continue
+		}
 		e := r.interest.addrs[k.Addr]
 		if i, ok := findAtt(e.atts, k); ok {
 			out = append(out, HostRecord{Op: Put, Host: e.atts[i]})
@@ -280,7 +286,7 @@ func (r *Reflector) ownHosts(d *device) []HostRecord {
 func (d *device) follows() bool { return d.up || d.whole }
 
 // hears tells whether a device is told of a change at once.
-func (d *device) hears() bool { return d.up && d.missed == nil }
+func (d *device) hears() bool { return d.up && d.missed == nil && d.sync == nil }
 
 func (r *Reflector) joined() int {
 	n := 0
@@ -300,6 +306,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 		return nil
 	}
 	d.up, d.synced, d.told = false, false, false
+	r.endSync(d)
 	r.moves++
 	if d.empty() && !d.whole {
 		r.forget(d)
@@ -498,7 +505,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 	}
 	var to []netip.Addr
 	for _, d := range r.devices {
-		if d.up && d.synced && !d.told && !(early && r.cfg.Unsure && d.holds) {
+		if d.up && d.synced && d.sync == nil && !d.told && !(early && r.cfg.Unsure && d.holds) {
 			d.told, d.whole = true, true
 			r.moves++
 			to = append(to, d.id)
@@ -511,10 +518,11 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(false)})
 }
 
-// Tick does what is due: grace times that passed.
+// Tick does what is due: one step of a full sync, and grace times that passed.
 func (r *Reflector) Tick(now time.Time) []Delivery {
+	out := r.step(now)
 	if r.next.IsZero() || now.Before(r.next) {
-		return nil
+		return out
 	}
 	var due []*device
 	for _, d := range r.devices {
@@ -532,7 +540,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 		r.moves++
 		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
 	}
-	out := r.commit(t, r.causeStamps(first, now))
+	out = append(out, r.commit(t, r.causeStamps(first, now))...)
 	for _, d := range due {
 		r.forget(d)
 	}
@@ -545,7 +553,12 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 }
 
 // Next is when Tick has something to do; zero: nothing.
-func (r *Reflector) Next() time.Time { return r.next }
+func (r *Reflector) Next() time.Time {
+	if r.Syncing() && (r.next.IsZero() || r.stepAt.Before(r.next)) {
+		return r.stepAt
+	}
+	return r.next
+}
 
 func (r *Reflector) schedule() {
 	r.next = time.Time{}

@@ -39,10 +39,15 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) {
 			r.changeZone(t, z.Name, z)
 		}
 	}
+	var gone []string
 	for name := range r.interest.zones {
 		if _, ok := wanted[name]; !ok {
-			r.changeZone(t, name, nil)
+			gone = append(gone, name)
 		}
+	}
+	slices.Sort(gone) // so that equal inputs leave equal tables
+	for _, name := range gone {
+		r.changeZone(t, name, nil)
 	}
 	r.autoJoin(t, set.AutoJoin)
 	t.settings = t.settings || set.Hard != r.dir.Hard()
@@ -74,9 +79,11 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	}
 	if z == nil {
 		delete(r.interest.zones, name)
+		r.interest.zoneKeys.remove(name, len(r.syncs) > 0)
 		return
 	}
 	r.interest.zones[name] = *z
+	r.interest.zoneKeys.add(name)
 	r.interest.members += len(z.Members)
 	for _, dev := range portDevices(z) {
 		r.bump(t, dev, name, +1)

@@ -14,6 +14,7 @@ const (
 	PeerUp      PeerEventKind = iota + 1 // the session is Established
 	PeerDown                             // it ended; Err says why
 	PeerMessage                          // Msg was received: *Update or *EndOfSync
+	PeerDrained                          // nothing waits for it any more, see Peer.WhenDrained
 )
 
 func (k PeerEventKind) String() string {
@@ -24,12 +25,14 @@ func (k PeerEventKind) String() string {
 		return "down"
 	case PeerMessage:
 		return "message"
+	case PeerDrained:
+		return "drained"
 	}
 	return "unknown"
 }
 
 // PeerEvent is one thing that happened to an established session. The events of a
-// session come in order: one Up, Messages, one Down. When a newer session of a
+// session come in order: one Up, others, one Down. When a newer session of a
 // device replaces an older one, the Down of the older comes before the Up of the newer.
 type PeerEvent struct {
 	Peer *Peer
@@ -61,8 +64,8 @@ type TransportConfig struct {
 	// Resume gives what was seen of a device in its earlier sessions, nil: nothing.
 	// It must be safe for concurrent use; nil: sessions never resume.
 	Resume func(device netip.Addr) *Resume
-	// Sink is called from the reader goroutine of a session; the session reads on
-	// when it returns.
+	// Sink is called from the reader goroutine of a session, which reads on when it
+	// returns, and for PeerDrained from the one that writes.
 	Sink func(PeerEvent)
 	Log  *slog.Logger // nil: no log
 }

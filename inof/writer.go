@@ -36,6 +36,7 @@ type writer struct {
 	wait     *coalescer // what came while the queue was long; nil: nothing
 	taking   bool       // what waited is being encoded: what comes now must wait for it
 	rest     []byte     // sealed bytes that the socket did not take
+	asked    bool       // somebody waits for PeerDrained
 	ping     *time.Timer
 	idle     chan struct{} // closed when the goroutine that was busy at the end is done
 	try      func(fd uintptr) bool
@@ -313,9 +314,24 @@ func (w *writer) drain(idle chan struct{}) {
 	if w.closing == nil {
 		_ = w.c.nc.SetWriteDeadline(time.Time{})
 	}
-	w.busy = false
+	tell := w.asked && w.closing == nil
+	w.busy, w.asked = false, false
 	w.mu.Unlock()
 	w.recycle(bp, buf)
+	if tell {
+		w.c.host.cfg.Sink(PeerEvent{Peer: w.c.peer, Kind: PeerDrained, At: time.Now()})
+	}
+}
+
+// whenDrained tells whether nothing waits; otherwise drain tells when that is so.
+func (w *writer) whenDrained() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing == nil && !w.busy {
+		w.flush()
+	}
+	w.asked = w.busy
+	return w.closing == nil && !w.busy
 }
 
 func (w *writer) writeError(err error, hold time.Duration) error {

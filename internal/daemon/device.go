@@ -31,6 +31,8 @@ type Device struct {
 	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
 	heldSince    time.Time         // the first message for clients waits since then
 	holdFor      time.Duration     // how long messages for clients wait at most for others
+	undrained    []netip.Addr      // scratch of pace
+	passed       int               // events that were taken while a step of a full sync was due
 	deliverError uint64
 	adminErrors  uint64
 
@@ -58,6 +60,8 @@ const (
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
+	// maxPassed is how many events come before a step of a full sync that is due.
+	maxPassed = 64
 )
 
 // ErrStopped is given to readers of a device that has stopped.
@@ -118,6 +122,7 @@ func (d *Device) Run(ctx context.Context) error {
 		d.core.Replan(d.sampler.set)
 		now := d.now()
 		d.release(now)
+		d.pace(now)
 		d.core.Pump(now)
 		next := d.core.Next()
 		if d.saver != nil {
@@ -155,6 +160,9 @@ func wait(next, now time.Time) time.Duration {
 
 // step waits for one event of any kind and handles it.
 func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Time) {
+	if d.pass() {
+		return
+	}
 	select {
 	case <-ctx.Done():
 	case ev := <-d.dp.Events():
@@ -177,6 +185,30 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 		*due = time.Time{} // the timer has fired: set it anew
 		d.core.Tick(now)
 	}
+}
+
+// pass handles an event that is there before a step of a full sync that is due, within
+// limits.
+func (d *Device) pass() bool {
+	if !d.core.Syncing() || d.passed >= maxPassed {
+		d.passed = 0
+		return false
+	}
+	select {
+	case f := <-d.dp.Frames():
+		d.core.Frame(f, d.now())
+	case ev := <-d.reports:
+		d.core.Path(ev, d.now())
+	case ev := <-d.peers:
+		d.peer(ev)
+	case fn := <-d.requests:
+		fn(d.now())
+	default:
+		d.passed = 0
+		return false
+	}
+	d.passed++
+	return true
 }
 
 // firstPorts takes in port events until the dataplane has dumped all ports.
@@ -251,6 +283,8 @@ func (d *Device) peer(ev peerEvent) {
 		return // of a session that a newer one has replaced
 	}
 	switch {
+	case ev.Kind == inof.PeerDrained:
+		d.core.ClientDrained(dev, now) // pace asked for it
 	case ev.client && ev.Kind == inof.PeerUp:
 		d.core.ClientAsks(dev, ev.Caps&inof.CapInterestAll != 0)
 		d.core.ClientResumes(dev, ev.Seen, ev.Offered, now)
@@ -322,6 +356,20 @@ func (d *Device) Now() time.Time { return d.now() }
 func (d *Device) release(now time.Time) {
 	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || now.Sub(d.heldSince) >= d.holdFor) {
 		d.flushClients()
+	}
+}
+
+// pace lets the full syncs go on of those clients that have taken what they were given:
+// what a slow client has not taken is not yet made.
+func (d *Device) pace(now time.Time) {
+	if d.toClients.Waiting() > 0 {
+		return
+	}
+	d.undrained = d.core.Undrained(d.undrained[:0])
+	for _, dev := range d.undrained {
+		if p := d.toClients.Get(dev); p != nil && p.WhenDrained() {
+			d.core.ClientDrained(dev, now)
+		}
 	}
 }
 

@@ -44,6 +44,25 @@ func (c *Core) ClientDown(dev netip.Addr, why error, now time.Time) {
 	c.peerEvent(dev, "client", "down", why, now)
 }
 
+// Undrained appends the clients whose full sync waits until their session has taken what
+// it was given, which ClientDrained says.
+func (c *Core) Undrained(dst []netip.Addr) []netip.Addr {
+	if c.refl == nil {
+		return dst
+	}
+	return c.refl.Undrained(dst)
+}
+
+// ClientDrained says that the session of a client has taken what it was given.
+func (c *Core) ClientDrained(dev netip.Addr, now time.Time) {
+	if c.refl != nil {
+		c.refl.Drained(dev, now)
+	}
+}
+
+// Syncing tells whether a step of a full sync is due, which can wait for anything else.
+func (c *Core) Syncing() bool { return c.refl != nil && c.refl.Syncing() }
+
 // ClientMessage takes a message of a client.
 func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	if c.refl == nil {
@@ -188,6 +207,7 @@ func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
 			a, err := c.client.Receive(c.self, d.Msg, now)
 			c.apply(&a, now)
 			c.protocolError(c.self, err, now)
+			c.refl.Drained(c.self, now)
 		}
 	}
 }

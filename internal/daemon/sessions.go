@@ -27,7 +27,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg)},
+		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true},
 		Epoch:     d.epoch,
 		Agreement: inof.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,

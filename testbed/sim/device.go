@@ -41,6 +41,7 @@ type device struct {
 
 	dialed   map[netip.Addr]*end
 	accepted map[netip.Addr]*end
+	draining map[netip.Addr]bool          // sessions that take a step of a full sync
 	blocked  map[netip.Addr]time.Duration // no connection to that reflector before
 
 	tick  time.Duration // planned; 0: none
@@ -64,11 +65,12 @@ func (d *device) start() {
 	d.life++
 	d.epoch = uint64(w.now)<<16 | w.rng.Uint64()&0xffff | 1 // a later start has a greater one
 	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
+	d.draining = map[netip.Addr]bool{}
 	st := d.load()
 	cfg := daemon.CoreConfig{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
-		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1}, Agreement: w.agree,
+		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
 	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
@@ -152,6 +154,7 @@ func (d *device) settle() {
 	d.core.Pump(w.time())
 	d.journal()
 	d.save()
+	d.pace()
 	next := d.core.Next()
 	if next.IsZero() {
 		return
@@ -177,6 +180,24 @@ func (d *device) settle() {
 		d.core.Tick(w.time())
 		d.settle()
 	})
+}
+
+// pace lets sessions take their time with each step of a full sync.
+func (d *device) pace() {
+	for _, id := range d.core.Undrained(nil) {
+		if d.draining[id] {
+			continue
+		}
+		d.draining[id] = true
+		life := d.life
+		d.w.after(d.w.short(5*time.Millisecond), func() {
+			if d.running && d.life == life {
+				delete(d.draining, id)
+				d.core.ClientDrained(id, d.w.time())
+				d.settle()
+			}
+		})
+	}
 }
 
 // portEvent tells the Core of a port as it is now.
