@@ -57,5 +57,6 @@
 // agent, which forgets when its link goes down or it is started, was not told again.
 // A query that came while the switch had no daemon is lost, which no switch can know;
 // agents of that kind are counted and excused from the latter rule. Of what is not
-// active a host must be told only if its agent remembers that it was told of it.
+// active a host must be told only if its agent remembers that it was told of it, and
+// of the end of a zone not when the subject was unreachable and ages out meanwhile.
 package chaos

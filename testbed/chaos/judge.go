@@ -353,11 +353,19 @@ func (j *Judge) Absent() []Finding {
 		case !x.fresh: // its agent does not remember that it was told of it
 		case !s.cond.active() && x.any && x.word.active:
 			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.seq)
-		case s.cond[byZone] && x.any && x.word.reason != zoneGone && x.word.reason != agedOut:
+		case s.cond[byZone] && x.any && x.word.reason != zoneGone && x.word.reason != agedOut && !j.agedOut(p):
 			miss("it was last told %s and not that it shares no zone any more", x.word)
 		}
 	}
 	return out
+}
+
+// agedOut tells whether a subject was not registered for a while in this round. A switch that had told of it
+// that it was unreachable has nothing to add then and forgets the pair (package
+// hostnotify, What a host is told): when the subject is back, and leaves the zone before it is
+// reachable again, nothing is left to be taken back.
+func (j *Judge) agedOut(p Pair) bool {
+	return slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.cond[byAgent] })
 }
 
 // Quiet ends a round: what is absent is missing. A new round begins.

@@ -259,6 +259,31 @@ func TestAZoneThatEndsWhileTheCableIsPulled(t *testing.T) {
 	c.finds(Missing, "192.0.2.2 about 192.0.2.3", "shares no zone any more")
 }
 
+// A subject that ages out while it is unreachable is forgotten by the switch, and with
+// it what would have to be said at the end of a zone.
+func TestAZoneThatEndsAfterAnUnreachableSubjectHasAgedOut(t *testing.T) {
+	for _, out := range []bool{false, true} {
+		c := newCourt(t)
+		c.truth.SetLink(addrC, false, c.tick())
+		c.says(addrA, addrC, "inactive", "link-down")
+		c.says(addrB, addrC, "inactive", "link-down")
+		if out {
+			c.truth.SetAgent(addrC, false, c.tick())
+			c.truth.SetAgent(addrC, true, c.tick())
+		}
+		c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+		c.says(addrA, addrC, "inactive", "zone-changed")
+		c.says(addrC, addrA, "inactive", "zone-changed")
+		c.says(addrC, addrB, "inactive", "zone-changed")
+		c.quiet()
+		if out {
+			c.clean("B's switch knew nothing of C any more")
+		} else {
+			c.finds(Missing, "192.0.2.2 about 192.0.2.3")
+		}
+	}
+}
+
 // An agent that forgot must be told again, unless nobody could hear its query.
 func TestAnAgentThatForgot(t *testing.T) {
 	c := newCourt(t)
