@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,6 +291,28 @@ func TestOverlongFrameIsCountedAndTold(t *testing.T) {
 	}
 }
 
+// lateness gives by how much a timer of this process was late at most since it was asked
+// last: what a busy machine adds to whatever is measured.
+func lateness(t *testing.T) func() time.Duration {
+	var most atomic.Int64
+	stop, done := make(chan struct{}), make(chan struct{})
+	const every = 10 * time.Millisecond
+	go func() {
+		defer close(done)
+		for {
+			began := time.Now()
+			select {
+			case <-stop:
+				return
+			case <-time.After(every):
+				most.Store(max(most.Load(), int64(time.Since(began)-every)))
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-done })
+	return func() time.Duration { return time.Duration(most.Swap(0)) }
+}
+
 // TestHeldBackCarrierIsSeenByPolling: the interfaces of this cable have the same
 // index in their namespaces, so that linkwatch takes their events for not urgent.
 func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
@@ -310,13 +333,15 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 			if got := d.Stats().PollSource; got != source {
 				netnstest.Require(t, "polling by "+source, fmt.Errorf("carrier is polled by %s here", got))
 			}
+			late := lateness(t)
 			var slow []time.Duration
 			const losses = 10
+			began := time.Now()
 			for range losses { // the first may be told at once, the others within a second of it
 				host.SetUp("h0", false)
 				t0 := time.Now()
 				r.up("p0", false)
-				if took := time.Since(t0); took > 300*time.Millisecond {
+				if took := time.Since(t0); took > 300*time.Millisecond+2*late() {
 					slow = append(slow, took)
 				}
 				host.SetUp("h0", true) // the return is always urgent
@@ -327,8 +352,8 @@ func TestHeldBackCarrierIsSeenByPolling(t *testing.T) {
 				t.Errorf("%d of %d losses were seen late: %v", len(slow), losses, slow)
 			}
 			// ETHTOOL_GLINK makes newer kernels send the notification at once, so
-			// that one is first then.
-			if source == "sysfs" && st.SeenByPoll < losses/2 {
+			// that one is first then. Once a second one is told at once.
+			if source == "sysfs" && st.SeenByPoll+uint64(time.Since(began)/time.Second) < losses/2 {
 				t.Errorf("poller saw %d losses first, want most of %d", st.SeenByPoll, losses)
 			}
 			t.Logf("seen first: notice %d, poll %d, dump %d", st.SeenByNotice, st.SeenByPoll, st.SeenByDump)
