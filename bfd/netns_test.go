@@ -269,13 +269,13 @@ func TestOurselvesOverSockets(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
 			a, b := spaces(t, p.ours)
-			one := a.run(RunnerConfig{}, Peer{Key: p.ours, Timers: every(100*ms, 3)})
-			two := b.run(RunnerConfig{}, Peer{Key: p.theirs, Timers: every(100*ms, 3), MinTTL: 64})
+			one := a.run(RunnerConfig{}, Peer{Key: p.ours, Timers: every(200*ms, 5)})
+			two := b.run(RunnerConfig{}, Peer{Key: p.theirs, Timers: every(200*ms, 5), MinTTL: 64})
 			one.want(ReportUp)
 			two.want(ReportUp)
-			one.status("negotiated", func(s Status) bool { return s.DetectTime == 300*ms && !s.Polling })
+			one.status("negotiated", func(s Status) bool { return s.DetectTime == unhurried && !s.Polling })
 			b.mute()
-			one.detectedIn(one.want(ReportDown), 300*ms)
+			one.detectedIn(one.want(ReportDown), unhurried)
 			if e := two.want(ReportDown); e.Diag != DiagNeighborDown {
 				t.Errorf("%+v", e)
 			}
