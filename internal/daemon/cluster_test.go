@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 // sessions to all members.
 type clusterFabric struct {
 	*testFabric
+	mu   sync.Mutex
 	away map[string]bool // members that others do not reach
 }
 
@@ -72,7 +74,7 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 	n := &node{t: f.t, f: f.testFabric, cfg: cfg, fake: fabric.NewFake(fabric.FakeConfig{Name: name}, list...)}
 	n.tune = func(e *Env) {
 		e.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-			if addr.Port() == config.DefaultClusterPort && (f.away[name] || f.away["m"+addr.Addr().String()[9:]]) {
+			if addr.Port() == config.DefaultClusterPort && f.parted(name, "m"+addr.Addr().String()[9:]) {
 				return nil, errors.New("no route to host")
 			}
 			return f.net.dial(ctx, addr)
@@ -85,12 +87,21 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 
 // isolate cuts a member off from the other members; its clients still reach it.
 func (f *clusterFabric) isolate(names ...string) {
+	f.mu.Lock()
 	clear(f.away)
 	for _, n := range names {
 		f.away[n] = true
 	}
+	f.mu.Unlock()
 	f.net.cut()
 	settle(20 * time.Second)
+}
+
+// parted tells whether one of two members is cut off.
+func (f *clusterFabric) parted(a, b string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.away[a] || f.away[b]
 }
 
 func (f *clusterFabric) leader() string {

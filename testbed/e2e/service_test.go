@@ -196,6 +196,7 @@ func TestWatchGoesOnOverARestart(t *testing.T) {
 			}
 			return nil
 		})
+		awaitWatchers(s, d, 2) // the other one, too, is to be there before the next daemon ends
 		s.stillTells()
 	}
 	labtest.Eventually(t, "all faults in the output", func() error {
