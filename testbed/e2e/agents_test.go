@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/labtest"
 )
 
@@ -143,9 +144,12 @@ type keptState struct {
 	Known []string `json:"known_devices"`
 	Told  struct {
 		Hosts []struct {
+			Addr string `json:"addr"`
 			Told []struct {
-				State string `json:"state"`
-				Acked bool   `json:"acked"`
+				Subject string `json:"subject"`
+				State   string `json:"state"`
+				Seq     uint32 `json:"seq"`
+				Acked   bool   `json:"acked"`
 			} `json:"told"`
 		} `json:"hosts"`
 	} `json:"told"`
@@ -173,7 +177,8 @@ func (f *fab) keptPairs(tor1, tor2 int) {
 }
 
 // keptBy waits until the state file of a switch says that its hosts were told of so
-// many active peers, and acked them.
+// many active peers, and acked them: by the last notice that the hosts have, or it is a
+// file of before.
 func (f *fab) keptBy(node string, pairs int) {
 	f.t.Helper()
 	labtest.Eventually(f.t, "the state of "+node+" to be saved", func() error {
@@ -181,10 +186,12 @@ func (f *fab) keptBy(node string, pairs int) {
 		if err != nil {
 			return err
 		}
+		last := f.lastSeqs()
 		n := 0
 		for _, h := range st.Told.Hosts {
 			for _, told := range h.Told {
-				if told.Acked && told.State == "active" {
+				seq, printed := last[[2]string{h.Addr, told.Subject}]
+				if told.Acked && told.State == "active" && (!printed || seq == told.Seq) {
 					n++
 				}
 			}
@@ -194,6 +201,27 @@ func (f *fab) keptBy(node string, pairs int) {
 		}
 		return nil
 	})
+}
+
+// lastSeqs is the sequence number of the last notice that each host of the lab has of
+// each subject.
+func (f *fab) lastSeqs() map[[2]string]uint32 {
+	f.t.Helper()
+	last := make(map[[2]string]uint32)
+	for _, n := range f.lab.Status().Nodes {
+		for _, p := range n.Processes {
+			if n.Kind != testbed.KindHost {
+				continue
+			}
+			ls, _ := f.fileLines(p.Output, 0)
+			for _, l := range ls {
+				if l.Event == "notice" {
+					last[[2]string{l.Host, l.Subject}] = l.Seq
+				}
+			}
+		}
+	}
+	return last
 }
 
 func (f *fab) savedState(node string) (st keptState, err error) {
