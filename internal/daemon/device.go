@@ -29,8 +29,7 @@ type Device struct {
 	toClients    inof.Peers
 	log          *api.EventLog
 	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
-	heldSince    time.Time         // the first message for clients waits since then
-	holdFor      time.Duration     // how long messages for clients wait at most for others
+	held         hold              // how long messages for clients wait for others
 	undrained    []netip.Addr      // scratch of pace
 	passed       int               // events that were taken while a step of a full sync was due
 	deliverError uint64
@@ -54,9 +53,6 @@ type peerEvent struct {
 const (
 	peerQueue    = 4096
 	requestQueue = 16
-	// Messages for clients wait for others that came at the same time for a quarter
-	// of what their sending took last, within these limits.
-	minHoldMessages, maxHoldMessages = time.Millisecond, 10 * time.Millisecond
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
@@ -341,9 +337,7 @@ func (d *Device) ToReflectors(ds []inof.Delivery) {
 // ToClients implements Actions. The messages leave when this event and those that
 // came with it are done, see release.
 func (d *Device) ToClients(ds []inof.Delivery) {
-	if d.toClients.Waiting() == 0 {
-		d.heldSince = d.now()
-	}
+	d.held.add(ds)
 	d.toClients.Queue(ds)
 }
 
@@ -352,9 +346,9 @@ func (d *Device) Now() time.Time { return d.now() }
 
 // release sends what waits for the clients, unless more messages of peers are there
 // already: what they change may leave in the same writes. One change alone never
-// waits.
+// waits, others see hold.
 func (d *Device) release(now time.Time) {
-	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || now.Sub(d.heldSince) >= d.holdFor) {
+	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || d.held.over(now)) {
 		d.flushClients()
 	}
 }
@@ -381,7 +375,7 @@ func (d *Device) flushClients() {
 	d.toClients.StampReflected(d.core.self, began)
 	d.delivered(d.toClients.Flush())
 	done := d.now()
-	d.holdFor = min(max(done.Sub(began)/4, minHoldMessages), maxHoldMessages)
+	d.held.done(began, done)
 	d.core.HandedOn(done)
 }
 

@@ -1,0 +1,127 @@
+package daemon
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+)
+
+var holdEpoch = time.Unix(1_700_000_000, 0)
+
+// aChange is a message for clients that no host loses anything by, or one by which
+// it does.
+func aChange(loss bool) []inof.Delivery {
+	dev := netip.MustParseAddr("10.0.0.1")
+	u := &inof.Update{Origin: dev, Hosts: []inof.HostRecord{{Op: inof.Put, Device: dev, Port: "a"}}}
+	if loss {
+		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "a", Why: snsd.ReasonLinkDown}}
+	}
+	return []inof.Delivery{{To: []netip.Addr{dev}, Msg: u}}
+}
+
+// A stream of messages that never ends, each of which takes some time, flushes that
+// take some time too, and losses among them: no message waits longer than what was
+// promised, and what finds that nothing was flushed lately does not wait.
+func TestHoldIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h hold
+		now := holdEpoch
+		between := func(from, to time.Duration, name string) time.Duration {
+			return time.Duration(rapid.Int64Range(int64(from), int64(to)).Draw(t, name))
+		}
+		var ended, toldLoss time.Time // of the last flush, and of the last with a loss
+		var took time.Duration
+		waits := false
+		for range rapid.IntRange(1, 300).Draw(t, "messages") {
+			step := between(0, 200*time.Microsecond, "step")
+			if rapid.IntRange(0, 20).Draw(t, "pause") == 0 {
+				step = between(0, 20*time.Millisecond, "pause")
+			}
+			now = now.Add(step)
+			loss := rapid.IntRange(0, 10).Draw(t, "loss") == 0
+			h.add(aChange(loss))
+			waits = waits || loss
+			bound := min(max(took/4, time.Millisecond), 10*time.Millisecond)
+			if waits && now.Sub(toldLoss) >= 10*time.Millisecond {
+				bound = time.Millisecond
+			}
+			if ended.IsZero() {
+				bound = 0
+			}
+			if idle := now.Sub(ended); h.over(now) != (idle >= bound) {
+				t.Fatalf("over is %v, %v after the last flush (which took %v); the bound is %v", h.over(now), idle, took, bound)
+			}
+			if !h.over(now) {
+				continue
+			}
+			began := now
+			took = between(0, 100*time.Millisecond, "flush")
+			now = now.Add(took)
+			h.done(began, now)
+			if ended = now; waits {
+				toldLoss = now
+			}
+			waits = false
+		}
+	})
+}
+
+// A device whose peers always have more to say, in fake time: a fault among their
+// changes leaves within a millisecond of the last flush however long that took, and
+// at once when there was none for so long.
+func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
+	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
+	now, reading := holdEpoch, 0
+	d := &Device{core: &Core{}, peers: make(chan peerEvent, 1)}
+	flushing := false
+	d.now = func() time.Time {
+		if flushing {
+			if reading++; reading%2 == 0 { // its end
+				now = now.Add(flush)
+			}
+		}
+		return now
+	}
+	d.peers <- peerEvent{} // there is always another message
+	// say takes a message in and tells whether it has left.
+	say := func(loss bool) bool {
+		d.ToClients(aChange(loss))
+		flushing = true
+		d.release(now)
+		flushing = false
+		return d.toClients.Waiting() == 0
+	}
+	if !say(false) {
+		t.Fatal("the first message waits, though nothing was flushed before")
+	}
+	streamed := now
+	for now.Sub(streamed) < 990*time.Microsecond {
+		if now = now.Add(10 * time.Microsecond); say(false) {
+			t.Fatalf("a change leaves %v after the last flush", now.Sub(streamed))
+		}
+	}
+	if now = streamed.Add(minHoldMessages); !say(true) {
+		t.Fatalf("a fault still waits %v after the last flush", minHoldMessages)
+	}
+	after := now
+	for _, step := range []time.Duration{minHoldMessages, maxHoldMessages - time.Microsecond} {
+		if now = after.Add(step); say(true) {
+			t.Fatalf("a fault of a burst leaves %v after the last flush, which took %v", step, flush)
+		}
+	}
+	if now = after.Add(maxHoldMessages); !say(true) {
+		t.Fatalf("a fault of a burst still waits %v after the last flush", maxHoldMessages)
+	}
+	if now = now.Add(maxHoldMessages); !say(true) {
+		t.Fatal("a fault waits, though nothing was flushed for long")
+	}
+	<-d.peers
+	if now = now.Add(time.Microsecond); !say(false) {
+		t.Fatal("a change waits for others that are not there")
+	}
+}
