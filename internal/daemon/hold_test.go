@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 var holdEpoch = time.Unix(1_700_000_000, 0)
@@ -17,7 +18,7 @@ var holdEpoch = time.Unix(1_700_000_000, 0)
 // it does.
 func aChange(loss bool) []inof.Delivery {
 	dev := netip.MustParseAddr("10.0.0.1")
-	u := &inof.Update{Origin: dev, Hosts: []inof.HostRecord{{Op: inof.Put, Device: dev, Port: "a"}}}
+	u := &inof.Update{Origin: dev, Hosts: []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Device: dev, Port: "a"}}}}}
 	if loss {
 		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "a", Why: snsd.ReasonLinkDown}}
 	}
