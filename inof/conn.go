@@ -24,6 +24,7 @@ type host struct {
 	cfg   TransportConfig
 	tally tally
 	bufs  sync.Pool // *[]byte for writes
+	tags  taggerPool
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
 	tlsAddr   netip.Addr // what the certificate of a dialer's peer must be good for
@@ -32,6 +33,18 @@ type host struct {
 func newHost(cfg TransportConfig) *host {
 	return &host{cfg: cfg, bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
 }
+
+// taggerPool lends the sessions of a host as many taggers as there are at work.
+type taggerPool struct{ p sync.Pool }
+
+func (tp *taggerPool) get() *tagger {
+	if t, ok := tp.p.Get().(*tagger); ok {
+		return t
+	}
+	return newTagger()
+}
+
+func (tp *taggerPool) put(t *tagger) { tp.p.Put(t) }
 
 // conn is one connection: a reader goroutine that owns its life, and a writer
 // that is whoever sends, or a goroutine while there is a backlog.
@@ -54,6 +67,7 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 	}
 	c := &conn{host: h, done: make(chan struct{})}
 	sc.Identify = c.identify
+	sc.taggers = &h.tags
 	sess, err := NewSession(sc, now)
 	if err != nil {
 		return nil, err

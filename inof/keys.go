@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"hash"
 )
 
 // Labels of the two directions, so that a message cannot be sent back to where it
@@ -37,47 +36,51 @@ func deriveKeys(password []byte, dialer, listener *Open, dialerBytes, listenerBy
 
 // sealer numbers and signs the messages of one direction.
 type sealer struct {
-	mac hash.Hash // nil in modes none and tls
-	seq uint64    // of the last message
+	taggers taggers // nil in modes none and tls
+	key     midstate
+	seq     uint64 // of the last message
 }
-
-func (s *sealer) key(k []byte) { s.mac = hmac.New(sha256.New, k) }
 
 // seal appends a whole message to dst.
 func (s *sealer) seal(dst []byte, e *Encoded) []byte {
 	s.seq++
 	at := len(dst)
-	if s.mac == nil {
+	if s.taggers == nil {
 		dst = appendHeader(dst, HeaderLen+len(e.body), e.typ, 0, s.seq)
 		return append(dst, e.body...)
 	}
 	dst = appendHeader(dst, HeaderLen+len(e.body)+TagLen, e.typ, flagTagged, s.seq)
 	dst = append(dst, e.body...)
-	s.mac.Reset()
-	s.mac.Write(dst[at:])
-	return s.mac.Sum(dst)
+	t := s.taggers.get()
+	dst = append(dst, t.tag(&s.key, dst[at:])...)
+	s.taggers.put(t)
+	return dst
 }
 
 // opener checks the messages of the other direction.
 type opener struct {
-	mac hash.Hash
-	seq uint64
-	sum [TagLen]byte
+	taggers taggers
+	key     midstate
+	seq     uint64
 }
 
-func (o *opener) key(k []byte) { o.mac = hmac.New(sha256.New, k) }
+// verify tells in constant time whether tag is that of b.
+func (o *opener) verify(tag, b []byte) bool {
+	t := o.taggers.get()
+	ok := hmac.Equal(t.tag(&o.key, b), tag)
+	o.taggers.put(t)
+	return ok
+}
 
 // open checks number and tag of a whole message and gives its body.
 func (o *opener) open(h Header, frame []byte) ([]byte, error) {
 	end := len(frame)
-	if o.mac != nil {
+	if o.taggers != nil {
 		if h.Flags&flagTagged == 0 {
 			return nil, &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the message has no tag"}
 		}
 		end -= TagLen
-		o.mac.Reset()
-		o.mac.Write(frame[:end])
-		if !hmac.Equal(o.mac.Sum(o.sum[:0]), frame[end:]) {
+		if !o.verify(frame[end:], frame[:end]) {
 			return nil, &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the tag does not match: the passwords differ, or the bytes were altered"}
 		}
 	} else if h.Flags&flagTagged != 0 {

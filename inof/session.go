@@ -27,6 +27,8 @@ type SessionConfig struct {
 	Nonce     [NonceLen]byte // random, new for each session
 	// Zero: the defaults.
 	Hold, Keepalive, HandshakeTimeout time.Duration
+
+	taggers taggers // what it has in common with other sessions; nil: each half its own
 }
 
 // withDefaults fills in what is zero and checks the rest.
@@ -259,21 +261,27 @@ func (s *Session) setKeys(peer []byte) error {
 	if s.cfg.Auth.Mode != AuthHMAC {
 		return nil
 	}
-	self := &Open{Nonce: s.cfg.Nonce}
+	dialer, listener := s.peer, &Open{Nonce: s.cfg.Nonce}
+	sent, came := peer, s.own // by the dialer, by the listener
 	if s.cfg.Dialer {
-		d, l, err := deriveKeys(s.cfg.Auth.Password, self, s.peer, s.own, peer)
-		if err != nil {
-			return err
-		}
-		s.tx.key(d)
-		s.rx.key(l)
-	} else {
-		d, l, err := deriveKeys(s.cfg.Auth.Password, s.peer, self, peer, s.own)
-		if err != nil {
-			return err
-		}
-		s.tx.key(l)
-		s.rx.key(d)
+		dialer, listener = listener, dialer
+		sent, came = came, sent
+	}
+	tx, rx, err := deriveKeys(s.cfg.Auth.Password, dialer, listener, sent, came)
+	if err != nil {
+		return err
+	}
+	if !s.cfg.Dialer {
+		tx, rx = rx, tx
+	}
+	if s.tx.key, err = newMidstate(tx); err != nil {
+		return err
+	}
+	if s.rx.key, err = newMidstate(rx); err != nil {
+		return err
+	}
+	if s.tx.taggers, s.rx.taggers = s.cfg.taggers, s.cfg.taggers; s.cfg.taggers == nil {
+		s.tx.taggers, s.rx.taggers = &ownTagger{}, &ownTagger{}
 	}
 	return nil
 }
