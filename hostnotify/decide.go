@@ -58,6 +58,7 @@ type pair struct {
 	// inFlight: told, not acked, and still true, so it is retried.
 	inFlight bool
 	ended    bool // nothing more to tell of this pair once the host acked that it is inactive
+	kept     bool // ended, but the host keeps trying: in Notifier.gone
 	again    bool // to be told although it was told before (a zone query)
 
 	want       verdict // what it waits to be told
@@ -218,6 +219,7 @@ func (n *Notifier) recompute(p *pair, by *cause, again bool) {
 // judge gives the verdict on one pair and queues, cancels or forgets accordingly.
 func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 	n.owe(p, again)
+	n.unkeep(p)
 	switch {
 	case !v.known && p.subj.why != snsd.ReasonNone:
 		n.end(p, p.subj.why, by)
@@ -323,10 +325,35 @@ func (n *Notifier) cancel(p *pair) {
 	}
 }
 
-// settle forgets a pair about which there is nothing more to say.
+// settle forgets a pair about which there is nothing more to say. A host that was told
+// to keep trying still does so: if the subject comes back in no zone of its, or as
+// another machine, it must be told to stop, even if nothing was said of it meanwhile.
 func (n *Notifier) settle(p *pair) {
-	if p.ended && p.acked && p.class == idle && !p.told.none() && !p.told.isActive() {
+	switch {
+	case !p.ended || !p.acked || p.class != idle || p.told.none() || p.told.isActive():
+	case keepAlive(p.told.reason):
+		n.keepGone(p)
+	default:
 		n.remove(p)
+	}
+}
+
+// keepGone keeps a pair whose subject is gone, and forgets the one that is kept for the
+// longest time when there are too many.
+func (n *Notifier) keepGone(p *pair) {
+	p.kept = true
+	n.gone.push(p)
+	if n.kept++; n.kept > n.cfg.MaxGone {
+		n.counters.GoneForgotten++
+		n.remove(n.gone.head)
+	}
+}
+
+func (n *Notifier) unkeep(p *pair) {
+	if p.kept {
+		p.kept = false
+		n.gone.remove(p)
+		n.kept--
 	}
 }
 
@@ -369,6 +396,7 @@ func (n *Notifier) remove(p *pair) {
 	}
 	n.stopRetry(p)
 	n.unqueue(p)
+	n.unkeep(p)
 	s, subj := p.sub, p.subj
 	last := subj.pairs[len(subj.pairs)-1]
 	subj.pairs[p.atS], last.atS = last, p.atS

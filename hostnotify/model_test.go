@@ -43,8 +43,7 @@ type key struct{ host, subject netip.Addr }
 type word struct {
 	wire    snsd.Notice
 	arrived verdict
-	gone    bool // the subject was withdrawn since
-	excuses int  // how often the same thing may be told again
+	excuses int // how often the same thing may be told again
 }
 
 func (m *model) truth(k key) (active bool, zoned bool) {
@@ -148,7 +147,7 @@ func (m *model) fresh(k key, w *word, x snsd.Notice) {
 	if same && w.excuses <= 0 {
 		m.t.Fatalf("told twice: %+v after %+v", x, w.wire)
 	}
-	w.wire, w.gone = x, false
+	w.wire = x
 	if same {
 		w.excuses--
 	}
@@ -251,9 +250,6 @@ func (m *model) step() {
 		if m.w.hosts[a] != nil {
 			delete(m.w.hosts, a)
 			delete(m.w.fault, a)
-			for k, w := range m.said {
-				w.gone = w.gone || k.subject == a
-			}
 			m.changed(snsd.Reason(5+draw(2, "reason")), a)
 		}
 	case 5:
@@ -396,7 +392,7 @@ func (m *model) check() {
 			if w.arrived.isActive() != isActive {
 				m.t.Fatalf("%v heard %+v of %v, truth: active %v", h, w.arrived, s, isActive)
 			}
-			if !isActive && m.w.hosts[s] != nil && !w.gone && !zoned && keepAlive(w.arrived.reason) && m.w.hosts[s].MAC != m.w.hosts[h].MAC {
+			if !isActive && m.w.hosts[s] != nil && !zoned && keepAlive(w.arrived.reason) && m.w.hosts[s].MAC != m.w.hosts[h].MAC {
 				m.t.Fatalf("%v still keeps %v, which left its zone: %+v", h, s, w.arrived)
 			}
 		}
@@ -444,6 +440,15 @@ func (m *model) invariants() {
 	}
 	if pairs != n.pairs || flying != n.inFlight || waiting != n.waiting {
 		m.t.Fatalf("pairs %d/%d, in flight %d/%d, waiting %d/%d", pairs, n.pairs, flying, n.inFlight, waiting, n.waiting)
+	}
+	kept := 0
+	for p := n.gone.head; p != nil; p = p.next {
+		if kept++; !p.kept || p.class != idle || !keepAlive(p.told.reason) || p.told.isActive() || p.sub.pairs[p.subj.addr] != p {
+			m.t.Fatalf("%v is kept of what is gone: %+v", p.sub.addr, p)
+		}
+	}
+	if kept != n.kept {
+		m.t.Fatalf("kept %d/%d", kept, n.kept)
 	}
 	if !n.retries.Sound() {
 		m.t.Fatal("heap broken")

@@ -38,6 +38,8 @@ type Notifier struct {
 	retries  timerheap.Heap[pair, *pair] // under way, by when their retry is due
 	deferred []*subscriber               // zone queries to be answered later
 	graceEnd stamp                       // when restored hosts that did not register are forgotten; never when there are none
+	gone     pairList                    // pairs that are kept although their subject is gone, oldest first
+	kept     int                         // how many they are
 
 	seq      uint32
 	pairs    int
@@ -275,7 +277,7 @@ func (n *Notifier) Revision() uint64 { return n.revision }
 // Counters returns a copy of the totals.
 func (n *Notifier) Counters() Counters {
 	c := n.counters
-	c.Hosts, c.Pairs = uint64(len(n.subs)), uint64(n.pairs)
+	c.Hosts, c.Pairs, c.Gone = uint64(len(n.subs)), uint64(n.pairs), uint64(n.kept)
 	c.Waiting, c.InFlight = uint64(n.waiting), uint64(n.inFlight)
 	return c
 }

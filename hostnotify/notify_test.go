@@ -44,6 +44,40 @@ func expect(t *testing.T, got []told, want ...string) {
 	}
 }
 
+// A host that keeps trying to reach a peer that is gone is to be told if it comes back
+// in no zone of its; but not for any price.
+func TestWhatIsKeptOfSubjectsThatAreGoneIsBounded(t *testing.T) {
+	const most = 3
+	r := newRig(t, Config{MaxGone: most})
+	r.w.join("z", ip(hostA))
+	r.local("p1", hostA)
+	var far []string
+	for i := range 5 {
+		a := fmt.Sprintf("198.51.100.%d", i+1)
+		far = append(far, a)
+		r.w.put(ip(a))
+		r.w.join("z", ip(a))
+		r.changed(0, a)
+		r.settle()
+		r.fault(a, snsd.ReasonLinkDown)
+		r.settle()
+		r.withdraw(a, snsd.ReasonAgedOut)
+		r.settle()
+	}
+	if c := r.n.Counters(); c.Gone != most || c.Pairs != most || c.GoneForgotten != 2 {
+		t.Errorf("%d kept, %d pairs, %d forgotten", c.Gone, c.Pairs, c.GoneForgotten)
+	}
+	r.w.zones["z"] = map[netip.Addr]bool{ip(hostA): true}
+	for _, a := range far {
+		r.w.put(ip(a))
+	}
+	r.changed(0, far...)
+	expect(t, r.settle(), hostA+": "+far[2]+" inactive zone-changed", hostA+": "+far[3]+" inactive zone-changed", hostA+": "+far[4]+" inactive zone-changed")
+	if c := r.n.Counters(); c.Gone != 0 || c.Pairs != 0 {
+		t.Errorf("%d kept, %d pairs", c.Gone, c.Pairs)
+	}
+}
+
 func TestARegistrationIsToldAllActivePeersOfItsZones(t *testing.T) {
 	r := newRig(t, Config{})
 	r.w.put(ip(farT))
@@ -94,6 +128,34 @@ func TestWhatChangesIsToldOnce(t *testing.T) {
 			delete(r.w.zones["z"], ip(farT))
 			r.changed(snsd.ReasonZoneChanged, farT)
 		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
+		{"out of the zone, still faulty, after it had been gone", func(r *rig) {
+			r.fault(farT, snsd.ReasonBFDDown)
+			r.settle()
+			r.withdraw(farT, snsd.ReasonAgedOut)
+			r.settle()
+			r.w.put(ip(farT))
+			r.fault(farT, snsd.ReasonBFDDown)
+			r.settle()
+			delete(r.w.zones["z"], ip(farT))
+			r.changed(snsd.ReasonZoneChanged, farT)
+		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
+		{"back in another zone than the hosts that still try to reach it", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.withdraw(farT, snsd.ReasonAgedOut)
+			r.settle()
+			delete(r.w.zones["z"], ip(farT))
+			r.w.put(ip(farT))
+			r.changed(0, farT)
+		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
+		{"back and well after it had been gone", func(r *rig) {
+			r.fault(farT, snsd.ReasonLinkDown)
+			r.settle()
+			r.withdraw(farT, snsd.ReasonAgedOut)
+			r.settle()
+			r.w.put(ip(farT))
+			r.fault(farT, 0)
+		}, []string{hostA + ": " + farT + " active", hostB + ": " + farT + " active"}},
 		{"a new host that is faulty is told to nobody", func(r *rig) {
 			r.w.put(ip(farU))
 			r.w.join("z", ip(farU))

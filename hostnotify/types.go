@@ -51,6 +51,9 @@ type Config struct {
 	// MaxHosts and MaxPairs bound the tables: local subscribers (default 16,384) and
 	// (subscriber, subject) pairs (default 4,194,304, about 200 bytes each).
 	MaxHosts, MaxPairs int
+	// MaxGone bounds, of the pairs, those whose subject is gone after its host was told
+	// to keep trying to reach it. Beyond it the oldest are forgotten. Default 65,536.
+	MaxGone int
 	// History is how many recent notices are kept for operators. Default 4,096.
 	History int
 }
@@ -76,6 +79,7 @@ func (c Config) withDefaults() Config {
 	dur(&c.RestoreGrace, 130*time.Second)
 	num(&c.MaxHosts, 16384)
 	num(&c.MaxPairs, 4<<20)
+	num(&c.MaxGone, 64<<10)
 	num(&c.History, 4096)
 	return c
 }
@@ -133,6 +137,7 @@ type Counters struct {
 	Conflicts      uint64 `json:"conflicts"`       // registrations of an address that another MAC holds
 	HostsRefused   uint64 `json:"hosts_refused"`   // registrations beyond Config.MaxHosts, or without a valid address
 	PairsRefused   uint64 `json:"pairs_refused"`   // active pairs not told because of Config.MaxPairs
+	GoneForgotten  uint64 `json:"gone_forgotten"`  // pairs forgotten because of Config.MaxGone
 	Unnamed        uint64 `json:"unnamed"`         // notices told without the subject's NQN, which is none
 	Unencodable    uint64 `json:"unencodable"`     // notices that the format cannot carry
 	RestoreBad     uint64 `json:"restore_bad"`     // entries of a snapshot that were not taken
@@ -141,6 +146,7 @@ type Counters struct {
 
 	Hosts    uint64 `json:"hosts"`     // now: subscribers
 	Pairs    uint64 `json:"pairs"`     // now: pairs told or about to be told
+	Gone     uint64 `json:"gone"`      // now: of these, kept although the subject is gone
 	Waiting  uint64 `json:"waiting"`   // now: notices queued, not yet sent
 	InFlight uint64 `json:"in_flight"` // now: notices sent, not acked
 }
