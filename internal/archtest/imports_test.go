@@ -76,7 +76,7 @@ var alsoInTests = map[string][]string{
 	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
 	"internal/api/...": {"internal/daemon"},
-	"internal/daemon":  {"fabric/linux", "internal/api/...", "internal/netnstest"},
+	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest"},
 }
 
 // pure are the rooms that decide and never act: they take input and the time, and
