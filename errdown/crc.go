@@ -20,7 +20,7 @@ type crc struct {
 
 func newCRC(cfg *Config) Detector { return &crc{cfg: cfg} }
 
-func (d *crc) Look(in Input) Signal {
+func (d *crc) Look(in *Input) Signal {
 	if !in.up() {
 		d.errors.drop()
 		return Unwell
@@ -29,11 +29,11 @@ func (d *crc) Look(in Input) Signal {
 		return Quiet
 	}
 	c := &d.cfg.CRC
-	n, span, ok := d.errors.read(in.Reading.RxCRC, maxCRCStep, &in)
+	n, span, ok := d.errors.read(in.Reading.RxCRC, maxCRCStep, in)
 	good := uint64(0)
 	if c.PerMillion > 0 { // errors among how many is not known without the frames
 		ok = ok && in.Reading.Has(fabric.FieldCounters)
-		n, _, known := d.frames.read(in.Reading.Counters.RxFrames, maxRate(span), &in)
+		n, _, known := d.frames.read(in.Reading.Counters.RxFrames, maxRate(span), in)
 		good, ok = n, ok && known
 	}
 	if !ok {

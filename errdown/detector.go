@@ -8,8 +8,9 @@ import (
 
 // Detector looks at one port for one cause.
 type Detector interface {
-	// Look takes what is known now and says what follows from it.
-	Look(in Input) Signal
+	// Look takes what is known now, which it must neither change nor keep, and says what
+	// follows from it.
+	Look(in *Input) Signal
 	// Next is when Look wants to be called although nothing happened; zero for never.
 	Next() time.Time
 	// Reset forgets what led to a trip, after a recovery.

@@ -8,7 +8,7 @@ type linkDown struct{ cfg *Config }
 
 func newLinkDown(cfg *Config) Detector { return linkDown{cfg} }
 
-func (linkDown) Look(in Input) Signal {
+func (linkDown) Look(in *Input) Signal {
 	if in.Present && in.Port.Up() {
 		return Clear
 	}

@@ -12,7 +12,7 @@ type linkFlap struct{ cfg *Config }
 
 func newLinkFlap(cfg *Config) Detector { return linkFlap{cfg} }
 
-func (d linkFlap) Look(in Input) Signal {
+func (d linkFlap) Look(in *Input) Signal {
 	if in.Flaps >= d.cfg.LinkFlap.Changes {
 		return Trip
 	}

@@ -21,7 +21,7 @@ type lowPower struct {
 
 func newLowPower(cfg *Config) Detector { return &lowPower{cfg: cfg} }
 
-func (d *lowPower) Look(in Input) Signal {
+func (d *lowPower) Look(in *Input) Signal {
 	if !in.up() {
 		d.below.end()
 		return Unwell

@@ -8,7 +8,7 @@ type manual struct{}
 
 func newManual(*Config) Detector { return manual{} }
 
-func (manual) Look(Input) Signal { return Quiet }
+func (manual) Look(*Input) Signal { return Quiet }
 
 func (manual) Next() time.Time { return time.Time{} }
 

@@ -77,6 +77,7 @@ type Monitor struct {
 	cfg      Config
 	ports    []*port // sorted by name
 	counters Counters
+	in       Input // of the reading that is looked at: memory that is used again
 }
 
 // port is what is known of one port.
@@ -180,7 +181,8 @@ func (m *Monitor) Sample(name string, h fabric.Health, now time.Time) []Change {
 		h.At = now
 	}
 	r := run{m: m, p: p, now: now, at: h.At}
-	in := Input{Reading: h}
+	in := &m.in
+	*in = Input{Reading: h}
 	if h.Has(fabric.FieldCounters) {
 		in.Missed = r.missed(h.Counters)
 	}

@@ -37,7 +37,7 @@ const (
 
 func newPFCStorm(cfg *Config) Detector { return &pfcStorm{cfg: cfg} }
 
-func (d *pfcStorm) Look(in Input) Signal {
+func (d *pfcStorm) Look(in *Input) Signal {
 	if !in.up() {
 		d.drop()
 		return Unwell
@@ -45,23 +45,23 @@ func (d *pfcStorm) Look(in Input) Signal {
 	if in.Reading.Valid&fabric.FieldsOfPFC == 0 {
 		return Quiet
 	}
-	was, valid, index := d.last, d.was&in.Reading.Valid, d.port
-	d.last, d.was, d.port = in.Reading, in.Reading.Valid&fabric.FieldsOfPFC, in.Port.Index
-	span := in.Reading.At.Sub(was.At)
-	if valid == 0 || index != in.Port.Index || span <= 0 {
-		d.rearm()
-		return Quiet
-	}
+	valid, known := d.was&in.Reading.Valid, d.port == in.Port.Index
+	span := in.Reading.At.Sub(d.last.At)
 	out := Quiet
-	for p := range d.prios {
-		step := pfcStep{was: &was, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PFCStorm.PauseFrames, p: p}
-		out = worse(out, d.prios[p].advance(step, &d.cfg.PFCStorm, &in))
+	if valid == 0 || !known || span <= 0 {
+		d.rearm()
+	} else {
+		step := pfcStep{was: &d.last, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PFCStorm.PauseFrames}
+		for step.p = range d.prios {
+			out = worse(out, d.prios[step.p].advance(&step, &d.cfg.PFCStorm, in))
+		}
 	}
+	d.last, d.was, d.port = in.Reading, in.Reading.Valid&fabric.FieldsOfPFC, in.Port.Index
 	return out
 }
 
 // advance takes one priority through one interval.
-func (q *pfcPriority) advance(s pfcStep, c *PFCStormConfig, in *Input) Signal {
+func (q *pfcPriority) advance(s *pfcStep, c *PFCStormConfig, in *Input) Signal {
 	held, found, known := s.held(in)
 	n := found
 	if held {

@@ -70,7 +70,7 @@ func (r *run) changed(is fabric.Port) {
 		p.settling = false
 		p.tally.hush()
 	}
-	r.look(Input{})
+	r.look(&Input{})
 }
 
 // missed takes the counters' word on changes of carrier, and gives how many there
@@ -99,9 +99,9 @@ func (r *run) flaps(n int) {
 // look shows the port to every detector. Trips come before recoveries, so that a
 // port that changes from one cause to another is never without one; within each
 // the most serious cause comes first.
-func (r *run) look(in Input) {
+func (r *run) look(in *Input) {
 	p := r.p
-	r.fill(&in)
+	r.fill(in)
 	in.Flaps = p.tally.within(p.cfg.LinkFlap.Window, r.now)
 	held := p.shut && p.present // the state of a port that we hold down says nothing
 	var said [endOfCauses]Signal
@@ -257,7 +257,7 @@ func (r *run) lookAtLevels() {
 	r.fill(&in)
 	for c := LinkDown; c < endOfCauses; c++ {
 		d := r.p.causes[c].detector
-		if sig := d.Look(in); !d.Policy().Latched { // the others shall only see it
+		if sig := d.Look(&in); !d.Policy().Latched { // the others shall only see it
 			r.judge(c, sig)
 		}
 	}
@@ -270,7 +270,7 @@ func (r *run) tick() {
 		if next := s.detector.Next(); !next.IsZero() && !r.now.Before(next) {
 			in := Input{}
 			r.fill(&in)
-			r.judge(c, s.detector.Look(in))
+			r.judge(c, s.detector.Look(&in))
 		}
 		if s.due.IsZero() || r.now.Before(s.due) {
 			continue

@@ -18,7 +18,7 @@ type stormControl struct {
 
 func newStormControl(cfg *Config) Detector { return &stormControl{cfg: cfg} }
 
-func (d *stormControl) Look(in Input) Signal {
+func (d *stormControl) Look(in *Input) Signal {
 	if !in.up() {
 		d.Reset()
 		return Unwell
@@ -33,7 +33,7 @@ func (d *stormControl) Look(in Input) Signal {
 		if k.limit == 0 || !h.Has(k.field) {
 			continue
 		}
-		out = worse(out, d.rate(i, k.total, float64(k.limit), &in))
+		out = worse(out, d.rate(i, k.total, float64(k.limit), in))
 	}
 	return out
 }

@@ -20,6 +20,9 @@ import (
 type sampler struct {
 	dp    fabric.Dataplane
 	now   func() time.Time
+	begun time.Time // where the beat of every pace begins, see beat
+	// out gives the readings of a round. The receiver must be done with them before it
+	// receives again: their memory is used again.
 	out   chan []sample
 	lanes [2]*lane
 	count samplerCounters
@@ -72,7 +75,7 @@ const (
 )
 
 func newSampler(dp fabric.Dataplane, now func() time.Time) *sampler {
-	s := &sampler{dp: dp, now: now, out: make(chan []sample)}
+	s := &sampler{dp: dp, now: now, begun: now(), out: make(chan []sample)}
 	for i, share := range [...]int{counterShare, moduleShare} {
 		s.lanes[i] = &lane{s: s, share: time.Duration(share), kick: make(chan struct{}, 1), stuck: map[string]bool{}}
 	}
@@ -133,6 +136,9 @@ type lane struct {
 	// goroutine in charge.
 	debt    time.Duration
 	settled time.Time
+	// given is the list that the receiver has, spare one that nobody has. They are of the
+	// goroutine in charge too: one that hangs keeps what it fills.
+	given, spare []sample
 
 	mu      sync.Mutex
 	wishes  []*wish // by port
@@ -214,6 +220,7 @@ func (l *lane) run(ctx context.Context, turn int) {
 			if len(list) > 0 {
 				select {
 				case l.s.out <- list:
+					l.gave(list)
 				case <-ctx.Done():
 					return
 				}
@@ -288,8 +295,9 @@ func (l *lane) due(now time.Time) []errand {
 // round reads what is due; mine is false when another goroutine has taken over
 // because one of the reads took too long.
 func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, mine bool) {
-	list = make([]sample, 0, len(todo))
-	for _, t := range todo {
+	list = l.memory(len(todo))
+	for i := range todo {
+		t := &todo[i]
 		l.mu.Lock()
 		l.reading, l.since = t.port, l.s.now()
 		l.mu.Unlock()
@@ -319,6 +327,26 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 	return list, true
 }
 
+// memory gives an empty list for a round.
+func (l *lane) memory(n int) []sample {
+	list := l.spare[:0]
+	if l.spare = nil; cap(list) < n {
+		list = make([]sample, 0, n)
+	}
+	return list
+}
+
+// gave notes that the receiver has a list, and so is done with the one before.
+func (l *lane) gave(list []sample) { l.spare, l.given = l.given, list }
+
+// beat gives when something that was just read is read again: the pace has one beat for
+// all ports, so that a round reads all of them, and those of several paces fall
+// together. One that was held up comes back into it, but never within half a pace.
+func (s *sampler) beat(now time.Time, every time.Duration) time.Time {
+	passed := now.Sub(s.begun) + every/2
+	return s.begun.Add((passed + every - 1) / every * every)
+}
+
 // done plans the next read for those for whom it was.
 func (l *lane) done(wishes []*wish, valid fabric.Fields, err error, now time.Time) {
 	untold := false
@@ -326,14 +354,15 @@ func (l *lane) done(wishes []*wish, valid fabric.Fields, err error, now time.Tim
 		if now.Before(w.next) {
 			continue
 		}
-		w.next = now.Add(w.every)
+		every := w.every
 		switch {
 		case err != nil:
-			w.next = now.Add(max(w.every, errorRetry))
+			every = max(every, errorRetry)
 		case valid&w.fields == 0:
 			untold = true
-			w.next = now.Add(max(w.every, untoldRetry))
+			every = max(every, untoldRetry)
 		}
+		w.next = l.s.beat(now, every)
 	}
 	switch {
 	case err != nil && !errors.Is(err, fabric.ErrNoPort):
