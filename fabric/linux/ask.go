@@ -1,10 +1,13 @@
 package linux
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
+	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -13,29 +16,53 @@ import (
 )
 
 // asker puts single questions to rtnetlink and waits for the answer, on a socket
-// of its own that the notifications do not pass.
+// of its own that the notifications do not pass. The Go runtime does not watch that
+// socket: the answer is there when the question's system call returns, and a thread
+// woken for each would cost more than the question.
 type asker struct {
-	mu sync.Mutex
-	s  *nl.NetlinkSocket
+	file *os.File // a question that hangs keeps the socket open, as in ethtool
+	raw  syscall.RawConn
+
+	mu   sync.Mutex
+	buf  []byte // of answerBuffer bytes
+	read int
+	err  error
+	take func(fd uintptr) // reads an answer into buf
 }
+
+const (
+	// answerBuffer is more than the kernel says of one link.
+	answerBuffer = 64 << 10
+	// nlHeader is the length of a struct nlmsghdr.
+	nlHeader = unix.SizeofNlMsghdr
+)
 
 // answerTimeout bounds waiting for the kernel's answer, which it normally has
 // ready when the question's system call returns.
 var answerTimeout = unix.Timeval{Sec: 2}
 
 func newAsker() (*asker, error) {
-	s, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open rtnetlink socket: %w", err)
 	}
-	if err := s.SetReceiveTimeout(&answerTimeout); err != nil {
-		s.Close()
+	a := &asker{file: os.NewFile(uintptr(fd), "rtnetlink"), buf: make([]byte, answerBuffer)}
+	a.take = func(fd uintptr) { a.read, a.err = unix.Read(int(fd), a.buf) }
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &answerTimeout)
+	if err == nil { // then nobody but the kernel can answer
+		err = unix.Connect(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	}
+	if err == nil {
+		a.raw, err = a.file.SyscallConn()
+	}
+	if err != nil {
+		a.close()
 		return nil, fmt.Errorf("rtnetlink socket: %w", err)
 	}
-	return &asker{s: s}, nil
+	return a, nil
 }
 
-func (a *asker) close() { a.s.Close() }
+func (a *asker) close() { _ = a.file.Close() }
 
 // link asks for the state and totals of one interface.
 func (a *asker) link(index int) (link, error) {
@@ -71,25 +98,37 @@ func getLink(index int, extMask uint32) *nl.NetlinkRequest {
 	return req
 }
 
+// do puts a question and hands its answer, which is gone after that, to answer.
 func (a *asker) do(req *nl.NetlinkRequest, answer func(data []byte) error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.s.Send(req); err != nil {
+	question := req.Serialize()
+	err := a.raw.Control(func(fd uintptr) { _, a.err = unix.Write(int(fd), question) })
+	if err = cmp.Or(err, a.err); err != nil {
 		return linkError(err)
 	}
 	for {
-		msgs, from, err := a.s.Receive()
+		err := a.raw.Control(a.take)
+		if err = cmp.Or(err, a.err); err == unix.EINTR {
+			continue
+		}
 		if err != nil {
 			return linkError(err)
 		}
-		for _, m := range msgs {
-			if from.Pid != nl.PidKernel || m.Header.Seq != req.Seq {
-				continue // a late answer to a question that was given up
+		for rest := a.buf[:a.read]; len(rest) >= nlHeader; {
+			n := int(binary.NativeEndian.Uint32(rest))
+			if n < nlHeader || n > len(rest) {
+				return fmt.Errorf("rtnetlink answer of %d bytes, have %d: %w", n, len(rest), unix.EBADMSG)
 			}
-			if m.Header.Type == unix.NLMSG_ERROR {
-				return linkError(errnoOf(m.Data))
+			kind, seq, data := binary.NativeEndian.Uint16(rest[4:]), binary.NativeEndian.Uint32(rest[8:]), rest[nlHeader:n]
+			rest = rest[min((n+3)&^3, len(rest)):]
+			switch {
+			case seq != req.Seq: // a late answer to a question that was given up
+			case kind == unix.NLMSG_ERROR:
+				return linkError(errnoOf(data))
+			default:
+				return answer(data)
 			}
-			return answer(m.Data)
 		}
 	}
 }

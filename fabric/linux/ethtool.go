@@ -22,7 +22,28 @@ type ethtool struct {
 	file *os.File // a reading that hangs keeps the socket open, so that its number is not used again
 	raw  syscall.RawConn
 	own  []fabric.CounterName
-	bufs chan []byte // of statsBuffer bytes each, not in use
+	idle chan *query // with statsBuffer bytes each, not in use
+}
+
+// query is what one system call needs; it is used again, so that a reading costs no memory.
+type query struct {
+	req struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}
+	b     []byte // begins with the command; the answer follows it
+	errno unix.Errno
+	call  func(fd uintptr)
+}
+
+func newQuery(b []byte) *query {
+	q := &query{b: b}
+	q.req.data = unsafe.Pointer(unsafe.SliceData(b))
+	q.call = func(fd uintptr) {
+		_, _, q.errno = unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&q.req)))
+	}
+	return q
 }
 
 const (
@@ -52,7 +73,7 @@ func newEthtool(own []fabric.CounterName) (*ethtool, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	e := &ethtool{file: os.NewFile(uintptr(fd), "ethtool"), own: own, bufs: make(chan []byte, 2)}
+	e := &ethtool{file: os.NewFile(uintptr(fd), "ethtool"), own: own, idle: make(chan *query, 2)}
 	if e.raw, err = e.file.SyscallConn(); err != nil {
 		e.close()
 		return nil, err
@@ -64,21 +85,17 @@ func (e *ethtool) close() { _ = e.file.Close() }
 
 // ioctl has the driver of an interface answer in b, which begins with the command.
 func (e *ethtool) ioctl(name string, cmd uint32, b []byte) error {
-	var req struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}
+	return e.ask(newQuery(b), name, cmd)
+}
+
+func (e *ethtool) ask(q *query, name string, cmd uint32) error {
 	if len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface name %q has %d bytes, want at most %d", name, len(name), unix.IFNAMSIZ-1)
 	}
-	copy(req.name[:], name)
-	binary.NativeEndian.PutUint32(b, cmd)
-	req.data = unsafe.Pointer(unsafe.SliceData(b))
-	var errno unix.Errno
-	err := e.raw.Control(func(fd uintptr) {
-		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req)))
-	})
+	clear(q.req.name[copy(q.req.name[:], name):])
+	binary.NativeEndian.PutUint32(q.b, cmd)
+	err := e.raw.Control(q.call)
+	errno := q.errno
 	switch {
 	case err != nil:
 		return err
@@ -150,27 +167,27 @@ func text(b []byte) string {
 // stats reads all counters of a driver and hands them to use; they are gone after
 // that. It gives how many there are.
 func (e *ethtool) stats(name string, n int, use func([]uint64)) (int, error) {
-	var b []byte
+	var q *query
 	select {
-	case b = <-e.bufs:
+	case q = <-e.idle:
 	default:
-		b = make([]byte, statsBuffer)
+		q = newQuery(make([]byte, statsBuffer))
 	}
 	defer func() {
 		select {
-		case e.bufs <- b:
+		case e.idle <- q:
 		default:
 		}
 	}()
-	binary.NativeEndian.PutUint32(b[4:], uint32(n))
-	if err := e.ioctl(name, unix.ETHTOOL_GSTATS, b); err != nil {
+	binary.NativeEndian.PutUint32(q.b[4:], uint32(n))
+	if err := e.ask(q, name, unix.ETHTOOL_GSTATS); err != nil {
 		return 0, fmt.Errorf("driver counters: %w", err)
 	}
-	got := int(binary.NativeEndian.Uint32(b[4:]))
+	got := int(binary.NativeEndian.Uint32(q.b[4:]))
 	if got != n {
 		return got, nil
 	}
-	use(unsafe.Slice((*uint64)(unsafe.Pointer(&b[statsHeader])), n))
+	use(unsafe.Slice((*uint64)(unsafe.Pointer(&q.b[statsHeader])), n))
 	return got, nil
 }
 
