@@ -78,6 +78,7 @@ type Monitor struct {
 	ports    []*port // sorted by name
 	counters Counters
 	in       Input // of the reading that is looked at: memory that is used again
+	likely   int   // where the port of the next reading is: they come in the order of the names
 }
 
 // port is what is known of one port.
@@ -121,6 +122,19 @@ func (m *Monitor) find(name string) (*port, int) {
 		return nil, i
 	}
 	return m.ports[i], i
+}
+
+// read gives the port of a reading.
+func (m *Monitor) read(name string) *port {
+	i := m.likely
+	if i >= len(m.ports) || m.ports[i].Name != name {
+		var p *port
+		if p, i = m.find(name); p == nil {
+			return nil
+		}
+	}
+	m.likely = i + 1
+	return m.ports[i]
 }
 
 // obtain gives a port, making it when it is new; nil at MaxPorts.
@@ -171,7 +185,7 @@ func (m *Monitor) Port(ev fabric.Event, now time.Time) []Change {
 // Sample takes a reading of a port's health, of whatever fields. Its time counts,
 // not that of the call: readings may wait. Without one it is now.
 func (m *Monitor) Sample(name string, h fabric.Health, now time.Time) []Change {
-	p, _ := m.find(name)
+	p := m.read(name)
 	if p == nil {
 		m.counters.SamplesUnknown++
 		return nil

@@ -1,7 +1,6 @@
 package linux
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,11 +22,14 @@ type asker struct {
 	file *os.File // a question that hangs keeps the socket open, as in ethtool
 	raw  syscall.RawConn
 
-	mu   sync.Mutex
-	buf  []byte // of answerBuffer bytes
-	read int
-	err  error
-	take func(fd uintptr) // reads an answer into buf
+	mu  sync.Mutex
+	seq uint32 // of the last question
+	// Memory of the system calls, and these themselves: put writes what, take reads into buf.
+	ask       [nlHeader + unix.SizeofIfInfomsg]byte
+	what, buf []byte
+	n         int
+	err       error
+	put, take func(fd uintptr)
 }
 
 const (
@@ -47,7 +49,8 @@ func newAsker() (*asker, error) {
 		return nil, fmt.Errorf("open rtnetlink socket: %w", err)
 	}
 	a := &asker{file: os.NewFile(uintptr(fd), "rtnetlink"), buf: make([]byte, answerBuffer)}
-	a.take = func(fd uintptr) { a.read, a.err = unix.Read(int(fd), a.buf) }
+	a.put = func(fd uintptr) { _, a.err = unix.Write(int(fd), a.what) }
+	a.take = func(fd uintptr) { a.n, a.err = unix.Read(int(fd), a.buf) }
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &answerTimeout)
 	if err == nil { // then nobody but the kernel can answer
 		err = unix.Connect(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
@@ -65,13 +68,21 @@ func newAsker() (*asker, error) {
 func (a *asker) close() { _ = a.file.Close() }
 
 // link asks for the state and totals of one interface.
-func (a *asker) link(index int) (link, error) {
-	var l link
-	err := a.do(getLink(index, 0), func(data []byte) (err error) {
-		l, err = parseLink(data)
-		return err
-	})
-	return l, err
+func (a *asker) link(index int) (l link, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.ask[:])
+	a.seq++
+	binary.NativeEndian.PutUint32(a.ask[0:], uint32(len(a.ask)))
+	binary.NativeEndian.PutUint16(a.ask[4:], unix.RTM_GETLINK)
+	binary.NativeEndian.PutUint16(a.ask[6:], unix.NLM_F_REQUEST)
+	binary.NativeEndian.PutUint32(a.ask[8:], a.seq)
+	binary.NativeEndian.PutUint32(a.ask[nlHeader+4:], uint32(index))
+	data, err := a.answer(a.ask[:], a.seq)
+	if err != nil {
+		return l, err
+	}
+	return parseLink(data)
 }
 
 // setUp sets or clears IFF_UP.
@@ -83,7 +94,12 @@ func (a *asker) setUp(index int, up bool) error {
 		msg.Flags = unix.IFF_UP
 	}
 	req.AddData(msg)
-	return a.do(req, func([]byte) error { return nil })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seq++
+	req.Seq = a.seq
+	_, err := a.answer(req.Serialize(), req.Seq)
+	return err
 }
 
 // getLink is a question for one interface.
@@ -98,37 +114,42 @@ func getLink(index int, extMask uint32) *nl.NetlinkRequest {
 	return req
 }
 
-// do puts a question and hands its answer, which is gone after that, to answer.
-func (a *asker) do(req *nl.NetlinkRequest, answer func(data []byte) error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	question := req.Serialize()
-	err := a.raw.Control(func(fd uintptr) { _, a.err = unix.Write(int(fd), question) })
-	if err = cmp.Or(err, a.err); err != nil {
-		return linkError(err)
+// answer puts a question and gives the answer, which is good until the next one.
+func (a *asker) answer(question []byte, seq uint32) ([]byte, error) {
+	a.what = question
+	if err := a.call(a.put); err != nil {
+		return nil, err
 	}
 	for {
-		err := a.raw.Control(a.take)
-		if err = cmp.Or(err, a.err); err == unix.EINTR {
-			continue
+		if err := a.call(a.take); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return linkError(err)
-		}
-		for rest := a.buf[:a.read]; len(rest) >= nlHeader; {
+		for rest := a.buf[:a.n]; len(rest) >= nlHeader; {
 			n := int(binary.NativeEndian.Uint32(rest))
 			if n < nlHeader || n > len(rest) {
-				return fmt.Errorf("rtnetlink answer of %d bytes, have %d: %w", n, len(rest), unix.EBADMSG)
+				return nil, fmt.Errorf("rtnetlink answer of %d bytes, have %d: %w", n, len(rest), unix.EBADMSG)
 			}
-			kind, seq, data := binary.NativeEndian.Uint16(rest[4:]), binary.NativeEndian.Uint32(rest[8:]), rest[nlHeader:n]
+			kind, of, data := binary.NativeEndian.Uint16(rest[4:]), binary.NativeEndian.Uint32(rest[8:]), rest[nlHeader:n]
 			rest = rest[min((n+3)&^3, len(rest)):]
 			switch {
-			case seq != req.Seq: // a late answer to a question that was given up
+			case of != seq: // a late answer to a question that was given up
 			case kind == unix.NLMSG_ERROR:
-				return linkError(errnoOf(data))
+				return nil, linkError(errnoOf(data))
 			default:
-				return answer(data)
+				return data, nil
 			}
+		}
+	}
+}
+
+// call makes a system call, again if a signal ended it.
+func (a *asker) call(do func(fd uintptr)) error {
+	for {
+		if err := a.raw.Control(do); err != nil {
+			return linkError(err)
+		}
+		if a.err != unix.EINTR {
+			return linkError(a.err)
 		}
 	}
 }

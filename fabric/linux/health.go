@@ -16,7 +16,7 @@ var _ fabric.HealthReader = (*Dataplane)(nil)
 // kernel's link statistics, what these do not have from the driver's counters, the
 // received power from the module.
 func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, error) {
-	p, _, err := d.find(name)
+	p, a, err := d.find(name)
 	if err != nil {
 		return fabric.Health{}, err
 	}
@@ -25,7 +25,7 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 		err = d.driverHealth(p, &h, want)
 	}
 	if left := want &^ h.Valid; err == nil && left&kernelFields != 0 {
-		err = d.kernelHealth(p, &h, left)
+		err = kernelHealth(p, a, &h, left)
 	}
 	if err == nil && want&fabric.FieldRxPower != 0 {
 		err = d.moduleHealth(p, &h)
@@ -40,11 +40,7 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 // kernelFields are those of which the link statistics tell something.
 const kernelFields = fabric.FieldsOfCounters | fabric.FieldMulticast
 
-func (d *Dataplane) kernelHealth(p *port, h *fabric.Health, want fabric.Fields) error {
-	_, a, err := d.find(p.name)
-	if err != nil {
-		return err
-	}
+func kernelHealth(p *port, a *asker, h *fabric.Health, want fabric.Fields) error {
 	l, err := a.link(p.index)
 	if err != nil {
 		return err

@@ -302,7 +302,9 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 		l.reading, l.since = t.port, l.s.now()
 		l.mu.Unlock()
 
-		h, err := fabric.ReadHealth(l.s.dp, t.port, t.fields, l.s.now)
+		list = append(list, sample{port: t.port})
+		h, err := &list[len(list)-1].health, error(nil)
+		*h, err = fabric.ReadHealth(l.s.dp, t.port, t.fields, l.s.now)
 		l.s.count.reads.Add(1)
 
 		l.mu.Lock()
@@ -317,8 +319,8 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 			l.wake()
 			return nil, false
 		}
-		if err == nil && h.Valid != 0 {
-			list = append(list, sample{t.port, h})
+		if err != nil || h.Valid == 0 {
+			list = list[:len(list)-1]
 		}
 	}
 	l.mu.Lock()
