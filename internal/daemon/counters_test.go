@@ -26,7 +26,7 @@ func printed(t *testing.T) map[string]bool {
 			all[numbered.ReplaceAllString(group, "${1}_N")+" "+name] = true
 		}
 	}
-	status := func(f *testFabric) {
+	status := func(t *testing.T, f *testFabric) {
 		for _, n := range f.nodes {
 			s, err := n.d.Status(t.Context())
 			if err != nil {
@@ -39,8 +39,8 @@ func printed(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { status(threeSwitches(t)) })
-	synctest.Test(t, func(t *testing.T) { status(newClusterFabric(t, "").testFabric) })
+	synctest.Test(t, func(t *testing.T) { status(t, threeSwitches(t)) })
+	synctest.Test(t, func(t *testing.T) { status(t, newClusterFabric(t, "").testFabric) })
 	// What no device of these fabrics has.
 	add("certificates", (&certificates{}).counters())
 	add("bfd_process", bfdd.ClientCounters{})
