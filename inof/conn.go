@@ -113,13 +113,16 @@ func (c *conn) begin(r *msgReader) error {
 			return err
 		}
 	}
+	r.small = smallReads
 	return nil
 }
 
-// follow takes messages until the session ends.
+// follow takes messages until the session ends, or rests.
 func (c *conn) follow(r *msgReader) error {
-	r.small = smallReads
 	for {
+		if err := r.settle(); err != nil {
+			return err
+		}
 		frame, err := r.message()
 		if err != nil {
 			return err
@@ -250,6 +253,7 @@ type msgReader struct {
 	at       time.Time // when the newest bytes were read
 	small    int       // reads in a row that brought little
 	filled   bool      // the last read filled buf: there may be more
+	rest     resting
 }
 
 func newMsgReader(c *conn) *msgReader {
@@ -323,17 +327,28 @@ func (r *msgReader) fill(n int) error {
 		if got > 0 {
 			r.at = time.Now()
 		}
-		r.to += got
-		r.c.host.tally.bytesIn.Add(uint64(got))
-		r.c.out.bytesIn.Add(uint64(got))
-		if got == 0 && err != nil {
-			if r.early(err) {
-				continue
-			}
-			return r.c.expired(err)
+		if err := r.take(got, err); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// take notes what a read has brought to the end of buf.
+func (r *msgReader) take(got int, err error) error {
+	r.to += got
+	r.filled = r.to == len(r.buf)
+	if r.to > firstReadBuffer {
+		r.small = 0
+	} else if r.small < smallReads {
+		r.small++
+	}
+	r.c.host.tally.bytesIn.Add(uint64(got))
+	r.c.out.bytesIn.Add(uint64(got))
+	if got > 0 || err == nil || r.early(err) {
+		return nil
+	}
+	return r.c.expired(err)
 }
 
 // fit makes the empty buffer larger where that saves reads, and small again when

@@ -149,15 +149,18 @@ func (s *Server) serve(nc net.Conn) {
 		s.host.tally.pendingRefused.Add(1)
 		_ = oldest.nc.Close()
 	}
-	s.wg.Go(func() {
+	s.wg.Add(1) // until the session has ended, whichever goroutine it is in
+	go func() {
 		r := newMsgReader(c)
 		if err := c.begin(r); err != nil {
 			s.ended(c, c.end(err))
+			s.wg.Done()
 			return
 		}
 		// The handshake needs a deep stack; what follows it does not, and lives on.
-		s.wg.Go(func() { s.ended(c, c.end(c.follow(r))) })
-	})
+		r.mayRest()
+		go s.attend(c, r)
+	}()
 }
 
 func (s *Server) ended(c *conn, err error) {
