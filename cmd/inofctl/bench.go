@@ -32,6 +32,7 @@ type benchFlags struct {
 const benchHelp = `
 Without --reflector the reflector is a process of its own on this machine, with a bare
 loop beside it that writes the same bytes to as many sockets: the bound of the same run.
+In mode tls a second one does so over bare TLS connections: what TLS itself costs.
 
 With --reflector HOST:PORT it is a live one, which must let the device ids of --devices
 in. Nothing but these devices, hosts of --hosts and zones named ` + load.ZonePrefix + `* is touched,
@@ -182,6 +183,9 @@ func printFanout(w io.Writer, r *load.FanoutResult) {
 	fmt.Fprint(tw, "last client has it after, ms\tmin\tmedian\tp99\tmax\tbound median\tbound p99\tmedian ratio\tp99 ratio\t\n")
 	row := func(what string, c *load.Compared) {
 		fmt.Fprintf(tw, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", what, c.Ours.Min, c.Ours.Median, c.Ours.P99, c.Ours.Max, c.Bound.Median, c.Bound.P99, c.MedianRatio, c.P99Ratio)
+		if b := c.TLS; b != nil {
+			fmt.Fprintf(tw, "beside bare TLS\t\t\t\t\t%.2f\t%.2f\t%.2f\t%.2f\t\n", b.Median, b.P99, b.MedianRatio, b.P99Ratio)
+		}
 	}
 	row(fmt.Sprintf("%d of a zone", min(r.ZoneSize, r.Clients)), &r.Zone)
 	row(fmt.Sprintf("all %d", r.Clients), &r.All)
@@ -195,6 +199,9 @@ func printFanout(w io.Writer, r *load.FanoutResult) {
 			*load.Burst
 		}{{"hosts come up", r.HostBurst}, {"their ports fail", r.FaultBurst}} {
 			fmt.Fprintf(tw, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", b.what, b.Changes, float64(b.Deliveries)/1e6, b.Seconds, b.PerSecond/1e6, b.BoundPerSecond/1e6, b.Ratio, b.Messages, b.CPU)
+			if b.TLSBoundPerSecond > 0 {
+				fmt.Fprintf(tw, "beside bare TLS\t\t\t\t\t%.2f\t%.2f\t\t\t\n", b.TLSBoundPerSecond/1e6, b.TLSRatio)
+			}
 		}
 		tw.Flush()
 	}

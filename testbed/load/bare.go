@@ -1,27 +1,35 @@
 package load
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
 	"sync"
+
+	"github.com/openinof/inof/inof"
 )
 
-// bare is the bound: a loop that writes what comes on one socket to many others, each
-// in one write. Whoever connects says first what it is: 0, a receiver, or how many
-// of the receivers get what it will send.
+// bare is the bound: a loop that writes what comes on one connection to many others,
+// each in one write. Whoever connects says first what it is: 0, a receiver, or how many
+// of the receivers get what it will send; with secured added the rest is in TLS,
+// and the receivers are those in TLS.
 type bare struct {
-	l  net.Listener
-	mu sync.Mutex
-	to []net.Conn
+	l    net.Listener
+	cert func() (tls.Certificate, error)
+	mu   sync.Mutex
+	to   map[bool][]net.Conn // by whether they are in TLS
 }
+
+// secured is the bit for TLS in what is said first.
+const secured = 1 << 31
 
 func newBare() (*bare, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	b := &bare{l: l}
+	b := &bare{l: l, to: map[bool][]net.Conn{}, cert: sync.OnceValues(bareCertificate)}
 	go b.accept()
 	return b, nil
 }
@@ -43,16 +51,26 @@ func (b *bare) serve(nc net.Conn) {
 		return
 	}
 	n := binary.BigEndian.Uint32(what[:])
+	inTLS := n&secured != 0
+	if n &^= secured; inTLS {
+		cert, err := b.cert()
+		if err != nil {
+			nc.Close()
+			return
+		}
+		nc = tls.Server(nc, bareTLS(cert))
+	}
 	if n == 0 {
 		b.mu.Lock()
-		b.to = append(b.to, nc)
+		b.to[inTLS] = append(b.to[inTLS], nc)
 		b.mu.Unlock()
 		_, _ = nc.Write([]byte{1}) // it counts
 		return
 	}
-	defer nc.Close()
+	defer closeBare(nc)
 	b.mu.Lock()
-	to := b.to[:min(int(n), len(b.to))]
+	to := b.to[inTLS]
+	to = to[:min(int(n), len(to))]
 	b.mu.Unlock()
 	_, _ = nc.Write([]byte{1})
 	buf := make([]byte, 64<<10)
@@ -71,7 +89,7 @@ func (b *bare) serve(nc net.Conn) {
 // full sync.
 func (b *bare) send(bytes uint64) {
 	b.mu.Lock()
-	c := b.to[len(b.to)-1]
+	c := b.to[false][len(b.to[false])-1]
 	b.mu.Unlock()
 	buf := make([]byte, 64<<10)
 	for bytes > 0 {
@@ -87,22 +105,64 @@ func (b *bare) close() {
 	b.l.Close()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range b.to {
-		c.Close()
+	for _, list := range b.to {
+		for _, c := range list {
+			closeBare(c)
+		}
 	}
-	b.to = nil
+	clear(b.to)
 }
 
-// dialBare connects; n is what serve reads first.
-func dialBare(addr string, n int) (net.Conn, error) {
+// bareCertificate is that of a bare loop; nobody checks it.
+func bareCertificate() (tls.Certificate, error) {
+	p, err := newPKI()
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	c, err := p.credentials(loopback)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return c.Certificate, nil
+}
+
+// bareTLS is TLS as the sessions have it.
+func bareTLS(certs ...tls.Certificate) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{inof.ALPN}, Certificates: certs,
+		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
+		InsecureSkipVerify: true, // what TLS costs a message does not depend on who it is
+	}
+}
+
+// closeBare closes the socket: the end of TLS would wait for a peer that does not read.
+func closeBare(nc net.Conn) {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	nc.Close()
+}
+
+// dialBare connects; n and inTLS are what serve reads first.
+func dialBare(addr string, n int, inTLS bool) (net.Conn, error) {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := nc.Write(binary.BigEndian.AppendUint32(nil, uint32(n))); err != nil {
+	what := uint32(n)
+	if inTLS {
+		what |= secured
+	}
+	if _, err = nc.Write(binary.BigEndian.AppendUint32(nil, what)); err == nil {
+		if inTLS {
+			nc = tls.Client(nc, bareTLS())
+		}
+		var ok [1]byte
+		_, err = io.ReadFull(nc, ok[:])
+	}
+	if err != nil {
+		closeBare(nc)
 		return nil, err
 	}
-	var ok [1]byte
-	_, err = io.ReadFull(nc, ok[:])
-	return nc, err
+	return nc, nil
 }

@@ -2,7 +2,7 @@ package load
 
 import "net"
 
-// bareCrew are the sockets of the bound.
+// bareCrew are the connections of a bound.
 type bareCrew struct {
 	loop  *bare // only when it runs in this process
 	crowd *crowd
@@ -11,8 +11,9 @@ type bareCrew struct {
 }
 
 // newBareCrew connects n receivers to a bare loop, and a sender for each number of
-// them that is to be told. Without an address the loop runs in this process.
-func newBareCrew(addr string, n int, told []int) (b *bareCrew, err error) {
+// them that is to be told, all of them in TLS or none. Without an address the loop
+// runs in this process.
+func newBareCrew(addr string, n int, told []int, inTLS bool) (b *bareCrew, err error) {
 	b = &bareCrew{crowd: newCrowd()}
 	defer func() {
 		if err != nil {
@@ -26,7 +27,7 @@ func newBareCrew(addr string, n int, told []int) (b *bareCrew, err error) {
 		addr = b.loop.l.Addr().String()
 	}
 	for range n {
-		nc, err := dialBare(addr, 0)
+		nc, err := dialBare(addr, 0, inTLS)
 		if err != nil {
 			return b, err
 		}
@@ -35,7 +36,7 @@ func newBareCrew(addr string, n int, told []int) (b *bareCrew, err error) {
 		b.to = append(b.to, r)
 	}
 	for _, k := range told {
-		nc, err := dialBare(addr, k)
+		nc, err := dialBare(addr, k, inTLS)
 		if err != nil {
 			return b, err
 		}
@@ -46,10 +47,10 @@ func newBareCrew(addr string, n int, told []int) (b *bareCrew, err error) {
 
 func (b *bareCrew) close() {
 	for _, nc := range b.from {
-		nc.Close()
+		closeBare(nc)
 	}
 	for _, r := range b.to {
-		r.nc.Close()
+		closeBare(r.nc)
 		<-r.done
 	}
 	if b.loop != nil {

@@ -25,6 +25,9 @@ type Burst struct {
 	// BoundPerSecond is what the bare loop passes on, and Ratio ours to it.
 	BoundPerSecond float64 `json:"bound_deliveries_per_second"`
 	Ratio          float64 `json:"ratio"`
+	// The same of a bare loop over connections in TLS; zero but in mode tls.
+	TLSBoundPerSecond float64 `json:"tls_bound_deliveries_per_second,omitempty"`
+	TLSRatio          float64 `json:"tls_ratio,omitempty"`
 	// CPU is what the reflector's process used for a million deliveries, in seconds;
 	// zero when it is not ours.
 	CPU float64 `json:"cpu_seconds_per_million"`
@@ -118,24 +121,34 @@ func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, 
 		}
 		b.CPU = (after.CPU - before.CPU).Seconds() / float64(b.Deliveries) * 1e6
 	}
-	return b, f.bareBurst(ctx, b)
+	if b.BoundPerSecond, err = f.bareBurst(ctx, f.bare, b); err != nil {
+		return nil, err
+	}
+	b.Ratio = b.PerSecond / b.BoundPerSecond
+	if f.bareTLS == nil {
+		return b, nil
+	}
+	if b.TLSBoundPerSecond, err = f.bareBurst(ctx, f.bareTLS, b); err != nil {
+		return nil, err
+	}
+	b.TLSRatio = b.PerSecond / b.TLSBoundPerSecond
+	return b, nil
 }
 
-// bareBurst is the bound: the messages of single faults, as many, through the bare loop.
-func (f *fanout) bareBurst(ctx context.Context, b *Burst) error {
+// bareBurst is a bound: the messages of single faults, as many, through a bare loop;
+// it gives the deliveries a second.
+func (f *fanout) bareBurst(ctx context.Context, bare *bareCrew, b *Burst) (float64, error) {
 	frame := *f.crew.all[0].frame.Load()
 	out := make([]byte, 0, f.Burst*len(frame))
 	for range f.Burst {
 		out = append(out, frame...)
 	}
-	f.bare.crowd.expect(f.bare.to, uint64(f.Burst))
+	bare.crowd.expect(bare.to, uint64(f.Burst))
 	began := time.Now()
-	go func() { _, _ = f.bare.from[1].Write(out) }()
-	at, err := f.crew.wait(ctx, f.bare.crowd, 5*time.Minute)
+	go func() { _, _ = bare.from[1].Write(out) }()
+	at, err := f.crew.wait(ctx, bare.crowd, 5*time.Minute)
 	if err != nil {
-		return fmt.Errorf("bare loop: %w", err)
+		return 0, fmt.Errorf("bare loop: %w", err)
 	}
-	b.BoundPerSecond = float64(b.Deliveries) / at.Sub(began).Seconds()
-	b.Ratio = b.PerSecond / b.BoundPerSecond
-	return nil
+	return float64(b.Deliveries) / at.Sub(began).Seconds(), nil
 }

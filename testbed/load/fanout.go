@@ -107,7 +107,8 @@ type fanout struct {
 	crew    *crew
 	origins []*client
 	bare    *bareCrew
-	added   []string // zones of a live reflector
+	bareTLS *bareCrew // nil but in mode tls
+	added   []string  // zones of a live reflector
 	res     FanoutResult
 }
 
@@ -117,7 +118,7 @@ func Fanout(ctx context.Context, opt FanoutOptions) (res *FanoutResult, err erro
 	if err := f.plan.check(); err != nil {
 		return nil, err
 	}
-	if err := raiseFiles(2*opt.Clients + opt.Origins + 16); err != nil {
+	if err := raiseFiles(3*opt.Clients + opt.Origins + 16); err != nil {
 		return nil, err
 	}
 	f.res = FanoutResult{Machine: machine(), Clients: opt.Clients, ZoneSize: opt.ZoneSize, Rate: opt.Rate, Origins: opt.Origins, Devices: opt.Devices, Hosts: opt.Hosts}
@@ -289,13 +290,17 @@ func (f *fanout) faults(ctx context.Context) error {
 	frame := *f.crew.all[0].frame.Load()
 	f.res.Bytes = len(frame)
 	var err error
-	if f.bare, err = newBareCrew(f.bareAddr(), f.Clients, []int{zoneSize, f.Clients}); err != nil {
+	if f.bare, err = newBareCrew(f.bareAddr(), f.Clients, []int{zoneSize, f.Clients}, false); err != nil {
 		return err
+	}
+	if f.target.Auth == inof.AuthTLS {
+		if f.bareTLS, err = newBareCrew(f.bareAddr(), f.Clients, []int{zoneSize, f.Clients}, true); err != nil {
+			return err
+		}
 	}
 	f.say("%d faults of each kind", f.Count)
 	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
 	defer tick.Stop()
-	ours, bound := make([][]time.Duration, len(kinds)), make([][]time.Duration, len(kinds))
 	// single waits for its turn and gives how long it took until the last had it.
 	single := func(c *crowd, to []*reader, send func() error) (time.Duration, error) {
 		<-tick.C
@@ -307,27 +312,36 @@ func (f *fanout) faults(ctx context.Context) error {
 		at, err := f.crew.wait(ctx, c, time.Minute)
 		return at.Sub(began), err
 	}
+	bare := func(b *bareCrew, k int) (time.Duration, error) {
+		return single(b.crowd, b.to[:len(kinds[k].to)], func() error { _, err := b.from[k].Write(frame); return err })
+	}
+	ways := []func(n, k int) (time.Duration, error){
+		func(n, k int) (time.Duration, error) {
+			return single(f.crew.crowd, kinds[k].to, func() error { return f.fault(kinds[k].port, kinds[k].addr, n%2 == 0) })
+		},
+		func(_, k int) (time.Duration, error) { return bare(f.bare, k) },
+		func(_, k int) (time.Duration, error) { return bare(f.bareTLS, k) },
+	}
+	if f.bareTLS == nil {
+		ways = ways[:2]
+	}
+	took := make([][3][]time.Duration, len(kinds)) // ours, bound, bound in TLS
 	for n := range f.Count {
-		for k, kind := range kinds {
-			// The first of two finds a machine that was idle, the second one that was
-			// not: they take turns.
-			for turn := range 2 {
-				var d time.Duration
-				if turn == n/2%2 {
-					d, err = single(f.crew.crowd, kind.to, func() error { return f.fault(kind.port, kind.addr, n%2 == 0) })
-					ours[k] = append(ours[k], d)
-				} else {
-					d, err = single(f.bare.crowd, f.bare.to[:len(kind.to)], func() error { _, err := f.bare.from[k].Write(frame); return err })
-					bound[k] = append(bound[k], d)
-				}
+		for k := range kinds {
+			// The first finds a machine that was idle, the others one that was not: they
+			// take turns.
+			for turn := range ways {
+				way := (turn + n/2) % len(ways)
+				d, err := ways[way](n, k)
 				if err != nil {
 					return err
 				}
+				took[k][way] = append(took[k][way], d)
 			}
 		}
 	}
 	for k, kind := range kinds {
-		*kind.res = compare(ours[k], bound[k])
+		*kind.res = compare(took[k][0], took[k][1]).withTLS(took[k][2])
 	}
 	return nil
 }
@@ -343,8 +357,10 @@ func (f *fanout) bareAddr() string {
 // leave removes all that the run has left, and ends it.
 func (f *fanout) leave() error {
 	var err error
-	if f.bare != nil {
-		f.bare.close()
+	for _, b := range []*bareCrew{f.bare, f.bareTLS} {
+		if b != nil {
+			b.close()
+		}
 	}
 	if f.Live != nil {
 		err = f.cleanUp()

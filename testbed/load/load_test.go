@@ -51,9 +51,12 @@ func TestFanoutCountsEveryDelivery(t *testing.T) {
 				if c.Ours.Trials != 3 || c.Bound.Trials != 3 || c.Ours.Min <= 0 || c.Bound.Min <= 0 || c.Ours.Max < c.Ours.Median {
 					t.Errorf("%s: %+v", name, c)
 				}
+				if inTLS := c.TLS != nil; inTLS != (auth == "tls") || inTLS && (c.TLS.Trials != 3 || c.TLS.Min <= 0 || c.TLS.MedianRatio <= 0) {
+					t.Errorf("%s: bound in TLS: %+v", name, c.TLS)
+				}
 			}
 			for name, b := range map[string]*Burst{"hosts": res.HostBurst, "faults": res.FaultBurst} {
-				if b.Deliveries != 2000 || b.Messages < 20 || b.Messages > 2000 || b.PerSecond <= 0 || b.BoundPerSecond <= 0 || b.CPU <= 0 {
+				if b.Deliveries != 2000 || b.Messages < 20 || b.Messages > 2000 || b.PerSecond <= 0 || b.BoundPerSecond <= 0 || b.CPU <= 0 || (b.TLSBoundPerSecond > 0) != (auth == "tls") {
 					t.Errorf("%s: %+v", name, b)
 				}
 			}

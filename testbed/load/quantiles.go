@@ -31,6 +31,29 @@ type Compared struct {
 	Bound       Quantiles `json:"bound"`
 	MedianRatio float64   `json:"median_ratio"`
 	P99Ratio    float64   `json:"p99_ratio"`
+	// TLS is the bound of bare connections in TLS and ours to it, in mode tls only: what
+	// is left of the ratio above is what TLS costs.
+	TLS *TLSBound `json:"tls_bound,omitempty"`
+}
+
+// TLSBound is a bound of bare connections in TLS.
+type TLSBound struct {
+	Quantiles
+	MedianRatio float64 `json:"median_ratio"` // ours to it
+	P99Ratio    float64 `json:"p99_ratio"`
+}
+
+// withTLS adds the bound of bare connections in TLS.
+func (c Compared) withTLS(bound []time.Duration) Compared {
+	if len(bound) == 0 {
+		return c
+	}
+	b := &TLSBound{Quantiles: quantiles(bound)}
+	if b.Median > 0 {
+		b.MedianRatio, b.P99Ratio = c.Ours.Median/b.Median, c.Ours.P99/b.P99
+	}
+	c.TLS = b
+	return c
 }
 
 func compare(ours, bound []time.Duration) Compared {

@@ -265,7 +265,7 @@ func (r *syncRun) bare(ctx context.Context) (time.Duration, error) {
 		addr = loop.l.Addr().String()
 	}
 	began := time.Now()
-	nc, err := dialBare(addr, 0)
+	nc, err := dialBare(addr, 0, false)
 	if err != nil {
 		return 0, err
 	}
