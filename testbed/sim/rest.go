@@ -141,8 +141,8 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 		return LostQuery
 	case is && !want && given && gave >= got.at:
 		return GivenUp
-	case w.contested(a) && (is || t.rivals[a] || !told && h.forgot > 0):
-		return Contested // also a host that forgot what it was told while another one had its address
+	case w.contested(a) && (is || t.rivals[a]):
+		return Contested
 	case is && !want && w.differ() && t.zones[s] == nil && slices.Equal(t.zones[a], []string{zone.DefaultName}):
 		return OneSided
 	}
