@@ -147,8 +147,10 @@ func (h *host) link(at time.Time, up bool, name string) {
 // take does what the agent wants done: frames first, words later.
 func (h *host) take(out snsd.AgentOutput) {
 	for _, f := range out.Frames {
-		if err := h.dp.Send(h.opts.ifname, f); err != nil && !h.lost(err) {
-			h.say(line{Time: h.now(), Event: "error", Error: err.Error()})
+		if err := h.dp.Send(h.opts.ifname, f); err != nil {
+			if ev := sendEvent(err); ev != "" {
+				h.say(line{Time: h.now(), Event: ev, Error: err.Error()})
+			}
 		}
 	}
 	h.progress()
@@ -157,9 +159,17 @@ func (h *host) take(out snsd.AgentOutput) {
 	}
 }
 
-// lost tells whether a frame went with a link that the next event reports down.
-func (h *host) lost(err error) bool {
-	return errors.Is(err, fabric.ErrPortDown) || errors.Is(err, fabric.ErrNoPort)
+// sendEvent is what to print of a frame that was not sent: nothing where the next event
+// reports the link down; "dropped" where the driver did not take it, which is a frame
+// lost as on the wire (the carrier may just have gone, which the kernel tells later).
+func sendEvent(err error) string {
+	switch {
+	case errors.Is(err, fabric.ErrPortDown), errors.Is(err, fabric.ErrNoPort):
+		return ""
+	case errors.Is(err, fabric.ErrPortBusy):
+		return "dropped"
+	}
+	return "error"
 }
 
 // progress prints registrations and queries that were sent since the last time.

@@ -125,7 +125,8 @@ func (s *Socket) setOptions() error {
 }
 
 // setBypass makes frames go straight to the driver's ring instead of through the
-// queueing discipline. Where the ring is full the frame is lost with ErrPortBusy.
+// queueing discipline. Where the ring is full, or the interface has no carrier, the frame
+// is lost with ErrPortBusy.
 func (s *Socket) setBypass(on bool) error {
 	v := 0
 	if on {

@@ -38,6 +38,22 @@ func TestSocketTellsDownFromGone(t *testing.T) {
 	isErr(t, s.Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 1))), fabric.ErrNoPort)
 }
 
+// The driver refuses a frame where the carrier is gone, though the interface is not down.
+func TestSocketWithoutCarrierIsBusy(t *testing.T) {
+	a, b := newSpace(t), newSpace(t)
+	a.veth("a0", b, "b0")
+	s := a.socket("a0")
+	if err := s.setBypass(true); err != nil {
+		t.Fatal(err)
+	}
+	b.SetUp("b0", false)
+	isErr(t, s.Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 1))), fabric.ErrPortBusy)
+	b.SetUp("b0", true)
+	if err := s.Send(control(fabric.EtherTypeNTS, fabric.MACNTS, payload(46, 2))); err != nil {
+		t.Errorf("with carrier again: %v", err)
+	}
+}
+
 func TestSocketDeadlineAndClose(t *testing.T) {
 	a, b := newSpace(t), newSpace(t)
 	a.veth("a0", b, "b0")

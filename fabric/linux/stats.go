@@ -37,7 +37,7 @@ type PortStats struct {
 	Errors    uint64 `json:"errors"`    // receive errors other than the port being shut
 	Sent      uint64 `json:"sent"`
 	SendDown  uint64 `json:"send_down"`  // frames not sent: port down
-	SendBusy  uint64 `json:"send_busy"`  // frames not sent: transmit queue full
+	SendBusy  uint64 `json:"send_busy"`  // frames not sent: transmit ring full, or carrier just lost
 	SendError uint64 `json:"send_error"` // frames not sent: anything else
 }
 
