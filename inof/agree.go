@@ -337,7 +337,7 @@ func (l *learned) joins(i int) bool {
 // zone has said of hosts in it.
 func (l *learned) undeny(i int, a *Applied) {
 	for k, e := range l.hosts {
-		if e.denied&(1<<i) != 0 {
+		if e.denied&(1<<i) != 0 && !e.asked {
 			e.denied &^= 1 << i
 			a.Placed = append(a.Placed, k)
 		}

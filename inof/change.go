@@ -30,6 +30,8 @@ type change struct {
 	repeat   bool         // also what is as before is told, as of a new state of its device
 	placed   []zone.Host  // taken in: to be repeated to their device
 	emptied  []netip.Addr // that nobody has any more
+	asked    []asker      // questions that are new or asked again
+	answers  []asker      // to whom something is to be answered, sorted
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	records batch
@@ -50,6 +52,7 @@ const (
 	numHost     uint32 = 2 << 28
 	numFault    uint32 = 3 << 28
 	numSettings uint32 = 4 << 28
+	numStanding uint32 = 5 << 28
 	numKind     uint32 = 15 << 28
 )
 
@@ -113,6 +116,7 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 		r.interest.tidy(k.zone)
 	}
 	t.plans = map[netip.Addr][]uint32{}
+	r.review(t)
 	r.cast(t)
 	if t.settings {
 		t.records.Settings = r.settings()
@@ -123,6 +127,7 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	r.planZones(t)
 	r.planHosts(t)
 	r.planFaults(t)
+	r.planAnswers(t)
 	for i := range t.placed {
 		var num uint32
 		r.plan(t, t.placed[i].Device, t.hostRecord(&num, HostRecord{Op: Put, Host: t.placed[i]}))
@@ -477,6 +482,8 @@ func (b *batch) pick(nums []uint32) batch {
 			out.Hosts = append(out.Hosts, b.Hosts[i])
 		case numFault:
 			out.Faults = append(out.Faults, b.Faults[i])
+		case numStanding:
+			out.Standings = append(out.Standings, b.Standings[i])
 		}
 	}
 	return out
@@ -558,7 +565,7 @@ func (b *batch) regroups() bool {
 
 // partition splits off the withdrawals of hosts with those of their faults.
 func (b *batch) partition() (gone, rest batch) {
-	rest.Settings, rest.Zones = b.Settings, b.Zones
+	rest.Settings, rest.Zones, rest.Standings = b.Settings, b.Zones, b.Standings
 	for _, h := range b.Hosts {
 		if h.Op == Withdraw {
 			gone.Hosts = append(gone.Hosts, h)

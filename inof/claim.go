@@ -22,8 +22,12 @@ type claim struct {
 	// zone of this device, the default zone included: a host of which that is so is in a
 	// zone that this device does not know, whatever others say.
 	denied uint8
-	void   bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
-	quiet  bool // void, and in force again when a silent reflector comes back and still says it
+	// free are reflectors, by bit, that do not say the record, but whose last word is that
+	// the host is in no zone; asked tells that both are kept up to date by answers.
+	free  uint8
+	asked bool
+	void  bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
+	quiet bool // void, and in force again when a silent reflector comes back and still says it
 }
 
 // word is what one reflector says about a record now.
@@ -44,7 +48,10 @@ func (w word) newer(c *claim) bool { return w.own && c.stamp.Before(w.stamp) }
 
 func (c *claim) hear(w word, gen uint32) {
 	c.said[w.from] = gen
-	c.denied &^= 1 << w.from
+	if !c.asked {
+		c.denied &^= 1 << w.from
+		c.free &^= 1 << w.from
+	}
 	if !w.older(c) {
 		c.stamp, c.by = w.stamp, uint8(w.from)
 	}
@@ -144,8 +151,14 @@ func (l *learned) putClaim(c *claim, known, barred bool, w word) settled {
 // so that the record may exist for others.
 func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
 	c.said[w.from] = 0
-	if c.denied &^= 1 << w.from; zoned && l.joins(w.from) {
-		c.denied |= 1 << w.from
+	switch bit := uint8(1) << w.from; {
+	case zoned && l.joins(w.from):
+		c.denied, c.free = c.denied|bit, c.free&^bit
+	case c.asked:
+	case zoned:
+		c.denied, c.free = c.denied&^bit, c.free&^bit
+	default: // it does not know the host any more: its word about the zones stands
+		c.denied, c.free = c.denied&^bit, c.free|bit
 	}
 	said := c.said != words{}
 	switch {
@@ -198,6 +211,7 @@ func (l *learned) revive(i int, a *Applied) {
 
 func (l *learned) host(w word, r *HostRecord, a *Applied) {
 	k := r.Host.HostKey
+	defer l.reask(k, w.at)
 	e := l.hosts[k]
 	if r.Op == Put {
 		known := e != nil

@@ -98,6 +98,9 @@ func (r *Reflector) cast(t *change) {
 	for i := range t.placed {
 		apart[t.placed[i].Device] = struct{}{}
 	}
+	for i := range t.answers {
+		apart[t.answers[i].dev] = struct{}{}
+	}
 	if large() {
 		return
 	}

@@ -75,6 +75,8 @@ type ClientCounters struct {
 	OverLimit         uint64 `json:"records_over_limit"` // of reflectors, for which there is no room
 	ReflectorsRefused uint64 `json:"reflectors_refused"` // beyond MaxReflectors
 	EpochsRaised      uint64 `json:"epochs_raised"`      // a reflector knew a later epoch of this device
+	Questions         uint64 `json:"questions"`          // asked of a host that not all reflectors say, and ended
+	Answers           uint64 `json:"answers"`
 }
 
 // Client is the client side of a device: what it tells its reflectors of its own
@@ -183,6 +185,7 @@ func (c *Client) MarkFault(at time.Time) {
 // Flush gives the changes since the last one for every reflector that is up. The
 // others get them when their session resumes, or with everything.
 func (c *Client) Flush(now time.Time) []Delivery {
+	c.learned.ripe(now)
 	b := c.pending()
 	at := c.faultAt
 	c.faultAt = time.Time{}
@@ -230,13 +233,16 @@ func (c *Client) everything() batch {
 	for _, f := range c.faults {
 		b.Faults = append(b.Faults, f)
 	}
+	for k := range c.learned.ask.asked {
+		b.Standings = append(b.Standings, c.learned.ask.question(k))
+	}
 	b.sort()
 	return b
 }
 
 // pending empties the sets of changes into a batch, sorted by key.
 func (c *Client) pending() batch {
-	var b batch
+	b := batch{Standings: c.learned.ask.questions()}
 	for k, why := range c.dirtyHosts {
 		r := HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: why}
 		if h, ok := c.hosts[k]; ok {
@@ -263,6 +269,7 @@ func (b *batch) sort() {
 	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
 		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
 	})
+	slices.SortFunc(b.Standings, func(x, y StandingRecord) int { return compareKeys(x.Host, y.Host) })
 }
 
 func compareKeys(a, b zone.HostKey) int {
@@ -294,6 +301,7 @@ func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time, chan
 		out = append(out, Delivery{To: to, Msg: u})
 		c.counters.UpdatesOut++
 		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Faults))
+		c.counters.Questions += uint64(len(u.Standings))
 	}
 	return out
 }
@@ -326,6 +334,7 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 		return []Delivery{{To: []netip.Addr{reflector}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
 	c.outlive(seen)
+	asked := c.askBefore(reflector, now)
 	kind := checkResume(seen, c.epoch, c.log.base, c.seq)
 	c.sent[reflector] = kind
 	var b batch
@@ -336,7 +345,7 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 		b = c.everything()
 	}
 	to := []netip.Addr{reflector}
-	out := c.deliver(&b, to, time.Time{}, now, false)
+	out := append(asked, c.deliver(&b, to, time.Time{}, now, false)...)
 	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed || !c.holdBack.IsZero()}})
 }
 
@@ -348,6 +357,7 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	if len(c.learned.sources) > 1 {
 		c.learned.judgeAll(&a)
 		c.learned.releaseAll(c.hosts, &a)
+		c.learned.unasked(&a)
 		a.sort()
 	}
 	return a
@@ -358,6 +368,9 @@ func (c *Client) Next() time.Time {
 	next := c.holdBack
 	if l := &c.learned; !l.waited && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
 		next = l.waitUntil
+	}
+	if due := c.learned.ask.due; !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		next = due
 	}
 	return next
 }
@@ -459,7 +472,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		}
 		switch {
 		case m.Partial:
-			s.clean = false
+			s.clean, s.bulk = false, now
 		case m.Pos.Known():
 			s.pos, s.clean = m.Pos, s.clean || s.synced
 		case m.Origin == reflector:
@@ -542,6 +555,13 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 		c.learned.reached(idx, u.Faults[i].Device, w.stamp, false)
 		c.learned.fault(w, &u.Faults[i], a)
 	}
+	for i := range u.Standings {
+		c.counters.Answers++
+		c.learned.standing(idx, &u.Standings[i], a)
+	}
+	if u.Settings != nil && len(c.learned.sources) > 1 {
+		c.learned.reaskAll(now)
+	}
 	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
 		// It has a word about these hosts from now on.
 		c.learned.judgeAll(a)
@@ -556,12 +576,12 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 
 // Stale tells whether a host was learned that no reflector with a session has said
 // in its present session, or only one that lags behind its cluster, or that one says is
-// in no zone of this device. It stays in force, but in which zones it is nobody says any
+// in no zone of this device, or of which one has yet to say that. It stays in force, but in which zones it is nobody says any
 // more, or they do not agree: it may be in one that this device does not know, and so
 // not in the default zone.
 func (c *Client) Stale(k zone.HostKey) bool {
 	e := c.learned.hosts[k]
-	return e != nil && (c.learned.denials(&e.claim) || !c.learned.concerned(&e.claim))
+	return e != nil && (c.learned.denials(&e.claim) || !c.learned.concerned(&e.claim) || c.learned.unsure(&e.claim))
 }
 
 // Synced tells whether every reflector has completed a sync since the start, or one

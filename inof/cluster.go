@@ -254,14 +254,14 @@ func (l *learned) concerned(c *claim) bool {
 }
 
 // denials tells whether it counts that somebody has said the record, and since then
-// that it is in no zone of this device: not what a member says that another one, which
-// says the record, has overtaken.
+// that it is in no zone of this device, or has answered so: not what a member says that
+// another one, which says the record or that it is free, has overtaken.
 func (l *learned) denials(c *claim) bool {
 	if c.denied == 0 {
 		return false
 	}
 	for j := range l.sources {
-		if c.denied&(1<<j) != 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 }) {
+		if c.denied&(1<<j) != 0 && c.said[j] == 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 || c.free&(1<<k) != 0 }) {
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ type coalescer struct {
 	zones    map[string]ZoneRecord
 	hosts    map[zone.HostKey]HostRecord
 	faults   map[portKey]FaultRecord
+	standing map[zone.HostKey]StandingRecord
 	stamps   map[netip.Addr]Stamp
 	last     *Update    // its origin and number are those of the run
 	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
@@ -27,6 +28,7 @@ func (c *coalescer) add(u *Update) {
 	if c.zones == nil {
 		c.zones, c.hosts = map[string]ZoneRecord{}, map[zone.HostKey]HostRecord{}
 		c.faults, c.stamps = map[portKey]FaultRecord{}, map[netip.Addr]Stamp{}
+		c.standing = map[zone.HostKey]StandingRecord{}
 	}
 	c.many = c.many || c.last != nil
 	c.last = u
@@ -65,6 +67,14 @@ func (c *coalescer) add(u *Update) {
 		}
 		c.faults[k] = r
 		c.note(u, r.Device)
+	}
+	for _, r := range u.Standings {
+		old, had := c.standing[r.Host]
+		c.size += r.size()
+		if had {
+			c.size -= old.size()
+		}
+		c.standing[r.Host] = r
 	}
 }
 
@@ -119,6 +129,9 @@ func (c *coalescer) batch() batch {
 	}
 	for _, r := range c.faults {
 		b.Faults = append(b.Faults, r)
+	}
+	for _, r := range c.standing {
+		b.Standings = append(b.Standings, r)
 	}
 	b.sort()
 	return b

@@ -28,6 +28,7 @@ type source struct {
 	pos   Stamp      // of its log: what was received last
 	clean bool       // pos covers all that was said
 	kind  ResumeKind // how the present session began
+	bulk  time.Time  // of the last message of its full sync, or the begin of the session
 
 	cluster ClusterStamp // state of a cluster of which its word is
 	next    ClusterStamp // the same, once its sync is complete
@@ -83,6 +84,7 @@ type learned struct {
 	goneHosts  tombs[zone.HostKey]
 	goneFaults tombs[portKey]
 	released   map[zone.HostKey]struct{} // own hosts told as placed
+	ask        asking
 }
 
 func newLearned(self netip.Addr) learned {
@@ -90,6 +92,7 @@ func newLearned(self netip.Addr) learned {
 		self: self, expected: 1, wait: DefaultReflectorWait, most: fullRoom,
 		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, split: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
 		faults: map[portKey]*learnedFault{}, released: map[zone.HostKey]struct{}{},
+		ask: newAsking(),
 	}
 }
 
@@ -176,6 +179,9 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	}
 	l.judgeAll(a)
 	l.releaseAll(own, a)
+	if len(l.sources) > 1 {
+		l.reaskAll(now)
+	}
 	a.sort()
 }
 

@@ -72,6 +72,9 @@ type Capabilities uint64
 // that concern it.
 const CapInterestAll Capabilities = 1 << 0
 
+// CapStandings is a reflector that answers questions about hosts (StandingRecord).
+const CapStandings Capabilities = 1 << 1
+
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32
 
@@ -102,7 +105,7 @@ type Resume struct {
 type Keepalive struct{}
 
 // Update carries changes of records. They are applied in the order of the fields:
-// settings, zones, hosts, faults.
+// settings, zones, hosts, faults, standings.
 type Update struct {
 	Origin netip.Addr // device whose change this is
 	Epoch  uint64     // of the origin: one value for each start of its process
@@ -133,10 +136,11 @@ type Update struct {
 	// the entry is 0.
 	Cluster ClusterStamp
 
-	Settings *Settings
-	Zones    []ZoneRecord
-	Hosts    []HostRecord
-	Faults   []FaultRecord
+	Settings  *Settings
+	Zones     []ZoneRecord
+	Hosts     []HostRecord
+	Faults    []FaultRecord
+	Standings []StandingRecord
 }
 
 // DeviceStamp is the state of a device.
@@ -147,7 +151,7 @@ type DeviceStamp struct {
 
 // Empty tells whether the Update carries no record at all.
 func (u *Update) Empty() bool {
-	return u.Settings == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0
+	return u.Settings == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0 && len(u.Standings) == 0
 }
 
 // EndOfSync says that a full sync is complete: what the sender did not repeat

@@ -54,6 +54,8 @@ type ReflectorCounters struct {
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
 	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
 	SyncSteps       uint64 `json:"sync_steps"`  // of full syncs that are more than one message or a few
+	Questions       uint64 `json:"questions"`   // whether the zones name a host that another reflector had said
+	Answers         uint64 `json:"answers"`     // to them, first ones and changes
 }
 
 // DeviceStatus is one device as the reflector sees it.
@@ -84,15 +86,18 @@ type Reflector struct {
 	seq   uint64
 	cfg   ReflectorConfig
 
-	dir      *zone.Directory
-	interest interest
-	devices  map[netip.Addr]*device
-	hosts    int // records of all devices
-	log      sentLog
-	cluster  ClusterStamp // whose zones these are
-	members  []netip.Addr // of that cluster
-	moves    uint64       // changes of who follows changes
-	each     bool         // every device is looked at, none acts for others; for tests
+	dir       *zone.Directory
+	interest  interest
+	devices   map[netip.Addr]*device
+	hosts     int                                // records of all devices
+	asking    map[netip.Addr]map[asker]*question // by address of the host
+	asked     int                                // questions of all devices
+	mostAsked int
+	log       sentLog
+	cluster   ClusterStamp // whose zones these are
+	members   []netip.Addr // of that cluster
+	moves     uint64       // changes of who follows changes
+	each      bool         // every device is looked at, none acts for others; for tests
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
@@ -114,11 +119,12 @@ type device struct {
 	expires time.Time
 	hosts   map[zone.HostKey]uint32 // the session that said it last
 	faults  map[string]*faultEntry  // by port
-	stamp   Stamp                   // of its last message: the state its records are of
-	clean   bool                    // stamp covers all that it said: it may resume after it
-	offered *Resume                 // after which stamp our Open said that it may resume
-	whole   bool                    // it holds, or the log has, all that concerns it
-	holds   bool                    // it holds what an earlier start of this reflector said
+	asked   map[zone.HostKey]*question
+	stamp   Stamp   // of its last message: the state its records are of
+	clean   bool    // stamp covers all that it said: it may resume after it
+	offered *Resume // after which stamp our Open said that it may resume
+	whole   bool    // it holds, or the log has, all that concerns it
+	holds   bool    // it holds what an earlier start of this reflector said
 	// forgot is the session since which it says what it knows after a start without its
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
@@ -147,11 +153,13 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 	}
 	r := &Reflector{
 		self: self, epoch: epoch, cfg: cfg,
-		dir:      zone.NewDirectory(self),
-		interest: newInterest(),
-		devices:  map[netip.Addr]*device{},
-		awaited:  map[netip.Addr]struct{}{},
-		log:      sentLog{messages: orDefault(cfg.LogMessages, maxLogMessages)},
+		dir:       zone.NewDirectory(self),
+		interest:  newInterest(),
+		devices:   map[netip.Addr]*device{},
+		awaited:   map[netip.Addr]struct{}{},
+		asking:    map[netip.Addr]map[asker]*question{},
+		mostAsked: MaxQuestions,
+		log:       sentLog{messages: orDefault(cfg.LogMessages, maxLogMessages)},
 	}
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
@@ -317,13 +325,16 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 	return nil
 }
 
-func (d *device) empty() bool { return len(d.hosts) == 0 && len(d.faults) == 0 }
+func (d *device) empty() bool {
+	return len(d.hosts) == 0 && len(d.faults) == 0 && len(d.asked) == 0
+}
 
 // forget drops a device without records. The zones that name its ports remember
 // it by themselves.
 func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
 	r.moves++
+	r.unask(d, func(uint32) bool { return true })
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
@@ -357,7 +368,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 		d.stamp = Stamp{u.Epoch, u.Seq}
 	}
 	d.clean = !u.Partial && (d.clean || d.synced)
-	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
+	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones) + len(u.Standings))
 	t := r.begin()
 	// What a device that resumes sends has changed meanwhile, maybe back to what is
 	// known here: those who heard of it from elsewhere must hear this.
@@ -386,6 +397,11 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 				continue
 			}
 			r.takeFault(t, d, f)
+		}
+	}
+	for i := range u.Standings {
+		if counter, err := r.takeQuestion(t, d, &u.Standings[i]); err != nil {
+			refuse(err, counter)
 		}
 	}
 	came := u.ReceivedAt
@@ -492,6 +508,7 @@ func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n 
 			n++
 		}
 	}
+	r.unask(d, chosen)
 	return n
 }
 

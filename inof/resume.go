@@ -92,6 +92,7 @@ type ownLog struct {
 	most   int // records that are gone, about
 	hosts  map[zone.HostKey]ownChange
 	faults map[string]uint64
+	asked  map[zone.HostKey]uint64
 	base   uint64 // changes up to this one are no longer known
 }
 
@@ -101,7 +102,7 @@ type ownChange struct {
 }
 
 func newOwnLog() ownLog {
-	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, most: maxLogged}
+	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, asked: map[zone.HostKey]uint64{}, most: maxLogged}
 }
 
 // note keeps the changes of an Update.
@@ -112,7 +113,10 @@ func (l *ownLog) note(u *Update, c *Client) {
 	for i := range u.Faults {
 		l.faults[u.Faults[i].Port] = u.Seq
 	}
-	if len(l.hosts)+len(l.faults) > l.most+2*(len(c.hosts)+len(c.faults)) {
+	for i := range u.Standings {
+		l.asked[u.Standings[i].Host] = u.Seq
+	}
+	if len(l.hosts)+len(l.faults)+len(l.asked) > l.most+2*(len(c.hosts)+len(c.faults)+len(c.learned.ask.asked)) {
 		l.trim(c)
 	}
 }
@@ -129,6 +133,12 @@ func (l *ownLog) trim(c *Client) {
 		if _, there := c.faults[port]; !there {
 			l.base = max(l.base, seq)
 			delete(l.faults, port)
+		}
+	}
+	for k, seq := range l.asked {
+		if _, there := c.learned.ask.asked[k]; !there {
+			l.base = max(l.base, seq)
+			delete(l.asked, k)
 		}
 	}
 }
@@ -155,6 +165,11 @@ func (l *ownLog) after(seq uint64, c *Client) batch {
 			f = FaultRecord{Op: Withdraw, Device: c.self, Port: port}
 		}
 		b.Faults = append(b.Faults, f)
+	}
+	for k, at := range l.asked {
+		if at > seq {
+			b.Standings = append(b.Standings, c.learned.ask.question(k))
+		}
 	}
 	b.sort()
 	return b

@@ -64,18 +64,22 @@ func (u *Update) sizeHint() int {
 	for i := range u.Faults {
 		n += u.Faults[i].size()
 	}
+	for i := range u.Standings {
+		n += u.Standings[i].size()
+	}
 	return n
 }
 
 // batch collects records, one for a key, and cuts them into Updates of about
 // SyncChunk bytes at record borders. Over all of them the order is settings, zones,
-// hosts that go, faults, hosts that come: so that between two of them no host
-// looks reachable that is not.
+// hosts that go, faults, hosts that come, standings: so that between two of them no
+// host looks reachable that is not.
 type batch struct {
-	Settings *Settings
-	Zones    []ZoneRecord
-	Hosts    []HostRecord
-	Faults   []FaultRecord
+	Settings  *Settings
+	Zones     []ZoneRecord
+	Hosts     []HostRecord
+	Faults    []FaultRecord
+	Standings []StandingRecord
 }
 
 // stamps are what the Updates of a batch carry beside records.
@@ -93,7 +97,7 @@ func (s *stamps) update() *Update {
 }
 
 func (b *batch) empty() bool {
-	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0
+	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0 && len(b.Standings) == 0
 }
 
 // updates gives no message for an empty batch. A record that is too large for any
@@ -136,6 +140,11 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 	for i := range b.Hosts {
 		if b.Hosts[i].Op == Put && next(b.Hosts[i].size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
+		}
+	}
+	for i := range b.Standings {
+		if next(b.Standings[i].size()) {
+			cur.Standings = append(cur.Standings, b.Standings[i])
 		}
 	}
 	return out

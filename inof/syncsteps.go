@@ -35,11 +35,11 @@ func (r *Reflector) beginSync(d *device, now time.Time) []Delivery {
 	d.whole = false
 	if !r.concernsMuch(d) {
 		b := r.view(d)
-		b.Hosts = append(b.Hosts, r.ownHosts(d)...)
+		b.Hosts, b.Standings = append(b.Hosts, r.ownHosts(d)...), d.answers()
 		return r.deliver(nil, &b, []netip.Addr{d.id}, r.ownStamps(now), nil)
 	}
 	d.sync = &syncing{zones: math.MaxInt, hosts: math.MaxInt, told: map[portKey]struct{}{}}
-	d.sync.wait.add(&Update{Settings: r.settings()})
+	d.sync.wait.add(&Update{Settings: r.settings(), Standings: d.answers()})
 	r.syncs = append(r.syncs, d)
 	r.moves++
 	return r.syncStep(d, now)
@@ -203,7 +203,7 @@ func (r *Reflector) keepForSyncs(u *Update, to *receivers) {
 
 // sent is what of an Update is not ahead in a full sync.
 func (r *Reflector) sent(s *syncing, u *Update) *Update {
-	p := &Update{Origin: u.Origin, Settings: u.Settings, Faults: u.Faults}
+	p := &Update{Origin: u.Origin, Settings: u.Settings, Faults: u.Faults, Standings: u.Standings}
 	for i := range u.Zones {
 		if z := &u.Zones[i]; z.Op == Withdraw || !r.interest.zoneKeys.ahead(z.Zone.Name, s.zones) {
 			p.Zones = append(p.Zones, *z)

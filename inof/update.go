@@ -22,6 +22,7 @@ const (
 	tlvSyncResumed    uint8 = 11 // empty; in an EndOfSync
 	tlvCluster        uint8 = 12 // cluster u64, log index u64; in both
 	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
+	tlvUpdateStanding uint8 = 14
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -86,6 +87,11 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	}
 	for i := range u.Faults {
 		if b, err = u.Faults[i].append(b); err != nil {
+			return nil, err
+		}
+	}
+	for i := range u.Standings {
+		if b, err = u.Standings[i].append(b); err != nil {
 			return nil, err
 		}
 	}
@@ -168,6 +174,8 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Hosts = append(u.Hosts, decodeHost(r))
 		case tlvUpdateFault:
 			u.Faults = append(u.Faults, decodeFault(r))
+		case tlvUpdateStanding:
+			u.Standings = append(u.Standings, decodeStanding(r))
 		case tlvUpdateDevice:
 			u.Devices = append(u.Devices, DeviceStamp{r.addr("device"), Stamp{r.u64("device.epoch"), r.u64("device.seq")}})
 		case tlvUpdatePos:

@@ -183,6 +183,7 @@ func (c *Core) joinSelf(now time.Time) {
 		return
 	}
 	c.refl.SetInterest(c.self, c.cfg.InterestAll)
+	c.client.SetAnswers(c.self, true)
 	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
 	c.fromReflector(c.refl.Join(c.self, now), now)
 	c.fromClient(own, now)

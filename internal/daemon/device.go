@@ -289,6 +289,7 @@ func (d *Device) peer(ev peerEvent) {
 	case ev.client:
 		d.core.ClientMessage(dev, ev.Msg, now)
 	case ev.Kind == inof.PeerUp:
+		d.core.ReflectorAnswers(dev, ev.Caps&inof.CapStandings != 0)
 		d.core.ReflectorResumes(dev, ev.Seen, now)
 	case ev.Kind == inof.PeerDown:
 		d.core.ReflectorDown(dev, ev.Err, now)

@@ -74,6 +74,14 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	c.protocolError(dev, err, now)
 }
 
+// ReflectorAnswers says whether a reflector that is about to be up answers questions
+// about hosts.
+func (c *Core) ReflectorAnswers(dev netip.Addr, on bool) {
+	if c.client != nil {
+		c.client.SetAnswers(dev, on)
+	}
+}
+
 // ReflectorUp says that the session to a reflector is established.
 func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) { c.ReflectorResumes(dev, nil, now) }
 

@@ -191,18 +191,3 @@ func (w *world) everIn(a netip.Addr, d *device) []string {
 	}
 	return out
 }
-
-// oneSided tells whether two addresses may be together in the default zone of one
-// reflector, while another one puts the second into a zone.
-func (w *world) oneSided(host, subject netip.Addr, d *device) bool {
-	unzoned, zoned := false, false
-	for _, r := range w.reflectors {
-		for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
-			set := w.zones[r.had[i]]
-			as, bs := w.couldBe(set, host), w.couldBe(set, subject)
-			unzoned = unzoned || slices.Contains(as, zone.DefaultName) && slices.Contains(bs, zone.DefaultName)
-			zoned = zoned || slices.ContainsFunc(bs, func(z string) bool { return z != zone.DefaultName })
-		}
-	}
-	return w.agree == inof.AgreeIdentical && unzoned && zoned
-}

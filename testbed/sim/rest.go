@@ -143,8 +143,6 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 		return GivenUp
 	case w.contested(a) && (is || t.rivals[a]):
 		return Contested
-	case is && !want && w.differ() && t.zones[s] == nil && slices.Equal(t.zones[a], []string{zone.DefaultName}):
-		return OneSided
 	}
 	return ""
 }

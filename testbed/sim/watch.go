@@ -75,9 +75,6 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 		case w.contested(n.Host) || w.contested(n.Subject):
 			w.excused[Contested]++
 			return
-		case w.oneSided(n.Host, n.Subject, d):
-			w.excused[OneSided]++
-			return
 		case w.bothUnzoned(n.Host, n.Subject, d):
 			w.excused[MixedDefault]++
 			return

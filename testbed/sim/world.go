@@ -99,10 +99,6 @@ const (
 	// MixedDefault: one host came to the default zone while the switch still knew the
 	// other as a host of the default zone, which it was until its reflector was lost.
 	MixedDefault Excuse = "default zone of before a reflector was lost"
-	// OneSided: a host that one reflector puts into a zone and another one does not is
-	// in no zone; a switch that is in none of its zones hears of it from the second
-	// only, as of a host of the default zone.
-	OneSided Excuse = "put into a zone by one of two reflectors"
 )
 
 // world is one run.

@@ -1,0 +1,244 @@
+package inof
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/zone"
+)
+
+// This file is the client's side of standings. A client gets only the hosts of zones
+// that concern it, so that a reflector which does not say a host may not know it, or
+// have it in a zone elsewhere. Where another reflector says the host, the first is
+// asked; until it has answered the host is not in the default zone, unless it was
+// before the session began.
+
+const (
+	// askDelay is how long another reflector may say a host too before it is asked: it
+	// hears of the same change a moment earlier or later.
+	askDelay = 100 * time.Millisecond
+	// bulkQuiet is how long after the last part of a full sync a reflector is asked, if
+	// its End-of-Sync does not come before: it may be about to say the host.
+	bulkQuiet = time.Second
+)
+
+// asking is what a client has asked, or is about to ask.
+type asking struct {
+	able    map[netip.Addr]struct{} // reflectors that answer
+	asked   map[zone.HostKey]string // with the NQN that was named
+	pending map[zone.HostKey]struct{}
+	dirty   map[zone.HostKey]struct{} // to be told to the reflectors by the next Flush
+	due     time.Time                 // of those that are pending; zero: there are none
+}
+
+func newAsking() asking {
+	return asking{
+		able: map[netip.Addr]struct{}{}, asked: map[zone.HostKey]string{},
+		pending: map[zone.HostKey]struct{}{}, dirty: map[zone.HostKey]struct{}{},
+	}
+}
+
+// SetAnswers says whether a reflector answers questions about hosts (CapStandings in
+// its Open). It is to be called before Resume.
+func (c *Client) SetAnswers(reflector netip.Addr, on bool) {
+	if on {
+		c.learned.ask.able[reflector] = struct{}{}
+	} else {
+		delete(c.learned.ask.able, reflector)
+	}
+}
+
+// answers tells whether reflector j can be asked.
+func (l *learned) answers(j int) bool {
+	_, able := l.ask.able[l.sources[j].id]
+	return able && !l.everything // who knows all zones need not ask
+}
+
+// vouched tells whether another member of the cluster of reflector j says the host: it
+// speaks for j too, and overruled tells when it may not.
+func (l *learned) vouched(j int, c *claim) bool {
+	for k := range l.sources {
+		if k != j && c.said[k] != 0 && l.voice(j, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// wants tells whether somebody has to be asked about a host.
+func (l *learned) wants(c *claim) bool {
+	if c.void || l.settings == nil || !l.settings.AutoJoin {
+		return false
+	}
+	for j := range l.sources {
+		if s := &l.sources[j]; (s.up || s.heard) && c.said[j] == 0 && l.answers(j) && !l.vouched(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsure tells whether a reflector with a session may have a host in a zone that does
+// not concern this device.
+func (l *learned) unsure(c *claim) bool {
+	for j := range l.sources {
+		if l.sources[j].up && c.said[j] == 0 && (c.free|c.denied)&(1<<j) == 0 && l.answers(j) && !l.vouched(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// presume is for the begin of a session: of hosts about which the reflector has no word
+// the others decided until now, and do so until it has been asked.
+func (l *learned) presume(i int) {
+	for _, e := range l.hosts {
+		if e.said[i] == 0 && e.denied&(1<<i) == 0 {
+			e.free |= 1 << i
+		}
+	}
+}
+
+// reask follows a change of who says a host.
+func (l *learned) reask(k zone.HostKey, now time.Time) {
+	q := &l.ask
+	if len(l.sources) < 2 && len(q.asked) == 0 {
+		return
+	}
+	e := l.hosts[k]
+	nqn, asked := q.asked[k]
+	switch {
+	case e == nil || !l.wants(&e.claim):
+		delete(q.pending, k)
+		if asked {
+			delete(q.asked, k)
+			q.dirty[k] = struct{}{}
+		}
+		if e != nil {
+			e.asked = false
+		}
+	case asked && nqn == e.rec.NQN:
+		e.asked = true
+	default:
+		q.pending[k] = struct{}{}
+		if q.due.IsZero() {
+			q.due = now.Add(askDelay)
+		}
+	}
+}
+
+// reaskAll is reask for all hosts; what has to be asked leaves with the next Flush.
+func (l *learned) reaskAll(now time.Time) {
+	for k := range l.hosts {
+		l.reask(k, now)
+	}
+	if len(l.ask.pending) > 0 {
+		l.ask.due = now
+	}
+}
+
+// ripe moves what is pending to what is asked, if it is due.
+func (l *learned) ripe(now time.Time) {
+	q := &l.ask
+	if q.due.IsZero() || now.Before(q.due) {
+		return
+	}
+	for i := range l.sources {
+		s := &l.sources[i]
+		if until := s.bulk.Add(bulkQuiet); s.up && !s.synced && now.Before(until) {
+			q.due = until
+			return
+		}
+	}
+	l.put()
+}
+
+// put asks what is pending.
+func (l *learned) put() {
+	q := &l.ask
+	q.due = time.Time{}
+	for k := range q.pending {
+		if e := l.hosts[k]; e != nil && l.wants(&e.claim) {
+			e.asked = true
+			q.asked[k] = e.rec.NQN
+			q.dirty[k] = struct{}{}
+		}
+	}
+	clear(q.pending)
+}
+
+// questions empties what is to be told into records.
+func (q *asking) questions() []StandingRecord {
+	var out []StandingRecord
+	for k := range q.dirty {
+		out = append(out, q.question(k))
+	}
+	clear(q.dirty)
+	return out
+}
+
+// question is the present state of one.
+func (q *asking) question(k zone.HostKey) StandingRecord {
+	if nqn, asked := q.asked[k]; asked {
+		return StandingRecord{Op: Put, Host: k, NQN: nqn}
+	}
+	return StandingRecord{Op: Withdraw, Host: k}
+}
+
+// askBefore has a reflector whose session begins, and that had a word before, asked
+// with our own sync, so that its End-of-Sync comes behind the answers. The others get
+// the questions as a change.
+func (c *Client) askBefore(reflector netip.Addr, now time.Time) []Delivery {
+	l := &c.learned
+	i, _ := l.index(reflector)
+	l.presume(i)
+	l.sources[i].bulk = now
+	if !l.sources[i].heard || len(l.sources) < 2 {
+		return nil
+	}
+	l.reaskAll(now)
+	l.put()
+	b := batch{Standings: l.ask.questions()}
+	if b.empty() {
+		return nil
+	}
+	b.sort()
+	others := slices.DeleteFunc(l.up(), func(id netip.Addr) bool { return id == reflector })
+	return c.deliver(&b, others, time.Time{}, now, true)
+}
+
+// standing takes an answer of reflector i.
+func (l *learned) standing(i int, r *StandingRecord, a *Applied) {
+	e := l.hosts[r.Host]
+	if e == nil || r.Op != Put {
+		return
+	}
+	switch bit := uint8(1) << i; r.State {
+	case StandingFree:
+		e.free, e.denied = e.free|bit, e.denied&^bit
+	case StandingZoned:
+		e.free, e.denied = e.free&^bit, e.denied|bit
+	default:
+		return
+	}
+	l.doubted(i, r.Host)
+	switch {
+	case e.void:
+	case l.denials(&e.claim):
+		a.Denied = append(a.Denied, r.Host)
+	default:
+		a.Placed = append(a.Placed, r.Host)
+	}
+}
+
+// unasked is for when a reflector has gone: what it has not answered the others decide.
+func (l *learned) unasked(a *Applied) {
+	for k := range l.ask.asked {
+		a.Placed = append(a.Placed, k)
+	}
+	for k := range l.ask.pending {
+		a.Placed = append(a.Placed, k)
+	}
+	slices.SortFunc(a.Placed, compareKeys)
+}
