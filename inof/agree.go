@@ -257,10 +257,14 @@ func (l *learned) missing() bool {
 	return l.expected > 1 && n < l.expected && n+l.spoken() < l.expected
 }
 
-// synced tells whether everybody who is waited for was heard.
+// synced tells whether everybody who is waited for was heard, and has answered what was
+// asked then. It stays so.
 func (l *learned) synced() bool {
-	heard := slices.ContainsFunc(l.sources, func(s source) bool { return s.heard })
-	return heard && (l.waited || !l.missing())
+	if !l.live {
+		heard := slices.ContainsFunc(l.sources, func(s source) bool { return s.heard })
+		l.live = heard && (l.waited || !l.missing()) && (l.late || !l.questioning())
+	}
+	return l.live
 }
 
 // place notes that reflector i has taken in an own host and said its zones.

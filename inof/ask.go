@@ -95,9 +95,64 @@ func (l *learned) unsure(c *claim) bool {
 func (l *learned) presume(i int) {
 	for _, e := range l.hosts {
 		if e.said[i] == 0 && e.denied&(1<<i) == 0 {
-			e.free |= 1 << i
+			e.free, e.presumed = e.free|1<<i, e.presumed|1<<i
 		}
 	}
+}
+
+// infer is for the end of a full sync of reflector i: a host that it does not say,
+// though it says others of the same device as of that state or a later one, is known to it
+// and in a zone elsewhere.
+func (l *learned) infer(i int, a *Applied) {
+	s := &l.sources[i]
+	if len(l.sources) < 2 || !l.answers(i) {
+		return
+	}
+	said := map[netip.Addr]struct{}{}
+	for k, e := range l.hosts {
+		if e.said[i] == s.gen {
+			said[k.Device] = struct{}{}
+		}
+	}
+	bit := uint8(1) << i
+	for k, e := range l.hosts {
+		at, known := s.states[k.Device]
+		if _, there := said[k.Device]; !there || !known || !e.stamp.Known() || e.presumed&e.free&bit == 0 || at.Before(e.stamp) || !l.wants(&e.claim) {
+			continue
+		}
+		e.free, e.denied = e.free&^bit, e.denied|bit
+		if !e.void && l.denials(&e.claim) {
+			a.Denied = append(a.Denied, k)
+		}
+	}
+	slices.SortFunc(a.Denied, compareKeys)
+}
+
+// questioning tells whether a reflector with a session owes an answer about a host.
+func (l *learned) questioning() bool {
+	owed := func(k zone.HostKey) bool {
+		e := l.hosts[k]
+		if e == nil || e.void {
+			return false
+		}
+		for j := range l.sources {
+			if l.sources[j].up && l.answers(j) && e.said[j] == 0 && e.presumed&(1<<j) != 0 {
+				return true
+			}
+		}
+		return l.unsure(&e.claim)
+	}
+	for k := range l.ask.pending {
+		if owed(k) {
+			return true
+		}
+	}
+	for k := range l.ask.asked {
+		if owed(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // reask follows a change of who says a host.
@@ -222,6 +277,7 @@ func (l *learned) standing(i int, r *StandingRecord, a *Applied) {
 	default:
 		return
 	}
+	e.presumed &^= 1 << i
 	l.doubted(i, r.Host)
 	switch {
 	case e.void:

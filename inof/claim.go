@@ -26,6 +26,8 @@ type claim struct {
 	// the host is in no zone; asked tells that both are kept up to date by answers.
 	free  uint8
 	asked bool
+	// presumed are those of them that have not answered in the present session.
+	presumed uint8
 	void  bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
 	quiet bool // void, and in force again when a silent reflector comes back and still says it
 }
@@ -158,7 +160,7 @@ func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
 	case zoned:
 		c.denied, c.free = c.denied&^bit, c.free&^bit
 	default: // it does not know the host any more: its word about the zones stands
-		c.denied, c.free = c.denied&^bit, c.free|bit
+		c.denied, c.free, c.presumed = c.denied&^bit, c.free|bit, c.presumed|bit
 	}
 	said := c.said != words{}
 	switch {

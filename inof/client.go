@@ -366,7 +366,7 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 // Next is when Flush or Tick has something to do; zero: nothing.
 func (c *Client) Next() time.Time {
 	next := c.holdBack
-	if l := &c.learned; !l.waited && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
+	if l := &c.learned; !l.live && !l.late && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
 		next = l.waitUntil
 	}
 	if due := c.learned.ask.due; !due.IsZero() && (next.IsZero() || due.Before(next)) {
@@ -380,10 +380,10 @@ func (c *Client) Next() time.Time {
 func (c *Client) Tick(now time.Time) Applied {
 	var a Applied
 	l := &c.learned
-	if l.waited || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
+	if l.live && l.waited || l.late || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
 		return a
 	}
-	l.waited = true
+	l.waited, l.late = true, true
 	a.From, a.Origin = c.self, c.self
 	l.judgeAll(&a)
 	l.releaseAll(c.hosts, &a)

@@ -67,6 +67,8 @@ type learned struct {
 	wait       time.Duration
 	waitUntil  time.Time // zero: nobody was heard yet
 	waited     bool      // who was not heard until now is not waited for
+	late       bool      // neither is who has not answered
+	live       bool      // it was complete once
 	everything bool      // interest: all
 
 	most    room
@@ -170,6 +172,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	} else {
 		s.since = s.gen
 		l.sweep(i, a, now)
+		l.infer(i, a)
 	}
 	l.correct(i, a)
 	for k := range s.placed {
