@@ -28,8 +28,8 @@ type claim struct {
 	asked bool
 	// presumed are those of them that have not answered in the present session.
 	presumed uint8
-	void  bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
-	quiet bool // void, and in force again when a silent reflector comes back and still says it
+	void     bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
+	quiet    bool // void, and in force again when a silent reflector comes back and still says it
 }
 
 // word is what one reflector says about a record now.

@@ -103,6 +103,20 @@ var golden = map[string]Message{
 		Epoch: 0x18a0_0000_0000_0002, Seq: 2, Resumed: true, Cluster: ClusterStamp{ID: 0x5eed_0000_0000_00c1, Index: 42},
 		Members: []netip.Addr{netip.MustParseAddr("192.0.2.250"), goldenRefl},
 	},
+	"update-question": &Update{
+		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt,
+		Standings: []StandingRecord{
+			{Op: Put, State: StandingAsked, Host: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}, NQN: "nqn.2026-01.org.example:b"},
+			{Op: Withdraw, Host: zone.HostKey{Addr: netip.MustParseAddr("2001:db8:1::9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet1"}},
+		},
+	},
+	"update-answer": &Update{
+		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt, ReflectedAt: goldenAt.Add(100 * time.Microsecond),
+		Pos: Stamp{Epoch: 0x18a0_0000_0000_0002, Seq: 9},
+		Standings: []StandingRecord{
+			{Op: Put, State: StandingZoned, Host: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
+		},
+	},
 	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
 	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
 }

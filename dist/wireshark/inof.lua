@@ -31,6 +31,7 @@ local CODES = { "cease", "not iNOF", "unsupported version", "bad length", "unkno
   "authentication mode mismatch", "authentication failed", "handshake timeout", "hold time expired", "bad sequence number",
   "own device id", "unexpected device id", "unacceptable timers", "unexpected message", "replaced by a newer session",
   "limit reached", "slow reader", "roles do not fit", "certificate refused", "TLS failed" }
+local STANDINGS = { [0] = "asked", "in no zone", "in a zone" }
 local KINDS = { "notify", "ack", "query" }
 local SUBS = { "Subject (IPv4)", "Notified host (IPv4)", "Subject (IPv6)", "Notified host (IPv6)", "Sequence", "State", "Reason", "Service" }
 
@@ -83,6 +84,7 @@ field("bool", "inof.roles.reflector", "Reflector", 8, nil, 0x01)
 field("bool", "inof.roles.client", "Client", 8, nil, 0x02)
 field("uint64", "inof.capabilities", "Capabilities", base.HEX)
 field("bool", "inof.capabilities.all", "Asks for all zones and hosts", 8, nil, 0x01)
+field("bool", "inof.capabilities.standings", "Answers whether a host is in a zone", 8, nil, 0x02)
 field("uint32", "inof.hold", "Hold time (ms)")
 field("uint32", "inof.keepalive", "Keepalive interval (ms)")
 field("bytes", "inof.nonce", "Nonce")
@@ -144,6 +146,12 @@ address("inof.fault.device", "Access device")
 field("string", "inof.fault.port", "Access port")
 instant("inof.fault.since", "Since")
 address("inof.fault.address", "Unreachable host")
+field("uint8", "inof.standing.op", "Operation", base.DEC, OPS)
+field("uint8", "inof.standing.state", "Standing", base.DEC, STANDINGS)
+address("inof.standing.address", "Host")
+address("inof.standing.device", "Access device")
+field("string", "inof.standing.port", "Access port")
+field("string", "inof.standing.nqn", "NQN")
 field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
 
@@ -461,6 +469,17 @@ local function fault_record(c, sum)
   return ("%s, %s, %s"):format(label, name_of(REASONS, why), count(n, "host"))
 end
 
+local function standing_record(c, sum)
+  local what = op(c, "inof.standing.op")
+  local state = c:num("inof.standing.state", 1)
+  local addr, device = c:address("inof.standing.address"), c:address("inof.standing.device")
+  local label = ("%s at %s/%s"):format(addr, device, c:text("inof.standing.port", 1, 63))
+  sum.standing = sum.standing + 1
+  if what ~= 1 then return label .. " no longer asked" end
+  if state == 0 then c:text("inof.standing.nqn", 0, 255) end
+  return label .. " " .. name_of(STANDINGS, state)
+end
+
 local function stamp(c, sum)
   local _, epoch = c:u64("inof.epoch")
   sum.seq = c:u64("inof.seq")
@@ -526,7 +545,10 @@ local MESSAGES = {
     end, true },
     { "Capabilities", function(c)
       local _, bits = c:u64("inof.capabilities")
-      if not c.failed then c.tree:add(F["inof.capabilities.all"], c.tvb(c.at - 1, 1)) end
+      if not c.failed then
+        c.tree:add(F["inof.capabilities.all"], c.tvb(c.at - 1, 1))
+        c.tree:add(F["inof.capabilities.standings"], c.tvb(c.at - 1, 1))
+      end
       return bits
     end },
     { "Timers", function(c)
@@ -571,6 +593,7 @@ local MESSAGES = {
     end },
     { "Partial", function(c, sum) return present(c, "inof.partial", sum, "more follows") end },
     [12] = { "Cluster", cluster },
+    [14] = { "Standing", standing_record, many = true },
   },
   { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end },
     [12] = { "Cluster", cluster },
@@ -633,7 +656,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zone", "host", "fault" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "fault", "standing" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
@@ -697,7 +720,7 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  local sum = { zone = 0, host = 0, fault = 0 }
+  local sum = { zone = 0, host = 0, fault = 0, standing = 0 }
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
     if have > HEADER then tree:add(F["inof.data"], tvb(offset + HEADER, have - HEADER)) end

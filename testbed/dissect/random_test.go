@@ -91,6 +91,14 @@ func (r source) fault() inof.FaultRecord {
 	return f
 }
 
+func (r source) standing() inof.StandingRecord {
+	s := inof.StandingRecord{Op: r.op(), State: inof.Standing(r.IntN(4)), Host: zone.HostKey{Addr: r.addr(), Device: r.addr(), Port: r.name(60)}}
+	if s.Op == inof.Put && s.State == inof.StandingAsked {
+		s.NQN = r.name(60)
+	}
+	return s
+}
+
 func (r source) stamp() inof.Stamp { return inof.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
 
 func (r source) update() *inof.Update {
@@ -119,6 +127,9 @@ func (r source) update() *inof.Update {
 	}
 	for range r.IntN(3) {
 		u.Faults = append(u.Faults, r.fault())
+	}
+	for range r.IntN(3) {
+		u.Standings = append(u.Standings, r.standing())
 	}
 	return u
 }
