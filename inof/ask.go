@@ -68,7 +68,7 @@ func (l *learned) vouched(j int, c *claim) bool {
 
 // wants tells whether somebody has to be asked about a host.
 func (l *learned) wants(c *claim) bool {
-	if c.void || l.settings == nil || !l.settings.AutoJoin {
+	if c.void || !l.autoJoins() {
 		return false
 	}
 	for j := range l.sources {
@@ -82,8 +82,12 @@ func (l *learned) wants(c *claim) bool {
 // unsure tells whether a reflector with a session may have a host in a zone that does
 // not concern this device.
 func (l *learned) unsure(c *claim) bool {
+	known := c.free | c.denied
+	if !l.live { // nobody has been told anything that a wrong guess could end
+		known &^= c.presumed
+	}
 	for j := range l.sources {
-		if l.sources[j].up && c.said[j] == 0 && (c.free|c.denied)&(1<<j) == 0 && l.answers(j) && !l.vouched(j, c) {
+		if l.sources[j].up && c.said[j] == 0 && known&(1<<j) == 0 && l.answers(j) && !l.vouched(j, c) {
 			return true
 		}
 	}
@@ -183,6 +187,21 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 	}
 }
 
+// joined is for when auto-join has come into force: nobody was in the default zone, so that
+// who has no word yet need not have the others' decision stand.
+func (l *learned) joined(a *Applied) {
+	for k, e := range l.hosts {
+		e.free, e.presumed = e.free&^e.presumed, 0
+		if !e.void && l.unsure(&e.claim) {
+			a.Unplaced = append(a.Unplaced, k)
+		}
+	}
+	slices.SortFunc(a.Unplaced, compareKeys)
+}
+
+// autoJoins tells whether auto-join is in force.
+func (l *learned) autoJoins() bool { return l.settings != nil && l.settings.AutoJoin }
+
 // reaskAll is reask for all hosts; what has to be asked leaves with the next Flush.
 func (l *learned) reaskAll(now time.Time) {
 	for k := range l.hosts {
@@ -191,6 +210,20 @@ func (l *learned) reaskAll(now time.Time) {
 	if len(l.ask.pending) > 0 {
 		l.ask.due = now
 	}
+}
+
+// doubtAll keeps hosts out of the default zone that are there because the others
+// decided: for the end of a sync while the first one is not complete.
+func (l *learned) doubtAll(a *Applied) {
+	if l.live {
+		return
+	}
+	for k, e := range l.hosts {
+		if !e.void && l.unsure(&e.claim) {
+			a.Unplaced = append(a.Unplaced, k)
+		}
+	}
+	slices.SortFunc(a.Unplaced, compareKeys)
 }
 
 // ripe moves what is pending to what is asked, if it is due.

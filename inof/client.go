@@ -387,6 +387,9 @@ func (c *Client) Tick(now time.Time) Applied {
 	a.From, a.Origin = c.self, c.self
 	l.judgeAll(&a)
 	l.releaseAll(c.hosts, &a)
+	if l.synced() {
+		l.unasked(&a)
+	}
 	a.sort()
 	return a
 }
@@ -458,7 +461,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.counters.UnknownPeer++
 		return a, fmt.Errorf("%v of %v, which has no session", m.Type(), reflector)
 	}
-	s := &c.learned.sources[idx]
+	s, joined := &c.learned.sources[idx], c.learned.autoJoins()
 	switch m := m.(type) {
 	case *Update:
 		c.counters.UpdatesIn++
@@ -478,6 +481,9 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		case m.Origin == reflector:
 			s.pos, s.clean = Stamp{m.Epoch, m.Seq}, s.clean || s.synced
 		}
+		if !joined && c.learned.autoJoins() {
+			c.learned.joined(&a)
+		}
 		if err != nil {
 			return a, err
 		}
@@ -490,6 +496,9 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.learned.complement(idx, m.Resumed, &a)
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
+		}
+		if !joined && c.learned.autoJoins() {
+			c.learned.joined(&a)
 		}
 		s.pos, s.clean = Stamp{m.Epoch, m.Seq}, true
 		a.Synced = true

@@ -75,7 +75,7 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 		case w.contested(n.Host) || w.contested(n.Subject):
 			w.excused[Contested]++
 			return
-		case w.bothUnzoned(n.Host, n.Subject, d):
+		case !d.hearsAll() && w.bothUnzoned(n.Host, n.Subject, d):
 			w.excused[MixedDefault]++
 			return
 		}

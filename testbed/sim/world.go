@@ -97,7 +97,8 @@ const (
 	// or the address passed to a host whose zones the switch does not know yet.
 	Contested Excuse = "contested address"
 	// MixedDefault: one host came to the default zone while the switch still knew the
-	// other as a host of the default zone, which it was until its reflector was lost.
+	// other as a host of the default zone, which it was until its reflector was lost. With
+	// every reflector heard there is no such excuse.
 	MixedDefault Excuse = "default zone of before a reflector was lost"
 )
 
