@@ -98,7 +98,7 @@ func (l *learned) unsure(c *claim) bool {
 // the others decided until now, and do so until it has been asked.
 func (l *learned) presume(i int) {
 	for _, e := range l.hosts {
-		if e.said[i] == 0 && e.denied&(1<<i) == 0 {
+		if e.said[i] == 0 && (e.free|e.denied)&(1<<i) == 0 {
 			e.free, e.presumed = e.free|1<<i, e.presumed|1<<i
 		}
 	}
@@ -132,19 +132,31 @@ func (l *learned) infer(i int, a *Applied) {
 	slices.SortFunc(a.Denied, compareKeys)
 }
 
+// owed tells whether a reflector with a session has yet to confirm what is presumed of a host.
+func (l *learned) owed(c *claim) bool {
+	if !l.wants(c) {
+		return false
+	}
+	for j := range l.sources {
+		if l.sources[j].up && c.said[j] == 0 && c.presumed&(1<<j) != 0 && l.answers(j) && !l.vouched(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// Owed tells whether a reflector has yet to answer about a host that is presumed to be in
+// no zone: one that is kept out of the default zone stays so.
+func (c *Client) Owed(k zone.HostKey) bool {
+	e := c.learned.hosts[k]
+	return e != nil && c.learned.owed(&e.claim)
+}
+
 // questioning tells whether a reflector with a session owes an answer about a host.
 func (l *learned) questioning() bool {
 	owed := func(k zone.HostKey) bool {
 		e := l.hosts[k]
-		if e == nil || e.void {
-			return false
-		}
-		for j := range l.sources {
-			if l.sources[j].up && l.answers(j) && e.said[j] == 0 && e.presumed&(1<<j) != 0 {
-				return true
-			}
-		}
-		return l.unsure(&e.claim)
+		return e != nil && !e.void && (l.owed(&e.claim) || l.unsure(&e.claim))
 	}
 	for k := range l.ask.pending {
 		if owed(k) {
@@ -212,18 +224,22 @@ func (l *learned) reaskAll(now time.Time) {
 	}
 }
 
-// doubtAll keeps hosts out of the default zone that are there because the others
-// decided: for the end of a sync while the first one is not complete.
-func (l *learned) doubtAll(a *Applied) {
-	if l.live {
-		return
-	}
+// doubtAll is for the end of a sync of reflector i. Hosts that are in the default zone
+// because the others decided leave it, while nobody has been told that; later on hosts that
+// are not there, such as those of a zone that the reflector no longer says, do not come
+// there before the answer.
+func (l *learned) doubtAll(i int, a *Applied) {
 	for k, e := range l.hosts {
-		if !e.void && l.unsure(&e.claim) {
+		switch {
+		case e.void:
+		case !l.live && l.unsure(&e.claim):
 			a.Unplaced = append(a.Unplaced, k)
+		case l.live && e.said[i] == 0 && e.presumed&(1<<i) != 0 && l.wants(&e.claim):
+			a.Doubted = append(a.Doubted, k)
 		}
 	}
 	slices.SortFunc(a.Unplaced, compareKeys)
+	slices.SortFunc(a.Doubted, compareKeys)
 }
 
 // ripe moves what is pending to what is asked, if it is due.

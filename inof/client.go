@@ -3,7 +3,6 @@ package inof
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -50,6 +49,10 @@ type Applied struct {
 	// they concern this device, though one that lags behind its cluster does. They stay
 	// known, and are to be kept out of the default zone before Zones are applied.
 	Unplaced []zone.HostKey
+	// Doubted are hosts of others about which a reflector that does not say them is to be
+	// asked: one that is not in the default zone is to be kept out of it before anything
+	// else is applied, until Placed names it.
+	Doubted []zone.HostKey
 
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
@@ -413,34 +416,6 @@ func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 		return &Resume{Epoch: noEpoch}
 	}
 	return &Resume{Epoch: s.pos.Epoch, Seq: s.pos.Seq}
-}
-
-// Relies says that local hosts were told things before the start of the process: an
-// End-of-Sync ends what it does not repeat. Epochs are those of the reflectors that
-// were heard then.
-func (c *Client) Relies(epochs map[netip.Addr]uint64) { c.relies, c.before = true, epochs }
-
-// Epochs are those of the reflectors whose records are held, by device id. While a
-// reflector that was started anew has not ended its sync, what is held is of its former
-// start, or of none that is still known.
-func (c *Client) Epochs() map[netip.Addr]uint64 {
-	out := maps.Clone(c.before)
-	for i := range c.learned.sources {
-		s := &c.learned.sources[i]
-		if !s.pos.Known() {
-			continue
-		}
-		if out == nil {
-			out = map[netip.Addr]uint64{}
-		}
-		switch {
-		case s.clean:
-			out[s.id] = s.pos.Epoch
-		case out[s.id] == 0:
-			out[s.id] = noEpoch
-		}
-	}
-	return out
 }
 
 // Sessions tells how the present session with a reflector began: what it sent to us,

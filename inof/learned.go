@@ -184,7 +184,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	l.releaseAll(own, a)
 	if len(l.sources) > 1 {
 		l.reaskAll(now)
-		l.doubtAll(a)
+		l.doubtAll(i, a)
 	}
 	a.sort()
 }

@@ -130,6 +130,53 @@ func TestReflectorsThatDiffer(t *testing.T) {
 	}
 }
 
+// A host that one reflector has in a zone, and the other one in the default zone, is in
+// none. A switch of the default zone hears of it from the second only: it asks the first
+// one, and follows each change of the answer, also what changed while it had no session.
+func TestAHostThatOneReflectorHasInAZone(t *testing.T) {
+	for _, agreement := range []string{"identical", "union"} {
+		t.Run(agreement, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := pairFabric(t, agreement)
+				remove := func(dev, name string) {
+					t.Helper()
+					if err := f.nodes[dev].d.RemoveZone(t.Context(), name); err != nil {
+						t.Fatal(err)
+					}
+					settle(time.Second)
+				}
+				add := func(dev, name string, members ...string) {
+					t.Helper()
+					f.zones(dev, map[string][]string{name: members})
+					settle(time.Second)
+				}
+				remove("r1", "a")
+				remove("r2", "a")
+				f.expectAnything()
+				add("r1", "x", t2)
+				f.host("s", "tor2", "eth2", t2, snsd.RoleTarget)
+				settle(2 * time.Second)
+				f.expect("registered, in a zone of r1", nil)
+				add("r2", "x", t2)
+				f.expect("in a zone of both", nil)
+				remove("r1", "x")
+				f.expect("in a zone of r2", nil)
+				f.nodes["r2"].halt()
+				settle(time.Second)
+				f.expect("that has stopped", nil)
+				f.nodes["r2"].start()
+				settle(20 * time.Second)
+				f.expect("and is back", nil)
+				all := map[string][]string{"p": {t2 + active}, "q": {t2 + active}, "s": {i1 + active, t1 + active}}
+				remove("r2", "x")
+				f.expect("in no zone", all)
+				settle(time.Minute)
+				f.expect("a minute later", nil)
+			})
+		})
+	}
+}
+
 // One reflector after the other stops, and both: nothing is told of that, faults are,
 // once each; a session that was cut resumes, and `show peer` says so and why.
 func TestASilentReflectorChangesNothing(t *testing.T) {

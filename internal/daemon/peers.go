@@ -118,13 +118,14 @@ func (c *Core) holdStale(now time.Time) {
 }
 
 // letGo lets an address into the default zone again when the reflectors speak for
-// each of its attachments: they have placed the local ones and say the others.
+// each of its attachments: they have placed the local ones, and say the others or have
+// answered that they are in no zone.
 func (c *Core) letGo(addr netip.Addr) zone.Changes {
 	if c.localAddrs[addr] > 0 && !c.placed[addr] {
 		return nil
 	}
 	for _, h := range c.dir.Attachments(addr) {
-		if c.client.Stale(h.HostKey) {
+		if c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey) {
 			return nil
 		}
 	}
@@ -225,6 +226,11 @@ func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
 func (c *Core) apply(a *inof.Applied, now time.Time) {
 	var changes zone.Changes
 	add := func(more zone.Changes) { changes = append(changes, more...) }
+	for _, k := range a.Doubted {
+		if !slices.Contains(c.dir.ZonesOf(k.Addr), zone.DefaultName) {
+			add(c.dir.HoldDefault(k.Addr, true))
+		}
+	}
 	if s := a.Settings; s != nil {
 		c.dir.SetHard(s.Hard)
 		add(c.dir.SetAutoJoin(s.AutoJoin))
