@@ -29,7 +29,7 @@ type asking struct {
 	asked   map[zone.HostKey]string // with the NQN that was named
 	pending map[zone.HostKey]struct{}
 	dirty   map[zone.HostKey]struct{} // to be told to the reflectors by the next Flush
-	due     time.Time                 // of those that are pending; zero: there are none
+	due     time.Time                 // of those that are pending
 }
 
 func newAsking() asking {
@@ -192,10 +192,10 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 	case asked && nqn == e.rec.NQN:
 		e.asked = true
 	default:
-		q.pending[k] = struct{}{}
-		if q.due.IsZero() {
+		if len(q.pending) == 0 {
 			q.due = now.Add(askDelay)
 		}
+		q.pending[k] = struct{}{}
 	}
 }
 
@@ -219,9 +219,7 @@ func (l *learned) reaskAll(now time.Time) {
 	for k := range l.hosts {
 		l.reask(k, now)
 	}
-	if len(l.ask.pending) > 0 {
-		l.ask.due = now
-	}
+	l.ask.due = now
 }
 
 // doubtAll is for the end of a sync of reflector i. Hosts that are in the default zone
@@ -242,26 +240,24 @@ func (l *learned) doubtAll(i int, a *Applied) {
 	slices.SortFunc(a.Doubted, compareKeys)
 }
 
-// ripe moves what is pending to what is asked, if it is due.
-func (l *learned) ripe(now time.Time) {
-	q := &l.ask
-	if q.due.IsZero() || now.Before(q.due) {
-		return
+// askAt is when what is pending is to be asked; zero: nothing is. A reflector in the midst of
+// its full sync may be about to say the host.
+func (l *learned) askAt() time.Time {
+	if len(l.ask.pending) == 0 {
+		return time.Time{}
 	}
+	at := l.ask.due
 	for i := range l.sources {
-		s := &l.sources[i]
-		if until := s.bulk.Add(bulkQuiet); s.up && !s.synced && now.Before(until) {
-			q.due = until
-			return
+		if s := &l.sources[i]; s.up && !s.synced && at.Before(s.bulk.Add(bulkQuiet)) {
+			at = s.bulk.Add(bulkQuiet)
 		}
 	}
-	l.put()
+	return at
 }
 
 // put asks what is pending.
 func (l *learned) put() {
 	q := &l.ask
-	q.due = time.Time{}
 	for k := range q.pending {
 		if e := l.hosts[k]; e != nil && l.wants(&e.claim) {
 			e.asked = true

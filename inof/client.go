@@ -188,7 +188,9 @@ func (c *Client) MarkFault(at time.Time) {
 // Flush gives the changes since the last one for every reflector that is up. The
 // others get them when their session resumes, or with everything.
 func (c *Client) Flush(now time.Time) []Delivery {
-	c.learned.ripe(now)
+	if at := c.learned.askAt(); !at.IsZero() && !now.Before(at) {
+		c.learned.put()
+	}
 	b := c.pending()
 	at := c.faultAt
 	c.faultAt = time.Time{}
@@ -372,7 +374,7 @@ func (c *Client) Next() time.Time {
 	if l := &c.learned; !l.live && !l.late && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
 		next = l.waitUntil
 	}
-	if due := c.learned.ask.due; !due.IsZero() && (next.IsZero() || due.Before(next)) {
+	if due := c.learned.askAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 		next = due
 	}
 	return next
