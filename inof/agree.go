@@ -341,8 +341,8 @@ func (l *learned) joins(i int) bool {
 // zone has said of hosts in it.
 func (l *learned) undeny(i int, a *Applied) {
 	for k, e := range l.hosts {
-		if e.denied&(1<<i) != 0 && !e.asked {
-			e.denied &^= 1 << i
+		if e.stands[i] == StandingZoned && !e.asked {
+			e.stands[i] = 0
 			a.Placed = append(a.Placed, k)
 		}
 	}

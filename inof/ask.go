@@ -49,21 +49,19 @@ func (c *Client) SetAnswers(reflector netip.Addr, on bool) {
 	}
 }
 
-// answers tells whether reflector j can be asked.
-func (l *learned) answers(j int) bool {
-	_, able := l.ask.able[l.sources[j].id]
-	return able && !l.everything // who knows all zones need not ask
-}
-
-// vouched tells whether another member of the cluster of reflector j says the host: it
-// speaks for j too, and overruled tells when it may not.
-func (l *learned) vouched(j int, c *claim) bool {
+// silent tells whether the zones of a reflector, which does not say a host, may have it
+// elsewhere: it can be asked, and no other member of its cluster speaks for it (overruled
+// tells when that one may not).
+func (l *learned) silent(j int, c *claim) bool {
+	if _, able := l.ask.able[l.sources[j].id]; !able || l.everything || c.said[j] != 0 {
+		return false // who knows all zones need not ask
+	}
 	for k := range l.sources {
 		if k != j && c.said[k] != 0 && l.voice(j, k) {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // wants tells whether somebody has to be asked about a host.
@@ -72,22 +70,54 @@ func (l *learned) wants(c *claim) bool {
 		return false
 	}
 	for j := range l.sources {
-		if s := &l.sources[j]; (s.up || s.heard) && c.said[j] == 0 && l.answers(j) && !l.vouched(j, c) {
+		if s := &l.sources[j]; (s.up || s.heard) && l.silent(j, c) {
 			return true
 		}
 	}
 	return false
 }
 
-// unsure tells whether a reflector with a session may have a host in a zone that does
-// not concern this device.
-func (l *learned) unsure(c *claim) bool {
-	known := c.free | c.denied
-	if !l.live { // nobody has been told anything that a wrong guess could end
-		known &^= c.presumed
-	}
+// stood tells whether s is what is known of a reflector with a session that is silent
+// about a host.
+func (l *learned) stood(c *claim, s Standing) bool {
 	for j := range l.sources {
-		if l.sources[j].up && c.said[j] == 0 && known&(1<<j) == 0 && l.answers(j) && !l.vouched(j, c) {
+		if l.sources[j].up && c.stands[j] == s && l.silent(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsure tells whether a reflector with a session may have a host in a zone that does not
+// concern this device. What is presumed counts once a wrong guess could end what hosts
+// were told.
+func (l *learned) unsure(c *claim) bool {
+	return l.stood(c, 0) || !l.live && l.stood(c, standingPresumed)
+}
+
+// owed tells whether a reflector with a session has yet to confirm what is presumed of a host.
+func (l *learned) owed(c *claim) bool { return l.stood(c, standingPresumed) && l.wants(c) }
+
+// Owed tells whether a reflector has yet to answer about a host that is presumed to be in
+// no zone: one that is kept out of the default zone stays so.
+func (c *Client) Owed(k zone.HostKey) bool {
+	e := c.learned.hosts[k]
+	return e != nil && c.learned.owed(&e.claim)
+}
+
+// questioning tells whether the first sync has to wait for an answer.
+func (l *learned) questioning() bool {
+	waits := func(k zone.HostKey) bool {
+		e := l.hosts[k]
+		return e != nil && !e.void && l.unsure(&e.claim)
+	}
+	for k := range l.ask.pending {
+		if waits(k) {
+			return true
+		}
+	}
+	for k := range l.ask.asked {
+		if waits(k) {
 			return true
 		}
 	}
@@ -98,8 +128,8 @@ func (l *learned) unsure(c *claim) bool {
 // the others decided until now, and do so until it has been asked.
 func (l *learned) presume(i int) {
 	for _, e := range l.hosts {
-		if e.said[i] == 0 && (e.free|e.denied)&(1<<i) == 0 {
-			e.free, e.presumed = e.free|1<<i, e.presumed|1<<i
+		if e.said[i] == 0 && e.stands[i] == 0 {
+			e.stands[i] = standingPresumed
 		}
 	}
 }
@@ -109,7 +139,7 @@ func (l *learned) presume(i int) {
 // and in a zone elsewhere.
 func (l *learned) infer(i int, a *Applied) {
 	s := &l.sources[i]
-	if len(l.sources) < 2 || !l.answers(i) {
+	if len(l.sources) < 2 {
 		return
 	}
 	said := map[netip.Addr]struct{}{}
@@ -118,13 +148,12 @@ func (l *learned) infer(i int, a *Applied) {
 			said[k.Device] = struct{}{}
 		}
 	}
-	bit := uint8(1) << i
 	for k, e := range l.hosts {
 		at, known := s.states[k.Device]
-		if _, there := said[k.Device]; !there || !known || !e.stamp.Known() || e.presumed&e.free&bit == 0 || at.Before(e.stamp) || !l.wants(&e.claim) {
+		if _, there := said[k.Device]; !there || !known || !e.stamp.Known() || e.stands[i] != standingPresumed || !l.silent(i, &e.claim) || at.Before(e.stamp) || !l.autoJoins() {
 			continue
 		}
-		e.free, e.denied = e.free&^bit, e.denied|bit
+		e.stands[i] = StandingZoned
 		if !e.void && l.denials(&e.claim) {
 			a.Denied = append(a.Denied, k)
 		}
@@ -132,43 +161,28 @@ func (l *learned) infer(i int, a *Applied) {
 	slices.SortFunc(a.Denied, compareKeys)
 }
 
-// owed tells whether a reflector with a session has yet to confirm what is presumed of a host.
-func (l *learned) owed(c *claim) bool {
-	if !l.wants(c) {
-		return false
-	}
-	for j := range l.sources {
-		if l.sources[j].up && c.said[j] == 0 && c.presumed&(1<<j) != 0 && l.answers(j) && !l.vouched(j, c) {
-			return true
-		}
-	}
-	return false
-}
+// autoJoins tells whether auto-join is in force.
+func (l *learned) autoJoins() bool { return l.settings != nil && l.settings.AutoJoin }
 
-// Owed tells whether a reflector has yet to answer about a host that is presumed to be in
-// no zone: one that is kept out of the default zone stays so.
-func (c *Client) Owed(k zone.HostKey) bool {
-	e := c.learned.hosts[k]
-	return e != nil && c.learned.owed(&e.claim)
-}
-
-// questioning tells whether a reflector with a session owes an answer about a host.
-func (l *learned) questioning() bool {
-	owed := func(k zone.HostKey) bool {
-		e := l.hosts[k]
-		return e != nil && !e.void && (l.owed(&e.claim) || l.unsure(&e.claim))
+// joined follows a change of auto-join. When it comes into force nobody is in the default
+// zone yet, so that who has no word need not have the others' decision stand.
+func (l *learned) joined(was bool, a *Applied, now time.Time) {
+	joins := l.autoJoins()
+	if joins == was {
+		return
 	}
-	for k := range l.ask.pending {
-		if owed(k) {
-			return true
+	for k, e := range l.hosts {
+		for j := range e.stands {
+			if e.stands[j] == standingPresumed {
+				e.stands[j] = 0
+			}
+		}
+		if joins && !e.void && l.unsure(&e.claim) {
+			a.Doubted = append(a.Doubted, k)
 		}
 	}
-	for k := range l.ask.asked {
-		if owed(k) {
-			return true
-		}
-	}
-	return false
+	slices.SortFunc(a.Doubted, compareKeys)
+	l.reaskAll(now)
 }
 
 // reask follows a change of who says a host.
@@ -189,9 +203,7 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 		if e != nil {
 			e.asked = false
 		}
-	case asked && nqn == e.rec.NQN:
-		e.asked = true
-	default:
+	case !asked || nqn != e.rec.NQN:
 		if len(q.pending) == 0 {
 			q.due = now.Add(askDelay)
 		}
@@ -199,45 +211,15 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 	}
 }
 
-// joined is for when auto-join has come into force: nobody was in the default zone, so that
-// who has no word yet need not have the others' decision stand.
-func (l *learned) joined(a *Applied) {
-	for k, e := range l.hosts {
-		e.free, e.presumed = e.free&^e.presumed, 0
-		if !e.void && l.unsure(&e.claim) {
-			a.Unplaced = append(a.Unplaced, k)
-		}
-	}
-	slices.SortFunc(a.Unplaced, compareKeys)
-}
-
-// autoJoins tells whether auto-join is in force.
-func (l *learned) autoJoins() bool { return l.settings != nil && l.settings.AutoJoin }
-
 // reaskAll is reask for all hosts; what has to be asked leaves with the next Flush.
 func (l *learned) reaskAll(now time.Time) {
+	if len(l.sources) < 2 {
+		return
+	}
 	for k := range l.hosts {
 		l.reask(k, now)
 	}
 	l.ask.due = now
-}
-
-// doubtAll is for the end of a sync of reflector i. Hosts that are in the default zone
-// because the others decided leave it, while nobody has been told that; later on hosts that
-// are not there, such as those of a zone that the reflector no longer says, do not come
-// there before the answer.
-func (l *learned) doubtAll(i int, a *Applied) {
-	for k, e := range l.hosts {
-		switch {
-		case e.void:
-		case !l.live && l.unsure(&e.claim):
-			a.Unplaced = append(a.Unplaced, k)
-		case l.live && e.said[i] == 0 && e.presumed&(1<<i) != 0 && l.wants(&e.claim):
-			a.Doubted = append(a.Doubted, k)
-		}
-	}
-	slices.SortFunc(a.Unplaced, compareKeys)
-	slices.SortFunc(a.Doubted, compareKeys)
 }
 
 // askAt is when what is pending is to be asked; zero: nothing is. A reflector in the midst of
@@ -311,18 +293,10 @@ func (c *Client) askBefore(reflector netip.Addr, now time.Time) []Delivery {
 // standing takes an answer of reflector i.
 func (l *learned) standing(i int, r *StandingRecord, a *Applied) {
 	e := l.hosts[r.Host]
-	if e == nil || r.Op != Put {
+	if e == nil || r.Op != Put || r.State != StandingFree && r.State != StandingZoned {
 		return
 	}
-	switch bit := uint8(1) << i; r.State {
-	case StandingFree:
-		e.free, e.denied = e.free|bit, e.denied&^bit
-	case StandingZoned:
-		e.free, e.denied = e.free&^bit, e.denied|bit
-	default:
-		return
-	}
-	e.presumed &^= 1 << i
+	e.stands[i] = r.State
 	l.doubted(i, r.Host)
 	switch {
 	case e.void:
@@ -333,13 +307,14 @@ func (l *learned) standing(i int, r *StandingRecord, a *Applied) {
 	}
 }
 
-// unasked is for when a reflector has gone: what it has not answered the others decide.
-func (l *learned) unasked(a *Applied) {
-	for k := range l.ask.asked {
-		a.Placed = append(a.Placed, k)
-	}
-	for k := range l.ask.pending {
-		a.Placed = append(a.Placed, k)
+// unasked is for when a reflector has gone: of hosts about which it is silent the others
+// decide now, but for what it has answered.
+func (l *learned) unasked(reflector netip.Addr, a *Applied) {
+	i, _ := l.index(reflector)
+	for k, e := range l.hosts {
+		if !e.void && i >= 0 && l.silent(i, &e.claim) {
+			a.Placed = append(a.Placed, k)
+		}
 	}
 	slices.SortFunc(a.Placed, compareKeys)
 }

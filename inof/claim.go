@@ -18,18 +18,13 @@ type claim struct {
 	said  words
 	stamp Stamp // of the newest word
 	by    uint8 // who said it
-	// denied are reflectors, by bit, that said the record, and since then that it is in no
-	// zone of this device, the default zone included: a host of which that is so is in a
-	// zone that this device does not know, whatever others say.
-	denied uint8
-	// free are reflectors, by bit, that do not say the record, but whose last word is that
-	// the host is in no zone; asked tells that both are kept up to date by answers.
-	free  uint8
-	asked bool
-	// presumed are those of them that have not answered in the present session.
-	presumed uint8
-	void     bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
-	quiet    bool // void, and in force again when a silent reflector comes back and still says it
+	// stands is what is known of the zones of each reflector that does not say the host, 0:
+	// nothing. One of which a reflector said that it is in no zone of this device, the
+	// default zone included, is in a zone that this device does not know.
+	stands [MaxReflectors]Standing
+	asked  bool // the reflectors are asked: their answers keep stands up to date
+	void   bool // nobody with a session says it, or it is an old word about what the device has withdrawn since
+	quiet  bool // void, and in force again when a silent reflector comes back and still says it
 }
 
 // word is what one reflector says about a record now.
@@ -51,8 +46,7 @@ func (w word) newer(c *claim) bool { return w.own && c.stamp.Before(w.stamp) }
 func (c *claim) hear(w word, gen uint32) {
 	c.said[w.from] = gen
 	if !c.asked {
-		c.denied &^= 1 << w.from
-		c.free &^= 1 << w.from
+		c.stands[w.from] = 0
 	}
 	if !w.older(c) {
 		c.stamp, c.by = w.stamp, uint8(w.from)
@@ -153,14 +147,14 @@ func (l *learned) putClaim(c *claim, known, barred bool, w word) settled {
 // so that the record may exist for others.
 func (l *learned) withdrawClaim(c *claim, zoned bool, w word) settled {
 	c.said[w.from] = 0
-	switch bit := uint8(1) << w.from; {
+	switch s := &c.stands[w.from]; {
 	case zoned && l.joins(w.from):
-		c.denied, c.free = c.denied|bit, c.free&^bit
+		*s = StandingZoned
 	case c.asked:
 	case zoned:
-		c.denied, c.free = c.denied&^bit, c.free&^bit
+		*s = 0
 	default: // it does not know the host any more: its word about the zones stands
-		c.denied, c.free, c.presumed = c.denied&^bit, c.free|bit, c.presumed|bit
+		*s = standingPresumed
 	}
 	said := c.said != words{}
 	switch {
@@ -248,8 +242,12 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		delete(l.hosts, k)
 	case voided:
 	default:
-		if !was && l.denials(&e.claim) {
+		switch {
+		case was:
+		case l.denials(&e.claim):
 			a.Denied = append(a.Denied, k)
+		case l.owed(&e.claim):
+			a.Doubted = append(a.Doubted, k)
 		}
 		l.doubted(w.from, k)
 		return

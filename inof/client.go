@@ -50,8 +50,8 @@ type Applied struct {
 	// known, and are to be kept out of the default zone before Zones are applied.
 	Unplaced []zone.HostKey
 	// Doubted are hosts of others about which a reflector that does not say them is to be
-	// asked: one that is not in the default zone is to be kept out of it before anything
-	// else is applied, until Placed names it.
+	// asked: before anything else is applied each is to be kept out of the default zone,
+	// but for one that hosts were told to be there, until Placed names it.
 	Doubted []zone.HostKey
 
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
@@ -362,7 +362,7 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	if len(c.learned.sources) > 1 {
 		c.learned.judgeAll(&a)
 		c.learned.releaseAll(c.hosts, &a)
-		c.learned.unasked(&a)
+		c.learned.unasked(reflector, &a)
 		a.sort()
 	}
 	return a
@@ -392,9 +392,6 @@ func (c *Client) Tick(now time.Time) Applied {
 	a.From, a.Origin = c.self, c.self
 	l.judgeAll(&a)
 	l.releaseAll(c.hosts, &a)
-	if l.synced() {
-		l.unasked(&a)
-	}
 	a.sort()
 	return a
 }
@@ -458,9 +455,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		case m.Origin == reflector:
 			s.pos, s.clean = Stamp{m.Epoch, m.Seq}, s.clean || s.synced
 		}
-		if !joined && c.learned.autoJoins() {
-			c.learned.joined(&a)
-		}
+		c.learned.joined(joined, &a, now)
 		if err != nil {
 			return a, err
 		}
@@ -474,9 +469,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
 		}
-		if !joined && c.learned.autoJoins() {
-			c.learned.joined(&a)
-		}
+		c.learned.joined(joined, &a, now)
 		s.pos, s.clean = Stamp{m.Epoch, m.Seq}, true
 		a.Synced = true
 	default:
@@ -544,9 +537,6 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	for i := range u.Standings {
 		c.counters.Answers++
 		c.learned.standing(idx, &u.Standings[i], a)
-	}
-	if u.Settings != nil && len(c.learned.sources) > 1 {
-		c.learned.reaskAll(now)
 	}
 	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
 		// It has a word about these hosts from now on.

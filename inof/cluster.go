@@ -257,11 +257,8 @@ func (l *learned) concerned(c *claim) bool {
 // that it is in no zone of this device, or has answered so: not what a member says that
 // another one, which says the record or that it is free, has overtaken.
 func (l *learned) denials(c *claim) bool {
-	if c.denied == 0 {
-		return false
-	}
 	for j := range l.sources {
-		if c.denied&(1<<j) != 0 && c.said[j] == 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 || c.free&(1<<k) != 0 }) {
+		if c.stands[j] == StandingZoned && c.said[j] == 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 || c.stands[k].free() }) {
 			return true
 		}
 	}

@@ -182,10 +182,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	}
 	l.judgeAll(a)
 	l.releaseAll(own, a)
-	if len(l.sources) > 1 {
-		l.reaskAll(now)
-		l.doubtAll(i, a)
-	}
+	l.reaskAll(now)
 	a.sort()
 }
 

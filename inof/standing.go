@@ -13,7 +13,13 @@ const (
 	StandingAsked Standing = 0 // a client asks for it
 	StandingFree  Standing = 1 // in no zone: the host may be in the default zone
 	StandingZoned Standing = 2 // some zone names it
+
+	// standingPresumed is never sent: a client takes a reflector that has not answered in
+	// the present session for one that has the host in no zone.
+	standingPresumed Standing = 255
 )
+
+func (s Standing) free() bool { return s == StandingFree || s == standingPresumed }
 
 // StandingRecord asks a reflector whether its zones name a host, or answers that
 // (docs/protocol.md, "Standing record"). A client puts questions and withdraws

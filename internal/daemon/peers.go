@@ -101,21 +101,32 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 	c.peerEvent(dev, "reflector", "up", nil, now)
 }
 
-// holdStale begins a session: hosts that no reflector speaks for at present, and own
-// ones until they are placed again, are kept out of the default zone unless they are
-// in it. While zones and settings come in, and when a zone that holds them is taken
+// holdStale begins a session: hosts that no reflector speaks for at present, or that one has
+// yet to speak of, and own ones until they are placed again, are kept out of the default
+// zone unless hosts were told that they are in it. While zones and settings come in, and when a zone that holds them is taken
 // from this device, they would look like hosts of no zone.
 func (c *Core) holdStale(now time.Time) {
 	for h := range c.dir.AllHosts() {
-		own := h.Device == c.self
-		if own {
+		var hold bool
+		if h.Device == c.self {
 			delete(c.placed, h.Addr)
+			hold = !c.inDefault(h.Addr)
+		} else {
+			hold = (c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey)) && !c.toldDefault(h.Addr)
 		}
-		if (own || c.client.Stale(h.HostKey)) && !slices.Contains(c.dir.ZonesOf(h.Addr), zone.DefaultName) {
+		if hold {
 			c.changed(c.dir.HoldDefault(h.Addr, true), now, now)
 		}
 	}
 }
+
+func (c *Core) inDefault(addr netip.Addr) bool {
+	return slices.Contains(c.dir.ZonesOf(addr), zone.DefaultName)
+}
+
+// toldDefault tells whether an address is in the default zone and hosts may have been told
+// so, which a doubt does not end. Before the first sync is complete they are told nothing.
+func (c *Core) toldDefault(addr netip.Addr) bool { return c.synced && c.inDefault(addr) }
 
 // letGo lets an address into the default zone again when the reflectors speak for
 // each of its attachments: they have placed the local ones, and say the others or have
@@ -227,7 +238,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	var changes zone.Changes
 	add := func(more zone.Changes) { changes = append(changes, more...) }
 	for _, k := range a.Doubted {
-		if !slices.Contains(c.dir.ZonesOf(k.Addr), zone.DefaultName) {
+		if !c.toldDefault(k.Addr) {
 			add(c.dir.HoldDefault(k.Addr, true))
 		}
 	}
