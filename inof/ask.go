@@ -270,16 +270,16 @@ func (q *asking) question(k zone.HostKey) StandingRecord {
 
 // askBefore has a reflector whose session begins, and that had a word before, asked
 // with our own sync, so that its End-of-Sync comes behind the answers. The others get
-// the questions as a change.
+// the questions as a change. One that is heard for the first time may say the hosts.
 func (c *Client) askBefore(reflector netip.Addr, now time.Time) []Delivery {
 	l := &c.learned
 	i, _ := l.index(reflector)
 	l.presume(i)
 	l.sources[i].bulk = now
-	if !l.sources[i].heard || len(l.sources) < 2 {
+	l.reaskAll(now)
+	if !l.sources[i].heard {
 		return nil
 	}
-	l.reaskAll(now)
 	l.put()
 	b := batch{Standings: l.ask.questions()}
 	if b.empty() {

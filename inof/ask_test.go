@@ -228,6 +228,9 @@ func TestNothingIsPresumedBeforeTheFirstSync(t *testing.T) {
 	q.want("the other one is down", false, false)
 	q.Up(q.second, t0)
 	q.want("it is back", true, true)
+	q.asks(q.Flush(t0.Add(bulkQuiet)), Put, q.first, q.second) // though its End-of-Sync is held back
+	q.answer(q.second, StandingFree)
+	q.want("it has answered", false, false)
 }
 
 // When auto-join comes into force nobody is in the default zone: no host comes there before
