@@ -11,8 +11,17 @@ import (
 // This file is the client's side of standings. A client gets only the hosts of zones
 // that concern it, so that a reflector which does not say a host may not know it, or
 // have it in a zone elsewhere. Where another reflector says the host, the first is
-// asked; until it has answered the host is not in the default zone, unless it was
-// before the session began.
+// asked. claim.stands has, for each reflector that is silent about a host, what follows:
+//
+//	0                 nothing is known: the host is not in the default zone
+//	standingPresumed  it has had no say until now: the host stays in the default zone
+//	                  if it is there, and does not come there
+//	StandingFree      by its answer, the host is in no zone
+//	StandingZoned     by its answer, or as it withdrew the host for its zones, the host is
+//	                  in a zone elsewhere, and not in the default zone
+//
+// Presumed becomes a reflector whose session begins, or that withdraws a host which it knows
+// no more. Before the first sync is complete hosts are told nothing, and presumed is as 0.
 
 const (
 	// askDelay is how long another reflector may say a host too before it is asked: it
@@ -89,8 +98,8 @@ func (l *learned) stood(c *claim, s Standing) bool {
 }
 
 // unsure tells whether a reflector with a session may have a host in a zone that does not
-// concern this device. What is presumed counts once a wrong guess could end what hosts
-// were told.
+// concern this device. What is presumed counts for known once hosts were told things that a
+// wrong guess could end.
 func (l *learned) unsure(c *claim) bool {
 	return l.stood(c, 0) || !l.live && l.stood(c, standingPresumed)
 }
@@ -132,33 +141,6 @@ func (l *learned) presume(i int) {
 			e.stands[i] = standingPresumed
 		}
 	}
-}
-
-// infer is for the end of a full sync of reflector i: a host that it does not say,
-// though it says others of the same device as of that state or a later one, is known to it
-// and in a zone elsewhere.
-func (l *learned) infer(i int, a *Applied) {
-	s := &l.sources[i]
-	if len(l.sources) < 2 {
-		return
-	}
-	said := map[netip.Addr]struct{}{}
-	for k, e := range l.hosts {
-		if e.said[i] == s.gen {
-			said[k.Device] = struct{}{}
-		}
-	}
-	for k, e := range l.hosts {
-		at, known := s.states[k.Device]
-		if _, there := said[k.Device]; !there || !known || !e.stamp.Known() || e.stands[i] != standingPresumed || !l.silent(i, &e.claim) || at.Before(e.stamp) || !l.autoJoins() {
-			continue
-		}
-		e.stands[i] = StandingZoned
-		if !e.void && l.denials(&e.claim) {
-			a.Denied = append(a.Denied, k)
-		}
-	}
-	slices.SortFunc(a.Denied, compareKeys)
 }
 
 // autoJoins tells whether auto-join is in force.
