@@ -17,8 +17,8 @@ import (
 //	standingPresumed  it has had no say until now: the host stays in the default zone
 //	                  if it is there, and does not come there
 //	StandingFree      by its answer, the host is in no zone
-//	StandingZoned     by its answer, or as it withdrew the host for its zones, the host is
-//	                  in a zone elsewhere, and not in the default zone
+//	StandingZoned     by its answer, or as it withdrew the host for its zones or left it out
+//	                  of a full sync, the host is in a zone elsewhere, and not in the default zone
 //
 // Presumed becomes a reflector whose session begins, or that withdraws a host which it knows
 // no more. Before the first sync is complete hosts are told nothing, and presumed is as 0.
@@ -141,6 +141,34 @@ func (l *learned) presume(i int) {
 			e.stands[i] = standingPresumed
 		}
 	}
+}
+
+// infer is for the end of a full sync of reflector i, which said some hosts before and does
+// not any more: where it says others of the same device, as of that state or a later one,
+// it knows the host too, and has it in a zone elsewhere.
+func (l *learned) infer(i int, a *Applied) {
+	s := &l.sources[i]
+	if len(l.sources) < 2 || !l.autoJoins() {
+		return
+	}
+	said := map[netip.Addr]struct{}{}
+	for k, e := range l.hosts {
+		if e.said[i] == s.gen {
+			said[k.Device] = struct{}{}
+		}
+	}
+	for k, e := range l.hosts {
+		_, there := said[k.Device]
+		at := s.states[k.Device]
+		if !there || !at.Known() || !e.stamp.Known() || at.Before(e.stamp) || e.stands[i] != standingPresumed || !l.silent(i, &e.claim) {
+			continue
+		}
+		e.stands[i] = StandingZoned
+		if !e.void && l.denials(&e.claim) {
+			a.Denied = append(a.Denied, k)
+		}
+	}
+	slices.SortFunc(a.Denied, compareKeys)
 }
 
 // autoJoins tells whether auto-join is in force.

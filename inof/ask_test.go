@@ -218,6 +218,37 @@ func TestAWordThatIsMissingIsPresumed(t *testing.T) {
 	}
 }
 
+// A full sync that leaves out a host, and says others of the same device as of its last
+// state, says that the host is in a zone elsewhere: at once, not when it is asked.
+func TestAFullSyncTellsWhatIsInAZoneElsewhere(t *testing.T) {
+	other := hostAt(hostIP(1), devID(0), "Ethernet1")
+	for _, later := range []bool{true, false} {
+		q := newInquirer(t, true)
+		put := func(r netip.Addr, seq uint64, hosts ...zone.Host) {
+			u := &Update{Devices: []DeviceStamp{{devID(0), Stamp{Epoch: 5, Seq: seq}}}}
+			for _, h := range hosts {
+				u.Hosts = append(u.Hosts, HostRecord{Op: Put, Host: h})
+			}
+			q.say(r, u)
+		}
+		put(q.second, 1, other)
+		put(q.first, 2, q.host, other)
+		put(q.second, 2, q.host)
+		q.joins(true)
+		q.Down(q.second, t0)
+		if !later {
+			put(q.first, 3, q.host)
+		}
+		q.Up(q.second, t0)
+		put(q.second, 2, other)
+		a := q.end(q.second)
+		if denied := slices.Contains(a.Denied, q.host.HostKey); denied != later {
+			t.Errorf("denied %v, but the state it says is the last one: %v", denied, later)
+		}
+		q.want("left out", later, !later)
+	}
+}
+
 // While nobody was told anything nothing is presumed.
 func TestNothingIsPresumedBeforeTheFirstSync(t *testing.T) {
 	q := newInquirer(t, true)

@@ -172,6 +172,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	} else {
 		s.since = s.gen
 		l.sweep(i, a, now)
+		l.infer(i, a)
 	}
 	l.correct(i, a)
 	for k := range s.placed {
