@@ -4,6 +4,11 @@ package inof
 // range, so that a wrong one cannot leave it without a greater one.
 const mostEpoch = 1<<63 - 1
 
+// raiseSpread is by how much a raised epoch exceeds the one that was seen, at most: 1 ms. It
+// depends on the start, so that two starts which each met another reflector do not take
+// the same epoch: changes of the one would be taken for those of the other.
+const raiseSpread = 1 << 20
+
 // outlive makes the epoch greater than one that a reflector has seen of this device.
 // The device's clock has been set back since then and its last epoch was lost: its
 // words would look older than those of its earlier life, which other devices may
@@ -13,7 +18,7 @@ func (c *Client) outlive(seen *Resume) {
 	if seen == nil || seen.Epoch <= c.epoch || seen.Epoch >= mostEpoch {
 		return
 	}
-	c.epoch = seen.Epoch + 1
+	c.epoch = min(mostEpoch, seen.Epoch+1+c.epoch%raiseSpread)
 	c.counters.EpochsRaised++
 }
 
