@@ -145,6 +145,14 @@ func TestAReflectorThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	if a := q.withdraw(q.second, snsd.ReasonAgedOut); len(a.Doubted) > 0 {
 		t.Errorf("in doubt: %v", a.Doubted)
 	}
+	q = newInquirer(t, true)
+	q.Down(q.second, t0)
+	q.SetAnswers(q.second, false)
+	q.Up(q.second, t0)
+	q.joins(true)
+	q.put(q.first)
+	q.want("the other one answers", false, false)
+	q.asks(q.Flush(t0.Add(time.Hour)), Put)
 }
 
 // The first sync is complete when the questions of that time are answered, or the wait is over.
