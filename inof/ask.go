@@ -143,8 +143,8 @@ func (l *learned) presume(i int) {
 	}
 }
 
-// infer is for the end of a full sync of reflector i, which said some hosts before and does
-// not any more: where it says others of the same device, as of that state or a later one,
+// infer is for the end of a full sync of reflector i, which left out hosts that it has not
+// answered for. Where it says others of the same device, as of that state or a later one,
 // it knows the host too, and has it in a zone elsewhere.
 func (l *learned) infer(i int, a *Applied) {
 	s := &l.sources[i]
