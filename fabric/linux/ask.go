@@ -1,12 +1,14 @@
 package linux
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -30,6 +32,11 @@ type asker struct {
 	n         int
 	err       error
 	put, take func(fd uintptr)
+
+	// The totals of all links by index, when they were asked for, and until when they are
+	// better not.
+	totals              map[int]totals
+	totalsAt, totalsNot time.Time
 }
 
 const (
@@ -48,7 +55,7 @@ func newAsker() (*asker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open rtnetlink socket: %w", err)
 	}
-	a := &asker{file: os.NewFile(uintptr(fd), "rtnetlink"), buf: make([]byte, answerBuffer)}
+	a := &asker{file: os.NewFile(uintptr(fd), "rtnetlink"), buf: make([]byte, answerBuffer), totals: make(map[int]totals)}
 	a.put = func(fd uintptr) { _, a.err = unix.Write(int(fd), a.what) }
 	a.take = func(fd uintptr) { a.n, a.err = unix.Read(int(fd), a.buf) }
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &answerTimeout)
@@ -115,28 +122,58 @@ func getLink(index int, extMask uint32) *nl.NetlinkRequest {
 }
 
 // answer puts a question and gives the answer, which is good until the next one.
-func (a *asker) answer(question []byte, seq uint32) ([]byte, error) {
+func (a *asker) answer(question []byte, seq uint32) (answer []byte, err error) {
+	err = a.exchange(question, seq, func(kind uint16, data []byte) (bool, error) {
+		if kind == unix.NLMSG_ERROR {
+			return true, linkError(errnoOf(data))
+		}
+		answer = data
+		return true, nil
+	})
+	return answer, err
+}
+
+// dump puts a question that has many answers.
+func (a *asker) dump(question []byte, seq uint32, each func(data []byte) error) error {
+	var bad error
+	err := a.exchange(question, seq, func(kind uint16, data []byte) (bool, error) {
+		switch kind {
+		case unix.NLMSG_ERROR:
+			return true, linkError(errnoOf(data))
+		case unix.NLMSG_DONE:
+			return true, nil
+		}
+		if err := each(data); err != nil { // the rest is read all the same, or it would be in the way
+			bad = err
+		}
+		return false, nil
+	})
+	return cmp.Or(err, bad)
+}
+
+// exchange puts a question and hands over the messages that answer it until take says
+// that it is done.
+func (a *asker) exchange(question []byte, seq uint32, take func(kind uint16, data []byte) (done bool, err error)) error {
 	a.what = question
 	if err := a.call(a.put); err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		if err := a.call(a.take); err != nil {
-			return nil, err
+			return err
 		}
 		for rest := a.buf[:a.n]; len(rest) >= nlHeader; {
 			n := int(binary.NativeEndian.Uint32(rest))
 			if n < nlHeader || n > len(rest) {
-				return nil, fmt.Errorf("rtnetlink answer of %d bytes, have %d: %w", n, len(rest), unix.EBADMSG)
+				return fmt.Errorf("rtnetlink answer of %d bytes, have %d: %w", n, len(rest), unix.EBADMSG)
 			}
 			kind, of, data := binary.NativeEndian.Uint16(rest[4:]), binary.NativeEndian.Uint32(rest[8:]), rest[nlHeader:n]
 			rest = rest[min((n+3)&^3, len(rest)):]
-			switch {
-			case of != seq: // a late answer to a question that was given up
-			case kind == unix.NLMSG_ERROR:
-				return nil, linkError(errnoOf(data))
-			default:
-				return data, nil
+			if of != seq { // a late answer to a question that was given up
+				continue
+			}
+			if done, err := take(kind, data); done || err != nil {
+				return err
 			}
 		}
 	}

@@ -239,6 +239,30 @@ func (p *poller) round(changed func(index int)) {
 	}
 }
 
+// changes reads how often the carrier of a port changed; false when its probe does not
+// tell.
+func (p *poller) changes(index int) (uint64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.ports[index]
+	if q == nil || q.dead {
+		return 0, false
+	}
+	s, ok := q.probe.(*sysfsPort)
+	if !ok {
+		return 0, false
+	}
+	v, err := s.read()
+	if err != nil {
+		return 0, false
+	}
+	n, digits := uint64(0), 0
+	for ; digits < len(v) && v[digits] >= '0' && v[digits] <= '9'; digits++ {
+		n = n*10 + uint64(v[digits]-'0')
+	}
+	return n, digits > 0
+}
+
 func (p *poller) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,6 +33,7 @@ type Dataplane struct {
 	asker   *asker // nil unless Run is running
 	ethtool *ethtool
 	watcher *watcher
+	poll    *poller // nil when there is none
 	source  string
 
 	readyOnce sync.Once
@@ -119,7 +120,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.asker.close()
 	d.ethtool.close()
-	d.asker, d.ethtool = nil, nil
+	d.asker, d.ethtool, d.poll = nil, nil, nil
 	d.mu.Unlock()
 	return nil
 }
@@ -160,7 +161,7 @@ func (d *Dataplane) open() (*poller, error) {
 		}
 		poll, d.source = newPoller(probe), probe.String()
 	}
-	d.watcher, d.asker, d.ethtool = w, a, e
+	d.watcher, d.asker, d.ethtool, d.poll = w, a, e, poll
 	return poll, nil
 }
 

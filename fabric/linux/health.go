@@ -25,7 +25,7 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 		err = d.driverHealth(p, &h, want)
 	}
 	if left := want &^ h.Valid; err == nil && left&kernelFields != 0 {
-		err = kernelHealth(p, a, &h, left)
+		err = d.kernelHealth(p, a, &h, left)
 	}
 	if err == nil && want&fabric.FieldRxPower != 0 {
 		err = d.moduleHealth(p, &h)
@@ -40,23 +40,53 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 // kernelFields are those of which the link statistics tell something.
 const kernelFields = fabric.FieldsOfCounters | fabric.FieldMulticast
 
-func kernelHealth(p *port, a *asker, h *fabric.Health, want fabric.Fields) error {
-	l, err := a.link(p.index)
+func (d *Dataplane) kernelHealth(p *port, a *asker, h *fabric.Health, want fabric.Fields) error {
+	t, err := d.totals(p, a)
 	if err != nil {
 		return err
 	}
-	l.counters.CarrierChanges = l.changes
 	if want&fabric.FieldCounters != 0 {
-		h.Counters = l.counters
+		h.Counters = t.Counters
 	}
 	if want&fabric.FieldCRC != 0 {
-		h.RxCRC = damaged(p.layout.Load(), &l.counters)
+		h.RxCRC = damaged(p.layout.Load(), &t.Counters)
 	}
 	if want&fabric.FieldMulticast != 0 {
-		h.RxMulticast = l.multicast
+		h.RxMulticast = t.multicast
 	}
 	h.Valid |= want & kernelFields
 	return nil
+}
+
+// totals reads what the kernel counts: with the totals of all ports where their changes
+// of carrier are cheap to read, too, or else with all that there is to be said of the link.
+func (d *Dataplane) totals(p *port, a *asker) (totals, error) {
+	if changes, ok := d.changes(p); ok {
+		if t, ok := a.totalsOf(p.index, d.portCount()); ok {
+			t.CarrierChanges = changes
+			return t, nil
+		}
+	}
+	l, err := a.link(p.index)
+	l.counters.CarrierChanges = l.changes
+	return totals{l.counters, l.multicast}, err
+}
+
+// changes reads how often the carrier of a port changed, if the poller can tell.
+func (d *Dataplane) changes(p *port) (uint64, bool) {
+	d.mu.RLock()
+	poll := d.poll
+	d.mu.RUnlock()
+	if poll == nil {
+		return 0, false
+	}
+	return poll.changes(p.index)
+}
+
+func (d *Dataplane) portCount() int {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.ports)
 }
 
 // damaged is the link statistic that counts damaged frames: another one than the usual
