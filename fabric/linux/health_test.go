@@ -273,7 +273,7 @@ func BenchmarkHealth128(b *testing.B) {
 		sw.veth(fmt.Sprintf("p%d", i), host, fmt.Sprintf("h%d", i))
 	}
 	own := []fabric.CounterName{{Driver: "veth", Field: fabric.FieldTxFrames, Name: "rx_queue_#_xdp_packets"}}
-	r, d := start(b, sw, func(c *Config) { c.CarrierPoll, c.Counters = -1, own }, "p*")
+	r, d := start(b, sw, func(c *Config) { c.CarrierPoll, c.Counters = time.Hour, own }, "p*")
 	for range ports {
 		receive(b, r.Events(), "port")
 	}

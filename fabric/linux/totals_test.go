@@ -39,7 +39,7 @@ func TestTotalsOfAllLinksAreThoseOfEachLink(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, cheap := d.changes(p) // or else links are asked for one by one
+			_, cheap := d.changes(p)                       // or else links are asked for one by one
 			eventually(t, "the same totals", func() bool { // neighbour discovery goes on meanwhile
 				l, err := a.link(p.index)
 				if err != nil {
