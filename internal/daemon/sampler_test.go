@@ -162,3 +162,36 @@ func TestNothingIsReadOfAPortThatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// Ports that came at different times, and needs of different paces, are read in the same
+// rounds, and rounds do not drift.
+func TestRoundsHaveOneBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.AllFields, "a", "b", "c")
+		d.takes = 50 * time.Microsecond
+		s := newSampler(d, time.Now)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go s.run(ctx)
+		go func() {
+			for {
+				select {
+				case <-s.out:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		for _, port := range []string{"a", "b", "c"} {
+			s.set(port, []errdown.Need{{Fields: fabric.FieldPause, Every: 100 * time.Millisecond}, {Fields: fabric.FieldCounters, Every: time.Second}})
+			<-time.After(37 * time.Millisecond)
+		}
+		<-time.After(time.Second)
+		before := s.counters()
+		<-time.After(10 * time.Second)
+		now := s.counters()
+		if rounds, reads := now.Rounds-before.Rounds, now.Reads-before.Reads; rounds != 100 || reads != 300 {
+			t.Errorf("%d rounds and %d reads in ten seconds, want 100 and 300", rounds, reads)
+		}
+	})
+}
