@@ -32,7 +32,7 @@ type Applied struct {
 	// Withdraw ends it (after).
 	Reserved []ZoneRecord
 	Zones    []ZoneRecord
-	Hosts    []HostRecord
+	Hosts    []HostRecord // a Withdraw without a reason: a full sync left the host out
 	Faults   []FaultRecord
 
 	// Placed are own hosts that the reflector has taken in, and hosts of others that

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -155,8 +154,8 @@ func (l *learned) up() []netip.Addr {
 }
 
 // complete ends the sync of reflector i. After a full one its word stands only for
-// what it said in this session; hosts that go with it have the reason "aged out", as
-// nobody told another one. After a resumed one everything it said before stands.
+// what it said in this session; hosts that go with it have no reason, as nobody
+// told one. After a resumed one everything it said before stands.
 func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, a *Applied, now time.Time) {
 	s := &l.sources[i]
 	s.synced, s.heard = true, true
@@ -196,7 +195,7 @@ func (l *learned) sweep(i int, a *Applied, now time.Time) {
 	}
 	for _, e := range l.hosts {
 		if g := e.said[i]; g != 0 && g != gen {
-			l.host(w, &HostRecord{Op: Withdraw, Host: e.rec, Why: snsd.ReasonAgedOut}, a)
+			l.host(w, &HostRecord{Op: Withdraw, Host: e.rec}, a)
 		}
 	}
 	for _, e := range l.faults {

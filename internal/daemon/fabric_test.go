@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,6 +167,43 @@ func TestARestartedReflectorCausesNoNotice(t *testing.T) {
 		settle(10 * time.Minute)
 		f.expect("restart of the reflector", nil)
 	})
+}
+
+// What a reflector that was started anew does not say of a host whose zone it has no more,
+// or has elsewhere now, is no word about the host: it left the zone, it did not age out.
+func TestZonesChangedDuringAReflectorOutageAreNoAging(t *testing.T) {
+	for name, change := range map[string]func(ctx context.Context, spine *Daemon) error{
+		"zone removed, another one made": func(ctx context.Context, spine *Daemon) error {
+			return errors.Join(spine.RemoveZone(ctx, "a"), spine.AddZone(ctx, "c", []string{t1, i2}))
+		},
+		"member moved": func(ctx context.Context, spine *Daemon) error {
+			return errors.Join(spine.RemoveMembers(ctx, "a", []string{t1}), spine.AddZone(ctx, "c", []string{t1, i2}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := threeSwitches(t)
+				f.expectAnything()
+				n := f.nodes["spine"]
+				n.halt()
+				settle(time.Second)
+				n.start()
+				if err := change(t.Context(), n.d); err != nil { // before the sessions are back
+					t.Fatal(err)
+				}
+				settle(time.Minute)
+				var told []string
+				for _, n := range f.hosts["i1"].heard() {
+					if strings.HasPrefix(n, t1) {
+						told = append(told, n)
+					}
+				}
+				if !slices.Equal(told, []string{t1 + unzoned}) {
+					t.Errorf("i1 was told %q", told)
+				}
+			})
+		})
+	}
 }
 
 func TestAFaultDuringAReflectorOutageIsToldAfterIt(t *testing.T) {

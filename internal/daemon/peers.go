@@ -270,13 +270,15 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	for _, k := range a.Denied {
 		add(c.dir.HoldDefault(k.Addr, true))
 	}
-	for _, h := range a.Hosts {
+	for i := range a.Hosts {
+		h := &a.Hosts[i]
 		if h.Op == inof.Put {
 			if c.client.Stale(h.Host.HostKey) {
 				add(c.dir.HoldDefault(h.Host.Addr, true))
 			}
 			add(c.dir.PutHost(h.Host))
 		} else {
+			h.Why = c.whyGone(h)
 			add(c.dir.RemoveHost(h.Host.HostKey, h.Why))
 			add(c.letGo(h.Host.Addr))
 		}
@@ -308,6 +310,19 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			Text:   fmt.Sprintf("synchronized with reflector %s", a.From),
 			Fields: map[string]string{"sync": c.syncWith(a.From)}})
 	}
+}
+
+// whyGone is why a host is withdrawn, zones being up to date. One that a full sync left out
+// goes without a word: where no zone here has it the reflector need not speak of it, so
+// that it has left its zones; else its device has it no more.
+func (c *Core) whyGone(h *inof.HostRecord) snsd.Reason {
+	switch {
+	case h.Why != snsd.ReasonNone:
+		return h.Why
+	case len(c.dir.ZonesOf(h.Host.Addr)) == 0:
+		return snsd.ReasonZoneChanged
+	}
+	return snsd.ReasonAgedOut
 }
 
 // appliedEvents tells operators what was learned; a full sync is told as one event above.
