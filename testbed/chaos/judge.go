@@ -159,8 +159,9 @@ func (j *Judge) notice(l agentlog.Line) {
 	}
 	x.seqs[l.Seq] = w
 	x.seq, x.word, x.any = l.Seq, w, true
-	// An agent that was away has missed what came between: to it an inactive one is news.
-	if before.any && before.word == w && (w.active || before.fresh) {
+	// An agent that was away has missed what came between: to it an inactive one is news,
+	// and so is one that is active again, if this is not the answer to its query.
+	if before.any && before.word == w && (before.fresh || w.active && (x.spent < j.granted[p.Host] || !j.returned(p, l.Time))) {
 		j.repeat(p, x, l)
 		return
 	}
@@ -171,6 +172,17 @@ func (j *Judge) notice(l agentlog.Line) {
 		return
 	}
 	j.news(p, x, l)
+}
+
+// returned tells whether a subject has become active since the last quiet moment.
+func (j *Judge) returned(p Pair, at time.Time) bool {
+	line := j.truth.since(p, j.begin)
+	for i := 1; i < len(line) && !line[i].from.After(at); i++ {
+		if a := (word{active: true}); line[i].says(a) && !line[i-1].says(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // repeat looks at a word that is the last one again.

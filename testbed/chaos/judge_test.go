@@ -184,6 +184,27 @@ func TestEveryRepetitionNeedsAReason(t *testing.T) {
 	c.finds(Unexpected, "there were 4 reasons")
 }
 
+// A host that was away when its peer left the zone hears in a later round that it is back.
+func TestAnAgentThatForgotHearsOfAPeerThatIsBack(t *testing.T) {
+	c := newCourt(t)
+	c.event(addrA, "query") // its agent was started anew
+	c.truth.SetZone("z", []netip.Addr{addrA, addrB}, c.tick())
+	c.says(addrB, addrC, "inactive", "zone-changed")
+	c.says(addrC, addrB, "inactive", "zone-changed")
+	c.says(addrC, addrA, "inactive", "zone-changed")
+	c.says(addrA, addrB, "active", "none") // the answer
+	c.quiet()
+	c.clean("C has left")
+	c.truth.SetZone("z", []netip.Addr{addrA, addrB, addrC}, c.tick())
+	for _, p := range []Pair{{addrA, addrC}, {addrB, addrC}, {addrC, addrA}, {addrC, addrB}} {
+		c.says(p.Host, p.Subject, "active", "none")
+	}
+	c.quiet()
+	c.clean("C is back")
+	c.says(addrA, addrC, "active", "none")
+	c.finds(Unexpected, "0 reasons to tell it again")
+}
+
 func TestReasonsToRepeatEndWithTheRound(t *testing.T) {
 	c := newCourt(t)
 	c.event(addrA, "query")
