@@ -208,6 +208,18 @@ func (r *restorer) told(s *subscriber, t ToldSnapshot) error {
 	return nil
 }
 
+// Doubt has every notice sent once more after a Restore, with the number it had. It is for
+// a process that was killed: what it told in its last moments is not in the Snapshot. A
+// host that has not been told anything since takes such a frame for a repeated one and acks
+// it; one that has learns what is true.
+func (s *Snapshot) Doubt() {
+	for i := range s.Hosts {
+		for j := range s.Hosts[i].Told {
+			s.Hosts[i].Told[j].Acked = false
+		}
+	}
+}
+
 // endGrace forgets the restored hosts that did not register.
 func (n *Notifier) endGrace() {
 	n.graceEnd = never

@@ -79,6 +79,7 @@ func (st *State) Replay(entries []JournalEntry) {
 	if st.Told == nil && len(entries) > 0 {
 		st.Told = &hostnotify.Snapshot{}
 	}
+	st.Clean = st.Clean && len(entries) == 0
 	for i := range entries {
 		switch e := &entries[i]; {
 		case e.Told != nil:

@@ -61,6 +61,29 @@ func TestAStateAndItsJournalsAreWhole(t *testing.T) {
 	}
 }
 
+// A stop as asked is one only until another process has begun.
+func TestACleanStateIsCleanUntilTheNextStart(t *testing.T) {
+	dir := t.TempDir()
+	written(t, dir, "eth1", "")
+	for _, c := range []struct {
+		journal uint64
+		clean   bool
+	}{{1, false}, {2, true}} {
+		if err := SaveState(dir, State{Version: stateVersion, Device: journalDevice, Journal: c.journal, Clean: true}); err != nil {
+			t.Fatal(err)
+		}
+		if st, _, err := LoadState(dir, journalDevice); err != nil || st.Clean != c.clean {
+			t.Errorf("with the state of journal %d: clean %v, %v", c.journal, st.Clean, err)
+		}
+	}
+	if err := newJournal(dir).open(3); err != nil { // the next process, which is killed
+		t.Fatal(err)
+	}
+	if st, _, err := LoadState(dir, journalDevice); err != nil || st.Clean {
+		t.Errorf("after another start: clean %v, %v", st.Clean, err)
+	}
+}
+
 func TestAJournalThatIsNotWholeIsTold(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, dir string){
 		"missing in between": func(t *testing.T, dir string) { remove(t, journalName(dir, 2)) },

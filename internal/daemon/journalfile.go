@@ -243,6 +243,7 @@ func (st *State) replay(dir string) (next uint64, err error) {
 			return next, fmt.Errorf("%s is missing", journalName(dir, want))
 		}
 		entries, err := readJournal(journalName(dir, n))
+		st.Clean = st.Clean && n == st.Journal // a process that made another one was killed
 		st.Replay(entries)
 		if err != nil {
 			return next, err

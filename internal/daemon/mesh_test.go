@@ -25,9 +25,11 @@ type meshCore struct {
 	c       *Core
 	now     time.Time
 	mesh    MeshConfig
-	told    []string   // to local hosts
-	watched [][]string // each call of WatchPaths
-	peers   []bfd.Peer // the last one
+	told    []string                 // to local hosts
+	last    map[[2]netip.Addr]uint32 // number of what a host was told last of a subject
+	frames  int                      // notices in them, repeated ones too
+	watched [][]string               // each call of WatchPaths
+	peers   []bfd.Peer               // the last one
 	sent    []inof.Delivery
 	events  []string
 }
@@ -36,7 +38,11 @@ func (m *meshCore) SendFrame(port string, f []byte) {
 	if len(f) < fabric.EthernetHeaderLen || f[12] != 0x8a { // some other frame
 		if pkt, err := snsd.ParsePacket(f[fabric.EthernetHeaderLen:]); err == nil {
 			for _, n := range pkt.Notices {
-				m.told = append(m.told, fmt.Sprintf("%s: %s %s %s", port, n.Subject, n.State, n.Reason))
+				m.frames++
+				if who := [2]netip.Addr{n.Host, n.Subject}; m.last[who] != n.Seq { // else an agent takes it for the same again
+					m.last[who] = n.Seq
+					m.told = append(m.told, fmt.Sprintf("%s: %s %s %s", port, n.Subject, n.State, n.Reason))
+				}
 				m.c.notify.Ack(port, snsd.Ack{Host: n.Host, Subject: n.Subject, Seq: n.Seq}, m.now)
 			}
 		}
@@ -64,7 +70,7 @@ const far1, far2, far3 = "10.0.0.2", "10.0.0.3", "10.0.0.4"
 var meshOn = inof.Settings{BFD: inof.BFDSettings{Enabled: true, Interval: 50 * time.Millisecond, DetectMult: 4}}
 
 func newMeshCore(t *testing.T) *meshCore {
-	m := &meshCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	m := &meshCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), last: map[[2]netip.Addr]uint32{}}
 	m.start(State{})
 	m.registerBoth()
 	m.sync(meshOn)
@@ -344,6 +350,33 @@ func TestAFailedPathIsInTheJournal(t *testing.T) {
 	st.Replay(entries)
 	if diff := cmp.Diff(m.c.State(m.now).Paths, st.Paths, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(st.Paths) != 1 {
 		t.Errorf("%s%+v", diff, st.Paths)
+	}
+}
+
+// A process that is killed right after it told a fault may not have kept that. If the fault
+// is over when it starts again, the host must hear so all the same.
+func TestAKillThatLosesTheLastNoticeLeavesNobodyWithIt(t *testing.T) {
+	for _, clean := range []bool{false, true} {
+		m := begun(t)
+		kept := m.c.State(m.now)
+		kept.Clean = clean
+		if !clean {
+			m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
+			m.expect("the fault", "eth1: "+t1+" inactive bfd-down")
+		}
+		frames := m.frames
+		m.start(kept)
+		m.pass(time.Second)
+		m.registerBoth()
+		m.sync(meshOn)
+		if clean {
+			m.expect("stopped as asked")
+			if m.frames != frames {
+				t.Error("what was told is sent again after a stop that lost nothing")
+			}
+		} else {
+			m.expect("killed: one host learns, the other is told nothing new", "eth1: "+t1+" active none")
+		}
 	}
 }
 

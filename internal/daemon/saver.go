@@ -92,7 +92,7 @@ func (s *saver) last(st State) {
 	case <-s.states: // an older one that was not taken yet
 	default:
 	}
-	st.Journal = s.journal.begin() // nothing will follow in it
+	st.Journal, st.Clean = s.journal.begin(), true // nothing will follow in it
 	s.states <- st
 	close(s.states)
 	s.journal.close()

@@ -43,6 +43,9 @@ type State struct {
 	Reflectors map[netip.Addr]uint64 `json:"reflectors,omitempty"`
 	// Journal is the number of the journal that holds what came after.
 	Journal uint64 `json:"journal,omitempty"`
+	// Clean says that the process stopped when it was told to: nothing came after. Without
+	// it what was told last, a moment before the process was killed, may be missing.
+	Clean bool `json:"clean,omitempty"`
 	// HeldBack is until when hosts may be missing in it, because the device had started
 	// without its state; zero: none is.
 	HeldBack time.Time `json:"held_back,omitzero"`
@@ -189,6 +192,9 @@ func (c *Core) Restore(st State, now time.Time) error {
 	if st.Told != nil {
 		if len(st.Told.Subjects) > 0 {
 			c.client.Relies(st.Reflectors)
+		}
+		if !st.Clean {
+			st.Told.Doubt()
 		}
 		errs = append(errs, c.notify.Restore(*st.Told, now))
 	}

@@ -150,9 +150,16 @@ func (j *Judge) notice(l agentlog.Line) {
 	x.last, x.fresh = l.Time, true
 	if said, again := x.seqs[l.Seq]; again {
 		j.Tally.Resent++
-		if said != w {
+		switch {
+		case said != w:
 			j.wrong(p, l, fmt.Sprintf("number %d said %s before", l.Seq, said))
-		} else if before.seq != l.Seq {
+		case before.seq == l.Seq:
+		case j.Restarted != nil && j.Restarted(p.Host):
+			// A switch that was killed right after it told something may know the word before
+			// only, and repeats that if it is true.
+			x.seq, x.word = l.Seq, w
+			j.news(p, x, l)
+		default:
 			j.wrong(p, l, fmt.Sprintf("it is repeated after number %d said %s", before.seq, before.word))
 		}
 		return

@@ -184,6 +184,40 @@ func TestEveryRepetitionNeedsAReason(t *testing.T) {
 	c.finds(Unexpected, "there were 4 reasons")
 }
 
+// A switch that is killed right after it told a fault knows the word before, and repeats it
+// with its number once that is true again.
+func TestAWordBeforeTheLastIsRepeatedAfterAKillOnly(t *testing.T) {
+	for name, do := range map[string]struct {
+		killed, over bool
+		wrong        string
+	}{
+		"killed":                    {true, true, ""},
+		"killed, but still a fault": {true, false, "not true"},
+		"not killed":                {false, true, "it is repeated after number"},
+	} {
+		c := newCourt(t)
+		c.judge.Restarted = func(netip.Addr) bool { return do.killed }
+		c.truth.SetLink(addrB, false, c.tick())
+		c.says(addrA, addrB, "inactive", "link-down")
+		c.says(addrC, addrB, "inactive", "link-down")
+		c.truth.SetLink(addrB, true, c.tick())
+		seq := c.says(addrA, addrB, "active", "none")
+		c.says(addrC, addrB, "active", "none")
+		c.truth.SetLink(addrB, false, c.tick())
+		c.says(addrA, addrB, "inactive", "link-down")
+		if do.over {
+			c.truth.SetLink(addrB, true, c.tick())
+		}
+		c.resent(addrA, addrB, "active", "none", seq)
+		if do.wrong != "" {
+			c.finds(Unexpected, do.wrong)
+			continue
+		}
+		c.quiet()
+		c.clean(name)
+	}
+}
+
 // A host that was away when its peer left the zone hears in a later round that it is back.
 func TestAnAgentThatForgotHearsOfAPeerThatIsBack(t *testing.T) {
 	c := newCourt(t)
