@@ -96,7 +96,7 @@ type Core struct {
 	local      map[zone.HostKey]zone.Host // hosts on own ports
 	localAddrs map[netip.Addr]int         // attachments in local by address
 	losers     map[zone.HostKey]bool      // of these, whose address another host holds
-	placed     map[netip.Addr]bool        // of these, which a reflector has placed in their zones
+	placed     map[zone.HostKey]bool      // own hosts that a reflector has placed in their zones
 	replan     map[string]bool            // ports whose health may be needed in another way
 	holdExpiry time.Time                  // no LLDP ageing before
 	revision   uint64                     // changes with what State returns, apart from the notifier's part
@@ -136,7 +136,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		local:      make(map[zone.HostKey]zone.Host),
 		localAddrs: make(map[netip.Addr]int),
 		losers:     make(map[zone.HostKey]bool),
-		placed:     make(map[netip.Addr]bool),
+		placed:     make(map[zone.HostKey]bool),
 		replan:     make(map[string]bool),
 	}
 	c.mesh.configure(cfg.Mesh)

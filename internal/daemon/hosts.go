@@ -129,8 +129,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	}
 	old, known := c.local[h.HostKey]
 	c.listed(p, h.Addr, now)
-	if !known {
-		delete(c.placed, h.Addr)
+	if !known && (c.localAddrs[h.Addr] == 0 || !c.inDefault(h.Addr)) { // a rival's claim ends nothing
 		c.changed(c.dir.HoldDefault(h.Addr, true), at, now)
 	}
 	if !known || old != h {
@@ -227,16 +226,14 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	}
 	delete(c.local, k)
 	delete(c.losers, k)
+	delete(c.placed, k)
 	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {
 		delete(c.localAddrs, addr)
 	}
 	c.client.WithdrawHost(k, why)
 	c.client.MarkFault(at)
 	c.changed(c.dir.RemoveHost(k, why), at, now)
-	if c.localAddrs[addr] == 0 {
-		delete(c.placed, addr)
-		c.changed(c.letGo(addr), at, now)
-	}
+	c.changed(c.letGo(addr), at, now)
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),

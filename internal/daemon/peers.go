@@ -106,10 +106,10 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 // zone unless hosts were told that they are in it. While zones and settings come in, and when a zone that holds them is taken
 // from this device, they would look like hosts of no zone.
 func (c *Core) holdStale(now time.Time) {
+	clear(c.placed)
 	for h := range c.dir.AllHosts() {
 		var hold bool
 		if h.Device == c.self {
-			delete(c.placed, h.Addr)
 			hold = !c.inDefault(h.Addr)
 		} else {
 			hold = (c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey)) && !c.toldDefault(h.Addr)
@@ -132,10 +132,13 @@ func (c *Core) toldDefault(addr netip.Addr) bool { return c.synced && c.inDefaul
 // each of its attachments: they have placed the local ones, and say the others or have
 // answered that they are in no zone.
 func (c *Core) letGo(addr netip.Addr) zone.Changes {
-	if c.localAddrs[addr] > 0 && !c.placed[addr] {
-		return nil
-	}
 	for _, h := range c.dir.Attachments(addr) {
+		if h.Device == c.self {
+			if !c.placed[h.HostKey] {
+				return nil
+			}
+			continue
+		}
 		if c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey) {
 			return nil
 		}
@@ -291,8 +294,8 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		}
 	}
 	for _, k := range a.Placed {
-		if k.Device == c.self && c.localAddrs[k.Addr] > 0 {
-			c.placed[k.Addr] = true
+		if _, here := c.local[k]; here {
+			c.placed[k] = true
 		}
 		add(c.letGo(k.Addr))
 	}

@@ -262,3 +262,38 @@ func TestSettingsOfANewSessionDoNotPutOwnHostsIntoTheDefaultZone(t *testing.T) {
 		}
 	}
 }
+
+// A machine that takes an address of another one on the same switch, and leaves it before its
+// reflector has placed it, ends nothing: the address stays in the default zone.
+func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
+	b := newBareCore(t, false)
+	own := func(port, addr string) inof.HostRecord {
+		return inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}}
+	}
+	for _, p := range []string{"eth1", "eth2", "eth3"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+	b.ReflectorUp(bareReflector, b.now)
+	b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Settings: &inof.Settings{AutoJoin: true},
+		Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2)}}, b.now)
+	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	check := func(when string) {
+		t.Helper()
+		if !b.share(i1, i2) {
+			t.Errorf("%s: the addresses share no zone", when)
+		}
+	}
+	check("placed")
+	b.register("rival", "eth3", i1)
+	check("claimed by another")
+	b.register("rival", "eth3", t3)
+	check("left to the first")
+	b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Hosts: []inof.HostRecord{own("eth3", i1)}}, b.now)
+	check("a word about the rival that comes late")
+	if b.share(i1, t3) {
+		t.Error("the rival's new address is in the default zone before it is placed")
+	}
+}

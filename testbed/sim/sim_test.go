@@ -89,7 +89,8 @@ func TestSeeds(t *testing.T) {
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
 var namedSeeds = map[uint64]string{
-	595: "a switch restarted while it waited for the sync of a reflector that had lost its state, and then believed half of it",
+	595:  "a switch restarted while it waited for the sync of a reflector that had lost its state, and then believed half of it",
+	1620: "a rival left an address before it was placed, and the first was kept out of the default zone",
 }
 
 // pairSeeds are runs of two reflectors that found something wrong: what it was.
