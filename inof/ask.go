@@ -22,6 +22,10 @@ import (
 //
 // Presumed becomes a reflector whose session begins, or that withdraws a host which it knows
 // no more. Before the first sync is complete hosts are told nothing, and presumed is as 0.
+//
+// Silent is also a reflector that has said the host in a former session alone, until its
+// End-of-Sync: the full sync that is under way may have left the host out, and a
+// reflector that has lost its state ends it after minutes.
 
 const (
 	// askDelay is how long another reflector may say a host too before it is asked: it
@@ -62,7 +66,7 @@ func (c *Client) SetAnswers(reflector netip.Addr, on bool) {
 // elsewhere: it can be asked, and no other member of its cluster speaks for it (overruled
 // tells when that one may not).
 func (l *learned) silent(j int, c *claim) bool {
-	if _, able := l.ask.able[l.sources[j].id]; !able || l.everything || c.said[j] != 0 {
+	if _, able := l.ask.able[l.sources[j].id]; !able || l.everything || c.said[j] != 0 && !l.lags(j, c) {
 		return false // who knows all zones need not ask
 	}
 	for k := range l.sources {
@@ -72,6 +76,10 @@ func (l *learned) silent(j int, c *claim) bool {
 	}
 	return true
 }
+
+// lags tells whether the word of a reflector is of a former session, and its present or
+// last one has not confirmed it.
+func (l *learned) lags(j int, c *claim) bool { return c.said[j] != 0 && c.said[j] < l.sources[j].valid }
 
 // wants tells whether somebody has to be asked about a host.
 func (l *learned) wants(c *claim) bool {
@@ -134,10 +142,11 @@ func (l *learned) questioning() bool {
 }
 
 // presume is for the begin of a session: of hosts about which the reflector has no word
-// the others decided until now, and do so until it has been asked.
+// the others decided until now, and do so until it has been asked. Its words of before
+// stand, but do not bring a host into the default zone.
 func (l *learned) presume(i int) {
 	for _, e := range l.hosts {
-		if e.said[i] == 0 && e.stands[i] == 0 {
+		if e.stands[i] == 0 || e.said[i] != 0 {
 			e.stands[i] = standingPresumed
 		}
 	}
@@ -192,7 +201,7 @@ func (l *learned) joined(was bool, a *Applied, now time.Time) {
 		}
 	}
 	slices.SortFunc(a.Doubted, compareKeys)
-	l.reaskAll(now)
+	l.reaskAll(now, -1)
 }
 
 // reask follows a change of who says a host.
@@ -221,13 +230,16 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 	}
 }
 
-// reaskAll is reask for all hosts; what has to be asked leaves with the next Flush.
-func (l *learned) reaskAll(now time.Time) {
+// reaskAll is reask for all hosts but those that reflector begins, if any, is about to
+// repeat; what has to be asked leaves with the next Flush.
+func (l *learned) reaskAll(now time.Time, begins int) {
 	if len(l.sources) < 2 {
 		return
 	}
-	for k := range l.hosts {
-		l.reask(k, now)
+	for k, e := range l.hosts {
+		if begins < 0 || !l.lags(begins, &e.claim) {
+			l.reask(k, now)
+		}
 	}
 	l.ask.due = now
 }
@@ -286,7 +298,7 @@ func (c *Client) askBefore(reflector netip.Addr, now time.Time) []Delivery {
 	i, _ := l.index(reflector)
 	l.presume(i)
 	l.sources[i].bulk = now
-	l.reaskAll(now)
+	l.reaskAll(now, i)
 	if !l.sources[i].heard {
 		return nil
 	}

@@ -313,3 +313,63 @@ func TestAQuestionWaitsForAFullSyncButNoLonger(t *testing.T) {
 		t.Errorf("due at %v", due)
 	}
 }
+
+// A reflector that has said the host before its restart, and whose sync is under way, has
+// no word that brings the host into the default zone: it is asked.
+func TestAWordOfBeforeARestartBringsNobodyIntoTheDefaultZone(t *testing.T) {
+	begin := func() *inquirer {
+		q := newInquirer(t, true)
+		q.put(q.first)
+		q.put(q.second)
+		q.joins(true)
+		if !q.Synced() {
+			t.Fatal("not synced")
+		}
+		q.Down(q.second, t0)
+		q.asks(q.Up(q.second, t0), Put) // what it is about to repeat is not asked
+		q.want("its sync begins", false, true)
+		return q
+	}
+	back := func(q *inquirer) {
+		t.Helper()
+		q.withdraw(q.first, snsd.ReasonZoneChanged)
+		if a := q.put(q.first); len(a.Hosts) != 1 {
+			t.Errorf("not back: %+v", a)
+		}
+		q.answer(q.first, StandingFree)
+		q.want("back by one", false, true)
+		q.asks(q.Flush(t0.Add(askDelay)), Put)
+		q.asks(q.Flush(t0.Add(bulkQuiet)), Put, q.first, q.second)
+	}
+	q := begin()
+	back(q)
+	if a := q.answer(q.second, StandingZoned); !slices.Contains(a.Denied, q.host.HostKey) {
+		t.Errorf("not denied: %+v", a)
+	}
+	q.want("answered", true, false)
+	q.end(q.second)
+	q.want("left out", true, false)
+	q = begin()
+	back(q)
+	if a := q.answer(q.second, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
+		t.Errorf("not placed: %+v", a)
+	}
+	q.want("free", false, false)
+	q = begin()
+	back(q)
+	if a := q.put(q.second); !slices.Contains(a.Placed, q.host.HostKey) {
+		t.Errorf("not placed: %+v", a)
+	}
+	q.want("repeated", false, false)
+	q.asks(q.Flush(t0), Withdraw, q.first, q.second)
+	q = begin()
+	if a := q.receive(q.second, &EndOfSync{Epoch: 3, Seq: q.seq[q.second], Resumed: true}, t0); !slices.Contains(a.Placed, q.host.HostKey) {
+		t.Errorf("not placed: %+v", a)
+	}
+	q.want("resumed", false, false)
+	q = begin()
+	if a := q.Down(q.second, t0); !slices.Contains(a.Placed, q.host.HostKey) {
+		t.Errorf("not placed: %+v", a)
+	}
+	q.want("gone again", false, false)
+}

@@ -187,6 +187,9 @@ func (l *learned) revive(i int, a *Applied) {
 		if e.said[i] == 0 {
 			continue
 		}
+		if !e.asked {
+			e.stands[i] = 0
+		}
 		if e.void && e.quiet {
 			e.void, e.quiet = false, false
 			a.Hosts = append(a.Hosts, HostRecord{Op: Put, Host: e.rec})

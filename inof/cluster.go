@@ -258,7 +258,7 @@ func (l *learned) concerned(c *claim) bool {
 // another one, which says the record or that it is free, has overtaken.
 func (l *learned) denials(c *claim) bool {
 	for j := range l.sources {
-		if c.stands[j] == StandingZoned && c.said[j] == 0 && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 || c.stands[k].free() }) {
+		if c.stands[j] == StandingZoned && (c.said[j] == 0 || l.lags(j, c)) && !l.overtakenBy(j, func(k int) bool { return c.said[k] != 0 || c.stands[k].free() }) {
 			return true
 		}
 	}

@@ -181,7 +181,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	}
 	l.judgeAll(a)
 	l.releaseAll(own, a)
-	l.reaskAll(now)
+	l.reaskAll(now, -1)
 	a.sort()
 }
 

@@ -276,7 +276,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
 		if h.Op == inof.Put {
-			if c.client.Stale(h.Host.HostKey) {
+			if k := h.Host.HostKey; c.client.Stale(k) || c.client.Owed(k) && !c.toldDefault(k.Addr) {
 				add(c.dir.HoldDefault(h.Host.Addr, true))
 			}
 			add(c.dir.PutHost(h.Host))

@@ -99,6 +99,7 @@ var pairSeeds = map[uint64]string{
 	614:  "the same",
 	1034: "the same",
 	1320: "the same",
+	1533: "a host came into the default zone by one reflector, while the other one, whose sync was under way, had only said it before its restart",
 	1681: "the same",
 }
 
