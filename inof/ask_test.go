@@ -373,3 +373,24 @@ func TestAWordOfBeforeARestartBringsNobodyIntoTheDefaultZone(t *testing.T) {
 	}
 	q.want("gone again", false, false)
 }
+
+// What a reflector without auto-join withdraws for its zones may be in a zone elsewhere or in
+// none: a host that leaves its zone so does not come into the default zone of another
+// reflector before the answer.
+func TestAReflectorWithoutAutoJoinIsAskedWhenItTakesAZoneAway(t *testing.T) {
+	q := newInquirer(t, true)
+	q.SetReflectors(2, AgreeUnion, 10*time.Second)
+	q.put(q.first)
+	q.put(q.second)
+	q.joins(true)
+	q.say(q.second, &Update{Settings: &Settings{}})
+	if a := q.withdraw(q.second, snsd.ReasonZoneChanged); !slices.Contains(a.Doubted, q.host.HostKey) {
+		t.Errorf("not in doubt: %+v", a)
+	}
+	q.want("taken away", true, false)
+	q.asks(q.Flush(t0.Add(askDelay)), Put, q.first, q.second)
+	if a := q.answer(q.second, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
+		t.Errorf("not placed: %+v", a)
+	}
+	q.want("free", false, false)
+}

@@ -249,7 +249,7 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		case was:
 		case l.denials(&e.claim):
 			a.Denied = append(a.Denied, k)
-		case l.owed(&e.claim):
+		case l.owed(&e.claim) || l.unsure(&e.claim):
 			a.Doubted = append(a.Doubted, k)
 		}
 		l.doubted(w.from, k)
