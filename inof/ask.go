@@ -220,13 +220,23 @@ func (l *learned) reask(k zone.HostKey, now time.Time) {
 			q.dirty[k] = struct{}{}
 		}
 		if e != nil {
-			e.asked = false
+			e.unasked()
 		}
 	case !asked || nqn != e.rec.NQN:
 		if len(q.pending) == 0 {
 			q.due = now.Add(askDelay)
 		}
 		q.pending[k] = struct{}{}
+	}
+}
+
+// unasked ends a question: an answer that is not kept up to date any more is presumed.
+func (c *claim) unasked() {
+	c.asked = false
+	for j := range c.stands {
+		if c.stands[j] == StandingFree {
+			c.stands[j] = standingPresumed
+		}
 	}
 }
 

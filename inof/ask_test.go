@@ -394,3 +394,20 @@ func TestAReflectorWithoutAutoJoinIsAskedWhenItTakesAZoneAway(t *testing.T) {
 	}
 	q.want("free", false, false)
 }
+
+// An answer from before auto-join was switched off says nothing once it is on again.
+func TestAnAnswerIsPresumedWhenItIsNoLongerAsked(t *testing.T) {
+	q := newInquirer(t, true)
+	q.joins(true)
+	q.put(q.first)
+	q.asks(q.Flush(t0.Add(askDelay)), Put, q.first, q.second)
+	q.answer(q.second, StandingFree)
+	q.want("free", false, false)
+	q.say(q.second, &Update{Settings: &Settings{}})
+	q.asks(q.Flush(t0), Withdraw, q.first, q.second)
+	if a := q.say(q.second, &Update{Settings: &Settings{AutoJoin: true}}); !slices.Contains(a.Doubted, q.host.HostKey) {
+		t.Errorf("not in doubt: %+v", a)
+	}
+	q.want("auto-join again", true, false)
+	q.asks(q.Flush(t0), Put, q.first, q.second)
+}
