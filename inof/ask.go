@@ -78,8 +78,11 @@ func (l *learned) silent(j int, c *claim) bool {
 }
 
 // lags tells whether the word of a reflector is of a former session, and its present or
-// last one has not confirmed it.
-func (l *learned) lags(j int, c *claim) bool { return c.said[j] != 0 && c.said[j] < l.sources[j].valid }
+// last one has not confirmed it. Before the first sync is complete there is no doubt of it:
+// a host of which local ones were told before this start would leave the default zone.
+func (l *learned) lags(j int, c *claim) bool {
+	return l.live && c.said[j] != 0 && c.said[j] < l.sources[j].valid
+}
 
 // wants tells whether somebody has to be asked about a host.
 func (l *learned) wants(c *claim) bool {

@@ -411,3 +411,16 @@ func TestAnAnswerIsPresumedWhenItIsNoLongerAsked(t *testing.T) {
 	q.want("auto-join again", true, false)
 	q.asks(q.Flush(t0), Put, q.first, q.second)
 }
+
+// A reflector that comes back before the first sync is complete takes no host out of the
+// default zone that it has said: hosts may have been told of it before this start.
+func TestAWordBeforeTheFirstSyncStands(t *testing.T) {
+	q := newInquirer(t, true)
+	q.put(q.first)
+	q.put(q.second)
+	q.say(q.first, &Update{Settings: &Settings{AutoJoin: true}})
+	q.say(q.second, &Update{Settings: &Settings{AutoJoin: true}})
+	q.Down(q.second, t0)
+	q.Up(q.second, t0)
+	q.want("its sync begins", false, false)
+}

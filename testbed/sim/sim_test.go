@@ -99,10 +99,11 @@ var pairSeeds = map[uint64]string{
 	614:  "the same",
 	1034: "the same",
 	1320: "the same",
+	1681: "the same",
+	779:  "a switch that had restarted ended its first sync while a reflector repeated itself, and took hosts for gone from the default zone",
 	1533: "a host came into the default zone by one reflector, while the other one, whose sync was under way, had only said it before its restart",
 	3829: "an answer from before auto-join was switched off let a host into the default zone when it was on again",
 	3837: "a host whose zone a reflector without auto-join took from the switch came into the other one's default zone unasked",
-	1681: "the same",
 }
 
 // TestPairSeeds has two reflectors: the named seeds, and as many as a few seconds allow.
