@@ -92,6 +92,14 @@ func TestARegistrationIsToldAllActivePeersOfItsZones(t *testing.T) {
 	}
 }
 
+// ageOut has a subject age out while it is unreachable.
+func (r *rig) ageOut(addr string, why snsd.Reason) {
+	r.fault(addr, why)
+	r.settle()
+	r.withdraw(addr, snsd.ReasonAgedOut)
+	r.settle()
+}
+
 func TestWhatChangesIsToldOnce(t *testing.T) {
 	tests := []struct {
 		name string
@@ -129,10 +137,7 @@ func TestWhatChangesIsToldOnce(t *testing.T) {
 			r.changed(snsd.ReasonZoneChanged, farT)
 		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
 		{"out of the zone, still faulty, after it had been gone", func(r *rig) {
-			r.fault(farT, snsd.ReasonBFDDown)
-			r.settle()
-			r.withdraw(farT, snsd.ReasonAgedOut)
-			r.settle()
+			r.ageOut(farT, snsd.ReasonBFDDown)
 			r.w.put(ip(farT))
 			r.fault(farT, snsd.ReasonBFDDown)
 			r.settle()
@@ -140,19 +145,13 @@ func TestWhatChangesIsToldOnce(t *testing.T) {
 			r.changed(snsd.ReasonZoneChanged, farT)
 		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
 		{"back in another zone than the hosts that still try to reach it", func(r *rig) {
-			r.fault(farT, snsd.ReasonLinkDown)
-			r.settle()
-			r.withdraw(farT, snsd.ReasonAgedOut)
-			r.settle()
+			r.ageOut(farT, snsd.ReasonLinkDown)
 			delete(r.w.zones["z"], ip(farT))
 			r.w.put(ip(farT))
 			r.changed(0, farT)
 		}, []string{hostA + ": " + farT + " inactive zone-changed", hostB + ": " + farT + " inactive zone-changed"}},
 		{"back and well after it had been gone", func(r *rig) {
-			r.fault(farT, snsd.ReasonLinkDown)
-			r.settle()
-			r.withdraw(farT, snsd.ReasonAgedOut)
-			r.settle()
+			r.ageOut(farT, snsd.ReasonLinkDown)
 			r.w.put(ip(farT))
 			r.fault(farT, 0)
 		}, []string{hostA + ": " + farT + " active", hostB + ": " + farT + " active"}},

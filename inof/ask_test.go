@@ -85,6 +85,22 @@ func (q *inquirer) want(when string, stale, owed bool) {
 	}
 }
 
+// frees has a reflector answer that the host is in no zone, which places it.
+func (q *inquirer) frees(reflector netip.Addr) {
+	q.Helper()
+	if a := q.answer(reflector, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
+		q.Errorf("not placed: %+v", a)
+	}
+}
+
+// denies has a reflector answer that the host is in a zone elsewhere.
+func (q *inquirer) denies(reflector netip.Addr) {
+	q.Helper()
+	if a := q.answer(reflector, StandingZoned); !slices.Contains(a.Denied, q.host.HostKey) {
+		q.Errorf("not denied: %+v", a)
+	}
+}
+
 // asks checks that what is sent is a question about the host, or its end, to these reflectors.
 func (q *inquirer) asks(ds []Delivery, op Op, to ...netip.Addr) {
 	q.Helper()
@@ -117,13 +133,9 @@ func TestAHostIsInTheDefaultZoneWhenBothReflectorsSaySo(t *testing.T) {
 	}
 	q.asks(q.Flush(q.Next()), Put, q.first, q.second)
 	q.want("asked", true, false)
-	if a := q.answer(q.second, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
-		t.Errorf("not placed: %+v", a)
-	}
+	q.frees(q.second)
 	q.want("free", false, false)
-	if a := q.answer(q.second, StandingZoned); !slices.Contains(a.Denied, q.host.HostKey) {
-		t.Errorf("not denied: %+v", a)
-	}
+	q.denies(q.second)
 	q.want("zoned", true, false)
 	q.Down(q.second, t0)
 	q.want("zoned, and silent", true, false)
@@ -343,17 +355,13 @@ func TestAWordOfBeforeARestartBringsNobodyIntoTheDefaultZone(t *testing.T) {
 	}
 	q := begin()
 	back(q)
-	if a := q.answer(q.second, StandingZoned); !slices.Contains(a.Denied, q.host.HostKey) {
-		t.Errorf("not denied: %+v", a)
-	}
+	q.denies(q.second)
 	q.want("answered", true, false)
 	q.end(q.second)
 	q.want("left out", true, false)
 	q = begin()
 	back(q)
-	if a := q.answer(q.second, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
-		t.Errorf("not placed: %+v", a)
-	}
+	q.frees(q.second)
 	q.want("free", false, false)
 	q = begin()
 	back(q)
@@ -389,9 +397,7 @@ func TestAReflectorWithoutAutoJoinIsAskedWhenItTakesAZoneAway(t *testing.T) {
 	}
 	q.want("taken away", true, false)
 	q.asks(q.Flush(t0.Add(askDelay)), Put, q.first, q.second)
-	if a := q.answer(q.second, StandingFree); !slices.Contains(a.Placed, q.host.HostKey) {
-		t.Errorf("not placed: %+v", a)
-	}
+	q.frees(q.second)
 	q.want("free", false, false)
 }
 

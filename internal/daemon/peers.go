@@ -103,8 +103,9 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 
 // holdStale begins a session: hosts that no reflector speaks for at present, or that one has
 // yet to speak of, and own ones until they are placed again, are kept out of the default
-// zone unless hosts were told that they are in it. While zones and settings come in, and when a zone that holds them is taken
-// from this device, they would look like hosts of no zone.
+// zone unless hosts were told that they are in it. While zones and settings come in, and
+// when a zone that holds them is taken from this device, they would look like hosts of no
+// zone.
 func (c *Core) holdStale(now time.Time) {
 	clear(c.placed)
 	for h := range c.dir.AllHosts() {
