@@ -27,10 +27,10 @@ test: build ## every test; those that need namespaces say why when the kernel fo
 	$(GO) test -timeout 10m $(PKGS)
 
 race: ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -E -e '/fabric/model(/(control|report|scenario|storage|workload))?$$' -e /testbed)
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -E -e '/model(/(control|report|scenario|storage|workload))?$$' -e /testbed)
 
 model: ## the dataplane model against the published results, and every shipped scenario (MODEL=short: fewer seeds)
-	INOF_MODEL=$(MODEL) $(GO) test -count 1 -timeout 30m ./fabric/model/...
+	INOF_MODEL=$(MODEL) $(GO) test -count 1 -timeout 30m ./model/...
 
 sim: ## whole fabrics in virtual time under seeded faults: SEEDS (default 2000) with one reflector, half as many with two, and one of 1,000 devices
 	$(GO) test ./testbed/sim -run TestSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $(SEEDS)

@@ -3,7 +3,7 @@
 // NTS) that enter and leave through them.
 //
 // It is the first link of the chain: a dataplane (fabric/linux on real ports,
-// fabric/model on simulated ones, Fake in tests) turns what happens on the wire
+// model on simulated ones, Fake in tests) turns what happens on the wire
 // into the Event and Frame values of this package; everything above decides on
 // those values alone.
 package fabric

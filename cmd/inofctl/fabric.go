@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openinof/inof/fabric/model"
-	"github.com/openinof/inof/fabric/model/report"
-	"github.com/openinof/inof/fabric/model/scenario"
-	"github.com/openinof/inof/fabric/model/workload"
+	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/model/report"
+	"github.com/openinof/inof/model/scenario"
+	"github.com/openinof/inof/model/workload"
 )
 
 // newFabricCmd runs the embedded dataplane: scenarios, sizing, speed.

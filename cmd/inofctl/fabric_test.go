@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/fabric/model"
+	"github.com/openinof/inof/model"
 )
 
 // runFabric runs "fabric ..." alone.

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openinof/inof/fabric/model"
-	"github.com/openinof/inof/fabric/model/remote"
-	"github.com/openinof/inof/fabric/model/scenario"
-	"github.com/openinof/inof/fabric/model/serve"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/model/remote"
+	"github.com/openinof/inof/model/scenario"
+	"github.com/openinof/inof/model/serve"
 )
 
 // fabricServeCmd runs a fabric in real time for daemons with dataplane: model.

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
-	"github.com/openinof/inof/fabric/model/remote"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/model/remote"
 )
 
 func main() {

@@ -21,20 +21,20 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone"}
 	machines = []string{"lldp", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/sonic", "fabric/model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
 // longest matching key counts; a package without a key breaks the rule.
 var allowed = map[string][]string{
-	"fabric":           {},
-	"fabric/linux":     {"fabric"},
-	"fabric/sonic":     {"fabric"},
-	"fabric/model/...": {"fabric", "fabric/model/..."},
+	"fabric":       {},
+	"fabric/linux": {"fabric"},
+	"fabric/sonic": {"fabric"},
+	"model/...":    {"fabric", "model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
-	"fabric/model/scenario/...": slices.Concat(values, machines, []string{"fabric/model/..."}),
-	"fabric/model/serve":        slices.Concat(values, machines, []string{"fabric/model/..."}),
-	"fabric/model/control":      slices.Concat(values, machines, []string{"fabric/model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
+	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
+	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
+	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
@@ -54,14 +54,14 @@ var allowed = map[string][]string{
 
 	"internal/config":    values,
 	"internal/api/...":   slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":    slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "fabric/model/..."}),
+	"internal/daemon":    slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "model/..."}),
 	"internal/archtest":  {},
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
 	"labs":        {},
 	"testbed/...": belowCmd,
 	// Programs reach the machines through internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/sonic", "fabric/model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -267,7 +267,7 @@ func TestFabricatedViolationsAreFound(t *testing.T) {
 		{"fabric/bad.go", `import "` + ours + `snsd"`, ours + "snsd"},
 		{"lldp/bad_test.go", `import "` + ours + `hostnotify"`, ours + "hostnotify"},
 		{"internal/daemon/tasks.go", `import "` + ours + `fabric/linux"`, ours + "fabric/linux"},
-		{"fabric/model/engine.go", `import "` + ours + `zone"`, ours + "zone"},
+		{"model/engine.go", `import "` + ours + `zone"`, ours + "zone"},
 		{"cmd/inofd/main.go", `import "` + ours + `inof"`, ours + "inof"},
 		{"surprise/new.go", ``, "surprise"},
 		{"errdown/bad.go", `import "os"`, "imports os"},

@@ -10,9 +10,9 @@ import (
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric/linux"
-	"github.com/openinof/inof/fabric/model/remote"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/model/remote"
 )
 
 // numbered are the groups of which a daemon has several.

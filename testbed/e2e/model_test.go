@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/openinof/inof/fabric/model/serve"
+	"github.com/openinof/inof/model/serve"
 	"github.com/openinof/inof/testbed/labtest"
 )
 

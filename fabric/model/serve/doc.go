@@ -1,8 +1,0 @@
-// Package serve runs a scenario's fabric in real time for daemons of other processes:
-// each switch is a dataplane behind a unix socket (fabric/model/remote), hosts run the
-// agent's machine and storage load, and operators break things and look on.
-//
-// Daemons talk to each other as they always do, over TCP and UDP of the machine they
-// run on: sessions and BFD do not pass the simulated links here. Where they must,
-// run the control plane in virtual time (fabric/model/control).
-package serve

@@ -1,0 +1,131 @@
+package model_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/model/workload"
+)
+
+// state is all that can be seen of a run.
+type state struct {
+	Hash   uint64
+	Totals model.Totals
+	Flows  []model.FlowStatus
+	Queues []model.QueueStats
+}
+
+func stateOf(s *model.Sim) state {
+	st := state{Hash: s.TraceHash(), Totals: s.Totals()}
+	st.Totals.PeakLive = 0 // shards have their peaks at different moments
+	for i := range s.Flows() {
+		st.Flows = append(st.Flows, s.Flow(model.FlowID(i)))
+	}
+	for n := range s.Nodes() {
+		for k := range s.Ports(model.NodeID(n)) {
+			for q := range model.NumQueues {
+				st.Queues = append(st.Queues, s.Queue(s.PortOf(model.NodeID(n), k), q))
+			}
+		}
+	}
+	return st
+}
+
+// On two or three cores a run is the same event for event, and may go on on one.
+func TestSeveralCoresGiveTheSameRun(t *testing.T) {
+	for _, r := range workload.References {
+		for _, cc := range []*model.DCQCN{nil, model.CX4(), model.Paper()} {
+			build := func() *model.Sim {
+				s, _, err := r.Build(model.Options{Seed: 3, Trace: true}, cc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			times := []model.Time{20 * model.Microsecond, 90*model.Microsecond + 7, 150 * model.Microsecond}
+			one := build()
+			if err := one.Run(times[2]); err != nil {
+				t.Fatal(err)
+			}
+			want := stateOf(one)
+			for _, cores := range []int{2, 3} {
+				s := build()
+				for _, at := range times[:2] {
+					if err := s.RunOn(cores, at); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.CheckConservation(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := s.Run(times[2]); err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(want, stateOf(s)); d != "" {
+					t.Fatalf("%s on %d cores:\n%.2000s", r.Name, cores, d)
+				}
+			}
+		}
+	}
+}
+
+// Shards run one after the other, to be measured, are the same run again.
+func TestMeasureShards(t *testing.T) {
+	build := func() *model.Sim {
+		s, _, err := workload.References[1].Build(model.Options{Seed: 3, Trace: true}, model.CX4())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	one, two := build(), build()
+	if err := one.Run(100 * model.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	ticks := time.Duration(0)
+	b, err := two.MeasureShards(2, 100*model.Microsecond, func() time.Duration { ticks++; return ticks })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(stateOf(one), stateOf(two)); d != "" {
+		t.Fatalf("%.2000s", d)
+	}
+	// Each window of each shard takes one tick of this clock, and so does each meeting.
+	if b.Shards != 8 || b.Windows < 90 || b.Work != time.Duration(b.Shards*b.Windows) || b.Longest != b.Work/2 || b.Together != time.Duration(b.Windows) {
+		t.Errorf("%+v", b)
+	}
+	if x := b.Speedup(); x < 1.7 || x > 2 {
+		t.Errorf("speed-up %g", x)
+	}
+}
+
+// The same over random fabrics and profiles.
+func TestSeveralCoresOnRandomFabrics(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "which")
+		build := func() *model.Sim {
+			var s *model.Sim
+			rng := rapid.Custom(func(t *rapid.T) int { s, _ = drawFabric(t); return 0 })
+			rng.Example(int(seed & 0x7fffffff))
+			return s
+		}
+		one, two := build(), build()
+		until := 300 * model.Microsecond
+		if err := one.Run(until); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.RunOn(2, until); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.CheckConservation(); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(stateOf(one), stateOf(two)); d != "" {
+			t.Fatalf("%.3000s", d)
+		}
+	})
+}

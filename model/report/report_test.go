@@ -1,0 +1,89 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/openinof/inof/model/scenario"
+)
+
+func result(t *testing.T, name, headroom string) *scenario.Result {
+	t.Helper()
+	text := `name: ` + name + `
+duration: 400us
+topology: {kind: two-sites, hosts: 2, link: {rate: 100G, delay: 1us}, uplink: {rate: 100G, delay: 5us}}
+switch: {model: cells, buffer: 8MiB, pfc: {quanta: 65535}, cells: {cell: 320, headroom: ` + headroom + `, xoff: 100KB, limit-alpha: 7}}
+traffic:
+  - {name: far, kind: incast, from: h0, to: h2, bytes: 1MB}
+  - {name: near, kind: incast, from: h3, to: h2}
+record: {every: 10us, queues: site1>h2/3}
+expect:
+  - {metric: far.done, min: 1}
+  - {metric: drops, max: 0}
+`
+	f, err := scenario.Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReports(t *testing.T) {
+	good, bad := result(t, "good", "300KB"), result(t, "bad", "20KB")
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	err := bad.Check()
+	if err == nil || !strings.Contains(err.Error(), "expect: drops is ") {
+		t.Errorf("got %v", err)
+	}
+	var out bytes.Buffer
+	if err := Summary(&out, good); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"far", "site1>h2/3", "dropped: none"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "LOSS") {
+		t.Error("cries of loss without any")
+	}
+	out.Reset()
+	if err := Summary(&out, bad); err != nil || !strings.Contains(out.String(), "!! LOSS ON A LOSSLESS QUEUE") {
+		t.Errorf("%v: loss on a lossless queue is not said loudly:\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := Compare(&out, good, bad); err != nil || !strings.Contains(out.String(), "lossless-drops") {
+		t.Errorf("%v: the comparison lacks the drops:\n%s", err, out.String())
+	}
+	for _, format := range []string{"svg", "png"} {
+		dir := t.TempDir()
+		files, err := Plots(dir, format, good, bad)
+		if err != nil || len(files) != 3 {
+			t.Errorf("%v, %v", files, err)
+		}
+	}
+	if _, err := Plots(t.TempDir(), "gif", good); err == nil {
+		t.Error("gif was accepted")
+	}
+	dir := t.TempDir()
+	files, err := CSV(dir, good)
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if lines[0] != "ms,far Gb/s,near Gb/s,site1>h2/3 KB,XOFF frames" || len(lines) != 41 {
+		t.Errorf("%d lines, first %q", len(lines), lines[0])
+	}
+}
