@@ -17,7 +17,11 @@ import (
 )
 
 // ALPN is the application protocol that both sides of a TLS connection must name.
-const ALPN = "inof/1"
+const ALPN = "inof/2"
+
+// formerALPN is offered and taken beside it, only so that a peer of version 1 can be
+// told within the connection why there is no session.
+const formerALPN = "inof/1"
 
 // Limits of certificates.
 const (

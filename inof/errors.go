@@ -57,6 +57,8 @@ type ProtocolError struct {
 	Code   Code
 	Where  string // message and field, for example "Update.Host.port"
 	Detail string // the offending value, and what is allowed
+
+	answerIn uint8 // of CodeVersion: the version of the header, in which the peer is told; 0: ours
 }
 
 func (e *ProtocolError) Error() string {

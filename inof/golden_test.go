@@ -35,11 +35,11 @@ var (
 // golden are the messages of the examples in docs/protocol.md, by name of the example.
 var golden = map[string]Message{
 	"open-client": &Open{
-		Device: goldenClient, Roles: RoleClient, MinVersion: 1, MaxVersion: 1, Hold: 9 * time.Second, Keepalive: 3 * time.Second,
+		Device: goldenClient, Roles: RoleClient, MinVersion: 2, MaxVersion: 2, Hold: 9 * time.Second, Keepalive: 3 * time.Second,
 		Nonce: goldenNonce(0x00), Epoch: 0x18a0_0000_0000_0001, Auth: AuthHMAC,
 	},
 	"open-reflector": &Open{
-		Device: goldenRefl, Roles: RoleReflector | RoleClient, MinVersion: 1, MaxVersion: 1, Caps: 0, Hold: 9 * time.Second, Keepalive: time.Second,
+		Device: goldenRefl, Roles: RoleReflector | RoleClient, MinVersion: 2, MaxVersion: 2, Caps: 0, Hold: 9 * time.Second, Keepalive: time.Second,
 		Nonce: goldenNonce(0x80), Epoch: 0x18a0_0000_0000_0002, Auth: AuthHMAC, Resume: &Resume{Epoch: 0x18a0_0000_0000_0001, Seq: 5},
 	},
 	"keepalive-none":      &Keepalive{},

@@ -10,8 +10,8 @@ import (
 // Labels of the two directions, so that a message cannot be sent back to where it
 // came from (docs/protocol.md, "Keys").
 const (
-	labelDialer   = "iNOF v1 dialer to listener"
-	labelListener = "iNOF v1 listener to dialer"
+	labelDialer   = "iNOF v2 dialer to listener"
+	labelListener = "iNOF v2 listener to dialer"
 )
 
 // deriveKeys gives the keys of the two directions by HKDF-SHA256 (RFC 5869). The

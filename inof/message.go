@@ -10,7 +10,7 @@ import (
 const DefaultPort = 19516
 
 // Version is the protocol version of this package (docs/protocol.md).
-const Version = 1
+const Version = 2
 
 // MsgType is the type octet of a message header.
 type MsgType uint8

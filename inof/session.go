@@ -309,7 +309,11 @@ func (s *Session) Notify(out []byte, err error) []byte {
 	if s.state >= StateOpenConfirm && (s.state == StateEstablished || code != CodeAuthFailed) {
 		return s.tx.seal(out, e)
 	}
+	at := len(out)
 	out = appendHeader(out, HeaderLen+len(e.body), TypeNotification, 0, 0)
+	if p, ok := errors.AsType[*ProtocolError](err); ok && p.answerIn != 0 {
+		out[at+4] = p.answerIn // a peer of another version reads no other header
+	}
 	return append(out, e.body...)
 }
 

@@ -159,7 +159,7 @@ func openFrame(t failer, o *Open) []byte {
 }
 
 func TestOtherVersionsAreRefused(t *testing.T) {
-	for _, v := range [][2]uint8{{2, 3}, {0, 0}} {
+	for _, v := range [][2]uint8{{1, 1}, {3, 4}, {0, 0}} {
 		o := *golden["open-client"].(*Open)
 		o.MinVersion, o.MaxVersion = v[0], v[1]
 		if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); codeOf(err) != CodeVersion {
@@ -167,9 +167,9 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 		}
 	}
 	o := *golden["open-client"].(*Open)
-	o.MinVersion, o.MaxVersion = 1, 7
+	o.MinVersion, o.MaxVersion = 2, 7
 	if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); err != nil {
-		t.Errorf("a newer peer that still speaks version 1: %v", err)
+		t.Errorf("a newer peer that still speaks version 2: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ type tlsConn struct {
 func newTLSConn(nc net.Conn, store *CredentialStore, dialer bool, addr netip.Addr) *tlsConn {
 	t := &tlsConn{raw: &metered{Conn: nc}, store: store, dialer: dialer, addr: addr}
 	cfg := &tls.Config{
-		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13, NextProtos: []string{ALPN},
+		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13, NextProtos: []string{ALPN, formerALPN},
 		// A resumed connection would carry on what a certificate was once good for.
 		SessionTicketsDisabled:      true,
 		DynamicRecordSizingDisabled: true,
@@ -91,7 +91,13 @@ func (t *tlsConn) shake() error {
 	t.raw.open.Store(true)
 	s := t.ConnectionState()
 	t.chain = s.PeerCertificates
-	if s.NegotiatedProtocol != ALPN {
+	switch s.NegotiatedProtocol {
+	case ALPN:
+	case formerALPN: // a listener waits for the Open, whose header says it again
+		if t.dialer {
+			return &ProtocolError{Code: CodeVersion, Where: "ALPN", Detail: fmt.Sprintf("the listener speaks version 1 (%s), the dialer version %d: upgrade the older device", formerALPN, Version), answerIn: 1}
+		}
+	default:
 		return &ProtocolError{Code: CodeTLS, Where: "ALPN", Detail: fmt.Sprintf("the peer speaks TLS but not %s over it", ALPN)}
 	}
 	return nil
@@ -159,7 +165,7 @@ func (t *tlsConn) typed(err error) error {
 
 // notTLS names what came in place of a TLS record.
 func (t *tlsConn) notTLS(head [5]byte) error {
-	if head[0] == 0 && head[4] == Version {
+	if head[0] == 0 && head[4] <= Version {
 		t.plain = !t.dialer
 		return &ProtocolError{Code: CodeAuthMode, Where: "connection", Detail: "one side asks for tls, but the other speaks without TLS"}
 	}

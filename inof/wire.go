@@ -35,7 +35,8 @@ type Header struct {
 }
 
 // ParseHeader reads a header and checks that a message of at most limit bytes
-// begins here.
+// begins here. Of another version only a Notification is taken: its layout is that
+// of every version (docs/protocol.md, "Versions").
 func ParseHeader(b []byte, limit int) (Header, error) {
 	if len(b) < HeaderLen {
 		return Header{}, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("%d bytes, want %d", len(b), HeaderLen)}
@@ -55,8 +56,9 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 		}
 		return h, &ProtocolError{Code: CodeNotINOF, Where: "header", Detail: fmt.Sprintf("the peer speaks %s (bytes % x)%s", name, b[:8], hint)}
 	}
-	if h.Version != Version {
-		return h, &ProtocolError{Code: CodeVersion, Where: "header", Detail: fmt.Sprintf("version %d, want %d", h.Version, Version)}
+	if h.Version != Version && (h.Type != TypeNotification || h.Flags != 0) {
+		detail := fmt.Sprintf("this came in version %d, the sender of this answer speaks version %d: upgrade the older device", h.Version, Version)
+		return h, &ProtocolError{Code: CodeVersion, Where: "header", Detail: detail, answerIn: h.Version}
 	}
 	least := HeaderLen
 	if h.Flags&flagTagged != 0 {

@@ -536,7 +536,7 @@ local MESSAGES = {
   { { "Device id", function(c, sum) sum.who = c:address("inof.device") return sum.who end, true },
     { "Versions", function(c)
       local least, greatest = c:num("inof.version.least", 1), c:num("inof.version.greatest", 1)
-      if not c.failed and (least > 1 or greatest < 1) then c:tell("odd", "version 1 is not among them") end
+      if not c.failed and (least > 2 or greatest < 2) then c:tell("odd", "version 2 is not among them") end
       return least .. ".." .. greatest
     end, true },
     { "Roles", function(c, sum)
@@ -713,7 +713,7 @@ local function message(tvb, pinfo, root, offset, length, have)
     tree:append_text(", " .. text)
     return text
   end
-  if version ~= 1 then return refuse(vitem, "bad_version", ("Version %d, want 1"):format(version)) end
+  if version ~= 2 and (mtype ~= 5 or flags ~= 0) then return refuse(vitem, "bad_version", ("Version %d, want 2"):format(version)) end
   fitem:add(F["inof.flags.tag"], fr)
   fitem:add(F["inof.flags.critical"], fr)
   if tagged then body = body - TAG end

@@ -125,7 +125,7 @@ func TestBadHeaders(t *testing.T) {
 		{header(15, 1, 2, 0), "inof.bad_length: Length 15, want 16..1048576"},
 		{header(0, 1, 2, 0), "inof.bad_length: Length 0, want 16..1048576"},
 		{header(1<<20+1, 1, 2, 0), "inof.bad_length: Length 1048577, want 16..1048576"},
-		{header(16, 2, 2, 0), "inof.bad_version: Version 2, want 1"},
+		{header(16, 1, 2, 0), "inof.bad_version: Version 1, want 2"},
 		{header(16, 1, 9, 0), "inof.unknown_type: Unknown message type 9"},
 		{header(16, 1, 2, 0x4000), "inof.malformed: Flags 0x4000 hold one that must be understood"},
 		{header(16, 1, 2, 1), "inof.bad_length: Length 16 has no room for the tag of 32 bytes"},

@@ -216,7 +216,7 @@ func (s secure) knock(node, spine, dir string) *inof.Notification {
 		if err := raw.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 			return err
 		}
-		c := tls.Client(raw, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: []string{"inof/1"}})
+		c := tls.Client(raw, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: []string{inof.ALPN}})
 		if _, err := c.Write(open); err != nil {
 			return err
 		}
