@@ -2,6 +2,7 @@ package config
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,6 +111,19 @@ func LoadZones(path string, rules zone.Rules) (zone.Set, error) {
 		return zone.Set{}, fmt.Errorf("zone file: %w", err)
 	}
 	return ParseZones(path, data, rules)
+}
+
+// ZoneFileSum is the digest of the bytes of a zone file, to tell later whether somebody
+// has changed it; zero when there is no file.
+func ZoneFileSum(path string) (sum [sha256.Size]byte, err error) {
+	data, err := readLimited(path, MaxZoneFileSize)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sum, nil
+	case err != nil:
+		return sum, fmt.Errorf("zone file: %w", err)
+	}
+	return sha256.Sum256(data), nil
 }
 
 // WriteZones writes a set in the form ParseZones reads: canonical, so that equal

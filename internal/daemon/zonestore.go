@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,7 +30,8 @@ type zoneStore struct {
 	lastGood string
 	rules    zone.Rules
 	set      zone.Set
-	trouble  error // why the zone file is not what is in force; nil: it is
+	sum      [sha256.Size]byte // of the zone file as it was last read or written; zero: there was none
+	trouble  error             // why the zone file is not what is in force; nil: it is
 	counters ZoneStoreCounters
 }
 
@@ -56,6 +58,7 @@ func newZoneStore(cfg *config.Config) *zoneStore {
 // returned warning tells. With neither it fails: without its zones a reflector would
 // end every pair in the fabric.
 func (z *zoneStore) load() (warning, err error) {
+	z.sum, _ = config.ZoneFileSum(z.path) // before it is read: a change in between is seen later
 	set, err := config.LoadZones(z.path, z.rules)
 	if err == nil {
 		z.take(set)
@@ -114,6 +117,9 @@ func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change 
 	if z.trouble != nil && !errors.Is(z.trouble, fs.ErrNotExist) {
 		return fmt.Errorf("%w: the zone file has an error, and what somebody wrote there would be lost; repair it and reload first: %w", api.ErrRefused, z.trouble)
 	}
+	if err := z.untouched(); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(z.set.Zones, func(v zone.Zone) bool { return v.Name == name })
 	var old *zone.Zone
 	if i >= 0 {
@@ -155,12 +161,40 @@ func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change 
 	return nil
 }
 
+// shownDifferences bounds how many lines of a difference an operator is shown.
+const shownDifferences = 8
+
+// untouched refuses a change when somebody has changed the zone file since it was last
+// read: what is in force would overwrite that, and bring back a member that was
+// taken out by hand.
+func (z *zoneStore) untouched() error {
+	sum, err := config.ZoneFileSum(z.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: whether the zone file was changed by hand cannot be told: %w", api.ErrRefused, err)
+	case sum == z.sum:
+		return nil
+	case sum == [sha256.Size]byte{}:
+		return fmt.Errorf("%w: the zone file %s was removed by hand since it was read; put it back (the last good copy is %s)", api.ErrRefused, z.path, z.lastGood)
+	}
+	what := "not in its zones, but in its text"
+	set, err := config.LoadZones(z.path, z.rules)
+	if err != nil {
+		what = "and now has an error: " + err.Error()
+	} else if lines := zone.Differences(z.set, set, shownDifferences); len(lines) > 0 {
+		what = strings.Join(lines, "; ")
+	}
+	return fmt.Errorf("%w: the zone file %s was changed by hand and is not in force yet, this change would overwrite it (%s); reload first, or undo it there", api.ErrRefused, z.path, what)
+}
+
 func (z *zoneStore) save(set zone.Set) error {
+	written := sha256.New()
+	_ = config.WriteZones(written, set) // a digest takes all bytes
 	if err := config.SaveZones(z.path, set); err != nil {
 		z.counters.SaveErrors++
 		return fmt.Errorf("%w: the zones cannot be saved, so nothing was changed: %w", api.ErrUnavailable, err)
 	}
-	z.trouble = nil
+	z.sum, z.trouble = [sha256.Size]byte(written.Sum(nil)), nil
 	if err := config.SaveZones(z.lastGood, set); err != nil {
 		z.counters.SaveErrors++
 	}
@@ -172,6 +206,7 @@ func (z *zoneStore) save(set zone.Set) error {
 func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	sum, _ := config.ZoneFileSum(cfg.Zones.File)
 	set, err := config.LoadZones(cfg.Zones.File, z.rules)
 	if errors.Is(err, fs.ErrNotExist) && len(z.set.Zones) == 0 {
 		err = nil
@@ -187,7 +222,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	if err != nil {
 		return fmt.Errorf("zones stay as they were: %w", err)
 	}
-	z.path, z.set, z.trouble = cfg.Zones.File, set, nil
+	z.path, z.set, z.sum, z.trouble = cfg.Zones.File, set, sum, nil
 	return z.keep()
 }
 

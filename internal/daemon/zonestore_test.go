@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -86,4 +87,68 @@ func TestABrokenZoneFileIsNotOverwritten(t *testing.T) {
 	if n := z.status().Refused; n != 1 {
 		t.Errorf("%d refused changes counted, want 1", n)
 	}
+}
+
+// A member that was taken out of the zone file by hand does not come back because
+// somebody changes another zone before the reload.
+func TestAZoneFileChangedByHandIsNotOverwritten(t *testing.T) {
+	const before = "zones:\n  - {name: a, members: [192.0.2.1, 192.0.2.66]}\n"
+	for _, c := range []struct{ name, file, says string }{
+		{"a member was revoked", goodZones, "- member 192.0.2.66 of zone a"},
+		{"a zone was added", before + "  - {name: new, members: []}\n", "+ zone new"},
+		{"a comment was written", "# do not touch\n" + before, "in its text"},
+		{"it has an error now", brokenZones, "zones.yaml:3:"},
+		{"it was removed", "", "removed by hand"},
+	} {
+		dir := t.TempDir()
+		cfg := &config.Config{State: dir, Zones: config.Zones{File: filepath.Join(dir, "zones.yaml")}}
+		if err := os.WriteFile(cfg.Zones.File, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		z := newZoneStore(cfg)
+		if warning, err := z.load(); warning != nil || err != nil {
+			t.Fatal(warning, err)
+		}
+		if c.file == "" {
+			if err := os.Remove(cfg.Zones.File); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(cfg.Zones.File, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := z.edit(t.Context(), stoppedDevice(), "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+		if !errors.Is(err, api.ErrRefused) || !says(err, c.says) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if b, _ := os.ReadFile(cfg.Zones.File); string(b) != c.file {
+			t.Errorf("%s: the file became %q", c.name, b)
+		}
+		if n := z.status().Refused; n != 1 {
+			t.Errorf("%s: %d refused changes counted, want 1", c.name, n)
+		}
+	}
+}
+
+// What was written by a change is no change by hand: the next one is taken up to the
+// point where the device is asked.
+func TestAZoneFileOfOurOwnIsNoChangeByHand(t *testing.T) {
+	dir := t.TempDir()
+	cfg := &config.Config{State: dir, Zones: config.Zones{File: filepath.Join(dir, "zones.yaml")}}
+	z := newZoneStore(cfg)
+	if _, err := z.load(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		err := z.edit(t.Context(), stoppedDevice(), "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+		if !errors.Is(err, ErrStopped) {
+			t.Errorf("error %v, want that of a device that has stopped", err)
+		}
+	}
+}
+
+// stoppedDevice takes no change.
+func stoppedDevice() *Device {
+	d := &Device{requests: make(chan func(time.Time)), stopped: make(chan struct{})}
+	close(d.stopped)
+	return d
 }
