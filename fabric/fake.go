@@ -54,6 +54,7 @@ type Fake struct {
 }
 
 type fakePort struct {
+	lost uint64 // frames, see Lose
 	Port
 	cable    bool // what SetCarrier said
 	link     *fakeLink

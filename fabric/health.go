@@ -135,3 +135,15 @@ func ReadHealth(dp Dataplane, port string, want Fields, now func() time.Time) (H
 	h.Counters, h.RxCRC, h.Valid = c, c.RxCRC, want&FieldsOfCounters
 	return h, nil
 }
+
+// LostFrames is how many control frames of a port were lost before they could be read.
+type LostFrames struct {
+	Port   string
+	Frames uint64 // since the port was added
+}
+
+// LossReader is a Dataplane that knows what was lost on the way to Frames.
+type LossReader interface {
+	// LostFrames returns the totals of all ports.
+	LostFrames() []LostFrames
+}

@@ -360,6 +360,7 @@ func (n *Notifier) unkeep(p *pair) {
 // acked takes the ack of what was told last.
 func (n *Notifier) acked(p *pair, at time.Time) {
 	p.acked = true
+	p.sub.heard = n.now
 	n.counters.Acked++
 	n.revision++
 	n.stopRetry(p)

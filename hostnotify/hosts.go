@@ -48,6 +48,8 @@ type subscriber struct {
 	waiting  [classes]pairList
 	turns    [classes]turn
 	inFlight int // notices sent and not acked
+	// heard is when it acked last, or its notices under way began to wait for that.
+	heard stamp
 
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
@@ -223,6 +225,9 @@ func (n *Notifier) rotate(s *subscriber, p *port) {
 func (n *Notifier) setOut(s *subscriber, l *link) {
 	for c := range s.turns {
 		s.turns[c].leave()
+	}
+	if s.out == nil {
+		s.heard = n.now // it could not answer before
 	}
 	if s.out == nil || l == nil {
 		s.life++

@@ -186,6 +186,9 @@ func (n *Notifier) resume(p *pair) {
 
 // launch counts the pair as under way and schedules its retry at p.due.
 func (n *Notifier) launch(p *pair) {
+	if p.sub.inFlight == 0 {
+		p.sub.heard = n.now
+	}
 	p.inFlight = true
 	n.inFlight++
 	p.sub.inFlight++

@@ -219,7 +219,7 @@ func (d *Dialer) Info() PeerInfo {
 		v.Reconnects = d.dials - 1
 	}
 	if v.LastError == "" && d.last != nil {
-		v.LastError, v.LastErrAt = d.last.Error(), d.lastAt
+		v.LastError, v.LastErrAt, v.LastCode = d.last.Error(), d.lastAt, CodeOf(d.last)
 	}
 	return v
 }

@@ -139,6 +139,17 @@ func malformed(where, format string, args ...any) error {
 	return &ProtocolError{Code: CodeMalformed, Where: where, Detail: fmt.Sprintf(format, args...)}
 }
 
+// CodeOf returns why a session ended or did not begin, whichever side found it: the code
+// of a ProtocolError or of the peer's Notification; 0 for anything else, such as a
+// connection that broke.
+func CodeOf(err error) Code {
+	var peer *PeerError
+	if errors.As(err, &peer) {
+		return peer.Code
+	}
+	return codeOf(err)
+}
+
 // codeOf gives the Notification code of an error, 0 when the peer need not be told.
 func codeOf(err error) Code {
 	var p *ProtocolError

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/openinof/inof/zone"
 )
@@ -30,6 +31,31 @@ func (r *Reflector) Devices() []DeviceStatus {
 		})
 	}
 	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
+	return out
+}
+
+// Awaited is a device without a session whose records are kept until a deadline.
+type Awaited struct {
+	Device netip.Addr
+	Until  time.Time
+	Hosts  int // records that are kept; of one awaited since the start of this process none is known
+}
+
+// Awaited are the devices that had a session, here or before this process was started,
+// and have none, with the time at which they are given up, sorted by device id.
+func (r *Reflector) Awaited() []Awaited {
+	var out []Awaited
+	for _, d := range r.devices {
+		if !d.up && !d.expires.IsZero() {
+			out = append(out, Awaited{Device: d.id, Until: d.expires, Hosts: len(d.hosts)})
+		}
+	}
+	for id := range r.awaited {
+		if d := r.devices[id]; !r.patience.IsZero() && (d == nil || !d.up && d.expires.IsZero()) {
+			out = append(out, Awaited{Device: id, Until: r.patience})
+		}
+	}
+	slices.SortFunc(out, func(a, b Awaited) int { return a.Device.Compare(b.Device) })
 	return out
 }
 

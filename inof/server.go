@@ -235,7 +235,7 @@ func (s *Server) refuse(c *conn, err error) {
 		return
 	}
 	v := c.info()
-	v.State, v.LastError, v.LastErrAt = StateConnect, err.Error(), time.Now()
+	v.State, v.LastError, v.LastErrAt, v.LastCode = StateConnect, err.Error(), time.Now(), CodeOf(err)
 	v.Device = netip.Addr{}
 	s.forgive(v.Address)
 	if len(s.refused) >= maxRefused {

@@ -121,6 +121,7 @@ type PeerInfo struct {
 	QueueBytes int           `json:"queue_bytes"`
 	LastError  string        `json:"last_error,omitempty"`
 	LastErrAt  time.Time     `json:"last_error_at"`
+	LastCode   Code          `json:"last_code"`  // of LastError; 0: none
 	Reconnects uint64        `json:"reconnects"` // connections after the first
 	Hold       time.Duration `json:"hold_ns"`    // negotiated
 	Keepalive  time.Duration `json:"keepalive_ns"`

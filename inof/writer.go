@@ -421,6 +421,6 @@ func (w *writer) info(v *PeerInfo) {
 		v.QueueBytes += w.wait.size
 	}
 	if w.closing != nil {
-		v.LastError = w.closing.Error()
+		v.LastError, v.LastCode = w.closing.Error(), CodeOf(w.closing)
 	}
 }

@@ -330,3 +330,30 @@ func TestAMistakeOfTheProgramIsLoud(t *testing.T) {
 	}()
 	must(errors.Join(io.EOF))
 }
+
+// A script learns from the exit code whether something needs attention, and whether it
+// could be asked at all.
+func TestCheckOfTheStatusTellsByItsExitCode(t *testing.T) {
+	src := apitest.Sample()
+	socket, stop := apitest.Serve(t, src)
+	status := func(args ...string) (int, string, string) {
+		return call(t, append([]string{"show", "status", "--socket", socket}, args...)...)
+	}
+	if code, out, errs := status("--check"); code != 3 || errs != "" || !strings.Contains(out, "Warning: ") {
+		t.Errorf("with warnings: %d, %q, %q", code, out, errs)
+	}
+	if code, out, _ := status("--check", "-o", "json"); code != 3 || !strings.Contains(out, `"rule": "frames-dropped"`) {
+		t.Errorf("with warnings: %d, %q", code, out)
+	}
+	if code, _, _ := status(); code != 0 {
+		t.Errorf("without --check: %d", code)
+	}
+	src.StatusValue.Warnings = nil
+	if code, out, _ := status("--check"); code != 0 || !strings.Contains(out, "Health:        good") {
+		t.Errorf("without warnings: %d, %q", code, out)
+	}
+	stop()
+	if code, _, _ := status("--check"); code != 1 {
+		t.Errorf("without a daemon: %d", code)
+	}
+}

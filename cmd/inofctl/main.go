@@ -58,6 +58,9 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	if err == nil {
 		return 0
 	}
+	if errors.As(err, new(finding)) {
+		return exitFinding
+	}
 	fmt.Fprintf(a.err, "inofctl: %v\n", err)
 	var usage usageError
 	if errors.As(err, &usage) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -65,10 +66,24 @@ func addrVar(f *pflag.FlagSet, a *netip.Addr, name, usage string) {
 }
 
 func (a *app) showStatusCmd() *cobra.Command {
-	c := &cobra.Command{Use: "status", Short: "The device at a glance, with what needs attention"}
-	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) (api.Status, error) {
-		return cl.Status(ctx)
+	var check, warned bool
+	c := &cobra.Command{Use: "status", Short: "The device at a glance, with what needs attention",
+		Long: "The device at a glance, with what needs attention and what to do about it (docs/warnings.md has all\n" +
+			"warnings). With --check the exit code is 3 while there is a warning, for scripts and monitors."}
+	c.Flags().BoolVar(&check, "check", false, "exit with 3 if there is a warning")
+	show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) (api.Status, error) {
+		s, err := cl.Status(ctx)
+		warned = len(s.Warnings) > 0
+		return s, err
 	}, func(w io.Writer, s api.Status, _ []string) { a.statusTable(w, s) })
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil || !check || !warned {
+			return err
+		}
+		return finding{errors.New("there are warnings")}
+	}
+	return c
 }
 
 func (a *app) showHostCmd() *cobra.Command {

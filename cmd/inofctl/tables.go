@@ -277,9 +277,7 @@ func (a *app) statusTable(w io.Writer, s api.Status) {
 	if len(s.Warnings) == 0 {
 		fmt.Fprintln(w, "Health:        good")
 	}
-	for _, warning := range s.Warnings {
-		fmt.Fprintln(w, "Warning:       "+printable(warning))
-	}
+	a.warningLines(w, s.Warnings)
 	counterLines(w, s.Counters)
 }
 

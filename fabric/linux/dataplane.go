@@ -305,3 +305,12 @@ func (d *Dataplane) Stats() Stats {
 	sort.Slice(st.Ports, func(i, j int) bool { return st.Ports[i].Port < st.Ports[j].Port })
 	return st
 }
+
+// LostFrames implements fabric.LossReader.
+func (d *Dataplane) LostFrames() []fabric.LostFrames {
+	var list []fabric.LostFrames
+	for _, p := range d.Stats().Ports {
+		list = append(list, fabric.LostFrames{Port: p.Port, Frames: p.Dropped})
+	}
+	return list
+}

@@ -75,6 +75,15 @@ func (s *Source) Run(ctx context.Context) error {
 	return s.Dataplane.Run(ctx)
 }
 
+// LostFrames implements fabric.LossReader; none where the dataplane cannot say.
+func (s *Source) LostFrames() []fabric.LostFrames {
+	d, ok := s.Dataplane.(fabric.LossReader)
+	if !ok {
+		return nil
+	}
+	return d.LostFrames()
+}
+
 // SetAccess changes which ports belong to the dataplane, if it can.
 func (s *Source) SetAccess(access []string) error {
 	d, ok := s.Dataplane.(interface{ SetAccess([]string) error })

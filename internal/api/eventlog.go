@@ -16,6 +16,15 @@ type EventLog struct {
 	first uint64        // ID of the first event ever
 	next  uint64        // ID of the next event
 	grown chan struct{} // closed and replaced by each Append
+	noted func(*Event)  // nil: nobody
+}
+
+// OnAppend has note called with each event from now on, one at a time. It must be quick,
+// and must not use the log.
+func (l *EventLog) OnAppend(note func(*Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.noted = note
 }
 
 // NewEventLog makes a log that holds size (at least 1) events. IDs begin at the
@@ -36,6 +45,9 @@ func (l *EventLog) Append(e Event) Event {
 	} else {
 		l.ring[l.start] = e
 		l.start = (l.start + 1) % l.size
+	}
+	if l.noted != nil {
+		l.noted(&e)
 	}
 	close(l.grown)
 	l.grown = make(chan struct{})

@@ -147,7 +147,7 @@ func (h *handler) status(r *http.Request) (any, error) {
 		s.Roles = []string{}
 	}
 	if s.Warnings == nil {
-		s.Warnings = []string{}
+		s.Warnings = Warnings{}
 	}
 	return s, err
 }

@@ -48,7 +48,7 @@ type Status struct {
 	// nothing back that it may have told its reflectors before.
 	HeldBack *time.Time     `json:"held_back_until,omitempty"`
 	Counts   Counts         `json:"counts"`
-	Warnings []string       `json:"warnings"`           // what an operator should look at; empty: healthy
+	Warnings Warnings       `json:"warnings"`           // what an operator should look at; empty: healthy
 	Counters map[string]any `json:"counters,omitempty"` // by room: "lldp", "inof", "hostnotify", ...
 }
 
@@ -155,6 +155,7 @@ type Peer struct {
 	Reconnects  uint64     `json:"reconnects"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	LastCode    string     `json:"last_code,omitempty"` // what kind of error, if the protocol has a code for it
 	Auth        string     `json:"auth"`
 	// CertificateExpires is that of the peer, with auth tls.
 	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
@@ -265,12 +266,14 @@ type Notice struct {
 
 // Event is one thing that happened on the device.
 type Event struct {
-	ID     uint64            `json:"id"` // increasing, also across restarts of the daemon; set by EventLog
-	Time   time.Time         `json:"time"`
-	Kind   string            `json:"kind"` // port, host, zone, peer, fault, notice, config, ...
-	Text   string            `json:"text"` // one line for people
-	Device string            `json:"device,omitempty"`
-	Port   string            `json:"port,omitempty"`
-	Addr   string            `json:"addr,omitempty"`
-	Fields map[string]string `json:"fields,omitempty"`
+	ID     uint64    `json:"id"` // increasing, also across restarts of the daemon; set by EventLog
+	Time   time.Time `json:"time"`
+	Kind   string    `json:"kind"` // port, host, zone, peer, fault, notice, config, ...
+	Text   string    `json:"text"` // one line for people
+	Device string    `json:"device,omitempty"`
+	Port   string    `json:"port,omitempty"`
+	Addr   string    `json:"addr,omitempty"`
+	// Warning names the rule of the warning that the event raises; see docs/warnings.md.
+	Warning string            `json:"warning,omitempty"`
+	Fields  map[string]string `json:"fields,omitempty"`
 }

@@ -52,9 +52,11 @@ var allowed = map[string][]string{
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
-	"internal/config":    values,
-	"internal/api/...":   slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":    slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/latency", "model/..."}),
+	"internal/config":  values,
+	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/latency", "model/..."}),
+	// The rules of what is wrong look at what the API shows.
+	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
 	"internal/archtest":  {},
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
@@ -81,7 +83,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/health", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.

@@ -141,20 +141,3 @@ func (d *Daemon) recheck() {
 		d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: fmt.Sprintf("%d session(s) end: their certificates are not taken any more", n)})
 	}
 }
-
-// expiring names the peers whose certificates expire soon.
-func expiring(peers []api.Peer, now time.Time) []string {
-	var list []string
-	for _, p := range peers {
-		if p.State != api.PeerEstablished || p.CertificateExpires == nil {
-			continue
-		}
-		switch left := p.CertificateExpires.Sub(now); {
-		case left < 0:
-			list = append(list, fmt.Sprintf("the certificate of %s %s has expired: its next session will be refused", p.Role, p.Device))
-		case left < config.ExpirySoon:
-			list = append(list, fmt.Sprintf("the certificate of %s %s expires in %d day(s)", p.Role, p.Device, left/(24*time.Hour)))
-		}
-	}
-	return list
-}

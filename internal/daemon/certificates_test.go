@@ -154,11 +154,11 @@ func TestCertificatesOfADaemon(t *testing.T) {
 		}
 		expect("at first", true, true)
 		s, err := spine.d.Status(t.Context())
-		if err != nil || !strings.Contains(strings.Join(s.Warnings, "\n"), "certificate of client 10.0.0.2 expires in 20 day(s)") {
+		if err != nil || !strings.Contains(s.Warnings.String(), "certificate of client 10.0.0.2 expires in 20 day(s)") {
 			t.Errorf("status of the reflector: %v, %q", err, s.Warnings)
 		}
 		s, err = tor2.d.Status(t.Context())
-		if err != nil || !strings.Contains(strings.Join(s.Warnings, "\n"), "the certificate of this device expires on") {
+		if err != nil || !strings.Contains(s.Warnings.String(), "the certificate of this device expires on") {
 			t.Errorf("status of the client: %v, %q", err, s.Warnings)
 		}
 

@@ -138,7 +138,7 @@ func warned(d *Daemon) string {
 	if err != nil {
 		return err.Error()
 	}
-	return strings.Join(s.Warnings, "\n")
+	return s.Warnings.String()
 }
 
 const noMajority = "reaches no majority of its cluster: no zone change is accepted here; host and fault reflection goes on"

@@ -58,6 +58,8 @@ type Daemon struct {
 	paths   *bfdd.Client // nil: none are watched
 	reloads reloadCounters
 	logged  atomic.Uint64 // events the log could not follow
+	// incidents are the events that raise warnings.
+	incidents incidents
 }
 
 // task is something that runs as long as the daemon does.
@@ -81,6 +83,7 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 	d.env.defaults(cfg)
 	d.started = d.env.Now()
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)
+	d.log.OnAppend(d.incidents.note)
 	d.certs = d.newCertificates(cfg.Device.ID)
 	if err := d.openState(cfg); err != nil {
 		return nil, err
@@ -196,6 +199,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	late = []task{d.saver, d.saver.journal, logWriter{d}}
 	if d.env.Dataplane != nil {
 		late = append(late, d.env.Dataplane)
+		if dp, ok := d.env.Dataplane.(fabric.LossReader); ok {
+			early = append(early, lossWatch{d, dp})
+		}
 	}
 	for _, s := range d.servers {
 		if d.cluster != nil {

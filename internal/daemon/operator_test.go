@@ -26,8 +26,8 @@ func TestTheStatusSaysThatTheStateIsNotSaved(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, w := range st.Warnings {
-				if strings.Contains(w, "state file") {
-					return w
+				if strings.Contains(w.Text, "state file") {
+					return w.Text
 				}
 			}
 			return ""

@@ -3,11 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/bfd"
@@ -165,79 +163,4 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// lostShown is how long the loss of a process is worth a warning.
-const lostShown = time.Hour
-
-// slowUp is how long a session may need to come up before it is worth a warning.
-const slowUp = 10 * time.Second
-
-// pathWarnings says what is wrong with the paths.
-func (d *Daemon) pathWarnings(ctx context.Context) []string {
-	if d.paths == nil {
-		return nil
-	}
-	b, err := d.BFD(ctx)
-	if err != nil {
-		return nil
-	}
-	list := d.processWarnings(&b)
-	var failed, never, unheard []string
-	now := d.env.Now()
-	for i := range b.Sessions {
-		s := &b.Sessions[i]
-		switch {
-		case s.Retiring:
-		case s.Fault:
-			failed = append(failed, s.Device.String())
-		case s.Report == bfd.ReportUnknown.String() && s.Since != nil && now.Sub(*s.Since) > slowUp:
-			never = append(never, s.Device.String())
-		case s.Report == bfd.ReportAdminDown.String() && !b.Off:
-			unheard = append(unheard, s.Device.String())
-		}
-	}
-	for _, w := range []struct {
-		devices []string
-		text    string
-	}{
-		{failed, "the path to %s fails: its hosts count as unreachable"},
-		{never, "the path to %s has never been seen to work: it is not watched (is UDP port 4784 open, is BFD on there, is there a route between the device ids?)"},
-		{unheard, "the path to %s is not watched: the other device holds the session down"},
-	} {
-		if len(w.devices) > 0 {
-			list = append(list, fmt.Sprintf(w.text, someOf(w.devices)))
-		}
-	}
-	return list
-}
-
-func (d *Daemon) processWarnings(b *api.BFD) []string {
-	var list []string
-	p := &b.Process
-	switch {
-	case b.Off:
-		list = append(list, "bfd.enabled is false on this device: paths to other devices are not watched")
-	case p.Needed && !p.Connected && d.env.Now().Sub(p.Since) > time.Second:
-		list = append(list, fmt.Sprintf("no BFD process: paths to other devices are not watched: %s", p.LastError))
-	case p.Connected && p.Started == nil: // it did not answer
-		list = append(list, fmt.Sprintf("BFD process %d: %s", p.PID, p.LastError))
-	case p.Failure != "":
-		list = append(list, fmt.Sprintf("BFD process %d cannot work, paths to other devices are not watched: %s", p.PID, p.Failure))
-	}
-	if at := d.paths.Info().LastLost; !at.IsZero() && time.Since(at) < lostShown {
-		list = append(list, fmt.Sprintf("the BFD process was lost %d time(s) since the daemon was started, the last time at %s", d.paths.Counters().Lost, at.Format(time.DateTime)))
-	}
-	if p.Refused != "" {
-		list = append(list, "BFD sessions were refused: "+p.Refused)
-	}
-	return list
-}
-
-// someOf names up to three and counts the rest.
-func someOf(list []string) string {
-	if len(list) <= 3 {
-		return "device " + strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("device %s and %d more", strings.Join(list[:3], ", "), len(list)-3)
 }

@@ -86,7 +86,7 @@ func TestAPathThatFailsIsToldAndShown(t *testing.T) {
 		settle(2 * time.Second)
 		f.expect("down", map[string][]string{"i1": {t1 + " inactive bfd-down"}, "t1": {i1 + " inactive bfd-down"}})
 		st, err := d.Status(t.Context())
-		if err != nil || st.Counts.Paths.Failed != 1 || st.Counts.Paths.Watched != 1 || !strings.Contains(strings.Join(st.Warnings, "\n"), "the path to device 10.0.0.2 fails") {
+		if err != nil || st.Counts.Paths.Failed != 1 || st.Counts.Paths.Watched != 1 || !strings.Contains(st.Warnings.String(), "the path to device 10.0.0.2 fails") {
 			t.Errorf("%+v %q, %v", st.Counts, st.Warnings, err)
 		}
 		if b, err = d.BFD(t.Context()); err != nil || !b.Sessions[0].Fault || b.Sessions[0].Report != "down" || b.Sessions[0].LastDown == nil {
@@ -134,7 +134,7 @@ func TestWhatIsWrongWithThePathsIsAWarning(t *testing.T) {
 			t.Helper()
 			settle(30 * time.Second)
 			st, err := f.nodes["tor1"].d.Status(t.Context())
-			if err != nil || !strings.Contains(strings.Join(st.Warnings, "\n"), text) {
+			if err != nil || !strings.Contains(st.Warnings.String(), text) {
 				t.Errorf("warnings %q, %v, want %q", st.Warnings, err, text)
 			}
 		}

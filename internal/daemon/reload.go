@@ -15,6 +15,7 @@ import (
 // reloadCounters count configurations that were read again.
 type reloadCounters struct {
 	done, failed atomic.Uint64
+	trouble      atomic.Pointer[string] // why the last one could not be used; nil: it is
 }
 
 // accessSetter is a dataplane whose ports can be named anew.
@@ -115,6 +116,7 @@ func (d *Daemon) reloaded(changes config.Changes, errs []error) {
 		text += "; only a restart changes " + strings.Join(restart, ", ")
 	}
 	d.reloads.done.Add(1)
+	d.reloads.trouble.Store(nil)
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: text})
 	for _, err := range errs {
 		d.ReloadFailed(err)
@@ -125,5 +127,11 @@ func (d *Daemon) reloaded(changes config.Changes, errs []error) {
 // stays in force.
 func (d *Daemon) ReloadFailed(err error) {
 	d.reloads.failed.Add(1)
-	d.warn("config", fmt.Errorf("configuration is not (wholly) used: %w", err))
+	err = fmt.Errorf("configuration is not (wholly) used: %w", err)
+	text := oneLine(err.Error())
+	if before := d.reloads.trouble.Load(); before != nil { // of the same attempt
+		text = *before + "; " + text
+	}
+	d.reloads.trouble.Store(&text)
+	d.warn("config", err)
 }

@@ -34,7 +34,6 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	s := api.Status{
 		Device: cfg.Device.ID, Name: cfg.Device.Name, Roles: cfg.Device.Roles.Names(),
 		Version: api.VersionText(), PID: os.Getpid(), Started: d.started, Uptime: api.Duration(now.Sub(d.started)),
-		Warnings: []string{},
 	}
 	peers, err := d.Peers(ctx)
 	if err != nil {
@@ -60,38 +59,8 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 			s.Counts.Established++
 		}
 	}
-	s.Warnings = append(d.warnings(&s, peers), d.pathWarnings(ctx)...)
-	return s, nil
-}
-
-// warnings says what an operator should look at.
-func (d *Daemon) warnings(s *api.Status, peers []api.Peer) []string {
-	list := []string{}
-	for _, p := range peers {
-		if p.Role == "reflector" && p.State != api.PeerEstablished {
-			list = append(list, fmt.Sprintf("no session with reflector %s: %s", p.Address, p.LastError))
-		}
-	}
-	list = append(list, d.certs.warnings()...)
-	list = append(list, expiring(peers, d.env.Now())...)
-	if !s.Synced {
-		list = append(list, "not synchronized with a reflector since the start: what the hosts were told before stays in force")
-	}
-	if s.Counts.Conflicts > 0 {
-		list = append(list, fmt.Sprintf("%d address(es) are claimed by two hosts: see show host", s.Counts.Conflicts))
-	}
-	if d.zones != nil {
-		if text := d.zones.warning(); text != "" {
-			list = append(list, text)
-		}
-	}
-	if text := d.saver.warning(); text != "" {
-		list = append(list, text)
-	}
-	if n := d.logged.Load(); n > 0 {
-		list = append(list, fmt.Sprintf("%d event(s) did not get into the log", n))
-	}
-	return list
+	s.Warnings, err = d.warnings(ctx, &s, peers)
+	return s, err
 }
 
 // Hosts implements api.Source.
@@ -200,6 +169,9 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 	}
 	if !i.LastErrAt.IsZero() {
 		p.LastErrorAt = &i.LastErrAt
+	}
+	if i.LastCode != 0 {
+		p.LastCode = i.LastCode.String()
 	}
 	return p
 }

@@ -255,9 +255,5 @@ func (z *zoneStore) warning() string {
 	if z.trouble == nil {
 		return ""
 	}
-	text, more, _ := strings.Cut(z.trouble.Error(), "\n")
-	if more != "" {
-		text += "; " + strings.ReplaceAll(more, "\n", "; ")
-	}
-	return "the zone file is not in force: " + text
+	return "the zone file is not in force: " + oneLine(z.trouble.Error())
 }

@@ -101,7 +101,7 @@ func (r *runner) whole(ctx context.Context, node string, sessions int) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", node, err)
 	case !s.Synced || s.Counts.Established != sessions:
-		return fmt.Errorf("%s: synced %v, %d of %d sessions: %s", node, s.Synced, s.Counts.Established, sessions, strings.Join(s.Warnings, "; "))
+		return fmt.Errorf("%s: synced %v, %d of %d sessions: %s", node, s.Synced, s.Counts.Established, sessions, s.Warnings)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestAWrongPasswordIsCorrectedByAReload(t *testing.T) {
 	f.awaitPeerError("tor2", "authentication failed")
 	f.awaitCounter("spine", "inof_server_1.auth_failed", 1)
 	f.logLine("spine", "session ended", tor2ID, "authentication failed")
-	if w := strings.Join(f.status("tor2").Warnings, "\n"); !hasAll(w, []string{"no session with reflector " + spineID, "authentication failed"}) {
+	if w := f.status("tor2").Warnings.String(); !hasAll(w, []string{"no session with reflector " + spineID, "authentication failed"}) {
 		t.Errorf("warnings of tor2: %q", w)
 	}
 	if o := f.ctl("tor2", "show", "peer"); o.code != 0 || !strings.Contains(o.stdout, "authentication failed") {
@@ -158,7 +158,7 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 		_, _ = nc.Write(c.says)
 		f.awaitPeerError("lone", c.words...)
 		f.awaitCounter("lone", "inof_dialer_1."+c.counter, 1)
-		if w := strings.Join(f.status("lone").Warnings, "\n"); !hasAll(w, c.words) {
+		if w := f.status("lone").Warnings.String(); !hasAll(w, c.words) {
 			t.Errorf("%s: warnings %q, want %q", c.name, w, c.words)
 		}
 		nc.Close()

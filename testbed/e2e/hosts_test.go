@@ -55,7 +55,7 @@ func TestTwoHostsClaimOneAddress(t *testing.T) {
 	for _, n := range []string{"spine", "tor2"} {
 		labtest.Eventually(t, n+" to count the conflict", func() error {
 			s := f.status(n)
-			if s.Counts.Conflicts != 1 || !hasAll(strings.Join(s.Warnings, "\n"), []string{"claimed by two hosts"}) {
+			if s.Counts.Conflicts != 1 || !hasAll(s.Warnings.String(), []string{"claimed by two hosts"}) {
 				return fmt.Errorf("%d conflicts, warnings %q", s.Counts.Conflicts, s.Warnings)
 			}
 			return nil

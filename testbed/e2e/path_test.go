@@ -138,7 +138,7 @@ func TestAFailedPathIsToldAtBothEnds(t *testing.T) {
 		} else {
 			t.Logf("detected %v after the last packet, %.2f of the detection time", took, float64(took)/float64(detection))
 		}
-		if st := f.status("tor1"); st.Counts.Paths.Failed != 1 || !hasAll(strings.Join(st.Warnings, "\n"), []string{"the path to device " + tor2ID + " fails"}) {
+		if st := f.status("tor1"); st.Counts.Paths.Failed != 1 || !hasAll(st.Warnings.String(), []string{"the path to device " + tor2ID + " fails"}) {
 			t.Errorf("paths %+v, warnings %q", st.Counts.Paths, st.Warnings)
 		}
 		for _, addr := range []string{target, init1, init2} { // the reflector is told nothing
@@ -244,7 +244,7 @@ func TestABFDProcessThatEndsIsStartedAgain(t *testing.T) {
 		f.pathsUp()
 		f.rest(detection) // the next one is not to end it while it has only begun
 		f.awaitCounter("tor1", "bfd_process.lost", uint64(i+1))
-		if w := strings.Join(f.status("tor1").Warnings, "\n"); !hasAll(w, []string{"BFD process was lost"}) {
+		if w := f.status("tor1").Warnings.String(); !hasAll(w, []string{"BFD process was lost"}) {
 			t.Errorf("warnings %q", w)
 		}
 	}

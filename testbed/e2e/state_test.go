@@ -46,7 +46,7 @@ func TestAFullStateDirectory(t *testing.T) {
 	s.stillTells()
 	s.awaitEvent("sw", after, "error", "state cannot be saved", s.state, "no space left on device", "a restart may repeat notices")
 	s.awaitCounter("sw", "state.errors", 1)
-	if w := strings.Join(s.status("sw").Warnings, "\n"); !hasAll(w, []string{"state file cannot be written", "tried again every 10s", s.state}) {
+	if w := s.status("sw").Warnings.String(); !hasAll(w, []string{"state file cannot be written", "tried again every 10s", s.state}) {
 		t.Errorf("warnings %q", w)
 	}
 	s.ctl("sw", "zone", "add", "during", "192.0.2.98").failed(t, "zone add in a full directory",
@@ -91,7 +91,7 @@ func TestAStateDirectoryThatCannotBeWritten(t *testing.T) {
 			s.awaitEvent("sw", 0, "error", append(c.words, s.state)...)
 			s.awaitEvent("sw", 0, "error", append(c.words, "state cannot be saved", s.state)...)
 			s.awaitCounter("sw", "state.errors", 1)
-			if w := strings.Join(s.status("sw").Warnings, "\n"); !hasAll(w, []string{"state file cannot be written", "tried again every 10s", s.state}) {
+			if w := s.status("sw").Warnings.String(); !hasAll(w, []string{"state file cannot be written", "tried again every 10s", s.state}) {
 				t.Errorf("warnings %q", w)
 			}
 			s.ctl("sw", "zone", "add", "blue", "192.0.2.98").failed(t, "zone add", append(c.words, "so nothing was changed")...)

@@ -205,8 +205,11 @@ func Sample() *Source {
 		EventLog:     log,
 		StatusValue: api.Status{Device: a("192.0.2.11"), Name: "tor-1", Roles: []string{"client"}, Version: "v1.2.3", PID: 42,
 			Started: ago(49 * time.Hour), Uptime: api.Duration(49 * time.Hour), Synced: true,
-			Counts:   api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1, Paths: api.PathCounts{Watched: 3, Failed: 1}},
-			Warnings: []string{"1 address is claimed by two hosts"},
+			Counts: api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1, Paths: api.PathCounts{Watched: 3, Failed: 1}},
+			Warnings: api.Warnings{
+				{Rule: "address-conflict", Text: "1 address(es) are claimed by two hosts", Do: "give one of them another address: inofctl show host says where both are"},
+				{Rule: "frames-dropped", Text: "port Ethernet2: the kernel dropped 7 control frame(s)", Do: "look for a host that floods the port", Count: 3, Last: ptr(ago(4 * time.Minute))},
+			},
 			Counters: map[string]any{"lldp": map[string]any{"frames": 12345678, "bad": 0}, "inof": struct {
 				Messages uint64 `json:"messages"`
 			}{7}}},

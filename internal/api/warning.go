@@ -1,0 +1,28 @@
+package api
+
+import (
+	"strings"
+	"time"
+)
+
+// Warning is one thing that an operator should look at.
+type Warning struct {
+	Rule string `json:"rule"` // what kind of thing, see docs/warnings.md; for programs
+	Text string `json:"text"` // what, where, which value; one line for people
+	Do   string `json:"do"`   // what to do about it
+	// Of what happened, as opposed to what stands: how often, and when last.
+	Count uint64     `json:"count,omitempty"`
+	Last  *time.Time `json:"last,omitempty"`
+}
+
+// Warnings are those of one moment.
+type Warnings []Warning
+
+// String gives the texts, one a line.
+func (ws Warnings) String() string {
+	texts := make([]string, len(ws))
+	for i, w := range ws {
+		texts[i] = w.Text
+	}
+	return strings.Join(texts, "\n")
+}

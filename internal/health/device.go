@@ -1,0 +1,99 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The names of rules whose warnings events raise.
+const (
+	FramesDropped = "frames-dropped"
+)
+
+// deviceRules are about this device alone.
+var deviceRules = []Rule{
+	{
+		Name: "not-synchronized",
+		When: "the device has not heard all that a reflector knows since it was started",
+		Do:   "see the sessions: inofctl show peer",
+		Find: func(f *Facts) []string {
+			if f.Synced {
+				return nil
+			}
+			return []string{"not synchronized with a reflector since the start: what the hosts were told before stays in force"}
+		},
+	},
+	{
+		Name: "hosts-silent",
+		When: "a local host was told something and has acked nothing for three seconds",
+		Do:   "see that its agent runs; if all hosts of a port are silent, look for lost frames there: inofctl show notice --host ADDRESS, inofctl show port NAME",
+		Find: silentHosts,
+	},
+	{
+		Name:   FramesDropped,
+		When:   "the kernel dropped control frames of a port, LLDP or acks, because they came faster than they were read",
+		Do:     "look for a host that floods the port: inofctl show lldp --port NAME, and whether the processor is overloaded",
+		Memory: 10 * time.Minute,
+	},
+	{
+		Name: "reload-failed",
+		When: "a configuration was read again and could not be used, or not all of it",
+		Do:   "correct the file (inofctl check FILE says what is wrong) and reload",
+		Find: func(f *Facts) []string { return some(f.Reload) },
+	},
+	{
+		Name: "zones-not-in-force",
+		When: "the zone file, or what the cluster should have of it, is not in force",
+		Do:   "correct it (inofctl check FILE) and reload; until then the last good zones count",
+		Find: func(f *Facts) []string { return some(f.Zones) },
+	},
+	{
+		Name: "state-not-saved",
+		When: "the state file cannot be written",
+		Do:   "make room in the state directory, or make it writable",
+		Find: func(f *Facts) []string { return some(f.State) },
+	},
+	{
+		Name: "own-certificate",
+		When: "a certificate of this device expires within 30 days, or has",
+		Do:   "renew it; it is read again by itself",
+		Find: func(f *Facts) []string { return f.Certificates },
+	},
+	{
+		Name: "events-not-logged",
+		When: "events came faster than the log takes them",
+		Do:   "see which come most: inofctl show event; the journal's rate limit may be too low",
+		Find: func(f *Facts) []string {
+			if f.EventsNotLogged == 0 {
+				return nil
+			}
+			return []string{fmt.Sprintf("%d event(s) did not get into the log", f.EventsNotLogged)}
+		},
+	},
+}
+
+// some is a list of the text, unless there is none.
+func some(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// SilentAfter is how long a host may leave everything unacked before that is a warning: an
+// agent acks at once.
+const SilentAfter = 3 * time.Second
+
+// mostNamed is how many things of one kind have a warning each; the rest is counted.
+const mostNamed = 8
+
+func silentHosts(f *Facts) (list []string) {
+	for i, s := range f.Silent {
+		if i == mostNamed {
+			return append(list, fmt.Sprintf("%d more hosts leave their notices unacked", len(f.Silent)-i))
+		}
+		list = append(list, fmt.Sprintf("host %s on port %s leaves %d notice(s) unacked, for %s now",
+			s.Host, s.Port, s.Notices, f.Now.Sub(s.Since).Round(time.Second)))
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/internal/api"
+)
+
+// fabricRules are about hosts and paths of the fabric.
+var fabricRules = []Rule{
+	{
+		Name: "address-conflict",
+		When: "two hosts claim one address",
+		Do:   "give one of them another address: inofctl show host says where both are",
+		Find: func(f *Facts) []string {
+			if f.Counts.Conflicts == 0 {
+				return nil
+			}
+			return []string{fmt.Sprintf("%d address(es) are claimed by two hosts", f.Counts.Conflicts)}
+		},
+	},
+	{
+		Name: "path-down",
+		When: "the path to a device fails: this device's hosts were told that those behind it cannot be reached",
+		Do:   "look at the links and routes between the device ids: inofctl show bfd DEVICE",
+		Find: paths("the path to %s fails: its hosts count as unreachable",
+			func(f *Facts, s *api.BFDSession) bool { return s.Fault }),
+	},
+	{
+		Name: "path-never-up",
+		When: "the path to a device has not been seen to work for ten seconds since it is watched",
+		Do:   "is UDP port 4784 open, is BFD on there, is there a route between the device ids?",
+		Find: paths("the path to %s has never been seen to work: it is not watched", func(f *Facts, s *api.BFDSession) bool {
+			return !s.Fault && s.Report == bfd.ReportUnknown.String() && s.Since != nil && f.Now.Sub(*s.Since) > slowUp
+		}),
+	},
+	{
+		Name: "path-held-down",
+		When: "the other device holds the BFD session down (bfd.enabled is false there)",
+		Do:   "set bfd.enabled there to watch the path",
+		Find: paths("the path to %s is not watched: the other device holds the session down", func(f *Facts, s *api.BFDSession) bool {
+			return !s.Fault && s.Report == bfd.ReportAdminDown.String() && !f.Paths.Off
+		}),
+	},
+	{
+		Name: "bfd-off",
+		When: "bfd.enabled is false on this device, and its reflectors ask for it",
+		Do:   "set bfd.enabled to watch the paths to other devices",
+		Find: func(f *Facts) []string {
+			if f.Paths == nil || !f.Paths.Off {
+				return nil
+			}
+			return []string{"bfd.enabled is false on this device: paths to other devices are not watched"}
+		},
+	},
+	{
+		Name: "bfd-process",
+		When: "the process that watches the paths is not there, does not answer, cannot work, refuses sessions, or was lost in the last hour",
+		Do:   "see its unit (systemctl status inofd-bfd) and its log",
+		Find: bfdProcess,
+	},
+}
+
+const (
+	// lostShown is how long the loss of the BFD process is worth a warning.
+	lostShown = time.Hour
+	// slowUp is how long a session may need to come up before it is worth a warning.
+	slowUp = 10 * time.Second
+)
+
+// paths finds sessions in one state; one text names them all.
+func paths(text string, is func(*Facts, *api.BFDSession) bool) func(*Facts) []string {
+	return func(f *Facts) []string {
+		if f.Paths == nil {
+			return nil
+		}
+		var devices []string
+		for i := range f.Paths.Sessions {
+			if s := &f.Paths.Sessions[i]; !s.Retiring && is(f, s) {
+				devices = append(devices, s.Device.String())
+			}
+		}
+		if len(devices) == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf(text, someOf(devices))}
+	}
+}
+
+// someOf names up to three and counts the rest.
+func someOf(list []string) string {
+	if len(list) <= 3 {
+		return "device " + strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("device %s and %d more", strings.Join(list[:3], ", "), len(list)-3)
+}
+
+func bfdProcess(f *Facts) (list []string) {
+	if f.Paths == nil {
+		return nil
+	}
+	p := &f.Paths.Process
+	switch {
+	case f.Paths.Off:
+	case p.Needed && !p.Connected && f.Now.Sub(p.Since) > time.Second:
+		list = append(list, fmt.Sprintf("no BFD process: paths to other devices are not watched: %s", p.LastError))
+	case p.Connected && p.Started == nil: // it did not answer
+		list = append(list, fmt.Sprintf("BFD process %d: %s", p.PID, p.LastError))
+	case p.Failure != "":
+		list = append(list, fmt.Sprintf("BFD process %d cannot work, paths to other devices are not watched: %s", p.PID, p.Failure))
+	}
+	if at := f.Paths.LastLost; !at.IsZero() && f.Now.Sub(at) < lostShown {
+		list = append(list, fmt.Sprintf("the BFD process was lost %d time(s) since the daemon was started, the last time at %s", f.Paths.Lost, at.Format(time.DateTime)))
+	}
+	if p.Refused != "" {
+		list = append(list, "BFD sessions were refused: "+p.Refused)
+	}
+	return list
+}

@@ -1,0 +1,54 @@
+package health
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+)
+
+// Facts are what the rules look at, gathered at one moment. Zero fields mean that there is
+// nothing to say: a device that has no sessions, say, has no Peers.
+type Facts struct {
+	Now      time.Time
+	Synced   bool
+	HeldBack *time.Time
+	Counts   api.Counts
+	Peers    []api.Peer
+	// Awaited are the devices without a session whose hosts are still kept.
+	Awaited []Awaited
+	// Paths is the watching of the paths to other devices; nil: this device watches none.
+	Paths *Paths
+	// Silent are local hosts that were told something and have acked nothing for a while.
+	Silent []Silent
+	// Why something does not work now; empty: it does.
+	Reload string // the configuration was read again and could not (wholly) be used
+	Zones  string // the zones that were configured are not in force
+	State  string // the state file cannot be written
+	// Certificates are what is to be said of this device's own.
+	Certificates []string
+	// EventsNotLogged is how many events did not get into the log since the start.
+	EventsNotLogged uint64
+}
+
+// Awaited is a device that had a session with this reflector and has none now.
+type Awaited struct {
+	Device netip.Addr
+	Until  time.Time // its hosts are kept, and told as they are, until then
+	Hosts  int       // that are known of it
+}
+
+// Paths is what the BFD process says, and how often it was lost.
+type Paths struct {
+	api.BFD
+	Lost     uint64    // times since the daemon was started
+	LastLost time.Time // zero: never
+}
+
+// Silent is a local host that leaves notices unacked.
+type Silent struct {
+	Host    netip.Addr
+	Port    string
+	Notices int       // sent and not acked
+	Since   time.Time // of the last ack, or of the first of these notices
+}

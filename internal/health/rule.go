@@ -1,0 +1,38 @@
+package health
+
+import (
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+)
+
+// Rule is one thing that can be wrong.
+type Rule struct {
+	Name string // for programs; words with hyphens, never changed
+	When string // when it is raised: one sentence for the documentation
+	Do   string // what an operator does about it: the end of each of its warnings
+	// Find returns a text for each thing that is wrong now: what, where, which value.
+	// Nil: the warnings are of events that name the rule, until Memory after the last.
+	Find   func(f *Facts) []string
+	Memory time.Duration
+}
+
+// Rules are all of them, in the order in which warnings are shown: what endangers hosts
+// now comes before what will.
+func Rules() []Rule { return slices.Concat(deviceRules, sessionRules, fabricRules) }
+
+// Warnings returns what the facts and the incidents say, in the order of the rules.
+func Warnings(f *Facts, incidents *Incidents) api.Warnings {
+	list := api.Warnings{}
+	for _, r := range Rules() {
+		if r.Find == nil {
+			list = append(list, incidents.of(&r, f.Now)...)
+			continue
+		}
+		for _, text := range r.Find(f) {
+			list = append(list, api.Warning{Rule: r.Name, Text: text, Do: r.Do})
+		}
+	}
+	return list
+}
