@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/workload"
@@ -67,7 +68,7 @@ func (b *builder) traffic(i int, t *Traffic) {
 			}
 		}
 	case "poisson":
-		b.poisson(key, t, from)
+		b.poisson(i, key, t, from, to)
 		return
 	default:
 		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson or storage", t.Kind)
@@ -93,7 +94,7 @@ func (b *builder) traffic(i int, t *Traffic) {
 	b.add(key, t, specs)
 }
 
-func (b *builder) poisson(key string, t *Traffic, from []model.EndpointID) {
+func (b *builder) poisson(i int, key string, t *Traffic, from, to []model.EndpointID) {
 	sizes := workload.WebSearch
 	if t.Sizes != "" && t.Sizes != "web-search" {
 		path := t.Sizes
@@ -111,30 +112,35 @@ func (b *builder) poisson(key string, t *Traffic, from []model.EndpointID) {
 			return
 		}
 	}
-	if t.Load <= 0 || t.Load > 2 || len(from) < 2 {
-		b.problem(t.Line, key+".load", "%g of %d hosts: want a load above 0 and at most 2, and two hosts or more", t.Load, len(from))
+	if len(to) == 0 {
+		to = from
+	}
+	if !(t.Load > 0 && t.Load <= 2) || len(to) == 1 && slices.Contains(from, to[0]) {
+		b.problem(t.Line, key+".load", "%g of %d hosts to %d: want a load above 0 and at most 2, and another host for each to send to", t.Load, len(from), len(to))
 		return
 	}
-	until := t.Until
-	if until == 0 {
-		until = b.f.Duration
+	a := workload.Arrivals{Sizes: sizes, To: to, Load: t.Load, Start: t.Start, Until: t.Until, Seed: t.Seed}
+	if a.Until == 0 {
+		a.Until = b.f.Duration
 	}
-	rate := b.sim.PortRate(b.sim.EndpointPort(from[0]))
-	if n := t.Load * float64(rate) / 8 * until.Seconds() / sizes.Mean() * float64(len(from)); n > maxFlows {
+	if a.Until <= a.Start {
+		b.problem(t.Line, key+".start", "%v is not before the last start at %v", a.Start, a.Until)
+		return
+	}
+	for _, id := range from {
+		a.From = append(a.From, workload.Sender{ID: id, Rate: b.sim.PortRate(b.sim.EndpointPort(id))})
+	}
+	if n := a.Flows(); n > maxFlows {
 		b.problem(t.Line, key, "about %.0f flows, at most %d", n, maxFlows)
 		return
 	}
-	if !b.takes(t.Line, key, int64(t.Load*float64(rate)/8*until.Seconds()/sizes.Mean()*float64(len(from)))*perFlow) {
+	if !b.takes(t.Line, key, int64(a.Flows())*perFlow) {
 		return
 	}
-	seed := t.Seed
-	if seed == 0 {
-		seed = b.f.Seed * 1_000_003
+	if a.Seed == 0 { // each group has its own, far from those of the senders of the others
+		a.Seed = b.f.Seed*1_000_003 + uint64(i)<<32
 	}
-	specs := workload.Poisson(sizes, len(from), rate, t.Load, until, seed)
-	for k := range specs {
-		specs[k].Src, specs[k].Dst = from[specs[k].Src], from[specs[k].Dst]
-	}
+	specs := workload.Poisson(a)
 	b.add(key, t, specs)
 }
 

@@ -46,7 +46,9 @@ func BenchmarkGrowth(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				s, _, err := start(f, model.Options{Seed: 1}, Poisson(WebSearch, n, edge.Rate, 0.5, 200*model.Microsecond, 1))
+				a := w3Arrivals(n, edge.Rate)
+				a.Until, a.Seed = 200*model.Microsecond, 1
+				s, _, err := start(f, model.Options{Seed: 1}, Poisson(a))
 				if err != nil {
 					b.Fatal(err)
 				}

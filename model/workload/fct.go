@@ -36,11 +36,14 @@ func FCTs(s *model.Sim) []float64 {
 // Slowdowns gives, sorted, the completion times of all finished flows as multiples
 // of what they would take alone: the base round trip of a full payload along the
 // path plus all frames at the rate of the slower end.
-func Slowdowns(s *model.Sim) []float64 {
+func Slowdowns(s *model.Sim) []float64 { return SlowdownsOf(s, 0, math.MaxInt64) }
+
+// SlowdownsOf gives those of the flows of at least least and less than below bytes.
+func SlowdownsOf(s *model.Sim, least, below int64) []float64 {
 	var out []float64
 	for i := range s.Flows() {
 		f := s.Flow(model.FlowID(i))
-		if f.Done == 0 {
+		if f.Done == 0 || f.Bytes < least || f.Bytes >= below {
 			continue
 		}
 		out = append(out, max(1, (f.Done-f.Start).Seconds()/s.IdealFCT(model.FlowID(i)).Seconds()))

@@ -66,7 +66,17 @@ func w3(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return start(f, o, Poisson(WebSearch, 320, edge.Rate, 0.5, model.Millisecond, 1_000_003))
+	return start(f, o, Poisson(w3Arrivals(320, edge.Rate)))
+}
+
+// w3Arrivals is the traffic of W3 between n hosts: 1 ms of web search at half load.
+func w3Arrivals(n int, rate model.Rate) Arrivals {
+	a := Arrivals{Sizes: WebSearch, Load: 0.5, Until: model.Millisecond, Seed: 1_000_003}
+	for i := range n {
+		a.From = append(a.From, Sender{model.EndpointID(i), rate})
+		a.To = append(a.To, model.EndpointID(i))
+	}
+	return a
 }
 
 func start(f *Fabric, o model.Options, flows []model.FlowSpec) (*model.Sim, *Fabric, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,26 +77,63 @@ func ReadSizes(r io.Reader) (Sizes, error) {
 	return d, nil
 }
 
-// Poisson gives flows that each host starts with exponential gaps so that it offers
-// load x rate on average, to uniformly chosen others.
-func Poisson(sizes Sizes, hosts int, rate model.Rate, load float64, until model.Time, seed uint64) []model.FlowSpec {
-	mean := sizes.Mean() * 8 / (load * float64(rate)) // seconds between arrivals
+// Sender is a host that offers load, with the speed of its link.
+type Sender struct {
+	ID   model.EndpointID
+	Rate model.Rate
+}
+
+// Arrivals is traffic of independent senders: each starts flows with exponential gaps, so
+// that on average it offers Load times the speed of its own link from Start until Until, to
+// uniformly chosen others of To. The draws of a sender are those of the reference workload
+// W3: a splitmix64 generator seeded Seed + its place in From, in the order gap, destination, size.
+type Arrivals struct {
+	Sizes        Sizes
+	From         []Sender
+	To           []model.EndpointID
+	Load         float64 // above 0; 1 = line rate
+	Start, Until model.Time
+	Seed         uint64
+}
+
+// Flows gives about how many flows the arrivals make.
+func (a Arrivals) Flows() float64 {
+	n := 0.0
+	for _, from := range a.From {
+		n += (a.Until - a.Start).Seconds() / a.gap(from.Rate)
+	}
+	return n
+}
+
+// gap gives the mean seconds between the flows of a sender.
+func (a Arrivals) gap(rate model.Rate) float64 { return a.Sizes.Mean() * 8 / (a.Load * float64(rate)) }
+
+// Poisson makes the flows of the arrivals, sender by sender. A sender with nobody to send
+// to makes none.
+func Poisson(a Arrivals) []model.FlowSpec {
 	var out []model.FlowSpec
-	for h := range hosts {
-		rng := model.RNG(seed + uint64(h))
-		t := 0.0
+	for i, from := range a.From {
+		others := uint64(len(a.To))
+		self := slices.Index(a.To, from.ID)
+		if self >= 0 {
+			others--
+		}
+		if others == 0 {
+			continue
+		}
+		rng := model.RNG(a.Seed + uint64(i))
+		t := a.Start.Seconds()
 		for {
-			t += -math.Log(1-rng.Float64()) * mean
-			if t >= until.Seconds() {
+			t += -math.Log(1-rng.Float64()) * a.gap(from.Rate)
+			if t >= a.Until.Seconds() {
 				break
 			}
-			dst := int(rng.Float64() * float64(hosts-1))
-			if dst >= h {
-				dst++
+			to := int(rng.Uint64() % others)
+			if self >= 0 && to >= self {
+				to++
 			}
-			size := int64(sizes.At(rng.Float64()))
-			out = append(out, model.FlowSpec{Src: model.EndpointID(h), Dst: model.EndpointID(dst), Bytes: max(1, size),
-				Start: model.Time(t * float64(model.Second)), TOS: DataTOS})
+			size := int64(a.Sizes.At(rng.Float64()))
+			out = append(out, model.FlowSpec{Src: from.ID, Dst: a.To[to], Bytes: max(1, size), Start: model.Time(t * float64(model.Second)), TOS: DataTOS})
 		}
 	}
 	return out
