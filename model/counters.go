@@ -33,7 +33,7 @@ type QueueStats struct {
 
 // bufferUnit gives what one unit of the buffer accounting is, in bytes, and how many of
 // them are guaranteed to a class of a port.
-func (s *Sim) bufferUnit(port PortID) (unit, guaranteed int64) {
+func (s *Sim) bufferUnit(port PortID, q int) (unit, guaranteed int64) {
 	sw := s.ports[port].sw
 	switch {
 	case sw < 0:
@@ -41,14 +41,14 @@ func (s *Sim) bufferUnit(port PortID) (unit, guaranteed int64) {
 	case s.switches[sw].mmu == MMUCells:
 		return int64(s.switches[sw].prof.Cells.Cell), int64(s.switches[sw].cells(s.switches[sw].prof.Cells.Guaranteed))
 	}
-	return 1, int64(s.switches[sw].prof.Ref.Reserve)
+	return 1, int64(s.switches[sw].reserve[q])
 }
 
 // Queue reads the counters of queue q of a port.
 func (s *Sim) Queue(port PortID, q int) QueueStats {
 	i := int(port)*NumQueues + q
 	qu, ps, ig := &s.queues[i], &s.pauses[i], &s.ingress[i]
-	unit, guaranteed := s.bufferUnit(port)
+	unit, guaranteed := s.bufferUnit(port, q)
 	guaranteed = min(guaranteed, int64(ig.used))
 	st := QueueStats{
 		TxFrames: qu.txPkts, TxBytes: qu.txBytes, Drops: qu.drops, DropBytes: qu.dropBytes, Marks: uint64(qu.marks),
@@ -139,6 +139,7 @@ type SwitchStats struct {
 	HeadroomUsed int64  `json:"headroom_used_bytes"`
 	HeadroomPeak int64  `json:"headroom_peak_bytes"`
 	HookHits     uint64 `json:"hook_hits"` // frames that its uplink group moved to another class
+	Lossless     uint8  `json:"lossless"`  // bit q: class q is protected by PFC
 }
 
 // Switch reads the state of a switch's packet memory; zero for a host.
@@ -154,6 +155,6 @@ func (s *Sim) Switch(n NodeID) SwitchStats {
 	}
 	return SwitchStats{
 		Buffer: sw.prof.Buffer, Service: int64(sw.sharedCap) * unit, ServiceUsed: int64(sw.shared) * unit, ServicePeak: int64(sw.peakShared) * unit,
-		Headroom: int64(sw.hdrmPool) * unit, HeadroomUsed: int64(sw.hdrmUsed) * unit, HeadroomPeak: int64(sw.peakHdrm) * unit, HookHits: s.HookHits(n),
+		Headroom: int64(sw.hdrmPool) * unit, HeadroomUsed: int64(sw.hdrmUsed) * unit, HeadroomPeak: int64(sw.peakHdrm) * unit, HookHits: s.HookHits(n), Lossless: sw.lossless,
 	}
 }

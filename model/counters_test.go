@@ -53,7 +53,7 @@ func checkSwitchCounters(t *rapid.T, s *model.Sim, n model.NodeID) {
 		for q := range model.NumQueues {
 			st := s.Queue(s.PortOf(n, k), q)
 			service, headroom = service+st.Service, headroom+st.Headroom
-			if st.Guaranteed < 0 || st.Guaranteed > 4096 || st.Service < 0 || st.Service > 0 && st.Guaranteed == 0 ||
+			if st.Guaranteed < 0 || st.Guaranteed > 4096 || st.Service < 0 || st.Service > 0 && st.Guaranteed == 0 && c.Lossless>>q&1 != 0 ||
 				st.PeakIngress < st.Guaranteed+st.Service || st.PeakHeadroom < st.Headroom || st.Peak < st.Bytes {
 				t.Fatalf("%s port %d queue %d: %+v", s.NodeName(n), k, q, st)
 			}

@@ -72,6 +72,11 @@ func Qbb100G(metres float64, mtu int32) int64 {
 	return 2*int64(mtu+frameGap) + pfcFrame + frameGap + cable + (quanta100Response+2*quanta100PHY)*64
 }
 
+// QbbReaction is the longest time from the arrival of a PFC frame to silence that the standards
+// allow at 100G: the response of the MAC (802.3 clause 31B.3.7) and the PHYs of both ends, as
+// in the sum of 802.1Qbb annex O. What they allow at other speeds is shorter.
+const QbbReaction = Time(quanta100Response+2*quanta100PHY) * 5120 * Picosecond
+
 // Sonic100G gives the XOFF size in KiB that SONiC's dynamic buffer model computes for
 // a 100G port: a lossless frame, and three bytes of cells for each byte that may
 // still come (the worst frame size for the cells).

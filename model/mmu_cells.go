@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // The cell-based buffer model of switch chips: every frame takes whole cells. It is
 // admitted to its ingress's guaranteed cells, then to the service pool (shared by
@@ -15,15 +18,20 @@ func (sw *swtch) cells(size int32) int32 {
 func (s *Sim) setupCells(sw *swtch) error {
 	c := &sw.prof.Cells
 	total := int64(sw.prof.Buffer) / int64(c.Cell)
-	var guaranteed, headroom int64
-	for q := range NumQueues {
-		if sw.lossless>>q&1 != 0 {
-			headroom += int64(sw.cells(c.Headroom))
+	guaranteed := NumQueues * int64(sw.nports) * (int64(sw.cells(c.Guaranteed)) + int64(sw.cells(c.Egress)))
+	headroom, classes := int64(0), int64(bits.OnesCount8(sw.lossless))
+	for k := range sw.nports {
+		pi := sw.portBase + k
+		n := int64(sw.cells(c.Headroom))
+		if n == 0 && sw.lossless&^sw.prof.PFC.ABS != 0 { // point braking has no headroom
+			n = s.linkHeadroom(pi, c.Cell) / int64(c.Cell)
 		}
-		guaranteed += int64(sw.cells(c.Guaranteed)) + int64(sw.cells(c.Egress))
+		if n > total {
+			return fmt.Errorf("%w: switch %s: the link of port %d needs %d cells of headroom, the chip has %d", ErrProfile, s.nodes[sw.node].name, k, n, total)
+		}
+		s.ports[pi].hdrmCap = int32(n)
+		headroom += n * classes
 	}
-	guaranteed *= int64(sw.nports)
-	headroom *= int64(sw.nports)
 	if c.HeadroomPool > 0 {
 		headroom = c.HeadroomPool / int64(c.Cell)
 	}
@@ -36,13 +44,22 @@ func (s *Sim) setupCells(sw *swtch) error {
 	if c.Xoff > free*int64(c.Cell) {
 		return fmt.Errorf("%w: switch %s: XOFF at %d bytes lies above the service pool of %d", ErrProfile, s.nodes[sw.node].name, c.Xoff, free*int64(c.Cell))
 	}
-	for k := range sw.nports {
-		s.ports[sw.portBase+k].hdrmCap = sw.cells(c.Headroom)
-	}
 	if sw.prof.PFC.ABS != 0 {
 		return s.setupABS(sw)
 	}
 	return nil
+}
+
+// linkHeadroom gives the bytes of whole cells that may still arrive at port pi after it has
+// sent XOFF: what its link and the reaction of its peer ask for.
+func (s *Sim) linkHeadroom(pi, cell int32) int64 {
+	pt := &s.ports[pi]
+	mtu := int32(0)
+	for i := range s.nics {
+		mtu = max(mtu, s.nics[i].prof.MTU+s.nics[i].prof.Header)
+	}
+	h := Headroom{Rate: s.portInfo[pi].rate, Delay: pt.delay, MTU: mtu, Reaction: s.pfcOf(&s.ports[pt.peer]).Reaction, Cell: cell}
+	return (h.Bytes() + int64(cell) - 1) / int64(cell) * int64(cell)
 }
 
 // dynamic gives 2^(index-7) of the free service pool, in cells.

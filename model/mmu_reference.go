@@ -1,32 +1,52 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
 
 // The reference buffer model: bytes; each port and class has a small reserve; all
 // share the rest of the buffer with a dynamic threshold; headroom beyond takes what
 // arrives after XOFF. Nothing limits egress queues.
+//
+// Reserve and headroom are set aside for each lossless class of each port, so that the
+// buffer holds what is admitted. The reserve of a lossy class is a floor of admission,
+// taken from the shared pool: the published formula S = B - headrooms - 4096 x ports counts
+// one class, and the switches that follow it have one that is lossless.
 
 func (s *Sim) setupReference(sw *swtch) error {
 	p := sw.prof
 	nicRate := s.slowestNIC()
-	free := p.Buffer - int64(p.Ref.Reserve)*int64(sw.nports)
+	classes := int64(max(1, bits.OnesCount8(sw.lossless)))
+	free := p.Buffer - int64(p.Ref.Reserve)*int64(sw.nports)*classes
+	for q := range sw.reserve {
+		if sw.lossless>>q&1 != 0 {
+			sw.reserve[q] = p.Ref.Reserve
+		}
+	}
+	pool := int64(0)
 	for k := range sw.nports {
 		pi := sw.portBase + k
 		pt := &s.ports[pi]
 		rate := s.portInfo[pi].rate
-		pt.hdrmCap = int32(p.Ref.HeadroomX * float64(rate) / 8 * pt.delay.Seconds())
+		headroom := math.Floor(p.Ref.HeadroomX * float64(rate) / 8 * pt.delay.Seconds())
+		if headroom > float64(p.Buffer) {
+			return fmt.Errorf("%w: switch %s: %.0f bytes of headroom for a link of %v with a delay of %v, above the buffer of %d",
+				ErrProfile, s.nodes[sw.node].name, headroom, rate, pt.delay, p.Buffer)
+		}
+		pt.hdrmCap = int32(headroom)
 		pt.shift = p.Ref.AlphaShift
 		for r := rate; r > nicRate && pt.shift > 0; r /= 2 {
 			pt.shift--
 		}
-		free -= int64(pt.hdrmCap)
-		sw.hdrmPool += pt.hdrmCap
+		pool += int64(pt.hdrmCap) * classes
 	}
-	if free <= 0 {
+	if free -= pool; free <= 0 {
 		return fmt.Errorf("%w: switch %s: headroom and reserves of %d ports need %d bytes more than the buffer of %d",
 			ErrProfile, s.nodes[sw.node].name, sw.nports, -free, p.Buffer)
 	}
-	sw.sharedCap = int32(free)
+	sw.sharedCap, sw.hdrmPool = int32(free), int32(pool)
 	return nil
 }
 
@@ -50,14 +70,18 @@ func (sw *swtch) thresholdReference(ip *port) int32 {
 }
 
 func (sw *swtch) admitReference(ip *port, ig *ingress, q, size int32) DropReason {
-	reserve := sw.prof.Ref.Reserve
+	reserve := sw.reserve[q]
 	thr := sw.thresholdReference(ip)
 	over := max(0, ig.used-reserve)
-	if size+over > thr && (size+ig.hdrm > ip.hdrmCap || sw.lossless>>q&1 == 0) {
-		if sw.lossless>>q&1 == 0 {
-			return DropTail
+	if size+over > thr {
+		switch {
+		case sw.lossless>>q&1 == 0:
+			if ig.used+size > sw.prof.Ref.Reserve || sw.shared+size > sw.sharedCap {
+				return DropTail
+			}
+		case size+ig.hdrm > ip.hdrmCap:
+			return DropHeadroom
 		}
-		return DropHeadroom
 	}
 	now := ig.used + size
 	switch {
@@ -83,20 +107,20 @@ func (sw *swtch) admitReference(ip *port, ig *ingress, q, size int32) DropReason
 	return 0
 }
 
-func (sw *swtch) xoffReference(ip *port, ig *ingress) bool {
-	return ig.hdrm > 0 || max(0, ig.used-sw.prof.Ref.Reserve) >= sw.thresholdReference(ip)
+func (sw *swtch) xoffReference(ip *port, ig *ingress, q int32) bool {
+	return ig.hdrm > 0 || max(0, ig.used-sw.reserve[q]) >= sw.thresholdReference(ip)
 }
 
-func (sw *swtch) xonReference(ip *port, ig *ingress) bool {
-	over := max(0, ig.used-sw.prof.Ref.Reserve)
+func (sw *swtch) xonReference(ip *port, ig *ingress, q int32) bool {
+	over := max(0, ig.used-sw.reserve[q])
 	return ig.hdrm == 0 && (over == 0 || over+sw.prof.Ref.Resume <= sw.thresholdReference(ip))
 }
 
-func (sw *swtch) releaseReference(ig *ingress, size int32) {
+func (sw *swtch) releaseReference(ig *ingress, q, size int32) {
 	fromHdrm := min(ig.hdrm, size)
 	ig.hdrm -= fromHdrm
 	sw.hdrmUsed -= fromHdrm
 	size -= fromHdrm
-	sw.shared -= min(size, max(0, ig.used-sw.prof.Ref.Reserve))
+	sw.shared -= min(size, max(0, ig.used-sw.reserve[q]))
 	ig.used -= size
 }

@@ -3,8 +3,10 @@ package model
 // pfcFrame is the size of PFC and PAUSE frames: the Ethernet minimum.
 const pfcFrame = 64
 
-// untilXON in a PFC frame's psn: the pause does not run out (reference model only).
-const untilXON = 1 << 8
+// untilXON beside a class in a frame's psn: its pause does not run out (quanta 0). In a PFC
+// frame the low eight bits are the classes it names and the next eight those of them that
+// wait until XON; in a PAUSE frame, which has one time for all, it lies above the time.
+const untilXON = 1 << NumQueues
 
 // pauseState is what one egress queue knows of the pauses its peer asked for, and
 // the counters of both directions.
@@ -103,12 +105,13 @@ func (s *Sim) sendPFC(pi int32, pt *port) {
 		p.kf = uint8(kindPFC)
 		p.flow = s.newTimes()
 		p.psn = uint32(pt.pfcWant)
-		if cfg.Quanta == 0 && cfg.ABS == 0 {
-			p.psn |= untilXON
-		}
 		for q := range int32(NumQueues) {
 			if pt.pfcWant>>q&1 != 0 {
-				s.pfcTimes[p.flow][q] = s.classTime(base+q, pi, pt, cfg, q)
+				time, lasting := s.classTime(base+q, pi, pt, cfg, q)
+				s.pfcTimes[p.flow][q] = time
+				if lasting {
+					p.psn |= untilXON << q
+				}
 			}
 		}
 		pt.pfcWant = 0
@@ -120,29 +123,30 @@ func (s *Sim) sendPFC(pi int32, pt *port) {
 	s.launch(pi, pt, pk, &s.pool.pkts[pk])
 }
 
-// classTime gives the pause time of one class in the frame that is being sent.
-func (s *Sim) classTime(i, pi int32, pt *port, cfg *PFC, q int32) uint16 {
+// classTime gives the pause time of one class in the frame that is being sent, and whether
+// the pause lasts until XON.
+func (s *Sim) classTime(i, pi int32, pt *port, cfg *PFC, q int32) (quanta uint16, lasting bool) {
 	ig, ps := &s.ingress[i], &s.pauses[i]
 	if cfg.ABS>>q&1 != 0 && ig.quanta > 0 { // a brake is one order, not a state
 		t := ig.quanta
 		ig.quanta = 0
 		ps.txXoff++
-		return t
+		return t, false
 	}
 	if !s.mustWait(pi, pt, q) {
 		ps.txXon++
-		return 0
+		return 0, false
 	}
 	ps.txXoff++
-	quanta := cfg.Quanta
+	quanta = cfg.Quanta
 	if ig.xoff {
 		quanta = ig.quanta // a storming NIC has its own
 	}
 	if quanta == 0 {
-		return 0xffff
+		return 0xffff, true
 	}
 	s.planRefresh(pi, pt, cfg, q)
-	return quanta
+	return quanta, false
 }
 
 func (s *Sim) planRefresh(pi int32, pt *port, cfg *PFC, q int32) {
@@ -229,7 +233,7 @@ func (s *Sim) obey(pi int32, pt *port, pk int32) {
 		}
 		if n := times[q]; n > 0 {
 			until := never
-			if p.psn&untilXON == 0 {
+			if p.psn>>q&untilXON == 0 {
 				until = s.now + pt.quanta(n)
 			}
 			s.pauses[pi*NumQueues+q].rxXoff++

@@ -225,3 +225,67 @@ func TestDeadlockControlTakesThePortDown(t *testing.T) {
 		t.Errorf("4 ms later: %+v", st)
 	}
 }
+
+// Several lossless classes that fill their headroom one after the other, towards a receiver
+// that stands still, never hold more than the buffer, and lose nothing.
+func TestSeveralLosslessClassesFitTheBuffer(t *testing.T) {
+	sp := ReferenceSwitch(2_000_000, nil)
+	sp.Lossless = 0xff
+	s := oneSwitch(t, 5, sp, ReferenceNIC(nil), link100, Options{Seed: 1})
+	s.Storm(4, 0xff, 100*Microsecond, 10*Millisecond)
+	for q := range NumQueues {
+		for src := range EndpointID(4) {
+			if _, err := s.AddFlow(FlowSpec{Src: src, Dst: 4, Bytes: Forever, TOS: uint8(q << 5), Start: Time(q) * 200 * Microsecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run(t, s, 3*Millisecond)
+	held, headroom := int64(0), int64(0)
+	for k := range 5 {
+		for q := range NumQueues {
+			st := s.Queue(s.PortOf(0, k), q)
+			held, headroom = held+st.Bytes, headroom+st.Headroom
+		}
+	}
+	if held > sp.Buffer || headroom < 8*4*20_000 {
+		t.Errorf("the switch holds %d bytes of its %d, %d of them headroom", held, sp.Buffer, headroom)
+	}
+	if tot := s.Totals(); len(tot.Dropped) > 0 {
+		t.Errorf("dropped %v", tot.Dropped)
+	}
+}
+
+// Of a cell-based buffer whose headroom is not given, each port keeps what its link needs.
+func TestCellsKeepTheHeadroomThatLinksNeed(t *testing.T) {
+	sp := SwitchProfile{Name: "cells", MMU: MMUCells, Buffer: 32 << 20, Lossless: 1 << 3, Cells: CellMMU{Xoff: 100_000}}
+	s := oneSwitch(t, 9, sp, ReferenceNIC(nil), LinkSpec{Rate: 100 * Gbps, Delay: 20 * Microsecond}, Options{Seed: 1})
+	for src := range EndpointID(8) {
+		if _, err := s.AddFlow(FlowSpec{Src: src, Dst: 8, Bytes: Forever, TOS: 3 << 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, s, 3*Millisecond)
+	if tot := s.Totals(); len(tot.Dropped) > 0 {
+		t.Errorf("dropped %v", tot.Dropped)
+	}
+	if c := s.Switch(0); c.HeadroomPeak == 0 || c.Headroom < 9*500_000 {
+		t.Errorf("headroom peak %d of %d bytes: want it used, and 2 x 20 us at 100G for each port", c.HeadroomPeak, c.Headroom)
+	}
+}
+
+// A marking threshold that no queue can reach marks nothing.
+func TestThresholdsBeyondTheBufferMarkNothing(t *testing.T) {
+	sp := ReferenceSwitch(1<<20, nil)
+	sp.ECN = ECN{Mode: ECNDequeue, KMin: 5_000_000_000, KMax: 6_000_000_000, PMax: 1}
+	s := oneSwitch(t, 3, sp, ReferenceNIC(nil), link100, Options{Seed: 1})
+	for src := range EndpointID(2) {
+		if _, err := s.AddFlow(FlowSpec{Src: src, Dst: 2, Bytes: Forever, TOS: 3<<5 | 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, s, Millisecond)
+	if tot := s.Totals(); tot.Marks > 0 {
+		t.Errorf("%d frames are marked", tot.Marks)
+	}
+}

@@ -52,7 +52,7 @@ type CellMMU struct {
 	Cell         int32 // bytes, e.g. 320
 	Guaranteed   int32 // bytes of an ingress port and queue
 	Egress       int32 // guaranteed bytes of an egress queue
-	Headroom     int32 // bytes of an ingress port and lossless queue
+	Headroom     int32 // bytes of an ingress port and lossless queue; 0 = what the link of the port needs
 	HeadroomPool int64 // bytes shared by all ports; 0 = the sum of the ports' headrooms
 	Xoff         int64 // static XOFF threshold in bytes; 0 = dynamic
 	XoffAlpha    uint8 // index 0..12: XOFF at 2^(index-7) x free service pool
@@ -136,8 +136,11 @@ type NICProfile struct {
 	RxXoff    int64 // bytes at which it pauses its switch, default half
 }
 
-// ErrProfile is wrapped by errors about profiles.
-var ErrProfile = errors.New("profile")
+// ErrProfile is wrapped by errors about profiles, ErrNICProfile by those about hosts' ports.
+var (
+	ErrProfile    = errors.New("profile")
+	ErrNICProfile = fmt.Errorf("NIC %w", ErrProfile)
+)
 
 func (p *SwitchProfile) fill() error {
 	if p.Buffer <= 0 || p.Buffer > 1<<31-1 {
@@ -171,7 +174,7 @@ func (p *SwitchProfile) fill() error {
 		}
 	}
 	e := &p.ECN
-	if e.Mode != ECNOff && (e.KMin < 0 || e.KMax <= e.KMin || e.PMax < 0 || e.PMax > 1) {
+	if e.Mode != ECNOff && !(e.KMin >= 0 && e.KMax > e.KMin && e.PMax >= 0 && e.PMax <= 1) {
 		return fmt.Errorf("%w %q: ECN thresholds %d..%d bytes at %g, want KMin < KMax and a probability", ErrProfile, p.Name, e.KMin, e.KMax, e.PMax)
 	}
 	if e.Queues == 0 {
@@ -181,10 +184,15 @@ func (p *SwitchProfile) fill() error {
 	defaultTo(&p.Ref.HeadroomX, 3)
 	defaultTo(&p.Ref.AlphaShift, 3)
 	defaultTo(&p.Ref.Resume, 3072)
-	if p.Ref.Reserve < 0 || p.Ref.HeadroomX < 0 || p.Ref.AlphaShift > 20 || p.Ref.Resume < 0 {
+	if p.Ref.Reserve < 0 || !(p.Ref.HeadroomX >= 0) || p.Ref.AlphaShift > 20 || p.Ref.Resume < 0 {
 		return fmt.Errorf("%w %q: reserve, headroom and resume offset cannot be negative, nor the shift above 20", ErrProfile, p.Name)
 	}
-	p.PFC.fill()
+	if err := p.PFC.fill(); err != nil {
+		return fmt.Errorf("%w %q: %w", ErrProfile, p.Name, err)
+	}
+	if p.PFC.ABS != 0 && p.MMU != MMUCells {
+		return fmt.Errorf("%w %q: point braking on queues %#x needs the cell-based buffer model", ErrProfile, p.Name, p.PFC.ABS)
+	}
 	d := &p.Deadlock
 	defaultTo(&d.Window, 20*Second)
 	if d.On && d.Detect <= 0 {
@@ -211,13 +219,25 @@ func (p *SwitchProfile) fillCells() error {
 	return nil
 }
 
-func (c *PFC) fill() {
+// fill sets defaults, and refuses a lasting XOFF that would run out between two frames.
+func (c *PFC) fill() error {
+	switch {
+	case c.Quanta == 1:
+		return errors.New("pause quanta 1: an XOFF cannot be repeated before it runs out; want 0 (until XON) or 2..65535")
+	case c.Quanta == 0 && c.Refresh > 0:
+		return fmt.Errorf("refresh after %d quanta is of no use without quanta: an XOFF lasts until XON", c.Refresh)
+	case c.Quanta > 0 && c.Refresh >= c.Quanta:
+		return fmt.Errorf("refresh after %d quanta comes when an XOFF of %d has run out", c.Refresh, c.Quanta)
+	case c.Reaction < 0 || c.ABSEvery < 0 || c.ABSOver < 0 || c.ABSRTT < 0:
+		return errors.New("a time or threshold of flow control is negative")
+	}
 	if c.Quanta > 0 && c.Refresh == 0 {
 		c.Refresh = c.Quanta / 2
 	}
 	if c.ABS != 0 {
 		defaultTo(&c.ABSEvery, 20*Microsecond)
 	}
+	return nil
 }
 
 func (p *NICProfile) fill() error {
@@ -229,12 +249,17 @@ func (p *NICProfile) fill() error {
 	defaultTo(&p.RxBuffer, 1<<20)
 	defaultTo(&p.RxXoff, p.RxBuffer/2)
 	if p.MTU < 64 || p.Header < 0 || p.MTU+p.Header > 65535 || p.Ack < 20 || p.Ack > 65535 || p.AckEvery < 1 {
-		return fmt.Errorf("%w %q: payload %d + header %d, ACK %d: frames have 64..65535 bytes", ErrProfile, p.Name, p.MTU, p.Header, p.Ack)
+		return fmt.Errorf("%w %q: payload %d + header %d, ACK %d: frames have 64..65535 bytes", ErrNICProfile, p.Name, p.MTU, p.Header, p.Ack)
 	}
 	if p.AckTOS > 255 || p.Window < 0 || p.RTO < 0 || p.RxRate < 0 || p.RxXoff > p.RxBuffer {
-		return fmt.Errorf("%w %q: a value is out of range", ErrProfile, p.Name)
+		return fmt.Errorf("%w %q: a value is out of range", ErrNICProfile, p.Name)
 	}
-	p.PFC.fill()
+	if err := p.PFC.fill(); err != nil {
+		return fmt.Errorf("%w %q: %w", ErrNICProfile, p.Name, err)
+	}
+	if p.PFC.ABS != 0 {
+		return fmt.Errorf("%w %q: point braking is for switches", ErrNICProfile, p.Name)
+	}
 	if p.CC != nil {
 		return p.CC.check()
 	}

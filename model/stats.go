@@ -135,16 +135,17 @@ func (s *Sim) checkSwitch(sw *swtch) error {
 	if own != sw.own {
 		return fmt.Errorf("at %v: switch %s: %d bytes of its own wait, its books say %d", s.now, s.nodes[sw.node].name, own, sw.own)
 	}
-	shared, headroom, reserve := int64(0), int64(0), int64(sw.prof.Ref.Reserve)
-	if sw.mmu == MMUCells {
-		reserve = int64(sw.cells(sw.prof.Cells.Guaranteed))
-	}
+	shared, headroom := int64(0), int64(0)
 	for i := range want {
 		ig := &s.ingress[int(sw.portBase)*NumQueues+i]
 		if int64(ig.used)+int64(ig.hdrm) != want[i] || ig.used < 0 || ig.hdrm < 0 {
 			return fmt.Errorf("at %v: switch %s ingress %d class %d: accounted %d + %d, queued %d", s.now, s.nodes[sw.node].name, i/NumQueues, i%NumQueues, ig.used, ig.hdrm, want[i])
 		}
-		shared += max(0, int64(ig.used)-reserve)
+		reserve := sw.reserve[i%NumQueues]
+		if sw.mmu == MMUCells {
+			reserve = sw.cells(sw.prof.Cells.Guaranteed)
+		}
+		shared += max(0, int64(ig.used-reserve))
 		headroom += int64(ig.hdrm)
 	}
 	if shared != int64(sw.shared) || shared > int64(sw.sharedCap) {

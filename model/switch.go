@@ -1,6 +1,9 @@
 package model
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // swtch is what the frames passing one switch share.
 type swtch struct {
@@ -15,10 +18,11 @@ type swtch struct {
 	mmu        MMUKind
 	lossless   uint8
 	dscp       [64]uint8
-	mapped     bool  // the class is not that of the DSCP alone, or the DSCP is rewritten
-	sharedCap  int32 // bytes or cells of the shared (service) pool
-	shared     int32 // in use
-	hdrmPool   int32 // cells of the headroom pool
+	mapped     bool             // the class is not that of the DSCP alone, or the DSCP is rewritten
+	reserve    [NumQueues]int32 // bytes set aside for a class of each port (reference model)
+	sharedCap  int32            // bytes or cells of the shared (service) pool
+	shared     int32            // in use
+	hdrmPool   int32            // cells of the headroom pool
 	hdrmUsed   int32
 	peakShared int32
 	peakHdrm   int32
@@ -60,7 +64,7 @@ func (s *Sim) setupSwitch(i int32) error {
 			if e.PerRate > 0 {
 				scale = float64(rate) / float64(e.PerRate)
 			}
-			pt.kmin, pt.kmax = int32(float64(e.KMin)*scale), int32(float64(e.KMax)*scale)
+			pt.kmin, pt.kmax = depth(float64(e.KMin)*scale), depth(float64(e.KMax)*scale)
 			pt.pmax = uint64(e.PMax * (1 << 32))
 			pt.ecn = e.Queues
 		}
@@ -70,6 +74,9 @@ func (s *Sim) setupSwitch(i int32) error {
 	}
 	return s.setupReference(sw)
 }
+
+// depth gives a threshold as a depth of a queue in bytes; one that no queue reaches stays so.
+func depth(threshold float64) int32 { return int32(min(threshold, math.MaxInt32)) }
 
 // forward takes a frame that arrived at a switch port to its egress queue.
 func (s *Sim) forward(in int32, ip *port, pk int32) {
@@ -101,7 +108,7 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 	qu := &s.queues[out*NumQueues+q]
 	ig := &s.ingress[in*NumQueues+q]
 	if ot.busy <= s.now && ot.ready|ot.pfcWant|ot.paws == 0 && (ot.paused|ot.discard)>>q&1 == 0 &&
-		ot.flags&portDown == 0 && sw.fitsGuaranteed(ig, size) {
+		ot.flags&portDown == 0 && sw.fitsGuaranteed(ig, q, size) {
 		// The frame leaves at the very moment it arrives and never was in anybody's
 		// way: taken in and out of the books, they would read the same.
 		if size > qu.peak {
@@ -156,12 +163,12 @@ func (s *Sim) wantsXoff(sw *swtch, ip *port, ig *ingress, q int32) bool {
 	if sw.mmu == MMUCells {
 		return sw.xoffCells(ig, q)
 	}
-	return sw.xoffReference(ip, ig)
+	return sw.xoffReference(ip, ig, q)
 }
 
-// fitsGuaranteed tells whether a frame would touch neither the shared pool nor the
-// thresholds of its ingress.
-func (sw *swtch) fitsGuaranteed(ig *ingress, size int32) bool {
+// fitsGuaranteed reports whether a frame is admitted without a look at the thresholds of
+// its ingress.
+func (sw *swtch) fitsGuaranteed(ig *ingress, q, size int32) bool {
 	if ig.xoff || ig.hdrm != 0 {
 		return false
 	}
@@ -169,7 +176,7 @@ func (sw *swtch) fitsGuaranteed(ig *ingress, size int32) bool {
 		c := &sw.prof.Cells
 		return (ig.used*c.Cell)+size <= c.Guaranteed && sw.prof.PFC.ABS == 0
 	}
-	return ig.used+size <= sw.prof.Ref.Reserve
+	return ig.used+size <= sw.prof.Ref.Reserve && (sw.reserve[q] > 0 || sw.shared+size <= sw.sharedCap)
 }
 
 // leave is the accounting and marking of a frame that a switch port is about to send.
@@ -187,8 +194,8 @@ func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
 		sw.releaseCells(ig, qu, size)
 		resume = ig.xoff && sw.xonCells(ig, q)
 	} else {
-		sw.releaseReference(ig, size)
-		resume = ig.xoff && sw.xonReference(ip, ig)
+		sw.releaseReference(ig, q, size)
+		resume = ig.xoff && sw.xonReference(ip, ig, q)
 	}
 	if ot.ecn>>q&1 != 0 && qu.bytes > ot.kmin && sw.prof.ECN.Mode == ECNDequeue && s.congested(ot, qu.bytes) {
 		mark(p, qu)

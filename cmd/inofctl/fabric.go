@@ -189,9 +189,11 @@ nothing may be lost and the receiver must be used to 99 %; with less, one of the
 			if err != nil {
 				return usageError{err}
 			}
-			re, err := model.ParseTime(reaction)
-			if err != nil {
-				return usageError{err}
+			re := model.QbbReaction
+			if reaction != qbb {
+				if re, err = model.ParseTime(reaction); err != nil {
+					return usageError{fmt.Errorf("--reaction: %w, or %s", err, qbb)}
+				}
 			}
 			pe, err := model.ParseTime(period)
 			if err != nil {
@@ -226,11 +228,14 @@ nothing may be lost and the receiver must be used to 99 %; with less, one of the
 	f.Float64Var(&km, "km", 0, "length of the link in kilometres")
 	f.Float64Var(&metres, "m", 0, "length in metres, added to --km")
 	f.IntVar(&mtu, "mtu", 4200, "largest frame on the wire in bytes")
-	f.StringVar(&reaction, "reaction", "1us", "time from the arrival of a PFC frame to silence")
+	f.StringVar(&reaction, "reaction", qbb, "time from the arrival of a PFC frame to silence; "+qbb+": the longest that the standards allow at 100G, 4.47us")
 	f.StringVar(&period, "period", "0", "period of point braking (0: a fiftieth of the round trip, at most 20us)")
 	f.BoolVar(&proof, "proof", true, "simulate it")
 	return c
 }
+
+// qbb names the standard's own reaction time.
+const qbb = "802.1Qbb"
 
 // verdict says in words what the simulation showed.
 func verdict(a *workload.Sizing) string {

@@ -37,7 +37,7 @@ func TestFabricHeadroomInOneLine(t *testing.T) {
 	// The question and its answer are one line each.
 	out, err = runFabric(t, "headroom", "--km", "40", "--rate", "400G")
 	first, _, _ := strings.Cut(out, "\n")
-	if want := "headroom 20.18 MB (20177309 bytes) for one lossless class at 400G over 40 km; simulated: with it nothing is lost, with a tenth less 6285 frames are"; err != nil || first != want {
+	if want := "headroom 20.35 MB (20352046 bytes) for one lossless class at 400G over 40 km; simulated: with it nothing is lost, with a tenth less 5191 frames are"; err != nil || first != want {
 		t.Errorf("%v: got %q\nwant %q", err, first, want)
 	}
 	for _, bad := range [][]string{{"headroom"}, {"headroom", "--km", "-1"}, {"headroom", "--km", "1", "--rate", "fast"}, {"headroom", "--km", "1", "--mtu", "5"}, {"headroom", "--km", "1", "--period", "x"}} {

@@ -86,7 +86,10 @@ func (f *File) build() (*builder, error) {
 	sim, err := b.fabric.Net.Build(model.Options{Seed: f.Seed, NSClock: f.NSClock, NSPaths: f.NSPaths, Trace: f.Trace})
 	if err != nil {
 		line, key := f.Topology.Line, "topology"
-		if errors.Is(err, model.ErrProfile) && f.Switch.Line > 0 {
+		switch {
+		case errors.Is(err, model.ErrNICProfile) && f.NIC.Line > 0:
+			line, key = f.NIC.Line, "nic"
+		case errors.Is(err, model.ErrProfile) && f.Switch.Line > 0:
 			line, key = f.Switch.Line, "switch"
 		}
 		return nil, Problem{b.file, line, key, err.Error()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -128,8 +129,11 @@ func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
 		return
 	}
 	if v.Kind() == reflect.String && n.Tag == "!!str" || n.Decode(v.Addr().Interface()) == nil {
-		if v.Kind() == reflect.String {
+		switch {
+		case v.Kind() == reflect.String:
 			v.SetString(n.Value)
+		case v.Kind() == reflect.Float64 && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
+			d.problem(n.Line, key, "%s is no number that anything can be compared with", n.Value)
 		}
 		return
 	}
