@@ -118,7 +118,7 @@ func readErrorDown(c *Config, s *section) {
 	defer s.close()
 	c.ErrorDown.Causes = readCauses(s, defaultCauses)
 	s.sections("ports", "[]", "names: [...] and any of the sections of error-down", func(e *section) {
-		allowed := "names or globs, as in ports.access"
+		allowed := "names, ranges or globs, as in ports.access"
 		names := e.list("names", "required", allowed, checkPort)
 		if _, ok := e.values["names"]; !ok {
 			e.problem("names", "is missing", "a list of: "+allowed)

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,10 +132,12 @@ func readModel(c *Config, s *section) {
 	}
 }
 
+// allowedPorts is what errors about names of ports say.
+var allowedPorts = fmt.Sprintf("port names, ranges (Ethernet0-12) or globs (* ? [a-z]) of 1..%d bytes without / or spaces, ! before one to leave ports out", fabric.MaxPortName)
+
 func readPorts(c *Config, s *section) {
 	defer s.close()
-	allowed := fmt.Sprintf("port names or globs (* ? [a-z]) of 1..%d bytes without / or spaces", fabric.MaxPortName)
-	c.Ports.Access = s.list("access", "required", allowed, checkPort)
+	c.Ports.Access = s.list("access", "required", allowedPorts, checkPort)
 	c.Ports.Max = s.number("max", 1024, 1, 65536)
 	readCounterNames(c, s)
 	if r := s.text("sonic-redis", "off", "off, HOST:PORT or an absolute path", checkRedis); r != "off" {
@@ -144,20 +146,25 @@ func readPorts(c *Config, s *section) {
 	_, written := s.values["access"]
 	switch {
 	case c.Device.Roles.Access() && !written:
-		s.problem("access", "is missing: a "+c.Device.Roles.String()+" device needs to know where its hosts are attached", "a list of: "+allowed)
+		s.problem("access", "is missing: a "+c.Device.Roles.String()+" device needs to know where its hosts are attached", "a list of: "+allowedPorts)
 	case !c.Device.Roles.Access() && len(c.Ports.Access) > 0:
 		s.problem("access", "is set on a device that is a reflector only and has no hosts of its own", "add the role client, or no access ports")
+	case len(c.Ports.Access) > 0 && !slices.ContainsFunc(c.Ports.Access, func(v string) bool { return v[0] != '!' }):
+		s.problem("access", "only leaves ports out and names none", "a list of: "+allowedPorts)
 	}
 }
 
 func checkPort(v string) string {
+	name := strings.TrimPrefix(v, "!")
 	switch {
-	case len(v) > fabric.MaxPortName:
-		return fmt.Sprintf("has %d bytes", len(v))
+	case name == "":
+		return "names no port"
+	case len(name) > fabric.MaxPortName:
+		return fmt.Sprintf("has %d bytes", len(name))
 	case strings.ContainsFunc(v, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) || unicode.IsSpace(r) }):
 		return "has a character that no port name has"
 	}
-	if _, err := path.Match(v, ""); err != nil {
+	if _, err := fabric.ParseNames([]string{v}); err != nil {
 		return "is not a valid glob"
 	}
 	return ""

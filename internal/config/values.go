@@ -42,6 +42,9 @@ func (s *section) single(n *yaml.Node, path, allowed string) bool {
 		pr.What = "is " + kindOf(n) + ", not a single value"
 	case n.Style&yaml.TaggedStyle != 0:
 		pr.What = "has the YAML tag " + shorten(n.Tag) + ", tags are not read"
+		if n.Value == "" { // a text that begins with !
+			pr.What += fmt.Sprintf("; put it in quotes: %q", shorten(n.Tag))
+		}
 	default:
 		return true
 	}
