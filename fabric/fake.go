@@ -46,6 +46,7 @@ type Fake struct {
 	ready    chan struct{} // of this run, or of the next one
 	running  bool
 	ports    map[string]*fakePort
+	foreign  map[string]*fakePort // ports that SetAccess does not name
 	index    int
 	waiting  []Event
 	received []Frame
@@ -83,7 +84,7 @@ func NewFake(cfg FakeConfig, ports ...Port) *Fake {
 		cfg.QueueFrames = DefaultFakeQueue
 	}
 	f := &Fake{cfg: cfg, ready: make(chan struct{}), events: make(chan Event), frames: make(chan Frame),
-		wake: make(chan struct{}, 1), ports: make(map[string]*fakePort), sent: make(map[string][][]byte)}
+		wake: make(chan struct{}, 1), ports: make(map[string]*fakePort), foreign: make(map[string]*fakePort), sent: make(map[string][][]byte)}
 	for _, p := range ports {
 		f.Plug(p)
 	}
@@ -251,6 +252,33 @@ func (f *Fake) Unplug(name string) {
 	}
 }
 
+// SetAccess changes which of the ports belong to the dataplane, as that of fabric/linux
+// does: the others are told as removed, and their links go on.
+func (f *Fake) SetAccess(access []string) error {
+	names, err := ParseNames(access)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, p := range f.foreign {
+		if names.Match(name) {
+			delete(f.foreign, name)
+			f.ports[name] = p
+			f.emit(PortAdded, p.Port)
+		}
+	}
+	for name, p := range f.ports {
+		if !names.Match(name) {
+			delete(f.ports, name)
+			f.foreign[name] = p
+			f.emit(PortRemoved, p.Port)
+		}
+	}
+	f.notify()
+	return nil
+}
+
 // emit queues an event for Run's reader; f.mu is held.
 func (f *Fake) emit(kind EventKind, p Port) {
 	if !f.running {
@@ -339,6 +367,9 @@ func (l *fakeLink) refresh(side int) {
 	p := f.ports[l.name[side]]
 	if p != nil && p.link == l {
 		f.settle(p, p.Port)
+	}
+	if p := f.foreign[l.name[side]]; p != nil && p.link == l { // nobody is told
+		p.Carrier = l.up[0].Load() && l.up[1].Load()
 	}
 	f.mu.Unlock()
 	f.notify()

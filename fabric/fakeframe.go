@@ -107,6 +107,9 @@ func (f *Fake) Sent(port string) [][]byte {
 func (f *Fake) Inject(port string, frame []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.foreign[port] != nil {
+		return nil // nobody listens there
+	}
 	p, err := f.port(port)
 	if err != nil {
 		return err

@@ -46,9 +46,25 @@ func (a *app) hostTable(w io.Writer, list []api.Host) {
 			state = "conflict"
 		}
 		rows = append(rows, []string{addr(h.Addr), string(h.Type), h.Role.String(), service(h), addr(h.Device), h.Port,
-			state, because(h.Reason), fewText(h.Zones, 3), string(h.Hard), h.LearnedFrom, a.age(h.Since)})
+			state, a.whyState(h), fewText(h.Zones, 3), string(h.Hard), h.LearnedFrom, a.age(h.Since)})
 	}
 	table(w, "ADDRESS TYPE ROLE SERVICE DEVICE PORT STATE REASON ZONES HARD-ZONING LEARNED-FROM KNOWN-FOR", rows)
+}
+
+// whyState is the reason of a host's state, or what is about to become of it.
+func (a *app) whyState(h api.Host) string {
+	if h.Removal != nil && h.Reason == snsd.ReasonNone {
+		return a.removal(h.Removal)
+	}
+	return because(h.Reason)
+}
+
+// removal says what becomes of hosts whose port is no longer looked after.
+func (a *app) removal(r *api.Removal) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s; told at %s", r.Why, a.stamp(r.ToldAt))
 }
 
 func (a *app) hostDetails(w io.Writer, list []api.Host) {
@@ -83,6 +99,9 @@ func (a *app) hostDetails(w io.Writer, list []api.Host) {
 			{"Expires in", expires},
 			{"Conflict", conflict},
 		})
+		if h.Removal != nil {
+			pairs(w, [][2]string{{"Its port", a.removal(h.Removal)}})
+		}
 	}
 }
 
@@ -173,7 +192,11 @@ func (a *app) portTable(w io.Writer, list []api.Port) {
 		if c := p.Counters; c != nil {
 			rx, tx, crc = count(c.RxFrames), count(c.TxFrames), count(c.RxCRC)
 		}
-		rows = append(rows, []string{p.Name, p.State, upDown(p.AdminUp), upDown(p.Carrier), count(p.MTU),
+		state := p.State
+		if p.Removal != nil {
+			state = a.removal(p.Removal)
+		}
+		rows = append(rows, []string{p.Name, state, upDown(p.AdminUp), upDown(p.Carrier), count(p.MTU),
 			count(p.Neighbours), count(p.Hosts), count(p.Flaps), a.agePtr(p.LastFlap), rx, tx, crc})
 	}
 	table(w, "PORT STATE ADMIN CARRIER MTU NEIGHBOURS HOSTS FLAPS LAST-FLAP RX-FRAMES TX-FRAMES RX-CRC", rows)
@@ -196,6 +219,9 @@ func (a *app) portDetails(w io.Writer, p api.Port) {
 		{"Hosts", count(p.Hosts)},
 		{"Flaps", count(p.Flaps)},
 		{"Last flap", flap},
+	}
+	if p.Removal != nil {
+		rows = append(rows, [2]string{"Its hosts", a.removal(p.Removal)})
 	}
 	if c := p.Counters; c != nil {
 		rows = append(rows,

@@ -40,9 +40,9 @@ func command() *cobra.Command {
 	}
 	run.Flags().StringVarP(&path, "config", "c", config.DefaultPath, "configuration file")
 	check := &cobra.Command{
-		Use: "check FILE", Short: "check a configuration or zone file and say everything that is wrong with it", Args: cobra.ExactArgs(1),
+		Use: "check FILE", Short: "check a configuration or zone file, say everything that is wrong with it, and which ports of this machine it names", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := config.Check(args[0])
+			text, err := checkFile(args[0])
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), text)
 			}
@@ -76,7 +76,7 @@ func run(path string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	told := make(chan struct{})
-	go func() { defer close(told); reloads(ctx, d, path, hup) }()
+	go func() { defer close(told); reloads(ctx, d, hup) }()
 	go watchdog(ctx, d)
 	err = d.Run(ctx)
 	stop()

@@ -11,7 +11,6 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
-	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 )
 
@@ -31,9 +30,10 @@ func tell(errs io.Writer, state string, mayBeGone bool) {
 	fmt.Fprintln(errs, "inofd: service manager cannot be told:", err)
 }
 
-// reloads reads the configuration again at each SIGHUP, and tells the service
+// reloads reads the configuration again at each SIGHUP, never by force: a signal says
+// nothing about who sent it or why. It tells the service
 // manager when it is stopping.
-func reloads(ctx context.Context, d *daemon.Daemon, path string, hup <-chan os.Signal) {
+func reloads(ctx context.Context, d *daemon.Daemon, hup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,11 +42,7 @@ func reloads(ctx context.Context, d *daemon.Daemon, path string, hup <-chan os.S
 		case <-hup:
 		}
 		notify(reloading())
-		if next, err := config.Load(path); err != nil {
-			d.ReloadFailed(err)
-		} else {
-			_ = d.Reload(ctx, next) // counted and told as events
-		}
+		_, _ = d.ReloadConfig(ctx, false) // counted and told as events
 		notify(sd.SdNotifyReady)
 	}
 }

@@ -101,6 +101,19 @@ func get[T any](ctx context.Context, c *Client, path string, q url.Values) (v T,
 	return v, nil
 }
 
+// ask makes a change that has an answer.
+func ask[T any](ctx context.Context, c *Client, method, path string, body any) (v T, err error) {
+	resp, err := c.do(ctx, method, path, nil, body)
+	if err != nil {
+		return v, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+		return v, fmt.Errorf("answer of inofd to %s: %w", path, err)
+	}
+	return v, nil
+}
+
 func (c *Client) change(ctx context.Context, method, path string, q url.Values, body any) error {
 	resp, err := c.do(ctx, method, path, q, body)
 	if err != nil {
@@ -192,6 +205,11 @@ func (c *Client) RecoverPort(ctx context.Context, port string) error {
 // ShutPort shuts a port by hand, after hosts were told.
 func (c *Client) ShutPort(ctx context.Context, port string) error {
 	return c.change(ctx, http.MethodPost, "/v1/ports/shut", nil, PortName{port})
+}
+
+// ReloadConfig has the daemon read its configuration again.
+func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error) {
+	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", ReloadForce{force})
 }
 
 // Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or

@@ -27,6 +27,11 @@ type PortName struct {
 	Port string `json:"port"`
 }
 
+// ReloadForce is the body of a reload.
+type ReloadForce struct {
+	Force bool `json:"force"` // also when hosts are taken away by it
+}
+
 // endpoint does one method of one path and gives what is sent as JSON (nil: nothing).
 type endpoint func(r *http.Request) (any, error)
 
@@ -49,6 +54,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/bfd
 //	GET    /v1/notices        ?host= subject= port= status= limit=
 //	GET    /v1/latency        how long each stage from fault to ack took
+//	POST   /v1/reload         {"force": false}: read the configuration again
 //	GET    /v1/cluster        the cluster of a reflector
 //	POST   /v1/cluster/members          {"device": "192.0.2.253", "address": "192.0.2.253:19517"}
 //	DELETE /v1/cluster/members          ?device=
@@ -73,6 +79,7 @@ func Handler(src Source) http.Handler {
 		"/v1/ports":         {"GET": h.ports},
 		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
 		"/v1/ports/shut":    {"POST": h.port(h.src.ShutPort)},
+		"/v1/reload":        {"POST": h.reload},
 		"/v1/lldp":          {"GET": h.lldp},
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
@@ -324,6 +331,16 @@ func byPort[T any](r *http.Request, param string, get func() ([]T, error), port 
 func (h *handler) ports(r *http.Request) (any, error) {
 	return byPort(r, "name", func() ([]Port, error) { return h.src.Ports(r.Context()) },
 		func(p *Port) string { return p.Name }, func(a, b Port) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+func (h *handler) reload(r *http.Request) (any, error) {
+	b, err := body[ReloadForce](r)
+	if err != nil {
+		return nil, err
+	}
+	res, err := h.src.ReloadConfig(r.Context(), b.Force)
+	res.Changed, res.Restart, res.Problems = present(res.Changed), present(res.Restart), present(res.Problems)
+	return res, err
 }
 
 // port does something to a port.

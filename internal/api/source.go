@@ -63,6 +63,10 @@ type Source interface {
 	// ShutPort shuts a port by hand, after hosts were told; RecoverPort ends it.
 	ShutPort(ctx context.Context, port string) error
 
+	// ReloadConfig reads the configuration again and brings it into force. One that
+	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
+	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
+
 	ClusterSource
 	EventSource
 }

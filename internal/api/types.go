@@ -110,6 +110,32 @@ type Host struct {
 	Since       time.Time     `json:"since"`             // first learned by its access device
 	Expires     *time.Time    `json:"expires,omitempty"` // end of the LLDP time to live; local hosts only
 	Conflict    bool          `json:"conflict"`          // another host claimed the address earlier: this one is ignored
+	// Removal is set when the host's port was removed from the configuration; local hosts only.
+	Removal *Removal `json:"removal,omitempty"`
+}
+
+// Removal is what becomes of the hosts of a port that is no longer looked after: they
+// stay as they are until ToldAt; then others are told that they left.
+type Removal struct {
+	Why    string    `json:"why"`
+	ToldAt time.Time `json:"told_at"`
+}
+
+// RemovedFromConfiguration is the Why of a port that ports.access does not name any more.
+const RemovedFromConfiguration = "removed from configuration"
+
+// Reloaded is what became of a configuration that was read again.
+type Reloaded struct {
+	File     string   `json:"file"`
+	Changed  []string `json:"changed"`  // settings that are in force now
+	Restart  []string `json:"restart"`  // settings that only a restart changes
+	Problems []string `json:"problems"` // of sections that stay as they were
+}
+
+// PortHosts are the host addresses of one port.
+type PortHosts struct {
+	Port  string       `json:"port"`
+	Hosts []netip.Addr `json:"hosts"`
 }
 
 // Zone is a zone with what is in it.
@@ -179,12 +205,14 @@ type Port struct {
 	MTU        int              `json:"mtu"`
 	AdminUp    bool             `json:"admin_up"`
 	Carrier    bool             `json:"carrier"`
-	State      string           `json:"state"` // up, down or error-down
+	State      string           `json:"state"` // up, down, error-down or removed
 	Neighbours int              `json:"neighbours"`
 	Hosts      int              `json:"hosts"` // host addresses learned there
 	Flaps      uint64           `json:"flaps"`
 	LastFlap   *time.Time       `json:"last_flap,omitempty"`
 	Counters   *fabric.Counters `json:"counters,omitempty"` // nil when the dataplane could not say
+	// Removal is set on a port that was removed from the configuration while hosts were there.
+	Removal *Removal `json:"removal,omitempty"`
 }
 
 // The values of Port.State.
@@ -192,6 +220,7 @@ const (
 	PortUp        = "up"
 	PortDown      = "down"
 	PortErrorDown = "error-down"
+	PortRemoved   = "removed" // from the configuration; see Port.Removal
 )
 
 // Neighbour is one LLDP neighbour.

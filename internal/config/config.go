@@ -101,8 +101,11 @@ type Model struct {
 
 // Ports says which ports hosts are attached to.
 type Ports struct {
-	Access []string // names or globs (path.Match), no duplicates
+	Access []string // names, ranges or globs (fabric.Names), no duplicates
 	Max    int      // most ports taken care of, 1..65536
+	// RemovalHold is how long the hosts of a port that Access does not name any more
+	// stay before they count as gone, 0..24 h.
+	RemovalHold time.Duration
 	// Counters are names of driver counters beyond those that are known.
 	Counters []fabric.CounterName
 	// SONiC is where the Redis server of a SONiC switch listens, HOST:PORT or an

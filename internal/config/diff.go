@@ -96,6 +96,7 @@ func (c *Config) Settings() []Setting {
 		fixed("model.device", c.Model.Device),
 		live("ports.access", join(c.Ports.Access)),
 		fixed("ports.max", num(c.Ports.Max)),
+		live("ports.removal-hold", dur(c.Ports.RemovalHold)),
 		fixed("ports.counters", join(c.Ports.Counters)),
 		fixed("ports.sonic-redis", cmp.Or(c.Ports.SONiC, "off")),
 		live("lldp.transmit", string(c.LLDP.Transmit)),

@@ -139,6 +139,7 @@ func readPorts(c *Config, s *section) {
 	defer s.close()
 	c.Ports.Access = s.list("access", "required", allowedPorts, checkPort)
 	c.Ports.Max = s.number("max", 1024, 1, 65536)
+	c.Ports.RemovalHold = s.duration("removal-hold", 2*time.Minute, 0, 24*time.Hour, false)
 	readCounterNames(c, s)
 	if r := s.text("sonic-redis", "off", "off, HOST:PORT or an absolute path", checkRedis); r != "off" {
 		c.Ports.SONiC = r

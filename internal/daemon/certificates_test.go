@@ -190,7 +190,7 @@ func TestCertificatesOfADaemon(t *testing.T) {
 		reload := func(allow string) {
 			t.Helper()
 			next := f.load(fmt.Sprintf("device: {id: %s, name: spine, roles: [reflector]}\nstate-directory: %s\n%s", reflectorID, spine.cfg.State, sessionOf("spine", year, allow)))
-			if err := spine.d.Reload(t.Context(), next); err != nil {
+			if err := spine.d.Reload(t.Context(), next, false); err != nil {
 				t.Fatal(err)
 			}
 			settle(20 * time.Second)

@@ -276,7 +276,7 @@ func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
 		settle(2 * time.Second)
 		f.expect("a change after that", map[string][]string{"i1": {t1 + active}, "t1": {i1 + active}})
 		// A reload does not bring the zone file back.
-		if err := f.nodes["m1"].d.Reload(context.Background(), f.nodes["m1"].cfg); err != nil {
+		if err := f.nodes["m1"].d.Reload(context.Background(), f.nodes["m1"].cfg, false); err != nil {
 			t.Error(err)
 		}
 		settle(2 * time.Second)

@@ -39,15 +39,19 @@ type Actions interface {
 
 // CoreConfig is what a Core needs to know of the configuration.
 type CoreConfig struct {
-	Self      netip.Addr
-	Access    bool // has access ports: learns hosts, tells hosts
-	Reflect   bool // reflects for clients; a device with Access then is its own client too
-	Zones     zone.Set
-	LLDP      lldp.Limits
-	Transmit  *lldp.TxConfig // nil: no LLDPDUs of our own
-	ErrorDown errdown.Config
-	Notify    hostnotify.Config
-	Reflector inof.ReflectorConfig
+	Self   netip.Addr
+	Access bool // has access ports: learns hosts, tells hosts
+	// Ports are the access ports that the configuration names; none: every one that the
+	// dataplane has. RemovalHold is how long the hosts of one that it names no more stay.
+	Ports       fabric.Names
+	RemovalHold time.Duration
+	Reflect     bool // reflects for clients; a device with Access then is its own client too
+	Zones       zone.Set
+	LLDP        lldp.Limits
+	Transmit    *lldp.TxConfig // nil: no LLDPDUs of our own
+	ErrorDown   errdown.Config
+	Notify      hostnotify.Config
+	Reflector   inof.ReflectorConfig
 	// Reflectors is how many this device has, its own included; zero: one. Where
 	// their zones differ Agreement decides. Wait is how long after the first sync a
 	// reflector that was never heard is waited for.
@@ -122,6 +126,7 @@ type port struct {
 	fault   portFault
 	kept    errdown.Saved // of its faults, as the journal has it
 	lost    time.Time     // when the carrier was last lost
+	leaves  time.Time     // when its hosts leave, because the configuration does not name it; zero: it does
 }
 
 // NewCore builds a device's control state. Now starts the grace time for the

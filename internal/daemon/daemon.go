@@ -34,7 +34,9 @@ type Env struct {
 	Log    *slog.Logger
 	Level  *slog.LevelVar // changed by a reload; may be nil
 	Ready  func()         // told once everything runs
-	Paths  PathsEnv
+	// Load reads the configuration again, for a reload that is asked for by the API.
+	Load  func() (*config.Config, error)
+	Paths PathsEnv
 	// Storage opens what a member of a cluster keeps below a directory.
 	Storage func(dir string) (*cluster.Storage, error)
 }
@@ -56,7 +58,7 @@ type Daemon struct {
 	servers []*inof.Server
 	dialers []*inof.Dialer
 	paths   *bfdd.Client // nil: none are watched
-	reloads reloadCounters
+	reloads reloads
 	logged  atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
 	incidents incidents
@@ -102,6 +104,9 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 }
 
 func (e *Env) defaults(cfg *config.Config) {
+	if e.Load == nil {
+		e.Load = func() (*config.Config, error) { return config.Load(cfg.File) }
+	}
 	if e.Listen == nil {
 		e.Listen = func(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
 			var lc net.ListenConfig

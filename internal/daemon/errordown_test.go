@@ -30,7 +30,7 @@ func (n *node) faults(edit func(e *config.ErrorDown)) {
 	n.t.Helper()
 	next := *n.cfg
 	edit(&next.ErrorDown)
-	if err := n.d.Reload(n.t.Context(), &next); err != nil {
+	if err := n.d.Reload(n.t.Context(), &next, false); err != nil {
 		n.t.Fatal(err)
 	}
 	n.cfg = &next

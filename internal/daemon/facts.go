@@ -16,10 +16,7 @@ import (
 func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) (api.Warnings, error) {
 	f := health.Facts{
 		Now: d.env.Now(), Synced: s.Synced, HeldBack: s.HeldBack, Counts: s.Counts, Peers: peers,
-		Certificates: d.certs.warnings(), State: d.saver.warning(), EventsNotLogged: d.logged.Load(),
-	}
-	if text := d.reloads.trouble.Load(); text != nil {
-		f.Reload = *text
+		Certificates: d.certs.warnings(), State: d.saver.warning(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(),
 	}
 	if d.zones != nil {
 		f.Zones = d.zones.warning()
@@ -44,6 +41,7 @@ func (c *Core) facts(f *health.Facts, now time.Time) {
 			f.Awaited = append(f.Awaited, health.Awaited(a))
 		}
 	}
+	c.portFacts(f)
 	if c.notify != nil {
 		for _, s := range c.notify.Silent(health.SilentAfter, now) {
 			f.Silent = append(f.Silent, health.Silent(s))

@@ -165,7 +165,7 @@ func TestAFailedReloadIsAWarning(t *testing.T) {
 		if len(list) != 1 || !strings.Contains(list[0].Text, "typo; second line") {
 			t.Errorf("%+v", list)
 		}
-		if err := n.d.Reload(t.Context(), n.cfg); err != nil {
+		if err := n.d.Reload(t.Context(), n.cfg, false); err != nil {
 			t.Fatal(err)
 		}
 		if list := warnedOf(t, n, "reload-failed"); len(list) != 0 {

@@ -108,7 +108,7 @@ func TestAReloadWakesTheDialers(t *testing.T) {
 		if p := peersOf(t, n); len(p) != 1 || !strings.Contains(fmt.Sprint(p), "authentication failed") {
 			t.Fatalf("with another password: %+v", p)
 		}
-		if err := n.d.Reload(t.Context(), f.load(doc)); err != nil {
+		if err := n.d.Reload(t.Context(), f.load(doc), false); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -38,6 +38,14 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		p = &port{}
 		c.ports[ev.Port.Name] = p
 	}
+	if ev.Kind == fabric.PortRemoved && !c.named(ev.Port.Name) {
+		c.release(p, ev, now)
+		return
+	}
+	regained := !p.leaves.IsZero()
+	if regained {
+		c.regain(p, now)
+	}
 	was := p.present && p.Up()
 	p.Port, p.present = ev.Port, ev.Kind != fabric.PortRemoved
 	c.replan[p.Name] = true
@@ -50,11 +58,17 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	for _, ch := range c.faults.Port(ev, now) {
 		c.causeChanged(ch, now)
 	}
+	if regained && p.fault.active {
+		c.followFault(p, ev.At, ev.At, now) // of before, when somebody looked at it
+	}
 	c.noteFaults(p)
 	if is {
 		c.notify.PortUp(p.Name, p.MAC, now)
 	} else {
 		c.notify.PortDown(p.Name)
+	}
+	if regained {
+		c.resubscribe(p, now)
 	}
 	if c.speak != nil {
 		if is {
@@ -125,20 +139,7 @@ func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
 	}
 	c.revision++
 	c.noteFaults(p)
-	cause, faulty := c.faults.Worst(ch.Port)
-	f := &p.fault
-	switch {
-	case faulty:
-		if !f.active {
-			f.since = ch.Since
-		}
-		f.active, f.cause, f.why = true, cause, cause.Reason()
-		f.addrs = c.addrsOn(ch.Port, false)
-	case f.active:
-		f.active = false
-		f.addrs = c.addrsOn(ch.Port, true)
-	}
-	c.tellFault(p, ch.At, now)
+	c.followFault(p, ch.Since, ch.At, now)
 	switch ch.Action {
 	case errdown.ActionShut:
 		c.out.SetAdmin(ch.Port, false)
@@ -146,6 +147,24 @@ func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
 		c.out.SetAdmin(ch.Port, true)
 	}
 	c.faultEvent(ch, p)
+}
+
+// followFault makes the fault record of a port what its causes say, and tells it.
+func (c *Core) followFault(p *port, since, at, now time.Time) {
+	cause, faulty := c.faults.Worst(p.Name)
+	f := &p.fault
+	switch {
+	case faulty:
+		if !f.active {
+			f.since = since
+		}
+		f.active, f.cause, f.why = true, cause, cause.Reason()
+		f.addrs = c.addrsOn(p.Name, false)
+	case f.active:
+		f.active = false
+		f.addrs = c.addrsOn(p.Name, true)
+	}
+	c.tellFault(p, at, now)
 }
 
 func (c *Core) faultEvent(ch errdown.Change, p *port) {

@@ -5,17 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
 
-// reloadCounters count configurations that were read again.
-type reloadCounters struct {
-	done, failed atomic.Uint64
-	trouble      atomic.Pointer[string] // why the last one could not be used; nil: it is
+// reloads keeps what became of the configurations that were read again.
+type reloads struct {
+	one sync.Mutex // one at a time
+
+	mu                    sync.Mutex
+	done, failed, refused uint64
+	trouble               string // why the last one is not in force; empty: it is
+}
+
+func (r *reloads) note(n *uint64, trouble string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*n++
+	r.trouble = trouble
+}
+
+// warning says in one line why the file is not what is in force; empty: it is.
+func (r *reloads) warning() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.trouble
+}
+
+func (r *reloads) counters() map[string]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return map[string]uint64{"reloads": r.done, "reload_errors": r.failed, "reloads_refused": r.refused}
 }
 
 // accessSetter is a dataplane whose ports can be named anew.
@@ -26,10 +50,27 @@ type accessSetter interface {
 // Reload brings into force what differs in a new configuration and touches nothing
 // else. Settings that only a restart can change keep their old value; they are
 // named in the event. On an error in one section the others are still done, and
-// that section stays as it was.
-func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
+// that section stays as it was. A configuration that would take hosts away is refused
+// as a whole, with an error that wraps api.ErrRefused and names them, unless it is
+// forced.
+func (d *Daemon) Reload(ctx context.Context, next *config.Config, force bool) error {
+	_, err := d.reload(ctx, next, force)
+	return err
+}
+
+func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (config.Changes, error) {
+	d.reloads.one.Lock()
+	defer d.reloads.one.Unlock()
 	old := d.cfg.Load()
 	changes := config.Diff(old, next)
+	if !force {
+		switch losses, err := d.losses(ctx, old, next, changes); {
+		case err != nil:
+			return nil, err
+		case losses != "":
+			return nil, d.reloadRefused(next, losses)
+		}
+	}
 	var errs []error
 	merged := *old // what is in force afterwards
 	step := func(section string, apply func() error) {
@@ -47,17 +88,7 @@ func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
 		merged.Log.Level = next.Log.Level
 		return nil
 	})
-	step("ports.access", func() error {
-		dp, ok := d.env.Dataplane.(accessSetter)
-		if !ok {
-			return errors.New("this dataplane cannot change its ports; restart the daemon")
-		}
-		if err := dp.SetAccess(next.Ports.Access); err != nil {
-			return err
-		}
-		merged.Ports.Access = next.Ports.Access
-		return nil
-	})
+	step("ports", func() error { return d.reloadPorts(ctx, &merged, next, changes.Has("ports.access")) })
 	step("lldp", func() error { return d.reloadLLDP(ctx, &merged, next) })
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
@@ -95,7 +126,38 @@ func (d *Daemon) Reload(ctx context.Context, next *config.Config) error {
 		c.Wake()
 	}
 	d.reloaded(changes, errs)
-	return errors.Join(errs...)
+	return changes, errors.Join(errs...)
+}
+
+// reloadPorts changes which ports the configuration names. The owner goroutine knows
+// before the dataplane tells which ports have gone for that reason.
+func (d *Daemon) reloadPorts(ctx context.Context, merged, next *config.Config, access bool) error {
+	set := func(p config.Ports) error {
+		names, err := fabric.ParseNames(p.Access)
+		if err != nil {
+			return err
+		}
+		return d.device.Do(ctx, func(c *Core, _ time.Time) { c.SetAccess(names, p.RemovalHold) })
+	}
+	ports := merged.Ports
+	ports.RemovalHold = next.Ports.RemovalHold
+	dp, ok := d.env.Dataplane.(accessSetter)
+	if !access || !ok {
+		merged.Ports = ports
+		if err := set(ports); err != nil || !access {
+			return err
+		}
+		return errors.New("this dataplane cannot change its ports; restart the daemon")
+	}
+	ports.Access = next.Ports.Access
+	if err := set(ports); err != nil {
+		return err
+	}
+	if err := dp.SetAccess(ports.Access); err != nil {
+		return errors.Join(err, set(merged.Ports))
+	}
+	merged.Ports = ports
+	return nil
 }
 
 func (d *Daemon) reloadLLDP(ctx context.Context, merged, next *config.Config) error {
@@ -115,23 +177,51 @@ func (d *Daemon) reloaded(changes config.Changes, errs []error) {
 	if restart := changes.Restart(); len(restart) > 0 {
 		text += "; only a restart changes " + strings.Join(restart, ", ")
 	}
-	d.reloads.done.Add(1)
-	d.reloads.trouble.Store(nil)
+	d.reloads.note(&d.reloads.done, "")
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: text})
-	for _, err := range errs {
-		d.ReloadFailed(err)
+	if err := errors.Join(errs...); err != nil {
+		d.ReloadFailed(fmt.Errorf("configuration is not wholly used: %w", err))
 	}
 }
 
-// ReloadFailed counts and tells a configuration that could not be used; the old one
-// stays in force.
+// reloadRefused counts and tells a configuration that would take hosts away.
+func (d *Daemon) reloadRefused(next *config.Config, losses string) error {
+	err := fmt.Errorf("%w: %s; nothing was changed: correct %s, or say that it is meant: inofctl reload --force", api.ErrRefused, losses, next.File)
+	now := d.env.Now()
+	d.reloads.note(&d.reloads.refused, fmt.Sprintf("the reload at %s was refused: %s; if it is meant: inofctl reload --force", now.Format(time.RFC3339), losses))
+	d.log.Append(api.Event{Time: now, Kind: "error", Text: "reload: " + err.Error(), Fields: map[string]string{"room": "config"}})
+	return err
+}
+
+// ReloadFailed counts and tells a configuration that could not be used, or not all of it;
+// the rest stays as it was.
 func (d *Daemon) ReloadFailed(err error) {
-	d.reloads.failed.Add(1)
-	err = fmt.Errorf("configuration is not (wholly) used: %w", err)
-	text := oneLine(err.Error())
-	if before := d.reloads.trouble.Load(); before != nil { // of the same attempt
-		text = *before + "; " + text
-	}
-	d.reloads.trouble.Store(&text)
+	d.reloads.note(&d.reloads.failed, oneLine(err.Error()))
 	d.warn("config", err)
+}
+
+// ReloadConfig implements api.Source.
+func (d *Daemon) ReloadConfig(ctx context.Context, force bool) (api.Reloaded, error) {
+	next, err := d.env.Load()
+	if err != nil {
+		d.ReloadFailed(fmt.Errorf("configuration is not used: %w", err))
+		return api.Reloaded{}, fmt.Errorf("%w: the configuration in force stays: %w", api.ErrInvalid, err)
+	}
+	changes, err := d.reload(ctx, next, force)
+	switch {
+	case errors.Is(err, api.ErrRefused):
+		return api.Reloaded{}, err
+	case changes == nil && err != nil:
+		return api.Reloaded{}, err
+	}
+	r := api.Reloaded{File: next.File, Changed: []string{}, Restart: changes.Restart(), Problems: []string{}}
+	for _, ch := range changes {
+		if !ch.Restart {
+			r.Changed = append(r.Changed, ch.Key)
+		}
+	}
+	if err != nil {
+		r.Problems = strings.Split(err.Error(), "\n")
+	}
+	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -44,6 +45,8 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 	for _, r := range cfg.Client.Reflectors {
 		c.Addresses = append(c.Addresses, r.Addr())
 	}
+	c.Ports, _ = fabric.ParseNames(cfg.Ports.Access) // checked by the configuration
+	c.RemovalHold = cfg.Ports.RemovalHold
 	if d.zones != nil {
 		c.Zones = d.zones.first()
 	}

@@ -265,7 +265,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.saver.Counters()
 	m["journal"] = d.saver.journal.Counters()
 	m["sampler"] = d.device.sampler.counters()
-	m["config"] = map[string]uint64{"reloads": d.reloads.done.Load(), "reload_errors": d.reloads.failed.Load()}
+	m["config"] = d.reloads.counters()
 	if d.auth.Load().Mode == inof.AuthTLS {
 		m["certificates"] = d.certs.counters()
 	}

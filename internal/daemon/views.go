@@ -57,6 +57,7 @@ func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
 		if h.Device == c.self {
 			a.Type = api.Local
 			a.Expires = c.expires(h.HostKey)
+			a.Removal = c.removal(h.HostKey.Port)
 		}
 		list = append(list, a)
 	}
@@ -162,6 +163,10 @@ func (c *Core) portList(now time.Time) []api.Port {
 			}
 		}
 		list = append(list, a)
+	}
+	for _, p := range c.released() {
+		list = append(list, api.Port{Name: p.Name, Index: p.Index, MAC: p.MAC, MTU: p.MTU, State: api.PortRemoved, Removal: c.removal(p.Name),
+			Neighbours: c.table.Count(p.Name), Hosts: len(c.table.Hosts(p.Name))})
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -37,9 +38,26 @@ var deviceRules = []Rule{
 	},
 	{
 		Name: "reload-failed",
-		When: "a configuration was read again and could not be used, or not all of it",
+		When: "a configuration was read again and was refused, or could not be used, or not all of it",
 		Do:   "correct the file (inofctl check FILE says what is wrong) and reload",
 		Find: func(f *Facts) []string { return some(f.Reload) },
+	},
+	{
+		Name: "port-removed",
+		When: "the configuration does not name a port any more that has hosts; until the time that is said they stay what they are",
+		Do:   "name the port in ports.access again and reload, or move the hosts before that time",
+		Find: removedPorts,
+	},
+	{
+		Name: "port-unknown",
+		When: "an entry of ports.access names no port that there is",
+		Do:   "correct it and reload; inofd check FILE lists the ports of the switch",
+		Find: func(f *Facts) []string {
+			if len(f.IdleNames) == 0 {
+				return nil
+			}
+			return []string{fmt.Sprintf("ports.access: %s: no such port here", strings.Join(f.IdleNames, ", "))}
+		},
 	},
 	{
 		Name: "zones-not-in-force",
@@ -78,6 +96,17 @@ func some(text string) []string {
 		return nil
 	}
 	return []string{text}
+}
+
+func removedPorts(f *Facts) (list []string) {
+	for i, p := range f.Removed {
+		if i == mostNamed {
+			return append(list, fmt.Sprintf("%d more ports with hosts were removed from the configuration", len(f.Removed)-i))
+		}
+		list = append(list, fmt.Sprintf("port %s was removed from the configuration: its %d host address(es) count as gone at %s",
+			p.Port, p.Hosts, p.ToldAt.Format(time.RFC3339)))
+	}
+	return list
 }
 
 // SilentAfter is how long a host may leave everything unacked before that is a warning: an

@@ -21,6 +21,10 @@ type Facts struct {
 	Paths *Paths
 	// Silent are local hosts that were told something and have acked nothing for a while.
 	Silent []Silent
+	// Removed are the ports with hosts that the configuration does not name any more,
+	// IdleNames the entries of ports.access that name no port there is.
+	Removed   []RemovedPort
+	IdleNames []string
 	// Why something does not work now; empty: it does.
 	Reload string // the configuration was read again and could not (wholly) be used
 	Zones  string // the zones that were configured are not in force
@@ -51,4 +55,11 @@ type Silent struct {
 	Port    string
 	Notices int       // sent and not acked
 	Since   time.Time // of the last ack, or of the first of these notices
+}
+
+// RemovedPort is a port that the configuration does not name any more.
+type RemovedPort struct {
+	Port   string
+	Hosts  int       // host addresses there
+	ToldAt time.Time // when others are told that they left
 }

@@ -36,6 +36,7 @@ type Source struct {
 	LatencyValue    api.Latency
 	ClusterValue    api.Cluster
 	BFDValue        api.BFD
+	ReloadedValue   api.Reloaded
 
 	mu      sync.Mutex
 	err     error
@@ -145,6 +146,11 @@ func (s *Source) RecoverPort(_ context.Context, port string) error {
 // ShutPort implements api.Source.
 func (s *Source) ShutPort(_ context.Context, port string) error {
 	return s.change("shut %s", port)
+}
+
+// ReloadConfig implements api.Source.
+func (s *Source) ReloadConfig(_ context.Context, force bool) (api.Reloaded, error) {
+	return s.ReloadedValue, s.change("reload force=%t", force)
 }
 
 // Serve puts a Source on a unix socket until stop is called or the test ends.

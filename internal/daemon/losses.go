@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+)
+
+// mostNamed bounds how many ports, devices, and addresses of each a refusal names.
+const mostNamed = 32
+
+// losses says in one line which hosts a new configuration would take away; empty: none.
+func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes config.Changes) (string, error) {
+	var list []string
+	if changes.Has("ports.access") {
+		names, err := fabric.ParseNames(next.Ports.Access)
+		if err != nil {
+			return "", fmt.Errorf("ports.access: %w", err)
+		}
+		var losing []api.PortHosts
+		if err := d.device.Do(ctx, func(c *Core, _ time.Time) { losing = c.Losing(names) }); err != nil {
+			return "", err
+		}
+		if text := portsText(losing); text != "" {
+			list = append(list, "ports.access would leave out "+text)
+		}
+	}
+	if text, err := d.clientsShutOut(ctx, old, next, changes); err != nil {
+		return "", err
+	} else if text != "" {
+		list = append(list, text)
+	}
+	return strings.Join(list, "; "), nil
+}
+
+// portsText names ports and the hosts there.
+func portsText(list []api.PortHosts) string {
+	var parts []string
+	for _, p := range list[:min(len(list), mostNamed)] {
+		parts = append(parts, fmt.Sprintf("port %s with %s", p.Port, hostsText(p.Hosts)))
+	}
+	return some(parts, len(list), "ports")
+}
+
+// hostsText names addresses of hosts.
+func hostsText(addrs []netip.Addr) string {
+	names := make([]string, min(len(addrs), mostNamed))
+	for i := range names {
+		names[i] = addrs[i].String()
+	}
+	if len(addrs) == 1 {
+		return "host " + names[0]
+	}
+	return fmt.Sprintf("%d hosts (%s)", len(addrs), some(names, len(addrs), ""))
+}
+
+// some joins what is named, and says how many more there are.
+func some(names []string, all int, what string) string {
+	text := strings.Join(names, ", ")
+	if more := all - len(names); more > 0 {
+		text += strings.TrimRight(fmt.Sprintf(" and %d more %s", more, what), " ")
+	}
+	return text
+}
+
+// clientsShutOut says which clients with hosts a list of those that may connect leaves out.
+func (d *Daemon) clientsShutOut(ctx context.Context, old, next *config.Config, changes config.Changes) (string, error) {
+	if !changes.Has("reflector.clients") || len(next.Reflector.Clients) == 0 {
+		return "", nil
+	}
+	may := func(c *config.Config, dev netip.Addr) bool {
+		return len(c.Reflector.Clients) == 0 || slices.Contains(c.Reflector.Clients, dev)
+	}
+	hosts, err := d.Hosts(ctx, api.HostQuery{})
+	if err != nil {
+		return "", err
+	}
+	lost := map[netip.Addr][]netip.Addr{}
+	var order []netip.Addr
+	for i := range hosts {
+		dev := hosts[i].Device
+		if dev == old.Device.ID || may(next, dev) || !may(old, dev) {
+			continue
+		}
+		if lost[dev] == nil {
+			order = append(order, dev)
+		}
+		lost[dev] = append(lost[dev], hosts[i].Addr)
+	}
+	slices.SortFunc(order, netip.Addr.Compare)
+	var parts []string
+	for _, dev := range order[:min(len(order), mostNamed)] {
+		parts = append(parts, fmt.Sprintf("device %s with %s", dev, hostsText(lost[dev])))
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return "reflector.clients would shut out " + some(parts, len(order), "devices"), nil
+}
