@@ -12,21 +12,26 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build demo test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## inofd, inofctl and snsd into bin/
+demo test race chaos bench: PROGRAMS := ip
+needs:
+	@scripts/needs $(GO) $(PROGRAMS)
+
+build: needs ## inofd, inofctl and snsd into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/inofd ./cmd/inofctl ./cmd/snsd
 
 demo: build ## a lab fabric on real kernel links: hosts register, faults strike, notices arrive
 	$(BIN)/inofctl demo
 
-test: build ## every test; those that need namespaces say why when the kernel forbids them
-	$(GO) test -timeout 10m $(PKGS)
+# Not from the cache: Go does not see that a program of another project was installed meanwhile.
+test: build ## every test; ends with the list of those that this machine cannot run, and what to install for them
+	GO=$(GO) scripts/test -count 1 -timeout 10m $(PKGS)
 
-race: ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)
+race: needs ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$($(GO) list $(PKGS) | grep -v -E -e '/model(/(control|report|scenario|storage|workload))?$$' -e /testbed)
 
 model: ## the dataplane model against the published results, and every shipped scenario (MODEL=short: fewer seeds)
@@ -51,7 +56,7 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg; done; done
 
-chaos: ## random faults on a lab for CHAOS (default 3m), and daemons killed for a minute: no notice wrong or missing
+chaos: needs ## random faults on a lab for CHAOS (default 3m), and daemons killed for a minute: no notice wrong or missing
 	INOF_CHAOS=$(CHAOS) $(GO) test -count 1 -v -timeout 0 -run 'TestChaos|TestDaemonsKilled' ./testbed/chaos
 
 clean: ## remove what the targets above made

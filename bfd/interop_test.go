@@ -60,10 +60,7 @@ const frrDir = "/usr/lib/frr"
 
 func startFRR(t testing.TB, s *space, lines ...string) *frr {
 	t.Helper()
-	for _, prog := range []string{frrDir + "/bfdd", frrDir + "/zebra", "vtysh"} {
-		_, err := exec.LookPath(prog)
-		netnstest.Require(t, "FRR", err)
-	}
+	netnstest.Programs(t, frrDir+"/bfdd", frrDir+"/zebra", "vtysh")
 	f := &frr{t: t, dir: workDir(t)}
 	at := func(name string) string { return filepath.Join(f.dir, name) }
 	if err := os.WriteFile(at("bfdd.conf"), []byte("bfd\n"+strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
@@ -177,10 +174,7 @@ type bird struct {
 
 func birdPeer(t testing.TB, s *space, k Key, interval time.Duration, mult int, auth string) *bird {
 	t.Helper()
-	for _, prog := range []string{"bird", "birdc"} {
-		_, err := exec.LookPath(prog)
-		netnstest.Require(t, "BIRD", err)
-	}
+	netnstest.Programs(t, "bird", "birdc")
 	b := &bird{t: t, s: s, dir: workDir(t), key: k, auth: auth, interval: interval, mult: mult}
 	b.write()
 	b.proc = s.command("bird", "-f", "-c", b.at("bird.conf"), "-s", b.at("bird.ctl"))
@@ -364,6 +358,7 @@ func TestInteropFRR(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+			netnstest.Programs(t, "nft")
 			us, them := spaces(t, p.ours)
 			exercise(t, p.ours, them, us, func() peer { return frrPeer(t, them, p.theirs, 200*ms, 5) }, nil, true)
 		})
@@ -374,6 +369,7 @@ func TestInteropBIRD(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+			netnstest.Programs(t, "nft")
 			us, them := spaces(t, p.ours)
 			exercise(t, p.ours, them, us, func() peer { return birdPeer(t, them, p.theirs, 200*ms, 5, "") }, nil, false)
 		})
@@ -386,6 +382,7 @@ func TestInteropBIRDAuthentication(t *testing.T) {
 	for typ, words := range map[AuthType]string{AuthSHA1: "keyed sha1", AuthMeticulousSHA1: "meticulous keyed sha1"} {
 		t.Run(typ.String(), func(t *testing.T) {
 			t.Parallel()
+			netnstest.Programs(t, "nft")
 			us, them := pair(t)
 			auth := &Auth{Type: typ, Keys: []AuthKey{{ID: 5, Secret: []byte("not so secret")}}}
 			line := fmt.Sprintf(`authentication %s; password "not so secret" { id 5; };`, words)
@@ -419,7 +416,7 @@ func TestInteropFRREcho(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			us, them := pair(t)
-			us.mustRun("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+			us.set("net/ipv4/ip_forward", "1")
 			f := frrPeer(t, them, p.theirs, 300*ms, 3, "  echo-mode", "  echo transmit-interval 50")
 			one := us.run(RunnerConfig{}, Peer{Key: p.ours, Timers: Timers{MinTx: 300 * ms, MinRx: 300 * ms, DetectMult: 3, MinEchoRx: 50 * ms}})
 			// FRR may give up on the echo once before it has found its pace.

@@ -48,6 +48,12 @@ func (s *space) mustRun(name string, args ...string) string {
 	return string(out)
 }
 
+// set writes a file below /proc/sys in the namespace.
+func (s *space) set(file, value string) {
+	s.T.Helper()
+	s.mustRun("sh", "-c", "echo "+value+" >/proc/sys/"+file)
+}
+
 // mute has everything the namespace sends lost, while links stay up; unmute ends that.
 func (s *space) mute() {
 	s.T.Helper()
@@ -239,7 +245,8 @@ func routed(t testing.TB) (a, b, middle *space) {
 		s.mustRun("ip", "route", "add", "default", "via", via[0])
 		s.mustRun("ip", "-6", "route", "add", "default", "via", via[1])
 	}
-	middle.mustRun("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+	middle.set("net/ipv4/ip_forward", "1")
+	middle.set("net/ipv6/conf/all/forwarding", "1")
 	return a, b, middle
 }
 
@@ -268,6 +275,7 @@ func spaces(t testing.TB, k Key) (a, b *space) {
 func TestOurselvesOverSockets(t *testing.T) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
+			netnstest.Programs(t, "nft")
 			a, b := spaces(t, p.ours)
 			one := a.run(RunnerConfig{}, Peer{Key: p.ours, Timers: every(200*ms, 5)})
 			two := b.run(RunnerConfig{}, Peer{Key: p.theirs, Timers: every(200*ms, 5), MinTTL: 64})

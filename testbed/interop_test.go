@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,10 +50,7 @@ func standalone(t *testing.T) (*Lab, *api.Client) {
 // lldpd is the LLDP daemon that most Linux hosts run: a host that speaks nothing
 // but ordinary LLDP is learned by its management address, and it learns the switch.
 func TestLLDPDAndTheSwitchLearnEachOther(t *testing.T) {
-	for _, prog := range []string{"lldpd", "lldpcli"} {
-		_, err := exec.LookPath(prog)
-		netnstest.Require(t, "lldpd is not installed", err)
-	}
+	netnstest.Programs(t, "lldpd", "lldpcli")
 	l, c := standalone(t)
 	ctx := context.Background()
 	if err := os.Chmod(filepath.Dir(l.Dir), 0o755); err != nil { // lldpd drops its privileges

@@ -81,10 +81,9 @@ func FuzzReply(f *testing.F) {
 // server is a real redis-server with the recorded tables of a switch.
 func server(t testing.TB) (address string) {
 	t.Helper()
-	bin, err := exec.LookPath("redis-server")
-	netnstest.Require(t, "redis-server", err)
+	netnstest.Programs(t, "redis-server")
 	address = filepath.Join(t.TempDir(), "redis.sock")
-	cmd := exec.Command(bin, "--port", "0", "--unixsocket", address, "--save", "", "--appendonly", "no", "--databases", "16")
+	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", address, "--save", "", "--appendonly", "no", "--databases", "16")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
 	"labs":        {},
+	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
 	// Programs reach the machines through internal/daemon only.
 	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
@@ -77,6 +78,7 @@ var alsoInTests = map[string][]string{
 	"fabric/sonic":     {"internal/netnstest"},
 	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
+	"model/...":        {"internal/netnstest"},
 	"internal/api/...": {"internal/daemon"},
 	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest"},
 }

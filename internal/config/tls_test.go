@@ -219,6 +219,7 @@ func TestTLSSettings(t *testing.T) {
 
 // The four lines in docs/operations.md make files that are good for a device.
 func TestTheDocumentedCertificatesAreGood(t *testing.T) {
+	netnstest.Programs(t, "openssl")
 	v, err := exec.Command("openssl", "version").Output()
 	if err == nil && !strings.HasPrefix(string(v), "OpenSSL 3") {
 		err = fmt.Errorf("the lines are for OpenSSL 3, here is %s", v)

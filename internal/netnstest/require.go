@@ -1,9 +1,35 @@
 package netnstest
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
 	"testing"
 )
+
+// EnvSkipped names the file to which each skip adds a line of four fields with a tab
+// between them: package, test, what is missing, and how to get it: the name of a Debian
+// package, a `make` target, or nothing.
+// `make test` makes its closing list of it.
+const EnvSkipped = "INOF_SKIPPED"
+
+// packages are the Debian packages of the programs that tests run.
+var packages = map[string]string{
+	"bird":               "bird2",
+	"birdc":              "bird2",
+	"/usr/lib/frr/bfdd":  "frr",
+	"/usr/lib/frr/zebra": "frr",
+	"vtysh":              "frr",
+	"lldpd":              "lldpd",
+	"lldpcli":            "lldpd",
+	"nft":                "nftables",
+	"openssl":            "openssl",
+	"redis-server":       "redis-server",
+	"tcpdump":            "tcpdump",
+	"tshark":             "tshark",
+}
 
 // Required tells whether everything has to be tested: INOF_REQUIRE_NETNS=1.
 func Required() bool { return os.Getenv("INOF_REQUIRE_NETNS") == "1" }
@@ -12,11 +38,75 @@ func Required() bool { return os.Getenv("INOF_REQUIRE_NETNS") == "1" }
 // tried. Without an error it does nothing.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
-	switch {
-	case err == nil:
-	case Required():
-		t.Fatalf("INOF_REQUIRE_NETNS=1, but %s: %v", what, err)
-	default:
-		t.Skipf("SKIPPED: %s: %v", what, err)
+	if err != nil {
+		missing(t, fmt.Sprintf("%s: %v", what, err), "")
+	}
+}
+
+// Programs skips a test that runs programs of other projects where one of them is not
+// installed, or fails it. It fails for a program of which nobody here knows where it
+// comes from.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		pkg, ok := packages[name]
+		if !ok {
+			t.Fatalf("netnstest does not know which package %s is in", name)
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			missing(t, name+" is not installed", pkg)
+			return
+		}
+	}
+}
+
+// missing ends a test that cannot be done here.
+func missing(t testing.TB, what, pkg string) {
+	t.Helper()
+	if Required() {
+		t.Fatalf("INOF_REQUIRE_NETNS=1, but %s", what)
+		return
+	}
+	note(t.Name(), what, pkg)
+	t.Skipf("SKIPPED: %s", what)
+}
+
+// LeftOut says what a test that goes on leaves out for want of a program, or fails the
+// test.
+func LeftOut(t testing.TB, what, program string) {
+	t.Helper()
+	if Required() {
+		t.Errorf("INOF_REQUIRE_NETNS=1, but %s is left out", what)
+		return
+	}
+	note(t.Name(), "leaves out "+what, packages[program])
+	t.Logf("LEFT OUT: %s", what)
+}
+
+// LeftTo skips a test that belongs to another target of the Makefile.
+func LeftTo(t testing.TB, target string) {
+	t.Helper()
+	note(t.Name(), target, target)
+	t.Skipf("left to `%s`", target)
+}
+
+// note adds a line to the file of skips. One write a line, so that several test
+// binaries may do so at once.
+func note(test, what, from string) {
+	file := os.Getenv(EnvSkipped)
+	if file == "" {
+		return
+	}
+	of := "?"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		of = strings.TrimSuffix(strings.TrimPrefix(info.Path, "github.com/openinof/inof/"), ".test")
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%s\t%s\t%s\t%s\n", of, test, strings.Join(strings.Fields(what), " "), from)
+		f.Close()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "the list of skipped tests: %v\n", err)
 	}
 }

@@ -37,10 +37,14 @@ type verdict struct {
 }
 
 func (v *verdict) Helper()               {}
+func (v *verdict) Name() string          { return "TestPlayed" }
 func (v *verdict) Fatalf(string, ...any) { v.failed = true }
+func (v *verdict) Errorf(string, ...any) { v.failed = true }
 func (v *verdict) Skipf(string, ...any)  { v.skipped = true }
+func (v *verdict) Logf(string, ...any)   {}
 
 func TestNoSkipPassesForASuccess(t *testing.T) {
+	t.Setenv(EnvSkipped, "")
 	for _, c := range []struct {
 		env     string
 		err     error

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/model"
 )
 
@@ -51,7 +52,7 @@ func TestModelShippedScenarios(t *testing.T) {
 // TestVictim compares the two shipped runs of the victim flow.
 func TestModelVictimIsSavedByDCQCN(t *testing.T) {
 	if os.Getenv("INOF_MODEL") == "" {
-		t.Skip("set INOF_MODEL=1 for the long comparisons")
+		netnstest.LeftTo(t, "make model")
 	}
 	var got [2]float64
 	for i, name := range []string{"victim-pfc", "victim-dcqcn"} {

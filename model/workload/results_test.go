@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/model"
 )
 
@@ -24,7 +25,7 @@ import (
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv("INOF_MODEL") == "" {
-		t.Skip("set INOF_MODEL=1 (or short) for the long comparisons")
+		netnstest.LeftTo(t, "make model")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/testbed"
 )
 
@@ -53,12 +54,7 @@ func run(t *testing.T, opt Options, short time.Duration) *Report {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	if err := testbed.Privileged(); err != nil {
-		if os.Getenv("INOF_REQUIRE_NETNS") == "1" {
-			t.Fatalf("INOF_REQUIRE_NETNS=1, but: %v", err)
-		}
-		t.Skipf("SKIPPED, no namespaces here: %v", err)
-	}
+	netnstest.Require(t, "namespaces are not to be had here", testbed.Privileged())
 	if err := built(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +112,7 @@ func TestChaos(t *testing.T) {
 			t.Errorf("no fault of kind %s", k)
 		}
 	}
-	if os.Getenv("INOF_REQUIRE_NETNS") == "1" && len(rep.LeftOut) > 0 {
-		t.Errorf("INOF_REQUIRE_NETNS=1, but: %v", rep.LeftOut)
+	for _, what := range rep.LeftOut {
+		netnstest.LeftOut(t, what, "nft")
 	}
 }

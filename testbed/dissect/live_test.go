@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/labtest"
 )
 
 // sniffer is tcpdump at one interface of a node.
@@ -62,12 +64,8 @@ func eventually(t *testing.T, what string, cond func() bool) {
 // all that the daemons really say is understood, and nothing is found fault with.
 func TestLiveCapture(t *testing.T) {
 	requireTshark(t)
-	if err := testbed.Privileged(); err != nil {
-		missing(t, "no namespaces here: %v", err)
-	}
-	if _, err := exec.LookPath("tcpdump"); err != nil {
-		missing(t, "%v", err)
-	}
+	netnstest.Programs(t, "tcpdump")
+	labtest.RequireNetns(t)
 	topo, err := testbed.LoadFS(labs.FS, labs.Demo)
 	if err != nil {
 		t.Fatal(err)

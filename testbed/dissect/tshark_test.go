@@ -3,7 +3,7 @@ package dissect
 import (
 	"bytes"
 	"encoding/xml"
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,22 +16,14 @@ import (
 
 const plugin = "../../dist/wireshark/inof.lua"
 
-// missing skips, visibly, where a program is not there; with INOF_REQUIRE_NETNS=1,
-// which says that everything must be tested, it fails instead.
-func missing(t testing.TB, format string, args ...any) {
-	t.Helper()
-	netnstest.Require(t, "tshark", fmt.Errorf(format, args...))
-}
-
 func requireTshark(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		missing(t, "%v", err)
-	}
+	netnstest.Programs(t, "tshark")
 	out, err := exec.Command("tshark", "--version").Output()
-	if err != nil || !strings.Contains(string(out), "with Lua") {
-		missing(t, "this tshark has no Lua (%v)", err)
+	if err == nil && !strings.Contains(string(out), "with Lua") {
+		err = errors.New("it has no Lua")
 	}
+	netnstest.Require(t, "tshark", err)
 }
 
 // tshark runs it with the plugin and nothing of the user's own, and gives what it

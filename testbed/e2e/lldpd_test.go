@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/testbed/labtest"
 )
 
@@ -92,9 +93,7 @@ func (d *lldpd) neighbours() ([]neighbour, error) {
 
 func newLLDPDFabric(t *testing.T, name string) (*fab, *lldpd) {
 	labtest.RequireNetns(t)
-	for _, prog := range []string{"lldpd", "lldpcli"} {
-		labtest.RequireProgram(t, prog)
-	}
+	netnstest.Programs(t, "lldpd", "lldpcli")
 	f := newFabric(t, spec{
 		name:  name,
 		nodes: "    plain: {kind: linux, exec: [ip addr add " + plainHost + "/24 dev eth1]}\n",

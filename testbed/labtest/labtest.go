@@ -92,14 +92,6 @@ func RequireNetns(t testing.TB) {
 	netnstest.Require(t, "namespaces are not to be had here", testbed.Privileged())
 }
 
-// RequireProgram skips a test that needs a program of another project where that is
-// missing, unless everything has to be tested.
-func RequireProgram(t testing.TB, name string) {
-	t.Helper()
-	_, err := exec.LookPath(name)
-	netnstest.Require(t, "install it", err)
-}
-
 // Patience bounds every wait. It is far above what anything in a lab takes, because the
 // machine may be busy with other things.
 const Patience = 40 * time.Second

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 var (
@@ -29,7 +31,7 @@ func config(seed uint64) Config {
 // 1,000 devices, 4,000 hosts, 500 zones.
 func TestScale(t *testing.T) {
 	if !*scale {
-		t.Skip("run it with -sim.scale")
+		netnstest.LeftTo(t, "make sim")
 	}
 	cfg := config(1)
 	cfg.Devices, cfg.Hosts, cfg.Zones = cmp.Or(cfg.Devices, 1000), cmp.Or(cfg.Hosts, 4000), cmp.Or(cfg.Zones, 500)

@@ -1,0 +1,3 @@
+// Package scripts holds no code: beside the shell scripts that the Makefile and the CI
+// run lies only their test.
+package scripts
