@@ -66,7 +66,7 @@ func TestTLVsOfResumption(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
-		frame := append([]byte{0, 0, byte((inof.HeaderLen + len(body)) >> 8), byte(inof.HeaderLen + len(body)), 1, byte(x.typ), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, body...)
+		frame := append([]byte{0, 0, byte((inof.HeaderLen + len(body)) >> 8), byte(inof.HeaderLen + len(body)), inof.Version, byte(x.typ), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, body...)
 		if _, err := inof.Decode(frame); (err != nil) != (x.want != "") {
 			t.Errorf("%s: the decoder says %v", x.name, err)
 		}
