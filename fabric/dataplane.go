@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // ErrNoPort is wrapped by every error about a port that does not exist (any more).
@@ -27,4 +28,11 @@ type Dataplane interface {
 	// Counters reads the port's totals now.
 	Counters(port string) (Counters, error)
 	String() string
+}
+
+// SendStamper is a Dataplane that knows when a frame left.
+type SendStamper interface {
+	// SendStamped is Send, and returns when the frame left by the kernel's own stamp; zero
+	// where the driver gives none before Send returns.
+	SendStamped(port string, frame []byte) (left time.Time, err error)
 }

@@ -45,15 +45,42 @@ func (n *Notifier) cause(by Cause, now time.Time) *cause {
 	return &cause{
 		Cause:  by,
 		at:     n.now - stamp(now.Sub(got)) - stamp(before),
-		skewed: before < 0 || by.Origin.IsValid() && latency.Skewed(before),
+		skewed: before < 0 || by.skewed(got),
 	}
 }
 
+// skewed reports whether the event's time cannot be right by our clock. Only the ways
+// from one device to another tell, both together, since a reflector's clock does not
+// matter: what takes long within a device is slow.
+func (by *Cause) skewed(got time.Time) bool {
+	if !by.Origin.IsValid() {
+		return false
+	}
+	left := by.FaultAt // the origin, by its clock
+	for _, at := range []time.Time{by.DecidedAt, by.SentAt} {
+		if at.IsZero() {
+			continue
+		}
+		if at.Before(left) {
+			return true
+		}
+		left = at
+	}
+	ways := got.Sub(left)
+	if !by.ReflectorAt.IsZero() && !by.ReflectedAt.IsZero() {
+		ways -= max(0, by.ReflectedAt.Sub(by.ReflectorAt))
+	}
+	return latency.Skewed(ways)
+}
+
 // Latencies are the distributions of what a notice takes. Left out, and counted as
-// held, are notices whose host had no usable port meanwhile: they wait for its cable.
+// held, are notices whose host had no usable port meanwhile: they wait for its cable, and
+// for how long is a distribution of its own.
 type Latencies struct {
 	Frame latency.Series // from the decision here to the frame that was handed over
 	Ack   latency.Series // from that to the ack, retries included
+	// The same of notices whose host had no usable port meanwhile.
+	HeldFrame, HeldAck latency.Series
 	// From the event to the frame and to the ack, by the reason told; see ReasonSlot.
 	Notice, Acked [ReasonSlots]latency.Series
 }
@@ -88,6 +115,7 @@ func (n *Notifier) measureFrame(p *pair) {
 	total := &n.latency.Notice[ReasonSlot(p.told.state, p.told.reason)]
 	if p.toldLife != p.sub.life {
 		n.latency.Frame.Hold()
+		n.latency.HeldFrame.Record(time.Duration(p.sent - p.decided))
 		if p.toldBy != nil {
 			total.Hold()
 		}
@@ -115,6 +143,7 @@ func (n *Notifier) measureAck(p *pair, at stamp) {
 	total := &n.latency.Acked[ReasonSlot(p.told.state, p.told.reason)]
 	if p.toldLife != p.sub.life {
 		n.latency.Ack.Hold()
+		n.latency.HeldAck.Record(time.Duration(at - p.sent))
 		if by != nil {
 			total.Hold()
 		}

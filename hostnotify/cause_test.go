@@ -147,6 +147,9 @@ func TestAHostWithoutAPortIsHeldApart(t *testing.T) {
 	r.local("p1", hostA)
 	r.ack(r.poll()...)
 	l := r.n.Latencies()
+	if x := l.HeldFrame.Summary(); x.Total.Count == 0 || x.Total.Max != time.Hour {
+		t.Errorf("held: %+v, want an hour", x.Total)
+	}
 	if got := counts(&l.Notice[snsd.ReasonLinkDown]); got != [3]uint64{1, 0, 1} {
 		t.Errorf("notice: %v, want one counted and one held", got)
 	}
@@ -167,6 +170,9 @@ func TestAHostWithoutAPortIsHeldApart(t *testing.T) {
 	}
 	if got := counts(&l.Ack); got[2] == 0 {
 		t.Errorf("ack: %v, want one held", got)
+	}
+	if x := l.HeldAck.Summary(); x.Total.Count == 0 || x.Total.Max != time.Hour {
+		t.Errorf("held: %+v, want an hour", x.Total)
 	}
 }
 

@@ -359,6 +359,9 @@ func (n *Notifier) unkeep(p *pair) {
 
 // acked takes the ack of what was told last.
 func (n *Notifier) acked(p *pair, at time.Time) {
+	if sent := n.time(p.sent); p.sent != never && at.Before(sent) {
+		at = sent // the clock was set between the two stamps
+	}
 	p.acked = true
 	p.sub.heard = n.now
 	n.counters.Acked++

@@ -196,7 +196,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 		Decided: n.time(p.decided), Sent: n.time(n.now),
 	}
 	if p.cause != nil {
-		r.Cause = p.cause.Cause
+		r.Cause, r.Skewed = p.cause.Cause, p.cause.skewed
 		p.cause = nil
 	}
 	if p.told.isActive() {

@@ -106,6 +106,9 @@ type Notice struct {
 	Sent    time.Time `json:"sent"`           // its first frame was handed to the dataplane
 	Acked   time.Time `json:"acked,omitzero"` // the ack was received; zero: not yet
 	Retries int       `json:"retries"`
+	// Skewed: the clocks of the devices differ, so that nothing can be said of the time
+	// from FaultAt to any time of this device.
+	Skewed bool `json:"skewed,omitempty"`
 	// Dropped is set when it is not repeated any more though nobody acked it: the truth
 	// changed. GivenUp: because the host left.
 	Dropped bool `json:"dropped,omitempty"`

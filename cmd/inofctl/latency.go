@@ -23,7 +23,9 @@ daemon started and of the newest values (NEWEST, at most 1,024 a stage):
              "notice" and "acked" are the whole way, one line for each reason
 
 CLOCK counts values between two devices' clocks that are negative or longer than 10 s: they
-are in no percentile. HELD counts those of hosts whose own port was down meanwhile.`}
+are in no percentile; what is slow within a device is no such value. HELD counts those of
+hosts whose own port was down meanwhile: they are in no percentile either, but in those of
+held-frame and held-ack.`}
 	c.Flags().Var(&oneOf{(*string)(&scope), []string{string(api.ScopeOwn), string(api.ScopeReflector), string(api.ScopeTold)}}, "scope", "only these stages")
 	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) (api.Latency, error) {
 		l, err := cl.Latency(ctx)
@@ -86,7 +88,7 @@ func fine(us float64) string {
 func (a *app) noticeTimesTable(w io.Writer, list []api.Notice) {
 	rows := [][]string{}
 	for _, n := range list {
-		origin, total := addr(n.Origin), ""
+		origin := addr(n.Origin)
 		if origin == "" {
 			origin = "here"
 		}
@@ -103,30 +105,28 @@ func (a *app) noticeTimesTable(w io.Writer, list []api.Notice) {
 				last = t
 			}
 		}
-		if n.FaultToAcked != nil {
-			total = signedMicros(*n.FaultToAcked)
-		}
-		rows = append(rows, append(row, total))
+		rows = append(rows, append(row, sinceFault(&n, n.FaultToAcked)))
 	}
 	table(w, "HOST SUBJECT STATE REASON ORIGIN FAULT-SEEN DECIDED SENT AT-REFLECTOR REFLECTED RECEIVED TAKEN-UP FRAME ACK FAULT-TO-ACK", rows)
 }
 
+// step is the time from one moment to the next that is known. One that is negative is
+// between two devices whose clocks differ.
 func step(from, to *time.Time) string {
 	if from == nil || to == nil {
 		return ""
 	}
 	us := to.Sub(*from).Microseconds()
 	if us < 0 {
-		return signedMicros(us)
+		return "clock"
 	}
 	return "+" + micros(&us)
 }
 
-// signedMicros is micros of what two clocks may have made negative.
-func signedMicros(us int64) string {
-	if us < 0 {
-		us = -us
-		return "-" + micros(&us)
+// sinceFault is a time from a fault on, by the clocks of two devices.
+func sinceFault(n *api.Notice, us *int64) string {
+	if n.Skewed {
+		return "clock"
 	}
-	return micros(&us)
+	return micros(us)
 }

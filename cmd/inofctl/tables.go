@@ -265,7 +265,7 @@ func (a *app) noticeTable(w io.Writer, list []api.Notice) {
 			when = a.stamp(*n.Queued)
 		}
 		rows = append(rows, []string{when, count(uint64(n.Seq)), addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason),
-			n.Port, string(n.Status), count(n.Retries), micros(n.FaultToSent), micros(n.SentToAcked)})
+			n.Port, string(n.Status), count(n.Retries), sinceFault(&n, n.FaultToSent), micros(n.SentToAcked)})
 	}
 	table(w, "QUEUED SEQ HOST SUBJECT STATE REASON PORT STATUS RETRIES FAULT-TO-SENT SENT-TO-ACKED", rows)
 }

@@ -255,9 +255,15 @@ func (d *Dataplane) find(name string) (*port, *asker, error) {
 // Send implements fabric.Dataplane. It never waits. Errors wrap fabric.ErrNoPort,
 // ErrPortDown, ErrPortBusy or ErrFrameSize.
 func (d *Dataplane) Send(name string, frame []byte) error {
+	_, err := d.SendStamped(name, frame)
+	return err
+}
+
+// SendStamped implements fabric.SendStamper.
+func (d *Dataplane) SendStamped(name string, frame []byte) (time.Time, error) {
 	p, _, err := d.find(name)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	return p.send(frame)
 }

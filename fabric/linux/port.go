@@ -59,6 +59,7 @@ func (p *port) openSockets(bypass bool) error {
 		_ = lldp.Close()
 		return err
 	}
+	nts.stampSends()
 	p.lldp.Store(lldp)
 	p.nts.Store(nts)
 	return nil
@@ -177,16 +178,16 @@ func (p *port) sleep(d time.Duration) bool {
 
 // send uses the socket of the frame's EtherType, as the kernel marks what a socket
 // sends with the socket's own.
-func (p *port) send(frame []byte) error {
+func (p *port) send(frame []byte) (left time.Time, err error) {
 	s := p.nts.Load()
 	if len(frame) >= fabric.EthernetHeaderLen && binary.BigEndian.Uint16(frame[12:]) == fabric.EtherTypeLLDP {
 		s = p.lldp.Load()
 	}
 	if s == nil {
 		p.count.sendError.Add(1)
-		return fmt.Errorf("port %q: %w: its packet socket could not be opened", p.name, fabric.ErrPortDown)
+		return left, fmt.Errorf("port %q: %w: its packet socket could not be opened", p.name, fabric.ErrPortDown)
 	}
-	err := s.Send(frame)
+	left, err = s.SendStamped(frame)
 	switch {
 	case err == nil:
 		p.count.sent.Add(1)
@@ -197,7 +198,7 @@ func (p *port) send(frame []byte) error {
 	default:
 		p.count.sendError.Add(1)
 	}
-	return err
+	return left, err
 }
 
 func (p *port) stats() PortStats {

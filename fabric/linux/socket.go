@@ -49,7 +49,8 @@ type Socket struct {
 	closed    atomic.Bool
 	closeOnce sync.Once
 	closeErr  error
-	oob       [64]byte // of the one receiver
+	oob       [128]byte // of the one receiver
+	stamps    stamps
 }
 
 // OpenSocket opens a socket on the interface ifname in the caller's network
@@ -218,23 +219,10 @@ func (s *Socket) bound() bool {
 	return ok
 }
 
-// stamp finds the kernel's time stamp in control messages and expresses it with
-// now's monotonic reading.
+// stamp is the kernel's time stamp, or now.
 func stamp(oob []byte, now time.Time) time.Time {
-	for len(oob) >= unix.SizeofCmsghdr {
-		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)
-		if err != nil {
-			break
-		}
-		if h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS && len(data) >= 16 {
-			sec, nsec := nativeInt64(data), nativeInt64(data[8:])
-			age := now.Sub(time.Unix(sec, nsec))
-			if age < 0 || age > maxStampAge {
-				break
-			}
-			return now.Add(-age)
-		}
-		oob = rest
+	if at, ok := kernelStamp(oob, now); ok {
+		return at
 	}
 	return now
 }
@@ -242,38 +230,50 @@ func stamp(oob []byte, now time.Time) time.Time {
 // Send puts a whole Ethernet frame on the wire without ever waiting. Errors wrap
 // fabric.ErrFrameSize, ErrPortDown, ErrPortBusy or ErrNoPort.
 func (s *Socket) Send(frame []byte) error {
+	_, err := s.SendStamped(frame)
+	return err
+}
+
+// SendStamped is Send, and returns when the frame left; zero without stampSends, and where
+// the driver gives no stamp while it is handed the frame.
+func (s *Socket) SendStamped(frame []byte) (left time.Time, err error) {
 	if len(frame) < fabric.EthernetHeaderLen {
-		return fmt.Errorf("interface %q: send: %w: %d bytes, want at least %d",
+		return left, fmt.Errorf("interface %q: send: %w: %d bytes, want at least %d",
 			s.name, fabric.ErrFrameSize, len(frame), fabric.EthernetHeaderLen)
 	}
-	err := s.write(frame)
+	left, err = s.write(frame)
 	if errors.Is(err, fabric.ErrPortDown) {
 		// It may be the one-time report of an earlier shutdown that is already over.
-		err = s.write(frame)
+		left, err = s.write(frame)
 	}
 	if errors.Is(err, fabric.ErrPortDown) && !s.bound() {
 		err = fabric.ErrNoPort
 	}
 	if err != nil {
-		return fmt.Errorf("interface %q: send %d bytes: %w", s.name, len(frame), err)
+		return time.Time{}, fmt.Errorf("interface %q: send %d bytes: %w", s.name, len(frame), err)
 	}
-	return nil
+	return left, nil
 }
 
-func (s *Socket) write(frame []byte) error {
+func (s *Socket) write(frame []byte) (left time.Time, err error) {
 	var werr error
-	err := s.raw.Write(func(fd uintptr) bool {
+	err = s.raw.Write(func(fd uintptr) bool {
+		before := time.Now()
 		for {
 			_, werr = unix.Write(int(fd), frame)
 			if werr != unix.EINTR {
-				return true // EAGAIN is an answer, not a reason to wait
+				break // EAGAIN is an answer, not a reason to wait
 			}
 		}
+		if werr == nil && s.stamps.on {
+			left = s.stamps.read(int(fd), before)
+		}
+		return true
 	})
 	if err == nil {
 		err = werr
 	}
-	return s.typed(err)
+	return left, s.typed(err)
 }
 
 // typed is portError, and knows a socket that was closed.

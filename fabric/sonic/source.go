@@ -84,6 +84,14 @@ func (s *Source) LostFrames() []fabric.LostFrames {
 	return d.LostFrames()
 }
 
+// SendStamped implements fabric.SendStamper, without a stamp where the dataplane has none.
+func (s *Source) SendStamped(port string, frame []byte) (time.Time, error) {
+	if d, ok := s.Dataplane.(fabric.SendStamper); ok {
+		return d.SendStamped(port, frame)
+	}
+	return time.Time{}, s.Dataplane.Send(port, frame)
+}
+
 // SetAccess changes which ports belong to the dataplane, if it can.
 func (s *Source) SetAccess(access []string) error {
 	d, ok := s.Dataplane.(interface{ SetAccess([]string) error })

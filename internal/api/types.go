@@ -287,6 +287,8 @@ type Notice struct {
 	Acked   *time.Time   `json:"acked,omitempty"`  // first ack received
 	Retries int          `json:"retries"`
 	Status  NoticeStatus `json:"status"`
+	// Skewed: the clocks of the devices differ by too much to tell the time from FaultAt on.
+	Skewed bool `json:"clocks_differ,omitempty"`
 	// Microseconds; nil while not known. From FaultAt on by two clocks if there is an Origin.
 	FaultToSent  *int64 `json:"fault_to_sent_us,omitempty"`
 	SentToAcked  *int64 `json:"sent_to_acked_us,omitempty"`

@@ -28,10 +28,12 @@ type Device struct {
 	toReflectors inof.Peers
 	toClients    inof.Peers
 	log          *api.EventLog
-	sendErrors   map[string]uint64 // by port; frames the dataplane did not take
-	held         hold              // how long messages for clients wait for others
-	undrained    []netip.Addr      // scratch of pace
-	passed       int               // events that were taken while a step of a full sync was due
+	stamper      fabric.SendStamper // nil: the dataplane does not know when frames leave
+	left         time.Time          // the last frame
+	sendErrors   map[string]uint64  // by port; frames the dataplane did not take
+	held         hold               // how long messages for clients wait for others
+	undrained    []netip.Addr       // scratch of pace
+	passed       int                // events that were taken while a step of a full sync was due
 	deliverError uint64
 	adminErrors  uint64
 
@@ -75,6 +77,7 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		sendErrors: make(map[string]uint64),
 		sampler:    newSampler(dp, now),
 	}
+	d.stamper, _ = dp.(fabric.SendStamper)
 	d.admin = newAdmin(d.setAdmin)
 	core, err := build(d)
 	if err != nil {
@@ -323,7 +326,16 @@ func (d *Device) Do(ctx context.Context, fn func(c *Core, now time.Time)) error 
 
 // SendFrame implements Actions.
 func (d *Device) SendFrame(port string, frame []byte) {
-	if err := d.dp.Send(port, frame); err != nil {
+	d.left = d.now()
+	var err error
+	if d.stamper == nil {
+		err = d.dp.Send(port, frame)
+	} else if at, stampErr := d.stamper.SendStamped(port, frame); at.IsZero() {
+		err = stampErr
+	} else {
+		d.left = at
+	}
+	if err != nil {
 		d.sendErrors[port]++
 		d.core.complain(d.now(), "send", port, err)
 	}
@@ -344,6 +356,11 @@ func (d *Device) ToClients(ds []inof.Delivery) {
 
 // Now implements Stopwatch.
 func (d *Device) Now() time.Time { return d.now() }
+
+// Left implements Stopwatch. Where the driver gives no stamp it is the moment before the
+// frame was handed over: the kernel may carry it to its host, and the host's ack back,
+// before it returns to us.
+func (d *Device) Left() time.Time { return d.left }
 
 // release sends what waits for the clients, unless more messages of peers are there
 // already: what they change may leave in the same writes. One change alone never

@@ -71,7 +71,11 @@ func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]
 		return fmt.Errorf("%w: %w", api.ErrRefused, err)
 	}
 	for _, ch := range changes {
-		c.causeChanged(ch, now)
+		at := ch.At
+		if ch.Faulty && c.ports[name].fault.active {
+			at = time.Time{} // its hosts are unreachable since another time: this is no fresh fault
+		}
+		c.causeChangedAt(ch, at, now)
 	}
 	c.flush(now)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -179,6 +180,42 @@ func TestAPortIsShutByHandAndRecovered(t *testing.T) {
 		for _, err := range []error{d.ShutPort(t.Context(), "nope"), d.RecoverPort(t.Context(), "eth1")} {
 			if err == nil {
 				t.Error("no error")
+			}
+		}
+	})
+}
+
+// A port that is opened by hand passes from one cause to another: that its carrier is not
+// there yet is no fault of that moment, neither in the events nor in the figures.
+func TestARecoveryByHandIsNoFreshFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		d := f.nodes["tor3"].d
+		if err := d.ShutPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		settle(10 * time.Second)
+		f.expectAnything()
+		faults := func() (n uint64) { // counted at another switch
+			for _, s := range f.nodes["tor1"].stages(t) {
+				if s.Name == "notice" && s.Reason != "active" {
+					n += s.Total.Count
+				}
+			}
+			return n
+		}
+		before, last := faults(), d.Events(0).Last
+		if err := d.RecoverPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		if n := faults() - before; n != 0 {
+			t.Errorf("%d faults were measured", n)
+		}
+		for _, e := range d.Events(last).Events {
+			if e.Kind == "fault" && e.Fields["state"] == "faulty" && !strings.Contains(e.Text, "too: its 1 host address(es) have been unreachable since 00:00:") {
+				t.Errorf("%s", e.Text)
 			}
 		}
 	})

@@ -55,6 +55,8 @@ func (c *Core) stageList() []api.Stage {
 	add(api.ScopeTold, "applied", "read by this device", "taken up by it", false, &t.applied)
 	add(api.ScopeTold, "frame", "taken up by this device", "frame handed to the port", false, &n.Frame)
 	add(api.ScopeTold, "ack", "frame handed to the port", "ack received", false, &n.Ack)
+	add(api.ScopeTold, "held-frame", "taken up by this device", "frame handed to the port, which was down for the host", false, &n.HeldFrame)
+	add(api.ScopeTold, "held-ack", "frame handed to the port", "ack received, the port was down meanwhile", false, &n.HeldAck)
 	return append(append(list, byReason("notice", "frame handed to the port", &n.Notice)...),
 		byReason("acked", "ack received", &n.Acked)...)
 }
@@ -111,5 +113,8 @@ func noticeTimes(a *api.Notice, n *hostnotify.Notice) {
 	a.FaultAt, a.DecidedAt, a.SentAt = stamp(n.FaultAt), stamp(n.DecidedAt), stamp(n.SentAt)
 	a.ReflectorAt, a.ReflectedAt, a.ReceivedAt = stamp(n.ReflectorAt), stamp(n.ReflectedAt), stamp(n.ReceivedAt)
 	a.Queued, a.Sent, a.Acked = stamp(n.Decided), stamp(n.Sent), stamp(n.Acked)
-	a.FaultToSent, a.SentToAcked, a.FaultToAcked = micros(n.FaultAt, n.Sent), micros(n.Sent, n.Acked), micros(n.FaultAt, n.Acked)
+	a.SentToAcked, a.Skewed = micros(n.Sent, n.Acked), n.Skewed
+	if !n.Skewed {
+		a.FaultToSent, a.FaultToAcked = micros(n.FaultAt, n.Sent), micros(n.FaultAt, n.Acked)
+	}
 }

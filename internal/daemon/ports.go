@@ -132,21 +132,26 @@ func (c *Core) Replan(set func(port string, needs []errdown.Need)) {
 }
 
 // causeChanged follows one change of one cause on one port.
-func (c *Core) causeChanged(ch errdown.Change, now time.Time) {
+func (c *Core) causeChanged(ch errdown.Change, now time.Time) { c.causeChangedAt(ch, ch.At, now) }
+
+// causeChangedAt is causeChanged where the event behind the change is another one than the
+// change itself, or none: the zero time.
+func (c *Core) causeChangedAt(ch errdown.Change, at, now time.Time) {
 	p := c.ports[ch.Port]
 	if p == nil {
 		return
 	}
 	c.revision++
 	c.noteFaults(p)
-	c.followFault(p, ch.Since, ch.At, now)
+	before := p.fault.active
+	c.followFault(p, ch.Since, at, now)
 	switch ch.Action {
 	case errdown.ActionShut:
 		c.out.SetAdmin(ch.Port, false)
 	case errdown.ActionOpen:
 		c.out.SetAdmin(ch.Port, true)
 	}
-	c.faultEvent(ch, p)
+	c.faultEvent(ch, p, before)
 }
 
 // followFault makes the fault record of a port what its causes say, and tells it.
@@ -167,10 +172,14 @@ func (c *Core) followFault(p *port, since, at, now time.Time) {
 	c.tellFault(p, at, now)
 }
 
-func (c *Core) faultEvent(ch errdown.Change, p *port) {
+// faultEvent tells of a change; before: the port had a fault before it.
+func (c *Core) faultEvent(ch errdown.Change, p *port, before bool) {
 	text := fmt.Sprintf("%s on port %s has cleared", ch.Cause, ch.Port)
-	if ch.Faulty {
-		text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, len(p.fault.addrs))
+	switch hosts := len(p.fault.addrs); {
+	case ch.Faulty && before:
+		text = fmt.Sprintf("%s on port %s too: its %d host address(es) have been unreachable since %s", ch.Cause, ch.Port, hosts, p.fault.since.Format(time.TimeOnly))
+	case ch.Faulty:
+		text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, hosts)
 	}
 	state := "cleared"
 	if ch.Faulty {
@@ -189,7 +198,9 @@ func (c *Core) tellFault(p *port, at, now time.Time) {
 	} else {
 		c.client.PutFault(inof.FaultRecord{Port: p.Name, Why: f.why, Since: f.since, Addrs: slices.Clone(f.addrs)})
 	}
-	c.client.MarkFault(at)
+	if !at.IsZero() {
+		c.client.MarkFault(at)
+	}
 	c.flush(now)
 	c.changed(c.dir.SetFault(c.self, p.Name, f.addrs, f.why), at, now)
 }

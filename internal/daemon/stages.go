@@ -18,12 +18,14 @@ import (
 // `now` counts, as in virtual time.
 type Stopwatch interface {
 	Now() time.Time
+	// Left is when the last frame that was sent left: never later than its receiver had it.
+	Left() time.Time
 }
 
 // stages are the distributions of what a change of this or another device takes, as
 // far as the notifier does not know them. Those between devices' clocks are recorded
-// with RecordBetween; so are those of another device, whose clock may have been set
-// in between.
+// with RecordBetween, those of another device's clock, which may have been set in between,
+// with RecordSet: however long they are, they are no difference of clocks.
 type stages struct {
 	// Of own events: seen to taken up; from there to handed to the sessions.
 	ownDecided, ownSent latency.Series
@@ -62,7 +64,11 @@ func (c *Core) sendNotices(now time.Time) {
 	c.left = c.left[:0]
 	for _, o := range out {
 		c.out.SendFrame(o.Port, o.Frame)
-		c.left = append(c.left, c.later(now))
+		left := now
+		if c.stopwatch != nil {
+			left = c.stopwatch.Left()
+		}
+		c.left = append(c.left, left)
 	}
 	for i, o := range out {
 		c.notify.Handed(o, c.left[i])
@@ -140,17 +146,17 @@ func (c *Core) measureApplied(a *inof.Applied, now time.Time) {
 	if a.FaultAt.IsZero() {
 		return
 	}
-	between := func(s *latency.Series, from, to time.Time) {
+	step := func(record func(time.Duration) bool, from, to time.Time) {
 		if !from.IsZero() && !to.IsZero() {
-			s.RecordBetween(to.Sub(from))
+			record(to.Sub(from))
 		}
 	}
 	s := &c.stages
-	between(&s.decided, a.FaultAt, a.DecidedAt)
-	between(&s.sent, a.DecidedAt, a.SentAt)
-	between(&s.atReflector, a.SentAt, a.ReflectorAt)
-	between(&s.passedOn, a.ReflectorAt, a.ReflectedAt)
-	between(&s.received, a.ReflectedAt, a.ReceivedAt)
+	step(s.decided.RecordSet, a.FaultAt, a.DecidedAt)
+	step(s.sent.RecordSet, a.DecidedAt, a.SentAt)
+	step(s.atReflector.RecordBetween, a.SentAt, a.ReflectorAt)
+	step(s.passedOn.RecordSet, a.ReflectorAt, a.ReflectedAt)
+	step(s.received.RecordBetween, a.ReflectedAt, a.ReceivedAt)
 	if !a.ReceivedAt.IsZero() {
 		s.applied.Record(now.Sub(a.ReceivedAt))
 	}

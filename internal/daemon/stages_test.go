@@ -146,7 +146,8 @@ type timed struct {
 	frames []snsd.Packet
 }
 
-func (w *timed) Now() time.Time { return w.now.Add(w.work) }
+func (w *timed) Now() time.Time  { return w.now.Add(w.work) }
+func (w *timed) Left() time.Time { return w.Now() }
 func (w *timed) SendFrame(_ string, f []byte) {
 	if p, err := snsd.ParsePacket(f[fabric.EthernetHeaderLen:]); err == nil {
 		w.frames = append(w.frames, p)
@@ -296,6 +297,73 @@ func TestClocksThatDifferSpoilOnlyWhatIsBetweenThem(t *testing.T) {
 			w.check(map[string]float64{"decided": 100, "sent": 200, "reflected": 400, "applied": 600})
 		})
 	}
+}
+
+// However long a device takes by its own clock, it is slow: only a way between two of them
+// can be a difference of clocks.
+func TestWhatIsSlowIsNotTakenForAClock(t *testing.T) {
+	w := newTimed(t)
+	u := w.fault(0, 0)
+	const slow = 30 * time.Second
+	u.DecidedAt, u.SentAt = u.DecidedAt.Add(slow), u.SentAt.Add(slow)
+	u.ReflectorAt, u.ReflectedAt = u.ReflectorAt.Add(slow), u.ReflectedAt.Add(2*slow)
+	u.ReceivedAt = u.ReceivedAt.Add(2 * slow)
+	w.now = w.t0.Add(2*slow + 2100*us)
+	w.hear(u)
+	w.now = w.now.Add(15 * us)
+	w.ackAll(0)
+	w.check(map[string]float64{"decided": 30_000_100, "sent": 200, "at-reflector": 300, "reflected": 30_000_400, "received": 500,
+		"notice": 60_002_115, "acked": 60_002_115})
+	if n := w.Core.notify.Counters().ClockSkewed; n != 0 {
+		t.Errorf("%d notices were counted as of another clock", n)
+	}
+}
+
+// slowSender takes its time to return from Send, and may know better when the frame left.
+type slowSender struct {
+	noPorts
+	takes time.Duration
+	stamp bool
+}
+
+func (s slowSender) Send(string, []byte) error {
+	time.Sleep(s.takes)
+	return nil
+}
+
+// stampingSender is one that stamps.
+type stampingSender struct{ slowSender }
+
+func (s stampingSender) SendStamped(string, []byte) (time.Time, error) {
+	time.Sleep(s.takes)
+	if !s.stamp {
+		return time.Time{}, nil
+	}
+	return time.Now().Add(-s.takes / 2), nil
+}
+
+// A host may have a frame, and its ack be back, before the system call has returned that
+// sent it: the frame left when the kernel says so, else when it was handed over.
+func TestAFrameIsNeverLaterThanItsAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := slowSender{takes: 4 * time.Millisecond}
+		stamped := slow
+		stamped.stamp = true
+		for _, c := range []struct {
+			dp   fabric.Dataplane
+			left time.Duration // after it was handed over
+		}{{slow, 0}, {stampingSender{slow}, 0}, {stampingSender{stamped}, 2 * time.Millisecond}} {
+			d, err := NewDevice(c.dp, api.NewEventLog(10, time.Now()), time.Now, func(Actions) (*Core, error) { return nil, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			d.SendFrame("eth1", nil)
+			if got := d.Left().Sub(began); got != c.left {
+				t.Errorf("%T: left after %v, want %v", c.dp, got, c.left)
+			}
+		}
+	})
 }
 
 // A message of ours that comes back tells how far the reflector's clock is off.

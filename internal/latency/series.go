@@ -50,6 +50,17 @@ func (s *Series) RecordBetween(d time.Duration) bool {
 	return true
 }
 
+// RecordSet adds a duration of another device's clock, however long. One that is negative
+// says that this clock was set meanwhile: it is counted apart, and the answer is false.
+func (s *Series) RecordSet(d time.Duration) bool {
+	if d < 0 {
+		s.skew++
+		return false
+	}
+	s.Record(d)
+	return true
+}
+
 // Skewed tells whether a difference of two devices' clocks says more about the clocks
 // than about time: it is negative, or longer than MostSkew.
 func Skewed(d time.Duration) bool { return d < 0 || d > MostSkew }
