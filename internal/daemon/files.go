@@ -85,7 +85,8 @@ func (l *dirLock) release() {
 }
 
 // otherLLDPDaemon tells whether lldpd runs in our network namespace: two speakers
-// on one port would make two neighbours of one switch.
+// on one port would make two neighbours of one switch. One whose namespace we may not
+// look at, because we do not run as root, is taken for one of ours.
 func otherLLDPDaemon() bool {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
@@ -100,7 +101,8 @@ func otherLLDPDaemon() bool {
 		if err != nil || strings.TrimSpace(string(b)) != "lldpd" {
 			continue
 		}
-		if ns, err := os.Readlink(filepath.Join(filepath.Dir(path), "ns/net")); err == nil && ns == own {
+		ns, err := os.Readlink(filepath.Join(filepath.Dir(path), "ns/net"))
+		if err == nil && ns == own || errors.Is(err, os.ErrPermission) {
 			return true
 		}
 	}

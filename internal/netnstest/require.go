@@ -25,6 +25,8 @@ var packages = map[string]string{
 	"lldpd":              "lldpd",
 	"lldpcli":            "lldpd",
 	"nft":                "nftables",
+	"systemctl":          "systemd",
+	"systemd-sysusers":   "systemd",
 	"openssl":            "openssl",
 	"redis-server":       "redis-server",
 	"tcpdump":            "tcpdump",

@@ -20,9 +20,7 @@ func TestCheckOfTheShippedExamples(t *testing.T) {
 	for _, file := range examples {
 		var env []string
 		switch filepath.Base(file) {
-		case "client.yaml": // as the unit file gives it
-			env = []string{"CREDENTIALS_DIRECTORY=" + dir}
-		case "reflector.yaml": // it is not /etc/inof/password that is tested
+		case "client.yaml", "reflector.yaml": // it is not /etc/inof/password that is tested
 			env = []string{"INOF_SESSION_PASSWORD_FILE=" + filepath.Join(dir, "inof-password")}
 		}
 		for _, args := range [][]string{{suite.Program(t, "inofd"), "check", file}, {suite.Program(t, "inofctl"), "check", file}} {
