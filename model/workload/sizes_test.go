@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"testing"
 
 	"github.com/openinof/inof/model"
@@ -49,5 +50,19 @@ func TestArrivalsAreWhatIsAskedFor(t *testing.T) {
 	alone := Arrivals{Sizes: WebSearch, From: a.From[:1], To: []model.EndpointID{0}, Load: 1, Until: model.Second}
 	if got := Poisson(alone); len(got) != 0 {
 		t.Errorf("%d flows of a host to itself", len(got))
+	}
+}
+
+// ln is within 4 units in the last place of the logarithm.
+func TestLn(t *testing.T) {
+	rng := model.RNG(1)
+	for range 1_000_000 {
+		x := 1 - rng.Float64()
+		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 8e-16*math.Abs(want) {
+			t.Fatalf("ln(%g) = %g, want %g", x, got, want)
+		}
+	}
+	if ln(1) != 0 {
+		t.Errorf("ln(1) = %g", ln(1))
 	}
 }
