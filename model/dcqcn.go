@@ -14,7 +14,8 @@ type DCQCN struct {
 	CNPTOS   uint8 // NP: class byte of CNPs
 	// RP.
 	AlphaTimer    Time // alpha falls when no notification came for this long
-	DecreaseCheck Time // the rate is cut at most once in this time; 0 = at each notification
+	DecreaseCheck Time // the rate is cut at most once in this time, and first this long after the first notification; 0 = at each notification
+	ClampTarget   bool // each cut brings the target down to the rate, not only the first after an increase
 	IncreaseTimer Time
 	ByteCounter   int64 // bytes between increase events; 0 = none
 	F             uint32
@@ -48,11 +49,11 @@ func Paper() *DCQCN {
 func (c *DCQCN) check() error {
 	switch {
 	case c.AlphaTimer <= 0 || c.IncreaseTimer <= 0 || c.CNPEvery < 0 || c.DecreaseCheck < 0 || c.ByteCounter < 0:
-		return fmt.Errorf("%w: DCQCN %q: timers must be positive", ErrProfile, c.Name)
+		return fmt.Errorf("%w %q: timers must be positive, the byte counter not negative", ErrCongestion, c.Name)
 	case c.GShift < 1 || c.GShift > 16 || c.Min <= 0 || c.AI < 0 || c.HAI < 0:
-		return fmt.Errorf("%w: DCQCN %q: g = 2^-1..2^-16 and a minimum rate above 0", ErrProfile, c.Name)
-	case c.InitialAlpha < 0 || c.InitialAlpha > 1:
-		return fmt.Errorf("%w: DCQCN %q: alpha %g, want 0..1", ErrProfile, c.Name, c.InitialAlpha)
+		return fmt.Errorf("%w %q: want g = 2^-1..2^-16 and a minimum rate above 0", ErrCongestion, c.Name)
+	case !(c.InitialAlpha >= 0 && c.InitialAlpha <= 1):
+		return fmt.Errorf("%w %q: first alpha %g, want 0..1", ErrCongestion, c.Name, c.InitialAlpha)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func (s *Sim) decreaseCheck(id int32) {
 	}
 	c.settle(s.now)
 	c.cut = false
-	if c.stage != 0 {
+	if c.stage != 0 || c.par.ClampTarget {
 		c.target = c.rate
 	}
 	s.reduce(id, q, c)

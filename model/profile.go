@@ -136,10 +136,12 @@ type NICProfile struct {
 	RxXoff    int64 // bytes at which it pauses its switch, default half
 }
 
-// ErrProfile is wrapped by errors about profiles, ErrNICProfile by those about hosts' ports.
+// ErrProfile is wrapped by errors about profiles, ErrNICProfile by those about hosts' ports,
+// ErrCongestion by those about rate control.
 var (
 	ErrProfile    = errors.New("profile")
 	ErrNICProfile = fmt.Errorf("NIC %w", ErrProfile)
+	ErrCongestion = fmt.Errorf("congestion %w", ErrProfile)
 )
 
 func (p *SwitchProfile) fill() error {

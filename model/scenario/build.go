@@ -67,6 +67,7 @@ type builder struct {
 	plane      *control.Plane // nil: none
 	breaker    breaker        // nil: the fabric itself
 	broken     error          // of a load, while running
+	cc         *model.DCQCN   // of all hosts; nil = none
 	need       int64          // bytes of memory that the run may take
 }
 
@@ -78,6 +79,7 @@ type group struct {
 
 func (f *File) build() (*builder, error) {
 	b := &builder{decoder: decoder{file: f.path}, f: f, nodes: map[string]model.NodeID{}}
+	b.cc = b.congestion()
 	p := workload.Profiles{Switch: b.switchProfile("switch", &f.Switch), NIC: b.nicProfile("nic", &f.NIC)}
 	b.topology(p)
 	if err := b.err(); err != nil {
@@ -87,6 +89,8 @@ func (f *File) build() (*builder, error) {
 	if err != nil {
 		line, key := f.Topology.Line, "topology"
 		switch {
+		case errors.Is(err, model.ErrCongestion):
+			line, key = f.Congestion.Line, "congestion"
 		case errors.Is(err, model.ErrNICProfile) && f.NIC.Line > 0:
 			line, key = f.NIC.Line, "nic"
 		case errors.Is(err, model.ErrProfile) && f.Switch.Line > 0:

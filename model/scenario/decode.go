@@ -99,6 +99,11 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
+		if short, ok := shortOf(v.Type()); ok && n.Kind == yaml.ScalarNode {
+			v.FieldByName("Line").SetInt(int64(n.Line))
+			d.value(n, key, v.Field(short))
+			return
+		}
 		d.mapping(n, key, v)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -188,6 +193,16 @@ func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 func fieldOf(t reflect.Type, key string) (int, bool) {
 	for i := range t.NumField() {
 		if k := keyOf(t.Field(i)); k != "" && k == key {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// shortOf gives the field whose value alone may stand for the whole mapping.
+func shortOf(t reflect.Type) (int, bool) {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("short") != "" {
 			return i, true
 		}
 	}

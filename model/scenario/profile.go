@@ -19,19 +19,6 @@ func (b *builder) queueMask(line int, key string, queues []int) uint8 {
 	return m
 }
 
-func (b *builder) congestion() *model.DCQCN {
-	switch b.f.Congestion {
-	case "", "none":
-		return nil
-	case "cx4":
-		return model.CX4()
-	case "paper":
-		return model.Paper()
-	}
-	b.problem(b.f.Line, "congestion", "%q is not none, cx4 or paper", b.f.Congestion)
-	return nil
-}
-
 // switchProfile turns the file's switch into the model's.
 func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 	p := model.SwitchProfile{Name: key, Buffer: int64(s.Buffer), Lossless: 1 << 3}
@@ -61,8 +48,8 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 	b.trust(key, s, &p)
 	p.PFC = b.pfc(key, &s.PFC)
 	b.scheduler(key, s, &p)
-	if cc := b.congestion(); cc != nil {
-		p.ECN = cc.ECN
+	if b.cc != nil {
+		p.ECN = b.cc.ECN
 	}
 	if e := s.ECN; e != nil {
 		p.ECN = b.ecn(key, e)
@@ -147,7 +134,7 @@ func (b *builder) pfc(key string, p *PFC) model.PFC {
 
 // nicProfile turns the file's NIC into the model's.
 func (b *builder) nicProfile(key string, n *NIC) model.NICProfile {
-	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.congestion(), RTO: n.RTO, Selective: n.Selective, Window: n.Window,
+	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.cc, RTO: n.RTO, Selective: n.Selective, Window: n.Window,
 		PFC: b.pfc(key, &n.PFC), RxRate: n.RxRate, RxBuffer: int64(n.RxBuffer)}
 	if d := n.AckDSCP; d != nil {
 		p.AckTOS = int16(b.dscp(n.Line, key+".ack-dscp", *d))

@@ -15,7 +15,7 @@ type File struct {
 	Topology   Topology    `yaml:"topology"`
 	Switch     Switch      `yaml:"switch"`
 	NIC        NIC         `yaml:"nic"`
-	Congestion string      `yaml:"congestion"` // none, cx4, paper
+	Congestion Congestion  `yaml:"congestion"`
 	Uplinks    *Uplinks    `yaml:"uplink-group"`
 	Traffic    []Traffic   `yaml:"traffic"`
 	Faults     []Fault     `yaml:"faults"`
@@ -92,6 +92,26 @@ type Switch struct {
 	WDRR     []Weight  `yaml:"wdrr"`
 	Low      []int     `yaml:"low-priority"`
 	Deadlock *Deadlock `yaml:"deadlock"`
+}
+
+// Congestion is the rate control of all hosts: a set by its name alone, or a set with some
+// values of its own. The set's marking thresholds hold where a switch has no `ecn`.
+type Congestion struct {
+	Line          int
+	Set           string      `yaml:"set" short:"yes"` // none, cx4, paper
+	CNPEvery      *model.Time `yaml:"cnp-every"`       // 0 = a bit in each ACK instead of CNPs
+	CNPDSCP       *int        `yaml:"cnp-dscp"`
+	AlphaTimer    *model.Time `yaml:"alpha-timer"`
+	DecreaseCheck *model.Time `yaml:"decrease-check"` // 0 = cut at each notification
+	ClampTarget   *bool       `yaml:"clamp-target"`
+	IncreaseTimer *model.Time `yaml:"increase-timer"`
+	ByteCounter   *Size       `yaml:"byte-counter"` // 0 = none
+	FastRecovery  *uint32     `yaml:"fast-recovery"`
+	GShift        *uint8      `yaml:"g-shift"` // g = 2^-this
+	Additive      *model.Rate `yaml:"additive"`
+	Hyper         *model.Rate `yaml:"hyper"`
+	Minimum       *model.Rate `yaml:"minimum"`
+	FirstAlpha    *float64    `yaml:"first-alpha"`
 }
 
 // DSCPMap moves one DSCP to a queue.

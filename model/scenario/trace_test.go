@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/model/workload"
 )
 
 var updateTraces = flag.Bool("update-traces", false, "write testdata/traces.txt anew")
@@ -39,6 +43,19 @@ func trace(path string) (uint64, error) {
 	return b.sim.TraceHash(), b.broken
 }
 
+// arrivals gives a hash of 200,000 random flows: when they start, how long they are, and to whom.
+func arrivals() uint64 {
+	a := workload.Arrivals{Sizes: workload.WebSearch, Load: 0.7, Until: 2 * model.Second, Seed: 1}
+	for i := range model.EndpointID(16) {
+		a.From, a.To = append(a.From, workload.Sender{ID: i, Rate: 100 * model.Gbps}), append(a.To, i)
+	}
+	h := fnv.New64a()
+	for _, f := range workload.Poisson(a) {
+		fmt.Fprintln(h, f.Src, f.Dst, f.Bytes, int64(f.Start))
+	}
+	return h.Sum64()
+}
+
 // TestTracesAreTheSameEverywhere: every shipped scenario does the same things at the same
 // moments as on the machine where testdata/traces.txt was written. A change that is meant
 // to alter what the model does writes it anew: go test ./model/scenario -run Traces -update-traces
@@ -49,6 +66,7 @@ func TestTracesAreTheSameEverywhere(t *testing.T) {
 	}
 	slices.Sort(files)
 	var got bytes.Buffer
+	fmt.Fprintf(&got, "arrivals %016x\n", arrivals())
 	for _, path := range files {
 		hash, err := trace(path)
 		if err != nil {
