@@ -16,6 +16,7 @@ func (s *Sim) setCarrier(pi int32, up bool) {
 		return
 	}
 	s.portInfo[pi].carrierChanges++
+	s.paths = nil
 	if up {
 		pt.flags &^= portDown
 		s.portInfo[pi].errorDown = false
@@ -88,7 +89,7 @@ func (s *Sim) SetLoss(l LinkID, p float64) {
 // KillSwitch takes all links of a switch down and forgets what is in it.
 func (s *Sim) KillSwitch(n NodeID) {
 	sw := &s.switches[s.nodes[n].sw]
-	sw.dead = true
+	sw.dead, s.paths = true, nil
 	for k := range sw.nports {
 		s.setCarrier(sw.portBase+k, false)
 		s.setCarrier(s.ports[sw.portBase+k].peer, false)
@@ -98,7 +99,7 @@ func (s *Sim) KillSwitch(n NodeID) {
 // ReviveSwitch brings a dead switch and its links back.
 func (s *Sim) ReviveSwitch(n NodeID) {
 	sw := &s.switches[s.nodes[n].sw]
-	sw.dead = false
+	sw.dead, s.paths = false, nil
 	for k := range sw.nports {
 		s.setCarrier(sw.portBase+k, true)
 		s.setCarrier(s.ports[sw.portBase+k].peer, true)
@@ -115,13 +116,17 @@ func (s *Sim) Reroute() {
 }
 
 // RerouteSwitch gives one switch a new table from what is up now, while the others
-// keep theirs: until they follow, frames may go round in circles.
+// keep theirs: until they follow, frames may go round in circles. All paths are computed
+// once a change, not once a switch.
 func (s *Sim) RerouteSwitch(n NodeID) {
 	id := s.nodes[n].sw
 	if id < 0 {
 		return
 	}
-	s.newRouter().install(id)
+	if s.paths == nil {
+		s.paths = s.newRouter()
+	}
+	s.paths.install(id)
 	if len(s.groups) > maxGroupsKept && len(s.groups) > 2*s.liveGroups() {
 		s.compactGroups()
 	}

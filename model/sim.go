@@ -60,6 +60,7 @@ type Sim struct {
 	rx       []rxqp
 	cc       []dcqcn
 	routes   []uint16
+	paths    *router // over what is up now, for RerouteSwitch; nil = not computed since the last change
 
 	groups     []group
 	hops       []int32
