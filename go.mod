@@ -46,4 +46,5 @@ require (
 	github.com/mdlayher/socket v0.7.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 )

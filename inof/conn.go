@@ -54,6 +54,7 @@ type conn struct {
 	peer  *Peer // made when Established
 	limit int   // of the next message; the session says it
 	out   writer
+	pace  *pacer        // of its device; nil: nothing slows it down
 	done  chan struct{} // closed after the Down event
 
 	mu   sync.Mutex // guards what follows
@@ -131,12 +132,16 @@ func (c *conn) follow(r *msgReader) error {
 		if err != nil {
 			return err
 		}
-		if m != nil {
-			if u, ok := m.(*Update); ok {
-				u.ReceivedAt = r.at
-			}
-			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at})
+		if u, ok := m.(*Update); ok {
+			u.ReceivedAt = r.at
 		}
+		if err := c.slowDown(m); err != nil {
+			return err
+		}
+		if m != nil {
+			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at, Size: len(frame)})
+		}
+		c.sess.Heard(time.Now()) // while it was not read it was not silent
 	}
 }
 
@@ -231,6 +236,9 @@ func (c *conn) expired(err error) error {
 func (c *conn) info() PeerInfo {
 	c.mu.Lock()
 	v := c.view
+	if p := c.pace; p != nil && v.State == StateEstablished {
+		v.SlowedSince, v.Slowed = p.info(time.Now())
+	}
 	c.mu.Unlock()
 	c.out.info(&v)
 	return v

@@ -25,12 +25,15 @@ type ServerConfig struct {
 	// When a connection comes beyond it, the oldest pending one is closed: an
 	// honest peer needs milliseconds, so a flood does not keep it out.
 	MaxPeers, MaxPending int
+	// Pace is how fast a device may send.
+	Pace Pace
 }
 
 // Server accepts the sessions of clients.
 type Server struct {
 	cfg   ServerConfig
 	host  *host
+	pace  *pacers
 	ready chan struct{}
 	wg    sync.WaitGroup
 
@@ -63,7 +66,17 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	cfg.MaxPending = orDefault(cfg.MaxPending, DefaultMaxPending)
 	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}, past: map[netip.Addr]past{}}
 	s.host.establish = s.establish
+	s.pace = newPacers(cfg.Pace, 2*cfg.MaxPeers, s.connected)
 	return s, nil
+}
+
+// SetPace changes how fast a device may send, at once for all.
+func (s *Server) SetPace(p Pace) { s.pace.set(p) }
+
+func (s *Server) connected(dev netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peers[dev] != nil
 }
 
 // Run listens until ctx ends, then closes every session with a Cease. It returns
@@ -172,6 +185,10 @@ func (s *Server) ended(c *conn, err error) {
 // has told its Down when this returns.
 func (s *Server) establish(c *conn) error {
 	dev := c.device()
+	pace := s.pace.of(dev)
+	c.mu.Lock()
+	c.pace = pace
+	c.mu.Unlock()
 	s.mu.Lock()
 	old := s.peers[dev]
 	switch {

@@ -317,6 +317,9 @@ func (s *Session) Notify(out []byte, err error) []byte {
 	return append(out, e.body...)
 }
 
+// Heard says that up to now the peer was not silent: it was not read.
+func (s *Session) Heard(now time.Time) { s.lastRx = now }
+
 // Deadline is when Expired gives an error unless something is received before.
 func (s *Session) Deadline() time.Time {
 	if s.state == StateEstablished {

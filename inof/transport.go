@@ -39,6 +39,7 @@ type PeerEvent struct {
 	Kind PeerEventKind
 	Msg  Message
 	At   time.Time // with monotonic reading
+	Size int       // of a message: bytes on the wire
 	Err  error
 	// Of an Up: what the peer's Open says it has seen of us, and ours of it.
 	Seen, Offered *Resume
@@ -130,6 +131,10 @@ type PeerInfo struct {
 	Dialed     bool          `json:"dialed"`
 	// CertExpires is when the peer's certificate expires; zero without TLS.
 	CertExpires time.Time `json:"certificate_expires"`
+	// SlowedSince is since when the peer sends more than it may and is not read as fast as
+	// it sends; zero: it does not. Slowed is for how long it was held up in all.
+	SlowedSince time.Time     `json:"slowed_since"`
+	Slowed      time.Duration `json:"slowed_ns"`
 }
 
 // TransportCounters count what happened to connections.

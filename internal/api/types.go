@@ -183,6 +183,9 @@ type Peer struct {
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	LastCode    string     `json:"last_code,omitempty"` // what kind of error, if the protocol has a code for it
 	Auth        string     `json:"auth"`
+	// SlowedSince is since when the peer sends more records than a device may, so that it is
+	// not read as fast as it sends.
+	SlowedSince *time.Time `json:"slowed_since,omitempty"`
 	// CertificateExpires is that of the peer, with auth tls.
 	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
 	// Refused is a connection that did not become a session: nothing about the

@@ -138,6 +138,8 @@ type Reflector struct {
 	Listen     []netip.AddrPort
 	Grace      time.Duration // how long records of a device that left stay, 1 s..24 h
 	MaxClients int           // 1..4096
+	// A client may send so many records a second, and so many at once.
+	RecordsPerSecond, RecordsBurst int
 	Clients    []netip.Addr  // device ids that may connect; empty: any with the right password
 	Cluster    Cluster
 }

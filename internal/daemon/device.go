@@ -19,7 +19,7 @@ type Device struct {
 	dp   fabric.Dataplane
 	now  func() time.Time
 
-	peers    chan peerEvent
+	inbox    *inof.Inbox // from sessions
 	requests chan func(now time.Time)
 	reports  chan bfd.Event // of paths
 	ready    chan struct{}
@@ -46,14 +46,7 @@ type Device struct {
 // pathWatcher watches paths to other devices. Watch never waits.
 type pathWatcher interface{ Watch([]bfd.Peer) }
 
-// peerEvent is an event of a session, and which side of it we are.
-type peerEvent struct {
-	inof.PeerEvent
-	client bool // the peer is a client of ours: it dialed
-}
-
 const (
-	peerQueue    = 4096
 	requestQueue = 16
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
@@ -69,7 +62,7 @@ var ErrStopped = errors.New("the device has stopped")
 func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(Actions) (*Core, error)) (*Device, error) {
 	d := &Device{
 		dp: dp, log: log, now: now,
-		peers:      make(chan peerEvent, peerQueue),
+		inbox:      inof.NewInbox(0),
 		requests:   make(chan func(time.Time), requestQueue),
 		reports:    make(chan bfd.Event, pathQueue),
 		ready:      make(chan struct{}),
@@ -170,8 +163,8 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 		d.core.Frame(f, d.now())
 	case ev := <-d.reports:
 		d.core.Path(ev, d.now())
-	case ev := <-d.peers:
-		d.peer(ev)
+	case <-d.inbox.Ready():
+		d.takePeer()
 	case fn := <-d.requests:
 		fn(d.now())
 	case list := <-d.sampler.out:
@@ -198,8 +191,8 @@ func (d *Device) pass() bool {
 		d.core.Frame(f, d.now())
 	case ev := <-d.reports:
 		d.core.Path(ev, d.now())
-	case ev := <-d.peers:
-		d.peer(ev)
+	case <-d.inbox.Ready():
+		d.takePeer()
 	case fn := <-d.requests:
 		fn(d.now())
 	default:
@@ -243,12 +236,7 @@ func (d *Device) samples(list []sample) {
 
 // PeerSink gives the sink for the sessions we accept (client) or dial.
 func (d *Device) PeerSink(client bool) func(inof.PeerEvent) {
-	return func(ev inof.PeerEvent) {
-		select {
-		case d.peers <- peerEvent{ev, client}:
-		case <-d.stopped:
-		}
-	}
+	return func(ev inof.PeerEvent) { d.inbox.Put(ev, client, d.stopped) }
 }
 
 // ResumePoint gives what was seen of a device that we dial (or that dials us), for
@@ -269,27 +257,32 @@ func (d *Device) ResumePoint(client bool) func(netip.Addr) *inof.Resume {
 // resumeTimeout bounds how long an Open waits for the owner goroutine.
 const resumeTimeout = time.Second
 
-func (d *Device) peer(ev peerEvent) {
+// takePeer handles the next event of a session, or the next piece of one.
+func (d *Device) takePeer() {
+	ev, client, ok := d.inbox.Take()
+	if !ok {
+		return
+	}
 	dev, now := ev.Peer.Device(), d.now()
 	routes := &d.toReflectors
-	if ev.client {
+	if client {
 		routes = &d.toClients
 	}
-	if ev.client && ev.Kind != inof.PeerMessage {
+	if client && ev.Kind != inof.PeerMessage {
 		d.flushClients() // what waits is not for the session that comes
 	}
-	if !routes.Handle(ev.PeerEvent) {
+	if !routes.Handle(ev) {
 		return // of a session that a newer one has replaced
 	}
 	switch {
 	case ev.Kind == inof.PeerDrained:
 		d.core.ClientDrained(dev, now) // pace asked for it
-	case ev.client && ev.Kind == inof.PeerUp:
+	case client && ev.Kind == inof.PeerUp:
 		d.core.ClientAsks(dev, ev.Caps&inof.CapInterestAll != 0)
 		d.core.ClientResumes(dev, ev.Seen, ev.Offered, now)
-	case ev.client && ev.Kind == inof.PeerDown:
+	case client && ev.Kind == inof.PeerDown:
 		d.core.ClientDown(dev, ev.Err, now)
-	case ev.client:
+	case client:
 		d.core.ClientMessage(dev, ev.Msg, now)
 	case ev.Kind == inof.PeerUp:
 		d.core.ReflectorAnswers(dev, ev.Caps&inof.CapStandings != 0)
@@ -366,7 +359,7 @@ func (d *Device) Left() time.Time { return d.left }
 // already: what they change may leave in the same writes. One change alone never
 // waits, others see hold.
 func (d *Device) release(now time.Time) {
-	if d.toClients.Waiting() > 0 && (len(d.peers) == 0 || d.held.over(now)) {
+	if d.toClients.Waiting() > 0 && (d.inbox.Len() == 0 || d.held.over(now)) {
 		d.flushClients()
 	}
 }

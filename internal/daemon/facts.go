@@ -18,6 +18,8 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		Now: d.env.Now(), Synced: s.Synced, HeldBack: s.HeldBack, Counts: s.Counts, Peers: peers,
 		Certificates: d.certs.warnings(), State: d.saver.warning(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(),
 	}
+	waiting := d.device.inbox.Status(f.Now)
+	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device
 	if d.zones != nil {
 		f.Zones = d.zones.warning()
 	}

@@ -78,7 +78,7 @@ func TestHoldIsBounded(t *testing.T) {
 func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
 	now, reading := holdEpoch, 0
-	d := &Device{core: &Core{}, peers: make(chan peerEvent, 1)}
+	d := &Device{core: &Core{}, inbox: inof.NewInbox(0)}
 	flushing := false
 	d.now = func() time.Time {
 		if flushing {
@@ -88,7 +88,7 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		}
 		return now
 	}
-	d.peers <- peerEvent{} // there is always another message
+	d.inbox.Put(inof.PeerEvent{Peer: &inof.Peer{}}, true, nil) // there is always another message
 	// say takes a message in and tells whether it has left.
 	say := func(loss bool) bool {
 		d.ToClients(aChange(loss))
@@ -121,7 +121,7 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	if now = now.Add(maxHoldMessages); !say(true) {
 		t.Fatal("a fault waits, though nothing was flushed for long")
 	}
-	<-d.peers
+	d.inbox.Take()
 	if now = now.Add(time.Microsecond); !say(false) {
 		t.Fatal("a change waits for others that are not there")
 	}

@@ -96,6 +96,13 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	})
 	step("bfd", func() error { return d.reloadBFD(ctx, &merged, next) })
 	step("reflector.clients", func() error { merged.Reflector.Clients = next.Reflector.Clients; return nil })
+	step("reflector", func() error {
+		merged.Reflector.RecordsPerSecond, merged.Reflector.RecordsBurst = next.Reflector.RecordsPerSecond, next.Reflector.RecordsBurst
+		for _, s := range d.servers {
+			s.SetPace(paceOf(next))
+		}
+		return nil
+	})
 	step("session", func() error {
 		if next.Session.Auth != old.Session.Auth {
 			return nil // named below

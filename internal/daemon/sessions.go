@@ -130,6 +130,7 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 				return len(allowed) == 0 || slices.Contains(allowed, dev)
 			},
 			MaxPeers: cfg.Reflector.MaxClients,
+			Pace:     paceOf(cfg),
 		})
 		if err != nil {
 			return err
@@ -137,6 +138,11 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 		d.servers = append(d.servers, server)
 	}
 	return nil
+}
+
+// paceOf is how fast a client may send.
+func paceOf(cfg *config.Config) inof.Pace {
+	return inof.Pace{PerSecond: cfg.Reflector.RecordsPerSecond, Burst: cfg.Reflector.RecordsBurst}
 }
 
 // setAuth makes the authentication of sessions that begin from now on.

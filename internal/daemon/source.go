@@ -167,6 +167,9 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 	if !i.CertExpires.IsZero() {
 		p.CertificateExpires = &i.CertExpires
 	}
+	if !i.SlowedSince.IsZero() {
+		p.SlowedSince = &i.SlowedSince
+	}
 	if !i.LastErrAt.IsZero() {
 		p.LastErrorAt = &i.LastErrAt
 	}
@@ -265,6 +268,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.saver.Counters()
 	m["journal"] = d.saver.journal.Counters()
 	m["sampler"] = d.device.sampler.counters()
+	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()
 	if d.auth.Load().Mode == inof.AuthTLS {
 		m["certificates"] = d.certs.counters()

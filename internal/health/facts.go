@@ -31,6 +31,9 @@ type Facts struct {
 	State  string // the state file cannot be written
 	// Certificates are what is to be said of this device's own.
 	Certificates []string
+	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is.
+	Waits   time.Duration
+	WaitsOf netip.Addr
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
 }

@@ -20,7 +20,7 @@ type Rule struct {
 
 // Rules are all of them, in the order in which warnings are shown: what endangers hosts
 // now comes before what will.
-func Rules() []Rule { return slices.Concat(deviceRules, sessionRules, fabricRules) }
+func Rules() []Rule { return slices.Concat(deviceRules, sessionRules, loadRules, fabricRules) }
 
 // Warnings returns what the facts and the incidents say, in the order of the rules.
 func Warnings(f *Facts, incidents *Incidents) api.Warnings {

@@ -1,0 +1,155 @@
+package inof
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+func inboxPeer(last byte) *Peer { return &Peer{device: netip.AddrFrom4([4]byte{10, 0, 0, last})} }
+
+// hostsUpdate says n hosts of a device.
+func hostsUpdate(dev netip.Addr, op Op, n int) *Update {
+	u := &Update{Origin: dev, Epoch: 1, Seq: 1}
+	for i := range n {
+		h := zone.Host{HostKey: zone.HostKey{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), Device: dev, Port: "p"}}
+		u.Hosts = append(u.Hosts, HostRecord{Op: op, Host: h})
+	}
+	return u
+}
+
+func inboxMessage(p *Peer, m Message, size int) PeerEvent {
+	return PeerEvent{Peer: p, Kind: PeerMessage, Msg: m, At: time.Now(), Size: size}
+}
+
+func faultUpdate(dev netip.Addr) *Update {
+	return &Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []FaultRecord{{Op: Put, Device: dev, Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{dev}}}}
+}
+
+// A device that sends without end delays another one's message by one piece of one
+// message, and its loss by no more even if it says losses without end itself.
+func TestOneDeviceDelaysAnotherByAPiece(t *testing.T) {
+	flood, honest := inboxPeer(1), inboxPeer(2)
+	for _, c := range []struct {
+		name         string
+		flood, other Message
+		most         int
+	}{
+		{"changes before a change", hostsUpdate(flood.device, Put, 4000), hostsUpdate(honest.device, Put, 1), 1},
+		{"changes before a loss", hostsUpdate(flood.device, Put, 4000), faultUpdate(honest.device), 0},
+		{"losses before a loss", hostsUpdate(flood.device, Withdraw, 4000), faultUpdate(honest.device), 1},
+		{"losses before a change", hostsUpdate(flood.device, Withdraw, 4000), hostsUpdate(honest.device, Put, 1), urgentRow},
+	} {
+		b := NewInbox(1 << 20)
+		for range 100 {
+			b.Put(inboxMessage(flood, c.flood, 1000), true, nil)
+		}
+		b.Take()
+		b.Put(inboxMessage(honest, c.other, 100), true, nil)
+		before := 0
+		for {
+			ev, client, ok := b.Take()
+			if !ok || !client {
+				t.Fatalf("%s: the message is lost", c.name)
+			}
+			if ev.Peer == honest {
+				break
+			}
+			if n := len(ev.Msg.(*Update).Hosts); n > pieceRecords {
+				t.Errorf("%s: a piece has %d records, want at most %d", c.name, n, pieceRecords)
+			}
+			before++
+		}
+		if before > c.most {
+			t.Errorf("%s: %d pieces came before it, want at most %d", c.name, before, c.most)
+		}
+	}
+}
+
+// What is taken in pieces is what was put, in order and each record once.
+func TestPiecesAreTheMessage(t *testing.T) {
+	p := inboxPeer(1)
+	u := hostsUpdate(p.device, Put, 100)
+	gone := hostsUpdate(p.device, Withdraw, 70)
+	u.Hosts = append(u.Hosts, gone.Hosts...)
+	for i := range 90 {
+		u.Faults = append(u.Faults, FaultRecord{Op: Put, Device: p.device, Port: string(rune('A' + i)), Why: snsd.ReasonLinkDown, Addrs: make([]netip.Addr, i)})
+	}
+	b := NewInbox(0)
+	b.Put(PeerEvent{Peer: p, Kind: PeerUp}, true, nil)
+	b.Put(inboxMessage(p, u, 10), true, nil)
+	b.Put(PeerEvent{Peer: p, Kind: PeerDown}, true, nil)
+	var kinds []PeerEventKind
+	var ops []Op
+	faults, stage := 0, 0
+	for {
+		ev, _, ok := b.Take()
+		if !ok {
+			break
+		}
+		if ev.Kind != PeerMessage {
+			kinds = append(kinds, ev.Kind)
+			continue
+		}
+		m := ev.Msg.(*Update)
+		if m.Seq != u.Seq || m.Origin != u.Origin {
+			t.Fatalf("a piece is of %v %d", m.Origin, m.Seq)
+		}
+		for _, h := range m.Hosts {
+			ops = append(ops, h.Op)
+			if h.Op == Withdraw && stage > 0 || h.Op == Put && faults+len(m.Faults) < len(u.Faults) {
+				t.Fatalf("a host to %v came out of turn", h.Op)
+			}
+		}
+		if faults += len(m.Faults); faults > 0 {
+			stage = 1
+		}
+	}
+	if len(ops) != 170 || faults != 90 || len(kinds) != 2 || kinds[1] != PeerDown {
+		t.Errorf("%d hosts, %d faults, %v", len(ops), faults, kinds)
+	}
+	if n := b.Len(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+}
+
+// A full queue holds up the reader of its own device and nobody else's, and is shown.
+func TestAFullQueueHoldsUpItsOwnPeerOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flood, honest := inboxPeer(1), inboxPeer(2)
+		b := NewInbox(1000)
+		sent := 0
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 100 {
+				b.Put(inboxMessage(flood, hostsUpdate(flood.device, Put, 1), 300), true, stop)
+				sent++
+			}
+		}()
+		synctest.Wait()
+		if sent != 3 {
+			t.Errorf("%d messages of 300 bytes were taken, want 3 of a limit of 1000 bytes", sent)
+		}
+		time.Sleep(2 * time.Second)
+		b.Put(inboxMessage(honest, hostsUpdate(honest.device, Put, 1), 5000), true, stop) // alone it may be larger
+		b.Put(PeerEvent{Peer: flood, Kind: PeerDrained}, true, stop)
+		if s := b.Status(time.Now()); s.Events != 5 || s.Full != 1 || s.Peers != 2 || s.Bytes != 5900 || s.Oldest != 2*time.Second || s.Device != flood.device {
+			t.Errorf("status %+v", s)
+		}
+		for range 4 {
+			b.Take()
+			synctest.Wait()
+		}
+		if sent < 5 {
+			t.Errorf("%d messages were taken after some had left", sent)
+		}
+		close(stop)
+		<-done
+	})
+}

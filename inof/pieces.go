@@ -1,0 +1,72 @@
+package inof
+
+import (
+	"slices"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// TellsLoss tells whether the message says of a host that it is gone, or of a port that it
+// failed: what others wait for.
+func (u *Update) TellsLoss() bool {
+	return slices.ContainsFunc(u.Faults, func(r FaultRecord) bool { return r.Op == Put && r.Why != snsd.ReasonNone }) ||
+		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw })
+}
+
+// faultAddrs is how many addresses of a fault weigh as much as a record.
+const faultAddrs = 8
+
+// weight is how much work the record is, in records.
+func (f *FaultRecord) weight() int { return 1 + len(f.Addrs)/faultAddrs }
+
+// weight is how much work a message is, in records; at least 1.
+func weight(m Message) int {
+	switch m := m.(type) {
+	case *Update:
+		n := len(m.Zones) + len(m.Hosts) + len(m.Standings)
+		for i := range m.Faults {
+			n += m.Faults[i].weight()
+		}
+		return max(1, n)
+	case *EndOfSync: // all that its device has said is looked at
+		return 16
+	}
+	return 1
+}
+
+// cut divides a message into one of about so many records and the rest, nil if there is
+// none. The order is that of a batch: hosts that go, faults, hosts that come, so that
+// between two of them no host looks reachable that is not.
+func (u *Update) cut(records int) (first, rest *Update) {
+	if len(u.Hosts)+len(u.Standings)+len(u.Faults) <= records && weight(u) <= records {
+		return u, nil
+	}
+	head, tail := *u, *u
+	head.Hosts, head.Faults, head.Standings = nil, nil, nil
+	tail.Settings, tail.Zones = nil, nil
+	slices.SortStableFunc(tail.Hosts, func(a, b HostRecord) int { return int(b.Op) - int(a.Op) })
+	gone := 0
+	for gone < len(tail.Hosts) && tail.Hosts[gone].Op == Withdraw {
+		gone++
+	}
+	n := min(gone, records)
+	head.Hosts, tail.Hosts = tail.Hosts[:n:n], tail.Hosts[n:]
+	records -= n
+	n = 0
+	for n < len(tail.Faults) && records > 0 && gone == len(head.Hosts) {
+		records -= tail.Faults[n].weight()
+		n++
+	}
+	head.Faults, tail.Faults = tail.Faults[:n:n], tail.Faults[n:]
+	if len(tail.Faults) == 0 && gone == len(head.Hosts) && records > 0 {
+		n = min(len(tail.Hosts), records)
+		head.Hosts, tail.Hosts = append(head.Hosts, tail.Hosts[:n]...), tail.Hosts[n:]
+		records -= n
+		n = min(len(tail.Standings), records)
+		head.Standings, tail.Standings = tail.Standings[:n:n], tail.Standings[n:]
+	}
+	if len(tail.Hosts)+len(tail.Faults)+len(tail.Standings) == 0 {
+		return u, nil
+	}
+	return &head, &tail
+}
