@@ -153,3 +153,32 @@ func TestAFullQueueHoldsUpItsOwnPeerOnly(t *testing.T) {
 		<-done
 	})
 }
+
+// A device that sends more than it may is held up, in fake time, to its pace; one message
+// of more than a burst too, and another session of the device does not begin anew.
+func TestADeviceIsHeldToItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPacers(Pace{PerSecond: 100, Burst: 1000}, 10, func(netip.Addr) bool { return true })
+		c := &conn{pace: ps.of(netip.AddrFrom4([4]byte{10, 0, 0, 1}))}
+		dev := inboxPeer(1).device
+		began := time.Now()
+		if err := c.slowDown(hostsUpdate(dev, Put, 1000-messageWeight)); err != nil || time.Since(began) != 0 {
+			t.Fatalf("a burst took %v, %v", time.Since(began), err)
+		}
+		if err := c.slowDown(hostsUpdate(dev, Put, 1100-messageWeight)); err != nil || time.Since(began) != 11*time.Second {
+			t.Fatalf("1100 records more at 100 a second took %v, %v", time.Since(began), err)
+		}
+		if since, held := c.pace.info(time.Now()); !since.Equal(began) || held != 11*time.Second {
+			t.Errorf("held up since %v, for %v", since.Sub(began), held)
+		}
+		again := &conn{pace: ps.of(dev)}
+		(&Peer{c: again}).Charge(toldRecords * 100)
+		if err := again.slowDown(&EndOfSync{}); err != nil || time.Since(began) < 12*time.Second {
+			t.Errorf("another session of the device, charged with 100 records: after %v, %v", time.Since(began), err)
+		}
+		again.out.stopping.Store(true)
+		if err := again.slowDown(hostsUpdate(dev, Put, 1000)); err == nil {
+			t.Error("a session that is to end goes on waiting")
+		}
+	})
+}

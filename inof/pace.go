@@ -132,3 +132,14 @@ func (c *conn) slowDown(m Message) error {
 	c.pace.note(began, time.Now())
 	return nil
 }
+
+// toldRecords is how many records that a device is told weigh as much as one it says.
+const toldRecords = 4
+
+// Charge counts what a peer was told because of what it said: who leaves a large zone and
+// comes back without end makes work too.
+func (p *Peer) Charge(told int) {
+	if n := told / toldRecords; n > 0 && p.c.pace != nil {
+		p.c.pace.ReserveN(time.Now(), min(n, p.c.pace.Burst()))
+	}
+}

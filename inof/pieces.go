@@ -19,15 +19,18 @@ const faultAddrs = 8
 // weight is how much work the record is, in records.
 func (f *FaultRecord) weight() int { return 1 + len(f.Addrs)/faultAddrs }
 
+// messageWeight is how much work a message is beside its records.
+const messageWeight = 4
+
 // weight is how much work a message is, in records; at least 1.
 func weight(m Message) int {
 	switch m := m.(type) {
 	case *Update:
-		n := len(m.Zones) + len(m.Hosts) + len(m.Standings)
+		n := messageWeight + len(m.Zones) + len(m.Hosts) + len(m.Standings)
 		for i := range m.Faults {
 			n += m.Faults[i].weight()
 		}
-		return max(1, n)
+		return n
 	case *EndOfSync: // all that its device has said is looked at
 		return 16
 	}
@@ -38,7 +41,7 @@ func weight(m Message) int {
 // none. The order is that of a batch: hosts that go, faults, hosts that come, so that
 // between two of them no host looks reachable that is not.
 func (u *Update) cut(records int) (first, rest *Update) {
-	if len(u.Hosts)+len(u.Standings)+len(u.Faults) <= records && weight(u) <= records {
+	if len(u.Hosts)+len(u.Standings)+len(u.Faults) <= records && weight(u) <= records+messageWeight {
 		return u, nil
 	}
 	head, tail := *u, *u

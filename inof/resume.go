@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"unsafe"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -215,7 +216,7 @@ type logged struct {
 // Limits of a reflector's log.
 const (
 	maxLogMessages = 65536
-	maxLogCost     = 32 << 20 // bytes of messages and lists of receivers
+	maxLogCost     = 32 << 20 // bytes of memory of messages and lists of receivers, about
 )
 
 // sentLog are the last messages of a reflector, in order.
@@ -227,8 +228,22 @@ type sentLog struct {
 	base     uint64 // messages up to this number are no longer there
 }
 
+// memory is about how many bytes an Update occupies.
+func (u *Update) memory() int {
+	n := int(unsafe.Sizeof(*u)) + len(u.Devices)*int(unsafe.Sizeof(DeviceStamp{})) + len(u.Standings)*int(unsafe.Sizeof(StandingRecord{}))
+	n += len(u.Zones) * int(unsafe.Sizeof(ZoneRecord{})) // its members are those of the table
+	n += len(u.Hosts)*int(unsafe.Sizeof(HostRecord{})) + len(u.Faults)*int(unsafe.Sizeof(FaultRecord{}))
+	for i := range u.Hosts {
+		n += len(u.Hosts[i].Host.NQN) + len(u.Hosts[i].Host.HostKey.Port)
+	}
+	for i := range u.Faults {
+		n += len(u.Faults[i].Addrs) * int(unsafe.Sizeof(netip.Addr{}))
+	}
+	return n
+}
+
 func (l *sentLog) add(u *Update, to receivers, seq uint64) {
-	e := logged{u, to, seq, u.sizeHint() + 24*len(to.not)}
+	e := logged{u, to, seq, u.memory() + 24*len(to.not)}
 	// A list that several messages share is counted with the first of them. It is
 	// there until the last has gone, which is a list or two more than the limit.
 	if n := len(l.list); n == l.head || !to.shares(l.list[n-1].to) {

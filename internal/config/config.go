@@ -140,8 +140,8 @@ type Reflector struct {
 	MaxClients int           // 1..4096
 	// A client may send so many records a second, and so many at once.
 	RecordsPerSecond, RecordsBurst int
-	Clients    []netip.Addr  // device ids that may connect; empty: any with the right password
-	Cluster    Cluster
+	Clients                        []netip.Addr // device ids that may connect; empty: any with the right password
+	Cluster                        Cluster
 }
 
 // Client sets what a device with that role does.

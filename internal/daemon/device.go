@@ -33,6 +33,7 @@ type Device struct {
 	sendErrors   map[string]uint64  // by port; frames the dataplane did not take
 	held         hold               // how long messages for clients wait for others
 	undrained    []netip.Addr       // scratch of pace
+	handling     *inof.Peer         // client whose message is being handled
 	passed       int                // events that were taken while a step of a full sync was due
 	deliverError uint64
 	adminErrors  uint64
@@ -283,7 +284,9 @@ func (d *Device) takePeer() {
 	case client && ev.Kind == inof.PeerDown:
 		d.core.ClientDown(dev, ev.Err, now)
 	case client:
+		d.handling = ev.Peer
 		d.core.ClientMessage(dev, ev.Msg, now)
+		d.handling = nil
 	case ev.Kind == inof.PeerUp:
 		d.core.ReflectorAnswers(dev, ev.Caps&inof.CapStandings != 0)
 		d.core.ReflectorResumes(dev, ev.Seen, now)
@@ -343,8 +346,23 @@ func (d *Device) ToReflectors(ds []inof.Delivery) {
 // ToClients implements Actions. The messages leave when this event and those that
 // came with it are done, see release.
 func (d *Device) ToClients(ds []inof.Delivery) {
+	d.charge(ds)
 	d.held.add(ds)
 	d.toClients.Queue(ds)
+}
+
+// charge counts what the client whose message is being handled is told alone.
+func (d *Device) charge(ds []inof.Delivery) {
+	if d.handling == nil {
+		return
+	}
+	told := 0
+	for i := range ds {
+		if u, ok := ds[i].Msg.(*inof.Update); ok && len(ds[i].To) == 1 && ds[i].To[0] == d.handling.Device() {
+			told += len(u.Zones) + len(u.Hosts) + len(u.Faults)
+		}
+	}
+	d.handling.Charge(told)
 }
 
 // Now implements Stopwatch.

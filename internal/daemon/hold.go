@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"slices"
+	"net/netip"
 	"time"
 
 	"github.com/openinof/inof/inof"
@@ -11,7 +11,7 @@ const (
 	// Messages for clients wait for others that came at the same time until, after the
 	// last flush, a quarter of what that took has passed, within these limits: so
 	// that in a burst of changes flushing takes at most four times what deciding does.
-	minHoldMessages, maxHoldMessages = time.Millisecond, 10 * time.Millisecond
+	minHoldMessages, maxHoldMessages = 250 * time.Microsecond, 10 * time.Millisecond
 )
 
 // hold decides when messages for clients stop waiting for others. Without a flush
@@ -22,29 +22,40 @@ const (
 // flush; only where losses come in bursts, one flush with some having ended less than
 // maxHoldMessages before, they wait as the others do.
 type hold struct {
-	loss    bool          // one of the messages that wait tells of a loss
+	loss    tellers       // of the messages that wait
 	flushed time.Time     // end of the last flush
 	told    time.Time     // end of the last flush that told of a loss
+	by      tellers       // whose losses those were
 	gap     time.Duration // from the end of the last flush to the next; zero: there was none
+}
+
+// tellers are the devices that tell of a loss: none, one, or several.
+type tellers struct {
+	any, several bool
+	one          netip.Addr // the first
+}
+
+func (t *tellers) add(dev netip.Addr) {
+	t.several = t.several || t.any && t.one != dev
+	if !t.any {
+		t.any, t.one = true, dev
+	}
 }
 
 // add takes note of messages that wait from now on.
 func (h *hold) add(ds []inof.Delivery) {
-	for i := 0; i < len(ds) && !h.loss; i++ {
-		u, ok := ds[i].Msg.(*inof.Update)
-		h.loss = ok && tellsLoss(u)
+	for i := range ds {
+		if u, ok := ds[i].Msg.(*inof.Update); ok && !h.loss.several && u.TellsLoss() {
+			h.loss.add(u.Origin)
+		}
 	}
-}
-
-func tellsLoss(u *inof.Update) bool {
-	return slices.ContainsFunc(u.Faults, func(r inof.FaultRecord) bool { return r.Op == inof.Put }) ||
-		slices.ContainsFunc(u.Hosts, func(r inof.HostRecord) bool { return r.Op == inof.Withdraw })
 }
 
 // over tells whether what waits must not wait any longer.
 func (h *hold) over(now time.Time) bool {
 	gap := h.gap
-	if h.loss && now.Sub(h.told) >= maxHoldMessages {
+	burst := now.Sub(h.told) < maxHoldMessages && (h.by.several || h.loss == h.by)
+	if h.loss.any && !burst {
 		gap = min(gap, minHoldMessages)
 	}
 	return now.Sub(h.flushed) >= gap
@@ -52,9 +63,9 @@ func (h *hold) over(now time.Time) bool {
 
 // done begins anew after a flush of all that waited.
 func (h *hold) done(began, ended time.Time) {
-	if h.loss {
-		h.told = ended
+	if h.loss.any {
+		h.told, h.by = ended, h.loss
 	}
-	h.loss, h.flushed = false, ended
+	h.loss, h.flushed = tellers{}, ended
 	h.gap = min(max(ended.Sub(began)/4, minHoldMessages), maxHoldMessages)
 }

@@ -47,9 +47,9 @@ func TestHoldIsBounded(t *testing.T) {
 			loss := rapid.IntRange(0, 10).Draw(t, "loss") == 0
 			h.add(aChange(loss))
 			waits = waits || loss
-			bound := min(max(took/4, time.Millisecond), 10*time.Millisecond)
+			bound := min(max(took/4, minHoldMessages), 10*time.Millisecond)
 			if waits && now.Sub(toldLoss) >= 10*time.Millisecond {
-				bound = time.Millisecond
+				bound = minHoldMessages
 			}
 			if ended.IsZero() {
 				bound = 0
@@ -73,7 +73,7 @@ func TestHoldIsBounded(t *testing.T) {
 }
 
 // A device whose peers always have more to say, in fake time: a fault among their
-// changes leaves within a millisecond of the last flush however long that took, and
+// changes leaves within minHoldMessages of the last flush however long that took, and
 // at once when there was none for so long.
 func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
@@ -101,7 +101,7 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		t.Fatal("the first message waits, though nothing was flushed before")
 	}
 	streamed := now
-	for now.Sub(streamed) < 990*time.Microsecond {
+	for now.Sub(streamed) < minHoldMessages-10*time.Microsecond {
 		if now = now.Add(10 * time.Microsecond); say(false) {
 			t.Fatalf("a change leaves %v after the last flush", now.Sub(streamed))
 		}
@@ -124,5 +124,31 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	d.inbox.Take()
 	if now = now.Add(time.Microsecond); !say(false) {
 		t.Fatal("a change waits for others that are not there")
+	}
+}
+
+// A device that tells of losses without end, in fake time: the loss of another one
+// leaves as soon as if there were none.
+func TestLossesOfOneDeviceAreNoBurstForAnother(t *testing.T) {
+	honest := aChange(true)
+	honest[0].Msg.(*inof.Update).Origin = netip.MustParseAddr("10.0.0.2")
+	var h hold
+	now := holdEpoch
+	for range 100 {
+		h.add(aChange(true))
+		h.done(now, now.Add(40*time.Millisecond))
+		now = now.Add(40 * time.Millisecond)
+		h.add(aChange(true))
+		if h.over(now.Add(maxHoldMessages - time.Microsecond)) {
+			t.Fatal("its own losses do not wait for each other")
+		}
+		h.add(honest)
+		if !h.over(now.Add(minHoldMessages)) {
+			t.Fatal("the loss of another device waits for them")
+		}
+		h.done(now, now)
+		if now = now.Add(2 * maxHoldMessages); !h.over(now) {
+			t.Fatal("nothing was flushed for long")
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -24,6 +25,24 @@ type crowd struct {
 	last    chan time.Time // when the last of them had all
 }
 
+// watch waits for the next record of a fault of one port, whatever else comes.
+type watch struct {
+	crowd *crowd
+	port  []byte // with its length before it
+	armed atomic.Bool
+}
+
+// see looks at the value of a fault record: op, reason, device, port.
+func (w *watch) see(v []byte) {
+	at := 2 + 1 + 4
+	if v[2] == 6 {
+		at = 2 + 1 + 16
+	}
+	if bytes.HasPrefix(v[at:], w.port) && w.armed.CompareAndSwap(true, false) && w.crowd.pending.Add(-1) == 0 {
+		w.crowd.last <- time.Now()
+	}
+}
+
 func newCrowd() *crowd { return &crowd{last: make(chan time.Time, 1)} }
 
 // reader takes in what a socket brings, sees where messages begin and end, and
@@ -38,6 +57,7 @@ type reader struct {
 	zones atomic.Uint64
 	syncs atomic.Uint64 // EndOfSyncs
 	want  atomic.Uint64 // of recs: when there, the crowd waits for one less
+	watch atomic.Pointer[watch]
 	frame atomic.Pointer[[]byte]
 	keep  atomic.Bool // the next Update is kept in frame
 	err   error       // set before done is closed
@@ -112,7 +132,12 @@ func (r *reader) message(m []byte) error {
 		recs := uint64(0)
 		for at := inof.HeaderLen; at+4 <= end; {
 			switch m[at] &^ 0x80 {
-			case tlvHost, tlvFault:
+			case tlvFault:
+				if w := r.watch.Load(); w != nil {
+					w.see(m[at+4 : at+4+(int(m[at+1])<<16|int(m[at+2])<<8|int(m[at+3]))])
+				}
+				recs++
+			case tlvHost:
 				recs++
 			case tlvZone:
 				r.zones.Add(1)

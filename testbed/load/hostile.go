@@ -1,0 +1,273 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+)
+
+// HostileOptions say how the harm that one client can do to others is measured.
+type HostileOptions struct {
+	Options
+	Clients  int // that read, all of them concerned with the hosts of the one that floods
+	ZoneSize int // clients that share a zone with the fault
+	Count    int // faults of each phase
+	Rate     int // a second
+}
+
+// HostileResult is what came out.
+type HostileResult struct {
+	Machine Machine `json:"machine"`
+	Auth    string  `json:"auth"`
+	Clients int     `json:"clients"`
+	Rate    int     `json:"rate"`
+	Floods  []Flood `json:"floods"`
+}
+
+// Flood is one way in which an authenticated client sends without end, and what a fault
+// elsewhere takes meanwhile.
+type Flood struct {
+	Name     string    `json:"name"`
+	What     string    `json:"what"`
+	Sent     uint64    `json:"messages_sent"` // of the flood; as fast as the reflector took them
+	Quiet    Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
+	Fault    Quantiles `json:"fault"`         // the same under the flood
+	P99Ratio float64   `json:"p99_ratio"`
+	// Memory of the reflector in MiB, at most: in the quiet phase and under the flood.
+	QuietPeak   float64 `json:"quiet_rss_peak_mib"`
+	Peak        float64 `json:"rss_peak_mib"`
+	MemoryRatio float64 `json:"memory_ratio"`
+}
+
+// floodHosts is how many hosts a device that floods has at most.
+const floodHosts = 4096
+
+// flooder is a device that sends without end.
+type flooder struct {
+	*client
+	plan  *plan
+	first int // of its hosts
+	epoch uint64
+	n     int // messages made
+}
+
+func (f *flooder) host(i int) netip.Addr { return f.plan.burstHost(f.first + i%floodHosts) }
+
+// floods are the ways; make gives the next message.
+var floods = []struct {
+	name, what string
+	make       func(f *flooder) inof.Message
+}{
+	{"hosts", "messages of one host that changes", func(f *flooder) inof.Message {
+		u := f.update(f.epoch)
+		u.Hosts = []inof.HostRecord{putHost(f.host(f.n/8), f.dev, portAll, time.Now())}
+		return u
+	}},
+	{"losses", "messages of one host that goes or comes back", func(f *flooder) inof.Message {
+		u := f.update(f.epoch)
+		h := putHost(f.host(0), f.dev, portAll, time.Now())
+		if f.n%2 == 1 {
+			h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
+		}
+		u.Hosts = []inof.HostRecord{h}
+		return u
+	}},
+	{"syncs", "messages of 4,000 hosts that change", func(f *flooder) inof.Message {
+		u := f.update(f.epoch)
+		for i := range 4000 {
+			u.Hosts = append(u.Hosts, putHost(f.host(i), f.dev, portAll, time.Now()))
+		}
+		return u
+	}},
+	{"lists", "faults of 400 ports with 16,384 addresses each", func(f *flooder) inof.Message {
+		u := f.update(f.epoch)
+		list := make([]netip.Addr, inof.MaxFaultAddrs)
+		for i := range list {
+			list[i] = f.plan.burstHost(i)
+		}
+		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: list}}
+		return u
+	}},
+	{"flaps", "a port with 1,000 hosts that fails and recovers", func(f *flooder) inof.Message {
+		u := f.update(f.epoch)
+		if f.n == 0 {
+			for i := range 1000 {
+				u.Hosts = append(u.Hosts, putHost(f.host(i), f.dev, portAll, time.Now()))
+			}
+			return u
+		}
+		r := inof.FaultRecord{Op: inof.Withdraw, Device: f.dev, Port: portAll}
+		if f.n%2 == 1 {
+			r.Op, r.Why, r.Since = inof.Put, snsd.ReasonLinkDown, time.Now()
+			for i := range 1000 {
+				r.Addrs = append(r.Addrs, f.host(i))
+			}
+		}
+		u.Faults = []inof.FaultRecord{r}
+		return u
+	}},
+	{"ends", "an End-of-Sync after the other", func(f *flooder) inof.Message { return &inof.EndOfSync{Epoch: f.epoch, Seq: f.seq} }},
+	{"keepalives", "a keepalive after the other", func(*flooder) inof.Message { return &inof.Keepalive{} }},
+}
+
+// Hostile measures what one client that sends without end does to a fault elsewhere.
+func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err error) {
+	if opt.Live != nil {
+		return nil, errors.New("a flood is for a reflector of one's own only")
+	}
+	f := &fanout{FanoutOptions: FanoutOptions{Options: opt.Options, Clients: opt.Clients, ZoneSize: opt.ZoneSize, Count: opt.Count, Rate: opt.Rate, Origins: 1}}
+	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods), floodHosts * max(len(floods), 4), opt.Devices, opt.Hosts}
+	if err := errors.Join(f.plan.check(), raiseFiles(2*opt.Clients+64)); err != nil {
+		return nil, err
+	}
+	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
+	defer func() { err = errors.Join(err, f.leave()) }()
+	for _, step := range []func(context.Context) error{f.begin, f.connect, f.attach} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	res.Auth = f.target.Auth.String()
+	if err := f.fillLog(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := f.faultPhase(ctx, 20); err != nil { // warms up
+		return nil, err
+	}
+	for i := range floods {
+		r, err := f.underFlood(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("flood %q: %w", floods[i].name, err)
+		}
+		res.Floods = append(res.Floods, *r)
+	}
+	return res, nil
+}
+
+// logMessages is how many messages fill what a reflector keeps for clients that come back.
+const logMessages = 45_000
+
+// fillLog lets the hosts of the clients change as often as those of a fabric do in a day
+// or two, so that a flood is not blamed for memory that the reflector has anyway.
+func (f *fanout) fillLog(ctx context.Context) error {
+	f.say("%d changes of hosts", logMessages)
+	for n := range logMessages {
+		i := n % f.Clients
+		c := f.crew.all[i]
+		u := c.update(f.crew.epoch)
+		u.Hosts = []inof.HostRecord{putHost(f.Hosts.at(i), c.dev, portZone, time.Now())}
+		if err := c.send(u); err != nil {
+			return err
+		}
+		if n%1000 == 999 {
+			if err := pause(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return pause(ctx, 3*time.Second)
+}
+
+// underFlood measures a quiet phase and one under flood i.
+func (f *fanout) underFlood(ctx context.Context, i int) (*Flood, error) {
+	mib := func(n uint64) float64 { return float64(n) / (1 << 20) }
+	r := &Flood{Name: floods[i].name, What: floods[i].what}
+	if _, err := f.own.resetPeak(ctx); err != nil {
+		return nil, err
+	}
+	f.say("quiet")
+	quiet, err := f.faultPhase(ctx, f.Count)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.own.resetPeak(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Quiet, r.QuietPeak = quantiles(quiet), mib(s.Peak)
+	f.say("under a flood of %s", floods[i].what)
+	stop, sent, err := f.flood(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	took, err := f.faultPhase(ctx, f.Count)
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	if s, err = f.own.stats(ctx, false); err != nil {
+		return nil, err
+	}
+	r.Fault, r.Peak, r.Sent = quantiles(took), mib(s.Peak), sent.Load()
+	r.P99Ratio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Peak/r.QuietPeak
+	return r, pause(ctx, 200*time.Millisecond)
+}
+
+// flood lets a device of its own send until stop is called.
+func (f *fanout) flood(ctx context.Context, i int) (stop func(), sent *atomic.Uint64, err error) {
+	c, err := connect(ctx, f.target, f.Devices.at(f.Clients+1+i), 0, f.crew.epoch, newCrowd())
+	if err != nil {
+		return nil, nil, err
+	}
+	go c.run()
+	if err := c.send(&inof.EndOfSync{Epoch: f.crew.epoch}); err != nil {
+		return nil, nil, err
+	}
+	fl := &flooder{client: c, plan: &f.plan, first: i * floodHosts, epoch: f.crew.epoch}
+	sent = &atomic.Uint64{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for c.send(floods[i].make(fl)) == nil {
+			fl.n++
+			sent.Add(1)
+		}
+	}()
+	stop = func() {
+		_ = c.nc.(*net.TCPConn).SetLinger(0) // what is on its way must not reach into the next phase
+		c.nc.Close()
+		<-done
+		<-c.done
+	}
+	return stop, sent, pause(ctx, 200*time.Millisecond)
+}
+
+// faultPhase gives how long each of some faults of the first origin took.
+func (f *fanout) faultPhase(ctx context.Context, count int) ([]time.Duration, error) {
+	// Every client hears of the flood too: what counts is the fault.
+	crowd := newCrowd()
+	to := make([]*watch, min(f.ZoneSize, f.Clients))
+	for i := range to {
+		to[i] = &watch{crowd: crowd, port: append([]byte{byte(len(portZone))}, portZone...)}
+		r := f.crew.all[i].reader
+		r.watch.Store(to[i])
+		defer r.watch.Store(nil)
+	}
+	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
+	defer tick.Stop()
+	var took []time.Duration
+	for n := range count {
+		<-tick.C
+		crowd.pending.Store(int64(len(to)))
+		for _, w := range to {
+			w.armed.Store(true)
+		}
+		began := time.Now()
+		if err := f.fault(portZone, f.plan.zoneHost(), n%2 == 0); err != nil {
+			return nil, err
+		}
+		at, err := f.crew.wait(ctx, crowd, 2*time.Minute)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, at.Sub(began))
+	}
+	return took, nil
+}
