@@ -82,6 +82,8 @@ func TestEachRuleIsRaised(t *testing.T) {
 		}, "device 192.0.2.12 has no session: its 3 host(s) are kept until 12:00:30 (30s left)"},
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &soon }, "expires in 2 day(s)"},
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &past }, "has expired"},
+		{"device-floods", func(f *Facts) { f.Peers[0].SlowedSince = &long }, "more records than it may"},
+		{"messages-wait", func(f *Facts) { f.Waits, f.WaitsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s"},
 		{"address-conflict", func(f *Facts) { f.Counts.Conflicts = 2 }, "2 address(es)"},
 		{"path-down", func(f *Facts) { session(f).Fault = true }, "the path to device 192.0.2.12 fails"},
 		{"path-never-up", func(f *Facts) { session(f).Report, session(f).Since = "unknown", &long }, "never been seen to work"},
