@@ -17,6 +17,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/model/remote"
 )
 
@@ -110,10 +111,11 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 	return nil
 }
 
+// newLog writes to standard error, within bounds.
 func newLog(format string, level *slog.LevelVar) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+		return slog.New(logbound.New(slog.NewJSONHandler(os.Stderr, opts)))
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+	return slog.New(logbound.New(slog.NewTextHandler(os.Stderr, opts)))
 }

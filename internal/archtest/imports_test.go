@@ -48,13 +48,14 @@ var allowed = map[string][]string{
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
 	"internal/latency":   {}, // durations in, percentiles out
+	"internal/logbound":  {},
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
 	"internal/config":  values,
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/latency", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/latency", "internal/logbound", "model/..."}),
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
 	"internal/archtest":  {},

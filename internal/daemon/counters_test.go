@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/model/remote"
 )
 
@@ -46,6 +47,7 @@ func printed(t *testing.T) map[string]bool {
 	add("bfd_process", bfdd.ClientCounters{})
 	add("bfd", bfd.Counters{})
 	add("transport", bfd.TransportCounters{})
+	add("log", logbound.Counters{})
 	add("dataplane", linux.Stats{})
 	add("dataplane.ports", linux.PortStats{})
 	add("dataplane.sonic", sonic.Stats{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/zone"
 )
 
@@ -284,6 +285,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	}
 	if d.paths != nil {
 		m["bfd_process"] = d.paths.Counters()
+	}
+	if h, ok := d.env.Log.Handler().(*logbound.Handler); ok {
+		m["log"] = h.Counters()
 	}
 	if d.env.Stats != nil {
 		m["dataplane"] = d.env.Stats()
