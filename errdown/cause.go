@@ -12,6 +12,7 @@ type Cause uint8
 const (
 	LinkDown     Cause = iota + 1 // no carrier, shut by the operator, or removed
 	Manual                        // shut by hand, through us
+	Drained                       // taken out of service in order, through us
 	LinkFlap                      // the carrier changed too often
 	PFCStorm                      // PFC frames keep a priority from being sent for too long, again and again
 	CRC                           // frames arrive damaged
@@ -30,6 +31,7 @@ var kinds = [endOfCauses]struct {
 }{
 	LinkDown:     {"link-down", snsd.ReasonLinkDown, newLinkDown},
 	Manual:       {"manual", snsd.ReasonLinkDown, newManual},
+	Drained:      {"drained", snsd.ReasonAgedOut, newDrain},
 	LinkFlap:     {"link-flap", snsd.ReasonLinkDown, newLinkFlap},
 	PFCStorm:     {"pfc-storm", snsd.ReasonPFCStorm, newPFCStorm},
 	CRC:          {"crc", snsd.ReasonPacketError, newCRC},

@@ -231,6 +231,9 @@ func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 		n.end(p, snsd.ReasonAgedOut, by)
 	case !share:
 		n.end(p, snsd.ReasonZoneChanged, by)
+	case p.sub.leaving():
+		p.ended = false
+		n.wantInactive(p, snsd.ReasonAgedOut, by)
 	case v.state == snsd.Active:
 		n.wantActive(p, by)
 	default:

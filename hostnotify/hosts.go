@@ -16,6 +16,8 @@ type port struct {
 	subs  []*subscriber // with a link to this port
 	rings [classes]ring // the hosts whose turn it is, by class
 	pace  pacer
+	// leaving: it is about to be shut in order.
+	leaving bool
 }
 
 // agentKey names a host as a machine: its addresses share one queue there.
@@ -195,7 +197,7 @@ func (n *Notifier) forgetAll(s *subscriber) {
 func (n *Notifier) choose(s *subscriber) {
 	var best *link
 	for _, l := range s.links {
-		if s.usable(l) && (best == nil || l == s.out) {
+		if s.usable(l) && (best == nil || s.prefers(l, best)) {
 			best = l
 		}
 	}
@@ -206,6 +208,15 @@ func (n *Notifier) choose(s *subscriber) {
 	if best != nil {
 		n.hurry(s)
 	}
+}
+
+// prefers tells whether notices rather go through l than through o: not over a port that
+// is about to be shut, and where they go now.
+func (s *subscriber) prefers(l, o *link) bool {
+	if l.port.leaving != o.port.leaving {
+		return o.port.leaving
+	}
+	return l == s.out
 }
 
 // rotate moves s to its next usable link, after a notice sent on p stayed unanswered.

@@ -186,7 +186,7 @@ func (n *Notifier) PortDown(port string) {
 			n.revision++
 		}
 	}
-	if len(p.subs) == 0 && p.pace.idle(n.now) {
+	if len(p.subs) == 0 && !p.leaving && p.pace.idle(n.now) {
 		n.removePort(p)
 	}
 }

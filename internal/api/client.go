@@ -207,6 +207,16 @@ func (c *Client) ShutPort(ctx context.Context, port string) error {
 	return c.change(ctx, http.MethodPost, "/v1/ports/shut", nil, PortName{port})
 }
 
+// Drain takes ports out of service in order, or puts them back.
+func (c *Client) Drain(ctx context.Context, o DrainOrder) (Drained, error) {
+	return ask[Drained](ctx, c, http.MethodPost, "/v1/drain", o)
+}
+
+// TestNotice sends a host a notice that changes nothing for it.
+func (c *Client) TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice, error) {
+	return ask[[]TestNotice](ctx, c, http.MethodPost, "/v1/test-notice", HostAddr{host})
+}
+
 // ReloadConfig has the daemon read its configuration again.
 func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error) {
 	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", ReloadForce{force})

@@ -32,6 +32,11 @@ type ReloadForce struct {
 	Force bool `json:"force"` // also when hosts are taken away by it
 }
 
+// HostAddr is the body of what is done to a host.
+type HostAddr struct {
+	Host netip.Addr `json:"host"`
+}
+
 // endpoint does one method of one path and gives what is sent as JSON (nil: nothing).
 type endpoint func(r *http.Request) (any, error)
 
@@ -54,6 +59,8 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/bfd
 //	GET    /v1/notices        ?host= subject= port= status= limit=
 //	GET    /v1/latency        how long each stage from fault to ack took
+//	POST   /v1/drain          {"port": "Ethernet4", "undo": false, "wait_s": 10}; no port: all
+//	POST   /v1/test-notice    {"host": "192.0.2.1"}: a notice that changes nothing, and its ack
 //	POST   /v1/reload         {"force": false}: read the configuration again
 //	GET    /v1/cluster        the cluster of a reflector
 //	POST   /v1/cluster/members          {"device": "192.0.2.253", "address": "192.0.2.253:19517"}
@@ -80,6 +87,8 @@ func Handler(src Source) http.Handler {
 		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
 		"/v1/ports/shut":    {"POST": h.port(h.src.ShutPort)},
 		"/v1/reload":        {"POST": h.reload},
+		"/v1/drain":         {"POST": h.drain},
+		"/v1/test-notice":   {"POST": h.testNotice},
 		"/v1/lldp":          {"GET": h.lldp},
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
@@ -331,6 +340,28 @@ func byPort[T any](r *http.Request, param string, get func() ([]T, error), port 
 func (h *handler) ports(r *http.Request) (any, error) {
 	return byPort(r, "name", func() ([]Port, error) { return h.src.Ports(r.Context()) },
 		func(p *Port) string { return p.Name }, func(a, b Port) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+func (h *handler) drain(r *http.Request) (any, error) {
+	o, err := body[DrainOrder](r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := h.src.Drain(r.Context(), o)
+	done.Ports = present(done.Ports)
+	return done, err
+}
+
+func (h *handler) testNotice(r *http.Request) (any, error) {
+	b, err := body[HostAddr](r)
+	if err != nil {
+		return nil, err
+	}
+	if !b.Host.IsValid() {
+		return nil, fmt.Errorf("%w: host is missing", ErrInvalid)
+	}
+	list, err := h.src.TestNotice(r.Context(), b.Host)
+	return present(list), err
 }
 
 func (h *handler) reload(r *http.Request) (any, error) {

@@ -63,6 +63,12 @@ type Source interface {
 	// ShutPort shuts a port by hand, after hosts were told; RecoverPort ends it.
 	ShutPort(ctx context.Context, port string) error
 
+	// Drain takes ports out of service in order: hosts move first, then the port is shut;
+	// or puts them back. It does not wait for the end.
+	Drain(ctx context.Context, o DrainOrder) (Drained, error)
+	// TestNotice sends a host a notice that changes nothing for it, over each port it is
+	// on, and waits for the acks. ErrNotFound when the host is on no port here.
+	TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice, error)
 	// ReloadConfig reads the configuration again and brings it into force. One that
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)

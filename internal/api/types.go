@@ -132,6 +132,31 @@ type Reloaded struct {
 	Problems []string `json:"problems"` // of sections that stay as they were
 }
 
+// DrainOrder asks for ports to be taken out of service in order, or put back.
+type DrainOrder struct {
+	Port string   `json:"port,omitempty"` // empty: all of the device
+	Undo bool     `json:"undo,omitempty"`
+	Wait Duration `json:"wait_s,omitempty"` // longest time until the port is shut; 0: 10 s
+}
+
+// Drained is what was done.
+type Drained struct {
+	Ports []string `json:"ports"`
+	Hosts int      `json:"hosts"` // addresses behind them
+}
+
+// TestNotice is what became of a harmless notice to one host.
+type TestNotice struct {
+	Host  netip.Addr `json:"host"`
+	Port  string     `json:"port"`
+	MAC   fabric.MAC `json:"mac"`
+	Sent  int        `json:"sent"` // frames
+	Acked bool       `json:"acked"`
+	// RoundTrip is from the frame handed to the port to its ack, in microseconds; nil: no ack.
+	RoundTrip *int64 `json:"round_trip_us,omitempty"`
+	Error     string `json:"error,omitempty"` // why nothing could be sent
+}
+
 // PortHosts are the host addresses of one port.
 type PortHosts struct {
 	Port  string       `json:"port"`
@@ -208,7 +233,7 @@ type Port struct {
 	MTU        int              `json:"mtu"`
 	AdminUp    bool             `json:"admin_up"`
 	Carrier    bool             `json:"carrier"`
-	State      string           `json:"state"` // up, down, error-down or removed
+	State      string           `json:"state"` // up, down, error-down, draining, drained or removed
 	Neighbours int              `json:"neighbours"`
 	Hosts      int              `json:"hosts"` // host addresses learned there
 	Flaps      uint64           `json:"flaps"`
@@ -223,6 +248,8 @@ const (
 	PortUp        = "up"
 	PortDown      = "down"
 	PortErrorDown = "error-down"
+	PortDraining  = "draining" // its hosts leave, then it is shut
+	PortDrained   = "drained"
 	PortRemoved   = "removed" // from the configuration; see Port.Removal
 )
 

@@ -37,6 +37,7 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 	c.table.Hold(p.Name, p.leaves)
 	c.noteNeighbours(p.Name)
 	c.notify.PortDown(p.Name)
+	c.followDrain(p, now)
 	if c.speak != nil {
 		c.speak.PortDown(p.Name)
 	}
@@ -119,6 +120,11 @@ func (c *Core) Losing(names fabric.Names) []api.PortHosts {
 func (c *Core) portFacts(f *health.Facts) {
 	if c.client == nil {
 		return
+	}
+	for _, name := range c.PortNames() {
+		if since, closed, ok := c.faults.Drained(name); ok {
+			f.Drained = append(f.Drained, health.DrainedPort{Port: name, Since: since, Closed: closed})
+		}
 	}
 	for _, p := range c.released() {
 		f.Removed = append(f.Removed, health.RemovedPort{Port: p.Name, Hosts: len(c.table.Hosts(p.Name)), ToldAt: p.leaves})

@@ -103,6 +103,9 @@ type Core struct {
 	placed     map[zone.HostKey]bool      // own hosts that a reflector has placed in their zones
 	replan     map[string]bool            // ports whose health may be needed in another way
 	holdExpiry time.Time                  // no LLDP ageing before
+	tests      []*testNotice              // not acked yet
+	testSeq    uint32                     // of the last one
+	drainDue   time.Time                  // when to look after the ports that are drained; zero: there are none
 	revision   uint64                     // changes with what State returns, apart from the notifier's part
 	journal    []JournalEntry             // not yet taken
 	counters   CoreCounters
@@ -126,7 +129,9 @@ type port struct {
 	fault   portFault
 	kept    errdown.Saved // of its faults, as the journal has it
 	lost    time.Time     // when the carrier was last lost
-	leaves  time.Time     // when its hosts leave, because the configuration does not name it; zero: it does
+	// draining: it is drained and not shut yet; nil: it is not.
+	draining *draining
+	leaves   time.Time // when its hosts leave, because the configuration does not name it; zero: it does
 }
 
 // NewCore builds a device's control state. Now starts the grace time for the
@@ -204,6 +209,7 @@ func (c *Core) Tick(now time.Time) {
 		c.flush(now)
 		c.tickAgreement(now)
 		c.tickMesh(now)
+		c.tickDrains(now)
 	}
 	if c.refl != nil {
 		c.fromReflector(c.refl.Tick(now), now)
@@ -237,6 +243,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.client.Next())
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
+		next = sooner(next, c.drainDue)
 	}
 	if c.speak != nil {
 		next = sooner(next, c.speak.Next())

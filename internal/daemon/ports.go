@@ -151,6 +151,9 @@ func (c *Core) causeChangedAt(ch errdown.Change, at, now time.Time) {
 	case errdown.ActionOpen:
 		c.out.SetAdmin(ch.Port, true)
 	}
+	if ch.Cause == errdown.Drained {
+		c.followDrain(p, now)
+	}
 	c.faultEvent(ch, p, before)
 }
 
@@ -180,6 +183,9 @@ func (c *Core) faultEvent(ch errdown.Change, p *port, before bool) {
 		text = fmt.Sprintf("%s on port %s too: its %d host address(es) have been unreachable since %s", ch.Cause, ch.Port, hosts, p.fault.since.Format(time.TimeOnly))
 	case ch.Faulty:
 		text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, hosts)
+	}
+	if ch.Cause == errdown.Drained {
+		text = drainText(&ch, len(p.fault.addrs))
 	}
 	state := "cleared"
 	if ch.Faulty {

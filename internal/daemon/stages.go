@@ -81,6 +81,9 @@ func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
+	if c.testAcked(f.Port, a, at) {
+		return
+	}
 	c.notify.AckAt(f.Port, a, at, now)
 }
 

@@ -214,6 +214,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 	for _, ch := range c.faults.Restore(st.Ports, now) {
 		c.causeChanged(ch, now)
 	}
+	c.restoreDrains(now)
 	return errors.Join(errs...)
 }
 

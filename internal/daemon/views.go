@@ -161,6 +161,11 @@ func (c *Core) portList(now time.Time) []api.Port {
 			if st.Shut {
 				a.State = api.PortErrorDown
 			}
+			if _, closed, drained := c.faults.Drained(name); drained {
+				if a.State = api.PortDraining; closed {
+					a.State = api.PortDrained
+				}
+			}
 		}
 		list = append(list, a)
 	}

@@ -49,6 +49,21 @@ var deviceRules = []Rule{
 		Find: removedPorts,
 	},
 	{
+		Name: "port-drained",
+		When: "a port is drained by an operator: its hosts use other paths, or none",
+		Do:   "when the work is done: inofctl drain PORT --undo",
+		Find: func(f *Facts) (list []string) {
+			for _, p := range f.Drained {
+				what := "is being drained"
+				if p.Closed {
+					what = "is drained and shut"
+				}
+				list = append(list, fmt.Sprintf("port %s %s, since %s", p.Port, what, p.Since.Format(time.RFC3339)))
+			}
+			return list
+		},
+	},
+	{
 		Name: "port-unknown",
 		When: "an entry of ports.access names no port that there is",
 		Do:   "correct it and reload; inofd check FILE lists the ports of the switch",

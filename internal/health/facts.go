@@ -25,6 +25,8 @@ type Facts struct {
 	// IdleNames the entries of ports.access that name no port there is.
 	Removed   []RemovedPort
 	IdleNames []string
+	// Drained are the ports that are drained.
+	Drained []DrainedPort
 	// Why something does not work now; empty: it does.
 	Reload string // the configuration was read again and could not (wholly) be used
 	Zones  string // the zones that were configured are not in force
@@ -58,6 +60,13 @@ type Silent struct {
 	Port    string
 	Notices int       // sent and not acked
 	Since   time.Time // of the last ack, or of the first of these notices
+}
+
+// DrainedPort is a port that an operator takes out of service in order.
+type DrainedPort struct {
+	Port   string
+	Since  time.Time
+	Closed bool // shut: its hosts have left
 }
 
 // RemovedPort is a port that the configuration does not name any more.

@@ -37,6 +37,9 @@ type Source struct {
 	ClusterValue    api.Cluster
 	BFDValue        api.BFD
 	ReloadedValue   api.Reloaded
+	DrainedValue    api.Drained
+
+	TestNoticeValues []api.TestNotice
 
 	mu      sync.Mutex
 	err     error
@@ -146,6 +149,16 @@ func (s *Source) RecoverPort(_ context.Context, port string) error {
 // ShutPort implements api.Source.
 func (s *Source) ShutPort(_ context.Context, port string) error {
 	return s.change("shut %s", port)
+}
+
+// Drain implements api.Source.
+func (s *Source) Drain(_ context.Context, o api.DrainOrder) (api.Drained, error) {
+	return s.DrainedValue, s.change("drain %+v", o)
+}
+
+// TestNotice implements api.Source.
+func (s *Source) TestNotice(_ context.Context, host netip.Addr) ([]api.TestNotice, error) {
+	return s.TestNoticeValues, s.change("test notice to %s", host)
 }
 
 // ReloadConfig implements api.Source.

@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/internal/api"
+)
+
+// A port is drained in this order: the peers of its hosts hear that these have left, and
+// its hosts that their peers have (reason aged-out: the host agent takes a controller out
+// at once and in order, where after a fault it would first probe a path that still
+// works). Once everybody here has acked, and had time to act on it, the port is shut.
+
+const (
+	// drainSettle is how long after the last ack hosts have to move: an agent acks at once,
+	// and then takes its controllers out, 0.13 to 0.3 s each, 16 at a time.
+	drainSettle = 2 * time.Second
+	// DrainWait is how long a drained port stays open at most, unless the operator says otherwise.
+	DrainWait = 10 * time.Second
+	// MaxDrainWait bounds what he may say.
+	MaxDrainWait = 10 * time.Minute
+	// drainPoll is how often it is looked whether all acked.
+	drainPoll = 100 * time.Millisecond
+)
+
+// draining is a port that is drained and not shut yet.
+type draining struct {
+	latest time.Time // shut by then
+	busy   time.Time // when somebody was last known to owe an ack
+}
+
+// Drain takes ports out of service in order; none named means all that are there.
+func (c *Core) Drain(names []string, wait time.Duration, now time.Time) (api.Drained, error) {
+	d := api.Drained{Ports: []string{}, Hosts: 0}
+	if c.client == nil {
+		return d, fmt.Errorf("%w: this device has no access ports", api.ErrRefused)
+	}
+	whole := len(names) == 0
+	if whole {
+		names = c.PortNames()
+	}
+	for _, name := range names {
+		p := c.ports[name]
+		if p == nil || !p.present {
+			return d, fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
+		}
+		if _, _, already := c.faults.Drained(name); already && whole {
+			continue
+		}
+		changes, err := c.faults.Drain(name, now)
+		if err != nil {
+			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
+		}
+		for _, ch := range changes {
+			c.causeChanged(ch, now)
+		}
+		p.draining = &draining{latest: now.Add(wait), busy: now}
+		c.drainDue = now
+		c.notify.SetLeaving(name, true, now)
+		d.Ports = append(d.Ports, name)
+		d.Hosts += len(p.fault.addrs)
+	}
+	c.flush(now)
+	return d, nil
+}
+
+// Undrain puts drained ports into service again; none named means all that are drained.
+func (c *Core) Undrain(names []string, now time.Time) (api.Drained, error) {
+	d := api.Drained{Ports: []string{}}
+	if c.client == nil {
+		return d, fmt.Errorf("%w: this device has no access ports", api.ErrRefused)
+	}
+	if len(names) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+			if _, _, ok := c.faults.Drained(name); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		if c.ports[name] == nil {
+			return d, fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
+		}
+		changes, err := c.faults.Undrain(name, now)
+		if err != nil {
+			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
+		}
+		for _, ch := range changes {
+			c.causeChanged(ch, now)
+		}
+		d.Ports = append(d.Ports, name)
+		d.Hosts += len(c.table.Hosts(name))
+	}
+	c.flush(now)
+	return d, nil
+}
+
+// followDrain notes what has become of the draining of a port, whoever ended it: by
+// Undrain, by a recovery, or by opening the port behind our back.
+func (c *Core) followDrain(p *port, now time.Time) {
+	_, closed, ok := c.faults.Drained(p.Name)
+	if !ok || closed {
+		p.draining = nil
+	}
+	if !ok {
+		c.notify.SetLeaving(p.Name, false, now)
+	}
+}
+
+// drainText says what has become of the draining of a port.
+func drainText(ch *errdown.Change, hosts int) string {
+	switch {
+	case !ch.Faulty:
+		return fmt.Sprintf("port %s is not drained any more", ch.Port)
+	case ch.Action == errdown.ActionShut:
+		return fmt.Sprintf("port %s is drained and is being shut", ch.Port)
+	}
+	return fmt.Sprintf("port %s is being drained: its %d host address(es) leave, then it is shut", ch.Port, hosts)
+}
+
+// restoreDrains goes on with what the state says is drained: a port that was not shut yet
+// is given the whole time once more.
+func (c *Core) restoreDrains(now time.Time) {
+	for _, p := range c.ports {
+		if _, closed, ok := c.faults.Drained(p.Name); ok {
+			c.notify.SetLeaving(p.Name, true, now)
+			if !closed {
+				p.draining = &draining{latest: now.Add(DrainWait), busy: now}
+				c.drainDue = now
+			}
+		}
+	}
+}
+
+// tickDrains shuts the drained ports whose hosts have moved.
+func (c *Core) tickDrains(now time.Time) {
+	if c.drainDue.IsZero() || now.Before(c.drainDue) {
+		return
+	}
+	c.drainDue = time.Time{}
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		p := c.ports[name]
+		if p.draining == nil || !p.present {
+			continue
+		}
+		d := p.draining
+		if c.notify.Unsettled(name, p.fault.addrs) {
+			d.busy = now
+		}
+		if now.Before(d.latest) && now.Sub(d.busy) < drainSettle {
+			c.drainDue = now.Add(drainPoll)
+			continue
+		}
+		for _, ch := range c.faults.Close(name, now) {
+			c.causeChanged(ch, now)
+		}
+	}
+}
+
+// Drain implements api.Source.
+func (d *Daemon) Drain(ctx context.Context, o api.DrainOrder) (api.Drained, error) {
+	wait := time.Duration(o.Wait)
+	switch {
+	case wait == 0:
+		wait = DrainWait
+	case wait < 0 || wait > MaxDrainWait:
+		return api.Drained{}, fmt.Errorf("%w: wait of %v: allowed are 0s..%v", api.ErrInvalid, wait, MaxDrainWait)
+	}
+	var names []string
+	if o.Port != "" {
+		names = []string{o.Port}
+	}
+	var done api.Drained
+	var err error
+	doErr := d.device.Do(ctx, func(c *Core, now time.Time) {
+		if o.Undo {
+			done, err = c.Undrain(names, now)
+		} else {
+			done, err = c.Drain(names, wait, now)
+		}
+	})
+	if doErr != nil {
+		return api.Drained{}, doErr
+	}
+	return done, err
+}
