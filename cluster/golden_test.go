@@ -42,7 +42,7 @@ func TestBytesStayWhatTheyAre(t *testing.T) {
 	for i := range h.Nonce {
 		h.Nonce[i] = byte(i)
 	}
-	want := "694e4f46636c7531 01 02  04c0000201 00000000000000a1  0620010db8000000000000000000000002 00000000000000b2  00000000000000c1 01" +
+	want := "694e4f46636c7573 02 02  04c0000201 00000000000000a1  0620010db8000000000000000000000002 00000000000000b2  00000000000000c1 01" +
 		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 	if got := hex.EncodeToString(h.encode()); got != hex.EncodeToString(unhex(t, want)) {
 		t.Errorf("hello:\n got %s\nwant %s", got, want)

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -37,13 +36,14 @@ func ParseMemberID(s string) (MemberID, error) {
 
 // Protocol of the connections between members.
 const (
-	helloMagic   = "iNOFclu1"
-	wireVersion  = 1
+	helloMagic   = "iNOFclus"
+	wireVersion  = 2
 	nonceLen     = 32
 	maxHello     = 256 // bytes
-	ALPN         = "inof-cluster/1"
-	labelDialer  = "iNOF cluster v1 dialer to listener"
-	labelListens = "iNOF cluster v1 listener to dialer"
+	ALPN         = "inof-cluster/2"
+	labelDialer  = "iNOF cluster v2 dialer to listener"
+	labelListens = "iNOF cluster v2 listener to dialer"
+	labelSecond  = "iNOF cluster v2 second password"
 )
 
 // hello is the first message in each direction.
@@ -86,30 +86,20 @@ func decodeHello(b []byte) (*hello, error) {
 	return h, nil
 }
 
-// keys derives those of the two directions as the iNOF protocol does: HKDF-SHA256
-// (RFC 5869) with both nonces as salt, bound to all that both hellos say.
-func keys(password, dialer, listener []byte) (dialerKey, listenerKey []byte, err error) {
-	salt := append(append([]byte(nil), dialer[len(dialer)-nonceLen:]...), listener[len(listener)-nonceLen:]...)
-	prk, err := hkdf.Extract(sha256.New, password, salt)
-	if err != nil {
-		return nil, nil, fmt.Errorf("keys: %w", err)
+// keys derives those of each password as the iNOF protocol does.
+func keys(passwords []inof.Password, dialer, listener []byte) ([]*inof.SessionKeys, error) {
+	h := inof.Handshake{
+		DialerNonce: dialer[len(dialer)-nonceLen:], ListenerNonce: listener[len(listener)-nonceLen:], Dialer: dialer, Listener: listener,
+		Labels: inof.Labels{Dialer: labelDialer, Listener: labelListens, Second: labelSecond},
 	}
-	a, b := sha256.Sum256(dialer), sha256.Sum256(listener)
-	transcript := string(a[:]) + string(b[:])
-	if dialerKey, err = hkdf.Expand(sha256.New, prk, labelDialer+transcript, sha256.Size); err != nil {
-		return nil, nil, fmt.Errorf("keys: %w", err)
-	}
-	if listenerKey, err = hkdf.Expand(sha256.New, prk, labelListens+transcript, sha256.Size); err != nil {
-		return nil, nil, fmt.Errorf("keys: %w", err)
-	}
-	return dialerKey, listenerKey, nil
+	return h.All(passwords)
 }
 
 // recordType tells what a record holds.
 type recordType uint8
 
 const (
-	recordProof    recordType = 1 // nothing: the sender knows the key
+	recordProof    recordType = 1 // the sender knows the key; a dialer: and a second one
 	recordRequest  recordType = 2
 	recordResponse recordType = 3
 	recordChunk    recordType = 4 // part of a snapshot

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -81,8 +82,10 @@ func TestMembersSpeakInEachMode(t *testing.T) {
 	}
 	for name, auth := range map[string]func(netip.Addr) inof.Auth{
 		"none": func(netip.Addr) inof.Auth { return inof.Auth{Mode: inof.AuthNone} },
-		"hmac": func(netip.Addr) inof.Auth { return inof.Auth{Mode: inof.AuthHMAC, Password: []byte("correct horse")} },
-		"tls":  func(d netip.Addr) inof.Auth { return auths[d] },
+		"hmac": func(netip.Addr) inof.Auth {
+			return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
+		},
+		"tls": func(d netip.Addr) inof.Auth { return auths[d] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, 3, func(t *testing.T, l *lab) {
@@ -104,7 +107,9 @@ func TestStrangersAreRefused(t *testing.T) {
 	own := ca.auth(devAddr(0), devAddr(1).String())
 	forged := other.auth(devAddr(1))
 	forged.TLS.Get().Roots = own.TLS.Get().Roots
-	password := func(s string) inof.Auth { return inof.Auth{Mode: inof.AuthHMAC, Password: []byte(s)} }
+	password := func(s string) inof.Auth {
+		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte(s)))}}
+	}
 	for _, c := range []struct {
 		name       string
 		here, they inof.Auth

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -162,7 +163,7 @@ func memberAt(i int) Member {
 func newLab(t *testing.T, n int) *lab {
 	l := &lab{t: t, w: newWires(), stores: map[netip.Addr]*Storage{}, nodes: map[netip.Addr]*running{}}
 	l.auth = func(netip.Addr) inof.Auth {
-		return inof.Auth{Mode: inof.AuthHMAC, Password: []byte("correct horse")}
+		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
 	}
 	for i := range n {
 		l.members = append(l.members, memberAt(i))

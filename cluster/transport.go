@@ -69,6 +69,7 @@ type transport struct {
 	closed  chan struct{}
 
 	mu        sync.Mutex
+	guesses   inof.Guesses
 	listener  net.Listener
 	heartbeat func(raft.RPC)
 	idle      map[poolKey][]*conn

@@ -21,6 +21,7 @@ type conn struct {
 	nc     net.Conn
 	in     *bufio.Reader
 	tx, rx *seal
+	keys   []*inof.SessionKeys // mode hmac-sha256: of each password, until prove has chosen
 	peer   *hello
 	creds  *inof.Credentials // in mode tls: those of the handshake
 	chain  []*x509.Certificate
@@ -105,6 +106,15 @@ func (c *conn) welcome(auth inof.Auth, ours func(inof.AuthMode, MemberID) *hello
 	return c.prove()
 }
 
+// errGuesses is a source of too many wrong passwords.
+var errGuesses = errors.New("too many wrong passwords")
+
+// refuse tells a dialer that it may not even try.
+func (c *conn) refuse(why string) error {
+	_ = c.writeHello(append([]byte(refusalMagic), why...))
+	return errGuesses
+}
+
 // trust checks that the peer may be the device it says, and sets the keys.
 func (c *conn) trust(auth inof.Auth, dialer, listener []byte) error {
 	c.tx, c.rx = newSeal(nil), newSeal(nil)
@@ -112,23 +122,31 @@ func (c *conn) trust(auth inof.Auth, dialer, listener []byte) error {
 	case inof.AuthTLS:
 		return c.permit(c.creds)
 	case inof.AuthHMAC:
-		d, l, err := keys(auth.Password, dialer, listener)
-		if err != nil {
+		var err error
+		if c.keys, err = keys(auth.Passwords, dialer, listener); err != nil {
 			return err
 		}
-		if !c.dialer {
-			d, l = l, d
-		}
-		c.tx, c.rx = newSeal(d), newSeal(l)
+		c.use(c.keys[0])
 	}
 	return nil
+}
+
+// use makes the keys of one password those of the connection, whose records go on.
+func (c *conn) use(k *inof.SessionKeys) {
+	tx, rx := c.tx.number, c.rx.number
+	if c.dialer {
+		c.tx, c.rx = newSeal(k.Dialer), newSeal(k.Listener)
+	} else {
+		c.tx, c.rx = newSeal(k.Listener), newSeal(k.Dialer)
+	}
+	c.tx.number, c.rx.number = tx, rx
 }
 
 // prove exchanges the records by which both sides show that they know the keys. The
 // dialer goes first.
 func (c *conn) prove() error {
 	if c.dialer {
-		if err := c.write(recordProof); err != nil {
+		if err := c.write(recordProof, inof.ProofOfSecond(c.keys)); err != nil {
 			return err
 		}
 	}
@@ -138,8 +156,8 @@ func (c *conn) prove() error {
 		return err
 	case typ == recordRefusal:
 		return fmt.Errorf("refused: %q", b)
-	case typ != recordProof || len(b) > 0:
-		return broken("record", "type %d in place of a proof", typ)
+	case typ != recordProof || len(b) > 0 && (c.dialer || len(b) != inof.ProofLen):
+		return broken("record", "type %d of %d bytes in place of a proof", typ, len(b))
 	}
 	if !c.dialer {
 		return c.write(recordProof)
@@ -315,6 +333,29 @@ func (c *conn) read() (recordType, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if c.keys != nil {
+		b, err := c.settle(head[:], rest)
+		return t, b, err
+	}
 	b, err := c.rx.open(head[:], rest)
 	return t, b, err
+}
+
+// settle opens the first record of the peer, which shows the passwords it knows.
+func (c *conn) settle(head, rest []byte) ([]byte, error) {
+	end := len(rest) - recordTag
+	signed, tag := append(append([]byte(nil), head...), rest[:end]...), rest[end:]
+	k := (*inof.SessionKeys)(nil)
+	if c.dialer {
+		k = inof.ChooseByListener(c.keys, signed, tag)
+	} else {
+		k, _ = inof.ChooseByDialer(c.keys, signed, tag, rest[:end])
+	}
+	if k == nil {
+		return nil, errTag
+	}
+	c.keys = nil
+	c.use(k)
+	c.rx.number++
+	return rest[:end], nil
 }

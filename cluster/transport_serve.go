@@ -79,13 +79,25 @@ func (t *transport) take(ctx context.Context, nc net.Conn) {
 
 func (t *transport) converse(ctx context.Context, c *conn) {
 	_ = c.nc.SetDeadline(time.Now().Add(handshakeTime))
-	err := c.welcome(t.cfg.Auth(), t.ours)
+	from := c.nc.RemoteAddr().String()
+	t.mu.Lock()
+	_, err := t.guesses.Check(from, time.Now())
+	t.mu.Unlock()
+	if err != nil {
+		err = c.refuse(err.Error())
+	} else {
+		err = c.welcome(t.cfg.Auth(), t.ours)
+	}
 	t.mu.Lock()
 	t.pending--
 	switch {
 	case err == nil:
+		t.guesses.Right(from)
 	case errors.Is(err, errTag):
 		t.counters.AuthFailed++
+		t.guesses.Failed(from, time.Now())
+	case errors.Is(err, errGuesses):
+		t.counters.Refused++
 	case !closedError(err):
 		t.counters.HandshakeBad++
 	}

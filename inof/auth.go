@@ -47,9 +47,11 @@ func (m *AuthMode) UnmarshalText(b []byte) error {
 
 // Auth is the authentication of a session.
 type Auth struct {
-	Mode     AuthMode
-	Password []byte           // for AuthHMAC, MinPassword bytes or more
-	TLS      *CredentialStore // for AuthTLS
+	Mode AuthMode
+	// Passwords for AuthHMAC, 1 to MaxPasswords: a peer may know any of them, and the
+	// first that both know is used.
+	Passwords []Password
+	TLS       *CredentialStore // for AuthTLS
 }
 
 // Validate tells what is wrong with it.
@@ -58,8 +60,8 @@ func (a Auth) Validate() error {
 	case AuthNone:
 		return nil
 	case AuthHMAC:
-		if len(a.Password) < MinPassword {
-			return fmt.Errorf("password has %d bytes, want %d or more", len(a.Password), MinPassword)
+		if n := len(a.Passwords); n < 1 || n > MaxPasswords {
+			return fmt.Errorf("%d passwords, want 1..%d", n, MaxPasswords)
 		}
 		return nil
 	case AuthTLS:

@@ -60,6 +60,8 @@ type conn struct {
 	mu   sync.Mutex // guards what follows
 	sess *Session   // only the sending half once Established, see Session
 	view PeerInfo   // State, Since, Device, Role, timers
+	// probe asks whether the peer is there, nil: nobody asks.
+	probe *probe
 }
 
 func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, error) {
@@ -67,7 +69,7 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 		return nil, err
 	}
 	c := &conn{host: h, done: make(chan struct{})}
-	sc.Identify = c.identify
+	sc.Identify, sc.Confirm = c.identify, true
 	sc.taggers = &h.tags
 	sess, err := NewSession(sc, now)
 	if err != nil {
@@ -138,7 +140,11 @@ func (c *conn) follow(r *msgReader) error {
 		if err := c.slowDown(m); err != nil {
 			return err
 		}
-		if m != nil {
+		switch m := m.(type) {
+		case nil:
+		case *Keepalive:
+			c.asked(m)
+		default:
 			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at, Size: len(frame)})
 		}
 		c.sess.Heard(time.Now()) // while it was not read it was not silent
@@ -199,18 +205,49 @@ func (c *conn) handshake(frame []byte, now time.Time) error {
 		c.note()
 		err = c.handshakeWrite(out)
 	}
-	state := c.view.State
+	state, proved := c.view.State, c.sess.Proved()
 	c.mu.Unlock()
-	if err != nil || state != StateEstablished {
+	switch {
+	case err != nil:
+		return err
+	case proved:
+		return c.admit(now)
+	case state != StateEstablished:
+		return nil
+	}
+	if err := c.establish(); err != nil {
 		return err
 	}
+	return c.up(now)
+}
+
+// admit answers a dialer that has proved who it is, if it may have a session.
+func (c *conn) admit(now time.Time) error {
+	if err := c.establish(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	out := c.sess.Answer(nil, now)
+	c.note()
+	err := c.handshakeWrite(out)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.up(now)
+}
+
+func (c *conn) establish() error {
+	if c.host.establish == nil {
+		return nil
+	}
+	return c.host.establish(c)
+}
+
+// up lets messages through.
+func (c *conn) up(now time.Time) error {
 	if err := c.nc.SetWriteDeadline(time.Time{}); err != nil {
 		return err
-	}
-	if c.host.establish != nil {
-		if err := c.host.establish(c); err != nil {
-			return err
-		}
 	}
 	c.host.tally.established.Add(1)
 	c.peer = &Peer{c: c, device: c.sess.Peer().Device}
@@ -240,6 +277,9 @@ func (c *conn) info() PeerInfo {
 		v.SlowedSince, v.Slowed = p.info(time.Now())
 	}
 	c.mu.Unlock()
+	if v.State == StateEstablished {
+		v.Password = c.password()
+	}
 	c.out.info(&v)
 	return v
 }

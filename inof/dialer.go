@@ -147,6 +147,9 @@ func (d *Dialer) fail(err error, wait time.Duration) {
 		d.cfg.Log.Debug("no session, trying again", "reflector", d.cfg.Name, "error", err, "wait", wait)
 		return
 	}
+	if p, ok := errors.AsType[*PeerError](err); ok && p.Code == CodeDuplicate {
+		d.cfg.Alarm(d.cfg.Self, fmt.Sprintf("%v; give this device or the other one another device.id", err))
+	}
 	d.cfg.Log.Warn("no session, trying again", "reflector", d.cfg.Name, "error", err, "wait", wait)
 }
 

@@ -15,7 +15,7 @@ func TestASecondSingleTLVIsMalformed(t *testing.T) {
 		stamp  = "02 000010 18a0000000000001 0000000000000002"
 		times  = "03 000018 0000000000000001 0000000000000002 0000000000000003"
 	)
-	need := map[MsgType]string{TypeUpdate: origin + stamp, TypeEndOfSync: stamp, TypeNotification: "01 000002 0007"}
+	need := map[MsgType]string{TypeKeepalive: "", TypeUpdate: origin + stamp, TypeEndOfSync: stamp, TypeNotification: "01 000002 0007"}
 	for _, c := range []struct {
 		typ  MsgType
 		name string
@@ -29,6 +29,8 @@ func TestASecondSingleTLVIsMalformed(t *testing.T) {
 		{TypeUpdate, "partial", "0a 000000"},
 		{TypeEndOfSync, "stamp", stamp},
 		{TypeEndOfSync, "resumed", "0b 000000"},
+		{TypeKeepalive, "demand", "02 000008 0000000000000001"},
+		{TypeKeepalive, "answer", "03 000008 0000000000000001"},
 		{TypeNotification, "code", "01 000002 0007"},
 		{TypeNotification, "text", "02 000001 61"},
 	} {

@@ -24,6 +24,7 @@ func Encode(m Message) (*Encoded, error) {
 	case *Open:
 		b, err = m.appendBody(make([]byte, 0, 128))
 	case *Keepalive:
+		b = m.appendBody(nil)
 	case *Update:
 		b, err = m.appendBody(make([]byte, 0, m.sizeHint()))
 	case *EndOfSync:
@@ -55,8 +56,7 @@ func decodeBody(t MsgType, body []byte) (Message, error) {
 	case TypeOpen:
 		return asMessage(decodeOpen(body))
 	case TypeKeepalive:
-		err := eachTLV("Keepalive", body, func(uint8, *reader) bool { return false })
-		return asMessage(&Keepalive{}, err)
+		return asMessage(decodeKeepalive(body))
 	case TypeUpdate:
 		return asMessage(decodeUpdate(body))
 	case TypeEndOfSync:

@@ -30,8 +30,9 @@ const (
 	CodeRole             Code = 19 // the two roles do not fit together
 	CodeCertificate      Code = 20 // the certificate is not taken, or is not for that device
 	CodeTLS              Code = 21 // the TLS handshake failed, or TLS was broken later
+	CodeDuplicate        Code = 22 // another session of the same device stands and answers
 
-	lastCode = CodeTLS
+	lastCode = CodeDuplicate
 )
 
 var codeNames = map[Code]string{
@@ -41,7 +42,7 @@ var codeNames = map[Code]string{
 	CodeSequence: "bad sequence number", CodeOwnID: "own device id", CodeDevice: "unexpected device id",
 	CodeTimers: "unacceptable timers", CodeUnexpected: "unexpected message", CodeReplaced: "replaced by a newer session",
 	CodeLimit: "limit reached", CodeSlow: "slow reader", CodeRole: "roles do not fit",
-	CodeCertificate: "certificate refused", CodeTLS: "TLS failed",
+	CodeCertificate: "certificate refused", CodeTLS: "TLS failed", CodeDuplicate: "duplicate device id",
 }
 
 func (c Code) String() string {

@@ -44,6 +44,8 @@ var golden = map[string]Message{
 	},
 	"keepalive-none":      &Keepalive{},
 	"keepalive-client":    &Keepalive{},
+	"keepalive-demand":    &Keepalive{Demand: 0x5eed_0000_0000_0001},
+	"keepalive-answer":    &Keepalive{Answer: 0x5eed_0000_0000_0001},
 	"keepalive-reflector": &Keepalive{},
 	"update-host": &Update{
 		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 1, SentAt: goldenAt,
@@ -126,7 +128,11 @@ var golden = map[string]Message{
 func goldenSession(t *testing.T) map[string][]byte {
 	t.Helper()
 	now := time.Unix(1000, 0)
-	auth := Auth{Mode: AuthHMAC, Password: []byte(goldenPassword)}
+	password, err := NewPassword([]byte(goldenPassword))
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := Auth{Mode: AuthHMAC, Passwords: []Password{password}}
 	dialer, err := NewSession(SessionConfig{
 		Self: goldenClient, Dialer: true, Roles: RoleClient, Epoch: 0x18a0_0000_0000_0001, Auth: auth, Nonce: goldenNonce(0),
 	}, now)
@@ -150,14 +156,18 @@ func goldenSession(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := int(answer[2])<<8 | int(answer[3])
-	out["open-reflector"], out["keepalive-reflector"] = answer[:n], answer[n:]
-	_, confirm, err := dialer.Receive(answer[:n], nil, now)
+	out["open-reflector"] = answer
+	_, proof, err := dialer.Receive(answer, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out["keepalive-client"] = confirm
-	if _, _, err = dialer.Receive(answer[n:], nil, now); err != nil {
+	out["keepalive-client"] = proof
+	_, confirm, err := listener.Receive(proof, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["keepalive-reflector"] = confirm
+	if _, _, err = dialer.Receive(confirm, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"update-host", "update-fault", "end-of-sync"} {

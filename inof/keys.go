@@ -8,30 +8,28 @@ import (
 )
 
 // Labels of the two directions, so that a message cannot be sent back to where it
-// came from (docs/protocol.md, "Keys").
+// came from, and of the other keys of a session (docs/protocol.md, "Keys").
 const (
 	labelDialer   = "iNOF v2 dialer to listener"
 	labelListener = "iNOF v2 listener to dialer"
+	labelSecond   = "iNOF v2 second password"
 )
 
-// deriveKeys gives the keys of the two directions by HKDF-SHA256 (RFC 5869). The
-// salt is both nonces; the info names the direction and binds the key to all that
-// both Opens say, above all the two device ids, the versions and the mode.
-func deriveKeys(password []byte, dialer, listener *Open, dialerBytes, listenerBytes []byte) (dialerKey, listenerKey []byte, err error) {
-	salt := append(append(make([]byte, 0, 2*NonceLen), dialer.Nonce[:]...), listener.Nonce[:]...)
-	prk, err := hkdf.Extract(sha256.New, password, salt)
+func extract(secret, salt []byte) ([]byte, error) {
+	prk, err := hkdf.Extract(sha256.New, secret, salt)
 	if err != nil {
-		return nil, nil, fmt.Errorf("session keys: %w", err)
+		return nil, fmt.Errorf("session keys: %w", err)
 	}
-	a, b := sha256.Sum256(dialerBytes), sha256.Sum256(listenerBytes)
-	transcript := string(a[:]) + string(b[:])
-	if dialerKey, err = hkdf.Expand(sha256.New, prk, labelDialer+transcript, sha256.Size); err != nil {
-		return nil, nil, fmt.Errorf("session keys: %w", err)
+	return prk, nil
+}
+
+// expand derives a key of 32 bytes for a purpose.
+func (k *SessionKeys) expand(label string) ([]byte, error) {
+	out, err := hkdf.Expand(sha256.New, k.master, label+k.transcript, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("session keys: %w", err)
 	}
-	if listenerKey, err = hkdf.Expand(sha256.New, prk, labelListener+transcript, sha256.Size); err != nil {
-		return nil, nil, fmt.Errorf("session keys: %w", err)
-	}
-	return dialerKey, listenerKey, nil
+	return out, nil
 }
 
 // sealer numbers and signs the messages of one direction.
@@ -77,18 +75,34 @@ func (o *opener) open(h Header, frame []byte) ([]byte, error) {
 	end := len(frame)
 	if o.taggers != nil {
 		if h.Flags&flagTagged == 0 {
-			return nil, &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the message has no tag"}
+			return nil, untagged(h)
 		}
 		end -= TagLen
 		if !o.verify(frame[end:], frame[:end]) {
-			return nil, &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the tag does not match: the passwords differ, or the bytes were altered"}
+			return nil, wrongTag(h)
 		}
 	} else if h.Flags&flagTagged != 0 {
 		return nil, &ProtocolError{Code: CodeAuthMode, Where: h.Type.String(), Detail: "the message has a tag, but this mode has none"}
 	}
+	if err := o.inOrder(h); err != nil {
+		return nil, err
+	}
+	return frame[HeaderLen:end], nil
+}
+
+// inOrder takes the number of a message that was checked otherwise.
+func (o *opener) inOrder(h Header) error {
 	if h.Seq != o.seq+1 {
-		return nil, &ProtocolError{Code: CodeSequence, Where: h.Type.String(), Detail: fmt.Sprintf("number %d, want %d", h.Seq, o.seq+1)}
+		return &ProtocolError{Code: CodeSequence, Where: h.Type.String(), Detail: fmt.Sprintf("number %d, want %d", h.Seq, o.seq+1)}
 	}
 	o.seq++
-	return frame[HeaderLen:end], nil
+	return nil
+}
+
+func untagged(h Header) error {
+	return &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the message has no tag"}
+}
+
+func wrongTag(h Header) error {
+	return &ProtocolError{Code: CodeAuthFailed, Where: h.Type.String(), Detail: "the tag does not match: the passwords differ, or the bytes were altered"}
 }

@@ -35,6 +35,3 @@ const (
 	// left, and how long after its own start it waits for the devices it knew.
 	DefaultGrace = 120 * time.Second
 )
-
-// MinPassword is the shortest password taken for hmac-sha256, in bytes.
-const MinPassword = 8

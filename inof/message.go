@@ -102,7 +102,11 @@ type Resume struct {
 
 // Keepalive says that the sender lives, and as the first message after the Open
 // that it knows the password.
-type Keepalive struct{}
+type Keepalive struct {
+	Proof  []byte // in the dialer's first: that it knows a second password; nil: it has one
+	Demand uint64 // the receiver answers at once; 0: need not
+	Answer uint64 // to this Demand; 0: to none
+}
 
 // Update carries changes of records. They are applied in the order of the fields:
 // settings, zones, hosts, faults, standings.

@@ -43,6 +43,7 @@ type Server struct {
 	peers    map[netip.Addr]*conn
 	past     map[netip.Addr]past
 	refused  []PeerInfo // newest last, one an address
+	guesses  Guesses
 	stopping bool
 }
 
@@ -165,8 +166,13 @@ func (s *Server) serve(nc net.Conn) {
 	s.wg.Add(1) // until the session has ended, whichever goroutine it is in
 	go func() {
 		r := newMsgReader(c)
-		if err := c.begin(r); err != nil {
-			s.ended(c, c.end(err))
+		err := s.mayTry(c)
+		if err == nil {
+			err = c.begin(r)
+		}
+		if err != nil {
+			err = c.end(err)
+			s.ended(c, err)
 			s.wg.Done()
 			return
 		}
@@ -176,13 +182,32 @@ func (s *Server) serve(nc net.Conn) {
 	}()
 }
 
+// mayTry refuses a source of too many wrong passwords.
+func (s *Server) mayTry(c *conn) error {
+	s.mu.Lock()
+	first, err := s.guesses.Check(c.view.Address, time.Now())
+	s.mu.Unlock()
+	if err != nil {
+		s.host.tally.guesses.Add(1)
+	}
+	if first {
+		s.cfg.Log.Warn("too many wrong passwords", "peer", c.view.Address, "error", err)
+	}
+	return err
+}
+
 func (s *Server) ended(c *conn, err error) {
+	if guessed(err) && c.peer == nil {
+		s.mu.Lock()
+		s.guesses.Failed(c.view.Address, time.Now())
+		s.mu.Unlock()
+	}
 	s.remove(c, err)
 	s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
 }
 
-// establish makes c the session of its device. An older one is ended first, and
-// has told its Down when this returns.
+// establish makes c the session of its device, unless one stands that answers. One that
+// does not is ended first, and has told its Down when this returns.
 func (s *Server) establish(c *conn) error {
 	dev := c.device()
 	pace := s.pace.of(dev)
@@ -190,6 +215,11 @@ func (s *Server) establish(c *conn) error {
 	c.pace = pace
 	c.mu.Unlock()
 	s.mu.Lock()
+	s.guesses.Right(c.view.Address)
+	if err := s.contest(c); err != nil {
+		s.mu.Unlock()
+		return err
+	}
 	old := s.peers[dev]
 	switch {
 	case s.stopping:
@@ -263,11 +293,14 @@ func (s *Server) refuse(c *conn, err error) {
 
 // forgive forgets what was refused from an address, whatever its port. s.mu is held.
 func (s *Server) forgive(address string) {
-	from, _, _ := net.SplitHostPort(address)
-	s.refused = slices.DeleteFunc(s.refused, func(v PeerInfo) bool {
-		host, _, _ := net.SplitHostPort(v.Address)
-		return host == from
-	})
+	from := hostOf(address)
+	s.refused = slices.DeleteFunc(s.refused, func(v PeerInfo) bool { return hostOf(v.Address) == from })
+}
+
+// hostOf is an address of the transport without its port.
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	return host
 }
 
 // Refused are the last connections that did not become sessions, the newest of

@@ -28,6 +28,10 @@ type SessionConfig struct {
 	// Zero: the defaults.
 	Hold, Keepalive, HandshakeTimeout time.Duration
 
+	// Confirm: a listener answers the dialer's proof when its owner calls Confirm, and
+	// not of itself: the owner may refuse a peer that has proved who it is.
+	Confirm bool
+
 	taggers taggers // what it has in common with other sessions; nil: each half its own
 }
 
@@ -71,7 +75,10 @@ type Session struct {
 	state State
 	since time.Time
 
-	own      []byte // our Open as sent, until there are keys
+	own      []byte         // our Open as sent, until there are keys
+	keys     []*SessionKeys // of each password, until the peer has shown which it knows
+	used     *SessionKeys   // those of the session, mode hmac-sha256
+	proved   bool           // listener: the dialer has; Confirm is next
 	peer     *Open
 	hold     time.Duration // negotiated
 	interval time.Duration // negotiated keepalive
@@ -154,7 +161,7 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 	if s.state < StateOpenConfirm {
 		return s.receiveOpen(h, frame, out, now)
 	}
-	body, err := s.rx.open(h, frame)
+	body, err := s.open(h, frame)
 	if err != nil {
 		return nil, out, err
 	}
@@ -167,8 +174,18 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 	case *Notification:
 		return nil, out, &PeerError{Code: m.Code, Text: m.Text}
 	case *Keepalive:
-		if s.state == StateOpenConfirm {
+		switch {
+		case s.state == StateEstablished && m.Demand|m.Answer != 0:
+			return m, out, nil
+		case s.state == StateEstablished:
+		case s.proved:
+			return nil, out, s.unexpected(h.Type)
+		case s.cfg.Dialer:
 			s.enter(StateEstablished, now)
+		case s.cfg.Confirm:
+			s.proved = true
+		default:
+			out = s.confirm(out, now)
 		}
 		return nil, out, nil
 	case *Update, *EndOfSync:
@@ -179,12 +196,71 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 	return nil, out, s.unexpected(h.Type)
 }
 
+// open checks a message and gives its body. The first one of the peer shows which of
+// the passwords it knows.
+func (s *Session) open(h Header, frame []byte) ([]byte, error) {
+	if s.keys == nil {
+		return s.rx.open(h, frame)
+	}
+	if h.Flags&flagTagged == 0 {
+		return nil, untagged(h)
+	}
+	end := len(frame) - TagLen
+	body, tag := frame[HeaderLen:end], frame[end:]
+	if s.cfg.Dialer {
+		k := ChooseByListener(s.keys, frame[:end], tag)
+		if k == nil {
+			return nil, wrongTag(h)
+		}
+		if err := s.choose(k); err != nil {
+			return nil, err
+		}
+		return s.rx.open(h, frame)
+	}
+	var proof []byte
+	if h.Type == TypeKeepalive {
+		if m, err := decodeKeepalive(body); err == nil {
+			proof = m.Proof
+		}
+	}
+	k, tagged := ChooseByDialer(s.keys, frame[:end], tag, proof)
+	if k == nil {
+		return nil, wrongTag(h)
+	}
+	if err := s.choose(k); err != nil || tagged {
+		if err != nil {
+			return nil, err
+		}
+		return s.rx.open(h, frame)
+	}
+	// The tag is that of a password that only the dialer knows; of the message nothing
+	// is taken but what it proves.
+	if err := s.rx.inOrder(h); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// Proved tells that a listener's dialer has proved what it must, and waits for Confirm.
+func (s *Session) Proved() bool { return s.proved && s.state == StateOpenConfirm }
+
+// Answer appends the listener's own proof, with which the session is Established. It
+// is for a session with Confirm that is Proved.
+func (s *Session) Answer(out []byte, now time.Time) []byte { return s.confirm(out, now) }
+
+func (s *Session) confirm(out []byte, now time.Time) []byte {
+	out = s.Seal(out, keepalive, now)
+	s.enter(StateEstablished, now)
+	return out
+}
+
 func (s *Session) unexpected(t MsgType) error {
 	return &ProtocolError{Code: CodeUnexpected, Where: t.String(), Detail: "not allowed in state " + s.state.String()}
 }
 
 // receiveOpen handles the first message of the peer. A listener answers with its
-// own Open; both sides then prove their password with a Keepalive.
+// own Open; then the dialer proves with a Keepalive that it knows the password, and
+// only after that the listener: nobody else gets anything to try passwords on.
 func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Message, []byte, error) {
 	if h.Type != TypeOpen || (s.cfg.Dialer && s.state == StateConnect) {
 		return nil, out, s.unexpected(h.Type)
@@ -216,11 +292,15 @@ func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Messa
 	s.own = nil // the keys were what it was needed for
 	s.lastRx = now
 	s.enter(StateOpenConfirm, now)
-	return nil, s.Seal(out, keepalive, now), nil
+	if !s.cfg.Dialer {
+		return nil, out, nil
+	}
+	first := keepalive
+	if proof := ProofOfSecond(s.keys); proof != nil {
+		first = &Encoded{typ: TypeKeepalive, body: (&Keepalive{Proof: proof}).appendBody(nil)}
+	}
+	return nil, s.Seal(out, first, now), nil
 }
-
-// keepalive is the wire form of every Keepalive.
-var keepalive = &Encoded{typ: TypeKeepalive}
 
 // fits checks the peer's Open against our side.
 func (s *Session) fits(o *Open) error {
@@ -257,20 +337,33 @@ func (s *Session) fits(o *Open) error {
 	return checkTimers(o.Hold, o.Keepalive)
 }
 
+// setKeys derives the keys of each password. A dialer begins with the first; what the
+// peer sends decides.
 func (s *Session) setKeys(peer []byte) error {
 	if s.cfg.Auth.Mode != AuthHMAC {
 		return nil
 	}
-	dialer, listener := s.peer, &Open{Nonce: s.cfg.Nonce}
-	sent, came := peer, s.own // by the dialer, by the listener
+	h := Handshake{Labels: Labels{labelDialer, labelListener, labelSecond}}
+	h.DialerNonce, h.Dialer, h.ListenerNonce, h.Listener = s.peer.Nonce[:], peer, s.cfg.Nonce[:], s.own
 	if s.cfg.Dialer {
-		dialer, listener = listener, dialer
-		sent, came = came, sent
+		h.DialerNonce, h.Dialer, h.ListenerNonce, h.Listener = h.ListenerNonce, h.Listener, h.DialerNonce, h.Dialer
 	}
-	tx, rx, err := deriveKeys(s.cfg.Auth.Password, dialer, listener, sent, came)
+	keys, err := h.All(s.cfg.Auth.Passwords)
 	if err != nil {
 		return err
 	}
+	if s.cfg.Dialer {
+		if err := s.choose(keys[0]); err != nil {
+			return err
+		}
+	}
+	s.keys = keys
+	return nil
+}
+
+// choose makes the keys of one password those of the session.
+func (s *Session) choose(k *SessionKeys) (err error) {
+	tx, rx := k.Dialer, k.Listener
 	if !s.cfg.Dialer {
 		tx, rx = rx, tx
 	}
@@ -283,7 +376,16 @@ func (s *Session) setKeys(peer []byte) error {
 	if s.tx.taggers, s.rx.taggers = s.cfg.taggers, s.cfg.taggers; s.cfg.taggers == nil {
 		s.tx.taggers, s.rx.taggers = &ownTagger{}, &ownTagger{}
 	}
+	s.keys, s.used = nil, k
 	return nil
+}
+
+// Password is the one of an established session, false where there is none.
+func (s *Session) Password() (Password, bool) {
+	if s.used == nil {
+		return Password{}, false
+	}
+	return s.used.Password, true
 }
 
 // Seal appends a message with this session's number and tag. Only a session that

@@ -9,7 +9,7 @@ import (
 type tally struct {
 	accepted, acceptErrors, pendingRefused, dials, dialErrors, established atomic.Uint64
 	byCode                                                                 [lastCode + 1]atomic.Uint64
-	coalesced                                                              atomic.Uint64
+	coalesced, guesses                                                     atomic.Uint64
 	byPeer, msgIn, msgOut, bytesIn, bytesOut, writes                       atomic.Uint64
 }
 
@@ -18,6 +18,9 @@ func (t *tally) count(err error) {
 	var peer *PeerError
 	if errors.As(err, &peer) {
 		t.byPeer.Add(1)
+		if peer.Code == CodeDuplicate {
+			t.byCode[CodeDuplicate].Add(1)
+		}
 	}
 	if c := codeOf(err); int(c) < len(t.byCode) {
 		t.byCode[c].Add(1)
@@ -38,7 +41,7 @@ func (t *tally) snapshot() TransportCounters {
 		BadLength: by(CodeLength), BadType: by(CodeType), Malformed: by(CodeMalformed), BadSequence: by(CodeSequence),
 		BadDevice: by(CodeOwnID, CodeDevice, CodeRole), BadTimers: by(CodeTimers), BadCertificate: by(CodeCertificate), TLSFailed: by(CodeTLS), Unexpected: by(CodeUnexpected),
 		HandshakeTimeout: by(CodeHandshakeTimeout), HoldExpired: by(CodeHoldExpired), Replaced: by(CodeReplaced),
-		Coalesced: t.coalesced.Load(), LimitRefused: by(CodeLimit), SlowCut: by(CodeSlow), NotifiedByPeer: t.byPeer.Load(),
+		Coalesced: t.coalesced.Load(), LimitRefused: by(CodeLimit), GuessesRefused: t.guesses.Load(), DuplicateRefused: by(CodeDuplicate), SlowCut: by(CodeSlow), NotifiedByPeer: t.byPeer.Load(),
 		MsgIn: t.msgIn.Load(), MsgOut: t.msgOut.Load(), BytesIn: t.bytesIn.Load(), BytesOut: t.bytesOut.Load(), Writes: t.writes.Load(),
 	}
 }

@@ -62,6 +62,22 @@ func startLoopback(t testing.TB, change func(*ServerConfig)) *loopback {
 // connect makes a session by hand; what follows the handshake is left unread.
 func connect(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session) {
 	t.Helper()
+	nc, s, err := handshakeAs(t, l, dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, s
+}
+
+// tryConnect gives the error of a handshake.
+func tryConnect(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, error) {
+	t.Helper()
+	nc, _, err := handshakeAs(t, l, dev)
+	return nc, err
+}
+
+func handshakeAs(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session, error) {
+	t.Helper()
 	nc, err := net.Dial("tcp", l.server.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -80,10 +96,10 @@ func connect(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session) {
 		}
 		frame := readFrame(t, nc)
 		if _, out, err = s.Receive(frame, nil, time.Now()); err != nil {
-			t.Fatal(err)
+			return nc, s, err
 		}
 	}
-	return nc, s
+	return nc, s, nil
 }
 
 func readFrame(t testing.TB, r io.Reader) []byte {

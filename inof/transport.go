@@ -69,6 +69,9 @@ type TransportConfig struct {
 	// returns, and for PeerDrained from the one that writes.
 	Sink func(PeerEvent)
 	Log  *slog.Logger // nil: no log
+	// Alarm is told of what an operator must mend; nil: nobody is. It must return at
+	// once and ask the transport nothing.
+	Alarm func(device netip.Addr, text string)
 }
 
 // withDefaults fills in what is zero and checks the rest.
@@ -84,6 +87,9 @@ func (c TransportConfig) withDefaults() (TransportConfig, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Alarm == nil {
+		c.Alarm = func(netip.Addr, string) {}
 	}
 	if c.Auth == nil || c.Sink == nil {
 		return c, errors.New("Auth and Sink must be set")
@@ -127,7 +133,8 @@ type PeerInfo struct {
 	Hold       time.Duration `json:"hold_ns"`    // negotiated
 	Keepalive  time.Duration `json:"keepalive_ns"`
 	Auth       AuthMode      `json:"auth"`
-	Epoch      uint64        `json:"epoch"` // of the peer
+	Password   PasswordUse   `json:"password,omitempty"` // of a session in mode hmac-sha256
+	Epoch      uint64        `json:"epoch"`              // of the peer
 	Dialed     bool          `json:"dialed"`
 	// CertExpires is when the peer's certificate expires; zero without TLS.
 	CertExpires time.Time `json:"certificate_expires"`
@@ -162,6 +169,8 @@ type TransportCounters struct {
 	HoldExpired      uint64 `json:"hold_expired"`
 	Replaced         uint64 `json:"replaced"`
 	LimitRefused     uint64 `json:"limit_refused"`
+	GuessesRefused   uint64 `json:"guesses_refused"`   // connections from sources of too many wrong passwords
+	DuplicateRefused uint64 `json:"duplicate_refused"` // sessions of a device whose session stands and answers; on that device too
 	SlowCut          uint64 `json:"slow_cut"`
 	Coalesced        uint64 `json:"messages_coalesced"` // became part of the latest state that waits for a slow peer
 	NotifiedByPeer   uint64 `json:"notified_by_peer"`

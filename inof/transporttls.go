@@ -268,15 +268,28 @@ func (c *conn) identify(device netip.Addr) error {
 
 // recheck holds an established session against the credentials in force now.
 func (c *conn) recheck() error {
-	t, ok := c.nc.(*tlsConn)
-	if !ok {
-		return nil
+	if t, ok := c.nc.(*tlsConn); ok {
+		return t.recheck(c.device())
 	}
-	return t.recheck(c.device())
+	if c.password() == PasswordGone {
+		return &ProtocolError{Code: CodeCease, Detail: "the password of this session is not in force any more"}
+	}
+	return nil
 }
 
-// Recheck ends the sessions whose certificates the credentials in force do not
-// take any more, and tells how many these are.
+// password is which of those in force the session has, empty: none.
+func (c *conn) password() PasswordUse {
+	c.mu.Lock()
+	p, ok := c.sess.Password()
+	c.mu.Unlock()
+	if !ok {
+		return ""
+	}
+	return c.host.cfg.Auth().Use(p)
+}
+
+// Recheck ends the sessions whose certificates or passwords are not taken any more, and
+// those that may begin anew with a newer password. It tells how many these are.
 func (s *Server) Recheck() int {
 	s.mu.Lock()
 	conns := make([]*conn, 0, len(s.peers))
@@ -300,7 +313,11 @@ func (d *Dialer) Recheck() int {
 
 func recheckAll(conns []*conn) (cut int) {
 	for _, c := range conns {
-		if err := c.recheck(); err != nil {
+		err := c.recheck()
+		if err == nil && c.password() == PasswordOld {
+			err = &ProtocolError{Code: CodeCease, Detail: "the session begins anew with the new password, where both sides have it"}
+		}
+		if err != nil {
 			c.out.shut(err)
 			cut++
 		}

@@ -357,6 +357,13 @@ func (w *writer) drop() {
 	}
 }
 
+// ends tells whether the session is on its way to its end.
+func (w *writer) ends() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closing != nil
+}
+
 // shut asks the reader to end the session for a reason that the peer is told.
 func (w *writer) shut(err error) {
 	w.mu.Lock()

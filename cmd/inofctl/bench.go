@@ -113,7 +113,9 @@ func (b *benchFlags) live(opt *load.Options, writes bool) error {
 		if err != nil {
 			return err
 		}
-		opt.Live = load.Password(addr, bytes.TrimRight(text, "\r\n"))
+		first, _, _ := bytes.Cut(text, []byte("\n")) // the second line is the old one
+		opt.Live, err = load.Password(addr, bytes.TrimRight(first, "\r"))
+		return err
 	case b.cert != "" && b.key != "" && b.ca != "" && b.password == "":
 		opt.Live, err = load.Certificate(addr, b.cert, b.key, b.ca)
 	default:

@@ -179,7 +179,7 @@ func (a *app) peerTable(w io.Writer, list []api.Peer) {
 			state = "Refused"
 		}
 		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since), syncText(p),
-			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), p.Auth,
+			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), authText(p),
 			human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold)), p.LastError})
 	}
 	table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT MESSAGES-IN MESSAGES-OUT RECONNECTS AUTH KEEPALIVE/HOLD LAST-ERROR", rows)
@@ -337,4 +337,13 @@ func counter(v any) string {
 		return ""
 	}
 	return string(b)
+}
+
+// authText is how a session is authenticated, and with which password while there are two.
+func authText(p api.Peer) string {
+	switch p.Password {
+	case "", "current":
+		return p.Auth
+	}
+	return p.Auth + " (" + p.Password + ")"
 }

@@ -30,7 +30,7 @@ local REASONS = { [0] = "none", "link down", "PFC storm", "packet error", "zone 
 local CODES = { "cease", "not iNOF", "unsupported version", "bad length", "unknown message type", "malformed message",
   "authentication mode mismatch", "authentication failed", "handshake timeout", "hold time expired", "bad sequence number",
   "own device id", "unexpected device id", "unacceptable timers", "unexpected message", "replaced by a newer session",
-  "limit reached", "slow reader", "roles do not fit", "certificate refused", "TLS failed" }
+  "limit reached", "slow reader", "roles do not fit", "certificate refused", "TLS failed", "duplicate device id" }
 local STANDINGS = { [0] = "asked", "in no zone", "in a zone" }
 local KINDS = { "notify", "ack", "query" }
 local SUBS = { "Subject (IPv4)", "Notified host (IPv4)", "Subject (IPv6)", "Notified host (IPv6)", "Sequence", "State", "Reason", "Service" }
@@ -74,6 +74,9 @@ field("bytes", "inof.tlv.value", "Value")
 field("bytes", "inof.tlv.trailing", "Bytes after the last known field")
 field("uint8", "inof.family", "Address family", base.DEC, FAMILIES)
 field("uint8", "inof.text.length", "Text length")
+field("bytes", "inof.proof", "Proof of a second password")
+field("uint64", "inof.demand", "Asks whether the peer is there", base.HEX)
+field("uint64", "inof.answer", "Answer", base.HEX)
 field("uint64", "inof.epoch", "Epoch", base.HEX)
 field("uint64", "inof.seq", "Sequence")
 address("inof.device", "Device id")
@@ -569,7 +572,14 @@ local MESSAGES = {
     end, true },
     { "Resume", function(c) return epoch_and_seq(c, "inof.resume") end },
   },
-  {},
+  { { "Second password", function(c)
+      local r = c:take(32, "inof.proof")
+      if r then c.tree:add(F["inof.proof"], r) end
+      return "proof"
+    end },
+    { "Demand", function(c, sum) sum.note = "asks" return select(2, c:u64("inof.demand")) end },
+    { "Answer", function(c, sum) sum.note = "answers" return select(2, c:u64("inof.answer")) end },
+  },
   { { "Origin", function(c, sum) sum.who = c:address("inof.origin") return sum.who end, true },
     STAMP,
     { "Times", times },

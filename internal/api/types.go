@@ -208,6 +208,9 @@ type Peer struct {
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 	LastCode    string     `json:"last_code,omitempty"` // what kind of error, if the protocol has a code for it
 	Auth        string     `json:"auth"`
+	// Password is which of its passwords the session has, with auth hmac-sha256: current,
+	// or new or old while there are two; removed: none in force. Never the password.
+	Password string `json:"password,omitempty"`
 	// SlowedSince is since when the peer sends more records than a device may, so that it is
 	// not read as fast as it sends.
 	SlowedSince *time.Time `json:"slowed_since,omitempty"`

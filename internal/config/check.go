@@ -37,6 +37,9 @@ func Check(path string) (string, error) {
 			text += path + ": warning: " + w + "\n"
 		}
 	}
+	for _, w := range c.Session.Warnings() {
+		text += path + ": warning: " + w + "\n"
+	}
 	text += fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))
 	if c.Zones.File == "" {
 		return text, nil

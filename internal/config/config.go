@@ -187,7 +187,8 @@ const (
 type Session struct {
 	Auth           Auth
 	Password       Secret        // empty when Auth is not hmac-sha256, on a standalone device, and after Parse of a password-file or password-credential
-	PasswordFrom   PasswordFrom  // where Password comes from
+	OldPassword    Secret        // taken beside it while devices are moved; usually empty
+	PasswordFrom   PasswordFrom  // where they come from
 	TLS            TLS           // zero unless Auth is tls
 	Keepalive      time.Duration // >= 100 ms
 	Hold           time.Duration // >= 300 ms and >= 3 x Keepalive

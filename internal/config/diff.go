@@ -122,6 +122,7 @@ func (c *Config) Settings() []Setting {
 		live("session.password-env", from(PasswordEnv)),
 		live("session.password-credential", from(PasswordCredential)),
 		{Key: "session.password", Value: s.Password.String(), secret: s.Password},
+		{Key: "session.password-old", Value: s.OldPassword.String(), secret: s.OldPassword},
 		live("session.certificate-file", s.TLS.CertificateFile),
 		live("session.key-file", s.TLS.KeyFile),
 		live("session.ca-file", s.TLS.CAFile),

@@ -114,7 +114,7 @@ func load(path string, env func(string) string) (*Config, error) {
 	}
 	c, p := parse(path, data, env)
 	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordCredential {
-		if c.Session.Password, err = readPassword(from, env); err != nil {
+		if c.Session.Password, c.Session.OldPassword, err = readPasswords(from, env); err != nil {
 			pr := Problem{File: path, Key: "session." + string(from.Kind), Value: from.Name, What: err.Error(), Allowed: allowedPassword}
 			if n := find(p.document(data), "session", string(from.Kind)); n != nil {
 				pr.Line, pr.Column = n.Line, n.Column
@@ -130,16 +130,31 @@ func load(path string, env func(string) string) (*Config, error) {
 	return c, nil
 }
 
-// readPassword reads a password from a file, without the line end.
-func readPassword(from PasswordFrom, env func(string) string) (Secret, error) {
+// readPasswords reads the password of a file, and from a second line the old one.
+func readPasswords(from PasswordFrom, env func(string) string) (password, old Secret, err error) {
 	v, err := readSecret(from, env)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	if what := checkPassword(v); what != "" {
-		return "", fmt.Errorf("the password in that file %s", what)
+	lines := strings.Split(v, "\n")
+	if len(lines) > 2 {
+		return "", "", fmt.Errorf("that file has %d lines, want the password, and in a second line the old one while devices are moved", len(lines))
 	}
-	return Secret(v), nil
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, "\r")
+		if what := checkPassword(lines[i]); what != "" && i == 0 {
+			return "", "", fmt.Errorf("the password in that file %s", what)
+		} else if what != "" {
+			return "", "", fmt.Errorf("the old password in that file, its second line, %s", what)
+		}
+	}
+	if len(lines) == 1 {
+		return Secret(lines[0]), "", nil
+	}
+	if lines[0] == lines[1] {
+		return "", "", errors.New("the two passwords in that file are the same")
+	}
+	return Secret(lines[0]), Secret(lines[1]), nil
 }
 
 // readSecret reads the one line of a file or credential.

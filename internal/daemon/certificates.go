@@ -37,7 +37,7 @@ func (d *Daemon) newCertificates(device netip.Addr) *certificates {
 		for _, w := range warnings {
 			d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: w, Fields: map[string]string{"room": "certificates"}})
 		}
-		d.recheck()
+		d.recheck("their certificates are not taken any more")
 	}
 	c.broken = func(err error) {
 		d.warn("certificates", fmt.Errorf("changed certificate files are not used, the old ones stay in force: %w", err))
@@ -128,8 +128,8 @@ func (c *certificates) counters() map[string]uint64 {
 	return map[string]uint64{"renewed": c.read.Load(), "failed": c.failed.Load()}
 }
 
-// recheck ends the sessions that the credentials in force do not take any more.
-func (d *Daemon) recheck() {
+// recheck ends the sessions that what is in force now does not take any more.
+func (d *Daemon) recheck(why string) {
 	n := 0
 	for _, s := range d.servers {
 		n += s.Recheck()
@@ -138,6 +138,6 @@ func (d *Daemon) recheck() {
 		n += c.Recheck()
 	}
 	if n > 0 {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: fmt.Sprintf("%d session(s) end: their certificates are not taken any more", n)})
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: fmt.Sprintf("%d session(s) end: %s", n, why)})
 	}
 }

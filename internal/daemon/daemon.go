@@ -54,12 +54,14 @@ type Daemon struct {
 	saver   *saver
 	lock    *dirLock
 	auth    atomic.Pointer[inof.Auth]
-	certs   *certificates // of mode tls
-	servers []*inof.Server
-	dialers []*inof.Dialer
-	paths   *bfdd.Client // nil: none are watched
-	reloads reloads
-	logged  atomic.Uint64 // events the log could not follow
+	// passwords belongs to New and Reload.
+	passwords passwords
+	certs     *certificates // of mode tls
+	servers   []*inof.Server
+	dialers   []*inof.Dialer
+	paths     *bfdd.Client // nil: none are watched
+	reloads   reloads
+	logged    atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
 	incidents incidents
 }

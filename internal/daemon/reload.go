@@ -110,8 +110,13 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		if err := d.setAuth(next); err != nil {
 			return err
 		}
-		merged.Session.Password, merged.Session.PasswordFrom = next.Session.Password, next.Session.PasswordFrom
-		merged.Session.TLS = next.Session.TLS
+		s := &merged.Session
+		rotated := s.Password != next.Session.Password || s.OldPassword != next.Session.OldPassword
+		s.Password, s.OldPassword, s.PasswordFrom = next.Session.Password, next.Session.OldPassword, next.Session.PasswordFrom
+		s.TLS = next.Session.TLS
+		if rotated {
+			d.recheck("their password is not the newest any more")
+		}
 		return nil
 	})
 	// Handshakes read changed files too, so equal configurations do not mean equal

@@ -92,6 +92,9 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		Auth: func() inof.Auth { return *d.auth.Load() },
 		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
 		Log: d.env.Log,
+		Alarm: func(dev netip.Addr, text string) {
+			d.log.Append(api.Event{Time: d.env.Now(), Kind: "error", Device: dev.String(), Text: text, Fields: map[string]string{"room": "session"}})
+		},
 	}
 	if cfg.Device.Roles.Reflector {
 		if err := d.buildServers(cfg, common); err != nil {
@@ -147,11 +150,16 @@ func paceOf(cfg *config.Config) inof.Pace {
 
 // setAuth makes the authentication of sessions that begin from now on.
 func (d *Daemon) setAuth(cfg *config.Config) error {
-	a := inof.Auth{Mode: inof.AuthHMAC, Password: cfg.Session.Password.Reveal()}
+	a := inof.Auth{Mode: inof.AuthHMAC}
 	used := cfg.Device.Roles.Reflector || len(cfg.Client.Reflectors) > 0
 	switch {
 	case cfg.Session.Auth == config.AuthNone:
 		a = inof.Auth{Mode: inof.AuthNone}
+	case cfg.Session.Auth == config.AuthHMAC && used:
+		var err error
+		if a.Passwords, err = d.passwords.stretch(cfg.Session.Password, cfg.Session.OldPassword); err != nil {
+			return err
+		}
 	case cfg.Session.Auth == config.AuthTLS:
 		a = inof.Auth{Mode: inof.AuthTLS, TLS: d.certs.store}
 		if used {

@@ -162,7 +162,7 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 	p := api.Peer{
 		Device: i.Device, Address: i.Address, Role: role, State: api.PeerState(i.State.String()), Since: i.Since,
 		MessagesIn: i.MsgIn, MessagesOut: i.MsgOut, BytesIn: i.BytesIn, BytesOut: i.BytesOut,
-		Reconnects: i.Reconnects, LastError: i.LastError, Auth: i.Auth.String(),
+		Reconnects: i.Reconnects, LastError: i.LastError, Auth: i.Auth.String(), Password: string(i.Password),
 		Keepalive: api.Duration(i.Keepalive), Hold: api.Duration(i.Hold),
 	}
 	if !i.CertExpires.IsZero() {

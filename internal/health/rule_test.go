@@ -76,6 +76,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"client-certificate", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeTLS, "no")) }, "refused"},
 		{"client-unknown", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeDevice, "no")) }, "refused"},
 		{"own-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeOwnID, "no")) }, "refused"},
+		{"duplicate-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeDuplicate, "no")) }, "refused"},
 		{"client-refused", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeVersion, "no")) }, "refused"},
 		{"client-refused", func(f *Facts) { f.Peers = append(f.Peers, refusal(0, "broken")) }, "broken"},
 		{"device-awaited", func(f *Facts) {

@@ -49,6 +49,12 @@ var sessionRules = []Rule{
 		Find: refused("own-id"),
 	},
 	{
+		Name: "duplicate-id",
+		When: "a connection was refused in the last ten minutes because another device with its id is connected, from the address that is named, and answers",
+		Do:   "give one of the two another device.id; if nobody cloned a device, find out who has its password or certificate",
+		Find: refused("duplicate-id"),
+	},
+	{
 		Name: "client-refused",
 		When: "a connection was refused in the last ten minutes for another reason",
 		Do:   "the reason says which side is to be changed; a device of another version of the protocol is to be upgraded",
@@ -85,6 +91,7 @@ var refusals = map[string]string{
 	inof.CodeDevice.String():      "client-unknown",
 	inof.CodeRole.String():        "client-unknown",
 	inof.CodeOwnID.String():       "own-id",
+	inof.CodeDuplicate.String():   "duplicate-id",
 }
 
 // refused finds the connections whose refusal belongs to a rule.

@@ -28,7 +28,7 @@ type end struct {
 var aKeepalive, _ = inof.Encode(&inof.Keepalive{})
 
 // auth is that of all sessions, so that messages have the sizes of production.
-var auth = inof.Auth{Mode: inof.AuthHMAC, Password: []byte("the password of the simulation")}
+var auth = inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
 
 // dialTimeout bounds one attempt, as inof.Dialer does.
 const dialTimeout = 5 * model.Second

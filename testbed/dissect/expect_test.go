@@ -65,6 +65,16 @@ func ofMessage(m inof.Message, frame []byte) list {
 	switch m := m.(type) {
 	case *inof.Open:
 		l.ofOpen(m)
+	case *inof.Keepalive:
+		if m.Proof != nil {
+			l.add("inof.proof", hex.EncodeToString(m.Proof))
+		}
+		if m.Demand != 0 {
+			l.hex("inof.demand", 16, m.Demand)
+		}
+		if m.Answer != 0 {
+			l.hex("inof.answer", 16, m.Answer)
+		}
 	case *inof.Update:
 		l.ofUpdate(m)
 	case *inof.EndOfSync:
@@ -277,7 +287,7 @@ func normal(t testing.TB, n *node) string {
 			t.Errorf("%s: %v", n.Name, err)
 		}
 		return strconv.FormatInt(int64(d), 10)
-	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
+	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "inof.proof" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
 		return strings.ReplaceAll(n.Show, ":", "")
 	}
 	return n.Show

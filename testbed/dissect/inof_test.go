@@ -1,7 +1,6 @@
 package dissect
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -48,14 +47,17 @@ func newTalk(t testing.TB, auth inof.Auth, opens [2]*inof.Open) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := binary.BigEndian.Uint32(answer)
-	k.add(fromReflector, answer[:n], opens[fromReflector])
-	k.add(fromReflector, answer[n:], &inof.Keepalive{})
-	_, confirm, err := k.sides[fromClient].Receive(answer[:n], nil, now)
+	k.add(fromReflector, answer, opens[fromReflector])
+	_, proof, err := k.sides[fromClient].Receive(answer, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.add(fromClient, confirm, &inof.Keepalive{})
+	k.add(fromClient, proof, &inof.Keepalive{})
+	_, confirm, err := k.sides[fromReflector].Receive(proof, nil, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.add(fromReflector, confirm, &inof.Keepalive{})
 	return k
 }
 
@@ -74,7 +76,7 @@ func (k *talk) say(from int, m inof.Message) {
 }
 
 var (
-	hmac = inof.Auth{Mode: inof.AuthHMAC, Password: []byte("a good password")}
+	hmac = inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
 	none = inof.Auth{Mode: inof.AuthNone}
 )
 

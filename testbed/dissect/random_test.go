@@ -164,11 +164,18 @@ func (r source) open() *inof.Open {
 func (r source) message() inof.Message {
 	switch r.IntN(10) {
 	case 0:
-		return &inof.Keepalive{}
+		k := &inof.Keepalive{Demand: r.Uint64() * uint64(r.IntN(2)), Answer: r.Uint64() * uint64(r.IntN(2))}
+		if r.IntN(2) == 0 {
+			k.Proof = make([]byte, inof.ProofLen)
+			for i := range k.Proof {
+				k.Proof[i] = byte(r.Uint32())
+			}
+		}
+		return k
 	case 1:
 		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Members: r.addrs(3)}
 	case 2:
-		return &inof.Notification{Code: inof.Code(1 + r.IntN(20)), Text: r.name(300)}
+		return &inof.Notification{Code: inof.Code(1 + r.IntN(22)), Text: r.name(300)}
 	}
 	return r.update()
 }

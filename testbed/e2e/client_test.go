@@ -143,8 +143,8 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 		{"silence", "handshake_timeouts", nil, []string{"handshake timeout", "OpenSend after 1s"}},
 		{"random bytes", "not_inof", bytes.Repeat([]byte{0xa5}, 99), []string{"not iNOF", "a5 a5"}},
 		{"HTTP", "not_inof", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), []string{"not iNOF", "HTTP"}},
-		{"a newer version", "bad_version", header(16, 2, 1), []string{"unsupported version", "version 2, want 1"}},
-		{"a huge length", "bad_length", header(1<<20, 1, 1), []string{"bad length", "length 1048576"}},
+		{"a newer version", "bad_version", header(16, 3, 1), []string{"unsupported version", "in version 3", "speaks version 2"}},
+		{"a huge length", "bad_length", header(1<<20, 2, 1), []string{"bad length", "length 1048576"}},
 		{"a client", "bad_device", openOf(t, nil), []string{"roles do not fit", "client, want reflector"}},
 		{"its own device id", "bad_device", open(func(c *inof.SessionConfig) { c.Self = netip.MustParseAddr("10.9.0.1") }), []string{"own device id", "10.9.0.1"}},
 		{"an Open and then rubbish", "bad_version", append(open(nil), make([]byte, 64)...), []string{"unsupported version", "version 0"}},
@@ -183,7 +183,9 @@ func (f *fab) honest(l net.Listener) {
 	s, err := inof.NewServer(inof.ServerConfig{
 		TransportConfig: inof.TransportConfig{
 			Self: netip.MustParseAddr("10.9.0.2"), Roles: inof.RoleReflector, Epoch: 1,
-			Auth: func() inof.Auth { return inof.Auth{Mode: inof.AuthHMAC, Password: []byte(goodPassword)} },
+			Auth: func() inof.Auth {
+				return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{goodKey()}}
+			},
 			Sink: func(inof.PeerEvent) {},
 		},
 		Listen: func(context.Context) (net.Listener, error) { return l, nil },

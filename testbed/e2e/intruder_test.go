@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,10 +60,19 @@ func answer(t testing.TB, c net.Conn) []byte {
 // sessionConfig is what a client with the right password would begin with.
 func sessionConfig(device string) inof.SessionConfig {
 	c := inof.SessionConfig{Self: netip.MustParseAddr(device), Dialer: true, Roles: inof.RoleClient, Epoch: 1,
-		Auth: inof.Auth{Mode: inof.AuthHMAC, Password: []byte(goodPassword)}}
+		Auth: inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{goodKey()}}}
 	_, _ = rand.Read(c.Nonce[:])
 	return c
 }
+
+// goodKey is the password as sessions use it.
+var goodKey = sync.OnceValue(func() inof.Password {
+	p, err := inof.NewPassword([]byte(goodPassword))
+	if err != nil {
+		panic(err)
+	}
+	return p
+})
 
 // openOf gives the Open of a client, changed in one way.
 func openOf(t testing.TB, change func(*inof.SessionConfig)) []byte {
@@ -120,6 +130,22 @@ type rogue struct {
 // rogue establishes a session as some device.
 func (f *fab) rogue(device string) *rogue {
 	f.t.Helper()
+	r, err := f.tryRogue(device)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+// rogueRefused gives the reason why a session as some device is refused.
+func (f *fab) rogueRefused(device string) error {
+	f.t.Helper()
+	_, err := f.tryRogue(device)
+	return err
+}
+
+func (f *fab) tryRogue(device string) (*rogue, error) {
+	f.t.Helper()
 	s, err := inof.NewSession(sessionConfig(device), time.Now())
 	if err != nil {
 		f.t.Fatal(err)
@@ -131,9 +157,11 @@ func (f *fab) rogue(device string) *rogue {
 	}
 	r.write(out)
 	for state, _ := s.State(); state != inof.StateEstablished; state, _ = s.State() {
-		r.read()
+		if err := r.read(); err != nil {
+			return nil, err
+		}
 	}
-	return r
+	return r, nil
 }
 
 func (r *rogue) write(b []byte) {
@@ -144,19 +172,17 @@ func (r *rogue) write(b []byte) {
 }
 
 // read takes one message and answers as the session asks for.
-func (r *rogue) read() {
+func (r *rogue) read() error {
 	r.t.Helper()
 	frame, err := readMessage(r.c)
 	if err != nil {
-		r.t.Fatal(err)
+		return err
 	}
 	_, out, err := r.sess.Receive(frame, nil, time.Now())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if len(out) > 0 {
+	if err == nil && len(out) > 0 {
 		r.write(out)
 	}
+	return err
 }
 
 // send seals and sends a message.

@@ -45,15 +45,15 @@ func TestThoseWhoSpeakAnotherProtocolAreCutOff(t *testing.T) {
 		{"HTTP", say([]byte("GET / HTTP/1.1\r\nHost: reflector\r\n\r\n")), "not_inof", []string{"not iNOF", "HTTP"}},
 		{"TLS", func(c net.Conn) { _ = tls.Client(c, &tls.Config{ServerName: "reflector"}).Handshake() }, "not_inof", []string{"not iNOF", "TLS"}},
 		{"SSH", say([]byte("SSH-2.0-OpenSSH_9.9\r\n")), "not_inof", []string{"not iNOF", "SSH"}},
-		{"an old version", say(header(16, 0, 1)), "bad_version", []string{"unsupported version", "version 0, want 1"}},
-		{"a newer version", say(header(16, 9, 1)), "bad_version", []string{"unsupported version", "version 9, want 1"}},
-		{"an Open of newer versions", say(withTLV(t, good, tlvVersions, 2, 3)), "bad_version", []string{"unsupported version", "2..3, want 1"}},
+		{"an old version", say(header(16, 0, 1)), "bad_version", []string{"unsupported version", "in version 0", "speaks version 2"}},
+		{"a newer version", say(header(16, 9, 1)), "bad_version", []string{"unsupported version", "in version 9", "speaks version 2"}},
+		{"an Open of newer versions", say(withTLV(t, good, tlvVersions, 3, 4)), "bad_version", []string{"unsupported version", "3..4, want 2"}},
 		{"random bytes behind a zero", say(short), "bad_version", []string{"unsupported version"}},
-		{"a short length", say(header(8, 1, 1)), "bad_length", []string{"bad length", "length 8, want 16..4096"}},
-		{"a huge length", say(header(1<<24-1, 1, 1)), "bad_length", []string{"bad length", "length 16777215, want 16..4096"}},
-		{"an unknown type", say(header(16, 1, 99)), "bad_type", []string{"unknown message type", "type 99"}},
-		{"a Keepalive first", say(header(16, 1, 2)), "unexpected_messages", []string{"unexpected message", "Keepalive", "state Connect"}},
-		{"an Open of nothing", say(header(16, 1, 1)), "malformed", []string{"malformed", "TLV type 1 is missing"}},
+		{"a short length", say(header(8, 2, 1)), "bad_length", []string{"bad length", "length 8, want 16..4096"}},
+		{"a huge length", say(header(1<<24-1, 2, 1)), "bad_length", []string{"bad length", "length 16777215, want 16..4096"}},
+		{"an unknown type", say(header(16, 2, 99)), "bad_type", []string{"unknown message type", "type 99"}},
+		{"a Keepalive first", say(header(16, 2, 2)), "unexpected_messages", []string{"unexpected message", "Keepalive", "state Connect"}},
+		{"an Open of nothing", say(header(16, 2, 1)), "malformed", []string{"malformed", "TLV type 1 is missing"}},
 		{"half an Open", func(c net.Conn) { _, _ = c.Write(good[:40]); _ = c.(*net.TCPConn).CloseWrite() }, "accepted", []string{"was closed", "EOF"}},
 		{"our own device id", say(openOf(t, func(c *inof.SessionConfig) { c.Self = netip.MustParseAddr(spineID) })), "bad_device", []string{"own device id", spineID}},
 		{"another reflector", say(openOf(t, func(c *inof.SessionConfig) { c.Roles = inof.RoleReflector })), "bad_device", []string{"roles do not fit", "reflector, want client"}},
@@ -161,7 +161,7 @@ func TestAClientSpeaksForItselfOnly(t *testing.T) {
 		}, []string{"authentication failed"}},
 		{"a message sent twice", "bad_sequence", func(r *rogue) { r.write(r.send(&inof.Keepalive{})) }, []string{"bad sequence number"}},
 		{"random bytes", "not_inof", func(r *rogue) { r.write(bytes.Repeat([]byte{0xee}, 64)) }, []string{"not iNOF"}},
-		{"a length above the limit", "bad_length", func(r *rogue) { r.write(header(1<<20+1, 1, 3)) }, []string{"bad length", "length 1048577"}},
+		{"a length above the limit", "bad_length", func(r *rogue) { r.write(header(1<<20+1, 2, 3)) }, []string{"bad length", "length 1048577"}},
 		{"silence", "hold_expired", func(*rogue) {}, []string{"hold time expired"}},
 	} {
 		r := f.rogue(self.String())
@@ -173,10 +173,17 @@ func TestAClientSpeaksForItselfOnly(t *testing.T) {
 		}
 	}
 
-	// One who takes an honest device's id ends its session, and it comes back.
-	f.rogue(tor1ID)
-	f.awaitCounter("spine", "inof_server_1.replaced", 1)
+	// One who takes an honest device's id is refused, and named: the device answers.
+	after = f.lastEvent("spine")
+	if err := f.rogueRefused(tor1ID); err == nil || !strings.Contains(err.Error(), "duplicate device id") {
+		t.Errorf("a second %s: %v", tor1ID, err)
+	}
+	f.awaitCounter("spine", "inof_server_1.duplicate_refused", 1)
+	f.awaitEvent("spine", after, "error", "two devices have the id "+tor1ID)
 	f.established("tor1")
+	if n := f.counter("spine", "inof_server_1.replaced"); n != 0 {
+		t.Errorf("%d sessions were replaced", n)
+	}
 	f.stillTells()
 	f.quietButTarget(since)
 }

@@ -70,9 +70,11 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 	session := "auth: " + mode.String()
 	switch mode {
 	case inof.AuthHMAC:
-		o.Password = []byte(ownPassword)
+		if o.Password, err = inof.NewPassword([]byte(ownPassword)); err != nil {
+			return nil, err
+		}
 		session += ", password-file: " + filepath.Join(dir, "password")
-		if err := os.WriteFile(filepath.Join(dir, "password"), o.Password, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "password"), []byte(ownPassword), 0o600); err != nil {
 			return nil, err
 		}
 	case inof.AuthTLS:

@@ -18,14 +18,15 @@ type Target struct {
 	Addr netip.AddrPort
 	Auth inof.AuthMode
 	// Password of mode hmac-sha256.
-	Password []byte
+	Password inof.Password
 	// Credentials of mode tls, by device.
 	Credentials func(dev netip.Addr) (*inof.Credentials, error)
 }
 
 // Password is a Target of mode hmac-sha256.
-func Password(addr netip.AddrPort, password []byte) *Target {
-	return &Target{Addr: addr, Auth: inof.AuthHMAC, Password: password}
+func Password(addr netip.AddrPort, password []byte) (*Target, error) {
+	p, err := inof.NewPassword(password)
+	return &Target{Addr: addr, Auth: inof.AuthHMAC, Password: p}, err
 }
 
 // Certificate is a Target of mode tls with one certificate and its key, which must be
@@ -49,7 +50,10 @@ func Certificate(addr netip.AddrPort, certFile, keyFile, caFile string) (*Target
 
 // auth is the authentication of one device; the credentials are nil but in mode tls.
 func (t *Target) auth(dev netip.Addr) (inof.Auth, *inof.Credentials, error) {
-	a := inof.Auth{Mode: t.Auth, Password: t.Password}
+	a := inof.Auth{Mode: t.Auth}
+	if t.Auth == inof.AuthHMAC {
+		a.Passwords = []inof.Password{t.Password}
+	}
 	if t.Auth != inof.AuthTLS {
 		return a, nil, nil
 	}

@@ -125,7 +125,7 @@ func (e *end) session(role inof.Roles) {
 // auth is one for the whole run; the cheaper mode is the more frequent one.
 func (w *world) auth() inof.Auth {
 	if w.cfg.Seed%4 == 0 {
-		return inof.Auth{Mode: inof.AuthHMAC, Password: []byte("a password of the simulation")}
+		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
 	}
 	return inof.Auth{Mode: inof.AuthNone}
 }
