@@ -59,6 +59,16 @@ func (r *Reflector) Awaited() []Awaited {
 	return out
 }
 
+// Fault is the fault record of a device's port, false when there is none. To be read only.
+func (r *Reflector) Fault(dev netip.Addr, port string) (FaultRecord, bool) {
+	if d := r.devices[dev]; d != nil {
+		if f := d.faults[port]; f != nil {
+			return f.rec, true
+		}
+	}
+	return FaultRecord{}, false
+}
+
 // Sessions tells how the present session with a device began: what it sent to us, and
 // what we sent.
 func (r *Reflector) Sessions(dev netip.Addr) (in, out ResumeKind) {

@@ -170,6 +170,9 @@ func TestExitCodesAndWords(t *testing.T) {
 		{"show zone nobody", 1, `no zone "nobody" is known here`},
 		{"show port Ethernet99", 1, `no access port "Ethernet99" on this device`},
 		{"check /nonexistent.yaml", 1, "no such file"},
+		{"why 192.0.2.1", 2, "too few arguments"},
+		{"why 192.0.2.1 blue", 2, `"blue" is not an IP address`},
+		{"why 192.0.2.1 192.0.2.1", 1, "two different IP addresses"},
 		{"show status --socket /nonexistent.sock", 1, "inofd is not running"},
 		{"watch --socket /nonexistent.sock", 1, "inofd is not running"},
 		{"version", 0, ""},
@@ -355,5 +358,28 @@ func TestCheckOfTheStatusTellsByItsExitCode(t *testing.T) {
 	stop()
 	if code, _, _ := status("--check"); code != 1 {
 		t.Errorf("without a daemon: %d", code)
+	}
+}
+
+// The answer fits a screen, and the exit code says whether it is a good one.
+func TestWhyTellsByItsExitCode(t *testing.T) {
+	src := apitest.Sample()
+	socket, _ := apitest.Serve(t, src)
+	code, out, errs := call(t, "why", "192.0.2.101", "192.0.2.9", "--socket", socket)
+	if code != 3 || errs != "" {
+		t.Errorf("%d, %q", code, errs)
+	}
+	golden(t, "why", out)
+	if n := strings.Count(out, "\n"); n > 24 || strings.Contains(out, "\x1b") {
+		t.Errorf("%d lines, %q", n, out)
+	}
+	code, out, _ = call(t, "why", "192.0.2.101", "192.0.2.9", "--socket", socket, "-o", "json")
+	if code != 3 {
+		t.Errorf("%d", code)
+	}
+	golden(t, "why-json", out)
+	src.WhyValue.Good = true
+	if code, _, errs := call(t, "why", "192.0.2.101", "192.0.2.9", "--socket", socket); code != 0 || errs != "" {
+		t.Errorf("%d, %q", code, errs)
 	}
 }

@@ -76,6 +76,52 @@ func TestValuesPassUnchanged(t *testing.T) {
 	same("latency", src.LatencyValue, lat, err)
 	events, err := c.Events(ctx, api.EventQuery{})
 	same("events", src.Events(0).Events, events, err)
+	why, err := c.Why(ctx, src.WhyValue.Hosts[0].Addr, src.WhyValue.Hosts[1].Addr)
+	same("why", src.WhyValue, why, err)
+}
+
+// The faults and paths behind a host do not name it; who asks for its events gets them, in
+// a list and in a stream, and none of another port or device.
+func TestTheEventsOfAHostHaveTheFaultsAtItsPlace(t *testing.T) {
+	c, src := client(t)
+	src.Append(api.Event{Kind: "fault", Text: "mine", Device: "192.0.2.12", Port: "Ethernet1"})
+	src.Append(api.Event{Kind: "path", Text: "mine", Device: "192.0.2.12"})
+	src.Append(api.Event{Kind: "fault", Text: "another port", Device: "192.0.2.12", Port: "Ethernet2"})
+	src.Append(api.Event{Kind: "fault", Text: "another device", Port: "Ethernet1"})
+	src.Append(api.Event{Kind: "path", Text: "another device", Device: "192.0.2.13"})
+	src.Append(api.Event{Kind: "host", Text: "mine", Device: "192.0.2.13", Port: "Ethernet9", Addr: "192.0.2.9"})
+	src.Append(api.Event{Kind: "fault", Text: "mine", Device: "192.0.2.13", Port: "Ethernet9"})
+	q := api.EventQuery{Addr: "192.0.2.9"}
+	list, err := c.Events(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, list []api.Event, want int) {
+		t.Helper()
+		for _, e := range list {
+			if e.Text != "mine" && !(e.Kind == "path" && e.Device == "192.0.2.13") { // it was there for a while
+				t.Errorf("%s: %+v", what, e)
+			}
+		}
+		if len(list) != want {
+			t.Errorf("%s: %d events, want %d", what, len(list), want)
+		}
+	}
+	check("list", list, 5)
+	q.Kind = "fault"
+	if list, err = c.Events(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	check("faults only", list, 2)
+	q = api.EventQuery{Addr: "192.0.2.9", After: 1}
+	ctx, stop := context.WithCancel(t.Context())
+	var followed []api.Event
+	_ = c.Follow(ctx, q, func(e api.Event) {
+		if followed = append(followed, e); e.Device == "192.0.2.13" && e.Kind == "fault" {
+			stop()
+		}
+	}, nil)
+	check("stream", followed, 4) // the path was before it was known to be there
 }
 
 func TestQueriesFilter(t *testing.T) {

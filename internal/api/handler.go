@@ -57,6 +57,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/lldp           ?port=
 //	GET    /v1/error-down     ?port=
 //	GET    /v1/bfd
+//	GET    /v1/why            ?a= b=   two addresses: what is between them
 //	GET    /v1/notices        ?host= subject= port= status= limit=
 //	GET    /v1/latency        how long each stage from fault to ack took
 //	POST   /v1/drain          {"port": "Ethernet4", "undo": false, "wait_s": 10}; no port: all
@@ -94,6 +95,7 @@ func Handler(src Source) http.Handler {
 		"/v1/notices":       {"GET": h.notices},
 		"/v1/latency":       {"GET": h.latency},
 		"/v1/bfd":           {"GET": h.bfd},
+		"/v1/why":           {"GET": h.why},
 		"/v1/events":        {"GET": h.events},
 	} {
 		mux.Handle(path, route(methods))

@@ -49,6 +49,8 @@ type Source interface {
 	Notices(ctx context.Context, q NoticeQuery) ([]Notice, error)
 	Latency(ctx context.Context) (Latency, error)
 	BFD(ctx context.Context) (BFD, error)
+	// Why says what is known of two hosts, and of what they were told of each other.
+	Why(ctx context.Context, a, b netip.Addr) (Why, error)
 
 	// AddZone makes a new zone (ErrExists when there is one of that name). All
 	// zone changes return once they are in force and saved; ErrRefused on a

@@ -37,7 +37,12 @@ func (h *handler) events(r *http.Request) (any, error) {
 	if err := p.close(); err != nil {
 		return nil, err
 	}
-	list := filter(h.src.Events(q.After).Events, q.Match)
+	match, learn := h.eventMatch(r.Context(), q)
+	list := h.src.Events(q.After).Events
+	for i := range list {
+		learn(&list[i])
+	}
+	list = filter(list, match)
 	return present(newest(list, q.Limit)), nil
 }
 
@@ -54,6 +59,7 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
+	match, learn := h.eventMatch(r.Context(), q)
 	after := q.After
 	if !p.values.Has("after") {
 		after = h.src.Events(^uint64(0)).Last
@@ -75,7 +81,8 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for i := range batch.Events {
-			if q.Match(&batch.Events[i]) && enc.Encode(&batch.Events[i]) != nil {
+			learn(&batch.Events[i])
+			if match(&batch.Events[i]) && enc.Encode(&batch.Events[i]) != nil {
 				return
 			}
 		}

@@ -72,6 +72,9 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	c.fromReflector(ds, now)
 	c.measureReflected(m, ds, now)
 	c.protocolError(dev, err, now)
+	if u, ok := m.(*inof.Update); ok && err == nil && c.client == nil { // else the client's side tells
+		c.faultEvents(u.Faults, now)
+	}
 }
 
 // ReflectorAnswers says whether a reflector that is about to be up answers questions
@@ -348,8 +351,13 @@ func (c *Core) appliedEvents(a *inof.Applied, now time.Time) {
 		c.out.Event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
 			Addr: h.Host.Addr.String(), Fields: map[string]string{"change": h.Op.String()}})
 	}
-	for i := range a.Faults {
-		f := &a.Faults[i]
+	c.faultEvents(a.Faults, now)
+}
+
+// faultEvents tells operators of other devices' faults.
+func (c *Core) faultEvents(faults []inof.FaultRecord, now time.Time) {
+	for i := range faults {
+		f := &faults[i]
 		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", f.Device, f.Port, f.Why, len(f.Addrs))
 		if f.Op == inof.Withdraw {
 			text = fmt.Sprintf("device %s port %s: fault is over", f.Device, f.Port)

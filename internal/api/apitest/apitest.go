@@ -36,6 +36,7 @@ type Source struct {
 	LatencyValue    api.Latency
 	ClusterValue    api.Cluster
 	BFDValue        api.BFD
+	WhyValue        api.Why
 	ReloadedValue   api.Reloaded
 	DrainedValue    api.Drained
 
@@ -120,6 +121,13 @@ func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error)
 
 // BFD implements api.Source.
 func (s *Source) BFD(context.Context) (api.BFD, error) { return s.BFDValue, s.failure() }
+
+// Why implements api.Source; the addresses are those asked for.
+func (s *Source) Why(_ context.Context, a, b netip.Addr) (api.Why, error) {
+	w := s.WhyValue
+	w.Hosts[0].Addr, w.Hosts[1].Addr = a, b
+	return w, s.failure()
+}
 
 // AddZone implements api.Source.
 func (s *Source) AddZone(_ context.Context, name string, members []string) error {
@@ -263,6 +271,7 @@ func Sample() *Source {
 		},
 		LatencyValue: sampleLatency(),
 		BFDValue:     sampleBFD(),
+		WhyValue:     sampleWhy(),
 		NoticeValues: []api.Notice{
 			{Seq: 7, Host: a("192.0.2.101"), Subject: a("192.0.2.9"), State: snsd.Active, Port: "Ethernet2", Queued: ptr(ago(26 * time.Hour)), Sent: ptr(ago(26 * time.Hour)),
 				Acked: ptr(ago(26 * time.Hour)), Status: api.NoticeAcked, SentToAcked: ptr(int64(1530))},

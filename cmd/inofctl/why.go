@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/health"
+	"github.com/openinof/inof/snsd"
+)
+
+func (a *app) whyCmd() *cobra.Command {
+	good := true
+	c := &cobra.Command{Use: "why HOST HOST", Short: "What is between two hosts: zones, state, what each was told, the last fault",
+		Long: `What is between two hosts, on one screen: where both are, their zones and state, the faults that
+stand, what each was told of the other and whether it has acked, and the way of the last fault
+from its cause to the ack. Ask a device that one of them is attached to, or a reflector.
+
+The verdict is the first thing that keeps them from each other. The exit code is 0 when nothing
+does, 3 when something does, and 1 when it could not be asked.`,
+		Example: "  inofctl why 192.0.2.101 192.0.2.9"}
+	c.ValidArgsFunction = a.complete(hostNames)
+	show(a, c, 2, func(ctx context.Context, cl *api.Client, args []string) (api.Why, error) {
+		var hosts [2]netip.Addr
+		for i := range hosts {
+			addr, err := parseAddr(args[i])
+			if err != nil {
+				return api.Why{}, usageError{err}
+			}
+			hosts[i] = addr
+		}
+		w, err := cl.Why(ctx, hosts[0], hosts[1])
+		good = w.Good
+		return w, err
+	}, func(w io.Writer, y api.Why, _ []string) { a.whyScreen(w, &y) })
+	c.Args = arguments(2, 2)
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil || good {
+			return err
+		}
+		return finding{errors.New("something is between them")}
+	}
+	return c
+}
+
+func (a *app) whyScreen(w io.Writer, y *api.Why) {
+	rows := [][2]string{{"Verdict", y.Verdict}}
+	if y.Do != "" {
+		rows = append(rows, [2]string{"", y.Do})
+	}
+	for i := range y.Hosts {
+		h := &y.Hosts[i]
+		rows = append(rows, [2]string{"Host", h.Addr.String() + ": " + a.whereText(h)})
+		for j := range h.Faults {
+			rows = append(rows, [2]string{"Fault", health.FaultText(&h.Faults[j])})
+		}
+	}
+	shared := "none"
+	if len(y.Shared) > 0 {
+		shared = fewText(y.Shared, 6)
+	}
+	rows = append(rows, [2]string{"Shared zones", shared})
+	for i := range y.Told {
+		rows = append(rows, [2]string{"Told", health.ToldText(&y.Told[i])})
+	}
+	nameLines(w, rows)
+	if len(y.Notices) > 0 {
+		fmt.Fprintln(w, "\nLast notices")
+		a.whyNotices(w, y.Notices)
+	}
+	if len(y.Chain) > 0 {
+		fmt.Fprintln(w, "\nLast fault")
+		a.chainTable(w, y.Chain)
+	}
+}
+
+// nameLines writes name: value lines; one without a name goes on under the value before.
+func nameLines(w io.Writer, rows [][2]string) {
+	for _, r := range rows {
+		name := r[0]
+		if name != "" {
+			name += ":"
+		}
+		fmt.Fprintf(w, "%-14s %s\n", name, printable(r[1]))
+	}
+}
+
+// whereText is where a host is attached, in which state and zones.
+func (a *app) whereText(h *api.WhyHost) string {
+	if len(h.Attachments) == 0 {
+		return "not known here"
+	}
+	first := &h.Attachments[0]
+	var at []string
+	for _, x := range h.Attachments {
+		where := fmt.Sprintf("device %s port %s", x.Device, x.Port)
+		if x.Type == api.Local {
+			where = "port " + x.Port + " here"
+		}
+		if x.Conflict {
+			where += " (claimed by another host too)"
+		}
+		if !slices.Contains(at, where) {
+			at = append(at, where)
+		}
+	}
+	state := first.State.String()
+	if first.State != snsd.Active {
+		state += " (" + first.Reason.String() + ")"
+	}
+	zones := "in no zone"
+	if len(first.Zones) > 0 {
+		zones = "in " + fewText(first.Zones, 4)
+	}
+	return strings.Join([]string{first.Role.String(), state, fewText(at, 3), zones, "for " + a.age(first.Since)}, ", ")
+}
+
+func (a *app) whyNotices(w io.Writer, list []api.Notice) {
+	rows := [][]string{}
+	for i := range list {
+		n := &list[i]
+		when := ""
+		if n.Queued != nil {
+			when = a.stamp(*n.Queued)
+		}
+		rows = append(rows, []string{when, addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason), string(n.Status),
+			count(n.Retries), micros(n.SentToAcked)})
+	}
+	table(w, "TIME HOST TOLD-OF STATE REASON STATUS RETRIES ACKED-AFTER", rows)
+}
+
+func (a *app) chainTable(w io.Writer, steps []api.Step) {
+	rows := [][]string{}
+	for i, s := range steps {
+		device, after := "reflector", ""
+		if s.Device.IsValid() {
+			device = s.Device.String()
+		}
+		switch {
+		case s.After != nil:
+			after = "+" + micros(s.After)
+		case i > 0:
+			after = "clock"
+		}
+		rows = append(rows, []string{a.stamp(s.At), after, device, s.What})
+	}
+	table(w, "TIME AFTER DEVICE WHAT", rows)
+}

@@ -1,0 +1,38 @@
+package hostnotify
+
+import (
+	"net/netip"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// Told is what a host was told last of a subject, for operators.
+type Told struct {
+	Subscribes bool // the host registered here; else the rest means nothing
+	Usable     bool // there is a port it can be told over
+	Said       bool // false: nothing was told, and State and Reason mean nothing
+	State      snsd.State
+	Reason     snsd.Reason
+	Acked      bool
+	Waiting    bool // something newer waits to be sent
+	Retries    int  // of the notice, while it is under way
+}
+
+// Told looks up what a host was told of a subject.
+func (n *Notifier) Told(host, subject netip.Addr) Told {
+	s := n.subs[host.Unmap()]
+	if s == nil {
+		return Told{}
+	}
+	t := Told{Subscribes: true, Usable: s.out != nil}
+	p := s.pairs[subject.Unmap()]
+	if p == nil {
+		return t
+	}
+	t.Said, t.State, t.Reason = !p.told.none(), p.told.state, p.told.reason
+	t.Acked, t.Waiting = p.acked, p.class != idle && p.class.isNew()
+	if p.inFlight {
+		t.Retries = int(p.tries)
+	}
+	return t
+}

@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/health"
+	"github.com/openinof/inof/snsd"
+)
+
+// noticesOfWhy is how many notices are shown of two hosts: what fits a screen.
+const noticesOfWhy = 6
+
+// Why implements api.Source.
+func (d *Daemon) Why(ctx context.Context, a, b netip.Addr) (api.Why, error) {
+	w := api.Why{Device: d.cfg.Load().Device.ID}
+	err := d.device.Do(ctx, func(c *Core, _ time.Time) { c.why(&w, a, b) })
+	if err != nil {
+		return w, err
+	}
+	w.Chain = d.chain(&w)
+	w.Notices = w.Notices[max(0, len(w.Notices)-noticesOfWhy):]
+	health.Explain(&w)
+	return w, nil
+}
+
+// why gathers what the owner goroutine knows of two hosts, with all notices of either
+// about the other.
+func (c *Core) why(w *api.Why, a, b netip.Addr) {
+	w.Synced, w.Everything = c.Synced(), c.refl != nil
+	w.Hosts = [2]api.WhyHost{{Addr: a}, {Addr: b}}
+	for i := range w.Hosts {
+		h := &w.Hosts[i]
+		h.Attachments = c.appendHosts(nil, h.Addr)
+		h.Faults = c.faultsOf(h.Attachments)
+	}
+	zones := c.view().ZonesOf(b)
+	for _, name := range c.view().ZonesOf(a) {
+		if slices.Contains(zones, name) {
+			w.Shared = append(w.Shared, name)
+		}
+	}
+	if c.notify == nil {
+		return
+	}
+	for _, p := range [2][2]netip.Addr{{a, b}, {b, a}} {
+		if c.localAddrs[p[0]] == 0 {
+			continue
+		}
+		t := c.notify.Told(p[0], p[1])
+		w.Told = append(w.Told, api.Told{Host: p[0], Subject: p[1], Subscribes: t.Subscribes, Usable: t.Usable, Said: t.Said,
+			State: t.State, Reason: t.Reason, Acked: t.Acked, Waiting: t.Waiting, Retries: t.Retries})
+	}
+	for _, n := range c.notices() {
+		if n.Host == a && n.Subject == b || n.Host == b && n.Subject == a {
+			w.Notices = append(w.Notices, n)
+		}
+	}
+}
+
+// faultsOf are the faults that stand at the attachments of a host, and on the paths to
+// their devices.
+func (c *Core) faultsOf(attachments []api.Host) (list []api.WhyFault) {
+	for _, h := range attachments {
+		if p := c.mesh.paths[h.Device]; p != nil && p.down {
+			list = append(list, api.WhyFault{Device: h.Device, Reason: snsd.ReasonBFDDown, Since: stamp(p.since)})
+		}
+		if why, since, ok := c.portFaultOf(&h); ok {
+			list = append(list, api.WhyFault{Device: h.Device, Port: h.Port, Reason: why, Since: stamp(since)})
+		}
+	}
+	return list
+}
+
+// portFaultOf is the fault of a host's port, with the time of its begin where it is known.
+func (c *Core) portFaultOf(h *api.Host) (why snsd.Reason, since time.Time, ok bool) {
+	if p := c.ports[h.Port]; h.Device == c.self && p != nil {
+		_, ok = slices.BinarySearchFunc(p.fault.addrs, h.Addr, netip.Addr.Compare)
+		return p.fault.why, p.fault.since, ok
+	}
+	if c.refl != nil {
+		if f, stands := c.refl.Fault(h.Device, h.Port); stands && slices.Contains(f.Addrs, h.Addr) {
+			return f.Why, f.Since, true
+		}
+	}
+	for _, f := range c.view().Faults() {
+		if f.Device == h.Device && f.Port == h.Port && slices.Contains(f.Addrs, h.Addr) {
+			return f.Why, time.Time{}, true
+		}
+	}
+	return snsd.ReasonNone, time.Time{}, false
+}
+
+// chain is the way of the last fault of which either was told: the event behind it, and
+// every moment that is known up to the ack. Without such a notice, as on a reflector, it is
+// the last event of a fault or path of either.
+func (d *Daemon) chain(w *api.Why) (steps []api.Step) {
+	var last *api.Notice
+	for i := range w.Notices {
+		if n := &w.Notices[i]; n.FaultAt != nil && n.State == snsd.Inactive {
+			last = n
+		}
+	}
+	if last == nil {
+		if e := d.causeOf(&w.Hosts[0], &w.Hosts[1], time.Time{}); e != nil {
+			steps = append(steps, api.Step{At: e.Time, Device: w.Device, What: e.Text})
+		}
+		return steps
+	}
+	subject := &w.Hosts[0]
+	if subject.Addr != last.Subject {
+		subject = &w.Hosts[1]
+	}
+	origin, what := w.Device, "fault seen"
+	if last.Origin.IsValid() {
+		origin = last.Origin
+	}
+	if e := d.causeOf(subject, nil, *cmp.Or(last.Queued, last.FaultAt)); e != nil {
+		what += ": " + e.Text
+	}
+	add := func(at *time.Time, device netip.Addr, what string) {
+		if at == nil {
+			return
+		}
+		s := api.Step{At: *at, Device: device, What: what}
+		if n := len(steps); n > 0 {
+			if us := at.Sub(steps[n-1].At).Microseconds(); us >= 0 {
+				s.After = &us
+			}
+		}
+		steps = append(steps, s)
+	}
+	add(last.FaultAt, origin, what)
+	add(last.DecidedAt, origin, "taken up")
+	add(last.SentAt, origin, "sent to the reflectors")
+	add(last.ReflectorAt, netip.Addr{}, "read")
+	add(last.ReflectedAt, netip.Addr{}, "passed on")
+	add(last.ReceivedAt, w.Device, "read")
+	add(last.Queued, w.Device, "decided: "+last.Host.String()+" is to be told "+last.State.String()+" ("+last.Reason.String()+")")
+	add(last.Sent, w.Device, "notice sent on port "+last.Port)
+	add(last.Acked, w.Device, "acked by "+last.Host.String())
+	return steps
+}
+
+// causeOf finds the last event of a fault or path of these hosts, not later than a second
+// after a time (zero: any); nil: the log has none any more.
+func (d *Daemon) causeOf(a, b *api.WhyHost, at time.Time) *api.Event {
+	var attachments []api.Host
+	for _, h := range []*api.WhyHost{a, b} {
+		if h != nil {
+			attachments = append(attachments, h.Attachments...)
+		}
+	}
+	places := api.PlacesOf(attachments)
+	events := d.log.Events(0).Events
+	for i := len(events) - 1; i >= 0; i-- {
+		e := &events[i]
+		if e.Kind != "fault" && e.Kind != "path" || !at.IsZero() && e.Time.After(at.Add(time.Second)) ||
+			e.Fields["change"] == "withdraw" || e.Fields["state"] == "cleared" || e.Fields["state"] == "up" {
+			continue
+		}
+		if places.Concerns(e) {
+			return e
+		}
+	}
+	return nil
+}
