@@ -36,6 +36,8 @@ var allowed = map[string][]string{
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
 	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
 
+	"nvmetcp": {}, // its own edge: client.go
+
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
 
