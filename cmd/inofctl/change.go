@@ -14,41 +14,6 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-func (a *app) zoneCmd() *cobra.Command {
-	add := a.changeCmd(&cobra.Command{Use: "add NAME [MEMBER...]", Short: "Make a zone",
-		Long:    "Make a zone. " + memberHelp,
-		Example: "  inofctl zone add blue 192.0.2.1 192.0.2.16-192.0.2.31 port:192.0.2.250/Ethernet4"},
-		1, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			if err := checkMembers(args[1:]); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("zone %s added, members: %s", args[0], cell(fewText(args[1:], 3))), c.AddZone(ctx, args[0], args[1:])
-		})
-	remove := a.changeCmd(&cobra.Command{Use: "remove NAME", Short: "Remove a zone"},
-		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			return fmt.Sprintf("zone %s removed", args[0]), c.RemoveZone(ctx, args[0])
-		})
-	memberAdd := a.changeCmd(&cobra.Command{Use: "add NAME MEMBER...", Short: "Add members to a zone", Long: "Add members to a zone. " + memberHelp},
-		2, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			if err := checkMembers(args[1:]); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("zone %s: added %s", args[0], fewText(args[1:], 3)), c.AddMembers(ctx, args[0], args[1:])
-		})
-	memberRemove := a.changeCmd(&cobra.Command{Use: "remove NAME MEMBER...", Short: "Remove members from a zone"},
-		2, -1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			if err := checkMembers(args[1:]); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("zone %s: removed %s", args[0], fewText(args[1:], 3)), c.RemoveMembers(ctx, args[0], args[1:])
-		})
-	for _, c := range []*cobra.Command{remove, memberAdd, memberRemove} {
-		c.ValidArgsFunction = a.complete(zoneNames)
-	}
-	return group("zone", "Change the zones of a reflector or standalone device", add, remove, a.exportCmd(),
-		group("member", "Change the members of a zone", memberAdd, memberRemove))
-}
-
 const memberHelp = "A member is an address, a range FIRST-LAST, a prefix, an NQN, or port:DEVICE/PORT."
 
 // checkMembers finds typing mistakes before the daemon is asked.

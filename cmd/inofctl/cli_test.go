@@ -119,7 +119,7 @@ func TestChangesAreConfirmed(t *testing.T) {
 		{"cluster remove 192.0.2.252", "member 192.0.2.252 removed\n"},
 		{"cluster set hard-zoning true", "hard-zoning is true\n"},
 		{"port shut Ethernet2", "port Ethernet2 is being shut\n"},
-		{"zone remove red -o json", "{\n  \"done\": \"zone red removed\"\n}\n"},
+		{"zone remove red -o json", "{\n  \"zone\": \"red\",\n  \"added\": [],\n  \"removed\": [],\n  \"present\": [],\n  \"dry_run\": false\n}\n"},
 	} {
 		code, out, errs := call(t, append(strings.Fields(c.args), "--socket", socket)...)
 		if code != 0 || out != c.out || errs != "" {

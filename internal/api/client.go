@@ -102,8 +102,8 @@ func get[T any](ctx context.Context, c *Client, path string, q url.Values) (v T,
 }
 
 // ask makes a change that has an answer.
-func ask[T any](ctx context.Context, c *Client, method, path string, body any) (v T, err error) {
-	resp, err := c.do(ctx, method, path, nil, body)
+func ask[T any](ctx context.Context, c *Client, method, path string, q url.Values, body any) (v T, err error) {
+	resp, err := c.do(ctx, method, path, q, body)
 	if err != nil {
 		return v, err
 	}
@@ -177,26 +177,6 @@ func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
 	return get[[]Event](ctx, c, "/v1/events", q.values())
 }
 
-// AddZone makes a zone.
-func (c *Client) AddZone(ctx context.Context, name string, members []string) error {
-	return c.change(ctx, http.MethodPost, "/v1/zones", nil, NamedMembers{name, members})
-}
-
-// RemoveZone removes a zone.
-func (c *Client) RemoveZone(ctx context.Context, name string) error {
-	return c.change(ctx, http.MethodDelete, "/v1/zones", url.Values{"name": {name}}, nil)
-}
-
-// AddMembers adds members to a zone.
-func (c *Client) AddMembers(ctx context.Context, name string, members []string) error {
-	return c.change(ctx, http.MethodPost, "/v1/zones/members", nil, NamedMembers{name, members})
-}
-
-// RemoveMembers removes members from a zone.
-func (c *Client) RemoveMembers(ctx context.Context, name string, members []string) error {
-	return c.change(ctx, http.MethodDelete, "/v1/zones/members", nil, NamedMembers{name, members})
-}
-
 // RecoverPort ends the error-down of a port by hand.
 func (c *Client) RecoverPort(ctx context.Context, port string) error {
 	return c.change(ctx, http.MethodPost, "/v1/ports/recover", nil, PortName{port})
@@ -209,17 +189,17 @@ func (c *Client) ShutPort(ctx context.Context, port string) error {
 
 // Drain takes ports out of service in order, or puts them back.
 func (c *Client) Drain(ctx context.Context, o DrainOrder) (Drained, error) {
-	return ask[Drained](ctx, c, http.MethodPost, "/v1/drain", o)
+	return ask[Drained](ctx, c, http.MethodPost, "/v1/drain", nil, o)
 }
 
 // TestNotice sends a host a notice that changes nothing for it.
 func (c *Client) TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice, error) {
-	return ask[[]TestNotice](ctx, c, http.MethodPost, "/v1/test-notice", HostAddr{host})
+	return ask[[]TestNotice](ctx, c, http.MethodPost, "/v1/test-notice", nil, HostAddr{host})
 }
 
 // ReloadConfig has the daemon read its configuration again.
 func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error) {
-	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", ReloadForce{force})
+	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil, ReloadForce{force})
 }
 
 // Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or

@@ -20,6 +20,7 @@ const MaxBody = 4 << 20
 type NamedMembers struct {
 	Name    string   `json:"name"` // of the zone
 	Members []string `json:"members"`
+	DryRun  bool     `json:"dry_run,omitempty"` // change nothing, and say what hosts would be told
 }
 
 // PortName is the body of what is done to a port.
@@ -81,8 +82,8 @@ func Handler(src Source) http.Handler {
 		"/v1/status":        {"GET": h.status},
 		"/v1/hosts":         {"GET": h.hosts},
 		"/v1/hosts/{addr}":  {"GET": h.host},
-		"/v1/zones":         {"GET": h.zones, "POST": h.addZone, "DELETE": h.removeZone},
-		"/v1/zones/members": {"POST": h.addMembers, "DELETE": h.removeMembers},
+		"/v1/zones":         {"GET": h.zones, "POST": h.zoneEndpoint(ZoneAdd), "DELETE": h.zoneEndpoint(ZoneRemove)},
+		"/v1/zones/members": {"POST": h.zoneEndpoint(MembersAdd), "DELETE": h.zoneEndpoint(MembersRemove)},
 		"/v1/peers":         {"GET": h.peers},
 		"/v1/ports":         {"GET": h.ports},
 		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
@@ -274,42 +275,6 @@ func named(r *http.Request, needMembers bool) (NamedMembers, error) {
 		err = fmt.Errorf("%w: members are missing", ErrInvalid)
 	}
 	return b, err
-}
-
-func (h *handler) addZone(r *http.Request) (any, error) {
-	b, err := named(r, false)
-	if err != nil {
-		return nil, err
-	}
-	return nil, h.src.AddZone(r.Context(), b.Name, b.Members)
-}
-
-func (h *handler) removeZone(r *http.Request) (any, error) {
-	p := query(r)
-	name := p.text("name")
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	if name == "" {
-		return nil, fmt.Errorf("%w: parameter name is missing", ErrInvalid)
-	}
-	return nil, h.src.RemoveZone(r.Context(), name)
-}
-
-func (h *handler) addMembers(r *http.Request) (any, error) {
-	b, err := named(r, true)
-	if err != nil {
-		return nil, err
-	}
-	return nil, h.src.AddMembers(r.Context(), b.Name, b.Members)
-}
-
-func (h *handler) removeMembers(r *http.Request) (any, error) {
-	b, err := named(r, true)
-	if err != nil {
-		return nil, err
-	}
-	return nil, h.src.RemoveMembers(r.Context(), b.Name, b.Members)
 }
 
 func (h *handler) peers(r *http.Request) (any, error) {

@@ -66,6 +66,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnContext:       withCaller,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan error, 1)

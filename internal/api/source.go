@@ -52,13 +52,10 @@ type Source interface {
 	// Why says what is known of two hosts, and of what they were told of each other.
 	Why(ctx context.Context, a, b netip.Addr) (Why, error)
 
-	// AddZone makes a new zone (ErrExists when there is one of that name). All
-	// zone changes return once they are in force and saved; ErrRefused on a
-	// device that is a client only.
-	AddZone(ctx context.Context, name string, members []string) error
-	RemoveZone(ctx context.Context, name string) error
-	AddMembers(ctx context.Context, name string, members []string) error
-	RemoveMembers(ctx context.Context, name string, members []string) error
+	// ChangeZone makes, changes or removes a zone, or says what that would do. It returns
+	// once the change is in force and saved. ErrExists when there is a zone of that name
+	// already, ErrNotFound when there is none, ErrRefused on a device that is a client only.
+	ChangeZone(ctx context.Context, o ZoneOrder) (ZoneChanged, error)
 
 	// RecoverPort ends the error-down of a port by hand.
 	RecoverPort(ctx context.Context, port string) error

@@ -46,26 +46,26 @@ func (d *Daemon) Cluster(ctx context.Context) (api.Cluster, error) {
 
 // AddMember implements api.ClusterSource.
 func (d *Daemon) AddMember(ctx context.Context, c api.ClusterChange) error {
-	return d.changeMembers(fmt.Sprintf("member %s at %s was added to the cluster", c.Device, c.Address), func(n *cluster.Node) error {
+	return d.changeMembers(ctx, fmt.Sprintf("member %s at %s was added to the cluster", c.Device, c.Address), func(n *cluster.Node) error {
 		return n.Add(ctx, c.Device, c.Address)
 	})
 }
 
 // RemoveMember implements api.ClusterSource.
 func (d *Daemon) RemoveMember(ctx context.Context, device netip.Addr) error {
-	return d.changeMembers(fmt.Sprintf("member %s was removed from the cluster", device), func(n *cluster.Node) error {
+	return d.changeMembers(ctx, fmt.Sprintf("member %s was removed from the cluster", device), func(n *cluster.Node) error {
 		return n.Remove(ctx, device)
 	})
 }
 
 // ReplaceMember implements api.ClusterSource.
 func (d *Daemon) ReplaceMember(ctx context.Context, c api.ClusterChange) error {
-	return d.changeMembers(fmt.Sprintf("member %s of the cluster was replaced, by that at %s", c.Device, c.Address), func(n *cluster.Node) error {
+	return d.changeMembers(ctx, fmt.Sprintf("member %s of the cluster was replaced, by that at %s", c.Device, c.Address), func(n *cluster.Node) error {
 		return n.Replace(ctx, c.Device, c.Address)
 	})
 }
 
-func (d *Daemon) changeMembers(done string, do func(*cluster.Node) error) error {
+func (d *Daemon) changeMembers(ctx context.Context, done string, do func(*cluster.Node) error) error {
 	s, err := d.member()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d *Daemon) changeMembers(done string, do func(*cluster.Node) error) error 
 	if err := clusterError(do(s.node)); err != nil {
 		return err
 	}
-	d.log.Append(api.Event{Time: d.env.Now(), Kind: "cluster", Text: done + " by an operator", Fields: map[string]string{"change": "members"}})
+	d.log.Append(api.Event{Time: d.env.Now(), Kind: "cluster", Text: done + " by " + api.By(ctx), Fields: callerFields(ctx)})
 	return nil
 }
 
@@ -90,7 +90,7 @@ func (d *Daemon) SetClusterSetting(ctx context.Context, v api.ClusterSetting) er
 	if err := s.commit(ctx, cluster.Entry{Kind: cluster.KindSetting, Name: v.Name, Value: v.Value}); err != nil {
 		return err
 	}
-	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("%s was set to %s by an operator", v.Name, v.Value), Fields: map[string]string{"change": "setting"}})
+	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("%s was set to %s by %s", v.Name, v.Value, api.By(ctx)), Fields: callerFields(ctx)})
 	return nil
 }
 
@@ -103,6 +103,6 @@ func (d *Daemon) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
 	if err := s.commit(ctx, cluster.Entry{Kind: cluster.KindReplace, Zones: zones}); err != nil {
 		return err
 	}
-	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("all zones were replaced by %d by an operator", len(zones)), Fields: map[string]string{"change": "replaced"}})
+	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("all zones were replaced by %d others by %s", len(zones), api.By(ctx)), Fields: callerFields(ctx)})
 	return nil
 }

@@ -187,5 +187,12 @@ func (d *Daemon) Drain(ctx context.Context, o api.DrainOrder) (api.Drained, erro
 	if doErr != nil {
 		return api.Drained{}, doErr
 	}
+	if len(done.Ports) > 0 {
+		what := "draining"
+		if o.Undo {
+			what = "end of draining"
+		}
+		d.ordered(ctx, what, done.Ports...)
+	}
 	return done, err
 }

@@ -83,18 +83,31 @@ func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]
 
 // RecoverPort implements api.Source.
 func (d *Daemon) RecoverPort(ctx context.Context, port string) error {
-	return d.byHand(ctx, port, (*Core).RecoverPort)
+	return d.byHand(ctx, port, "recovery", (*Core).RecoverPort)
 }
 
 // ShutPort implements api.Source.
 func (d *Daemon) ShutPort(ctx context.Context, port string) error {
-	return d.byHand(ctx, port, (*Core).ShutPort)
+	return d.byHand(ctx, port, "shutting", (*Core).ShutPort)
 }
 
-func (d *Daemon) byHand(ctx context.Context, port string, do func(*Core, string, time.Time) error) error {
+func (d *Daemon) byHand(ctx context.Context, port, what string, do func(*Core, string, time.Time) error) error {
 	var err error
 	if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { err = do(c, port, now) }); doErr != nil {
 		return doErr
 	}
+	if err == nil {
+		d.ordered(ctx, what, port)
+	}
 	return err
+}
+
+// ordered makes known who asked for what is done to ports.
+func (d *Daemon) ordered(ctx context.Context, what string, ports ...string) {
+	e := api.Event{Time: d.env.Now(), Kind: "port", Text: fmt.Sprintf("%s of port %s: ordered by %s", what, some(ports[:min(len(ports), mostNamed)], len(ports), ""), api.By(ctx)),
+		Fields: callerFields(ctx)}
+	if len(ports) == 1 {
+		e.Port = ports[0]
+	}
+	d.log.Append(e)
 }

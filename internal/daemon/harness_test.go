@@ -334,3 +334,23 @@ func (f *testFabric) zones(dev string, zones map[string][]string) {
 }
 
 var _ api.Source = (*Daemon)(nil)
+
+// What tests do to zones.
+
+func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
+	return second(d.ChangeZone(ctx, api.ZoneOrder{Do: api.ZoneAdd, Name: name, Members: members}))
+}
+
+func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
+	return second(d.ChangeZone(ctx, api.ZoneOrder{Do: api.ZoneRemove, Name: name}))
+}
+
+func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) error {
+	return second(d.ChangeZone(ctx, api.ZoneOrder{Do: api.MembersAdd, Name: name, Members: members}))
+}
+
+func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []string) error {
+	return second(d.ChangeZone(ctx, api.ZoneOrder{Do: api.MembersRemove, Name: name, Members: members}))
+}
+
+func second[T any](_ T, err error) error { return err }

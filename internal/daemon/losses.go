@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,6 +33,11 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 		if text := portsText(losing); text != "" {
 			list = append(list, "ports.access would leave out "+text)
 		}
+	}
+	if text, err := d.pairsLost(ctx, next, changes); err != nil {
+		return "", err
+	} else if text != "" {
+		list = append(list, text)
 	}
 	if text, err := d.clientsShutOut(ctx, old, next, changes); err != nil {
 		return "", err
@@ -103,4 +110,29 @@ func (d *Daemon) clientsShutOut(ctx context.Context, old, next *config.Config, c
 		return "", nil
 	}
 	return "reflector.clients would shut out " + some(parts, len(order), "devices"), nil
+}
+
+// pairsLost says which hosts other settings of zones would take apart. What is in the
+// zone file is somebody's word on zones; a setting that makes another file count, or ends
+// the default zone, may be a mistake.
+func (d *Daemon) pairsLost(ctx context.Context, next *config.Config, changes config.Changes) (string, error) {
+	if !changes.Has("zones.file") && !changes.Has("zones.default-zone-auto-join") || d.zones == nil || d.cluster != nil {
+		return "", nil
+	}
+	before, err := d.zonesNow(ctx)
+	if err != nil {
+		return "", err
+	}
+	after, err := config.LoadZones(next.Zones.File, next.ZoneRules())
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) || len(before.Zones) > 0 {
+			return "", nil // refused further down: the zones stay as they are
+		}
+	}
+	after.AutoJoin = next.Zones.AutoJoin
+	x, err := d.impact(ctx, before, after)
+	if err != nil || x.Inactive == 0 {
+		return "", err
+	}
+	return "the settings of zones: " + impactText(x), nil
 }

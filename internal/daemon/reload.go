@@ -137,7 +137,7 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	for _, c := range d.dialers { // whatever kept them away may be mended
 		c.Wake()
 	}
-	d.reloaded(changes, errs)
+	d.reloaded(ctx, changes, errs)
 	return changes, errors.Join(errs...)
 }
 
@@ -181,16 +181,20 @@ func (d *Daemon) reloadLLDP(ctx context.Context, merged, next *config.Config) er
 }
 
 // reloaded counts and tells the outcome.
-func (d *Daemon) reloaded(changes config.Changes, errs []error) {
-	text := "configuration read again: nothing has changed"
+func (d *Daemon) reloaded(ctx context.Context, changes config.Changes, errs []error) {
+	by := ""
+	if c, ok := api.CallerOf(ctx); ok {
+		by = " for " + c.String()
+	}
+	text := "configuration read again" + by + ": nothing has changed"
 	if len(changes) > 0 {
-		text = "configuration read again: " + strings.Join(changes.Sections(), ", ")
+		text = "configuration read again" + by + ": " + strings.Join(changes.Sections(), ", ")
 	}
 	if restart := changes.Restart(); len(restart) > 0 {
 		text += "; only a restart changes " + strings.Join(restart, ", ")
 	}
 	d.reloads.note(&d.reloads.done, "")
-	d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: text})
+	d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: text, Fields: callerFields(ctx)})
 	if err := errors.Join(errs...); err != nil {
 		d.ReloadFailed(fmt.Errorf("configuration is not wholly used: %w", err))
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/logbound"
-	"github.com/openinof/inof/zone"
 )
 
 // Daemon is the Source of the management API. Large tables are read in pieces, so
@@ -221,47 +220,6 @@ func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, 
 	list := []api.Notice{}
 	err := d.device.Do(ctx, func(c *Core, _ time.Time) { list = c.notices() })
 	return list, err
-}
-
-// AddZone implements api.Source.
-func (d *Daemon) AddZone(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, zoneAdd, name, members)
-}
-
-// RemoveZone implements api.Source.
-func (d *Daemon) RemoveZone(ctx context.Context, name string) error {
-	return d.editZone(ctx, zoneRemove, name, nil)
-}
-
-// AddMembers implements api.Source. Members that are there already are no error.
-func (d *Daemon) AddMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, membersAdd, name, members)
-}
-
-// RemoveMembers implements api.Source.
-func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []string) error {
-	return d.editZone(ctx, membersRemove, name, members)
-}
-
-// editZone parses members and changes one zone.
-func (d *Daemon) editZone(ctx context.Context, do zoneChange, name string, members []string) error {
-	if d.zones == nil {
-		return fmt.Errorf("%w: device %s is a client: zones are configured on its reflector", api.ErrRefused, d.cfg.Load().Device.ID)
-	}
-	e := zoneEdit{do: do, name: name, members: make([]zone.Member, 0, len(members))}
-	for _, text := range members {
-		m, err := zone.ParseMember(text)
-		if err != nil {
-			return fmt.Errorf("%w: %w", api.ErrInvalid, err)
-		}
-		e.members = append(e.members, m)
-	}
-	err := d.zones.change(ctx, d.device, e)
-	if err == nil {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("zone %s was %s by an operator", name, do.past()),
-			Fields: map[string]string{"zone": name, "change": do.past()}})
-	}
-	return err
 }
 
 // addCounters adds what is counted outside the owner goroutine.

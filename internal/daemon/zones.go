@@ -81,10 +81,5 @@ func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
 // first implements zoneKeeper.
 func (z *zoneStore) first() zone.Set { return z.set }
 
-// change implements zoneKeeper.
-func (z *zoneStore) change(ctx context.Context, d *Device, e zoneEdit) error {
-	return z.edit(ctx, d, e.name, e.apply)
-}
-
 // addCounters implements zoneKeeper.
 func (z *zoneStore) addCounters(m map[string]any) { m["zone_file"] = z.status() }

@@ -98,13 +98,12 @@ func (z *zoneStore) keep() error {
 	return nil
 }
 
-// edit changes one zone: change gets it (or nil when there is none of the name)
-// and returns what it shall be (nil: removed). The file is written, then the
-// change brought into force; when that is refused the file is what it was.
-func (z *zoneStore) edit(ctx context.Context, d *Device, name string, change func(*zone.Zone) (*zone.Zone, error)) error {
+// change implements zoneKeeper. The file is written, then the change brought into force;
+// when that is refused the file is what it was.
+func (z *zoneStore) change(ctx context.Context, d *Device, e zoneEdit) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	err := z.tryEdit(ctx, d, name, change)
+	err := z.tryChange(ctx, d, e)
 	if err != nil {
 		z.counters.Refused++
 		return err
@@ -113,46 +112,26 @@ func (z *zoneStore) edit(ctx context.Context, d *Device, name string, change fun
 	return nil
 }
 
-func (z *zoneStore) tryEdit(ctx context.Context, d *Device, name string, change func(*zone.Zone) (*zone.Zone, error)) error {
+func (z *zoneStore) tryChange(ctx context.Context, d *Device, e zoneEdit) error {
 	if z.trouble != nil && !errors.Is(z.trouble, fs.ErrNotExist) {
 		return fmt.Errorf("%w: the zone file has an error, and what somebody wrote there would be lost; repair it and reload first: %w", api.ErrRefused, z.trouble)
 	}
 	if err := z.untouched(); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(z.set.Zones, func(v zone.Zone) bool { return v.Name == name })
-	var old *zone.Zone
-	if i >= 0 {
-		v := z.set.Zones[i]
-		v.Members = slices.Clone(v.Canonical().Members)
-		old = &v
-	}
-	wanted, err := change(old)
+	next, err := e.on(z.set, z.rules)
 	if err != nil {
 		return err
 	}
-	next := z.set
-	next.Zones = slices.Clone(next.Zones)
-	switch {
-	case wanted == nil:
-		next.Zones = slices.Delete(next.Zones, i, i+1)
-	case i >= 0:
-		next.Zones[i] = *wanted
-	default:
-		next.Zones = append(next.Zones, *wanted)
-	}
-	if err := z.rules.Check(next); err != nil {
-		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
-	}
-	next = next.Canonical()
 	if err := z.save(next); err != nil {
 		return err
 	}
 	err = d.changeZones(ctx, func(c *Core, now time.Time) ([]inof.Delivery, error) {
-		if wanted == nil {
-			return c.refl.DeleteZone(name, now), nil
+		i := slices.IndexFunc(next.Zones, func(v zone.Zone) bool { return v.Name == e.name })
+		if i < 0 {
+			return c.refl.DeleteZone(e.name, now), nil
 		}
-		return c.refl.PutZone(*wanted, now)
+		return c.refl.PutZone(next.Zones[i], now)
 	})
 	if err != nil {
 		return errors.Join(err, z.save(z.set))

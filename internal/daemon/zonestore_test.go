@@ -10,7 +10,6 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
-	"github.com/openinof/inof/zone"
 )
 
 const (
@@ -77,7 +76,7 @@ func TestABrokenZoneFileIsNotOverwritten(t *testing.T) {
 	if _, err := z.load(); err != nil {
 		t.Fatal(err)
 	}
-	err := z.edit(t.Context(), nil, "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+	err := z.change(t.Context(), nil, zoneEdit{do: zoneAdd, name: "c"})
 	if !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), cfg.Zones.File) {
 		t.Errorf("error %v", err)
 	}
@@ -116,7 +115,7 @@ func TestAZoneFileChangedByHandIsNotOverwritten(t *testing.T) {
 		} else if err := os.WriteFile(cfg.Zones.File, []byte(c.file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := z.edit(t.Context(), stoppedDevice(), "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"})
 		if !errors.Is(err, api.ErrRefused) || !says(err, c.says) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -139,7 +138,7 @@ func TestAZoneFileOfOurOwnIsNoChangeByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		err := z.edit(t.Context(), stoppedDevice(), "c", func(*zone.Zone) (*zone.Zone, error) { return &zone.Zone{Name: "c"}, nil })
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"})
 		if !errors.Is(err, ErrStopped) {
 			t.Errorf("error %v, want that of a device that has stopped", err)
 		}

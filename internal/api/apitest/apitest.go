@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ type Source struct {
 	WhyValue        api.Why
 	ReloadedValue   api.Reloaded
 	DrainedValue    api.Drained
+
+	ZoneChangedValue api.ZoneChanged
 
 	TestNoticeValues []api.TestNotice
 
@@ -129,24 +132,27 @@ func (s *Source) Why(_ context.Context, a, b netip.Addr) (api.Why, error) {
 	return w, s.failure()
 }
 
-// AddZone implements api.Source.
-func (s *Source) AddZone(_ context.Context, name string, members []string) error {
-	return s.change("add zone %s %v", name, members)
-}
-
-// RemoveZone implements api.Source.
-func (s *Source) RemoveZone(_ context.Context, name string) error {
-	return s.change("remove zone %s", name)
-}
-
-// AddMembers implements api.Source.
-func (s *Source) AddMembers(_ context.Context, name string, members []string) error {
-	return s.change("add members %s %v", name, members)
-}
-
-// RemoveMembers implements api.Source.
-func (s *Source) RemoveMembers(_ context.Context, name string, members []string) error {
-	return s.change("remove members %s %v", name, members)
+// ChangeZone implements api.Source.
+func (s *Source) ChangeZone(_ context.Context, o api.ZoneOrder) (api.ZoneChanged, error) {
+	text := strings.ReplaceAll(string(o.Do), "-", " ") + " "
+	if o.Do == api.ZoneAdd || o.Do == api.ZoneRemove {
+		text += "zone "
+	}
+	if text += o.Name; o.Do != api.ZoneRemove {
+		text += fmt.Sprint(" ", o.Members)
+	}
+	if o.DryRun {
+		text += " as a dry run"
+	}
+	c := s.ZoneChangedValue
+	switch c.Zone = o.Name; {
+	case o.Do == api.MembersRemove:
+		c.Removed = o.Members
+	case c.Added == nil && c.Present == nil:
+		c.Added = o.Members
+	}
+	c.DryRun = o.DryRun
+	return c, s.change("%s", text)
 }
 
 // RecoverPort implements api.Source.
