@@ -21,6 +21,8 @@ type host struct {
 	now   func() time.Time
 	err   error // of printing; ends the loop
 
+	mover *mover // nil without --fail-over
+
 	agent *snsd.Agent // nil while the interface is not there
 	up    bool
 	count snsd.AgentCounters // what was printed of registrations and queries
@@ -63,6 +65,10 @@ func (h *host) run(ctx context.Context) error {
 func (h *host) loop(ctx context.Context, done chan error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var moved chan line
+	if h.mover != nil {
+		moved = h.mover.done
+	}
 	for h.err == nil {
 		h.arm(timer)
 		select {
@@ -80,6 +86,8 @@ func (h *host) loop(ctx context.Context, done chan error) error {
 			if h.agent != nil {
 				h.take(h.agent.Frame(f, h.now()))
 			}
+		case l := <-moved:
+			h.say(l)
 		case <-timer.C:
 			if h.agent != nil {
 				h.take(h.agent.Tick(h.now()))
@@ -211,6 +219,9 @@ func (h *host) tell(e *snsd.AgentEvent) {
 		l.Error = "500 frames or more within 500 ms: dropping everything for 10 s"
 		h.say(l)
 	default:
+		if e.Kind == snsd.AgentProbe && h.mover != nil && deadPath(e.Notice.Reason) && !h.mover.take(e.Notice) {
+			h.say(line{Time: h.now(), Event: "error", Error: "too many paths to leave at once"}.notice(&e.Notice))
+		}
 		h.say(l.notice(&e.Notice))
 	}
 }

@@ -1,7 +1,7 @@
 // Command snsd is the SNSD agent of a storage host: it registers the host's
 // addresses with the access switch by LLDP, queries its zones, acks notices, and
-// prints what it is told. It performs no NVMe connections itself: a line says
-// what an agent of the existing kind would do, and when.
+// prints what it is told. With --fail-over it leaves dead paths over NVMe/TCP; it makes no NVMe
+// connections itself: a line says what an agent of the existing kind would do, and when.
 package main
 
 import (
@@ -33,7 +33,7 @@ func command() *cobra.Command {
 		Long: `snsd registers addresses of this host with its access switch (LLDP), asks for the
 state of its zones, acks what it is told and prints one line for each event:
 link, registered, query, notice, duplicate, ack, connect, disconnect, probe,
-refused, deaf, withdrawn, dropped (a frame that the driver did not take), error.
+refused, deaf, withdrawn, dropped (a frame that the driver did not take), failover, error.
 Times of notices are those at which the kernel received the frame.`,
 		Example: `  snsd --interface eth1 --address 192.0.2.1
   snsd --interface eth1 --address 192.0.2.7 --role target --nqn nqn.2026-01.net.example:array1 --output json`,
@@ -63,6 +63,7 @@ Times of notices are those at which the kernel received the frame.`,
 	f.StringVarP(&o.output, "output", "o", "text", "text or json (one object a line)")
 	f.DurationVar(&o.lasts, "for", 0, "stop after this time; 0 runs until SIGTERM")
 	f.BoolVar(&o.shutdownPDU, "shutdown-pdu", false, "withdraw the registration (LLDP TTL 0) when stopping")
+	f.BoolVar(&o.failOver, "fail-over", false, "leave paths that a notice calls dead: destroy the TCP sockets of their NVMe controllers, so that multipath moves the I/O at once")
 	_ = cmd.MarkFlagRequired("interface")
 	_ = cmd.MarkFlagRequired("address")
 	return cmd
@@ -87,6 +88,10 @@ func run(ctx context.Context, o options, out writer) error {
 		defer cancel()
 	}
 	h := &host{opts: o, cfg: cfg, print: printLine, ignored: make(map[pairKey]uint32), now: time.Now}
+	if o.failOver {
+		h.mover = newMover()
+		go h.mover.run(ctx)
+	}
 	return h.run(ctx)
 }
 

@@ -31,6 +31,7 @@ type options struct {
 	output      string
 	lasts       time.Duration
 	shutdownPDU bool
+	failOver    bool
 
 	netns string // of tests: the namespace of the interface
 }

@@ -32,7 +32,12 @@ type line struct {
 	Interface string       `json:"interface,omitempty"`
 	Link      string       `json:"link,omitempty"` // up, down, gone
 	Addresses []netip.Addr `json:"addresses,omitempty"`
-	Error     string       `json:"error,omitempty"`
+	// Of a failover: the controllers on the path, how many sockets were destroyed, and how long
+	// it took from the moment the notice was read.
+	Controllers []string `json:"controllers,omitempty"`
+	Sockets     int      `json:"sockets,omitempty"`
+	TookNS      int64    `json:"took_ns,omitempty"`
+	Error       string   `json:"error,omitempty"`
 }
 
 // notice fills in what is told of a notice.
@@ -98,6 +103,9 @@ func (l line) text() string {
 	}
 	if l.Acked != nil && !*l.Acked {
 		field("not acked")
+	}
+	if l.Event == "failover" {
+		field("%d socket(s) of %d controller(s) destroyed in %v", l.Sockets, len(l.Controllers), time.Duration(l.TookNS))
 	}
 	if l.Error != "" {
 		field("%s", l.Error)

@@ -36,7 +36,8 @@ var allowed = map[string][]string{
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
 	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
 
-	"nvmetcp": {}, // its own edge: client.go
+	"nvmetcp":    {}, // its own edge: client.go
+	"hostkernel": {},
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
@@ -67,7 +68,7 @@ var allowed = map[string][]string{
 	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
 	// Programs reach the machines through internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -79,6 +80,7 @@ var alsoAllowed = map[string][]string{
 var alsoInTests = map[string][]string{
 	"fabric/linux":     {"internal/netnstest"},
 	"fabric/sonic":     {"internal/netnstest"},
+	"hostkernel":       {"internal/netnstest"},
 	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
 	"model/...":        {"internal/netnstest"},

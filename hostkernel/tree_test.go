@@ -1,0 +1,182 @@
+package hostkernel
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// plant writes files below a fresh root.
+func plant(t *testing.T, files map[string]string) Tree {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Tree{Root: root}
+}
+
+// host is a host with two TCP paths to one array, an RDMA path, a discovery controller and a
+// local disk, as Linux 6.1 shows them.
+func host(t *testing.T) Tree {
+	const nqn = "nqn.2026-01.net.example:array1\n"
+	files := map[string]string{
+		"sys/class/nvme/nvme0/transport": "tcp\n", "sys/class/nvme/nvme0/state": "live\n", "sys/class/nvme/nvme0/subsysnqn": nqn,
+		"sys/class/nvme/nvme0/address":   "traddr=10.1.1.2,trsvcid=4420,host_traddr=10.1.1.1,src_addr=10.1.1.1\n",
+		"sys/class/nvme/nvme0/cntrltype": "io\n", "sys/class/nvme/nvme0/hostnqn": "nqn.h\n", "sys/class/nvme/nvme0/reconnect_delay": "10\n", "sys/class/nvme/nvme0/delete_controller": "",
+		"sys/class/nvme/nvme1/transport": "tcp\n", "sys/class/nvme/nvme1/state": "connecting\n", "sys/class/nvme/nvme1/subsysnqn": nqn,
+		"sys/class/nvme/nvme1/address":   "host_iface=eth1,trsvcid=4420,host_traddr=2001:db8::1,traddr=2001:db8::2\n",
+		"sys/class/nvme/nvme2/transport": "rdma\n", "sys/class/nvme/nvme2/state": "live\n", "sys/class/nvme/nvme2/subsysnqn": nqn,
+		"sys/class/nvme/nvme2/address":   "traddr=10.2.1.2,trsvcid=4420\n",
+		"sys/class/nvme/nvme3/transport": "tcp\n", "sys/class/nvme/nvme3/state": "live\n", "sys/class/nvme/nvme3/subsysnqn": "nqn.2014-08.org.nvmexpress.discovery\n",
+		"sys/class/nvme/nvme3/address":   "traddr=10.1.1.2,trsvcid=8009,src_addr=10.1.1.1\n",
+		"sys/class/nvme/nvme3/cntrltype": "discovery\n",
+		"sys/class/nvme/nvme4/transport": "pcie\n", "sys/class/nvme/nvme4/state": "live\n", "sys/class/nvme/nvme4/subsysnqn": "x\n", "sys/class/nvme/nvme4/address": "0000:01:00.0\n",
+		"sys/class/nvme-subsystem/nvme-subsys7/nvme0": "",
+		"run/nvme/registry/nvme1/owner":               "stacd\n",
+		"sys/module/nvme_core/parameters/multipath":   "Y\n",
+		"sys/kernel/uevent_seqnum":                    "1234\n",
+		"dev/nvme-fabrics":                            "instance=-1,cntlid=-1,transport=%s,traddr=%s,host_iface=%s\n",
+	}
+	return plant(t, files)
+}
+
+func TestControllersAreRead(t *testing.T) {
+	list, err := host(t).Controllers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParseAddr
+	want := []Controller{
+		{Instance: 0, State: Live, Transport: "tcp", NQN: "nqn.2026-01.net.example:array1", HostNQN: "nqn.h", Target: netip.MustParseAddrPort("10.1.1.2:4420"), Source: addr("10.1.1.1"), Subsystem: 7},
+		{Instance: 1, State: Connecting, Transport: "tcp", NQN: "nqn.2026-01.net.example:array1", Target: netip.MustParseAddrPort("[2001:db8::2]:4420"), Source: addr("2001:db8::1"), Iface: "eth1", Subsystem: -1, Owner: "stacd"},
+		{Instance: 2, State: Live, Transport: "rdma", NQN: "nqn.2026-01.net.example:array1", Target: netip.MustParseAddrPort("10.2.1.2:4420"), Subsystem: -1},
+		{Instance: 3, State: Live, Transport: "tcp", NQN: "nqn.2014-08.org.nvmexpress.discovery", Discovery: true, Target: netip.MustParseAddrPort("10.1.1.2:8009"), Source: addr("10.1.1.1"), Subsystem: -1},
+	}
+	if !slices.Equal(list, want) {
+		t.Errorf("got  %+v\nwant %+v", list, want)
+	}
+}
+
+// A controller that cannot be understood hides no other; one that vanishes is left out.
+func TestBadControllersHideNoOther(t *testing.T) {
+	tree := host(t)
+	if err := os.WriteFile(tree.path("sys/class/nvme/nvme0/address"), []byte("traddr=nowhere,trsvcid=4420\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(tree.path("sys/class/nvme/nvme3/subsysnqn")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := tree.Controllers()
+	if len(list) != 2 || err == nil || !strings.Contains(err.Error(), "nvme0/address: traddr=nowhere") {
+		t.Errorf("%d controllers, %v", len(list), err)
+	}
+	if _, err := (Tree{Root: t.TempDir()}).Controllers(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no NVMe") {
+		t.Errorf("without NVMe: %v", err)
+	}
+}
+
+func TestAttributesAreWritten(t *testing.T) {
+	tree := host(t)
+	c, err := tree.Controller(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.SetReconnectDelay(&c, 1); err != nil {
+		t.Error(err)
+	}
+	if err := tree.Delete(&c); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{"reconnect_delay": "1", "delete_controller": "1"} {
+		if got, _ := tree.read(controllersDir, "nvme0", name); !strings.HasPrefix(got, want) {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	if err := tree.Delete(&Controller{Instance: 99}); err != nil {
+		t.Errorf("a controller that is gone: %v", err)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	tree := host(t)
+	for range 2 { // the second time over what is there
+		if err := tree.Claim(5, "snsd"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := tree.Owner(5); got != "snsd" {
+		t.Errorf("owner %q", got)
+	}
+	if got, _ := tree.read(registryDir, "nvme5", "seqnum"); got != "1234" {
+		t.Errorf("seqnum %q", got)
+	}
+	entries, _ := os.ReadDir(tree.path(registryDir))
+	if len(entries) != 2 {
+		t.Errorf("%d entries: something temporary is left", len(entries))
+	}
+	if err := tree.Release(5); err != nil || tree.Owner(5) != "" {
+		t.Errorf("released: %v, owner %q", err, tree.Owner(5))
+	}
+}
+
+func TestConnectOptions(t *testing.T) {
+	ten := 10
+	c := Connect{Transport: "tcp", NQN: "nqn.x", Target: netip.MustParseAddrPort("10.1.1.2:4420"), Source: netip.MustParseAddr("10.1.1.1"), HostNQN: "nqn.h", HostID: "id", CtrlLoss: &ten, Flags: []string{"hdr_digest"}}
+	const want = "nqn=nqn.x,transport=tcp,traddr=10.1.1.2,trsvcid=4420,host_traddr=10.1.1.1,hostnqn=nqn.h,hostid=id,ctrl_loss_tmo=10,hdr_digest"
+	if got, err := c.options(); err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []func(*Connect){
+		func(c *Connect) { c.NQN = "nqn.x,duplicate_connect" }, // a name from the network is no option
+		func(c *Connect) { c.NQN = "nqn\nx" },
+		func(c *Connect) { c.NQN = "" },
+		func(c *Connect) { c.NQN = strings.Repeat("n", 223) },
+		func(c *Connect) { c.HostID = "" },
+		func(c *Connect) { c.Flags = []string{"nqn=other"} },
+		func(c *Connect) { c.Source = netip.MustParseAddr("2001:db8::1") },
+		func(c *Connect) { c.Target = netip.AddrPort{} },
+		func(c *Connect) { c.Transport, c.Iface = "rdma", "eth1" },
+	} {
+		b := c
+		bad(&b)
+		if got, err := b.options(); err == nil {
+			t.Errorf("%q is taken", got)
+		}
+	}
+}
+
+func TestKernelOptionsAreRead(t *testing.T) {
+	keys, err := host(t).Options()
+	if err != nil || !slices.Contains(keys, "host_iface") {
+		t.Errorf("%q, %v", keys, err)
+	}
+	for text, want := range map[string]int{"instance=3,cntlid=1\n": 3, "cntlid=1,instance=0": 0, "instance=-1": -1, "": -1, "x": -1} {
+		got, err := parseInstance(text)
+		if (err == nil) != (want >= 0) || err == nil && got != want {
+			t.Errorf("%q gives %d, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	f.Add("traddr=10.1.1.2,trsvcid=4420,host_traddr=10.1.1.1,src_addr=10.1.1.1")
+	f.Add("host_iface=none,traddr=fe80::1%eth0,trsvcid=")
+	f.Fuzz(func(t *testing.T, text string) {
+		var c Controller
+		if err := c.parseAddress(text); err == nil && c.Target.Addr().Is4In6() {
+			t.Fatalf("%q gives %v", text, c.Target)
+		}
+	})
+}
