@@ -19,7 +19,8 @@ type Counters struct {
 	BadTTL          uint64 `json:"bad_ttl"`
 	BadSource       uint64 `json:"bad_source"` // a known discriminator from elsewhere
 	NoSession       uint64 `json:"no_session"`
-	AuthMissing     uint64 `json:"auth_missing"` // on one side only
+	Unnamed         uint64 `json:"unnamed_ignored"` // did not name a session that stands, without authentication
+	AuthMissing     uint64 `json:"auth_missing"`    // on one side only
 	AuthFailed      uint64 `json:"auth_failed"`
 	AuthSeqRejected uint64 `json:"auth_sequence_rejected"`
 
@@ -50,7 +51,7 @@ func (c *Counters) note(err error) {
 	}{
 		{ErrLength, &c.BadLength}, {ErrVersion, &c.BadVersion}, {ErrDetectMult, &c.BadDetectMult},
 		{ErrMultipoint, &c.BadMultipoint}, {ErrMyDiscr, &c.BadDiscr}, {ErrYourDiscr, &c.BadDiscr},
-		{ErrPollFinal, &c.BadPollFinal}, {ErrTTL, &c.BadTTL}, {ErrSource, &c.BadSource}, {ErrNoSession, &c.NoSession},
+		{ErrPollFinal, &c.BadPollFinal}, {ErrTTL, &c.BadTTL}, {ErrSource, &c.BadSource}, {ErrNoSession, &c.NoSession}, {ErrUnnamed, &c.Unnamed},
 		{ErrAuthMissing, &c.AuthMissing}, {ErrAuth, &c.AuthFailed}, {ErrAuthSeq, &c.AuthSeqRejected},
 	} {
 		if errors.Is(err, r.err) {

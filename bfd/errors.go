@@ -15,6 +15,7 @@ var (
 	ErrPollFinal   = errors.New("both Poll and Final are set")
 	ErrNoSession   = errors.New("no session")
 	ErrYourDiscr   = errors.New("zero Your Discriminator in a state that must know it")
+	ErrUnnamed     = errors.New("zero Your Discriminator while a session stands")
 	ErrSource      = errors.New("not from the peer of the session")
 	ErrTTL         = errors.New("TTL or hop limit too small")
 	ErrAuth        = errors.New("authentication failed")

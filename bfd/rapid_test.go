@@ -162,7 +162,7 @@ func TestOneWayFaultIsSeenByBoth(t *testing.T) {
 	w.start()
 	w.wait(10 * time.Second)
 	cut = 0
-	w.wait(151 * ms)
+	w.wait(301 * ms) // the one that is not heard waits for the end of what named it
 	if w.state(0) != StateDown || w.state(1) == StateUp {
 		t.Fatalf("states %v and %v", w.state(0), w.state(1))
 	}

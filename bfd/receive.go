@@ -7,6 +7,46 @@ func (s *session) receive(p *Packet, raw []byte, at, now instant) error {
 	if err := s.authenticate(p, raw, now); err != nil {
 		return err
 	}
+	if s.doubts(p, at) {
+		return &PacketError{ErrUnnamed, "Your Discriminator", 0, "ours: the session is known to its peer"}
+	}
+	s.take(p, at, now)
+	return nil
+}
+
+// doubts tells whether a packet that does not name our session is not to be believed,
+// though RFC 5880 section 6.8.6 would: anybody who can send from the peer's address may
+// have made it, while who names our discriminator has seen our packets or has guessed 32
+// bits. With authentication it was checked already. A peer that was started again sends
+// such packets too: the last one is kept, and counts when those that name us have ceased.
+func (s *session) doubts(p *Packet, at instant) bool {
+	if p.YourDiscr != 0 || s.auth != nil {
+		return false
+	}
+	switch {
+	case s.state == StateUp:
+		if p.State == StateDown {
+			s.unnamed, s.unnamedAt = *p, at
+		}
+		return true
+	case p.State == StateAdminDown: // of a peer that really is it will name us: it hears us
+		return s.state == StateInit || s.report.shown == ReportDown
+	}
+	return false
+}
+
+// restarted takes the last packet of a peer that was started again, if one came after all
+// that named our session.
+func (s *session) restarted(now instant) bool {
+	if s.state != StateUp || s.unnamedAt <= s.lastRx {
+		return false
+	}
+	s.take(&s.unnamed, s.unnamedAt, now)
+	return true
+}
+
+// take is what follows from a packet that is believed.
+func (s *session) take(p *Packet, at, now instant) {
 	s.packetsIn++
 	s.remoteDiscr = p.MyDiscr
 	s.remoteState, s.remoteDiag = p.State, p.Diag
@@ -29,7 +69,6 @@ func (s *session) receive(p *Packet, raw []byte, at, now instant) error {
 		s.answerPoll(now)
 	}
 	s.flush(now)
-	return nil
 }
 
 // authenticate applies the A bit (section 6.8.6) and section 6.7.

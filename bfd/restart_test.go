@@ -1,6 +1,7 @@
 package bfd
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func TestAPeerThatWasOnlyStartedAgainIsNoFault(t *testing.T) {
 	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
 	pu.up()
 	pu.peer.MyDiscr = 78
-	pu.mustSay(StateDown, forgot)
+	pu.restarts()
 	if left := pu.m.Status(pu.now)[0].DownLeft; left != 5*time.Second {
 		t.Errorf("Down is told after %v", left)
 	}
@@ -32,10 +33,23 @@ func TestAPeerThatWasOnlyStartedAgainIsNoFault(t *testing.T) {
 	}
 }
 
+// restarts has a peer that does not know us any more say so; it counts when nothing came
+// any more that names us.
+func (pu *puppet) restarts() {
+	pu.t.Helper()
+	for range 3 {
+		if err := pu.says(StateDown, forgot); !errors.Is(err, ErrUnnamed) {
+			pu.t.Fatalf("while the session stands: %v", err)
+		}
+		pu.wait(50 * ms)
+	}
+	pu.want(StateDown, DiagNeighborDown)
+}
+
 func TestAPeerThatDoesNotComeBackIsAFault(t *testing.T) {
 	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
 	pu.up()
-	pu.mustSay(StateDown, forgot)
+	pu.restarts()
 	pu.wait(5*time.Second - ms)
 	if ev := pu.takeEvents(); len(ev) != 0 {
 		t.Errorf("too early: %+v", ev)
@@ -89,7 +103,7 @@ func TestAPauseOfOurOwnIsNoFaultOfTheOthers(t *testing.T) {
 func TestAdminDownEndsTheWaitForAPeer(t *testing.T) {
 	pu := newPuppet(t, Peer{Timers: every(50*ms, 3)}, Config{})
 	pu.up()
-	pu.mustSay(StateDown, forgot)
+	pu.restarts()
 	pu.mustSay(StateAdminDown)
 	pu.wait(time.Minute)
 	if d := cmp.Diff([]Report{ReportAdminDown}, reports(pu.takeEvents())); d != "" {

@@ -35,10 +35,13 @@ type session struct {
 	lastTx   instant
 	detectAt instant // end of the detection time; in Down the peer is forgotten then
 	lastRx   instant
-	lastEcho instant
-	lastF    instant // last packet with the Final bit
-	graced   bool    // a detection time was given away because of a pause, and nothing was heard since
-	lingers  instant // no longer wanted: tells AdminDown until then
+	// unnamed is the last packet with state Down that did not name us while we are Up.
+	unnamed   Packet
+	unnamedAt instant
+	lastEcho  instant
+	lastF     instant // last packet with the Final bit
+	graced    bool    // a detection time was given away because of a pause, and nothing was heard since
+	lingers   instant // no longer wanted: tells AdminDown until then
 
 	report report
 	since  instant // of state
@@ -162,6 +165,9 @@ func (s *session) setState(to State, diag Diag, now instant) {
 // 6.8.4), and whatever its state the peer is forgotten (sections 6.8.1 and 6.8.18).
 func (s *session) expire(now instant) {
 	s.detectAt = never
+	if s.restarted(now) {
+		return
+	}
 	wasAlive := s.state == StateInit || s.state == StateUp
 	s.forgetPeer()
 	if wasAlive {
