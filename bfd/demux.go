@@ -5,7 +5,11 @@ import (
 	"time"
 )
 
-const gtsm = 255 // TTL and hop limit of single-hop packets (RFC 5881 section 5)
+// MaxTTL is the TTL or hop limit that packets are sent with; single-hop ones must arrive
+// with it (RFC 5881 section 5).
+const MaxTTL = 255
+
+const gtsm = MaxTTL
 
 // Receive takes a control packet. An error says why it was discarded, which is
 // counted; a *PacketError is about its content. payload is not kept.

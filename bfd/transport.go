@@ -58,14 +58,15 @@ type Conn interface {
 
 // TransportCounters of a Runner and its Conn.
 type TransportCounters struct {
-	Wakeups     uint64 `json:"wakeups"`
-	Reads       uint64 `json:"reads"`
-	ReadErrors  uint64 `json:"read_errors"`
-	SendErrors  uint64 `json:"send_errors"`
-	EchoErrors  uint64 `json:"echo_errors"`
-	RxOverflow  uint64 `json:"rx_overflow"`  // packets the kernel dropped because we did not read
-	SharedPorts uint64 `json:"shared_ports"` // sessions without a source port of their own
-	BindErrors  uint64 `json:"bind_errors"`  // sessions that could not be bound to their interface
+	Wakeups      uint64 `json:"wakeups"`
+	Reads        uint64 `json:"reads"`
+	ReadErrors   uint64 `json:"read_errors"`
+	SendErrors   uint64 `json:"send_errors"`
+	EchoErrors   uint64 `json:"echo_errors"`
+	RxOverflow   uint64 `json:"rx_overflow"`   // packets the kernel dropped: we did not read, or they came from a host port
+	FilterErrors uint64 `json:"filter_errors"` // times the kernel could not be told the host ports
+	SharedPorts  uint64 `json:"shared_ports"`  // sessions without a source port of their own
+	BindErrors   uint64 `json:"bind_errors"`   // sessions that could not be bound to their interface
 }
 
 // counting is a Conn that counts for itself.
@@ -309,6 +310,22 @@ func (r *Runner) Reconcile(peers []Peer) error {
 		errs = append(errs, ErrNotRunning)
 	}
 	return errors.Join(errs...)
+}
+
+// Ignore says by which interfaces, by index, nothing is to be taken. It does not wait; a
+// Conn that has no interfaces ignores it.
+func (r *Runner) Ignore(interfaces []int) {
+	conn, ok := r.conn.(interface{ Ignore(interfaces []int) error })
+	if !ok {
+		return
+	}
+	interfaces = slices.Clone(interfaces)
+	r.ask(func(*Manager, time.Time) {
+		if err := conn.Ignore(interfaces); err != nil {
+			r.counters.FilterErrors++
+			r.cfg.Log.Warn("BFD is taken from host ports too", "error", err)
+		}
+	})
 }
 
 // LinkDown tells that an interface has lost its carrier. It does not wait.

@@ -38,6 +38,8 @@ type sockets struct {
 	names  map[int]ifname
 	tally  TransportCounters
 	batch  batch
+	// ignored are indexes of interfaces, for the sockets that are opened later.
+	ignored []int
 }
 
 type ifname struct {
@@ -113,6 +115,9 @@ func (c *sockets) listen(a netip.Addr) error {
 		}
 		l.fd, l.v6 = fd, a.Is6()
 		c.in = append(c.in, l)
+		if err := ignore(fd, c.ignored); err != nil {
+			return err
+		}
 	}
 	return nil
 }

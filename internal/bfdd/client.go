@@ -66,6 +66,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	wanted   []bfd.Peer
+	ignore   []int
 	seq      uint64 // of wanted
 	last     map[bfd.Key]bfd.Report
 	info     Info
@@ -120,6 +121,24 @@ func (c *Client) Watch(peers []bfd.Peer) {
 		}
 	}
 	c.last = keep
+	c.tell()
+}
+
+// Ignore says by which interfaces, by index, hosts are connected: what comes from there
+// is no BFD. The process is told with what there is to watch, and again when it changes.
+func (c *Client) Ignore(interfaces []int) {
+	c.mu.Lock()
+	c.ignore = slices.Clone(interfaces)
+	if c.seq == 0 { // nothing is wanted yet: the process goes on as it is
+		c.mu.Unlock()
+		return
+	}
+	c.seq++
+	c.tell()
+}
+
+// tell wakes who tells the process. C.mu is held, and let go.
+func (c *Client) tell() {
 	conn := c.conn
 	c.mu.Unlock()
 	if conn != nil {

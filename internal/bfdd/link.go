@@ -80,6 +80,7 @@ func (l *link) want(told *uint64) error {
 	seq := c.seq
 	list := make([]bfd.Peer, len(c.wanted))
 	copy(list, c.wanted)
+	ignore := c.ignore
 	for i := range list {
 		list[i].Last = c.last[list[i].Key]
 	}
@@ -94,7 +95,7 @@ func (l *link) want(told *uint64) error {
 		}
 		list = list[maxBatch:]
 	}
-	return send(l.conn, message{Want: &want{Seq: seq, Peers: list}})
+	return send(l.conn, message{Want: &want{Seq: seq, Peers: list, Ignore: ignore}})
 }
 
 // read takes what comes until the connection ends.

@@ -105,11 +105,14 @@ func (o *owner) read(in *lines) error {
 			if set = append(set, m.Want.Peers...); len(set) > maxPeers {
 				return fmt.Errorf("%w: more than %d sessions", ErrMessage, maxPeers)
 			}
+			if len(m.Want.Ignore) > maxIgnored {
+				return fmt.Errorf("%w: more than %d interfaces", ErrMessage, maxIgnored)
+			}
 			if m.Want.More {
 				continue
 			}
 			d := done{Seq: m.Want.Seq}
-			if err := o.s.want(set); err != nil {
+			if err := o.s.want(set, m.Want.Ignore); err != nil {
 				d.Error = short(err)
 			}
 			set = nil

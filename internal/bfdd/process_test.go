@@ -33,6 +33,7 @@ type site struct {
 	starting time.Duration // that a process needs to start
 	broken   bool          // processes cannot be started
 
+	ignored atomic.Pointer[[]int] // what the process was told last
 	client  *Client
 	halt    context.CancelFunc
 	gone    chan struct{}
@@ -49,7 +50,13 @@ func newSite(t *testing.T, n *bfd.MemoryNet, addr string) *site {
 // no AdminDown.
 type mute struct {
 	bfd.Conn
-	silent *atomic.Bool
+	silent  *atomic.Bool
+	ignored *atomic.Pointer[[]int]
+}
+
+func (m mute) Ignore(interfaces []int) error {
+	m.ignored.Store(&interfaces)
+	return nil
 }
 
 func (m mute) Send(s *bfd.Send) error {
@@ -69,7 +76,7 @@ func (s *site) run() error {
 	s.starts++
 	silent := new(atomic.Bool)
 	srv := NewServer(ServerConfig{Build: s.build, Device: s.device(), monotonic: func() int64 { return time.Now().UnixNano() },
-		Conn: func() (bfd.Conn, error) { return mute{s.net.Conn(s.addr), silent}, nil }})
+		Conn: func() (bfd.Conn, error) { return mute{s.net.Conn(s.addr), silent, &s.ignored}, nil }})
 	l := &pipeListener{queue: make(chan net.Conn), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	ended, before, former := make(chan struct{}), s.ended, s.stop
@@ -227,6 +234,34 @@ func pair(t *testing.T) (a, b *site) {
 	a.expect("first", "up")
 	b.expect("first", "up")
 	return a, b
+}
+
+// The process knows where hosts are, each one that is started and when it changes.
+func TestTheProcessIsToldTheHostPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t)
+		told := func() []int {
+			wait(5 * time.Second)
+			if p := a.ignored.Load(); p != nil {
+				return *p
+			}
+			return nil
+		}
+		a.client.Ignore([]int{3, 4})
+		if got := told(); !slices.Equal(got, []int{3, 4}) {
+			t.Errorf("told %v", got)
+		}
+		a.client.Ignore([]int{4})
+		if got := told(); !slices.Equal(got, []int{4}) {
+			t.Errorf("changed: %v", got)
+		}
+		a.ignored.Store(nil)
+		a.kill()
+		if got := told(); !slices.Equal(got, []int{4}) {
+			t.Errorf("a new process: %v", got)
+		}
+		b.expect("a process that was started again is no fault")
+	})
 }
 
 func TestTheDaemonMayBeKilledAndStartedAgain(t *testing.T) {

@@ -52,6 +52,7 @@ type Server struct {
 	runner  *bfd.Runner // nil while there is none
 	failure string
 	wanted  []bfd.Peer
+	ignored []int                 // interfaces of host ports
 	paths   map[bfd.Key]bfd.Event // by wanted session
 	owner   *owner                // nil: none
 	alone   *time.Timer           // ends the process
@@ -142,6 +143,7 @@ func (s *Server) session(ctx context.Context) error {
 	r := bfd.NewRunner(bfd.RunnerConfig{Manager: manager, Sink: s.report, Priority: s.cfg.Priority, Log: s.cfg.Log}, conn)
 	s.mu.Lock()
 	s.runner = r
+	r.Ignore(s.ignored)
 	_ = r.Reconcile(s.carryOn()) // checked when it was wanted
 	s.mu.Unlock()
 	go func() {
@@ -202,7 +204,7 @@ func (s *Server) write(ctx context.Context) {
 }
 
 // want brings a new set of sessions into force.
-func (s *Server) want(list []bfd.Peer) error {
+func (s *Server) want(list []bfd.Peer, ignore []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.paths
@@ -214,9 +216,11 @@ func (s *Server) want(list []bfd.Peer) error {
 		}
 		s.paths[p.Key] = e
 	}
+	s.ignored = ignore
 	if s.runner == nil {
 		return nil // work hands them over
 	}
+	s.runner.Ignore(ignore)
 	return s.runner.Reconcile(list)
 }
 

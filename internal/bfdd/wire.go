@@ -14,13 +14,15 @@ import (
 )
 
 // Protocol is the number of this protocol; both sides must have the same.
-const Protocol = 1
+const Protocol = 2
 
 // Limits of the protocol.
 const (
 	MaxLine  = 256 << 10 // bytes of a message, its line end included
 	maxBatch = 64        // sessions, events or states in one message
 	maxPeers = bfd.DefaultMaxSessions
+	// maxIgnored is how many interfaces of host ports there may be.
+	maxIgnored = 4096
 )
 
 // message is one line; exactly one field is set.
@@ -51,7 +53,9 @@ type hello struct {
 type want struct {
 	Seq   uint64     `json:"seq"`
 	Peers []bfd.Peer `json:"peers"`
-	More  bool       `json:"more,omitempty"`
+	// Ignore are the indexes of the interfaces of host ports, in the last part.
+	Ignore []int `json:"ignore,omitempty"`
+	More   bool  `json:"more,omitempty"`
 }
 
 // done says that a set is in force, and what of it could not be.

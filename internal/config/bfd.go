@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -19,6 +20,8 @@ const (
 	minBFDKey      = 8  // bytes
 	maxBFDKey      = 20 // bytes (RFC 5880 section 4.4)
 	maxBFDKeys     = 16
+	// defaultMaxHops is that of a fabric of three layers, with room.
+	defaultMaxHops = 8
 	bfdSocketName  = "bfd.sock" // beside the management socket
 )
 
@@ -53,8 +56,10 @@ type BFD struct {
 	// Of a device with access ports.
 	Socket string        // of the BFD process, absolute
 	Grace  time.Duration // how long that goes on without the daemon, 1 s..24 h
-	Auth   BFDAuth
-	Keys   []BFDKey // the first signs, all are accepted
+	// MaxHops is how many routers may be between two devices, 1..255.
+	MaxHops int
+	Auth    BFDAuth
+	Keys    []BFDKey // the first signs, all are accepted
 }
 
 // BFDKey is one key of bfd.auth.
@@ -83,6 +88,7 @@ func readBFD(c *Config, s *section) {
 		return checkPath(v)
 	})
 	b.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
+	b.MaxHops = s.number("max-hops", defaultMaxHops, 1, 255)
 	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthNone), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous)))
 	readBFDKeys(&b, s)
 	switch {
@@ -93,8 +99,8 @@ func readBFD(c *Config, s *section) {
 		s.foreign("the reflector sets it for the whole fabric", "leave it out, and set it on the reflector", "interval", "detect-multiplier", "mesh")
 		b.Interval, b.DetectMult, b.Mesh = 0, 0, ""
 	case !roles.Client:
-		s.foreign("this device is a reflector only and watches no paths", "leave it out", "socket", "grace", "auth", "keys")
-		b.Socket, b.Grace, b.Auth, b.Keys = "", 0, "", nil
+		s.foreign("this device is a reflector only and watches no paths", "leave it out", "socket", "grace", "max-hops", "auth", "keys")
+		b.Socket, b.Grace, b.MaxHops, b.Auth, b.Keys = "", 0, 0, "", nil
 	}
 	if roles.Client && b.Socket == "" {
 		b.Socket = filepath.Join(filepath.Dir(c.Management.Socket), bfdSocketName)
@@ -207,6 +213,7 @@ func (b *BFD) settings() []Setting {
 		{Key: "bfd.mesh", Value: string(b.Mesh)},
 		{Key: "bfd.socket", Value: b.Socket, Restart: true},
 		{Key: "bfd.grace", Value: formatDuration(b.Grace), Restart: true},
+		{Key: "bfd.max-hops", Value: strconv.Itoa(b.MaxHops)},
 		{Key: "bfd.auth", Value: string(b.Auth)},
 	}
 	var ids, secrets []string

@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/bfd"
@@ -38,14 +40,21 @@ type Device struct {
 	deliverError uint64
 	adminErrors  uint64
 
-	paths   pathWatcher // nil: nobody watches paths
-	saver   *saver
-	sampler *sampler
-	admin   *admin
+	paths pathWatcher // nil: nobody watches paths
+	// hostPorts are the interfaces of the access ports, which are those of the kernel
+	// where realPorts says so.
+	hostPorts map[string]int
+	realPorts bool
+	saver     *saver
+	sampler   *sampler
+	admin     *admin
 }
 
-// pathWatcher watches paths to other devices. Watch never waits.
-type pathWatcher interface{ Watch([]bfd.Peer) }
+// pathWatcher watches paths to other devices. Its methods never wait.
+type pathWatcher interface {
+	Watch(peers []bfd.Peer)
+	Ignore(interfaces []int) // where hosts are: nothing from there counts
+}
 
 const (
 	requestQueue = 16
@@ -69,6 +78,7 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		ready:      make(chan struct{}),
 		stopped:    make(chan struct{}),
 		sendErrors: make(map[string]uint64),
+		hostPorts:  make(map[string]int),
 		sampler:    newSampler(dp, now),
 	}
 	d.stamper, _ = dp.(fabric.SendStamper)
@@ -108,7 +118,7 @@ func (d *Device) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case ev := <-d.dp.Events():
-			d.core.Port(ev, d.now())
+			d.port(ev)
 		default:
 			d.step(ctx, timer.C, &due)
 		}
@@ -159,7 +169,7 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 	select {
 	case <-ctx.Done():
 	case ev := <-d.dp.Events():
-		d.core.Port(ev, d.now())
+		d.port(ev)
 	case f := <-d.dp.Frames():
 		d.core.Frame(f, d.now())
 	case ev := <-d.reports:
@@ -211,14 +221,14 @@ func (d *Device) firstPorts(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case ev := <-d.dp.Events():
-			d.core.Port(ev, d.now())
+			d.port(ev)
 			continue
 		case <-d.dp.Ready():
 		}
 		for {
 			select {
 			case ev := <-d.dp.Events():
-				d.core.Port(ev, d.now())
+				d.port(ev)
 				continue
 			default:
 			}
@@ -429,6 +439,25 @@ func (d *Device) setAdmin(port string, up bool) {
 
 // Event implements Actions.
 func (d *Device) Event(e api.Event) { d.log.Append(e) }
+
+// port takes an event of a port. What hosts send there is no BFD.
+func (d *Device) port(ev fabric.Event) {
+	d.core.Port(ev, d.now())
+	if d.paths == nil || !d.realPorts {
+		return
+	}
+	index := ev.Port.Index
+	if ev.Kind == fabric.PortRemoved {
+		index = 0
+	}
+	if d.hostPorts[ev.Port.Name] == index {
+		return
+	}
+	if d.hostPorts[ev.Port.Name] = index; index == 0 {
+		delete(d.hostPorts, ev.Port.Name)
+	}
+	d.paths.Ignore(slices.Sorted(maps.Values(d.hostPorts)))
+}
 
 // WatchPaths implements Actions.
 func (d *Device) WatchPaths(peers []bfd.Peer) {

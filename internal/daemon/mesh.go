@@ -22,6 +22,9 @@ type MeshConfig struct {
 	// nothing of the paths. It is for an emergency.
 	Off  bool
 	Auth *bfd.Auth // nil: none
+	// MaxHops is how many routers may be between two devices; what came over more is
+	// not of a device (RFC 5883 section 5). 0: any number.
+	MaxHops uint8
 }
 
 // Timers of the mesh: what reflectors ask for is brought into these ranges.
@@ -217,6 +220,9 @@ func (c *Core) watch(now time.Time) {
 	clear(m.watched)
 	for _, dev := range slices.SortedFunc(maps.Keys(near), netip.Addr.Compare) {
 		p := bfd.Peer{Key: bfd.Key{Peer: dev, Local: c.self, Multihop: true}, Timers: timersOf(m.settings), AdminDown: m.cfg.Off, Auth: m.cfg.Auth}
+		if m.cfg.MaxHops > 0 {
+			p.MinTTL = bfd.MaxTTL - m.cfg.MaxHops
+		}
 		if err := p.Validate(); err != nil {
 			m.counters.Unwatchable++
 			c.complain(now, "bfd", dev.String(), fmt.Errorf("the path to device %s cannot be watched: %w", dev, err))

@@ -468,3 +468,13 @@ func TestADeviceOfAnotherFamilyIsNotWatched(t *testing.T) {
 		t.Errorf("counters %+v", m.c.mesh.counters)
 	}
 }
+
+// Packets that came over more routers than there are between two devices are not of one.
+func TestTheNumberOfRoutersBetweenDevicesIsBounded(t *testing.T) {
+	m := newMeshCore(t)
+	m.c.SetMesh(MeshConfig{MaxHops: 1}, m.now)
+	m.pass(time.Second)
+	if len(m.peers) != 2 || m.peers[0].MinTTL != 254 {
+		t.Errorf("watched %+v", m.peers)
+	}
+}

@@ -48,14 +48,14 @@ func (d *Daemon) buildPaths(cfg *config.Config) {
 		c.Start = func() error { return env.Start(cfg.BFD) }
 	}
 	d.paths = bfdd.NewClient(c)
-	d.device.paths = d.paths
+	d.device.paths, d.device.realPorts = d.paths, cfg.Dataplane == "linux"
 }
 
 // meshConfig is what the device's own configuration says of BFD. On a reflector
 // "enabled" is a setting of the fabric.
 func meshConfig(cfg *config.Config) MeshConfig {
 	b := &cfg.BFD
-	m := MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled}
+	m := MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled, MaxHops: uint8(b.MaxHops)}
 	if len(b.Keys) == 0 || b.Auth == config.BFDAuthNone {
 		return m
 	}
