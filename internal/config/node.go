@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -52,15 +50,13 @@ func (p *parser) err() error {
 	return &Error{Problems: p.problems, Dropped: p.dropped}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // document decodes the one YAML document of data; nil when it is empty or broken.
 func (p *parser) document(data []byte) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) {
-			p.syntax(err)
+			p.syntax(err, data)
 		}
 		return nil
 	}
@@ -70,25 +66,12 @@ func (p *parser) document(data []byte) *yaml.Node {
 		p.add(Problem{File: p.file, Line: second.Line, Column: max(second.Column, 1),
 			What: "a second YAML document begins", Allowed: "one document per file"})
 	case !errors.Is(err, io.EOF):
-		p.syntax(err)
+		p.syntax(err, data)
 	}
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
 		return doc.Content[0]
 	}
 	return nil
-}
-
-func (p *parser) syntax(err error) {
-	msg := err.Error()
-	pr := Problem{File: p.file, Line: 1, Column: 1}
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		msg = msg[len(m[0]):]
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			pr.Line = n
-		}
-	}
-	pr.What = "not valid YAML: " + msg
-	p.add(pr)
 }
 
 // resolve follows an alias to what it stands for.

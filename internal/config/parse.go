@@ -73,10 +73,16 @@ func readDevice(c *Config, s *section) {
 	}
 	const roles = "reflector, client (an empty list: standalone)"
 	for _, r := range s.list("roles", "[]", roles, func(v string) string {
-		if v != "reflector" && v != "client" {
-			return "is not a role"
+		switch near := nearest(v, []string{"reflector", "client"}); {
+		case v == "reflector" || v == "client":
+			return ""
+		case near != "":
+			// Taken for what was meant, so that the rest is checked for that role.
+			d.Roles.Reflector = d.Roles.Reflector || near == "reflector"
+			d.Roles.Client = d.Roles.Client || near == "client"
+			return fmt.Sprintf("is not a role, did you mean %q?", near)
 		}
-		return ""
+		return "is not a role"
 	}) {
 		d.Roles.Reflector = d.Roles.Reflector || r == "reflector"
 		d.Roles.Client = d.Roles.Client || r == "client"

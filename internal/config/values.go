@@ -209,6 +209,9 @@ func (s *section) items(name, def, allowed string) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		pr := s.p.at(n, s.full(name))
 		pr.What, pr.Allowed = "is "+kindOf(n)+", not a list", allowed
+		if n.Kind == yaml.ScalarNode {
+			pr.What += fmt.Sprintf(": write [%s]", shorten(n.Value))
+		}
 		s.p.add(pr)
 		return nil
 	}
