@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,7 @@ func TestTables(t *testing.T) {
 		"zones-of-host":   "show zone --host 192.0.2.9",
 		"zone":            "show zone blue",
 		"peers":           "show peer",
+		"peer":            "show peer 192.0.2.250",
 		"ports":           "show port",
 		"port":            "show port Ethernet2",
 		"lldp":            "show lldp",
@@ -381,5 +383,26 @@ func TestWhyTellsByItsExitCode(t *testing.T) {
 	src.WhyValue.Good = true
 	if code, _, errs := call(t, "why", "192.0.2.101", "192.0.2.9", "--socket", socket); code != 0 || errs != "" {
 		t.Errorf("%d, %q", code, errs)
+	}
+}
+
+// What a glance at the sessions shows fits a screen, however long the errors are.
+func TestPeersFitAScreen(t *testing.T) {
+	src := apitest.Sample()
+	long := src.PeerValues[0]
+	long.Device, long.Address = netip.MustParseAddr("192.168.222.250"), "192.168.222.250:19516"
+	long.SyncIn, long.SyncOut, long.SyncOutWhy = "resumed", "resumed", strings.Repeat("it was away for longer than was kept, ", 5)
+	long.MessagesIn, long.MessagesOut, long.Reconnects = 12345678, 12345678, 999
+	long.LastError = strings.Repeat("connection reset by peer while reading the next message; ", 8)
+	src.PeerValues = append(src.PeerValues, long)
+	socket, _ := apitest.Serve(t, src)
+	code, out, _ := call(t, "show", "peer", "--socket", socket)
+	for _, line := range strings.Split(out, "\n") {
+		if len(line) > columns {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	if code != 0 || strings.Count(out, "connection reset by peer") != 8 {
+		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

@@ -46,7 +46,7 @@ happens until it is interrupted. See docs/model.md.`,
 			if err != nil {
 				return err
 			}
-			l, err := api.Listen(socket, 0o600)
+			l, err := api.Listen(socket, 0o600, "")
 			if err != nil {
 				return err
 			}

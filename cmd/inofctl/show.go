@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -151,10 +152,32 @@ func (a *app) showZoneCmd() *cobra.Command {
 }
 
 func (a *app) showPeerCmd() *cobra.Command {
-	c := &cobra.Command{Use: "peer", Short: "Sessions to reflectors and clients"}
-	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) ([]api.Peer, error) {
-		return cl.Peers(ctx)
-	}, func(w io.Writer, list []api.Peer, _ []string) { a.peerTable(w, list) })
+	c := &cobra.Command{Use: "peer [DEVICE]", Short: "Sessions to reflectors and clients, or all about those of one device"}
+	return show(a, c, 1, func(ctx context.Context, cl *api.Client, args []string) ([]api.Peer, error) {
+		list, err := cl.Peers(ctx)
+		if err != nil || len(args) == 0 {
+			return list, err
+		}
+		dev, err := parseAddr(args[0])
+		if err != nil {
+			return nil, usageError{err}
+		}
+		of := func(p api.Peer) bool {
+			at, err := netip.ParseAddrPort(p.Address)
+			return p.Device == dev || !p.Device.IsValid() && err == nil && at.Addr() == dev
+		}
+		list = slices.DeleteFunc(list, func(p api.Peer) bool { return !of(p) })
+		if len(list) == 0 {
+			return nil, fmt.Errorf("there is no session with device %s, and no attempt at one", dev)
+		}
+		return list, nil
+	}, func(w io.Writer, list []api.Peer, args []string) {
+		if len(args) == 1 {
+			a.peerDetails(w, list)
+			return
+		}
+		a.peerTable(w, list)
+	})
 }
 
 func (a *app) showPortCmd() *cobra.Command {

@@ -153,38 +153,6 @@ func zoneDetails(w io.Writer, z api.Zone) {
 	}
 }
 
-// syncText tells how a session began, in and out, and why everything was sent.
-func syncText(p api.Peer) string {
-	if p.SyncIn == "" && p.SyncOut == "" {
-		return ""
-	}
-	dash := func(s string) string {
-		if s == "" {
-			return "-"
-		}
-		return s
-	}
-	text := dash(p.SyncIn) + "/" + dash(p.SyncOut)
-	if p.SyncOutWhy != "" {
-		text += " (" + p.SyncOutWhy + ")"
-	}
-	return text
-}
-
-func (a *app) peerTable(w io.Writer, list []api.Peer) {
-	rows := [][]string{}
-	for _, p := range list {
-		state := string(p.State)
-		if p.Refused {
-			state = "Refused"
-		}
-		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since), syncText(p),
-			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), authText(p),
-			human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold)), p.LastError})
-	}
-	table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT MESSAGES-IN MESSAGES-OUT RECONNECTS AUTH KEEPALIVE/HOLD LAST-ERROR", rows)
-}
-
 func (a *app) portTable(w io.Writer, list []api.Port) {
 	rows := [][]string{}
 	for _, p := range list {
@@ -337,13 +305,4 @@ func counter(v any) string {
 		return ""
 	}
 	return string(b)
-}
-
-// authText is how a session is authenticated, and with which password while there are two.
-func authText(p api.Peer) string {
-	switch p.Password {
-	case "", "current":
-		return p.Auth
-	}
-	return p.Auth + " (" + p.Password + ")"
 }

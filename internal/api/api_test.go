@@ -361,7 +361,7 @@ func TestClientSaysWhatToDo(t *testing.T) {
 		t.Error(err)
 	}
 	if os.Geteuid() != 0 {
-		locked, err := api.Listen(filepath.Join(dir, "locked.sock"), 0)
+		locked, err := api.Listen(filepath.Join(dir, "locked.sock"), 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,19 +385,19 @@ func TestClientSaysWhatToDo(t *testing.T) {
 
 func TestListenReplacesADeadSocketOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "x.sock")
-	l, err := api.Listen(path, 0o640)
+	l, err := api.Listen(path, 0o640, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if st, _ := os.Stat(path); st.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v", st.Mode())
 	}
-	if _, err := api.Listen(path, 0o640); !errors.Is(err, api.ErrInUse) {
+	if _, err := api.Listen(path, 0o640, ""); !errors.Is(err, api.ErrInUse) {
 		t.Errorf("a second daemon: %v", err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
-	l, err = api.Listen(path, 0o640)
+	l, err = api.Listen(path, 0o640, "")
 	if err != nil {
 		t.Fatalf("a dead daemon's socket: %v", err)
 	}
@@ -405,7 +405,7 @@ func TestListenReplacesADeadSocketOnly(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.Listen(path, 0o640); err == nil || !strings.Contains(err.Error(), "not a socket") {
+	if _, err := api.Listen(path, 0o640, ""); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Error(err)
 	}
 	if b, _ := os.ReadFile(path); !bytes.Equal(b, []byte("precious")) {

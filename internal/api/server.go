@@ -16,10 +16,11 @@ import (
 // ErrInUse is wrapped by Listen when another daemon answers on the socket.
 var ErrInUse = errors.New("another daemon is listening there")
 
-// Listen opens the management socket with the given permissions. Its directory is
+// Listen opens the management socket with the given permissions and group (a name or
+// number; empty: that of the process). Its directory is
 // made when missing; a socket that a dead daemon left behind is replaced, a living
 // daemon's is not (ErrInUse), and neither is anything that is not a socket.
-func Listen(path string, mode fs.FileMode) (net.Listener, error) {
+func Listen(path string, mode fs.FileMode, group string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("management socket: %w", err)
 	}
@@ -29,6 +30,11 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("management socket: %w", err)
+	}
+	err = giveToGroup(path, group) // before others of that group may use it
+	if err != nil {
+		l.Close()
+		return nil, err
 	}
 	if err := os.Chmod(path, mode.Perm()); err != nil {
 		l.Close()

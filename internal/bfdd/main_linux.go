@@ -30,6 +30,9 @@ type Options struct {
 	Log    *slog.Logger
 }
 
+// ProcessName is what the process is called, in ps and top too.
+const ProcessName = "inofd-bfd"
+
 // Main is the BFD process. It ends with ctx, without an owner, or told by one.
 func Main(ctx context.Context, o Options) error {
 	waiting, done := ctx, func() {}
@@ -46,6 +49,9 @@ func Main(ctx context.Context, o Options) error {
 		return nil
 	case err != nil:
 		return err
+	}
+	if err := os.WriteFile("/proc/self/comm", []byte(ProcessName), 0); err != nil {
+		o.Log.Warn("the BFD process keeps the name it was started with", "err", err)
 	}
 	o.Log.Info("BFD process is running", "socket", o.Socket, "device", o.Local, "build", o.Build)
 	return NewServer(ServerConfig{
@@ -67,7 +73,7 @@ func (o *Options) args() []string {
 // end of this process ends it, and writes its log where this one does.
 func Start(o Options) error {
 	c := exec.Command("/proc/self/exe", o.args()...)
-	c.Args[0] = "inofd"
+	c.Args[0] = ProcessName
 	c.Stderr = os.Stderr
 	c.Dir = "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -37,7 +38,7 @@ func Check(path string) (string, error) {
 			text += path + ": warning: " + w + "\n"
 		}
 	}
-	for _, w := range c.Session.Warnings() {
+	for _, w := range slices.Concat(c.Session.Warnings(), c.ExposedSecrets()) {
 		text += path + ": warning: " + w + "\n"
 	}
 	text += fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))

@@ -216,6 +216,7 @@ type Notify struct {
 type Management struct {
 	Socket string      // absolute path of the unix socket
 	Mode   fs.FileMode // its permission bits
+	Group  string      // that it belongs to, by name or number; empty: that of the process
 	Events int         // events kept for readers, 16..1,000,000
 }
 

@@ -51,7 +51,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		}},
 		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, 4096},
 		State:      "/var/lib/inof",
-		Management: Management{"/run/inof/inofd.sock", 0o660, 4096},
+		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
 		Log:        Log{slog.LevelInfo, "text"},
 	}
 	if d := cmp.Diff(want, got, cmpNetip); d != "" {

@@ -144,6 +144,7 @@ func (c *Config) Settings() []Setting {
 		fixed("state-directory", c.State),
 		fixed("management.socket", c.Management.Socket),
 		fixed("management.mode", fmt.Sprintf("%04o", c.Management.Mode)),
+		fixed("management.group", c.Management.Group),
 		fixed("management.events", num(c.Management.Events)),
 		live("log.level", strings.ToLower(c.Log.Level.String())),
 		fixed("log.format", c.Log.Format),

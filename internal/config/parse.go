@@ -398,7 +398,23 @@ func readManagement(c *Config, s *section) {
 			m.Mode = fs.FileMode(bits)
 		}
 	}
+	m.Group = s.text("group", "that of the daemon", allowedGroup, checkGroup)
+	if m.Group == "that of the daemon" {
+		m.Group = ""
+	}
 	m.Events = s.number("events", 4096, 16, 1_000_000)
+}
+
+const allowedGroup = "the name or number of a group, 1..32 bytes"
+
+// checkGroup follows what groupadd(8) takes.
+func checkGroup(v string) string {
+	if v == "" || len(v) > 32 || strings.ContainsFunc(v, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+	}) {
+		return "is no name of a group"
+	}
+	return ""
 }
 
 func readLog(c *Config, s *section) {

@@ -125,7 +125,7 @@ func (e *Env) defaults(cfg *config.Config) {
 		}
 	}
 	if e.Manage == nil {
-		e.Manage = func(m config.Management) (net.Listener, error) { return api.Listen(m.Socket, m.Mode) }
+		e.Manage = func(m config.Management) (net.Listener, error) { return api.Listen(m.Socket, m.Mode, m.Group) }
 	}
 }
 

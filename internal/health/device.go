@@ -93,6 +93,12 @@ var deviceRules = []Rule{
 		Find: func(f *Facts) []string { return f.Certificates },
 	},
 	{
+		Name: "secret-exposed",
+		When: "everybody on the switch may read a file with a password or key",
+		Do:   "take the permission away, and change the secret if others use the switch",
+		Find: func(f *Facts) []string { return f.Exposed },
+	},
+	{
 		Name: "events-not-logged",
 		When: "events came faster than the log takes them",
 		Do:   "see which come most: inofctl show event; the journal's rate limit may be too low",

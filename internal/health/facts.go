@@ -33,6 +33,8 @@ type Facts struct {
 	State  string // the state file cannot be written
 	// Certificates are what is to be said of this device's own.
 	Certificates []string
+	// Exposed are the files with secrets that everybody may read.
+	Exposed []string
 	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is.
 	Waits   time.Duration
 	WaitsOf netip.Addr

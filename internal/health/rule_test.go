@@ -59,6 +59,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 			f.Silent = []Silent{{addr("192.0.2.101"), "Ethernet2", 7, now.Add(-5 * time.Second)}}
 		}, "host 192.0.2.101 on port Ethernet2 leaves 7 notice(s) unacked, for 5s now"},
 		{"port-removed", func(f *Facts) { f.Removed = []RemovedPort{{"Ethernet2", 3, now}} }, "port Ethernet2 was removed from the configuration: its 3 host address(es) count as gone at 2026-05-04T12:00:00Z"},
+		{"secret-exposed", func(f *Facts) { f.Exposed = []string{"session.password-file: everybody may read /p"} }, "everybody may read /p"},
 		{"port-drained", func(f *Facts) { f.Drained = []DrainedPort{{"Ethernet4", now, true}} }, "port Ethernet4 is drained and shut, since 2026-05-04T12:00:00Z"},
 		{"port-unknown", func(f *Facts) { f.IdleNames = []string{"Ethrnet*", "Ethernet5"} }, "ports.access: Ethrnet*, Ethernet5: no such port here"},
 		{"reload-failed", func(f *Facts) { f.Reload = "line 3" }, "line 3"},

@@ -190,7 +190,7 @@ func Serve(t *testing.T, s api.Source) (socket string, stop func()) {
 // ServeAt is Serve with a socket of the caller's choice.
 func ServeAt(t *testing.T, s api.Source, socket string) (stop func()) {
 	t.Helper()
-	l, err := api.Listen(socket, 0o600)
+	l, err := api.Listen(socket, 0o600, "")
 	if err != nil {
 		t.Fatal(err)
 	}
