@@ -58,7 +58,7 @@ func TestAnAgentWith64AddressesIsToldEverythingWithoutGoingDeaf(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 		for a, h := range w.hosts {
-			if h.Role == snsd.RoleTarget && h.MAC != m {
+			if h.MAC != m {
 				w.fault[a] = snsd.ReasonBFDDown
 				r.changed(snsd.ReasonBFDDown, a.String())
 			}

@@ -105,7 +105,7 @@ func ReasonSlot(state snsd.State, r snsd.Reason) int {
 func (n *Notifier) Handed(o Out, at time.Time) {
 	now := n.stamp(at)
 	for _, p := range n.packed[o.first:o.end] {
-		p.sent = now
+		p.sent, p.last = now, now
 		n.history.sent(p.rec, at)
 		n.measureFrame(p)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/internal/timerheap"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // verdict is what a host was told, or should be told, of a subject. The zero value is
@@ -37,23 +37,21 @@ func escalates(was, is snsd.Reason) bool {
 // subject is an address of which some local host was told, or is about to be.
 type subject struct {
 	addr    netip.Addr
-	service snsd.Service // the last known one: a notice that it is gone carries it too
-	gen     uint32       // counts the changes of service
-	why     snsd.Reason  // of its withdrawal, while it is not known
+	service *snsd.Service // the last known one; what it points at does not change
+	why     snsd.Reason   // of its withdrawal, while it is not known
 	pairs   []*pair
 }
 
 // pair is one local host and one subject.
 type pair struct {
-	sub                   *subscriber
-	subj                  *subject
-	atS                   int32 // index in subj.pairs
-	atL                   int32 // index in sub.list
-	timerheap.Place[pair]       // among the retries
+	sub  *subscriber
+	subj *subject
+	atS  int32 // index in subj.pairs
+	atL  int32 // index in sub.list
 
-	told    verdict // last put on the wire
-	toldGen uint32  // the subject's gen then
-	seq     uint32  // of that notice
+	told    verdict       // last put on the wire
+	service *snsd.Service // that the host was told of when it was last told active
+	seq     uint32        // of that notice
 	acked   bool
 	// inFlight: told, not acked, and still true, so it is retried.
 	inFlight bool
@@ -74,9 +72,15 @@ type pair struct {
 	toldLife uint32
 	sent     stamp
 
-	due   stamp // of the next retry
-	tries int32 // retries so far
-	via   *port // the port it went through last
+	with   *agent    // whose account it went on last; nil: none in this life of the process
+	flight *pairList // of that agent's, where it waits for its ack; nil: in none
+	last   stamp     // when it left last
+	frame  uint32    // agent.frames then
+	tries  int32     // retries so far
+	via    *port     // the port it went through last
+	// doubt is what its ack came after if it answers the first try, which is not known
+	// unless another ack follows.
+	doubt stamp
 	rec   uint64
 	mark  uint32
 }
@@ -107,9 +111,12 @@ func (s *subject) refresh(v *view) {
 		return
 	}
 	s.why = snsd.ReasonNone
-	if s.service != v.svc {
-		s.service = v.svc
-		s.gen++
+	s.know(v.svc)
+}
+
+func (s *subject) know(svc snsd.Service) {
+	if *s.service != svc {
+		s.service = &svc
 	}
 }
 
@@ -119,7 +126,8 @@ func (v *view) own(s *subscriber) bool {
 }
 
 // changed recomputes all pairs of one address.
-func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, by *cause) {
+func (n *Notifier) changed(ch zone.Change, by *cause) {
+	addr, why := ch.Addr.Unmap(), ch.Why
 	v := n.look(addr)
 	if subj := n.subjects[addr]; subj != nil {
 		subj.refresh(&v)
@@ -134,9 +142,10 @@ func (n *Notifier) changed(addr netip.Addr, why snsd.Reason, by *cause) {
 	if v.known && v.state == snsd.Active {
 		n.offer(&v, by)
 	}
-	// A fault of the host's own port changes nothing about its peers.
+	// A fault of the host's own port alone changes nothing about its peers.
 	fromFault := why != snsd.ReasonNone && keepAlive(why)
-	if s := n.subs[addr]; s != nil && !fromFault {
+	if s := n.subs[addr]; s != nil && (ch.Peers || !fromFault) {
+		n.meet(s)
 		n.recomputeAll(s, by, false)
 	}
 }
@@ -167,7 +176,7 @@ func (n *Notifier) offer(v *view, by *cause) {
 func (n *Notifier) introduce(s *subscriber, v *view, by *cause) *pair {
 	p := s.pairs[v.addr]
 	switch {
-	case p != nil || v.state != snsd.Active || v.own(s):
+	case p != nil || v.state != snsd.Active || v.own(s) || !n.concerns(s, v):
 		return p
 	case v.addr.Is4() != s.addr.Is4():
 		n.counters.FamilyMismatch++
@@ -231,6 +240,8 @@ func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 		n.end(p, snsd.ReasonAgedOut, by)
 	case !share:
 		n.end(p, snsd.ReasonZoneChanged, by)
+	case !n.concerns(p.sub, v):
+		n.end(p, snsd.ReasonIPChanged, by)
 	case p.sub.leaving():
 		p.ended = false
 		n.wantInactive(p, snsd.ReasonAgedOut, by)
@@ -242,23 +253,46 @@ func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 	}
 }
 
+// concerns reports whether a host is to be told of a subject that shares a zone with it:
+// not of one of its own role, since neither connects to the other.
+func (n *Notifier) concerns(s *subscriber, v *view) bool {
+	return n.cfg.AllRoles || s.role.Meets(v.svc.Role)
+}
+
 func (n *Notifier) wantActive(p *pair, by *cause) {
 	p.ended = false
-	if p.told.isActive() && p.toldGen == p.subj.gen && !p.again {
+	replaced := p.service.ReplacedBy(*p.subj.service)
+	switch {
+	case p.told.none():
+		n.want(p, active, by)
+	case removes(p.told) && !p.acked && p.tries < orderTries && (replaced || p.told.reason == snsd.ReasonIPChanged):
+		n.cancel(p)
+		n.resume(p) // the old one first; its ack brings us back here, or that none comes
+	case replaced && !removes(p.told):
+		n.want(p, inactive(snsd.ReasonIPChanged), by)
+	case p.told.isActive() && *p.service == *p.subj.service && !p.again:
 		n.cancel(p)
 		n.resume(p)
-		return
+	default:
+		n.want(p, active, by)
 	}
-	n.want(p, active, by)
 }
+
+// removes reports whether the host agent removes the controller for what it was told.
+func removes(v verdict) bool { return v.said && v.state == snsd.Inactive && v.reason.Disconnects() }
 
 // owe notes that a host has asked (again) and is to be told once more of a subject
 // that it was told is active, as soon as that is true. A notice under way is its own
-// answer: it is repeated until the host acks it.
+// answer: it is repeated until the host acks it, and at once if it left a time-out ago or
+// earlier, since whoever asks may have come after it.
 func (n *Notifier) owe(p *pair, again bool) {
-	if again && !p.again && p.told.isActive() && !p.inFlight {
+	switch {
+	case !again || p.again || !p.told.isActive():
+	case !p.inFlight:
 		p.again = true
 		n.revision++
+	case p.flight != nil && p.last+p.with.rto.timeout() <= n.now:
+		n.again(p)
 	}
 }
 
@@ -369,10 +403,15 @@ func (n *Notifier) acked(p *pair, at time.Time) {
 	p.sub.heard = n.now
 	n.counters.Acked++
 	n.revision++
+	n.heard(p, n.stamp(at))
 	n.stopRetry(p)
 	n.history.ack(p.rec, at)
+	by := p.toldBy
 	n.measureAck(p, n.stamp(at))
 	n.settle(p)
+	if removes(p.told) && !p.ended {
+		n.recompute(p, by, false) // an active notice may have waited for this, see wantActive
+	}
 }
 
 // answer tells s all its active peers again.
@@ -384,10 +423,10 @@ func (n *Notifier) answer(s *subscriber) {
 func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
 	subj := n.subjects[addr]
 	if subj == nil {
-		subj = &subject{addr: addr}
+		subj = &subject{addr: addr, service: new(snsd.Service)}
 		n.subjects[addr] = subj
 	}
-	p := &pair{sub: s, subj: subj, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), class: idle, rec: noRecord}
+	p := &pair{sub: s, subj: subj, service: subj.service, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), class: idle, rec: noRecord}
 	subj.pairs = append(subj.pairs, p)
 	s.list = append(s.list, p)
 	s.pairs[addr] = p

@@ -6,16 +6,19 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
 )
 
 // port is a switch port with the hosts that are registered on it.
 type port struct {
-	name  string
-	mac   fabric.MAC
-	up    bool
-	subs  []*subscriber // with a link to this port
-	rings [classes]ring // the hosts whose turn it is, by class
-	pace  pacer
+	name string
+	mac  fabric.MAC
+	up   bool
+	// isDown: it was said to be down; after a start neither may have been said yet.
+	isDown bool
+	subs   []*subscriber // with a link to this port
+	rings  [classes]ring // the hosts whose turn it is, by class
+	pace   pacer
 	// leaving: it is about to be shut in order.
 	leaving bool
 }
@@ -26,20 +29,17 @@ type agentKey struct {
 	mac  fabric.MAC
 }
 
-// agent counts the subscribed addresses of one machine on one port.
-type agent struct{ addrs int }
-
 // link is one port on which an address registered.
 type link struct {
-	port      *port
-	mac       fabric.MAC
-	agent     *agent
-	confirmed bool // heard since the port was last down
+	port  *port
+	mac   fabric.MAC
+	agent *agent
 }
 
 // subscriber is one local host address that wants notices.
 type subscriber struct {
 	addr  netip.Addr
+	role  snsd.Role  // of the host, as far as it is known
 	mac   fabric.MAC // of the machine that holds the address; links with another one are rivals
 	links []*link
 	out   *link // the one notices go through; nil while there is none
@@ -57,8 +57,8 @@ type subscriber struct {
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore
 	life     uint32 // counts when it came to have no usable port, and one again
-	// owed: its last link went down since it was told everything. The host agent
-	// forgets then, and its query may be lost: it is told all again once it is heard.
+	// owed: its last link went down since it was told everything. The host agent may
+	// forget then, and its query may be lost: it is told all again once the link is back.
 	owed bool
 }
 
@@ -76,7 +76,12 @@ func (s *subscriber) holds(mac fabric.MAC) bool {
 	return slices.ContainsFunc(s.links, func(l *link) bool { return l.mac == mac })
 }
 
-func (s *subscriber) usable(l *link) bool { return l.port.up && l.confirmed && l.mac == s.mac }
+// isCutOff tells whether all ports of the host are down.
+func (s *subscriber) isCutOff() bool {
+	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && l.mac == s.mac })
+}
+
+func (s *subscriber) usable(l *link) bool { return l.port.up && l.mac == s.mac }
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
 	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never}
@@ -105,7 +110,7 @@ func (n *Notifier) removePort(p *port) {
 }
 
 // confirm notes that s was heard on p. It tells whether s must be compared with the
-// truth: it is new there, another machine now, or was silent.
+// truth: it is new there, or another machine now.
 func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	news := false
 	l := s.link(p)
@@ -119,8 +124,6 @@ func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	case l.mac != mac:
 		n.setMAC(l, mac)
 	}
-	silent := !l.confirmed && s.out == nil
-	l.confirmed = true
 	if mac != s.mac {
 		if s.holds(s.mac) {
 			n.counters.Conflicts++
@@ -131,7 +134,7 @@ func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	}
 	s.restored = false
 	n.choose(s)
-	return news || silent
+	return news
 }
 
 // setMAC moves the link to another machine's account.
@@ -140,7 +143,7 @@ func (n *Notifier) setMAC(l *link, mac fabric.MAC) {
 	key := agentKey{l.port.name, mac}
 	a := n.agents[key]
 	if a == nil {
-		a = &agent{}
+		a = n.newAgent()
 		n.agents[key] = a
 	}
 	a.addrs++
@@ -251,9 +254,11 @@ func (n *Notifier) setOut(s *subscriber, l *link) {
 
 // hurry makes the retries of everything under way to s due at once.
 func (n *Notifier) hurry(s *subscriber) {
+	s.out.agent.rto.shift = 0
+	n.arm(s.out.agent)
 	for _, p := range s.list {
 		if p.inFlight && p.class == idle {
-			n.retries.Remove(p)
+			n.land(p)
 			p.tries = 0
 			n.enqueue(p, retryClass(p.told))
 		}

@@ -25,10 +25,7 @@ const maxJournal = 1 << 16
 
 // journal notes a notice that was just put in a frame.
 func (n *Notifier) journal(p *pair) {
-	n.keep(Entry{
-		Host: p.sub.addr, MAC: p.sub.mac, Service: p.subj.service,
-		Told: ToldSnapshot{Subject: p.subj.addr, State: p.told.state, Reason: p.told.reason, Seq: p.seq},
-	})
+	n.keep(Entry{Host: p.sub.addr, MAC: p.sub.mac, Service: *p.subj.service, Told: p.snapshot()})
 }
 
 func (n *Notifier) keep(e Entry) {
@@ -80,6 +77,14 @@ func (s *Snapshot) Replay(entries []Entry) {
 		if e.Paid {
 			h.Owed = false
 			continue
+		}
+		if j, ok := services[e.Told.Subject]; ok && s.Subjects[j].Service != e.Service {
+			old := s.Subjects[j].Service
+			for k, j := range told { // what the others were told does not change with it
+				if t := &s.Hosts[hosts[k.host]].Told[j]; k.subject == e.Told.Subject && t.Service == nil {
+					t.Service = &old
+				}
+			}
 		}
 		if j, ok := told[key{e.Host, e.Told.Subject}]; ok {
 			h.Told[j] = e.Told

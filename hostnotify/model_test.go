@@ -44,11 +44,13 @@ type word struct {
 	wire    snsd.Notice
 	arrived verdict
 	excuses int // how often the same thing may be told again
+	// service is the one that the host connected to, nil: to none.
+	service *snsd.Service
 }
 
 func (m *model) truth(k key) (active bool, zoned bool) {
 	zoned = m.w.Share(k.host, k.subject) && k.host != k.subject && k.host.Is4() == k.subject.Is4() &&
-		m.w.hosts[k.host].MAC != m.w.hosts[k.subject].MAC
+		m.w.hosts[k.host].MAC != m.w.hosts[k.subject].MAC && m.w.hosts[k.host].Role.Meets(m.w.hosts[k.subject].Role)
 	st, _ := m.w.State(k.subject)
 	return zoned && st == snsd.Active, zoned
 }
@@ -100,7 +102,7 @@ func (m *model) guard(o Out) {
 
 func (m *model) notice(port string, x snsd.Notice, lossy, lost bool) {
 	k := key{x.Host, x.Subject}
-	if !slices.Contains(m.portOf[x.Host], port) || !m.heard[x.Host][port] || !m.present[x.Host] {
+	if !slices.Contains(m.portOf[x.Host], port) || !m.present[x.Host] {
 		m.t.Fatalf("%v told on %s, where it is not registered", x.Host, port)
 	}
 	w := m.said[k]
@@ -128,6 +130,14 @@ func (m *model) notice(port string, x snsd.Notice, lossy, lost bool) {
 		return
 	}
 	w.arrived = verdict{true, x.State, x.Reason}
+	switch {
+	case x.State == snsd.Active && w.service != nil && w.service.ReplacedBy(x.Service):
+		m.t.Fatalf("told of the new service before the old one was taken back: %+v after %+v", x, *w.service)
+	case x.State == snsd.Active:
+		w.service = &x.Service
+	case removes(w.arrived):
+		w.service = nil
+	}
 	if lossy && rapid.IntRange(0, 3).Draw(m.t, "lose ack") == 0 {
 		return
 	}
@@ -140,10 +150,14 @@ func (m *model) fresh(k key, w *word, x snsd.Notice) {
 	if x.State == snsd.Active && !isActive {
 		m.t.Fatalf("told active against the truth: %+v (zoned %v)", x, zoned)
 	}
-	if x.State == snsd.Inactive && isActive {
+	old := w.wire.Service
+	if x.State == snsd.Inactive && isActive && (x.Reason != snsd.ReasonIPChanged || !old.ReplacedBy(m.w.hosts[k.subject].Service)) {
 		m.t.Fatalf("told inactive against the truth: %+v", x)
 	}
-	same := w.wire.State == x.State && (x.State == snsd.Active || keepAlive(w.wire.Reason) == keepAlive(x.Reason))
+	if x.State == snsd.Inactive && x.Service != old {
+		m.t.Fatalf("%+v is told of another service than %+v", x, old)
+	}
+	same := w.wire.State == x.State && (x.State == snsd.Active && x.Service == old || x.State != snsd.Active && keepAlive(w.wire.Reason) == keepAlive(x.Reason))
 	if same && w.excuses <= 0 {
 		m.t.Fatalf("told twice: %+v after %+v", x, w.wire)
 	}
@@ -269,10 +283,8 @@ func (m *model) step() {
 		m.n.PortDown(p)
 		m.up[p] = false
 		for _, a := range m.locals {
-			if was := len(m.heard[a]); was > 0 {
-				if delete(m.heard[a], p); len(m.heard[a]) == 0 {
-					m.mayRepeat(a) // all is told again once it is heard
-				}
+			if slices.Contains(m.portOf[a], p) {
+				m.mayRepeat(a) // all is told again once it is up
 			}
 		}
 	case 8:
@@ -284,6 +296,14 @@ func (m *model) step() {
 		m.register(a, m.portOf[a][draw(len(m.portOf[a]), "on")])
 	case 10:
 		m.query(m.pick(m.locals, "queries"))
+	case 12:
+		if h := m.w.hosts[m.pick(m.all, "service of")]; h != nil {
+			h.Service = snsd.Service{Role: snsd.Role(draw(4, "role")), Protocol: snsd.ProtocolRoCE, Port: uint16(4420 + draw(2, "port"))}
+			if draw(2, "named") == 1 {
+				h.NQN = "nqn.2026-11.net.example:" + h.Addr.String()
+			}
+			m.changed(0, h.Addr)
+		}
 	case 11:
 		switch draw(8, "rare") {
 		case 0:
@@ -392,6 +412,9 @@ func (m *model) check() {
 			if w.arrived.isActive() != isActive {
 				m.t.Fatalf("%v heard %+v of %v, truth: active %v", h, w.arrived, s, isActive)
 			}
+			if isActive && *w.service != m.w.hosts[s].Service {
+				m.t.Fatalf("%v knows %v with %+v, truth %+v", h, s, *w.service, m.w.hosts[s].Service)
+			}
 			if !isActive && m.w.hosts[s] != nil && !zoned && keepAlive(w.arrived.reason) && m.w.hosts[s].MAC != m.w.hosts[h].MAC {
 				m.t.Fatalf("%v still keeps %v, which left its zone: %+v", h, s, w.arrived)
 			}
@@ -425,9 +448,12 @@ func (m *model) invariants() {
 			}
 			if p.inFlight {
 				mine++
-				if p.Queued() == (p.class != idle) {
-					m.t.Fatalf("a notice under way is in no queue, or in two: heap %v class %d", p.Queued(), p.class)
+				if (p.flight != nil) == (p.class != idle) {
+					m.t.Fatalf("a notice under way is in no queue, or in two: flight %v class %d", p.flight != nil, p.class)
 				}
+			}
+			if p.flight != nil && (!p.inFlight || p.flight != &p.with.fresh && p.flight != &p.with.patient) {
+				m.t.Fatalf("a notice that is not under way waits for its ack: %+v", p)
 			}
 			if p.class.isNew() {
 				waiting++
@@ -453,9 +479,9 @@ func (m *model) invariants() {
 	if !n.retries.Sound() {
 		m.t.Fatal("heap broken")
 	}
-	n.retries.Each(func(p *pair, due int64) {
-		if stamp(due) != p.due {
-			m.t.Fatal("a retry is due at another time than the heap knows")
+	n.retries.Each(func(a *agent, due int64) {
+		if want := n.due(a); stamp(due) != want {
+			m.t.Fatalf("repetitions are due at %d, the heap knows %d", want, due)
 		}
 	})
 }

@@ -35,11 +35,11 @@ type Notifier struct {
 	portList []*port // sorted by name
 	agents   map[agentKey]*agent
 
-	retries  timerheap.Heap[pair, *pair] // under way, by when their retry is due
-	deferred []*subscriber               // zone queries to be answered later
-	graceEnd stamp                       // when restored hosts that did not register are forgotten; never when there are none
-	gone     pairList                    // pairs that are kept although their subject is gone, oldest first
-	kept     int                         // how many they are
+	retries  timerheap.Heap[agent, *agent] // with notices under way, by when some are to be repeated
+	deferred []*subscriber                 // zone queries to be answered later
+	graceEnd stamp                         // when restored hosts that did not register are forgotten; never when there are none
+	gone     pairList                      // pairs that are kept although their subject is gone, oldest first
+	kept     int                           // how many they are
 
 	seq      uint32
 	pairs    int
@@ -50,6 +50,7 @@ type Notifier struct {
 	visit    uint32  // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
+	frameNo  uint64 // of the frame that was built last
 	slab     []byte
 	out      []Out
 	packed   []*pair // whose new notices are in the frames of out
@@ -93,11 +94,10 @@ func (n *Notifier) stamp(t time.Time) stamp {
 	return stamp(t.Sub(n.base))
 }
 
-// Subscribe makes known that a host with this address, which wants notices, was heard
-// on the port: it registered, or registered again. Calling it again changes nothing.
-// A new host is told all its active peers, and so is one whose port had been down
-// (with what is not active any more of what it was told), as if it had asked. An address may be on several ports (a bond: one MAC); another MAC
-// is ignored (and counted) as long as the first one holds the address.
+// Subscribe makes known that a host with this address, which wants notices, is on the
+// port: it registered, or registered again. Calling it again changes nothing. A new host
+// is told all its active peers. An address may be on several ports (a bond: one MAC);
+// another MAC is ignored (and counted) as long as the first one holds the address.
 func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {
 	n.touch(now)
 	host = host.Unmap()
@@ -109,8 +109,17 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 		}
 		s = n.addSubscriber(host, mac)
 	}
-	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && news {
+	was := s.role
+	n.meet(s)
+	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && (news || s.role != was) {
 		n.recomputeAll(s, nil, false)
+	}
+}
+
+// meet takes over what is known of a subscriber itself.
+func (n *Notifier) meet(s *subscriber) {
+	if h, ok := n.dir.Host(s.addr); ok {
+		s.role = h.Role
 	}
 }
 
@@ -151,8 +160,9 @@ func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time) {
 }
 
 // PortUp makes known that frames can pass the port, and its MAC for their source. Its
-// hosts hear nothing before they are confirmed by Subscribe, unless they were
-// confirmed before and no PortDown came since.
+// hosts are told at once what is active, and what is not any more of what they were told:
+// the agent does not register when its link comes back, and another machine that is there
+// now ignores what is said to addresses that are not its own.
 func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
 	n.touch(now)
 	p := n.port(port)
@@ -160,28 +170,23 @@ func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
 	if p.up {
 		return
 	}
-	p.up = true
+	p.up, p.isDown = true, false
 	for _, s := range p.subs {
 		n.choose(s)
-		n.payBack(s) // it may have been heard before the port was told to be up
+		n.payBack(s)
 	}
 }
 
-// PortDown makes known that frames cannot pass the port, or that it is gone. Its
-// hosts keep what they were told, and wait until the port is up and they were heard
-// again (Subscribe).
+// PortDown makes known that frames cannot pass the port, or that it is gone. What its
+// hosts were told stands; they wait until it is up.
 func (n *Notifier) PortDown(port string) {
 	p := n.ports[port]
 	if p == nil {
 		return
 	}
-	p.up = false
+	p.up, p.isDown = false, true
 	for _, s := range p.subs {
-		l := s.link(p)
-		was := l.confirmed
-		l.confirmed = false
-		n.choose(s)
-		if was && s.out == nil && !s.owed {
+		if n.choose(s); s.isCutOff() && !s.owed {
 			s.owed = true
 			n.revision++
 		}
@@ -204,7 +209,7 @@ func (n *Notifier) ChangedBy(c zone.Changes, by Cause, now time.Time) {
 	n.touch(now)
 	cause := n.cause(by, now)
 	for _, ch := range c {
-		n.changed(ch.Addr.Unmap(), ch.Why, cause)
+		n.changed(ch, cause)
 	}
 }
 
@@ -234,27 +239,35 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 
 // Ack takes a host's ack that came in through the port. Acks that belong to nothing
 // are counted and ignored.
-func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) { n.AckAt(port, a, now, now) }
+func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) bool {
+	return n.AckAt(port, a, now, now)
+}
 
-// AckAt is Ack of one that was received, by the kernel say, some time before now.
-func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) {
+// AckAt is Ack of one that was received, by the kernel say, some time before now. It
+// reports whether this is the first ack of what the host was told last of the subject: then
+// the host is there.
+func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	n.touch(now)
 	s := n.subs[a.Host.Unmap()]
 	if s == nil || s.link(n.ports[port]) == nil {
 		n.counters.AcksUnknown++
-		return
+		return false
 	}
 	p := s.pairs[a.Subject.Unmap()]
 	switch {
 	case p == nil || p.told.none():
 		n.counters.AcksUnknown++
+		return false
 	case p.seq != a.Seq:
 		n.counters.AcksStale++
+		return false
 	case p.acked:
 		n.counters.AcksRepeated++
-	default:
-		n.acked(p, at)
+		n.needless(p)
+		return false
 	}
+	n.acked(p, at)
+	return true
 }
 
 // SetSynced tells whether the Directory is complete. While it is not, a subject that is

@@ -110,17 +110,22 @@ func (n *Notifier) enter(s *subscriber, c class) {
 // window is how many notices may be under way to s for another one of class c to be
 // sent. A quarter is kept for inactive ones.
 func (n *Notifier) window(s *subscriber, c class) int {
-	w := max(1, n.cfg.MaxInFlight/max(1, s.out.agent.addrs))
+	w := max(1, s.out.agent.window/max(1, s.out.agent.addrs))
 	if c == newActive {
 		w -= w / 4
 	}
 	return w
 }
 
-// room is called when fewer notices are under way to s.
+// room is called when fewer notices are under way to s. Only room for a frame's worth, or
+// for a quarter of the window, counts: else each ack would let out a frame with one
+// notice, until the pace of the port forbids more.
 func (n *Notifier) room(s *subscriber) {
-	n.enter(s, newInactive)
-	n.enter(s, newActive)
+	for c := newInactive; c <= newActive && s.out != nil; c++ {
+		if w := n.window(s, c); w-s.inFlight >= min(w/4, repeatBurst) {
+			n.enter(s, c)
+		}
+	}
 }
 
 // enqueue puts the pair at the end of a list.
@@ -158,7 +163,7 @@ func (n *Notifier) stopRetry(p *pair) {
 	p.inFlight = false
 	n.inFlight--
 	p.sub.inFlight--
-	n.retries.Remove(p)
+	n.land(p)
 	if p.class == retryInactive || p.class == retryActive {
 		n.unqueue(p)
 	}
@@ -182,9 +187,14 @@ func (n *Notifier) resume(p *pair) {
 	n.counters.Superseded--
 	n.history.undrop(p.rec)
 	n.launch(p)
+	if p.with == nil {
+		n.enqueue(p, retryClass(p.told))
+	} else {
+		n.fly(p)
+	}
 }
 
-// launch counts the pair as under way and schedules its retry at p.due.
+// launch counts the pair as under way.
 func (n *Notifier) launch(p *pair) {
 	if p.sub.inFlight == 0 {
 		p.sub.heard = n.now
@@ -192,9 +202,4 @@ func (n *Notifier) launch(p *pair) {
 	p.inFlight = true
 	n.inFlight++
 	p.sub.inFlight++
-	n.retries.Put(p, int64(p.due))
 }
-
-// Ahead implements timerheap.Entry: which of several retries that are due at once
-// leaves first does not matter.
-func (p *pair) Ahead(*pair) bool { return false }

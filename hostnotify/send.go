@@ -83,20 +83,6 @@ func (n *Notifier) answerDeferred() {
 	n.deferred = rest
 }
 
-// collectRetries moves what was not acked in time to the lists. Over which port the
-// next try goes is decided here: another one of the host's, if it has one.
-func (n *Notifier) collectRetries() {
-	for n.retries.Len() > 0 {
-		p, due := n.retries.First()
-		if stamp(due) > n.now {
-			return
-		}
-		n.retries.Remove(p)
-		n.rotate(p.sub, p.via)
-		n.enqueue(p, retryClass(p.told))
-	}
-}
-
 // drain builds frames for the port until nothing waits or its pace forbids more.
 func (n *Notifier) drain(p *port) {
 	for p.waits() {
@@ -121,6 +107,7 @@ func (n *Notifier) frame(p *port) []byte {
 	if len(n.slab) < maxFrame {
 		n.slab = make([]byte, slabSize)
 	}
+	n.frameNo++
 	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
 	n.packer.Start(head, snsd.Version)
 	for c := range p.rings {
@@ -166,28 +153,32 @@ func (n *Notifier) fill(p *port, c class) bool {
 	return true
 }
 
-// notice builds what the pair is to be told: something new, or the last one again.
+// notice builds what the pair is to be told: something new, or the last one again. That a
+// subject is inactive is said of the service that the host was told of.
 func (n *Notifier) notice(p *pair) snsd.Notice {
-	v, seq := p.want, n.seq
-	if !p.class.isNew() {
+	v, seq, svc := p.want, n.seq, p.service
+	switch {
+	case !p.class.isNew():
 		v, seq = p.told, p.seq
+	case v.isActive():
+		svc = p.subj.service
 	}
-	return snsd.Notice{
-		Subject: p.subj.addr, Host: p.sub.addr, Seq: seq,
-		State: v.state, Reason: v.reason, Service: p.subj.service,
-	}
+	return snsd.Notice{Subject: p.subj.addr, Host: p.sub.addr, Seq: seq, State: v.state, Reason: v.reason, Service: *svc}
 }
 
 // sent notes that a new notice is in a frame.
 func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.seq++
-	p.told, p.toldGen, p.seq = p.want, p.subj.gen, notice.Seq
+	p.told, p.seq = p.want, notice.Seq
+	if p.told.isActive() {
+		p.service = p.subj.service
+	}
 	p.acked, p.again = false, false
 	p.sent, p.tries, p.via = n.now, 0, via
 	p.toldBy, p.toldLife = p.cause, p.life
 	n.packed = append(n.packed, p)
-	p.due = n.now + stamp(n.cfg.FirstRetry)
 	n.launch(p)
+	n.depart(p)
 	n.revision++
 	n.counters.Sent++
 	r := Notice{
@@ -210,17 +201,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 func (n *Notifier) resent(p *pair, via *port) {
 	p.tries++
 	p.via = via
-	p.due = n.now + n.backoff(p.tries)
-	n.retries.Put(p, int64(p.due))
+	n.depart(p)
 	n.counters.Retried++
 	n.history.retry(p.rec, via.name)
-}
-
-// backoff is the time from the given try (0: the notice itself) to the next.
-func (n *Notifier) backoff(tries int32) stamp {
-	d := n.cfg.FirstRetry
-	for ; tries > 0 && d < n.cfg.MaxRetry; tries-- {
-		d *= 2
-	}
-	return stamp(min(d, n.cfg.MaxRetry))
 }

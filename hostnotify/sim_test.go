@@ -97,7 +97,7 @@ func (w *world) put(a netip.Addr, m ...fabric.MAC) *zone.Host {
 	if len(m) > 0 {
 		h.MAC = m[0]
 	}
-	h.Service = snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, Port: 4420}
+	h.Service = snsd.Service{Role: snsd.RoleBoth, Protocol: snsd.ProtocolRoCE, Port: 4420}
 	w.hosts[a] = h
 	return h
 }

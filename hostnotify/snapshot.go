@@ -41,8 +41,9 @@ type ToldSnapshot struct {
 	Reason  snsd.Reason `json:"reason"`
 	Seq     uint32      `json:"seq"`
 	Acked   bool        `json:"acked"`
-	// Stale is set when it must be told again: the subject's service changed since,
-	// or the host asks and has not been answered yet.
+	// Service is the one that the host was told, where the subject has another by now.
+	Service *snsd.Service `json:"service,omitempty"`
+	// Stale is set when it must be told again: the host asks and has not been answered yet.
 	Stale bool `json:"stale,omitempty"`
 }
 
@@ -58,7 +59,7 @@ func (n *Notifier) Snapshot() Snapshot {
 	s := Snapshot{Seq: n.seq}
 	for _, subj := range n.subjects {
 		if slices.ContainsFunc(subj.pairs, func(p *pair) bool { return !p.told.none() }) {
-			s.Subjects = append(s.Subjects, SubjectSnapshot{subj.addr, subj.service})
+			s.Subjects = append(s.Subjects, SubjectSnapshot{subj.addr, *subj.service})
 		}
 	}
 	for _, sub := range n.order {
@@ -74,12 +75,21 @@ func (s *subscriber) snapshot() []ToldSnapshot {
 		if p.told.none() {
 			continue
 		}
-		told = append(told, ToldSnapshot{
-			Subject: p.subj.addr, State: p.told.state, Reason: p.told.reason,
-			Seq: p.seq, Acked: p.acked, Stale: p.toldGen != p.subj.gen || p.again || s.queryDue != never,
-		})
+		t := p.snapshot()
+		t.Acked, t.Stale = p.acked, p.again || s.queryDue != never
+		told = append(told, t)
 	}
 	return told
+}
+
+// snapshot is what the host was told last, not acked.
+func (p *pair) snapshot() ToldSnapshot {
+	t := ToldSnapshot{Subject: p.subj.addr, State: p.told.state, Reason: p.told.reason, Seq: p.seq}
+	if *p.service != *p.subj.service {
+		svc := *p.service
+		t.Service = &svc
+	}
+	return t
 }
 
 // Sentinels that a SnapshotError wraps.
@@ -191,19 +201,20 @@ func (r *restorer) told(s *subscriber, t ToldSnapshot) error {
 		return ErrLimit
 	}
 	p := n.addPair(s, t.Subject)
-	p.subj.service = svc
+	p.subj.know(svc)
+	p.service = p.subj.service
+	if t.Service != nil {
+		p.service = t.Service
+	}
 	p.told = active
 	if t.State == snsd.Inactive {
 		p.told = inactive(t.Reason)
 	}
-	p.toldGen = p.subj.gen
-	if t.Stale {
-		p.toldGen-- // differs from gen, whatever that is
-	}
+	p.again = t.Stale && p.told.isActive()
 	p.seq, p.acked, p.sent = t.Seq, t.Acked, never
 	if !p.acked {
-		p.due = n.now
 		n.launch(p)
+		n.enqueue(p, retryClass(p.told))
 	}
 	return nil
 }

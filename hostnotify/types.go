@@ -33,13 +33,21 @@ type Config struct {
 	FramesPerWindow int
 	Window          time.Duration
 	// MaxInFlight is the most notices sent and not yet acked for one host (one MAC on
-	// one port; its addresses share it evenly). The host agent queues at most 1,000.
-	// A quarter is kept for inactive notices. One that proves true after all while it
-	// waited for its ack is retried even beyond this number. Default 256.
+	// one port; its addresses share it evenly); fewer while its acks show that it is
+	// overtaxed. The host agent queues at most 1,000. A quarter is kept for inactive
+	// notices. One that proves true after all while it waited for its ack is retried even
+	// beyond this number. Default 256.
 	MaxInFlight int
-	// FirstRetry is how long after a notice its first retry is due; each further
-	// one takes twice as long, up to MaxRetry. Defaults 20 ms and 1 s.
+	// FirstRetry and MaxRetry bound how long a host may send no ack, while notices are under
+	// way to it, before some are repeated; in between its acks decide (see rto).
+	// Defaults 20 ms and 1 s.
 	FirstRetry, MaxRetry time.Duration
+	// RepeatActive is the distance of the repetitions of an active notice after the first
+	// one: each restarts the 3 s for which the agent waits before it connects. Default 5 s.
+	RepeatActive time.Duration
+	// AllRoles has hosts told of hosts of their own role too: initiators of initiators and
+	// targets of targets.
+	AllRoles bool
 	// QueryInterval is the least time between two answers to zone queries of one
 	// address; queries in between are answered together at its end. Default 1 s.
 	QueryInterval time.Duration
@@ -75,6 +83,7 @@ func (c Config) withDefaults() Config {
 	num(&c.MaxInFlight, 256)
 	dur(&c.FirstRetry, 20*time.Millisecond)
 	dur(&c.MaxRetry, time.Second)
+	dur(&c.RepeatActive, 5*time.Second)
 	dur(&c.QueryInterval, time.Second)
 	dur(&c.RestoreGrace, 130*time.Second)
 	num(&c.MaxHosts, 16384)

@@ -3,6 +3,9 @@ package lldp
 import (
 	"net/netip"
 	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
 )
 
 // Hosts gives the host addresses known behind a port, each once and as the port
@@ -28,6 +31,24 @@ func (t *Table) Count(port string) int {
 		return len(p.byMSAP)
 	}
 	return 0
+}
+
+// Present takes other evidence than an LLDPDU that the host with this MAC is there with this
+// address: it answered something that was sent to it since the port was last down. Its
+// registration counts as heard again, but lives no longer for it.
+func (t *Table) Present(port string, mac fabric.MAC, a netip.Addr, at time.Time) (changes []Change) {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	for _, e := range p.claims[a] {
+		if e.n.MAC == mac && !e.n.Confirmed {
+			e.n.Confirmed = true
+			t.count.Confirmed++
+			changes = append(changes, Change{Kind: Confirmed, Neighbour: e.n, Put: t.puts(e), At: at})
+		}
+	}
+	return changes
 }
 
 // Unheard lists the addresses behind a port that no neighbour has announced since

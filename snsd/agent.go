@@ -88,9 +88,10 @@ const (
 	AgentDisconnect                           // it would remove the controller now
 	AgentProbe                                // it would send NVMe Keep Alive commands now
 	AgentDeaf                                 // too many frames: everything is dropped for a while
+	AgentDropped                              // its queue is full: neither acked nor acted upon (LikeAgent)
 )
 
-var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf"}
+var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf", "queue-full"}
 
 func (k AgentEventKind) String() string               { return name(k, agentEventNames) }
 func (k AgentEventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
@@ -128,6 +129,19 @@ type AgentCounters struct {
 	NotOurs       uint64        `json:"not_ours"`   // notices for an address that is not ours
 	TableFull     uint64        `json:"table_full"` // notices acked but not remembered
 	Deaf          uint64        `json:"deaf"`       // frames dropped by the flood guard
+	QueueFull     uint64        `json:"queue_full"` // notices lost because too many waited (LikeAgent)
+	TooLong       uint64        `json:"too_long"`   // frames lost because of their length (LikeAgent)
+}
+
+// Machine is what Agent and LikeAgent have in common.
+type Machine interface {
+	LinkUp(now time.Time) AgentOutput
+	LinkDown(now time.Time) AgentOutput
+	Tick(now time.Time) AgentOutput
+	Next() time.Time
+	Frame(f fabric.Frame, now time.Time) AgentOutput
+	Shutdown(now time.Time) AgentOutput
+	Counters() AgentCounters
 }
 
 // Agent is the logic of a storage host's agent: it registers its addresses, queries
@@ -216,13 +230,12 @@ func (a *Agent) Tick(now time.Time) AgentOutput {
 	if a.up && !a.register.After(now) {
 		a.announce(&out, now)
 	}
-	for len(a.queue) > 0 && !a.queue[0].at.After(now) {
+	for a.prune(); len(a.queue) > 0 && !a.queue[0].at.After(now); a.prune() {
 		head := a.queue[0]
 		a.queue = a.queue[1:]
-		if p := a.pairs[head.who]; p != nil && p.gen == head.gen && p.waiting {
-			p.waiting, p.connected = false, true
-			out.Events = append(out.Events, AgentEvent{Kind: AgentConnect, At: head.at, Notice: p.last})
-		}
+		p := a.pairs[head.who]
+		p.waiting, p.connected = false, true
+		out.Events = append(out.Events, AgentEvent{Kind: AgentConnect, At: head.at, Notice: p.last})
 	}
 	return out
 }
@@ -233,18 +246,21 @@ func (a *Agent) Next() time.Time {
 	if a.up {
 		next = a.register
 	}
-	for len(a.queue) > 0 {
-		head := a.queue[0]
-		if p := a.pairs[head.who]; p == nil || p.gen != head.gen || !p.waiting {
-			a.queue = a.queue[1:]
-			continue
-		}
-		if next.IsZero() || head.at.Before(next) {
-			next = head.at
-		}
-		break
+	if a.prune(); len(a.queue) > 0 && (next.IsZero() || a.queue[0].at.Before(next)) {
+		next = a.queue[0].at
 	}
 	return next
+}
+
+// prune takes off the head of the queue what is not to be connected any more.
+func (a *Agent) prune() {
+	for len(a.queue) > 0 {
+		head := a.queue[0]
+		if p := a.pairs[head.who]; p != nil && p.gen == head.gen && p.waiting {
+			return
+		}
+		a.queue = a.queue[1:]
+	}
 }
 
 // Query sends the zone query again, which the existing agent does only at LinkUp.

@@ -64,6 +64,43 @@ type Service struct {
 	NQN      string   `json:"nqn,omitempty"`
 }
 
+// Meets reports whether hosts of these roles have to do with each other: not two
+// initiators, nor two targets. An unknown role counts as either.
+func (r Role) Meets(o Role) bool { return r != o || r != RoleInitiator && r != RoleTarget }
+
+// ReplacedBy reports whether a host that connected to the one service must let go of it
+// because the address has the other now. An initiator has nothing to let go of, and
+// what was unknown and is said now was no other service.
+func (s Service) ReplacedBy(o Service) bool {
+	both := s.Protocol != ProtocolUnknown && o.Protocol != ProtocolUnknown
+	switch {
+	case s.Role == RoleInitiator:
+		return false
+	case o.Role == RoleInitiator:
+		return true
+	case both && s.Protocol != o.Protocol:
+		return true
+	}
+	return differ(s.port(), o.port()) || differ(s.NQN, o.NQN)
+}
+
+// differ reports whether two values are other ones, the zero value being unknown.
+func differ[T comparable](a, b T) bool {
+	var unknown T
+	return a != b && a != unknown && b != unknown
+}
+
+// port is the service port with the protocol's default filled in, where it has one.
+func (s Service) port() uint16 {
+	switch {
+	case s.Port != 0:
+		return s.Port
+	case s.Protocol == ProtocolRoCE:
+		return 4420
+	}
+	return 0
+}
+
 // Notice tells Host (one of the addressed host's own addresses) the state of Subject.
 type Notice struct {
 	Subject netip.Addr `json:"subject"`

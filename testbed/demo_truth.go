@@ -19,6 +19,7 @@ type demoAddr struct {
 	port  string // the host's interface, and so its agent
 	tor   string // access switch
 	tport string // access port
+	role  string // initiator, or both
 }
 
 func (a demoAddr) String() string { return a.host + " " + a.addr.String() }
@@ -69,13 +70,13 @@ type truth struct {
 func newTruth() *truth {
 	t := &truth{zones: make(map[string][]netip.Addr), up: make(map[netip.Addr]bool)}
 	for i, h := range []struct {
-		name string
-		last int
-	}{{"i1", 11}, {"i2", 12}, {"t1", 21}, {"t2", 22}} {
+		name, role string
+		last       int
+	}{{"i1", "initiator", 11}, {"i2", "initiator", 12}, {"t1", "both", 21}, {"t2", "both", 22}} {
 		tport := fmt.Sprintf("eth%d", i+1)
 		t.addrs = append(t.addrs,
-			demoAddr{netip.AddrFrom4([4]byte{192, 0, 2, byte(h.last)}), h.name, "eth1", "tor1", tport},
-			demoAddr{netip.AddrFrom4([4]byte{198, 51, 100, byte(h.last)}), h.name, "eth2", "tor2", tport})
+			demoAddr{netip.AddrFrom4([4]byte{192, 0, 2, byte(h.last)}), h.name, "eth1", "tor1", tport, h.role},
+			demoAddr{netip.AddrFrom4([4]byte{198, 51, 100, byte(h.last)}), h.name, "eth2", "tor2", tport, h.role})
 	}
 	t.zones["oltp"] = []netip.Addr{t.of("i1", "A"), t.of("i1", "B"), t.of("t1", "A"), t.of("t1", "B")}
 	t.zones["analytics"] = []netip.Addr{t.of("i2", "A"), t.of("i2", "B"), t.of("t2", "A"), t.of("t2", "B")}
@@ -112,11 +113,17 @@ func (t *truth) share(a, b netip.Addr) bool {
 	return false
 }
 
-// peers lists the reachable addresses that share a zone with a.
+// concern tells whether two addresses that share a zone are told of each other: not two
+// initiators.
+func (t *truth) concern(a, b netip.Addr) bool {
+	return t.info(a).role != "initiator" || t.info(b).role != "initiator"
+}
+
+// peers lists the reachable addresses that share a zone with a and concern it.
 func (t *truth) peers(a netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, b := range t.addrs {
-		if b.addr != a && t.up[b.addr] && t.share(a, b.addr) {
+		if b.addr != a && t.up[b.addr] && t.share(a, b.addr) && t.concern(a, b.addr) {
 			out = append(out, b.addr)
 		}
 	}
@@ -226,6 +233,9 @@ func (t *truth) silent(a netip.Addr, subjects []netip.Addr) string {
 		return "not reachable"
 	}
 	for _, s := range subjects {
+		if t.share(a, s) && !t.concern(a, s) {
+			return "an initiator, as it is"
+		}
 		if t.share(a, s) {
 			return "nothing new to it"
 		}

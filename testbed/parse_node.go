@@ -173,6 +173,7 @@ const (
 	labelInterval  = "inof.interval"     // between registrations
 	labelProtocol  = "inof.protocol"     // roce, tcp, iscsi
 	labelService   = "inof.service-port" // 0..65535
+	labelAgent     = "inof.agent"        // own, or like-existing: with the habits of the existing agent
 	labelArgs      = "inof.args"         // further arguments of snsd
 )
 
@@ -255,6 +256,14 @@ func agentLabel(key, v, port string, addrs map[string][]string) ([]string, error
 		return []string{"--protocol", v}, nil
 	case labelService:
 		return []string{"--service-port", v}, wantNumber(v, 0, 65535)
+	case labelAgent:
+		switch v {
+		case "own":
+			return nil, nil
+		case "like-existing":
+			return []string{"--like-agent"}, nil
+		}
+		return nil, fmt.Errorf("%q, want own or like-existing", v)
 	case labelArgs:
 		return splitCommandOrNone(v)
 	}
@@ -263,7 +272,7 @@ func agentLabel(key, v, port string, addrs map[string][]string) ([]string, error
 	}
 	p, ok := strings.CutPrefix(key, labelAddressOf)
 	if !ok {
-		return nil, fmt.Errorf("unknown label; labels that begin with inof. are role, nqn, address, address.INTERFACE, interface, ttl, interval, protocol, service-port, args")
+		return nil, fmt.Errorf("unknown label; labels that begin with inof. are role, nqn, address, address.INTERFACE, interface, ttl, interval, protocol, service-port, agent, args")
 	}
 	if err := validIfName(p); err != nil {
 		return nil, err

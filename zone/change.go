@@ -49,8 +49,8 @@ func (d *Directory) commit(gone snsd.Reason) Changes {
 		t := &d.tx[i]
 		h := &d.hosts[t.id]
 		h.tx = 0
-		if why, differs := t.compare(h, gone); differs {
-			out = append(out, Change{Addr: h.addr, Why: why})
+		if c := t.compare(h, gone); c.Addr.IsValid() {
+			out = append(out, c)
 		}
 		if len(h.atts) == 0 {
 			d.forget(t.id)
@@ -67,22 +67,27 @@ func (d *Directory) commit(gone snsd.Reason) Changes {
 	return out
 }
 
-// compare tells whether h is visibly other than t, and the reason to give.
-func (t *touched) compare(h *host, gone snsd.Reason) (why snsd.Reason, differs bool) {
+// compare tells in what h is visibly other than t; the zero Change: in nothing.
+func (t *touched) compare(h *host, gone snsd.Reason) (c Change) {
 	if len(h.atts) == 0 {
-		return gone, t.known
+		if t.known {
+			c = Change{Addr: h.addr, Why: gone}
+		}
+		return c
 	}
 	rezoned := t.saved && !slices.Equal(t.zones, h.zones)
-	differs = !t.known || rezoned || t.state != h.state || t.reason != h.reason || t.service != h.atts[0].service || t.mac != h.atts[0].mac
-	switch {
-	case !differs:
-		return 0, false
-	case h.state == snsd.Inactive:
-		return h.reason, true
-	case rezoned && leftOne(t.zones, h.zones):
-		return snsd.ReasonZoneChanged, true
+	peers := !t.known || rezoned || t.service != h.atts[0].service || t.mac != h.atts[0].mac
+	if !peers && t.state == h.state && t.reason == h.reason {
+		return c
 	}
-	return snsd.ReasonNone, true
+	c = Change{Addr: h.addr, Peers: peers}
+	switch {
+	case h.state == snsd.Inactive:
+		c.Why = h.reason
+	case rezoned && leftOne(t.zones, h.zones):
+		c.Why = snsd.ReasonZoneChanged
+	}
+	return c
 }
 
 // leftOne tells whether before has a zone that after lacks; both are sorted.

@@ -16,6 +16,9 @@ type Change struct {
 	// Why is the reason of the inactive state when the address is inactive or gone
 	// now, ReasonZoneChanged when it left a zone, and 0 otherwise.
 	Why snsd.Reason `json:"why"`
+	// Peers is set when other hosts may concern it now: its zones, its service data or the
+	// machine differ. Without it only others see a difference.
+	Peers bool `json:"peers,omitempty"`
 }
 
 // Changes are sorted by address; each address is there once. A change of zones

@@ -23,11 +23,11 @@ func TestAHeldHostIsNotInTheDefaultZone(t *testing.T) {
 	if d.Share(a, b) || len(d.ZonesOf(a)) != 0 {
 		t.Fatalf("held %v is in %v", a, d.ZonesOf(a))
 	}
-	want := Changes{{Addr: a}}
+	want := Changes{{Addr: a, Peers: true}}
 	if got := d.HoldDefault(a, false); !slices.Equal(got, want) || !d.Share(a, b) {
 		t.Errorf("released: changes %v, want %v, share %v", got, want, d.Share(a, b))
 	}
-	want = Changes{{Addr: a, Why: snsd.ReasonZoneChanged}}
+	want = Changes{{Addr: a, Why: snsd.ReasonZoneChanged, Peers: true}}
 	if got := d.HoldDefault(a, true); !slices.Equal(got, want) || d.Share(a, b) {
 		t.Errorf("held again: changes %v, want %v, share %v", got, want, d.Share(a, b))
 	}
@@ -65,11 +65,11 @@ func TestAReservedHostIsNotInTheDefaultZone(t *testing.T) {
 			if d.Share(a, b) || len(d.ZonesOf(a)) != 0 {
 				t.Errorf("reserved %v is in %v", a, d.ZonesOf(a))
 			}
-			want := Changes{{Addr: a}}
+			want := Changes{{Addr: a, Peers: true}}
 			if got := d.Reserve("z", nil); !slices.Equal(got, want) || !d.Share(a, b) {
 				t.Errorf("the end: changes %v, want %v, share %v", got, want, d.Share(a, b))
 			}
-			want = Changes{{Addr: a, Why: snsd.ReasonZoneChanged}}
+			want = Changes{{Addr: a, Why: snsd.ReasonZoneChanged, Peers: true}}
 			if got := d.Reserve("y", []Member{m}); !slices.Equal(got, want) || d.Share(a, b) {
 				t.Errorf("reserved again: changes %v, want %v, share %v", got, want, d.Share(a, b))
 			}

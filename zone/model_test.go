@@ -248,7 +248,7 @@ func checkChanges(t *rapid.T, n *naive, before map[netip.Addr]view, changes Chan
 		if gocmp.Equal(was, is) {
 			continue
 		}
-		c := Change{Addr: a}
+		c := Change{Addr: a, Peers: is.Known && (!was.Known || !slices.Equal(was.Zones, is.Zones) || was.Service != is.Service || was.MAC != is.MAC)}
 		switch {
 		case !is.Known:
 			c.Why = gone[a]

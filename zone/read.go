@@ -186,11 +186,7 @@ func (d *Directory) MayExchange(a, b netip.Addr) bool {
 	}
 	x, _ := d.lookup(a)
 	y, _ := d.lookup(b)
-	return opposite(x.atts[0].service.Role, y.atts[0].service.Role)
-}
-
-func opposite(a, b snsd.Role) bool {
-	return a != b || a != snsd.RoleInitiator && a != snsd.RoleTarget
+	return x.atts[0].service.Role.Meets(y.atts[0].service.Role)
 }
 
 // ZonesOf gives the names of the zones an address is in, sorted.

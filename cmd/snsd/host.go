@@ -23,7 +23,7 @@ type host struct {
 
 	mover *mover // nil without --fail-over
 
-	agent *snsd.Agent // nil while the interface is not there
+	agent snsd.Machine // nil while the interface is not there
 	up    bool
 	count snsd.AgentCounters // what was printed of registrations and queries
 
@@ -123,7 +123,7 @@ func (h *host) event(ev fabric.Event) {
 	if h.agent == nil || h.cfg.MAC != ev.Port.MAC {
 		h.link(ev.At, false, "down")
 		h.cfg.MAC = ev.Port.MAC
-		agent, err := snsd.NewAgent(h.cfg)
+		agent, err := h.opts.machine(h.cfg)
 		if err != nil { // cannot be: it was checked at the start
 			h.err = err
 			return
@@ -214,6 +214,10 @@ func (h *host) tell(e *snsd.AgentEvent) {
 		if e.Notice.Subject.IsValid() {
 			l = l.notice(&e.Notice)
 		}
+		h.say(l)
+	case snsd.AgentDropped:
+		l = l.notice(&e.Notice)
+		l.Error = "too many notices wait: it is neither acked nor acted upon"
 		h.say(l)
 	case snsd.AgentDeaf:
 		l.Error = "500 frames or more within 500 ms: dropping everything for 10 s"

@@ -33,7 +33,7 @@ func command() *cobra.Command {
 		Long: `snsd registers addresses of this host with its access switch (LLDP), asks for the
 state of its zones, acks what it is told and prints one line for each event:
 link, registered, query, notice, duplicate, ack, connect, disconnect, probe,
-refused, deaf, withdrawn, dropped (a frame that the driver did not take), failover, error.
+refused, deaf, queue-full, withdrawn, dropped (a frame that the driver did not take), failover, error.
 Times of notices are those at which the kernel received the frame.`,
 		Example: `  snsd --interface eth1 --address 192.0.2.1
   snsd --interface eth1 --address 192.0.2.7 --role target --nqn nqn.2026-01.net.example:array1 --output json`,
@@ -59,6 +59,7 @@ Times of notices are those at which the kernel received the frame.`,
 	f.BoolVar(&o.noAck, "no-ack", false, "register, but ack nothing")
 	f.BoolVar(&o.silent, "silent", false, "listen only: neither register nor ack")
 	f.Float64Var(&o.loseAcks, "lose-acks", 0, "share of acks not sent, 0..1")
+	f.BoolVar(&o.likeAgent, "like-agent", false, "have the habits of the existing agent, such as a slow queue and silence when the link comes back (for labs)")
 	f.BoolVar(&o.legacy, "legacy", false, "send version 0 of the NTS format")
 	f.StringVarP(&o.output, "output", "o", "text", "text or json (one object a line)")
 	f.DurationVar(&o.lasts, "for", 0, "stop after this time; 0 runs until SIGTERM")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -27,6 +28,7 @@ type options struct {
 	noAck       bool
 	silent      bool
 	loseAcks    float64
+	likeAgent   bool
 	legacy      bool
 	output      string
 	lasts       time.Duration
@@ -82,8 +84,19 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 		}
 		c.Addrs = append(c.Addrs, a)
 	}
-	_, err := snsd.NewAgent(c) // so that a bad value is told before the interface is there
+	if o.likeAgent && o.shutdownPDU {
+		return c, errors.New("--shutdown-pdu: the existing agent sends none; leave out one of it and --like-agent")
+	}
+	_, err := o.machine(c) // so that a bad value is told before the interface is there
 	return c, err
+}
+
+// machine makes the agent.
+func (o *options) machine(c snsd.AgentConfig) (snsd.Machine, error) {
+	if o.likeAgent {
+		return snsd.NewLikeAgent(snsd.LikeConfig{AgentConfig: c})
+	}
+	return snsd.NewAgent(c)
 }
 
 // checkInterface tells which interfaces there are when the one wanted is not, and

@@ -202,13 +202,24 @@ type Zones struct {
 	Hard     bool   // isolation is asked for
 }
 
+// NotifyPeers says of which hosts of its zones a host is told.
+type NotifyPeers string
+
+// Initiators of targets and targets of initiators (an unknown role counts as either), or
+// all of all.
+const (
+	PeersByRole NotifyPeers = "by-role"
+	PeersAll    NotifyPeers = "all"
+)
+
 // Notify sets the telling of hosts.
 type Notify struct {
-	RetryFirst      time.Duration // first repetition of an unacked notice, 1 ms..10 s
-	RetryMax        time.Duration // longest distance of repetitions, RetryFirst..1 min
+	RetryFirst      time.Duration // shortest wait for an ack before notices are repeated, 1 ms..10 s
+	RetryMax        time.Duration // longest one, RetryFirst..1 min
 	FramesPerWindow int           // most frames out of one port within Window, 1..499
 	Window          time.Duration // 10 ms..10 s
 	MaxInFlight     int           // most unacked notices per host, 1..1000
+	Peers           NotifyPeers   // of which hosts of its zones a host is told
 	History         int           // notices kept for `show notice`, 1..1,000,000
 }
 

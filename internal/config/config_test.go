@@ -49,7 +49,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 			LowPower:     LowPower{-14_000, 1_000, 30 * time.Second, Reaction{Action: ActionNone, HoldUp: 10 * time.Second}},
 			StormControl: StormControl{Window: 5 * time.Second, Reaction: measured},
 		}},
-		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, 4096},
+		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, PeersByRole, 4096},
 		State:      "/var/lib/inof",
 		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
 		Log:        Log{slog.LevelInfo, "text"},

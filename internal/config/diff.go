@@ -140,6 +140,7 @@ func (c *Config) Settings() []Setting {
 		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),
 		fixed("notify.window", dur(c.Notify.Window)),
 		fixed("notify.max-in-flight", num(c.Notify.MaxInFlight)),
+		fixed("notify.peers", string(c.Notify.Peers)),
 		fixed("notify.history", num(c.Notify.History)),
 		fixed("state-directory", c.State),
 		fixed("management.socket", c.Management.Socket),

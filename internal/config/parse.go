@@ -370,6 +370,7 @@ func readNotify(c *Config, s *section) {
 			n.FramesPerWindow*windows, formatDuration(floodWindow), floodFrames), "less, or a longer notify.window")
 	}
 	n.MaxInFlight = s.number("max-in-flight", 256, 1, 1000)
+	n.Peers = NotifyPeers(s.choice("peers", string(PeersByRole), string(PeersByRole), string(PeersAll)))
 	n.History = s.number("history", 4096, 1, 1_000_000)
 }
 

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -151,9 +150,6 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 // subscribe has a local host told what it asked for, or not (any more). Of two
 // hosts that claim one address only the earlier one is.
 func (c *Core) subscribe(h zone.Host, now time.Time) {
-	if c.restoring && slices.Contains(c.table.Unheard(h.HostKey.Port), h.Addr) {
-		return // told nothing before it is heard again
-	}
 	if w, ok := c.dir.Host(h.Addr); h.Subscribes && ok && w.MAC == h.MAC {
 		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
 	} else {

@@ -43,7 +43,8 @@ func newBareCore(t *testing.T, reflect bool) *bareCore {
 
 func (b *bareCore) start(reflect bool, st State) {
 	b.t.Helper()
-	cfg := CoreConfig{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true}}
+	cfg := CoreConfig{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
+		Notify: hostnotify.Config{AllRoles: true}}
 	c, err := NewCore(cfg, nowhere{}, b.now)
 	if err == nil {
 		err = c.Restore(st, b.now)

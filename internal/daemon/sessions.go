@@ -26,7 +26,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
 			FramesPerWindow: cfg.Notify.FramesPerWindow, Window: cfg.Notify.Window,
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
-			FirstSeq: uint32(d.epoch >> 16),
+			AllRoles: cfg.Notify.Peers == config.PeersAll, FirstSeq: uint32(d.epoch >> 16),
 		},
 		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true},
 		Epoch:     d.epoch,

@@ -75,16 +75,23 @@ func (c *Core) sendNotices(now time.Time) {
 	}
 }
 
-// ack hands over an ack with the time at which the kernel received it.
+// ack hands over an ack with the time at which the kernel received it. It shows that the
+// host is there: if its link was down meanwhile, its peers need not wait for its LLDP.
 func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
 	at := f.At
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
-	if c.testAcked(f.Port, a, at) {
+	if c.testAcked(f.Port, a, at) || !c.notify.AckAt(f.Port, a, at, now) || c.ports[f.Port].late(at) {
 		return
 	}
-	c.notify.AckAt(f.Port, a, at, now)
+	there := c.table.Present(f.Port, f.Src, a.Host, at)
+	for _, ch := range there {
+		c.neighbourChanged(ch, now)
+	}
+	if len(there) > 0 {
+		c.flush(now)
+	}
 }
 
 // measureOwn follows messages of this device that were just handed over.

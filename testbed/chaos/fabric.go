@@ -45,7 +45,8 @@ func baseZones() map[string][]netip.Addr {
 var extraZones = []string{"chaos-1", "chaos-2", "chaos-3", "chaos-4"}
 
 // loadFabric reads the topology with two reflectors and three access switches. Agents
-// withdraw their registration when they are stopped in good order.
+// withdraw their registration when they are stopped in good order, but for those that are
+// like the existing one.
 func loadFabric(name string) (*fabric, error) {
 	topo, err := testbed.LoadFS(labs.FS, labs.Pair)
 	if err != nil {
@@ -84,7 +85,14 @@ func loadFabric(name string) (*fabric, error) {
 
 // place finds out where an agent's addresses are.
 func (f *fabric) place(n *testbed.Node, a *testbed.Agent, ends map[string]testbed.Endpoint) error {
-	a.Args = append(slices.Clone(a.Args), "--shutdown-pdu")
+	like := slices.Contains(a.Args, "--like-agent")
+	if a.Args = slices.Clone(a.Args); !like {
+		a.Args = append(a.Args, "--shutdown-pdu")
+	}
+	role := "initiator"
+	if i := slices.Index(a.Args, "--role"); i >= 0 {
+		role = a.Args[i+1]
+	}
 	end, ok := ends[n.Name+":"+a.Port]
 	sw := f.topo.Node(end.Node)
 	if !ok || sw == nil {
@@ -102,7 +110,7 @@ func (f *fabric) place(n *testbed.Node, a *testbed.Agent, ends map[string]testbe
 		if err != nil {
 			return err
 		}
-		f.places = append(f.places, Place{Addr: addr, Node: n.Name, Agent: "snsd-" + a.Port, Switch: sw.Name, Port: end.Port, Device: device})
+		f.places = append(f.places, Place{Addr: addr, Node: n.Name, Agent: "snsd-" + a.Port, Switch: sw.Name, Port: end.Port, Device: device, Role: role, Like: like})
 		f.agents = append(f.agents, process{n.Name, "snsd-" + a.Port})
 	}
 	return nil

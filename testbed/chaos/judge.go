@@ -101,7 +101,8 @@ func (j *Judge) Grant(host netip.Addr) { j.granted[host]++ }
 // lost tells whether the last query of a host's agent was lost.
 func (j *Judge) lost(host netip.Addr) bool { return j.Lost != nil && j.Lost(host, j.asked[host]) }
 
-// Hear takes a line of an agent that owns the addresses.
+// Hear takes a line of an agent that owns the addresses. An agent like the existing one
+// remembers what it was told when its link goes.
 func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 	switch l.Event {
 	case "query":
@@ -112,7 +113,9 @@ func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 		}
 	case "link":
 		for _, a := range owns {
-			j.forget(a, l.Time)
+			if p, _ := j.truth.Place(a); !p.Like {
+				j.forget(a, l.Time)
+			}
 		}
 	case "withdrawn":
 		for _, a := range owns {
@@ -120,7 +123,7 @@ func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 		}
 	case "notice", "duplicate":
 		j.notice(l)
-	case "refused", "deaf", "error":
+	case "refused", "deaf", "queue-full", "error":
 		j.find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.Raw)})
 	}
 }

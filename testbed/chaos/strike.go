@@ -149,13 +149,16 @@ func (r *runner) restart(ctx context.Context, p process, how Kind, d time.Durati
 // that is killed instead would not have said goodbye.
 const stopGrace = 20 * time.Second
 
-// registered enters that a host agent registers, or withdraws.
+// registered enters that a host agent registers, or withdraws. One like the existing agent
+// never withdraws.
 func (r *runner) registered(p process, here bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := time.Now()
 	for _, a := range r.fab.owns(p.String()) {
-		r.truth.SetAgent(a, here, at)
+		if place, _ := r.truth.Place(a); !place.Like {
+			r.truth.SetAgent(a, here, at)
+		}
 	}
 }
 

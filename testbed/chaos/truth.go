@@ -14,7 +14,12 @@ type Place struct {
 	Switch string     // access switch, a node
 	Port   string     // access port
 	Device netip.Addr // device id of the access switch
+	Role   string     // of the host: initiator, target or both
+	Like   bool       // its agent has the habits of the existing one: see Judge.Hear
 }
+
+// concern tells whether hosts of two roles are told of each other.
+func concern(a, b string) bool { return a != b || a != "initiator" && a != "target" }
 
 // Reasons as they appear in notices.
 const (
@@ -30,7 +35,7 @@ const (
 type cause uint8
 
 const (
-	byZone  cause = iota // the two share a zone
+	byZone  cause = iota // the two share a zone, and their roles concern each other
 	byLink               // the subject's port has carrier
 	byAgent              // the subject is registered
 	byPath               // the two access devices reach each other
@@ -225,7 +230,7 @@ func (t *Truth) refresh(at time.Time) {
 		s, _ := t.Place(p.Subject)
 		way, is := path(h.Device, s.Device), t.ports[p.Subject]
 		next := stretch{from: at,
-			cond: cond{byZone: !t.share(p.Host, p.Subject), byLink: !t.link[p.Subject] || is == portOpening, byAgent: !t.agent[p.Subject],
+			cond: cond{byZone: !t.share(p.Host, p.Subject) || !concern(h.Role, s.Role), byLink: !t.link[p.Subject] || is == portOpening, byAgent: !t.agent[p.Subject],
 				byPath: t.paths[way], byPort: is == portShut},
 			doubt: cond{byPath: t.doubts[way] > 0, byPort: is == portDamaged}}
 		if is == portDamaged {

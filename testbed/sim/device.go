@@ -209,9 +209,6 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 		d.seen.expire(d.w.now, d)
 		d.look(func() { d.seen.down(l.port) })
 		l.told = d.w.now
-		if l.host != nil {
-			l.host.blinked = d.w.now
-		}
 	}
 	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Port: fabric.Port{
 		Name: l.port, Index: l.index, MAC: l.mac, MTU: 1500, AdminUp: true, Carrier: l.carrier,
@@ -280,6 +277,9 @@ func (d *device) frame(l *link, f *hostFrame, arrived time.Duration) {
 	if f.reg != nil && arrived >= l.told {
 		d.seen.expire(d.w.now, d)
 		d.look(func() { d.seen.heard(l, f, d.w.now) })
+	}
+	for _, a := range f.acks {
+		d.acked(l, f.host, a, arrived)
 	}
 	for _, a := range f.queries {
 		f.host.queried(a, d, l)

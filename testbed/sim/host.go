@@ -27,7 +27,6 @@ type host struct {
 	heard   map[heardKey]heardOf         // since the agent forgot
 	asked   map[netip.Addr]time.Duration // when zone queries arrived since then, by own address
 	stirred time.Duration                // last moment of trouble of its own: it may be told things again
-	blinked time.Duration                // when its switch saw its port lose carrier, however shortly: it is told everything again
 	givenUp map[netip.Addr]time.Duration
 	forgot  time.Duration // when it did last
 }

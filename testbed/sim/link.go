@@ -108,6 +108,7 @@ type hostFrame struct {
 	bytes   []byte
 	reg     *registration
 	queries []netip.Addr
+	acks    []snsd.Ack
 }
 
 // registration is what a naive reader takes from a host's LLDPDU.
@@ -154,7 +155,7 @@ func readFrame(h *host, b []byte, nth *int) *hostFrame {
 		f.reg = &r
 	case fabric.EtherTypeNTS:
 		if p, err := snsd.ParsePacket(b[14:]); err == nil {
-			f.queries = p.Queries
+			f.queries, f.acks = p.Queries, p.Acks
 		}
 	}
 	return f

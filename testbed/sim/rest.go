@@ -14,7 +14,8 @@ import (
 // This file brings the fabric to rest and compares it with the truth.
 
 const (
-	calm     = 4 * time.Second   // without any news before a comparison
+	calm     = 6 * time.Second   // without any news before a comparison: an active notice is repeated after 5 s
+	telling  = time.Second       // to tell even a host that acks nothing of another service
 	patience = 260 * time.Second // for the fabric to become calm: a grace time and more
 )
 
@@ -62,7 +63,7 @@ func (w *world) becomeCalm() bool {
 		if ok && w.now-w.changed > calm {
 			return true
 		}
-		if w.now > end {
+		if w.now > end && (w.now-w.changed > telling || w.now > end+patience) {
 			if !ok {
 				w.failf("the fabric does not come to rest: %s", why)
 				return false

@@ -55,6 +55,7 @@ func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 	i := slices.IndexFunc(*t, func(c claimant) bool { return c.link == l && c.key == r.key })
 	switch {
 	case r.ttl == 0 && i >= 0:
+		l.w.dropped(l.dev, (*t)[i].addr)
 		*t = slices.Delete(*t, i, i+1)
 	case r.ttl == 0:
 	case i < 0:
@@ -62,6 +63,7 @@ func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 	default:
 		c := &(*t)[i]
 		if c.addr != r.addr {
+			l.w.dropped(l.dev, c.addr)
 			c.addr, c.since = r.addr, now
 		}
 		c.svc, c.ttl, c.expires, c.confirmed = r.svc, r.ttl, now+r.ttl, true
@@ -81,6 +83,16 @@ func (t table) down(port string) {
 	for i := range t {
 		if t[i].link.port == port {
 			t[i].confirmed = false
+		}
+	}
+}
+
+// present takes another sign than a registration that a host is there with an address.
+func (t table) present(l *link, h *host, addr netip.Addr) {
+	for i := range t {
+		if c := &t[i]; c.link == l && c.mac == h.mac && c.addr == addr && !c.confirmed {
+			c.confirmed = true
+			h.w.changed = h.w.now
 		}
 	}
 }
@@ -180,7 +192,7 @@ func (t *truth) look(d *device, l *link) {
 }
 
 // subscriber gives the place at which h's address is told things, nil if it is not:
-// it was not heard, or another host holds the address.
+// it is not registered there, or another host holds the address.
 func (t *truth) subscriber(h *host, addr netip.Addr) *place {
 	if h.link == nil || !h.on || !h.link.carrier {
 		return nil
@@ -190,7 +202,7 @@ func (t *truth) subscriber(h *host, addr netip.Addr) *place {
 			continue
 		}
 		for _, c := range p.dev.seen {
-			if c.link == h.link && c.addr == addr && c.mac == h.mac && c.confirmed {
+			if c.link == h.link && c.addr == addr && c.mac == h.mac {
 				return &t.places[addr][i]
 			}
 		}
@@ -202,7 +214,8 @@ func (t *truth) subscriber(h *host, addr netip.Addr) *place {
 // and with which service.
 func (t *truth) active(h *host, addr, subject netip.Addr) (snsd.Service, bool) {
 	ps := t.places[subject]
-	if len(ps) == 0 || addr == subject || addr.Is4() != subject.Is4() || ps[0].mac == h.mac || !t.share(addr, subject) {
+	if len(ps) == 0 || addr == subject || addr.Is4() != subject.Is4() || ps[0].mac == h.mac || !t.share(addr, subject) ||
+		!t.places[addr][0].svc.Role.Meets(ps[0].svc.Role) {
 		return snsd.Service{}, false
 	}
 	return ps[0].svc, slices.ContainsFunc(ps, func(p place) bool { return p.reachable })

@@ -18,6 +18,8 @@ type pairKey struct{ dev, host, subject netip.Addr }
 type spoken struct {
 	snsd.Notice
 	at      time.Duration
+	acked   bool
+	dropped bool // and forgot since the host was not registered for a while
 	unsaved bool // and forgot in a crash
 }
 
@@ -81,10 +83,34 @@ func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
 		}
 		w.failf("%s tells %s: %s is active, but no zones that may be in force there of versions up to %d put them together: %s",
 			l.name(), n.Host, n.Subject, len(w.zones)-1, d.heldWords())
+	case n.State == snsd.Active && !w.contested(n.Host) && !w.contested(n.Subject) && !w.meet(n.Host, n.Subject):
+		w.failf("%s tells %s of %s, which has its own role", l.name(), n.Host, n.Subject)
+	case last != nil && n.State == snsd.Active && last.State == snsd.Active && last.Service.ReplacedBy(n.Service) && !last.unsaved && !last.dropped && !w.contested(n.Host):
+		w.failf("%s tells %s of the new service of %s before the old one was taken back", l.name(), n.Host, n.Subject)
 	case last == nil && n.State == snsd.Inactive:
 		w.failf("%s tells %s: %s is inactive (%s), of which it was never told", l.name(), n.Host, n.Subject, n.Reason)
-	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(last):
+	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(l, last):
 		w.failf("%s tells %s twice: %s %s %s, as at %v", l.name(), n.Host, n.Subject, n.State, n.Reason, last.at)
+	}
+}
+
+// meet tells whether the hosts that claim two addresses have roles that concern each other.
+func (w *world) meet(a, b netip.Addr) bool {
+	return slices.ContainsFunc(w.claims[a], func(x claim) bool {
+		return slices.ContainsFunc(w.claims[b], func(y claim) bool { return x.host.svc.Role.Meets(y.host.svc.Role) })
+	})
+}
+
+// acked takes an ack: the first one of what a host was told last shows that it is there.
+func (d *device) acked(l *link, h *host, a snsd.Ack, arrived time.Duration) {
+	last := d.w.wire[pairKey{d.id, a.Host, a.Subject}]
+	if last == nil || last.Seq != a.Seq || last.acked || last.unsaved {
+		return
+	}
+	last.acked = true
+	if arrived >= l.told {
+		d.seen.expire(d.w.now, d)
+		d.look(func() { d.seen.present(l, h, a.Host) })
 	}
 }
 
@@ -104,13 +130,13 @@ func (w *world) contested(a netip.Addr) bool {
 	return slices.ContainsFunc(cs, func(c claim) bool { return c.host != cs[0].host })
 }
 
-// mayRepeat tells whether the told host had trouble since the last notice, the
-// device forgot that notice, or two hosts contest an address: after a restart the
-// device may hear of them one by one.
-func (w *world) mayRepeat(last *spoken) bool {
+// mayRepeat tells whether the told host had trouble since the last notice, its link was
+// down, the device forgot that notice, or two hosts contest an address: after a restart
+// the device may hear of them one by one.
+func (w *world) mayRepeat(l *link, last *spoken) bool {
 	addr := last.Host
-	return last.unsaved || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
-		return max(c.host.stirred, c.host.blinked)+grace >= last.at || c.host.silent || !c.host.on
+	return last.unsaved || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
+		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
 
@@ -125,6 +151,7 @@ func (w *world) ambiguous(a netip.Addr) bool {
 func (w *world) gaveUp(c *claimant) {
 	w.tracef("%s gives up %s", c.link.name(), c.addr)
 	w.changed = w.now
+	w.dropped(c.link.dev, c.addr)
 	h := c.link.host
 	if h == nil || h.mac != c.mac {
 		return
@@ -133,13 +160,25 @@ func (w *world) gaveUp(c *claimant) {
 	h.stir()
 }
 
+// dropped notes that a device knows a host no longer, nor what it was told.
+func (w *world) dropped(d *device, host netip.Addr) {
+	for k, s := range w.wire {
+		if k.dev == d.id && k.host == host {
+			s.dropped = true
+		}
+	}
+}
+
 // forgotten notes what a device that stopped does not know any more. What it told is
 // kept by its journal; without a disk nothing is.
 func (d *device) forgotten() {
 	w := d.w
 	kept := d.kept()
 	for k, s := range w.wire {
-		if k.dev != d.id || d.disk != nil {
+		if k.dev != d.id {
+			continue
+		}
+		if s.acked = false; d.disk != nil { // it may be told once more, and ack it again
 			continue
 		}
 		s.unsaved = true

@@ -1,0 +1,203 @@
+package hostnotify
+
+import "github.com/openinof/inof/internal/timerheap"
+
+// This file decides when a notice that was not acked is repeated. The host agent does
+// not suppress repeated notices: each is a task like a new one, so that repeating what
+// merely waits in its queue makes it slower still.
+//
+//   - While acks come, nothing is repeated but what is proven lost: a notice is when one
+//     that left lostFrames frames later was acked.
+//   - When no ack came for the host's time-out (rto), the oldest notices are repeated, at
+//     most repeatBurst of them, and the next time-out is twice as long. A burst is one
+//     frame's worth: a lost frame is repaired at once, a stalled host gets little more.
+//   - An active notice is repeated so once; from then on every Config.RepeatActive: the
+//     agent connects a while (3 s) after the last one, so more would keep it from that.
+//   - An ack of what was acked before shows that a repetition was needless, and one that is
+//     proven lost that there were too many: either halves the window.
+const (
+	lostFrames  = 3
+	repeatBurst = 32
+	// orderTries is how often that the old service of an address is gone is repeated before
+	// its new one is told without an ack: after 0.62 s by the defaults.
+	orderTries = 4
+	// minWindow is the smallest window: a host that acks within a few ms still is
+	// told thousands a second.
+	minWindow = 32
+)
+
+// agent is the account of one machine on one port: its addresses share one queue there.
+type agent struct {
+	timerheap.Place[agent] // among those with notices under way
+	addrs                  int
+
+	fresh   pairList // under way, in the order they left
+	patient pairList // active ones that were repeated, in the same order
+	rto     rto
+	acked   stamp // when the last ack came
+	expired stamp // when nothing had come for a time-out
+
+	window int    // most notices under way
+	credit int    // acks since it last grew
+	frames uint32 // that held a notice for it
+	inside uint64 // the last of them, by Notifier.frameNo
+	shrunk uint32 // frames when the window was last halved
+}
+
+// Ahead implements timerheap.Entry: whose repetition goes first does not matter.
+func (a *agent) Ahead(*agent) bool { return false }
+
+func (n *Notifier) newAgent() *agent {
+	return &agent{rto: newRTO(n.cfg), window: n.cfg.MaxInFlight, acked: never, expired: never}
+}
+
+// depart notes that a notice is in the frame that is being built.
+func (n *Notifier) depart(p *pair) {
+	a := p.sub.out.agent
+	if a.inside != n.frameNo {
+		a.inside = n.frameNo
+		a.frames++
+	}
+	p.with, p.frame, p.last = a, a.frames, n.now
+	n.fly(p)
+}
+
+// fly puts a notice under way among those of its agent.
+func (n *Notifier) fly(p *pair) {
+	p.flight = &p.with.fresh
+	if p.told.isActive() && p.tries > 0 {
+		p.flight = &p.with.patient
+	}
+	p.flight.push(p)
+	n.arm(p.with)
+}
+
+// land takes a notice out of those under way, if it is among them.
+func (n *Notifier) land(p *pair) {
+	if p.flight == nil {
+		return
+	}
+	p.flight.remove(p)
+	p.flight = nil
+	n.arm(p.with)
+}
+
+// due is when something of the agent is to be repeated; never if nothing is.
+func (n *Notifier) due(a *agent) stamp {
+	due := never
+	if p := a.fresh.head; p != nil {
+		due = max(p.last, a.acked, a.expired) + a.rto.timeout()
+	}
+	if p := a.patient.head; p != nil {
+		if d := p.last + stamp(n.cfg.RepeatActive); due == never || d < due {
+			due = d
+		}
+	}
+	return due
+}
+
+// arm sets the agent's timer.
+func (n *Notifier) arm(a *agent) {
+	if due := n.due(a); due == never {
+		n.retries.Remove(a)
+	} else {
+		n.retries.Put(a, int64(due))
+	}
+}
+
+// collectRetries moves to the lists what was not acked in time.
+func (n *Notifier) collectRetries() {
+	for n.retries.Len() > 0 {
+		a, due := n.retries.First()
+		if stamp(due) > n.now {
+			return
+		}
+		n.expire(a)
+	}
+}
+
+func (n *Notifier) expire(a *agent) {
+	wait := a.rto.timeout()
+	if p := a.fresh.head; p != nil && max(p.last, a.acked, a.expired)+wait <= n.now {
+		a.expired = n.now
+		a.rto.expire()
+		for range repeatBurst {
+			if p := a.fresh.head; p != nil && p.last+wait <= n.now {
+				n.again(p)
+			}
+		}
+	}
+	for p := a.patient.head; p != nil && p.last+stamp(n.cfg.RepeatActive) <= n.now; p = a.patient.head {
+		n.again(p)
+	}
+	n.arm(a)
+}
+
+// again has a notice under way repeated, over another port of the host's if it has one.
+func (n *Notifier) again(p *pair) {
+	n.land(p)
+	if removes(p.told) && !p.ended && p.tries >= orderTries {
+		if n.recompute(p, p.toldBy, false); p.class != idle {
+			return // an active notice has waited long enough for its ack
+		}
+	}
+	n.rotate(p.sub, p.via)
+	n.enqueue(p, retryClass(p.told))
+}
+
+// heard takes the first ack of what was told last, which is still among those under way.
+func (n *Notifier) heard(p *pair, at stamp) {
+	a := p.with
+	if a == nil { // told before a restart, and not repeated yet
+		return
+	}
+	a.rto.shift = 0
+	if p.tries > 0 { // of which of them? Karn's algorithm: RFC 6298, 3
+		p.doubt = max(0, at-max(p.sent, a.acked))
+	} else {
+		a.rto.note(max(0, at-max(p.last, a.acked)), n.now)
+		if n.lost(a, p.frame) {
+			a.shrink(p.frame)
+		}
+	}
+	a.acked = max(a.acked, min(at, n.now))
+	a.grow(n.cfg.MaxInFlight)
+	n.arm(a)
+}
+
+// lost repeats what left so long before the acked frame that it must be lost.
+func (n *Notifier) lost(a *agent, frame uint32) (any bool) {
+	for p := a.fresh.head; p != nil && int32(frame-p.frame) >= lostFrames; p = a.fresh.head {
+		any = true
+		n.again(p)
+	}
+	return any
+}
+
+// needless takes an ack of what was acked before: what the first one answered was the
+// notice itself, and the host is slower than was thought.
+func (n *Notifier) needless(p *pair) {
+	if a := p.with; a != nil && p.tries > 0 {
+		a.rto.sample(p.doubt)
+		p.doubt = 0
+		a.shrink(p.frame)
+		n.arm(a)
+	}
+}
+
+// shrink halves the window, once for all that was under way at a time.
+func (a *agent) shrink(frame uint32) {
+	if int32(frame-a.shrunk) <= 0 {
+		return
+	}
+	a.shrunk, a.credit = a.frames, 0
+	a.window = min(a.window, max(minWindow, a.window/2))
+}
+
+// grow widens the window by one for each window of acks.
+func (a *agent) grow(most int) {
+	if a.credit++; a.credit >= a.window {
+		a.credit = 0
+		a.window = min(most, a.window+1)
+	}
+}
