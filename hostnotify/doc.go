@@ -18,9 +18,14 @@
 //
 // A pair that was never told active is never told inactive. A host hears neither of
 // its own addresses, nor of addresses of the other family (a notice carries both
-// addresses in one family). The same thing is not said twice in a row, except in
-// answer to a zone query; an active peer that registers another role, protocol, port
-// or NQN is not the same thing and is told again.
+// addresses in one family), nor of hosts of its own role (see Config.AllRoles). The
+// same thing is not said twice in a row, except in answer to a zone query and when the
+// host's link was down.
+//
+// An active peer that registers another role, protocol, port or NQN is another service:
+// the host is told inactive(IP changed) of the one it knows, so that it lets go of it,
+// and once it has acked that, active of the new one. What was unknown before and is said
+// now is the same service, and told again.
 //
 // While a pair is inactive a new reason is told only when it escalates from one of
 // the reasons 1, 2, 3, 7 to 4 or 5: after the former the host agent only sends keep-alive
@@ -38,7 +43,8 @@
 // (see Config). Inactive goes before active, new before retries, and hosts of one
 // port take turns. Each notice has its own sequence number, is retried with the
 // same number until its ack comes, and is given up only when the truth changed
-// meanwhile or the host left.
+// meanwhile or the host left. When it is retried follows from the host's acks (see
+// flight.go). A host whose link is back is told at once; its ack proves that it is there.
 //
 // The package is pure: no socket, goroutine, clock or global; a Notifier belongs
 // to one goroutine.

@@ -202,12 +202,13 @@ func (n *node) halt() {
 
 // labHost is a host with the agent's own logic on one port.
 type labHost struct {
-	t     *testing.T
-	agent *snsd.Agent
-	fake  *fabric.Fake
-	stop  context.CancelFunc
-	done  chan struct{}
-	do    chan func(now time.Time) snsd.AgentOutput
+	t       *testing.T
+	machine snsd.Machine
+	agent   *snsd.Agent // the machine, where it is one
+	fake    *fabric.Fake
+	stop    context.CancelFunc
+	done    chan struct{}
+	do      chan func(now time.Time) snsd.AgentOutput
 
 	mu   sync.Mutex
 	told []snsd.Notice
@@ -222,17 +223,24 @@ func (f *testFabric) host(name, dev, port, addr string, role snsd.Role) *labHost
 
 func (f *testFabric) hostWith(name, dev, port string, cfg snsd.AgentConfig) *labHost {
 	f.t.Helper()
-	fake := fabric.NewFake(fabric.FakeConfig{Name: name}, fabric.Port{Name: "eth0", AdminUp: true, MAC: hostMAC(name)})
-	if err := fabric.Connect(fake, "eth0", f.nodes[dev].fake, port); err != nil {
-		f.t.Fatal(err)
-	}
 	cfg.MAC, cfg.Interface, cfg.Subscribes = hostMAC(name), "eth0", true
 	agent, err := snsd.NewAgent(cfg)
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	return f.hostOf(name, dev, port, agent)
+}
+
+// hostOf puts a host with this agent on a device's port.
+func (f *testFabric) hostOf(name, dev, port string, agent snsd.Machine) *labHost {
+	f.t.Helper()
+	fake := fabric.NewFake(fabric.FakeConfig{Name: name}, fabric.Port{Name: "eth0", AdminUp: true, MAC: hostMAC(name)})
+	if err := fabric.Connect(fake, "eth0", f.nodes[dev].fake, port); err != nil {
+		f.t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &labHost{t: f.t, agent: agent, fake: fake, stop: stop, done: make(chan struct{}), do: make(chan func(time.Time) snsd.AgentOutput)}
+	h := &labHost{t: f.t, machine: agent, fake: fake, stop: stop, done: make(chan struct{}), do: make(chan func(time.Time) snsd.AgentOutput)}
+	h.agent, _ = agent.(*snsd.Agent)
 	f.hosts[name] = h
 	go func() { _ = fake.Run(ctx) }()
 	go h.run(ctx)
@@ -253,7 +261,7 @@ func (h *labHost) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if next := h.agent.Next(); !next.IsZero() {
+		if next := h.machine.Next(); !next.IsZero() {
 			timer.Reset(max(0, time.Until(next)))
 		}
 		var out snsd.AgentOutput
@@ -264,16 +272,16 @@ func (h *labHost) run(ctx context.Context) {
 			out = fn(time.Now())
 		case ev := <-h.fake.Events():
 			if ev.Port.Up() {
-				out = h.agent.LinkUp(time.Now())
+				out = h.machine.LinkUp(time.Now())
 			} else {
-				out = h.agent.LinkDown(time.Now())
+				out = h.machine.LinkDown(time.Now())
 			}
 		case f := <-h.fake.Frames():
 			if f.EtherType == fabric.EtherTypeNTS {
-				out = h.agent.Frame(f, time.Now())
+				out = h.machine.Frame(f, time.Now())
 			}
 		case <-timer.C:
-			out = h.agent.Tick(time.Now())
+			out = h.machine.Tick(time.Now())
 		}
 		for _, fr := range out.Frames {
 			_ = h.fake.Send("eth0", fr)
