@@ -70,7 +70,7 @@ type impact struct {
 func (x *impact) pair(a, b netip.Addr, joined bool) {
 	host, _ := x.is.Host(a)
 	subject, _ := x.is.Host(b)
-	if !host.Subscribes || host.MAC == subject.MAC || !opposite(host.Role, subject.Role) {
+	if !host.Subscribes || host.MAC == subject.MAC || !host.Role.Meets(subject.Role) {
 		return
 	}
 	state, reason := x.is.State(b)
