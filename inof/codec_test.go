@@ -140,7 +140,7 @@ func drawUpdate(t *rapid.T) *Update {
 }
 
 func drawMessage(t *rapid.T) Message {
-	switch MsgType(rapid.IntRange(1, 5).Draw(t, "type")) {
+	switch MsgType(rapid.IntRange(1, int(lastType)).Draw(t, "type")) {
 	case TypeOpen:
 		o := &Open{
 			Device: drawAddr(t), Roles: Roles(rapid.Byte().Draw(t, "roles")), MinVersion: rapid.Byte().Draw(t, "min"), MaxVersion: rapid.Byte().Draw(t, "max"),
@@ -160,6 +160,10 @@ func drawMessage(t *rapid.T) Message {
 	case TypeEndOfSync:
 		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed"),
 			Cluster: drawCluster(t), Members: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxClusterMembers).Draw(t, "members")}
+	case TypeReport:
+		return &Report{Warnings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ReportedWarning {
+			return ReportedWarning{Rule: drawText(1, MaxReportRule).Draw(t, "rule"), Text: drawText(0, MaxReportText).Draw(t, "text")}
+		}), 0, MaxReportWarnings).Draw(t, "warnings")}
 	}
 	return &Notification{Code: Code(rapid.Uint16Min(1).Draw(t, "code")), Text: drawText(0, MaxNotificationText).Draw(t, "text")}
 }
@@ -262,7 +266,7 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"tagged too small", edit(host, func(b []byte) []byte { b[2], b[3], b[7] = 0, 47, 1; return b }), CodeLength, "want 48.."},
 		{"length too large", edit(host, func(b []byte) []byte { b[1] = 0x10; b[3] = 1; return b }), CodeLength, "1048576"},
 		{"type 0", edit(host, func(b []byte) []byte { b[5] = 0; return b }), CodeType, "type 0"},
-		{"type 6", edit(host, func(b []byte) []byte { b[5] = 6; return b }), CodeType, "type 6"},
+		{"type 7", edit(host, func(b []byte) []byte { b[5] = 7; return b }), CodeType, "type 7"},
 		{"unknown flag", edit(host, func(b []byte) []byte { b[6] = 1; return b }), CodeMalformed, "flags"},
 		{"truncated TLV header", update(6, 0), CodeMalformed, "no TLV header"},
 		{"truncated TLV", update(6, 0, 0, 9, 1), CodeMalformed, "length 9, but 1 bytes are left"},
@@ -283,6 +287,8 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"no stamp", body(TypeUpdate, origin...), CodeMalformed, "sequence) is missing"},
 		{"no stamp in EndOfSync", body(TypeEndOfSync), CodeMalformed, "missing"},
 		{"no code", body(TypeNotification), CodeMalformed, "missing"},
+		{"a warning without a rule", body(TypeReport, 1, 0, 0, 2, 0, 0), CodeMalformed, "rule: length 0, want 1..64"},
+		{"a truncated warning", body(TypeReport, 1, 0, 0, 3, 1, 'a', 5), CodeMalformed, "text"},
 		{"open without epoch", edit(open, func(b []byte) []byte { return relength(b[:len(b)-5-12]) }), CodeMalformed, "TLV type 7 is missing"},
 		{"open with a TLV twice", edit(open, func(b []byte) []byte { return relength(append(b, 8, 0, 0, 1, 2)) }), CodeMalformed, "twice"},
 	}

@@ -37,6 +37,8 @@ func Encode(m Message) (*Encoded, error) {
 		b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
 	case *Notification:
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
+	case *Report:
+		b, err = m.appendBody(nil)
 	default:
 		err = fmt.Errorf("cannot encode a %T", m)
 	}
@@ -63,6 +65,8 @@ func decodeBody(t MsgType, body []byte) (Message, error) {
 		return asMessage(decodeEndOfSync(body))
 	case TypeNotification:
 		return asMessage(decodeNotification(body))
+	case TypeReport:
+		return asMessage(decodeReport(body))
 	}
 	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
 }

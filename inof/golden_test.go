@@ -121,6 +121,7 @@ var golden = map[string]Message{
 	},
 	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
 	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
+	"report":       &Report{Warnings: []ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
 }
 
 // goldenSession gives the frames of the examples that belong to a session with

@@ -21,6 +21,9 @@ const (
 	TypeUpdate       MsgType = 3
 	TypeEndOfSync    MsgType = 4
 	TypeNotification MsgType = 5
+	TypeReport       MsgType = 6
+
+	lastType = TypeReport
 )
 
 func (t MsgType) String() string {
@@ -35,11 +38,13 @@ func (t MsgType) String() string {
 		return "EndOfSync"
 	case TypeNotification:
 		return "Notification"
+	case TypeReport:
+		return "Report"
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification. A
+// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification, *Report. A
 // message that was handed to a Session or Peer must not be changed any more.
 type Message interface {
 	Type() MsgType

@@ -140,7 +140,7 @@ func (s *Session) Limit() int {
 }
 
 // Receive takes one whole message. It appends to out what must be sent at once
-// and gives the message if it is for the layer above (Update, EndOfSync). After an
+// and gives the message if it is for the layer above (Update, EndOfSync, Report). After an
 // error the session is over: a *PeerError is the peer's own Notification, anything
 // else is to be told to the peer by Notify.
 func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, error) {
@@ -188,7 +188,7 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 			out = s.confirm(out, now)
 		}
 		return nil, out, nil
-	case *Update, *EndOfSync:
+	case *Update, *EndOfSync, *Report:
 		if s.state == StateEstablished {
 			return m, out, nil
 		}

@@ -67,8 +67,8 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 	if h.Length < least || h.Length > limit {
 		return h, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, want %d..%d", n, least, limit)}
 	}
-	if h.Type < TypeOpen || h.Type > TypeNotification {
-		return h, &ProtocolError{Code: CodeType, Where: "header", Detail: fmt.Sprintf("type %d, want %d..%d", h.Type, TypeOpen, TypeNotification)}
+	if h.Type < TypeOpen || h.Type > lastType {
+		return h, &ProtocolError{Code: CodeType, Where: "header", Detail: fmt.Sprintf("type %d, want %d..%d", h.Type, TypeOpen, lastType)}
 	}
 	if h.Flags&flagsUnknown != 0 {
 		return h, &ProtocolError{Code: CodeMalformed, Where: "header.flags", Detail: fmt.Sprintf("%#04x holds flags that this version does not know", h.Flags)}

@@ -18,7 +18,7 @@ local snsd = Proto("snsd", "SNSD Registration")
 
 -- Names of values ------------------------------------------------------------
 
-local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification" }
+local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report" }
 local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
 local MODES = { "none", "hmac-sha256", "tls" }
@@ -157,6 +157,8 @@ field("string", "inof.standing.port", "Access port")
 field("string", "inof.standing.nqn", "NQN")
 field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
+field("string", "inof.report.rule", "Rule")
+field("string", "inof.report.text", "Warning")
 
 field("uint8", "nts.version", "Version")
 field("uint8", "nts.reserved1", "Reserved", base.HEX)
@@ -507,6 +509,7 @@ local function times(c)
 end
 
 local MAX_MEMBERS = 9 -- of a cluster
+local MAX_WARNINGS = 32 -- of a report
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.
 local function cluster(c)
@@ -624,6 +627,13 @@ local MESSAGES = {
       return c:string("inof.text", n, "odd")
     end },
   },
+  { { "Warning", function(c, sum)
+      sum.warnings = (sum.warnings or 0) + 1
+      if sum.warnings > MAX_WARNINGS then c:fail(("more than %d"):format(MAX_WARNINGS)) end
+      local rule = c:text("inof.report.rule", 1, 64)
+      return rule .. ": " .. c:text("inof.report.text", 0, 255)
+    end, many = true },
+  },
 }
 
 -- tlvs dissects the body of a message; tree is the message's.
@@ -671,6 +681,8 @@ local function summary(mtype, sum)
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
     s = ("%s: %s"):format(s, sum.code or "?")
+  elseif mtype == 6 then
+    s = ("%s, %s"):format(s, count(sum.warnings or 0, "warning"))
   end
   if sum.note then s = ("%s (%s)"):format(s, sum.note) end
   return s

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -10,6 +11,8 @@ type Warning struct {
 	Rule string `json:"rule"` // what kind of thing, see docs/warnings.md; for programs
 	Text string `json:"text"` // what, where, which value; one line for people
 	Do   string `json:"do"`   // what to do about it
+	// Devices are the clients of this reflector that report it; none: it is of this device.
+	Devices []netip.Addr `json:"devices,omitempty"`
 	// Of what happened, as opposed to what stands: how often, and when last.
 	Count uint64     `json:"count,omitempty"`
 	Last  *time.Time `json:"last,omitempty"`

@@ -118,8 +118,9 @@ type Core struct {
 	stopwatch  Stopwatch   // nil: none
 	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
-	synced     bool // as the notifier was told
-	unformed   bool // the reflector is of a cluster that has no zones yet
+	reports    map[netip.Addr]*inof.Report // by client: what is wrong there
+	synced     bool                        // as the notifier was told
+	unformed   bool                        // the reflector is of a cluster that has no zones yet
 }
 
 // port is one access port.
@@ -148,6 +149,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		losers:     make(map[zone.HostKey]bool),
 		placed:     make(map[zone.HostKey]bool),
 		replan:     make(map[string]bool),
+		reports:    make(map[netip.Addr]*inof.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
 	c.stopwatch, _ = out.(Stopwatch)

@@ -353,6 +353,11 @@ func (d *Device) ToReflectors(ds []inof.Delivery) {
 	d.delivered(d.toReflectors.Deliver(ds))
 }
 
+// tellReflectors hands a message that is no change of state to all sessions we dialed.
+func (d *Device) tellReflectors(m inof.Message) {
+	d.delivered(d.toReflectors.Deliver([]inof.Delivery{{To: d.toReflectors.Devices(), Msg: m}}))
+}
+
 // ToClients implements Actions. The messages leave when this event and those that
 // came with it are done, see release.
 func (d *Device) ToClients(ds []inof.Delivery) {

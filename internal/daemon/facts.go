@@ -44,6 +44,9 @@ func (c *Core) facts(f *health.Facts, now time.Time) {
 		}
 	}
 	c.portFacts(f)
+	for dev, m := range c.reports {
+		f.Reports = append(f.Reports, health.Reported{Device: dev, Warnings: m.Warnings})
+	}
 	if c.notify != nil {
 		for _, s := range c.notify.Silent(health.SilentAfter, now) {
 			f.Silent = append(f.Silent, health.Silent(s))
@@ -73,6 +76,37 @@ func (n *incidents) warnings(f *health.Facts) api.Warnings {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return health.Warnings(f, &n.x)
+}
+
+// reporter tells the reflectors what is wrong here: the health of the fabric is seen there.
+type reporter struct{ d *Daemon }
+
+// reportEvery is how often it looks, and repeats what stands.
+const reportEvery = 10 * time.Second
+
+func (r reporter) String() string { return "report to the reflectors" }
+
+// Run implements task.
+func (r reporter) Run(ctx context.Context) error {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	said := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		s, err := r.d.Status(ctx)
+		if err != nil {
+			continue // the device stops
+		}
+		m := health.Report(s.Warnings)
+		if is := len(m.Warnings) > 0; is || said {
+			said = is
+			_ = r.d.device.Do(ctx, func(*Core, time.Time) { r.d.device.tellReflectors(m) })
+		}
+	}
 }
 
 // lossWatch looks at what the kernel drops before anybody can read it, which nothing else

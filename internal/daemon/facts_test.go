@@ -130,6 +130,46 @@ func TestTheStatusNamesSilentHosts(t *testing.T) {
 	})
 }
 
+// What is wrong at a client is a warning of its reflector, for as long as it is so and the
+// client has a session.
+func TestAReflectorHasTheWarningsOfItsClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		mute := f.hosts["i1"]
+		silence := func(on bool) {
+			mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(on, now) }
+		}
+		silence(true)
+		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
+		settle(15 * time.Second)
+		list := warnedOf(t, f.nodes["spine"], "hosts-silent")
+		if len(list) != 1 || !strings.HasPrefix(list[0].Text, "device 10.0.0.1: host "+i1+" on port eth1 leaves 1 notice(s) unacked") ||
+			len(list[0].Devices) != 1 || !strings.HasPrefix(list[0].Do, "there: ") {
+			t.Errorf("%+v", list)
+		}
+		if list := warnedOf(t, f.nodes["tor2"], "hosts-silent"); len(list) != 0 {
+			t.Errorf("another client: %+v", list)
+		}
+		silence(false)
+		settle(15 * time.Second)
+		if list := warnedOf(t, f.nodes["spine"], "hosts-silent"); len(list) != 0 {
+			t.Errorf("when it is over: %+v", list)
+		}
+		silence(true)
+		_ = f.nodes["tor3"].fake.SetCarrier("eth2", true)
+		settle(15 * time.Second)
+		if list := warnedOf(t, f.nodes["spine"], "hosts-silent"); len(list) != 1 {
+			t.Errorf("again: %+v", list)
+		}
+		f.nodes["tor1"].halt()
+		settle(time.Second)
+		if list := warnedOf(t, f.nodes["spine"], "hosts-silent"); len(list) != 0 {
+			t.Errorf("when the client has gone: %+v", list)
+		}
+	})
+}
+
 // Control frames that the kernel drops are told with their port, and forgotten again.
 func TestDroppedFramesAreAWarningAndAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,6 +40,7 @@ func (c *Core) ClientDown(dev netip.Addr, why error, now time.Time) {
 	if c.refl == nil {
 		return
 	}
+	delete(c.reports, dev)
 	c.fromReflector(c.refl.Leave(dev, now), now)
 	c.peerEvent(dev, "client", "down", why, now)
 }
@@ -66,6 +67,10 @@ func (c *Core) Syncing() bool { return c.refl != nil && c.refl.Syncing() }
 // ClientMessage takes a message of a client.
 func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	if c.refl == nil {
+		return
+	}
+	if report, ok := m.(*inof.Report); ok {
+		c.reports[dev] = report
 		return
 	}
 	ds, err := c.refl.Receive(dev, m, now)

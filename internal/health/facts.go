@@ -17,6 +17,8 @@ type Facts struct {
 	Peers    []api.Peer
 	// Awaited are the devices without a session whose hosts are still kept.
 	Awaited []Awaited
+	// Reports are what clients say is wrong there.
+	Reports []Reported
 	// Paths is the watching of the paths to other devices; nil: this device watches none.
 	Paths *Paths
 	// Silent are local hosts that were told something and have acked nothing for a while.

@@ -22,10 +22,12 @@ type Rule struct {
 // now comes before what will.
 func Rules() []Rule { return slices.Concat(deviceRules, sessionRules, loadRules, fabricRules) }
 
-// Warnings returns what the facts and the incidents say, in the order of the rules.
+// Warnings returns what the facts and the incidents say, in the order of the rules, and
+// then what clients report.
 func Warnings(f *Facts, incidents *Incidents) api.Warnings {
 	list := api.Warnings{}
-	for _, r := range Rules() {
+	rules := Rules()
+	for _, r := range rules {
 		if r.Find == nil {
 			list = append(list, incidents.of(&r, f.Now)...)
 			continue
@@ -34,5 +36,5 @@ func Warnings(f *Facts, incidents *Incidents) api.Warnings {
 			list = append(list, api.Warning{Rule: r.Name, Text: text, Do: r.Do})
 		}
 	}
-	return list
+	return append(list, reported(f, rules)...)
 }

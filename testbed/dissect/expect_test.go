@@ -87,6 +87,11 @@ func ofMessage(m inof.Message, frame []byte) list {
 		for _, a := range m.Members {
 			l.addr("inof.cluster.member", a)
 		}
+	case *inof.Report:
+		for _, w := range m.Warnings {
+			l.add("inof.report.rule", w.Rule)
+			l.text("inof.report.text", w.Text)
+		}
 	case *inof.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)

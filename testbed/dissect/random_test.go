@@ -162,7 +162,13 @@ func (r source) open() *inof.Open {
 
 // message is any message that follows the Opens.
 func (r source) message() inof.Message {
-	switch r.IntN(10) {
+	switch r.IntN(11) {
+	case 3:
+		m := &inof.Report{}
+		for range r.IntN(4) {
+			m.Warnings = append(m.Warnings, inof.ReportedWarning{Rule: r.name(60), Text: r.name(250)})
+		}
+		return m
 	case 0:
 		k := &inof.Keepalive{Demand: r.Uint64() * uint64(r.IntN(2)), Answer: r.Uint64() * uint64(r.IntN(2))}
 		if r.IntN(2) == 0 {
