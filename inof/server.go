@@ -20,6 +20,9 @@ type ServerConfig struct {
 	// Allow tells whether a device may connect; nil: every device. It must be
 	// safe for concurrent use.
 	Allow func(dev netip.Addr) bool
+	// Everything tells which devices may ask for all zones and hosts; nil: every one.
+	// It must be safe for concurrent use.
+	Everything func(dev netip.Addr) bool
 	// MaxPeers is the number of established sessions, zero: DefaultMaxClients.
 	// MaxPending is the number of connections before that, zero: DefaultMaxPending.
 	// When a connection comes beyond it, the oldest pending one is closed: an
@@ -144,7 +147,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (s *Server) serve(nc net.Conn) {
 	s.host.tally.accepted.Add(1)
 	sc := s.cfg.session(false)
-	sc.Allow, sc.ResumeFor = s.cfg.Allow, s.cfg.Resume
+	sc.Allow, sc.Everything, sc.ResumeFor = s.cfg.Allow, s.cfg.Everything, s.cfg.Resume
 	c, err := newConn(s.host, nc, sc, time.Now())
 	if err != nil {
 		s.cfg.Log.Warn("cannot begin a session", "peer", nc.RemoteAddr(), "error", err)

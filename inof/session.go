@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"github.com/openinof/inof/zone"
 )
 
 // SessionConfig is what a session needs to know of its own side.
@@ -13,6 +15,8 @@ type SessionConfig struct {
 	Self   netip.Addr
 	Expect netip.Addr                   // device id that the peer must have; zero: any
 	Allow  func(device netip.Addr) bool // nil: every device
+	// Everything tells which devices may ask for all zones and hosts; nil: every one.
+	Everything func(device netip.Addr) bool
 	// Identify tells whether the transport has proved that the peer is a device; it
 	// must be set in mode tls and is called with the device id of its Open.
 	Identify func(device netip.Addr) error
@@ -322,8 +326,10 @@ func (s *Session) fits(o *Open) error {
 		return refuse(CodeDevice, "device", "%v, want %v", o.Device, s.cfg.Expect)
 	case s.cfg.Allow != nil && !s.cfg.Allow(o.Device):
 		return refuse(CodeDevice, "device", "%v is not allowed here", o.Device)
-	case o.Device.IsMulticast() || o.Device.IsUnspecified():
-		return refuse(CodeDevice, "device", "%v is no unicast address", o.Device)
+	case possible(o.Device, s.cfg.Self) != nil:
+		return refuse(CodeDevice, "device", "%v", possible(o.Device, s.cfg.Self))
+	case o.Caps&CapInterestAll != 0 && s.cfg.Everything != nil && !s.cfg.Everything(o.Device):
+		return refuse(CodeDevice, "capabilities", "%v asks for all zones and hosts (client.interest), which reflector.monitors does not let it", o.Device)
 	case o.Roles&want == 0:
 		return refuse(CodeRole, "roles", "the peer is %v, want %v", o.Roles, want)
 	case subtle.ConstantTimeCompare(o.Nonce[:], s.cfg.Nonce[:]) == 1:
@@ -335,6 +341,18 @@ func (s *Session) fits(o *Open) error {
 		}
 	}
 	return checkTimers(o.Hold, o.Keepalive)
+}
+
+// possible gives why an address can be no device's, nil: it can. A loopback address is
+// one only where this device's own is.
+func possible(device, self netip.Addr) error {
+	if device.Is6() && device.IsLinkLocalUnicast() {
+		return fmt.Errorf("%v is an address of one link only", device)
+	}
+	if first := device.AsSlice(); device.Is4() && (first[0] == 0 || first[0] >= 240) {
+		return fmt.Errorf("%v is of a reserved network", device)
+	}
+	return zone.Rules{AllowLoopback: self.IsLoopback()}.CheckAddr(device)
 }
 
 // setKeys derives the keys of each password. A dialer begins with the first; what the

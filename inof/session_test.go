@@ -110,6 +110,13 @@ func TestHandshake(t *testing.T) {
 		{"own nonce", func(c *SessionConfig) { c.Nonce = goldenNonce(100) }, nil, CodeOwnID, "listener", "nonce"},
 		{"another reflector", func(c *SessionConfig) { c.Expect = devID(9) }, nil, CodeDevice, "dialer", "want 192.0.2.10"},
 		{"client not allowed", nil, func(c *SessionConfig) { c.Allow = func(netip.Addr) bool { return false } }, CodeDevice, "listener", "not allowed"},
+		{"everything without the right", func(c *SessionConfig) { c.Caps = CapInterestAll }, func(c *SessionConfig) { c.Everything = func(netip.Addr) bool { return false } }, CodeDevice, "listener", "reflector.monitors"},
+		{name: "everything with the right", dialer: func(c *SessionConfig) { c.Caps = CapInterestAll }, listener: func(c *SessionConfig) { c.Everything = func(d netip.Addr) bool { return d == devID(0) } }},
+		{"loopback id", func(c *SessionConfig) { c.Self = netip.MustParseAddr("127.0.0.1") }, nil, CodeDevice, "listener", "127.0.0.1"},
+		{"broadcast id", func(c *SessionConfig) { c.Self = netip.MustParseAddr("255.255.255.255") }, nil, CodeDevice, "listener", "255.255.255.255"},
+		{"id of no network", func(c *SessionConfig) { c.Self = netip.MustParseAddr("0.1.2.3") }, nil, CodeDevice, "listener", "0.1.2.3"},
+		{"link-local id", func(c *SessionConfig) { c.Self = netip.MustParseAddr("fe80::1") }, nil, CodeDevice, "listener", "fe80::1"},
+		{"group id", func(c *SessionConfig) { c.Self = netip.MustParseAddr("ff02::1") }, nil, CodeDevice, "listener", "ff02::1"},
 		{"client without the role", func(c *SessionConfig) { c.Roles = RoleReflector }, nil, CodeRole, "listener", "want client"},
 		{"reflector without the role", nil, func(c *SessionConfig) { c.Roles = RoleClient }, CodeRole, "dialer", "want reflector"},
 	}

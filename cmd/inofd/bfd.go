@@ -57,7 +57,7 @@ func bfdCommand() *cobra.Command {
 
 // bfdFromConfig is false on a device that watches no paths.
 func bfdFromConfig(o *bfdd.Options, path string) (bool, error) {
-	cfg, err := config.Load(path)
+	cfg, err := config.LoadPublic(path) // the daemon says what it must know of keys
 	if err != nil {
 		return false, err
 	}

@@ -144,7 +144,7 @@ func readBFDKeys(b *BFD, s *section) {
 			return
 		}
 		k.From = given[0]
-		if k.From.Kind == PasswordEnv {
+		if k.From.Kind == PasswordEnv && !e.p.public {
 			v := e.p.env(k.From.Name)
 			if what := checkBFDKey(v); what != "" {
 				e.problem("env", "the key in that variable "+what, allowedKey)

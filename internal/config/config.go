@@ -140,7 +140,8 @@ type Reflector struct {
 	MaxClients int           // 1..4096
 	// A client may send so many records a second, and so many at once.
 	RecordsPerSecond, RecordsBurst int
-	Clients                        []netip.Addr // device ids that may connect; empty: any with the right password
+	Monitors                       []netip.Prefix // device ids that may ask for all zones and hosts
+	Clients                        []netip.Addr   // device ids that may connect; empty: any with the right password
 	Cluster                        Cluster
 }
 

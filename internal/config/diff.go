@@ -111,6 +111,7 @@ func (c *Config) Settings() []Setting {
 		live("reflector.records-per-second", num(c.Reflector.RecordsPerSecond)),
 		live("reflector.records-burst", num(c.Reflector.RecordsBurst)),
 		live("reflector.clients", join(c.Reflector.Clients)),
+		live("reflector.monitors", join(c.Reflector.Monitors)),
 	}, c.Reflector.Cluster.settings(), []Setting{
 		fixed("client.reflectors", join(c.Client.Reflectors)),
 		fixed("client.zone-agreement", string(c.Client.Agreement)),

@@ -17,6 +17,7 @@ type parser struct {
 	env      func(string) string
 	problems []Problem
 	dropped  int
+	public   bool  // passwords and keys are not looked at
 	keys     []key // every setting that was asked for, in order
 }
 

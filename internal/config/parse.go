@@ -32,7 +32,11 @@ func parse(name string, data []byte, env func(string) string) (*Config, *parser)
 	if env == nil {
 		env = func(string) string { return "" }
 	}
-	p := &parser{file: name, env: env}
+	return (&parser{file: name, env: env}).config(name, data)
+}
+
+// config reads the whole of a configuration.
+func (p *parser) config(name string, data []byte) (*Config, *parser) {
 	c := &Config{File: name}
 	root := p.section("", p.document(data))
 	if len(p.problems) > 0 && !root.written() {
@@ -218,6 +222,17 @@ func readReflector(c *Config, s *section) {
 			r.Clients = append(r.Clients, a)
 		}
 		return what
+	})
+	s.list("monitors", "[]", "device ids, and prefixes of them", func(v string) string {
+		p, err := netip.ParsePrefix(v)
+		if a, aErr := netip.ParseAddr(v); aErr == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil || p.Masked() != p {
+			return "is neither an address nor a prefix"
+		}
+		r.Monitors = append(r.Monitors, p)
+		return ""
 	})
 	r.Cluster = readCluster(c, s.sub("cluster"))
 	if !c.Device.Roles.Reflector {

@@ -75,7 +75,7 @@ func readPasswordFrom(c *Config, s *section) {
 	case len(given) == 1:
 		c.Session.PasswordFrom = given[0]
 	}
-	if c.Session.PasswordFrom.Kind == PasswordEnv {
+	if c.Session.PasswordFrom.Kind == PasswordEnv && !s.p.public {
 		name := c.Session.PasswordFrom.Name
 		v := s.p.env(name)
 		if what := checkPassword(v); what != "" {
@@ -105,6 +105,20 @@ func checkPassword(v string) string {
 // the process's environment. The error is an *Error when the content is wrong.
 func Load(path string) (*Config, error) {
 	return load(path, os.Getenv)
+}
+
+// LoadPublic is Load without passwords, keys and certificates, for those who need none
+// of them and should not be able to read them.
+func LoadPublic(path string) (*Config, error) {
+	data, err := readLimited(path, MaxFileSize)
+	if err != nil {
+		return nil, err
+	}
+	c, p := (&parser{file: path, env: os.Getenv, public: true}).config(path, data)
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func load(path string, env func(string) string) (*Config, error) {
@@ -183,6 +197,8 @@ func readLimited(path string, limit int64) ([]byte, error) {
 	defer f.Close()
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a directory, not a file", path)
+	} else if err == nil && st.Size() > limit {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, st.Size(), limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// MaxZoneFileSize bounds a zone file, in bytes: ten times what 160,000 zones with
-// 320,000 memberships need.
-const MaxZoneFileSize = 256 << 20
+// MaxZoneFileSize bounds a zone file, in bytes: more than twice what 160,000 zones with
+// 320,000 memberships by address need. To read one takes up to 18 times its size, so
+// that is about 1.1 GB at most.
+const MaxZoneFileSize = 64 << 20
 
 const (
 	allowedMember = "an address, first-last, a prefix, an nqn., or port:device/port"

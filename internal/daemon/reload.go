@@ -103,6 +103,7 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		}
 		return nil
 	})
+	step("reflector.monitors", func() error { merged.Reflector.Monitors = next.Reflector.Monitors; return nil })
 	step("session", func() error {
 		if next.Session.Auth != old.Session.Auth {
 			return nil // named below

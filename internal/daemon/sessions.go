@@ -132,6 +132,9 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 				allowed := d.cfg.Load().Reflector.Clients
 				return len(allowed) == 0 || slices.Contains(allowed, dev)
 			},
+			Everything: func(dev netip.Addr) bool {
+				return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
+			},
 			MaxPeers: cfg.Reflector.MaxClients,
 			Pace:     paceOf(cfg),
 		})

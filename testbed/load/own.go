@@ -89,7 +89,7 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 		session += fmt.Sprintf(", certificate-file: %[1]s/cert.pem, key-file: %[1]s/key.pem, ca-file: %[1]s/ca.pem", dir)
 	}
 	doc := fmt.Sprintf(`device: {id: %s, name: bench, roles: [reflector], allow-loopback: true}
-reflector: {listen: [%s]}
+reflector: {listen: [%s], monitors: [0.0.0.0/0, "::/0"]}
 session: {%s}
 state-directory: %[4]s/state
 zones: {file: %[4]s/zones.yaml}
