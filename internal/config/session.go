@@ -198,7 +198,7 @@ func readLimited(path string, limit int64) ([]byte, error) {
 	if st, err := f.Stat(); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a directory, not a file", path)
 	} else if err == nil && st.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, st.Size(), limit)
+		return nil, fmt.Errorf("%s has more than %d bytes: %d", path, limit, st.Size())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
