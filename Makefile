@@ -12,7 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build demo test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build demo vm test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,13 @@ build: needs ## inofd, inofctl and snsd into bin/
 demo: build ## a lab fabric on real kernel links: hosts register, faults strike, notices arrive
 	$(BIN)/inofctl demo
 
+vm: PROGRAMS := qemu-system-x86_64 ip
+vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's packages, into out/vm
+	scripts/vm out/vm
+
 # Not from the cache: Go does not see that a program of another project was installed meanwhile.
 test: build ## every test; ends with the list of those that this machine cannot run, and what to install for them
+	@! command -v qemu-system-x86_64 >/dev/null || scripts/vm out/vm || echo "the tests go on without virtual machines"
 	GO=$(GO) scripts/test -count 1 -timeout 10m $(PKGS)
 
 race: needs ## the same under the race detector, but for simulators of one goroutine and whole labs (needs a C compiler)

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,9 @@ type program struct {
 	name   string // as in Process.Name
 	binary string
 	args   []string
-	notify bool // tells READY=1 (sd_notify(3))
+	notify bool          // tells READY=1 (sd_notify(3))
+	exec   []string      // command lines that are run in the node when it is ready
+	boot   time.Duration // how long it may take until then; 0: Options.ReadyTimeout
 }
 
 // programs lists what a node's kind runs.
@@ -35,6 +38,8 @@ func (l *Lab) programs(n *nodeState) []program {
 			ps = append(ps, program{name: "snsd-" + a.Port, binary: "snsd", args: a.Args})
 		}
 		return ps
+	case KindVM:
+		return []program{l.machine(n)}
 	}
 	return nil
 }
@@ -78,7 +83,7 @@ func (l *Lab) startProgram(ctx context.Context, node string, p program) error {
 		return err
 	}
 	var ready *net.UnixConn
-	c := l.Command(node, append([]string{bin}, p.args...)...)
+	c := l.outside(context.Background(), node, append([]string{bin}, p.args...)...)
 	c.Dir = l.NodeDir(node)
 	if p.notify {
 		sock := filepath.Join(l.NodeDir(node), "run", p.name+".notify")
@@ -95,9 +100,11 @@ func (l *Lab) startProgram(ctx context.Context, node string, p program) error {
 		return err
 	}
 	if p.notify {
-		return l.waitReady(ctx, ready, proc, gone)
+		if err := l.waitReady(ctx, ready, proc, gone, cmp.Or(p.boot, l.opt.ReadyTimeout)); err != nil {
+			return err
+		}
 	}
-	return nil
+	return l.runExec(ctx, node, p.exec)
 }
 
 // spawn starts c detached from this process, its output in the node's log
@@ -144,8 +151,8 @@ func (l *Lab) spawn(node, name string, c *Cmd) (Process, <-chan struct{}, error)
 }
 
 // waitReady reads sd_notify messages until READY=1.
-func (l *Lab) waitReady(ctx context.Context, conn *net.UnixConn, p Process, gone <-chan struct{}) error {
-	limit := time.Now().Add(l.opt.ReadyTimeout)
+func (l *Lab) waitReady(ctx context.Context, conn *net.UnixConn, p Process, gone <-chan struct{}, patience time.Duration) error {
+	limit := time.Now().Add(patience)
 	buf := make([]byte, 4096)
 	for {
 		_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -161,7 +168,7 @@ func (l *Lab) waitReady(ctx context.Context, conn *net.UnixConn, p Process, gone
 		default:
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("%s is not ready after %s%s", p.Name, l.opt.ReadyTimeout, quoted(tail(p.Log)))
+			return fmt.Errorf("%s is not ready after %s%s", p.Name, patience, quoted(tail(p.Log)))
 		}
 	}
 }

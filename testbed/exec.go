@@ -19,13 +19,28 @@ type Cmd struct {
 }
 
 // Command prepares a program to run in a node. The program is looked up on this
-// machine: nodes share its file system.
+// machine: nodes share its file system, but for a vm, which has its own and gets nothing
+// on its standard input.
 func (l *Lab) Command(node string, args ...string) *Cmd {
 	return l.CommandContext(context.Background(), node, args...)
 }
 
 // CommandContext is Command; the process is killed when ctx ends.
 func (l *Lab) CommandContext(ctx context.Context, node string, args ...string) *Cmd {
+	if l.isVM(node) {
+		bin, err := l.binary("inofctl")
+		c := l.outside(ctx, node, append([]string{bin, "lab", "in-vm", l.vmSocket(node), "--"}, args...)...)
+		if err != nil {
+			c.Err = err
+		}
+		return c
+	}
+	return l.outside(ctx, node, args...)
+}
+
+// outside is CommandContext in the namespace of a node, also of one that has a machine
+// in there.
+func (l *Lab) outside(ctx context.Context, node string, args ...string) *Cmd {
 	if len(args) == 0 {
 		args = []string{""}
 	}

@@ -86,6 +86,13 @@ func (l *Lab) createLink(i int, k Link) (linkState, error) {
 	if st.BIndex, err = l.linkUp(k.B); err != nil {
 		return st, err
 	}
+	for here, there := range map[Endpoint]Endpoint{k.A: k.B, k.B: k.A} {
+		if l.isVM(here.Node) {
+			if err := l.ownChecksums(there); err != nil {
+				return st, err
+			}
+		}
+	}
 	if st.AIndex == st.BIndex {
 		return st, fmt.Errorf("link %s: both ends have ifindex %d, so carrier events would be delayed", k, st.AIndex)
 	}

@@ -204,6 +204,9 @@ func (w *walker) node(p pair, defaults *nodeDef, kinds, groups map[string]*nodeD
 	if node.Kind == KindSwitch && node.StartupConfig == "" {
 		w.errorf(p.kNode, at+".startup-config", "is missing: an %s runs inofd with it", KindSwitch)
 	}
+	if node.Kind == KindVM {
+		node.VM = &VM{Memory: defaultVMMemory, CPUs: 1}
+	}
 	w.agents(&node, labels, at)
 	return node, true
 }

@@ -199,8 +199,15 @@ func (w *walker) agents(n *Node, labels map[string]located, at string) {
 			}
 			continue
 		}
+		if n.Kind == KindVM && (key == labelMemory || key == labelCPUs) {
+			if err := vmLabel(n.VM, key, v); err != nil {
+				bad(key, "%s", err)
+			}
+			continue
+		}
 		if n.Kind != KindHost {
-			bad(key, "no such label for this kind: an %s has %s, an %s has inof.role, inof.address and others", KindSwitch, labelZones, KindHost)
+			bad(key, "no such label for this kind: an %s has %s, a %s has %s and %s, an %s has inof.role, inof.address and others",
+				KindSwitch, labelZones, KindVM, labelMemory, labelCPUs, KindHost)
 			ok = false
 			continue
 		}

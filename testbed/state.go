@@ -52,6 +52,8 @@ type nodeState struct {
 	NetNS     uint64            `json:"net_ns"` // inode, 0 before it is made
 	Env       map[string]string `json:"env,omitempty"`
 	Agents    []Agent           `json:"agents,omitempty"`
+	VM        *VM               `json:"vm,omitempty"`
+	Exec      []string          `json:"exec,omitempty"` // of a vm, at each start
 	Processes []Process         `json:"processes,omitempty"`
 }
 

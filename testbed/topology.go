@@ -15,10 +15,11 @@ const (
 	KindLinux  = "linux"       // a namespace and nothing else
 	KindSwitch = "inof-switch" // runs inofd with the startup-config
 	KindHost   = "inof-host"   // runs one snsd for each interface that has addresses in its labels
+	KindVM     = "vm"          // a kernel of its own, in QEMU (package vm); its exec lines run there
 )
 
 // Kinds lists the node kinds that a topology may use.
-var Kinds = []string{KindLinux, KindSwitch, KindHost}
+var Kinds = []string{KindLinux, KindSwitch, KindHost, KindVM}
 
 // Limits of a topology file.
 const (
@@ -48,7 +49,7 @@ type Topology struct {
 type Node struct {
 	Name          string
 	Kind          string
-	Exec          []string // command lines, run without a shell before the node's daemons start
+	Exec          []string // command lines, run without a shell before the node's daemons start; in a vm once it runs
 	Env           map[string]string
 	Labels        map[string]string
 	Sysctls       map[string]string // net.* only: the other trees are the host's
@@ -56,6 +57,7 @@ type Node struct {
 	Zones         string            // zone file of an inof-switch, likewise; from its labels
 	Line          int
 	Agents        []Agent // what the labels of an inof-host ask for
+	VM            *VM     `json:",omitempty"` // what those of a vm ask for
 }
 
 // Agent is one snsd process of an inof-host node.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/openinof/inof/testbed/vm"
 )
 
 // netnsDir is where ip(8) looks for named namespaces.
@@ -21,6 +23,11 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	opt = opt.withDefaults()
 	if err := Privileged(); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(topo.Nodes, func(n Node) bool { return n.Kind == KindVM }) && !opt.NoDaemons {
+		if _, err := vm.Image(); err != nil {
+			return nil, err
+		}
 	}
 	l, err := claim(topo, opt)
 	if err != nil {
@@ -77,7 +84,11 @@ func claim(topo *Topology, opt Options) (*Lab, error) {
 	st := &state{Version: stateVersion, Name: topo.Name, File: topo.File, Phase: PhaseStarting, Step: "begin",
 		Boot: bootID(), Created: time.Now(), UserNS: currentNS(0, "user"), Nested: Nested(), Ignored: topo.Ignored}
 	for _, n := range topo.Nodes {
-		st.Nodes = append(st.Nodes, nodeState{Name: n.Name, Kind: n.Kind, Env: n.Env, Agents: n.Agents})
+		node := nodeState{Name: n.Name, Kind: n.Kind, Env: n.Env, Agents: n.Agents, VM: n.VM}
+		if n.Kind == KindVM {
+			node.Exec = n.Exec
+		}
+		st.Nodes = append(st.Nodes, node)
 	}
 	if err := writeState(dir, st); err != nil {
 		lock.Close()
@@ -236,15 +247,23 @@ func (l *Lab) configureNode(ctx context.Context, n Node) error {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
-	for _, line := range n.Exec {
-		if err := l.step("exec on %s: %s", n.Name, line); err != nil {
+	if n.Kind == KindVM {
+		return nil // it does not run yet
+	}
+	return l.runExec(ctx, n.Name, n.Exec)
+}
+
+// runExec runs the exec lines of a node.
+func (l *Lab) runExec(ctx context.Context, node string, lines []string) error {
+	for _, line := range lines {
+		if err := l.step("exec on %s: %s", node, line); err != nil {
 			return err
 		}
 		words, err := splitCommand(line)
 		if err != nil {
-			return fmt.Errorf("node %s: exec: %w", n.Name, err)
+			return fmt.Errorf("node %s: exec: %w", node, err)
 		}
-		if _, err := l.Exec(ctx, n.Name, words...); err != nil {
+		if _, err := l.Exec(ctx, node, words...); err != nil {
 			return fmt.Errorf("exec: %w", err)
 		}
 	}

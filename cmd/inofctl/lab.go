@@ -31,7 +31,7 @@ func (f *labFlags) options() testbed.Options {
 func newLabCmd() *cobra.Command {
 	f := &labFlags{}
 	c := group("lab", "Build a fabric of network namespaces, and break it",
-		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.forwardCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), f.chaosCmd(), newRelayCmd())
+		f.upCmd(), f.downCmd(), f.statusCmd(), f.execCmd(), f.faultCmd(), f.forwardCmd(), f.startCmd(), f.stopCmd(), f.benchCmd(), f.chaosCmd(), newRelayCmd(), newVMCmd(), newInVMCmd())
 	c.Long = `Build a fabric of network namespaces from a containerlab topology file, and break it.
 
 Works as root, or without privileges in a user namespace where the kernel allows
@@ -123,6 +123,10 @@ Kinds:
                inof.nqn, inof.address (on inof.interface, default eth1),
                inof.address.INTERFACE, inof.ttl, inof.interval, inof.protocol,
                inof.service-port, inof.args
+  vm           a kernel of its own in QEMU, with NVMe over Fabrics, that make vm
+               prepares; labels inof.memory (MiB, default 512), inof.cpus. Its exec
+               lines run in it, programs are at /lab/bin, and /lab/node is share/ in
+               the node's directory
 
 Exec lines run without a shell and before the node's daemons. Keys that containerlab
 knows and that mean nothing without containers are noted; others are refused.`

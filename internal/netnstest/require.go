@@ -29,6 +29,7 @@ var packages = map[string]string{
 	"systemd-sysusers":   "systemd",
 	"openssl":            "openssl",
 	"redis-server":       "redis-server",
+	"qemu-system-x86_64": "qemu-system-x86",
 	"tcpdump":            "tcpdump",
 	"tshark":             "tshark",
 }
