@@ -224,9 +224,7 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	for _, c := range d.dialers {
 		early = append(early, c)
 	}
-	if len(d.dialers) > 0 {
-		early = append(early, reporter{d})
-	}
+	early = append(early, healthWatch{d})
 	if d.paths != nil {
 		early = append(early, d.paths)
 	}

@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
 )
@@ -76,78 +74,4 @@ func (n *incidents) warnings(f *health.Facts) api.Warnings {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return health.Warnings(f, &n.x)
-}
-
-// reporter tells the reflectors what is wrong here: the health of the fabric is seen there.
-type reporter struct{ d *Daemon }
-
-// reportEvery is how often it looks, and repeats what stands.
-const reportEvery = 10 * time.Second
-
-func (r reporter) String() string { return "report to the reflectors" }
-
-// Run implements task.
-func (r reporter) Run(ctx context.Context) error {
-	tick := time.NewTicker(reportEvery)
-	defer tick.Stop()
-	said := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		s, err := r.d.Status(ctx)
-		if err != nil {
-			continue // the device stops
-		}
-		m := health.Report(s.Warnings)
-		if is := len(m.Warnings) > 0; is || said {
-			said = is
-			_ = r.d.device.Do(ctx, func(*Core, time.Time) { r.d.device.tellReflectors(m) })
-		}
-	}
-}
-
-// lossWatch looks at what the kernel drops before anybody can read it, which nothing else
-// would tell.
-type lossWatch struct {
-	d  *Daemon
-	dp fabric.LossReader
-}
-
-// lossEvery is how often it looks.
-const lossEvery = 10 * time.Second
-
-func (w lossWatch) String() string { return "watch over dropped frames" }
-
-// Run implements task.
-func (w lossWatch) Run(ctx context.Context) error {
-	tick := time.NewTicker(lossEvery)
-	defer tick.Stop()
-	before := w.dp.LostFrames()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		now := w.dp.LostFrames()
-		w.tell(before, now)
-		before = now
-	}
-}
-
-// tell makes known on which ports more was dropped than before.
-func (w lossWatch) tell(before, now []fabric.LostFrames) {
-	had := make(map[string]uint64, len(before))
-	for _, l := range before {
-		had[l.Port] = l.Frames
-	}
-	for _, l := range now {
-		if n := l.Frames - min(l.Frames, had[l.Port]); n > 0 {
-			w.d.log.Append(api.Event{Time: w.d.env.Now(), Kind: "error", Port: l.Port, Warning: health.FramesDropped,
-				Text: fmt.Sprintf("port %s: the kernel dropped %d control frame(s) within %s: LLDP of hosts, acks or zone queries are lost", l.Port, n, lossEvery)})
-		}
-	}
 }

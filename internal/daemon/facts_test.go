@@ -122,8 +122,18 @@ func TestTheStatusNamesSilentHosts(t *testing.T) {
 		if len(list) != 1 || !strings.Contains(list[0].Text, "on port eth1 leaves 1 notice(s) unacked") {
 			t.Errorf("after five seconds: %+v", list)
 		}
+		settle(time.Minute)
 		silence(false)
-		settle(5 * time.Second)
+		settle(2 * healthEvery)
+		var told []string
+		for _, e := range f.nodes["tor1"].d.Events(0).Events {
+			if e.Kind == "warning" {
+				told = append(told, e.Fields["rule"]+" "+e.Fields["state"])
+			}
+		}
+		if !slices.Equal(told, []string{"hosts-silent raised", "hosts-silent over"}) {
+			t.Errorf("events: %q", told)
+		}
 		if list := warnedOf(t, f.nodes["tor1"], "hosts-silent"); len(list) != 0 {
 			t.Errorf("when it acks: %+v", list)
 		}

@@ -36,7 +36,7 @@ func (w logWriter) write(b api.EventBatch) {
 	}
 	for _, e := range b.Events {
 		level := slog.LevelInfo
-		if e.Kind == "error" || e.Kind == "conflict" || e.Warning != "" {
+		if e.Kind == "error" || e.Kind == "conflict" || e.Warning != "" || e.Kind == "warning" && e.Fields["state"] == "raised" {
 			level = slog.LevelWarn
 		}
 		attrs := []slog.Attr{slog.String("kind", e.Kind)}

@@ -144,7 +144,7 @@ func notTold(w *api.Why) (verdict, do string) {
 			return first + ToldText(t), "its agent must ask for them in its LLDP (notice TLV); without it the host goes by itself"
 		case !t.Usable:
 			return first + fmt.Sprintf("%s has no port over which it can be told: its cable is out, or it was not heard since", t.Host), "it is told as soon as its LLDP is heard: inofctl show lldp"
-		case !t.Said && sameRole(w):
+		case !t.Said && !w.Hosts[0].Attachments[0].Role.Meets(w.Hosts[1].Attachments[0].Role):
 			return first + fmt.Sprintf("hosts of one role (%s) are told nothing of each other", w.Hosts[0].Attachments[0].Role), "give one of them another role if that is wrong"
 		case !t.Said && !w.Synced:
 			return first + ToldText(t) + ": the device is not synchronized with a reflector", "see the sessions: inofctl show peer"
@@ -155,11 +155,6 @@ func notTold(w *api.Why) (verdict, do string) {
 		}
 	}
 	return "", ""
-}
-
-func sameRole(w *api.Why) bool {
-	a, b := w.Hosts[0].Attachments[0].Role, w.Hosts[1].Attachments[0].Role
-	return a == b && (a == snsd.RoleInitiator || a == snsd.RoleTarget)
 }
 
 // devicesOf names the devices that the two are attached to, this one excepted.
