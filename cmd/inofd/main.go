@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,12 @@ import (
 
 func main() {
 	if err := command().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "inofd:", err)
+		text := "inofd: " + err.Error()
+		if underJournal() { // each line of it is a record of its own
+			prefix := priority(slog.LevelError)
+			text = prefix + strings.ReplaceAll(text, "\n", "\n"+prefix)
+		}
+		fmt.Fprintln(os.Stderr, text)
 		os.Exit(1)
 	}
 }
@@ -114,8 +121,15 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 // newLog writes to standard error, within bounds.
 func newLog(format string, level *slog.LevelVar) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(logbound.New(slog.NewJSONHandler(os.Stderr, opts)))
+	lines := func(w io.Writer) slog.Handler {
+		if format == "json" {
+			return slog.NewJSONHandler(w, opts)
+		}
+		return slog.NewTextHandler(w, opts)
 	}
-	return slog.New(logbound.New(slog.NewTextHandler(os.Stderr, opts)))
+	handler := lines(os.Stderr)
+	if underJournal() {
+		handler = newJournalHandler(os.Stderr, lines)
+	}
+	return slog.New(logbound.New(handler))
 }
