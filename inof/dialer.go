@@ -70,7 +70,7 @@ func (d *Dialer) establish(c *conn) error {
 	d.mu.Lock()
 	d.device = c.device()
 	d.mu.Unlock()
-	d.cfg.Log.Info("session established", "reflector", d.cfg.Name, "device", c.device())
+	d.cfg.Log.Debug("session established", "reflector", d.cfg.Name, "device", c.device())
 	return nil
 }
 

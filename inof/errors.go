@@ -3,6 +3,7 @@ package inof
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the reason of a Notification.
@@ -79,7 +80,8 @@ func (e *PeerError) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("peer closed the session: %s", e.Code)
 	}
-	return fmt.Sprintf("peer closed the session: %s: %s", e.Code, e.Text)
+	// What the peer says is its own error, which mostly begins with the code.
+	return fmt.Sprintf("peer closed the session: %s: %s", e.Code, strings.TrimPrefix(e.Text, e.Code.String()+": "))
 }
 
 // LimitError is a record that was refused because a table is full.

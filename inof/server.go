@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -206,7 +207,11 @@ func (s *Server) ended(c *conn, err error) {
 		s.mu.Unlock()
 	}
 	s.remove(c, err)
-	s.cfg.Log.Info("session ended", "peer", c.view.Address, "device", c.device(), "error", err)
+	level := slog.LevelInfo
+	if c.peer != nil { // it was established, and its end is told as an event
+		level = slog.LevelDebug
+	}
+	s.cfg.Log.Log(context.Background(), level, "session ended", "peer", c.view.Address, "device", c.device(), "error", err)
 }
 
 // establish makes c the session of its device, unless one stands that answers. One that
@@ -251,7 +256,7 @@ func (s *Server) establish(c *conn) error {
 		old.out.shut(replaced)
 		<-old.done
 	}
-	s.cfg.Log.Info("session established", "peer", c.view.Address, "device", dev)
+	s.cfg.Log.Debug("session established", "peer", c.view.Address, "device", dev)
 	return nil
 }
 

@@ -51,7 +51,10 @@ func (a *app) peerTable(w io.Writer, list []api.Peer) {
 	table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT IN OUT AGAIN AUTH", rows)
 	for _, p := range list {
 		for _, text := range a.peerNotes(p) {
-			wrap(w, p.Address+": "+printable(text), columns)
+			if !strings.Contains(text, p.Address) {
+				text = p.Address + ": " + text
+			}
+			wrap(w, printable(text), columns)
 		}
 	}
 }

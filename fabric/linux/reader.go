@@ -183,7 +183,7 @@ func (r *reader) add(l link, at time.Time) {
 	r.d.mu.Lock()
 	r.d.ports[l.index], r.d.byName[l.name] = p, p
 	r.d.mu.Unlock()
-	r.d.cfg.Log.Info("port added", "port", l.name, "index", l.index, "mac", l.mac.String(),
+	r.d.cfg.Log.Debug("port added", "port", l.name, "index", l.index, "mac", l.mac.String(),
 		"admin_up", l.adminUp, "carrier", p.state.Carrier)
 	r.emit(fabric.Event{Kind: fabric.PortAdded, Port: p.state, At: at})
 	p.start(r.d.frames, r.d.cfg.FrameRate, r.frames)
@@ -222,7 +222,7 @@ func (r *reader) remove(p *port, at time.Time) {
 		r.poll.remove(p.index)
 	}
 	p.halt()
-	r.d.cfg.Log.Info("port removed", "port", p.name, "index", p.index)
+	r.d.cfg.Log.Debug("port removed", "port", p.name, "index", p.index)
 	r.emit(fabric.Event{Kind: fabric.PortRemoved, Port: p.state, At: at})
 }
 

@@ -42,7 +42,14 @@ type watcher struct {
 
 // openWatcher must be called in the ports' network namespace.
 func openWatcher() (*watcher, error) {
-	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
+	// The group is joined apart: named to Subscribe, nl sends each of our questions to the
+	// whole group too, and every other program that listens for links hears them.
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE)
+	if err == nil {
+		if err = unix.SetsockoptInt(s.GetFd(), unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.RTNLGRP_LINK); err != nil {
+			s.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open rtnetlink socket for link notifications: %w", err)
 	}

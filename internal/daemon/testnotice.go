@@ -45,8 +45,9 @@ func (c *Core) SendTestNotice(host netip.Addr, port string, done chan time.Durat
 	if err != nil {
 		return err
 	}
+	sent := c.later(now) // before: an agent beside us answers within microseconds
 	c.out.SendFrame(port, append(fabric.AppendEthernet(nil, fabric.MACNTS, p.MAC, fabric.EtherTypeNTS), payload...))
-	c.tests = append(c.tests, &testNotice{host: host, port: port, seq: c.testSeq, sent: c.later(now), done: done})
+	c.tests = append(c.tests, &testNotice{host: host, port: port, seq: c.testSeq, sent: sent, done: done})
 	return nil
 }
 
