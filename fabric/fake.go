@@ -284,7 +284,11 @@ func (f *Fake) emit(kind EventKind, p Port) {
 	if !f.running {
 		return // Run begins with the ports as they are then
 	}
-	f.waiting = append(f.waiting, Event{Kind: kind, Port: p, At: f.cfg.Now()})
+	e := Event{Kind: kind, Port: p, At: f.cfg.Now()}
+	if fp := f.ports[p.Name]; fp != nil {
+		e.Changes = fp.counters.CarrierChanges + 1
+	}
+	f.waiting = append(f.waiting, e)
 }
 
 // SetCarrier pulls (false) or plugs (true) the cable of a port.

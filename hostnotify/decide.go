@@ -40,6 +40,8 @@ type subject struct {
 	service *snsd.Service // the last known one; what it points at does not change
 	why     snsd.Reason   // of its withdrawal, while it is not known
 	pairs   []*pair
+	// row: there is one of it among the rows; unkept: it has changed since.
+	row, unkept bool
 }
 
 // pair is one local host and one subject.
@@ -58,6 +60,8 @@ type pair struct {
 	ended    bool // nothing more to tell of this pair once the host acked that it is inactive
 	kept     bool // ended, but the host keeps trying: in Notifier.gone
 	again    bool // to be told although it was told before (a zone query)
+	row      bool // there is one of it among the rows
+	unkept   bool // it has changed since
 
 	want       verdict // what it waits to be told
 	class      class   // the list it waits in
@@ -106,12 +110,19 @@ func (n *Notifier) look(addr netip.Addr) view {
 }
 
 // refresh takes over what is known about a subject itself.
-func (s *subject) refresh(v *view) {
+func (n *Notifier) refresh(s *subject, v *view) {
 	if !v.known {
 		return
 	}
 	s.why = snsd.ReasonNone
+	if *s.service == v.svc {
+		return
+	}
 	s.know(v.svc)
+	n.keepSubject(s)
+	for _, p := range s.pairs {
+		n.keepPair(p) // what it was told is another service now
+	}
 }
 
 func (s *subject) know(svc snsd.Service) {
@@ -130,7 +141,7 @@ func (n *Notifier) changed(ch zone.Change, by *cause) {
 	addr, why := ch.Addr.Unmap(), ch.Why
 	v := n.look(addr)
 	if subj := n.subjects[addr]; subj != nil {
-		subj.refresh(&v)
+		n.refresh(subj, &v)
 		if !v.known && why != snsd.ReasonNone {
 			subj.why = why
 		}
@@ -186,7 +197,7 @@ func (n *Notifier) introduce(s *subscriber, v *view, by *cause) *pair {
 		return nil
 	}
 	p = n.addPair(s, v.addr)
-	p.subj.refresh(v)
+	n.refresh(p.subj, v)
 	n.judge(p, v, true, by, false)
 	return p
 }
@@ -199,7 +210,7 @@ func (n *Notifier) recomputeAll(s *subscriber, by *cause, again bool) {
 		v := n.look(peer)
 		if p := s.pairs[peer]; p != nil {
 			p.mark = n.visit
-			p.subj.refresh(&v)
+			n.refresh(p.subj, &v)
 			n.judge(p, &v, true, by, again)
 		} else if p = n.introduce(s, &v, by); p != nil {
 			p.mark = n.visit
@@ -221,7 +232,7 @@ func (n *Notifier) recomputeTold(s *subscriber, by *cause) {
 
 func (n *Notifier) recompute(p *pair, by *cause, again bool) {
 	v := n.look(p.subj.addr)
-	p.subj.refresh(&v)
+	n.refresh(p.subj, &v)
 	n.judge(p, &v, v.known && n.dir.Share(p.sub.addr, v.addr), by, again)
 }
 
@@ -290,7 +301,7 @@ func (n *Notifier) owe(p *pair, again bool) {
 	case !again || p.again || !p.told.isActive():
 	case !p.inFlight:
 		p.again = true
-		n.revision++
+		n.keepPair(p)
 	case p.flight != nil && p.last+p.with.rto.timeout() <= n.now:
 		n.again(p)
 	}
@@ -356,7 +367,10 @@ func (n *Notifier) cancel(p *pair) {
 		n.counters.Cancelled++
 		n.resume(p)
 	}
-	p.again = false
+	if p.again {
+		p.again = false
+		n.keepPair(p)
+	}
 	if p.told.none() {
 		n.remove(p)
 	}
@@ -402,7 +416,7 @@ func (n *Notifier) acked(p *pair, at time.Time) {
 	p.acked = true
 	p.sub.heard = n.now
 	n.counters.Acked++
-	n.revision++
+	n.keepPair(p)
 	n.heard(p, n.stamp(at))
 	n.stopRetry(p)
 	n.history.ack(p.rec, at)
@@ -417,6 +431,7 @@ func (n *Notifier) acked(p *pair, at time.Time) {
 // answer tells s all its active peers again.
 func (n *Notifier) answer(s *subscriber) {
 	s.answered, s.queryDue = n.now, never
+	n.keepHost(s)
 	n.recomputeAll(s, nil, true)
 }
 
@@ -443,11 +458,13 @@ func (n *Notifier) remove(p *pair) {
 	n.stopRetry(p)
 	n.unqueue(p)
 	n.unkeep(p)
+	n.keepPair(p)
 	s, subj := p.sub, p.subj
 	last := subj.pairs[len(subj.pairs)-1]
 	subj.pairs[p.atS], last.atS = last, p.atS
 	subj.pairs[len(subj.pairs)-1] = nil
 	if subj.pairs = subj.pairs[:len(subj.pairs)-1]; len(subj.pairs) == 0 {
+		n.keepSubject(subj)
 		delete(n.subjects, subj.addr)
 	}
 	last = s.list[len(s.list)-1]
@@ -456,5 +473,4 @@ func (n *Notifier) remove(p *pair) {
 	s.list = s.list[:len(s.list)-1]
 	delete(s.pairs, subj.addr)
 	n.pairs--
-	n.revision++
 }

@@ -2,7 +2,6 @@ package hostnotify
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"net/netip"
 	"testing"
 	"time"
@@ -10,23 +9,31 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// FuzzRestore feeds state files that somebody damaged. Whatever is taken must be
-// consistent, survive being saved again, and give frames that parse.
+// FuzzRestore feeds rows that somebody damaged: kind, length of the key and of the value, both.
+// Whatever is taken must be consistent, survive being kept again, and give frames that parse.
 func FuzzRestore(f *testing.F) {
 	r := twoHosts(f)
 	r.fault(farT, snsd.ReasonLinkDown)
 	r.poll()
-	good, err := json.Marshal(r.n.Snapshot())
-	if err != nil {
-		f.Fatal(err)
+	var good []byte
+	row := func(kind RowKind, key, value []byte) {
+		good = append(good, byte(kind), byte(len(key)), byte(len(value)))
+		good = append(append(good, key...), value...)
+	}
+	for _, s := range r.n.order {
+		r.n.putHost(s, row)
+		for _, p := range s.list {
+			r.n.putTold(p, row)
+		}
 	}
 	f.Add(good)
-	f.Add([]byte(`{"seq":4294967295,"subjects":[{"addr":"192.0.2.1"},{"addr":"192.0.2.1"},{"addr":"::ffff:192.0.2.1"}],"hosts":[{"addr":"192.0.2.1","told":[{"subject":"192.0.2.1","state":"active"}]}]}`))
-	f.Add([]byte(`{"hosts":[{"addr":""},{"addr":"127.0.0.1"},{"addr":"2001:db8::1","told":[{"subject":"192.0.2.9"}]}]}`))
+	f.Add([]byte("\x00\x05\x07\x04\x7f\x00\x00\x01abcdefg\x02\x0a\x07\x04\xc0\x00\x02\x01\x04\xc0\x00\x02\x01\x00\x00\x00\x01\x01\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var s Snapshot
-		if json.Unmarshal(b, &s) != nil {
-			return
+		var s Kept
+		for len(b) >= 3 && len(b) >= 3+int(b[1])+int(b[2]) {
+			k, v := 3+int(b[1]), 3+int(b[1])+int(b[2])
+			_ = s.Add(RowKind(b[0]), b[3:k], b[k:v])
+			b = b[v:]
 		}
 		r := newRig(t, Config{MaxHosts: 50, MaxPairs: 200})
 		r.n.SetSynced(false)

@@ -56,6 +56,7 @@ type subscriber struct {
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore
+	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
 	// owed: its last link went down since it was told everything. The host agent may
 	// forget then, and its query may be lost: it is told all again once the link is back.
@@ -90,6 +91,7 @@ func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
 	}
 	n.subs[host] = s
 	n.order = append(n.order, s)
+	n.keepHost(s)
 	return s
 }
 
@@ -165,6 +167,7 @@ func (n *Notifier) leaveAgent(l *link) {
 func (n *Notifier) takeOver(s *subscriber, mac fabric.MAC) {
 	n.forgetAll(s)
 	s.mac = mac
+	n.keepHost(s)
 	n.choose(s)
 }
 
@@ -185,7 +188,7 @@ func (n *Notifier) drop(s *subscriber) {
 	delete(n.subs, s.addr)
 	n.order = slices.DeleteFunc(n.order, func(x *subscriber) bool { return x == s })
 	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
-	n.revision++
+	n.keepHost(s)
 }
 
 func (n *Notifier) forgetAll(s *subscriber) {

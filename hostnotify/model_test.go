@@ -1,13 +1,13 @@
 package hostnotify
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/openinof/inof/fabric"
@@ -23,6 +23,8 @@ type model struct {
 	n   *Notifier
 	now time.Time
 	cfg Config
+	// disk has the rows that were given.
+	disk shelf
 
 	synced  bool
 	locals  []netip.Addr
@@ -173,7 +175,7 @@ var allPorts = []string{"p1", "p2", "p3"}
 func newModel(t *rapid.T) *model {
 	m := &model{
 		t: t, w: newWorld(), now: epoch, synced: true,
-		cfg:     Config{FramesPerWindow: 8, Window: 500 * time.Millisecond, MaxInFlight: 6, FirstSeq: 1, History: 50},
+		cfg: Config{FramesPerWindow: 8, Window: 500 * time.Millisecond, MaxInFlight: 6, FirstSeq: 1, History: 50, Keep: true}, disk: shelf{},
 		portOf:  map[netip.Addr][]string{},
 		up:      map[string]bool{},
 		heard:   map[netip.Addr]map[string]bool{},
@@ -344,15 +346,12 @@ func (m *model) leave(a netip.Addr) {
 	m.forget(a)
 }
 
-// restart goes through a snapshot on disk; the hosts' registrations were kept.
+// restart goes through the rows on a disk; the hosts' registrations were kept.
 func (m *model) restart() {
-	b, err := json.Marshal(m.n.Snapshot())
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	var s Snapshot
-	if err := json.Unmarshal(b, &s); err != nil {
-		m.t.Fatal(err)
+	m.n.Rows(m.disk.put)
+	s := m.disk.kept(m.t)
+	if d := cmp.Diff(m.n.Snapshot(), s, keptOptions); d != "" {
+		m.t.Fatalf("the rows that changed are not the truth (-truth +rows)\n%s", d)
 	}
 	m.n = New(m.cfg, m.w)
 	m.frames = map[string][]time.Time{} // a new process counts its pace anew

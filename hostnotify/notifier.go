@@ -45,9 +45,10 @@ type Notifier struct {
 	pairs    int
 	waiting  int // pairs in a list of new notices
 	inFlight int
-	revision uint64
-	entries  []Entry // put in frames, and not yet taken by Journal
-	visit    uint32  // marks the pairs that one run over a subscriber's peers has seen
+	unkept   []changedRow // since Rows was last called
+	rowKey   []byte       // scratch
+	value    []byte       // scratch
+	visit    uint32       // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
 	frameNo  uint64 // of the frame that was built last
@@ -133,8 +134,7 @@ func (n *Notifier) payBack(s *subscriber) bool {
 	}
 	s.owed, s.queryDue = false, never
 	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
-	n.revision++
-	n.keep(Entry{Host: s.addr, MAC: s.mac, Paid: true})
+	n.keepHost(s)
 	n.recomputeAll(s, nil, true)
 	return true
 }
@@ -188,7 +188,7 @@ func (n *Notifier) PortDown(port string) {
 	for _, s := range p.subs {
 		if n.choose(s); s.isCutOff() && !s.owed {
 			s.owed = true
-			n.revision++
+			n.keepHost(s)
 		}
 	}
 	if len(p.subs) == 0 && !p.leaving && p.pace.idle(n.now) {
@@ -230,7 +230,7 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	case s.answered != never && n.now-s.answered < interval:
 		n.counters.QueriesDeferred++
 		s.queryDue = s.answered + interval
-		n.revision++
+		n.keepHost(s)
 		n.deferred = append(n.deferred, s)
 	default:
 		n.answer(s)
@@ -283,9 +283,6 @@ func (n *Notifier) SetSynced(on bool) {
 	}
 	n.synced = on
 }
-
-// Revision changes whenever what Snapshot returns changes.
-func (n *Notifier) Revision() uint64 { return n.revision }
 
 // Counters returns a copy of the totals.
 func (n *Notifier) Counters() Counters {

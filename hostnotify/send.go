@@ -179,7 +179,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.packed = append(n.packed, p)
 	n.launch(p)
 	n.depart(p)
-	n.revision++
+	n.keepPair(p)
 	n.counters.Sent++
 	r := Notice{
 		Host: notice.Host, Subject: notice.Subject, Port: via.name, Seq: notice.Seq,
@@ -194,7 +194,6 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 		n.counters.SentActive++
 	}
 	p.rec = n.history.add(r)
-	n.journal(p)
 }
 
 // resent notes that a notice is in a frame once more.

@@ -1,7 +1,6 @@
 package hostnotify
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/openinof/inof/snsd"
@@ -91,14 +90,7 @@ func TestAChangeOfServiceSurvivesARestartBetweenItsTwoNotices(t *testing.T) {
 		if acked {
 			r.ack(got...)
 		}
-		b, err := json.Marshal(r.n.Snapshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s Snapshot
-		if err := json.Unmarshal(b, &s); err != nil {
-			t.Fatal(err)
-		}
+		s := r.n.Snapshot()
 		r.n = New(Config{FirstSeq: 1}, r.w)
 		if err := r.n.Restore(s, r.now); err != nil {
 			t.Fatal(err)
@@ -122,16 +114,19 @@ func TestAChangeOfServiceSurvivesARestartBetweenItsTwoNotices(t *testing.T) {
 	}
 }
 
-func TestAJournalKeepsWhatEachHostWasToldOfAServiceThatChanged(t *testing.T) {
-	r := twoHosts(t)
-	before := r.n.Snapshot()
-	r.n.Journal()
+func TestRowsKeepWhatEachHostWasToldOfAServiceThatChanged(t *testing.T) {
+	r := newRig(t, Config{Keep: true})
+	r.populate()
+	r.settle()
+	rows := shelf{}
+	r.n.Rows(rows.put)
 	r.provide(farT, newService)
 	got := r.poll()
 	r.ack(got[0]) // one host is told of the new service, the other one not yet
-	r.poll()
-	before.Replay(r.n.Journal())
-	for _, h := range before.Hosts {
+	for _, o := range r.n.Poll(r.now) {
+		r.n.RowsOf(o, rows.put) // what a kill right after that frame leaves
+	}
+	for _, h := range rows.kept(t).Hosts {
 		for _, x := range h.Told {
 			if x.Subject != ip(farT) {
 				continue

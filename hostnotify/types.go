@@ -62,6 +62,8 @@ type Config struct {
 	// MaxGone bounds, of the pairs, those whose subject is gone after its host was told
 	// to keep trying to reach it. Beyond it the oldest are forgotten. Default 65,536.
 	MaxGone int
+	// Keep has Rows and RowsOf give what is to be kept over a restart.
+	Keep bool
 	// History is how many recent notices are kept for operators. Default 4,096.
 	History int
 }

@@ -1,7 +1,6 @@
 package lldp
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -117,13 +116,14 @@ func (m *model) step(op, arg byte, rest []byte) []byte {
 			m.apply(m.tab.PortRemoved(port, m.now))
 		}
 	case 7: // a restart
-		b, err := json.Marshal(m.tab.Snapshot())
-		if err != nil {
-			m.t.Fatal(err)
-		}
 		var ns []Neighbour
-		if err := json.Unmarshal(b, &ns); err != nil {
-			m.t.Fatal(err)
+		for _, was := range m.tab.All() {
+			n, err := ParseRow(was.RowKey(nil), was.AppendRow(nil))
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			n.Confirmed = was.Confirmed
+			ns = append(ns, n)
 		}
 		before := m.tab.Len()
 		m.tab = NewTable(m.tab.Limits())

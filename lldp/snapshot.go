@@ -6,18 +6,10 @@ import (
 	"time"
 )
 
-// Snapshot gives what Restore needs after a restart of the process.
-func (t *Table) Snapshot() []Neighbour { return t.All() }
-
-// restoreGrace is the least part of its TTL that a restored neighbour is given to
-// be heard again. Nobody listened while the process was away, so a TTL that ran out
-// meanwhile is no evidence; senders announce every quarter of their TTL (msgTxHold 4).
-const restoreGrace = 3 // TTL / 3
-
-// Restore takes neighbours of a Snapshot over. They keep their Expires, but at
-// least a third of their TTL from now, and are what they were in every other
-// respect. What cannot be read, is over the limits or is known already is left out
-// and told in the joined error.
+// Restore takes neighbours over that were kept as rows. Each has the whole of its TTL again: a row
+// does not say when its neighbour was heard last, and nobody listened while the process
+// was away. They are what they were in every other respect. What cannot be read, is over
+// the limits or is known already is left out and told in the joined error.
 func (t *Table) Restore(ns []Neighbour, now time.Time) error {
 	var errs []error
 	for i := range ns {
@@ -26,13 +18,6 @@ func (t *Table) Restore(ns []Neighbour, now time.Time) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Same tells whether two Neighbours are one: behind one port, with one MSAP
-// identifier (IEEE 802.1AB: chassis id and port id).
-func (n *Neighbour) Same(o *Neighbour) bool {
-	a, b := peekMSAP(n.LLDPDU), peekMSAP(o.LLDPDU)
-	return n.Port == o.Port && a == b && string(n.LLDPDU[:a]) == string(o.LLDPDU[:b])
 }
 
 func (t *Table) restore(s *Neighbour, now time.Time) error {
@@ -48,9 +33,7 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 		return refuse(tlvPortID, ErrDuplicate, "%s", portText(p.Port))
 	}
 	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
-	ttl := time.Duration(p.TTL) * time.Second
 	// Times from a file have no monotonic reading; distances to now get one.
-	n.Expires = now.Add(min(max(s.Expires.Sub(now), ttl/restoreGrace), ttl))
 	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))
 	n.LastHeard = now.Add(min(0, s.LastHeard.Sub(now)))
 	n.Confirmed = s.Confirmed

@@ -71,7 +71,7 @@ func run(path string) error {
 	level := new(slog.LevelVar)
 	level.Set(cfg.Log.Level)
 	log := newLog(cfg.Log.Format, level)
-	env := daemon.Env{Log: log, Level: level, Ready: ready, Paths: paths(cfg)}
+	env := daemon.Env{Log: log, Level: level, Ready: ready, Paths: paths(cfg), Unsaved: unsaved(cfg.Management.Socket)}
 	if cfg.Device.Roles.Access() {
 		if err := openDataplane(cfg, &env, log); err != nil {
 			return fmt.Errorf("dataplane: %w", err)

@@ -150,7 +150,7 @@ func (r *reader) update(p *port, l link, from linkSource, at time.Time) {
 	r.d.mu.Lock()
 	p.state = now
 	r.d.mu.Unlock()
-	r.emit(fabric.Event{Kind: fabric.PortChanged, Port: now, At: at})
+	r.emit(fabric.Event{Kind: fabric.PortChanged, Port: now, At: at, Changes: l.changes + 1})
 }
 
 // countSeen counts who saw a change first. The kernel sends a notification that it
@@ -185,7 +185,7 @@ func (r *reader) add(l link, at time.Time) {
 	r.d.mu.Unlock()
 	r.d.cfg.Log.Debug("port added", "port", l.name, "index", l.index, "mac", l.mac.String(),
 		"admin_up", l.adminUp, "carrier", p.state.Carrier)
-	r.emit(fabric.Event{Kind: fabric.PortAdded, Port: p.state, At: at})
+	r.emit(fabric.Event{Kind: fabric.PortAdded, Port: p.state, At: at, Changes: l.changes + 1})
 	p.start(r.d.frames, r.d.cfg.FrameRate, r.frames)
 	if r.poll == nil {
 		return

@@ -44,6 +44,52 @@ func TestEventLogGivesRunsWithoutGaps(t *testing.T) {
 	})
 }
 
+func TestEventsOfBeforeARestartAreThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 6).Draw(t, "size")
+		kept := map[uint64]Event{}
+		follow := func(e Event, gone uint64) {
+			kept[e.ID] = e
+			delete(kept, gone)
+		}
+		var all []uint64 // of every event ever
+		clock := int64(100)
+		for range rapid.IntRange(1, 4).Draw(t, "lives") {
+			l := NewEventLog(size, time.UnixMicro(clock))
+			clock += rapid.Int64Range(-60, 60).Draw(t, "clock")
+			clock = max(clock, 1)
+			var events []Event
+			for _, e := range kept {
+				events = append(events, e)
+			}
+			for _, e := range l.Restore(events) {
+				delete(kept, e.ID)
+			}
+			l.Follow(follow)
+			for range rapid.IntRange(0, 8).Draw(t, "events") {
+				all = append(all, l.Append(Event{}).ID)
+			}
+			for _, after := range append([]uint64{0}, all...) {
+				want := all[max(0, len(all)-size):]
+				for len(want) > 0 && want[0] <= after {
+					want = want[1:]
+				}
+				b := l.Events(after)
+				var got []uint64
+				for _, e := range b.Events {
+					got = append(got, e.ID)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("after %d of %v: %v, want %v", after, all, got, want)
+				}
+			}
+			if len(kept) > size || !slices.IsSorted(all) {
+				t.Fatalf("%d events are kept, IDs %v", len(kept), all)
+			}
+		}
+	})
+}
+
 func TestSubscribeWaitsForTheNextEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewEventLog(4, time.UnixMicro(100))

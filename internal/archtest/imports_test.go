@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
-	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/timerheap"}),
+	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/keep", "internal/timerheap"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {},
@@ -52,13 +52,14 @@ var allowed = map[string][]string{
 	"internal/timerheap": {},
 	"internal/latency":   {}, // durations in, percentiles out
 	"internal/logbound":  {},
+	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
 	"internal/config":  values,
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/latency", "internal/logbound", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "model/..."}),
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
 	"internal/archtest":  {},

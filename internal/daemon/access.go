@@ -35,7 +35,6 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 	p.present, p.leaves = false, now.Add(c.cfg.RemovalHold)
 	c.replan[p.Name] = true
 	c.table.Hold(p.Name, p.leaves)
-	c.noteNeighbours(p.Name)
 	c.notify.PortDown(p.Name)
 	c.followDrain(p, now)
 	if c.speak != nil {
@@ -55,15 +54,6 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 func (c *Core) regain(p *port, now time.Time) {
 	p.leaves = time.Time{}
 	c.table.Renew(p.Name, now)
-	c.noteNeighbours(p.Name)
-}
-
-// noteNeighbours adds all neighbours of a port to the journal.
-func (c *Core) noteNeighbours(name string) {
-	c.revision++
-	for _, n := range c.table.Neighbours(name) {
-		c.note(JournalEntry{Neighbour: &n})
-	}
 }
 
 // resubscribe has the hosts of a port told again what they want to know.

@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -64,6 +65,8 @@ type CoreConfig struct {
 	InterestAll bool // the device asks its reflectors for everything
 	Mesh        MeshConfig
 	Epoch       uint64 // of this start of the process
+	// Keep takes what is to be kept over a restart; nil: nothing is.
+	Keep keep.Sink
 }
 
 // CoreCounters count what no room of its own counts.
@@ -81,6 +84,8 @@ type CoreCounters struct {
 	RecordsRefused  uint64 `json:"records_refused"`
 	ProtocolErrors  uint64 `json:"protocol_errors"`
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
+	PortsMoved      uint64 `json:"ports_moved"`      // ports that lost their carrier while the daemon was away: their hosts were told all
+	PortsUnproved   uint64 `json:"ports_unproved"`   // ports of which that is not known: all was repeated to their hosts
 }
 
 // Core is the control state of one device. All methods belong to one goroutine.
@@ -106,8 +111,7 @@ type Core struct {
 	tests      []*testNotice              // not acked yet
 	testSeq    uint32                     // of the last one
 	drainDue   time.Time                  // when to look after the ports that are drained; zero: there are none
-	revision   uint64                     // changes with what State returns, apart from the notifier's part
-	journal    []JournalEntry             // not yet taken
+	keep       keeping
 	counters   CoreCounters
 	nts        snsd.ParseCounters
 	limiter    eventLimiter
@@ -128,11 +132,14 @@ type port struct {
 	fabric.Port
 	present bool
 	fault   portFault
-	kept    errdown.Saved // of its faults, as the journal has it
+	kept    errdown.Saved // of its faults, as its row has it
 	lost    time.Time     // when the carrier was last lost
 	// draining: it is drained and not shut yet; nil: it is not.
 	draining *draining
-	leaves   time.Time // when its hosts leave, because the configuration does not name it; zero: it does
+	leaves   time.Time     // when its hosts leave, because the configuration does not name it; zero: it does
+	losses   uint32        // how often it was
+	changes  uint64        // of carrier, as the last event had it
+	was      *restoredPort // until its first event after a restart
 }
 
 // NewCore builds a device's control state. Now starts the grace time for the
@@ -152,10 +159,12 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		reports:    make(map[netip.Addr]*inof.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
+	c.keep.start(cfg.Keep)
 	c.stopwatch, _ = out.(Stopwatch)
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
+		cfg.Notify.Keep = cfg.Keep != nil
 		c.notify = hostnotify.New(cfg.Notify, c.dir)
 		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
@@ -230,6 +239,7 @@ func (c *Core) Pump(now time.Time) {
 	if c.notify != nil {
 		c.sendNotices(now)
 	}
+	c.keepRows(now)
 }
 
 // Next is when Tick has something to do; zero: only after the next event.
@@ -246,6 +256,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
 		next = sooner(next, c.drainDue)
+		next = sooner(next, c.keep.notices)
 	}
 	if c.speak != nil {
 		next = sooner(next, c.speak.Next())

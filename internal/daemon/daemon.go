@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/keep"
 )
 
 // Env is what a Daemon needs of the world. Zero fields mean the real one.
@@ -37,6 +40,10 @@ type Env struct {
 	// Load reads the configuration again, for a reload that is asked for by the API.
 	Load  func() (*config.Config, error)
 	Paths PathsEnv
+	// Unsaved is how the names of the files begin that hold, in memory, what the disk does not
+	// have yet; empty: beside the state.
+	Unsaved string
+	Boot    string // changes with each start of the machine; empty: the kernel's
 	// Storage opens what a member of a cluster keeps below a directory.
 	Storage func(dir string) (*cluster.Storage, error)
 }
@@ -51,7 +58,9 @@ type Daemon struct {
 	device  *Device
 	zones   zoneKeeper    // nil on a device that is a client only
 	cluster *clusterStore // zones, on a member of a cluster
-	saver   *saver
+	keeper  *keep.Keeper
+	kept    State // what the last process kept; given up once the device has it
+	unsure  bool  // as a reflector: there may have been another one in its place
 	lock    *dirLock
 	auth    atomic.Pointer[inof.Auth]
 	// passwords belongs to New and Reload.
@@ -92,13 +101,12 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 	if err := d.openState(cfg); err != nil {
 		return nil, err
 	}
-	epoch, err := claimEpoch(cfg.State, d.started)
-	d.epoch = epoch
-	d.warn("state", err)
+	d.claimEpoch()
 	if err := d.build(cfg); err != nil {
 		if d.cluster != nil {
 			err = errors.Join(err, d.cluster.node.Close())
 		}
+		d.keeper.Abandon()
 		d.lock.release()
 		return nil, err
 	}
@@ -108,6 +116,10 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 func (e *Env) defaults(cfg *config.Config) {
 	if e.Load == nil {
 		e.Load = func() (*config.Config, error) { return config.Load(cfg.File) }
+	}
+	if e.Boot == "" {
+		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it every port counts as not proved
+		e.Boot = strings.TrimSpace(string(b))
 	}
 	if e.Listen == nil {
 		e.Listen = func(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
@@ -134,16 +146,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if err := d.openZones(cfg); err != nil {
 		return err
 	}
-	state, next, err := LoadState(cfg.State, cfg.Device.ID)
-	unsure := state.Incomplete // a new reflector may have taken the place of a broken one
-	if d.lock != nil && d.lock.unused && err == nil && next == 1 && state.Saved.IsZero() {
-		state.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
-	}
-	d.warn("state", err)
-	if err := d.saver.journal.open(next); err != nil {
-		state.Incomplete, unsure = true, true
-		d.warn("state", fmt.Errorf("journal of the state: %w: a process that is killed may repeat notices", err))
-	}
+	state := d.kept
 	dp := d.env.Dataplane
 	if dp == nil || !cfg.Device.Roles.Access() {
 		dp = noPorts{ready: closed()}
@@ -151,9 +154,9 @@ func (d *Daemon) build(cfg *config.Config) error {
 			return errors.New("no dataplane is given for a device with access ports")
 		}
 	}
-	d.device, err = NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
+	device, err := NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
 		cc := d.coreConfig(cfg, state.Known)
-		cc.Reflector.Unsure = unsure
+		cc.Reflector.Unsure, cc.Keep = d.unsure, d.keeper
 		c, err := NewCore(cc, out, d.env.Now())
 		if err != nil {
 			return nil, err
@@ -167,7 +170,8 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	d.device.saver = d.saver
+	d.device = device
+	d.device.keeper, d.kept = d.keeper, State{}
 	d.buildPaths(cfg)
 	return d.buildSessions(cfg)
 }
@@ -203,7 +207,7 @@ func (d *Daemon) warn(room string, err error) {
 // tasks lists everything that runs. The first ones outlive the others at a stop:
 // the device still says goodbye through them.
 func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
-	late = []task{d.saver, d.saver.journal, logWriter{d}}
+	late = []task{d.keeper, logWriter{d}}
 	if d.env.Dataplane != nil {
 		late = append(late, d.env.Dataplane)
 		if dp, ok := d.env.Dataplane.(fabric.LossReader); ok {
@@ -237,6 +241,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.lock.release()
 	socket, err := d.env.Manage(d.cfg.Load().Management)
 	if err != nil {
+		d.keeper.Abandon()
 		return err
 	}
 	late, early := d.tasks(socket)

@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/keep"
 )
 
 // Device is the one goroutine that owns a Core: it takes events in order, port
@@ -45,7 +46,7 @@ type Device struct {
 	// where realPorts says so.
 	hostPorts map[string]int
 	realPorts bool
-	saver     *saver
+	keeper    *keep.Keeper // nil: nothing is kept
 	sampler   *sampler
 	admin     *admin
 }
@@ -101,9 +102,7 @@ func (d *Device) String() string { return "device" }
 func (d *Device) Run(ctx context.Context) error {
 	defer close(d.stopped)
 	if err := d.firstPorts(ctx); err != nil { // stopped before it began
-		if d.saver != nil {
-			d.saver.abandon()
-		}
+		d.last()
 		return nil
 	}
 	d.core.Start(d.now())
@@ -128,10 +127,6 @@ func (d *Device) Run(ctx context.Context) error {
 		d.pace(now)
 		d.core.Pump(now)
 		next := d.core.Next()
-		if d.saver != nil {
-			d.saver.journal.put(d.core.Journal())
-			next = sooner(next, d.saver.offer(d.core, now))
-		}
 		if !next.Equal(due) || !next.After(now) {
 			due = next
 			timer.Reset(wait(next, now))
@@ -139,10 +134,16 @@ func (d *Device) Run(ctx context.Context) error {
 	}
 	now := d.now()
 	d.core.Goodbye(now)
-	if d.saver != nil {
-		d.saver.last(d.core.State(now))
-	}
+	d.last()
 	return nil
+}
+
+// last keeps what there is at a stop; nothing comes after it.
+func (d *Device) last() {
+	if d.keeper != nil {
+		d.core.keepRows(d.now())
+		d.keeper.Close(true)
+	}
 }
 
 // sooner is the earlier of two times; zero is no time.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/internal/config"
 )
 
 // dirLock keeps a second daemon off a state directory.
@@ -22,22 +21,19 @@ type dirLock struct {
 	unused bool
 }
 
-// openState makes the state directory and locks it. A directory that another
+// lockState makes the state directory and locks it. A directory that another
 // daemon uses is an error; one that cannot be written is a warning, since the
 // daemon can work without, but for restarts.
-func (d *Daemon) openState(cfg *config.Config) error {
-	d.saver = newSaver(cfg.State, d.log, d.env.Now)
-	if err := os.MkdirAll(cfg.State, 0o750); err != nil {
-		d.warn("state", fmt.Errorf("state directory: %w: until it can be made a restart may repeat notices", err))
-		return nil
+func (d *Daemon) lockState(dir string) (warning, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("state directory: %w: until it can be made a restart may repeat notices", err), nil
 	}
-	lock, err := lockDir(cfg.State)
+	lock, err := lockDir(dir)
 	if errors.Is(err, errLocked) {
-		return err
+		return nil, err
 	}
 	d.lock = lock
-	d.warn("state", err)
-	return nil
+	return err, nil
 }
 
 var errLocked = errors.New("another inofd is using it; stop that one or configure another state-directory")

@@ -95,8 +95,7 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 		c.speak.NewNeighbour(name, now)
 	}
 	if ch.Kind != lldp.Refreshed {
-		c.revision++
-		c.noteNeighbour(&ch)
+		c.keepNeighbour(&ch, p)
 	}
 	for _, addr := range ch.Gone {
 		c.hostGone(p, addr, ch.Reason, ch.At, now)

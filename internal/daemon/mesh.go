@@ -80,12 +80,6 @@ type path struct {
 	left  time.Time // when a device with a failed path ceased to share a zone; zero: it has not
 }
 
-// SavedPath is a failed path as a State keeps it.
-type SavedPath struct {
-	Device netip.Addr `json:"device"`
-	Since  time.Time  `json:"since"`
-}
-
 // configure is for the beginning.
 func (m *mesh) configure(cfg MeshConfig) {
 	m.cfg = cfg
@@ -144,11 +138,10 @@ func (c *Core) liftPaths(now time.Time) zone.Changes {
 	for _, dev := range slices.SortedFunc(maps.Keys(c.mesh.paths), netip.Addr.Compare) {
 		if c.mesh.paths[dev].down {
 			changes = append(changes, c.dir.SetDeviceFault(dev, snsd.ReasonNone)...)
-			c.note(JournalEntry{PathOver: dev})
+			c.forgetPath(dev)
 			c.pathEvent(dev, "is not watched any more: its hosts count as reachable", "unknown", nil, now)
 		}
 		delete(c.mesh.paths, dev)
-		c.revision++
 	}
 	return changes
 }
@@ -278,9 +271,8 @@ func (c *Core) pathDown(dev netip.Addr, ev bfd.Event, at, now time.Time) {
 		return
 	}
 	c.mesh.paths[dev] = &path{down: true, since: at}
-	c.note(JournalEntry{Path: &SavedPath{dev, at.Round(0)}})
+	c.keepPath(dev, at)
 	c.mesh.counters.PathsDown++
-	c.revision++
 	changes := c.dir.SetDeviceFault(dev, snsd.ReasonBFDDown)
 	c.changed(changes, at, now)
 	c.pathEvent(dev, fmt.Sprintf("fails (%s): %d host address(es) unreachable from here", diagOf(ev), len(changes)), "down", &ev, at)
@@ -306,8 +298,7 @@ func (c *Core) pathUp(dev netip.Addr, ev bfd.Event, at, now time.Time) {
 
 // clearPath ends the fault of a path.
 func (c *Core) clearPath(dev netip.Addr, at, now time.Time) {
-	c.revision++
-	c.note(JournalEntry{PathOver: dev})
+	c.forgetPath(dev)
 	c.changed(c.dir.SetDeviceFault(dev, snsd.ReasonNone), at, now)
 }
 
@@ -342,7 +333,7 @@ func (m *mesh) save() []SavedPath {
 	return out
 }
 
-// maxSavedPaths bounds what is taken from a state file.
+// maxSavedPaths bounds what is taken of what was kept.
 const maxSavedPaths = bfd.DefaultMaxSessions
 
 // restorePaths puts failed paths back before any host is known, so that none looks

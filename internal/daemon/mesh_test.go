@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -21,6 +21,7 @@ import (
 // meshCore is a client with two hosts, i1 on eth1 in zone a and i2 on eth2 in zone
 // b, whose reflector is played by the test.
 type meshCore struct {
+	disk    *keep.Memory
 	t       *testing.T
 	c       *Core
 	now     time.Time
@@ -71,6 +72,7 @@ var meshOn = inof.Settings{BFD: inof.BFDSettings{Enabled: true, Interval: 50 * t
 
 func newMeshCore(t *testing.T) *meshCore {
 	m := &meshCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), last: map[[2]netip.Addr]uint32{}}
+	m.disk = &keep.Memory{}
 	m.start(State{})
 	m.registerBoth()
 	m.sync(meshOn)
@@ -79,7 +81,8 @@ func newMeshCore(t *testing.T) *meshCore {
 
 func (m *meshCore) start(st State) {
 	m.t.Helper()
-	c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh}, m, m.now)
+	c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh, Keep: m.disk}, m, m.now)
+	m.disk.Begin()
 	if err == nil {
 		m.c = c
 		err = c.Restore(st, m.now)
@@ -88,23 +91,17 @@ func (m *meshCore) start(st State) {
 		m.t.Fatal(err)
 	}
 	for _, p := range []string{"eth1", "eth2"} {
-		c.Port(fabric.Event{Kind: fabric.PortAdded, At: m.now, Port: fabric.Port{Name: p, Index: 1, AdminUp: true, Carrier: true}}, m.now)
+		c.Port(fabric.Event{Kind: fabric.PortAdded, At: m.now, Changes: 1, Port: fabric.Port{Name: p, Index: 1, AdminUp: true, Carrier: true}}, m.now)
 	}
 	c.Start(m.now)
 }
 
-// restart goes through the state file's format.
+// restart is the end of the process as it is told to, and the next one.
 func (m *meshCore) restart() {
 	m.t.Helper()
-	file, err := json.Marshal(m.c.State(m.now))
-	var st State
-	if err == nil {
-		err = json.Unmarshal(file, &st)
-	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.start(st)
+	m.c.keepRows(m.now)
+	m.disk.Stop()
+	m.start(keptIn(m.t, m.disk))
 	m.pass(time.Second)
 }
 
@@ -331,51 +328,55 @@ func TestARestartWhileAPathFailsTellsNothingNew(t *testing.T) {
 	m.expect("BFD says that the path works", "eth1: "+t1+" active none")
 }
 
-// Killed right after a path failed: the journal has it before the state does.
-func TestAFailedPathIsInTheJournal(t *testing.T) {
+// Killed right after a path failed: that is known.
+func TestAFailedPathIsKeptAtOnce(t *testing.T) {
 	m := begun(t)
-	st := m.c.State(m.now)
-	m.c.Journal()
 	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 	m.path(far2, bfd.ReportDown, bfd.DiagDetectTime)
 	m.path(far2, bfd.ReportUp, 0)
-	file, err := json.Marshal(m.c.Journal())
-	var entries []JournalEntry
-	if err == nil {
-		err = json.Unmarshal(file, &entries)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	st.Replay(entries)
-	if diff := cmp.Diff(m.c.State(m.now).Paths, st.Paths, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(st.Paths) != 1 {
+	st := keptIn(t, m.disk)
+	if diff := cmp.Diff(m.c.mesh.save(), st.Paths, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(st.Paths) != 1 {
 		t.Errorf("%s%+v", diff, st.Paths)
 	}
 }
 
-// A process that is killed right after it told a fault may not have kept that. If the fault
-// is over when it starts again, the host must hear so all the same.
-func TestAKillThatLosesTheLastNoticeLeavesNobodyWithIt(t *testing.T) {
-	for _, clean := range []bool{false, true} {
+// A process is killed right after it told a fault. If the fault is over when it starts again,
+// the host must hear so, and the other one nothing. A stop as asked, and one that
+// loses the last rows, leave nobody with a wrong word either.
+func TestAKillRightAfterANoticeLeavesNobodyWithIt(t *testing.T) {
+	for _, how := range []string{"stopped", "killed", "rows lost"} {
 		m := begun(t)
-		kept := m.c.State(m.now)
-		kept.Clean = clean
-		if !clean {
+		kept := keptIn(t, m.disk)
+		if how != "stopped" {
 			m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 			m.expect("the fault", "eth1: "+t1+" inactive bfd-down")
+		}
+		switch how {
+		case "killed":
+			kept = keptIn(t, m.disk)
+		case "rows lost":
+			kept.Incomplete = true
 		}
 		frames := m.frames
 		m.start(kept)
 		m.pass(time.Second)
 		m.registerBoth()
 		m.sync(meshOn)
-		if clean {
-			m.expect("stopped as asked")
+		switch how {
+		case "stopped":
+			m.expect(how)
 			if m.frames != frames {
 				t.Error("what was told is sent again after a stop that lost nothing")
 			}
-		} else {
-			m.expect("killed: one host learns, the other is told nothing new", "eth1: "+t1+" active none")
+		case "killed":
+			m.expect("before the path is heard of")
+			if m.frames != frames {
+				t.Error("what was told is sent again after a kill that lost nothing")
+			}
+			m.path(far1, bfd.ReportUp, 0)
+			m.expect(how, "eth1: "+t1+" active none")
+		case "rows lost":
+			m.expect("one host learns, the other is told nothing new", "eth1: "+t1+" active none")
 		}
 	}
 }

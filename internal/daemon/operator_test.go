@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -51,7 +52,7 @@ func TestTheStatusSaysThatTheStateIsNotSaved(t *testing.T) {
 		if w := warned(); w != "" {
 			t.Errorf("when it is there again: %q", w)
 		}
-		if _, err := os.Stat(filepath.Join(dir, stateName)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, keep.FileName)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -22,7 +22,7 @@ func (c *Core) ClientResumes(dev netip.Addr, seen, offered *inof.Resume, now tim
 	if c.refl == nil {
 		return
 	}
-	c.revision++
+	c.keepClient(dev)
 	c.fromReflector(c.refl.Resume(dev, seen, offered, now), now)
 	c.peerEvent(dev, "client", "up", nil, now)
 }
@@ -317,7 +317,6 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 	}
 	c.watchAgreement(now)
 	if a.Synced {
-		c.revision++
 		c.out.Event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
 			Text:   fmt.Sprintf("synchronized with reflector %s", a.From),
 			Fields: map[string]string{"sync": c.syncWith(a.From)}})

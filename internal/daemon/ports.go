@@ -53,8 +53,10 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
 		p.lost = ev.At
 		c.table.PortDown(ev.Port.Name, now)
-		c.note(JournalEntry{Down: ev.Port.Name})
+		p.losses++
 	}
+	p.changes = ev.Changes
+	c.portRow(p)
 	for _, ch := range c.faults.Port(ev, now) {
 		c.causeChanged(ch, now)
 	}
@@ -70,6 +72,10 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	if regained {
 		c.resubscribe(p, now)
 	}
+	if p.was != nil && is {
+		c.back(p, &ev)
+	}
+	p.was = nil
 	if c.speak != nil {
 		if is {
 			c.speakOn(p, now)
@@ -89,6 +95,7 @@ func (c *Core) forget(p *port) {
 	if !p.present && !c.restoring && c.table.Count(p.Name) == 0 {
 		c.faults.Forget(p.Name)
 		delete(c.ports, p.Name)
+		c.portRow(p)
 	}
 }
 
@@ -111,6 +118,7 @@ func (c *Core) Sample(name string, h fabric.Health, now time.Time) {
 		return
 	}
 	changes := c.faults.Sample(name, h, now)
+	c.noteFaults(c.ports[name])
 	for _, ch := range changes {
 		c.causeChanged(ch, now)
 	}
@@ -141,7 +149,6 @@ func (c *Core) causeChangedAt(ch errdown.Change, at, now time.Time) {
 	if p == nil {
 		return
 	}
-	c.revision++
 	c.noteFaults(p)
 	before := p.fault.active
 	c.followFault(p, ch.Since, at, now)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"encoding/json"
 	"net/netip"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -28,23 +28,30 @@ func (nowhere) Event(api.Event)              {}
 // bareCore is a Core without a device around it.
 type bareCore struct {
 	*Core
-	t     *testing.T
-	now   time.Time
-	heard fabric.Frame // last registration
+	t       *testing.T
+	now     time.Time
+	heard   fabric.Frame // last registration
+	disk    *keep.Memory
+	changes map[string]uint64 // of carrier, by port; the machine counts them
 }
 
 var bareSelf, bareReflector = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(reflectorID)
 
 func newBareCore(t *testing.T, reflect bool) *bareCore {
-	b := &bareCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	b := bareMachine(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	b.start(reflect, State{})
 	return b
+}
+
+func bareMachine(t *testing.T, now time.Time) *bareCore {
+	return &bareCore{t: t, now: now, disk: &keep.Memory{}, changes: map[string]uint64{}}
 }
 
 func (b *bareCore) start(reflect bool, st State) {
 	b.t.Helper()
 	cfg := CoreConfig{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
-		Notify: hostnotify.Config{AllRoles: true}}
+		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk}
+	b.disk.Begin()
 	c, err := NewCore(cfg, nowhere{}, b.now)
 	if err == nil {
 		err = c.Restore(st, b.now)
@@ -55,17 +62,12 @@ func (b *bareCore) start(reflect bool, st State) {
 	b.Core = c
 }
 
-// restart goes through the state file's format; the ports come back as given.
+// restart is the end of the process as it is told to, and the next one; the ports come back as given.
 func (b *bareCore) restart(reflect bool, up ...string) {
 	b.t.Helper()
-	file, err := json.Marshal(b.State(b.now))
-	var st State
-	if err == nil {
-		err = json.Unmarshal(file, &st)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.keepRows(b.now)
+	b.disk.Stop()
+	st := keptIn(b.t, b.disk)
 	b.now = b.now.Add(2 * time.Second)
 	b.start(reflect, st)
 	for _, p := range up {
@@ -76,7 +78,10 @@ func (b *bareCore) restart(reflect bool, up ...string) {
 }
 
 func (b *bareCore) carrier(name string, up bool, kind fabric.EventKind) {
-	b.Port(fabric.Event{Kind: kind, At: b.now, Port: fabric.Port{Name: name, Index: 1, AdminUp: true, Carrier: up}}, b.now)
+	if b.changes[name]++; kind != fabric.PortChanged {
+		b.changes[name] = max(1, b.changes[name]-1) // it is as it was
+	}
+	b.Port(fabric.Event{Kind: kind, At: b.now, Changes: b.changes[name], Port: fabric.Port{Name: name, Index: 1, AdminUp: true, Carrier: up}}, b.now)
 }
 
 // register has a host heard on a port, a second later.

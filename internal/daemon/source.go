@@ -224,8 +224,7 @@ func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, 
 
 // addCounters adds what is counted outside the owner goroutine.
 func (d *Daemon) addCounters(m map[string]any) {
-	m["state"] = d.saver.Counters()
-	m["journal"] = d.saver.journal.Counters()
+	m["state"] = d.keeper.Counters()
 	m["sampler"] = d.device.sampler.counters()
 	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()

@@ -63,6 +63,7 @@ func (c *Core) sendNotices(now time.Time) {
 	out := c.notify.Poll(now)
 	c.left = c.left[:0]
 	for _, o := range out {
+		c.keepFrame(o)
 		c.out.SendFrame(o.Port, o.Frame)
 		left := now
 		if c.stopwatch != nil {

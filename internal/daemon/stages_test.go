@@ -158,7 +158,7 @@ const us = time.Microsecond
 
 // newTimed is a device that knows a local host i1 and a remote one t1, of one zone.
 func newTimed(t *testing.T) *timed {
-	w := &timed{bareCore: &bareCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, work: 15 * us}
+	w := &timed{bareCore: bareMachine(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), work: 15 * us}
 	c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: 1}, w, w.now)
 	if err != nil {
 		t.Fatal(err)

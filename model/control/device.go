@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -16,6 +15,7 @@ import (
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/snsd"
@@ -39,7 +39,7 @@ type device struct {
 	epoch   uint64
 	core    *daemon.Core
 	bfd     *watcher
-	disk    []byte
+	disk    keep.Memory
 	busy    model.Time // until then the daemon has work
 	tick    model.Time // planned; 0: none
 
@@ -55,6 +55,8 @@ type accessPort struct {
 	id    model.PortID
 	port  fabric.Port
 	needs uint64 // generation of what is read of it
+	// changes of carrier, as far as a process was there to be told
+	changes uint64
 }
 
 func newDevice(p *Plane, n model.NodeID, islands []int) *device {
@@ -97,10 +99,9 @@ func (d *device) start() {
 	if d.bfd == nil {
 		d.bfd = newWatcher(d)
 	}
-	st := daemon.State{}
-	if d.disk != nil {
-		p.failed(json.Unmarshal(d.disk, &st))
-	}
+	found := d.disk.Begin()
+	st, _ := daemon.StateOf(found)
+	st.Incomplete = st.Incomplete && !found.None // a new device has nothing to be careful about
 	d.epoch = uint64(p.sim.Now()/model.Nanosecond)<<8 | 1
 	n := len(d.dials)
 	if d.reflects {
@@ -117,6 +118,7 @@ func (d *device) start() {
 	if d.reflects {
 		cfg.Zones = p.cfg.zones(p.sim)
 	}
+	cfg.Keep = &d.disk
 	core, err := daemon.NewCore(cfg, d, p.time())
 	if err == nil {
 		err = core.Restore(st, p.time())
@@ -139,14 +141,9 @@ func (d *device) start() {
 	}
 }
 
-// stop is a crash: what was not saved is lost. The daemon saves within a second of a
-// change, so that a fabric at rest loses nothing.
+// stop is a crash. What was not on the disk yet is in the memory of the machine, and comes there now.
 func (d *device) stop() {
-	if d.running {
-		b, err := json.Marshal(d.core.State(d.p.time()))
-		d.p.failed(err)
-		d.disk = b
-	}
+	d.disk.Commit(d.disk.Pending())
 	d.running, d.core = false, nil
 	if d.dead {
 		d.bfd = nil
@@ -187,6 +184,9 @@ func (d *device) settle() {
 	p := d.p
 	d.core.Pump(p.time())
 	d.core.Replan(d.plan)
+	if n := d.disk.Pending(); n > 4096 {
+		d.disk.Commit(n)
+	}
 	next := d.core.Next()
 	if next.IsZero() {
 		return
@@ -233,8 +233,11 @@ func upDown(up bool) string {
 // tellPort tells the Core of a port as it is.
 func (d *device) tellPort(a *accessPort, kind fabric.EventKind) {
 	a.port.AdminUp = !d.p.shut[a.id]
-	a.port.Carrier = d.p.ports[a.id].told && a.port.AdminUp
-	d.core.Port(fabric.Event{Kind: kind, Port: a.port, At: d.p.time()}, d.p.time())
+	if is := d.p.ports[a.id].told && a.port.AdminUp; is != a.port.Carrier {
+		a.port.Carrier = is
+		a.changes++
+	}
+	d.core.Port(fabric.Event{Kind: kind, Port: a.port, At: d.p.time(), Changes: a.changes + 1}, d.p.time())
 }
 
 // frame takes a frame off the wire.

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/labtest"
 )
@@ -139,23 +143,7 @@ func (f *fab) quiet(node string, since int, but ...notice) {
 	}
 }
 
-// keptState is what the tests look at of a daemon's state file.
-type keptState struct {
-	Known []string `json:"known_devices"`
-	Told  struct {
-		Hosts []struct {
-			Addr string `json:"addr"`
-			Told []struct {
-				Subject string `json:"subject"`
-				State   string `json:"state"`
-				Seq     uint32 `json:"seq"`
-				Acked   bool   `json:"acked"`
-			} `json:"told"`
-		} `json:"hosts"`
-	} `json:"told"`
-}
-
-// kept waits until what the three daemons know is in their state files, which are
+// kept waits until what the three daemons know is in their databases, which are
 // written behind their backs: every host was told of every peer, and acked it.
 func (f *fab) kept() {
 	f.t.Helper()
@@ -176,9 +164,9 @@ func (f *fab) keptPairs(tor1, tor2 int) {
 	})
 }
 
-// keptBy waits until the state file of a switch says that its hosts were told of so
-// many active peers, and acked them: by the last notice that the hosts have, or it is a
-// file of before.
+// keptBy waits until the database of a switch says that its hosts were told of so
+// many active peers, and acked them: by the last notice that the hosts have, or it is what
+// was kept before.
 func (f *fab) keptBy(node string, pairs int) {
 	f.t.Helper()
 	labtest.Eventually(f.t, "the state of "+node+" to be saved", func() error {
@@ -190,8 +178,8 @@ func (f *fab) keptBy(node string, pairs int) {
 		n := 0
 		for _, h := range st.Told.Hosts {
 			for _, told := range h.Told {
-				seq, printed := last[[2]string{h.Addr, told.Subject}]
-				if told.Acked && told.State == "active" && (!printed || seq == told.Seq) {
+				seq, printed := last[[2]string{h.Addr.String(), told.Subject.String()}]
+				if told.Acked && told.State == snsd.Active && (!printed || seq == told.Seq) {
 					n++
 				}
 			}
@@ -224,10 +212,11 @@ func (f *fab) lastSeqs() map[[2]string]uint32 {
 	return last
 }
 
-func (f *fab) savedState(node string) (st keptState, err error) {
-	b, err := os.ReadFile(filepath.Join(f.lab.NodeDir(node), "state", "state.json"))
-	if err == nil {
-		err = json.Unmarshal(b, &st)
+func (f *fab) savedState(node string) (daemon.State, error) {
+	found, err := keep.Look(keep.Config{Dir: filepath.Join(f.lab.NodeDir(node), "state")})
+	if err == nil && found.None {
+		err = fs.ErrNotExist
 	}
+	st, _ := daemon.StateOf(found)
 	return st, err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/openinof/inof/internal/keep"
 )
 
 // A switch that is killed and loses what it had kept takes nothing back: the hosts of the
@@ -43,7 +45,7 @@ func (f *fab) loseState(node string) {
 		f.t.Fatalf("state of %s: %d files, %v", node, len(files), err)
 	}
 	for _, e := range files {
-		if name := e.Name(); name == "state.json" || name == "epoch" || strings.HasPrefix(name, "journal.") {
+		if name := e.Name(); name == keep.FileName || strings.HasPrefix(name, "unsaved") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				f.t.Fatal(err)
 			}

@@ -133,8 +133,12 @@ func (w *world) restartReflector() {
 // restartMaybeLost restarts a process; sometimes its state is gone then.
 func (w *world) restartMaybeLost(d *device, most time.Duration) {
 	w.restart(d, w.chance(0.3), w.short(most))
-	if !d.running && w.chance(0.15) {
+	switch {
+	case d.running:
+	case w.chance(0.15):
 		d.lose()
+	case w.disks.chance(0.2):
+		d.powerCut()
 	}
 }
 

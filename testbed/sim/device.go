@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -29,15 +30,13 @@ type device struct {
 	epoch   uint64
 	core    *daemon.Core
 
-	disk     []byte // state as it was written last
-	diskAt   time.Duration
-	tail     [][]byte // journal since
-	tailSeen []seenOp
-	diskSeen table               // as of disk
+	disk     keep.Memory
+	diskSeen table               // naive: as of the disk
+	tailSeen []seenOp            // since then
+	dark     bool                // it has no power
 	holding  bool                // the disk was lost: others may still hold of before what is no more
 	ever     map[netip.Addr]bool // addresses that were heard here
-	revision uint64              // handed over for writing
-	saving   bool
+	saving   bool                // a transaction of the disk is planned
 
 	dialed   map[netip.Addr]*end
 	accepted map[netip.Addr]*end
@@ -67,6 +66,12 @@ func (d *device) start() {
 	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
 	d.draining = map[netip.Addr]bool{}
 	st := d.load()
+	if d.dark {
+		d.dark = false
+		for _, l := range d.ports {
+			l.refresh()
+		}
+	}
 	cfg := daemon.CoreConfig{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
@@ -74,6 +79,9 @@ func (d *device) start() {
 	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
+	}
+	if !w.cfg.NoSave {
+		cfg.Keep = &d.disk
 	}
 	core, err := daemon.NewCore(cfg, d, w.time())
 	if err == nil {
@@ -87,9 +95,13 @@ func (d *device) start() {
 	if d.holding = d.holding || st.Incomplete; d.holding {
 		d.lapse()
 	}
-	d.revision, d.saving = core.Revision(), false
-	w.tracef("%s starts with %d bytes of state of %v and %d entries since", d.name, len(d.disk), d.diskAt, len(d.tail))
-	d.seen = d.kept().restored(w.now)
+	d.saving = false
+	w.tracef("%s starts with %d neighbours and %d hosts that were told things", d.name, len(st.Neighbours), len(st.Told.Hosts))
+	d.diskSeen, d.tailSeen = d.kept(), nil
+	d.seen = d.diskSeen.restored(w.now)
+	for _, l := range d.ports {
+		l.proved()
+	}
 	for _, l := range d.ports {
 		d.portEvent(l, fabric.PortAdded)
 	}
@@ -114,8 +126,9 @@ func (d *device) stop(orderly bool) {
 	if orderly {
 		d.core.Goodbye(w.time())
 		d.seen.expire(w.now, d)
-		d.write(d.core.State(w.time()), w.now, d.seen.clone())
-		d.tail, d.tailSeen = nil, nil
+		d.core.Pump(w.time())
+		d.commit(d.disk.Pending(), len(d.tailSeen))
+		d.disk.Stop()
 	}
 	d.seen.expire(w.now, d)
 	for _, e := range d.ends() {
@@ -152,7 +165,6 @@ func (d *device) settle() {
 	}
 	w := d.w
 	d.core.Pump(w.time())
-	d.journal()
 	d.save()
 	d.pace()
 	next := d.core.Next()
@@ -210,7 +222,8 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 		d.look(func() { d.seen.down(l.port) })
 		l.told = d.w.now
 	}
-	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Port: fabric.Port{
+	l.known = l.changes
+	d.core.Port(fabric.Event{Kind: kind, At: d.w.time(), Changes: uint64(l.changes) + 1, Port: fabric.Port{
 		Name: l.port, Index: l.index, MAC: l.mac, MTU: 1500, AdminUp: true, Carrier: l.carrier,
 	}}, d.w.time())
 }

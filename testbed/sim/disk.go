@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"time"
@@ -9,9 +8,9 @@ import (
 	"github.com/openinof/inof/internal/daemon"
 )
 
-// This file is what a device's disk holds: a state that is written some time after it
-// changed, and a journal of what came after, which is written at once. A crash loses
-// neither; a disk that is lost loses all.
+// This file is what a device keeps: rows, which a killed process leaves behind, and which
+// come to its disk some time later. A power cut takes what has not come there yet, and
+// the carrier of all its ports; a disk that is lost takes all.
 
 // seenOp is a change of the naive table of a device.
 type seenOp struct {
@@ -36,15 +35,15 @@ func (t *table) do(o seenOp) {
 	}
 }
 
-// look has the naive table changed and journals what is new in it. That a registration
-// was repeated is not.
+// look has the naive table changed and keeps what is new in it. That a registration was
+// repeated is not.
 func (d *device) look(change func()) {
 	before := d.seen.clone()
 	change()
-	d.journalSeen(before)
+	d.keepSeen(before)
 }
 
-func (d *device) journalSeen(before table) {
+func (d *device) keepSeen(before table) {
 	if d.w.cfg.NoSave {
 		return
 	}
@@ -65,39 +64,18 @@ func (d *device) journalSeen(before table) {
 	}
 }
 
-// journal writes what the Core has to add to its state.
-func (d *device) journal() {
-	for _, e := range d.core.Journal() {
-		b, err := json.Marshal(e)
-		if err != nil {
-			d.w.failf("%s: journal: %v", d.name, err)
-		}
-		if !d.w.cfg.NoSave {
-			d.tail = append(d.tail, b)
-		}
-	}
-}
-
-// load reads the state and the journal. A device that was killed before it wrote its
-// first state has lost it.
+// load gives what the last process kept. A new device has nothing to be careful about.
 func (d *device) load() daemon.State {
-	st := daemon.State{Incomplete: d.disk == nil && d.life > 1} // a new device has nothing to be careful about
-	if d.disk != nil {
-		if err := json.Unmarshal(d.disk, &st); err != nil {
-			d.w.failf("%s: state: %v", d.name, err)
-		}
+	f := d.disk.Begin()
+	st, bad := daemon.StateOf(f)
+	for _, p := range bad {
+		d.w.failf("%s: %v", d.name, &p)
 	}
-	entries := make([]daemon.JournalEntry, len(d.tail))
-	for i, b := range d.tail {
-		if err := json.Unmarshal(b, &entries[i]); err != nil {
-			d.w.failf("%s: journal: %v", d.name, err)
-		}
-	}
-	st.Replay(entries)
+	st.Incomplete = st.Incomplete && d.life > 1
 	return st
 }
 
-// kept is the naive table as the disk has it.
+// kept is the naive table as the next process would get it.
 func (d *device) kept() table {
 	t := d.diskSeen.clone()
 	for _, o := range d.tailSeen {
@@ -106,26 +84,22 @@ func (d *device) kept() table {
 	return t
 }
 
-// save plans the writing of the state when it has changed.
+// save plans the next transaction of the disk.
 func (d *device) save() {
 	w := d.w
-	if w.cfg.NoSave || d.saving || d.core.Revision() == d.revision {
+	if w.cfg.NoSave || d.saving || d.disk.Pending() == 0 {
 		return
 	}
 	d.saving = true
 	life := d.life
-	w.after(w.between(50*time.Millisecond, time.Second), func() {
+	w.after(w.disks.between(time.Millisecond, 150*time.Millisecond), func() {
 		if !d.running || d.life != life {
 			return
 		}
-		st, at := d.core.State(w.time()), w.now
-		d.revision = d.core.Revision()
-		d.seen.expire(w.now, d)
-		seen, journaled, ops := d.seen.clone(), len(d.tail), len(d.tailSeen)
-		w.after(w.short(50*time.Millisecond), func() {
+		rows, ops := d.disk.Pending(), len(d.tailSeen)
+		w.after(w.disks.short(50*time.Millisecond), func() {
 			if d.running && d.life == life {
-				d.write(st, at, seen)
-				d.tail, d.tailSeen = slices.Clone(d.tail[journaled:]), slices.Clone(d.tailSeen[ops:])
+				d.commit(rows, ops)
 				d.saving = false
 				d.save()
 			}
@@ -133,19 +107,34 @@ func (d *device) save() {
 	})
 }
 
-func (d *device) write(st daemon.State, at time.Duration, seen table) {
-	b, err := json.Marshal(st)
-	if err != nil {
-		d.w.failf("%s: state: %v", d.name, err)
+// commit brings rows to the disk, and what the naive table had changed by then.
+func (d *device) commit(rows, ops int) {
+	d.disk.Commit(rows)
+	for _, o := range d.tailSeen[:ops] {
+		d.diskSeen.do(o)
 	}
-	d.disk, d.diskAt, d.diskSeen = b, at, seen
+	d.tailSeen = slices.Clone(d.tailSeen[ops:])
+}
+
+// powerCut takes the power from a device whose process has just ended.
+func (d *device) powerCut() {
+	d.w.tracef("%s has no power, and %d rows that are not on its disk", d.name, d.disk.Pending())
+	d.disk.PowerCut()
+	d.tailSeen = nil
+	d.forgotten()
+	d.dark = true
+	for _, l := range d.ports {
+		l.refresh()
+		l.changes, l.known = 0, -1
+	}
 }
 
 // lose takes everything off the disk of a device that does not run. What it had told
 // its reflectors stays in force there until it has had the time to hear its hosts.
 func (d *device) lose() {
 	d.w.tracef("%s loses its state", d.name)
-	d.disk, d.diskAt, d.diskSeen, d.tail, d.tailSeen = nil, 0, nil, nil, nil
+	d.disk.Lose()
+	d.diskSeen, d.tailSeen = nil, nil
 	d.forgotten()
 	d.holding = true
 }

@@ -26,6 +26,8 @@ type link struct {
 	down    time.Duration
 	taken   time.Duration // when the process takes the next frame at the earliest
 	told    time.Duration // when it was last told that there is no carrier
+	changes int           // of carrier, as the machine counts them
+	known   int           // of these, as a process was told last; -1: of another boot
 }
 
 func (l *link) name() string { return l.dev.name + "/" + l.port }
@@ -33,12 +35,13 @@ func (l *link) name() string { return l.dev.name + "/" + l.port }
 // refresh brings the carrier in line with what is plugged, and tells both ends a
 // little later.
 func (l *link) refresh() {
-	is := l.host != nil && !l.pulled
+	is := l.host != nil && !l.pulled && !l.dev.dark
 	if is == l.carrier {
 		return
 	}
 	w := l.w
 	l.carrier = is
+	l.changes++
 	l.gen++
 	w.tracef("%s carrier %v", l.name(), is)
 	gen := l.gen
@@ -54,6 +57,14 @@ func (l *link) refresh() {
 				h.carrier(is)
 			}
 		})
+	}
+}
+
+// proved is called at the start of a process: if the port has lost its carrier while none
+// ran, its host is told everything again, as after a blink that was seen.
+func (l *link) proved() {
+	if l.carrier && l.host != nil && l.changes != l.known {
+		l.host.blinked = l.w.now
 	}
 }
 

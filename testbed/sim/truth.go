@@ -101,13 +101,13 @@ func (t table) known(port string, addr netip.Addr) bool {
 	return slices.ContainsFunc(t, func(c claimant) bool { return c.link.port == port && c.addr == addr })
 }
 
-// restored is the table after a restart: nobody listened for a while, so what ran
-// out meanwhile is given a third of its time.
+// restored is the table after a restart: nobody listened for a while, so everybody has
+// the whole of its time again.
 func (t table) restored(now time.Duration) table {
 	out := t.clone()
 	for i := range out {
 		c := &out[i]
-		c.expires = now + min(max(c.expires-now, c.ttl/3), c.ttl)
+		c.expires = now + c.ttl
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -170,15 +169,16 @@ func (w *world) dropped(d *device, host netip.Addr) {
 }
 
 // forgotten notes what a device that stopped does not know any more. What it told is
-// kept by its journal; without a disk nothing is.
+// kept; without a disk nothing is.
 func (d *device) forgotten() {
 	w := d.w
+	lost := w.cfg.NoSave || d.disk.Look().None
 	kept := d.kept()
 	for k, s := range w.wire {
 		if k.dev != d.id {
 			continue
 		}
-		if s.acked = false; d.disk != nil { // it may be told once more, and ack it again
+		if s.acked = false; !lost { // it may be told once more, and ack it again
 			continue
 		}
 		s.unsaved = true
@@ -190,8 +190,8 @@ func (d *device) forgotten() {
 		}
 	}
 	for _, l := range d.ports {
-		if l.host != nil {
-			maps.DeleteFunc(l.host.asked, func(_ netip.Addr, at time.Duration) bool { return at > d.diskAt })
+		if l.host != nil && lost {
+			clear(l.host.asked)
 		}
 	}
 	for i := range d.seen {

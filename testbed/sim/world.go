@@ -105,8 +105,9 @@ const (
 // world is one run.
 type world struct {
 	clock
+	dice
+	disks dice // for what disks do: it changes nothing about the rest of a run
 	cfg   Config
-	rng   *rand.Rand
 	fails []string
 
 	reflectors []*device
@@ -135,7 +136,7 @@ type world struct {
 
 func newWorld(cfg Config) *world {
 	return &world{
-		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x1f0f)),
+		cfg: cfg, dice: dice{rand.New(rand.NewPCG(cfg.Seed, 0x1f0f))}, disks: dice{rand.New(rand.NewPCG(cfg.Seed, 0xd15c))},
 		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{},
 	}
 }
@@ -172,18 +173,21 @@ func (w *world) run(d time.Duration) bool {
 	return len(w.fails) == 0
 }
 
+// dice are one source of chance.
+type dice struct{ rng *rand.Rand }
+
 // between gives a random duration.
-func (w *world) between(a, b time.Duration) time.Duration {
+func (w dice) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(w.rng.Int64N(int64(b-a)+1))
 }
 
 // short gives one that is most often small: a delay of some kind.
-func (w *world) short(most time.Duration) time.Duration {
+func (w dice) short(most time.Duration) time.Duration {
 	f := w.rng.Float64()
 	return time.Duration(f * f * f * float64(most))
 }
 
-func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
+func (w dice) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
 func pick[T any](w *world, from []T) T { return from[w.rng.IntN(len(from))] }
 

@@ -1,0 +1,263 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/snsd"
+)
+
+// keptIn gives what a simulated machine would give to the next process.
+func keptIn(t *testing.T, m *keep.Memory) State {
+	t.Helper()
+	return stateOf(t, m.Look())
+}
+
+func stateOf(t *testing.T, f keep.Found) State {
+	t.Helper()
+	st, bad := StateOf(f)
+	for _, p := range bad {
+		t.Error(&p)
+	}
+	for _, p := range f.Problems {
+		t.Error(&p)
+	}
+	if f.None {
+		st.Incomplete = false
+	}
+	return st
+}
+
+// keptOf gives the rows of a device as a kill at this moment leaves them.
+func keptOf(t *testing.T, cfg *config.Config) State {
+	t.Helper()
+	f, err := keep.Look(keep.Config{Dir: cfg.State, Device: cfg.Device.ID.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stateOf(t, f)
+}
+
+func killed(t *testing.T, n *node) State { return keptOf(t, n.cfg) }
+
+func TestADeviceKilledRightAfterANoticeKnowsOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(5 * time.Second)
+		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(10 * time.Millisecond) // the database is written later
+		st := killed(t, n)
+		if st.Incomplete || len(st.Neighbours) != 2 || len(st.Told.Hosts) != 2 || len(st.Told.Hosts[0].Told) != 1 {
+			t.Fatalf("left: incomplete %v, %d neighbours, told %+v", st.Incomplete, len(st.Neighbours), st.Told)
+		}
+		n.fake.SetCarrier("eth2", false)
+		settle(10 * time.Millisecond)
+		st = killed(t, n)
+		b := bareMachine(t, time.Now())
+		b.start(true, st)
+		for _, p := range []string{"eth1", "eth2"} {
+			b.carrier(p, p == "eth1", fabric.PortAdded)
+		}
+		if got := st.Told.Hosts; got[0].Told[0].State != snsd.Inactive || got[0].Told[0].Reason != snsd.ReasonLinkDown {
+			t.Errorf("last told: %+v", got)
+		}
+		if unheard := b.table.Unheard("eth2"); len(unheard) != 1 {
+			t.Errorf("unheard behind the port that was down: %v", unheard)
+		}
+	})
+}
+
+func TestADeviceThatForgotItsHostsGoesOnHoldingBackAfterAnotherRestart(t *testing.T) {
+	b := newBareCore(t, false)
+	b.start(false, State{Incomplete: true})
+	until := b.client.HeldBack()
+	if until != b.now.Add(holdBack) {
+		t.Fatalf("holds back until %v", until)
+	}
+	b.restart(false)
+	if got := b.client.HeldBack(); !got.Equal(until) {
+		t.Errorf("after a restart until %v, want %v", got, until)
+	}
+	b.now = until
+	b.Tick(b.now)
+	b.restart(false)
+	if got := b.client.HeldBack(); !got.IsZero() {
+		t.Errorf("in the end until %v", got)
+	}
+}
+
+// FuzzRows feeds rows that are sound and mean nothing: table, lengths of key and value, both.
+func FuzzRows(f *testing.F) {
+	tables := []keep.Table{tableDevice, tablePort, tableNeighbour, tableHost, tableSubject, tableTold, tablePath, tableReflector, tableKnown, tableNotice, tableEvent, "other"}
+	f.Add([]byte("\x00\x09\x08held-back\x7f\xff\xff\xff\xff\xff\xff\xff\x01\x04\x0feth1{\"losses\": 7}\x06\x04\x08\x0a\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		found := keep.Found{Whole: true}
+		for len(b) >= 3 && len(b) >= 3+int(b[1])+int(b[2]) {
+			k, v := 3+int(b[1]), 3+int(b[1])+int(b[2])
+			found.Rows = append(found.Rows, keep.Row{Table: tables[int(b[0])%len(tables)], Key: b[3:k], Value: b[k:v]})
+			b = b[v:]
+		}
+		st, bad := StateOf(found)
+		if st.Incomplete != (len(bad) > 0) {
+			t.Errorf("incomplete %v, %v", st.Incomplete, bad)
+		}
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: 2, Keep: &keep.Memory{}}, nowhere{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Restore(st, now) // whatever it says: no panic, no endless timer
+		c.Start(now)
+		c.Tick(now)
+	})
+}
+
+// silentPorts never says that all its ports are known.
+type silentPorts struct{ *fabric.Fake }
+
+func (silentPorts) Ready() <-chan struct{} { return nil }
+
+func TestADaemonCanBeStoppedBeforeItsPortsAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1")
+		n.halt()
+		env := n.d.env
+		env.Dataplane = silentPorts{fabric.NewFake(fabric.FakeConfig{Name: "tor1"})}
+		d, err := New(n.cfg, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		settle(time.Second)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A process that is killed before the state file is written again must not leave a
+// port shut that nobody knows to be in error-down, nor one that was opened as if it were.
+func TestADeviceKilledRightAfterItShutAPortKnowsOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		n.faults(func(e *config.ErrorDown) { e.CRC.Action = config.ActionErrorDown })
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(5 * time.Second)
+		open := func() bool { return n.fake.Ports()[1].AdminUp }
+		until := func(want bool) {
+			t.Helper()
+			for range 10000 {
+				if open() == want {
+					return
+				}
+				settle(time.Millisecond)
+			}
+			t.Fatalf("open %v, want %v", open(), want)
+		}
+		kept := func() errdown.Saved { settle(time.Millisecond); return killed(t, n).Ports["eth2"].Saved }
+
+		n.damage("eth2", 3)
+		until(false)
+		got := kept()
+		if got.Port != "eth2" || !got.Shut || got.Unseen || len(got.Latched) != 1 || got.Latched[0].Cause != errdown.CRC {
+			t.Fatalf("left: %+v", got)
+		}
+		b := bareMachine(t, time.Now())
+		b.start(true, State{Ports: map[string]KeptPort{"eth2": {Saved: got}}})
+		b.Port(fabric.Event{Kind: fabric.PortAdded, At: b.now, Port: fabric.Port{Name: "eth2", Index: 2}}, b.now)
+		if cause, faulty := b.faults.Worst("eth2"); !faulty || cause != errdown.CRC {
+			t.Errorf("the next process takes the port for %v, faulty %v", cause, faulty)
+		}
+		if err := n.d.RecoverPort(t.Context(), "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		until(true)
+		if got := kept(); got.Shut || got.Opening || len(got.Latched) > 0 {
+			t.Errorf("left of a port that is open again: %+v", got)
+		}
+	})
+}
+
+// What an earlier version of the program kept is not read: that is said, and costs no outage.
+func TestTheStateOfAnEarlierVersionIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1")
+		n.halt()
+		for _, name := range []string{keep.FileName, "state.json"} {
+			_ = os.Remove(filepath.Join(n.cfg.State, name))
+		}
+		if err := os.WriteFile(filepath.Join(n.cfg.State, "state.json"), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.start()
+		settle(time.Second)
+		said := 0
+		for _, e := range n.d.log.Events(0).Events {
+			if strings.Contains(e.Text, "is of an earlier version") {
+				said++
+			}
+		}
+		if said != 1 || n.d.device.core.heldBack() == nil {
+			t.Errorf("said %d times, held back %v", said, n.d.device.core.heldBack())
+		}
+	})
+}
+
+// Events and notices are there after a restart; of a kill the last moment is missing.
+func TestHistorySurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(5 * time.Second)
+		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(5 * time.Second)
+		notices, err := n.d.Notices(t.Context(), api.NoticeQuery{})
+		if err != nil || len(notices) == 0 {
+			t.Fatalf("%d notices, %v", len(notices), err)
+		}
+		events := n.d.log.Events(0)
+		n.halt()
+		n.start()
+		settle(time.Second)
+		again, err := n.d.Notices(t.Context(), api.NoticeQuery{})
+		if err != nil || len(again) < len(notices) {
+			t.Fatalf("%d notices, %v", len(again), err)
+		}
+		for i := range notices {
+			if a, b := notices[i], again[i]; a.Host != b.Host || a.Subject != b.Subject || a.Seq != b.Seq || b.Acked == nil || !a.Acked.Equal(*b.Acked) {
+				t.Errorf("notice %d: %+v, was %+v", i, b, a)
+			}
+		}
+		var texts []string
+		for _, e := range n.d.log.Events(0).Events {
+			texts = append(texts, e.Text)
+		}
+		for i, e := range events.Events {
+			if texts[i] != e.Text {
+				t.Errorf("event %d is %q, was %q", i, texts[i], e.Text)
+			}
+		}
+		if after := n.d.log.Events(events.Last); after.Missed > 0 || len(after.Events) == 0 || after.Events[0].Text != "stopping" {
+			t.Errorf("after the last one that was seen: %+v", after)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/lldp"
+)
+
+// Restore takes over what the last process kept. It is called once, before any event. What
+// cannot be used is left out and told in the error.
+func (c *Core) Restore(st State, now time.Time) error {
+	for _, dev := range st.Known {
+		c.keep.known[dev] = true
+	}
+	if c.client == nil {
+		return nil
+	}
+	c.restorePaths(st.Paths)
+	switch left := min(st.HeldBack.Sub(now), holdBack); {
+	case st.Incomplete:
+		c.client.HoldBack(now.Add(holdBack))
+	case left > 0:
+		c.client.HoldBack(now.Add(left))
+	}
+	c.keepHeldBack()
+	maps.Copy(c.keep.epochs, st.Reflectors)
+	if len(st.Told.Subjects) > 0 {
+		c.client.Relies(st.Reflectors)
+	}
+	if st.Incomplete {
+		st.Told.Doubt()
+	}
+	var errs []error
+	errs = append(errs, c.notify.Restore(st.Told, now))
+	c.notify.RestoreHistory(st.Notices)
+	errs = append(errs, c.restoreNeighbours(st.Neighbours, now))
+	c.restoring = true
+	defer func() { c.restoring = false }()
+	for _, n := range c.table.All() {
+		c.restoredPort(n.Port, &st)
+	}
+	c.restoreHosts(now)
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		c.restoreUnheard(c.ports[name], now)
+	}
+	var faults []errdown.Saved
+	for _, name := range slices.Sorted(maps.Keys(st.Ports)) {
+		if p := st.Ports[name]; !p.Saved.Empty() {
+			c.restoredPort(name, &st)
+			faults = append(faults, p.Saved)
+		}
+	}
+	for _, ch := range c.faults.Restore(faults, now) {
+		c.causeChanged(ch, now)
+	}
+	c.restoreDrains(now)
+	return errors.Join(errs...)
+}
+
+// restoreNeighbours gives the table its rows back; those that it does not take are removed.
+func (c *Core) restoreNeighbours(list []lldp.Neighbour, now time.Time) error {
+	err := c.table.Restore(list, now)
+	if err == nil || c.keep.to == nil {
+		return err
+	}
+	taken := make(map[string]bool)
+	for _, n := range c.table.All() {
+		taken[string(n.RowKey(nil))] = true
+	}
+	for i := range list {
+		if key := list[i].RowKey(nil); !taken[string(key)] {
+			c.keep.to.Delete(tableNeighbour, key)
+		}
+	}
+	return err
+}
+
+// restoreHosts makes the restored hosts known, the earlier ones first: of two that
+// claim one address the right one must have it from the beginning.
+func (c *Core) restoreHosts(now time.Time) {
+	type attached struct {
+		port *port
+		info lldp.HostInfo
+	}
+	var all []attached
+	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
+		for _, h := range c.table.Hosts(name) {
+			all = append(all, attached{c.ports[name], h})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b attached) int { return a.info.Since.Compare(b.info.Since) })
+	for i := range all {
+		c.hostHere(all[i].port, &all[i].info, now, now)
+	}
+}
+
+// restoreUnheard puts the addresses back into a port's fault that were not heard
+// since it had lost its carrier: that the process was away is no evidence of them.
+func (c *Core) restoreUnheard(p *port, now time.Time) {
+	unheard := c.table.Unheard(p.Name)
+	if len(unheard) == 0 {
+		return
+	}
+	since := p.lost
+	if since.IsZero() || since.After(now) {
+		since = now
+	}
+	p.fault = portFault{why: errdown.LinkDown.Reason(), cause: errdown.LinkDown, since: since, addrs: unheard}
+	c.tellFault(p, now, now)
+}
+
+// restoredPort makes a port known that the dataplane has not told of yet.
+func (c *Core) restoredPort(name string, st *State) {
+	if c.ports[name] != nil {
+		return
+	}
+	p := &port{Port: fabric.Port{Name: name}, was: &restoredPort{}}
+	if kept, ok := st.Ports[name]; ok {
+		p.kept, p.losses, p.lost = kept.Saved, kept.Losses, kept.Lost
+		p.was = &restoredPort{index: kept.Index, changes: kept.Changes, sameBoot: st.SameBoot}
+	}
+	c.ports[name] = p
+}
+
+// restoredPort is what proves, at the first event of a port, what became of it while the process
+// was away.
+type restoredPort struct {
+	index    int
+	changes  uint64
+	sameBoot bool
+}
+
+// back follows the first event of a port that was restored and is up. If it has lost its carrier
+// meanwhile, however shortly, its hosts may have forgotten everything, and what they
+// asked was heard by nobody: they are told all. If nobody can tell, all is
+// repeated once with the numbers it had. Otherwise nothing is told.
+func (c *Core) back(p *port, ev *fabric.Event) {
+	was := p.was
+	p.was = nil
+	switch {
+	case ev.Changes == 0 || was.changes == 0:
+		c.notify.Repeat(p.Name)
+		c.counters.PortsUnproved++
+	case !was.sameBoot || ev.Port.Index != was.index || ev.Changes != was.changes:
+		c.notify.Moved(p.Name)
+		c.counters.PortsMoved++
+	}
+}

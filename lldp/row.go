@@ -1,0 +1,78 @@
+package lldp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+)
+
+// A neighbour is kept over a restart as one row. Its key is the port and the MSAP identifier
+// (IEEE 802.1AB: chassis id and port id); its value holds what Restore cannot read from the LLDPDU again.
+
+// ErrRow says that a row cannot be read.
+var ErrRow = errors.New("not a row of an LLDP neighbour")
+
+// RowKey appends the key of the neighbour's row.
+func (n *Neighbour) RowKey(b []byte) []byte {
+	b = append(append(b, n.Port...), 0)
+	return append(b, n.LLDPDU[:peekMSAP(n.LLDPDU)]...)
+}
+
+// AppendRow appends the neighbour's row:
+//
+//	MAC(6) first heard(8) last heard(8) addresses(2), then for each length(1) address since(8), then the LLDPDU
+//
+// Times are nanoseconds of Unix time. Confirmed is not in it: the loss of
+// one carrier would change the rows of all hosts behind it.
+func (n *Neighbour) AppendRow(b []byte) []byte {
+	b = append(b, n.MAC[:]...)
+	for _, t := range []time.Time{n.FirstHeard, n.LastHeard} {
+		b = binary.BigEndian.AppendUint64(b, uint64(t.UnixNano()))
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(n.Known)))
+	for i := range n.Known {
+		a := n.Known[i].Addr.AsSlice()
+		b = append(append(b, byte(len(a))), a...)
+		b = binary.BigEndian.AppendUint64(b, uint64(n.Known[i].Since.UnixNano()))
+	}
+	return append(b, n.LLDPDU...)
+}
+
+// rowHead is the length of a row's fixed part.
+const rowHead = 6 + 2*8 + 2
+
+// ParseRow reads a row for Restore, which reads the rest from the LLDPDU. The error wraps ErrRow.
+func ParseRow(key, row []byte) (Neighbour, error) {
+	var n Neighbour
+	for i, c := range key {
+		if c == 0 {
+			n.Port = string(key[:i])
+			break
+		}
+	}
+	if n.Port == "" || len(n.Port) > fabric.MaxPortName || len(row) < rowHead {
+		return Neighbour{}, fmt.Errorf("key %.40q, %d bytes: %w", key, len(row), ErrRow)
+	}
+	at := func(i int) time.Time { return time.Unix(0, int64(binary.BigEndian.Uint64(row[i:]))) }
+	n.MAC = fabric.MAC(row)
+	n.FirstHeard, n.LastHeard = at(6), at(14)
+	count, rest := int(binary.BigEndian.Uint16(row[22:])), row[rowHead:]
+	for range count {
+		if len(rest) < 1 || len(rest) < 1+int(rest[0])+8 {
+			return Neighbour{}, fmt.Errorf("port %s: %d addresses: %w", n.Port, count, ErrRow)
+		}
+		size := int(rest[0])
+		a, ok := netip.AddrFromSlice(rest[1 : 1+size])
+		if !ok {
+			return Neighbour{}, fmt.Errorf("port %s: an address of %d bytes: %w", n.Port, size, ErrRow)
+		}
+		n.Known = append(n.Known, HostInfo{Addr: a, Since: time.Unix(0, int64(binary.BigEndian.Uint64(rest[1+size:])))})
+		rest = rest[1+size+8:]
+	}
+	n.LLDPDU = rest
+	return n, nil
+}
