@@ -21,7 +21,6 @@ type rig struct {
 	cfg  Config
 	k    *Keeper
 	done chan error
-	said []error
 }
 
 func newRig(t *testing.T) *rig {
