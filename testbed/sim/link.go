@@ -64,7 +64,7 @@ func (l *link) refresh() {
 // ran, its host is told everything again, as after a blink that was seen.
 func (l *link) proved() {
 	if l.carrier && l.host != nil && l.changes != l.known {
-		l.host.blinked = l.w.now
+		l.told = l.w.now
 	}
 }
 
