@@ -135,6 +135,7 @@ func (f *fab) switchConfig(node string) string {
 func (f *fab) clientConfig(node, id, reflector string) string {
 	return f.commonConfig(node, id, "client") + fmt.Sprintf(`
 ports: {access: ["eth[1-9]"]}
+notify: {peers: all} # initiators too, so that fewer hosts do
 client:
   reflectors: [{address: %s}]
   source: %s

@@ -85,7 +85,8 @@ type fabric struct {
 	read map[int]int // by address: how much of what it was told has been looked at
 }
 
-// newFabric builds the topology, its files changed by edit (path in labs, content).
+// newFabric builds the topology, its files changed by edit (path in labs, content). Every host
+// is told of all peers of its zones, whatever their roles.
 func newFabric(t testing.TB, name string, edit func(path, text string) string) *fabric {
 	t.Helper()
 	labtest.RequireNetns(t)
@@ -97,6 +98,9 @@ func newFabric(t testing.TB, name string, edit func(path, text string) string) *
 		}
 		for _, path := range files {
 			b, err := fs.ReadFile(labs.FS, path)
+			if strings.HasPrefix(path, "pair/tor") {
+				b = append(b, "\nnotify: {peers: all}\n"...)
+			}
 			if err == nil {
 				err = os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700)
 			}
