@@ -304,6 +304,7 @@ func (n *Notifier) owe(p *pair, again bool) {
 		n.keepPair(p)
 	case p.flight != nil && p.last+p.with.rto.timeout() <= n.now:
 		n.again(p)
+		n.arm(p.with)
 	}
 }
 

@@ -68,18 +68,18 @@ func (n *Notifier) fly(p *pair) {
 	if p.told.isActive() && p.tries > 0 {
 		p.flight = &p.with.patient
 	}
-	p.flight.push(p)
-	n.arm(p.with)
+	if p.flight.push(p); p.flight.head == p {
+		n.arm(p.with)
+	}
 }
 
-// land takes a notice out of those under way, if it is among them.
+// land takes a notice out of those under way, if it is among them. The timer of its agent
+// is the caller's affair.
 func (n *Notifier) land(p *pair) {
-	if p.flight == nil {
-		return
+	if p.flight != nil {
+		p.flight.remove(p)
+		p.flight = nil
 	}
-	p.flight.remove(p)
-	p.flight = nil
-	n.arm(p.with)
 }
 
 // due is when something of the agent is to be repeated; never if nothing is.
@@ -145,7 +145,8 @@ func (n *Notifier) again(p *pair) {
 	n.enqueue(p, retryClass(p.told))
 }
 
-// heard takes the first ack of what was told last, which is still among those under way.
+// heard takes the first ack of what was told last, which is still among those under way. The
+// caller takes it out, and sets the timer.
 func (n *Notifier) heard(p *pair, at stamp) {
 	a := p.with
 	if a == nil { // told before a restart, and not repeated yet
@@ -162,7 +163,6 @@ func (n *Notifier) heard(p *pair, at stamp) {
 	}
 	a.acked = max(a.acked, min(at, n.now))
 	a.grow(n.cfg.MaxInFlight)
-	n.arm(a)
 }
 
 // lost repeats what left so long before the acked frame that it must be lost.

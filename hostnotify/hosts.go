@@ -258,12 +258,13 @@ func (n *Notifier) setOut(s *subscriber, l *link) {
 // hurry makes the retries of everything under way to s due at once.
 func (n *Notifier) hurry(s *subscriber) {
 	s.out.agent.rto.shift = 0
-	n.arm(s.out.agent)
 	for _, p := range s.list {
 		if p.inFlight && p.class == idle {
 			n.land(p)
+			n.arm(p.with)
 			p.tries = 0
 			n.enqueue(p, retryClass(p.told))
 		}
 	}
+	n.arm(s.out.agent)
 }

@@ -164,6 +164,9 @@ func (n *Notifier) stopRetry(p *pair) {
 	n.inFlight--
 	p.sub.inFlight--
 	n.land(p)
+	if p.with != nil {
+		n.arm(p.with)
+	}
 	if p.class == retryInactive || p.class == retryActive {
 		n.unqueue(p)
 	}

@@ -143,7 +143,7 @@ func notTold(w *api.Why) (verdict, do string) {
 		case !t.Subscribes:
 			return first + ToldText(t), "its agent must ask for them in its LLDP (notice TLV); without it the host goes by itself"
 		case !t.Usable:
-			return first + fmt.Sprintf("%s has no port over which it can be told: its cable is out, or it was not heard since", t.Host), "it is told as soon as its LLDP is heard: inofctl show lldp"
+			return first + fmt.Sprintf("%s has no port over which it can be told: its cable is out", t.Host), "it is told as soon as its port is up: inofctl show port"
 		case !t.Said && !w.Hosts[0].Attachments[0].Role.Meets(w.Hosts[1].Attachments[0].Role):
 			return first + fmt.Sprintf("hosts of one role (%s) are told nothing of each other", w.Hosts[0].Attachments[0].Role), "give one of them another role if that is wrong"
 		case !t.Said && !w.Synced:

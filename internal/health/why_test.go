@@ -49,7 +49,7 @@ func TestTheVerdictOnTwoHosts(t *testing.T) {
 			w.Hosts[1].Faults = []api.WhyFault{{Device: addr("192.0.2.12"), Reason: snsd.ReasonBFDDown}}
 		}, false, "the path to device 192.0.2.12 fails", "inofctl show bfd 192.0.2.12"},
 		{"asks for nothing", func(w *api.Why) { w.Told[0] = api.Told{Host: w.Told[0].Host, Subject: w.Told[0].Subject} }, false, "192.0.2.101 has asked for no notices", "LLDP"},
-		{"cable out", func(w *api.Why) { w.Told[0].Usable = false }, false, "no port over which it can be told", "show lldp"},
+		{"cable out", func(w *api.Why) { w.Told[0].Usable = false }, false, "no port over which it can be told", "show port"},
 		{"not told", func(w *api.Why) { w.Told[0].Said = false }, false, "was told nothing of 192.0.2.9", "show notice"},
 		{"one role", func(w *api.Why) {
 			w.Told[0].Said, w.Hosts[1].Attachments[0].Role = false, snsd.RoleInitiator

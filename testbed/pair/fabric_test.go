@@ -142,7 +142,8 @@ func (f *fabric) close() {
 }
 
 // words reads what an address was told from an offset of its agent's output on,
-// repetitions on the wire and answers to its own zone query left out.
+// repetitions on the wire, what it is told anew when its link is back, and answers to its own
+// zone query left out.
 func (f *fabric) words(n, from int) (out []word, end int) {
 	f.t.Helper()
 	h := homes[n]
@@ -151,7 +152,7 @@ func (f *fabric) words(n, from int) (out []word, end int) {
 		f.t.Fatal(err)
 	}
 	b = b[:bytes.LastIndexByte(b, '\n')+1]
-	told := map[string]string{}
+	told, anew, seqs := map[string]string{}, map[string]bool{}, map[string]uint32{}
 	var asked time.Time
 	at := 0
 	for line := range bytes.Lines(b) {
@@ -160,6 +161,7 @@ func (f *fabric) words(n, from int) (out []word, end int) {
 			word
 			Time  time.Time `json:"time"`
 			Event string    `json:"event"`
+			Seq   uint32    `json:"seq"`
 		}
 		if err := json.Unmarshal(line, &l); err != nil {
 			f.t.Fatalf("%s: %q: %v", h.host, line, err)
@@ -167,9 +169,17 @@ func (f *fabric) words(n, from int) (out []word, end int) {
 		switch l.Event {
 		case "query":
 			asked = l.Time
+		case "link":
+			for s, state := range told {
+				anew[s] = state == "active"
+			}
 		case "notice":
-			answer := l.State == "active" && told[l.Subject] == "active" && l.Time.Sub(asked) < 2*time.Second
-			told[l.Subject] = l.State
+			if seqs[l.Subject] == l.Seq {
+				continue // repeated: an agent like the existing one takes it for another
+			}
+			seqs[l.Subject] = l.Seq
+			answer := l.State == "active" && told[l.Subject] == "active" && (anew[l.Subject] || l.Time.Sub(asked) < 2*time.Second)
+			told[l.Subject], anew[l.Subject] = l.State, false
 			if at > from && !answer {
 				out = append(out, l.word)
 			}
