@@ -1,12 +1,10 @@
 package inof
 
 import (
-	"cmp"
 	"encoding/binary"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -35,15 +33,19 @@ type change struct {
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	records batch
-	plans   map[netip.Addr][]uint32 // records by number for each receiver
-	actors  []netip.Addr            // only they are looked at, sorted; nil: all that may be concerned
-	classes map[netip.Addr]*class   // for whom an actor acts, if not for itself
-	concern []devPort               // faults that a device may see differently
+	plans   map[netip.Addr][]uint32  // records by number for each receiver
+	actors  []netip.Addr             // only they are looked at, sorted; nil: all that may be concerned
+	classes map[netip.Addr]*class    // for whom an actor acts, if not for itself
+	listed  map[portKey][]netip.Addr // of faults: the addresses that may look different
+	downs   []down                   // that do to some device
 }
 
-type devPort struct {
+// down is an address behind a port that a device sees fail, or no more.
+type down struct {
 	dev  netip.Addr
 	port portKey
+	addr netip.Addr
+	is   bool
 }
 
 // A record's number is its index with the kind of record in the upper bits.
@@ -117,6 +119,7 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	}
 	t.plans = map[netip.Addr][]uint32{}
 	r.review(t)
+	r.listFaults(t)
 	r.cast(t)
 	if t.settings {
 		t.records.Settings = r.settings()
@@ -310,12 +313,12 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 	}
 	for i := range w.old.atts {
 		h := &w.old.atts[i]
-		j, still := findAtt(w.now.atts, h.HostKey)
+		_, still := findAtt(w.now.atts, h.HostKey)
 		if h.Device == dev {
 			continue
 		}
-		if knew != knows || !still || !sameHost(h, &w.now.atts[j]) {
-			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
+		if !still {
+			w.tellDown(r, t, dev, portKey{h.Device, h.HostKey.Port}, knew, knows)
 		}
 		if knew && (!knows || !still) {
 			why := snsd.ReasonZoneChanged
@@ -327,13 +330,14 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 	}
 	for i := range w.now.atts {
 		h := &w.now.atts[i]
-		if h.Device == dev || !knows {
+		if h.Device == dev {
+			continue
+		}
+		w.tellDown(r, t, dev, portKey{h.Device, h.HostKey.Port}, knew, knows)
+		if !knows {
 			continue
 		}
 		j, was := findAtt(w.old.atts, h.HostKey)
-		if !was {
-			t.concern = append(t.concern, devPort{dev, portKey{h.Device, h.HostKey.Port}})
-		}
 		if !knew || !was || t.repeat || !sameHost(h, &w.old.atts[j]) {
 			r.plan(t, dev, t.hostRecord(&w.puts[i], HostRecord{Op: Put, Host: *h}))
 		}
@@ -346,74 +350,6 @@ func (t *change) hostRecord(num *uint32, h HostRecord) uint32 {
 		t.records.Hosts = append(t.records.Hosts, h)
 	}
 	return *num
-}
-
-func (r *Reflector) planFaults(t *change) {
-	var devs []netip.Addr
-	for pk, before := range t.faults {
-		lists := [2][]netip.Addr{}
-		if before != nil {
-			lists[0] = before.Addrs
-		}
-		if d := r.devices[pk.device]; d != nil && d.faults[pk.port] != nil {
-			lists[1] = d.faults[pk.port].rec.Addrs
-		}
-		for _, list := range lists {
-			for _, addr := range list {
-				devs = r.audience(t, devs, addr)
-				for _, dev := range devs {
-					t.concern = append(t.concern, devPort{dev, pk})
-				}
-			}
-		}
-	}
-	slices.SortFunc(t.concern, func(a, b devPort) int {
-		return cmp.Or(a.port.device.Compare(b.port.device), strings.Compare(a.port.port, b.port.port), a.dev.Compare(b.dev))
-	})
-	first := 0 // of the records about the present port
-	for i, c := range slices.Compact(t.concern) {
-		if i == 0 || t.concern[i-1].port != c.port {
-			first = len(t.records.Faults)
-		}
-		if d := r.devices[c.dev]; d == nil || !d.follows() || c.dev == c.port.device {
-			continue
-		}
-		r.planFault(t, c, first)
-	}
-}
-
-// planFault tells a device of a fault if it looks different from before.
-func (r *Reflector) planFault(t *change, c devPort, first int) {
-	before, touched := t.faults[c.port]
-	if d := r.devices[c.port.device]; !touched && d != nil && d.faults[c.port.port] != nil {
-		before = &d.faults[c.port.port].rec
-	}
-	if before != nil {
-		before = viewOf(before, func(a netip.Addr) bool {
-			e := r.was(t, a)
-			return e.hasAtt(a, c.port.device, c.port.port) && r.knew(t, c.dev, a)
-		})
-	}
-	now := r.faultView(c.dev, c.port)
-	rec := FaultRecord{Op: Withdraw, Device: c.port.device, Port: c.port.port}
-	if d := r.devices[c.port.device]; d != nil && d.faults[c.port.port] != nil {
-		rec.Why = snsd.ReasonZoneChanged // it is not over, it only concerns the device no more
-	}
-	switch {
-	case now == nil && before == nil, now != nil && before != nil && sameFault(now, before) && !(t.repeat && touched):
-		return
-	case now != nil:
-		rec = *now
-		rec.Op = Put
-	}
-	for i := first; i < len(t.records.Faults); i++ {
-		if f := &t.records.Faults[i]; f.Op == rec.Op && sameFault(f, &rec) {
-			r.plan(t, c.dev, numFault|uint32(i))
-			return
-		}
-	}
-	r.plan(t, c.dev, numFault|uint32(len(t.records.Faults)))
-	t.records.Faults = append(t.records.Faults, rec)
 }
 
 // group makes one message for all devices that are to get the same records.

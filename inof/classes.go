@@ -4,8 +4,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-
-	"github.com/openinof/inof/zone"
 )
 
 // A change concerns few devices in a way of their own, and many in the same way:
@@ -55,12 +53,6 @@ func (r *Reflector) cast(t *change) {
 			apart[e.atts[i].Device] = struct{}{}
 		}
 	}
-	seeFault := func(f *FaultRecord) {
-		for _, addr := range f.Addrs {
-			see(r.was(t, addr))
-			see(r.interest.addrs[addr])
-		}
-	}
 	large := func() bool { return len(areas) > maxClassZones || len(apart) > maxActors }
 	for k := range t.interest {
 		apart[k.dev] = struct{}{}
@@ -72,24 +64,15 @@ func (r *Reflector) cast(t *change) {
 		now := r.interest.addrs[addr]
 		see(before)
 		see(now)
-		for _, atts := range [...][]zone.Host{before.atts, now.atts} {
-			for i := range atts {
-				if d := r.devices[atts[i].Device]; d != nil && d.faults[atts[i].HostKey.Port] != nil {
-					seeFault(&d.faults[atts[i].HostKey.Port].rec)
-				}
-			}
-		}
 		if large() {
 			return
 		}
 	}
-	for pk, before := range t.faults {
+	for pk := range t.faults {
 		apart[pk.device] = struct{}{}
-		if before != nil {
-			seeFault(before)
-		}
-		if d := r.devices[pk.device]; d != nil && d.faults[pk.port] != nil {
-			seeFault(&d.faults[pk.port].rec)
+		for _, addr := range t.listed[pk] {
+			see(r.was(t, addr))
+			see(r.interest.addrs[addr])
 		}
 		if large() {
 			return

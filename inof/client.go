@@ -91,6 +91,7 @@ type Client struct {
 
 	hosts  map[zone.HostKey]zone.Host
 	faults map[string]FaultRecord // by port
+	told   map[string]FaultRecord // the same as of the last Flush, which the reflectors have
 	// What has changed since the last Flush, by key: only the latest state of a
 	// record leaves, however often it changed.
 	dirtyHosts  map[zone.HostKey]snsd.Reason // the reason counts when the host is gone
@@ -113,6 +114,7 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 		self: self, epoch: epoch,
 		hosts:       map[zone.HostKey]zone.Host{},
 		faults:      map[string]FaultRecord{},
+		told:        map[string]FaultRecord{},
 		dirtyHosts:  map[zone.HostKey]snsd.Reason{},
 		dirtyFaults: map[string]struct{}{},
 		log:         newOwnLog(),
@@ -153,9 +155,7 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 // are set by the client.
 func (c *Client) PutFault(f FaultRecord) {
 	f.Op, f.Device = Put, c.self
-	f.Addrs = slices.Clone(f.Addrs)
-	slices.SortFunc(f.Addrs, netip.Addr.Compare)
-	f.Addrs = slices.Compact(f.Addrs)
+	f.Addrs = sortedAddrs(slices.Clone(f.Addrs))
 	old, known := c.faults[f.Port]
 	if _, dirty := c.dirtyFaults[f.Port]; known && !dirty && sameFault(&old, &f) {
 		return
@@ -256,11 +256,18 @@ func (c *Client) pending() batch {
 		b.Hosts = append(b.Hosts, r)
 	}
 	for port := range c.dirtyFaults {
-		f, ok := c.faults[port]
-		if !ok {
-			f = FaultRecord{Op: Withdraw, Device: c.self, Port: port}
+		var was, is *FaultRecord
+		if f, ok := c.told[port]; ok {
+			was = &f
 		}
-		b.Faults = append(b.Faults, f)
+		if f, ok := c.faults[port]; ok {
+			is, c.told[port] = &f, f
+		} else {
+			delete(c.told, port)
+		}
+		if f, ok := difference(was, is); ok {
+			b.Faults = append(b.Faults, f)
+		}
 	}
 	clear(c.dirtyHosts)
 	clear(c.dirtyFaults)
@@ -527,12 +534,14 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 			c.counters.OwnIgnored++
 			continue
 		}
-		if refused.add(c.learned.faultFits(&u.Faults[i])) {
+		f := c.learned.sources[idx].faultAfter(&u.Faults[i])
+		if refused.add(c.learned.faultFits(&f)) {
 			continue
 		}
-		w := said(u.Faults[i].Device)
-		c.learned.reached(idx, u.Faults[i].Device, w.stamp, false)
-		c.learned.fault(w, &u.Faults[i], a)
+		c.learned.sources[idx].says(&f)
+		w := said(f.Device)
+		c.learned.reached(idx, f.Device, w.stamp, false)
+		c.learned.fault(w, &f, a)
 	}
 	for i := range u.Standings {
 		c.counters.Answers++

@@ -60,11 +60,11 @@ func (c *coalescer) add(u *Update) {
 	}
 	for _, r := range u.Faults {
 		k := portKey{r.Device, r.Port}
-		old, had := c.faults[k]
-		c.size += r.size()
-		if had {
+		if old, had := c.faults[k]; had {
 			c.size -= old.size()
+			r = old.then(r)
 		}
+		c.size += r.size()
 		c.faults[k] = r
 		c.note(u, r.Device)
 	}

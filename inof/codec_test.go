@@ -78,7 +78,11 @@ func drawHost(t *rapid.T) HostRecord {
 
 func drawFault(t *rapid.T) FaultRecord {
 	f := FaultRecord{Op: drawOp(t), Why: snsd.Reason(rapid.Byte().Draw(t, "why")), Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
-	if f.Op == Put {
+	if f.Op == Put && rapid.Bool().Draw(t, "change") {
+		f.Op = Change
+		f.Gone = rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "gone")
+	}
+	if f.Op != Withdraw {
 		f.Since = drawTime(t)
 		f.Addrs = rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "addresses")
 	}

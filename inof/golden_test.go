@@ -65,6 +65,13 @@ var golden = map[string]Message{
 			{Op: Withdraw, Device: goldenClient, Port: "Ethernet8"},
 		},
 	},
+	"update-fault-change": &Update{
+		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt,
+		Faults: []FaultRecord{
+			{Op: Change, Device: goldenClient, Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: goldenAt,
+				Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.8")}, Gone: []netip.Addr{netip.MustParseAddr("198.51.100.7")}},
+		},
+	},
 	"update-zones": &Update{
 		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 1, SentAt: goldenAt, ReflectedAt: goldenAt,
 		Settings: &Settings{AutoJoin: true, BFD: BFDSettings{Enabled: true, Interval: 100 * time.Millisecond, DetectMult: 3}},

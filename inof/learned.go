@@ -21,6 +21,8 @@ type source struct {
 	settings *Settings
 	placed   map[zone.HostKey]placement // own hosts that it has taken in
 
+	// faults are those it says, as it says them: what a Change refers to.
+	faults map[portKey]FaultRecord
 	// states is the latest state of each device of which it said something.
 	states map[netip.Addr]Stamp
 
@@ -86,6 +88,25 @@ type learned struct {
 	goneFaults tombs[portKey]
 	released   map[zone.HostKey]struct{} // own hosts told as placed
 	ask        asking
+}
+
+// faultAfter gives what a reflector says of a fault after a record, as a whole.
+func (s *source) faultAfter(r *FaultRecord) FaultRecord {
+	said := s.faults[portKey{r.Device, r.Port}]
+	return said.then(*r)
+}
+
+// says keeps what a reflector says of a fault.
+func (s *source) says(whole *FaultRecord) {
+	k := portKey{whole.Device, whole.Port}
+	if whole.Op != Put {
+		delete(s.faults, k)
+		return
+	}
+	if s.faults == nil {
+		s.faults = map[portKey]FaultRecord{}
+	}
+	s.faults[k] = *whole
 }
 
 func newLearned(self netip.Addr) learned {
@@ -201,6 +222,12 @@ func (l *learned) sweep(i int, a *Applied, now time.Time) {
 	for _, e := range l.faults {
 		if g := e.said[i]; g != 0 && g != gen {
 			l.fault(w, &FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port}, a)
+		}
+	}
+	s := &l.sources[i]
+	for k := range s.faults {
+		if e := l.faults[k]; e == nil || e.said[i] == 0 {
+			delete(s.faults, k)
 		}
 	}
 }

@@ -1,15 +1,11 @@
 package inof
 
-import (
-	"slices"
-
-	"github.com/openinof/inof/snsd"
-)
+import "slices"
 
 // TellsLoss tells whether the message says of a host that it is gone, or of a port that it
 // failed: what others wait for.
 func (u *Update) TellsLoss() bool {
-	return slices.ContainsFunc(u.Faults, func(r FaultRecord) bool { return r.Op == Put && r.Why != snsd.ReasonNone }) ||
+	return slices.ContainsFunc(u.Faults, func(r FaultRecord) bool { return r.Op == Put || len(r.Addrs) > 0 }) ||
 		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw })
 }
 
@@ -17,7 +13,7 @@ func (u *Update) TellsLoss() bool {
 const faultAddrs = 8
 
 // weight is how much work the record is, in records.
-func (f *FaultRecord) weight() int { return 1 + len(f.Addrs)/faultAddrs }
+func (f *FaultRecord) weight() int { return 1 + (len(f.Addrs)+len(f.Gone))/faultAddrs }
 
 // messageWeight is how much work a message is beside its records.
 const messageWeight = 4

@@ -14,6 +14,7 @@ type Op uint8
 const (
 	Put      Op = 1 // add the record, or replace the one with its key
 	Withdraw Op = 2 // remove the record with its key
+	Change   Op = 3 // of a fault: some addresses join it, some leave it, the others stay
 )
 
 func (o Op) String() string {
@@ -22,6 +23,8 @@ func (o Op) String() string {
 		return "put"
 	case Withdraw:
 		return "withdraw"
+	case Change:
+		return "change"
 	}
 	return "unknown"
 }
@@ -37,6 +40,10 @@ type HostRecord struct {
 // FaultRecord is a fault of one access port; its key is (Device, Port). Addrs are
 // the host addresses behind the port that cannot be reached, at most
 // MaxFaultAddrs. Of a withdrawn record only the key travels.
+//
+// A Change says only what differs from what the same sender said before: Addrs cannot be
+// reached any more either, Gone can, or are nobody's concern any more. With it a host that
+// comes or goes behind a port with a fault costs the same however many are there.
 type FaultRecord struct {
 	Op     Op
 	Device netip.Addr
@@ -44,6 +51,7 @@ type FaultRecord struct {
 	Why    snsd.Reason
 	Since  time.Time
 	Addrs  []netip.Addr
+	Gone   []netip.Addr // of a Change, at most MaxFaultAddrs
 }
 
 // ZoneRecord puts or withdraws a configured zone; its key is Zone.Name. Of a

@@ -208,8 +208,10 @@ func decodeHost(r *reader) HostRecord {
 }
 
 func (f *FaultRecord) append(b []byte) ([]byte, error) {
-	if err := checkOp("Update.fault", f.Op); err != nil {
-		return nil, err
+	if f.Op != Change {
+		if err := checkOp("Update.fault", f.Op); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkAddr("Update.fault.device", f.Device); err != nil {
 		return nil, err
@@ -217,15 +219,23 @@ func (f *FaultRecord) append(b []byte) ([]byte, error) {
 	if err := checkText("Update.fault.port", f.Port, 1, fabric.MaxPortName); err != nil {
 		return nil, err
 	}
-	if len(f.Addrs) > MaxFaultAddrs {
+	if len(f.Addrs) > MaxFaultAddrs || len(f.Gone) > MaxFaultAddrs {
 		return nil, &LimitError{What: "fault addresses", Key: "fault of port " + f.Port, Limit: MaxFaultAddrs}
 	}
 	b, at := beginTLV(b, tlvUpdateFault)
 	b = append(b, byte(f.Op), byte(f.Why))
 	b = appendText(appendAddr(b, f.Device), f.Port)
-	if f.Op == Put {
-		b = appendTime(b, f.Since)
-		for _, a := range f.Addrs {
+	if f.Op == Withdraw {
+		return endTLV(b, at), nil
+	}
+	b = appendTime(b, f.Since)
+	lists := [][]netip.Addr{f.Addrs}
+	if f.Op == Change {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(f.Addrs)))
+		lists = append(lists, f.Gone)
+	}
+	for _, list := range lists {
+		for _, a := range list {
 			if err := checkAddr("Update.fault.address", a); err != nil {
 				return nil, err
 			}
@@ -236,20 +246,34 @@ func (f *FaultRecord) append(b []byte) ([]byte, error) {
 }
 
 func decodeFault(r *reader) FaultRecord {
-	f := FaultRecord{Op: r.op("fault")}
+	f := FaultRecord{Op: Op(r.u8("fault"))}
+	if r.err == nil && f.Op != Change && checkOp("fault", f.Op) != nil {
+		r.fail("fault", "operation %d, want %d (put), %d (withdraw) or %d (change)", f.Op, Put, Withdraw, Change)
+	}
 	f.Why = snsd.Reason(r.u8("fault.reason"))
 	f.Device = r.addr("fault.device")
 	f.Port = r.text("fault.port", 1, fabric.MaxPortName)
-	if f.Op != Put {
+	if f.Op == Withdraw {
 		return f
 	}
 	f.Since = r.time("fault.since")
+	joined := MaxFaultAddrs
+	if f.Op == Change {
+		joined = int(r.u16("fault.addresses"))
+	}
 	for r.err == nil && len(r.b) > 0 {
-		if len(f.Addrs) == MaxFaultAddrs {
+		to := &f.Addrs
+		if len(f.Addrs) == joined && f.Op == Change {
+			to = &f.Gone
+		}
+		if len(*to) == MaxFaultAddrs {
 			r.fail("fault.addresses", "more than %d", MaxFaultAddrs)
 			break
 		}
-		f.Addrs = append(f.Addrs, r.addr("fault.address"))
+		*to = append(*to, r.addr("fault.address"))
+	}
+	if f.Op == Change && r.err == nil && len(f.Addrs) < joined {
+		r.fail("fault.addresses", "%d, but %d are announced", len(f.Addrs), joined)
 	}
 	return f
 }

@@ -392,11 +392,12 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 		if f := &u.Faults[i]; f.Device != d.id {
 			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
 		} else {
-			if err := d.faultFits(f); err != nil {
+			whole := d.faultAfter(f)
+			if err := d.faultFits(&whole); err != nil {
 				refuse(err, &r.counters.OverLimit)
 				continue
 			}
-			r.takeFault(t, d, f)
+			r.takeFault(t, d, &whole)
 		}
 	}
 	for i := range u.Standings {

@@ -2,27 +2,32 @@ package inof
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
+// takeFault takes what a device says of one of its ports.
 func (r *Reflector) takeFault(t *change, d *device, f *FaultRecord) {
 	t.touchFault(d, f.Port)
 	if f.Op == Withdraw {
 		delete(d.faults, f.Port)
 	} else {
-		rec := *f
-		rec.Addrs = slices.Clone(f.Addrs)
-		slices.SortFunc(rec.Addrs, netip.Addr.Compare)
-		rec.Addrs = slices.Compact(rec.Addrs)
 		if d.faults == nil {
 			d.faults = map[string]*faultEntry{}
 		}
-		d.faults[f.Port] = &faultEntry{rec: rec, gen: d.gen}
+		d.faults[f.Port] = &faultEntry{rec: *f, gen: d.gen}
 	}
 	r.noteFault(d, f.Port)
+}
+
+// faultAfter gives what the fault of a device's port is after a record, as a whole.
+func (d *device) faultAfter(f *FaultRecord) FaultRecord {
+	var said FaultRecord
+	if e := d.faults[f.Port]; e != nil {
+		said = e.rec
+	}
+	return said.then(*f)
 }
 
 // unfault takes a host that its device has said since it forgot what it knew out of a
@@ -32,8 +37,7 @@ func (r *Reflector) unfault(t *change, d *device, k zone.HostKey) {
 	if e == nil || e.gen >= d.forgot {
 		return
 	}
-	i, listed := slices.BinarySearchFunc(e.rec.Addrs, k.Addr, netip.Addr.Compare)
-	if !listed {
+	if !e.rec.lists(k.Addr) {
 		return
 	}
 	t.touchFault(d, k.Port)
@@ -41,7 +45,7 @@ func (r *Reflector) unfault(t *change, d *device, k zone.HostKey) {
 		delete(d.faults, k.Port)
 	} else {
 		rest := *e
-		rest.rec.Addrs = slices.Delete(slices.Clone(e.rec.Addrs), i, i+1)
+		rest.rec.Addrs = less(e.rec.Addrs, []netip.Addr{k.Addr})
 		d.faults[k.Port] = &rest
 	}
 	r.noteFault(d, k.Port)

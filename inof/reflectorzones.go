@@ -70,7 +70,6 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	if _, ok := t.zones[name]; !ok {
 		t.zones[name] = had
 	}
-	r.touchZone(t, name)
 	if had {
 		r.interest.members -= len(old.Members)
 		for _, dev := range portDevices(&old) {
@@ -101,45 +100,24 @@ func portDevices(z *zone.Zone) []netip.Addr {
 	return out
 }
 
-// touchZone notes every host of a zone before it changes.
-func (r *Reflector) touchZone(t *change, name string) {
-	if a := r.interest.areas[name]; a != nil {
-		for addr := range a.hosts {
-			r.touch(t, addr)
-		}
-	}
-}
-
 func (r *Reflector) autoJoin(t *change, on bool) {
 	if on == r.dir.AutoJoin() {
 		return
 	}
 	t.settings = true
-	r.touchZone(t, zone.DefaultName)
 }
 
 // applySet lets the Directory work out who is in which zone now.
 func (r *Reflector) applySet(t *change, set zone.Set, now time.Time) []Delivery {
 	r.touchChanged(t, r.dir.SetZones(set))
-	for name := range t.zones {
-		r.touchMembers(t, name)
-	}
-	if t.settings {
-		r.touchMembers(t, zone.DefaultName)
-	}
 	return r.commit(t, r.causeStamps(now, now))
 }
 
+// touchChanged notes the hosts whose zones or state have changed in the Directory: of
+// those that stay in a zone nothing is to be told.
 func (r *Reflector) touchChanged(t *change, cs zone.Changes) {
 	for _, c := range cs {
 		r.touch(t, c.Addr)
-	}
-}
-
-// touchMembers notes the hosts of a zone after it changed.
-func (r *Reflector) touchMembers(t *change, name string) {
-	for _, addr := range r.dir.ZoneHosts(name) {
-		r.touch(t, addr)
 	}
 }
 
@@ -168,7 +146,6 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) {
 	t := r.begin()
 	r.changeZone(t, z.Name, &z)
 	r.touchChanged(t, r.dir.PutZone(z))
-	r.touchMembers(t, z.Name)
 	return r.commit(t, r.causeStamps(now, now)), nil
 }
 

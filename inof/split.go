@@ -34,10 +34,14 @@ func (h *HostRecord) size() int {
 
 func (f *FaultRecord) size() int {
 	n := tlvHeaderLen + 11 + addrLen(f.Device) + len(f.Port)
-	if f.Op == Put {
-		for _, a := range f.Addrs {
-			n += addrLen(a)
-		}
+	if f.Op == Change {
+		n += 2
+	}
+	for _, a := range f.Addrs {
+		n += addrLen(a)
+	}
+	for _, a := range f.Gone {
+		n += addrLen(a)
 	}
 	return n
 }

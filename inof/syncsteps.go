@@ -124,9 +124,10 @@ func (r *Reflector) syncStep(d *device, now time.Time) []Delivery {
 	s.wait = coalescer{}
 	for i := range news.Faults {
 		f := &news.Faults[i]
-		if f.Op == Put {
+		switch f.Op {
+		case Put:
 			s.told[portKey{f.Device, f.Port}] = struct{}{}
-		} else {
+		case Withdraw:
 			delete(s.told, portKey{f.Device, f.Port})
 		}
 	}
@@ -203,7 +204,16 @@ func (r *Reflector) keepForSyncs(u *Update, to *receivers) {
 
 // sent is what of an Update is not ahead in a full sync.
 func (r *Reflector) sent(s *syncing, u *Update) *Update {
-	p := &Update{Origin: u.Origin, Settings: u.Settings, Faults: u.Faults, Standings: u.Standings}
+	p := &Update{Origin: u.Origin, Settings: u.Settings, Standings: u.Standings}
+	for i := range u.Faults {
+		// What changes of a fault that it was not told yet comes with the first host there.
+		f := &u.Faults[i]
+		pk := portKey{f.Device, f.Port}
+		_, told := s.told[pk]
+		if _, waits := s.wait.faults[pk]; f.Op != Change || told || waits {
+			p.Faults = append(p.Faults, *f)
+		}
+	}
 	for i := range u.Zones {
 		if z := &u.Zones[i]; z.Op == Withdraw || !r.interest.zoneKeys.ahead(z.Zone.Name, s.zones) {
 			p.Zones = append(p.Zones, *z)

@@ -27,22 +27,40 @@ func (d *Directory) SetFault(device netip.Addr, port string, addrs []netip.Addr,
 		now.addrs = sortUnique(now.addrs, netip.Addr.Compare)
 	}
 	key := portKey{device, port}
-	var was []netip.Addr
-	if f, ok := d.faults[key]; ok {
-		was = f.addrs
+	was := d.faults[key]
+	if was == nil {
+		was = &fault{}
 	}
 	if len(now.addrs) > 0 {
 		d.faults[key] = now
 	} else {
 		delete(d.faults, key)
 	}
-	for _, a := range was {
-		d.refault(a, device, port)
-	}
-	for _, a := range now.addrs {
-		d.refault(a, device, port)
-	}
+	// Of a fault that stays what it is only those who join or leave it are looked at.
+	same := was.why == now.why
+	eachOf(was.addrs, now.addrs, func(a netip.Addr, both bool) {
+		if !both || !same {
+			d.refault(a, device, port)
+		}
+	})
 	return d.commit(snsd.ReasonNone)
+}
+
+// eachOf goes through the addresses of two sorted lists, each once.
+func eachOf(a, b []netip.Addr, f func(addr netip.Addr, both bool)) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Less(b[0]):
+			f(a[0], false)
+			a = a[1:]
+		case len(a) == 0 || b[0].Less(a[0]):
+			f(b[0], false)
+			b = b[1:]
+		default:
+			f(a[0], true)
+			a, b = a[1:], b[1:]
+		}
+	}
 }
 
 // refault reads the fault of one attachment anew.

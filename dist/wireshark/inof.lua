@@ -21,6 +21,7 @@ local snsd = Proto("snsd", "SNSD Registration")
 local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report" }
 local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
+local FAULT_OPS = { "put", "withdraw", "change" }
 local MODES = { "none", "hmac-sha256", "tls" }
 local MEMBERS = { "address", "range", "NQN", "port" }
 local ROLES = { [0] = "unknown", "target", "initiator", "both" }
@@ -143,12 +144,14 @@ field("uint8", "inof.host.protocol", "Storage protocol", base.DEC, PROTOCOLS)
 field("uint16", "inof.host.service_port", "Service port")
 instant("inof.host.since", "Known there since")
 field("string", "inof.host.nqn", "NQN")
-field("uint8", "inof.fault.op", "Operation", base.DEC, OPS)
+field("uint8", "inof.fault.op", "Operation", base.DEC, FAULT_OPS)
 field("uint8", "inof.fault.reason", "Reason", base.DEC, REASONS)
 address("inof.fault.device", "Access device")
 field("string", "inof.fault.port", "Access port")
 instant("inof.fault.since", "Since")
+field("uint16", "inof.fault.joined", "Hosts that join", base.DEC)
 address("inof.fault.address", "Unreachable host")
+address("inof.fault.gone", "Host that leaves")
 field("uint8", "inof.standing.op", "Operation", base.DEC, OPS)
 field("uint8", "inof.standing.state", "Standing", base.DEC, STANDINGS)
 address("inof.standing.address", "Host")
@@ -458,20 +461,30 @@ local function host_record(c, sum)
 end
 
 local function fault_record(c, sum)
-  local what = op(c, "inof.fault.op")
+  local what = c:num("inof.fault.op", 1)
+  if not c.failed and not FAULT_OPS[what] then c:fail(("operation %d, want 1 (put), 2 (withdraw) or 3 (change)"):format(what)) end
   local why = c:num("inof.fault.reason", 1)
-  local label = ("%s %s"):format(name_of(OPS, what), c:address("inof.fault.device"))
+  local label = ("%s %s"):format(name_of(FAULT_OPS, what), c:address("inof.fault.device"))
   label = label .. "/" .. c:text("inof.fault.port", 1, 63)
   sum.fault = sum.fault + 1
-  if what ~= 1 then return label end
+  if what == 2 then return label end
   c:time("inof.fault.since", "Since")
-  local n = 0
+  local joined = what == 3 and c:num("inof.fault.joined", 2) or MAX_FAULT_ADDRS
+  local n, gone = 0, 0
   while c:left() > 0 do
-    if n == MAX_FAULT_ADDRS then c:fail(("more than %d addresses"):format(MAX_FAULT_ADDRS), "bad_length") break end
-    c:address("inof.fault.address")
-    n = n + 1
+    if what == 3 and n == joined and gone < MAX_FAULT_ADDRS then
+      c:address("inof.fault.gone")
+      gone = gone + 1
+    elseif n == MAX_FAULT_ADDRS or gone == MAX_FAULT_ADDRS then
+      c:fail(("more than %d addresses"):format(MAX_FAULT_ADDRS), "bad_length") break
+    else
+      c:address("inof.fault.address")
+      n = n + 1
+    end
   end
-  return ("%s, %s, %s"):format(label, name_of(REASONS, why), count(n, "host"))
+  if what == 3 and n < joined and not c.failed then c:fail(("%d addresses, but %d are announced"):format(n, joined), "bad_length") end
+  local left = gone > 0 and (", %s less"):format(count(gone, "host")) or ""
+  return ("%s, %s, %s%s"):format(label, name_of(REASONS, why), count(n, "host"), left)
 end
 
 local function standing_record(c, sum)
