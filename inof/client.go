@@ -98,6 +98,8 @@ type Client struct {
 	dirtyFaults map[string]struct{}
 	faultAt     time.Time
 
+	refusals map[netip.Addr]Refusal   // by reflector that has no room for all own hosts
+	again    map[netip.Addr]time.Time // reflectors that have room again: everything is to be said
 	log      ownLog
 	sent     map[netip.Addr]ResumeKind // how the present session to a reflector began
 	holdBack time.Time                 // own records may be incomplete before; zero: they are not
@@ -115,6 +117,8 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 		hosts:       map[zone.HostKey]zone.Host{},
 		faults:      map[string]FaultRecord{},
 		told:        map[string]FaultRecord{},
+		refusals:    map[netip.Addr]Refusal{},
+		again:       map[netip.Addr]time.Time{},
 		dirtyHosts:  map[zone.HostKey]snsd.Reason{},
 		dirtyFaults: map[string]struct{}{},
 		log:         newOwnLog(),
@@ -198,8 +202,25 @@ func (c *Client) Flush(now time.Time) []Delivery {
 	if !b.empty() {
 		out = c.deliver(&b, c.learned.up(), at, now, true)
 	}
-	return append(out, c.endHoldBack(now)...)
+	return append(append(out, c.sayAgain(now)...), c.endHoldBack(now)...)
 }
+
+// sayAgain says everything to reflectors that had no room for all own hosts, and have now.
+func (c *Client) sayAgain(now time.Time) (out []Delivery) {
+	for id := range c.again {
+		delete(c.again, id)
+		if _, up := c.learned.index(id); !up {
+			continue // a session that begins does so anyway
+		}
+		to, b := []netip.Addr{id}, c.everything()
+		out = append(out, c.deliver(&b, to, time.Time{}, now, false)...)
+		out = append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: !c.holdBack.IsZero()}})
+	}
+	return out
+}
+
+// Refusals are what the reflectors have no room for, by reflector.
+func (c *Client) Refusals() map[netip.Addr]Refusal { return c.refusals }
 
 // HoldBack says that own records may be missing before until: the device started
 // without knowing which hosts it had. Its syncs remove nothing at a reflector until
@@ -366,6 +387,8 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	a := Applied{From: reflector, Origin: reflector}
 	c.learned.end(reflector)
 	delete(c.sent, reflector)
+	delete(c.refusals, reflector)
+	delete(c.again, reflector)
 	if len(c.learned.sources) > 1 {
 		c.learned.judgeAll(&a)
 		c.learned.releaseAll(c.hosts, &a)
@@ -383,6 +406,11 @@ func (c *Client) Next() time.Time {
 	}
 	if due := c.learned.askAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 		next = due
+	}
+	for _, at := range c.again {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
 	}
 	return next
 }
@@ -491,6 +519,17 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	var refused RefusedError
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
+	switch id := c.learned.sources[idx].id; {
+	case u.Refused == nil:
+	case u.Refused.Hosts == 0:
+		delete(c.refusals, id)
+		c.again[id] = now
+	default:
+		c.refusals[id] = *u.Refused
+	}
+	if u.Anew {
+		clear(c.learned.sources[idx].faults)
+	}
 	joined := c.learned.joins(idx)
 	a.Settings = c.learned.settle(idx, u.Settings)
 	if joined && !c.learned.joins(idx) {

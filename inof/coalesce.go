@@ -19,8 +19,10 @@ type coalescer struct {
 	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
 	end      *EndOfSync // follows the records
 	cluster  ClusterStamp
+	refused  *Refusal
 	size     int  // bytes of the records
 	many     bool // more than one Update was added
+	anew     bool // one of them began a full sync
 }
 
 // add takes an Update; what it says of a record replaces what was said before.
@@ -30,13 +32,16 @@ func (c *coalescer) add(u *Update) {
 		c.faults, c.stamps = map[portKey]FaultRecord{}, map[netip.Addr]Stamp{}
 		c.standing = map[zone.HostKey]StandingRecord{}
 	}
-	c.many = c.many || c.last != nil
+	c.many, c.anew = c.many || c.last != nil, c.anew || u.Anew
 	c.last = u
 	if c.cause == nil || c.cause.FaultAt.IsZero() || !u.FaultAt.IsZero() && u.FaultAt.Before(c.cause.FaultAt) {
 		c.cause = u
 	}
 	if u.Cluster.Index > 0 || u.Cluster.ID != c.cluster.ID {
 		c.cluster = u.Cluster
+	}
+	if u.Refused != nil {
+		c.refused = u.Refused
 	}
 	if u.Settings != nil {
 		c.settings = u.Settings
@@ -105,6 +110,12 @@ func (c *coalescer) take() []*Update {
 		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt}
 	var tooLarge uint64 // none can be: each record came in a message
 	out := append(gone.updates(s, &tooLarge), b.updates(s, &tooLarge)...)
+	if len(out) == 0 && c.refused != nil {
+		out = []*Update{s.update()}
+	}
+	if len(out) > 0 {
+		out[0].Anew, out[0].Refused = c.anew, c.refused
+	}
 	for i, m := range out {
 		m.stampDevices(func(dev netip.Addr) Stamp { return c.stamps[dev] })
 		m.Cluster = c.cluster.within()

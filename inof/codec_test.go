@@ -132,8 +132,11 @@ func drawUpdate(t *rapid.T) *Update {
 	if rapid.Bool().Draw(t, "position") {
 		u.Pos = drawStamp(t)
 	}
-	u.Partial = rapid.Bool().Draw(t, "partial")
+	u.Partial, u.Anew = rapid.Bool().Draw(t, "partial"), rapid.Bool().Draw(t, "anew")
 	u.Cluster = drawCluster(t)
+	if rapid.Bool().Draw(t, "refused") {
+		u.Refused = &Refusal{Hosts: rapid.Uint32().Draw(t, "refused hosts"), Limit: rapid.Uint32().Draw(t, "limit")}
+	}
 	if rapid.Bool().Draw(t, "settings") {
 		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{
 			Enabled: rapid.Bool().Draw(t, "bfd"), MeshAll: rapid.Bool().Draw(t, "mesh all"), DetectMult: rapid.Byte().Draw(t, "mult"),

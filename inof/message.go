@@ -140,10 +140,16 @@ type Update struct {
 	// Partial says that the message is part of a run: a session that ends before
 	// its last message cannot be resumed.
 	Partial bool
+	// Anew says that a full sync of the sender begins: a Change of a fault refers to nothing
+	// that was said before.
+	Anew bool
 	// Cluster: the reflector's zones, as far as it has told them, are those of a
 	// cluster as of a log entry. In a message that others of the same change follow
 	// the entry is 0.
 	Cluster ClusterStamp
+
+	// Refused tells the receiver which of its hosts the sender has no room for.
+	Refused *Refusal
 
 	Settings  *Settings
 	Zones     []ZoneRecord
@@ -160,7 +166,7 @@ type DeviceStamp struct {
 
 // Empty tells whether the Update carries no record at all.
 func (u *Update) Empty() bool {
-	return u.Settings == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0 && len(u.Standings) == 0
+	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0 && len(u.Standings) == 0
 }
 
 // EndOfSync says that a full sync is complete: what the sender did not repeat

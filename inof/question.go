@@ -42,6 +42,8 @@ func (r *Reflector) takeQuestion(t *change, d *device, s *StandingRecord) (*uint
 		return nil, nil
 	case s.State != StandingAsked:
 		return &r.counters.NotOwned, &OwnerError{Record: "standing of host " + s.Host.Addr.String(), Owner: "reflectors", Sender: d.id.String()}
+	case q == nil && len(d.asked) >= r.cfg.MaxHosts: // each host is asked about once
+		return &r.counters.OverLimit, &LimitError{What: "questions of one device", Key: "host " + s.Host.Addr.String(), Limit: r.cfg.MaxHosts}
 	case q == nil && r.asked >= r.mostAsked:
 		return &r.counters.OverLimit, &LimitError{What: "questions", Key: "host " + s.Host.Addr.String(), Limit: r.mostAsked}
 	case (zone.Rules{AllowLoopback: true}).CheckAddr(s.Host.Addr) != nil:

@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -17,6 +18,7 @@ type ReflectorConfig struct {
 	MaxZones       int
 	MaxHosts       int
 	MaxMemberships int
+	MaxDeviceHosts int           // of one device; zero: MaxHosts
 	Grace          time.Duration // for devices that left, and after the own start for known ones
 	BFD            BFDSettings   // handed to every client
 	LogMessages    int           // kept for clients that come back; zero: 65,536
@@ -93,6 +95,7 @@ type Reflector struct {
 	asking    map[netip.Addr]map[asker]*question // by address of the host
 	asked     int                                // questions of all devices
 	mostAsked int
+	short     map[netip.Addr]*device // of which hosts are refused
 	log       sentLog
 	cluster   ClusterStamp // whose zones these are
 	members   []netip.Addr // of that cluster
@@ -120,11 +123,13 @@ type device struct {
 	hosts   map[zone.HostKey]uint32 // the session that said it last
 	faults  map[string]*faultEntry  // by port
 	asked   map[zone.HostKey]*question
-	stamp   Stamp   // of its last message: the state its records are of
-	clean   bool    // stamp covers all that it said: it may resume after it
-	offered *Resume // after which stamp our Open said that it may resume
-	whole   bool    // it holds, or the log has, all that concerns it
-	holds   bool    // it holds what an earlier start of this reflector said
+	refused map[zone.HostKey]struct{} // hosts for which there is no room
+	limit   int                       // that says so
+	stamp   Stamp                     // of its last message: the state its records are of
+	clean   bool                      // stamp covers all that it said: it may resume after it
+	offered *Resume                   // after which stamp our Open said that it may resume
+	whole   bool                      // it holds, or the log has, all that concerns it
+	holds   bool                      // it holds what an earlier start of this reflector said
 	// forgot is the session since which it says what it knows after a start without its
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
@@ -148,6 +153,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 	cfg.MaxZones = orDefault(cfg.MaxZones, DefaultMaxZones)
 	cfg.MaxHosts = orDefault(cfg.MaxHosts, DefaultMaxHosts)
 	cfg.MaxMemberships = orDefault(cfg.MaxMemberships, DefaultMaxMemberships)
+	cfg.MaxDeviceHosts = orDefault(cfg.MaxDeviceHosts, cfg.MaxHosts)
 	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
@@ -158,6 +164,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 		devices:   map[netip.Addr]*device{},
 		awaited:   map[netip.Addr]struct{}{},
 		asking:    map[netip.Addr]map[asker]*question{},
+		short:     map[netip.Addr]*device{},
 		mostAsked: MaxQuestions,
 		log:       sentLog{messages: orDefault(cfg.LogMessages, maxLogMessages)},
 	}
@@ -224,6 +231,9 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		// Its records ran out between the Open and now: it would not send them.
 		r.counters.ResumeLost++
 		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeCease, Text: "there is nothing to resume from any more; try again"}}}
+	}
+	if offered == nil { // it says everything again
+		r.unrefuse(d, nil)
 	}
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
@@ -334,6 +344,7 @@ func (d *device) empty() bool {
 func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
 	r.moves++
+	r.unrefuse(d, nil)
 	r.unask(d, func(uint32) bool { return true })
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
@@ -354,9 +365,14 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 	}
 	switch m := m.(type) {
 	case *Update:
-		return r.update(d, m, now)
+		before := len(d.refused)
+		out, err := r.update(d, m, now)
+		if len(d.refused) > before {
+			out = append(out, r.refusal(d))
+		}
+		return r.invite(out), err
 	case *EndOfSync:
-		return r.endOfSync(d, m, now), nil
+		return r.invite(r.endOfSync(d, m, now)), nil
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
@@ -393,7 +409,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
 		} else {
 			whole := d.faultAfter(f)
-			if err := d.faultFits(&whole); err != nil {
+			if err := cmp.Or(d.faultFits(&whole), r.listFits(d, &whole)); err != nil {
 				refuse(err, &r.counters.OverLimit)
 				continue
 			}
@@ -427,13 +443,16 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 		if known {
 			r.removeHost(t, d, k, h.Why)
 		}
+		r.unrefuse(d, &k)
 		return nil, nil
-	case !known && r.hosts >= r.cfg.MaxHosts:
-		return &r.counters.OverLimit, &LimitError{What: "hosts", Key: "host " + k.Addr.String(), Limit: r.cfg.MaxHosts}
 	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
 		return &r.counters.BadRecords, malformed("host", "%v is no address of a host", k.Addr)
 	}
 	if !known {
+		if err := r.hostFits(d, k); err != nil {
+			return &r.counters.OverLimit, err
+		}
+		r.unrefuse(d, &k)
 		r.hosts++
 	}
 	if d.hosts == nil {
@@ -533,7 +552,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 		return out
 	}
 	slices.SortFunc(to, netip.Addr.Compare)
-	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(false)})
+	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(len(r.short) > 0)})
 }
 
 // Tick does what is due: one step of a full sync, and grace times that passed.
@@ -567,7 +586,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 		r.cfg.Unsure = false
 	}
 	r.schedule()
-	return r.tell(out, now)
+	return r.invite(r.tell(out, now))
 }
 
 // Next is when Tick has something to do; zero: nothing.

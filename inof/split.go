@@ -8,7 +8,7 @@ import (
 // Sizes of records on the wire, in bytes and never too small: they decide where an
 // Update is split and how much its encoder allocates.
 const (
-	updateOverhead = 240 // header, tag, origin, stamp, times, settings, position, cluster and one device
+	updateOverhead = 256 // header, tag, origin, stamp, times, settings, position, cluster and one device
 	addrSize       = 17
 )
 

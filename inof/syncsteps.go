@@ -36,13 +36,19 @@ func (r *Reflector) beginSync(d *device, now time.Time) []Delivery {
 	if !r.concernsMuch(d) {
 		b := r.view(d)
 		b.Hosts, b.Standings = append(b.Hosts, r.ownHosts(d)...), d.answers()
-		return r.deliver(nil, &b, []netip.Addr{d.id}, r.ownStamps(now), nil)
+		return anew(r.deliver(nil, &b, []netip.Addr{d.id}, r.ownStamps(now), nil))
 	}
 	d.sync = &syncing{zones: math.MaxInt, hosts: math.MaxInt, told: map[portKey]struct{}{}}
 	d.sync.wait.add(&Update{Settings: r.settings(), Standings: d.answers()})
 	r.syncs = append(r.syncs, d)
 	r.moves++
-	return r.syncStep(d, now)
+	return anew(r.syncStep(d, now))
+}
+
+// anew marks the first message of a full sync. There is one: it has the settings.
+func anew(out []Delivery) []Delivery {
+	out[0].Msg.(*Update).Anew = true
+	return out
 }
 
 // endSync forgets the full sync of a device, done or not.

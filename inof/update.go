@@ -23,6 +23,8 @@ const (
 	tlvCluster        uint8 = 12 // cluster u64, log index u64; in both
 	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
 	tlvUpdateStanding uint8 = 14
+	tlvUpdateAnew     uint8 = 15 // empty
+	tlvUpdateRefused  uint8 = 16 // hosts u32, limit u32
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -68,6 +70,15 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	if u.Partial {
 		b, at = beginTLV(b, tlvUpdatePartial)
 		b = endTLV(b, at)
+	}
+	if u.Anew {
+		b, at = beginTLV(b, tlvUpdateAnew)
+		b = endTLV(b, at)
+	}
+	if u.Refused != nil {
+		b, at = beginTLV(b, tlvUpdateRefused)
+		b = binary.BigEndian.AppendUint32(b, u.Refused.Hosts)
+		b = endTLV(binary.BigEndian.AppendUint32(b, u.Refused.Limit), at)
 	}
 	b = appendCluster(b, u.Cluster)
 	if u.Settings != nil {
@@ -143,7 +154,7 @@ func decodeSettings(r *reader) *Settings {
 // single tells which TLVs an Update holds at most once; the others are records.
 func single(typ uint8) bool {
 	switch typ {
-	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial, tlvCluster:
+	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial, tlvUpdateAnew, tlvUpdateRefused, tlvCluster:
 		return true
 	}
 	return false
@@ -185,6 +196,10 @@ func decodeUpdate(body []byte) (*Update, error) {
 			}
 		case tlvUpdatePartial:
 			u.Partial = true
+		case tlvUpdateRefused:
+			u.Refused = &Refusal{Hosts: r.u32("refused.hosts"), Limit: r.u32("refused.limit")}
+		case tlvUpdateAnew:
+			u.Anew = true
 		case tlvCluster:
 			u.Cluster = decodeCluster(r)
 		default:

@@ -111,6 +111,9 @@ field("uint64", "inof.cluster.index", "Cluster: entry of the log")
 address("inof.cluster.member", "Cluster: member")
 field("uint64", "inof.position.epoch", "Position: epoch", base.HEX)
 field("uint64", "inof.position.seq", "Position: sequence")
+field("uint32", "inof.refused.hosts", "Hosts refused", base.DEC)
+field("uint32", "inof.refused.limit", "Limit of hosts", base.DEC)
+field("bool", "inof.anew", "A full sync begins")
 field("bool", "inof.partial", "Part of a run that goes on")
 field("bool", "inof.resumed", "The session was resumed")
 field("uint8", "inof.settings.flags", "Settings", base.HEX)
@@ -620,6 +623,11 @@ local MESSAGES = {
     { "Partial", function(c, sum) return present(c, "inof.partial", sum, "more follows") end },
     [12] = { "Cluster", cluster },
     [14] = { "Standing", standing_record, many = true },
+    [15] = { "Anew", function(c, sum) return present(c, "inof.anew", sum, "full sync begins") end },
+    [16] = { "Refused", function(c)
+      local n = c:num("inof.refused.hosts", 4)
+      return ("%s refused, limit %d"):format(count(n, "host"), c:num("inof.refused.limit", 4))
+    end },
   },
   { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end },
     [12] = { "Cluster", cluster },

@@ -108,6 +108,7 @@ func (c *Config) Settings() []Setting {
 		fixed("reflector.listen", join(c.Reflector.Listen)),
 		fixed("reflector.grace", dur(c.Reflector.Grace)),
 		fixed("reflector.max-clients", num(c.Reflector.MaxClients)),
+		fixed("reflector.max-hosts-per-device", num(c.Reflector.MaxHostsPerDevice)),
 		live("reflector.records-per-second", num(c.Reflector.RecordsPerSecond)),
 		live("reflector.records-burst", num(c.Reflector.RecordsBurst)),
 		live("reflector.clients", join(c.Reflector.Clients)),

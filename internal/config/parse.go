@@ -214,6 +214,7 @@ func readReflector(c *Config, s *section) {
 	})
 	r.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
 	r.MaxClients = s.number("max-clients", 4096, 1, 4096)
+	r.MaxHostsPerDevice = s.number("max-hosts-per-device", 20_000, 100, 80_000)
 	r.RecordsPerSecond = s.number("records-per-second", 2000, 100, 1_000_000)
 	r.RecordsBurst = s.number("records-burst", 20_000, 1000, 1_000_000)
 	s.list("clients", "[]", allowedAddr, func(v string) string {

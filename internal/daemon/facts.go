@@ -40,6 +40,14 @@ func (c *Core) facts(f *health.Facts, now time.Time) {
 		for _, a := range c.refl.Awaited() {
 			f.Awaited = append(f.Awaited, health.Awaited(a))
 		}
+		for _, s := range c.refl.Short() {
+			f.Refused = append(f.Refused, health.Refused{Device: s.Device, Hosts: s.Refused, Limit: s.Limit})
+		}
+	}
+	if c.client != nil {
+		for id, r := range c.client.Refusals() {
+			f.Refused = append(f.Refused, health.Refused{Device: id, Own: true, Hosts: int(r.Hosts), Limit: int(r.Limit)})
+		}
 	}
 	c.portFacts(f)
 	for dev, m := range c.reports {

@@ -28,7 +28,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			AllRoles: cfg.Notify.Peers == config.PeersAll, FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true},
+		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true},
 		Epoch:     d.epoch,
 		Agreement: inof.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,

@@ -37,6 +37,9 @@ type Facts struct {
 	Certificates []string
 	// Exposed are the files with secrets that everybody may read.
 	Exposed []string
+	// Refused are devices of which this reflector refuses hosts, and reflectors that refuse
+	// hosts of this device.
+	Refused []Refused
 	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is.
 	Waits   time.Duration
 	WaitsOf netip.Addr
@@ -49,6 +52,14 @@ type Awaited struct {
 	Device netip.Addr
 	Until  time.Time // its hosts are kept, and told as they are, until then
 	Hosts  int       // that are known of it
+}
+
+// Refused are hosts for which a reflector has no room.
+type Refused struct {
+	Device netip.Addr
+	Own    bool // the hosts are this device's, and Device is the reflector
+	Hosts  int
+	Limit  int
 }
 
 // Paths is what the BFD process says, and how often it was lost.

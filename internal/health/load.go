@@ -30,6 +30,24 @@ var loadRules = []Rule{
 		},
 	},
 	{
+		Name: "hosts-refused",
+		When: "a reflector has no room for hosts of a device: nobody else hears of them",
+		Do:   "find out why that device has so many hosts: inofctl show host; if it is right, raise reflector.max-hosts-per-device and restart",
+		Find: func(f *Facts) (list []string) {
+			for i, r := range f.Refused {
+				switch {
+				case i == mostNamed:
+					return append(list, fmt.Sprintf("hosts of %d more devices are refused", len(f.Refused)-i))
+				case r.Own:
+					list = append(list, fmt.Sprintf("reflector %s refuses %d host(s) of this device, limit %d", r.Device, r.Hosts, r.Limit))
+				default:
+					list = append(list, fmt.Sprintf("%d host(s) of device %s are refused, limit %d", r.Hosts, r.Device, r.Limit))
+				}
+			}
+			return list
+		},
+	},
+	{
 		Name: "messages-wait",
 		When: "a message of another device has waited for a second to be handled",
 		Do:   "see whether the processor is overloaded: counters.inbox of inofctl show status -o json",

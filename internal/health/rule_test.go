@@ -86,6 +86,8 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &soon }, "expires in 2 day(s)"},
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &past }, "has expired"},
 		{"device-floods", func(f *Facts) { f.Peers[0].SlowedSince = &long }, "more records than it may"},
+		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{addr("192.0.2.12"), false, 3, 7}} }, "3 host(s) of device 192.0.2.12 are refused, limit 7"},
+		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{addr("192.0.2.250"), true, 3, 7}} }, "reflector 192.0.2.250 refuses 3 host(s) of this device"},
 		{"messages-wait", func(f *Facts) { f.Waits, f.WaitsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s"},
 		{"address-conflict", func(f *Facts) { f.Counts.Conflicts = 2 }, "2 address(es)"},
 		{"path-down", func(f *Facts) { session(f).Fault = true }, "the path to device 192.0.2.12 fails"},

@@ -325,6 +325,9 @@ func describe(m inof.Message) string {
 	}
 	for _, f := range u.Faults {
 		s += fmt.Sprintf(" %v fault %s/%s%v", f.Op, f.Device, f.Port, f.Addrs)
+		if len(f.Gone) > 0 {
+			s += fmt.Sprintf("-%v", f.Gone)
+		}
 	}
 	for _, r := range u.Standings {
 		s += fmt.Sprintf(" %v standing %d of %s@%s/%s", r.Op, r.State, r.Host.Addr, r.Host.Device, r.Host.Port)

@@ -1,0 +1,131 @@
+package inof
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/zone"
+)
+
+// One device must not take the room of all: it has a quota of hosts, and the last part of
+// the table is for devices that have less than their fair share. A host for which there is
+// no room is refused, which its device is told, and asked for again when there is room.
+// While one is refused no End-of-Sync says that what was left out is gone.
+
+const (
+	// hostReserve is the part of the table, one in so many, that is kept for devices with
+	// less than their fair share.
+	hostReserve = 5
+	// mostRefused is how many refused hosts of a device are remembered.
+	mostRefused = 4096
+	// inviteRoom is how much room is enough to ask a device again.
+	inviteRoom = 64
+	// freeList is how long the list of a fault may be whatever the device's other ones are.
+	freeList = 256
+)
+
+// Refusal tells a device that the reflector has no room for some of its hosts.
+type Refusal struct {
+	Hosts uint32 // that are refused; 0: there is room, everything is to be said again
+	Limit uint32 // of hosts of one device, or of all
+}
+
+// roomFor is how many more hosts a device may have, and the limit that says so.
+func (r *Reflector) roomFor(d *device) (room int, limit LimitError) {
+	total := r.cfg.MaxHosts
+	room, limit = total-r.hosts, LimitError{What: "hosts", Limit: total}
+	if own := r.cfg.MaxDeviceHosts - len(d.hosts); own < room {
+		room, limit = own, LimitError{What: "hosts of one device", Limit: r.cfg.MaxDeviceHosts}
+	}
+	share := max(1, total/max(1, len(r.devices)))
+	if fair := max(share-len(d.hosts), total-r.hosts-total/hostReserve); fair < room {
+		room, limit = fair, LimitError{What: "hosts of one device while the table is nearly full", Limit: share}
+	}
+	return room, limit
+}
+
+// hostFits tells whether a device may have one more host; what does not fit is remembered.
+func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
+	room, limit := r.roomFor(d)
+	if room > 0 {
+		return nil
+	}
+	if d.refused == nil {
+		d.refused = map[zone.HostKey]struct{}{}
+	}
+	if len(d.refused) < mostRefused {
+		d.refused[k] = struct{}{}
+	}
+	d.limit = limit.Limit
+	r.short[d.id] = d
+	limit.Key = "host " + k.Addr.String()
+	return &limit
+}
+
+// unrefuse forgets what was refused of a device: all, or one host that is there, or gone.
+func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
+	if d.refused == nil {
+		return
+	}
+	if k != nil {
+		delete(d.refused, *k)
+	}
+	if k == nil || len(d.refused) == 0 {
+		d.refused = nil
+		delete(r.short, d.id)
+	}
+}
+
+// refusal is the message that tells a device what is refused. It is of its session, not
+// of the log.
+func (r *Reflector) refusal(d *device) Delivery {
+	u := &Update{Origin: r.self, Epoch: r.epoch, Seq: r.seq, Partial: true, Refused: &Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit)}}
+	return Delivery{To: []netip.Addr{d.id}, Msg: u}
+}
+
+// invite asks devices again whose hosts were refused, when there is room for them.
+func (r *Reflector) invite(out []Delivery) []Delivery {
+	for _, d := range r.short {
+		if !d.up || !d.synced {
+			continue
+		}
+		if room, _ := r.roomFor(d); room >= min(len(d.refused), inviteRoom) {
+			r.unrefuse(d, nil)
+			out = append(out, r.refusal(d))
+		}
+	}
+	return out
+}
+
+// listFits tells whether a device may list so many addresses in its faults.
+func (r *Reflector) listFits(d *device, f *FaultRecord) error {
+	if len(f.Addrs) <= freeList {
+		return nil
+	}
+	n := len(f.Addrs)
+	for port, e := range d.faults {
+		if port != f.Port {
+			n += len(e.rec.Addrs)
+		}
+	}
+	if most := max(r.cfg.MaxDeviceHosts, MaxFaultAddrs); n > most {
+		return &LimitError{What: "addresses in faults of one device", Key: "fault of port " + f.Port, Limit: most}
+	}
+	return nil
+}
+
+// Short is a device of which hosts are refused.
+type Short struct {
+	Device         netip.Addr
+	Refused, Limit int // at most 4,096 are counted
+	Hosts          int // that it has
+}
+
+// Short are the devices of which hosts are refused, sorted.
+func (r *Reflector) Short() (out []Short) {
+	for _, d := range r.short {
+		out = append(out, Short{Device: d.id, Refused: len(d.refused), Limit: d.limit, Hosts: len(d.hosts)})
+	}
+	slices.SortFunc(out, func(a, b Short) int { return a.Device.Compare(b.Device) })
+	return out
+}

@@ -1,0 +1,179 @@
+package inof
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// quotaSay lets a device say some hosts, and gives what it is told of refusals.
+func quotaSay(t *testing.T, r *Reflector, dev netip.Addr, op Op, first, n int) *Refusal {
+	t.Helper()
+	u := &Update{Origin: dev, Epoch: 1, Seq: 1}
+	for i := range n {
+		u.Hosts = append(u.Hosts, HostRecord{Op: op, Host: hostAt(scaleHost(first+i), dev, "Ethernet0")})
+	}
+	ds, _ := r.Receive(dev, u, t0)
+	return toldRefusal(ds, dev)
+}
+
+func toldRefusal(ds []Delivery, dev netip.Addr) (last *Refusal) {
+	for _, d := range ds {
+		if u, ok := d.Msg.(*Update); ok && u.Refused != nil && slices.Contains(d.To, dev) {
+			last = u.Refused
+		}
+	}
+	return last
+}
+
+func quotaReflector(t *testing.T, cfg ReflectorConfig, devs int) *Reflector {
+	r, err := NewReflector(reflID, 1, zone.Set{AutoJoin: true}, cfg, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= devs; i++ {
+		r.Join(scaleDev(i), t0)
+		if _, err := r.Receive(scaleDev(i), &EndOfSync{Epoch: 1}, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func hostsOf(r *Reflector, dev netip.Addr) int { return len(r.devices[dev].hosts) }
+
+// A device that says hosts without end leaves a reserve for those with less than their
+// share, is told so, and is asked again when there is room.
+func TestOneDeviceDoesNotFillTheHostTable(t *testing.T) {
+	r := quotaReflector(t, ReflectorConfig{MaxHosts: 100}, 10)
+	bad, good := scaleDev(1), scaleDev(2)
+	if ref := quotaSay(t, r, bad, Put, 1000, 200); hostsOf(r, bad) != 80 || ref == nil || ref.Hosts != 120 || ref.Limit != 10 {
+		t.Errorf("%d hosts of the device were taken, it is told %+v", hostsOf(r, bad), ref)
+	}
+	if ref := quotaSay(t, r, good, Put, 1, 10); hostsOf(r, good) != 10 || ref != nil {
+		t.Errorf("another device has %d hosts, and is told %+v", hostsOf(r, good), ref)
+	}
+	if s := r.Short(); len(s) != 1 || s[0].Device != bad || s[0].Refused != 120 || s[0].Hosts != 80 {
+		t.Errorf("operators see %+v", s)
+	}
+	if ref := quotaSay(t, r, bad, Withdraw, 1000, 79); ref == nil || ref.Hosts != 0 || len(r.Short()) != 0 {
+		t.Errorf("when there is room it is told %+v", ref)
+	}
+}
+
+// A quota holds before the table is full.
+func TestADeviceHasItsQuotaOfHosts(t *testing.T) {
+	r := quotaReflector(t, ReflectorConfig{MaxHosts: 1000, MaxDeviceHosts: 7}, 3)
+	if ref := quotaSay(t, r, scaleDev(1), Put, 1, 9); hostsOf(r, scaleDev(1)) != 7 || ref == nil || ref.Hosts != 2 || ref.Limit != 7 {
+		t.Errorf("%d hosts were taken, told %+v", hostsOf(r, scaleDev(1)), ref)
+	}
+	if quotaSay(t, r, scaleDev(1), Put, 1, 7); hostsOf(r, scaleDev(1)) != 7 {
+		t.Error("what is known is not taken again")
+	}
+}
+
+// Hosts that were refused are not gone: a client that knows them from before keeps them,
+// and the device says them again as soon as there is room.
+func TestARefusedHostIsNeverToldAsGone(t *testing.T) {
+	bad, good, third := scaleDev(1), scaleDev(2), scaleDev(3)
+	device, watcher := NewClient(good, 1), NewClient(third, 1)
+	for i := range 10 {
+		device.PutHost(hostAt(scaleHost(1+i), good, "Ethernet0"))
+	}
+	watcher.PutHost(hostAt(scaleHost(500), third, "Ethernet0"))
+	run := func(r *Reflector, c *Client, dev netip.Addr, ds []Delivery, a *Applied) (told *Refusal) {
+		for _, d := range ds {
+			out, _ := r.Receive(dev, d.Msg, t0)
+			for _, o := range out {
+				if !slices.Contains(o.To, dev) {
+					continue
+				}
+				if u, ok := o.Msg.(*Update); ok && u.Refused != nil {
+					told = u.Refused
+				}
+				got, err := c.Receive(r.self, o.Msg, t0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.Hosts = append(a.Hosts, got.Hosts...)
+			}
+		}
+		return told
+	}
+	begin := func(r *Reflector, c *Client, dev netip.Addr) (a Applied, told *Refusal) {
+		out := c.Up(r.self, t0)
+		for _, d := range r.Join(dev, t0) {
+			got, err := c.Receive(r.self, d.Msg, t0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Hosts = append(a.Hosts, got.Hosts...)
+		}
+		return a, run(r, c, dev, out, &a)
+	}
+	r := quotaReflector(t, ReflectorConfig{MaxHosts: 100}, 0)
+	begin(r, device, good)
+	if a, _ := begin(r, watcher, third); len(a.Hosts) != 10 {
+		t.Fatalf("the watcher hears %d hosts, want 10", len(a.Hosts))
+	}
+	// The reflector starts anew, and a device that fills its table is back first.
+	device.Down(reflID, t0)
+	watcher.Down(reflID, t0)
+	r = quotaReflector(t, ReflectorConfig{MaxHosts: 12}, 0)
+	r.epoch = 2
+	r.Join(bad, t0)
+	quotaSay(t, r, bad, Put, 1000, 50)
+	if _, told := begin(r, device, good); told == nil || told.Hosts == 0 || device.Refusals()[reflID].Hosts != told.Hosts {
+		t.Fatalf("the device is told %+v and shows %+v", told, device.Refusals())
+	}
+	a, _ := begin(r, watcher, third)
+	for _, h := range a.Hosts {
+		if h.Op == Withdraw {
+			t.Errorf("host %v is told as gone: %v", h.Host.Addr, h.Why)
+		}
+	}
+	u := &Update{Origin: bad, Epoch: 1, Seq: 2}
+	for k := range r.devices[bad].hosts {
+		u.Hosts = append(u.Hosts, HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: snsd.ReasonAgedOut})
+	}
+	ds, err := r.Receive(bad, u, t0)
+	if err != nil || toldRefusal(ds, good) == nil {
+		t.Fatalf("there is room, and the device hears nothing: %v", err)
+	}
+	for _, d := range ds {
+		if slices.Contains(d.To, good) {
+			if _, err := device.Receive(reflID, d.Msg, t0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if next := device.Next(); !next.Equal(t0) || len(device.Refusals()) != 0 {
+		t.Errorf("the next thing to do is at %v, refusals %v", next, device.Refusals())
+	}
+	if run(r, device, good, device.Flush(t0), &a); hostsOf(r, good) != 10 {
+		t.Errorf("%d hosts are known after there was room, want 10", hostsOf(r, good))
+	}
+}
+
+// The lists of a device's faults are bounded all together.
+func TestTheFaultsOfADeviceListNoMoreThanItMayHave(t *testing.T) {
+	r := quotaReflector(t, ReflectorConfig{}, 1)
+	r.cfg.MaxDeviceHosts = MaxFaultAddrs
+	dev, list := scaleDev(1), make([]netip.Addr, MaxFaultAddrs)
+	for i := range list {
+		list[i] = scaleHost(i)
+	}
+	taken := 0
+	for i := range 20 {
+		u := &Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []FaultRecord{{Op: Put, Device: dev, Port: string(rune('a' + i)), Why: snsd.ReasonLinkDown, Addrs: list}}}
+		if _, err := r.Receive(dev, u, t0); err == nil {
+			taken++
+		}
+	}
+	if taken != 1 || r.counters.OverLimit != 19 {
+		t.Errorf("%d lists of %d addresses were taken, %d refused", taken, len(list), r.counters.OverLimit)
+	}
+}
