@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/labtest"
@@ -329,4 +332,67 @@ func TestPathsAreAuthenticated(t *testing.T) {
 	down := overPath("inactive", "bfd-down")
 	f.awaitAll(since, down)
 	f.only("a wrong key", since, down)
+}
+
+// A host that speaks BFD in the name of another switch, to the switch that it is connected
+// to, neither fails the path between the two nor is it read at all: the kernel drops it.
+func TestAHostThatSpeaksBFDFailsNoPath(t *testing.T) {
+	t.Parallel()
+	f := pathFabric(t, "pathspoof")
+	since := f.marks("i1", "i2", "t1")
+	f.run("tor1", "ip", "addr", "add", "192.0.2.1/32", "dev", "eth2")
+	f.run("tor1", "ip", "route", "add", init1+"/32", "dev", "eth2")
+	f.run("i1", "ip", "addr", "add", tor2ID+"/32", "dev", "eth1")
+	f.run("i1", "ip", "route", "add", "192.0.2.1/32", "dev", "eth1")
+	f.run("i1", "ip", "route", "add", tor1ID+"/32", "via", "192.0.2.1", "dev", "eth1")
+	overflow := func() uint64 {
+		b, err := ask(f, "tor1", bfdOf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(b.Process.Counters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			BFD       bfd.Counters          `json:"bfd"`
+			Transport bfd.TransportCounters `json:"transport"`
+		}
+		if err := json.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.BFD.Unnamed+c.BFD.NoSession+c.BFD.BadTTL > 0 {
+			t.Fatalf("what a host sent was read: %+v", c.BFD)
+		}
+		return c.Transport.RxOverflow
+	}
+	before := overflow()
+	var conn net.Conn
+	err := f.lab.Do("i1", func() (err error) {
+		conn, err = net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(tor2ID), Port: 49152}, &net.UDPAddr{IP: net.ParseIP(tor1ID), Port: bfd.PortMultihop})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, st := range []bfd.State{bfd.StateDown, bfd.StateAdminDown} {
+		p := bfd.Packet{State: st, DetectMult: 3, MyDiscr: 4711, DesiredMinTx: 200_000, RequiredMinRx: 200_000}
+		for range 100 {
+			if _, err := conn.Write(p.Append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	labtest.Eventually(t, "the kernel to drop what the host sent", func() error {
+		if n := overflow() - before; n < 200 {
+			return fmt.Errorf("%d of 200 were dropped", n)
+		}
+		return nil
+	})
+	s := f.awaitPath("tor1", "up", func(_ api.BFD, s api.BFDSession) bool { return s.State == "Up" && !s.Fault })
+	if s.Flaps != 0 {
+		t.Errorf("session %+v", s)
+	}
+	f.only("spoofed", since, nil)
 }
