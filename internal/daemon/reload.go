@@ -112,7 +112,9 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 			return err
 		}
 		s := &merged.Session
-		rotated := s.Password != next.Session.Password || s.OldPassword != next.Session.OldPassword
+		// A password that simply replaces another one counts for sessions that come; with two
+		// the operator has said which are to move, or to end.
+		rotated := s.OldPassword != next.Session.OldPassword
 		s.Password, s.OldPassword, s.PasswordFrom = next.Session.Password, next.Session.OldPassword, next.Session.PasswordFrom
 		s.TLS = next.Session.TLS
 		if rotated {
