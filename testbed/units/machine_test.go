@@ -62,7 +62,7 @@ func boot(t testing.TB) *machine {
 		select {
 		case err := <-over:
 			over <- err
-			t.Fatalf("no machine: %v: %s", err, said.String())
+			netnstest.Require(t, "a machine with a systemd of its own", fmt.Errorf("%w: %s", err, said.String()))
 		default:
 		}
 		if m.pid = systemd(c.Process.Pid); m.pid == 0 {
