@@ -145,6 +145,18 @@ func (l *lines) event(name string) line {
 	}
 }
 
+// next is the next line, whatever it is.
+func (l *lines) next() line {
+	l.t.Helper()
+	select {
+	case x := <-l.c:
+		return x
+	case <-time.After(patience):
+		l.t.Fatal("no line")
+	}
+	return line{}
+}
+
 func (c *cable) start(edit func(*options)) (*lines, context.CancelFunc, chan error) {
 	o := testOptions()
 	o.netns = c.host.Path()
@@ -241,6 +253,26 @@ func TestAHostRegistersAndQueriesAgainWhenTheLinkIsBack(t *testing.T) {
 	out.event("registered")
 	out.event("query")
 	f.frame(fabric.EtherTypeLLDP)
+}
+
+func TestAHostLikeTheExistingAgentSaysNothingWhenTheLinkIsBackAndTakesARepeatedNoticeForANewOne(t *testing.T) {
+	c := newCable(t)
+	f := c.far()
+	out, _, _ := c.start(func(o *options) { o.likeAgent, o.interval = true, time.Minute })
+	out.event("query")
+	c.sw.SetUp("sw1", false)
+	out.event("link")
+	c.sw.SetUp("sw1", true)
+	if x := out.event("link"); x.Link != "up" {
+		t.Errorf("link %s", x.Link)
+	}
+	for range 2 {
+		f.tell(target(3, snsd.Inactive, snsd.ReasonLinkDown))
+		if x := out.next(); x.Event != "notice" || !*x.Acked { // and nothing before it
+			t.Errorf("%+v", x)
+		}
+		out.event("probe")
+	}
 }
 
 func TestAHostWithNoAckRegistersAndStaysSilent(t *testing.T) {

@@ -184,6 +184,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{reflector + none + "bfd: {interval: 2ms}\n", `bfd.interval: "2ms": is too short; allowed: 3ms..1s`},
 		{reflector + none + "bfd: {detect-multiplier: 51}\n", `bfd.detect-multiplier: "51": is too large; allowed: a whole number 3..50`},
 		{reflector + none + "bfd: {socket: /s}\n", `bfd.socket: "/s": does not apply: this device is a reflector only`},
+		{small + "notify: {peers: none}\n", `notify.peers: "none": is not a known value; allowed: by-role, all`},
 		{reflector + none + "bfd: {mesh: some}\n", `bfd.mesh: "some": is not a known value; allowed: zones, all`},
 		{small + "bfd: {enabled: false}\n", `bfd: does not apply: a standalone device knows of no other device`},
 		{"device: {id: 192.0.2.1, roles: [boss]}\nports: {access: [a]}\n", `f:1:33: device.roles[0]: "boss": is not a role; allowed: reflector, client`},

@@ -82,6 +82,31 @@ func (c *court) finds(kind string, words ...string) {
 	}
 }
 
+// An agent like the existing one remembers what it was told when its link goes, and must
+// not be told it twice for that without a reason.
+func TestAnAgentLikeTheExistingOneForgetsNothingWithItsLink(t *testing.T) {
+	for _, like := range []bool{false, true} {
+		c := newCourt(t)
+		c.truth.places[0].Like = like
+		c.event(addrA, "link")
+		if lacks := len(c.judge.Absent()) > 0; lacks == like {
+			t.Errorf("like %v: something is absent: %v", like, lacks)
+		}
+	}
+}
+
+func TestHostsOfOneRoleAreNotToldOfEachOther(t *testing.T) {
+	c := newCourt(t)
+	c.truth.places[0].Role, c.truth.places[1].Role, c.truth.places[2].Role = "initiator", "initiator", "target"
+	c.truth.refresh(c.tick())
+	if a := c.truth.now(Pair{addrA, addrB}).cond.active(); a {
+		t.Error("an initiator must know of another one")
+	}
+	if a := c.truth.now(Pair{addrA, addrC}).cond.active(); !a {
+		t.Error("an initiator need not know of a target")
+	}
+}
+
 func TestACarrierFaultThatIsTold(t *testing.T) {
 	c := newCourt(t)
 	var since time.Time
