@@ -152,6 +152,10 @@ func TestAReflectorHasTheWarningsOfItsClients(t *testing.T) {
 		}
 		silence(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
+		settle(12 * time.Second)
+		if list := warnedOf(t, f.nodes["spine"], "hosts-silent"); len(list) != 0 {
+			t.Errorf("after two seconds of it: %+v", list)
+		}
 		settle(15 * time.Second)
 		list := warnedOf(t, f.nodes["spine"], "hosts-silent")
 		if len(list) != 1 || !strings.HasPrefix(list[0].Text, "device 10.0.0.1: host "+i1+" on port eth1 leaves 1 notice(s) unacked") ||
@@ -168,7 +172,7 @@ func TestAReflectorHasTheWarningsOfItsClients(t *testing.T) {
 		}
 		silence(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", true)
-		settle(15 * time.Second)
+		settle(25 * time.Second)
 		if list := warnedOf(t, f.nodes["spine"], "hosts-silent"); len(list) != 1 {
 			t.Errorf("again: %+v", list)
 		}

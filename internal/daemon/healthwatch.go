@@ -38,11 +38,13 @@ func (w healthWatch) Run(ctx context.Context) error {
 		if err != nil {
 			continue // the device stops
 		}
-		told = w.tell(told, s.Warnings)
+		before := told
+		told = w.tell(before, s.Warnings)
 		if len(w.d.dialers) == 0 {
 			continue
 		}
-		m := health.Report(s.Warnings)
+		// What is over before the next look is not worth a line at every reflector.
+		m := health.Report(slices.DeleteFunc(s.Warnings, func(x api.Warning) bool { return x.Last == nil && !before[x.Rule] }))
 		if is := len(m.Warnings) > 0; is || reported {
 			reported = is
 			_ = w.d.device.Do(ctx, func(*Core, time.Time) { w.d.device.tellReflectors(m) })
