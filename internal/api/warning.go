@@ -21,6 +21,16 @@ type Warning struct {
 // Warnings are those of one moment.
 type Warnings []Warning
 
+// Own are the warnings of the device itself, without those that its clients report.
+func (ws Warnings) Own() (own Warnings) {
+	for _, w := range ws {
+		if len(w.Devices) == 0 {
+			own = append(own, w)
+		}
+	}
+	return own
+}
+
 // String gives the texts, one a line.
 func (ws Warnings) String() string {
 	texts := make([]string, len(ws))

@@ -21,8 +21,8 @@ type Reported struct {
 // What is beyond the limits of a message is left out, the least urgent first.
 func Report(list api.Warnings) *inof.Report {
 	m := &inof.Report{}
-	for _, w := range list {
-		if len(w.Devices) == 0 && len(m.Warnings) < inof.MaxReportWarnings {
+	for _, w := range list.Own() {
+		if len(m.Warnings) < inof.MaxReportWarnings {
 			m.Warnings = append(m.Warnings, inof.ReportedWarning{Rule: w.Rule, Text: clean(w.Text, inof.MaxReportText)})
 		}
 	}

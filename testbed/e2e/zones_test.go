@@ -60,7 +60,7 @@ func TestAZoneFileWithAnErrorAtTheStart(t *testing.T) {
 	// Repaired, it is in force at once.
 	f.putZones(oltpZone + "  - {name: last, members: [192.0.2.7]}\n")
 	f.reload("spine")
-	if w := f.status("spine").Warnings; len(w) != 0 || f.status("spine").Counts.Zones != 2 {
+	if w := f.status("spine").Warnings.Own(); len(w) != 0 || f.status("spine").Counts.Zones != 2 {
 		t.Errorf("warnings %q, want none", w)
 	}
 	since = f.marks("i1", "i2", "t1")
