@@ -130,7 +130,7 @@ func (r *Reflector) syncStep(d *device, now time.Time) []Delivery {
 	s.wait = coalescer{}
 	for i := range news.Faults {
 		f := &news.Faults[i]
-		switch f.Op {
+		switch f.Op { // after a Change the whole still comes with the first host that is ahead
 		case Put:
 			s.told[portKey{f.Device, f.Port}] = struct{}{}
 		case Withdraw:
@@ -210,16 +210,7 @@ func (r *Reflector) keepForSyncs(u *Update, to *receivers) {
 
 // sent is what of an Update is not ahead in a full sync.
 func (r *Reflector) sent(s *syncing, u *Update) *Update {
-	p := &Update{Origin: u.Origin, Settings: u.Settings, Standings: u.Standings}
-	for i := range u.Faults {
-		// What changes of a fault that it was not told yet comes with the first host there.
-		f := &u.Faults[i]
-		pk := portKey{f.Device, f.Port}
-		_, told := s.told[pk]
-		if _, waits := s.wait.faults[pk]; f.Op != Change || told || waits {
-			p.Faults = append(p.Faults, *f)
-		}
-	}
+	p := &Update{Origin: u.Origin, Settings: u.Settings, Faults: u.Faults, Standings: u.Standings}
 	for i := range u.Zones {
 		if z := &u.Zones[i]; z.Op == Withdraw || !r.interest.zoneKeys.ahead(z.Zone.Name, s.zones) {
 			p.Zones = append(p.Zones, *z)

@@ -46,6 +46,7 @@ var strikes = []struct {
 	{1, (*world).stealAddress},
 	{8, (*world).changeZone},
 	{1, (*world).toggleAutoJoin},
+	{2, (*world).lie},
 }
 
 func strike(w *world) {

@@ -111,6 +111,7 @@ type world struct {
 	fails []string
 
 	reflectors []*device
+	named      int       // complaints that name the hostile device
 	devices    []*device // access switches; one of them may be a reflector too
 	all        []*device // each device once
 	hosts      []*host

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// hostileID is a device that authenticates and then says what is not its own to say.
+var hostileID = netip.MustParseAddr("10.66.0.1")
+
+// lie lets a hostile device connect to a reflector, speak of the hosts, ports and zones of
+// others, list their addresses behind ports of its own, end syncs without end, and leave.
+// The truth does not change, so that nobody may be told anything, which the judge sees to;
+// and the reflector names who lies.
+func (w *world) lie() {
+	r := pick(w, w.reflectors)
+	if !r.running {
+		return
+	}
+	w.tracef("a hostile device lies to %s", r.name)
+	now := w.time()
+	r.core.ClientUp(hostileID, now)
+	own, lies := map[string]bool{}, 0
+	seq := uint64(0)
+	say := func(fill func(u *inof.Update)) {
+		seq++
+		u := &inof.Update{Origin: hostileID, Epoch: 1, Seq: seq, FaultAt: now, SentAt: now}
+		fill(u)
+		r.core.ClientMessage(hostileID, u, now)
+	}
+	for range 1 + w.rng.IntN(30) {
+		victim := pick(w, w.hosts)
+		if len(victim.addrs) == 0 || victim.link == nil {
+			continue
+		}
+		l := victim.link
+		key := zone.HostKey{Addr: pick(w, victim.addrs), Device: l.dev.id, Port: l.port}
+		var all []netip.Addr
+		for _, h := range w.hosts {
+			all = append(all, h.addrs...)
+		}
+		what := w.rng.IntN(7)
+		if what != 4 && what != 6 {
+			lies++
+		}
+		switch what {
+		case 0:
+			say(func(u *inof.Update) {
+				u.Hosts = []inof.HostRecord{{Op: inof.Withdraw, Host: zone.Host{HostKey: key}, Why: snsd.ReasonAgedOut}}
+			})
+		case 1: // with another MAC, since always
+			say(func(u *inof.Update) {
+				u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: key, MAC: fabric.MAC{2, 6, 6, 6, 6, 6}}}}
+			})
+		case 2:
+			say(func(u *inof.Update) {
+				u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+			})
+		case 3: // and as a change of a fault that there may be
+			say(func(u *inof.Update) {
+				u.Faults = []inof.FaultRecord{{Op: inof.Change, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Gone: all}}
+			})
+		case 4: // its own port has the name of the victim's, and lists everybody
+			own[l.port] = true
+			say(func(u *inof.Update) {
+				u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: hostileID, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+			})
+		case 5:
+			say(func(u *inof.Update) {
+				u.Settings = &inof.Settings{AutoJoin: true, Hard: true}
+				for _, z := range w.inForce().Zones {
+					u.Zones = append(u.Zones, inof.ZoneRecord{Op: inof.Withdraw, Zone: z})
+				}
+			})
+		case 6:
+			r.core.ClientMessage(hostileID, &inof.EndOfSync{Epoch: 1, Seq: seq, Resumed: w.chance(0.3)}, now)
+		}
+	}
+	if lies > 0 && w.named == 0 {
+		w.failf("%s names nobody after %d lies of %s", r.name, lies, hostileID)
+	}
+	for _, port := range slices.Sorted(maps.Keys(own)) {
+		say(func(u *inof.Update) {
+			u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: hostileID, Port: port}}
+		})
+	}
+	r.core.ClientDown(hostileID, nil, now)
+	r.settle()
+}
