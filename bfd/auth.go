@@ -1,10 +1,12 @@
 package bfd
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // AuthType is the type of an authentication section (RFC 5880 section 4.1).
@@ -112,15 +114,13 @@ func (a *Auth) Validate() error {
 	if len(a.Keys) == 0 {
 		return &ConfigError{"number of authentication keys", "0", "1 or more"}
 	}
-	seen := [256]bool{}
-	for _, k := range a.Keys {
+	for i, k := range a.Keys {
 		if len(k.Secret) < 1 || len(k.Secret) > maxKeyLen {
 			return &ConfigError{fmt.Sprintf("length of authentication key %d", k.ID), fmt.Sprint(len(k.Secret)), "1..20 bytes"}
 		}
-		if seen[k.ID] {
-			return &ConfigError{"authentication key id", fmt.Sprint(k.ID), "each id once"}
+		if slices.ContainsFunc(a.Keys[:i], func(o AuthKey) bool { return o.ID == k.ID && bytes.Equal(o.Secret, k.Secret) }) {
+			return &ConfigError{"authentication key id", fmt.Sprint(k.ID), "each key once"}
 		}
-		seen[k.ID] = true
 	}
 	return nil
 }
@@ -200,13 +200,8 @@ func (s *authState) check(p *Packet, b []byte) error {
 	if p.Auth.Type != s.typ {
 		return &PacketError{ErrAuth, "Auth Type", int64(p.Auth.Type), "the type in use"}
 	}
-	var key *paddedKey
-	for i := range s.keys {
-		if s.keys[i].id == p.Auth.KeyID {
-			key = &s.keys[i]
-		}
-	}
-	if key == nil {
+	known := slices.ContainsFunc(s.keys, func(k paddedKey) bool { return k.id == p.Auth.KeyID })
+	if !known {
 		return &PacketError{ErrAuth, "Auth Key ID", int64(p.Auth.KeyID), "a configured key"}
 	}
 	if s.seqKnown && !s.inWindow(p.Auth.Seq, p.DetectMult) {
@@ -218,13 +213,18 @@ func (s *authState) check(p *Packet, b []byte) error {
 	}
 	var buf [256]byte // the packet as it was hashed: with the key in place of the hash
 	n := copy(buf[:], b[:length])
-	copy(buf[hashAt:], key.secret[:])
-	h := sha1.Sum(buf[:n])
-	if subtle.ConstantTimeCompare(h[:], p.Auth.Hash[:]) != 1 {
-		return &PacketError{ErrAuth, "Auth Hash of key", int64(p.Auth.KeyID), "a hash made with our secret"}
+	for i := range s.keys { // keys that are made, not configured, may share a number
+		if s.keys[i].id != p.Auth.KeyID {
+			continue
+		}
+		copy(buf[hashAt:], s.keys[i].secret[:])
+		h := sha1.Sum(buf[:n])
+		if subtle.ConstantTimeCompare(h[:], p.Auth.Hash[:]) == 1 {
+			s.rcvSeq, s.seqKnown = p.Auth.Seq, true
+			return nil
+		}
 	}
-	s.rcvSeq, s.seqKnown = p.Auth.Seq, true
-	return nil
+	return &PacketError{ErrAuth, "Auth Hash of key", int64(p.Auth.KeyID), "a hash made with our secret"}
 }
 
 // inWindow tells whether a sequence number may follow the last one: 0 (keyed) or 1

@@ -257,7 +257,8 @@ func TestAuthValidate(t *testing.T) {
 		{"no key", &Auth{AuthSHA1, nil}, false},
 		{"empty key", &Auth{AuthSHA1, []AuthKey{{ID: 1}}}, false},
 		{"21 bytes", &Auth{AuthSHA1, []AuthKey{{ID: 1, Secret: make([]byte, 21)}}}, false},
-		{"an id twice", &Auth{AuthSHA1, []AuthKey{key, key}}, false},
+		{"an id twice with other secrets", &Auth{AuthSHA1, []AuthKey{key, {ID: key.ID, Secret: []byte("another")}}}, true},
+		{"a key twice", &Auth{AuthSHA1, []AuthKey{key, key}}, false},
 	} {
 		if err := c.a.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)

@@ -42,6 +42,7 @@ const (
 	BFDAuthNone       BFDAuth = "none"
 	BFDAuthSHA1       BFDAuth = "keyed-sha1"
 	BFDAuthMeticulous BFDAuth = "meticulous-keyed-sha1"
+	BFDAuthSession    BFDAuth = "session" // keyed SHA1 with keys made from the session's password
 )
 
 // BFD sets the watching of the paths between devices.
@@ -89,7 +90,10 @@ func readBFD(c *Config, s *section) {
 	})
 	b.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
 	b.MaxHops = s.number("max-hops", defaultMaxHops, 1, 255)
-	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthNone), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous)))
+	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthNone), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous), string(BFDAuthSession)))
+	if b.Auth == BFDAuthSession && c.Session.Auth != AuthHMAC {
+		s.problem("auth", "needs the password of the sessions, but session.auth is "+string(c.Session.Auth), "none, keyed-sha1, meticulous-keyed-sha1")
+	}
 	readBFDKeys(&b, s)
 	switch {
 	case roles.Standalone():
@@ -161,9 +165,9 @@ func readBFDKeys(b *BFD, s *section) {
 	switch {
 	case len(b.Keys) > maxBFDKeys:
 		s.problem("keys", fmt.Sprintf("has %d entries", len(b.Keys)), fmt.Sprintf("at most %d", maxBFDKeys))
-	case b.Auth == BFDAuthNone && len(b.Keys) > 0:
-		s.problem("keys", "are given, but bfd.auth is none", "auth: meticulous-keyed-sha1, or no keys")
-	case b.Auth != BFDAuthNone && len(s.values) > 0 && s.values["keys"] == nil:
+	case (b.Auth == BFDAuthNone || b.Auth == BFDAuthSession) && len(b.Keys) > 0:
+		s.problem("keys", "are given, but bfd.auth is "+string(b.Auth), "auth: meticulous-keyed-sha1, or no keys")
+	case b.Auth != BFDAuthNone && b.Auth != BFDAuthSession && len(s.values) > 0 && s.values["keys"] == nil:
 		s.problem("auth", "needs keys and none is given", "keys, or auth: none")
 	}
 }

@@ -22,6 +22,8 @@ type MeshConfig struct {
 	// nothing of the paths. It is for an emergency.
 	Off  bool
 	Auth *bfd.Auth // nil: none
+	// AuthFor gives what is used towards one device; nil: Auth towards all.
+	AuthFor func(dev netip.Addr) *bfd.Auth
 	// MaxHops is how many routers may be between two devices; what came over more is
 	// not of a device (RFC 5883 section 5). 0: any number.
 	MaxHops uint8
@@ -68,7 +70,8 @@ type mesh struct {
 	forget   time.Time // not after the next time a path is forgotten
 	told     bool      // they were, since the start
 	watched  map[netip.Addr]bool
-	peers    []bfd.Peer // as told last
+	auths    map[netip.Addr]*bfd.Auth // made so far, of this cfg
+	peers    []bfd.Peer               // as told last
 	paths    map[netip.Addr]*path
 	counters MeshCounters
 }
@@ -82,7 +85,7 @@ type path struct {
 
 // configure is for the beginning.
 func (m *mesh) configure(cfg MeshConfig) {
-	m.cfg = cfg
+	m.cfg, m.auths = cfg, make(map[netip.Addr]*bfd.Auth)
 	m.watched, m.paths = make(map[netip.Addr]bool), make(map[netip.Addr]*path)
 }
 
@@ -125,7 +128,7 @@ func (c *Core) SetMesh(cfg MeshConfig, now time.Time) {
 	if c.client == nil {
 		return
 	}
-	c.mesh.cfg, c.mesh.changed = cfg, true
+	c.mesh.cfg, c.mesh.changed, c.mesh.auths = cfg, true, make(map[netip.Addr]*bfd.Auth)
 	c.changed(c.liftPaths(now), now, now)
 }
 
@@ -212,7 +215,7 @@ func (c *Core) watch(now time.Time) {
 	peers := make([]bfd.Peer, 0, len(near))
 	clear(m.watched)
 	for _, dev := range slices.SortedFunc(maps.Keys(near), netip.Addr.Compare) {
-		p := bfd.Peer{Key: bfd.Key{Peer: dev, Local: c.self, Multihop: true}, Timers: timersOf(m.settings), AdminDown: m.cfg.Off, Auth: m.cfg.Auth}
+		p := bfd.Peer{Key: bfd.Key{Peer: dev, Local: c.self, Multihop: true}, Timers: timersOf(m.settings), AdminDown: m.cfg.Off, Auth: m.auth(dev)}
 		if m.cfg.MaxHops > 0 {
 			p.MinTTL = bfd.MaxTTL - m.cfg.MaxHops
 		}
@@ -230,6 +233,19 @@ func (c *Core) watch(now time.Time) {
 	m.told, m.peers = true, peers
 	m.counters.Changes++
 	c.out.WatchPaths(slices.Clone(peers))
+}
+
+// auth is that of the path to a device.
+func (m *mesh) auth(dev netip.Addr) *bfd.Auth {
+	if m.cfg.AuthFor == nil {
+		return m.cfg.Auth
+	}
+	a, ok := m.auths[dev]
+	if !ok {
+		a = m.cfg.AuthFor(dev)
+		m.auths[dev] = a
+	}
+	return a
 }
 
 // timersOf brings what reflectors ask for into the ranges of the mesh.

@@ -53,9 +53,14 @@ func (d *Daemon) buildPaths(cfg *config.Config) {
 
 // meshConfig is what the device's own configuration says of BFD. On a reflector
 // "enabled" is a setting of the fabric.
-func meshConfig(cfg *config.Config) MeshConfig {
+func (d *Daemon) meshConfig(cfg *config.Config) MeshConfig {
 	b := &cfg.BFD
 	m := MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled, MaxHops: uint8(b.MaxHops)}
+	if b.Auth == config.BFDAuthSession {
+		self := cfg.Device.ID
+		m.AuthFor = func(dev netip.Addr) *bfd.Auth { return pathAuth(d.auth.Load().Passwords, self, dev) }
+		return m
+	}
 	if len(b.Keys) == 0 || b.Auth == config.BFDAuthNone {
 		return m
 	}
@@ -67,6 +72,18 @@ func meshConfig(cfg *config.Config) MeshConfig {
 		m.Auth.Keys = append(m.Auth.Keys, bfd.AuthKey{ID: k.ID, Secret: k.Secret.Reveal()})
 	}
 	return m
+}
+
+// pathAuth makes the authentication of the path to a device from the passwords of the
+// sessions. The first signs, all are taken.
+func pathAuth(passwords []inof.Password, self, dev netip.Addr) *bfd.Auth {
+	a := &bfd.Auth{Type: bfd.AuthSHA1}
+	for _, p := range passwords {
+		if id, secret, err := p.PathKey(self, dev); err == nil {
+			a.Keys = append(a.Keys, bfd.AuthKey{ID: id, Secret: secret})
+		}
+	}
+	return a
 }
 
 // bfdSettings is what a reflector hands out.
@@ -87,7 +104,7 @@ func (d *Daemon) reloadBFD(ctx context.Context, merged, next *config.Config) err
 		if c.refl != nil {
 			c.fromReflector(c.refl.SetBFD(bfdSettings(merged), now), now)
 		}
-		c.SetMesh(meshConfig(merged), now)
+		c.SetMesh(d.meshConfig(merged), now)
 	})
 }
 

@@ -34,7 +34,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 		Wait:      cfg.Client.ReflectorWait,
 
 		InterestAll: cfg.Client.Interest == config.InterestAll,
-		Mesh:        meshConfig(cfg),
+		Mesh:        d.meshConfig(cfg),
 	}
 	if cfg.Client.Agreement == config.AgreeUnion {
 		c.Agreement = inof.AgreeUnion
