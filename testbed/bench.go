@@ -164,7 +164,7 @@ func waitNotice(ctx context.Context, ag *agents, host, subject netip.Addr, state
 			return heard{}, err
 		}
 		for _, h := range hs {
-			if h.Host == host && h.Subject == subject && h.State == state {
+			if !h.Again && h.Host == host && h.Subject == subject && h.State == state {
 				return h, nil
 			}
 		}

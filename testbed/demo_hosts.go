@@ -15,6 +15,9 @@ type heard struct {
 	At    time.Time // the kernel's receive time stamp of the frame
 	Seq   uint32
 	Agent string // node/process
+	// Again: the agent had this very notice before. A switch that has no ack of it, as of a
+	// host whose link went, repeats it: so the host is told in time all the same.
+	Again bool
 }
 
 // agents follows the output files of all host agents of a lab.
@@ -55,8 +58,8 @@ func (a *agents) read() ([]heard, error) {
 	var out []heard
 	err := a.output.Read(func(agent string, l agentlog.Line) {
 		switch l.Event {
-		case "notice":
-			out = append(out, heard{notice{l.Host, l.Subject, l.State, l.Reason}, l.Time, l.Seq, agent})
+		case "notice", "duplicate":
+			out = append(out, heard{notice{l.Host, l.Subject, l.State, l.Reason}, l.Time, l.Seq, agent, l.Event == "duplicate"})
 		case "query":
 			for _, host := range l.Addresses {
 				a.asked[host] = append(a.asked[host], l.Time)

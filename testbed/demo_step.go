@@ -106,6 +106,10 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 			frames[f] = true
 		}
 		_, twice := seen[n]
+		if h.Again && (twice || !p.want[n]) {
+			repeats++
+			continue
+		}
 		known := d.agents.known(h)
 		switch {
 		case p.want[n] && !twice:

@@ -139,6 +139,25 @@ func TestAStepCountsEveryWrongNotice(t *testing.T) {
 	}
 }
 
+// What a switch repeats, since it has no ack of it, is told when it is due and nothing new
+// otherwise.
+func TestARepeatedNoticeIsTheOneThatIsDue(t *testing.T) {
+	d, _, write := fakeDemo(t)
+	at := time.Now()
+	for i, subject := range []string{"192.0.2.11", "192.0.2.22"} {
+		write(fmt.Sprintf(`{"time":%q,"event":"duplicate","host":"192.0.2.21","subject":%q,"state":"active","seq":%d}`+"\n",
+			at.Format(time.RFC3339Nano), subject, i+1))
+	}
+	plan := stepPlan{title: "x", quiet: time.Millisecond, want: expected{}}
+	plan.want.add(netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("192.0.2.11"), active, "")
+	if err := d.step(context.Background(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if d.sum.Expected != 1 || d.sum.Received != 1 || len(d.problem) != 0 {
+		t.Errorf("summary %+v, problems %q", d.sum, d.problem)
+	}
+}
+
 // A host that asks is told again what it knows: each of its peers once for each query.
 func TestAnAnswerToAZoneQueryIsNoMistake(t *testing.T) {
 	d, out, write := fakeDemo(t)
