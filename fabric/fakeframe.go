@@ -155,6 +155,10 @@ func IsControl(etherType uint16, dst, own MAC) bool {
 		return dst == MACNearestBridge || dst == own
 	case EtherTypeNTS:
 		return dst == MACNTS || dst == own
+	case EtherTypeARP:
+		return dst == own
+	case EtherTypeIPv6:
+		return dst == own || dst == MACAllNodes
 	}
 	return false
 }

@@ -6,6 +6,8 @@ import "time"
 const (
 	EtherTypeLLDP uint16 = 0x88cc // IEEE 802.1AB
 	EtherTypeNTS  uint16 = 0x88a7 // SNSD notices, acks and zone queries
+	EtherTypeARP  uint16 = 0x0806 // RFC 826: who has an address that is claimed twice
+	EtherTypeIPv6 uint16 = 0x86dd // Neighbor Discovery (RFC 4861), for the same
 )
 
 // Group addresses of the control frames; both are link-local (IEEE 802.1Q table
@@ -13,6 +15,9 @@ const (
 var (
 	MACNearestBridge = MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e} // LLDP nearest bridge
 	MACNTS           = MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0d} // NTS frames
+	// MACAllNodes is the group of all IPv6 nodes of a link (RFC 2464 section 7), to which
+	// they answer who asks without an address.
+	MACAllNodes = MAC{0x33, 0x33, 0x00, 0x00, 0x00, 0x01}
 )
 
 const (

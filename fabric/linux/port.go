@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,9 @@ type port struct {
 	count   portCounters
 
 	lldp, nts atomic.Pointer[Socket] // nil when they could not be opened
+	asking    atomic.Pointer[Socket] // while something is asked; see asking.go
+	openAsk   func() *Socket
+	ending    sync.Mutex // of stop, against a socket that is opened meanwhile
 	stop      chan struct{}
 }
 
@@ -37,7 +41,7 @@ func newPort(state fabric.Port, log *slog.Logger) *port {
 // sockets are those that are open.
 func (p *port) sockets() []*Socket {
 	var list []*Socket
-	for _, s := range []*Socket{p.lldp.Load(), p.nts.Load()} {
+	for _, s := range []*Socket{p.lldp.Load(), p.nts.Load(), p.asking.Load()} {
 		if s != nil {
 			list = append(list, s)
 		}
@@ -94,6 +98,8 @@ func (p *port) start(frames chan<- fabric.Frame, rate int, wg *sync.WaitGroup) {
 
 // halt ends the receivers without waiting for them.
 func (p *port) halt() {
+	p.ending.Lock()
+	defer p.ending.Unlock()
 	close(p.stop)
 	for _, s := range p.sockets() {
 		_ = s.SetDeadline(time.Unix(1, 0))
@@ -118,7 +124,7 @@ func (p *port) receive(s *Socket, count *atomic.Uint64, frames chan<- fabric.Fra
 		case errors.Is(err, ErrTruncated), err == nil && n == len(buf):
 			p.overlong(buf)
 			continue
-		case errors.Is(err, net.ErrClosed), errors.Is(err, fabric.ErrNoPort), p.stopped():
+		case errors.Is(err, net.ErrClosed), errors.Is(err, fabric.ErrNoPort), errors.Is(err, os.ErrDeadlineExceeded), p.stopped():
 			return
 		case errors.Is(err, fabric.ErrPortDown):
 			continue
@@ -180,8 +186,13 @@ func (p *port) sleep(d time.Duration) bool {
 // sends with the socket's own.
 func (p *port) send(frame []byte) (left time.Time, err error) {
 	s := p.nts.Load()
-	if len(frame) >= fabric.EthernetHeaderLen && binary.BigEndian.Uint16(frame[12:]) == fabric.EtherTypeLLDP {
-		s = p.lldp.Load()
+	if len(frame) >= fabric.EthernetHeaderLen {
+		switch et := binary.BigEndian.Uint16(frame[12:]); {
+		case et == fabric.EtherTypeLLDP:
+			s = p.lldp.Load()
+		case et == fabric.EtherTypeARP, et == fabric.EtherTypeIPv6:
+			s = p.askSocket()
+		}
 	}
 	if s == nil {
 		p.count.sendError.Add(1)
@@ -203,7 +214,7 @@ func (p *port) send(frame []byte) (left time.Time, err error) {
 
 func (p *port) stats() PortStats {
 	st := PortStats{Port: p.name,
-		LLDP: p.count.lldp.Load(), NTS: p.count.nts.Load(), Overlong: p.count.overlong.Load(),
+		LLDP: p.count.lldp.Load(), NTS: p.count.nts.Load(), Answers: p.count.answers.Load(), Overlong: p.count.overlong.Load(),
 		Throttled: p.count.throttled.Load(), Errors: p.count.errors.Load(), Sent: p.count.sent.Load(),
 		SendDown: p.count.sendDown.Load(), SendBusy: p.count.sendBusy.Load(), SendError: p.count.sendError.Load()}
 	for _, s := range p.sockets() {

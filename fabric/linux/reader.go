@@ -179,6 +179,13 @@ func (r *reader) setMAC(p *port, mac fabric.MAC) {
 func (r *reader) add(l link, at time.Time) {
 	p := newPort(l.port(), r.d.cfg.Log)
 	p.changes, p.seen = l.changes, r.dump
+	p.openAsk = func() (s *Socket) {
+		_ = inNetNS(r.d.cfg.NetNS, func() error { // it tells of errors itself
+			s = p.openAsking(r.d.frames, r.d.cfg.FrameRate, r.frames)
+			return nil
+		})
+		return s
+	}
 	r.open(p, false)
 	r.d.mu.Lock()
 	r.d.ports[l.index], r.d.byName[l.name] = p, p

@@ -31,6 +31,7 @@ type PortStats struct {
 	Port      string `json:"port"`
 	LLDP      uint64 `json:"lldp"`      // frames of EtherType 0x88cc handed to the owner
 	NTS       uint64 `json:"nts"`       // frames of EtherType 0x88a7 handed to the owner
+	Answers   uint64 `json:"answers"`   // ARP and IPv6 frames handed to the owner, after it asked for an address
 	Overlong  uint64 `json:"overlong"`  // frames with more than fabric.MaxControlPayload bytes
 	Throttled uint64 `json:"throttled"` // times that the port had used up its rate and had to wait
 	Dropped   uint64 `json:"dropped"`   // frames the kernel dropped while it or the owner was waiting
@@ -47,6 +48,6 @@ type counters struct {
 }
 
 type portCounters struct {
-	lldp, nts, overlong, throttled, errors atomic.Uint64
-	sent, sendDown, sendBusy, sendError    atomic.Uint64
+	lldp, nts, answers, overlong, throttled, errors atomic.Uint64
+	sent, sendDown, sendBusy, sendError             atomic.Uint64
 }

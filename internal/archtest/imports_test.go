@@ -20,7 +20,7 @@ const module = "github.com/openinof/inof"
 // The rooms by what they may know. "x/..." means x and everything below it.
 var (
 	values   = []string{"fabric", "snsd", "zone"}
-	machines = []string{"lldp", "errdown", "bfd", "inof", "hostnotify"}
+	machines = []string{"lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
 	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"zone": {"fabric", "snsd"},
 
 	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
+	"presence":   {"fabric"},
 	"errdown":    values,
 	"bfd":        slices.Concat(values, []string{"internal/timerheap"}),
 	"inof":       values,
@@ -91,7 +92,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/health", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/health", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
