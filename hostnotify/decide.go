@@ -39,6 +39,8 @@ type subject struct {
 	addr    netip.Addr
 	service *snsd.Service // the last known one; what it points at does not change
 	why     snsd.Reason   // of its withdrawal, while it is not known
+	moves   uint32        // as the Directory counted last
+	holder  uint32        // number of the holder that has the address, as far as is known here
 	pairs   []*pair
 	// row: there is one of it among the rows; unkept: it has changed since.
 	row, unkept bool
@@ -53,6 +55,7 @@ type pair struct {
 
 	told    verdict       // last put on the wire
 	service *snsd.Service // that the host was told of when it was last told active
+	holder  uint32        // the subject's then
 	seq     uint32        // of that notice
 	acked   bool
 	// inFlight: told, not acked, and still true, so it is retried.
@@ -97,6 +100,7 @@ type view struct {
 	reason snsd.Reason
 	mac    fabric.MAC
 	svc    snsd.Service
+	moves  uint32
 }
 
 func (n *Notifier) look(addr netip.Addr) view {
@@ -104,7 +108,7 @@ func (n *Notifier) look(addr netip.Addr) view {
 	if !ok {
 		return view{addr: addr}
 	}
-	v := view{addr: addr, known: true, mac: h.MAC, svc: h.Service}
+	v := view{addr: addr, known: true, mac: h.MAC, svc: h.Service, moves: n.dir.Moves(addr)}
 	v.state, v.reason = n.dir.State(addr)
 	return v
 }
@@ -115,6 +119,10 @@ func (n *Notifier) refresh(s *subject, v *view) {
 		return
 	}
 	s.why = snsd.ReasonNone
+	if v.moves > s.moves { // it begins anew with an address that was not known for a while
+		s.holder++
+	}
+	s.moves = v.moves
 	if *s.service == v.svc {
 		return
 	}
@@ -272,7 +280,7 @@ func (n *Notifier) concerns(s *subscriber, v *view) bool {
 
 func (n *Notifier) wantActive(p *pair, by *cause) {
 	p.ended = false
-	replaced := p.service.ReplacedBy(*p.subj.service)
+	replaced := p.service.ReplacedBy(*p.subj.service) || p.holder != p.subj.holder
 	switch {
 	case p.told.none():
 		n.want(p, active, by)
@@ -442,7 +450,7 @@ func (n *Notifier) addPair(s *subscriber, addr netip.Addr) *pair {
 		subj = &subject{addr: addr, service: new(snsd.Service)}
 		n.subjects[addr] = subj
 	}
-	p := &pair{sub: s, subj: subj, service: subj.service, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), class: idle, rec: noRecord}
+	p := &pair{sub: s, subj: subj, service: subj.service, holder: subj.holder, atS: int32(len(subj.pairs)), atL: int32(len(s.list)), class: idle, rec: noRecord}
 	subj.pairs = append(subj.pairs, p)
 	s.list = append(s.list, p)
 	s.pairs[addr] = p

@@ -171,7 +171,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.seq++
 	p.told, p.seq = p.want, notice.Seq
 	if p.told.isActive() {
-		p.service = p.subj.service
+		p.service, p.holder = p.subj.service, p.subj.holder
 	}
 	p.acked, p.again = false, false
 	p.sent, p.tries, p.via = n.now, 0, via

@@ -17,6 +17,7 @@ type world struct {
 	hosts map[netip.Addr]*zone.Host
 	fault map[netip.Addr]snsd.Reason
 	zones map[string]map[netip.Addr]bool
+	moves map[netip.Addr]uint32 // may be nil
 }
 
 func newWorld() *world {
@@ -31,6 +32,8 @@ func (w *world) Host(a netip.Addr) (zone.Host, bool) {
 }
 
 func (w *world) Known(a netip.Addr) bool { return w.hosts[a] != nil }
+
+func (w *world) Moves(a netip.Addr) uint32 { return w.moves[a] }
 
 func (w *world) State(a netip.Addr) (snsd.State, snsd.Reason) {
 	if w.hosts[a] == nil {

@@ -22,6 +22,8 @@ type Directory interface {
 	Share(a, b netip.Addr) bool
 	// Known tells whether there is an attachment of the address.
 	Known(addr netip.Addr) bool
+	// Moves counts how often the address has passed from one holder to another.
+	Moves(addr netip.Addr) uint32
 }
 
 // Config holds the Notifier's limits. A zero field means its default.

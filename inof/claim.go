@@ -219,15 +219,24 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 			l.hosts[k] = e
 		}
 		void := known && e.void
+		e.hearClaim(w.from, r.Host.Claim)
 		if e.said[w.from] != l.sources[w.from].gen {
 			a.Placed = append(a.Placed, k)
 		}
-		if l.putClaim(&e.claim, known, l.goneHosts.bars(k, w), w) == current && (!known || void || !sameHost(&e.rec, &r.Host)) {
-			a.Hosts = append(a.Hosts, *r)
-			e.rec = r.Host
-		} else if !known {
-			e.rec = r.Host
+		took := l.putClaim(&e.claim, known, l.goneHosts.bars(k, w), w) == current
+		said := *r
+		said.Host.Claim = e.rec.Claim
+		if !known {
+			said.Host.Claim = l.claims(e)
 		}
+		if took && (!known || void || !sameHost(&e.rec, &said.Host)) {
+			said.Host.Claim = l.claims(e)
+			a.Hosts = append(a.Hosts, said)
+			e.rec = said.Host
+		} else if !known {
+			e.rec = said.Host
+		}
+		l.claim(e, a)
 		if l.overruled(w.from, &e.claim) {
 			l.doubted(w.from, k)
 		}
@@ -253,6 +262,7 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 			a.Doubted = append(a.Doubted, k)
 		}
 		l.doubted(w.from, k)
+		l.claim(e, a)
 		return
 	}
 	if !was {

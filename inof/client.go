@@ -33,7 +33,10 @@ type Applied struct {
 	Reserved []ZoneRecord
 	Zones    []ZoneRecord
 	Hosts    []HostRecord // a Withdraw without a reason: a full sync left the host out
-	Faults   []FaultRecord
+	// Claims are hosts that are as before, but for what the reflectors say of their claim
+	// to the address.
+	Claims []zone.Host
+	Faults []FaultRecord
 
 	// Placed are own hosts that the reflector has taken in, and hosts of others that
 	// it has said for the first time in this session. It says hosts behind the zones
@@ -140,7 +143,7 @@ func (c *Client) PutHost(h zone.Host) {
 }
 
 func sameHost(a, b *zone.Host) bool {
-	return a.HostKey == b.HostKey && a.MAC == b.MAC && a.Subscribes == b.Subscribes && a.Service == b.Service && a.Since.Equal(b.Since)
+	return a.HostKey == b.HostKey && a.MAC == b.MAC && a.Subscribes == b.Subscribes && a.Service == b.Service && a.Since.Equal(b.Since) && a.Claim == b.Claim
 }
 
 // WithdrawHost removes a host of this device for a reason; one that is not there
@@ -305,9 +308,7 @@ func (b *batch) sort() {
 	slices.SortFunc(b.Standings, func(x, y StandingRecord) int { return compareKeys(x.Host, y.Host) })
 }
 
-func compareKeys(a, b zone.HostKey) int {
-	return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port))
-}
+func compareKeys(a, b zone.HostKey) int { return zone.CompareKeys(a, b) }
 
 // deliver makes the Updates of a batch; changed: they are changes, each with a number
 // of its own. A repetition has the number of the last change, whose state it is.
@@ -393,6 +394,7 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 		c.learned.judgeAll(&a)
 		c.learned.releaseAll(c.hosts, &a)
 		c.learned.unasked(reflector, &a)
+		c.learned.recount(&a)
 		a.sort()
 	}
 	return a

@@ -72,6 +72,7 @@ func drawHost(t *rapid.T) HostRecord {
 			Port: rapid.Uint16().Draw(t, "service"), NQN: drawText(0, snsd.MaxNQN).Draw(t, "nqn"),
 		}
 		h.Host.Since = drawTime(t)
+		h.Host.Claim = rapid.SampledFrom([]zone.Claim{zone.ClaimHolder, zone.ClaimRival}).Draw(t, "claim")
 	}
 	return h
 }

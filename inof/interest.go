@@ -106,13 +106,19 @@ func (e *entry) attachedTo(dev netip.Addr) bool {
 func (r *Reflector) putHost(t *change, h *zone.Host) {
 	e := r.interest.addrs[h.Addr]
 	i, found := findAtt(e.atts, h.HostKey)
-	if found && sameHost(&e.atts[i], h) {
-		return
+	if found {
+		was := e.atts[i]
+		_, was.Claim = r.dir.ClaimOf(h.HostKey)
+		if sameHost(&was, h) {
+			return
+		}
 	}
 	r.touch(t, h.Addr)
 	atts := slices.Clone(e.atts)
 	if found {
+		claim := atts[i].Claim
 		atts[i] = *h
+		atts[i].Claim = claim // settle finds it
 	} else {
 		atts = slices.Insert(atts, i, *h)
 	}
@@ -158,6 +164,8 @@ func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
 // anything about it has changed.
 func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 	e := r.interest.addrs[addr]
+	e.atts = r.named(e.atts)
+	r.interest.addrs[addr] = e
 	zones := r.dir.ZonesOf(addr)
 	if slices.Equal(zones, before.zones) && sameAtts(e.atts, before.atts) {
 		return false
@@ -185,6 +193,26 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 		r.interest.tidy(z)
 	}
 	return true
+}
+
+// named gives the attachments of an address as everybody is told of them: the holder is
+// the one that has the address here, unless its own device knows of another.
+func (r *Reflector) named(atts []zone.Host) []zone.Host {
+	shared := true
+	for i := range atts {
+		claim := zone.ClaimRival
+		if holds, said := r.dir.ClaimOf(atts[i].HostKey); holds && said != zone.ClaimRival {
+			claim = zone.ClaimHolder
+		}
+		if atts[i].Claim == claim {
+			continue
+		}
+		if shared {
+			atts, shared = slices.Clone(atts), false
+		}
+		atts[i].Claim = claim
+	}
+	return atts
 }
 
 func sameAtts(a, b []zone.Host) bool {

@@ -45,7 +45,8 @@ type placement struct {
 
 type learnedHost struct {
 	claim
-	rec zone.Host
+	rec   zone.Host
+	rival uint8 // the reflectors that say another host has the address, by their numbers
 }
 
 type learnedFault struct {
@@ -203,6 +204,7 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	l.judgeAll(a)
 	l.releaseAll(own, a)
 	l.reaskAll(now, -1)
+	l.recount(a)
 	a.sort()
 }
 

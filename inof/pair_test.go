@@ -179,6 +179,12 @@ func (n *network) apply(dev netip.Addr, a Applied) {
 			n.t.Fatalf("%v: a host that is not there is withdrawn: %+v", dev, h)
 		}
 	}
+	for _, h := range a.Claims {
+		if _, had := n.hosts[dev][h.HostKey]; !had {
+			n.t.Fatalf("%v: news of the claim of a host that is not there: %+v", dev, h)
+		}
+		n.hosts[dev][h.HostKey] = h
+	}
 	for _, f := range a.Faults {
 		if f.Op == Put {
 			n.fault[dev][portKey{f.Device, f.Port}] = f
@@ -354,7 +360,7 @@ func (n *network) check(dev netip.Addr) {
 	n.t.Helper()
 	c := n.clients[dev]
 	hosts, faults, zones := map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}, map[string][]zone.Member{}
-	differ := map[string]bool{}
+	differ, claims := map[string]bool{}, map[zone.HostKey][]zone.Claim{}
 	for i, id := range n.ids {
 		r := n.refls[id]
 		if len(r.devices[dev].hosts) != len(c.hosts) || len(r.devices[dev].faults) != len(c.faults) {
@@ -362,12 +368,16 @@ func (n *network) check(dev netip.Addr) {
 				dev, len(c.hosts), len(c.faults), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
 		}
 		for k := range r.devices[dev].hosts {
-			if at, _ := findAtt(r.interest.addrs[k.Addr].atts, k); !sameHost(&r.interest.addrs[k.Addr].atts[at], ptr(c.hosts[k])) {
+			at, _ := findAtt(r.interest.addrs[k.Addr].atts, k)
+			if is := r.interest.addrs[k.Addr].atts[at]; !sameHost(ptr(unclaimed(is)), ptr(unclaimed(c.hosts[k]))) {
 				n.t.Fatalf("reflector %v has an old %v", id, k)
 			}
 		}
 		v := viewAt(r, dev)
-		maps.Copy(hosts, v.hosts)
+		for k, h := range v.hosts {
+			claims[k] = append(claims[k], h.Claim)
+			hosts[k] = h
+		}
 		for k, f := range v.faults { // two views differ by the zones only
 			if old, ok := faults[k]; !ok || len(f.Addrs) > len(old.Addrs) {
 				faults[k] = f
@@ -406,6 +416,13 @@ func (n *network) check(dev netip.Addr) {
 	if diff := cmp.Diff(zones, n.zones[dev], cmpOpts); diff != "" {
 		n.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
 	}
+	for k, said := range claims { // one voice for all, or nothing is decided
+		h := hosts[k]
+		if slices.Max(said) != slices.Min(said) || h.Claim == zone.ClaimHolder && len(said) < len(n.ids) {
+			h.Claim = zone.ClaimOpen
+		}
+		hosts[k] = h
+	}
 	if diff := cmp.Diff(hosts, n.hosts[dev], cmpOpts); diff != "" {
 		n.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
 	}
@@ -428,6 +445,11 @@ func (n *network) check(dev netip.Addr) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+func unclaimed(h zone.Host) zone.Host {
+	h.Claim = zone.ClaimHolder
+	return h
+}
 
 // Whatever is cut, delayed, restarted or trimmed in between: in the end each client
 // holds what its reflectors agree on, and no record is withdrawn that was not there.

@@ -18,7 +18,11 @@ const (
 	wireMemberPort  uint8 = 4
 )
 
-const hostSubscribes uint8 = 1 << 0
+// Flags of a host record.
+const (
+	hostSubscribes uint8 = 1 << 0
+	hostRival      uint8 = 1 << 1 // another claim has the address, as the sender knows
+)
 
 func checkOp(where string, o Op) error {
 	if o != Put && o != Withdraw {
@@ -179,6 +183,9 @@ func (h *HostRecord) append(b []byte) ([]byte, error) {
 		if h.Host.Subscribes {
 			flags |= hostSubscribes
 		}
+		if h.Host.Claim == zone.ClaimRival {
+			flags |= hostRival
+		}
 		b = append(b, h.Host.MAC[:]...)
 		b = append(b, flags, byte(s.Role), byte(s.Protocol))
 		b = binary.BigEndian.AppendUint16(b, s.Port)
@@ -198,7 +205,11 @@ func decodeHost(r *reader) HostRecord {
 		return h
 	}
 	copy(h.Host.MAC[:], r.take("host.mac", 6))
-	h.Host.Subscribes = r.u8("host.flags")&hostSubscribes != 0
+	flags := r.u8("host.flags")
+	h.Host.Subscribes = flags&hostSubscribes != 0
+	if flags&hostRival != 0 {
+		h.Host.Claim = zone.ClaimRival
+	}
 	h.Host.Role = snsd.Role(r.u8("host.role"))
 	h.Host.Protocol = snsd.Protocol(r.u8("host.protocol"))
 	h.Host.Service.Port = r.u16("host.service port")

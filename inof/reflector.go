@@ -118,7 +118,9 @@ type device struct {
 	up      bool
 	synced  bool
 	told    bool
-	gen     uint32 // number of its session, from 1
+	gen     uint32    // number of its session, from 1
+	left    time.Time // when its session ended
+	away    bool      // for so long that its claims yield to others
 	expires time.Time
 	hosts   map[zone.HostKey]uint32 // the session that said it last
 	faults  map[string]*faultEntry  // by port
@@ -323,7 +325,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 	if d == nil || !d.up {
 		return nil
 	}
-	d.up, d.synced, d.told = false, false, false
+	d.up, d.synced, d.told, d.left = false, false, false, now
 	r.endSync(d)
 	r.moves++
 	if d.empty() && !d.whole {
@@ -386,6 +388,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 	d.clean = !u.Partial && (d.clean || d.synced)
 	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones) + len(u.Standings))
 	t := r.begin()
+	r.isBack(t, d)
 	// What a device that resumes sends has changed meanwhile, maybe back to what is
 	// known here: those who heard of it from elsewhere must hear this.
 	t.repeat = u.Partial && d.offered != nil && !d.synced
@@ -489,8 +492,9 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery
 		d.in = full(whyHolds)
 		d.synced, d.forgot = true, d.gen
 		t := r.begin()
-		for k, gen := range d.hosts {
-			if gen == d.gen {
+		r.isBack(t, d)
+		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+			if d.hosts[k] == d.gen {
 				r.unfault(t, d, k)
 			}
 		}
@@ -498,9 +502,13 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery
 		return r.tell(r.catchUp(d, out, now), now) // it stays awaited: others are not told of what it lacks
 	case m.Resumed:
 		r.counters.ResumedIn++
+		t := r.begin()
+		r.isBack(t, d)
+		out = r.commit(t, r.ownStamps(now))
 	default:
 		d.forgot = 0
 		t := r.begin()
+		r.isBack(t, d)
 		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
 		out = r.commit(t, r.ownStamps(now))
 	}
@@ -514,17 +522,18 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery
 
 // drop removes the records of a device whose session number is chosen, as aged out.
 func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
-	for k, gen := range d.hosts {
-		if chosen(gen) {
+	// In order: who has an address may depend on which claim goes first.
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+		if chosen(d.hosts[k]) {
 			r.removeHost(t, d, k, snsd.ReasonAgedOut)
 			n++
 		}
 	}
-	for port, e := range d.faults {
-		if chosen(e.gen) {
+	for _, port := range slices.Sorted(maps.Keys(d.faults)) {
+		if chosen(d.faults[port].gen) {
 			t.touchFault(d, port)
 			delete(d.faults, port)
-			r.noteFault(d, port)
+			r.noteFault(t, d, port)
 			n++
 		}
 	}
@@ -561,12 +570,14 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 	if r.next.IsZero() || now.Before(r.next) {
 		return out
 	}
+	out = append(out, r.leaveAlone(now)...)
 	var due []*device
 	for _, d := range r.devices {
 		if !d.expires.IsZero() && !now.Before(d.expires) {
 			due = append(due, d)
 		}
 	}
+	slices.SortFunc(due, func(a, b *device) int { return a.id.Compare(b.id) })
 	t := r.begin()
 	first := now
 	for _, d := range due {
@@ -603,8 +614,10 @@ func (r *Reflector) schedule() {
 		r.next = r.patience
 	}
 	for _, d := range r.devices {
-		if !d.expires.IsZero() && (r.next.IsZero() || d.expires.Before(r.next)) {
-			r.next = d.expires
+		for _, at := range [...]time.Time{d.expires, d.goesAway()} {
+			if !at.IsZero() && (r.next.IsZero() || at.Before(r.next)) {
+				r.next = at
+			}
 		}
 	}
 }

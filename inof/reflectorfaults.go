@@ -18,7 +18,7 @@ func (r *Reflector) takeFault(t *change, d *device, f *FaultRecord) {
 		}
 		d.faults[f.Port] = &faultEntry{rec: *f, gen: d.gen}
 	}
-	r.noteFault(d, f.Port)
+	r.noteFault(t, d, f.Port)
 }
 
 // faultAfter gives what the fault of a device's port is after a record, as a whole.
@@ -48,14 +48,15 @@ func (r *Reflector) unfault(t *change, d *device, k zone.HostKey) {
 		rest.rec.Addrs = less(e.rec.Addrs, []netip.Addr{k.Addr})
 		d.faults[k.Port] = &rest
 	}
-	r.noteFault(d, k.Port)
+	r.noteFault(t, d, k.Port)
 }
 
-// noteFault keeps the Directory, which only answers questions, in step.
-func (r *Reflector) noteFault(d *device, port string) {
+// noteFault keeps the Directory in step. An address with another claim may pass to that.
+func (r *Reflector) noteFault(t *change, d *device, port string) {
+	var addrs []netip.Addr
+	why := snsd.ReasonNone
 	if e := d.faults[port]; e != nil {
-		r.dir.SetFault(d.id, port, e.rec.Addrs, e.rec.Why)
-	} else {
-		r.dir.SetFault(d.id, port, nil, snsd.ReasonNone)
+		addrs, why = e.rec.Addrs, e.rec.Why
 	}
+	r.touchContested(t, r.dir.SetFault(d.id, port, addrs, why))
 }

@@ -3,7 +3,10 @@ package lldp
 import (
 	"cmp"
 	"net/netip"
+	"slices"
+	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -79,4 +82,44 @@ func betterClaim(e, best *entry, h, host HostInfo) bool {
 		return reg
 	}
 	return cmp.Or(h.Since.Compare(host.Since), cmp.Compare(e.key, best.key)) < 0
+}
+
+// Claimants gives the MAC addresses by which neighbours of a port announce an address, that
+// of the host it is known as first.
+func (t *Table) Claimants(port string, a netip.Addr) []fabric.MAC {
+	h, ok := t.owner(port, a)
+	if !ok {
+		return nil
+	}
+	macs := []fabric.MAC{h.MAC}
+	for _, e := range t.ports[port].claims[a] {
+		if m := e.host(a).MAC; !slices.Contains(macs, m) {
+			macs = append(macs, m)
+		}
+	}
+	return macs
+}
+
+// Forget takes an address from the neighbours of a port that announce it with this MAC
+// address, for the reason why: it has moved, or an operator wants it so. Who announces
+// it again is learned again.
+func (t *Table) Forget(port string, a netip.Addr, mac fabric.MAC, why snsd.Reason, now time.Time) []Change {
+	var out []Change
+	for _, e := range t.sorted(port) {
+		switch h := e.host(a); {
+		case h.Addr != a || h.MAC != mac:
+		case len(e.n.Known) == 1:
+			out = append(out, t.drop(e, why, now))
+		default:
+			old, n := e.n, e.n
+			n.Known = slices.DeleteFunc(slices.Clone(old.Known), func(h HostInfo) bool { return h.Addr == a })
+			t.take(e)
+			e.n, e.cut = n, e.cut+1
+			t.insert(e)
+			ch := Change{Kind: Updated, Neighbour: n, Old: &old, At: now}
+			t.settle(&ch, old.Known, why)
+			out = append(out, ch)
+		}
+	}
+	return out
 }

@@ -23,6 +23,7 @@ type Counters struct {
 	BadRegistrations uint64 `json:"bad_registrations"` // SNSD TLVs refused
 	OddRegistrations uint64 `json:"odd_registrations"` // taken with something tolerated: role, protocol or NQN read as unknown
 	NoPrefix         uint64 `json:"no_prefix"`         // registrations taken without the agents' Port ID prefix
+	TTLsCut          uint64 `json:"ttls_cut"`          // LLDPDUs whose time to live was above the longest taken
 	AddressesCut     uint64 `json:"addresses_cut"`     // management addresses left out because of a limit
 }
 

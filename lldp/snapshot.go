@@ -32,6 +32,7 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 	if t.lookup(s.Port, raw) != nil {
 		return refuse(tlvPortID, ErrDuplicate, "%s", portText(p.Port))
 	}
+	p.TTL = min(p.TTL, t.maxTTL)
 	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
 	// Times from a file have no monotonic reading; distances to now get one.
 	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))

@@ -3,6 +3,7 @@ package lldp
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -50,6 +51,7 @@ func (l Limits) withDefaults() Limits {
 // safe for concurrent use.
 type Table struct {
 	limits Limits
+	maxTTL uint16 // seconds
 	ports  map[string]*portTable
 	ages   timerheap.Heap[entry, *entry] // by Expires
 	base   time.Time                     // what the times in ages count from
@@ -75,7 +77,7 @@ type entry struct {
 
 // NewTable gives an empty table.
 func NewTable(cfg Limits) *Table {
-	return &Table{limits: cfg.withDefaults(), ports: make(map[string]*portTable)}
+	return &Table{limits: cfg.withDefaults(), maxTTL: uint16(DefaultMaxTTL / time.Second), ports: make(map[string]*portTable)}
 }
 
 // Limits gives the limits in force.
@@ -83,6 +85,18 @@ func (t *Table) Limits() Limits { return t.limits }
 
 // SetLimits changes the limits; what is known stays, also above a lower limit.
 func (t *Table) SetLimits(l Limits) { t.limits = l.withDefaults() }
+
+// DefaultMaxTTL is the longest time to live that is taken unless SetMaxTTL says another.
+const DefaultMaxTTL = 300 * time.Second
+
+// SetMaxTTL bounds the time to live of neighbours, in whole seconds up to 65,535; zero:
+// DefaultMaxTTL. It holds from the next frame of each on.
+func (t *Table) SetMaxTTL(d time.Duration) {
+	if d <= 0 {
+		d = DefaultMaxTTL
+	}
+	t.maxTTL = uint16(min(d/time.Second, math.MaxUint16))
+}
 
 // Receive takes one frame. It gives at most one change; the slice is valid until
 // the next Receive. A frame that cannot be used gives a *FrameError that wraps an
@@ -124,6 +138,10 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, err
 	}
 	t.count.notePDU(p)
+	if p.TTL > t.maxTTL {
+		t.count.TTLsCut++
+		p.TTL = t.maxTTL
+	}
 	if p.TTL == 0 {
 		t.count.Shutdowns++
 		if e == nil {
@@ -176,7 +194,7 @@ func (t *Table) lookup(port string, raw []byte) *entry {
 // refresh is the common case: the same bytes again.
 func (t *Table) refresh(e *entry, now, at time.Time) []Change {
 	e.n.LastHeard = now
-	e.n.Expires = now.Add(time.Duration(e.n.TTL) * time.Second)
+	e.n.Expires = now.Add(time.Duration(min(e.n.TTL, t.maxTTL)) * time.Second)
 	t.age(e)
 	t.one[0] = Change{Kind: Refreshed, At: at}
 	if !e.n.Confirmed {

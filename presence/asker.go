@@ -91,6 +91,12 @@ func (a *Asker) Asking(k Key) bool {
 	return q != nil && !q.began.IsZero()
 }
 
+// LastTry reports whether the last question for an address has left: it is time to try otherwise.
+func (a *Asker) LastTry(k Key) bool {
+	q := a.asks[k]
+	return q != nil && q.sent == questions
+}
+
 // Heard takes evidence that the host with the address is there. It reports whether that was
 // waited for.
 func (a *Asker) Heard(k Key, now time.Time) bool {

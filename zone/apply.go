@@ -185,14 +185,19 @@ func (d *Directory) belongs(id uint32, p parts, spans []span) bool {
 	if len(m.nqns) == 0 && len(m.ports) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(h.atts, func(a attachment) bool {
-		if a.mac != h.atts[0].mac {
-			return false
-		}
-		if _, ok := slices.BinarySearch(m.nqns, a.service.NQN); ok {
+	for i := range h.atts {
+		if d.counts(h, i) && d.named(m, &h.atts[i]) {
 			return true
 		}
-		_, ok := slices.BinarySearchFunc(m.ports, portKey{d.devs[a.dev].addr, a.port}, comparePorts)
-		return ok
-	})
+	}
+	return false
+}
+
+// named reports whether one of the members names an attachment by its NQN or its port.
+func (d *Directory) named(m *moreParts, a *attachment) bool {
+	if _, ok := slices.BinarySearch(m.nqns, a.service.NQN); ok {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(m.ports, portKey{d.devs[a.dev].addr, a.port}, comparePorts)
+	return ok
 }

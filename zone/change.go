@@ -3,7 +3,6 @@ package zone
 import (
 	"slices"
 
-	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -14,8 +13,8 @@ type touched struct {
 	state   snsd.State
 	reason  snsd.Reason
 	service snsd.Service
-	mac     fabric.MAC // whose the address was
-	zones   []uint32   // valid when saved: the host's zones have been written to
+	moves   uint32   // how often it had passed to another holder
+	zones   []uint32 // valid when saved: the host's zones have been written to
 	saved   bool
 }
 
@@ -23,9 +22,9 @@ type touched struct {
 func (d *Directory) touch(id uint32) *touched {
 	h := &d.hosts[id]
 	if h.tx == 0 {
-		t := touched{id: id, known: len(h.atts) > 0, state: h.state, reason: h.reason}
+		t := touched{id: id, known: len(h.atts) > 0, state: h.state, reason: h.reason, moves: h.moves}
 		if t.known {
-			t.service, t.mac = h.atts[0].service, h.atts[0].mac
+			t.service = h.atts[0].service
 		}
 		d.tx = append(d.tx, t)
 		h.tx = uint32(len(d.tx))
@@ -76,7 +75,7 @@ func (t *touched) compare(h *host, gone snsd.Reason) (c Change) {
 		return c
 	}
 	rezoned := t.saved && !slices.Equal(t.zones, h.zones)
-	peers := !t.known || rezoned || t.service != h.atts[0].service || t.mac != h.atts[0].mac
+	peers := !t.known || rezoned || t.service != h.atts[0].service || t.moves != h.moves
 	if !peers && t.state == h.state && t.reason == h.reason {
 		return c
 	}

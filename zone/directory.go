@@ -77,6 +77,9 @@ type Directory struct {
 	held     map[netip.Addr]struct{} // see HoldDefault
 	hard     bool
 
+	multiPort MultiPort
+	arrivals  uint64 // claims that arrived so far
+
 	slots     []slot // by zone id; slots[0] is the default zone
 	freeSlots []uint32
 	dropped   []uint32          // zones deleted by the change under way; their ids must not mean another zone before it is over
@@ -122,7 +125,8 @@ type devCount struct{ dev, n uint32 }
 // host is one address with at least one attachment.
 type host struct {
 	addr   netip.Addr
-	atts   []attachment // winner first
+	atts   []attachment // the one that has the address first, then by arrival
+	moves  uint32       // how often it passed to another claimant
 	zones  []uint32     // sorted
 	state  snsd.State
 	reason snsd.Reason
@@ -139,11 +143,14 @@ type attachment struct {
 	port       string
 	service    snsd.Service
 	since      time.Time
+	claim      Claim
+	order      uint64 // of its arrival
 }
 
 type dev struct {
 	addr  netip.Addr
 	fault snsd.Reason
+	away  bool   // see SetAway
 	hosts idList // addresses with an attachment here
 	// common is how many zones have attachments both here and on our own device.
 	common int

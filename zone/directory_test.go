@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,22 +87,22 @@ func TestHardZoningNeedsOppositeRoles(t *testing.T) {
 func TestBondSurvivesOnePortAndConflictIsIgnored(t *testing.T) {
 	d := NewDirectory(addr("192.0.2.250"))
 	d.SetAutoJoin(true)
-	first, second := hostAt("192.0.2.1", "192.0.2.251", "e1"), hostAt("192.0.2.1", "192.0.2.252", "e2")
-	second.Since = modelEpoch.Add(time.Second)
+	first, second := hostAt("192.0.2.1", "192.0.2.251", "e1"), hostAt("192.0.2.1", "192.0.2.251", "e2")
 	thief := hostAt("192.0.2.1", "192.0.2.253", "e3")
-	thief.MAC, thief.Since = fabric.MAC{5: 9}, modelEpoch.Add(time.Hour)
+	thief.MAC = fabric.MAC{5: 9}
 	wantChanges(t, d.PutHost(first), Change{Addr: first.Addr})
 	wantChanges(t, d.PutHost(second))
 	wantChanges(t, d.PutHost(thief))
+	wantChanges(t, d.SetFault(thief.Device, "e3", []netip.Addr{first.Addr}, snsd.ReasonPacketError)) // a rival's fault is nobody's
 	list := []netip.Addr{first.Addr}
 	wantChanges(t, d.SetFault(first.Device, "e1", list, snsd.ReasonLinkDown))
 	wantChanges(t, d.SetFault(second.Device, "e2", list, snsd.ReasonPFCStorm), Change{Addr: first.Addr, Why: snsd.ReasonLinkDown})
-	if c := d.Conflicts(); len(c) != 1 || c[0].Winner != first || !slices.Equal(c[0].Losers, []Host{thief}) || d.Counters().Conflicts != 1 {
+	if c := d.Conflicts(); len(c) != 1 || c[0].Winner != second || !slices.Equal(c[0].Losers, []Host{thief}) || d.Counters().Conflicts != 1 {
 		t.Fatalf("conflicts %+v", c)
 	}
 	wantChanges(t, d.SetFault(first.Device, "e1", nil, 0), Change{Addr: first.Addr})
 	wantChanges(t, d.RemoveHost(first.HostKey, snsd.ReasonAgedOut), Change{Addr: first.Addr, Why: snsd.ReasonPFCStorm})
-	wantChanges(t, d.RemoveHost(second.HostKey, snsd.ReasonAgedOut), Change{Addr: first.Addr})
+	wantChanges(t, d.RemoveHost(second.HostKey, snsd.ReasonAgedOut), Change{Addr: first.Addr, Why: snsd.ReasonPacketError})
 	wantChanges(t, d.RemoveHost(thief.HostKey, snsd.ReasonIPChanged), Change{Addr: first.Addr, Why: snsd.ReasonIPChanged})
 	if d.Known(first.Addr) || d.Len() != 0 || d.CountOf(thief.Device, DefaultName) != 0 {
 		t.Fatal("something of the host is left")

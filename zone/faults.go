@@ -77,6 +77,7 @@ func (d *Directory) refault(addr, device netip.Addr, port string) {
 	if a, f := &d.hosts[id].atts[i], d.faultOf(k); a.fault != f {
 		d.touch(id)
 		a.fault = f
+		d.recontend(id)
 		d.restate(id)
 	}
 }
@@ -137,10 +138,10 @@ func (d *Directory) restate(id uint32) {
 	h := &d.hosts[id]
 	h.state, h.reason = snsd.Inactive, snsd.ReasonNone
 	for i := range h.atts {
-		a := &h.atts[i]
-		if a.mac != h.atts[0].mac {
+		if !d.counts(h, i) {
 			continue
 		}
+		a := &h.atts[i]
 		why := worse(a.fault, d.devs[a.dev].fault)
 		if why == snsd.ReasonNone {
 			h.state, h.reason = snsd.Active, snsd.ReasonNone

@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
-// PutHost makes an attachment known, or replaces what was known about it. The
-// address belongs to the host (MAC address) with the earliest Since; equal ones
-// go by lower device, then port. All its attachments with that MAC count.
+// PutHost makes an attachment known, or replaces what was known about it. Whose the
+// address is says the rule in holder.go; all attachments of that host count.
 func (d *Directory) PutHost(h Host) Changes {
 	h.Addr, h.Device = h.Addr.Unmap(), h.Device.Unmap()
 	if !isHostAddr(h.Addr) || !isDevice(h.Device) || !isPortName(h.HostKey.Port) {
@@ -37,31 +35,54 @@ func (d *Directory) PutHost(h Host) Changes {
 		id = d.intern(h.Addr)
 	}
 	d.touch(id)
-	d.attach(id, d.attachmentOf(h))
-	if d.hosts[id].atts[0].mac != h.MAC {
+	had := d.holderOf(id)
+	a := d.attachmentOf(h)
+	d.arrivals++
+	a.order = d.arrivals
+	d.attach(id, len(d.hosts[id].atts), a)
+	if had.known && d.claimantOf(&a) != had {
 		d.counters.Conflicts++
 	}
-	d.rematch(id)
-	d.restate(id)
+	d.settleHolder(id, had)
 	return d.commit(snsd.ReasonNone)
 }
 
+// holderOf is the claimant that has an address; none when nobody does.
+func (d *Directory) holderOf(id uint32) claimant {
+	if atts := d.hosts[id].atts; len(atts) > 0 {
+		return d.claimantOf(&atts[0])
+	}
+	return claimant{}
+}
+
+// settleHolder follows a change of the attachments of an address.
+func (d *Directory) settleHolder(id uint32, had claimant) {
+	d.contend(&d.hosts[id], had)
+	d.rematch(id)
+	d.restate(id)
+}
+
 // replaceAttachment is PutHost for an attachment that is known already; most
-// often nothing is new.
+// often nothing is new. Another machine (MAC address) on the port is a new claim.
 func (d *Directory) replaceAttachment(id uint32, i int, h Host) Changes {
-	now, was := d.attachmentOf(h), d.hosts[id].atts[i]
+	now, was, at := d.attachmentOf(h), d.hosts[id].atts[i], i
+	now.order = was.order
 	if now == was {
 		return nil
 	}
 	d.touch(id)
-	if now.mac == was.mac && now.since.Equal(was.since) && now.service.NQN == was.service.NQN {
-		d.hosts[id].atts[i] = now // neither the order nor the zones can differ
+	if now.mac == was.mac && now.claim == was.claim && now.service.NQN == was.service.NQN {
+		d.hosts[id].atts[i] = now // neither the holder nor the zones can differ
 		return d.commit(snsd.ReasonNone)
 	}
+	had := d.holderOf(id)
 	d.detach(id, i)
-	d.attach(id, now)
-	d.rematch(id)
-	d.restate(id)
+	if now.mac != was.mac {
+		d.arrivals++
+		now.order, at = d.arrivals, len(d.hosts[id].atts)
+	}
+	d.attach(id, at, now)
+	d.settleHolder(id, had)
 	return d.commit(snsd.ReasonNone)
 }
 
@@ -82,9 +103,9 @@ func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
 		d.setZones(id, nil)
 		d.detach(id, i)
 	} else {
+		had := d.holderOf(id)
 		d.detach(id, i)
-		d.rematch(id)
-		d.restate(id)
+		d.settleHolder(id, had)
 	}
 	return d.commit(cmp.Or(why, snsd.ReasonAgedOut))
 }
@@ -93,7 +114,7 @@ func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
 func (d *Directory) attachmentOf(h Host) attachment {
 	return attachment{
 		dev: d.device(h.Device), fault: d.faultOf(h.HostKey), subscribes: h.Subscribes,
-		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since,
+		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since, claim: h.Claim,
 	}
 }
 
@@ -101,7 +122,7 @@ func (d *Directory) attachmentOf(h Host) attachment {
 func (d *Directory) hostOf(addr netip.Addr, a *attachment) Host {
 	return Host{
 		HostKey: HostKey{Addr: addr, Device: d.devs[a.dev].addr, Port: a.port},
-		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since,
+		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim,
 	}
 }
 
@@ -112,15 +133,6 @@ func (d *Directory) attachmentAt(id uint32, k HostKey) int {
 		return -1
 	}
 	return slices.IndexFunc(d.hosts[id].atts, func(a attachment) bool { return a.dev == dev && a.port == k.Port })
-}
-
-// before orders attachments: the first one's MAC owns the address.
-func (d *Directory) before(a, b attachment) int {
-	return cmp.Or(
-		a.since.Compare(b.since),
-		d.devs[a.dev].addr.Compare(d.devs[b.dev].addr),
-		strings.Compare(a.port, b.port),
-	)
 }
 
 // intern makes the record of an address; it has no attachment yet.
@@ -147,9 +159,9 @@ func (d *Directory) forget(id uint32) {
 	d.freeHosts = append(d.freeHosts, id)
 }
 
-func (d *Directory) attach(id uint32, a attachment) {
+// attach puts an attachment at place i of its address.
+func (d *Directory) attach(id uint32, i int, a attachment) {
 	h := &d.hosts[id]
-	i, _ := slices.BinarySearchFunc(h.atts, a, d.before)
 	if h.atts == nil {
 		h.atts = make([]attachment, 0, 1)
 	}

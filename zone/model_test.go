@@ -18,6 +18,12 @@ import (
 // keeps what it was told and scans everything for each answer.
 type naive struct {
 	hosts    map[HostKey]Host
+	order    map[HostKey]int // of arrival
+	arrived  int
+	holder   map[netip.Addr]Host   // who had the address last
+	moves    map[netip.Addr]uint32 // how often it passed on
+	away     map[netip.Addr]bool   // devices
+	multi    MultiPort
 	zones    map[string][]Member
 	faults   map[portKey]fault
 	devFault map[netip.Addr]snsd.Reason
@@ -25,25 +31,94 @@ type naive struct {
 }
 
 func newNaive() *naive {
-	return &naive{hosts: map[HostKey]Host{}, zones: map[string][]Member{}, faults: map[portKey]fault{}, devFault: map[netip.Addr]snsd.Reason{}}
+	return &naive{hosts: map[HostKey]Host{}, order: map[HostKey]int{}, holder: map[netip.Addr]Host{}, moves: map[netip.Addr]uint32{}, away: map[netip.Addr]bool{}, zones: map[string][]Member{}, faults: map[portKey]fault{}, devFault: map[netip.Addr]snsd.Reason{}}
 }
 
-func (n *naive) attachments(a netip.Addr) []Host {
+// one reports whether two attachments of one address are one claim.
+func (n *naive) one(a, b Host) bool {
+	switch n.multi {
+	case MultiPortNever:
+		return a.MAC == b.MAC && a.Device == b.Device && a.HostKey.Port == b.HostKey.Port
+	case MultiPortFabric:
+		return a.MAC == b.MAC
+	}
+	return a.MAC == b.MAC && a.Device == b.Device
+}
+
+// byArrival are the attachments of an address in the order of their arrival.
+func (n *naive) byArrival(a netip.Addr) []Host {
 	var out []Host
 	for k, h := range n.hosts {
 		if k.Addr == a {
 			out = append(out, h)
 		}
 	}
-	slices.SortFunc(out, func(a, b Host) int {
-		return cmp.Or(a.Since.Compare(b.Since), a.Device.Compare(b.Device), cmp.Compare(a.HostKey.Port, b.HostKey.Port))
+	slices.SortFunc(out, func(a, b Host) int { return cmp.Compare(n.order[a.HostKey], n.order[b.HostKey]) })
+	return out
+}
+
+// alive reports whether some attachment of the same claim is on a port without a fault of
+// a device that is there.
+func (n *naive) alive(h Host, all []Host) bool {
+	return slices.ContainsFunc(all, func(o Host) bool {
+		f := n.faults[portKey{o.Device, o.HostKey.Port}]
+		return n.one(h, o) && !n.away[o.Device] && (f.why == 0 || !slices.Contains(f.addrs, o.Addr))
 	})
+}
+
+// vote works out who has each address now.
+func (n *naive) vote() {
+	for _, a := range modelAddrs {
+		all := n.byArrival(a)
+		had, known := n.holder[a]
+		if len(all) == 0 {
+			delete(n.holder, a)
+			delete(n.moves, a)
+			continue
+		}
+		rank := func(h Host) []int {
+			claim := ClaimRival
+			for _, o := range all {
+				if n.one(h, o) {
+					claim = min(claim, o.Claim)
+				}
+			}
+			r := []int{0, int(claim), 0}
+			if !n.alive(h, all) {
+				r[0] = 1
+			}
+			if !known || !n.one(h, had) {
+				r[2] = 1
+			}
+			return r
+		}
+		best := slices.MinFunc(all, func(x, y Host) int { return slices.Compare(rank(x), rank(y)) })
+		if i := slices.IndexFunc(all, func(h Host) bool { return h.HostKey == had.HostKey && h.MAC == had.MAC }); known && i >= 0 && n.one(best, had) {
+			best = all[i]
+		}
+		up := func(h Host) bool { return n.one(best, h) && n.alive(h, []Host{h}) }
+		if i := slices.IndexFunc(all, up); i >= 0 && !up(best) {
+			best = all[i]
+		}
+		if known && !n.one(best, had) {
+			n.moves[a]++
+		}
+		n.holder[a] = best
+	}
+}
+
+func (n *naive) attachments(a netip.Addr) []Host {
+	out := n.byArrival(a)
+	if i := slices.IndexFunc(out, func(h Host) bool { return h.HostKey == n.holder[a].HostKey }); i > 0 {
+		h := out[i]
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, h)
+	}
 	return out
 }
 
 func (n *naive) owned(a netip.Addr) []Host {
 	all := n.attachments(a)
-	return slices.DeleteFunc(all, func(h Host) bool { return h.MAC != all[0].MAC })
+	return slices.DeleteFunc(all, func(h Host) bool { return !n.one(h, n.holder[a]) })
 }
 
 func (n *naive) zonesOf(a netip.Addr) []string {
@@ -104,11 +179,12 @@ type view struct {
 	Reason  snsd.Reason
 	Service snsd.Service
 	MAC     fabric.MAC
+	Moves   uint32
 	Zones   []string
 }
 
 func (n *naive) view(a netip.Addr) view {
-	v := view{Zones: n.zonesOf(a)}
+	v := view{Zones: n.zonesOf(a), Moves: n.moves[a]}
 	v.State, v.Reason = n.state(a)
 	if all := n.attachments(a); len(all) > 0 {
 		v.Known, v.Service, v.MAC = true, all[0].Service, all[0].MAC
@@ -151,6 +227,7 @@ func drawHost(t *rapid.T) Host {
 		Subscribes: rapid.Bool().Draw(t, "subscribes"),
 		Service:    snsd.Service{Role: snsd.Role(rapid.IntRange(0, 3).Draw(t, "role")), NQN: rapid.SampledFrom(modelNQNs).Draw(t, "nqn")},
 		Since:      modelEpoch.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "since")) * time.Second),
+		Claim:      Claim(rapid.IntRange(0, 2).Draw(t, "claim")),
 	}
 }
 
@@ -173,24 +250,40 @@ func drawMembers(t *rapid.T) []Member {
 
 // step does one random operation on both and gives what the Directory returned.
 func (n *naive) step(t *rapid.T, d *Directory) (changes Changes, gone map[netip.Addr]snsd.Reason) {
-	switch rapid.SampledFrom([]string{"put", "put", "put", "remove", "fault", "device", "zone", "delete", "zones", "autojoin", "again"}).Draw(t, "op") {
+	switch rapid.SampledFrom([]string{"put", "put", "put", "remove", "fault", "device", "away", "multi", "zone", "delete", "zones", "autojoin", "again"}).Draw(t, "op") {
 	case "put":
 		h := drawHost(t)
+		if was, known := n.hosts[h.HostKey]; !known || was.MAC != h.MAC {
+			n.arrived++
+			n.order[h.HostKey] = n.arrived
+		}
 		n.hosts[h.HostKey] = h
+		n.vote()
 		return d.PutHost(h), nil
 	case "remove":
 		k, why := drawKey(t), drawReason(t)
 		delete(n.hosts, k)
+		n.vote()
 		return d.RemoveHost(k, why), map[netip.Addr]snsd.Reason{k.Addr: why}
 	case "fault":
 		k, why := drawKey(t), drawReason(t)
 		list := rapid.SliceOfN(rapid.SampledFrom(modelAddrs), 0, 3).Draw(t, "addrs")
 		n.faults[portKey{k.Device, k.Port}] = fault{why: why, addrs: list}
+		n.vote()
 		return d.SetFault(k.Device, k.Port, list, why), nil
 	case "device":
 		dev, why := rapid.SampledFrom(modelDevs).Draw(t, "device"), snsd.Reason(rapid.SampledFrom([]int{0, 7}).Draw(t, "why"))
 		n.devFault[dev] = why
 		return d.SetDeviceFault(dev, why), nil
+	case "away":
+		dev, away := rapid.SampledFrom(modelDevs).Draw(t, "device"), rapid.Bool().Draw(t, "away")
+		n.away[dev] = away
+		n.vote()
+		return d.SetAway(dev, away), nil
+	case "multi":
+		n.multi = rapid.SampledFrom([]MultiPort{MultiPortDevice, MultiPortNever, MultiPortFabric}).Draw(t, "multi-port")
+		n.vote()
+		return d.SetMultiPort(n.multi), nil
 	case "zone":
 		z := Zone{Name: rapid.SampledFrom(modelZones).Draw(t, "zone"), Members: drawMembers(t)}
 		n.zones[z.Name] = z.Members
@@ -248,7 +341,7 @@ func checkChanges(t *rapid.T, n *naive, before map[netip.Addr]view, changes Chan
 		if gocmp.Equal(was, is) {
 			continue
 		}
-		c := Change{Addr: a, Peers: is.Known && (!was.Known || !slices.Equal(was.Zones, is.Zones) || was.Service != is.Service || was.MAC != is.MAC)}
+		c := Change{Addr: a, Peers: is.Known && (!was.Known || !slices.Equal(was.Zones, is.Zones) || was.Service != is.Service || was.Moves != is.Moves)}
 		switch {
 		case !is.Known:
 			c.Why = gone[a]
@@ -269,7 +362,7 @@ func checkAnswers(t *rapid.T, n *naive, d *Directory) {
 		is := n.view(a)
 		state, reason := d.State(a)
 		h, known := d.Host(a)
-		if got := (view{Known: known, State: state, Reason: reason, Service: h.Service, MAC: h.MAC, Zones: d.ZonesOf(a)}); !gocmp.Equal(got, is) {
+		if got := (view{Known: known, State: state, Reason: reason, Service: h.Service, MAC: h.MAC, Moves: d.Moves(a), Zones: d.ZonesOf(a)}); !gocmp.Equal(got, is) {
 			t.Fatalf("%v: directory says %+v, want %+v", a, got, is)
 		}
 		if got, want := d.Attachments(a), n.attachments(a); !slices.Equal(got, want) {

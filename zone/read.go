@@ -18,8 +18,8 @@ func (d *Directory) Host(addr netip.Addr) (Host, bool) {
 	return d.hostOf(h.addr, &h.atts[0]), true
 }
 
-// Attachments gives all attachments of an address, the owner's first one first;
-// those with another MAC are conflicts.
+// Attachments gives all attachments of an address: the one that has it first, then by
+// arrival. Those that Holds does not report are rival claims.
 func (d *Directory) Attachments(addr netip.Addr) []Host {
 	h, ok := d.lookup(addr)
 	if !ok {
@@ -58,14 +58,14 @@ func (d *Directory) Addrs() iter.Seq[netip.Addr] {
 	}
 }
 
-// Conflicts lists the addresses that two hosts claim, by address.
+// Conflicts lists the addresses that have a rival claim, by address.
 func (d *Directory) Conflicts() []Conflict {
 	var out []Conflict
 	for id := range d.order.all() {
 		h := &d.hosts[id]
 		var c Conflict
 		for i := range h.atts {
-			if h.atts[i].mac != h.atts[0].mac {
+			if !d.counts(h, i) {
 				c.Losers = append(c.Losers, d.hostOf(h.addr, &h.atts[i]))
 			}
 		}

@@ -62,10 +62,10 @@ func (d *Directory) matching(m *matcher, ids []uint32, h *host) []uint32 {
 	ids = m.addrs.appendTo(ids, h.addr)
 	ids = m.spans.appendTo(ids, h.addr)
 	for i := range h.atts {
-		a := &h.atts[i]
-		if a.mac != h.atts[0].mac {
+		if !d.counts(h, i) {
 			continue
 		}
+		a := &h.atts[i]
 		if a.service.NQN != "" {
 			ids = m.nqns.appendTo(ids, a.service.NQN)
 		}

@@ -22,7 +22,8 @@ type Host struct {
 	MAC        fabric.MAC `json:"mac"` // chassis MAC of the registration: tells a bond from a conflict
 	Subscribes bool       `json:"subscribes"`
 	snsd.Service
-	Since time.Time `json:"since"` // when its access device first learned it; the earlier claim to an address wins
+	Since time.Time `json:"since"` // when its access device first learned it, by its clock: for people, nothing is decided by it
+	Claim Claim     `json:"-"`     // whether it has the address, as the speaker knows; see holder.go
 }
 
 // DefaultName is the zone that is always there and has no configured members.

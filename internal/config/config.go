@@ -37,6 +37,7 @@ type Config struct {
 	Model      Model  // zero unless Dataplane is "model"
 	Ports      Ports
 	LLDP       LLDP
+	Hosts      Hosts
 	Reflector  Reflector // zero unless Device.Roles.Reflector
 	Client     Client    // zero unless Device.Roles.Client
 	Session    Session

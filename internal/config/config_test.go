@@ -39,6 +39,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 	want := &Config{
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Ports:   Ports{Access: []string{"e*"}, Max: 1024, RemovalHold: 2 * time.Minute},
+		Hosts:   Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second},
 		LLDP:    LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session: Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:   Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},

@@ -105,6 +105,7 @@ func (c *Config) Settings() []Setting {
 		fixed("lldp.max-neighbours-per-port", num(c.LLDP.MaxNeighboursPerPort)),
 		fixed("lldp.max-hosts", num(c.LLDP.MaxHosts)),
 		live("lldp.management-address", addrText(c.LLDP.ManagementAddress)),
+	}, c.Hosts.settings(), []Setting{
 		fixed("reflector.listen", join(c.Reflector.Listen)),
 		fixed("reflector.grace", dur(c.Reflector.Grace)),
 		fixed("reflector.max-clients", num(c.Reflector.MaxClients)),

@@ -47,6 +47,7 @@ func (p *parser) config(name string, data []byte) (*Config, *parser) {
 	readModel(c, root.sub("model"))
 	readPorts(c, root.sub("ports"))
 	readLLDP(c, root.sub("lldp"))
+	readHosts(c, root.sub("hosts"))
 	readReflector(c, root.sub("reflector"))
 	readClient(c, root.sub("client"))
 	readSession(c, root.sub("session"))

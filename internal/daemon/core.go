@@ -15,6 +15,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -64,6 +65,7 @@ type CoreConfig struct {
 	Wait        time.Duration
 	InterestAll bool // the device asks its reflectors for everything
 	Mesh        MeshConfig
+	Hosts       HostsConfig
 	Epoch       uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart; nil: nothing is.
 	Keep keep.Sink
@@ -80,7 +82,9 @@ type CoreCounters struct {
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
 	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port
-	Conflicts       uint64 `json:"conflicts"`       // a local host whose address another one claimed earlier
+	Conflicts       uint64 `json:"conflicts"`       // local hosts whose address another one claims too
+	AddressesMoved  uint64 `json:"addresses_moved"` // local hosts that lost their address to another claim, as they did not answer
+	AnswersIgnored  uint64 `json:"answers_ignored"` // ARP and IPv6 frames that say nothing about who has an address
 	RecordsRefused  uint64 `json:"records_refused"`
 	ProtocolErrors  uint64 `json:"protocol_errors"`
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
@@ -104,13 +108,14 @@ type Core struct {
 	ports      map[string]*port
 	local      map[zone.HostKey]zone.Host // hosts on own ports
 	localAddrs map[netip.Addr]int         // attachments in local by address
-	losers     map[zone.HostKey]bool      // of these, whose address another host holds
-	placed     map[zone.HostKey]bool      // own hosts that a reflector has placed in their zones
-	replan     map[string]bool            // ports whose health may be needed in another way
-	holdExpiry time.Time                  // no LLDP ageing before
-	tests      []*testNotice              // not acked yet
-	testSeq    uint32                     // of the last one
-	drainDue   time.Time                  // when to look after the ports that are drained; zero: there are none
+	contests   map[zone.HostKey]contest   // of these, whose address another host claims too
+	presence   *presence.Asker
+	placed     map[zone.HostKey]bool // own hosts that a reflector has placed in their zones
+	replan     map[string]bool       // ports whose health may be needed in another way
+	holdExpiry time.Time             // no LLDP ageing before
+	tests      []*testNotice         // not acked yet
+	testSeq    uint32                // of the last one
+	drainDue   time.Time             // when to look after the ports that are drained; zero: there are none
 	keep       keeping
 	counters   CoreCounters
 	nts        snsd.ParseCounters
@@ -153,16 +158,19 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		ports:      make(map[string]*port),
 		local:      make(map[zone.HostKey]zone.Host),
 		localAddrs: make(map[netip.Addr]int),
-		losers:     make(map[zone.HostKey]bool),
+		contests:   make(map[zone.HostKey]contest),
+		presence:   presence.NewAsker(),
 		placed:     make(map[zone.HostKey]bool),
 		replan:     make(map[string]bool),
 		reports:    make(map[netip.Addr]*inof.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
 	c.keep.start(cfg.Keep)
+	c.dir.SetMultiPort(cfg.Hosts.MultiPort)
 	c.stopwatch, _ = out.(Stopwatch)
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
+		c.table.SetMaxTTL(cfg.Hosts.MaxTTL)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
 		cfg.Notify.Keep = cfg.Keep != nil
 		c.notify = hostnotify.New(cfg.Notify, c.dir)
@@ -180,6 +188,7 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 			return nil, fmt.Errorf("zones of reflector %s: %w", cfg.Self, err)
 		}
 		c.refl = r
+		c.refl.SetMultiPort(cfg.Hosts.MultiPort, now)
 	}
 	return c, nil
 }
@@ -217,6 +226,7 @@ func (c *Core) Tick(now time.Time) {
 		for _, ch := range c.faults.Tick(now) {
 			c.causeChanged(ch, now)
 		}
+		c.askPresent(now)
 		c.flush(now)
 		c.tickAgreement(now)
 		c.tickMesh(now)
@@ -253,6 +263,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.faults.Next())
 		next = sooner(next, c.notify.Next())
 		next = sooner(next, c.client.Next())
+		next = sooner(next, c.presence.Next())
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
 		next = sooner(next, c.drainDue)
@@ -272,6 +283,7 @@ func (c *Core) Next() time.Time {
 // before they had time to be read.
 func (c *Core) Paused(now time.Time) {
 	c.holdExpiry = now.Add(pauseGrace)
+	c.presence.Paused(now)
 	c.counters.ExpiryPostponed++
 }
 

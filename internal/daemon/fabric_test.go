@@ -252,6 +252,7 @@ func TestTheEarlierClaimToAnAddressStands(t *testing.T) {
 		f.expectAnything()
 		f.host("thief", "tor1", "eth2", t3, snsd.RoleTarget)
 		settle(5 * time.Second)
+		f.hosts["t3"].heard() // the fake port lets no ARP through, so that it is asked by notices
 		f.expect("second claim", map[string][]string{})
 		hosts, err := f.nodes["tor1"].d.Hosts(t.Context(), api.HostQuery{Addr: netip.MustParseAddr(t3)})
 		if err != nil || len(hosts) != 2 {
@@ -265,6 +266,7 @@ func TestTheEarlierClaimToAnAddressStands(t *testing.T) {
 		// The thief going away must not take the host with it.
 		_ = f.nodes["tor1"].fake.SetCarrier("eth2", false)
 		settle(5 * time.Minute)
+		f.hosts["t3"].heard()
 		f.expect("second claim gone", nil)
 	})
 }

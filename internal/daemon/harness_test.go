@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,8 +211,9 @@ type labHost struct {
 	done    chan struct{}
 	do      chan func(now time.Time) snsd.AgentOutput
 
-	mu   sync.Mutex
-	told []snsd.Notice
+	muted atomic.Bool // neither hears nor speaks
+	mu    sync.Mutex
+	told  []snsd.Notice
 }
 
 // host puts a host on a device's port.
@@ -277,14 +279,16 @@ func (h *labHost) run(ctx context.Context) {
 				out = h.machine.LinkDown(time.Now())
 			}
 		case f := <-h.fake.Frames():
-			if f.EtherType == fabric.EtherTypeNTS {
+			if f.EtherType == fabric.EtherTypeNTS && !h.muted.Load() {
 				out = h.machine.Frame(f, time.Now())
 			}
 		case <-timer.C:
 			out = h.machine.Tick(time.Now())
 		}
 		for _, fr := range out.Frames {
-			_ = h.fake.Send("eth0", fr)
+			if !h.muted.Load() {
+				_ = h.fake.Send("eth0", fr)
+			}
 		}
 		h.mu.Lock()
 		for _, e := range out.Events {

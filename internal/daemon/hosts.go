@@ -9,6 +9,7 @@ import (
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -34,6 +35,8 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 	case fabric.EtherTypeNTS:
 		c.counters.FramesNTS++
 		c.receiveNTS(f, now)
+	case fabric.EtherTypeARP, fabric.EtherTypeIPv6:
+		c.receiveAnswer(&f, now)
 	default:
 		c.counters.FramesUnknown++
 	}
@@ -74,6 +77,7 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 	}
 	for _, a := range pkt.Acks {
 		c.ack(&f, a, now)
+		c.present(f.Port, a.Host, f.Src, now)
 	}
 	for _, addr := range pkt.Queries {
 		if _, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]; !known {
@@ -96,6 +100,9 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	}
 	if ch.Kind != lldp.Refreshed {
 		c.keepNeighbour(&ch, p)
+	}
+	if ch.Kind != lldp.Removed {
+		c.heardFrom(&ch.Neighbour, now)
 	}
 	for _, addr := range ch.Gone {
 		c.hostGone(p, addr, ch.Reason, ch.At, now)
@@ -126,6 +133,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		Since:      info.Since.Round(0),
 	}
 	old, known := c.local[h.HostKey]
+	h.Claim = old.Claim // contend finds whether it is the holder
 	c.listed(p, h.Addr, now)
 	if !known && (c.localAddrs[h.Addr] == 0 || !c.inDefault(h.Addr)) { // a rival's claim ends nothing
 		c.changed(c.dir.HoldDefault(h.Addr, true), at, now)
@@ -139,17 +147,19 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		if !known {
 			c.localAddrs[h.Addr]++
 		}
-		c.changed(c.dir.PutHost(h), at, now)
+		here := h
+		here.Claim = zone.ClaimOpen // the reflectors decide, we do not
+		c.changed(c.dir.PutHost(here), at, now)
 		c.hostEvent(h, known, at)
 	}
-	c.rival(h, now) // a claim that loses from the start changes nothing in the Directory
+	c.contend(h.Addr, now) // a claim that loses from the start changes nothing in the Directory
 	c.subscribe(h, now)
 }
 
-// subscribe has a local host told what it asked for, or not (any more). Of two
-// hosts that claim one address only the earlier one is.
+// subscribe has a local host told what it asked for, or not (any more). Of several
+// hosts that claim one address only the one that has it is.
 func (c *Core) subscribe(h zone.Host, now time.Time) {
-	if w, ok := c.dir.Host(h.Addr); h.Subscribes && ok && w.MAC == h.MAC {
+	if h.Subscribes && c.dir.Holds(h.HostKey) {
 		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
 	} else {
 		c.notify.Unsubscribe(h.Addr, h.HostKey.Port, now)
@@ -162,40 +172,11 @@ func (c *Core) changed(changes zone.Changes, at, now time.Time) {
 	c.changedBy(changes, hostnotify.Cause{FaultAt: at}, now)
 }
 
+// followRivals is contend for all addresses of changes.
 func (c *Core) followRivals(changes zone.Changes, now time.Time) {
 	for _, ch := range changes {
-		if c.localAddrs[ch.Addr] == 0 {
-			continue
-		}
-		for _, h := range c.dir.Attachments(ch.Addr) {
-			if h.Device == c.self {
-				c.rival(h, now)
-			}
-		}
+		c.contend(ch.Addr, now)
 	}
-}
-
-// rival follows who holds the address of a local host.
-func (c *Core) rival(h zone.Host, now time.Time) {
-	w, ok := c.dir.Host(h.Addr)
-	lost := ok && w.MAC != h.MAC
-	if lost == c.losers[h.HostKey] {
-		return
-	}
-	if lost {
-		c.losers[h.HostKey] = true
-		c.conflictEvent(h, w, now)
-	} else {
-		delete(c.losers, h.HostKey)
-	}
-	c.subscribe(h, now)
-}
-
-func (c *Core) conflictEvent(h, w zone.Host, now time.Time) {
-	c.counters.Conflicts++
-	c.out.Event(api.Event{Time: now, Kind: "conflict", Port: h.HostKey.Port, Addr: h.Addr.String(),
-		Text: fmt.Sprintf("address %s is claimed by %s on port %s and by %s on device %s port %s: the earlier claim stands, the other host is ignored; give one of them another address",
-			h.Addr, h.MAC, h.HostKey.Port, w.MAC, w.Device, w.HostKey.Port)})
 }
 
 func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
@@ -220,7 +201,8 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 		return
 	}
 	delete(c.local, k)
-	delete(c.losers, k)
+	delete(c.contests, k)
+	c.presence.Drop(presence.Key{Port: p.Name, Addr: addr})
 	delete(c.placed, k)
 	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {
 		delete(c.localAddrs, addr)

@@ -295,6 +295,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.letGo(h.Host.Addr))
 		}
 	}
+	for _, h := range a.Claims {
+		add(c.dir.PutHost(h))
+	}
 	for _, f := range a.Faults {
 		if f.Op == inof.Put {
 			add(c.dir.SetFault(f.Device, f.Port, f.Addrs, f.Why))
@@ -309,6 +312,12 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		add(c.letGo(k.Addr))
 	}
 	c.changedBy(changes, c.causeOf(a), now)
+	for i := range a.Hosts { // a rival claim changes nothing in the Directory
+		c.contend(a.Hosts[i].Host.Addr, now)
+	}
+	for i := range a.Claims {
+		c.contend(a.Claims[i].Addr, now)
+	}
 	c.measureApplied(a, now)
 	c.appliedEvents(a, now)
 	if s := c.client.Synced(); s != c.synced {

@@ -90,6 +90,10 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	})
 	step("ports", func() error { return d.reloadPorts(ctx, &merged, next, changes.Has("ports.access")) })
 	step("lldp", func() error { return d.reloadLLDP(ctx, &merged, next) })
+	step("hosts", func() error {
+		merged.Hosts = next.Hosts
+		return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetHosts(hostsConfig(next), now) })
+	})
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
 		return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetErrorDown(errorDownConfig(next), now) })

@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/zone"
 )
 
 // coreConfig translates the configuration for the Core.
@@ -21,6 +22,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 		Access:    cfg.Device.Roles.Access(),
 		Reflect:   cfg.Device.Roles.OwnsZones(),
 		LLDP:      lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
+		Hosts:     hostsConfig(cfg),
 		ErrorDown: errorDownConfig(cfg),
 		Notify: hostnotify.Config{
 			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
@@ -54,6 +56,24 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 		c.Transmit = &tx
 	}
 	return c
+}
+
+// hostsConfig translates what is believed of hosts.
+func hostsConfig(cfg *config.Config) HostsConfig {
+	h := HostsConfig{MaxTTL: cfg.Hosts.MaxTTL}
+	switch cfg.Hosts.Conflict {
+	case config.ConflictNewest:
+		h.Conflict = ConflictNewest
+	case config.ConflictFirst:
+		h.Conflict = ConflictFirst
+	}
+	switch cfg.Hosts.MultiPort {
+	case config.MultiPortNever:
+		h.MultiPort = zone.MultiPortNever
+	case config.MultiPortFabric:
+		h.MultiPort = zone.MultiPortFabric
+	}
+	return h
 }
 
 // transmitConfig is what the device says about itself by LLDP, if it speaks.

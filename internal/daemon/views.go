@@ -46,13 +46,12 @@ func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
 		state, reason = c.dir.State(addr) // as seen from here: the paths count too
 	}
 	zones := v.ZonesOf(addr)
-	winner, _ := v.Host(addr)
 	for _, h := range attachments {
 		a := api.Host{
 			Addr: h.Addr, Type: api.Remote, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
 			Device: h.Device, Port: h.HostKey.Port, MAC: h.MAC, Subscribes: h.Subscribes,
 			State: state, Reason: reason, Zones: zones, Hard: c.hardState(), Since: h.Since,
-			Conflict: h.MAC != winner.MAC, LearnedFrom: c.learnedFrom(h.HostKey),
+			Conflict: !v.Holds(h.HostKey), LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
 			a.Type = api.Local
@@ -293,6 +292,7 @@ func (c *Core) allCounters() map[string]any {
 	if c.client != nil {
 		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
 		m["nts"], m["inof_client"], m["mesh"] = c.nts, c.client.Counters(), c.mesh.counters
+		m["presence"] = c.presence.Counters()
 	}
 	if c.speak != nil {
 		m["lldp_transmit"] = c.speak.Counters()

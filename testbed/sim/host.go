@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -132,6 +133,7 @@ func (h *host) readdress(addrs []netip.Addr) {
 	h.w.tracef("%s has now %v", h.name, addrs)
 	h.addrs = addrs
 	h.stir()
+	h.w.unasked = h.w.now + presence.MostAgain
 	for k := range h.heard {
 		if !slices.Contains(addrs, k.host) {
 			delete(h.heard, k)
@@ -186,8 +188,12 @@ func (h *host) plan() {
 	})
 }
 
-// frame takes a frame of the switch.
+// frame takes a frame of the switch. Who has an address the kernel answers, with or
+// without the agent.
 func (h *host) frame(b []byte) {
+	if r := presence.Reply(b, h.mac, func(a netip.Addr) bool { return slices.Contains(h.addrs, a) }); r != nil {
+		h.link.toDevice(&hostFrame{host: h, bytes: r, answer: true})
+	}
 	if !h.on {
 		return
 	}

@@ -120,6 +120,7 @@ type hostFrame struct {
 	reg     *registration
 	queries []netip.Addr
 	acks    []snsd.Ack
+	answer  bool // to a question who has an address
 }
 
 // registration is what a naive reader takes from a host's LLDPDU.
@@ -137,6 +138,9 @@ func (f *hostFrame) String() string {
 		return fmt.Sprintf("registration of %s by %s, TTL %v", f.reg.addr, f.host.name, f.reg.ttl)
 	case len(f.queries) > 0:
 		return fmt.Sprintf("zone query for %v by %s", f.queries, f.host.name)
+	}
+	if f.answer {
+		return "answer of " + f.host.name
 	}
 	return "acks of " + f.host.name
 }

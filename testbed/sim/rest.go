@@ -60,7 +60,7 @@ func (w *world) becomeCalm() bool {
 			w.changed = w.now
 		}
 		w.truth() // notes what has run out
-		if ok && w.now-w.changed > calm {
+		if ok && w.now-max(w.changed, w.unasked) > calm {
 			return true
 		}
 		if w.now > end && (w.now-w.changed > telling || w.now > end+patience) {
@@ -75,9 +75,17 @@ func (w *world) becomeCalm() bool {
 
 // compare checks what every host was told against the truth.
 func (w *world) compare() {
-	t := w.truth()
+	all := w.truth()
 	w.tracef("compared with the truth")
+	seen := map[*device]*truth{}
 	for _, h := range w.hosts {
+		if h.link == nil {
+			continue
+		}
+		if seen[h.link.dev] == nil {
+			seen[h.link.dev] = all.asSeenBy(h.link.dev)
+		}
+		t := seen[h.link.dev]
 		for _, a := range h.addrs {
 			p := t.subscriber(h, a)
 			if p == nil {
@@ -157,14 +165,14 @@ func (w *world) toldBefore(h *host, a, s netip.Addr) bool {
 
 func (t *truth) describe(a netip.Addr) string {
 	s := "["
-	for _, p := range t.places[a] {
+	for _, p := range t.claims[a] {
 		s += " " + p.link.name()
 		if !p.reachable {
 			s += " unreachable"
 		}
-	}
-	if t.rivals[a] {
-		s += " (contested)"
+		if !p.here {
+			s += " left"
+		}
 	}
 	return s + " ]"
 }
@@ -210,7 +218,7 @@ func (w *world) leftovers(d *device, what string, dir *zone.Directory, t *truth,
 	}
 	for _, f := range dir.Faults() {
 		for _, a := range f.Addrs {
-			if !slices.ContainsFunc(t.places[a], func(p place) bool { return p.dev.id == f.Device && p.link.port == f.Port && !p.reachable }) {
+			if !slices.ContainsFunc(t.claims[a], func(p place) bool { return p.dev.id == f.Device && p.link.port == f.Port && !p.reachable }) {
 				w.failf("%s (%s) at rest still has a fault of %s port %s with %s", d.name, what, f.Device, f.Port, a)
 			}
 		}

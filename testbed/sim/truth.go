@@ -2,12 +2,14 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -59,6 +61,11 @@ func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 		*t = slices.Delete(*t, i, i+1)
 	case r.ttl == 0:
 	case i < 0:
+		for _, d := range l.w.devices { // who has the address elsewhere loses it, and is told no more
+			if d != l.dev {
+				l.w.dropped(d, r.addr)
+			}
+		}
 		*t = append(*t, claimant{l, r.key, r.mac, r.addr, r.svc, now, r.ttl, now + r.ttl, true})
 	default:
 		c := &(*t)[i]
@@ -120,74 +127,145 @@ type place struct {
 	svc       snsd.Service
 	since     time.Duration
 	reachable bool
+	here      bool // the machine is plugged in there and has the address
 }
 
 // truth is what is true of every address at one moment.
 type truth struct {
 	w      *world
 	set    zone.Set
-	places map[netip.Addr][]place // winner first, then the others of the same host; no rivals
+	claims map[netip.Addr][]place // all, also of hosts that have left
+	places map[netip.Addr][]place // of the host that has the address
 	rivals map[netip.Addr]bool    // claimed by more than one host
 	zones  map[netip.Addr][]string
 	addrs  []netip.Addr
 }
 
 func (w *world) truth() *truth {
-	t := &truth{w: w, set: w.inForce(), places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
+	t := &truth{w: w, set: w.inForce(), claims: map[netip.Addr][]place{}, places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
 	for _, d := range w.devices {
 		d.seen.expire(w.now, d)
 		for _, l := range d.ports {
 			t.look(d, l)
 		}
 	}
-	for a := range t.places {
+	for a := range t.claims {
 		t.addrs = append(t.addrs, a)
 	}
 	slices.SortFunc(t.addrs, netip.Addr.Compare)
 	for _, a := range t.addrs {
-		ps := t.places[a]
-		slices.SortFunc(ps, func(x, y place) int {
-			return cmp.Or(cmp.Compare(x.since, y.since), x.dev.id.Compare(y.dev.id), strings.Compare(x.link.port, y.link.port))
-		})
-		mine := slices.DeleteFunc(slices.Clone(ps), func(p place) bool { return p.mac != ps[0].mac })
-		t.rivals[a] = t.rivals[a] || len(mine) < len(ps)
-		t.places[a] = mine
-		var nqns []string
-		var ports []zone.Member
-		for _, p := range mine {
-			nqns = append(nqns, p.svc.NQN)
-			ports = append(ports, zone.Member{Device: p.dev.id, Port: p.link.port})
-		}
-		t.zones[a] = w.agreed(t.set, a, nqns, ports)
+		holders := t.holders(a)
+		t.rivals[a] = len(t.claims[a]) > len(holders[0])
+		t.hold(a, holders[0])
 	}
 	return t
 }
 
-// look adds what is behind one port. Of several hosts that claim one address there
-// the first one heard describes it, and anyone's voice shows that it can be reached.
+// hold says whose an address is.
+func (t *truth) hold(a netip.Addr, places []place) {
+	slices.SortStableFunc(places, func(x, y place) int {
+		switch {
+		case x.reachable == y.reachable:
+			return cmp.Compare(x.since, y.since)
+		case x.reachable:
+			return -1
+		}
+		return 1
+	})
+	t.places[a] = places
+	var nqns []string
+	var ports []zone.Member
+	for _, p := range places {
+		nqns = append(nqns, p.svc.NQN)
+		ports = append(ports, zone.Member{Device: p.dev.id, Port: p.link.port})
+	}
+	t.zones[a] = t.w.agreed(t.set, a, nqns, ports)
+}
+
+// holders gives the hosts that may have an address, each with its places. A host that is
+// reachable comes before one that is not. Of several, those that are there come before those
+// that have left: these are asked and do not answer. Where several are there any of them
+// may have it, the first one that claimed it, but who was first nobody here knows.
+func (t *truth) holders(a netip.Addr) [][]place {
+	var hosts [][]place
+	for _, p := range t.claims[a] {
+		i := slices.IndexFunc(hosts, func(ps []place) bool { return ps[0].mac == p.mac && ps[0].dev == p.dev })
+		if i < 0 {
+			hosts = append(hosts, []place{p})
+		} else {
+			hosts[i] = append(hosts[i], p)
+		}
+	}
+	for _, best := range []func(place) bool{func(p place) bool { return p.reachable }, func(p place) bool { return p.reachable && p.here }} {
+		if some := slices.DeleteFunc(slices.Clone(hosts), func(ps []place) bool { return !slices.ContainsFunc(ps, best) }); len(some) > 0 {
+			hosts = some
+		}
+	}
+	return hosts
+}
+
+// asSeenBy is the truth for one device: where several hosts may have an address, whom it
+// takes for the holder, or a reflector if it does not know the address, is one of them.
+func (t *truth) asSeenBy(d *device) *truth {
+	own := *t
+	own.places, own.zones = maps.Clone(t.places), maps.Clone(t.zones)
+	for _, a := range t.addrs {
+		holders := t.holders(a)
+		if len(holders) < 2 {
+			continue
+		}
+		is, known := d.core.Directory().Host(a)
+		for i := 0; i < len(t.w.reflectors) && !known; i++ {
+			is, known = t.w.reflectors[i].holder(a)
+		}
+		if !known {
+			continue
+		}
+		i := slices.IndexFunc(holders, func(ps []place) bool { return ps[0].mac == is.MAC && ps[0].dev.id == is.Device })
+		if i < 0 {
+			t.w.failf("%s takes %s on %s port %s for the holder of %s, which is %s", d.name, is.MAC, is.Device, is.HostKey.Port, a, t.describe(a))
+			continue
+		}
+		own.hold(a, holders[i])
+	}
+	return &own
+}
+
+// holder is whom a reflector takes for the holder of an address.
+func (d *device) holder(a netip.Addr) (h zone.Host, known bool) {
+	_ = d.core.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
+		h, known = r.Directory().Host(a)
+		return nil, nil
+	}, d.w.time())
+	return h, known
+}
+
+// look adds what is behind one port. Anyone's voice shows that an address can be reached.
 func (t *truth) look(d *device, l *link) {
-	best := map[netip.Addr]*claimant{}
+	first := map[netip.Addr]map[fabric.MAC]*claimant{}
 	alive := map[netip.Addr]bool{}
-	var order []netip.Addr
+	var order []*claimant
 	for i := range d.seen {
 		c := &d.seen[i]
 		if c.link != l {
 			continue
 		}
-		b := best[c.addr]
+		if first[c.addr] == nil {
+			first[c.addr] = map[fabric.MAC]*claimant{}
+		}
+		b := first[c.addr][c.mac]
 		if b == nil {
-			order = append(order, c.addr)
-		} else if b.mac != c.mac {
-			t.rivals[c.addr] = true
+			order = append(order, c)
 		}
 		if b == nil || cmp.Or(cmp.Compare(c.since, b.since), strings.Compare(c.key, b.key)) < 0 {
-			best[c.addr] = c
+			first[c.addr][c.mac] = c
 		}
 		alive[c.addr] = alive[c.addr] || c.confirmed
 	}
-	for _, a := range order {
-		b := best[a]
-		t.places[a] = append(t.places[a], place{d, l, b.mac, b.svc, b.since, l.carrier && alive[a]})
+	for _, c := range order {
+		b := first[c.addr][c.mac]
+		here := l.host != nil && l.host.mac == b.mac && l.carrier && slices.Contains(l.host.addrs, b.addr)
+		t.claims[b.addr] = append(t.claims[b.addr], place{d, l, b.mac, b.svc, b.since, l.carrier && alive[b.addr], here})
 	}
 }
 

@@ -133,6 +133,7 @@ type world struct {
 	hash     uint64
 	lastAddr int
 	changed  time.Duration // last moment at which the truth became another one
+	unasked  time.Duration // when every holder of a contested address that has left was asked
 }
 
 func newWorld(cfg Config) *world {

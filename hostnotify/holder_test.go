@@ -1,0 +1,44 @@
+package hostnotify
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// The host must let go of the machine that had the address before it connects to the one
+// that has it now, though the address was active all the time.
+func TestAnAddressThatMovesIsTakenBackBeforeItIsActiveAgain(t *testing.T) {
+	r := twoHosts(t)
+	moved := func() {
+		r.w.moves = map[netip.Addr]uint32{ip(farT): r.w.moves[ip(farT)] + 1}
+		r.changed(0, farT)
+	}
+	moved()
+	expect(t, r.settle(), hostA+": "+farT+" active", hostA+": "+farT+" inactive ip-changed",
+		hostB+": "+farT+" active", hostB+": "+farT+" inactive ip-changed") // sorted
+	r.changed(0, farT)
+	expect(t, r.settle())
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.settle()
+	delete(r.w.fault, ip(farT))
+	moved() // from a port with a fault
+	expect(t, r.settle(), hostA+": "+farT+" active", hostA+": "+farT+" inactive ip-changed",
+		hostB+": "+farT+" active", hostB+": "+farT+" inactive ip-changed") // sorted
+	r.w.moves = nil // the address was not known for a while
+	r.changed(0, farT)
+	expect(t, r.settle())
+}
+
+// Whoever is asked whether it is there gets what it has acked once more.
+func TestANoticeIsRepeatedForItsAck(t *testing.T) {
+	r := twoHosts(t)
+	before := r.n.Counters()
+	r.n.Nudge(ip(hostA), r.now)
+	r.n.Nudge(ip(hostA), r.now)
+	expect(t, r.settle(), hostA+": "+farT+" active")
+	if c := r.n.Counters(); c.Retried != 1 || c.InFlight != 0 || c.Sent != before.Sent || c.Acked != before.Acked+1 {
+		t.Errorf("repeated %d times, %d under way, %d new ones, %d acks", c.Retried, c.InFlight, c.Sent-before.Sent, c.Acked-before.Acked)
+	}
+}

@@ -1,0 +1,125 @@
+package inof
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// claimOf is what a client knows of the claim of an attachment.
+func (n *network) claimOf(dev netip.Addr, k zone.HostKey) zone.Claim {
+	n.t.Helper()
+	h, ok := n.hosts[dev][k]
+	if !ok {
+		n.t.Fatalf("%v does not know %v", dev, k)
+	}
+	return h.Claim
+}
+
+// liar is a later claim of another device to the address of h, with a clock at 1970.
+func liar(h zone.Host, at netip.Addr) zone.Host {
+	h.HostKey.Device, h.HostKey.Port = at, "lies"
+	h.MAC, h.Since = fabric.MAC{2, 6, 6, 6, 6, 6}, time.Unix(1, 0)
+	return h
+}
+
+func (n *network) settleAt(dev netip.Addr) {
+	n.fromClient(dev, n.clients[dev].Flush(n.now))
+	n.deliverAll()
+}
+
+// The order of arrival at the reflector decides, whatever a sender's clock says; a fault
+// that a rival tells of its claim concerns nobody.
+func TestALaterClaimWithAnEarlierClockIsARival(t *testing.T) {
+	n := newNetwork(t, 1, 3, AgreeIdentical, ReflectorConfig{})
+	honest, lies, hears := devID(0), devID(1), devID(2)
+	h := hostAt(hostIP(0), honest, "Ethernet1")
+	n.clients[honest].PutHost(h)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.settle()
+	l := liar(h, lies)
+	n.clients[lies].PutHost(l)
+	n.clients[lies].PutFault(FaultRecord{Port: "lies", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{h.Addr}})
+	n.settle()
+	if n.claimOf(hears, h.HostKey) != zone.ClaimHolder || n.claimOf(hears, l.HostKey) != zone.ClaimRival {
+		t.Errorf("the holder is named %v, the liar %v", n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey))
+	}
+	if n.claimOf(honest, l.HostKey) != zone.ClaimRival {
+		t.Errorf("the holder's device hears of the rival as %v", n.claimOf(honest, l.HostKey))
+	}
+}
+
+func TestAHostOnAPortWithAFaultLosesItsAddressToALivingClaim(t *testing.T) {
+	n := newNetwork(t, 1, 3, AgreeIdentical, ReflectorConfig{})
+	was, is, hears := devID(0), devID(1), devID(2)
+	h := hostAt(hostIP(0), was, "Ethernet1")
+	n.clients[was].PutHost(h)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.settle()
+	moved := liar(h, is)
+	n.clients[is].PutHost(moved)
+	n.settle()
+	n.clients[was].PutFault(FaultRecord{Port: "Ethernet1", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{h.Addr}})
+	n.settle()
+	if n.claimOf(hears, h.HostKey) != zone.ClaimRival || n.claimOf(hears, moved.HostKey) != zone.ClaimHolder {
+		t.Errorf("the dead claim is named %v, the living one %v", n.claimOf(hears, h.HostKey), n.claimOf(hears, moved.HostKey))
+	}
+}
+
+// A device that is gone for a while has nobody who could answer for its hosts.
+func TestTheClaimOfADeviceThatIsGoneYieldsAfterAWhile(t *testing.T) {
+	n := newNetwork(t, 1, 3, AgreeIdentical, ReflectorConfig{})
+	r := n.ids[0]
+	gone, is, hears := devID(0), devID(1), devID(2)
+	h := hostAt(hostIP(0), gone, "Ethernet1")
+	n.clients[gone].PutHost(h)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.settle()
+	moved := liar(h, is)
+	n.clients[is].PutHost(moved)
+	n.settle()
+	n.cut(gone, r)
+	n.now = n.now.Add(awayAfter - time.Millisecond)
+	n.fromRefl(r, n.refls[r].Tick(n.now))
+	n.deliverAll()
+	if n.claimOf(hears, h.HostKey) != zone.ClaimHolder {
+		t.Error("it yields although it may be back in a moment")
+	}
+	n.now = n.refls[r].Next()
+	n.fromRefl(r, n.refls[r].Tick(n.now))
+	n.deliverAll()
+	if n.claimOf(hears, h.HostKey) != zone.ClaimRival || n.claimOf(hears, moved.HostKey) != zone.ClaimHolder {
+		t.Errorf("named %v and %v", n.claimOf(hears, h.HostKey), n.claimOf(hears, moved.HostKey))
+	}
+	n.settle() // it is back, and who has the address keeps it
+	if n.claimOf(gone, moved.HostKey) != zone.ClaimHolder {
+		t.Errorf("after its return it hears of the other one as %v", n.claimOf(gone, moved.HostKey))
+	}
+}
+
+// Two reflectors heard the claims in different orders.
+func TestAClientIsToldOfAHolderOnlyWhenAllItsReflectorsNameIt(t *testing.T) {
+	n := newNetwork(t, 2, 3, AgreeIdentical, ReflectorConfig{})
+	one, two, hears := devID(0), devID(1), devID(2)
+	h := hostAt(hostIP(0), one, "Ethernet1")
+	l := liar(h, two)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.clients[one].PutHost(h)
+	n.clients[two].PutHost(l)
+	n.join(one, n.ids[0])
+	n.join(two, n.ids[1])
+	n.settleAt(one)
+	n.settleAt(two)
+	n.settle()
+	if a, b := n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey); a != zone.ClaimOpen || b != zone.ClaimOpen {
+		t.Errorf("named %v and %v, want both open", a, b)
+	}
+	n.cut(hears, n.ids[1])
+	if a, b := n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey); a != zone.ClaimHolder || b != zone.ClaimRival {
+		t.Errorf("with the first reflector alone named %v and %v", a, b)
+	}
+}

@@ -1,0 +1,241 @@
+package zone
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// This file decides which host has an address that several claim. A claim is an attachment;
+// the attachments that count as one host (see MultiPort) are one claimant. The rule is the
+// same everywhere, at a reflector and at its clients:
+//
+//  1. A claim that is alive, on a port without a fault of a device that is there, comes
+//     before one that is dead.
+//  2. A claim that those who were asked name the holder comes before one about which
+//     nobody has decided, or they differ, and that before one they name a rival.
+//  3. Who has the address keeps it.
+//  4. The claim that arrived here first comes first.
+//
+// No clock of a sender counts: Host.Since is for people.
+
+// Claim is what is said of an attachment whose address may be claimed elsewhere too: by its
+// device towards a reflector, by the reflectors towards a client.
+type Claim uint8
+
+const (
+	ClaimHolder Claim = iota // it has the address, as far as the speaker knows
+	ClaimOpen                // nobody has decided, or the speakers differ; never on the wire
+	ClaimRival               // another claim has the address
+)
+
+func (c Claim) String() string {
+	switch c {
+	case ClaimHolder:
+		return "holder"
+	case ClaimOpen:
+		return "open"
+	case ClaimRival:
+		return "rival"
+	}
+	return "unknown"
+}
+
+// MultiPort says on how many ports one host (one MAC address) may be with one address and
+// count as one: when one of the ports fails, the others keep it reachable.
+type MultiPort uint8
+
+const (
+	MultiPortDevice MultiPort = iota // on several ports of one device: a bond
+	MultiPortNever                   // on one port; another one is a rival claim
+	MultiPortFabric                  // on ports of several devices too
+)
+
+// claimant is what several attachments have in common that are one claim; the zero value
+// is nobody.
+type claimant struct {
+	known bool
+	mac   fabric.MAC
+	dev   uint32
+	port  string
+}
+
+func (d *Directory) claimantOf(a *attachment) claimant {
+	switch d.multiPort {
+	case MultiPortNever:
+		return claimant{true, a.mac, a.dev, a.port}
+	case MultiPortFabric:
+		return claimant{known: true, mac: a.mac}
+	}
+	return claimant{known: true, mac: a.mac, dev: a.dev}
+}
+
+// counts reports whether attachment i is of the host that has the address.
+func (d *Directory) counts(h *host, i int) bool {
+	return i == 0 || d.claimantOf(&h.atts[i]) == d.claimantOf(&h.atts[0])
+}
+
+// standing is how strong a claimant is by the rules above.
+type standing struct {
+	alive bool
+	claim Claim
+}
+
+func (s standing) beats(o standing) bool {
+	if s.alive != o.alive {
+		return s.alive
+	}
+	return s.claim < o.claim
+}
+
+// contend applies the rule to an address after one of its attachments, or what is known of
+// it, has changed. Had is the claimant that had the address before. The attachment that
+// has it is put first, the others are in the order of their arrival.
+func (d *Directory) contend(h *host, had claimant) {
+	if len(h.atts) > 1 {
+		first := d.strongest(h, had)
+		slices.SortStableFunc(h.atts, func(a, b attachment) int {
+			switch x, y := a.order == first, b.order == first; {
+			case x:
+				return -1
+			case y:
+				return 1
+			case a.order < b.order:
+				return -1
+			}
+			return 1
+		})
+	}
+	if had.known && len(h.atts) > 0 && d.claimantOf(&h.atts[0]) != had {
+		h.moves++
+	}
+}
+
+// strongest gives the order of the attachment that is to be first.
+func (d *Directory) strongest(h *host, had claimant) uint64 {
+	all := make(map[claimant]standing, 2)
+	for i := range h.atts {
+		a := &h.atts[i]
+		c := d.claimantOf(a)
+		s, known := all[c]
+		if !known {
+			s.claim = ClaimRival
+		}
+		all[c] = standing{s.alive || d.alive(a), min(s.claim, a.claim)}
+	}
+	best, was := 0, d.claimantOf(&h.atts[0])
+	for i := range h.atts {
+		is := d.claimantOf(&h.atts[i])
+		switch {
+		case is == was: // of one claimant the one that stands first, unless that is dead
+			if d.alive(&h.atts[best]) || !d.alive(&h.atts[i]) {
+				continue
+			}
+		case all[was].beats(all[is]):
+			continue
+		case all[is].beats(all[was]), is == had:
+		case was == had, h.atts[best].order < h.atts[i].order:
+			continue
+		}
+		best, was = i, is
+	}
+	return h.atts[best].order
+}
+
+// recontend applies the rule anew to an address that more than one attachment claims, and
+// follows to its zones and its state.
+func (d *Directory) recontend(id uint32) {
+	h := &d.hosts[id]
+	if len(h.atts) < 2 {
+		return
+	}
+	d.touch(id)
+	before := h.moves
+	d.contend(h, d.claimantOf(&h.atts[0]))
+	if h.moves != before {
+		d.rematch(id)
+	}
+	d.restate(id)
+}
+
+// CompareKeys orders attachments by address, device and port.
+func CompareKeys(a, b HostKey) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port))
+}
+
+// SetMultiPort says which attachments count as one host from now on.
+func (d *Directory) SetMultiPort(m MultiPort) Changes {
+	if d.multiPort == m {
+		return nil
+	}
+	d.multiPort = m
+	for id := range d.order.all() {
+		if len(d.hosts[id].atts) > 1 {
+			d.recontend(id)
+			d.rematch(id)
+		}
+	}
+	return d.commit(snsd.ReasonNone)
+}
+
+// SetAway says whether a device is not there: what it claims is dead beside a claim of a
+// device that is.
+func (d *Directory) SetAway(device netip.Addr, away bool) Changes {
+	id, known := d.devID[device.Unmap()]
+	if !known && !away || known && d.devs[id].away == away {
+		return nil
+	}
+	v := &d.devs[d.device(device.Unmap())]
+	v.away = away
+	for id := range v.hosts.all() {
+		d.recontend(id)
+	}
+	return d.commit(snsd.ReasonNone)
+}
+
+// Holds reports whether an attachment is of the host that has its address.
+func (d *Directory) Holds(k HostKey) bool {
+	holds, _ := d.ClaimOf(k)
+	return holds
+}
+
+// ClaimOf reports whether an attachment is of the host that has its address, and what was
+// said of it when it was put.
+func (d *Directory) ClaimOf(k HostKey) (holds bool, said Claim) {
+	id, ok := d.byAddr[k.Addr.Unmap()]
+	if !ok {
+		return false, ClaimOpen
+	}
+	i := d.attachmentAt(id, k)
+	if i < 0 {
+		return false, ClaimOpen
+	}
+	return d.counts(&d.hosts[id], i), d.hosts[id].atts[i].claim
+}
+
+// Alive reports whether an attachment is on a port without a fault of a device that is there.
+func (d *Directory) Alive(k HostKey) bool {
+	id, ok := d.byAddr[k.Addr.Unmap()]
+	if !ok {
+		return false
+	}
+	i := d.attachmentAt(id, k)
+	return i >= 0 && d.alive(&d.hosts[id].atts[i])
+}
+
+func (d *Directory) alive(a *attachment) bool {
+	return a.fault == snsd.ReasonNone && !d.devs[a.dev].away
+}
+
+// Moves counts how often an address has passed from one holder to another since it is known.
+func (d *Directory) Moves(addr netip.Addr) uint32 {
+	h, ok := d.lookup(addr)
+	if !ok {
+		return 0
+	}
+	return h.moves
+}
