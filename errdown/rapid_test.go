@@ -222,7 +222,7 @@ func anyHistory(t *rapid.T) {
 }
 
 // kill ends the process: what it had asked for and was not done yet is not done any
-// more. The next one has what the journal holds.
+// more. The next one has what was kept.
 func (w *world) kill(t *rapid.T) {
 	saved := w.m.Snapshot()
 	w.m = NewMonitor(w.cfg)

@@ -5,7 +5,7 @@
 // Actions interface, and owns no socket, goroutine or clock, so that a simulation
 // runs thousands of them. Device is the goroutine that owns a Core on a real
 // switch; readers get snapshots through it. Run builds everything a configuration
-// asks for as tasks: dataplane, sessions, management API, state file.
+// asks for as tasks: dataplane, sessions, management API, what is kept.
 //
 // How a change travels (a cable is pulled): fabric.Event -> Core.Port -> errdown ->
 // fault record -> inof.Client -> reflector -> Core.apply at the other device ->

@@ -151,7 +151,7 @@ func TestADaemonCanBeStoppedBeforeItsPortsAreKnown(t *testing.T) {
 	})
 }
 
-// A process that is killed before the state file is written again must not leave a
+// A process that is killed before the database is written again must not leave a
 // port shut that nobody knows to be in error-down, nor one that was opened as if it were.
 func TestADeviceKilledRightAfterItShutAPortKnowsOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
