@@ -324,7 +324,7 @@ func TestSessionsUpToTheLimit(t *testing.T) {
 		<-l.peers
 	}
 	nc, err := tryConnect(t, l, devID(2)) // it knows the password; then it is told
-	defer nc.Close()
+	t.Cleanup(func() { _ = nc.Close() })
 	if told, ok := errors.AsType[*PeerError](err); !ok || told.Code != CodeLimit {
 		t.Errorf("one more: %v", err)
 	}

@@ -67,3 +67,22 @@ func TestAHugeZoneFileIsRefusedBySize(t *testing.T) {
 		t.Errorf("%d bytes were taken for it", took)
 	}
 }
+
+// Keys made of the sessions' password need one, and are no keys by hand.
+func TestBFDKeysOfTheSessionsPassword(t *testing.T) {
+	const head = "device: {id: 192.0.2.1, roles: [client]}\nclient: {reflectors: [{address: 192.0.2.250}]}\nports: {access: [Ethernet*]}\n"
+	env := func(string) string { return "a long enough password" }
+	if c, err := Parse("f", []byte(head+"session: {password-env: P}\nbfd: {auth: session}\n"), func(k string) string {
+		if k == "P" {
+			return env(k)
+		}
+		return ""
+	}); err != nil || c.BFD.Auth != BFDAuthSession {
+		t.Errorf("%v", err)
+	}
+	for _, bad := range []string{"session: {auth: none}\nbfd: {auth: session}\n", "session: {auth: none}\nbfd: {auth: session, keys: [{id: 1, file: /k}]}\n"} {
+		if _, err := Parse("f", []byte(head+bad), nil); err == nil || !strings.Contains(err.Error(), "bfd.") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
