@@ -324,7 +324,6 @@ func TestSessionsUpToTheLimit(t *testing.T) {
 		<-l.peers
 	}
 	nc, err := tryConnect(t, l, devID(2)) // it knows the password; then it is told
-	t.Cleanup(func() { _ = nc.Close() })
 	if told, ok := errors.AsType[*PeerError](err); !ok || told.Code != CodeLimit {
 		t.Errorf("one more: %v", err)
 	}

@@ -46,16 +46,14 @@ func (m *mover) take(n snsd.Notice) bool {
 
 // run works until ctx ends.
 func (m *mover) run(ctx context.Context) {
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case n := <-m.work:
 			l := m.leave(n)
 			select {
 			case m.done <- l:
 			case <-ctx.Done():
-				return
 			}
 		}
 	}

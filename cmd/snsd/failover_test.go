@@ -107,6 +107,6 @@ func TestOnlyDeadPathsAreLeft(t *testing.T) {
 			t.Error("more notices are kept than there can be pairs")
 		}
 		cancel()
-		time.Sleep(2 * time.Minute) // until the mover is back from the kernel
+		time.Sleep(time.Hour) // until the mover is back from the kernel
 	})
 }
