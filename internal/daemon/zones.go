@@ -56,6 +56,8 @@ type zoneEdit struct {
 // apply gives what the zone is afterwards, nil: removed. Old is nil when there is none.
 func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
 	switch {
+	case e.name == zone.DefaultName:
+		return nil, fmt.Errorf("%w: zone %q is always there and has no members of its own", api.ErrRefused, e.name)
 	case e.do == zoneAdd && old != nil:
 		return nil, fmt.Errorf("zone %q: %w", e.name, api.ErrExists)
 	case e.do == zoneAdd:
