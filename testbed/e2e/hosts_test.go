@@ -48,7 +48,7 @@ func TestTwoHostsClaimOneAddress(t *testing.T) {
 	for _, n := range []string{"a", "b"} {
 		macs[n] = strings.TrimSpace(f.run(n, "cat", "/sys/class/net/eth1/address"))
 	}
-	e := f.awaitEvent("tor2", after["tor2"], "conflict", addr, macs["a"], macs["b"], "device "+tor1ID+" port eth3", "on port eth3", "the earlier claim stands")
+	e := f.awaitEvent("tor2", after["tor2"], "conflict", addr, macs["a"], macs["b"], "device "+tor1ID+" port eth3", "device "+tor2ID+" port eth3", "the holder keeps it while it answers")
 	if e.Addr != addr || e.Port != "eth3" {
 		t.Errorf("the event is of %s on port %s: %+v", e.Addr, e.Port, e)
 	}
