@@ -42,3 +42,22 @@ func TestANoticeIsRepeatedForItsAck(t *testing.T) {
 		t.Errorf("repeated %d times, %d under way, %d new ones, %d acks", c.Retried, c.InFlight, c.Sent-before.Sent, c.Acked-before.Acked)
 	}
 }
+
+// What is kept of a subject that is gone stands in a list of its own, and is not repeated.
+func TestNothingIsRepeatedOfASubjectThatIsGone(t *testing.T) {
+	r := newRig(t, Config{})
+	r.w.put(ip(farT))
+	r.w.join("z", ip(hostA), ip(farT))
+	r.local("p1", hostA)
+	r.changed(0, hostA)
+	r.settle()
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.settle()
+	r.withdraw(farT, snsd.ReasonAgedOut)
+	r.settle()
+	if c := r.n.Counters(); c.Gone != 1 {
+		t.Fatalf("%d kept", c.Gone)
+	}
+	r.n.Nudge(ip(hostA), r.now)
+	expect(t, r.settle())
+}

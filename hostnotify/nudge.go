@@ -7,7 +7,7 @@ import (
 
 // Nudge sends a host once more one notice that it has acked, with its number: if the host
 // is there it acks that too. An inactive one is taken where there is one, as an active one
-// has the agent connect anew. A host to which something is under way needs none.
+// has the agent connect anew, but none of a subject that is gone and only kept. A host to which something is under way needs none.
 func (n *Notifier) Nudge(host netip.Addr, now time.Time) {
 	n.touch(now)
 	s := n.subs[host.Unmap()]
@@ -16,7 +16,7 @@ func (n *Notifier) Nudge(host netip.Addr, now time.Time) {
 	}
 	var best *pair
 	for _, p := range s.list {
-		if p.acked && p.class == idle && !p.told.none() && (best == nil || best.told.isActive() && !p.told.isActive()) {
+		if p.acked && p.class == idle && !p.kept && !p.told.none() && (best == nil || best.told.isActive() && !p.told.isActive()) {
 			best = p
 		}
 	}
