@@ -181,6 +181,7 @@ func TestChangesReachTheSource(t *testing.T) {
 		second(c.ReloadConfig(ctx, true)),
 		second(c.Drain(ctx, api.DrainOrder{Port: "Ethernet4", Wait: api.Duration(time.Second)})),
 		second(c.TestNotice(ctx, netip.MustParseAddr("192.0.2.9"))),
+		second(c.ClearHost(ctx, netip.MustParseAddr("192.0.2.8"))),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -188,7 +189,7 @@ func TestChangesReachTheSource(t *testing.T) {
 	}
 	want := []string{"add zone z/.. ? [192.0.2.1]", "add zone empty []", "add members z [192.0.2.2 192.0.2.3]",
 		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2", "shut Ethernet1/2", "reload force=true",
-		"drain {Port:Ethernet4 Undo:false Wait:1000000000}", "test notice to 192.0.2.9"}
+		"drain {Port:Ethernet4 Undo:false Wait:1000000000}", "test notice to 192.0.2.9", "clear host 192.0.2.8"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)
 	}

@@ -197,6 +197,11 @@ func (c *Client) TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice,
 	return ask[[]TestNotice](ctx, c, http.MethodPost, "/v1/test-notice", nil, HostAddr{host})
 }
 
+// ClearHost forgets a host of the device.
+func (c *Client) ClearHost(ctx context.Context, host netip.Addr) ([]HostCleared, error) {
+	return ask[[]HostCleared](ctx, c, http.MethodPost, "/v1/clear-host", nil, HostAddr{host})
+}
+
 // ReloadConfig has the daemon read its configuration again.
 func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error) {
 	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil, ReloadForce{force})

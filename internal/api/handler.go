@@ -63,6 +63,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/latency        how long each stage from fault to ack took
 //	POST   /v1/drain          {"port": "Ethernet4", "undo": false, "wait_s": 10}; no port: all
 //	POST   /v1/test-notice    {"host": "192.0.2.1"}: a notice that changes nothing, and its ack
+//	POST   /v1/clear-host     {"host": "192.0.2.1"}: forget it until its next LLDPDU
 //	POST   /v1/reload         {"force": false}: read the configuration again
 //	GET    /v1/cluster        the cluster of a reflector
 //	POST   /v1/cluster/members          {"device": "192.0.2.253", "address": "192.0.2.253:19517"}
@@ -91,6 +92,7 @@ func Handler(src Source) http.Handler {
 		"/v1/reload":        {"POST": h.reload},
 		"/v1/drain":         {"POST": h.drain},
 		"/v1/test-notice":   {"POST": h.testNotice},
+		"/v1/clear-host":    {"POST": h.clearHost},
 		"/v1/lldp":          {"GET": h.lldp},
 		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
@@ -319,7 +321,12 @@ func (h *handler) drain(r *http.Request) (any, error) {
 	return done, err
 }
 
-func (h *handler) testNotice(r *http.Request) (any, error) {
+func (h *handler) testNotice(r *http.Request) (any, error) { return toHost(r, h.src.TestNotice) }
+
+func (h *handler) clearHost(r *http.Request) (any, error) { return toHost(r, h.src.ClearHost) }
+
+// toHost does something to a host, with an outcome for each port that it is on.
+func toHost[T any](r *http.Request, do func(ctx context.Context, host netip.Addr) ([]T, error)) (any, error) {
 	b, err := body[HostAddr](r)
 	if err != nil {
 		return nil, err
@@ -327,7 +334,7 @@ func (h *handler) testNotice(r *http.Request) (any, error) {
 	if !b.Host.IsValid() {
 		return nil, fmt.Errorf("%w: host is missing", ErrInvalid)
 	}
-	list, err := h.src.TestNotice(r.Context(), b.Host)
+	list, err := do(r.Context(), b.Host)
 	return present(list), err
 }
 

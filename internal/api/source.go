@@ -68,6 +68,9 @@ type Source interface {
 	// TestNotice sends a host a notice that changes nothing for it, over each port it is
 	// on, and waits for the acks. ErrNotFound when the host is on no port here.
 	TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice, error)
+	// ClearHost forgets a host on the ports of this device: it comes back with its next
+	// LLDPDU. ErrNotFound when nobody knows it, ErrRefused when another device has it.
+	ClearHost(ctx context.Context, host netip.Addr) ([]HostCleared, error)
 	// ReloadConfig reads the configuration again and brings it into force. One that
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)

@@ -157,6 +157,13 @@ type TestNotice struct {
 	Error     string `json:"error,omitempty"` // why nothing could be sent
 }
 
+// HostCleared is a host that was forgotten on a port.
+type HostCleared struct {
+	Host netip.Addr   `json:"host"`
+	Port string       `json:"port"`
+	MACs []fabric.MAC `json:"macs"` // that announced the address; the one that had it first
+}
+
 // PortHosts are the host addresses of one port.
 type PortHosts struct {
 	Port  string       `json:"port"`

@@ -44,6 +44,7 @@ type Source struct {
 	ZoneChangedValue api.ZoneChanged
 
 	TestNoticeValues []api.TestNotice
+	ClearedValues    []api.HostCleared
 
 	mu      sync.Mutex
 	err     error
@@ -173,6 +174,11 @@ func (s *Source) Drain(_ context.Context, o api.DrainOrder) (api.Drained, error)
 // TestNotice implements api.Source.
 func (s *Source) TestNotice(_ context.Context, host netip.Addr) ([]api.TestNotice, error) {
 	return s.TestNoticeValues, s.change("test notice to %s", host)
+}
+
+// ClearHost implements api.Source.
+func (s *Source) ClearHost(_ context.Context, host netip.Addr) ([]api.HostCleared, error) {
+	return s.ClearedValues, s.change("clear host %s", host)
 }
 
 // ReloadConfig implements api.Source.
