@@ -91,6 +91,7 @@ func TestSeeds(t *testing.T) {
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
 var namedSeeds = map[uint64]string{
+	2674: "a host came back to another switch than the one that had lost its disk, and whose word still stood",
 	595:  "a switch restarted while it waited for the sync of a reflector that had lost its state, and then believed half of it",
 	1620: "a rival left an address before it was placed, and the first was kept out of the default zone",
 }
