@@ -138,6 +138,12 @@ func (r *restorer) host(h *KeptHost) {
 			n.forgetRow(changedRow{RowTold, h.Addr, t.Subject})
 		}
 	}
+	if h.Asked { // its pairs say so now, and no later start answers once more
+		for _, p := range s.list {
+			n.keepPair(p)
+		}
+		n.keepHost(s)
+	}
 }
 
 func (r *restorer) told(s *subscriber, t KeptTold) error {

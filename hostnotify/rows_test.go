@@ -229,3 +229,24 @@ func TestRowsThatCannotBeReadAreRefused(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// What a restart made of a row is what the next one finds: an answer that is owed is given once.
+func TestAQueryBeforeARestartIsNotAnsweredAfterTheNextOneToo(t *testing.T) {
+	cfg := Config{FirstSeq: 100, Keep: true}
+	r := newRig(t, cfg)
+	r.populate()
+	r.settle()
+	r.n.Query(ip(hostA), r.now)
+	r.settle()
+	r.n.Query(ip(hostA), r.now) // put off
+	disk := shelf{}
+	r.n.Rows(disk.put)
+	r.n = New(cfg, r.w)
+	if err := r.n.Restore(disk.kept(t), r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.n.Rows(disk.put)
+	if d := cmp.Diff(r.n.Snapshot(), disk.kept(t), keptOptions); d != "" {
+		t.Errorf("the rows are not what the Notifier holds (-holds +rows)\n%s", d)
+	}
+}
