@@ -195,7 +195,7 @@ func (n *Notifier) offer(v *view, by *cause) {
 func (n *Notifier) introduce(s *subscriber, v *view, by *cause) *pair {
 	p := s.pairs[v.addr]
 	switch {
-	case p != nil || v.state != snsd.Active || v.own(s) || !n.concerns(s, v):
+	case p != nil || s.yields() || v.state != snsd.Active || v.own(s) || !n.concerns(s, v):
 		return p
 	case v.addr.Is4() != s.addr.Is4():
 		n.counters.FamilyMismatch++
@@ -246,6 +246,9 @@ func (n *Notifier) recompute(p *pair, by *cause, again bool) {
 
 // judge gives the verdict on one pair and queues, cancels or forgets accordingly.
 func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
+	if p.sub.yields() {
+		return // payBack compares everything
+	}
 	n.owe(p, again)
 	n.unkeep(p)
 	switch {
@@ -346,6 +349,7 @@ func (n *Notifier) wantInactive(p *pair, why snsd.Reason, by *cause) {
 		n.want(p, inactive(why), by)
 	default:
 		n.cancel(p)
+		n.resume(p)
 		n.settle(p)
 	}
 }

@@ -61,3 +61,36 @@ func TestNothingIsRepeatedOfASubjectThatIsGone(t *testing.T) {
 	r.n.Nudge(ip(hostA), r.now)
 	expect(t, r.settle())
 }
+
+// A host whose address another claim has for a while may be the same machine at another
+// device: it is told nothing here meanwhile, and all that is true when it is back, also what
+// is not active any more of what it was told before.
+func TestAHostThatHadLostItsAddressIsToldAgain(t *testing.T) {
+	r := twoHosts(t)
+	r.n.Yield(ip(hostA), "p1", r.now)
+	r.fault(farT, snsd.ReasonLinkDown)
+	expect(t, r.settle(), hostB+": "+farT+" inactive link-down")
+	r.n.Query(ip(hostA), r.now)
+	expect(t, r.settle())
+	if c := r.n.Counters(); c.Waiting != 0 || c.InFlight != 0 {
+		t.Errorf("%d notices wait and %d are under way for a host without its address", c.Waiting, c.InFlight)
+	}
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
+	r.n.Yield(ip(hostA), "p1", r.now)
+	r.n.Unsubscribe(ip(hostA), "p1", r.now)
+	if c := r.n.Counters(); c.Hosts != 1 {
+		t.Errorf("%d hosts are known, want the one that is left", c.Hosts)
+	}
+}
+
+// What a host was told while a notice was under way is repeated when it has its address again.
+func TestANoticeUnderWayOutlivesTheLossOfTheAddress(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.poll() // lost
+	r.n.Yield(ip(hostA), "p1", r.now)
+	expect(t, r.settle(), hostB+": "+farT+" inactive link-down")
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
+}

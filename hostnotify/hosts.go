@@ -58,8 +58,9 @@ type subscriber struct {
 	restored bool   // not registered since Restore
 	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
-	// owed: its last link went down since it was told everything. The host agent may
-	// forget then, and its query may be lost: it is told all again once the link is back.
+	// owed: its last link went down since it was told everything, or another claim had the
+	// address. The host agent may forget then, and its query may be lost, or others tell it
+	// things: it is told all again once the link, or the address, is back.
 	owed bool
 }
 
@@ -81,6 +82,9 @@ func (s *subscriber) holds(mac fabric.MAC) bool {
 func (s *subscriber) isCutOff() bool {
 	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && l.mac == s.mac })
 }
+
+// yields tells whether another claim has the address, see Yield.
+func (s *subscriber) yields() bool { return len(s.links) == 0 && !s.restored }
 
 func (s *subscriber) usable(l *link) bool { return l.port.up && l.mac == s.mac }
 

@@ -143,19 +143,46 @@ func (n *Notifier) payBack(s *subscriber) bool {
 // With its last port the host and everything it was told is given up.
 func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time) {
 	n.touch(now)
+	if s := n.leave(host, port); s != nil && len(s.links) == 0 {
+		n.drop(s)
+	}
+}
+
+// leave takes a host off a port. It gives the host, nil if it is not known.
+func (n *Notifier) leave(host netip.Addr, port string) *subscriber {
 	s := n.subs[host.Unmap()]
 	if s == nil {
-		return
+		return nil
 	}
 	if p := n.ports[port]; p != nil {
 		n.detach(s, p)
 	}
-	switch {
-	case len(s.links) == 0:
-		n.drop(s)
-	case !s.holds(s.mac): // only rivals are left: the first of them has the address now
+	if len(s.links) > 0 && !s.holds(s.mac) { // only rivals are left: the first of them has the address now
 		n.takeOver(s, s.links[0].mac)
 		n.recomputeAll(s, nil, false)
+	}
+	return s
+}
+
+// Yield makes known that another claim has the address of a host on the port. The host is told
+// nothing meanwhile. What it was told stands, since it may be the same machine that others tell
+// things, and it is told all again when it subscribes again, as after a link-up: what is active,
+// and what is not any more.
+func (n *Notifier) Yield(host netip.Addr, port string, now time.Time) {
+	n.touch(now)
+	s := n.leave(host, port)
+	if s == nil || len(s.links) > 0 {
+		return
+	}
+	s.restored = false
+	if !s.owed {
+		s.owed = true
+		n.keepHost(s)
+	}
+	for i := len(s.list) - 1; i >= 0; i-- { // backward: cancel may remove the pair
+		p := s.list[i]
+		n.cancel(p)
+		n.supersede(p)
 	}
 }
 

@@ -159,9 +159,12 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 // subscribe has a local host told what it asked for, or not (any more). Of several
 // hosts that claim one address only the one that has it is.
 func (c *Core) subscribe(h zone.Host, now time.Time) {
-	if h.Subscribes && c.dir.Holds(h.HostKey) {
+	switch {
+	case h.Subscribes && c.dir.Holds(h.HostKey):
 		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
-	} else {
+	case h.Subscribes:
+		c.notify.Yield(h.Addr, h.HostKey.Port, now)
+	default:
 		c.notify.Unsubscribe(h.Addr, h.HostKey.Port, now)
 	}
 }

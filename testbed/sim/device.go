@@ -273,6 +273,9 @@ func (d *device) WatchPaths([]bfd.Peer) {}
 
 // Event implements daemon.Actions.
 func (d *device) Event(e api.Event) {
+	if e.Kind == "conflict" && d.core != nil {
+		d.lostTo(e.Addr)
+	}
 	if e.Kind == "error" {
 		d.w.tracef("%s event %s", d.name, e.Text)
 		if e.Device == hostileID.String() {
@@ -281,6 +284,23 @@ func (d *device) Event(e api.Event) {
 		}
 		if room := e.Fields["room"]; room == "peer" || room == "lldp" {
 			d.w.failf("%s complains: %s", d.name, e.Text)
+		}
+	}
+}
+
+// lostTo notes that a device takes another host for the holder of the address of one of
+// its own: it tells that one nothing, and everything once more when it has the address again,
+// since the same machine may have been told things by others meanwhile.
+func (d *device) lostTo(addr string) {
+	a, err := netip.ParseAddr(addr)
+	if err != nil {
+		return
+	}
+	if h, known := d.core.Directory().Host(a); known && h.Device != d.id {
+		for k, s := range d.w.wire {
+			if k.dev == d.id && k.host == a {
+				s.yielded = true
+			}
 		}
 	}
 }

@@ -91,6 +91,10 @@ func TestSeeds(t *testing.T) {
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
 var namedSeeds = map[uint64]string{
+	1204: "a host that had left its switch had its address again there",
+	1225: "a host was forgotten with its address, and told of a new service before the old one was taken back",
+	1941: "the same, and a subject that went meanwhile stayed active at the host",
+	2781: "the same",
 	2674: "a host came back to another switch than the one that had lost its disk, and whose word still stood",
 	595:  "a switch restarted while it waited for the sync of a reflector that had lost its state, and then believed half of it",
 	1620: "a rival left an address before it was placed, and the first was kept out of the default zone",
@@ -98,6 +102,8 @@ var namedSeeds = map[uint64]string{
 
 // pairSeeds are runs of two reflectors that found something wrong: what it was.
 var pairSeeds = map[uint64]string{
+	202:  "what a host was told was forgotten when another claim had its address for a while",
+	605:  "the same",
 	355:  "a host that one reflector had moved into a zone was taken for one of the default zone, since the other one still said it",
 	614:  "the same",
 	1034: "the same",

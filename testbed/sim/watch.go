@@ -19,6 +19,7 @@ type spoken struct {
 	at      time.Duration
 	acked   bool
 	dropped bool // and forgot since the host was not registered for a while
+	yielded bool // and then another claim had the host's address for a while
 	unsaved bool // and forgot in a crash
 }
 
@@ -130,11 +131,11 @@ func (w *world) contested(a netip.Addr) bool {
 }
 
 // mayRepeat tells whether the told host had trouble since the last notice, its link was
-// down, the device forgot that notice, or two hosts contest an address: after a restart
-// the device may hear of them one by one.
+// down, the device forgot that notice or took another claim for the holder of the address,
+// or two hosts contest an address: after a restart the device may hear of them one by one.
 func (w *world) mayRepeat(l *link, last *spoken) bool {
 	addr := last.Host
-	return last.unsaved || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
+	return last.unsaved || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
 		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
