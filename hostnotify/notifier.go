@@ -276,7 +276,11 @@ func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) bool {
 func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	n.touch(now)
 	s := n.subs[a.Host.Unmap()]
-	if s == nil || s.link(n.ports[port]) == nil {
+	var via *link
+	if s != nil {
+		via = s.link(n.ports[port])
+	}
+	if via == nil {
 		n.counters.AcksUnknown++
 		return false
 	}
@@ -293,6 +297,7 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 		n.needless(p)
 		return false
 	}
+	via.moved = false
 	n.acked(p, at)
 	return true
 }
