@@ -59,6 +59,7 @@ type subscriber struct {
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore
+	early    bool   // see SubscribeAs
 	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
 	// owed: its last link went down since it was told everything, or another claim had the
