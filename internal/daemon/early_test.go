@@ -210,3 +210,21 @@ func TestARegisteredHolderEndsWhatAQueryBegan(t *testing.T) {
 		}
 	})
 }
+
+// A device that reflects knows all zones, and so that an address is in none.
+func TestADeviceThatKnowsAllZonesTellsOfTheDefaultZoneToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(5 * time.Second)
+		like := f.likeHost("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(10 * time.Second)
+		f.expectAnything()
+		f.hosts["i1"].asks(like, hostMAC("i1"), movedTo)
+		settle(3 * time.Second)
+		f.expect("asked", map[string][]string{"i1": {t1 + active}})
+		settle(2 * time.Minute)
+		f.expect("registered", map[string][]string{"t1": {i1 + agedOut, movedTo + active}})
+	})
+}
