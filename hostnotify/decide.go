@@ -216,6 +216,9 @@ func (n *Notifier) recomputeAll(s *subscriber, by *cause, again bool) {
 	n.visit++
 	for peer := range n.dir.Peers(s.addr) {
 		v := n.look(peer)
+		if !v.known {
+			continue
+		}
 		if p := s.pairs[peer]; p != nil {
 			p.mark = n.visit
 			n.refresh(p.subj, &v)
@@ -252,6 +255,8 @@ func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 	n.owe(p, again)
 	n.unkeep(p)
 	switch {
+	case !share && p.sub.early:
+		n.noNews(p)
 	case !v.known && p.subj.why != snsd.ReasonNone:
 		n.end(p, p.subj.why, by)
 	case v.known && v.own(p.sub):

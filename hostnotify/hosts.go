@@ -34,6 +34,9 @@ type link struct {
 	port  *port
 	mac   fabric.MAC
 	agent *agent
+	// moved: the port lost its carrier while the process was away, and nothing has been
+	// acked over it since.
+	moved bool
 }
 
 // subscriber is one local host address that wants notices.
@@ -56,6 +59,7 @@ type subscriber struct {
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore
+	early    bool   // see SubscribeAs
 	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
 	// owed: its last link went down since it was told everything, or another claim had the
@@ -78,9 +82,9 @@ func (s *subscriber) holds(mac fabric.MAC) bool {
 	return slices.ContainsFunc(s.links, func(l *link) bool { return l.mac == mac })
 }
 
-// isCutOff tells whether all ports of the host are down.
+// isCutOff tells whether all ports of the host are down, or were while the process was away.
 func (s *subscriber) isCutOff() bool {
-	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && l.mac == s.mac })
+	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && !l.moved && l.mac == s.mac })
 }
 
 // yields tells whether another claim has the address, see Yield.

@@ -1,6 +1,7 @@
 package hostnotify
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"slices"
@@ -100,6 +101,28 @@ func (n *Notifier) stamp(t time.Time) stamp {
 // is told all its active peers. An address may be on several ports (a bond: one MAC);
 // another MAC is ignored (and counted) as long as the first one holds the address.
 func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {
+	n.subscribe(host, port, mac, snsd.RoleUnknown, now)
+}
+
+// SubscribeAs is Subscribe of a host that the Directory does not know, but for whom it
+// shares zones with. Until Settle a peer that is known no more, or shares no zone, is no news to it.
+func (n *Notifier) SubscribeAs(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, now time.Time) {
+	n.subscribe(host, port, mac, role, now)
+	if s := n.subs[host.Unmap()]; s != nil {
+		s.early = true
+	}
+}
+
+// Settle says that the Directory knows all about a host of SubscribeAs now.
+func (n *Notifier) Settle(host netip.Addr, now time.Time) {
+	n.touch(now)
+	if s := n.subs[host.Unmap()]; s != nil && s.early {
+		s.early = false
+		n.recomputeAll(s, nil, false)
+	}
+}
+
+func (n *Notifier) subscribe(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, now time.Time) {
 	n.touch(now)
 	host = host.Unmap()
 	s := n.subs[host]
@@ -111,6 +134,7 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 		s = n.addSubscriber(host, mac)
 	}
 	was := s.role
+	s.role = cmp.Or(role, s.role)
 	n.meet(s)
 	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && (news || s.role != was) {
 		n.recomputeAll(s, nil, false)
@@ -276,7 +300,11 @@ func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) bool {
 func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	n.touch(now)
 	s := n.subs[a.Host.Unmap()]
-	if s == nil || s.link(n.ports[port]) == nil {
+	var via *link
+	if s != nil {
+		via = s.link(n.ports[port])
+	}
+	if via == nil {
 		n.counters.AcksUnknown++
 		return false
 	}
@@ -293,6 +321,7 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 		n.needless(p)
 		return false
 	}
+	via.moved = false
 	n.acked(p, at)
 	return true
 }

@@ -181,10 +181,12 @@ func (r *restorer) told(s *subscriber, t KeptTold) error {
 
 // Moved makes known that a port lost its carrier while the process was away: everything its hosts
 // were told they may have forgotten. They are told all again, as after a link-up that was
-// seen, at once if the port is up. It is called once the hosts are restored.
+// seen, at once if the port is up; but for those with another port that was up all the time. It is
+// called once the hosts are restored.
 func (n *Notifier) Moved(port string) {
 	for _, s := range n.subsOn(port) {
-		if !s.owed {
+		s.link(n.ports[port]).moved = true
+		if s.isCutOff() && !s.owed {
 			s.owed = true
 			n.keepHost(s)
 		}

@@ -179,6 +179,29 @@ func TestAHostWhosePortMovedWhileTheProcessWasAwayIsToldEverything(t *testing.T)
 	}
 }
 
+// As with a link-down that is seen: whoever has another port that was up all the time, where
+// the host may well be, was not cut off.
+func TestAHostWithAnotherPortThatDidNotMoveIsToldNothing(t *testing.T) {
+	for both, want := range map[bool][]string{
+		false: nil,
+		true:  {hostA + ": " + hostB + " active", hostA + ": " + farT + " active"},
+	} {
+		r := twoHosts(t)
+		learn := r.restored(Config{})
+		for _, p := range []string{"p1", "p3"} {
+			r.n.Subscribe(ip(hostA), p, r.w.hosts[ip(hostA)].MAC, r.now)
+		}
+		for _, p := range []string{"p1", "p3"} {
+			r.n.PortUp(p, mac(9), r.now)
+			if p == "p1" || both {
+				r.n.Moved(p)
+			}
+		}
+		learn()
+		expect(t, r.settle(), want...)
+	}
+}
+
 func TestWhereNothingProvesThePortEverythingIsRepeatedOnceWithItsNumbers(t *testing.T) {
 	r := twoHosts(t)
 	seqs := map[netip.Addr]uint32{}

@@ -16,7 +16,8 @@ type Directory interface {
 	State(addr netip.Addr) (snsd.State, snsd.Reason)
 	// Host is the attachment that counts for the address.
 	Host(addr netip.Addr) (zone.Host, bool)
-	// Peers are all known hosts in any state that share a zone with addr, each once, addr itself excepted.
+	// Peers are all known hosts in any state that share a zone with addr, each once, addr itself
+	// excepted; and those that SubscribeAs said.
 	Peers(addr netip.Addr) iter.Seq[netip.Addr]
 	// Share tells whether both are known and have a zone in common.
 	Share(a, b netip.Addr) bool

@@ -25,6 +25,22 @@ func (t *Table) Hosts(port string) []HostInfo {
 	return hosts
 }
 
+// Registered gives the hosts registered on a port, and heard since its carrier came, by
+// frames of this source; sorted by address.
+func (t *Table) Registered(port string, src fabric.MAC) (hosts []HostInfo) {
+	p := t.ports[port]
+	if p == nil {
+		return nil
+	}
+	for _, e := range p.byMSAP {
+		if e.n.MAC == src && e.n.Confirmed && e.n.Registration != nil {
+			hosts = append(hosts, e.n.Known...)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b HostInfo) int { return a.Addr.Compare(b.Addr) })
+	return hosts
+}
+
 // Count is the number of neighbours on a port.
 func (t *Table) Count(port string) int {
 	if p := t.ports[port]; p != nil {

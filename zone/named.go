@@ -1,21 +1,58 @@
 package zone
 
+import (
+	"iter"
+	"net/netip"
+	"slices"
+)
+
+// This file is about hosts that are not known: what they would be in if they were.
+
 // Names tells whether a configured zone has a host as a member, or would have it if the
 // host were known: by what h says, and by what is known of its address. The default
 // zone does not count.
 func (d *Directory) Names(h Host) bool {
-	addr := h.Addr.Unmap()
-	if id, known := d.byAddr[addr]; known {
+	if id, known := d.byAddr[h.Addr.Unmap()]; known {
 		if zs := d.hosts[id].zones; len(zs) > 0 && zs[len(zs)-1] != defaultSlot {
 			return true
 		}
 	}
-	ids := d.match.addrs.appendTo(d.scratch[:0], addr)
-	ids = d.match.spans.appendTo(ids, addr)
+	d.scratch = d.match.of(h, d.scratch[:0])
+	return len(d.scratch) > 0
+}
+
+// of appends what a matcher has for a host by what h says.
+func (m *matcher) of(h Host, ids []uint32) []uint32 {
+	addr := h.Addr.Unmap()
+	ids = m.addrs.appendTo(ids, addr)
+	ids = m.spans.appendTo(ids, addr)
 	if h.NQN != "" {
-		ids = d.match.nqns.appendTo(ids, h.NQN)
+		ids = m.nqns.appendTo(ids, h.NQN)
 	}
-	ids = d.match.ports.appendTo(ids, portKey{h.Device.Unmap(), h.HostKey.Port})
+	return m.ports.appendTo(ids, portKey{h.Device.Unmap(), h.HostKey.Port})
+}
+
+// zonesFor gives the zones that a host would be in, sorted. The list is good until the
+// Directory is asked or changed again.
+func (d *Directory) zonesFor(h Host) []uint32 {
+	ids := d.match.of(h, d.scratch[:0])
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 && d.autoJoin && !d.isHeld(h.Addr.Unmap()) &&
+		(len(d.reserved) == 0 || len(d.reserveMatch.of(h, nil)) == 0) {
+		ids = append(ids, defaultSlot)
+	}
 	d.scratch = ids
-	return len(ids) > 0
+	return ids
+}
+
+// PeersFor is Peers of a host that is not known, as if it were.
+func (d *Directory) PeersFor(h Host) iter.Seq[netip.Addr] {
+	return slices.Values(d.union(d.zonesFor(h), noHost))
+}
+
+// ShareFor is Share of a host that is not known, as if it were.
+func (d *Directory) ShareFor(h Host, b netip.Addr) bool {
+	y, ok := d.lookup(b)
+	return ok && intersect(d.zonesFor(h), y.zones)
 }

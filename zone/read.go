@@ -2,6 +2,7 @@ package zone
 
 import (
 	"iter"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -121,12 +122,17 @@ func (d *Directory) Peers(addr netip.Addr) iter.Seq[netip.Addr] {
 	}
 }
 
+// noHost is the id of no host.
+const noHost = math.MaxUint32
+
 // union gives the hosts of several zones but self, each once, in order. Duplicates
 // are met by marks before anything is sorted: a storage array may be in thousands
 // of zones.
 func (d *Directory) union(zones []uint32, self uint32) []netip.Addr {
 	d.newMark()
-	d.hosts[self].mark = d.marks
+	if self != noHost {
+		d.hosts[self].mark = d.marks
+	}
 	var out []netip.Addr
 	for _, z := range zones {
 		for id := range d.slots[z].hosts.all() {

@@ -81,7 +81,9 @@ type CoreCounters struct {
 	LLDPErrors      uint64 `json:"lldp_errors"`
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
-	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port
+	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port, not answered
+	QueriesEarly    uint64 `json:"queries_early"`   // zone queries answered before their address registered
+	QueriesHeld     uint64 `json:"queries_held"`    // zone queries for an address that a host has elsewhere, not answered
 	Conflicts       uint64 `json:"conflicts"`       // local hosts whose address another one claims too
 	AddressesMoved  uint64 `json:"addresses_moved"` // local hosts that lost their address to another claim, as they did not answer
 	AnswersIgnored  uint64 `json:"answers_ignored"` // ARP and IPv6 frames that say nothing about who has an address
@@ -110,6 +112,7 @@ type Core struct {
 	localAddrs map[netip.Addr]int         // attachments in local by address
 	contests   map[zone.HostKey]contest   // of these, whose address another host claims too
 	presence   *presence.Asker
+	early      early
 	placed     map[zone.HostKey]bool // own hosts that a reflector has placed in their zones
 	replan     map[string]bool       // ports whose health may be needed in another way
 	holdExpiry time.Time             // no LLDP ageing before
@@ -173,7 +176,8 @@ func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
 		c.table.SetMaxTTL(cfg.Hosts.MaxTTL)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
 		cfg.Notify.Keep = cfg.Keep != nil
-		c.notify = hostnotify.New(cfg.Notify, c.dir)
+		c.early.Directory = c.dir
+		c.notify = hostnotify.New(cfg.Notify, &c.early)
 		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
 		c.client.SetReflectorAddresses(cfg.Addresses)
@@ -227,6 +231,7 @@ func (c *Core) Tick(now time.Time) {
 			c.causeChanged(ch, now)
 		}
 		c.askPresent(now)
+		c.endEarly(now)
 		c.flush(now)
 		c.tickAgreement(now)
 		c.tickMesh(now)
@@ -264,6 +269,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.notify.Next())
 		next = sooner(next, c.client.Next())
 		next = sooner(next, c.presence.Next())
+		next = sooner(next, c.early.due)
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
 		next = sooner(next, c.drainDue)

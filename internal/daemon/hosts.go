@@ -80,11 +80,10 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 		c.present(f.Port, a.Host, f.Src, now)
 	}
 	for _, addr := range pkt.Queries {
-		if _, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]; !known {
-			c.counters.QueriesForeign++
-			continue
+		_, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]
+		if known || c.mayAsk(addr, &f, now) {
+			c.notify.Query(addr, now)
 		}
-		c.notify.Query(addr, now)
 	}
 }
 
@@ -205,6 +204,9 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	}
 	delete(c.local, k)
 	delete(c.contests, k)
+	if h, asked := c.early.hosts[addr]; asked && h.HostKey == k {
+		c.early.remove(addr)
+	}
 	c.presence.Drop(presence.Key{Port: p.Name, Addr: addr})
 	delete(c.placed, k)
 	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {

@@ -312,6 +312,12 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		add(c.letGo(k.Addr))
 	}
 	c.changedBy(changes, c.causeOf(a), now)
+	if len(a.Zones) > 0 || len(a.Reserved) > 0 || a.Settings != nil {
+		c.rezoneEarly(now)
+	}
+	for _, k := range a.Placed {
+		c.placedEarly(k, now)
+	}
 	for i := range a.Hosts { // a rival claim changes nothing in the Directory
 		c.contend(a.Hosts[i].Host.Addr, now)
 	}

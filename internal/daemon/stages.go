@@ -144,6 +144,7 @@ func (c *Core) causeOf(a *inof.Applied) hostnotify.Cause {
 func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Time) {
 	c.followRivals(changes, now)
 	if len(changes) > 0 {
+		c.noLongerEarly(changes, now)
 		c.notify.ChangedBy(changes, by, now)
 	}
 }

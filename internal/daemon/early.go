@@ -1,0 +1,227 @@
+package daemon
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// A host whose address has changed may ask for its zones at once and register the new
+// address later: the existing agent up to 113 s. If the frame is of a machine that is registered on
+// that port, the new address is told what the zones that are known here say of it. Nobody
+// is told of it, here or elsewhere, before it registers: it is in no table of hosts.
+
+const (
+	// earlyLife is how long such an address has to register before it is forgotten.
+	earlyLife = 150 * time.Second
+	// maxEarly is how many of them a port may have.
+	maxEarly = 16
+)
+
+// early is the Directory as the notifier asks it: with the addresses that asked before they
+// registered, but only for whom they share zones with.
+type early struct {
+	*zone.Directory
+	hosts map[netip.Addr]earlyHost
+	due   time.Time // when the first of them is forgotten; zero: there are none
+}
+
+type earlyHost struct {
+	zone.Host
+	until time.Time // when it is forgotten; zero once it has registered
+	// registered: it has, and the reflectors have not placed it in its zones yet. They may have
+	// taken these from here when the old address left, which is no news to the new one.
+	registered bool
+}
+
+// Share implements hostnotify.Directory.
+func (e *early) Share(a, b netip.Addr) bool {
+	if h, asked := e.hosts[a]; asked && !h.registered {
+		return e.ShareFor(h.Host, b)
+	}
+	return e.Directory.Share(a, b)
+}
+
+// Peers implements hostnotify.Directory. Those of a known host include the ones that asked: they
+// are to hear of it, while it hears of nobody who is not known.
+func (e *early) Peers(addr netip.Addr) iter.Seq[netip.Addr] {
+	if h, asked := e.hosts[addr]; asked && !h.registered {
+		return e.PeersFor(h.Host)
+	}
+	if len(e.hosts) == 0 {
+		return e.Directory.Peers(addr)
+	}
+	return func(yield func(netip.Addr) bool) {
+		for p := range e.Directory.Peers(addr) {
+			if !yield(p) {
+				return
+			}
+		}
+		for _, a := range e.sorted() {
+			if h := e.hosts[a]; !h.registered && e.ShareFor(h.Host, addr) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+func (e *early) sorted() []netip.Addr {
+	return slices.SortedFunc(maps.Keys(e.hosts), netip.Addr.Compare)
+}
+
+func (e *early) remove(addr netip.Addr) {
+	delete(e.hosts, addr)
+	e.plan()
+}
+
+func (e *early) plan() {
+	e.due = time.Time{}
+	for _, h := range e.hosts {
+		e.due = sooner(e.due, h.until)
+	}
+}
+
+// mayAsk reports whether a zone query for an address that is not registered on the port is
+// answered, and then has the notifier know it.
+func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
+	if h, asked := c.early.hosts[addr]; asked && h.HostKey.Port == f.Port && h.MAC == f.Src {
+		c.counters.QueriesEarly++
+		return true
+	}
+	if at := c.view().Attachments(addr); len(at) > 0 {
+		c.counters.QueriesHeld++
+		c.refuseQuery(addr, f, fmt.Sprintf("the host %s on device %s port %s has it", at[0].MAC, at[0].Device, at[0].HostKey.Port), now)
+		return false
+	}
+	machine := slices.DeleteFunc(c.table.Registered(f.Port, f.Src), func(h lldp.HostInfo) bool {
+		return !h.Subscribes || h.MAC != f.Src || !c.dir.Holds(zone.HostKey{Addr: h.Addr, Device: c.self, Port: f.Port})
+	})
+	many := 0
+	for _, h := range c.early.hosts {
+		if h.HostKey.Port == f.Port {
+			many++
+		}
+	}
+	_, elsewhere := c.early.hosts[addr]
+	var why string
+	switch {
+	case len(machine) == 0:
+		why = "no host is registered there with that MAC address"
+	case elsewhere:
+		why = "another host asked for it a moment ago"
+	case many >= maxEarly:
+		why = fmt.Sprintf("%d addresses of that port have asked and not registered, which is the limit", many)
+	case snsd.CheckAddr(addr) != nil:
+		why = "it is no host address"
+	}
+	if why != "" {
+		c.counters.QueriesForeign++
+		c.refuseQuery(addr, f, why, now)
+		return false
+	}
+	c.counters.QueriesEarly++
+	c.addEarly(zone.Host{HostKey: zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}, MAC: f.Src, Subscribes: true, Service: oneService(machine)}, now)
+	return true
+}
+
+// oneService is what the registrations of a machine agree on: its role and NQN say what its
+// new address is.
+func oneService(machine []lldp.HostInfo) snsd.Service {
+	for i := range machine {
+		if machine[i].Service != machine[0].Service {
+			return snsd.Service{}
+		}
+	}
+	return machine[0].Service
+}
+
+func (c *Core) refuseQuery(addr netip.Addr, f *fabric.Frame, why string, now time.Time) {
+	c.complain(now, "query", f.Port, fmt.Errorf("zone query for %s from %s on port %s is not answered: %s; it is once the address is registered by LLDP", addr, f.Src, f.Port, why))
+}
+
+// addEarly makes a new address of a known machine one that is told. Whether it belongs into the
+// default zone only a reflector knows, which has all zones.
+func (c *Core) addEarly(h zone.Host, now time.Time) {
+	if c.early.hosts == nil {
+		c.early.hosts = make(map[netip.Addr]earlyHost)
+	}
+	until := now.Add(earlyLife)
+	c.early.hosts[h.Addr] = earlyHost{Host: h, until: until}
+	c.early.due = sooner(c.early.due, until)
+	c.changed(c.dir.HoldDefault(h.Addr, c.refl == nil || c.refl.Directory().Names(h)), now, now)
+	c.notify.SubscribeAs(h.Addr, h.HostKey.Port, h.MAC, h.Role, now)
+	c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
+		Text: fmt.Sprintf("host %s (%s) on port %s asks for its zones before it has registered: it is told what they say, others hear of it when it registers",
+			h.Addr, h.MAC, h.HostKey.Port),
+		Fields: map[string]string{"change": "asked", "mac": h.MAC.String()}})
+}
+
+// endEarly forgets the addresses that have not registered in time.
+func (c *Core) endEarly(now time.Time) {
+	if c.early.due.IsZero() || now.Before(c.early.due) {
+		return
+	}
+	for _, a := range c.early.sorted() {
+		h := c.early.hosts[a]
+		if h.registered || now.Before(h.until) {
+			continue
+		}
+		c.early.remove(a)
+		c.changed(c.letGo(a), now, now)
+		c.notify.Unsubscribe(a, h.HostKey.Port, now)
+		c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
+			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, earlyLife),
+			Fields: map[string]string{"change": "not-registered", "mac": h.MAC.String()}})
+	}
+}
+
+// noLongerEarly follows addresses that are known now. One that has registered where it asked
+// has been told already what its zones say; another is of somebody else.
+func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
+	if len(c.early.hosts) == 0 {
+		return
+	}
+	for _, ch := range changes {
+		h, asked := c.early.hosts[ch.Addr]
+		if !asked || !c.dir.Known(ch.Addr) {
+			continue
+		}
+		if _, here := c.local[h.HostKey]; here {
+			h.until, h.registered = time.Time{}, true
+			c.early.hosts[ch.Addr] = h
+			c.early.plan()
+			continue
+		}
+		c.early.remove(ch.Addr)
+		if c.localAddrs[ch.Addr] == 0 {
+			c.changed(c.letGo(ch.Addr), now, now)
+		}
+		c.notify.Unsubscribe(ch.Addr, h.HostKey.Port, now)
+	}
+}
+
+// placedEarly ends it for a host that has registered, and that the reflectors have placed.
+func (c *Core) placedEarly(k zone.HostKey, now time.Time) {
+	if h, asked := c.early.hosts[k.Addr]; asked && h.registered && h.HostKey == k {
+		c.early.remove(k.Addr)
+		c.notify.Settle(k.Addr, now)
+	}
+}
+
+// rezoneEarly has the addresses that asked told what other zones say of them.
+func (c *Core) rezoneEarly(now time.Time) {
+	var all zone.Changes
+	for _, a := range c.early.sorted() {
+		all = append(all, zone.Change{Addr: a, Peers: true})
+	}
+	c.changed(all, now, now)
+}
