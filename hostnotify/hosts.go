@@ -34,8 +34,8 @@ type link struct {
 	port  *port
 	mac   fabric.MAC
 	agent *agent
-	// moved: the port lost its carrier while the process was away, and nothing has been
-	// acked over it since.
+	// moved: the port lost its carrier while the process was away, and the host has not been
+	// told everything, nor acked anything over it, since.
 	moved bool
 }
 

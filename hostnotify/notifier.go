@@ -157,6 +157,9 @@ func (n *Notifier) payBack(s *subscriber) bool {
 		return false
 	}
 	s.owed, s.queryDue = false, never
+	for _, l := range s.links {
+		l.moved = false // it is told after that
+	}
 	n.deferred = slices.DeleteFunc(n.deferred, func(x *subscriber) bool { return x == s })
 	n.keepHost(s)
 	n.recomputeAll(s, nil, true)
@@ -240,6 +243,7 @@ func (n *Notifier) PortDown(port string) {
 		if n.choose(s); s.isCutOff() && !s.owed {
 			s.owed = true
 			n.keepHost(s)
+			n.payBack(s) // another port is up, that had moved
 		}
 	}
 	if len(p.subs) == 0 && !p.leaving && p.pace.idle(n.now) {

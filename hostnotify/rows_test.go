@@ -202,6 +202,27 @@ func TestAHostWithAnotherPortThatDidNotMoveIsToldNothing(t *testing.T) {
 	}
 }
 
+// The events of a start come one by one.
+func TestAHostWhoseOnePortMovedAndWhoseOtherIsDownIsToldEverythingOnce(t *testing.T) {
+	for _, owed := range []bool{false, true} {
+		r := twoHosts(t)
+		if owed {
+			r.n.PortDown("p1")
+		}
+		learn := r.restored(Config{})
+		for _, p := range []string{"p1", "p3"} {
+			r.n.Subscribe(ip(hostA), p, r.w.hosts[ip(hostA)].MAC, r.now)
+		}
+		r.n.PortUp("p1", mac(9), r.now)
+		r.n.Moved("p1")
+		r.n.PortDown("p3")
+		learn()
+		expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
+		r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+		expect(t, r.settle())
+	}
+}
+
 func TestWhereNothingProvesThePortEverythingIsRepeatedOnceWithItsNumbers(t *testing.T) {
 	r := twoHosts(t)
 	seqs := map[netip.Addr]uint32{}

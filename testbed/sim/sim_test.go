@@ -91,6 +91,7 @@ func TestSeeds(t *testing.T) {
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
 var namedSeeds = map[uint64]string{
+	123:  "a host that was told everything after a restart was told it again, since another port of its was down",
 	1172: "a host was told everything after a restart since another port moved, on which it had been once",
 	1596: "the same",
 	1740: "the same",
