@@ -61,11 +61,7 @@ func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 		*t = slices.Delete(*t, i, i+1)
 	case r.ttl == 0:
 	case i < 0:
-		for _, d := range l.w.devices { // who has the address elsewhere loses it, and is told no more
-			if d != l.dev {
-				l.w.dropped(d, r.addr)
-			}
-		}
+		l.w.movedTo(l.dev, r.addr) // who has the address elsewhere loses it, and is told no more
 		*t = append(*t, claimant{l, r.key, r.mac, r.addr, r.svc, now, r.ttl, now + r.ttl, true})
 	default:
 		c := &(*t)[i]

@@ -169,6 +169,15 @@ func (w *world) dropped(d *device, host netip.Addr) {
 	}
 }
 
+// movedTo notes that all devices but one know a host no longer, nor what it was told.
+func (w *world) movedTo(d *device, host netip.Addr) {
+	for k, s := range w.wire {
+		if k.dev != d.id && k.host == host {
+			s.dropped = true
+		}
+	}
+}
+
 // forgotten notes what a device that stopped does not know any more. What it told is
 // kept; without a disk nothing is.
 func (d *device) forgotten() {
