@@ -80,7 +80,7 @@ func (d *device) start() {
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
 	}
-	if !w.cfg.NoSave {
+	if !w.cfg.NoSave || d.reflects {
 		cfg.Keep = &d.disk
 	}
 	core, err := daemon.NewCore(cfg, d, w.time())

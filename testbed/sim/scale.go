@@ -59,7 +59,11 @@ func Scale(cfg Config) ([]Step, error) {
 	step("the truth is compared", w.compare)
 	step("the reflector restarts, full sync", func() {
 		w.restart(w.reflectors[0], true, time.Second)
+		told := w.notices
 		_ = w.run(2*time.Second) && w.becomeCalm()
+		if n := w.notices - told; n > 0 {
+			w.failf("the restart of a reflector told hosts %d things, want none", n)
+		}
 	})
 	step("every tenth cable is pulled", func() {
 		for i := 0; i < len(w.hosts); i += 10 {

@@ -23,7 +23,7 @@ type Config struct {
 	Rounds     int // of chaos and rest
 	Trace      io.Writer
 	Hash       bool // make Result.Hash, which slows the run down
-	NoSave     bool // nothing is written to disk
+	NoSave     bool // only reflectors have a disk
 	NoWatch    bool // notices are counted, not checked one by one
 }
 
