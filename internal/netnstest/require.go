@@ -17,21 +17,22 @@ const EnvSkipped = "INOF_SKIPPED"
 
 // packages are the Debian packages of the programs that tests run.
 var packages = map[string]string{
-	"bird":               "bird2",
-	"birdc":              "bird2",
-	"/usr/lib/frr/bfdd":  "frr",
-	"/usr/lib/frr/zebra": "frr",
-	"vtysh":              "frr",
-	"lldpd":              "lldpd",
-	"lldpcli":            "lldpd",
-	"nft":                "nftables",
-	"systemctl":          "systemd",
-	"systemd-sysusers":   "systemd",
-	"openssl":            "openssl",
-	"redis-server":       "redis-server",
-	"qemu-system-x86_64": "qemu-system-x86",
-	"tcpdump":            "tcpdump",
-	"tshark":             "tshark",
+	"bird":                "bird2",
+	"birdc":               "bird2",
+	"/usr/lib/frr/bfdd":   "frr",
+	"/usr/lib/frr/zebra":  "frr",
+	"vtysh":               "frr",
+	"lldpd":               "lldpd",
+	"lldpcli":             "lldpd",
+	"nft":                 "nftables",
+	"systemctl":           "systemd",
+	"systemd-sysusers":    "systemd",
+	"openssl":             "openssl",
+	"redis-server":        "redis-server",
+	"qemu-system-x86_64":  "qemu-system-x86",
+	"qemu-aarch64-static": "qemu-user-static",
+	"tcpdump":             "tcpdump",
+	"tshark":              "tshark",
 }
 
 // Required tells whether everything has to be tested: INOF_REQUIRE_NETNS=1.

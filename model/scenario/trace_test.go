@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/workload"
 )
@@ -98,10 +99,8 @@ func TestTracesAreTheSameEverywhere(t *testing.T) {
 // TestTracesOnArm64 runs the same comparison on an emulated arm64, whose compiler fuses
 // products with sums and whose logarithm is not amd64's.
 func TestTracesOnArm64(t *testing.T) {
-	qemu, err := exec.LookPath("qemu-aarch64-static")
-	if err != nil || runtime.GOARCH == "arm64" {
-		t.Skip("no qemu-aarch64-static: apt-get install qemu-user-static")
-	}
+	const qemu = "qemu-aarch64-static"
+	netnstest.Programs(t, qemu)
 	bin := filepath.Join(t.TempDir(), "scenario.test")
 	build := exec.Command("go", "test", "-c", "-o", bin, ".")
 	build.Env = append(os.Environ(), "GOARCH=arm64", "CGO_ENABLED=0")
