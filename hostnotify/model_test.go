@@ -353,6 +353,7 @@ func (m *model) restart() {
 	if d := cmp.Diff(m.n.Snapshot(), s, keptOptions); d != "" {
 		m.t.Fatalf("the rows that changed are not the truth (-truth +rows)\n%s", d)
 	}
+	m.cfg.FirstSeq += 1_000_003 // as of a daemon that starts a minute later
 	m.n = New(m.cfg, m.w)
 	m.frames = map[string][]time.Time{} // a new process counts its pace anew
 	if err := m.n.Restore(s, m.now); err != nil {
