@@ -185,7 +185,9 @@ func (c *Core) endEarly(now time.Time) {
 }
 
 // noLongerEarly follows addresses that are known now. One that has registered where it asked
-// has been told already what its zones say; another is of somebody else.
+// has been told already what its zones say. One that the machine left on another device, of which
+// this one hears only now, still has to register here: what it was told stands. Any other is of
+// somebody else.
 func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
 	if len(c.early.hosts) == 0 {
 		return
@@ -201,12 +203,20 @@ func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
 			c.early.plan()
 			continue
 		}
+		if c.leftElsewhere(h.Host) {
+			continue
+		}
 		c.early.remove(ch.Addr)
 		if c.localAddrs[ch.Addr] == 0 {
 			c.changed(c.letGo(ch.Addr), now, now)
 		}
 		c.notify.Unsubscribe(ch.Addr, h.HostKey.Port, now)
 	}
+}
+
+// leftElsewhere reports whether the address is known only of the same machine on other devices.
+func (c *Core) leftElsewhere(h zone.Host) bool {
+	return c.localAddrs[h.Addr] == 0 && !slices.ContainsFunc(c.dir.Attachments(h.Addr), func(at zone.Host) bool { return at.MAC != h.MAC })
 }
 
 // placedEarly ends it for a host that has registered, and that the reflectors have placed.

@@ -118,6 +118,7 @@ var pairSeeds = map[uint64]string{
 	1533: "a host came into the default zone by one reflector, while the other one, whose sync was under way, had only said it before its restart",
 	3829: "an answer from before auto-join was switched off let a host into the default zone when it was on again",
 	3837: "a host whose zone a reflector without auto-join took from the switch came into the other one's default zone unasked",
+	840:  "an early query's host was told everything again, since a reflector that came back still had its address on the switch it had left",
 }
 
 // TestPairSeeds has two reflectors: the named seeds, and as many as a few seconds allow.
