@@ -17,7 +17,7 @@ func TestASwitchThatLostItsStateTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, spec{name: "lost"})
 	for _, nodes := range [][]string{{"tor1"}, {"spine", "tor1"}} {
-		since := f.mark("i2")
+		since, told := f.mark("i2"), f.mark("i1")
 		for _, n := range nodes {
 			f.kill(n)
 			f.loseState(n)
@@ -28,6 +28,7 @@ func TestASwitchThatLostItsStateTakesNothingBack(t *testing.T) {
 		f.established("tor1")
 		f.established("tor2")
 		f.heardAgain("tor1", 2)
+		f.awaitNotice("i1", told, notice{init1, target, "active", "none"}) // it is told everything anew
 		f.quiet("i2", since)
 		f.stillTells()
 		if got := f.notices("i2", since); !slices.Equal(got, flap(init2)) {
