@@ -83,6 +83,7 @@ var alsoInTests = map[string][]string{
 	"fabric/linux":     {"internal/netnstest"},
 	"fabric/sonic":     {"internal/netnstest"},
 	"hostkernel":       {"internal/netnstest"},
+	"internal/keep":    {"internal/netnstest"},
 	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
 	"model/...":        {"internal/netnstest"},

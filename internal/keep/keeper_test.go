@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 const told, ports Table = "told", "port"
@@ -244,7 +246,7 @@ func TestAFullDiskIsToldAndGoneOnAfter(t *testing.T) {
 	r := newRig(t)
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=128k"); err != nil {
-		t.Skipf("no file system can be made here: %v", err)
+		netnstest.Require(t, "mounting a small file system (CAP_SYS_ADMIN)", err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
 	r.cfg.Unsaved = filepath.Join(r.cfg.Dir, "unsaved")
@@ -284,7 +286,7 @@ func TestAProcessThatCouldNotWriteIsNotTakenForOneThatHasNotBeen(t *testing.T) {
 	r := newRig(t)
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("no file system can be made here: %v", err)
+		netnstest.Require(t, "mounting a small file system (CAP_SYS_ADMIN)", err)
 	}
 	defer unix.Unmount(disk, unix.MNT_DETACH)
 	r.cfg.Unsaved = filepath.Join(r.cfg.Dir, "unsaved")
