@@ -196,12 +196,15 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 }
 
 // named gives the attachments of an address as everybody is told of them: the holder is
-// the one that has the address here, unless its own device knows of another.
+// the one that has the address here, whatever its device says, or receivers would take
+// another than its zones were worked out for. Only where no other host claims the address
+// the device may know of one that is not known here; then it stays a rival.
 func (r *Reflector) named(atts []zone.Host) []zone.Host {
+	contested := slices.ContainsFunc(atts, func(h zone.Host) bool { return !r.dir.Holds(h.HostKey) })
 	shared := true
 	for i := range atts {
 		claim := zone.ClaimRival
-		if holds, said := r.dir.ClaimOf(atts[i].HostKey); holds && said != zone.ClaimRival {
+		if holds, said := r.dir.ClaimOf(atts[i].HostKey); holds && (contested || said != zone.ClaimRival) {
 			claim = zone.ClaimHolder
 		}
 		if atts[i].Claim == claim {

@@ -123,3 +123,46 @@ func TestAClientIsToldOfAHolderOnlyWhenAllItsReflectorsNameIt(t *testing.T) {
 		t.Errorf("with the first reflector alone named %v and %v", a, b)
 	}
 }
+
+// The device of a living claim still takes the one of a device that is gone for the holder.
+// Receivers must take the one whose zones they were told of.
+func TestAReflectorNamesTheHolderWhateverItsDeviceSays(t *testing.T) {
+	n := newNetwork(t, 1, 3, AgreeIdentical, ReflectorConfig{})
+	r := n.ids[0]
+	gone, is, hears := devID(0), devID(1), devID(2)
+	h := hostAt(hostIP(0), gone, "Ethernet1")
+	n.clients[gone].PutHost(h)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.settle()
+	moved := liar(h, is)
+	moved.Claim = zone.ClaimRival
+	n.clients[is].PutHost(moved)
+	n.settle()
+	n.cut(gone, r)
+	n.now = n.now.Add(awayAfter)
+	n.fromRefl(r, n.refls[r].Tick(n.now))
+	n.deliverAll()
+	if a, b := n.claimOf(hears, h.HostKey), n.claimOf(hears, moved.HostKey); a != zone.ClaimRival || b != zone.ClaimHolder {
+		t.Errorf("the dead claim is named %v, the living one %v", a, b)
+	}
+}
+
+// Of the only claim that a reflector knows the device may know another holder, from another
+// reflector.
+func TestTheOnlyClaimStaysARivalWhenItsDeviceSaysSo(t *testing.T) {
+	n := newNetwork(t, 1, 2, AgreeIdentical, ReflectorConfig{})
+	is, hears := devID(0), devID(1)
+	h := hostAt(hostIP(0), is, "Ethernet1")
+	h.Claim = zone.ClaimRival
+	bond := h
+	bond.HostKey.Port = "Ethernet2"
+	n.clients[is].PutHost(h)
+	n.clients[is].PutHost(bond)
+	n.clients[hears].PutHost(hostAt(hostIP(2), hears, "Ethernet1"))
+	n.settle()
+	for _, k := range []zone.HostKey{h.HostKey, bond.HostKey} {
+		if c := n.claimOf(hears, k); c != zone.ClaimRival {
+			t.Errorf("%v is named %v", k, c)
+		}
+	}
+}
