@@ -9,16 +9,25 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// KnownDevices are the devices with a session, with records, or still awaited,
-// sorted; to be kept by the daemon over a restart.
+// KnownDevices are the devices that this reflector Knows, sorted; to be kept by the
+// daemon over a restart.
 func (r *Reflector) KnownDevices() []netip.Addr {
 	known := maps.Clone(r.awaited)
-	for _, d := range r.devices {
-		if d.up || !d.empty() {
-			known[d.id] = struct{}{}
+	for id := range r.devices {
+		if r.Knows(id) {
+			known[id] = struct{}{}
 		}
 	}
 	return slices.SortedFunc(maps.Keys(known), netip.Addr.Compare)
+}
+
+// Knows reports whether a device has a session or records, or is still awaited.
+func (r *Reflector) Knows(dev netip.Addr) bool {
+	if _, awaited := r.awaited[dev]; awaited {
+		return true
+	}
+	d := r.devices[dev]
+	return d != nil && (d.up || !d.empty())
 }
 
 // Devices is the status of every device, sorted by device id.

@@ -177,18 +177,21 @@ func (c *Core) keepClient(dev netip.Addr) {
 	}
 }
 
+// keepLeft forgets a device that left nothing behind: the next process need not await it.
+func (c *Core) keepLeft(dev netip.Addr) {
+	if c.keeps() && c.keep.known[dev] && !c.refl.Knows(dev) {
+		delete(c.keep.known, dev)
+		c.keep.to.Delete(tableKnown, dev.AsSlice())
+	}
+}
+
 // keepKnown follows which devices this reflector knows.
 func (c *Core) keepKnown() {
-	is := make(map[netip.Addr]bool)
 	for _, dev := range c.refl.KnownDevices() {
-		is[dev] = true
 		c.keepClient(dev)
 	}
 	for dev := range c.keep.known {
-		if !is[dev] {
-			delete(c.keep.known, dev)
-			c.keep.to.Delete(tableKnown, dev.AsSlice())
-		}
+		c.keepLeft(dev)
 	}
 }
 

@@ -42,6 +42,7 @@ func (c *Core) ClientDown(dev netip.Addr, why error, now time.Time) {
 	}
 	delete(c.reports, dev)
 	c.fromReflector(c.refl.Leave(dev, now), now)
+	c.keepLeft(dev)
 	c.peerEvent(dev, "client", "down", why, now)
 }
 
