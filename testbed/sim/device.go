@@ -10,7 +10,6 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
-	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
@@ -270,40 +269,6 @@ func (d *device) SetAdmin(port string, up bool) {
 
 // WatchPaths implements daemon.Actions; the reflectors here do not ask for it.
 func (d *device) WatchPaths([]bfd.Peer) {}
-
-// Event implements daemon.Actions.
-func (d *device) Event(e api.Event) {
-	if e.Kind == "conflict" && d.core != nil {
-		d.lostTo(e.Addr)
-	}
-	if e.Kind == "error" {
-		d.w.tracef("%s event %s", d.name, e.Text)
-		if e.Device == hostileID.String() {
-			d.w.named++
-			return
-		}
-		if room := e.Fields["room"]; room == "peer" || room == "lldp" {
-			d.w.failf("%s complains: %s", d.name, e.Text)
-		}
-	}
-}
-
-// lostTo notes that a device takes another host for the holder of the address of one of
-// its own: it tells that one nothing, and everything once more when it has the address again,
-// since the same machine may have been told things by others meanwhile.
-func (d *device) lostTo(addr string) {
-	a, err := netip.ParseAddr(addr)
-	if err != nil {
-		return
-	}
-	if h, known := d.core.Directory().Host(a); known && h.Device != d.id {
-		for k, s := range d.w.wire {
-			if k.dev == d.id && k.host == a {
-				s.yielded = true
-			}
-		}
-	}
-}
 
 // frame takes a frame off an access link.
 func (d *device) frame(l *link, f *hostFrame, arrived time.Duration) {
