@@ -16,10 +16,20 @@ import (
 // HostileOptions say how the harm that one client can do to others is measured.
 type HostileOptions struct {
 	Options
-	Clients  int // that read, all of them concerned with the hosts of the one that floods
-	ZoneSize int // clients that share a zone with the fault
-	Count    int // faults of each phase
-	Rate     int // a second
+	Clients  int    // that read, all of them concerned with the hosts of the one that floods
+	ZoneSize int    // clients that share a zone with the fault
+	Count    int    // faults of all quiet phases of one kind of flood, and of all under it
+	Rounds   int    // into which these are divided: a quiet phase and a flood take turns
+	Rate     int    // a second
+	Only     string // of the ways to flood; empty: all
+}
+
+// FloodNames are the ways to flood.
+func FloodNames() (names []string) {
+	for i := range floods {
+		names = append(names, floods[i].name)
+	}
+	return names
 }
 
 // HostileResult is what came out.
@@ -40,10 +50,16 @@ type Flood struct {
 	Quiet    Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
 	Fault    Quantiles `json:"fault"`         // the same under the flood
 	P99Ratio float64   `json:"p99_ratio"`
-	// Memory of the reflector in MiB, at most: in the quiet phase and under the flood.
+	// Memory of the reflector in MiB, at most: while hosts of all clients change and in the
+	// quiet phases, and under the flood.
 	QuietPeak   float64 `json:"quiet_rss_peak_mib"`
 	Peak        float64 `json:"rss_peak_mib"`
 	MemoryRatio float64 `json:"memory_ratio"`
+	// What of it is in use, after a collection at the end of a phase.
+	QuietLive float64 `json:"quiet_live_mib"`
+	Live      float64 `json:"live_mib"`
+
+	quiet, took []time.Duration
 }
 
 // floodHosts is how many hosts a device that floods has at most.
@@ -123,7 +139,8 @@ func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err err
 		return nil, errors.New("a flood is for a reflector of one's own only")
 	}
 	f := &fanout{FanoutOptions: FanoutOptions{Options: opt.Options, Clients: opt.Clients, ZoneSize: opt.ZoneSize, Count: opt.Count, Rate: opt.Rate, Origins: 1}}
-	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods), floodHosts * max(len(floods), 4), opt.Devices, opt.Hosts}
+	rounds := max(1, opt.Rounds)
+	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods)*rounds, floodHosts * max(len(floods)*rounds, 4), opt.Devices, opt.Hosts}
 	if err := errors.Join(f.plan.check(), raiseFiles(2*opt.Clients+64)); err != nil {
 		return nil, err
 	}
@@ -135,30 +152,47 @@ func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err err
 		}
 	}
 	res.Auth = f.target.Auth.String()
-	if err := f.fillLog(ctx); err != nil {
+	f.say("%d changes of hosts", logMessages)
+	if err := f.change(ctx, logMessages); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, 3*time.Second); err != nil {
 		return nil, err
 	}
 	if _, err := f.faultPhase(ctx, 20); err != nil { // warms up
 		return nil, err
 	}
 	for i := range floods {
-		r, err := f.underFlood(ctx, i)
-		if err != nil {
-			return nil, fmt.Errorf("flood %q: %w", floods[i].name, err)
+		if opt.Only != "" && opt.Only != floods[i].name {
+			continue
 		}
-		res.Floods = append(res.Floods, *r)
+		r := Flood{Name: floods[i].name, What: floods[i].what}
+		f.say("under a flood of %s", r.What)
+		for round := range rounds {
+			// A device of its own each time: none has used up what it may send at once.
+			if err := f.underFlood(ctx, &r, i, i*rounds+round, max(1, opt.Count/rounds)); err != nil {
+				return nil, fmt.Errorf("flood %q: %w", r.Name, err)
+			}
+		}
+		r.Quiet, r.Fault = quantiles(r.quiet), quantiles(r.took)
+		r.P99Ratio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Peak/r.QuietPeak
+		res.Floods = append(res.Floods, r)
 	}
 	return res, nil
 }
 
-// logMessages is how many messages fill what a reflector keeps for clients that come back.
-const logMessages = 45_000
+const (
+	// logMessages is how many messages fill what a reflector keeps for clients that come
+	// back, as the hosts of a fabric do in a day or two.
+	logMessages = 45_000
+	// churn is how many change before each quiet phase, so that its memory is that of a
+	// reflector at work: between two collections.
+	churn = 6000
+)
 
-// fillLog lets the hosts of the clients change as often as those of a fabric do in a day
-// or two, so that a flood is not blamed for memory that the reflector has anyway.
-func (f *fanout) fillLog(ctx context.Context) error {
-	f.say("%d changes of hosts", logMessages)
-	for n := range logMessages {
+// change lets hosts of the clients change so often.
+func (f *fanout) change(ctx context.Context, times int) error {
+	for n := range times {
 		i := n % f.Clients
 		c := f.crew.all[i]
 		u := c.update(f.crew.epoch)
@@ -172,47 +206,50 @@ func (f *fanout) fillLog(ctx context.Context) error {
 			}
 		}
 	}
-	return pause(ctx, 3*time.Second)
+	return nil
 }
 
-// underFlood measures a quiet phase and one under flood i.
-func (f *fanout) underFlood(ctx context.Context, i int) (*Flood, error) {
+// underFlood measures a quiet phase and one under flood i of device dev, and adds them.
+func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) error {
 	mib := func(n uint64) float64 { return float64(n) / (1 << 20) }
-	r := &Flood{Name: floods[i].name, What: floods[i].what}
 	if _, err := f.own.resetPeak(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	f.say("quiet")
-	quiet, err := f.faultPhase(ctx, f.Count)
+	if err := f.change(ctx, churn); err != nil {
+		return err
+	}
+	if err := pause(ctx, 500*time.Millisecond); err != nil {
+		return err
+	}
+	quiet, err := f.faultPhase(ctx, count)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s, err := f.own.resetPeak(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.Quiet, r.QuietPeak = quantiles(quiet), mib(s.Peak)
-	f.say("under a flood of %s", floods[i].what)
-	stop, sent, err := f.flood(ctx, i)
+	r.quiet, r.QuietPeak, r.QuietLive = append(r.quiet, quiet...), max(r.QuietPeak, mib(s.Peak)), max(r.QuietLive, mib(s.Heap))
+	stop, sent, err := f.flood(ctx, i, dev)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	took, err := f.faultPhase(ctx, f.Count)
+	took, err := f.faultPhase(ctx, count)
 	stop()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if s, err = f.own.stats(ctx, false); err != nil {
-		return nil, err
+	if s, err = f.own.stats(ctx, true); err != nil {
+		return err
 	}
-	r.Fault, r.Peak, r.Sent = quantiles(took), mib(s.Peak), sent.Load()
-	r.P99Ratio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Peak/r.QuietPeak
-	return r, pause(ctx, 200*time.Millisecond)
+	r.took, r.Peak, r.Live = append(r.took, took...), max(r.Peak, mib(s.Peak)), max(r.Live, mib(s.Heap))
+	r.Sent += sent.Load()
+	return pause(ctx, 200*time.Millisecond)
 }
 
-// flood lets a device of its own send until stop is called.
-func (f *fanout) flood(ctx context.Context, i int) (stop func(), sent *atomic.Uint64, err error) {
-	c, err := connect(ctx, f.target, f.Devices.at(f.Clients+1+i), 0, f.crew.epoch, newCrowd())
+// flood lets device dev, which is nobody else's, send flood i until stop is called.
+func (f *fanout) flood(ctx context.Context, i, dev int) (stop func(), sent *atomic.Uint64, err error) {
+	c, err := connect(ctx, f.target, f.Devices.at(f.Clients+1+dev), 0, f.crew.epoch, newCrowd())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -220,7 +257,7 @@ func (f *fanout) flood(ctx context.Context, i int) (stop func(), sent *atomic.Ui
 	if err := c.send(&inof.EndOfSync{Epoch: f.crew.epoch}); err != nil {
 		return nil, nil, err
 	}
-	fl := &flooder{client: c, plan: &f.plan, first: i * floodHosts, epoch: f.crew.epoch}
+	fl := &flooder{client: c, plan: &f.plan, first: dev * floodHosts, epoch: f.crew.epoch}
 	sent = &atomic.Uint64{}
 	done := make(chan struct{})
 	go func() {

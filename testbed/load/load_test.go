@@ -165,6 +165,19 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 }
 
+func TestAFloodIsMeasuredBesideQuietPhases(t *testing.T) {
+	res, err := Hostile(t.Context(), HostileOptions{Options: testOptions(t, "hmac-sha256"), Clients: 6, ZoneSize: 3, Count: 8, Rounds: 2, Rate: 100, Only: "losses"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Floods) != 1 {
+		t.Fatalf("%+v", res.Floods)
+	}
+	if f := res.Floods[0]; f.Quiet.Trials != 8 || f.Fault.Trials != 8 || f.Sent == 0 || f.QuietPeak < f.QuietLive || f.Peak < f.Live || f.Live <= 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestRanges(t *testing.T) {
 	r, err := ParseRange("192.0.2.250-192.0.3.5")
 	if err != nil {
