@@ -3,6 +3,7 @@ GO        ?= go
 PKGS      ?= ./...
 FUZZTIME  ?= 20s
 CHAOS     ?= 3m
+FAILOVER  ?= .
 MODEL     ?= 1
 SEEDS     ?= 2000
 BIN       := bin
@@ -12,7 +13,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build demo vm test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build demo vm failover test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,10 @@ demo: build ## a lab fabric on real kernel links: hosts register, faults strike,
 vm: PROGRAMS := qemu-system-x86_64 ip
 vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's packages, into out/vm
 	scripts/vm out/vm
+
+failover: PROGRAMS := qemu-system-x86_64 ip
+failover: needs vm ## how long I/O stands still when a path fails, on Debian's kernel: FAILOVER (default all) is a pattern of "fault/method"
+	INOF_FAILOVER='$(FAILOVER)' $(GO) test -count 1 -v -timeout 0 -run TestFailOver ./testbed/failover
 
 # Not from the cache: Go does not see that a program of another project was installed meanwhile.
 test: build ## every test; ends with the list of those that this machine cannot run, and what to install for them

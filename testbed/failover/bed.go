@@ -1,0 +1,158 @@
+package failover
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed"
+)
+
+// Bed is the lab that is up, with the array serving and the host connected over both planes.
+type Bed struct {
+	lab   *testbed.Lab
+	zones *api.Client // of the reflector
+	asks  net.Conn    // to the program that does I/O
+	say   func(format string, args ...any)
+
+	target []string // process ids of the array's agents in the machine, by plane
+}
+
+// Config is what a bed needs.
+type Config struct {
+	Dir  string // for its files
+	Root string // of labs
+	Bin  string // the directory with inofd, inofctl, snsd and iotime
+	Say  func(format string, args ...any)
+}
+
+// Up builds the lab and waits until both planes carry I/O.
+func Up(ctx context.Context, cfg Config) (*Bed, error) {
+	topo, err := write(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	lab, err := testbed.Up(ctx, topo, testbed.Options{Root: cfg.Root, BinDir: cfg.Bin})
+	if err != nil {
+		return nil, err
+	}
+	b := &Bed{lab: lab, zones: api.NewClient(lab.Socket(reflector)), say: cfg.Say, target: make([]string, len(tors))}
+	if err := b.begin(ctx); err != nil {
+		b.Down()
+		return nil, err
+	}
+	b.say("up after %.1f s", time.Since(began).Seconds())
+	return b, nil
+}
+
+func (b *Bed) begin(ctx context.Context) error {
+	if out, err := b.do(ctx, setup()); err != nil {
+		return fmt.Errorf("array: %s: %w", out, err)
+	}
+	for p := range tors {
+		if err := b.startTarget(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := b.dialIn(1); err != nil {
+		return err
+	}
+	return b.await(ctx, "both paths", func() error {
+		out, err := b.do(ctx, connect())
+		if err != nil {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		return nil
+	})
+}
+
+// startTarget starts the array's agent on a plane.
+func (b *Bed) startTarget(ctx context.Context, plane int) error {
+	pid, err := b.start(ctx, fmt.Sprintf("array%d.out", plane+1), fmt.Sprintf(
+		"/usr/sbin/ip netns exec tgt /run/bin/snsd --interface eth%d --address %s --role target --protocol tcp --service-port %d --nqn %s --interval 1s --ttl 4 --shutdown-pdu --output json",
+		plane+3, arrayAddr(plane), servicePort, Subsystem))
+	b.target[plane] = pid
+	return err
+}
+
+// Down ends the lab.
+func (b *Bed) Down() error {
+	if b.asks != nil {
+		b.asks.Close()
+	}
+	b.zones.Close()
+	return b.lab.Down()
+}
+
+// patience bounds every wait.
+const patience = 90 * time.Second
+
+// await waits until cond gives nil.
+func (b *Bed) await(ctx context.Context, what string, cond func() error) error {
+	end := time.Now().Add(patience)
+	for {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("not within %v: %s: %w", patience, what, err)
+		}
+		if err := rest(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// told is a line of an agent, see cmd/snsd.
+type told struct {
+	NS        int64      `json:"ns"`
+	Event     string     `json:"event"`
+	Subject   netip.Addr `json:"subject"`
+	Host      netip.Addr `json:"host"`
+	State     string     `json:"state"`
+	Reason    string     `json:"reason"`
+	Link      string     `json:"link"`
+	Sockets   int        `json:"sockets"`
+	TookNS    int64      `json:"took_ns"`
+	Error     string     `json:"error"`
+	Interface string     `json:"interface"`
+}
+
+// lines reads what agents wrote into files of the share.
+func (b *Bed) lines(files []string) ([]told, error) {
+	var all []told
+	for _, name := range files {
+		text, err := os.ReadFile(b.share(name))
+		if err != nil {
+			return nil, err
+		}
+		in := bufio.NewScanner(bytes.NewReader(text))
+		for in.Scan() {
+			var l told
+			if json.Unmarshal(in.Bytes(), &l) == nil {
+				all = append(all, l)
+			} else {
+				b.say("%s: %s", name, in.Text())
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,99 @@
+package failover
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/internal/netnstest"
+	"github.com/openinof/inof/testbed/labtest"
+	"github.com/openinof/inof/testbed/vm"
+)
+
+var suite = labtest.New("failover")
+
+func TestMain(m *testing.M) {
+	os.Setenv("CGO_ENABLED", "0") // the machine has no C library
+	if os.Getenv(vm.EnvImage) == "" {
+		if dir, err := filepath.Abs("../../out/vm"); err == nil {
+			os.Setenv(vm.EnvImage, dir)
+		}
+	}
+	os.Exit(suite.Main(m))
+}
+
+// EnvRows chooses what is measured: a regular expression over "fault/method"; `make failover` has
+// all.
+const EnvRows = "INOF_FAILOVER"
+
+func up(t *testing.T) *Bed {
+	t.Helper()
+	labtest.RequireNetns(t)
+	netnstest.Programs(t, "qemu-system-x86_64")
+	_, err := vm.Image()
+	netnstest.Require(t, "virtual machines", err)
+	bin := suite.Programs(t)
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "iotime"), "./iotime").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	b, err := Up(ctx, Config{Dir: t.TempDir(), Root: suite.Root(), Bin: bin, Say: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, name := range []string{"host1.out", "host2.out", "array1.out", "io.out"} {
+				text, _ := os.ReadFile(b.share(name))
+				t.Logf("%s:\n%s", name, text)
+			}
+		}
+		if err := b.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// However a path fails, no I/O fails while there is another one, and with our agent it stands still
+// no longer than it takes to find out and 50 ms.
+func TestFailOver(t *testing.T) {
+	pattern := os.Getenv(EnvRows)
+	full := pattern != ""
+	if !full {
+		pattern = "^array cable cut/ours$"
+	}
+	only, err := regexp.Compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := up(t)
+	var rows []Row
+	for i := range Faults {
+		for j := range Methods {
+			f, m := &Faults[i], &Methods[j]
+			if !only.MatchString(f.Name + "/" + m.Name) {
+				continue
+			}
+			r, err := b.Run(context.Background(), f, m)
+			if err != nil {
+				t.Errorf("%s, %s: %v", f.Name, m.Name, err)
+				continue
+			}
+			t.Logf("%+v", r)
+			rows = append(rows, r)
+			if r.Errors > 0 {
+				t.Errorf("%s, %s: %d I/O errors", f.Name, m.Name, r.Errors)
+			}
+		}
+	}
+	var table strings.Builder
+	Print(&table, rows)
+	t.Log("\n" + table.String())
+}

@@ -1,0 +1,154 @@
+package failover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/testbed/failover/iolog"
+)
+
+// setup makes the array, in a namespace of its own, and gives the host its addresses.
+func setup() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `set -e
+ip() { /usr/sbin/ip "$@"; } # the shell has an ip of its own, which can do less
+# In memory as on a disk's page cache: fetched page by page from outside, a program would stand still at every new step.
+mkdir /run/bin; cp /lab/bin/snsd /lab/bin/iotime /run/bin/
+modprobe -a nvme-tcp nvmet-tcp tcp_diag inet_diag
+modprobe brd rd_nr=1 rd_size=32768
+ip netns add tgt
+ip netns exec tgt ip link set lo up
+mkdir -p /etc/nvme
+echo nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/nvme/hostnqn
+echo 6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/nvme/hostid
+C=/sys/kernel/config/nvmet N=%s
+mkdir $C/subsystems/$N
+echo 1 >$C/subsystems/$N/attr_allow_any_host
+mkdir $C/subsystems/$N/namespaces/1
+echo -n /dev/ram0 >$C/subsystems/$N/namespaces/1/device_path
+echo 1 >$C/subsystems/$N/namespaces/1/enable
+`, Subsystem)
+	for p := range tors {
+		fmt.Fprintf(&b, `ip addr add %[2]s/24 dev eth%[1]d
+ip route add 10.%[1]d.2.0/24 via 10.%[1]d.1.1
+ip link set eth%[5]d netns tgt
+ip netns exec tgt ip link set eth%[5]d up
+ip netns exec tgt ip addr add %[3]s/24 dev eth%[5]d
+ip netns exec tgt ip route add 10.%[1]d.1.0/24 via 10.%[1]d.2.1
+P=$C/ports/%[1]d; mkdir $P
+echo tcp >$P/addr_trtype; echo ipv4 >$P/addr_adrfam; echo %[3]s >$P/addr_traddr; echo %[4]d >$P/addr_trsvcid
+`, p+1, hostAddr(p), arrayAddr(p), servicePort, p+3)
+		b.WriteString(openPort(p))
+	}
+	return b.String()
+}
+
+// openPort and shutPort begin and end the array's listening: the socket lives in the namespace of who links.
+func openPort(plane int) string {
+	return fmt.Sprintf("nsenter --net=/run/netns/tgt ln -s /sys/kernel/config/nvmet/subsystems/%s /sys/kernel/config/nvmet/ports/%d/subsystems/\n", Subsystem, plane+1)
+}
+
+func shutPort(plane int) string {
+	return fmt.Sprintf("rm /sys/kernel/config/nvmet/ports/%d/subsystems/%s\n", plane+1, Subsystem)
+}
+
+// connect connects what is not connected, with the kernel's own times, and has both paths used.
+func connect() string {
+	var b strings.Builder
+	for p := range tors {
+		fmt.Fprintf(&b, "grep -qs traddr=%[1]s, /sys/class/nvme/nvme*/address || echo nqn=%[2]s,transport=tcp,traddr=%[1]s,trsvcid=%[3]d,host_traddr=%[4]s,hostnqn=$(cat /etc/nvme/hostnqn),hostid=$(cat /etc/nvme/hostid),ctrl_loss_tmo=1800 >/dev/nvme-fabrics || exit\n",
+			arrayAddr(p), Subsystem, servicePort, hostAddr(p))
+	}
+	b.WriteString("for f in /sys/class/nvme-subsystem/nvme-subsys*/iopolicy; do echo round-robin >$f; done\n")
+	return b.String()
+}
+
+// do runs a shell script in the machine.
+func (b *Bed) do(ctx context.Context, script string) (string, error) {
+	out, err := b.lab.Exec(ctx, machine, "sh", "-c", script)
+	return strings.TrimSpace(string(out)), err
+}
+
+// share is the directory that the machine has as /lab/node.
+func (b *Bed) share(name string) string { return filepath.Join(b.lab.NodeDir(machine), "share", name) }
+
+// start runs a program of the machine in the background, its output in a file of the share, and
+// gives its process id there.
+func (b *Bed) start(ctx context.Context, file, command string) (string, error) {
+	return b.do(ctx, fmt.Sprintf("%s >/lab/node/%s 2>&1 </dev/null & echo $!", command, file))
+}
+
+// stop ends a program of the machine and waits for its end.
+func (b *Bed) stop(ctx context.Context, pids ...string) error {
+	for _, pid := range pids {
+		if _, err := b.do(ctx, fmt.Sprintf("kill %[1]s; i=0; while kill -0 %[1]s 2>/dev/null && [ $i -lt 200 ]; do sleep 0.1; i=$((i+1)); done; kill -0 %[1]s 2>/dev/null && exit 1; exit 0", pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// now asks the program that does I/O how it is, and what its clock says more than ours; the
+// error of that is at most half of what the answer took.
+func (b *Bed) now() (n iolog.Now, ahead, within time.Duration, err error) {
+	buf := make([]byte, 1024)
+	sent := time.Now()
+	if _, err := b.asks.Write([]byte("?")); err != nil {
+		return n, 0, 0, err
+	}
+	if err := b.asks.SetReadDeadline(sent.Add(time.Second)); err != nil {
+		return n, 0, 0, err
+	}
+	k, err := b.asks.Read(buf)
+	if err != nil {
+		return n, 0, 0, err
+	}
+	took := time.Since(sent)
+	if err := json.Unmarshal(buf[:k], &n); err != nil {
+		return n, 0, 0, err
+	}
+	return n, time.Unix(0, n.At).Sub(sent.Add(took / 2)), took / 2, nil
+}
+
+// clock tells how far the machine's clock is ahead of ours: the best of some answers.
+func (b *Bed) clock() (ahead, within time.Duration, err error) {
+	within = time.Hour
+	for range 20 {
+		_, a, w, err := b.now()
+		if err != nil {
+			return 0, 0, err
+		}
+		if w < within {
+			ahead, within = a, w
+		}
+	}
+	return ahead, within, nil
+}
+
+// readLog waits for what the program that does I/O writes at its end.
+func (b *Bed) readLog() (*iolog.Log, error) {
+	text, err := os.ReadFile(b.share("io.json"))
+	if err != nil {
+		return nil, err
+	}
+	l := new(iolog.Log)
+	return l, json.Unmarshal(text, l)
+}
+
+// dialIn opens the way to the program that does I/O, over a link that no fault strikes while it is asked.
+func (b *Bed) dialIn(plane int) error {
+	return b.lab.Do(tors[plane], func() error {
+		conn, err := net.Dial("udp", net.JoinHostPort(hostAddr(plane).String(), "7"))
+		b.asks = conn
+		return err
+	})
+}
+
+var errNotYet = errors.New("not yet")

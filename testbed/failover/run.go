@@ -1,0 +1,226 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/testbed/failover/iolog"
+)
+
+// Method is what the host does about a notice.
+type Method struct {
+	Name    string
+	Args    string // of snsd
+	GoodBye bool   // the array's agent says that it leaves
+}
+
+// Methods are the three that are compared.
+var Methods = []Method{
+	{Name: "nothing", Args: "--protocol tcp"},
+	{Name: "existing agent", Args: "--protocol roce --like-agent --fail-over"},
+	{Name: "ours", Args: "--protocol tcp --fail-over", GoodBye: true},
+}
+
+// Row is what one fault did to the I/O of one host. Times that are negative are not known.
+type Row struct {
+	Fault, Method string
+	Before        time.Duration // the longest I/O while all was well
+	Stall         time.Duration // the longest I/O afterwards
+	Errors        int
+	Notice        time.Duration // from the fault to its notice in the host's kernel
+	Done          time.Duration // from the notice until the agent had acted
+	Last          time.Duration // from the notice (the fault, if there is none) to the end of the last I/O that stalled
+	Usable        time.Duration // from the end of the fault until the kernel called the path live
+	Clock         time.Duration // how wrong times across the two clocks can be, at most
+	Reason        string        // of the notice
+	Said          []string      // what the agent said of its actions
+}
+
+// stalled is how long an I/O takes that counts as held up: far above those of an idle
+// emulated machine.
+const stalled = 150 * time.Millisecond
+
+// Run has one fault strike under I/O.
+func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
+	r = Row{Fault: f.Name, Method: m.Name, Notice: -1, Done: -1, Usable: -1}
+	var files, pids []string
+	defer func() {
+		if e := b.stop(context.WithoutCancel(ctx), pids...); err == nil {
+			err = e
+		}
+	}()
+	for p := range tors {
+		file := fmt.Sprintf("host%d.out", p+1)
+		pid, err := b.start(ctx, file, fmt.Sprintf("/run/bin/snsd --interface eth%d --address %s --role initiator --interval 1s --ttl 4 --restraint 1s --output json %s", p+1, hostAddr(p), m.Args))
+		if err != nil {
+			return r, err
+		}
+		files, pids = append(files, file), append(pids, pid)
+	}
+	if err := b.await(ctx, "the host to be told of the array on both planes", func() error { return b.toldOfBoth(files) }); err != nil {
+		return r, err
+	}
+	if err := b.await(ctx, "both paths live", func() error {
+		if out, err := b.do(ctx, connect()); err != nil {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
+		if out != "live\nlive" {
+			return fmt.Errorf("%q, %w", out, err)
+		}
+		return err
+	}); err != nil {
+		return r, err
+	}
+	io, err := b.start(ctx, "io.out", fmt.Sprintf("rm -f /lab/node/io.json; /run/bin/iotime -device $(ls /dev/nvme*n1) -answer %s:7 -out /lab/node/io.json", hostAddr(1)))
+	if err != nil {
+		return r, err
+	}
+	pids = append(pids, io)
+	if err := b.await(ctx, "I/O", func() error { _, _, _, err := b.now(); return err }); err != nil {
+		return r, err
+	}
+	if err := rest(ctx, 4*time.Second); err != nil {
+		return r, err
+	}
+	ahead, within, err := b.clock()
+	if err != nil {
+		return r, err
+	}
+	r.Clock = within
+	struck, err := f.Strike(ctx, b, m)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if err := b.settle(ctx); err != nil {
+		return r, err
+	}
+	healed, err := f.Heal(ctx, b, m)
+	if err != nil {
+		return r, fmt.Errorf("the end of %s: %w", f.Name, err)
+	}
+	if err := b.await(ctx, "the path after "+f.Name, func() error {
+		if m.Name != "ours" { // whoever removed it does not connect it here
+			if out, err := b.do(ctx, connect()); err != nil {
+				return fmt.Errorf("%s: %w", out, err)
+			}
+		}
+		out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
+		if out != "live\nlive" {
+			return fmt.Errorf("%q, %w", out, err)
+		}
+		return err
+	}); err != nil {
+		return r, err
+	}
+	if err := b.stop(ctx, io); err != nil {
+		return r, err
+	}
+	pids = pids[:len(pids)-1]
+	log, err := b.readLog()
+	if err != nil {
+		return r, err
+	}
+	lines, err := b.lines(files)
+	if err != nil {
+		return r, err
+	}
+	r.evaluate(log, lines, struck.Add(ahead), healed.Add(ahead))
+	return r, nil
+}
+
+// toldOfBoth reports whether the host was told that the array is there, on each plane.
+func (b *Bed) toldOfBoth(files []string) error {
+	lines, err := b.lines(files)
+	if err != nil {
+		return err
+	}
+	for p := range tors {
+		if !slices.ContainsFunc(lines, func(l told) bool { return l.Event == "notice" && l.Subject == arrayAddr(p) && l.State == "active" }) {
+			return fmt.Errorf("%w: plane %d in %+v", errNotYet, p+1, lines)
+		}
+	}
+	return nil
+}
+
+// settle waits after a fault until I/O flows again, and has done so for a while.
+func (b *Bed) settle(ctx context.Context) error {
+	const quiet, most = 3 * time.Second, 100 * time.Second
+	begun, since := time.Now(), time.Now()
+	for time.Since(begun) < most {
+		n, _, _, err := b.now()
+		if err != nil || time.Duration(n.Oldest) > stalled {
+			since = time.Now()
+		}
+		if time.Since(since) > quiet {
+			return nil
+		}
+		if err := rest(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("I/O stands still for %v", most)
+}
+
+// evaluate works out a row. All times are of the machine's clock.
+func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
+	at := struck.UnixNano()
+	from := struck // where Last is counted from
+	for _, l := range lines {
+		local := l.Event == "link" && l.Link == "down"
+		if l.NS < at-int64(r.Clock) || l.NS > healed.UnixNano() {
+			continue
+		}
+		if r.Notice < 0 && (local || l.Event == "notice" && l.State == "inactive" && l.Subject == arrayAddr(0)) {
+			r.Notice, r.Reason = time.Duration(l.NS-at), l.Reason
+			if local {
+				r.Reason = "own link"
+			}
+			from = time.Unix(0, l.NS)
+		}
+		if l.Event == "failover" {
+			if r.Done < 0 {
+				r.Done = time.Unix(0, l.NS).Sub(from)
+			}
+			r.Said = append(r.Said, strings.TrimSpace(fmt.Sprintf("%d sockets in %v %s", l.Sockets, time.Duration(l.TookNS), l.Error)))
+		}
+	}
+	for _, s := range log.Slow {
+		took := time.Duration(s.Ended - s.Begun)
+		switch {
+		case s.Ended < at:
+			r.Before = max(r.Before, took)
+		case s.Begun < healed.UnixNano():
+			r.Stall = max(r.Stall, took)
+		}
+		if s.Error != "" {
+			r.Errors++
+		}
+	}
+	last := int64(0)
+	for _, s := range log.Slow { // of those that the fault held up, not this machine
+		if s.Ended > at && s.Begun < healed.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
+			last = max(last, s.Ended)
+		}
+	}
+	if last != 0 {
+		r.Last = time.Unix(0, last).Sub(from)
+	}
+	for _, s := range log.States {
+		if s.State == "live" && strings.Contains(s.Address, "traddr="+arrayAddr(0).String()+",") && s.At > healed.UnixNano() && r.Usable < 0 {
+			r.Usable = time.Unix(0, s.At).Sub(healed)
+		}
+	}
+	if lost(log, at) && r.Usable < 0 || !lost(log, at) {
+		// It was live all the time, or again before the fault was over.
+		r.Usable = max(r.Usable, 0)
+	}
+}
+
+// lost reports whether the kernel gave the path up after the fault.
+func lost(log *iolog.Log, at int64) bool {
+	return slices.ContainsFunc(log.States, func(s iolog.State) bool { return s.At > at && s.State != "live" })
+}
