@@ -51,7 +51,7 @@ func (s *Sim) Queue(port PortID, q int) QueueStats {
 	unit, guaranteed := s.bufferUnit(port, q)
 	guaranteed = min(guaranteed, int64(ig.used))
 	st := QueueStats{
-		TxFrames: qu.txPkts, TxBytes: qu.txBytes, Drops: qu.drops, DropBytes: qu.dropBytes, Marks: uint64(qu.marks),
+		TxFrames: qu.txPkts, TxBytes: qu.txBytes, Drops: s.lost[i].frames, DropBytes: s.lost[i].bytes, Marks: uint64(qu.marks),
 		Bytes: int64(qu.bytes), Peak: int64(qu.peak), RxXoff: ps.rxXoff, RxXon: ps.rxXon, TxXoff: ps.txXoff, TxXon: ps.txXon,
 		Paused: ps.total, PausedNow: s.ports[port].paused>>q&1 != 0, Deadlocks: ps.deadlocks, Recoveries: ps.recoveries,
 		FirstDeadlock: ps.firstDead, TurnedOff: ps.off,
@@ -114,7 +114,7 @@ func (s *Sim) PortCounters(p PortID) PortCounters {
 		c.RxBytes -= uint64(s.pool.pkts[pk].size)
 	}
 	for q := range NumQueues {
-		c.TxDrops += s.queues[int(p)*NumQueues+q].drops
+		c.TxDrops += s.lost[int(p)*NumQueues+q].frames
 		c.Marks += uint64(s.queues[int(p)*NumQueues+q].marks)
 	}
 	return c

@@ -6,21 +6,22 @@ import (
 )
 
 // rig is one sender of a given DCQCN set whose notifications the test makes up.
-func rig(t *testing.T, cc *DCQCN) (*Sim, *qp, *dcqcn) {
+func rig(t *testing.T, cc *DCQCN) (*Sim, func(), *dcqcn) {
 	t.Helper()
 	s := oneSwitch(t, 2, ReferenceSwitch(1<<20, nil), ReferenceNIC(cc), link100, Options{})
 	if _, err := s.AddFlow(FlowSpec{Src: 0, Dst: 1, Bytes: Forever, TOS: 3 << 5}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, s, 10*Microsecond)
-	return s, &s.qps[0], &s.cc[0]
+	rp := s.controls[1].ctl.(*reactionPoint)
+	return s, func() { rp.Notified(QP{s, 0}) }, &rp.qps[0]
 }
 
 // The first CNP halves the rate; the cut uses the old alpha; alpha decays by 1/256
 // for each 55 us without a CNP; the timer brings half of the way back.
 func TestPaperReactionPoint(t *testing.T) {
-	s, q, c := rig(t, Paper())
-	s.cnp(0, q)
+	s, cnp, c := rig(t, Paper())
+	cnp()
 	if c.rate != 50e9 || c.target != 100e9 {
 		t.Fatalf("after the first CNP: rate %d, target %d", c.rate, c.target)
 	}
@@ -28,19 +29,19 @@ func TestPaperReactionPoint(t *testing.T) {
 		t.Errorf("alpha %d, want %d", c.alpha, want)
 	}
 	run(t, s, s.Now()+54*Microsecond)
-	c.settle(s.Now())
+	c.settle(Paper(), s.Now())
 	if c.alpha != alphaOne {
 		t.Error("alpha fell before 55 us")
 	}
 	run(t, s, s.Now()+Microsecond)
-	c.settle(s.Now())
+	c.settle(Paper(), s.Now())
 	if want := alphaOne * 255.0 / 256; math.Abs(float64(c.alpha)-want) > 2 {
 		t.Errorf("alpha %d after 55 us, want %.0f", c.alpha, want)
 	}
 	if c.rate != 75e9 {
 		t.Errorf("rate %d after one increase, want 75e9", c.rate)
 	}
-	s.cnp(0, q) // cut by (255/256)/2 of 75G; the target is what the rate was
+	cnp() // cut by (255/256)/2 of 75G; the target is what the rate was
 	if want := 75e9 * (1 - 255.0/512); math.Abs(float64(c.rate)-want) > 2 || c.target != 75e9 {
 		t.Errorf("rate %d target %d, want %.0f and 75e9", c.rate, c.target, want)
 	}
@@ -58,8 +59,8 @@ func TestPaperReactionPoint(t *testing.T) {
 // The cx4 set: alpha follows notifications each microsecond, cuts happen at most each
 // 4 us, the increase timer restarts with each cut, and F = 1.
 func TestCX4ReactionPoint(t *testing.T) {
-	s, q, c := rig(t, CX4())
-	s.cnp(0, q)
+	s, cnp, c := rig(t, CX4())
+	cnp()
 	if c.rate != 100e9 {
 		t.Fatalf("the cut came at once: %d", c.rate)
 	}
@@ -82,7 +83,7 @@ func TestCX4ReactionPoint(t *testing.T) {
 		t.Errorf("rate %d after fast recovery", c.rate)
 	}
 	for range 200 { // notifications without end push the rate to its minimum
-		s.cnp(0, q)
+		cnp()
 		run(t, s, s.Now()+2*Microsecond)
 	}
 	if c.rate != 1e9 {
@@ -93,7 +94,7 @@ func TestCX4ReactionPoint(t *testing.T) {
 // The lazy alpha equals one that is stepped every interval.
 func TestAlphaIsExact(t *testing.T) {
 	par := CX4()
-	lazy := &dcqcn{par: par, alpha: alphaOne}
+	lazy := &dcqcn{alpha: alphaOne}
 	rng := RNG(1)
 	alpha, fresh := uint64(alphaOne), false
 	next := Microsecond
@@ -108,7 +109,7 @@ func TestAlphaIsExact(t *testing.T) {
 			next += Microsecond
 		}
 		fresh = true
-		lazy.settle(now)
+		lazy.settle(par, now)
 		lazy.fresh = true
 		if lazy.alpha != alpha {
 			t.Fatalf("at %v: %d, want %d", now, lazy.alpha, alpha)
@@ -138,7 +139,7 @@ func TestMarkingProbability(t *testing.T) {
 	sp := ReferenceSwitch(4<<20, nil)
 	sp.ECN = ECN{Mode: ECNDequeue, KMin: 100_000, KMax: 300_000, PMax: 0.4}
 	s := oneSwitch(t, 1, sp, ReferenceNIC(nil), link100, Options{Seed: 9})
-	pt := &s.ports[s.PortOf(0, 0)]
+	pt, qu := &s.ports[s.PortOf(0, 0)], s.queues[int(s.PortOf(0, 0))*NumQueues+3]
 	const n = 200_000
 	for _, c := range []struct {
 		depth int32
@@ -146,7 +147,8 @@ func TestMarkingProbability(t *testing.T) {
 	}{{100_001, 0}, {150_000, 0.1}, {200_000, 0.2}, {300_000, 0.4}, {300_001, 1}} {
 		hits := 0
 		for range n {
-			if s.congested(pt, c.depth) {
+			qu.bytes = c.depth
+			if qu.bytes > qu.kmin && s.marks(pt, &qu) {
 				hits++
 			}
 		}

@@ -135,7 +135,7 @@ func (s *Sim) flush(pi int32, pt *port, q int32, why DropReason) {
 		if pt.sw >= 0 {
 			s.leave(pt, p, qu, q, int32(p.size))
 		}
-		s.dropAt(pk, qu, why)
+		s.dropAt(pk, pi*NumQueues+q, why)
 	}
 	qu.tail = -1
 	qu.deficit = 0

@@ -58,10 +58,10 @@ func (s *Sim) drop(pk int32, why DropReason) {
 	s.pool.put(pk)
 }
 
-// dropAt ends a frame in front of an egress queue.
-func (s *Sim) dropAt(pk int32, qu *queue, why DropReason) {
-	qu.drops++
-	qu.dropBytes += uint64(s.pool.pkts[pk].size)
+// dropAt ends a frame in front of egress queue number i of the fabric.
+func (s *Sim) dropAt(pk, i int32, why DropReason) {
+	s.lost[i].frames++
+	s.lost[i].bytes += uint64(s.pool.pkts[pk].size)
 	s.drop(pk, why)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // drawFabric makes a small fabric with random profiles, links, flows and faults.
 func drawFabric(t *rapid.T) (*model.Sim, *workload.Fabric) {
-	var cc *model.DCQCN
+	var cc model.Control
 	switch rapid.IntRange(0, 2).Draw(t, "cc") {
 	case 1:
 		cc = model.CX4()

@@ -146,7 +146,7 @@ func (s *Sim) liveGroups() int {
 
 // compactGroups keeps only the groups of the present tables.
 func (s *Sim) compactGroups() {
-	groups, hops := make([]group, 0, s.liveGroups()), make([]int32, 0, len(s.hops))
+	groups, hops := make([]group, 0, s.liveGroups()), make([]PortID, 0, len(s.hops))
 	for i := range s.switches {
 		sw := &s.switches[i]
 		base := int32(len(groups))

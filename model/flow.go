@@ -16,17 +16,18 @@ type EndpointID int32
 
 // FlowSpec is one transfer over its own queue pair.
 type FlowSpec struct {
-	Src, Dst EndpointID
-	Bytes    int64 // payload, at least 1; Forever = until the run ends
-	Start    Time
-	TOS      uint8 // DSCP << 2; ECN-capable unless NoECT
-	NoECT    bool
-	Tagged   bool   // its frames carry an 802.1p priority, which is then its class at the NIC
-	Priority uint8  // 0..7, if Tagged
-	NoCC     bool   // this flow ignores notifications
-	Rate     Rate   // initial and greatest rate; 0 = the NIC's
-	Hash     uint32 // ECMP hash; 0 = derived from endpoints, number and seed
-	Tag      uint64 // of the application that owns it
+	Src, Dst   EndpointID
+	Bytes      int64 // payload, at least 1; Forever = until the run ends
+	Start      Time
+	TOS        uint8 // DSCP << 2; ECN-capable unless NoECT
+	NoECT      bool
+	Tagged     bool    // its frames carry an 802.1p priority, which is then its class at the NIC
+	Priority   uint8   // 0..7, if Tagged
+	NoCC       bool    // this flow ignores notifications
+	Congestion Control // nil: the NIC's
+	Rate       Rate    // initial and greatest rate; 0 = the NIC's
+	Hash       uint32  // ECMP hash; 0 = derived from endpoints, number and seed
+	Tag        uint64  // of the application that owns it
 }
 
 // Forever as FlowSpec.Bytes sends until the run ends.
@@ -62,15 +63,10 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	n.flows++
 	s.flows = append(s.flows, flow{spec: f, nth: nth})
 	s.qps = append(s.qps, s.newQP(&f, nth))
-	hash := s.qps[id].hash
-	s.rx = append(s.rx, rxqp{hash: hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0)})
-	if cc := n.prof.CC; cc != nil {
-		s.cc = growTo(s.cc, int(id)+1)
-		rate := uint64(s.portInfo[n.port].rate)
-		if f.Rate > 0 {
-			rate = min(rate, uint64(f.Rate))
-		}
-		s.cc[id] = dcqcn{par: cc, rate: rate, target: rate, line: rate}
+	q := &s.qps[id]
+	s.rx = append(s.rx, rxqp{hash: q.hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0), ctl: q.ctl, ack: uint16(s.nics[f.Dst].prof.Ack + s.controls[q.ctl].answer.Ack)})
+	if q.ctl != 0 {
+		s.control(q).Open(QP{s, id})
 	}
 	if f.Start <= s.now && len(s.starts) == 0 && s.running {
 		s.begin(id)
@@ -87,15 +83,24 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	n := &s.nics[f.Src]
 	p := n.prof
+	cc := f.Congestion
+	if cc == nil {
+		cc = p.CC
+	}
+	ctl := s.controlOf(cc)
+	header := p.Header + s.controls[ctl].answer.Header
 	frames := (f.Bytes + int64(p.MTU) - 1) / int64(p.MTU)
 	if frames >= 1<<32-1 {
 		frames = 1<<32 - 2
 	}
 	q := qp{
-		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + p.Header),
-		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(p.Header)),
+		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + header),
+		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(header)),
 		tos:  f.TOS &^ ecnMask, q: f.hostClass(), state: qpIdle, win: p.Window, msgs: -1, hole: noHole,
-		ccOn: p.CC != nil && !f.NoCC,
+		ctl: ctl,
+	}
+	if ctl != 0 && !f.NoCC {
+		q.hears = s.controls[ctl].ctl.Hears()
 	}
 	if f.Bytes == Forever {
 		q.last = q.full
@@ -213,7 +218,7 @@ type FlowStatus struct {
 	Retx        uint64
 	OutOfOrder  uint64
 	Rate        Rate // at present
-	CNPs, Cuts  uint64
+	ControlState
 }
 
 // Flow tells how a flow stands.
@@ -225,8 +230,8 @@ func (s *Sim) Flow(id FlowID) FlowStatus {
 		Acked: min(int64(q.sndUna)*mtu, f.spec.Bytes), Retx: q.retx, OutOfOrder: uint64(r.ooo),
 		Rate: Rate((8e12<<serBits + q.psb/2) / q.psb),
 	}
-	if int(id) < len(s.cc) {
-		st.CNPs, st.Cuts = s.cc[id].cnps, s.cc[id].cuts
+	if q.ctl != 0 {
+		st.ControlState = s.control(q).State(QP{s, int32(id)})
 	}
 	return st
 }
@@ -251,7 +256,7 @@ func (s *Sim) IdealFCT(id FlowID) Time {
 		if peer.sw < 0 {
 			break
 		}
-		pi = s.route(&s.switches[peer.sw], &packet{flow: int32(id), hash: q.hash, dst: q.dst})
+		pi = s.routeByHash(&s.switches[peer.sw], q.dst, q.hash)
 		if pi < 0 {
 			return never
 		}

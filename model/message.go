@@ -63,7 +63,7 @@ func (s *Sim) Post(id FlowID, bytes int64, tag uint64) error {
 	}
 	q.total += uint32(frames)
 	m := &s.msgs[q.msgs]
-	m.list = append(m.list, message{end: q.total, last: uint16(bytes - (frames-1)*int64(p.MTU) + int64(p.Header)), tag: tag})
+	m.list = append(m.list, message{end: q.total, last: uint16(bytes-(frames-1)*int64(p.MTU)) + q.full - uint16(p.MTU), tag: tag})
 	s.wake(int32(id))
 	return nil
 }

@@ -125,6 +125,7 @@ func (n *Network) Build(o Options) (*Sim, error) {
 		if err := s.setupSwitch(int32(i)); err != nil {
 			return nil, err
 		}
+		s.setupBalancer(int32(i))
 	}
 	s.buildRoutes()
 	s.heap.init(s.eventRate())
@@ -140,6 +141,7 @@ func (n *Network) layout(s *Sim) error {
 	s.nodes = make([]node, len(n.nodes))
 	s.ports = make([]port, total)
 	s.queues = make([]queue, total*NumQueues)
+	s.lost = make([]lost, total*NumQueues)
 	s.ingress = make([]ingress, total*NumQueues)
 	s.pauses = make([]pauseState, total*NumQueues)
 	s.links = make([]link, len(n.links))
@@ -204,7 +206,7 @@ func (n *Network) wire(s *Sim, i int) {
 			pt.flags |= portLossy
 		}
 		for q := range NumQueues {
-			s.queues[pi*NumQueues+int32(q)] = queue{head: -1, tail: -1}
+			s.queues[pi*NumQueues+int32(q)] = queue{head: -1, tail: -1, kmin: noMarks, kmax: noMarks}
 		}
 	}
 }

@@ -63,7 +63,7 @@ type qp struct {
 	tos     uint8
 	q       uint8 // class at the NIC
 	state   uint8
-	ccOn    bool
+	hears   Hear // what its Controller is told
 	rtoOn   bool
 	done    bool
 	msgs    int32 // index of its messages, -1 = one transfer
@@ -72,6 +72,7 @@ type qp struct {
 	heard   Time  // of the last progress
 	retx    uint64
 	hole    uint32 // selective repeat: the frame the receiver asked for, noHole = none
+	ctl     uint8  // its Control among Sim.controls, 0 = none
 }
 
 // noHole in qp.hole: nothing is asked for.
@@ -91,8 +92,10 @@ type rxqp struct {
 	dups     uint32
 	ooo      uint32
 	src      uint16
-	class    uint8 // in which the sender's NIC sends, and this one answers
-	_        [5]byte
+	class    uint8  // in which the sender's NIC sends, and this one answers
+	ctl      uint8  // the Control whose answers this end gives
+	ack      uint16 // bytes of an ACK on the wire
+	_        [2]byte
 }
 
 func (s *Sim) pushReady(n *nic, id int32) {
@@ -193,8 +196,8 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 	qu.txPkts++
 	qu.txBytes += uint64(size)
 	s.launch(pi, pt, pk, &s.pool.pkts[pk])
-	if q.ccOn {
-		s.sentBytes(id, int64(size))
+	if q.hears&HearSent != 0 {
+		s.control(q).Sent(QP{s, id}, int64(size))
 	}
 	q.next = s.now + gap
 	if n.prof.RTO > 0 {

@@ -18,16 +18,36 @@ const (
 // nsAddress gives the IPv4 address of node n: 11.0.0.1 + n x 256.
 func nsAddress(n uint32) uint32 { return 0x0b000001 + n<<8 }
 
-// nsPath gives the member of a group of n that a frame takes at a switch.
-func (s *Sim) nsPath(sw *swtch, p *packet, n int32) int32 {
-	f := &s.flows[p.flow]
+var nsPathsMechanism = Mechanism{Part: PartBalancer, Kind: "ns-paths",
+	About: "the choice of the public ns-3 code for RoCE (HPCC), for comparisons with its results",
+	New:   func() Settings { return &NSPaths{} }}
+
+// NSPaths is static balancing by the hash of that code.
+type NSPaths struct{}
+
+// Check has nothing to refuse.
+func (*NSPaths) Check() error { return nil }
+
+// Balancer makes that of a switch.
+func (*NSPaths) Balancer(sw Switch) Balancer {
+	return nsPaths{seed: uint32(len(sw.s.nics)) + uint32(sw.i), own: sw.s.switches[sw.i].seed}
+}
+
+type nsPaths struct{ seed, own uint32 }
+
+// Pick gives the member of a group that a frame takes.
+func (b nsPaths) Pick(_ Switch, fr Frame, ways []PortID) int {
+	p, n := fr.packet(), uint32(len(ways))
+	if p.kind() == kindRaw {
+		return int(pickECMP(p.hash, b.own, int32(n)))
+	}
+	f := &fr.s.flows[p.flow]
 	from, to := nsAddress(uint32(f.spec.Src)), nsAddress(uint32(f.spec.Dst))
 	ports := (nsSourcePort+f.nth)&0xffff | nsDestPort<<16
 	if p.kind() != kindData { // answers go the other way
 		from, to, ports = to, from, bits.RotateLeft32(ports, 16)
 	}
-	seed := uint32(len(s.nics)) + uint32(s.ports[sw.portBase].sw)
-	return n - 1 - int32(murmur3(seed, [3]uint32{from, to, ports})%uint32(n))
+	return int(n - 1 - murmur3(b.seed, [3]uint32{from, to, ports})%n)
 }
 
 // murmur3 is MurmurHash3_x86_32 of three words.

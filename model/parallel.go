@@ -148,6 +148,9 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
 		return b, fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
 	}
+	if what := s.unowned(); what != "" {
+		return b, fmt.Errorf("%w: an event of the kind %q belongs to no shard", ErrShards, what)
+	}
 	for i := range s.ports {
 		if s.ports[i].flags&(portDown|portMute) != 0 {
 			return b, fmt.Errorf("%w: a link is faulty", ErrShards)

@@ -38,7 +38,7 @@ func stateOf(s *model.Sim) state {
 // On two or three cores a run is the same event for event, and may go on on one.
 func TestSeveralCoresGiveTheSameRun(t *testing.T) {
 	for _, r := range workload.References {
-		for _, cc := range []*model.DCQCN{nil, model.CX4(), model.Paper()} {
+		for _, cc := range []model.Control{nil, model.CX4(), model.Paper()} {
 			build := func() *model.Sim {
 				s, _, err := r.Build(model.Options{Seed: 3, Trace: true}, cc)
 				if err != nil {

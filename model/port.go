@@ -1,6 +1,9 @@
 package model
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Flags of a port that take a frame off the fast path.
 const (
@@ -39,25 +42,30 @@ type port struct {
 	cur     uint8 // WDRR: the queue being served
 	paws    uint8 // what else goes before data: pawsPause
 
-	// Marking and admission of frames that leave (ECN) and enter (headroom) here.
-	kmin, kmax int32
-	pmax       uint64 // probability at kmax in units of 2^-32
-	rng        RNG
-	hdrmCap    int32 // bytes or cells of headroom of each queue
-	shift      uint8 // reference model: threshold = free >> shift
-	ecn        uint8 // queues that mark
+	rng     RNG   // draws of marking
+	hdrmCap int32 // bytes or cells of headroom of each queue of what enters here
+	shift   uint8 // reference model: threshold = free >> shift
 }
 
 // queue is one egress queue with its counters: one cache line.
 type queue struct {
-	head, tail       int32
-	bytes, pkts      int32
-	peak             int32
-	deficit          int32
-	txPkts, txBytes  uint64
-	drops, dropBytes uint64
-	marks            uint32
-	cells            int32 // egress accounting of the cell model
+	head, tail      int32
+	bytes, pkts     int32
+	peak            int32
+	deficit         int32
+	txPkts, txBytes uint64
+	pmax            uint64 // ECN: probability at kmax in units of 2^-32
+	kmin, kmax      int32  // bytes; kmin noMarks = this queue does not mark
+	marks           uint32
+	cells           int32 // egress accounting of the cell model
+}
+
+// noMarks as queue.kmin is a depth that no queue has.
+const noMarks = math.MaxInt32
+
+// lost counts what was dropped in front of a queue.
+type lost struct {
+	frames, bytes uint64
 }
 
 // portInfo is the cold part of a port.

@@ -32,6 +32,7 @@ type SwitchProfile struct {
 	PortPriority uint8             // 0..7
 	Remark       bool              // write the DSCP that stands for the class into what leaves
 	Sched        Sched
+	Balancer     BalancerSettings // nil: by hash
 	ECN          ECN
 	PFC          PFC
 	Ref          RefMMU
@@ -120,15 +121,15 @@ type Deadlock struct {
 // NICProfile is how a host's port is configured.
 type NICProfile struct {
 	Name      string
-	MTU       int32 // payload of a full data frame in bytes, default 1000
-	Header    int32 // bytes of headers, default 48
-	Ack       int32 // bytes of an ACK, NACK or CNP frame, default 60
-	AckEvery  int32 // data frames an ACK answers, default 1
-	AckTOS    int16 // class of ACKs; -1 = that of the data they answer
-	CC        *DCQCN
-	RTO       Time // go back to the first unacknowledged frame; 0 = never
-	NackGap   Time // least time between NACKs for the same frame, default 500 us
-	Selective bool // selective repeat instead of go-back-N
+	MTU       int32   // payload of a full data frame in bytes, default 1000
+	Header    int32   // bytes of headers, default 48
+	Ack       int32   // bytes of an ACK, NACK or CNP frame, default 60
+	AckEvery  int32   // data frames an ACK answers, default 1
+	AckTOS    int16   // class of ACKs; -1 = that of the data they answer
+	CC        Control // of its queue pairs; nil = none
+	RTO       Time    // go back to the first unacknowledged frame; 0 = never
+	NackGap   Time    // least time between NACKs for the same frame, default 500 us
+	Selective bool    // selective repeat instead of go-back-N
 	Window    int32
 	PFC       PFC
 	RxRate    Rate  // how fast the host takes frames; 0 = line rate
@@ -263,7 +264,9 @@ func (p *NICProfile) fill() error {
 		return fmt.Errorf("%w %q: point braking is for switches", ErrNICProfile, p.Name)
 	}
 	if p.CC != nil {
-		return p.CC.check()
+		if err := p.CC.Check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrCongestion, err)
+		}
 	}
 	return nil
 }
@@ -286,15 +289,15 @@ func DefaultDSCP() *[64]uint8 {
 // ReferenceSwitch is the profile that the published RoCE simulators share, so that
 // results can be compared like with like: queue 3 lossless with a dynamic threshold
 // and ECN at dequeue by the set given (nil = PFC only).
-func ReferenceSwitch(buffer int64, cc *DCQCN) SwitchProfile {
+func ReferenceSwitch(buffer int64, cc Control) SwitchProfile {
 	p := SwitchProfile{Name: "reference-mmu", MMU: MMUReference, Buffer: buffer, Lossless: 1 << 3}
 	if cc != nil {
-		p.ECN = cc.ECN
+		p.ECN = cc.Marking()
 	}
 	return p
 }
 
 // ReferenceNIC is the NIC of the same simulators.
-func ReferenceNIC(cc *DCQCN) NICProfile {
+func ReferenceNIC(cc Control) NICProfile {
 	return NICProfile{Name: "reference-nic", AckTOS: -1, CC: cc}
 }

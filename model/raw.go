@@ -62,7 +62,7 @@ func (s *Sim) SendRouted(from, to NodeID, tos uint8, hash uint32, frame []byte) 
 		return err
 	}
 	sw := &s.switches[a]
-	out := s.route(sw, &s.pool.pkts[pk])
+	out := s.route(sw, pk)
 	if out < 0 {
 		s.drop(pk, DropNoRoute)
 		return nil
@@ -101,11 +101,11 @@ func (s *Sim) emit(pi, q, pk int32) {
 	p := &s.pool.pkts[pk]
 	switch {
 	case pt.flags&portDown != 0:
-		s.dropAt(pk, qu, DropCarrier)
+		s.dropAt(pk, pi*NumQueues+q, DropCarrier)
 	case pt.discard>>q&1 != 0:
-		s.dropAt(pk, qu, DropRecovery)
+		s.dropAt(pk, pi*NumQueues+q, DropRecovery)
 	case pt.sw >= 0 && s.switches[pt.sw].own+int32(p.size) > rawLimit, pt.sw < 0 && qu.bytes > rawLimit:
-		s.dropAt(pk, qu, DropTail)
+		s.dropAt(pk, pi*NumQueues+q, DropTail)
 	default:
 		if pt.sw >= 0 {
 			s.switches[pt.sw].own += int32(p.size)

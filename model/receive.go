@@ -32,10 +32,12 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	r := &s.rx[p.flow]
 	prof := s.nics[pt.nic].prof
 	marked := p.tos&ecnMask == ecnCE
-	if marked && prof.CC != nil && prof.CC.CNPEvery > 0 && s.now >= r.cnpAt {
-		r.cnpAt = s.now + prof.CC.CNPEvery
-		s.sendCNP(pi, pt, p.flow, r, prof)
-		p = &s.pool.pkts[pk] // the pool may have moved
+	if marked {
+		if every := s.controls[r.ctl].answer.CNPEvery; every > 0 && s.now >= r.cnpAt {
+			r.cnpAt = s.now + every
+			s.sendCNP(pi, pt, p.flow, r)
+			p = &s.pool.pkts[pk] // the pool may have moved
+		}
 	}
 	k := kindAck
 	tell := false
@@ -68,14 +70,14 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	}
 	r.unacked = 0
 	flags := uint8(0)
-	if marked && prof.CC != nil && prof.CC.CNPEvery == 0 {
+	if marked && s.controls[r.ctl].answer.Echo {
 		flags = flagCNP
 	}
 	tos, class := p.tos&^ecnMask, r.class
 	if prof.AckTOS >= 0 {
 		tos, class = uint8(prof.AckTOS), uint8(prof.AckTOS)>>5
 	}
-	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: tos, kf: kindFlags(k, flags, class)}
+	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: r.ack, tos: tos, kf: kindFlags(k, flags, class)}
 	s.made[k]++
 	id, expect := p.flow, p.psn
 	s.hostQueue(pi, pt, pk, p)
@@ -134,10 +136,11 @@ func (s *Sim) hostQueue(pi int32, pt *port, pk int32, p *packet) {
 }
 
 // sendCNP tells the sender of a flow that its frames met congestion (DCQCN's NP).
-func (s *Sim) sendCNP(pi int32, pt *port, id int32, r *rxqp, prof *NICProfile) {
+func (s *Sim) sendCNP(pi int32, pt *port, id int32, r *rxqp) {
 	pk := s.pool.get()
 	p := &s.pool.pkts[pk]
-	*p = packet{flow: id, hash: r.hash, dst: r.src, size: uint16(prof.Ack), tos: prof.CC.CNPTOS, kf: kindFlags(kindCNP, 0, prof.CC.CNPTOS>>5)}
+	tos := s.controls[r.ctl].answer.CNPDSCP << 2
+	*p = packet{flow: id, hash: r.hash, dst: r.src, size: r.ack, tos: tos, kf: kindFlags(kindCNP, 0, tos>>5)}
 	s.made[kindCNP]++
 	s.hostQueue(pi, pt, pk, p)
 }
@@ -148,7 +151,9 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 	if q.done {
 		return
 	}
+	fresh := uint32(0)
 	if psn > q.sndUna {
+		fresh = psn - q.sndUna
 		q.sndUna = psn
 		q.heard = s.now
 		if q.sndNxt < psn {
@@ -171,8 +176,12 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 	if q.hole != noHole && q.hole < q.sndUna {
 		q.hole = noHole // it has arrived meanwhile
 	}
-	if cnp && q.ccOn {
-		s.cnp(id, q)
+	if q.hears != 0 {
+		if q.hears&HearAcks != 0 {
+			s.control(q).Ack(QP{s, id}, Ack{Psn: psn, New: fresh, Nack: nack, Marked: cnp})
+		} else if cnp {
+			s.control(q).Notified(QP{s, id})
+		}
 	}
 	if q.state == qpIdle {
 		s.wake(id)
@@ -182,8 +191,8 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 // notify is the arrival of a CNP.
 func (s *Sim) notify(id int32) {
 	q := &s.qps[id]
-	if q.ccOn && !q.done {
-		s.cnp(id, q)
+	if q.hears&HearNotified != 0 && !q.done {
+		s.control(q).Notified(QP{s, id})
 	}
 }
 

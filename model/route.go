@@ -136,7 +136,7 @@ func (r *router) install(id int32) {
 		n := r.groups[id][at]
 		s.groups = append(s.groups, group{off: int32(len(s.hops)), n: n})
 		for _, k := range r.groups[id][at+1 : at+1+n] {
-			s.hops = append(s.hops, sw.portBase+k)
+			s.hops = append(s.hops, PortID(sw.portBase+k))
 		}
 	}
 	for ep := range s.nics {

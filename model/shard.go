@@ -19,7 +19,7 @@ func (s *Sim) split(n int) (shards []*Sim, look Time) {
 	for i := range n {
 		sh := s
 		if i > 0 {
-			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, cc: s.cc,
+			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, lost: s.lost, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, controls: s.controls,
 				routes: s.routes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes,
 				owner: s.owner, sorted: true, running: true}
 			sh.pool.free = -1
@@ -140,18 +140,18 @@ func (s *Sim) joinHosts(owner []int8) []int8 {
 
 // ownerOf gives the shard that handles an event.
 func (s *Sim) ownerOf(key uint32) int8 {
-	idx := int32(key & keyMask)
-	switch key >> keyBits {
-	case evArrive:
-		return s.owner[s.ports[idx].peer]
-	case evKick, evReact, evDrain, evStorm:
-		return s.owner[idx]
-	case evExpire, evRefresh, evDetect, evRecover, evABS:
-		return s.owner[idx/NumQueues]
-	case evDecrease, evIncrease, evRTO:
-		return s.owner[s.nics[s.qps[idx].nic].port]
-	}
-	return 0
+	return s.owner[events[key>>keyBits].port(s, int32(key&keyMask))]
+}
+
+// unowned names an event that waits and belongs to the whole fabric; "" is none.
+func (s *Sim) unowned() string {
+	name := ""
+	s.heap.each(func(key uint32) {
+		if e := &events[key>>keyBits]; e.port == nil {
+			name = e.name
+		}
+	})
+	return name
 }
 
 // rehome gives events and frames of s to the shards that own them; s itself is shard 0.

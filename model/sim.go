@@ -13,26 +13,6 @@ const (
 	classApp
 )
 
-// Kinds of events, in the order in which they happen at one moment.
-const (
-	evArrive   = iota // a frame reaches the far end of a port's wire
-	evKick            // a port may send
-	evReact           // a received PFC frame takes effect
-	evExpire          // a pause may have run out
-	evRefresh         // a lasting XOFF is repeated
-	evDetect          // a queue may have been paused for the whole detection time
-	evRecover         // the recovery time is over
-	evABS             // point braking decides
-	evDrain           // a slow host takes the next frame
-	evDecrease        // DCQCN: look whether a notification came
-	evIncrease        // DCQCN: increase timer
-	evRTO             // a queue pair may have lost its tail
-	evStart           // a listed flow starts
-	evStorm           // a storming NIC pauses again
-	evTimer           // a timer of a scenario or application
-	numEvents
-)
-
 const (
 	keyBits = 27 // of the entity; the kind stands above
 	keyMask = 1<<keyBits - 1
@@ -53,17 +33,18 @@ type Sim struct {
 	pool     pool
 	ports    []port
 	queues   []queue
+	lost     []lost // of each queue
 	ingress  []ingress
 	switches []swtch
 	nics     []nic
 	qps      []qp
 	rx       []rxqp
-	cc       []dcqcn
+	controls []control // [0] is none
 	routes   []uint16
 	paths    *router // over what is up now, for RerouteSwitch; nil = not computed since the last change
 
 	groups     []group
-	hops       []int32
+	hops       []PortID
 	pauses     []pauseState
 	portInfo   []portInfo
 	nodes      []node
@@ -181,48 +162,4 @@ func (s *Sim) batch(until Time, n int) bool {
 		s.dispatch(e.key)
 	}
 	return true
-}
-
-func (s *Sim) dispatch(key uint32) {
-	idx := int32(key & keyMask)
-	switch key >> keyBits {
-	case evArrive:
-		s.arrive(idx)
-	case evKick:
-		pt := &s.ports[idx]
-		if pt.kickAt == s.now {
-			pt.kickAt = never
-			if pt.busy <= s.now {
-				s.transmit(idx, pt)
-			} else {
-				s.kickWhen(idx, pt, pt.busy)
-			}
-		}
-	case evDecrease:
-		s.decreaseCheck(idx)
-	case evIncrease:
-		s.increaseTimer(idx)
-	case evReact:
-		s.react(idx)
-	case evExpire:
-		s.pauseExpiry(idx)
-	case evRefresh:
-		s.refreshXoff(idx)
-	case evDetect:
-		s.detectDeadlock(idx)
-	case evRecover:
-		s.endRecovery(idx)
-	case evABS:
-		s.brake(idx)
-	case evDrain:
-		s.drainHost(idx)
-	case evRTO:
-		s.retransmitTimer(idx)
-	case evStart:
-		s.startListed(idx)
-	case evStorm:
-		s.stormOn(idx)
-	case evTimer:
-		s.fireTimer(idx)
-	}
 }

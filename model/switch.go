@@ -1,9 +1,6 @@
 package model
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // swtch is what the frames passing one switch share.
 type swtch struct {
@@ -28,6 +25,7 @@ type swtch struct {
 	peakHdrm   int32
 	own        int32 // bytes of the own control plane that wait
 	hook       *hookFlow
+	balancer   Balancer // nil: by hash
 	dead       bool
 }
 
@@ -64,15 +62,29 @@ func (s *Sim) setupSwitch(i int32) error {
 			if e.PerRate > 0 {
 				scale = float64(rate) / float64(e.PerRate)
 			}
-			pt.kmin, pt.kmax = depth(float64(e.KMin)*scale), depth(float64(e.KMax)*scale)
-			pt.pmax = uint64(e.PMax * (1 << 32))
-			pt.ecn = e.Queues
+			for q := range int32(NumQueues) {
+				if qu := &s.queues[pi*NumQueues+q]; e.Queues>>q&1 != 0 {
+					qu.kmin, qu.kmax = depth(float64(e.KMin)*scale), depth(float64(e.KMax)*scale)
+					qu.pmax = uint64(e.PMax * (1 << 32))
+				}
+			}
 		}
 	}
 	if p.MMU == MMUCells {
 		return s.setupCells(sw)
 	}
 	return s.setupReference(sw)
+}
+
+// setupBalancer gives a switch its Balancer.
+func (s *Sim) setupBalancer(i int32) {
+	sw := &s.switches[i]
+	switch b := sw.prof.Balancer; {
+	case b != nil:
+		sw.balancer = b.Balancer(Switch{s, i})
+	case s.opt.NSPaths:
+		sw.balancer = (&NSPaths{}).Balancer(Switch{s, i})
+	}
 }
 
 // depth gives a threshold as a depth of a queue in bytes; one that no queue reaches stays so.
@@ -82,7 +94,7 @@ func depth(threshold float64) int32 { return int32(min(threshold, math.MaxInt32)
 func (s *Sim) forward(in int32, ip *port, pk int32) {
 	sw := &s.switches[ip.sw]
 	p := &s.pool.pkts[pk]
-	out := s.route(sw, p)
+	out := s.route(sw, pk)
 	if out < 0 {
 		s.drop(pk, DropNoRoute)
 		return
@@ -120,19 +132,19 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		return
 	}
 	if ot.flags&portDown != 0 {
-		s.dropAt(pk, qu, DropCarrier)
+		s.dropAt(pk, out*NumQueues+q, DropCarrier)
 		return
 	}
 	if ot.discard>>q&1 != 0 {
-		s.dropAt(pk, qu, DropRecovery)
+		s.dropAt(pk, out*NumQueues+q, DropRecovery)
 		return
 	}
-	if ot.ecn != 0 && sw.prof.ECN.Mode == ECNEnqueue && !s.markAtEnqueue(sw, ot, qu, q, p) {
-		s.dropAt(pk, qu, DropWRED)
+	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNEnqueue && !s.markAtEnqueue(sw, ot, qu, p) {
+		s.dropAt(pk, out*NumQueues+q, DropWRED)
 		return
 	}
-	if why := s.admit(sw, ip, ot, ig, qu, q, size); why != 0 {
-		s.dropAt(pk, qu, why)
+	if why := s.mayAdmit(sw, ip, ot, ig, qu, q, size); why != 0 {
+		s.dropAt(pk, out*NumQueues+q, why)
 		return
 	}
 	s.push(ot, qu, q, pk, p)
@@ -146,37 +158,9 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		if int64(ig.used+ig.hdrm)*int64(sw.prof.Cells.Cell) > sw.prof.PFC.ABSOver {
 			s.armBrake(in, q)
 		}
-	} else if s.wantsXoff(sw, ip, ig, q) {
+	} else if s.shouldPause(sw, ip, ig, q) {
 		s.xoff(in, ip, ig, q)
 	}
-}
-
-// admit charges a frame to the buffer, or tells why there is no room.
-func (s *Sim) admit(sw *swtch, ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
-	if sw.mmu == MMUCells {
-		return sw.admitCells(ip, ot, ig, qu, q, size)
-	}
-	return sw.admitReference(ip, ig, q, size)
-}
-
-func (s *Sim) wantsXoff(sw *swtch, ip *port, ig *ingress, q int32) bool {
-	if sw.mmu == MMUCells {
-		return sw.xoffCells(ig, q)
-	}
-	return sw.xoffReference(ip, ig, q)
-}
-
-// fitsGuaranteed reports whether a frame is admitted without a look at the thresholds of
-// its ingress.
-func (sw *swtch) fitsGuaranteed(ig *ingress, q, size int32) bool {
-	if ig.xoff || ig.hdrm != 0 {
-		return false
-	}
-	if sw.mmu == MMUCells {
-		c := &sw.prof.Cells
-		return (ig.used*c.Cell)+size <= c.Guaranteed && sw.prof.PFC.ABS == 0
-	}
-	return ig.used+size <= sw.prof.Ref.Reserve && (sw.reserve[q] > 0 || sw.shared+size <= sw.sharedCap)
 }
 
 // leave is the accounting and marking of a frame that a switch port is about to send.
@@ -189,30 +173,18 @@ func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
 	in := sw.portBase + int32(p.way>>hopBits)
 	ip := &s.ports[in]
 	ig := &s.ingress[in*NumQueues+q]
-	resume := false
 	if sw.mmu == MMUCells {
 		sw.releaseCells(ig, qu, size)
-		resume = ig.xoff && sw.xonCells(ig, q)
 	} else {
 		sw.releaseReference(ig, q, size)
-		resume = ig.xoff && sw.xonReference(ip, ig, q)
 	}
-	if ot.ecn>>q&1 != 0 && qu.bytes > ot.kmin && sw.prof.ECN.Mode == ECNDequeue && s.congested(ot, qu.bytes) {
+	resume := ig.xoff && s.shouldResume(sw, ip, ig, q)
+	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNDequeue && s.marks(ot, qu) {
 		mark(p, qu)
 	}
 	if resume {
 		s.xon(in, ip, ig, q)
 	}
-}
-
-// congested draws whether a frame that sees the given depth is marked.
-func (s *Sim) congested(pt *port, depth int32) bool {
-	if depth > pt.kmax {
-		return true
-	}
-	// r/2^32 < pmax (depth-kmin)/(kmax-kmin), without a division.
-	r := pt.rng.Uint64() >> 32
-	return r*uint64(pt.kmax-pt.kmin) < pt.pmax*uint64(depth-pt.kmin)
 }
 
 // mark sets CE on a frame of an ECN-capable flow.
@@ -224,8 +196,8 @@ func mark(p *packet, qu *queue) {
 }
 
 // markAtEnqueue is WRED/ECN when a frame enters; false means drop.
-func (s *Sim) markAtEnqueue(sw *swtch, ot *port, qu *queue, q int32, p *packet) bool {
-	if ot.ecn>>q&1 == 0 || qu.bytes <= ot.kmin || !s.congested(ot, qu.bytes) {
+func (s *Sim) markAtEnqueue(sw *swtch, ot *port, qu *queue, p *packet) bool {
+	if !s.marks(ot, qu) {
 		return true
 	}
 	if p.tos&ecnMask == 0 {
@@ -233,31 +205,4 @@ func (s *Sim) markAtEnqueue(sw *swtch, ot *port, qu *queue, q int32, p *packet) 
 	}
 	mark(p, qu)
 	return true
-}
-
-// route gives the egress port, or -1.
-func (s *Sim) route(sw *swtch, p *packet) int32 {
-	r := s.routes[sw.routeBase+int32(p.dst)]
-	if r < routeGroup {
-		return sw.portBase + int32(r)
-	}
-	if r == routeNone {
-		return -1
-	}
-	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
-	if s.opt.NSPaths && p.kind() != kindRaw {
-		return s.hops[g.off+s.nsPath(sw, p, g.n)]
-	}
-	return s.hops[g.off+pickECMP(p.hash, sw.seed, g.n)]
-}
-
-// pickECMP gives the member of a group of n that a flow takes at a switch.
-func pickECMP(hash, seed uint32, n int32) int32 {
-	h := hash ^ seed
-	h *= 0x9e3779b1
-	h ^= h >> 15
-	h *= 0x85ebca77
-	h ^= h >> 13
-	hi, _ := bits.Mul32(h, uint32(n))
-	return int32(hi)
 }

@@ -147,6 +147,9 @@ func (r Rate) perByte() uint64 {
 	return (8e12<<serBits + uint64(r)/2) / uint64(r)
 }
 
+// Size is a number of bytes.
+type Size int64
+
 // ParseSize reads "4096", "32MiB", "10 KB" (1000), "12k" (1000), "64KiB" (1024).
 func ParseSize(s string) (int64, error) {
 	t := strings.TrimSpace(s)

@@ -155,6 +155,24 @@ func (w *wheel) advance() bool {
 	return true
 }
 
+// each calls f with the key of every event, in no order.
+func (w *wheel) each(f func(key uint32)) {
+	for _, e := range w.run[w.ri:] {
+		f(e.key)
+	}
+	for _, e := range w.far {
+		f(e.key)
+	}
+	for k, head := range w.heads {
+		if w.bits[k>>6]>>(k&63)&1 == 0 {
+			continue
+		}
+		for i := head; i >= 0; i = w.ents[i].next {
+			f(w.ents[i].key)
+		}
+	}
+}
+
 // find gives the index of the first used slot after the present one.
 func (w *wheel) find() int64 {
 	from := (w.cur + 1) & w.mask

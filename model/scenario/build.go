@@ -67,7 +67,7 @@ type builder struct {
 	plane      *control.Plane // nil: none
 	breaker    breaker        // nil: the fabric itself
 	broken     error          // of a load, while running
-	cc         *model.DCQCN   // of all hosts; nil = none
+	cc         model.Control  // of all hosts; nil = none
 	need       int64          // bytes of memory that the run may take
 }
 
@@ -79,7 +79,7 @@ type group struct {
 
 func (f *File) build() (*builder, error) {
 	b := &builder{decoder: decoder{file: f.path}, f: f, nodes: map[string]model.NodeID{}}
-	b.cc = b.congestion()
+	b.cc = f.Congestion.control()
 	p := workload.Profiles{Switch: b.switchProfile("switch", &f.Switch), NIC: b.nicProfile("nic", &f.NIC)}
 	b.topology(p)
 	if err := b.err(); err != nil {
@@ -221,6 +221,9 @@ func (b *builder) explicit(p workload.Profiles) {
 			np := p.NIC
 			if n.NIC != nil {
 				np = b.nicProfile(key+".nic", n.NIC)
+			}
+			if n.Congestion.Given {
+				np.CC = n.Congestion.control()
 			}
 			ids[n.Name] = b.fabric.Net.AddHost(n.Name, np)
 			b.fabric.Hosts = append(b.fabric.Hosts, ids[n.Name])

@@ -75,11 +75,11 @@ func (d *decoder) document(data []byte, into any) {
 var (
 	timeType = reflect.TypeFor[model.Time]()
 	rateType = reflect.TypeFor[model.Rate]()
-	sizeType = reflect.TypeFor[Size]()
+	sizeType = reflect.TypeFor[model.Size]()
 )
 
 // Size is a number of bytes, written with or without a unit.
-type Size int64
+type Size = model.Size
 
 func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind == yaml.AliasNode {
@@ -99,11 +99,6 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		if short, ok := shortOf(v.Type()); ok && n.Kind == yaml.ScalarNode {
-			v.FieldByName("Line").SetInt(int64(n.Line))
-			d.value(n, key, v.Field(short))
-			return
-		}
 		d.mapping(n, key, v)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -181,7 +176,11 @@ func (d *decoder) mapping(n *yaml.Node, key string, v reflect.Value) {
 		case seen[k.Value]:
 			d.problem(k.Line, name, "is set twice")
 		default:
-			d.value(n.Content[i+1], name, v.Field(field))
+			if part := t.Field(field).Tag.Get("part"); part != "" {
+				d.choice(n.Content[i+1], name, v.Field(field), model.Part(part))
+			} else {
+				d.value(n.Content[i+1], name, v.Field(field))
+			}
 		}
 		seen[k.Value] = true
 	}
@@ -193,16 +192,6 @@ func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 func fieldOf(t reflect.Type, key string) (int, bool) {
 	for i := range t.NumField() {
 		if k := keyOf(t.Field(i)); k != "" && k == key {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// shortOf gives the field whose value alone may stand for the whole mapping.
-func shortOf(t reflect.Type) (int, bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("short") != "" {
 			return i, true
 		}
 	}

@@ -49,10 +49,13 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 	p.PFC = b.pfc(key, &s.PFC)
 	b.scheduler(key, s, &p)
 	if b.cc != nil {
-		p.ECN = b.cc.ECN
+		p.ECN = b.cc.Marking()
 	}
 	if e := s.ECN; e != nil {
 		p.ECN = b.ecn(key, e)
+	}
+	if s.Balancer.Settings != nil {
+		p.Balancer = s.Balancer.Settings.(model.BalancerSettings)
 	}
 	if d := s.Deadlock; d != nil {
 		p.Deadlock = model.Deadlock{On: true, Detect: d.Detect, Poll: d.Poll, Recover: d.Recover, Discard: d.Discard, TurnOff: d.TurnOff, ErrorDown: d.ErrorDown, Window: d.Window}

@@ -79,9 +79,9 @@ func TestBadScenariosAreRefused(t *testing.T) {
 		{"several lossless classes", "traffic:", "switch: {buffer: 300KB, lossless: [0, 1, 2, 3, 4, 5, 6, 7]}\ntraffic:", "x.yaml:13: switch: profile: switch s: headroom and reserves of 2 ports need"},
 		{"poisson to itself", "kind: flows, from: a, to: b", "kind: poisson, load: 0.5, from: a, to: a", "x.yaml:14: traffic[0].load: 0.5 of 1 hosts to 1: want a load"},
 		{"poisson that ends before it begins", "kind: flows,", "kind: poisson, load: 0.5, start: 500us, until: 400us,", "x.yaml:14: traffic[0].start: 500us is not before the last start at 400us"},
-		{"rate control of no set", "traffic:", "congestion: {alpha-timer: 1us}\ntraffic:", "x.yaml:13: congestion.set: is missing"},
-		{"rate control without a timer", "traffic:", "congestion: {set: paper, increase-timer: 0}\ntraffic:", `x.yaml:13: congestion: congestion profile "paper": timers must be positive`},
-		{"unknown rate control", "traffic:", "congestion: cubic\ntraffic:", `x.yaml:13: congestion: "cubic" is not none, cx4 or paper`},
+		{"rate control of no set", "traffic:", "congestion: {alpha-timer: 1us}\ntraffic:", "x.yaml:13: congestion.kind: is missing"},
+		{"rate control without a timer", "traffic:", "congestion: {set: paper, increase-timer: 0}\ntraffic:", `x.yaml:13: congestion: "paper": timers must be positive`},
+		{"unknown rate control", "traffic:", "congestion: cubic\ntraffic:", `x.yaml:13: congestion: "cubic" is no congestion; there are none, dcqcn, cx4, paper`},
 		{"endless samples", "traffic:", "record: {every: 1ps}\ntraffic:", "x.yaml:13: record.every: 1ps gives more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

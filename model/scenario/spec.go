@@ -15,7 +15,7 @@ type File struct {
 	Topology   Topology    `yaml:"topology"`
 	Switch     Switch      `yaml:"switch"`
 	NIC        NIC         `yaml:"nic"`
-	Congestion Congestion  `yaml:"congestion"`
+	Congestion Choice      `yaml:"congestion" part:"congestion"` // of all hosts; its marking thresholds hold where a switch has no `ecn`
 	Uplinks    *Uplinks    `yaml:"uplink-group"`
 	Traffic    []Traffic   `yaml:"traffic"`
 	Faults     []Fault     `yaml:"faults"`
@@ -61,6 +61,8 @@ type Node struct {
 	Kind   string  `yaml:"kind"` // switch or host
 	NIC    *NIC    `yaml:"nic"`
 	Switch *Switch `yaml:"switch"`
+	// Congestion of this host, and of this traffic below, in place of the file's.
+	Congestion Choice `yaml:"congestion" part:"congestion"`
 }
 
 // Link is a cable; A and B only in an explicit topology, as "node" or "node:port".
@@ -92,26 +94,7 @@ type Switch struct {
 	WDRR     []Weight  `yaml:"wdrr"`
 	Low      []int     `yaml:"low-priority"`
 	Deadlock *Deadlock `yaml:"deadlock"`
-}
-
-// Congestion is the rate control of all hosts: a set by its name alone, or a set with some
-// values of its own. The set's marking thresholds hold where a switch has no `ecn`.
-type Congestion struct {
-	Line          int
-	Set           string      `yaml:"set" short:"yes"` // none, cx4, paper
-	CNPEvery      *model.Time `yaml:"cnp-every"`       // 0 = a bit in each ACK instead of CNPs
-	CNPDSCP       *int        `yaml:"cnp-dscp"`
-	AlphaTimer    *model.Time `yaml:"alpha-timer"`
-	DecreaseCheck *model.Time `yaml:"decrease-check"` // 0 = cut at each notification
-	ClampTarget   *bool       `yaml:"clamp-target"`
-	IncreaseTimer *model.Time `yaml:"increase-timer"`
-	ByteCounter   *Size       `yaml:"byte-counter"` // 0 = none
-	FastRecovery  *uint32     `yaml:"fast-recovery"`
-	GShift        *uint8      `yaml:"g-shift"` // g = 2^-this
-	Additive      *model.Rate `yaml:"additive"`
-	Hyper         *model.Rate `yaml:"hyper"`
-	Minimum       *model.Rate `yaml:"minimum"`
-	FirstAlpha    *float64    `yaml:"first-alpha"`
+	Balancer Choice    `yaml:"balancer" part:"balancer"`
 }
 
 // DSCPMap moves one DSCP to a queue.
@@ -237,6 +220,7 @@ type Traffic struct {
 	Prio  *int       `yaml:"priority"` // 802.1p, in a tag; none = untagged
 	Rate  model.Rate `yaml:"rate"`
 	NoCC  bool       `yaml:"no-congestion-control"`
+	CC    Choice     `yaml:"congestion" part:"congestion"`
 	NoECT bool       `yaml:"no-ect"`
 	Way   []int      `yaml:"way"`   // member of the first ECMP group that each flow takes
 	Sizes string     `yaml:"sizes"` // poisson: web-search or a file

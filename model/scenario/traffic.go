@@ -181,7 +181,8 @@ func (b *builder) add(key string, t *Traffic, specs []model.FlowSpec) {
 	}
 	for _, f := range specs {
 		f.Tagged, f.Priority = tagged, prio
-		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC, t.NoECT
+		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC || t.CC.Given && t.CC.Settings == nil, t.NoECT
+		f.Congestion = t.CC.control()
 		if f.Start > b.f.Duration {
 			b.problem(t.Line, key+".start", "%v is after the end of the run at %v", f.Start, b.f.Duration)
 			return

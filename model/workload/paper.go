@@ -60,7 +60,7 @@ func Goodputs(s *model.Sim, from, to model.Time) ([]float64, error) {
 
 // Unfairness is the parking-lot scenario: H1..H4, one on each ToR, send to R on T4.
 // With PFC alone H4, which has an ingress port of T4 for itself, gets more.
-func Unfairness(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
+func Unfairness(o model.Options, cc model.Control) (*model.Sim, *Fabric, error) {
 	f, err := Testbed([4]int{1, 1, 1, 2}, refProfiles(12, cc))
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func Unfairness(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
 
 // Victim is the victim flow scenario: H11..H14 on T1 and n senders on T3 send to R on
 // T4; VS on T1 sends to VR on T2 and shares no congested link. Flow 0 is the victim.
-func Victim(o model.Options, cc *model.DCQCN, n int) (*model.Sim, *Fabric, error) {
+func Victim(o model.Options, cc model.Control, n int) (*model.Sim, *Fabric, error) {
 	f, err := Testbed([4]int{5, 1, n, 1}, refProfiles(12, cc))
 	if err != nil {
 		return nil, nil, err

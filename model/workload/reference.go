@@ -10,7 +10,7 @@ import (
 type Reference struct {
 	Name  string
 	Until model.Time
-	build func(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error)
+	build func(o model.Options, cc model.Control) (*model.Sim, *Fabric, error)
 }
 
 // References are W1, W2 and W3: payload 1000 B, data frame 1048 B, a 60 B ACK for
@@ -20,19 +20,19 @@ var References = []Reference{
 }
 
 // Build makes the fabric of the workload with its flows; cc nil is PFC only.
-func (r Reference) Build(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
+func (r Reference) Build(o model.Options, cc model.Control) (*model.Sim, *Fabric, error) {
 	return r.build(o, cc)
 }
 
 // refProfiles is the reference profile with a buffer in MiB.
-func refProfiles(mib int64, cc *model.DCQCN) Profiles {
+func refProfiles(mib int64, cc model.Control) Profiles {
 	return Profiles{Switch: model.ReferenceSwitch(mib<<20, cc), NIC: model.ReferenceNIC(cc)}
 }
 
 const refDelay = model.Microsecond
 
 // w1 is incast: 17 hosts on one switch, the first 16 send 10 MB to the last.
-func w1(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
+func w1(o model.Options, cc model.Control) (*model.Sim, *Fabric, error) {
 	f, err := Star(17, model.LinkSpec{Rate: 100 * model.Gbps, Delay: refDelay}, refProfiles(32, cc))
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +45,7 @@ func w1(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
 }
 
 // w2 is a permutation on a leaf-spine fabric of 16 hosts.
-func w2(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
+func w2(o model.Options, cc model.Control) (*model.Sim, *Fabric, error) {
 	l := model.LinkSpec{Rate: 100 * model.Gbps, Delay: refDelay}
 	f, err := LeafSpine(4, 4, 4, l, l, refProfiles(32, cc))
 	if err != nil {
@@ -59,7 +59,7 @@ func w2(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
 }
 
 // w3 is web search traffic at half load on a three-tier Clos of 320 hosts.
-func w3(o model.Options, cc *model.DCQCN) (*model.Sim, *Fabric, error) {
+func w3(o model.Options, cc model.Control) (*model.Sim, *Fabric, error) {
 	edge := model.LinkSpec{Rate: 100 * model.Gbps, Delay: refDelay}
 	up := model.LinkSpec{Rate: 400 * model.Gbps, Delay: refDelay}
 	f, err := Clos(5, 4, 16, 4, 16, edge, up, refProfiles(32, cc))

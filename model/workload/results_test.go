@@ -309,7 +309,7 @@ func TestModelW3FrameHops(t *testing.T) {
 }
 
 // fairShares gives what H1..H4 of the parking lot get over a time, of n choices of paths.
-func fairShares(t *testing.T, n int, cc *model.DCQCN, from, to model.Time) [][]float64 {
+func fairShares(t *testing.T, n int, cc model.Control, from, to model.Time) [][]float64 {
 	t.Helper()
 	return each(t, n, func(seed uint64) ([]float64, error) {
 		s, _, err := Unfairness(model.Options{Seed: seed}, cc)
@@ -348,7 +348,7 @@ func TestModelVictim(t *testing.T) {
 	long(t)
 	var pfc, dcqcn [3]float64
 	for n := range 3 {
-		run := func(cc *model.DCQCN, seeds int, span model.Time) []float64 {
+		run := func(cc model.Control, seeds int, span model.Time) []float64 {
 			return each(t, seeds, func(seed uint64) ([]float64, error) {
 				s, _, err := Victim(model.Options{Seed: seed, NSClock: true}, cc, n)
 				if err != nil {

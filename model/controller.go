@@ -1,0 +1,134 @@
+package model
+
+// Controller decides at what pace, and with how much in flight, queue pairs send. One value
+// serves all queue pairs of one Control; what it knows of each it keeps by QP.ID, so that
+// the pairs of different hosts may run on different cores. It is told what it Hears.
+type Controller interface {
+	Hears() Hear
+	Open(q QP)                    // before the first frame
+	Ack(q QP, a Ack)              // an ACK or NACK has come
+	Notified(q QP)                // a CNP, or an ACK with the bit that stands for one
+	Sent(q QP, bytes int64)       // a data frame has left
+	Timer(q QP, n int)            // a timer of QP.Timer has run out
+	State(q QP) (st ControlState) // for those who look on
+}
+
+// Hear says what a Controller is told, as bits.
+type Hear uint8
+
+// What there is to hear.
+const (
+	HearNotified Hear = 1 << iota
+	HearAcks
+	HearSent
+)
+
+// Ack is what an ACK or NACK tells.
+type Ack struct {
+	Psn    uint32 // the frame that the receiver expects next
+	New    uint32 // frames that it acknowledges for the first time
+	Nack   bool
+	Marked bool // the frame that it answers met congestion (CE)
+}
+
+// ControlState is how the control of a queue pair stands.
+type ControlState struct {
+	CNPs, Cuts, Ups uint64
+	RTTs            uint64 // round trips measured
+	RTTMin, RTTMax  Time
+	RTTSum          Time
+}
+
+// Control is the settings of a rate control. What a flow's receiver tells its sender belongs to them.
+type Control interface {
+	Settings
+	Controller() Controller
+	Marking() ECN // of switches that have no thresholds of their own
+	Answer() Answer
+}
+
+// Answer is what the receiver of a flow does beside acknowledging.
+type Answer struct {
+	Echo     bool  // a bit in the ACK of each marked frame
+	CNPEvery Time  // least time between the CNPs of a flow; 0 = none
+	CNPDSCP  uint8 // 0..63, of CNPs
+	Header   int32 // bytes that data frames are longer by, for stamps and telemetry
+	Ack      int32 // bytes that ACKs are longer by
+}
+
+// hearsNothing is for Controllers to embed that are not told everything.
+type hearsNothing struct{}
+
+func (hearsNothing) Ack(QP, Ack)           {}
+func (hearsNothing) Notified(QP)           {}
+func (hearsNothing) Sent(QP, int64)        {}
+func (hearsNothing) Timer(QP, int)         {}
+func (hearsNothing) State(QP) ControlState { return ControlState{} }
+
+// QP is a queue pair as its Controller sees it.
+type QP struct {
+	s  *Sim
+	id int32
+}
+
+// ID numbers the queue pairs of a fabric from 0.
+func (q QP) ID() int { return int(q.id) }
+
+// Now gives the virtual time.
+func (q QP) Now() Time { return q.s.now }
+
+// Line gives the greatest rate: that of the link, or of the flow if it has a lower one.
+func (q QP) Line() Rate {
+	r := q.s.portInfo[q.s.nics[q.s.qps[q.id].nic].port].rate
+	if own := q.s.flows[q.id].spec.Rate; own > 0 {
+		r = min(r, own)
+	}
+	return r
+}
+
+// SetRate sets the pace of the frames after the next one, whose time stands.
+func (q QP) SetRate(r Rate) {
+	p := &q.s.qps[q.id]
+	p.psb = r.perByte()
+	p.gapFull = q.s.span(p.full, p.psb)
+}
+
+// SetWindow bounds the frames in flight; 0 is no bound.
+func (q QP) SetWindow(frames int32) { q.s.qps[q.id].win = frames }
+
+// Timer has the Controller's Timer called with n, 0 or 1, at the given moment. It cannot be
+// taken back: who changes his mind looks at the time when it comes.
+func (q QP) Timer(n int, at Time) { q.s.schedule(at, evDecrease+uint32(n), q.id) }
+
+// control is a Control at work in a fabric.
+type control struct {
+	set    Control
+	ctl    Controller
+	answer Answer
+}
+
+// controlOf gives the number of a Control among those at work; 0 is none.
+func (s *Sim) controlOf(c Control) uint8 {
+	if len(s.controls) == 0 {
+		s.controls = make([]control, 1, 4)
+	}
+	if c == nil {
+		return 0
+	}
+	for i := range s.controls {
+		if s.controls[i].set == c {
+			return uint8(i)
+		}
+	}
+	s.controls = append(s.controls, control{set: c, ctl: c.Controller(), answer: c.Answer()})
+	return uint8(len(s.controls) - 1)
+}
+
+// control gives the Controller of a queue pair.
+func (s *Sim) control(q *qp) Controller { return s.controls[q.ctl].ctl }
+
+func (s *Sim) controlTimer(id int32, n int) {
+	if q := &s.qps[id]; !q.done {
+		s.control(q).Timer(QP{s, id}, n)
+	}
+}
