@@ -36,7 +36,7 @@ func (k Kind) String() string {
 // Limits of entries. Lengths are bytes.
 const (
 	MaxEntry    = 32 << 20 // a whole entry; the largest zones of all fit
-	maxMember   = 300      // one zone member as text
+	maxMember   = 400      // one zone member as text
 	MaxSettings = 64       // names of settings that a cluster keeps
 	maxKey      = 63
 	maxValue    = 255

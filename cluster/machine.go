@@ -251,6 +251,8 @@ func wireSize(z *zone.Zone) int {
 			n += 20
 		case zone.MemberRange:
 			n += 40
+		case zone.MemberBound:
+			n += 128 + len(m.NQN)
 		default:
 			n += 32 + len(m.NQN) + len(m.Port)
 		}

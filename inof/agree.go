@@ -168,7 +168,7 @@ func (l *learned) denies(j int, z *learnedZone) bool {
 			continue
 		}
 		for _, m := range z.said[i].members {
-			if m.Kind == zone.MemberPort && m.Device == l.self {
+			if m.Device == l.self { // of a port, or of an NQN at a place
 				return true
 			}
 			for _, p := range s.placed {

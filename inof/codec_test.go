@@ -43,7 +43,7 @@ func drawText(least, most int) *rapid.Generator[string] {
 func drawOp(t *rapid.T) Op { return rapid.SampledFrom([]Op{Put, Withdraw}).Draw(t, "op") }
 
 func drawAnyMember(t *rapid.T) zone.Member {
-	switch zone.MemberKind(rapid.IntRange(1, 4).Draw(t, "kind")) {
+	switch zone.MemberKind(rapid.IntRange(1, 5).Draw(t, "kind")) {
 	case zone.MemberAddr:
 		return zone.Member{Kind: zone.MemberAddr, First: drawAddr(t)}
 	case zone.MemberRange:
@@ -57,6 +57,15 @@ func drawAnyMember(t *rapid.T) zone.Member {
 		return zone.Member{Kind: zone.MemberRange, First: a, Last: b}
 	case zone.MemberNQN:
 		return zone.Member{Kind: zone.MemberNQN, NQN: drawText(1, snsd.MaxNQN).Draw(t, "nqn")}
+	case zone.MemberBound:
+		m := zone.Member{Kind: zone.MemberBound, NQN: drawText(1, snsd.MaxNQN).Draw(t, "nqn")}
+		if a := drawAddr(t); rapid.Bool().Draw(t, "prefix") {
+			p, _ := a.Prefix(rapid.IntRange(0, a.BitLen()).Draw(t, "bits"))
+			m.First, m.Last = zone.PrefixEnds(p)
+		} else {
+			m.Device, m.Port = a, drawText(0, 63).Draw(t, "port")
+		}
+		return m
 	}
 	return zone.Member{Kind: zone.MemberPort, Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
 }
@@ -287,9 +296,13 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"empty zone name", update(5, 0, 0, 2, 1, 0), CodeMalformed, "length 0, want 1..63"},
 		{"long zone name", update(append([]byte{5, 0, 0, 66, 1, 64}, make([]byte, 64)...)...), CodeMalformed, "length 64, want 1..63"},
 		{"zone name with escape", update(5, 0, 0, 4, 1, 2, 0x1b, '['), CodeMalformed, "not printable"},
-		{"member kind", update(5, 0, 0, 6, 1, 1, 'a', 9, 1, 0), CodeMalformed, "kind 9 with 1 bytes"},
-		{"member address length", update(5, 0, 0, 8, 1, 1, 'a', 1, 3, 1, 2, 3), CodeMalformed, "kind 1 with 3 bytes"},
-		{"range backwards", update(5, 0, 0, 13, 1, 1, 'a', 2, 8, 9, 0, 0, 0, 8, 0, 0, 0), CodeMalformed, "ends before it begins"},
+		{"member kind", update(5, 0, 0, 7, 1, 1, 'a', 9, 0, 1, 0), CodeMalformed, "kind 9 with 1 bytes"},
+		{"member address length", update(5, 0, 0, 9, 1, 1, 'a', 1, 0, 3, 1, 2, 3), CodeMalformed, "kind 1 with 3 bytes"},
+		{"range backwards", update(5, 0, 0, 14, 1, 1, 'a', 2, 0, 8, 9, 0, 0, 0, 8, 0, 0, 0), CodeMalformed, "ends before it begins"},
+		{"place kind", update(5, 0, 0, 8, 1, 1, 'a', 5, 0, 2, 9, 'n'), CodeMalformed, "kind 9 is unknown"},
+		{"place with bits behind the prefix", update(5, 0, 0, 14, 1, 1, 'a', 5, 0, 8, 1, 4, 10, 0, 0, 1, 24, 'n'), CodeMalformed, "10.0.0.1/24 is no prefix"},
+		{"place longer than an address", update(5, 0, 0, 14, 1, 1, 'a', 5, 0, 8, 1, 4, 10, 0, 0, 1, 33, 'n'), CodeMalformed, "10.0.0.1/33 is no prefix"},
+		{"place without NQN", update(5, 0, 0, 13, 1, 1, 'a', 5, 0, 7, 2, 4, 10, 0, 0, 1, 0), CodeMalformed, "nqn"},
 		{"settings interval", update(4, 0, 0, 6, 0, 0xff, 0, 0, 0, 3), CodeMalformed, "at most 1m"},
 		{"no origin", body(TypeUpdate, stamp...), CodeMalformed, "origin) is missing"},
 		{"no stamp", body(TypeUpdate, origin...), CodeMalformed, "sequence) is missing"},

@@ -220,7 +220,7 @@ func (b *testbench) check() {
 		zones := map[string]zone.Zone{}
 		for _, z := range b.refl.Zones().Zones {
 			for _, m := range z.Members {
-				if m.Kind == zone.MemberPort && m.Device == dev {
+				if m.Device == dev {
 					concerned[z.Name] = true
 				}
 			}
@@ -281,14 +281,18 @@ func (b *testbench) check() {
 func addrMember(a netip.Addr) zone.Member { return zone.Member{Kind: zone.MemberAddr, First: a} }
 
 func drawMember(t *rapid.T, devs, hosts int) zone.Member {
-	switch rapid.IntRange(0, 3).Draw(t, "member kind") {
+	nqn := func() string { return "nqn.2026-01.org.example:" + hostIP(rapid.IntRange(0, hosts-1).Draw(t, "nqn")).String() }
+	port := func() string { return fmt.Sprintf("p%d", rapid.IntRange(0, 1).Draw(t, "port")) }
+	switch rapid.IntRange(0, 4).Draw(t, "member kind") {
 	case 0:
 		a, b := rapid.IntRange(0, hosts-1).Draw(t, "first"), rapid.IntRange(0, hosts-1).Draw(t, "last")
 		return zone.Member{Kind: zone.MemberRange, First: hostIP(min(a, b)), Last: hostIP(max(a, b))}.Canonical()
 	case 1:
-		return zone.Member{Kind: zone.MemberNQN, NQN: "nqn.2026-01.org.example:" + hostIP(rapid.IntRange(0, hosts-1).Draw(t, "nqn")).String()}
+		return zone.Member{Kind: zone.MemberNQN, NQN: nqn()}
 	case 2:
-		return zone.Member{Kind: zone.MemberPort, Device: devID(rapid.IntRange(0, devs-1).Draw(t, "device")), Port: fmt.Sprintf("p%d", rapid.IntRange(0, 1).Draw(t, "port"))}
+		return zone.Member{Kind: zone.MemberPort, Device: devID(rapid.IntRange(0, devs-1).Draw(t, "device")), Port: port()}
+	case 3:
+		return zone.Member{Kind: zone.MemberBound, NQN: nqn(), Device: devID(rapid.IntRange(0, devs-1).Draw(t, "device")), Port: rapid.SampledFrom([]string{"", port()}).Draw(t, "place")}
 	}
 	return addrMember(hostIP(rapid.IntRange(0, hosts-1).Draw(t, "addr")))
 }

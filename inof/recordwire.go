@@ -16,6 +16,7 @@ const (
 	wireMemberRange uint8 = 2
 	wireMemberNQN   uint8 = 3
 	wireMemberPort  uint8 = 4
+	wireMemberBound uint8 = 5
 )
 
 // Flags of a host record.
@@ -62,6 +63,15 @@ func (z *ZoneRecord) append(b []byte) ([]byte, error) {
 	return endTLV(b, at), nil
 }
 
+// memberHeaderLen is kind and length of a member, in bytes.
+const memberHeaderLen = 3
+
+// Places of an NQN that is bound to one.
+const (
+	wirePlacePrefix uint8 = 1
+	wirePlacePort   uint8 = 2
+)
+
 // appendMember writes kind, length of the value, value.
 func appendMember(b []byte, m *zone.Member) ([]byte, error) {
 	at := len(b)
@@ -71,7 +81,7 @@ func appendMember(b []byte, m *zone.Member) ([]byte, error) {
 		if err := checkAddr(where, m.First); err != nil {
 			return nil, err
 		}
-		b = append(b, wireMemberAddr, 0)
+		b = append(b, wireMemberAddr, 0, 0)
 		b = append(b, m.First.AsSlice()...)
 	case zone.MemberRange:
 		if err := checkAddr(where, m.First); err != nil {
@@ -83,13 +93,13 @@ func appendMember(b []byte, m *zone.Member) ([]byte, error) {
 		if m.First.BitLen() != m.Last.BitLen() || m.Last.Less(m.First) {
 			return nil, malformed(where, "%v-%v is no range", m.First, m.Last)
 		}
-		b = append(b, wireMemberRange, 0)
+		b = append(b, wireMemberRange, 0, 0)
 		b = append(append(b, m.First.AsSlice()...), m.Last.AsSlice()...)
 	case zone.MemberNQN:
 		if err := checkText(where+".nqn", m.NQN, 1, snsd.MaxNQN); err != nil {
 			return nil, err
 		}
-		b = append(append(b, wireMemberNQN, 0), m.NQN...)
+		b = append(append(b, wireMemberNQN, 0, 0), m.NQN...)
 	case zone.MemberPort:
 		if err := checkAddr(where+".device", m.Device); err != nil {
 			return nil, err
@@ -97,12 +107,36 @@ func appendMember(b []byte, m *zone.Member) ([]byte, error) {
 		if err := checkText(where+".port", m.Port, 1, fabric.MaxPortName); err != nil {
 			return nil, err
 		}
-		b = append(appendAddr(append(b, wireMemberPort, 0), m.Device), m.Port...)
+		b = append(appendAddr(append(b, wireMemberPort, 0, 0), m.Device), m.Port...)
+	case zone.MemberBound:
+		var err error
+		if b, err = appendPlace(append(b, wireMemberBound, 0, 0), m); err != nil {
+			return nil, err
+		}
+		if err := checkText(where+".nqn", m.NQN, 1, snsd.MaxNQN); err != nil {
+			return nil, err
+		}
+		b = append(b, m.NQN...)
 	default:
 		return nil, malformed(where, "kind %d is unknown", m.Kind)
 	}
-	b[at+1] = byte(len(b) - at - 2)
+	binary.BigEndian.PutUint16(b[at+1:], uint16(len(b)-at-memberHeaderLen))
 	return b, nil
+}
+
+// appendPlace writes where a bound NQN counts.
+func appendPlace(b []byte, m *zone.Member) ([]byte, error) {
+	const where = "Update.zone.member.place"
+	if p, ok := m.Prefix(); ok {
+		return append(appendAddr(append(b, wirePlacePrefix), p.Addr()), byte(p.Bits())), nil
+	}
+	if err := checkAddr(where+".device", m.Device); err != nil {
+		return nil, err
+	}
+	if err := checkText(where+".port", m.Port, 0, fabric.MaxPortName); err != nil {
+		return nil, err
+	}
+	return appendText(appendAddr(append(b, wirePlacePort), m.Device), m.Port), nil
 }
 
 func decodeZone(r *reader) ZoneRecord {
@@ -117,7 +151,7 @@ func decodeZone(r *reader) ZoneRecord {
 func decodeMember(r *reader) zone.Member {
 	const field = "zone.member"
 	kind := r.u8(field)
-	v := r.take(field, int(r.u8(field)))
+	v := r.take(field, int(r.u16(field)))
 	switch n := len(v); {
 	case r.err != nil:
 	case kind == wireMemberAddr && (n == 4 || n == 16):
@@ -146,10 +180,40 @@ func decodeMember(r *reader) zone.Member {
 			r.err = err
 		}
 		return m
+	case kind == wireMemberBound:
+		sub := reader{b: v, where: r.where}
+		m := decodeBound(&sub)
+		r.err = sub.err
+		return m
 	default:
 		r.fail(field, "kind %d with %d bytes is unknown", kind, n)
 	}
 	return zone.Member{}
+}
+
+// decodeBound reads an NQN at a place: the place, and the NQN up to the end.
+func decodeBound(r *reader) zone.Member {
+	const field = "zone.member.place"
+	m := zone.Member{Kind: zone.MemberBound}
+	switch kind := r.u8(field); kind {
+	case wirePlacePrefix:
+		a, bits := r.addr(field), int(r.u8(field))
+		p := netip.PrefixFrom(a, bits)
+		if r.err == nil && p != p.Masked() {
+			r.fail(field, "%v/%d is no prefix", a, bits)
+		}
+		m.First, m.Last = zone.PrefixEnds(p)
+	case wirePlacePort:
+		m.Device = r.addr(field + ".device")
+		m.Port = r.text(field+".port", 0, fabric.MaxPortName)
+	default:
+		r.fail(field, "kind %d is unknown", kind)
+	}
+	if r.err == nil {
+		m.NQN = string(r.b)
+		r.err = checkText(r.where+".zone.member.nqn", m.NQN, 1, snsd.MaxNQN)
+	}
+	return m
 }
 
 func checkHostKey(where string, k zone.HostKey) error {

@@ -89,11 +89,11 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	}
 }
 
-// portDevices are the devices of which a zone names ports, each once.
+// portDevices are the devices that a zone names, or ports of which, each once.
 func portDevices(z *zone.Zone) []netip.Addr {
 	var out []netip.Addr
 	for i := range z.Members {
-		if m := &z.Members[i]; m.Kind == zone.MemberPort && !slices.Contains(out, m.Device) {
+		if m := &z.Members[i]; m.Device.IsValid() && !slices.Contains(out, m.Device) {
 			out = append(out, m.Device)
 		}
 	}

@@ -3,6 +3,8 @@ package inof
 import (
 	"net/netip"
 	"time"
+
+	"github.com/openinof/inof/zone"
 )
 
 // Sizes of records on the wire, in bytes and never too small: they decide where an
@@ -17,7 +19,10 @@ func (z *ZoneRecord) size() int {
 	if z.Op == Put {
 		for i := range z.Zone.Members {
 			m := &z.Zone.Members[i]
-			n += 2 + addrLen(m.First) + addrLen(m.Last) + len(m.NQN) + addrLen(m.Device) + len(m.Port)
+			n += memberHeaderLen + (m.First.BitLen()+m.Last.BitLen())/8 + len(m.NQN) + addrLen(m.Device) + len(m.Port)
+			if m.Kind == zone.MemberBound {
+				n += 2 // kind of the place, length of the port's name
+			}
 		}
 	}
 	return n

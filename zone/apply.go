@@ -3,6 +3,7 @@ package zone
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/openinof/inof/snsd"
 )
@@ -156,6 +157,9 @@ func (d *Directory) candidates(gone, came parts) []uint32 {
 		for _, k := range p.rest().ports {
 			ids = d.byPort.appendTo(ids, k)
 		}
+		for i := range p.rest().bound {
+			ids = d.byNQN.appendTo(ids, p.rest().bound[i].NQN)
+		}
 	}
 	for _, s := range cover(gone.rest().spans, came.rest().spans) {
 		for id := range d.order.from(s.first, d.at) {
@@ -182,22 +186,32 @@ func (d *Directory) belongs(id uint32, p parts, spans []span) bool {
 		return true
 	}
 	m := p.rest()
-	if len(m.nqns) == 0 && len(m.ports) == 0 {
+	if len(m.nqns) == 0 && len(m.ports) == 0 && len(m.bound) == 0 {
 		return false
 	}
 	for i := range h.atts {
-		if d.counts(h, i) && d.named(m, &h.atts[i]) {
+		if d.counts(h, i) && d.named(m, h.addr, &h.atts[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// named reports whether one of the members names an attachment by its NQN or its port.
-func (d *Directory) named(m *moreParts, a *attachment) bool {
+// named reports whether one of the members names an attachment by its NQN, its port, or both.
+func (d *Directory) named(m *moreParts, addr netip.Addr, a *attachment) bool {
 	if _, ok := slices.BinarySearch(m.nqns, a.service.NQN); ok {
 		return true
 	}
-	_, ok := slices.BinarySearchFunc(m.ports, portKey{d.devs[a.dev].addr, a.port}, comparePorts)
-	return ok
+	dev := d.devs[a.dev].addr
+	if _, ok := slices.BinarySearchFunc(m.ports, portKey{dev, a.port}, comparePorts); ok {
+		return true
+	}
+	nqn := a.service.NQN
+	i, _ := slices.BinarySearchFunc(m.bound, nqn, func(m Member, nqn string) int { return strings.Compare(m.NQN, nqn) })
+	for ; i < len(m.bound) && m.bound[i].NQN == nqn; i++ {
+		if m.bound[i].holds(nqn, addr, dev, a.port) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,11 +11,12 @@ type matcher struct {
 	addrs postings[netip.Addr]
 	nqns  postings[string]
 	ports postings[portKey]
+	bound boundMatcher
 	spans spanTree
 }
 
 func newMatcher() matcher {
-	return matcher{addrs: newPostings[netip.Addr](), nqns: newPostings[string](), ports: newPostings[portKey](), spans: newSpanTree()}
+	return matcher{addrs: newPostings[netip.Addr](), nqns: newPostings[string](), ports: newPostings[portKey](), bound: newBoundMatcher(), spans: newSpanTree()}
 }
 
 func (m *matcher) add(zone uint32, p parts) {
@@ -31,6 +32,9 @@ func (m *matcher) add(zone uint32, p parts) {
 	}
 	for _, k := range r.ports {
 		m.ports.add(k, zone)
+	}
+	for i := range r.bound {
+		m.bound.add(zone, &r.bound[i])
 	}
 }
 
@@ -48,6 +52,26 @@ func (m *matcher) remove(zone uint32, p parts) {
 	for _, k := range r.ports {
 		m.ports.remove(k, zone)
 	}
+	for i := range r.bound {
+		m.bound.remove(zone, &r.bound[i])
+	}
+}
+
+// of appends what a matcher has for a host by what h says.
+func (m *matcher) of(h Host, ids []uint32) []uint32 {
+	addr := h.Addr.Unmap()
+	ids = m.addrs.appendTo(ids, addr)
+	ids = m.spans.appendTo(ids, addr)
+	return m.said(ids, h.NQN, addr, portKey{h.Device.Unmap(), h.HostKey.Port})
+}
+
+// said appends what a matcher has for one attachment of an address, whatever the address is in.
+func (m *matcher) said(ids []uint32, nqn string, addr netip.Addr, at portKey) []uint32 {
+	if nqn != "" {
+		ids = m.nqns.appendTo(ids, nqn)
+		ids = m.bound.appendTo(ids, nqn, addr, at)
+	}
+	return m.ports.appendTo(ids, at)
 }
 
 // Index is a compiled Set: it answers which configured zones a host is in. The
@@ -76,13 +100,7 @@ func (ix *Index) Zones() []Zone { return ix.zones }
 // ZonesOf gives the indices into Zones of the zones that h is in, ascending.
 func (ix *Index) ZonesOf(h Host) []int {
 	var buf [32]uint32
-	a := h.Addr.Unmap()
-	ids := ix.match.addrs.appendTo(buf[:0], a)
-	ids = ix.match.spans.appendTo(ids, a)
-	if h.NQN != "" {
-		ids = ix.match.nqns.appendTo(ids, h.NQN)
-	}
-	ids = ix.match.ports.appendTo(ids, portKey{h.Device.Unmap(), h.HostKey.Port})
+	ids := ix.match.of(h, buf[:0])
 	if len(ids) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (e *MemberError) Error() string {
 }
 
 // memberForms is what an operator may write, for error texts.
-const memberForms = "an address, a range FIRST-LAST, a prefix ADDRESS/LENGTH, an NQN, or port:DEVICE/PORT"
+const memberForms = "an address, a range FIRST-LAST, a prefix ADDRESS/LENGTH, an NQN, NQN at PLACE, or port:DEVICE/PORT"
 
 func badMember(text, problem, want string) error {
 	const most = 300
@@ -45,6 +45,12 @@ func badMember(text, problem, want string) error {
 //	nqn.2026-01.org.example:a   a qualified name (also iqn., eui., naa.), exact
 //	port:192.0.2.250/Ethernet1  an access port: device id and port name
 //
+// and a name that counts only where it may be, see parseBound:
+//
+//	nqn.2026-01.org.example:a at 192.0.2.250            behind a device
+//	nqn.2026-01.org.example:a at 192.0.2.250/Ethernet1  behind a port of it
+//	nqn.2026-01.org.example:a at 198.51.100.0/24        with an address of a prefix
+//
 // The result is canonical. Which addresses are allowed is for Rules to say.
 func ParseMember(s string) (Member, error) {
 	switch {
@@ -53,6 +59,9 @@ func ParseMember(s string) (Member, error) {
 	case strings.HasPrefix(s, portPrefix):
 		return parsePort(s)
 	case isQualifiedName(s):
+		if nqn, place, bound := strings.Cut(s, boundAt); bound {
+			return parseBound(s, nqn, place)
+		}
 		return parseNQN(s)
 	case strings.Contains(s, "/"):
 		return parsePrefix(s)
@@ -155,18 +164,32 @@ func (m Member) wellFormed(text string) error {
 			return badMember(text, "the range ends before it begins", fmt.Sprintf("%v-%v", m.Last, m.First))
 		}
 	case MemberNQN:
-		if len(m.NQN) > snsd.MaxNQN || !isQualifiedName(m.NQN) || !isWord(m.NQN) {
-			return badMember(text, "not a qualified name", fmt.Sprintf("nqn., iqn., eui. or naa. and up to %d bytes in all, without spaces", snsd.MaxNQN))
-		}
+		return m.wellNamed(text)
 	case MemberPort:
-		if !m.Device.IsValid() || m.Device.Zone() != "" {
-			return badMember(text, "no valid device id", "an IP address")
-		}
-		if m.Port == "" || len(m.Port) > fabric.MaxPortName || !isWord(m.Port) {
-			return badMember(text, "no valid port name", fmt.Sprintf("1..%d bytes without spaces", fabric.MaxPortName))
-		}
+		return m.wellPlaced(text)
+	case MemberBound:
+		return m.wellBound(text)
 	default:
 		return badMember(text, fmt.Sprintf("unknown kind %d", m.Kind), memberForms)
+	}
+	return nil
+}
+
+// wellNamed checks the NQN.
+func (m Member) wellNamed(text string) error {
+	if len(m.NQN) > snsd.MaxNQN || !isQualifiedName(m.NQN) || !isWord(m.NQN) {
+		return badMember(text, "not a qualified name", fmt.Sprintf("nqn., iqn., eui. or naa. and up to %d bytes in all, without spaces", snsd.MaxNQN))
+	}
+	return nil
+}
+
+// wellPlaced checks device and port.
+func (m Member) wellPlaced(text string) error {
+	if !m.Device.IsValid() || m.Device.Zone() != "" {
+		return badMember(text, "no valid device id", "an IP address")
+	}
+	if m.Port == "" || len(m.Port) > fabric.MaxPortName || !isWord(m.Port) {
+		return badMember(text, "no valid port name", fmt.Sprintf("1..%d bytes without spaces", fabric.MaxPortName))
 	}
 	return nil
 }
@@ -188,6 +211,8 @@ func (m Member) Canonical() Member {
 		return Member{Kind: MemberNQN, NQN: m.NQN}
 	case MemberPort:
 		return Member{Kind: MemberPort, Device: m.Device.Unmap(), Port: m.Port}
+	case MemberBound:
+		return Member{Kind: MemberBound, NQN: m.NQN, First: m.First.Unmap(), Last: m.Last.Unmap(), Device: m.Device.Unmap(), Port: m.Port}
 	}
 	return m
 }
@@ -207,6 +232,8 @@ func (m Member) String() string {
 		return m.NQN
 	case MemberPort:
 		return portPrefix + m.Device.String() + "/" + m.Port
+	case MemberBound:
+		return m.NQN + boundAt + m.place()
 	}
 	return fmt.Sprintf("unknown member kind %d", m.Kind)
 }
@@ -243,17 +270,20 @@ func (m Member) Matches(h Host) bool {
 		return m.NQN != "" && m.NQN == h.NQN
 	case MemberPort:
 		return m.Device.Unmap() == h.Device.Unmap() && m.Port == h.HostKey.Port
+	case MemberBound:
+		m = m.Canonical()
+		return m.holds(h.NQN, h.Addr.Unmap(), h.Device.Unmap(), h.HostKey.Port)
 	}
 	return false
 }
 
-// compareMembers orders members by kind, then as addresses or text.
+// compareMembers orders members by kind, then as text or addresses.
 func compareMembers(a, b Member) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
+		strings.Compare(a.NQN, b.NQN),
 		a.First.Compare(b.First),
 		a.Last.Compare(b.Last),
-		strings.Compare(a.NQN, b.NQN),
 		a.Device.Compare(b.Device),
 		strings.Compare(a.Port, b.Port),
 	)

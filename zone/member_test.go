@@ -37,6 +37,14 @@ func TestMemberTextForms(t *testing.T) {
 		{"iqn.2026-01.example:a/b", "", Member{Kind: MemberNQN, NQN: "iqn.2026-01.example:a/b"}},
 		{"port:192.0.2.250/Ethernet1/2.100", "", Member{Kind: MemberPort, Device: addr("192.0.2.250"), Port: "Ethernet1/2.100"}},
 		{"port:2001:db8::250/e1", "", Member{Kind: MemberPort, Device: addr("2001:db8::250"), Port: "e1"}},
+		{"nqn.a at 192.0.2.250", "", Member{Kind: MemberBound, NQN: "nqn.a", Device: addr("192.0.2.250")}},
+		{"nqn.a at 192.0.2.250/Ethernet1/2", "", Member{Kind: MemberBound, NQN: "nqn.a", Device: addr("192.0.2.250"), Port: "Ethernet1/2"}},
+		{"nqn.a at port:192.0.2.250/e1", "nqn.a at 192.0.2.250/e1", Member{Kind: MemberBound, NQN: "nqn.a", Device: addr("192.0.2.250"), Port: "e1"}},
+		{"nqn.a at port:192.0.2.250/24", "", Member{Kind: MemberBound, NQN: "nqn.a", Device: addr("192.0.2.250"), Port: "24"}},
+		{"nqn.a at 2001:db8::250/e1", "", Member{Kind: MemberBound, NQN: "nqn.a", Device: addr("2001:db8::250"), Port: "e1"}},
+		{"nqn.a at 198.51.100.0/24", "", Member{Kind: MemberBound, NQN: "nqn.a", First: addr("198.51.100.0"), Last: addr("198.51.100.255")}},
+		{"nqn.a at ::ffff:198.51.100.7/128", "nqn.a at 198.51.100.7/32", Member{Kind: MemberBound, NQN: "nqn.a", First: addr("198.51.100.7"), Last: addr("198.51.100.7")}},
+		{"iqn.a at 2001:db8::/64", "", Member{Kind: MemberBound, NQN: "iqn.a", First: addr("2001:db8::"), Last: addr("2001:db8::ffff:ffff:ffff:ffff")}},
 	} {
 		m, err := ParseMember(c.text)
 		if err != nil || m != c.want {
@@ -56,7 +64,9 @@ func TestMalformedMembersAreNamed(t *testing.T) {
 	for _, text := range []string{
 		"", " ", "192.0.2", "192.0.2.1 ", "192.0.2.256", "fe80::1%eth0", "192.0.2.9-192.0.2.1", "192.0.2.1-2001:db8::1", "192.0.2.1-",
 		"192.0.2.5/24", "192.0.2.0/33", "::ffff:0.0.0.0/90", "2001:db8::/129", "nqn.with space", "nqn." + strings.Repeat("x", 252), "nqn.\x00",
-		"port:", "port:192.0.2.1", "port:192.0.2.1/", "port:x/e1", "port:192.0.2.1/e 1", "port:192.0.2.1/" + strings.Repeat("e", 64), "host7", strings.Repeat("y", 5000),
+		"port:", "port:192.0.2.1", "port:192.0.2.1/", "port:x/e1", "port:192.0.2.1/e 1", "port:192.0.2.1/" + strings.Repeat("e", 64), "host7",
+		"nqn.a at", "nqn.a at ", "nqn.a at x", "nqn.a at 192.0.2.1/", "nqn.a at 192.0.2.1/24", "nqn.a at 192.0.2.0/33", "nqn.a at 192.0.2.1-192.0.2.9", "nqn.a at 192.0.2.1/e 1",
+		"nqn.a at fe80::1%eth0", "nqn.a at port:192.0.2.1", "nqn.a  at 192.0.2.1", "nqn.a at 192.0.2.1 at 192.0.2.2", "192.0.2.9 at 192.0.2.1", " at 192.0.2.1", strings.Repeat("y", 5000),
 	} {
 		_, err := ParseMember(text)
 		var e *MemberError
@@ -70,7 +80,7 @@ func TestMalformedMembersAreNamed(t *testing.T) {
 }
 
 func FuzzParseMember(f *testing.F) {
-	for _, s := range []string{"192.0.2.1", "192.0.2.1-192.0.2.9", "2001:db8::/64", "nqn.a", "port:192.0.2.250/e1", "0.0.0.0/0", "::/0"} {
+	for _, s := range []string{"192.0.2.1", "192.0.2.1-192.0.2.9", "2001:db8::/64", "nqn.a", "port:192.0.2.250/e1", "0.0.0.0/0", "::/0", "nqn.a at 192.0.2.250/e1", "nqn.a at 192.0.2.250", "nqn.a at 198.51.100.0/24", "nqn.a at port:192.0.2.250/7"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -120,7 +130,8 @@ func TestAddressRules(t *testing.T) {
 		"port:192.0.2.1/e1": true, "126.255.255.255": true, "128.0.0.0": true, "223.255.255.255": true,
 		"0.0.0.0": false, "127.0.0.1": false, "169.254.3.4": false, "224.0.0.5": false, "255.255.255.255": false, "::": false, "::1": false,
 		"fe80::1": false, "ff02::1": false, "0.0.0.0/0": false, "::/0": false, "126.0.0.0-128.0.0.0": false, "169.0.0.0/8": false,
-		"::fffe:0:0-::1:0:0:0": false, "port:127.0.0.1/e1": false, "port:fe80::1/e1": false,
+		"::fffe:0:0-::1:0:0:0": false, "port:127.0.0.1/e1": false, "port:fe80::1/e1": false, "nqn.a at 192.0.2.1/e1": true, "nqn.a at 10.0.0.0/8": true,
+		"nqn.a at 127.0.0.1": false, "nqn.a at 0.0.0.0/0": false, "nqn.a at fe80::1/e1": false,
 	} {
 		m, err := ParseMember(text)
 		if err != nil {

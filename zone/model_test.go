@@ -232,7 +232,7 @@ func drawHost(t *rapid.T) Host {
 }
 
 func drawMember(t *rapid.T) Member {
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		return Member{Kind: MemberAddr, First: rapid.SampledFrom(modelAddrs).Draw(t, "member")}
 	case 1:
@@ -240,8 +240,17 @@ func drawMember(t *rapid.T) Member {
 		return Member{Kind: MemberRange, First: modelAddrs[i], Last: modelAddrs[rapid.IntRange(i, 5).Draw(t, "last")]}
 	case 2:
 		return Member{Kind: MemberNQN, NQN: rapid.SampledFrom(modelNQNs[1:]).Draw(t, "member")}
+	case 3:
+		return Member{Kind: MemberPort, Device: rapid.SampledFrom(modelDevs).Draw(t, "device"), Port: rapid.SampledFrom(modelPorts).Draw(t, "port")}
 	}
-	return Member{Kind: MemberPort, Device: rapid.SampledFrom(modelDevs).Draw(t, "device"), Port: rapid.SampledFrom(modelPorts).Draw(t, "port")}
+	nqn := rapid.SampledFrom(modelNQNs[1:]).Draw(t, "bound")
+	if rapid.Bool().Draw(t, "at a prefix") {
+		a := rapid.SampledFrom(modelAddrs).Draw(t, "of")
+		p, _ := a.Prefix(a.BitLen() - rapid.IntRange(0, 3).Draw(t, "bits"))
+		first, last := PrefixEnds(p)
+		return Member{Kind: MemberBound, NQN: nqn, First: first, Last: last}
+	}
+	return Member{Kind: MemberBound, NQN: nqn, Device: rapid.SampledFrom(modelDevs).Draw(t, "device"), Port: rapid.SampledFrom(append([]string{""}, modelPorts...)).Draw(t, "port")}
 }
 
 func drawMembers(t *rapid.T) []Member {

@@ -21,17 +21,6 @@ func (d *Directory) Names(h Host) bool {
 	return len(d.scratch) > 0
 }
 
-// of appends what a matcher has for a host by what h says.
-func (m *matcher) of(h Host, ids []uint32) []uint32 {
-	addr := h.Addr.Unmap()
-	ids = m.addrs.appendTo(ids, addr)
-	ids = m.spans.appendTo(ids, addr)
-	if h.NQN != "" {
-		ids = m.nqns.appendTo(ids, h.NQN)
-	}
-	return m.ports.appendTo(ids, portKey{h.Device.Unmap(), h.HostKey.Port})
-}
-
 // zonesFor gives the zones that a host would be in, sorted. The list is good until the
 // Directory is asked or changed again.
 func (d *Directory) zonesFor(h Host) []uint32 {

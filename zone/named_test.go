@@ -28,6 +28,7 @@ func TestAHostThatIsNotKnownWouldShareWhatItSharesWhenItIs(t *testing.T) {
 			{Name: "a", Members: []Member{member("192.0.2.0/28"), member("192.0.2.101")}},
 			{Name: "b", Members: []Member{member("nqn.2026-11.test:x"), member("192.0.2.102")}},
 			{Name: "c", Members: []Member{member("port:10.0.0.1/eth9"), member("192.0.2.101"), member("192.0.2.102")}},
+			{Name: "d", Members: []Member{member("nqn.2026-11.test:y at 10.0.0.1/eth1"), member("nqn.2026-11.test:z at 192.0.2.64/28"), member("192.0.2.103")}},
 		}})
 		d.Reserve("r", []Member{member("192.0.2.77")})
 		for i := 101; i < 105; i++ {
@@ -36,6 +37,7 @@ func TestAHostThatIsNotKnownWouldShareWhatItSharesWhenItIs(t *testing.T) {
 		for _, h := range []Host{
 			host("192.0.2.5", "eth1", ""), host("192.0.2.5", "eth9", "nqn.2026-11.test:x"), host("192.0.2.60", "eth1", "nqn.2026-11.test:x"),
 			host("192.0.2.61", "eth9", ""), host("192.0.2.62", "eth1", ""), host("192.0.2.77", "eth1", ""),
+			host("192.0.2.63", "eth1", "nqn.2026-11.test:y"), host("192.0.2.63", "eth2", "nqn.2026-11.test:y"), host("192.0.2.65", "eth2", "nqn.2026-11.test:z"), host("192.0.2.63", "eth1", "nqn.2026-11.test:z"),
 		} {
 			d.HoldDefault(h.Addr, held)
 			peers := slices.Collect(d.PeersFor(h))

@@ -35,6 +35,7 @@ type moreParts struct {
 	spans []span
 	nqns  []string
 	ports []portKey
+	bound []Member
 }
 
 var noMore moreParts
@@ -49,20 +50,20 @@ func (p parts) rest() *moreParts {
 
 func (p parts) len() int {
 	m := p.rest()
-	return len(p.addrs) + len(m.spans) + len(m.nqns) + len(m.ports)
+	return len(p.addrs) + len(m.spans) + len(m.nqns) + len(m.ports) + len(m.bound)
 }
 
 func (p parts) equal(o parts) bool {
 	a, b := p.rest(), o.rest()
 	return slices.Equal(p.addrs, o.addrs) && slices.Equal(a.spans, b.spans) &&
-		slices.Equal(a.nqns, b.nqns) && slices.Equal(a.ports, b.ports)
+		slices.Equal(a.nqns, b.nqns) && slices.Equal(a.ports, b.ports) && slices.Equal(a.bound, b.bound)
 }
 
 // clone copies p out of a scratch buffer.
 func (p parts) clone() parts {
 	c := parts{addrs: slices.Clip(slices.Clone(p.addrs))}
-	if m := p.rest(); len(m.spans)+len(m.nqns)+len(m.ports) > 0 {
-		c.more = &moreParts{spans: slices.Clone(m.spans), nqns: slices.Clone(m.nqns), ports: slices.Clone(m.ports)}
+	if m := p.rest(); len(m.spans)+len(m.nqns)+len(m.ports)+len(m.bound) > 0 {
+		c.more = &moreParts{spans: slices.Clone(m.spans), nqns: slices.Clone(m.nqns), ports: slices.Clone(m.ports), bound: slices.Clone(m.bound)}
 	}
 	return c
 }
@@ -83,7 +84,7 @@ func (p parts) members() []Member {
 	for _, k := range m.ports {
 		out = append(out, Member{Kind: MemberPort, Device: k.device, Port: k.port})
 	}
-	return out
+	return append(out, m.bound...)
 }
 
 // splitter sorts members into parts; its buffers serve one zone after the other.
@@ -96,7 +97,7 @@ func (s *splitter) split(ms []Member) (p parts, bad uint64) {
 		s.buf.more = &moreParts{}
 	}
 	b, m := &s.buf, s.buf.more
-	b.addrs, m.spans, m.nqns, m.ports = b.addrs[:0], m.spans[:0], m.nqns[:0], m.ports[:0]
+	b.addrs, m.spans, m.nqns, m.ports, m.bound = b.addrs[:0], m.spans[:0], m.nqns[:0], m.ports[:0], m.bound[:0]
 	for _, x := range ms {
 		x = x.Canonical()
 		if x.wellFormed("") != nil {
@@ -112,12 +113,15 @@ func (s *splitter) split(ms []Member) (p parts, bad uint64) {
 			m.nqns = append(m.nqns, x.NQN)
 		case MemberPort:
 			m.ports = append(m.ports, portKey{x.Device, x.Port})
+		case MemberBound:
+			m.bound = append(m.bound, x)
 		}
 	}
 	b.addrs = sortUnique(b.addrs, netip.Addr.Compare)
 	m.spans = sortUnique(m.spans, compareSpans)
 	m.nqns = sortUnique(m.nqns, strings.Compare)
 	m.ports = sortUnique(m.ports, comparePorts)
+	m.bound = sortUnique(m.bound, compareMembers)
 	return *b, bad
 }
 
@@ -154,6 +158,7 @@ func (p parts) subtract(o parts) (gone, came parts) {
 	g.spans, c.spans = difference(a.spans, b.spans, compareSpans)
 	g.nqns, c.nqns = difference(a.nqns, b.nqns, strings.Compare)
 	g.ports, c.ports = difference(a.ports, b.ports, comparePorts)
+	g.bound, c.bound = difference(a.bound, b.bound, compareMembers)
 	gone.more, came.more = g, c
 	return gone, came
 }

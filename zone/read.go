@@ -285,19 +285,3 @@ func (d *Directory) CountOf(device netip.Addr, zone string) int {
 	}
 	return int(s.devs[i].n)
 }
-
-// ConfiguredDevices gives the devices that members of the zone name by port: they
-// have a member there even before a host is learned.
-func (d *Directory) ConfiguredDevices(zone string) []netip.Addr {
-	s, ok := d.slotOf(zone)
-	if !ok {
-		return nil
-	}
-	var out []netip.Addr
-	for _, k := range s.parts.rest().ports { // sorted by device
-		if n := len(out); n == 0 || out[n-1] != k.device {
-			out = append(out, k.device)
-		}
-	}
-	return out
-}

@@ -66,10 +66,7 @@ func (d *Directory) matching(m *matcher, ids []uint32, h *host) []uint32 {
 			continue
 		}
 		a := &h.atts[i]
-		if a.service.NQN != "" {
-			ids = m.nqns.appendTo(ids, a.service.NQN)
-		}
-		ids = m.ports.appendTo(ids, portKey{d.devs[a.dev].addr, a.port})
+		ids = m.said(ids, a.service.NQN, h.addr, portKey{d.devs[a.dev].addr, a.port})
 	}
 	return ids
 }

@@ -119,6 +119,11 @@ func (r Rules) CheckMember(m Member) error {
 		return r.checkSpan(m.First, m.First)
 	case MemberRange:
 		return r.checkSpan(m.First, m.Last)
+	case MemberBound:
+		if m.First.IsValid() {
+			return r.checkSpan(m.First, m.Last)
+		}
+		return r.CheckAddr(m.Device)
 	case MemberPort:
 		return r.CheckAddr(m.Device)
 	}

@@ -42,6 +42,7 @@ const (
 	MemberRange                       // First..Last, both included, one family, First <= Last
 	MemberNQN                         // NQN, exact
 	MemberPort                        // Device and Port
+	MemberBound                       // NQN at a place: a prefix First..Last, or Device with or without Port
 )
 
 // Member is one line of a zone. It is comparable: two equal members are one.

@@ -23,7 +23,8 @@ local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
 local FAULT_OPS = { "put", "withdraw", "change" }
 local MODES = { "none", "hmac-sha256", "tls" }
-local MEMBERS = { "address", "range", "NQN", "port" }
+local MEMBERS = { "address", "range", "NQN", "port", "NQN at a place" }
+local PLACES = { "prefix", "device or port" }
 local ROLES = { [0] = "unknown", "target", "initiator", "both" }
 local PROTOCOLS = { [0] = "unknown", "RoCE", "TCP", "iSCSI" }
 local STATES = { [0] = "inactive", "active" }
@@ -127,13 +128,16 @@ field("uint8", "inof.zone.op", "Operation", base.DEC, OPS)
 field("string", "inof.zone.name", "Zone")
 field("none", "inof.zone.member", "Member")
 field("uint8", "inof.zone.member.kind", "Kind", base.DEC, MEMBERS)
-field("uint8", "inof.zone.member.length", "Length of the value")
+field("uint16", "inof.zone.member.length", "Length of the value")
 address("inof.zone.member.address", "Address")
 address("inof.zone.member.first", "First address")
 address("inof.zone.member.last", "Last address")
 field("string", "inof.zone.member.nqn", "NQN")
 address("inof.zone.member.device", "Device")
 field("string", "inof.zone.member.port", "Port")
+field("uint8", "inof.zone.member.place", "Place", base.DEC, PLACES)
+address("inof.zone.member.prefix", "Prefix")
+field("uint8", "inof.zone.member.bits", "Bits of the prefix")
 field("uint8", "inof.host.op", "Operation", base.DEC, OPS)
 field("uint8", "inof.host.reason", "Reason", base.DEC, REASONS)
 address("inof.host.address", "Host")
@@ -398,12 +402,27 @@ local function op(c, abbrev)
   return v
 end
 
+-- place is where the NQN of a member counts.
+local function place(m)
+  local kind = m:num("inof.zone.member.place", 1)
+  if kind == 1 then
+    local a = m:address("inof.zone.member.prefix")
+    return a .. "/" .. m:num("inof.zone.member.bits", 1)
+  elseif kind == 2 then
+    local device = m:address("inof.zone.member.device")
+    local port = m:text("inof.zone.member.port", 0, 63)
+    return port == "" and device or device .. "/" .. port
+  end
+  if not m.failed then m:fail(("place %d is unknown"):format(kind), "unknown_type") end
+  return ""
+end
+
 local function member(c)
   local whole = c.at
   local item = c.tree:add(F["inof.zone.member"], c.tvb(whole, 1))
   local m = cursor("inof", c.tvb, c.at, c.to, item, "Zone member")
   local kind = m:num("inof.zone.member.kind", 1)
-  local n = m:num("inof.zone.member.length", 1)
+  local n = m:num("inof.zone.member.length", 2)
   local label = ""
   if m:left() < n then m:fail(("%d of %d bytes are left"):format(m:left(), n), "bad_length") end
   if not m.failed then
@@ -426,6 +445,10 @@ local function member(c)
       label = "port " .. m:address("inof.zone.member.device")
       if m:left() < 1 or m:left() > 63 then m:fail(("port name of %d bytes, want 1..63"):format(m:left()), "bad_length") end
       label = label .. "/" .. m:string("inof.zone.member.port", m:left(), "malformed")
+    elseif kind == 5 then
+      local at = place(m)
+      if m:left() < 1 or m:left() > 255 then m:fail(("NQN of %d bytes, want 1..255"):format(m:left()), "bad_length") end
+      label = m:string("inof.zone.member.nqn", m:left(), "malformed") .. " at " .. at
     else
       m:fail(("kind %d with %d bytes is unknown"):format(kind, n), "unknown_type")
     end

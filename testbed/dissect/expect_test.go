@@ -217,6 +217,19 @@ func (l *list) ofMember(m zone.Member) {
 	case zone.MemberPort:
 		l.addr("inof.zone.member.device", m.Device)
 		l.add("inof.zone.member.port", m.Port)
+	case zone.MemberBound:
+		if p, ok := m.Prefix(); ok {
+			l.add("inof.zone.member.place", 1)
+			l.addr("inof.zone.member.prefix", p.Addr())
+			l.add("inof.zone.member.bits", p.Bits())
+		} else {
+			l.add("inof.zone.member.place", 2)
+			l.addr("inof.zone.member.device", m.Device)
+			if m.Port != "" {
+				l.add("inof.zone.member.port", m.Port)
+			}
+		}
+		l.add("inof.zone.member.nqn", m.NQN)
 	}
 }
 

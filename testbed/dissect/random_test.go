@@ -56,7 +56,7 @@ func (r source) service() snsd.Service {
 }
 
 func (r source) member() zone.Member {
-	switch zone.MemberKind(1 + r.IntN(4)) {
+	switch zone.MemberKind(1 + r.IntN(5)) {
 	case zone.MemberAddr:
 		return zone.Member{Kind: zone.MemberAddr, First: r.addr()}
 	case zone.MemberRange:
@@ -64,6 +64,18 @@ func (r source) member() zone.Member {
 		return zone.Member{Kind: zone.MemberRange, First: a, Last: a.Next()}
 	case zone.MemberNQN:
 		return zone.Member{Kind: zone.MemberNQN, NQN: r.name(200)}
+	case zone.MemberBound:
+		m := zone.Member{Kind: zone.MemberBound, NQN: r.name(200)}
+		switch a := r.addr(); r.IntN(3) {
+		case 0:
+			p, _ := a.Prefix(r.IntN(a.BitLen() + 1))
+			m.First, m.Last = zone.PrefixEnds(p)
+		case 1:
+			m.Device = a
+		case 2:
+			m.Device, m.Port = a, r.name(60)
+		}
+		return m
 	}
 	return zone.Member{Kind: zone.MemberPort, Device: r.addr(), Port: r.name(60)}
 }
