@@ -11,6 +11,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/daemon"
 )
 
@@ -70,7 +71,7 @@ func watchdog(ctx context.Context, d *daemon.Daemon) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			if d.Device().Do(ctx, func(*daemon.Core, time.Time) {}) == nil {
+			if d.Device().Do(ctx, func(*device.Core, time.Time) {}) == nil {
 				notify(sd.SdNotifyWatchdog)
 			}
 		}

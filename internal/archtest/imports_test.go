@@ -21,7 +21,7 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone"}
 	machines = []string{"lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"device", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
-	"model/control":      slices.Concat(values, machines, []string{"model/...", "internal/daemon", "internal/api", "internal/keep", "internal/timerheap"}),
+	"model/control":      slices.Concat(values, machines, []string{"device", "model/...", "internal/api", "internal/keep", "internal/timerheap"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {},
@@ -49,6 +49,9 @@ var allowed = map[string][]string{
 	"inof":       values,
 	"hostnotify": slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
 
+	// One device as one machine. It shows operators itself as the API says it.
+	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
+
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
 	"internal/latency":   {}, // durations in, percentiles out
@@ -60,7 +63,7 @@ var allowed = map[string][]string{
 
 	"internal/config":  values,
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "model/..."}),
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
 	"internal/archtest":  {},
@@ -69,8 +72,8 @@ var allowed = map[string][]string{
 	"labs":        {},
 	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
-	// Programs reach the machines through internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	// Programs reach the machines through device and internal/daemon only.
+	"cmd/...": slices.Concat(values, []string{"device", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -93,7 +96,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "internal/health", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
@@ -284,6 +287,8 @@ func TestFabricatedViolationsAreFound(t *testing.T) {
 		{"surprise/new.go", ``, "surprise"},
 		{"errdown/bad.go", `import "os"`, "imports os"},
 		{"hostnotify/bad.go", `import "net"`, "imports net"},
+		{"device/bad.go", `import "sync"`, "imports sync"},
+		{"device/bad.go", `import "` + ours + `internal/daemon"`, ours + "internal/daemon"},
 		{"inof/session.go", `import "golang.org/x/sys/unix"`, "golang.org/x/sys/unix"},
 		{"zone/bad.go", `import "sync"`, "imports sync"},
 		{"lldp/bad.go", "import \"time\"\nvar t = time.Now()", "time.Now at line 3"},

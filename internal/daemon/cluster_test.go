@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -178,8 +179,8 @@ func TestAClusterChangesZonesAtAnyMember(t *testing.T) {
 			t.Errorf("the zone is not there: %v", err)
 		}
 		for _, tor := range []string{"tor1", "tor2"} {
-			_ = f.nodes[tor].d.Device().Do(context.Background(), func(c *Core, _ time.Time) {
-				if got := c.client.Differing(); len(got) > 0 {
+			_ = f.nodes[tor].d.Device().Do(context.Background(), func(c *device.Core, _ time.Time) {
+				if got := c.Differing(); len(got) > 0 {
 					t.Errorf("%s says that the members differ: %v", tor, got)
 				}
 			})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/cluster"
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -90,7 +91,7 @@ func (s *clusterStore) Run(ctx context.Context) error {
 		for _, m := range b.Members {
 			members = append(members, m.Device)
 		}
-		err = s.device.Do(ctx, func(c *Core, now time.Time) { s.broken.Add(c.ApplyCluster(b, members, now)) })
+		err = s.device.Do(ctx, func(c *device.Core, now time.Time) { s.broken.Add(applyCluster(c, b, members, now)) })
 		if err != nil {
 			return nil // the device stops
 		}
@@ -188,39 +189,35 @@ func (g gated) Run(ctx context.Context) error {
 	}
 }
 
-// SetCluster says before Start that the zones of the reflector are those of a cluster.
-// Without a known stamp the cluster is not formed yet, and the reflector silent.
-func (c *Core) SetCluster(s inof.ClusterStamp) {
-	c.unformed = !s.Known()
-	c.refl.SetCluster(s, nil)
-}
-
-// ApplyCluster brings what a cluster has committed into force, in order. It tells how
+// applyCluster brings what a cluster has committed into force, in order. It returns how
 // much of it the reflector did not take.
-func (c *Core) ApplyCluster(b cluster.Batch, members []netip.Addr, now time.Time) (broken uint64) {
+func applyCluster(c *device.Core, b cluster.Batch, members []netip.Addr, now time.Time) (broken uint64) {
 	step := func(index uint64, change func(*inof.Reflector) ([]inof.Delivery, error)) {
-		c.refl.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
-		if err := c.ChangeZones(change, now); err != nil {
+		err := c.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
+			r.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
+			return change(r)
+		}, now)
+		if err != nil {
 			broken++
-			c.complain(now, "zones", fmt.Sprint(index), fmt.Errorf("entry %d of the cluster is not in force: %w", index, err))
+			c.Complain(now, "zones", fmt.Sprint(index), fmt.Errorf("entry %d of the cluster is not in force: %w", index, err))
 		}
 	}
 	if b.Set != nil {
 		step(b.Stamp.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.SetZones(*b.Set, now) })
 	}
 	for _, e := range b.Edits {
-		switch {
-		case e.Gone:
-			step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.DeleteZone(e.Zone.Name, now), nil })
-		case e.Zone.Name != "":
-			step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.PutZone(e.Zone, now) })
-		default:
-			c.refl.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: e.Index}, members)
-		}
+		step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) {
+			switch {
+			case e.Gone:
+				return r.DeleteZone(e.Zone.Name, now), nil
+			case e.Zone.Name != "":
+				return r.PutZone(e.Zone, now)
+			}
+			return nil, nil
+		})
 	}
-	if c.unformed && b.Stamp.Known() {
-		c.unformed = false
-		c.joinSelf(now)
+	if b.Stamp.Known() {
+		c.ClusterFormed(now)
 	}
 	return broken
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
@@ -62,7 +63,7 @@ func TestAnAddressThatMovesIsTakenAtOnce(t *testing.T) {
 			settle(220 * time.Millisecond)
 			f.expectHolder(t3, to.at)
 			st, err := f.nodes["tor3"].d.Status(t.Context())
-			if c := st.Counters["core"].(CoreCounters); err != nil || c.AddressesMoved != 1 {
+			if c := st.Counters["core"].(device.Counters); err != nil || c.AddressesMoved != 1 {
 				t.Errorf("%d addresses have moved at the switch that lost it, error %v", c.AddressesMoved, err)
 			}
 		})

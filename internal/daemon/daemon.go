@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openinof/inof/cluster"
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -59,8 +60,8 @@ type Daemon struct {
 	zones   zoneKeeper    // nil on a device that is a client only
 	cluster *clusterStore // zones, on a member of a cluster
 	keeper  *keep.Keeper
-	kept    State // what the last process kept; given up once the device has it
-	unsure  bool  // as a reflector: there may have been another one in its place
+	kept    device.State // what the last process kept; given up once the device has it
+	unsure  bool         // as a reflector: there may have been another one in its place
 	lock    *dirLock
 	auth    atomic.Pointer[inof.Auth]
 	// passwords belongs to New and Reload.
@@ -154,10 +155,10 @@ func (d *Daemon) build(cfg *config.Config) error {
 			return errors.New("no dataplane is given for a device with access ports")
 		}
 	}
-	device, err := NewDevice(dp, d.log, d.env.Now, func(out Actions) (*Core, error) {
+	owner, err := NewDevice(dp, d.log, d.env.Now, func(out device.Actions) (*device.Core, error) {
 		cc := d.coreConfig(cfg, state.Known)
 		cc.Reflector.Unsure, cc.Keep = d.unsure, d.keeper
-		c, err := NewCore(cc, out, d.env.Now())
+		c, err := device.New(cc, out, d.env.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -170,8 +171,8 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	d.device = device
-	d.device.keeper, d.kept = d.keeper, State{}
+	d.device = owner
+	d.device.keeper, d.kept = d.keeper, device.State{}
 	d.buildPaths(cfg)
 	return d.buildSessions(cfg)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
@@ -18,7 +19,7 @@ import (
 // Device is the one goroutine that owns a Core: it takes events in order, port
 // events before everything else, and hands readers snapshots.
 type Device struct {
-	core *Core
+	core *device.Core
 	dp   fabric.Dataplane
 	now  func() time.Time
 
@@ -69,8 +70,8 @@ const (
 // ErrStopped is given to readers of a device that has stopped.
 var ErrStopped = errors.New("the device has stopped")
 
-// NewDevice gives the owner of a Core that build makes.
-func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(Actions) (*Core, error)) (*Device, error) {
+// NewDevice gives the owner of a device.Core that build makes.
+func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(device.Actions) (*device.Core, error)) (*Device, error) {
 	d := &Device{
 		dp: dp, log: log, now: now,
 		inbox:      inof.NewInbox(0),
@@ -98,7 +99,7 @@ func (d *Device) Ready() <-chan struct{} { return d.ready }
 
 func (d *Device) String() string { return "device" }
 
-// Run owns the Core until ctx ends.
+// Run owns the device.Core until ctx ends.
 func (d *Device) Run(ctx context.Context) error {
 	defer close(d.stopped)
 	if err := d.firstPorts(ctx); err != nil { // stopped before it began
@@ -141,17 +142,9 @@ func (d *Device) Run(ctx context.Context) error {
 // last keeps what there is at a stop; nothing comes after it.
 func (d *Device) last() {
 	if d.keeper != nil {
-		d.core.keepRows(d.now())
+		d.core.KeepRows(d.now())
 		d.keeper.Close(true)
 	}
-}
-
-// sooner is the earlier of two times; zero is no time.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // wait is how long to sleep until next; without a next, a day.
@@ -258,7 +251,7 @@ func (d *Device) ResumePoint(client bool) func(netip.Addr) *inof.Resume {
 		ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 		defer cancel()
 		found := make(chan *inof.Resume, 1)
-		err := d.Do(ctx, func(c *Core, _ time.Time) { found <- c.ResumePoint(dev, client) })
+		err := d.Do(ctx, func(c *device.Core, _ time.Time) { found <- c.ResumePoint(dev, client) })
 		if err != nil {
 			return nil // everything is sent anew then
 		}
@@ -310,7 +303,7 @@ func (d *Device) takePeer() {
 
 // Do runs fn in the owner goroutine and waits for it. It must be short: faults wait
 // meanwhile.
-func (d *Device) Do(ctx context.Context, fn func(c *Core, now time.Time)) error {
+func (d *Device) Do(ctx context.Context, fn func(c *device.Core, now time.Time)) error {
 	done := make(chan struct{})
 	req := func(now time.Time) {
 		defer close(done)
@@ -331,7 +324,7 @@ func (d *Device) Do(ctx context.Context, fn func(c *Core, now time.Time)) error 
 	}
 }
 
-// SendFrame implements Actions.
+// SendFrame implements device.Actions.
 func (d *Device) SendFrame(port string, frame []byte) {
 	d.left = d.now()
 	var err error
@@ -344,11 +337,11 @@ func (d *Device) SendFrame(port string, frame []byte) {
 	}
 	if err != nil {
 		d.sendErrors[port]++
-		d.core.complain(d.now(), "send", port, err)
+		d.core.Complain(d.now(), "send", port, err)
 	}
 }
 
-// ToReflectors implements Actions.
+// ToReflectors implements device.Actions.
 func (d *Device) ToReflectors(ds []inof.Delivery) {
 	inof.StampSent(ds, d.now())
 	d.delivered(d.toReflectors.Deliver(ds))
@@ -359,7 +352,7 @@ func (d *Device) tellReflectors(m inof.Message) {
 	d.delivered(d.toReflectors.Deliver([]inof.Delivery{{To: d.toReflectors.Devices(), Msg: m}}))
 }
 
-// ToClients implements Actions. The messages leave when this event and those that
+// ToClients implements device.Actions. The messages leave when this event and those that
 // came with it are done, see release.
 func (d *Device) ToClients(ds []inof.Delivery) {
 	d.charge(ds)
@@ -381,10 +374,10 @@ func (d *Device) charge(ds []inof.Delivery) {
 	d.handling.Charge(told)
 }
 
-// Now implements Stopwatch.
+// Now implements device.Stopwatch.
 func (d *Device) Now() time.Time { return d.now() }
 
-// Left implements Stopwatch. Where the driver gives no stamp it is the moment before the
+// Left implements device.Stopwatch. Where the driver gives no stamp it is the moment before the
 // frame was handed over: the kernel may carry it to its host, and the host's ack back,
 // before it returns to us.
 func (d *Device) Left() time.Time { return d.left }
@@ -417,7 +410,7 @@ func (d *Device) flushClients() {
 		return
 	}
 	began := d.now()
-	d.toClients.StampReflected(d.core.self, began)
+	d.toClients.StampReflected(d.core.Self(), began)
 	d.delivered(d.toClients.Flush())
 	done := d.now()
 	d.held.done(began, done)
@@ -427,23 +420,23 @@ func (d *Device) flushClients() {
 func (d *Device) delivered(err error) {
 	if err != nil {
 		d.deliverError++
-		d.core.complain(d.now(), "deliver", "", err)
+		d.core.Complain(d.now(), "deliver", "", err)
 	}
 }
 
-// SetAdmin implements Actions.
+// SetAdmin implements device.Actions.
 func (d *Device) SetAdmin(port string, up bool) { d.admin.put(port, up, d.now()) }
 
 func (d *Device) setAdmin(port string, up bool) {
 	if err := d.dp.SetAdmin(port, up); err != nil {
-		_ = d.Do(context.Background(), func(c *Core, now time.Time) {
+		_ = d.Do(context.Background(), func(c *device.Core, now time.Time) {
 			d.adminErrors++
-			c.complain(now, "admin", port, err)
+			c.Complain(now, "admin", port, err)
 		})
 	}
 }
 
-// Event implements Actions.
+// Event implements device.Actions.
 func (d *Device) Event(e api.Event) { d.log.Append(e) }
 
 // port takes an event of a port. What hosts send there is no BFD.
@@ -465,9 +458,20 @@ func (d *Device) port(ev fabric.Event) {
 	d.paths.Ignore(slices.Sorted(maps.Values(d.hostPorts)))
 }
 
-// WatchPaths implements Actions.
+// WatchPaths implements device.Actions.
 func (d *Device) WatchPaths(peers []bfd.Peer) {
 	if d.paths != nil {
 		d.paths.Watch(peers)
 	}
+}
+
+// DeviceCounters count what the owner goroutine could not do.
+type DeviceCounters struct {
+	SendErrors    map[string]uint64 `json:"send_errors,omitempty"` // by port
+	DeliverErrors uint64            `json:"deliver_errors"`
+	AdminErrors   uint64            `json:"admin_errors"`
+}
+
+func (d *Device) counters() DeviceCounters {
+	return DeviceCounters{SendErrors: maps.Clone(d.sendErrors), DeliverErrors: d.deliverError, AdminErrors: d.adminErrors}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 )
@@ -106,7 +107,7 @@ func TestASilentHostDoesNotHoldUpADraining(t *testing.T) {
 		mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(true, now) }
 		n := f.nodes["tor2"]
 		n.drain("eth2", false)
-		settle(DrainWait - time.Second)
+		settle(device.DrainWait - time.Second)
 		if s := n.state("eth2"); s != "draining" {
 			t.Errorf("the port is %s", s)
 		}

@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -44,8 +46,9 @@ func (h *labHost) asks(like *snsd.LikeAgent, mac fabric.MAC, addrs ...string) {
 }
 
 func (n *node) counts() (foreign, early, held uint64) {
-	_ = n.d.device.Do(n.t.Context(), func(c *Core, _ time.Time) {
-		foreign, early, held = c.counters.QueriesForeign, c.counters.QueriesEarly, c.counters.QueriesHeld
+	_ = n.d.device.Do(n.t.Context(), func(c *device.Core, _ time.Time) {
+		n := c.Counters()["core"].(device.Counters)
+		foreign, early, held = n.QueriesForeign, n.QueriesEarly, n.QueriesHeld
 	})
 	return foreign, early, held
 }
@@ -118,7 +121,7 @@ func TestAHostWhoseAddressHasChangedIsToldBeforeItRegisters(t *testing.T) {
 					}
 				}
 				settle(time.Minute)
-				if _, asked := n.d.device.core.early.hosts[netip.MustParseAddr(movedTo)]; asked {
+				if n.d.device.core.Early() != 0 {
 					t.Error("it counts as not registered")
 				}
 			})
@@ -164,22 +167,24 @@ func TestAddressesThatAskAndDoNotRegisterAreFewAndForgotten(t *testing.T) {
 		f.expectAnything()
 		n, h := f.nodes["tor1"], f.hosts["i1"]
 		var many []string
-		for a := netip.MustParseAddr("198.51.100.1"); len(many) < maxEarly+4; a = a.Next() {
+		for a := netip.MustParseAddr("198.51.100.1"); len(many) < device.MaxEarly+4; a = a.Next() {
 			many = append(many, a.String())
 		}
 		h.asks(nil, hostMAC("i1"), many...)
 		settle(time.Second)
-		if foreign, early, _ := n.counts(); foreign != 4 || early != maxEarly {
+		if foreign, early, _ := n.counts(); foreign != 4 || early != device.MaxEarly {
 			t.Errorf("%d foreign, %d early", foreign, early)
 		}
 		hosts := func() (asked int, told uint64) {
-			_ = n.d.device.Do(t.Context(), func(c *Core, _ time.Time) { asked, told = len(c.early.hosts), c.notify.Counters().Hosts })
+			_ = n.d.device.Do(t.Context(), func(c *device.Core, _ time.Time) {
+				asked, told = c.Early(), c.Counters()["hostnotify"].(hostnotify.Counters).Hosts
+			})
 			return asked, told
 		}
-		if asked, told := hosts(); asked != maxEarly || told != maxEarly+1 {
+		if asked, told := hosts(); asked != device.MaxEarly || told != device.MaxEarly+1 {
 			t.Errorf("%d hosts asked, %d are told", asked, told)
 		}
-		settle(earlyLife)
+		settle(device.EarlyLife)
 		if asked, told := hosts(); asked != 0 || told != 1 {
 			t.Errorf("later %d hosts asked, %d are told", asked, told)
 		}
@@ -199,13 +204,13 @@ func TestARegisteredHolderEndsWhatAQueryBegan(t *testing.T) {
 		settle(time.Second)
 		f.host("late", "tor2", "eth3", movedTo, snsd.RoleInitiator)
 		settle(2 * time.Second)
-		if len(n.d.device.core.early.hosts) != 0 {
+		if n.d.device.core.Early() != 0 {
 			t.Error("the address is still that of the host that asked")
 		}
-		if told := n.d.device.core.notify.Told(netip.MustParseAddr(movedTo), netip.MustParseAddr(t1)); told.Subscribes {
+		if told := n.d.device.core.Told(netip.MustParseAddr(movedTo), netip.MustParseAddr(t1)); told.Subscribes {
 			t.Errorf("it is still told: %+v", told)
 		}
-		if k := f.nodes["tor2"].d.device.core.dir.Attachments(netip.MustParseAddr(movedTo)); len(k) != 1 || k[0].MAC != hostMAC("late") {
+		if k := f.nodes["tor2"].d.device.core.Directory().Attachments(netip.MustParseAddr(movedTo)); len(k) != 1 || k[0].MAC != hostMAC("late") {
 			t.Errorf("the address is at %+v", k)
 		}
 	})

@@ -1,13 +1,8 @@
 package daemon
 
 import (
-	"context"
-	"fmt"
-	"time"
-
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
 
@@ -50,64 +45,4 @@ func response(a config.Action) errdown.Response {
 		return errdown.RespondShut
 	}
 	return errdown.RespondNone
-}
-
-// RecoverPort ends an error-down by hand.
-func (c *Core) RecoverPort(name string, now time.Time) error {
-	return c.byHand(name, now, c.faults.Recover)
-}
-
-// ShutPort shuts a port by hand, after the others were told.
-func (c *Core) ShutPort(name string, now time.Time) error {
-	return c.byHand(name, now, c.faults.Shut)
-}
-
-func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]errdown.Change, error)) error {
-	if c.client == nil || c.ports[name] == nil {
-		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
-	}
-	changes, err := do(name, now)
-	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrRefused, err)
-	}
-	for _, ch := range changes {
-		at := ch.At
-		if ch.Faulty && c.ports[name].fault.active {
-			at = time.Time{} // its hosts are unreachable since another time: this is no fresh fault
-		}
-		c.causeChangedAt(ch, at, now)
-	}
-	c.flush(now)
-	return nil
-}
-
-// RecoverPort implements api.Source.
-func (d *Daemon) RecoverPort(ctx context.Context, port string) error {
-	return d.byHand(ctx, port, "recovery", (*Core).RecoverPort)
-}
-
-// ShutPort implements api.Source.
-func (d *Daemon) ShutPort(ctx context.Context, port string) error {
-	return d.byHand(ctx, port, "shutting", (*Core).ShutPort)
-}
-
-func (d *Daemon) byHand(ctx context.Context, port, what string, do func(*Core, string, time.Time) error) error {
-	var err error
-	if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { err = do(c, port, now) }); doErr != nil {
-		return doErr
-	}
-	if err == nil {
-		d.ordered(ctx, what, port)
-	}
-	return err
-}
-
-// ordered makes known who asked for what is done to ports.
-func (d *Daemon) ordered(ctx context.Context, what string, ports ...string) {
-	e := api.Event{Time: d.env.Now(), Kind: "port", Text: fmt.Sprintf("%s of port %s: ordered by %s", what, some(ports[:min(len(ports), mostNamed)], len(ports), ""), api.By(ctx)),
-		Fields: callerFields(ctx)}
-	if len(ports) == 1 {
-		e.Port = ports[0]
-	}
-	d.log.Append(e)
 }

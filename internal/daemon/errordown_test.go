@@ -2,23 +2,16 @@ package daemon
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/openinof/inof/bfd"
-	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
-	"github.com/openinof/inof/snsd"
 )
 
 const (
@@ -221,70 +214,11 @@ func TestARecoveryByHandIsNoFreshFault(t *testing.T) {
 	})
 }
 
-// orderly notes in which order a Core acts.
-type orderly struct {
-	mu  sync.Mutex
-	did []string
-}
-
-func (o *orderly) note(format string, args ...any) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.did = append(o.did, fmt.Sprintf(format, args...))
-}
-
-func (o *orderly) SendFrame(string, []byte) {}
-func (o *orderly) ToReflectors(ds []inof.Delivery) {
-	for _, d := range ds {
-		if u, ok := d.Msg.(*inof.Update); ok && len(u.Faults) > 0 {
-			o.note("update")
-		}
-	}
-}
-func (o *orderly) ToClients([]inof.Delivery)     {}
-func (o *orderly) SetAdmin(port string, up bool) { o.note("admin %s %t", port, up) }
-func (o *orderly) WatchPaths([]bfd.Peer)         {}
-func (o *orderly) Event(api.Event)               {}
-
-func TestTheUpdateLeavesBeforeThePortIsShut(t *testing.T) {
-	o, now := &orderly{}, time.Unix(1_800_000_000, 0)
-	c, err := NewCore(CoreConfig{Self: netip.MustParseAddr("10.0.0.1"), Access: true, Epoch: 1}, o, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Port(fabric.Event{Kind: fabric.PortAdded, Port: fabric.Port{Name: "eth1", Index: 1, AdminUp: true, Carrier: true}, At: now}, now)
-	c.Start(now)
-	c.ReflectorUp(netip.MustParseAddr(reflectorID), now)
-	agent, err := snsd.NewAgent(snsd.AgentConfig{Addrs: []netip.Addr{netip.MustParseAddr(i1)}, MAC: hostMAC("i1"),
-		Interface: "eth0", Subscribes: true, Service: snsd.Service{Role: snsd.RoleInitiator, Protocol: snsd.ProtocolRoCE}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range agent.LinkUp(now).Frames {
-		c.Frame(fabric.Frame{Port: "eth1", Dst: fabric.MAC(b[:6]), Src: fabric.MAC(b[6:12]),
-			EtherType: binary.BigEndian.Uint16(b[12:]), Payload: b[fabric.EthernetHeaderLen:], At: now}, now)
-	}
-	crc := errdown.CRCConfig{Reaction: errdown.Reaction{Response: errdown.RespondShut, Recovery: time.Minute}}
-	c.SetErrorDown(errdown.Config{CRC: crc}, now)
-	for i := range uint64(2) {
-		now = now.Add(time.Second)
-		c.Sample("eth1", fabric.Health{At: now, Valid: fabric.FieldCRC, RxCRC: 3 * i}, now)
-	}
-	if want := []string{"update", "admin eth1 false"}; !slices.Equal(o.did, want) {
-		t.Errorf("%q, want %q", o.did, want)
-	}
-	o.did = nil
-	c.Tick(now.Add(time.Minute))
-	if len(o.did) == 0 || o.did[len(o.did)-1] != "admin eth1 true" {
-		t.Errorf("after the recovery time: %q", o.did)
-	}
-}
-
 func TestAdminFollowsTheUpdateByItsLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		o := &orderly{}
-		a := newAdmin(func(port string, up bool) { o.note("%s %t at %v", port, up, time.Since(begun)) })
+		var did []string
+		a := newAdmin(func(port string, up bool) { did = append(did, fmt.Sprintf("%s %t at %v", port, up, time.Since(begun))) })
 		ctx, stop := context.WithCancel(t.Context())
 		go a.run(ctx, time.Now)
 		a.put("e1", false, time.Now())
@@ -294,8 +228,8 @@ func TestAdminFollowsTheUpdateByItsLead(t *testing.T) {
 		stop()
 		synctest.Wait()
 		want := []string{"e1 false at 10ms", "e1 true at 10ms", "e2 false at 10ms"}
-		if !slices.Equal(o.did, want) {
-			t.Errorf("%q, want %q", o.did, want)
+		if !slices.Equal(did, want) {
+			t.Errorf("%q, want %q", did, want)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 )
@@ -288,7 +289,7 @@ func TestALosingClaimIsToldAndCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := st.Counters["core"].(CoreCounters).Conflicts; n != 1 || told != 1 || st.Counts.Conflicts != 1 {
+		if n := st.Counters["core"].(device.Counters).Conflicts; n != 1 || told != 1 || st.Counts.Conflicts != 1 {
 			t.Errorf("%d conflicts counted, %d told, %d stand, want 1 of each", n, told, st.Counts.Conflicts)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
 )
@@ -21,7 +22,7 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	if d.zones != nil {
 		f.Zones = d.zones.warning()
 	}
-	if err := d.device.Do(ctx, func(c *Core, now time.Time) { c.facts(&f, now) }); err != nil {
+	if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { c.Facts(&f, now) }); err != nil {
 		return api.Warnings{}, err
 	}
 	if d.paths != nil {
@@ -32,32 +33,6 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		f.Paths = &health.Paths{BFD: b, Lost: d.paths.Counters().Lost, LastLost: d.paths.Info().LastLost}
 	}
 	return d.incidents.warnings(&f), nil
-}
-
-// facts adds what the owner goroutine knows.
-func (c *Core) facts(f *health.Facts, now time.Time) {
-	if c.refl != nil {
-		for _, a := range c.refl.Awaited() {
-			f.Awaited = append(f.Awaited, health.Awaited(a))
-		}
-		for _, s := range c.refl.Short() {
-			f.Refused = append(f.Refused, health.Refused{Device: s.Device, Hosts: s.Refused, Limit: s.Limit})
-		}
-	}
-	if c.client != nil {
-		for id, r := range c.client.Refusals() {
-			f.Refused = append(f.Refused, health.Refused{Device: id, Own: true, Hosts: int(r.Hosts), Limit: int(r.Limit)})
-		}
-	}
-	c.portFacts(f)
-	for dev, m := range c.reports {
-		f.Reports = append(f.Reports, health.Reported{Device: dev, Warnings: m.Warnings})
-	}
-	if c.notify != nil {
-		for _, s := range c.notify.Silent(health.SilentAfter, now) {
-			f.Silent = append(f.Silent, health.Silent(s))
-		}
-	}
 }
 
 // oneLine puts a text of several lines into one.

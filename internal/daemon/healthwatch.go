@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
@@ -47,7 +48,7 @@ func (w healthWatch) Run(ctx context.Context) error {
 		m := health.Report(slices.DeleteFunc(s.Warnings, func(x api.Warning) bool { return x.Last == nil && !before[x.Rule] }))
 		if is := len(m.Warnings) > 0; is || reported {
 			reported = is
-			_ = w.d.device.Do(ctx, func(*Core, time.Time) { w.d.device.tellReflectors(m) })
+			_ = w.d.device.Do(ctx, func(*device.Core, time.Time) { w.d.device.tellReflectors(m) })
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -78,7 +79,7 @@ func TestHoldIsBounded(t *testing.T) {
 func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
 	now, reading := holdEpoch, 0
-	d := &Device{core: &Core{}, inbox: inof.NewInbox(0)}
+	d := &Device{core: &device.Core{}, inbox: inof.NewInbox(0)}
 	flushing := false
 	d.now = func() time.Time {
 		if flushing {

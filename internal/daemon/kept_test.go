@@ -2,13 +2,16 @@ package daemon
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
@@ -17,111 +20,40 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// keptIn gives what a simulated machine would give to the next process.
-func keptIn(t *testing.T, m *keep.Memory) State {
-	t.Helper()
-	return stateOf(t, m.Look())
-}
-
-func stateOf(t *testing.T, f keep.Found) State {
-	t.Helper()
-	st, bad := StateOf(f)
-	for _, p := range bad {
-		t.Error(&p)
-	}
-	for _, p := range f.Problems {
-		t.Error(&p)
-	}
-	if f.None {
-		st.Incomplete = false
-	}
-	return st
-}
-
 // keptOf gives the rows of a device as a kill at this moment leaves them.
-func keptOf(t *testing.T, cfg *config.Config) State {
+func keptOf(t *testing.T, cfg *config.Config) device.State {
 	t.Helper()
 	f, err := keep.Look(keep.Config{Dir: cfg.State, Device: cfg.Device.ID.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stateOf(t, f)
+	st, bad := device.StateOf(f)
+	for _, p := range slices.Concat(bad, f.Problems) {
+		t.Error(&p)
+	}
+	st.Incomplete = st.Incomplete && !f.None
+	return st
 }
 
-func killed(t *testing.T, n *node) State { return keptOf(t, n.cfg) }
+func killed(t *testing.T, n *node) device.State { return keptOf(t, n.cfg) }
 
-func TestADeviceKilledRightAfterANoticeKnowsOfIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newTestFabric(t)
-		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
-		settle(5 * time.Second)
-		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
-		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
-		settle(10 * time.Millisecond) // the database is written later
-		st := killed(t, n)
-		if st.Incomplete || len(st.Neighbours) != 2 || len(st.Told.Hosts) != 2 || len(st.Told.Hosts[0].Told) != 1 {
-			t.Fatalf("left: incomplete %v, %d neighbours, told %+v", st.Incomplete, len(st.Neighbours), st.Told)
-		}
-		n.fake.SetCarrier("eth2", false)
-		settle(10 * time.Millisecond)
-		st = killed(t, n)
-		b := bareMachine(t, time.Now())
-		b.start(true, st)
-		for _, p := range []string{"eth1", "eth2"} {
-			b.carrier(p, p == "eth1", fabric.PortAdded)
-		}
-		if got := st.Told.Hosts; got[0].Told[0].State != snsd.Inactive || got[0].Told[0].Reason != snsd.ReasonLinkDown {
-			t.Errorf("last told: %+v", got)
-		}
-		if unheard := b.table.Unheard("eth2"); len(unheard) != 1 {
-			t.Errorf("unheard behind the port that was down: %v", unheard)
-		}
-	})
-}
+// still does nothing of what a Core wants, and has no ports to shut.
+type still struct{ device.Actions }
 
-func TestADeviceThatForgotItsHostsGoesOnHoldingBackAfterAnotherRestart(t *testing.T) {
-	b := newBareCore(t, false)
-	b.start(false, State{Incomplete: true})
-	until := b.client.HeldBack()
-	if until != b.now.Add(holdBack) {
-		t.Fatalf("holds back until %v", until)
-	}
-	b.restart(false)
-	if got := b.client.HeldBack(); !got.Equal(until) {
-		t.Errorf("after a restart until %v, want %v", got, until)
-	}
-	b.now = until
-	b.Tick(b.now)
-	b.restart(false)
-	if got := b.client.HeldBack(); !got.IsZero() {
-		t.Errorf("in the end until %v", got)
-	}
-}
+func (still) Event(api.Event)       {}
+func (still) SetAdmin(string, bool) {}
 
-// FuzzRows feeds rows that are sound and mean nothing: table, lengths of key and value, both.
-func FuzzRows(f *testing.F) {
-	tables := []keep.Table{tableDevice, tablePort, tableNeighbour, tableHost, tableSubject, tableTold, tablePath, tableReflector, tableKnown, tableNotice, tableEvent, "other"}
-	f.Add([]byte("\x00\x09\x08held-back\x7f\xff\xff\xff\xff\xff\xff\xff\x01\x04\x0feth1{\"losses\": 7}\x06\x04\x08\x0a\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		found := keep.Found{Whole: true}
-		for len(b) >= 3 && len(b) >= 3+int(b[1])+int(b[2]) {
-			k, v := 3+int(b[1]), 3+int(b[1])+int(b[2])
-			found.Rows = append(found.Rows, keep.Row{Table: tables[int(b[0])%len(tables)], Key: b[3:k], Value: b[k:v]})
-			b = b[v:]
-		}
-		st, bad := StateOf(found)
-		if st.Incomplete != (len(bad) > 0) {
-			t.Errorf("incomplete %v, %v", st.Incomplete, bad)
-		}
-		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: 2, Keep: &keep.Memory{}}, nowhere{}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = c.Restore(st, now) // whatever it says: no panic, no endless timer
-		c.Start(now)
-		c.Tick(now)
-	})
+// nextOf gives the next process of a node as it is restored.
+func nextOf(t *testing.T, n *node, st device.State, now time.Time) *device.Core {
+	t.Helper()
+	c, err := device.New(device.Config{Self: n.cfg.Device.ID, Access: true}, still{}, now)
+	if err == nil {
+		err = c.Restore(st, now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // silentPorts never says that all its ports are known.
@@ -179,11 +111,11 @@ func TestADeviceKilledRightAfterItShutAPortKnowsOfIt(t *testing.T) {
 		if got.Port != "eth2" || !got.Shut || got.Unseen || len(got.Latched) != 1 || got.Latched[0].Cause != errdown.CRC {
 			t.Fatalf("left: %+v", got)
 		}
-		b := bareMachine(t, time.Now())
-		b.start(true, State{Ports: map[string]KeptPort{"eth2": {Saved: got}}})
-		b.Port(fabric.Event{Kind: fabric.PortAdded, At: b.now, Port: fabric.Port{Name: "eth2", Index: 2}}, b.now)
-		if cause, faulty := b.faults.Worst("eth2"); !faulty || cause != errdown.CRC {
-			t.Errorf("the next process takes the port for %v, faulty %v", cause, faulty)
+		now := time.Now()
+		next := nextOf(t, n, device.State{Ports: map[string]device.KeptPort{"eth2": {Saved: got}}}, now)
+		next.Port(fabric.Event{Kind: fabric.PortAdded, At: now, Port: fabric.Port{Name: "eth2", Index: 2}}, now)
+		if list := next.ErrorDown(now); len(list) != 1 || list[0].Cause != errdown.CRC.String() {
+			t.Errorf("the next process says of the port %+v", list)
 		}
 		if err := n.d.RecoverPort(t.Context(), "eth2"); err != nil {
 			t.Fatal(err)
@@ -215,8 +147,8 @@ func TestTheStateOfAnEarlierVersionIsTold(t *testing.T) {
 				said++
 			}
 		}
-		if said != 1 || n.d.device.core.heldBack() == nil {
-			t.Errorf("said %d times, held back %v", said, n.d.device.core.heldBack())
+		if said != 1 || n.d.device.core.HeldBack() == nil {
+			t.Errorf("said %d times, held back %v", said, n.d.device.core.HeldBack())
 		}
 	})
 }
@@ -258,6 +190,35 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		}
 		if after := n.d.log.Events(events.Last); after.Missed > 0 || len(after.Events) == 0 || after.Events[0].Text != "stopping" {
 			t.Errorf("after the last one that was seen: %+v", after)
+		}
+	})
+}
+
+func TestADeviceKilledRightAfterANoticeKnowsOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(5 * time.Second)
+		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(10 * time.Millisecond) // the database is written later
+		st := killed(t, n)
+		if st.Incomplete || len(st.Neighbours) != 2 || len(st.Told.Hosts) != 2 || len(st.Told.Hosts[0].Told) != 1 {
+			t.Fatalf("left: incomplete %v, %d neighbours, told %+v", st.Incomplete, len(st.Neighbours), st.Told)
+		}
+		n.fake.SetCarrier("eth2", false)
+		settle(10 * time.Millisecond)
+		st = killed(t, n)
+		now := time.Now()
+		next := nextOf(t, n, st, now)
+		for i, p := range []string{"eth1", "eth2"} {
+			next.Port(fabric.Event{Kind: fabric.PortAdded, At: now, Port: fabric.Port{Name: p, Index: i + 1, AdminUp: true, Carrier: true}}, now)
+		}
+		if got := st.Told.Hosts; got[0].Told[0].State != snsd.Inactive || got[0].Told[0].Reason != snsd.ReasonLinkDown {
+			t.Errorf("last told: %+v", got)
+		}
+		if h := next.AppendHosts(nil, netip.MustParseAddr(t1)); len(h) != 1 || h[0].State != snsd.Inactive {
+			t.Errorf("behind the port that was down, unheard since: %+v", h)
 		}
 	})
 }

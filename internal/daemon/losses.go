@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -27,7 +28,7 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 			return "", fmt.Errorf("ports.access: %w", err)
 		}
 		var losing []api.PortHosts
-		if err := d.device.Do(ctx, func(c *Core, _ time.Time) { losing = c.Losing(names) }); err != nil {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { losing = c.Losing(names) }); err != nil {
 			return "", err
 		}
 		if text := portsText(losing); text != "" {

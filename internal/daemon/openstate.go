@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
@@ -28,7 +29,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	}
 	k, found, err := keep.Open(keep.Config{Dir: cfg.State, Unsaved: d.env.Unsaved, Device: cfg.Device.ID.String(), Boot: d.env.Boot,
 		Retry: saveRetry, Tell: d.tellSaving(cfg.State)})
-	st, bad := StateOf(found)
+	st, bad := device.StateOf(found)
 	d.keeper, d.kept, d.unsure = k, st, st.Incomplete
 	if d.lock != nil && d.lock.unused && found.None && err == nil {
 		d.kept.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
@@ -41,7 +42,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	for _, name := range oldStates {
 		if _, err := os.Stat(filepath.Join(cfg.State, name)); err == nil && found.None {
 			d.warn("state", fmt.Errorf("%s is of an earlier version of the program, which this one does not read: hosts of this switch may be told again what they know, and nothing is taken back for %s; remove it",
-				filepath.Join(cfg.State, name), holdBack))
+				filepath.Join(cfg.State, name), device.HoldBack))
 		}
 	}
 	return nil
@@ -70,11 +71,16 @@ func (d *Daemon) savingWarning() string {
 	return fmt.Sprintf("the state file cannot be written, tried again every %s: until then a restart may repeat notices (%s)", saveRetry, why)
 }
 
+// tableEvent has the history for operators. ID: api.Event as JSON.
+const tableEvent keep.Table = "event"
+
+func eventKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
+
 // restoreEvents gives the log its history, and has it kept from now on.
 func (d *Daemon) restoreEvents(rows []keep.Row) {
 	var events []api.Event
 	drop := func(id uint64) {
-		d.keeper.Later(func() keep.Row { return keep.Row{Table: tableEvent, Key: number(id)} })
+		d.keeper.Later(func() keep.Row { return keep.Row{Table: tableEvent, Key: eventKey(id)} })
 	}
 	for i := range rows {
 		if rows[i].Table != tableEvent || len(rows[i].Key) != 8 {
@@ -93,7 +99,7 @@ func (d *Daemon) restoreEvents(rows []keep.Row) {
 	d.log.Follow(func(e api.Event, gone uint64) {
 		d.keeper.Later(func() keep.Row {
 			b, _ := json.Marshal(e) // nothing in it can fail
-			return keep.Row{Table: tableEvent, Key: number(e.ID), Value: b}
+			return keep.Row{Table: tableEvent, Key: eventKey(e.ID), Value: b}
 		})
 		if gone != 0 {
 			drop(gone)
@@ -107,7 +113,7 @@ func (d *Daemon) restoreEvents(rows []keep.Row) {
 // a reflector tells (see inof.Client.Resume).
 func (d *Daemon) claimEpoch() {
 	d.epoch = nextEpoch(d.started, d.kept.Epoch, randomEpoch())
-	d.keeper.Put(tableDevice, keyEpoch, number(d.epoch))
+	device.KeepEpoch(d.keeper, d.epoch)
 	d.keeper.Flush()
 	if err := d.keeper.Begin(); err != nil {
 		d.warn("state", errors.New("the epoch of this start cannot be kept: should the clock be set back before the next start, only the random part of an epoch keeps it from being used twice"))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/inof"
@@ -48,11 +47,9 @@ func TestPathsAreAuthenticatedWithThePasswordOfTheSessions(t *testing.T) {
 }
 
 func TestEachPathHasItsOwnKey(t *testing.T) {
-	m := newMeshCore(t)
 	p := []inof.Password{inof.PasswordOfKey([32]byte{1})}
-	m.c.SetMesh(MeshConfig{AuthFor: func(dev netip.Addr) *bfd.Auth { return pathAuth(p, bareSelf, dev) }}, m.now)
-	m.pass(time.Second)
-	if len(m.peers) != 2 || m.peers[0].Auth == nil || m.peers[1].Auth == nil || bytes.Equal(m.peers[0].Auth.Keys[0].Secret, m.peers[1].Auth.Keys[0].Secret) {
-		t.Errorf("watched %+v", m.peers)
+	self, x, y := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	if a, b := pathAuth(p, self, x), pathAuth(p, self, y); len(a.Keys) != 1 || len(b.Keys) != 1 || bytes.Equal(a.Keys[0].Secret, b.Keys[0].Secret) {
+		t.Errorf("%+v and %+v", a, b)
 	}
 }

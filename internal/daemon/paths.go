@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
@@ -53,9 +54,9 @@ func (d *Daemon) buildPaths(cfg *config.Config) {
 
 // meshConfig is what the device's own configuration says of BFD. On a reflector
 // "enabled" is a setting of the fabric.
-func (d *Daemon) meshConfig(cfg *config.Config) MeshConfig {
+func (d *Daemon) meshConfig(cfg *config.Config) device.MeshConfig {
 	b := &cfg.BFD
-	m := MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled, MaxHops: uint8(b.MaxHops)}
+	m := device.MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled, MaxHops: uint8(b.MaxHops)}
 	if b.Auth == config.BFDAuthSession {
 		self := cfg.Device.ID
 		m.AuthFor = func(dev netip.Addr) *bfd.Auth { return pathAuth(d.auth.Load().Passwords, self, dev) }
@@ -100,10 +101,8 @@ func (d *Daemon) reloadBFD(ctx context.Context, merged, next *config.Config) err
 	socket, grace := merged.BFD.Socket, merged.BFD.Grace
 	merged.BFD = next.BFD
 	merged.BFD.Socket, merged.BFD.Grace = socket, grace
-	return d.device.Do(ctx, func(c *Core, now time.Time) {
-		if c.refl != nil {
-			c.fromReflector(c.refl.SetBFD(bfdSettings(merged), now), now)
-		}
+	return d.device.Do(ctx, func(c *device.Core, now time.Time) {
+		c.SetBFD(bfdSettings(merged), now)
 		c.SetMesh(d.meshConfig(merged), now)
 	})
 }
@@ -116,9 +115,8 @@ func (d *Daemon) BFD(ctx context.Context) (api.BFD, error) {
 	out := api.BFD{Sessions: []api.BFDSession{}}
 	var wanted []bfd.Peer
 	failed := map[netip.Addr]bool{}
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
-		out.Enabled, out.Off = c.mesh.settings.Enabled, c.mesh.cfg.Off
-		wanted = slices.Clone(c.mesh.peers)
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
+		out.Enabled, out.Off, wanted = c.Mesh()
 		for _, dev := range c.FailedPaths() {
 			failed[dev] = true
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -92,11 +93,11 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	step("lldp", func() error { return d.reloadLLDP(ctx, &merged, next) })
 	step("hosts", func() error {
 		merged.Hosts = next.Hosts
-		return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetHosts(hostsConfig(next), now) })
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetHosts(hostsConfig(next), now) })
 	})
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
-		return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetErrorDown(errorDownConfig(next), now) })
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(errorDownConfig(next), now) })
 	})
 	step("bfd", func() error { return d.reloadBFD(ctx, &merged, next) })
 	step("reflector.clients", func() error { merged.Reflector.Clients = next.Reflector.Clients; return nil })
@@ -122,7 +123,7 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		s.Password, s.OldPassword, s.PasswordFrom = next.Session.Password, next.Session.OldPassword, next.Session.PasswordFrom
 		s.TLS = next.Session.TLS
 		if merged.BFD.Auth == config.BFDAuthSession {
-			if err := d.device.Do(ctx, func(c *Core, now time.Time) { c.SetMesh(d.meshConfig(&merged), now) }); err != nil {
+			if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetMesh(d.meshConfig(&merged), now) }); err != nil {
 				return err
 			}
 		}
@@ -161,7 +162,7 @@ func (d *Daemon) reloadPorts(ctx context.Context, merged, next *config.Config, a
 		if err != nil {
 			return err
 		}
-		return d.device.Do(ctx, func(c *Core, _ time.Time) { c.SetAccess(names, p.RemovalHold) })
+		return d.device.Do(ctx, func(c *device.Core, _ time.Time) { c.SetAccess(names, p.RemovalHold) })
 	}
 	ports := merged.Ports
 	ports.RemovalHold = next.Ports.RemovalHold
@@ -189,7 +190,7 @@ func (d *Daemon) reloadLLDP(ctx context.Context, merged, next *config.Config) er
 	merged.LLDP = next.LLDP
 	merged.LLDP.MaxNeighboursPerPort, merged.LLDP.MaxHosts = limits.MaxNeighboursPerPort, limits.MaxHosts
 	tx, on := transmitConfig(merged)
-	return d.device.Do(ctx, func(c *Core, now time.Time) { c.SetTransmit(tx, on, now) })
+	return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetTransmit(tx, on, now) })
 }
 
 // reloaded counts and tells the outcome.

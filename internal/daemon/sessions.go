@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
@@ -15,9 +16,9 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// coreConfig translates the configuration for the Core.
-func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
-	c := CoreConfig{
+// coreConfig translates the configuration for the device.Core.
+func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Config {
+	c := device.Config{
 		Self:      cfg.Device.ID,
 		Access:    cfg.Device.Roles.Access(),
 		Reflect:   cfg.Device.Roles.OwnsZones(),
@@ -59,13 +60,13 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) CoreConfig {
 }
 
 // hostsConfig translates what is believed of hosts.
-func hostsConfig(cfg *config.Config) HostsConfig {
-	h := HostsConfig{MaxTTL: cfg.Hosts.MaxTTL}
+func hostsConfig(cfg *config.Config) device.HostsConfig {
+	h := device.HostsConfig{MaxTTL: cfg.Hosts.MaxTTL}
 	switch cfg.Hosts.Conflict {
 	case config.ConflictNewest:
-		h.Conflict = ConflictNewest
+		h.Conflict = device.ConflictNewest
 	case config.ConflictFirst:
-		h.Conflict = ConflictFirst
+		h.Conflict = device.ConflictFirst
 	}
 	switch cfg.Hosts.MultiPort {
 	case config.MultiPortNever:

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/latency"
 	"github.com/openinof/inof/internal/logbound"
 )
 
@@ -39,11 +41,11 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	if err != nil {
 		return s, err
 	}
-	err = d.device.Do(ctx, func(c *Core, now time.Time) {
+	err = d.device.Do(ctx, func(c *device.Core, now time.Time) {
 		s.Synced = c.Synced()
-		s.HeldBack = c.heldBack()
-		s.Counts = c.counts()
-		s.Counters = c.allCounters()
+		s.HeldBack = c.HeldBack()
+		s.Counts = c.Counts()
+		s.Counters = c.Counters()
 		s.Counters["device"] = d.device.counters()
 	})
 	if err != nil {
@@ -66,14 +68,14 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 // Hosts implements api.Source.
 func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error) {
 	var addrs []netip.Addr
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 		switch {
 		case q.Addr.IsValid():
 			addrs = []netip.Addr{q.Addr.Unmap()}
 		case q.Zone != "":
-			addrs = c.view().ZoneHosts(q.Zone)
+			addrs = c.View().ZoneHosts(q.Zone)
 		default:
-			addrs = c.addresses()
+			addrs = c.Addresses()
 		}
 	})
 	if err != nil {
@@ -81,9 +83,9 @@ func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error)
 	}
 	hosts := []api.Host{}
 	for part := range slices.Chunk(addrs, chunk) {
-		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 			for _, a := range part {
-				hosts = c.appendHosts(hosts, a)
+				hosts = c.AppendHosts(hosts, a)
 			}
 		}); err != nil {
 			return nil, err
@@ -95,14 +97,14 @@ func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error)
 // Zones implements api.Source.
 func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error) {
 	var names []string
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 		switch {
 		case q.Addr.IsValid():
-			names = c.view().ZonesOf(q.Addr.Unmap())
+			names = c.View().ZonesOf(q.Addr.Unmap())
 		case q.Name != "":
 			names = []string{q.Name}
 		default:
-			names = c.zoneNames()
+			names = c.ZoneNames()
 		}
 	})
 	if err != nil {
@@ -110,9 +112,9 @@ func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error)
 	}
 	zones := []api.Zone{}
 	for part := range slices.Chunk(names, chunk) {
-		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 			for _, name := range part {
-				if z, ok := c.zone(name); ok {
+				if z, ok := c.Zone(name); ok {
 					zones = append(zones, z)
 				}
 			}
@@ -146,9 +148,9 @@ func (d *Daemon) Peers(ctx context.Context) ([]api.Peer, error) {
 		}
 	}
 	for part := range slices.Chunk(peers, chunk) {
-		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 			for i := range part {
-				c.peerSync(&part[i])
+				c.PeerSync(&part[i])
 			}
 		}); err != nil {
 			return nil, err
@@ -182,7 +184,7 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 // Ports implements api.Source.
 func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 	ports := []api.Port{}
-	if err := d.device.Do(ctx, func(c *Core, now time.Time) { ports = c.portList(now) }); err != nil {
+	if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { ports = c.PortList(now) }); err != nil {
 		return nil, err
 	}
 	for i := range ports {
@@ -196,12 +198,12 @@ func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 // Neighbours implements api.Source.
 func (d *Daemon) Neighbours(ctx context.Context) ([]api.Neighbour, error) {
 	var names []string
-	if err := d.device.Do(ctx, func(c *Core, _ time.Time) { names = c.neighbourPorts() }); err != nil {
+	if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { names = c.NeighbourPorts() }); err != nil {
 		return nil, err
 	}
 	list := []api.Neighbour{}
 	for _, name := range names {
-		if err := d.device.Do(ctx, func(c *Core, now time.Time) { list = c.appendNeighbours(list, name, now) }); err != nil {
+		if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { list = c.AppendNeighbours(list, name, now) }); err != nil {
 			return nil, err
 		}
 	}
@@ -211,15 +213,27 @@ func (d *Daemon) Neighbours(ctx context.Context) ([]api.Neighbour, error) {
 // ErrorDown implements api.Source.
 func (d *Daemon) ErrorDown(ctx context.Context) ([]api.ErrorDown, error) {
 	list := []api.ErrorDown{}
-	err := d.device.Do(ctx, func(c *Core, now time.Time) { list = c.errorDown(now) })
+	err := d.device.Do(ctx, func(c *device.Core, now time.Time) { list = c.ErrorDown(now) })
 	return list, err
 }
 
 // Notices implements api.Source.
 func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, error) {
 	list := []api.Notice{}
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) { list = c.notices() })
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { list = c.Notices() })
 	return list, err
+}
+
+// Latency implements api.Source.
+func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
+	l := api.Latency{Since: d.started, Recent: latency.Recent, Bounds: make([]float64, len(latency.Bounds))}
+	for i, b := range latency.Bounds {
+		l.Bounds[i] = b.Seconds()
+	}
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
+		l.Stages, l.Clocks, l.Unmeasured = c.Stages(), c.Clocks(), c.Unmeasured()
+	})
+	return l, err
 }
 
 // addCounters adds what is counted outside the owner goroutine.

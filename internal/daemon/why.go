@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
 	"github.com/openinof/inof/snsd"
@@ -18,7 +18,7 @@ const noticesOfWhy = 6
 // Why implements api.Source.
 func (d *Daemon) Why(ctx context.Context, a, b netip.Addr) (api.Why, error) {
 	w := api.Why{Device: d.cfg.Load().Device.ID}
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) { c.why(&w, a, b) })
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { c.Why(&w, a, b) })
 	if err != nil {
 		return w, err
 	}
@@ -26,73 +26,6 @@ func (d *Daemon) Why(ctx context.Context, a, b netip.Addr) (api.Why, error) {
 	w.Notices = w.Notices[max(0, len(w.Notices)-noticesOfWhy):]
 	health.Explain(&w)
 	return w, nil
-}
-
-// why gathers what the owner goroutine knows of two hosts, with all notices of either
-// about the other.
-func (c *Core) why(w *api.Why, a, b netip.Addr) {
-	w.Synced, w.Everything = c.Synced(), c.refl != nil
-	w.Hosts = [2]api.WhyHost{{Addr: a}, {Addr: b}}
-	for i := range w.Hosts {
-		h := &w.Hosts[i]
-		h.Attachments = c.appendHosts(nil, h.Addr)
-		h.Faults = c.faultsOf(h.Attachments)
-	}
-	zones := c.view().ZonesOf(b)
-	for _, name := range c.view().ZonesOf(a) {
-		if slices.Contains(zones, name) {
-			w.Shared = append(w.Shared, name)
-		}
-	}
-	if c.notify == nil {
-		return
-	}
-	for _, p := range [2][2]netip.Addr{{a, b}, {b, a}} {
-		if c.localAddrs[p[0]] == 0 {
-			continue
-		}
-		t := c.notify.Told(p[0], p[1])
-		w.Told = append(w.Told, api.Told{Host: p[0], Subject: p[1], Subscribes: t.Subscribes, Usable: t.Usable, Said: t.Said,
-			State: t.State, Reason: t.Reason, Acked: t.Acked, Waiting: t.Waiting, Retries: t.Retries})
-	}
-	for _, n := range c.notices() {
-		if n.Host == a && n.Subject == b || n.Host == b && n.Subject == a {
-			w.Notices = append(w.Notices, n)
-		}
-	}
-}
-
-// faultsOf are the faults that stand at the attachments of a host, and on the paths to
-// their devices.
-func (c *Core) faultsOf(attachments []api.Host) (list []api.WhyFault) {
-	for _, h := range attachments {
-		if p := c.mesh.paths[h.Device]; p != nil && p.down {
-			list = append(list, api.WhyFault{Device: h.Device, Reason: snsd.ReasonBFDDown, Since: stamp(p.since)})
-		}
-		if why, since, ok := c.portFaultOf(&h); ok {
-			list = append(list, api.WhyFault{Device: h.Device, Port: h.Port, Reason: why, Since: stamp(since)})
-		}
-	}
-	return list
-}
-
-// portFaultOf is the fault of a host's port, with the time of its begin where it is known.
-func (c *Core) portFaultOf(h *api.Host) (why snsd.Reason, since time.Time, ok bool) {
-	if p := c.ports[h.Port]; h.Device == c.self && p != nil {
-		_, ok = slices.BinarySearchFunc(p.fault.addrs, h.Addr, netip.Addr.Compare)
-		return p.fault.why, p.fault.since, ok
-	}
-	if c.refl != nil {
-		if f, stands := c.refl.Fault(h.Device, h.Port); stands && slices.Contains(f.Addrs, h.Addr) {
-			return f.Why, f.Since, true
-		}
-	}
-	for _, f := range c.view().Faults() {
-		if f.Device == h.Device && f.Port == h.Port && slices.Contains(f.Addrs, h.Addr) {
-			return f.Why, time.Time{}, true
-		}
-	}
-	return snsd.ReasonNone, time.Time{}, false
 }
 
 // chain is the way of the last fault of which either was told: the event behind it, and

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/zone"
 )
@@ -165,7 +166,7 @@ func (e zoneEdit) on(set zone.Set, rules zone.Rules) (zone.Set, error) {
 
 // zonesNow gives the zones in force.
 func (d *Daemon) zonesNow(ctx context.Context) (set zone.Set, err error) {
-	err = d.device.Do(ctx, func(c *Core, _ time.Time) { set = c.view().Zones() })
+	err = d.device.Do(ctx, func(c *device.Core, _ time.Time) { set = c.View().Zones() })
 	return set, err
 }
 
@@ -178,14 +179,14 @@ func (d *Daemon) impact(ctx context.Context, before, after zone.Set) (*zone.Impa
 	var hosts []zone.Host
 	var faults []zone.Fault
 	var list []netip.Addr
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) { faults, list = c.view().Faults(), c.addresses() })
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { faults, list = c.View().Faults(), c.Addresses() })
 	if err != nil {
 		return nil, err
 	}
 	for part := range slices.Chunk(list, chunk) {
-		if err := d.device.Do(ctx, func(c *Core, _ time.Time) {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
 			for _, a := range part {
-				hosts = append(hosts, c.view().Attachments(a)...)
+				hosts = append(hosts, c.View().Attachments(a)...)
 			}
 		}); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 // zoneKeeper has the zones of a reflector or standalone device: the zone file of one
 // that stands alone, or the log of a cluster.
 type zoneKeeper interface {
-	// first gives the zones that the Core begins with.
+	// first gives the zones that the device.Core begins with.
 	first() zone.Set
 	// change makes a change and returns when it is in force, and will be after a
 	// restart; or why not.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -126,12 +127,12 @@ func (z *zoneStore) tryChange(ctx context.Context, d *Device, e zoneEdit) error 
 	if err := z.save(next); err != nil {
 		return err
 	}
-	err = d.changeZones(ctx, func(c *Core, now time.Time) ([]inof.Delivery, error) {
+	err = d.changeZones(ctx, func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) {
 		i := slices.IndexFunc(next.Zones, func(v zone.Zone) bool { return v.Name == e.name })
 		if i < 0 {
-			return c.refl.DeleteZone(e.name, now), nil
+			return r.DeleteZone(e.name, now), nil
 		}
-		return c.refl.PutZone(next.Zones[i], now)
+		return r.PutZone(next.Zones[i], now)
 	})
 	if err != nil {
 		return errors.Join(err, z.save(z.set))
@@ -197,7 +198,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	}
 	set.AutoJoin, set.Hard = cfg.Zones.AutoJoin, cfg.Zones.Hard
 	set = set.Canonical()
-	err = d.changeZones(ctx, func(c *Core, now time.Time) ([]inof.Delivery, error) { return c.refl.SetZones(set, now) })
+	err = d.changeZones(ctx, func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) { return r.SetZones(set, now) })
 	if err != nil {
 		return fmt.Errorf("zones stay as they were: %w", err)
 	}
@@ -206,10 +207,10 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 }
 
 // changeZones runs a change of the reflector's zones in the owner goroutine.
-func (d *Device) changeZones(ctx context.Context, change func(*Core, time.Time) ([]inof.Delivery, error)) error {
+func (d *Device) changeZones(ctx context.Context, change func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) error {
 	var err error
-	if doErr := d.Do(ctx, func(c *Core, now time.Time) {
-		err = c.ChangeZones(func(*inof.Reflector) ([]inof.Delivery, error) { return change(c, now) }, now)
+	if doErr := d.Do(ctx, func(c *device.Core, now time.Time) {
+		err = c.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) { return change(r, now) }, now)
 	}); doErr != nil {
 		return doErr
 	}

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	core "github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/model"
@@ -37,7 +37,7 @@ type device struct {
 	running bool
 	life    uint64
 	epoch   uint64
-	core    *daemon.Core
+	core    *core.Core
 	bfd     *watcher
 	disk    keep.Memory
 	busy    model.Time // until then the daemon has work
@@ -100,7 +100,7 @@ func (d *device) start() {
 		d.bfd = newWatcher(d)
 	}
 	found := d.disk.Begin()
-	st, _ := daemon.StateOf(found)
+	st, _ := core.StateOf(found)
 	st.Incomplete = st.Incomplete && !found.None // a new device has nothing to be careful about
 	d.epoch = uint64(p.sim.Now()/model.Nanosecond)<<8 | 1
 	n := len(d.dials)
@@ -108,7 +108,7 @@ func (d *device) start() {
 		n++
 	}
 	t := p.cfg.Timers
-	cfg := daemon.CoreConfig{
+	cfg := core.Config{
 		Self: d.id, Access: len(d.access) > 0, Reflect: d.reflects, Epoch: d.epoch, Reflectors: n, Wait: inof.DefaultReflectorWait,
 		ErrorDown: p.cfg.ErrorDown, Notify: hostnotify.Config{FirstSeq: uint32(d.epoch), History: 16},
 		Transmit: &lldp.TxConfig{Local: lldp.Local{SysName: d.name, Mgmt: []netip.Addr{d.id}}},
@@ -119,19 +119,19 @@ func (d *device) start() {
 		cfg.Zones = p.cfg.zones(p.sim)
 	}
 	cfg.Keep = &d.disk
-	core, err := daemon.NewCore(cfg, d, p.time())
+	c, err := core.New(cfg, d, p.time())
 	if err == nil {
-		err = core.Restore(st, p.time())
+		err = c.Restore(st, p.time())
 	}
 	if err != nil {
 		p.failed(fmt.Errorf("%w: switch %s: %w", ErrConfig, d.name, err))
 		return
 	}
-	d.core, d.running, d.tick, d.busy = core, true, 0, p.sim.Now()
+	d.core, d.running, d.tick, d.busy = c, true, 0, p.sim.Now()
 	for _, a := range d.access {
 		d.tellPort(a, fabric.PortAdded)
 	}
-	core.Start(p.time())
+	c.Start(p.time())
 	d.bfd.tellAll()
 	d.settle()
 	for _, r := range d.dials {
@@ -266,7 +266,7 @@ func (d *device) routed(b []byte) {
 	}
 }
 
-// SendFrame implements daemon.Actions.
+// SendFrame implements core.Actions.
 func (d *device) SendFrame(port string, frame []byte) {
 	a := d.byName[port]
 	if binary.BigEndian.Uint16(frame[12:]) == fabric.EtherTypeNTS {
@@ -277,12 +277,12 @@ func (d *device) SendFrame(port string, frame []byte) {
 	d.p.failed(d.p.sim.SendControl(a.id, d.p.cfg.Class, append([]byte(nil), frame...)))
 }
 
-// ToReflectors implements daemon.Actions.
+// ToReflectors implements core.Actions.
 func (d *device) ToReflectors(ds []inof.Delivery) {
 	d.deliver(d.dialed, ds, StepSent)
 }
 
-// ToClients implements daemon.Actions.
+// ToClients implements core.Actions.
 func (d *device) ToClients(ds []inof.Delivery) {
 	d.deliver(d.taken, ds, StepReflected)
 }
@@ -308,7 +308,7 @@ func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery, step string
 	}
 }
 
-// SetAdmin implements daemon.Actions.
+// SetAdmin implements core.Actions.
 func (d *device) SetAdmin(port string, up bool) {
 	a := d.byName[port]
 	if d.p.shut[a.id] == !up {
@@ -319,10 +319,10 @@ func (d *device) SetAdmin(port string, up bool) {
 	d.work(func() { d.tellPort(a, fabric.PortChanged) })
 }
 
-// WatchPaths implements daemon.Actions.
+// WatchPaths implements core.Actions.
 func (d *device) WatchPaths(peers []bfd.Peer) { d.bfd.watch(peers) }
 
-// Event implements daemon.Actions: what the daemon decided about its own ports and
+// Event implements core.Actions: what the daemon decided about its own ports and
 // paths goes into the report.
 func (d *device) Event(e api.Event) {
 	switch {

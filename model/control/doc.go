@@ -1,5 +1,5 @@
 // Package control places the control plane on the simulated fabric: for each switch
-// the very machine that inofd runs (daemon.Core with lldp, errdown, inof, zone and
+// the very machine that inofd runs (device.Core with lldp, errdown, inof, zone and
 // hostnotify inside) with its BFD sessions, for each host port the agent of cmd/snsd.
 // All run in the virtual time of the model; nothing in here decides anything of its own.
 //

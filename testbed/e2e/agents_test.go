@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed"
@@ -212,11 +212,11 @@ func (f *fab) lastSeqs() map[[2]string]uint32 {
 	return last
 }
 
-func (f *fab) savedState(node string) (daemon.State, error) {
+func (f *fab) savedState(node string) (device.State, error) {
 	found, err := keep.Look(keep.Config{Dir: filepath.Join(f.lab.NodeDir(node), "state")})
 	if err == nil && found.None {
 		err = fs.ErrNotExist
 	}
-	st, _ := daemon.StateOf(found)
+	st, _ := device.StateOf(found)
 	return st, err
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	core "github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
-	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 )
@@ -27,7 +27,7 @@ type device struct {
 	running bool
 	life    uint64
 	epoch   uint64
-	core    *daemon.Core
+	core    *core.Core
 
 	disk     keep.Memory
 	diskSeen table               // naive: as of the disk
@@ -71,7 +71,7 @@ func (d *device) start() {
 			l.refresh()
 		}
 	}
-	cfg := daemon.CoreConfig{
+	cfg := core.Config{
 		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
 		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
@@ -82,15 +82,15 @@ func (d *device) start() {
 	if !w.cfg.NoSave || d.reflects {
 		cfg.Keep = &d.disk
 	}
-	core, err := daemon.NewCore(cfg, d, w.time())
+	c, err := core.New(cfg, d, w.time())
 	if err == nil {
-		err = core.Restore(st, w.time())
+		err = c.Restore(st, w.time())
 	}
 	if err != nil {
 		w.failf("%s does not start: %v", d.name, err)
 		return
 	}
-	d.core, d.running, d.tick = core, true, 0
+	d.core, d.running, d.tick = c, true, 0
 	if d.holding = d.holding || st.Incomplete; d.holding {
 		d.lapse()
 	}
@@ -104,7 +104,7 @@ func (d *device) start() {
 	for _, l := range d.ports {
 		d.portEvent(l, fabric.PortAdded)
 	}
-	core.Start(w.time())
+	c.Start(w.time())
 	d.settle()
 	for _, r := range w.reflectors {
 		if d.access() && r != d {
@@ -227,7 +227,7 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 	}}, d.w.time())
 }
 
-// SendFrame implements daemon.Actions.
+// SendFrame implements core.Actions.
 func (d *device) SendFrame(port string, frame []byte) {
 	i := slices.IndexFunc(d.ports, func(l *link) bool { return l.port == port })
 	if i < 0 {
@@ -238,10 +238,10 @@ func (d *device) SendFrame(port string, frame []byte) {
 	d.ports[i].toHost(frame)
 }
 
-// ToReflectors implements daemon.Actions.
+// ToReflectors implements core.Actions.
 func (d *device) ToReflectors(ds []inof.Delivery) { d.deliver(d.dialed, ds) }
 
-// ToClients implements daemon.Actions.
+// ToClients implements core.Actions.
 func (d *device) ToClients(ds []inof.Delivery) { d.deliver(d.accepted, ds) }
 
 func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery) {
@@ -262,12 +262,12 @@ func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery) {
 	}
 }
 
-// SetAdmin implements daemon.Actions; no cause shuts ports here.
+// SetAdmin implements core.Actions; no cause shuts ports here.
 func (d *device) SetAdmin(port string, up bool) {
 	d.w.failf("%s: port %s is set %v, which nobody asked for", d.name, port, up)
 }
 
-// WatchPaths implements daemon.Actions; the reflectors here do not ask for it.
+// WatchPaths implements core.Actions; the reflectors here do not ask for it.
 func (d *device) WatchPaths([]bfd.Peer) {}
 
 // frame takes a frame off an access link.

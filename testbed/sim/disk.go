@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/internal/daemon"
+	core "github.com/openinof/inof/device"
 )
 
 // This file is what a device keeps: rows, which a killed process leaves behind, and which
@@ -65,9 +65,9 @@ func (d *device) keepSeen(before table) {
 }
 
 // load gives what the last process kept. A new device has nothing to be careful about.
-func (d *device) load() daemon.State {
+func (d *device) load() core.State {
 	f := d.disk.Begin()
-	st, bad := daemon.StateOf(f)
+	st, bad := core.StateOf(f)
 	for _, p := range bad {
 		d.w.failf("%s: %v", d.name, &p)
 	}

@@ -1,5 +1,5 @@
 // Package sim runs a whole fabric in one goroutine: devices and reflectors
-// (daemon.Core) and hosts (snsd.Agent) on a network in memory, with virtual time
+// (device.Core) and hosts (snsd.Agent) on a network in memory, with virtual time
 // and every choice made by one seeded generator. It breaks what can break, lets
 // the fabric come to rest, and compares what every host was told with a truth that
 // is computed apart from the code under test.

@@ -10,7 +10,7 @@ import (
 // This file takes what a device tells its operators: complaints, and that it gives up a host.
 // That it gives one up is believed where the truth bears it out.
 
-// Event implements daemon.Actions.
+// Event implements core.Actions.
 func (d *device) Event(e api.Event) {
 	switch e.Kind {
 	case "conflict":

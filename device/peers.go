@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"errors"
@@ -197,7 +197,7 @@ func (c *Core) protocolError(dev netip.Addr, err error, now time.Time) {
 	} else {
 		c.counters.ProtocolErrors++
 	}
-	c.complain(now, "peer", dev.String(), fmt.Errorf("from device %s: %w", dev, err))
+	c.Complain(now, "peer", dev.String(), fmt.Errorf("from device %s: %w", dev, err))
 }
 
 // flush sends what the client side has to tell.

@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func (c *Core) receiveLLDP(f fabric.Frame, now time.Time) {
 	changes, err := c.table.Receive(f, now)
 	if err != nil {
 		c.counters.LLDPErrors++
-		c.complain(now, "lldp", f.Port, err)
+		c.Complain(now, "lldp", f.Port, err)
 	}
 	for _, ch := range changes {
 		c.neighbourChanged(ch, now)
@@ -70,7 +70,7 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 	c.nts.Note(pkt, err)
 	if err != nil {
 		c.counters.NTSErrors++
-		c.complain(now, "nts", f.Port, fmt.Errorf("NTS frame from %s on port %s: %w", f.Src, f.Port, err))
+		c.Complain(now, "nts", f.Port, fmt.Errorf("NTS frame from %s on port %s: %w", f.Src, f.Port, err))
 	}
 	if len(pkt.Notices) > 0 {
 		c.counters.NTSUnexpected++

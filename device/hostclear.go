@@ -1,11 +1,9 @@
-package daemon
+package device
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/internal/api"
@@ -32,7 +30,7 @@ func (c *Core) ClearHost(addr netip.Addr, now time.Time) ([]api.HostCleared, err
 		c.flush(now)
 		return cleared, nil
 	}
-	for _, h := range c.view().Attachments(addr) {
+	for _, h := range c.View().Attachments(addr) {
 		if h.Device != c.self {
 			return nil, fmt.Errorf("host %s: %w: it is on device %s port %s: clear it there", addr, api.ErrRefused, h.Device, h.HostKey.Port)
 		}
@@ -49,23 +47,4 @@ func (c *Core) claimPorts(addr netip.Addr) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// ClearHost implements api.Source.
-func (d *Daemon) ClearHost(ctx context.Context, host netip.Addr) (cleared []api.HostCleared, err error) {
-	host = host.Unmap()
-	if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { cleared, err = c.ClearHost(host, now) }); doErr != nil {
-		return nil, doErr
-	}
-	for _, h := range cleared {
-		var macs []string
-		for _, m := range h.MACs {
-			macs = append(macs, m.String())
-		}
-		fields := callerFields(ctx)
-		fields["change"] = "cleared"
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "host", Port: h.Port, Addr: host.String(), Fields: fields,
-			Text: fmt.Sprintf("host %s (%s) of port %s was cleared by %s", host, strings.Join(macs, ", "), h.Port, api.By(ctx))})
-	}
-	return cleared, err
 }

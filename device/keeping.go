@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"encoding/binary"
@@ -48,8 +48,8 @@ func (k *keeping) start(to keep.Sink) {
 // on tells whether rows are to be given: not while they are taken.
 func (c *Core) keeps() bool { return c.keep.to != nil && !c.restoring }
 
-// keepRows gives what has changed and is not given yet. It is cheap when nothing has.
-func (c *Core) keepRows(now time.Time) {
+// KeepRows gives what has changed and is not given yet. It is cheap when nothing has.
+func (c *Core) KeepRows(now time.Time) {
 	k := &c.keep
 	if !c.keeps() {
 		return
@@ -185,6 +185,9 @@ func (c *Core) keepLeft(dev netip.Addr) {
 	}
 }
 
+// KeepEpoch keeps the epoch of this start, for State.Epoch of the next one.
+func KeepEpoch(to keep.Sink, epoch uint64) { to.Put(tableDevice, keyEpoch, number(epoch)) }
+
 // keepKnown follows which devices this reflector knows.
 func (c *Core) keepKnown() {
 	for _, dev := range c.refl.KnownDevices() {
@@ -226,8 +229,8 @@ func (c *Core) keepNotices(now time.Time) {
 	})
 }
 
-// heldBack is until when the device takes nothing back; nil: it does.
-func (c *Core) heldBack() *time.Time {
+// HeldBack is until when the device takes nothing back; nil: it does.
+func (c *Core) HeldBack() *time.Time {
 	if c.client == nil || c.client.HeldBack().IsZero() {
 		return nil
 	}

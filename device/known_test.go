@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 func TestTheNextProcessAwaitsOnlyDevicesThatLeftSomething(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	disk := &keep.Memory{}
-	c, err := NewCore(CoreConfig{Self: bareReflector, Reflect: true, Epoch: 1, Keep: disk}, nowhere{}, now)
+	c, err := New(Config{Self: bareReflector, Reflect: true, Epoch: 1, Keep: disk}, nowhere{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

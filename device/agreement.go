@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -78,8 +78,8 @@ func (c *Core) syncWith(reflector netip.Addr) string {
 	return in.String()
 }
 
-// peerSync says of a session how either direction began.
-func (c *Core) peerSync(p *api.Peer) {
+// PeerSync says of a session how either direction began.
+func (c *Core) PeerSync(p *api.Peer) {
 	var in, out inof.ResumeKind
 	switch {
 	case p.State != api.PeerEstablished:

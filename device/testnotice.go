@@ -1,7 +1,6 @@
-package daemon
+package device
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -18,11 +17,6 @@ import (
 // nothing to remove. A repetition of what the host knows would not do: the existing agent suppresses
 // no duplicate, an 'active' begins its restraint anew and an 'inactive' disconnects.
 // The host is told of its own address by nobody else, so the ack is no other notice's.
-
-const (
-	testNoticeTries = 3
-	testNoticeEvery = time.Second // between the tries
-)
 
 // testNotice is one that waits for its ack.
 type testNotice struct {
@@ -80,9 +74,9 @@ func (c *Core) testAcked(port string, a snsd.Ack, at time.Time) bool {
 	return false
 }
 
-// testTargets lists where a host is attached here.
-func (c *Core) testTargets(host netip.Addr) (list []api.TestNotice, elsewhere string) {
-	for _, h := range c.view().Attachments(host) {
+// TestTargets lists where a host is attached here.
+func (c *Core) TestTargets(host netip.Addr) (list []api.TestNotice, elsewhere string) {
+	for _, h := range c.View().Attachments(host) {
 		if h.Device == c.self && c.client != nil {
 			list = append(list, api.TestNotice{Host: host, Port: h.HostKey.Port, MAC: h.MAC})
 		} else {
@@ -90,55 +84,4 @@ func (c *Core) testTargets(host netip.Addr) (list []api.TestNotice, elsewhere st
 		}
 	}
 	return list, elsewhere
-}
-
-// TestNotice implements api.Source.
-func (d *Daemon) TestNotice(ctx context.Context, host netip.Addr) ([]api.TestNotice, error) {
-	host = host.Unmap()
-	var list []api.TestNotice
-	var elsewhere string
-	if err := d.device.Do(ctx, func(c *Core, _ time.Time) { list, elsewhere = c.testTargets(host) }); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("host %s: %w on a port of this device%s", host, api.ErrNotFound, elsewhere)
-	}
-	for i := range list {
-		if err := d.testOver(ctx, &list[i]); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-// testOver sends test notices to a host over one port until one is acked.
-func (d *Daemon) testOver(ctx context.Context, t *api.TestNotice) error {
-	acked := make(chan time.Duration, 1)
-	defer func() {
-		_ = d.device.Do(context.WithoutCancel(ctx), func(c *Core, _ time.Time) { c.EndTestNotices(acked) })
-	}()
-	for range testNoticeTries {
-		var err error
-		if doErr := d.device.Do(ctx, func(c *Core, now time.Time) { err = c.SendTestNotice(t.Host, t.Port, acked, now) }); doErr != nil {
-			return doErr
-		}
-		if err != nil {
-			t.Error = err.Error()
-			return nil
-		}
-		t.Sent++
-		timer := time.NewTimer(testNoticeEvery)
-		select {
-		case rtt := <-acked:
-			timer.Stop()
-			us := rtt.Microseconds()
-			t.Acked, t.RoundTrip = true, &us
-			return nil
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-	}
-	return nil
 }

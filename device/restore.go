@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"errors"
@@ -21,9 +21,9 @@ func (c *Core) Restore(st State, now time.Time) error {
 		return nil
 	}
 	c.restorePaths(st.Paths)
-	switch left := min(st.HeldBack.Sub(now), holdBack); {
+	switch left := min(st.HeldBack.Sub(now), HoldBack); {
 	case st.Incomplete:
-		c.client.HoldBack(now.Add(holdBack))
+		c.client.HoldBack(now.Add(HoldBack))
 	case left > 0:
 		c.client.HoldBack(now.Add(left))
 	}

@@ -1,8 +1,7 @@
-package daemon
+package device
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -12,24 +11,9 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// Latency implements api.Source.
-func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
-	l := api.Latency{Since: d.started, Recent: latency.Recent, Bounds: make([]float64, len(latency.Bounds))}
-	for i, b := range latency.Bounds {
-		l.Bounds[i] = b.Seconds()
-	}
-	err := d.device.Do(ctx, func(c *Core, _ time.Time) {
-		l.Stages, l.Clocks = c.stageList(), c.clockList()
-		if c.notify != nil {
-			l.Unmeasured = c.notify.Counters().Unmeasured
-		}
-	})
-	return l, err
-}
-
-// stageList lists the stages in the order of the way; of those told apart by reason
+// Stages lists the stages in the order of the way; of those told apart by reason
 // only the ones that have happened.
-func (c *Core) stageList() []api.Stage {
+func (c *Core) Stages() []api.Stage {
 	list := []api.Stage{}
 	add := func(scope api.Scope, name, from, to string, between bool, s *latency.Series) {
 		list = append(list, stageOf(api.Stage{Scope: scope, Name: name, From: from, To: to, Between: between}, s))
@@ -96,7 +80,7 @@ func quantilesOf(f latency.Figures) api.Quantiles {
 // fineMicros are microseconds to a tenth.
 func fineMicros(d time.Duration) float64 { return float64(d.Round(100)/100) / 10 }
 
-func (c *Core) clockList() []api.Clock {
+func (c *Core) Clocks() []api.Clock {
 	list := []api.Clock{}
 	for dev, s := range c.stages.clocks {
 		list = append(list, api.Clock{Reflector: dev, Ahead: fineMicros(s.ahead), RoundTrip: fineMicros(s.roundTrip), Measured: s.at})
@@ -105,6 +89,14 @@ func (c *Core) clockList() []api.Clock {
 		return cmp.Or(a.Reflector.Compare(b.Reflector), a.Measured.Compare(b.Measured))
 	})
 	return list
+}
+
+// Unmeasured is how many notices had no time of their event.
+func (c *Core) Unmeasured() uint64 {
+	if c.notify == nil {
+		return 0
+	}
+	return c.notify.Counters().Unmeasured
 }
 
 // noticeTimes adds the way of the event to what is shown of a notice.

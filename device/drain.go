@@ -1,7 +1,6 @@
-package daemon
+package device
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,39 +159,4 @@ func (c *Core) tickDrains(now time.Time) {
 			c.causeChanged(ch, now)
 		}
 	}
-}
-
-// Drain implements api.Source.
-func (d *Daemon) Drain(ctx context.Context, o api.DrainOrder) (api.Drained, error) {
-	wait := time.Duration(o.Wait)
-	switch {
-	case wait == 0:
-		wait = DrainWait
-	case wait < 0 || wait > MaxDrainWait:
-		return api.Drained{}, fmt.Errorf("%w: wait of %v: allowed are 0s..%v", api.ErrInvalid, wait, MaxDrainWait)
-	}
-	var names []string
-	if o.Port != "" {
-		names = []string{o.Port}
-	}
-	var done api.Drained
-	var err error
-	doErr := d.device.Do(ctx, func(c *Core, now time.Time) {
-		if o.Undo {
-			done, err = c.Undrain(names, now)
-		} else {
-			done, err = c.Drain(names, wait, now)
-		}
-	})
-	if doErr != nil {
-		return api.Drained{}, doErr
-	}
-	if len(done.Ports) > 0 {
-		what := "draining"
-		if o.Undo {
-			what = "end of draining"
-		}
-		d.ordered(ctx, what, done.Ports...)
-	}
-	return done, err
 }

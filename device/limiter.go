@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -63,9 +63,9 @@ func (l *eventLimiter) forget(now time.Time) {
 	}
 }
 
-// complain tells operators of an error that came from outside. The counter that
+// Complain tells operators of an error that came from outside. The counter that
 // belongs to it is the caller's.
-func (c *Core) complain(now time.Time, what, source string, err error) {
+func (c *Core) Complain(now time.Time, what, source string, err error) {
 	skipped, ok := c.limiter.pass(what+" "+source, now)
 	if !ok {
 		return

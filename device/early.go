@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ import (
 // is told of it, here or elsewhere, before it registers: it is in no table of hosts.
 
 const (
-	// earlyLife is how long such an address has to register before it is forgotten.
-	earlyLife = 150 * time.Second
-	// maxEarly is how many of them a port may have.
-	maxEarly = 16
+	// EarlyLife is how long such an address has to register before it is forgotten.
+	EarlyLife = 150 * time.Second
+	// MaxEarly is how many of them a port may have.
+	MaxEarly = 16
 )
 
 // early is the Directory as the notifier asks it: with the addresses that asked before they
@@ -97,7 +97,7 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 		c.counters.QueriesEarly++
 		return true
 	}
-	if at := c.view().Attachments(addr); len(at) > 0 {
+	if at := c.View().Attachments(addr); len(at) > 0 {
 		c.counters.QueriesHeld++
 		c.refuseQuery(addr, f, fmt.Sprintf("the host %s on device %s port %s has it", at[0].MAC, at[0].Device, at[0].HostKey.Port), now)
 		return false
@@ -118,7 +118,7 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 		why = "no host is registered there with that MAC address"
 	case elsewhere:
 		why = "another host asked for it a moment ago"
-	case many >= maxEarly:
+	case many >= MaxEarly:
 		why = fmt.Sprintf("%d addresses of that port have asked and not registered, which is the limit", many)
 	case snsd.CheckAddr(addr) != nil:
 		why = "it is no host address"
@@ -145,7 +145,7 @@ func oneService(machine []lldp.HostInfo) snsd.Service {
 }
 
 func (c *Core) refuseQuery(addr netip.Addr, f *fabric.Frame, why string, now time.Time) {
-	c.complain(now, "query", f.Port, fmt.Errorf("zone query for %s from %s on port %s is not answered: %s; it is once the address is registered by LLDP", addr, f.Src, f.Port, why))
+	c.Complain(now, "query", f.Port, fmt.Errorf("zone query for %s from %s on port %s is not answered: %s; it is once the address is registered by LLDP", addr, f.Src, f.Port, why))
 }
 
 // addEarly makes a new address of a known machine one that is told. Whether it belongs into the
@@ -154,7 +154,7 @@ func (c *Core) addEarly(h zone.Host, now time.Time) {
 	if c.early.hosts == nil {
 		c.early.hosts = make(map[netip.Addr]earlyHost)
 	}
-	until := now.Add(earlyLife)
+	until := now.Add(EarlyLife)
 	c.early.hosts[h.Addr] = earlyHost{Host: h, until: until}
 	c.early.due = sooner(c.early.due, until)
 	c.changed(c.dir.HoldDefault(h.Addr, c.refl == nil || c.refl.Directory().Names(h)), now, now)
@@ -179,7 +179,7 @@ func (c *Core) endEarly(now time.Time) {
 		c.changed(c.letGo(a), now, now)
 		c.notify.Unsubscribe(a, h.HostKey.Port, now)
 		c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
-			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, earlyLife),
+			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, EarlyLife),
 			Fields: map[string]string{"change": "not-registered", "mac": h.MAC.String()}})
 	}
 }
@@ -226,6 +226,9 @@ func (c *Core) placedEarly(k zone.HostKey, now time.Time) {
 		c.notify.Settle(k.Addr, now)
 	}
 }
+
+// Early is how many hosts asked for their zones and have not registered.
+func (c *Core) Early() int { return len(c.early.hosts) }
 
 // rezoneEarly has the addresses that asked told what other zones say of them.
 func (c *Core) rezoneEarly(now time.Time) {

@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"cmp"
@@ -221,7 +221,7 @@ func (c *Core) watch(now time.Time) {
 		}
 		if err := p.Validate(); err != nil {
 			m.counters.Unwatchable++
-			c.complain(now, "bfd", dev.String(), fmt.Errorf("the path to device %s cannot be watched: %w", dev, err))
+			c.Complain(now, "bfd", dev.String(), fmt.Errorf("the path to device %s cannot be watched: %w", dev, err))
 			continue
 		}
 		peers = append(peers, p)
@@ -361,6 +361,12 @@ func (c *Core) restorePaths(list []SavedPath) {
 			c.dir.SetDeviceFault(dev, snsd.ReasonBFDDown)
 		}
 	}
+}
+
+// Mesh reports whether reflectors ask for BFD, whether this device holds it off, and the
+// paths that are watched.
+func (c *Core) Mesh() (enabled, off bool, peers []bfd.Peer) {
+	return c.mesh.settings.Enabled, c.mesh.cfg.Off, slices.Clone(c.mesh.peers)
 }
 
 // FailedPaths lists the devices that cannot be reached from here, sorted.

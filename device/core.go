@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -39,8 +39,8 @@ type Actions interface {
 	Event(api.Event)
 }
 
-// CoreConfig is what a Core needs to know of the configuration.
-type CoreConfig struct {
+// Config is what a Core needs to know of the configuration.
+type Config struct {
 	Self   netip.Addr
 	Access bool // has access ports: learns hosts, tells hosts
 	// Ports are the access ports that the configuration names; none: every one that the
@@ -71,8 +71,8 @@ type CoreConfig struct {
 	Keep keep.Sink
 }
 
-// CoreCounters count what no room of its own counts.
-type CoreCounters struct {
+// Counters count what no room of its own counts.
+type Counters struct {
 	FramesLLDP      uint64 `json:"frames_lldp"`
 	FramesNTS       uint64 `json:"frames_nts"`
 	FramesUnknown   uint64 `json:"frames_unknown"`
@@ -96,7 +96,7 @@ type CoreCounters struct {
 
 // Core is the control state of one device. All methods belong to one goroutine.
 type Core struct {
-	cfg    CoreConfig
+	cfg    Config
 	self   netip.Addr
 	out    Actions
 	table  *lldp.Table
@@ -120,7 +120,7 @@ type Core struct {
 	testSeq    uint32                // of the last one
 	drainDue   time.Time             // when to look after the ports that are drained; zero: there are none
 	keep       keeping
-	counters   CoreCounters
+	counters   Counters
 	nts        snsd.ParseCounters
 	limiter    eventLimiter
 	restoring  bool       // hosts are put back, not learned: no events
@@ -150,9 +150,9 @@ type port struct {
 	was      *restoredPort // until its first event after a restart
 }
 
-// NewCore builds a device's control state. Now starts the grace time for the
+// New builds a device's control state. Now starts the grace time for the
 // devices a reflector knew.
-func NewCore(cfg CoreConfig, out Actions, now time.Time) (*Core, error) {
+func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 	c := &Core{
 		cfg:        cfg,
 		self:       cfg.Self,
@@ -254,7 +254,7 @@ func (c *Core) Pump(now time.Time) {
 	if c.notify != nil {
 		c.sendNotices(now)
 	}
-	c.keepRows(now)
+	c.KeepRows(now)
 }
 
 // Next is when Tick has something to do; zero: only after the next event.
@@ -367,4 +367,12 @@ func (c *Core) PortNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// sooner is the earlier of two times; zero is no time.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"net/netip"
@@ -49,10 +49,10 @@ func bareMachine(t *testing.T, now time.Time) *bareCore {
 
 func (b *bareCore) start(reflect bool, st State) {
 	b.t.Helper()
-	cfg := CoreConfig{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
+	cfg := Config{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
 		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk}
 	b.disk.Begin()
-	c, err := NewCore(cfg, nowhere{}, b.now)
+	c, err := New(cfg, nowhere{}, b.now)
 	if err == nil {
 		err = c.Restore(st, b.now)
 	}
@@ -65,7 +65,7 @@ func (b *bareCore) start(reflect bool, st State) {
 // restart is the end of the process as it is told to, and the next one; the ports come back as given.
 func (b *bareCore) restart(reflect bool, up ...string) {
 	b.t.Helper()
-	b.keepRows(b.now)
+	b.KeepRows(b.now)
 	b.disk.Stop()
 	st := keptIn(b.t, b.disk)
 	b.now = b.now.Add(2 * time.Second)

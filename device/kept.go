@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/openinof/inof/lldp"
 )
 
-// The tables of a device. A row is what is true of its key now; nothing is replayed.
+// The tables of a device; the assembly has its event log beside them. A row is what is true of its key now; nothing is replayed.
 const (
 	tableDevice    keep.Table = "device"    // single values, by name: see the keys below
 	tablePort      keep.Table = "port"      // port name: KeptPort as JSON
@@ -27,7 +27,6 @@ const (
 	tableReflector keep.Table = "reflector" // device: epoch of which records are held
 	tableKnown     keep.Table = "known"     // device that this reflector knows: nothing
 	tableNotice    keep.Table = "notice"    // number: hostnotify.Notice as JSON; history for operators
-	tableEvent     keep.Table = "event"     // ID: api.Event as JSON; history for operators
 )
 
 var (
@@ -86,9 +85,9 @@ type State struct {
 	SameBoot bool
 }
 
-// holdBack is how long after a start without all rows a device may find out which hosts it has:
+// HoldBack is how long after a start without all rows a device may find out which hosts it has:
 // the usual time to live of what they say (IEEE 802.1AB: 4 x 30 s).
-const holdBack = 120 * time.Second
+const HoldBack = 120 * time.Second
 
 var errRow = errors.New("it is sound, but not a row of its table")
 

@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"maps"
@@ -10,14 +10,17 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// view is the table that operators see: a reflector's of the whole fabric, else
+// View is the table that operators see: a reflector's of the whole fabric, else
 // the device's own.
-func (c *Core) view() *zone.Directory {
+func (c *Core) View() *zone.Directory {
 	if c.refl != nil {
 		return c.refl.Directory()
 	}
 	return c.dir
 }
+
+// Self is the address of the device.
+func (c *Core) Self() netip.Addr { return c.self }
 
 // Synced tells whether the device knows all that its reflector knows.
 func (c *Core) Synced() bool { return c.client == nil || c.client.Synced() }
@@ -25,18 +28,18 @@ func (c *Core) Synced() bool { return c.client == nil || c.client.Synced() }
 // Directory is the device's own table of hosts; to be read only.
 func (c *Core) Directory() *zone.Directory { return c.dir }
 
-func (c *Core) addresses() []netip.Addr {
+func (c *Core) Addresses() []netip.Addr {
 	var addrs []netip.Addr
-	for h := range c.view().AllHosts() {
+	for h := range c.View().AllHosts() {
 		addrs = append(addrs, h.Addr)
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return slices.Compact(addrs)
 }
 
-// appendHosts appends every attachment of an address.
-func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
-	v := c.view()
+// AppendHosts appends every attachment of an address.
+func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
+	v := c.View()
 	attachments := v.Attachments(addr)
 	if len(attachments) == 0 {
 		return list
@@ -64,7 +67,7 @@ func (c *Core) appendHosts(list []api.Host, addr netip.Addr) []api.Host {
 }
 
 func (c *Core) hardState() api.HardState {
-	if c.view().Zones().Hard {
+	if c.View().Zones().Hard {
 		return api.HardPending
 	}
 	return api.HardOff
@@ -101,8 +104,8 @@ func (c *Core) expires(k zone.HostKey) *time.Time {
 	return nil
 }
 
-func (c *Core) zoneNames() []string {
-	set := c.view().Zones()
+func (c *Core) ZoneNames() []string {
+	set := c.View().Zones()
 	names := make([]string, 0, len(set.Zones)+1)
 	for _, z := range set.Zones {
 		names = append(names, z.Name)
@@ -111,14 +114,18 @@ func (c *Core) zoneNames() []string {
 		names = append(names, zone.DefaultName)
 	}
 	if c.client != nil { // those too that are not in force at all
-		names = append(names, c.client.Differing()...)
+		names = append(names, c.Differing()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-func (c *Core) zone(name string) (api.Zone, bool) {
-	v := c.view()
+// Differing lists the zones that are not the same at all reflectors.
+func (c *Core) Differing() []string { return c.client.Differing() }
+
+// Zone gives a zone as operators see it.
+func (c *Core) Zone(name string) (api.Zone, bool) {
+	v := c.View()
 	var from string
 	switch {
 	case c.refl != nil:
@@ -144,7 +151,7 @@ func (c *Core) zone(name string) (api.Zone, bool) {
 	return z, true
 }
 
-func (c *Core) portList(now time.Time) []api.Port {
+func (c *Core) PortList(now time.Time) []api.Port {
 	list := []api.Port{}
 	for _, name := range c.PortNames() {
 		p := c.ports[name]
@@ -175,8 +182,8 @@ func (c *Core) portList(now time.Time) []api.Port {
 	return list
 }
 
-// errorDown lists the ports with a fault, one row a cause, and those that have flapped.
-func (c *Core) errorDown(now time.Time) []api.ErrorDown {
+// ErrorDown lists the ports with a fault, one row a cause, and those that have flapped.
+func (c *Core) ErrorDown(now time.Time) []api.ErrorDown {
 	list := []api.ErrorDown{}
 	if c.faults == nil {
 		return list
@@ -196,14 +203,14 @@ func (c *Core) errorDown(now time.Time) []api.ErrorDown {
 	return list
 }
 
-func (c *Core) neighbourPorts() []string {
+func (c *Core) NeighbourPorts() []string {
 	if c.table == nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(c.ports))
 }
 
-func (c *Core) appendNeighbours(list []api.Neighbour, name string, now time.Time) []api.Neighbour {
+func (c *Core) AppendNeighbours(list []api.Neighbour, name string, now time.Time) []api.Neighbour {
 	for _, n := range c.table.Neighbours(name) {
 		a := api.Neighbour{
 			Port: n.Port, ChassisID: n.ChassisID, PortID: n.PortID, MAC: n.MAC, SysName: n.SysName, SysDesc: n.SysDesc,
@@ -222,7 +229,7 @@ func (c *Core) appendNeighbours(list []api.Neighbour, name string, now time.Time
 	return list
 }
 
-func (c *Core) notices() []api.Notice {
+func (c *Core) Notices() []api.Notice {
 	list := []api.Notice{}
 	if c.notify == nil {
 		return list
@@ -265,8 +272,8 @@ func micros(from, to time.Time) *int64 {
 	return &us
 }
 
-func (c *Core) counts() api.Counts {
-	v := c.view()
+func (c *Core) Counts() api.Counts {
+	v := c.View()
 	n := api.Counts{Zones: len(v.Zones().Zones), Conflicts: len(v.Conflicts()), Faults: len(v.Faults())}
 	n.HostsLocal = len(c.local)
 	n.HostsRemote = v.Len() - n.HostsLocal
@@ -286,8 +293,8 @@ func (c *Core) counts() api.Counts {
 	return n
 }
 
-// allCounters gives the counters of every room.
-func (c *Core) allCounters() map[string]any {
+// Counters gives the counters of every room.
+func (c *Core) Counters() map[string]any {
 	m := map[string]any{"core": c.counters, "zone": c.dir.Counters()}
 	if c.client != nil {
 		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
@@ -301,15 +308,4 @@ func (c *Core) allCounters() map[string]any {
 		m["inof_reflector"] = c.refl.Counters()
 	}
 	return m
-}
-
-// DeviceCounters count what the owner goroutine could not do.
-type DeviceCounters struct {
-	SendErrors    map[string]uint64 `json:"send_errors,omitempty"` // by port
-	DeliverErrors uint64            `json:"deliver_errors"`
-	AdminErrors   uint64            `json:"admin_errors"`
-}
-
-func (d *Device) counters() DeviceCounters {
-	return DeviceCounters{SendErrors: maps.Clone(d.sendErrors), DeliverErrors: d.deliverError, AdminErrors: d.adminErrors}
 }

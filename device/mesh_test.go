@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"fmt"
@@ -81,7 +81,7 @@ func newMeshCore(t *testing.T) *meshCore {
 
 func (m *meshCore) start(st State) {
 	m.t.Helper()
-	c, err := NewCore(CoreConfig{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh, Keep: m.disk}, m, m.now)
+	c, err := New(Config{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh, Keep: m.disk}, m, m.now)
 	m.disk.Begin()
 	if err == nil {
 		m.c = c
@@ -99,7 +99,7 @@ func (m *meshCore) start(st State) {
 // restart is the end of the process as it is told to, and the next one.
 func (m *meshCore) restart() {
 	m.t.Helper()
-	m.c.keepRows(m.now)
+	m.c.KeepRows(m.now)
 	m.disk.Stop()
 	m.start(keptIn(m.t, m.disk))
 	m.pass(time.Second)
@@ -477,5 +477,22 @@ func TestTheNumberOfRoutersBetweenDevicesIsBounded(t *testing.T) {
 	m.pass(time.Second)
 	if len(m.peers) != 2 || m.peers[0].MinTTL != 254 {
 		t.Errorf("watched %+v", m.peers)
+	}
+}
+
+func TestEachPathIsAuthenticatedForItsDevice(t *testing.T) {
+	m := newMeshCore(t)
+	auth := func(dev netip.Addr) *bfd.Auth {
+		return &bfd.Auth{Type: bfd.AuthSHA1, Keys: []bfd.AuthKey{{ID: 1, Secret: []byte(dev.String())}}}
+	}
+	m.c.SetMesh(MeshConfig{AuthFor: auth}, m.now)
+	m.pass(time.Second)
+	if len(m.peers) != 2 {
+		t.Fatalf("watched %+v", m.peers)
+	}
+	for _, p := range m.peers {
+		if p.Auth == nil || string(p.Auth.Keys[0].Secret) != p.Peer.String() {
+			t.Errorf("the path to %s has %+v", p.Peer, p.Auth)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package device
 
 import (
 	"net/netip"

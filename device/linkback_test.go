@@ -1,0 +1,56 @@
+package device
+
+import (
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+func TestAnAckOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
+	b := newBareCore(t, true)
+	for _, p := range []string{"eth1", "eth2"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+	before := b.now
+	b.now = b.now.Add(time.Millisecond)
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.carrier("eth1", true, fabric.PortChanged)
+	b.Tick(b.now)
+	ack := func(src string, at time.Time) {
+		var a snsd.Ack
+		for _, n := range b.notify.Notices() {
+			if n.Host.String() == i1 && n.Subject.String() == i2 {
+				a = snsd.Ack{Subject: n.Subject, Host: n.Host, Seq: n.Seq}
+			}
+		}
+		payload, err := snsd.AppendAck(nil, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Frame(fabric.Frame{Port: "eth1", Src: hostMAC(src), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: payload, At: at}, b.now)
+	}
+	again := func() { // so that there is something to ack
+		b.carrier("eth1", false, fabric.PortChanged)
+		b.carrier("eth1", true, fabric.PortChanged)
+		b.Tick(b.now)
+	}
+	for _, tt := range []struct {
+		what, src string
+		at        time.Time
+		want      string
+	}{
+		{"an ack of before", "h1", before, "inactive link-down"},
+		{"an ack of another machine", "h9", b.now, "inactive link-down"},
+		{"its ack", "h1", b.now, "active none"},
+	} {
+		again()
+		if ack(tt.src, tt.at); b.state(i1) != tt.want {
+			t.Errorf("after %s: %s, want %s", tt.what, b.state(i1), tt.want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package device
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
+)
+
+// ChangeZones runs a change of the reflector's zones and sends what follows from it.
+func (c *Core) ChangeZones(change func(r *inof.Reflector) ([]inof.Delivery, error), now time.Time) error {
+	if c.refl == nil {
+		return fmt.Errorf("%w: this device is no reflector", api.ErrRefused)
+	}
+	ds, err := change(c.refl)
+	c.fromReflector(ds, now)
+	return err
+}
+
+// SetCluster says before Start that the zones of the reflector are those of a cluster.
+// Without a known stamp the cluster is not formed yet, and the reflector silent.
+func (c *Core) SetCluster(s inof.ClusterStamp) {
+	c.unformed = !s.Known()
+	c.refl.SetCluster(s, nil)
+}
+
+// ClusterFormed says that the cluster has zones: the reflector speaks from now on.
+func (c *Core) ClusterFormed(now time.Time) {
+	if c.unformed {
+		c.unformed = false
+		c.joinSelf(now)
+	}
+}
+
+// SetBFD changes what a reflector hands out about BFD.
+func (c *Core) SetBFD(s inof.BFDSettings, now time.Time) {
+	if c.refl != nil {
+		c.fromReflector(c.refl.SetBFD(s, now), now)
+	}
+}
