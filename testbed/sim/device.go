@@ -164,6 +164,7 @@ func (d *device) settle() {
 	}
 	w := d.w
 	d.core.Pump(w.time())
+	d.seen.expire(w.now, d) // or a power cut takes what the device had written long before
 	d.save()
 	d.pace()
 	next := d.core.Next()

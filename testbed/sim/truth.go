@@ -36,12 +36,13 @@ func (t table) clone() table { return slices.Clone(t) }
 // expire drops what was not heard in time, and notes which hosts were given up
 // although they are there.
 func (t *table) expire(now time.Duration, d *device) {
-	if !d.running {
+	over := func(c claimant) bool { return c.expires <= now }
+	if !d.running || !slices.ContainsFunc(*t, over) {
 		return
 	}
 	d.look(func() {
 		*t = slices.DeleteFunc(*t, func(c claimant) bool {
-			if c.expires > now {
+			if !over(c) {
 				return false
 			}
 			d.w.gaveUp(&c)
