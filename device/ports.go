@@ -42,6 +42,11 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		c.release(p, ev, now)
 		return
 	}
+	if p.blinked(&ev) {
+		gone := ev
+		gone.Kind, gone.Port.Carrier, gone.Changes = fabric.PortChanged, false, ev.Changes-1
+		c.Port(gone, now)
+	}
 	regained := !p.leaves.IsZero()
 	if regained {
 		c.regain(p, now)
@@ -88,6 +93,12 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		c.portEvent(ev, is)
 	}
 	c.forget(p)
+}
+
+// blinked reports whether the port, up before and after the event, was down in between: too
+// shortly for an event of its own, but its hosts may have seen it and forgotten what they were told.
+func (p *port) blinked(ev *fabric.Event) bool {
+	return p.present && p.Up() && ev.Port.Up() && p.changes > 0 && ev.Changes > p.changes+1
 }
 
 // forget drops a port that is gone once no host is known behind it any more.

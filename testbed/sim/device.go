@@ -217,7 +217,8 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 	d.w.changed = d.w.now
 	was := l.seen
 	l.seen = l.carrier
-	if !l.seen && (was || kind == fabric.PortAdded) {
+	blinked := was && l.seen && kind == fabric.PortChanged && l.changes > l.known+1
+	if blinked || !l.seen && (was || kind == fabric.PortAdded) {
 		d.seen.expire(d.w.now, d)
 		d.look(func() { d.seen.down(l.port) })
 		l.told = d.w.now
