@@ -30,6 +30,7 @@ type host struct {
 	stirred time.Duration                // last moment of trouble of its own: it may be told things again
 	givenUp map[netip.Addr]time.Duration
 	forgot  time.Duration // when it did last
+	unseen  bool          // and its switch saw no link go down that it had to: only a zone query tells it
 }
 
 type heardKey struct{ host, subject netip.Addr }
@@ -54,6 +55,7 @@ func (h *host) boot() {
 	h.tick = 0
 	h.forget()
 	if h.link != nil && h.link.carrier {
+		h.unseen = true
 		h.do(h.agent.LinkUp(h.w.time()))
 	}
 }
@@ -73,7 +75,7 @@ func (h *host) forget() {
 	h.heard = map[heardKey]heardOf{}
 	h.asked = map[netip.Addr]time.Duration{}
 	h.givenUp = map[netip.Addr]time.Duration{}
-	h.forgot = h.w.now
+	h.forgot, h.unseen = h.w.now, false
 	h.stir()
 }
 
@@ -85,11 +87,18 @@ func (h *host) carrier(up bool) {
 		return
 	}
 	if up {
+		h.unseen = h.unseen || h.bonded()
 		h.do(h.agent.LinkUp(h.w.time()))
 	} else {
 		h.agent.LinkDown(h.w.time())
 		h.forget()
+		h.unseen = h.bonded()
 	}
+}
+
+// bonded reports whether the switch still counts another port, which is up, as the host's own too.
+func (h *host) bonded() bool {
+	return slices.ContainsFunc(h.link.dev.seen, func(c claimant) bool { return c.mac == h.mac && c.link != h.link && c.link.carrier })
 }
 
 // plug puts the cable into a port, nil: into none.

@@ -146,7 +146,7 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 		return UnsavedTold
 	case w.haunted(s) || w.haunted(a):
 		return HeldBack
-	case want && !told && !asked && w.toldBefore(h, a, s):
+	case h.unseen && want && !told && !asked && w.toldBefore(h, a, s):
 		return LostQuery
 	case is && !want && given && gave >= got.at:
 		return GivenUp
