@@ -2,70 +2,58 @@ package errdown
 
 import (
 	"fmt"
+	"reflect"
 
+	"github.com/openinof/inof/internal/setting"
 	"github.com/openinof/inof/snsd"
 )
 
-// Cause is why a port is faulty. The lower value is the more serious one.
-type Cause uint8
+// Cause is why a port is faulty, by the name that operators see. Each is declared in a
+// file of its own, which begins with its settings; Config lists them.
+type Cause string
 
-const (
-	LinkDown     Cause = iota + 1 // no carrier, shut by the operator, or removed
-	Manual                        // shut by hand, through us
-	Drained                       // taken out of service in order, through us
-	LinkFlap                      // the carrier changed too often
-	PFCStorm                      // PFC frames keep a priority from being sent for too long, again and again
-	CRC                           // frames arrive damaged
-	LowPower                      // the module receives too little light
-	StormControl                  // too many broadcast or multicast frames arrive
-
-	endOfCauses
-)
-
-// kinds lists the causes: what each is called, what hosts are told, and how it is
-// detected. Its order is that of the constants.
-var kinds = [endOfCauses]struct {
-	name   string
-	reason snsd.Reason
-	detect func(cfg *Config) Detector
-}{
-	LinkDown:     {"link-down", snsd.ReasonLinkDown, newLinkDown},
-	Manual:       {"manual", snsd.ReasonLinkDown, newManual},
-	Drained:      {"drained", snsd.ReasonAgedOut, newDrain},
-	LinkFlap:     {"link-flap", snsd.ReasonLinkDown, newLinkFlap},
-	PFCStorm:     {"pfc-storm", snsd.ReasonPFCStorm, newPFCStorm},
-	CRC:          {"crc", snsd.ReasonPacketError, newCRC},
-	LowPower:     {"low-receive-power", snsd.ReasonPacketError, newLowPower},
-	StormControl: {"storm-control", snsd.ReasonPacketError, newStormControl},
+// kind is what the settings of a cause say about it. One that has settings which only
+// together can be wrong has a method Together as well.
+type kind interface {
+	// cause is its name, and the reason that notices carry for it.
+	cause() (Cause, snsd.Reason)
+	// Settings are bound to the fields of the receiver.
+	Settings() []setting.Setting
+	// detector makes one for a port on which the receiver is in force.
+	detector() Detector
 }
 
-func (c Cause) valid() bool { return c >= LinkDown && c < endOfCauses }
-
-// Reason is the one that notices carry for the cause; 0 for an unknown cause.
-func (c Cause) Reason() snsd.Reason {
-	if !c.valid() {
-		return snsd.ReasonNone
-	}
-	return kinds[c].reason
-}
-
-func (c Cause) String() string {
-	if !c.valid() {
-		return fmt.Sprintf("cause %d", uint8(c))
-	}
-	return kinds[c].name
-}
-
-// MarshalText gives the name that String gives.
-func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText is the inverse of MarshalText.
-func (c *Cause) UnmarshalText(b []byte) error {
-	for k := LinkDown; k < endOfCauses; k++ {
-		if kinds[k].name == string(b) {
-			*c = k
-			return nil
+// kinds are the causes that Config has as fields, with their settings there.
+func (c *Config) kinds() (list []kind) {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if k, ok := v.Field(i).Addr().Interface().(kind); ok {
+			list = append(list, k)
 		}
 	}
-	return fmt.Errorf("error-down cause %q is not known", b)
+	return list
+}
+
+// reasons has the causes there are; it is never changed.
+var reasons = func() map[Cause]snsd.Reason {
+	m := map[Cause]snsd.Reason{}
+	for _, k := range new(Config).kinds() {
+		c, reason := k.cause()
+		m[c] = reason
+	}
+	return m
+}()
+
+// Reason is the one that notices carry for the cause; 0 for an unknown cause.
+func (c Cause) Reason() snsd.Reason { return reasons[c] }
+
+func (c Cause) String() string { return string(c) }
+
+// UnmarshalText takes the name of a cause that there is.
+func (c *Cause) UnmarshalText(b []byte) error {
+	if _, known := reasons[Cause(b)]; !known {
+		return fmt.Errorf("error-down cause %q is not known", b)
+	}
+	*c = Cause(b)
+	return nil
 }

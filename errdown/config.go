@@ -1,21 +1,26 @@
 package errdown
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
 )
 
-// Config sets the causes. The zero value is usable: link-down at once, everything
-// else counted only.
+// Config lists the causes, the most serious first, with their settings. The zero value is
+// usable: link-down at once, everything else counted only.
 type Config struct {
-	LinkDown     LinkDownConfig
-	LinkFlap     LinkFlapConfig
-	PFCStorm     PFCStormConfig
-	CRC          CRCConfig
-	LowPower     LowPowerConfig
-	StormControl StormControlConfig
+	LinkDown     LinkDownConfig     // no carrier, shut by the operator, or removed
+	Manual       ManualConfig       // shut by hand, through us
+	Drained      DrainConfig        // taken out of service in order, through us
+	LinkFlap     LinkFlapConfig     // the carrier changed too often
+	PFCStorm     PFCStormConfig     // PFC frames keep a priority from being sent for too long, again and again
+	CRC          CRCConfig          // frames arrive damaged
+	LowPower     LowPowerConfig     // the module receives too little light
+	StormControl StormControlConfig // too many broadcast or multicast frames arrive
 	// Ports are exceptions: the first that names a port is in force there instead of
 	// all of the above. Exceptions of an exception do not count.
 	Ports []Exception
@@ -41,32 +46,41 @@ func (c *Config) of(port string) Config {
 	return out
 }
 
-// LinkDownConfig sets the loss of carrier.
-type LinkDownConfig struct {
-	// HoldUp is how long the carrier must have been back before the port is well,
-	// 0..1 min. Raise it where links bounce when they come up.
-	HoldUp time.Duration
-}
-
-// LinkFlapConfig sets the flapping of a port.
-type LinkFlapConfig struct {
-	Changes  int           // of carrier within Window that trip, 2..1000; 0 means DefaultFlapChanges
-	Window   time.Duration // 1 s..1 h; 0 means DefaultFlapWindow
-	Response Response      // what a trip leads to
-	Recovery time.Duration // 0: by hand only; else 30 s..24 h
-}
-
 // Reaction is what a cause that is measured leads to.
 type Reaction struct {
 	Response Response      // what a trip leads to
 	Recovery time.Duration // of a port that was shut; 0: by hand only; else 30 s..24 h
 	// HoldUp is for how long everything must have been well before a fault that only
-	// notified is over, 1 s..24 h; 0 means DefaultHoldUp.
+	// notified is over, 1 s..24 h; 0 means 10 s.
 	HoldUp time.Duration
 	// ClearPercent of the threshold is what the measure must be below to count as
-	// well, 1..100; 0 means DefaultClearPercent. Lower it against a fault that comes
+	// well, 1..100; 0 means 50. Lower it against a fault that comes
 	// and goes.
 	ClearPercent int
+}
+
+// Ranges that the causes share.
+const (
+	minRecovery, maxRecovery = 30 * time.Second, 24 * time.Hour
+	minWindow, maxWindow     = time.Second, time.Hour
+	mostOfAll                = 1_000_000_000 // the largest rate and number a threshold may have
+)
+
+var responses = []Response{RespondNone, RespondNotify, RespondShut}
+
+// settings are those that the measured causes share; action says what is special about that.
+func (r *Reaction) settings(action string) []setting.Setting {
+	return []setting.Setting{
+		setting.Choice("action", &r.Response, RespondNone, responses, action),
+		setting.SpanOrOff("recovery", &r.Recovery, minRecovery, maxRecovery, "As for link-flap."),
+		setting.Span("hold-up", &r.HoldUp, 10*time.Second, time.Second, maxRecovery, "How long all must be well before a fault that was notified is over."),
+	}
+}
+
+// clearing is settings with that of a threshold.
+func (r *Reaction) clearing(action string) []setting.Setting {
+	return append(r.settings(action), setting.Int("clear-percent", &r.ClearPercent, 50, 1, 100,
+		"Below which part of the threshold a measure counts as well. Lower it against a fault that comes and goes."))
 }
 
 func (r *Reaction) policy() Policy {
@@ -82,45 +96,6 @@ func (r *Reaction) level(value, threshold float64) Signal {
 		return Clear
 	}
 	return Unwell
-}
-
-// CRCConfig sets the receiving of damaged frames.
-type CRCConfig struct {
-	Errors int           // within Window that trip, 1..1,000,000; 0 means DefaultCRCErrors
-	Window time.Duration // 1 s..1 h; 0 means DefaultCRCWindow
-	// PerMillion, when it is not 0, lets them trip only if there are at least so
-	// many among a million frames of the window. Set it on fast links, where a few
-	// errors in ten seconds are within what the standard allows.
-	PerMillion int // 0..1,000,000
-	Reaction
-}
-
-// PFCStormConfig sets PFC storms and deadlocks.
-type PFCStormConfig struct {
-	Detect    time.Duration // for how long a priority must be held to be in a deadlock, 10 ms..15 s; 0 means DefaultPFCDetect
-	Recover   time.Duration // before the next detection, 10 ms..31 s; 0 means DefaultPFCRecover
-	Deadlocks int           // of one priority within Window that trip, 1..300; 0 means DefaultDeadlocks
-	Window    time.Duration // 1 s..1 h; 0 means DefaultPFCWindow
-	// PauseFrames a second hold a priority, if it sends nothing: for drivers that
-	// do not measure the time. 1..1,000,000,000; 0 means DefaultPauseFrames.
-	PauseFrames int
-	Reaction
-}
-
-// LowPowerConfig sets the receiving of too little light. Its ClearPercent is not used.
-type LowPowerConfig struct {
-	Below      int           // 1/1000 dBm, -39,000..10,000; 0 means DefaultLowPower
-	Hysteresis int           // 1/1000 dB above Below that is well again, 1..10,000; 0 means DefaultPowerHysteresis
-	Window     time.Duration // for how long, 1 s..1 h; 0 means DefaultPowerWindow
-	Reaction
-}
-
-// StormControlConfig sets floods of broadcast and multicast frames.
-type StormControlConfig struct {
-	Broadcast int           // frames a second, 1..1,000,000,000; 0: no limit
-	Multicast int           // the same
-	Window    time.Duration // for how long, 1 s..1 h; 0 means DefaultStormWindow
-	Reaction
 }
 
 // Response is what the trip of a cause leads to.
@@ -153,4 +128,81 @@ func (r *Response) UnmarshalText(b []byte) error {
 		}
 	}
 	return fmt.Errorf("response %q is none of %v", b, responseNames)
+}
+
+// ErrConfig is wrapped by every error of Validate.
+var ErrConfig = errors.New("error-down configuration")
+
+// Validate gives every value that is out of range, joined. Zero is a default or
+// off and always right.
+func (c Config) Validate() error {
+	errs := c.wrong("")
+	for i := range c.Ports {
+		errs = append(errs, c.Ports[i].Config.wrong(fmt.Sprintf("ports %s: ", c.Ports[i].Names))...)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) wrong(where string) (errs []error) {
+	for _, k := range c.kinds() {
+		cause, _ := k.cause()
+		for _, s := range k.Settings() {
+			if what := s.Wrong(); what != "" {
+				errs = append(errs, fmt.Errorf("%w: %s%s %s %s", ErrConfig, where, cause, s.Key, what))
+			}
+		}
+	}
+	return errs
+}
+
+// withDefaults fills what is 0 and brings the rest into range, so that a Monitor
+// never runs on values that Validate refuses. The argument is not changed.
+func (c Config) withDefaults() Config {
+	c.Ports = slices.Clone(c.Ports)
+	c.complete()
+	for i := range c.Ports {
+		c.Ports[i].Config.Ports = nil
+		c.Ports[i].Config.complete()
+	}
+	return c
+}
+
+func (c *Config) complete() {
+	for _, k := range c.kinds() {
+		for _, s := range k.Settings() {
+			s.Complete()
+		}
+	}
+}
+
+// Section is what is set about one cause: a section of the configuration with its name.
+type Section struct {
+	Name     string
+	Settings []setting.Setting
+	together func() (key, wrong, want string)
+}
+
+// Together says which setting is wrong because of others, and what it should be; empty: none.
+func (s *Section) Together() (key, wrong, want string) {
+	if s.together == nil {
+		return "", "", ""
+	}
+	return s.together()
+}
+
+// Sections are all settings of c, but for the exceptions of ports.
+func (c *Config) Sections() (list []Section) {
+	for _, k := range c.kinds() {
+		if settings := k.Settings(); len(settings) > 0 {
+			cause, _ := k.cause()
+			s := Section{Name: string(cause), Settings: settings}
+			if t, ok := k.(interface {
+				Together() (key, wrong, want string)
+			}); ok {
+				s.together = t.Together
+			}
+			list = append(list, s)
+		}
+	}
+	return list
 }

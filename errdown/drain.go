@@ -4,14 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/openinof/inof/internal/setting"
+	"github.com/openinof/inof/snsd"
 )
+
+// Drained is a port that is taken out of service in order.
+const Drained Cause = "drained"
+
+// DrainConfig is nothing: nothing can be set.
+type DrainConfig struct{}
+
+func (*DrainConfig) cause() (Cause, snsd.Reason) { return Drained, snsd.ReasonAgedOut }
+
+// Settings implements kind.
+func (*DrainConfig) Settings() []setting.Setting { return nil }
+
+func (*DrainConfig) detector() Detector { return drain{} }
 
 // drain is a port that the operator takes out of service in order, through
 // Monitor.Drain: its hosts leave while it is still open, and it is shut (Monitor.Close)
 // once they have.
 type drain struct{}
-
-func newDrain(*Config) Detector { return drain{} }
 
 func (drain) Look(*Input) Signal { return Quiet }
 
@@ -32,18 +46,23 @@ func (m *Monitor) Drain(name string, now time.Time) ([]Change, error) {
 	if p == nil || !p.present {
 		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
 	}
-	if p.causes[Drained].faulty {
+	s := p.state(Drained)
+	if s.faulty {
 		return nil, fmt.Errorf("port %q %w", name, ErrIsDrained)
 	}
 	r := run{m: m, p: p, now: now, at: now}
-	r.trip(Drained)
+	r.trip(s)
 	return r.done(), nil
 }
 
 // Close shuts a port that is drained.
 func (m *Monitor) Close(name string, now time.Time) []Change {
 	p, _ := m.find(name)
-	if p == nil || !p.present || !p.causes[Drained].faulty || p.causes[Drained].holds {
+	if p == nil || !p.present {
+		return nil
+	}
+	s := p.state(Drained)
+	if !s.faulty || s.holds {
 		return nil
 	}
 	r := run{m: m, p: p, now: now, at: now}
@@ -52,8 +71,8 @@ func (m *Monitor) Close(name string, now time.Time) []Change {
 		action = ActionShut
 		r.hold()
 	}
-	p.causes[Drained].holds = true
-	r.emit(Drained, action)
+	s.holds = true
+	r.emit(s, action)
 	return r.done()
 }
 
@@ -63,11 +82,12 @@ func (m *Monitor) Undrain(name string, now time.Time) ([]Change, error) {
 	if p == nil {
 		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
 	}
-	if !p.causes[Drained].faulty {
+	s := p.state(Drained)
+	if !s.faulty {
 		return nil, fmt.Errorf("port %q is not drained: %w", name, ErrNoFault)
 	}
 	r := run{m: m, p: p, now: now, at: now}
-	r.unlatch(Drained, true)
+	r.unlatch(s, true)
 	return r.done(), nil
 }
 
@@ -77,6 +97,6 @@ func (m *Monitor) Drained(name string) (since time.Time, closed, ok bool) {
 	if p == nil {
 		return time.Time{}, false, false
 	}
-	s := &p.causes[Drained]
+	s := p.state(Drained)
 	return s.since, s.holds, s.faulty
 }

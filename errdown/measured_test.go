@@ -343,7 +343,7 @@ func TestMeasuredFaultsSurviveARestart(t *testing.T) {
 		want(t, r.read(time.Second))
 	}
 	want(t, r.read(time.Second), "-crc")
-	want(t, short(NewMonitor(Config{}).Restore([]Saved{{Port: "e1", Standing: []SavedCause{{Cause: LinkDown}, {Cause: 99}}}}, t0)))
+	want(t, short(NewMonitor(Config{}).Restore([]Saved{{Port: "e1", Standing: []SavedCause{{Cause: LinkDown}, {Cause: "sunspots"}}}}, t0)))
 }
 
 func TestExceptionsForPorts(t *testing.T) {

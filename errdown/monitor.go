@@ -77,8 +77,9 @@ type Monitor struct {
 	cfg      Config
 	ports    []*port // sorted by name
 	counters Counters
-	in       Input // of the reading that is looked at: memory that is used again
-	likely   int   // where the port of the next reading is: they come in the order of the names
+	said     []Signal // of the detectors of the port that is looked at: memory that is used again
+	in       Input    // of the reading that is looked at: memory that is used again
+	likely   int      // where the port of the next reading is: they come in the order of the names
 }
 
 // port is what is known of one port.
@@ -88,7 +89,7 @@ type port struct {
 	seen    bool   // by an event; a restored port is not yet
 	cfg     Config // in force here
 	tally   tally
-	causes  [endOfCauses]state
+	causes  []state   // in the order of Config
 	told    time.Time // when the dataplane said what it is like
 	next    time.Time // when Tick has something to do here; zero for never
 
@@ -100,6 +101,7 @@ type port struct {
 
 // state of one cause on one port.
 type state struct {
+	cause    Cause
 	detector Detector
 	faulty   bool
 	latched  bool // stays until recovered; as the policy said when it tripped
@@ -147,8 +149,9 @@ func (m *Monitor) obtain(name string) (p *port, isNew bool) {
 		return nil, false
 	}
 	p = &port{Port: fabric.Port{Name: name}, cfg: m.cfg.of(name)}
-	for c := LinkDown; c < endOfCauses; c++ {
-		p.causes[c].detector = kinds[c].detect(&p.cfg)
+	for _, k := range p.cfg.kinds() {
+		cause, _ := k.cause()
+		p.causes = append(p.causes, state{cause: cause, detector: k.detector()})
 	}
 	m.ports = slices.Insert(m.ports, i, p)
 	return p, true
@@ -217,9 +220,9 @@ func (m *Monitor) Needs(name string) []Need {
 		return nil
 	}
 	var out []Need
-	for c := LinkDown; c < endOfCauses; c++ {
-		n := p.causes[c].detector.Need()
-		if n.Fields != 0 && (p.Up() || c == LinkFlap) {
+	for i := range p.causes {
+		n := p.causes[i].detector.Need()
+		if n.Fields != 0 && (p.Up() || p.causes[i].cause == LinkFlap) {
 			out = append(out, n)
 		}
 	}
@@ -280,11 +283,12 @@ func (m *Monitor) Shut(name string, now time.Time) ([]Change, error) {
 	if p == nil || !p.present {
 		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
 	}
-	if p.causes[Manual].faulty {
+	byHand := p.state(Manual)
+	if byHand.faulty {
 		return nil, fmt.Errorf("port %q %w", name, ErrIsShut)
 	}
 	r := run{m: m, p: p, now: now, at: now}
-	r.trip(Manual)
+	r.trip(byHand)
 	return r.done(), nil
 }
 
@@ -292,18 +296,28 @@ func (m *Monitor) Shut(name string, now time.Time) ([]Change, error) {
 func (m *Monitor) Worst(name string) (Cause, bool) {
 	p, _ := m.find(name)
 	if p == nil {
-		return 0, false
+		return "", false
 	}
 	return p.worst()
 }
 
 func (p *port) worst() (Cause, bool) {
-	for c := LinkDown; c < endOfCauses; c++ {
-		if p.causes[c].faulty {
-			return c, true
+	for i := range p.causes {
+		if p.causes[i].faulty {
+			return p.causes[i].cause, true
 		}
 	}
-	return 0, false
+	return "", false
+}
+
+// state is that of one cause, nil for one that there is not.
+func (p *port) state(c Cause) *state {
+	for i := range p.causes {
+		if p.causes[i].cause == c {
+			return &p.causes[i]
+		}
+	}
+	return nil
 }
 
 // Forget drops a port that was removed, with its faults and its flaps; one that is

@@ -1,10 +1,56 @@
 package errdown
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
+	"github.com/openinof/inof/snsd"
 )
+
+// PFCStorm is a priority that PFC frames keep from being sent, again and again.
+const PFCStorm Cause = "pfc-storm"
+
+// PFCStormConfig sets PFC storms and deadlocks.
+type PFCStormConfig struct {
+	Detect    time.Duration // for how long a priority must be held to be in a deadlock, 10 ms..15 s
+	Recover   time.Duration // before the next detection, 10 ms..31 s
+	Deadlocks int           // of one priority within Window that trip, 1..300
+	Window    time.Duration // 1 s..1 h
+	// PauseFrames a second hold a priority, if it sends nothing: for drivers that
+	// do not measure the time. 1..1,000,000,000.
+	PauseFrames int
+	Reaction
+}
+
+func (c *PFCStormConfig) cause() (Cause, snsd.Reason) { return PFCStorm, snsd.ReasonPFCStorm }
+
+// Settings implements kind.
+func (c *PFCStormConfig) Settings() []setting.Setting {
+	return append([]setting.Setting{
+		setting.Span("detect", &c.Detect, 100*time.Millisecond, 10*time.Millisecond, 15*time.Second,
+			"How long PFC frames must have kept one priority from being sent, without a moment in between, for a deadlock. "+
+				"It is also how often the counters are read, 50 ms..1 s."),
+		setting.Span("recover", &c.Recover, 100*time.Millisecond, 10*time.Millisecond, 31*time.Second, "The time between a deadlock and the next detection."),
+		setting.Int("deadlocks", &c.Deadlocks, 30, 1, 300,
+			"Deadlocks of one priority within the window that trip, as many as fit into it: with the defaults after 5.9 s without end."),
+		setting.Span("window", &c.Window, 20*time.Second, minWindow, maxWindow, "Over how long deadlocks are counted."),
+		setting.Int("pause-frames", &c.PauseFrames, 1000, 1, mostOfAll,
+			"For drivers that count PFC frames and frames sent by priority, but no pause time: so many PFC frames a second and nothing sent mean that a "+
+				"priority is held. Drivers with nothing but PFC frames cannot tell a storm from load."),
+	}, c.clearing("As above. Hosts are told reason pfc-storm.")...)
+}
+
+// Together implements kind.
+func (c *PFCStormConfig) Together() (key, wrong, want string) {
+	if most := int((c.Window + c.Recover) / (c.Detect + c.Recover)); c.Deadlocks > most {
+		return "deadlocks", fmt.Sprintf("is never reached: there are at most %d within the window", most), "fewer, a longer window, or shorter detect and recover"
+	}
+	return "", "", ""
+}
+
+func (c *PFCStormConfig) detector() Detector { return &pfcStorm{cfg: c} }
 
 // pfcStorm is a host that keeps us from sending a priority by PFC frames, or a
 // deadlock of the fabric, which looks the same from here.
@@ -13,7 +59,7 @@ import (
 // the recovery period, in which a dataplane that can ignores the peer's PFC, and
 // then detection again. Deadlocks within the window are counted by priority.
 type pfcStorm struct {
-	cfg   *Config
+	cfg   *PFCStormConfig
 	prios [fabric.Priorities]pfcPriority
 	// the last reading, as far as was says
 	last fabric.Health
@@ -35,8 +81,6 @@ const (
 	maxShare = 150
 )
 
-func newPFCStorm(cfg *Config) Detector { return &pfcStorm{cfg: cfg} }
-
 func (d *pfcStorm) Look(in *Input) Signal {
 	if !in.up() {
 		d.drop()
@@ -51,9 +95,9 @@ func (d *pfcStorm) Look(in *Input) Signal {
 	if valid == 0 || !known || span <= 0 {
 		d.rearm()
 	} else {
-		step := pfcStep{was: &d.last, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PFCStorm.PauseFrames}
+		step := pfcStep{was: &d.last, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PauseFrames}
 		for step.p = range d.prios {
-			out = worse(out, d.prios[step.p].advance(&step, &d.cfg.PFCStorm, in))
+			out = worse(out, d.prios[step.p].advance(&step, d.cfg, in))
 		}
 	}
 	d.last, d.was, d.port = in.Reading, in.Reading.Valid&fabric.FieldsOfPFC, in.Port.Index
@@ -115,10 +159,10 @@ func (d *pfcStorm) Next() time.Time { return time.Time{} }
 
 func (d *pfcStorm) Reset() { *d = pfcStorm{cfg: d.cfg} }
 
-func (d *pfcStorm) Policy() Policy { return d.cfg.PFCStorm.policy() }
+func (d *pfcStorm) Policy() Policy { return d.cfg.policy() }
 
 func (d *pfcStorm) Need() Need {
-	c := &d.cfg.PFCStorm
+	c := d.cfg
 	if c.Response == RespondNone {
 		return Need{}
 	}

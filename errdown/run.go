@@ -1,6 +1,7 @@
 package errdown
 
 import (
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -18,8 +19,8 @@ type run struct {
 // done ends the run: it notes when the port wants attention next, and gives the changes.
 func (r *run) done() []Change {
 	next := time.Time{}
-	for c := LinkDown; c < endOfCauses; c++ {
-		s := &r.p.causes[c]
+	for i := range r.p.causes {
+		s := &r.p.causes[i]
 		next = sooner(sooner(next, s.due), s.detector.Next())
 	}
 	r.p.next = next
@@ -104,14 +105,15 @@ func (r *run) look(in *Input) {
 	r.fill(in)
 	in.Flaps = p.tally.within(p.cfg.LinkFlap.Window, r.now)
 	held := p.shut && p.present // the state of a port that we hold down says nothing
-	var said [endOfCauses]Signal
-	for c := LinkDown; c < endOfCauses; c++ {
-		said[c] = p.causes[c].detector.Look(in)
+	said := r.m.said[:0]
+	for i := range p.causes {
+		said = append(said, p.causes[i].detector.Look(in))
 	}
+	r.m.said = said
 	for _, sig := range [...]Signal{Trip, Clear, Unwell} {
-		for c := LinkDown; c < endOfCauses; c++ {
-			if said[c] == sig && (!held || p.causes[c].detector.Policy().Latched) {
-				r.judge(c, sig)
+		for i := range p.causes {
+			if s := &p.causes[i]; said[i] == sig && (!held || s.detector.Policy().Latched) {
+				r.judge(s, sig)
 			}
 		}
 	}
@@ -123,15 +125,14 @@ func (r *run) fill(in *Input) {
 }
 
 // judge applies what a detector said to the state of its cause.
-func (r *run) judge(c Cause, sig Signal) {
-	s := &r.p.causes[c]
+func (r *run) judge(s *state, sig Signal) {
 	switch sig {
 	case Trip:
 		if s.faulty {
 			r.again(s)
 			return
 		}
-		r.trip(c)
+		r.trip(s)
 	case Unwell:
 		r.again(s)
 	case Clear:
@@ -142,7 +143,7 @@ func (r *run) judge(c Cause, sig Signal) {
 		case pol.HoldUp > 0:
 			s.due = r.now.Add(pol.HoldUp)
 		default:
-			r.recover(c, ActionNone)
+			r.recover(s, ActionNone)
 		}
 	}
 }
@@ -154,9 +155,8 @@ func (r *run) again(s *state) {
 	}
 }
 
-func (r *run) trip(c Cause) {
+func (r *run) trip(s *state) {
 	p := r.p
-	s := &p.causes[c]
 	pol := s.detector.Policy()
 	if pol.Response == RespondNone {
 		return
@@ -170,19 +170,19 @@ func (r *run) trip(c Cause) {
 		action = ActionShut
 		r.hold()
 	}
-	if c == LinkDown && r.initial && p.present && p.opening { // the process ended before it was done
+	if s.cause == LinkDown && r.initial && p.present && p.opening { // the process ended before it was done
 		action = ActionOpen
 	}
 	s.holds = p.shut && pol.Latched && pol.Response == RespondShut
 	r.m.counters.Trips++
-	r.emit(c, action)
+	r.emit(s, action)
 }
 
 // shutAgain asks for a port to be shut once more.
 func (r *run) shutAgain() {
-	for c := LinkDown; c < endOfCauses; c++ {
-		if r.p.causes[c].holds {
-			r.emit(c, ActionShut)
+	for i := range r.p.causes {
+		if s := &r.p.causes[i]; s.holds {
+			r.emit(s, ActionShut)
 			return
 		}
 	}
@@ -192,25 +192,23 @@ func (r *run) shutAgain() {
 func (r *run) hold() {
 	p := r.p
 	p.shut, p.settling, p.echoed, p.opening = true, true, !p.AdminUp, false
-	for c := range p.causes {
+	for i := range p.causes {
 		// A hold-up time cannot go on while the port is held down.
-		r.again(&p.causes[c])
+		r.again(&p.causes[i])
 	}
 }
 
-func (r *run) recover(c Cause, action Action) {
-	s := &r.p.causes[c]
+func (r *run) recover(s *state, action Action) {
 	s.faulty, s.latched, s.holds, s.due = false, false, false, time.Time{}
 	s.detector.Reset()
 	r.m.counters.Recoveries++
-	r.emit(c, action)
+	r.emit(s, action)
 }
 
-func (r *run) emit(c Cause, action Action) {
+func (r *run) emit(s *state, action Action) {
 	p := r.p
-	s := &p.causes[c]
 	r.out = append(r.out, Change{
-		Port: p.Name, Cause: c, Faulty: s.faulty, Since: s.since, At: r.at,
+		Port: p.Name, Cause: s.cause, Faulty: s.faulty, Since: s.since, At: r.at,
 		Flaps: p.tally.total, Action: action, Initial: r.initial && s.faulty,
 	})
 }
@@ -218,9 +216,9 @@ func (r *run) emit(c Cause, action Action) {
 // release ends every cause that does not describe the port itself; open says whether the port, when we shut it,
 // is to be opened (it is not when the operator did, or when it is gone).
 func (r *run) release(open bool) {
-	for c := LinkDown; c < endOfCauses; c++ {
-		if s := &r.p.causes[c]; s.faulty && !s.detector.Policy().Lasting {
-			r.unlatch(c, open)
+	for i := range r.p.causes {
+		if s := &r.p.causes[i]; s.faulty && !s.detector.Policy().Lasting {
+			r.unlatch(s, open)
 		}
 	}
 }
@@ -229,10 +227,10 @@ func (r *run) release(open bool) {
 // port is opened, and before that the causes that are a level are looked at again:
 // without carrier the port passes from this fault to link-down, never through
 // being well.
-func (r *run) unlatch(c Cause, open bool) {
+func (r *run) unlatch(s *state, open bool) {
 	p := r.p
 	action := ActionNone
-	if p.shut && !r.heldByOther(c) {
+	if p.shut && !r.heldByOther(s) {
 		p.shut, p.echoed = false, false
 		if open && p.present {
 			action, p.opening = ActionOpen, true
@@ -240,64 +238,59 @@ func (r *run) unlatch(c Cause, open bool) {
 		r.lookAtLevels()
 	}
 	p.tally.restart()
-	r.recover(c, action)
+	r.recover(s, action)
 }
 
-func (r *run) heldByOther(c Cause) bool {
-	for o := LinkDown; o < endOfCauses; o++ {
-		if o != c && r.p.causes[o].holds {
-			return true
-		}
-	}
-	return false
+func (r *run) heldByOther(s *state) bool {
+	return slices.ContainsFunc(r.p.causes, func(o state) bool { return o.cause != s.cause && o.holds })
 }
 
 func (r *run) lookAtLevels() {
 	in := Input{}
 	r.fill(&in)
-	for c := LinkDown; c < endOfCauses; c++ {
-		d := r.p.causes[c].detector
-		if sig := d.Look(&in); !d.Policy().Latched { // the others shall only see it
-			r.judge(c, sig)
+	for i := range r.p.causes {
+		s := &r.p.causes[i]
+		if sig := s.detector.Look(&in); !s.detector.Policy().Latched { // the others shall only see it
+			r.judge(s, sig)
 		}
 	}
 }
 
 // tick does what is due at the port.
 func (r *run) tick() {
-	for c := LinkDown; c < endOfCauses; c++ {
-		s := &r.p.causes[c]
+	for i := range r.p.causes {
+		s := &r.p.causes[i]
 		if next := s.detector.Next(); !next.IsZero() && !r.now.Before(next) {
 			in := Input{}
 			r.fill(&in)
-			r.judge(c, s.detector.Look(&in))
+			r.judge(s, s.detector.Look(&in))
 		}
 		if s.due.IsZero() || r.now.Before(s.due) {
 			continue
 		}
 		if s.latched {
-			r.unlatch(c, true)
+			r.unlatch(s, true)
 		} else {
-			r.recover(c, ActionNone)
+			r.recover(s, ActionNone)
 		}
 	}
 }
 
 // reconfigured brings the port's state in line with a new configuration.
 func (r *run) reconfigured() {
-	for c := LinkDown; c < endOfCauses; c++ {
-		s := &r.p.causes[c]
+	for i := range r.p.causes {
+		s := &r.p.causes[i]
 		pol := s.detector.Policy()
 		switch {
 		case !s.faulty:
 		case pol.Response == RespondNone:
-			r.unlatch(c, true)
+			r.unlatch(s, true)
 		case s.latched && pol.Recovery == 0:
 			s.due = time.Time{}
 		case s.latched:
 			s.due = s.since.Add(pol.Recovery)
 		case !s.due.IsZero() && pol.HoldUp == 0:
-			r.recover(c, ActionNone)
+			r.recover(s, ActionNone)
 		}
 	}
 }

@@ -55,13 +55,13 @@ func (m *Monitor) status(p *port, now time.Time) PortStatus {
 	if c, faulty := p.worst(); faulty {
 		s.Reason = c.Reason()
 	}
-	for c := LinkDown; c < endOfCauses; c++ {
-		st := &p.causes[c]
+	for i := range p.causes {
+		st := &p.causes[i]
 		if !st.faulty {
 			continue
 		}
 		pol := st.detector.Policy()
-		cs := CauseStatus{Cause: c, Since: st.since, Recovery: pol.HoldUp}
+		cs := CauseStatus{Cause: st.cause, Since: st.since, Recovery: pol.HoldUp}
 		if st.latched {
 			cs.Recovery = pol.Recovery
 		}
@@ -131,14 +131,14 @@ func (s *Saved) SameFaults(o *Saved) bool {
 
 func (p *port) save() Saved {
 	s := Saved{Port: p.Name, Flaps: p.tally.total, LastFlap: p.tally.last, Shut: p.shut, Unseen: p.shut && !p.echoed, Opening: p.opening}
-	for c := LinkDown; c < endOfCauses; c++ {
-		st := &p.causes[c]
+	for i := range p.causes {
+		st := &p.causes[i]
 		switch {
 		case !st.faulty:
 		case st.latched:
-			s.Latched = append(s.Latched, SavedCause{Cause: c, Since: st.since, Due: st.due})
+			s.Latched = append(s.Latched, SavedCause{Cause: st.cause, Since: st.since, Due: st.due})
 		case !st.detector.Policy().Lasting:
-			s.Standing = append(s.Standing, SavedCause{Cause: c, Since: st.since})
+			s.Standing = append(s.Standing, SavedCause{Cause: st.cause, Since: st.since})
 		}
 	}
 	return s
@@ -181,16 +181,13 @@ func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 
 // restore puts one cause back, unless it cannot be one that was saved.
 func (r *run) restore(l SavedCause, latched, holds bool) {
-	if !l.Cause.valid() {
-		return
-	}
-	st := &r.p.causes[l.Cause]
-	if st.faulty || st.detector.Policy().Lasting {
+	st := r.p.state(l.Cause)
+	if st == nil || st.faulty || st.detector.Policy().Lasting {
 		return
 	}
 	st.faulty, st.latched, st.holds, st.since, st.due = true, latched, holds, l.Since, l.Due
 	if !latched {
 		st.due = time.Time{}
 	}
-	r.emit(l.Cause, ActionNone)
+	r.emit(st, ActionNone)
 }

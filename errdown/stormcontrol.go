@@ -4,26 +4,60 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
+	"github.com/openinof/inof/snsd"
 )
+
+// StormControl is a flood of broadcast or multicast frames.
+const StormControl Cause = "storm-control"
+
+// StormControlConfig sets floods of broadcast and multicast frames.
+type StormControlConfig struct {
+	Broadcast int           // frames a second, 1..1,000,000,000; 0: no limit
+	Multicast int           // the same
+	Window    time.Duration // for how long, 1 s..1 h
+	Reaction
+}
+
+func (c *StormControlConfig) cause() (Cause, snsd.Reason) {
+	return StormControl, snsd.ReasonPacketError
+}
+
+// Settings implements kind.
+func (c *StormControlConfig) Settings() []setting.Setting {
+	return append([]setting.Setting{
+		setting.Int("broadcast", &c.Broadcast, 0, 0, mostOfAll, "Broadcast frames a second from the host that are too many. 0: no limit."),
+		setting.Int("multicast", &c.Multicast, 0, 0, mostOfAll, "The same for multicast frames (some drivers count broadcast among them)."),
+		setting.Span("window", &c.Window, 5*time.Second, minWindow, maxWindow, "How long the rate must be that high, in every reading."),
+	}, c.clearing("As above; it needs one of the limits. Hosts are told reason packet-error.")...)
+}
+
+// Together implements kind.
+func (c *StormControlConfig) Together() (key, wrong, want string) {
+	if c.Response != RespondNone && c.Broadcast == 0 && c.Multicast == 0 {
+		return "action", "has nothing to act on: there is no limit", "a limit in broadcast or multicast, or the action none"
+	}
+	return "", "", ""
+}
+
+func (c *StormControlConfig) detector() Detector { return &stormControl{cfg: c} }
 
 // stormControl is a port that floods the fabric: more broadcast or multicast frames
 // a second than allowed, in every reading of the whole window.
 type stormControl struct {
-	cfg   *Config
+	cfg   *StormControlConfig
 	kinds [2]struct { // broadcast, multicast
 		total meter
 		over  streak
 	}
 }
 
-func newStormControl(cfg *Config) Detector { return &stormControl{cfg: cfg} }
-
 func (d *stormControl) Look(in *Input) Signal {
 	if !in.up() {
 		d.Reset()
 		return Unwell
 	}
-	c, h := &d.cfg.StormControl, &in.Reading
+	c, h := d.cfg, &in.Reading
 	out := Quiet
 	for i, k := range [...]struct {
 		field fabric.Fields
@@ -52,10 +86,10 @@ func (d *stormControl) rate(i int, total uint64, limit float64, in *Input) Signa
 	rate := float64(n) / span.Seconds()
 	if rate < limit {
 		k.over.end()
-	} else if !k.over.lasts(in.Reading.At.Add(-span), in.Reading.At, d.cfg.StormControl.Window) {
+	} else if !k.over.lasts(in.Reading.At.Add(-span), in.Reading.At, d.cfg.Window) {
 		return Unwell
 	}
-	return d.cfg.StormControl.level(rate, limit)
+	return d.cfg.level(rate, limit)
 }
 
 func (d *stormControl) Next() time.Time { return time.Time{} }
@@ -67,10 +101,10 @@ func (d *stormControl) Reset() {
 	}
 }
 
-func (d *stormControl) Policy() Policy { return d.cfg.StormControl.policy() }
+func (d *stormControl) Policy() Policy { return d.cfg.policy() }
 
 func (d *stormControl) Need() Need {
-	c := &d.cfg.StormControl
+	c := d.cfg
 	var f fabric.Fields
 	if c.Broadcast > 0 {
 		f |= fabric.FieldBroadcast

@@ -10,6 +10,9 @@ import (
 // counter; more is a counter that was reset or lies.
 const maxCarrierJump = 1000
 
+// maxFlapChanges is the most changes of carrier that a window may be set to.
+const maxFlapChanges = 1000
+
 // tally counts the changes of carrier of one port. Events tell of most of them;
 // those too short for an event are found by comparing the dataplane's counter with
 // the events. Because a counter may be read before or after the event that belongs
@@ -18,7 +21,7 @@ type tally struct {
 	total  uint64
 	missed uint64 // part of total that no event told of
 	last   time.Time
-	recent []time.Time // times of the latest changes, oldest first, at most MaxFlapChanges
+	recent []time.Time // times of the latest changes, oldest first, at most maxFlapChanges
 
 	based  bool   // base is a reading of this very port
 	base   uint64 // counter at the last reading
@@ -34,10 +37,10 @@ func (t *tally) count(n int, at time.Time) {
 	}
 	t.total += uint64(n)
 	t.last = at
-	for range min(n, MaxFlapChanges) {
+	for range min(n, maxFlapChanges) {
 		t.recent = append(t.recent, at)
 	}
-	if extra := len(t.recent) - MaxFlapChanges; extra > 0 {
+	if extra := len(t.recent) - maxFlapChanges; extra > 0 {
 		t.recent = append(t.recent[:0], t.recent[extra:]...)
 	}
 }

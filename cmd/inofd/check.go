@@ -53,9 +53,7 @@ func portsOf(path string, cfg *config.Config, ports []string) string {
 	}
 	warn("ports.access", access)
 	for i := range cfg.ErrorDown.Ports {
-		if n, err := fabric.ParseNames(cfg.ErrorDown.Ports[i].Names); err == nil {
-			warn(fmt.Sprintf("error-down.ports[%d].names", i), n)
-		}
+		warn(fmt.Sprintf("error-down.ports[%d].names", i), cfg.ErrorDown.Ports[i].Names)
 	}
 	in, out := []string{}, []string{}
 	for _, p := range ports {

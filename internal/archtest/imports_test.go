@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 
 	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
 	"presence":   {"fabric"},
-	"errdown":    values,
+	"errdown":    slices.Concat(values, []string{"internal/setting"}),
 	"bfd":        slices.Concat(values, []string{"internal/timerheap"}),
 	"inof":       values,
 	"hostnotify": slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
@@ -54,6 +54,7 @@ var allowed = map[string][]string{
 
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
+	"internal/setting":   {}, // declarations of what an operator may set
 	"internal/latency":   {}, // durations in, percentiles out
 	"internal/logbound":  {},
 	"internal/keep":      {}, // rows that outlive the process
@@ -61,7 +62,7 @@ var allowed = map[string][]string{
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
-	"internal/config":  values,
+	"internal/config":  slices.Concat(values, []string{"errdown", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
 	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "model/..."}),
 	// The rules of what is wrong look at what the API shows.

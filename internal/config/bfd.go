@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Limits and defaults of bfd.
@@ -212,11 +214,11 @@ func loadBFD(c *Config, p *parser, path string, data []byte, env func(string) st
 func (b *BFD) settings() []Setting {
 	out := []Setting{
 		{Key: "bfd.enabled", Value: fmt.Sprint(b.Enabled)},
-		{Key: "bfd.interval", Value: formatDuration(b.Interval)},
+		{Key: "bfd.interval", Value: setting.Duration(b.Interval)},
 		{Key: "bfd.detect-multiplier", Value: fmt.Sprint(b.DetectMult)},
 		{Key: "bfd.mesh", Value: string(b.Mesh)},
 		{Key: "bfd.socket", Value: b.Socket, Restart: true},
-		{Key: "bfd.grace", Value: formatDuration(b.Grace), Restart: true},
+		{Key: "bfd.grace", Value: setting.Duration(b.Grace), Restart: true},
 		{Key: "bfd.max-hops", Value: strconv.Itoa(b.MaxHops)},
 		{Key: "bfd.auth", Value: string(b.Auth)},
 	}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Limits of a cluster.
@@ -129,10 +131,10 @@ func (c *Cluster) settings() []Setting {
 	return []Setting{
 		fixed("members", join(c.Members)),
 		fixed("listen", listen),
-		fixed("heartbeat", formatDuration(c.Heartbeat)),
-		fixed("election", formatDuration(c.Election)),
+		fixed("heartbeat", setting.Duration(c.Heartbeat)),
+		fixed("election", setting.Duration(c.Election)),
 		fixed("snapshot-entries", c.SnapshotEntries),
-		fixed("snapshot-interval", formatDuration(c.SnapshotInterval)),
+		fixed("snapshot-interval", setting.Duration(c.SnapshotInterval)),
 		fixed("keep-entries", c.KeepEntries),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	Client     Client    // zero unless Device.Roles.Client
 	Session    Session
 	Zones      Zones // zero on a device that is a client only
-	ErrorDown  ErrorDown
+	ErrorDown  errdown.Config
 	BFD        BFD // zero on a standalone device
 	Notify     Notify
 	State      string // state-directory, absolute

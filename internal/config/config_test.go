@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 )
 
@@ -35,7 +37,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := netip.MustParseAddr("192.0.2.1")
-	measured := Reaction{Action: ActionNone, HoldUp: 10 * time.Second, ClearPercent: 50}
+	measured := errdown.Reaction{HoldUp: 10 * time.Second, ClearPercent: 50}
 	want := &Config{
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Ports:   Ports{Access: []string{"e*"}, Max: 1024, RemovalHold: 2 * time.Minute},
@@ -43,13 +45,14 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		LLDP:    LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session: Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:   Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},
-		ErrorDown: ErrorDown{Causes: Causes{
-			LinkFlap:     LinkFlap{Changes: 5, Window: 10 * time.Second, Action: ActionNone},
-			PFCStorm:     PFCStorm{100 * time.Millisecond, 100 * time.Millisecond, 30, 20 * time.Second, 1000, measured},
-			CRC:          CRC{Errors: 3, Window: 10 * time.Second, Reaction: measured},
-			LowPower:     LowPower{-14_000, 1_000, 30 * time.Second, Reaction{Action: ActionNone, HoldUp: 10 * time.Second}},
-			StormControl: StormControl{Window: 5 * time.Second, Reaction: measured},
-		}},
+		ErrorDown: errdown.Config{
+			LinkFlap: errdown.LinkFlapConfig{Changes: 5, Window: 10 * time.Second},
+			PFCStorm: errdown.PFCStormConfig{Detect: 100 * time.Millisecond, Recover: 100 * time.Millisecond, Deadlocks: 30,
+				Window: 20 * time.Second, PauseFrames: 1000, Reaction: measured},
+			CRC:          errdown.CRCConfig{Errors: 3, Window: 10 * time.Second, Reaction: measured},
+			LowPower:     errdown.LowPowerConfig{Below: -14_000, Hysteresis: 1_000, Window: 30 * time.Second, Reaction: errdown.Reaction{HoldUp: 10 * time.Second}},
+			StormControl: errdown.StormControlConfig{Window: 5 * time.Second, Reaction: measured},
+		},
 		Notify:     Notify{20 * time.Millisecond, time.Second, 100, 500 * time.Millisecond, 256, PeersByRole, 4096},
 		State:      "/var/lib/inof",
 		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
@@ -293,17 +296,17 @@ error-down:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := c.ErrorDown.Causes
-	want.CRC.Errors, want.LowPower.Below = 9, -7500
-	if d := cmp.Diff([]PortCauses{{[]string{"e1*"}, want}}, c.ErrorDown.Ports[:1]); d != "" || want.CRC.Recovery != 5*time.Minute {
-		t.Error(d)
+	want := c.ErrorDown
+	want.CRC.Errors, want.LowPower.Below, want.Ports = 9, -7500, nil
+	if x := c.ErrorDown.Ports[0]; !cmp.Equal(want, x.Config) || x.Names.String() != "e1*" || want.CRC.Recovery != 5*time.Minute {
+		t.Errorf("%s: %s", x.Names, cmp.Diff(want, x.Config))
 	}
 	other, _ := Parse("f", []byte(small), noEnv)
 	d := Diff(other, c)
 	if got := d.Sections(); len(got) != 1 || len(d) != 3 || len(d.Restart()) != 0 || !d.Has("error-down.ports") {
 		t.Errorf("%v", d)
 	}
-	if !strings.Contains(d[2].New, "[e1*] link-flap.changes: 5") || !strings.Contains(d[2].New, "below: -7.5dBm") {
+	if !strings.Contains(d[2].New, "[e1*] link-down.hold-up: 0s, link-flap.changes: 5") || !strings.Contains(d[2].New, "below: -7.5dBm") {
 		t.Errorf("%+v", d[2])
 	}
 }
@@ -456,6 +459,43 @@ func TestExamplesAreGood(t *testing.T) {
 	set, err := LoadZones(filepath.Join(dir, "zones.yaml"), (&Config{}).ZoneRules())
 	if err != nil || len(set.Zones) != 2 {
 		t.Error(set, err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the rows of declared settings into docs/config.md")
+
+// The row of a declared setting in docs/config.md follows from the declaration: run with
+// -update after a change.
+func TestTheRowsOfDeclaredSettingsAreWhatTheySay(t *testing.T) {
+	const doc = "../../docs/config.md"
+	data, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(data), "\n")
+	at := 0 // behind the last row
+	for _, set := range (&Config{}).declared() {
+		for _, s := range set.list {
+			row, key := s.Row(set.prefix), "| `"+set.prefix+s.Key+"` |"
+			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, key) })
+			switch {
+			case i >= 0 && lines[i] == row:
+			case !*update:
+				t.Errorf("%s is not documented as it is declared:\n%s", set.prefix+s.Key, row)
+			case i >= 0:
+				lines[i] = row
+			default:
+				i = at
+				lines = slices.Insert(lines, i, row)
+			}
+			at = i + 1
+		}
+	}
+	if *update {
+		err = os.WriteFile(doc, []byte(strings.Join(lines, "\n")), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

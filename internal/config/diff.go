@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Change is one setting that differs between two configurations.
@@ -78,7 +79,7 @@ type Setting struct {
 func (c *Config) Settings() []Setting {
 	live := func(key, value string) Setting { return Setting{Key: key, Value: value} }
 	fixed := func(key, value string) Setting { return Setting{Key: key, Value: value, Restart: true} }
-	dur, num, yes := formatDuration, strconv.Itoa, strconv.FormatBool
+	dur, num, yes := setting.Duration, strconv.Itoa, strconv.FormatBool
 	s := c.Session
 	from := func(kind PasswordKind) string {
 		if s.PasswordFrom.Kind == kind {
@@ -137,7 +138,7 @@ func (c *Config) Settings() []Setting {
 		live("zones.file", c.Zones.File),
 		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
 		live("zones.hard-zoning", yes(c.Zones.Hard)),
-	}, c.BFD.settings(), c.ErrorDown.settings(), []Setting{
+	}, c.BFD.settings(), errorDownSettings(&c.ErrorDown), []Setting{
 		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
 		fixed("notify.retry-max", dur(c.Notify.RetryMax)),
 		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),
@@ -155,64 +156,26 @@ func (c *Config) Settings() []Setting {
 	})
 }
 
-// settings lists everything of error-down; exceptions for ports are one setting.
-func (e *ErrorDown) settings() []Setting {
-	out := e.Causes.settings("error-down.")
-	var ports []string
-	for i := range e.Ports {
-		p := &e.Ports[i]
-		list := p.Causes.settings("")
-		text := make([]string, len(list))
-		for i, s := range list {
-			text[i] = s.Key + ": " + s.Value
-		}
-		ports = append(ports, fmt.Sprintf("[%s] %s", join(p.Names), join(text)))
-	}
-	return append(out, Setting{Key: "error-down.ports", Value: strings.Join(ports, "; ")})
+// declared are settings whose reading, comparing and documentation follow from their
+// declarations, by section.
+type declared struct {
+	prefix string // the section with its dot
+	list   []setting.Setting
 }
 
-func (c *Causes) settings(prefix string) []Setting {
-	var out []Setting
-	put := func(key string, v any) {
-		text := fmt.Sprint(v)
-		if d, ok := v.(time.Duration); ok {
-			if text = formatDuration(d); d == 0 && strings.HasSuffix(key, ".recovery") {
-				text = "off"
-			}
-		}
-		out = append(out, Setting{Key: prefix + key, Value: text})
+func (c *Config) declared() (out []declared) {
+	for _, set := range c.ErrorDown.Sections() {
+		out = append(out, declared{"error-down." + set.Name + ".", set.Settings})
 	}
-	reaction := func(cause string, r *Reaction) {
-		put(cause+".action", r.Action)
-		put(cause+".recovery", r.Recovery)
-		put(cause+".hold-up", r.HoldUp)
+	return out
+}
+
+// effective gives what is in force of declared settings, whose section is prefix.
+func effective(prefix string, list []setting.Setting) []Setting {
+	out := make([]Setting, len(list))
+	for i, s := range list {
+		out[i] = Setting{Key: prefix + s.Key, Value: s.Text(), Restart: s.Restart}
 	}
-	put("link-flap.changes", c.LinkFlap.Changes)
-	put("link-flap.window", c.LinkFlap.Window)
-	put("link-flap.action", c.LinkFlap.Action)
-	put("link-flap.recovery", c.LinkFlap.Recovery)
-	put("link-down.hold-up", c.LinkDown.HoldUp)
-	put("pfc-storm.detect", c.PFCStorm.Detect)
-	put("pfc-storm.recover", c.PFCStorm.Recover)
-	put("pfc-storm.deadlocks", c.PFCStorm.Deadlocks)
-	put("pfc-storm.window", c.PFCStorm.Window)
-	put("pfc-storm.pause-frames", c.PFCStorm.PauseFrames)
-	put("pfc-storm.clear-percent", c.PFCStorm.ClearPercent)
-	reaction("pfc-storm", &c.PFCStorm.Reaction)
-	put("crc.errors", c.CRC.Errors)
-	put("crc.window", c.CRC.Window)
-	put("crc.per-million", c.CRC.PerMillion)
-	put("crc.clear-percent", c.CRC.ClearPercent)
-	reaction("crc", &c.CRC.Reaction)
-	put("low-receive-power.below", decibelText(c.LowPower.Below, "dBm"))
-	put("low-receive-power.hysteresis", decibelText(c.LowPower.Hysteresis, "dB"))
-	put("low-receive-power.window", c.LowPower.Window)
-	reaction("low-receive-power", &c.LowPower.Reaction)
-	put("storm-control.broadcast", c.StormControl.Broadcast)
-	put("storm-control.multicast", c.StormControl.Multicast)
-	put("storm-control.window", c.StormControl.Window)
-	put("storm-control.clear-percent", c.StormControl.ClearPercent)
-	reaction("storm-control", &c.StormControl.Reaction)
 	return out
 }
 

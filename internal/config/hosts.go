@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/openinof/inof/internal/setting"
+)
 
 // Conflict says what becomes of a local host's address when another host claims it.
 type Conflict string
@@ -44,6 +48,6 @@ func (h *Hosts) settings() []Setting {
 	return []Setting{
 		{Key: "hosts.conflict", Value: string(h.Conflict)},
 		{Key: "hosts.multi-port", Value: string(h.MultiPort)},
-		{Key: "hosts.max-ttl", Value: formatDuration(h.MaxTTL)},
+		{Key: "hosts.max-ttl", Value: setting.Duration(h.MaxTTL)},
 	}
 }

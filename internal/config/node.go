@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openinof/inof/internal/setting"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -209,46 +210,12 @@ func (s *section) close() {
 		}
 		k := s.keyNode[name]
 		pr := Problem{File: s.p.file, Line: k.Line, Column: k.Column, Key: s.full(name), What: "unknown key"}
-		if near := nearest(name, s.known); near != "" {
+		if near := setting.Nearest(name, s.known); near != "" {
 			pr.What += fmt.Sprintf(", did you mean %q?", near)
 		}
 		pr.Allowed = strings.Join(s.known, ", ")
 		s.p.add(pr)
 	}
-}
-
-// nearest gives the known name that a typo most likely meant, or nothing.
-func nearest(name string, known []string) string {
-	best, dist := "", 1+max(2, len(name)/3)
-	if len(name) > 64 {
-		return ""
-	}
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d < dist && d < len(k) {
-			best, dist = k, d
-		}
-	}
-	return best
-}
-
-// distance is the number of bytes to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diag, row[j+1] = row[j+1], min(diag+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // find gives the node at a path of mapping keys, nil when there is none.

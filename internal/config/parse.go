@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Parse reads a configuration from data; name is what errors call it, env looks
@@ -78,7 +79,7 @@ func readDevice(c *Config, s *section) {
 	}
 	const roles = "reflector, client (an empty list: standalone)"
 	for _, r := range s.list("roles", "[]", roles, func(v string) string {
-		switch near := nearest(v, []string{"reflector", "client"}); {
+		switch near := setting.Nearest(v, []string{"reflector", "client"}); {
 		case v == "reflector" || v == "client":
 			return ""
 		case near != "":
@@ -192,7 +193,7 @@ func readLLDP(c *Config, s *section) {
 	case l.TTL%time.Second != 0:
 		s.problem("ttl", "is not a number of whole seconds", "whole seconds")
 	case l.TTL <= l.Interval:
-		s.problem("ttl", "is not above lldp.interval ("+formatDuration(l.Interval)+"): neighbours would forget this device between two LLDPDUs", "more than lldp.interval, best four times of it")
+		s.problem("ttl", "is not above lldp.interval ("+setting.Duration(l.Interval)+"): neighbours would forget this device between two LLDPDUs", "more than lldp.interval, best four times of it")
 	}
 	l.MaxNeighboursPerPort = s.number("max-neighbours-per-port", 128, 1, 4096)
 	l.MaxHosts = s.number("max-hosts", DefaultMaxHost, 8000, DefaultMaxHost)
@@ -378,13 +379,13 @@ func readNotify(c *Config, s *section) {
 	n.RetryFirst = s.duration("retry-first", 20*time.Millisecond, time.Millisecond, 10*time.Second, false)
 	n.RetryMax = s.duration("retry-max", time.Second, time.Millisecond, time.Minute, false)
 	if n.RetryMax < n.RetryFirst {
-		s.problem("retry-max", "is shorter than notify.retry-first ("+formatDuration(n.RetryFirst)+")", "notify.retry-first..1m")
+		s.problem("retry-max", "is shorter than notify.retry-first ("+setting.Duration(n.RetryFirst)+")", "notify.retry-first..1m")
 	}
 	n.FramesPerWindow = s.number("frames-per-window", 100, 1, floodFrames-1)
 	n.Window = s.duration("window", 500*time.Millisecond, 10*time.Millisecond, 10*time.Second, false)
 	if windows := int((floodWindow + n.Window - 1) / n.Window); n.FramesPerWindow*windows >= floodFrames {
 		s.problem("frames-per-window", fmt.Sprintf("would let %d frames out within %s: host agents go deaf at %d",
-			n.FramesPerWindow*windows, formatDuration(floodWindow), floodFrames), "less, or a longer notify.window")
+			n.FramesPerWindow*windows, setting.Duration(floodWindow), floodFrames), "less, or a longer notify.window")
 	}
 	n.MaxInFlight = s.number("max-in-flight", 256, 1, 1000)
 	n.Peers = NotifyPeers(s.choice("peers", string(PeersByRole), string(PeersByRole), string(PeersAll)))

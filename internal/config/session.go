@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 const (
@@ -27,7 +29,7 @@ func readSession(c *Config, s *section) {
 	out.Keepalive = s.duration("keepalive", 3*time.Second, 100*time.Millisecond, 20*time.Minute, false)
 	out.Hold = s.duration("hold", 9*time.Second, 300*time.Millisecond, time.Hour, false)
 	if out.Hold < 3*out.Keepalive {
-		s.problem("hold", "is less than three times session.keepalive ("+formatDuration(out.Keepalive)+")", formatDuration(3*out.Keepalive)+"..1h")
+		s.problem("hold", "is less than three times session.keepalive ("+setting.Duration(out.Keepalive)+")", setting.Duration(3*out.Keepalive)+"..1h")
 	}
 	out.ConnectTimeout = s.duration("connect-timeout", 5*time.Second, 100*time.Millisecond, 5*time.Minute, false)
 }

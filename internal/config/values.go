@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openinof/inof/internal/setting"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -31,6 +32,18 @@ func (s *section) scalar(name, def, allowed string) (text string, ok bool) {
 		return "", false
 	}
 	return n.Value, true
+}
+
+// set reads settings that are declared; what is not written stays as it is.
+func (s *section) set(list []setting.Setting) {
+	for i := range list {
+		one := &list[i]
+		if v, ok := s.scalar(one.Key, one.Default, one.Allowed); ok {
+			if wrong := one.Read(v); wrong != "" {
+				s.problem(one.Key, wrong, one.Allowed)
+			}
+		}
+	}
 }
 
 // single tells whether n is one plain value, and reports it if not.
@@ -72,7 +85,7 @@ func (s *section) choice(name, def string, options ...string) string {
 		if slices.Contains(options, v) {
 			return ""
 		}
-		if near := nearest(v, options); near != "" {
+		if near := setting.Nearest(v, options); near != "" {
 			return fmt.Sprintf("is not a known value, did you mean %q?", near)
 		}
 		return "is not a known value"
@@ -114,8 +127,8 @@ func (s *section) number(name string, def, least, most int) int {
 
 // duration reads a time span. With off, the word "off" is allowed and means 0.
 func (s *section) duration(name string, def, least, most time.Duration, off bool) time.Duration {
-	allowed := formatDuration(least) + ".." + formatDuration(most)
-	defText := formatDuration(def)
+	allowed := setting.Duration(least) + ".." + setting.Duration(most)
+	defText := setting.Duration(def)
 	if off {
 		allowed = "off, " + allowed
 		if def == 0 {
@@ -145,18 +158,6 @@ func (s *section) duration(name string, def, least, most time.Duration, off bool
 		return d
 	}
 	return def
-}
-
-// formatDuration leaves out the zero parts of time.Duration's form: 1h, not 1h0m0s.
-func formatDuration(d time.Duration) string {
-	t := d.String()
-	if strings.HasSuffix(t, "m0s") {
-		t = strings.TrimSuffix(t, "0s")
-	}
-	if strings.HasSuffix(t, "h0m") {
-		t = strings.TrimSuffix(t, "0m")
-	}
-	return t
 }
 
 // allowedAddr is what errors about addresses of devices say.

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/internal/config"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 )
 
 // faults changes what a running device does about faults.
-func (n *node) faults(edit func(e *config.ErrorDown)) {
+func (n *node) faults(edit func(e *errdown.Config)) {
 	n.t.Helper()
 	next := *n.cfg
 	edit(&next.ErrorDown)
@@ -70,8 +70,8 @@ func TestCRCErrorsAreToldAndThePortIsShutAndRecovers(t *testing.T) {
 		tor3.damage("eth2", 50)
 		settle(5 * time.Second)
 		f.expect("the default does nothing", nil)
-		tor3.faults(func(e *config.ErrorDown) {
-			e.CRC.Action, e.CRC.Recovery = config.ActionErrorDown, time.Minute
+		tor3.faults(func(e *errdown.Config) {
+			e.CRC.Response, e.CRC.Recovery = errdown.RespondShut, time.Minute
 		})
 		settle(5 * time.Second)
 		f.expect("old errors are no fault", nil)
@@ -99,7 +99,7 @@ func TestAFaultThatIsOnlyNotifiedEndsWhenAllIsWell(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
 		tor3 := f.nodes["tor3"]
-		tor3.faults(func(e *config.ErrorDown) { e.CRC.Action = config.ActionNotify })
+		tor3.faults(func(e *errdown.Config) { e.CRC.Response = errdown.RespondNotify })
 		settle(2 * time.Second)
 		for range 30 {
 			tor3.damage("eth2", 1)
@@ -123,8 +123,8 @@ func TestAPFCStormIsMoreSeriousThanCRCErrors(t *testing.T) {
 		tor3 := f.nodes["tor3"]
 		h := fabric.Health{Valid: fabric.FieldPauseTime | fabric.FieldPause}
 		_ = tor3.fake.SetHealth("eth2", h)
-		tor3.faults(func(e *config.ErrorDown) {
-			e.CRC.Action, e.PFCStorm.Action = config.ActionNotify, config.ActionNotify
+		tor3.faults(func(e *errdown.Config) {
+			e.CRC.Response, e.PFCStorm.Response = errdown.RespondNotify, errdown.RespondNotify
 		})
 		storm := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); {

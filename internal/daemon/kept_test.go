@@ -89,7 +89,7 @@ func TestADeviceKilledRightAfterItShutAPortKnowsOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTestFabric(t)
 		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
-		n.faults(func(e *config.ErrorDown) { e.CRC.Action = config.ActionErrorDown })
+		n.faults(func(e *errdown.Config) { e.CRC.Response = errdown.RespondShut })
 		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
 		settle(5 * time.Second)
 		open := func() bool { return n.fake.Ports()[1].AdminUp }

@@ -97,7 +97,7 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	})
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
-		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(errorDownConfig(next), now) })
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(next.ErrorDown, now) })
 	})
 	step("bfd", func() error { return d.reloadBFD(ctx, &merged, next) })
 	step("reflector.clients", func() error { merged.Reflector.Clients = next.Reflector.Clients; return nil })

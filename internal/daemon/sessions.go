@@ -24,7 +24,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 		Reflect:   cfg.Device.Roles.OwnsZones(),
 		LLDP:      lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
 		Hosts:     hostsConfig(cfg),
-		ErrorDown: errorDownConfig(cfg),
+		ErrorDown: cfg.ErrorDown,
 		Notify: hostnotify.Config{
 			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
 			FramesPerWindow: cfg.Notify.FramesPerWindow, Window: cfg.Notify.Window,
