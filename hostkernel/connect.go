@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -156,4 +157,34 @@ func (t Tree) Options() ([]string, error) {
 		}
 	}
 	return keys, nil
+}
+
+// Only leaves out the options that a kernel does not know, and gives their keys. A kernel that does
+// not say what it knows is taken to know all.
+func (c *Connect) Only(known []string) (left []string) {
+	if len(known) == 0 {
+		return nil
+	}
+	for key, n := range map[string]**int{"keep_alive_tmo": &c.KeepAlive, "reconnect_delay": &c.ReconnectDelay, "ctrl_loss_tmo": &c.CtrlLoss, "fast_io_fail_tmo": &c.FastIOFail,
+		"nr_io_queues": &c.IOQueues, "nr_write_queues": &c.WriteQueues, "nr_poll_queues": &c.PollQueues, "queue_size": &c.QueueSize, "tos": &c.ToS} {
+		if *n != nil && !slices.Contains(known, key) {
+			*n = nil
+			left = append(left, key)
+		}
+	}
+	if c.Iface != "" && !slices.Contains(known, "host_iface") {
+		c.Iface = ""
+		left = append(left, "host_iface")
+	}
+	flags := c.Flags
+	c.Flags = nil
+	for _, f := range flags {
+		if slices.Contains(known, f) {
+			c.Flags = append(c.Flags, f)
+		} else {
+			left = append(left, f)
+		}
+	}
+	slices.Sort(left)
+	return left
 }

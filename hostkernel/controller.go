@@ -75,3 +75,9 @@ func (c *Controller) parseAddress(text string) error {
 	c.Target = netip.AddrPortFrom(c.Target.Addr(), uint16(port))
 	return nil
 }
+
+// Joins reports whether two controllers, not one, are paths of one disk: to the same subsystem from the
+// same host.
+func (c *Controller) Joins(o *Controller) bool {
+	return c.Instance != o.Instance && c.NQN == o.NQN && c.HostNQN == o.HostNQN && !c.Discovery && !o.Discovery
+}

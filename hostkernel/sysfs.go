@@ -150,8 +150,3 @@ func (t Tree) Delete(c *Controller) error {
 	}
 	return nil
 }
-
-// SetReconnectDelay sets after how many seconds a controller that lost its connection tries anew.
-func (t Tree) SetReconnectDelay(c *Controller, seconds int) error {
-	return t.set(c, "reconnect_delay", strconv.Itoa(seconds))
-}

@@ -34,7 +34,7 @@ func host(t *testing.T) Tree {
 	files := map[string]string{
 		"sys/class/nvme/nvme0/transport": "tcp\n", "sys/class/nvme/nvme0/state": "live\n", "sys/class/nvme/nvme0/subsysnqn": nqn,
 		"sys/class/nvme/nvme0/address":   "traddr=10.1.1.2,trsvcid=4420,host_traddr=10.1.1.1,src_addr=10.1.1.1\n",
-		"sys/class/nvme/nvme0/cntrltype": "io\n", "sys/class/nvme/nvme0/hostnqn": "nqn.h\n", "sys/class/nvme/nvme0/reconnect_delay": "10\n", "sys/class/nvme/nvme0/delete_controller": "",
+		"sys/class/nvme/nvme0/cntrltype": "io\n", "sys/class/nvme/nvme0/hostnqn": "nqn.h\n", "sys/class/nvme/nvme0/reconnect_delay": "10\n", "sys/class/nvme/nvme0/ctrl_loss_tmo": "1800\n", "sys/class/nvme/nvme0/delete_controller": "",
 		"sys/class/nvme/nvme1/transport": "tcp\n", "sys/class/nvme/nvme1/state": "connecting\n", "sys/class/nvme/nvme1/subsysnqn": nqn,
 		"sys/class/nvme/nvme1/address":   "host_iface=eth1,trsvcid=4420,host_traddr=2001:db8::1,traddr=2001:db8::2\n",
 		"sys/class/nvme/nvme2/transport": "rdma\n", "sys/class/nvme/nvme2/state": "live\n", "sys/class/nvme/nvme2/subsysnqn": nqn,
@@ -93,16 +93,23 @@ func TestAttributesAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.SetReconnectDelay(&c, 1); err != nil {
-		t.Error(err)
+	undo, err := tree.HurryReconnect(&c)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := tree.Delete(&c); err != nil {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"reconnect_delay": "1", "delete_controller": "1"} {
-		if got, _ := tree.read(controllersDir, "nvme0", name); !strings.HasPrefix(got, want) {
+	for name, want := range map[string]string{"reconnect_delay": "1", "ctrl_loss_tmo": "1800", "delete_controller": "1"} {
+		if got, _ := tree.read(controllersDir, "nvme0", name); got != want {
 			t.Errorf("%s is %q", name, got)
 		}
+	}
+	if err := undo(); err != nil {
+		t.Error(err)
+	}
+	if got, _ := tree.read(controllersDir, "nvme0", "reconnect_delay"); got != "10" {
+		t.Errorf("reconnect_delay is %q when that is undone", got)
 	}
 	if err := tree.Delete(&Controller{Instance: 99}); err != nil {
 		t.Errorf("a controller that is gone: %v", err)

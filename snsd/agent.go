@@ -1,6 +1,7 @@
 package snsd
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,12 +20,6 @@ const (
 	MaxAgentAddrs = 64
 	// MaxAgentPairs is how many pairs of own address and subject an agent keeps.
 	MaxAgentPairs = 8192
-
-	// The flood guard of the existing agent: that many frames within the window
-	// make it deaf for a while.
-	floodFrames = 500
-	floodWindow = 500 * time.Millisecond
-	floodDeaf   = 10 * time.Second
 )
 
 // AgentConfig says what a host is. Zero times mean the defaults above.
@@ -87,7 +82,7 @@ const (
 	AgentConnect                              // it would connect to the subject now
 	AgentDisconnect                           // it would remove the controller now
 	AgentProbe                                // it would send NVMe Keep Alive commands now
-	AgentDeaf                                 // too many frames: everything is dropped for a while
+	AgentDeaf                                 // too many frames: everything is dropped for a while (LikeAgent)
 	AgentDropped                              // its queue is full: neither acked nor acted upon (LikeAgent)
 )
 
@@ -128,7 +123,7 @@ type AgentCounters struct {
 	Ignored       uint64        `json:"ignored"`
 	NotOurs       uint64        `json:"not_ours"`   // notices for an address that is not ours
 	TableFull     uint64        `json:"table_full"` // notices acked but not remembered
-	Deaf          uint64        `json:"deaf"`       // frames dropped by the flood guard
+	Deaf          uint64        `json:"deaf"`       // frames dropped by the flood guard (LikeAgent)
 	QueueFull     uint64        `json:"queue_full"` // notices lost because too many waited (LikeAgent)
 	TooLong       uint64        `json:"too_long"`   // frames lost because of their length (LikeAgent)
 }
@@ -148,53 +143,17 @@ type Machine interface {
 // its zones, acks notices and decides what to do about controllers. It is a pure
 // machine with one owner; it performs nothing itself.
 type Agent struct {
-	cfg      AgentConfig
-	up       bool
-	register time.Time // next registration
-	pairs    map[pair]*peer
-	queue    []pending // connections held back, by time
-	count    AgentCounters
-
-	windowAt  time.Time
-	window    int // frames since windowAt
-	deafUntil time.Time
-}
-
-type pair struct{ host, subject netip.Addr }
-
-type peer struct {
-	last      Notice
-	waiting   bool // an entry of queue stands for a connection
-	connected bool
-	gen       uint32 // outdates entries of queue
-}
-
-type pending struct {
-	at  time.Time
-	who pair
-	gen uint32
+	base
 }
 
 // NewAgent gives an agent whose link is down. Errors are of type *Error.
 func NewAgent(cfg AgentConfig) (*Agent, error) {
-	if err := cfg.check(); err != nil {
+	b, err := newBase(cfg)
+	if err != nil {
 		return nil, err
 	}
-	if cfg.Interval <= 0 {
-		cfg.Interval = DefaultRegisterInterval
-	}
-	if cfg.TTL == 0 {
-		cfg.TTL = DefaultRegisterTTL
-	}
-	if cfg.Restraint <= 0 {
-		cfg.Restraint = DefaultRestraint
-	}
-	cfg.Addrs = slices.Clone(cfg.Addrs)
-	return &Agent{cfg: cfg, pairs: make(map[pair]*peer)}, nil
+	return &Agent{b}, nil
 }
-
-// Counters gives a copy of the totals.
-func (a *Agent) Counters() AgentCounters { return a.count }
 
 // Config gives what the agent is now.
 func (a *Agent) Config() AgentConfig {
@@ -231,11 +190,8 @@ func (a *Agent) Tick(now time.Time) AgentOutput {
 		a.announce(&out, now)
 	}
 	for a.prune(); len(a.queue) > 0 && !a.queue[0].at.After(now); a.prune() {
-		head := a.queue[0]
-		a.queue = a.queue[1:]
-		p := a.pairs[head.who]
-		p.waiting, p.connected = false, true
-		out.Events = append(out.Events, AgentEvent{Kind: AgentConnect, At: head.at, Notice: p.last})
+		p, at := a.next()
+		out.Events = append(out.Events, AgentEvent{Kind: AgentConnect, At: at, Notice: p.last})
 	}
 	return out
 }
@@ -250,17 +206,6 @@ func (a *Agent) Next() time.Time {
 		next = a.queue[0].at
 	}
 	return next
-}
-
-// prune takes off the head of the queue what is not to be connected any more.
-func (a *Agent) prune() {
-	for len(a.queue) > 0 {
-		head := a.queue[0]
-		if p := a.pairs[head.who]; p != nil && p.gen == head.gen && p.waiting {
-			return
-		}
-		a.queue = a.queue[1:]
-	}
 }
 
 // Query sends the zone query again, which the existing agent does only at LinkUp.
@@ -320,109 +265,52 @@ func (a *Agent) Shutdown(now time.Time) AgentOutput {
 // Frame takes one frame that the port received.
 func (a *Agent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 	var out AgentOutput
+	var acks []Ack
 	if f.EtherType != fabric.EtherTypeNTS {
 		return out
 	}
-	at := f.At
-	if at.IsZero() {
-		at = now
-	}
-	if a.flooded(&out, at, now) {
-		return out
-	}
-	p, err := ParsePacket(f.Payload)
-	a.count.Received.Note(p, err)
-	if err != nil {
-		out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Err: err})
-	}
-	var acks []Ack
-	for i := range p.Notices {
-		n := &p.Notices[i]
-		if !slices.Contains(a.cfg.Addrs, n.Host) {
-			a.count.NotOurs++
-			err := refuse("notify", "own address", n.Host, ErrAddress)
-			out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Notice: *n, Err: err})
-			continue
-		}
+	a.notices(&out, f, now, func(n *Notice, at time.Time) {
 		acked := a.acks()
 		if acked {
 			acks = append(acks, Ack{n.Subject, n.Host, n.Seq})
 		}
 		a.act(&out, n, acked, at, now)
-	}
+	})
 	a.sendAcks(&out, acks)
 	return out
 }
 
-// flooded is the guard of the existing agent against a storm of frames.
-func (a *Agent) flooded(out *AgentOutput, at, now time.Time) bool {
-	if now.Before(a.deafUntil) {
-		a.count.Deaf++
-		return true
-	}
-	if now.Sub(a.windowAt) >= floodWindow {
-		a.windowAt, a.window = now, 0
-	}
-	if a.window++; a.window < floodFrames {
-		return false
-	}
-	a.deafUntil, a.window = now.Add(floodDeaf), 0
-	a.count.Deaf++
-	out.Events = append(out.Events, AgentEvent{Kind: AgentDeaf, At: at})
-	return true
-}
-
-// acks decides whether the next notice is acked.
-func (a *Agent) acks() bool {
-	if a.cfg.Silent {
-		return false
-	}
-	if a.cfg.LoseAcks > 0 && a.cfg.Rand() < a.cfg.LoseAcks {
-		a.count.AcksLost++
-		return false
-	}
-	return true
-}
-
 // act decides what a notice for an own address leads to.
 func (a *Agent) act(out *AgentOutput, n *Notice, acked bool, at, now time.Time) {
-	tell := func(k AgentEventKind) {
-		out.Events = append(out.Events, AgentEvent{Kind: k, At: at, Notice: *n, Acked: acked})
-	}
-	if n.Service.Role == RoleInitiator {
-		a.count.Ignored++
-		tell(AgentIgnored)
+	tell := teller(out, n, acked, at)
+	who, p := a.peer(n, tell)
+	switch {
+	case p == nil:
 		return
-	}
-	who := pair{n.Host, n.Subject}
-	p := a.pairs[who]
-	if p == nil {
-		if len(a.pairs) >= MaxAgentPairs {
-			a.count.TableFull++
-			tell(AgentIgnored)
-			return
-		}
-		p = new(peer)
-		a.pairs[who] = p
-	} else if p.last == *n {
+	case p.last == *n:
 		a.count.Duplicates++
 		tell(AgentDuplicate)
 		return
 	}
 	p.last = *n
 	tell(AgentReceived)
-	switch {
-	case n.State == Active:
+	if n.State == Active {
 		if !p.connected && !p.waiting {
-			p.gen++
-			p.waiting = true
-			a.queue = append(a.queue, pending{now.Add(a.cfg.Restraint), who, p.gen})
+			a.hold(who, p, now)
 		}
-	case n.Reason.Disconnects():
-		p.waiting, p.connected = false, false
-		tell(AgentDisconnect)
-	default:
-		p.waiting, p.connected = false, false // the kernel fails over and reconnects when told active
-		tell(AgentProbe)
+		return
 	}
+	p.leave(tell)
+}
+
+// Peers lists the last notice about each subject, by own address and subject.
+func (a *Agent) Peers() []Notice {
+	list := make([]Notice, 0, len(a.pairs))
+	for _, p := range a.pairs {
+		list = append(list, p.last)
+	}
+	slices.SortFunc(list, func(x, y Notice) int {
+		return cmp.Or(x.Host.Compare(y.Host), x.Subject.Compare(y.Subject))
+	})
+	return list
 }

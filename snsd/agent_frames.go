@@ -9,7 +9,7 @@ import (
 // acksPerFrame keeps a frame of acks below MaxPayload: an IPv6 ack takes 48 bytes.
 const acksPerFrame = 30
 
-func (a *Agent) version() uint8 {
+func (a *base) version() uint8 {
 	if a.cfg.Legacy {
 		return 0
 	}
@@ -17,7 +17,7 @@ func (a *Agent) version() uint8 {
 }
 
 // announce registers every address and sets the time of the next registration.
-func (a *Agent) announce(out *AgentOutput, now time.Time) {
+func (a *base) announce(out *AgentOutput, now time.Time) {
 	a.register = now.Add(a.cfg.Interval)
 	for i := range a.cfg.Addrs {
 		a.registration(out, i, a.cfg.TTL)
@@ -25,7 +25,7 @@ func (a *Agent) announce(out *AgentOutput, now time.Time) {
 }
 
 // registration sends the LLDPDU of the address at index i.
-func (a *Agent) registration(out *AgentOutput, i int, ttl uint16) {
+func (a *base) registration(out *AgentOutput, i int, ttl uint16) {
 	if a.cfg.Silent || !a.up {
 		return
 	}
@@ -42,7 +42,7 @@ func (a *Agent) registration(out *AgentOutput, i int, ttl uint16) {
 }
 
 // query asks for the zones of every address, one frame each as the existing agent does.
-func (a *Agent) query(out *AgentOutput) {
+func (a *base) query(out *AgentOutput) {
 	if a.cfg.Silent || !a.cfg.Subscribes {
 		return
 	}
@@ -55,7 +55,7 @@ func (a *Agent) query(out *AgentOutput) {
 	}
 }
 
-func (a *Agent) sendAcks(out *AgentOutput, acks []Ack) {
+func (a *base) sendAcks(out *AgentOutput, acks []Ack) {
 	for len(acks) > 0 {
 		n := min(len(acks), acksPerFrame)
 		if a.send(out, Packet{Version: a.version(), Acks: acks[:n]}, 0) {
@@ -65,7 +65,7 @@ func (a *Agent) sendAcks(out *AgentOutput, acks []Ack) {
 	}
 }
 
-func (a *Agent) send(out *AgentOutput, p Packet, padding int) bool {
+func (a *base) send(out *AgentOutput, p Packet, padding int) bool {
 	frame := fabric.AppendEthernet(make([]byte, 0, 256), fabric.MACNTS, a.cfg.MAC, fabric.EtherTypeNTS)
 	frame, err := p.Append(frame)
 	if err != nil {

@@ -23,6 +23,11 @@ const (
 	// likeFrameLost is the length of a frame, in bytes with its Ethernet header, from
 	// which it is lost: its buffer is one byte shorter than it should be.
 	likeFrameLost = 1514
+
+	// Its flood guard: that many frames within the window make it deaf for a while.
+	floodFrames = 500
+	floodWindow = 500 * time.Millisecond
+	floodDeaf   = 10 * time.Second
 )
 
 // LikeConfig says what a host with the existing agent is. Zero values mean the defaults
@@ -51,14 +56,18 @@ type LikeConfig struct {
 //     1,514 bytes or more;
 //   - what a notice says of an initiator is acked and dropped, also that it is inactive.
 type LikeAgent struct {
-	base Agent // registers, acks and counts
-	cfg  LikeConfig
+	base
+	like LikeConfig
 
 	started bool
 	tasks   []likeTask
 	free    time.Time // when the next task can begin
 	worker  time.Time // when the next connection can begin
 	moved   map[netip.Addr]time.Time
+
+	windowAt  time.Time
+	window    int // frames since windowAt
+	deafUntil time.Time
 }
 
 type likeTask struct {
@@ -78,7 +87,7 @@ func NewLikeAgent(cfg LikeConfig) (*LikeAgent, error) {
 	case cfg.Service.Protocol != ProtocolRoCE:
 		return nil, refuse("agent", "protocol", fmt.Sprintf("%s, the existing agent has RoCE only", cfg.Service.Protocol), ErrValue)
 	}
-	a, err := NewAgent(cfg.AgentConfig)
+	b, err := newBase(cfg.AgentConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +102,7 @@ func NewLikeAgent(cfg LikeConfig) (*LikeAgent, error) {
 	if cfg.Queue <= 0 {
 		cfg.Queue = DefaultLikeQueue
 	}
-	return &LikeAgent{base: *a, cfg: cfg, moved: make(map[netip.Addr]time.Time)}, nil
+	return &LikeAgent{base: b, like: cfg, moved: make(map[netip.Addr]time.Time)}, nil
 }
 
 func checkLikeAddrs(addrs []netip.Addr) error {
@@ -105,27 +114,24 @@ func checkLikeAddrs(addrs []netip.Addr) error {
 	return nil
 }
 
-// Counters gives a copy of the totals.
-func (l *LikeAgent) Counters() AgentCounters { return l.base.count }
-
 // Waiting is how many notices wait for their turn.
 func (l *LikeAgent) Waiting() int { return len(l.tasks) }
 
 // LinkUp starts the agent with the first link; a later one is no news to it.
 func (l *LikeAgent) LinkUp(now time.Time) AgentOutput {
 	var out AgentOutput
-	l.base.up = true
+	l.up = true
 	if !l.started {
 		l.started = true
 		l.base.announce(&out, now)
-		l.base.query(&out)
+		l.query(&out)
 	}
 	return out
 }
 
 // LinkDown keeps the agent from sending; it goes on otherwise.
 func (l *LikeAgent) LinkDown(now time.Time) AgentOutput {
-	l.base.up = false
+	l.up = false
 	return AgentOutput{}
 }
 
@@ -150,7 +156,7 @@ func (l *LikeAgent) Next() time.Time {
 		}
 	}
 	if l.started {
-		sooner(l.base.register)
+		sooner(l.register)
 	}
 	for _, at := range l.moved {
 		sooner(at)
@@ -158,8 +164,8 @@ func (l *LikeAgent) Next() time.Time {
 	if len(l.tasks) > 0 {
 		sooner(l.free)
 	}
-	if l.base.prune(); len(l.base.queue) > 0 {
-		at := l.base.queue[0].at
+	if l.prune(); len(l.queue) > 0 {
+		at := l.queue[0].at
 		if at.Before(l.worker) {
 			at = l.worker
 		}
@@ -171,19 +177,19 @@ func (l *LikeAgent) Next() time.Time {
 // announce registers what is due: each address that was not just given to the host, and
 // those that were when their time has come. What is due without a link is lost.
 func (l *LikeAgent) announce(out *AgentOutput, now time.Time) {
-	all := l.started && !l.base.register.After(now)
-	for i, a := range l.base.cfg.Addrs {
+	all := l.started && !l.register.After(now)
+	for i, a := range l.cfg.Addrs {
 		at, isNew := l.moved[a]
 		if isNew && !at.After(now) {
 			delete(l.moved, a)
 			isNew = false
-			l.base.registration(out, i, l.base.cfg.TTL)
+			l.registration(out, i, l.cfg.TTL)
 		} else if all && !isNew {
-			l.base.registration(out, i, l.base.cfg.TTL)
+			l.registration(out, i, l.cfg.TTL)
 		}
 	}
 	if all {
-		l.base.register = now.Add(l.base.cfg.Interval)
+		l.register = now.Add(l.cfg.Interval)
 	}
 }
 
@@ -202,11 +208,11 @@ func (l *LikeAgent) SetAddrs(addrs []netip.Addr, now time.Time) error {
 		}
 	}
 	for _, a := range addrs {
-		if !slices.Contains(l.base.cfg.Addrs, a) {
-			l.moved[a] = now.Add(l.cfg.Move)
+		if !slices.Contains(l.cfg.Addrs, a) {
+			l.moved[a] = now.Add(l.like.Move)
 		}
 	}
-	l.base.cfg.Addrs = slices.Clone(addrs)
+	l.cfg.Addrs = slices.Clone(addrs)
 	return nil
 }
 
@@ -216,35 +222,21 @@ func (l *LikeAgent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 	if f.EtherType != fabric.EtherTypeNTS {
 		return out
 	}
-	at := f.At
-	if at.IsZero() {
-		at = now
-	}
 	if fabric.EthernetHeaderLen+len(f.Payload) >= likeFrameLost {
-		l.base.count.TooLong++
+		l.count.TooLong++
 		return out
 	}
-	if l.base.flooded(&out, at, now) {
+	if l.flooded(&out, received(f, now), now) {
 		return out
 	}
-	p, err := ParsePacket(f.Payload)
-	l.base.count.Received.Note(p, err)
-	if err != nil {
-		out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Err: err})
-	}
-	for i := range p.Notices {
-		n := &p.Notices[i]
-		switch {
-		case !slices.Contains(l.base.cfg.Addrs, n.Host):
-			l.base.count.NotOurs++
-			out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Notice: *n, Err: refuse("notify", "own address", n.Host, ErrAddress)})
-		case len(l.tasks) >= l.cfg.Queue:
-			l.base.count.QueueFull++
+	l.notices(&out, f, now, func(n *Notice, at time.Time) {
+		if len(l.tasks) >= l.like.Queue {
+			l.count.QueueFull++
 			out.Events = append(out.Events, AgentEvent{Kind: AgentDropped, At: at, Notice: *n})
-		default:
-			l.tasks = append(l.tasks, likeTask{*n, at})
+			return
 		}
-	}
+		l.tasks = append(l.tasks, likeTask{*n, at})
+	})
 	l.work(&out, now)
 	return out
 }
@@ -258,64 +250,60 @@ func (l *LikeAgent) work(out *AgentOutput, now time.Time) {
 		if begun.Before(t.at) {
 			begun = now
 		}
-		l.free = begun.Add(l.cfg.Task)
-		acked := l.base.up && l.base.acks()
+		l.free = begun.Add(l.like.Task)
+		acked := l.up && l.acks()
 		if acked {
-			l.base.sendAcks(out, []Ack{{t.notice.Subject, t.notice.Host, t.notice.Seq}})
+			l.sendAcks(out, []Ack{{t.notice.Subject, t.notice.Host, t.notice.Seq}})
 		}
 		l.act(out, &t.notice, acked, t.at, now)
 	}
 }
 
+// flooded is its guard against a storm of frames.
+func (l *LikeAgent) flooded(out *AgentOutput, at, now time.Time) bool {
+	if now.Before(l.deafUntil) {
+		l.count.Deaf++
+		return true
+	}
+	if now.Sub(l.windowAt) >= floodWindow {
+		l.windowAt, l.window = now, 0
+	}
+	if l.window++; l.window < floodFrames {
+		return false
+	}
+	l.deafUntil, l.window = now.Add(floodDeaf), 0
+	l.count.Deaf++
+	out.Events = append(out.Events, AgentEvent{Kind: AgentDeaf, At: at})
+	return true
+}
+
 // act does what the notice says, whether it was said before or not.
 func (l *LikeAgent) act(out *AgentOutput, n *Notice, acked bool, at, now time.Time) {
-	b := &l.base
-	tell := func(k AgentEventKind) {
-		out.Events = append(out.Events, AgentEvent{Kind: k, At: at, Notice: *n, Acked: acked})
-	}
-	if n.Service.Role == RoleInitiator {
-		b.count.Ignored++
-		tell(AgentIgnored)
+	tell := teller(out, n, acked, at)
+	who, p := l.peer(n, tell)
+	if p == nil {
 		return
 	}
-	who := pair{n.Host, n.Subject}
-	p := b.pairs[who]
-	if p == nil {
-		if len(b.pairs) >= MaxAgentPairs {
-			b.count.TableFull++
-			tell(AgentIgnored)
-			return
-		}
-		p = new(peer)
-		b.pairs[who] = p
-	} else if p.last == *n {
-		b.count.Duplicates++
+	if p.last == *n {
+		l.count.Duplicates++
 	}
 	p.last = *n
 	tell(AgentReceived)
 	p.gen++
-	p.waiting = n.State == Active && !p.connected
+	p.waiting = false
 	switch {
-	case p.waiting:
-		b.queue = append(b.queue, pending{now.Add(b.cfg.Restraint), who, p.gen})
-	case n.State == Active:
-	case n.Reason.Disconnects():
-		p.connected = false
-		tell(AgentDisconnect)
-	default:
-		p.connected = false // the kernel fails over and reconnects when told active
-		tell(AgentProbe)
+	case n.State == Inactive:
+		p.leave(tell)
+	case !p.connected:
+		l.hold(who, p, now)
 	}
 }
 
 // connect has the one worker connect to the targets whose restraint is over.
 func (l *LikeAgent) connect(out *AgentOutput, now time.Time) {
-	b := &l.base
-	for b.prune(); len(b.queue) > 0 && !b.queue[0].at.After(now) && !l.worker.After(now); b.prune() {
-		p := b.pairs[b.queue[0].who]
-		b.queue = b.queue[1:]
-		p.waiting, p.connected = false, true
-		l.worker = now.Add(l.cfg.Connect)
+	for l.prune(); len(l.queue) > 0 && !l.queue[0].at.After(now) && !l.worker.After(now); l.prune() {
+		p, _ := l.next()
+		l.worker = now.Add(l.like.Connect)
 		out.Events = append(out.Events, AgentEvent{Kind: AgentConnect, At: now, Notice: p.last})
 	}
 }

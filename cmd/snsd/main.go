@@ -1,7 +1,7 @@
 // Command snsd is the SNSD agent of a storage host: it registers the host's
-// addresses with the access switch by LLDP, queries its zones, acks notices, and
-// prints what it is told. With --fail-over it leaves dead paths over NVMe/TCP; it makes no NVMe
-// connections itself: a line says what an agent of the existing kind would do, and when.
+// addresses with the access switch by LLDP, queries its zones, acks notices, and acts on the host's
+// NVMe controllers. `snsd run` is the service, by its configuration; without a command it is one
+// interface of a lab, by its flags, and prints what it is told.
 package main
 
 import (
@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/hostagent"
+	"github.com/openinof/inof/hostkernel"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 )
@@ -45,6 +47,7 @@ Times of notices are those at which the kernel received the frame.`,
 		},
 	}
 	cmd.SetContext(context.Background())
+	cmd.AddCommand(writeFileCmd())
 	f := cmd.Flags()
 	f.StringVarP(&o.ifname, "interface", "i", "", "network interface (required)")
 	f.StringSliceVarP(&o.addresses, "address", "a", nil, "address to register, up to 64; repeat or separate by commas (required)")
@@ -64,7 +67,7 @@ Times of notices are those at which the kernel received the frame.`,
 	f.StringVarP(&o.output, "output", "o", "text", "text or json (one object a line)")
 	f.DurationVar(&o.lasts, "for", 0, "stop after this time; 0 runs until SIGTERM")
 	f.BoolVar(&o.shutdownPDU, "shutdown-pdu", false, "withdraw the registration (LLDP TTL 0) when stopping")
-	f.BoolVar(&o.failOver, "fail-over", false, "leave paths that a notice calls dead: destroy the TCP sockets of their NVMe controllers, so that multipath moves the I/O at once")
+	f.BoolVar(&o.failOver, "fail-over", false, "leave paths that a notice calls dead: destroy the TCP sockets of their NVMe controllers, so that multipath moves the I/O at once; with --like-agent by the existing agent's method")
 	_ = cmd.MarkFlagRequired("interface")
 	_ = cmd.MarkFlagRequired("address")
 	return cmd
@@ -88,12 +91,27 @@ func run(ctx context.Context, o options, out writer) error {
 		ctx, cancel = context.WithTimeout(ctx, o.lasts)
 		defer cancel()
 	}
-	h := &host{opts: o, cfg: cfg, print: printLine, ignored: make(map[pairKey]uint32), now: time.Now}
-	if o.failOver {
-		h.mover = newMover()
-		go h.mover.run(ctx)
+	dp, err := linux.New(linux.Config{Access: []string{o.ifname}, NetNS: o.netns})
+	if err != nil {
+		return fmt.Errorf("--interface %q: %w", o.ifname, err)
 	}
-	return h.run(ctx)
+	port := hostagent.Port{AgentConfig: cfg, Like: o.likeAgent, Farewell: o.shutdownPDU}
+	a := hostagent.New(dp, []hostagent.Port{port}, nil, printLine)
+	if o.failOver {
+		policy := hostagent.DefaultPolicy()
+		if o.likeAgent {
+			policy = hostagent.ExistingPolicy()
+		}
+		actor := hostagent.NewActor(kernel(), policy, nil, nil, a.Report)
+		a.Act(actor)
+		go actor.Run(ctx)
+	}
+	return a.Run(ctx)
+}
+
+// kernel is the running one.
+func kernel() hostkernel.Linux {
+	return hostkernel.Linux{Self: []string{"/proc/self/exe", "write-file"}}
 }
 
 // explain adds what to do about an error that has one well-known cure.
@@ -102,4 +120,18 @@ func explain(err error) error {
 		return fmt.Errorf("%w\nRun it as root, or give it the right once: setcap cap_net_raw+ep $(command -v snsd)", err)
 	}
 	return err
+}
+
+// writeFileCmd writes one file of the kernel, for a write that blocks and cannot be ended.
+func writeFileCmd() *cobra.Command {
+	return &cobra.Command{Use: "write-file NAME TEXT", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = f.WriteString(args[1])
+			return err
+		}}
 }

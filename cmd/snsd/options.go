@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -87,16 +88,8 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 	if o.likeAgent && o.shutdownPDU {
 		return c, errors.New("--shutdown-pdu: the existing agent sends none; leave out one of it and --like-agent")
 	}
-	_, err := o.machine(c) // so that a bad value is told before the interface is there
+	_, err := (&hostagent.Port{AgentConfig: c, Like: o.likeAgent}).Machine() // so that a bad value is told before the interface is there
 	return c, err
-}
-
-// machine makes the agent.
-func (o *options) machine(c snsd.AgentConfig) (snsd.Machine, error) {
-	if o.likeAgent {
-		return snsd.NewLikeAgent(snsd.LikeConfig{AgentConfig: c})
-	}
-	return snsd.NewAgent(c)
 }
 
 // checkInterface tells which interfaces there are when the one wanted is not, and

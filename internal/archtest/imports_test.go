@@ -21,7 +21,7 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone"}
 	machines = []string{"lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"device", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"device", "hostagent", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {},
+	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp"},
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
@@ -74,7 +75,7 @@ var allowed = map[string][]string{
 	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"device", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"device", "hostagent", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed"
 )
@@ -123,17 +124,16 @@ func rest(ctx context.Context, d time.Duration) error {
 
 // told is a line of an agent, see cmd/snsd.
 type told struct {
-	NS        int64      `json:"ns"`
-	Event     string     `json:"event"`
-	Subject   netip.Addr `json:"subject"`
-	Host      netip.Addr `json:"host"`
-	State     string     `json:"state"`
-	Reason    string     `json:"reason"`
-	Link      string     `json:"link"`
-	Sockets   int        `json:"sockets"`
-	TookNS    int64      `json:"took_ns"`
-	Error     string     `json:"error"`
-	Interface string     `json:"interface"`
+	NS        int64             `json:"ns"`
+	Event     string            `json:"event"`
+	Subject   netip.Addr        `json:"subject"`
+	Host      netip.Addr        `json:"host"`
+	State     string            `json:"state"`
+	Reason    string            `json:"reason"`
+	Link      string            `json:"link"`
+	Action    *hostagent.Action `json:"action"`
+	Error     string            `json:"error"`
+	Interface string            `json:"interface"`
 }
 
 // lines reads what agents wrote into files of the share.

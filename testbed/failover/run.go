@@ -27,7 +27,7 @@ var Methods = []Method{
 // Row is what one fault did to the I/O of one host. Times that are negative are not known.
 type Row struct {
 	Fault, Method string
-	Before        time.Duration // the longest I/O while all was well
+	Before        time.Duration // the longest I/O in the seconds before: what this machine does by itself
 	Stall         time.Duration // the longest I/O afterwards
 	Errors        int
 	Notice        time.Duration // from the fault to its notice in the host's kernel
@@ -181,11 +181,11 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 			}
 			from = time.Unix(0, l.NS)
 		}
-		if l.Event == "failover" {
+		if l.Action != nil && l.Action.Subject == arrayAddr(0) {
 			if r.Done < 0 {
-				r.Done = time.Unix(0, l.NS).Sub(from)
+				r.Done = l.Action.Done.Sub(from)
 			}
-			r.Said = append(r.Said, strings.TrimSpace(fmt.Sprintf("%d sockets in %v %s", l.Sockets, time.Duration(l.TookNS), l.Error)))
+			r.Said = append(r.Said, l.Action.Text())
 		}
 	}
 	for _, s := range log.Slow {
@@ -201,8 +201,12 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 		}
 	}
 	last := int64(0)
+	until := healed // what begins later was not held up by the fault
+	if r.Done >= 0 && r.Method == "ours" {
+		until = from.Add(r.Done)
+	}
 	for _, s := range log.Slow { // of those that the fault held up, not this machine
-		if s.Ended > at && s.Begun < healed.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
+		if s.Ended > at && s.Begun < until.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
 			last = max(last, s.Ended)
 		}
 	}

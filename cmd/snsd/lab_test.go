@@ -365,12 +365,12 @@ func TestTextLines(t *testing.T) {
 		want string
 	}{
 		{line{Time: at, Event: "link", Interface: "eth1", Link: "up"}, "12:00:00.000001500 link       eth1 up\n"},
-		{line{Time: at, Event: "notice", Acked: &no}.notice(&n),
+		{line{Time: at, Event: "notice", Acked: &no}.Notice(&n),
 			"12:00:00.000001500 notice     192.0.2.1: 198.51.100.1 inactive (pfc-storm) target roce port 4420 nqn.2026-01.net.example:a seq 7 not acked\n"},
 		{line{Time: at, Event: "query", Addresses: []netip.Addr{own}}, "12:00:00.000001500 query      192.0.2.1\n"},
 	}
 	for _, tt := range tests {
-		if got := tt.l.text(); got != tt.want {
+		if got := text(&tt.l); got != tt.want {
 			t.Errorf("got  %q\nwant %q", got, tt.want)
 		}
 	}
@@ -388,16 +388,5 @@ func TestAClosedOutputEndsTheProgram(t *testing.T) {
 	o.netns = c.host.Path()
 	if err := run(t.Context(), o, failing{}); err == nil || !strings.Contains(err.Error(), "output") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// A frame that went with the carrier is no error of the agent: the protocol repeats it.
-func TestWhatIsSaidOfFramesNotSent(t *testing.T) {
-	for want, err := range map[string]error{
-		"dropped": fabric.ErrPortBusy, "error": fabric.ErrFrameSize, "": fabric.ErrPortDown,
-	} {
-		if got := sendEvent(fmt.Errorf("interface %q: %w", "eth1", err)); got != want {
-			t.Errorf("%v is told as %q, want %q", err, got, want)
-		}
 	}
 }

@@ -1,0 +1,367 @@
+package hostagent
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/snsd"
+)
+
+// refreshEvery is how often controllers are looked at anew without an event: the kernel tells
+// nobody that one lost its connection.
+const refreshEvery = time.Second
+
+// Limits of what is under way at once.
+const (
+	maxConnects = 8   // each holds a thread of the kernel
+	maxLeaving  = 256 // paths that are being left
+)
+
+// Actor acts on the host's NVMe controllers. Its methods never wait for the kernel.
+type Actor struct {
+	kernel hostkernel.Kernel
+	events <-chan hostkernel.Event // may be nil
+	report func(Action)            // is called by many goroutines, and must not wait
+	now    func() time.Time
+	find   Finder
+
+	mu      sync.Mutex
+	policy  Policy
+	pending map[path]job // the newest word about each path that was not begun yet
+	order   []path
+	links   []linkDown
+	// finished are the paths that nobody connects any more, again those on which a controller
+	// appeared after all.
+	finished, again []path
+	wake            chan struct{}
+
+	paths  map[path]*pathState     // of the loop
+	known  []hostkernel.Controller // as last seen, of the loop
+	missed []job                   // no controller was known: looked at once more after a refresh
+	fresh  chan seen
+
+	slots    chan struct{} // of paths that are being left
+	connects chan struct{}
+
+	guard   sync.Mutex // of the two below
+	leaving map[int]bool
+	undo    map[int]func() error // what is to be done when a controller is live again
+}
+
+// path is what goes from an own address to a subject.
+type path struct{ host, subject netip.Addr }
+
+type job struct {
+	notice  snsd.Notice
+	at      time.Time // the kernel took the frame
+	connect bool      // the restraint is over: connect
+	again   bool      // it was looked at before
+}
+
+type linkDown struct {
+	addrs []netip.Addr
+	at    time.Time
+}
+
+// seen is what a look at the kernel found.
+type seen struct {
+	controllers []hostkernel.Controller
+	err         error
+}
+
+type pathState struct {
+	last    snsd.Notice
+	cancel  context.CancelFunc // ends what is under way
+	wanted  bool               // connected, or to be
+	working bool               // somebody connects it
+}
+
+// NewActor gives an actor that Run has to work for.
+func NewActor(kernel hostkernel.Kernel, p Policy, find Finder, events <-chan hostkernel.Event, report func(Action)) *Actor {
+	return &Actor{
+		kernel: kernel, policy: p, find: find, events: events, report: report, now: time.Now,
+		pending: make(map[path]job), wake: make(chan struct{}, 1),
+		paths: make(map[path]*pathState), fresh: make(chan seen, 1),
+		slots: make(chan struct{}, maxLeaving), connects: make(chan struct{}, maxConnects),
+		leaving: make(map[int]bool), undo: make(map[int]func() error),
+	}
+}
+
+// Tell hands over a notice. Of two about one path the newer one counts.
+func (a *Actor) Tell(n snsd.Notice, at time.Time) { a.put(job{notice: n, at: at}) }
+
+// Connect has a target connected: it is active and the restraint is over.
+func (a *Actor) Connect(n snsd.Notice, at time.Time) {
+	a.put(job{notice: n, at: at, connect: true})
+}
+
+func (a *Actor) put(j job) {
+	p := path{j.notice.Host, j.notice.Subject}
+	a.mu.Lock()
+	if _, ok := a.pending[p]; !ok {
+		a.order = append(a.order, p)
+	}
+	a.pending[p] = j
+	a.mu.Unlock()
+	a.poke()
+}
+
+// LinkDown says that addresses of this host have lost their carrier.
+func (a *Actor) LinkDown(addrs []netip.Addr, at time.Time) {
+	a.mu.Lock()
+	a.links = append(a.links, linkDown{slices.Clone(addrs), at})
+	a.mu.Unlock()
+	a.poke()
+}
+
+// SetPolicy changes what is done from the next notice on.
+func (a *Actor) SetPolicy(p Policy) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.policy = p
+}
+
+// Policy gives it.
+func (a *Actor) Policy() Policy {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.policy
+}
+
+func (a *Actor) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reconsider has what was last said of a path done once more.
+func (a *Actor) reconsider(p path) {
+	a.mu.Lock()
+	a.again = append(a.again, p)
+	a.mu.Unlock()
+	a.poke()
+}
+
+// take gives what was handed over since the last time.
+func (a *Actor) take() (jobs []job, links []linkDown) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.finished {
+		if st := a.paths[p]; st != nil {
+			st.working = false
+		}
+	}
+	for _, p := range a.again {
+		if st := a.paths[p]; st != nil && st.last.State == snsd.Inactive {
+			a.missed = append(a.missed, job{notice: st.last, at: a.now(), again: true})
+		}
+	}
+	a.finished, a.again = nil, nil
+	for _, p := range a.order {
+		jobs = append(jobs, a.pending[p])
+	}
+	clear(a.pending)
+	a.order, links, a.links = nil, a.links, nil
+	return jobs, links
+}
+
+// Run works until ctx ends. What blocks in the kernel then is left behind.
+func (a *Actor) Run(ctx context.Context) {
+	// The first look is made before the first notice, so that no step of it is a first one then.
+	a.look()
+	a.refreshed(ctx, <-a.fresh)
+	looking := false
+	refresh := func() {
+		if !looking {
+			looking = true
+			go a.look()
+		}
+	}
+	timer := time.NewTicker(refreshEvery)
+	defer timer.Stop()
+	events := a.events
+	for {
+		select {
+		case <-ctx.Done():
+			for _, st := range a.paths {
+				st.stop()
+			}
+			return
+		case <-a.wake:
+			jobs, links := a.take()
+			for _, l := range links {
+				a.linkDown(ctx, l)
+			}
+			for i := range jobs {
+				a.begin(ctx, jobs[i])
+			}
+			if len(a.missed) > 0 {
+				refresh()
+			}
+		case _, ok := <-events:
+			if !ok {
+				events = nil
+			}
+			refresh()
+		case <-timer.C:
+			refresh()
+		case s := <-a.fresh:
+			looking = false
+			a.refreshed(ctx, s)
+		}
+	}
+}
+
+func (a *Actor) look() {
+	cs, err := a.kernel.Controllers()
+	a.fresh <- seen{cs, err}
+}
+
+// refreshed takes what the kernel has now.
+func (a *Actor) refreshed(ctx context.Context, s seen) {
+	if s.err != nil && len(s.controllers) == 0 && len(a.known) > 0 {
+		return // not to be read: what was known is more
+	}
+	a.known = s.controllers
+	a.restore()
+	missed := a.missed
+	a.missed = nil
+	for _, j := range missed {
+		a.begin(ctx, j)
+	}
+	for p, st := range a.paths {
+		if st.wanted && !st.working && len(a.on(p)) == 0 {
+			a.connect(ctx, p, st, a.Policy().Restraint)
+		}
+	}
+}
+
+// restore undoes for those that are live, or gone, what was done to have them try faster.
+func (a *Actor) restore() {
+	a.guard.Lock()
+	defer a.guard.Unlock()
+	for n, undo := range a.undo {
+		i := slices.IndexFunc(a.known, func(c hostkernel.Controller) bool { return c.Instance == n })
+		switch {
+		case i < 0:
+			delete(a.undo, n)
+		case a.known[i].State == hostkernel.Live:
+			_ = undo() // it may vanish meanwhile
+			delete(a.undo, n)
+		}
+	}
+}
+
+// on lists the controllers on a path, as last seen.
+func (a *Actor) on(p path) (list []hostkernel.Controller) {
+	for _, c := range a.known {
+		if !c.Discovery && c.On(p.host, p.subject) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (st *pathState) stop() {
+	if st.cancel != nil {
+		st.cancel()
+		st.cancel = nil
+	}
+}
+
+// begin ends what is under way about a path and begins what a notice asks for.
+func (a *Actor) begin(ctx context.Context, j job) {
+	p, policy := path{j.notice.Host, j.notice.Subject}, a.Policy()
+	st := a.paths[p]
+	if st == nil {
+		if len(a.paths) >= snsd.MaxAgentPairs {
+			a.report(Action{Kind: "refused", Subject: p.subject, Host: p.host, Seq: j.notice.Seq, Received: j.at, Begun: j.at, Done: a.now(), Error: "too many paths"})
+			return
+		}
+		st = &pathState{}
+		a.paths[p] = st
+	}
+	was := st.last
+	st.last = j.notice
+	switch {
+	case j.connect && !policy.Connect:
+	case j.connect:
+		st.stop()
+		a.connect(ctx, p, st, 0)
+	case j.notice.State == snsd.Active:
+		if was.State == snsd.Inactive {
+			st.stop() // it is not to be left any more
+		}
+	default:
+		st.stop()
+		st.wanted, st.working = false, false
+		a.leavePath(ctx, p, st, j, &policy)
+	}
+}
+
+// leavePath begins the measure of an inactive notice.
+func (a *Actor) leavePath(ctx context.Context, p path, st *pathState, j job, policy *Policy) {
+	measure := policy.By[j.notice.Reason]
+	if measure == Nothing {
+		return
+	}
+	cs := a.on(p)
+	if len(cs) == 0 {
+		if !j.again {
+			j.again = true
+			a.missed = append(a.missed, j)
+		}
+		return
+	}
+	ctx, st.cancel = context.WithCancel(ctx)
+	l := &leaver{a: a, policy: policy, job: j, path: p}
+	a.spawn(ctx, func() { l.do(ctx, measure, cs) })
+}
+
+// spawn runs f in a goroutine; where there are too many it waits for its turn there.
+func (a *Actor) spawn(ctx context.Context, f func()) {
+	go func() {
+		select {
+		case a.slots <- struct{}{}:
+			defer func() { <-a.slots }()
+			f()
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// linkDown leaves the paths that begin at addresses without carrier, where there is another one: a
+// connection that is alone may outlive a short loss.
+func (a *Actor) linkDown(ctx context.Context, l linkDown) {
+	policy := a.Policy()
+	if policy.OwnLink == Nothing {
+		return
+	}
+	groups := map[path][]hostkernel.Controller{}
+	for i := range a.known {
+		c := &a.known[i]
+		if !slices.Contains(l.addrs, c.Source) || c.Discovery {
+			continue
+		}
+		other := slices.ContainsFunc(a.known, func(o hostkernel.Controller) bool {
+			return o.Joins(c) && o.Usable() && !slices.Contains(l.addrs, o.Source)
+		})
+		if other || policy.OwnLink == Ask {
+			p := path{c.Source, c.Target.Addr()}
+			groups[p] = append(groups[p], *c)
+		}
+	}
+	for p, cs := range groups {
+		lv := &leaver{a: a, policy: &policy, path: p, job: job{at: l.at}}
+		a.spawn(ctx, func() { lv.do(ctx, policy.OwnLink, cs) })
+	}
+}
+
+// errTimeout is that a controller gave no answer.
+var errTimeout = errors.New("no answer")

@@ -1,0 +1,552 @@
+package hostagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/snsd"
+)
+
+const nqn = "nqn.2026-01.net.example:array1"
+
+var (
+	self1, self2   = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
+	array1, array2 = netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.7")
+	hostOptions    = hostkernel.Connect{HostNQN: "nqn.h", HostID: "6f8ff1a5-5a0e-4d5f-9b5e-000000000001"}
+)
+
+// bench is an actor on a fake kernel with one controller a plane.
+type bench struct {
+	*Actor
+	t      *testing.T
+	kernel *hostkernel.Fake
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	acts []Action
+}
+
+// newBench connects both planes, as nobody's controllers or as owner's, and starts the actor.
+func newBench(t *testing.T, owner string, change func(p *Policy)) *bench {
+	t.Helper()
+	b := &bench{t: t, kernel: hostkernel.NewFake()}
+	for _, p := range []path{{self1, array1}, {self2, array2}} {
+		at := netip.AddrPortFrom(p.subject, 4420)
+		b.kernel.Serve(at, nqn)
+		c := hostOptions
+		c.Transport, c.NQN, c.Target, c.Source = "tcp", nqn, at, p.host
+		n, err := b.kernel.Connect(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner != "" {
+			_ = b.kernel.Claim(n, owner)
+		}
+	}
+	policy := DefaultPolicy()
+	policy.Options = hostOptions
+	if change != nil {
+		change(&policy)
+	}
+	b.start(policy)
+	return b
+}
+
+func (b *bench) start(policy Policy) {
+	b.Actor = NewActor(b.kernel, policy, nil, nil, func(act Action) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.acts = append(b.acts, act)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	go b.Run(ctx)
+	synctest.Wait()
+}
+
+// stop ends the actor; what waits in the fake kernel comes to its end.
+func (b *bench) stop() {
+	b.cancel()
+	for _, a := range []netip.Addr{array1, array2} {
+		b.kernel.Mend(a)
+	}
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+}
+
+func word(subject netip.Addr, state snsd.State, reason snsd.Reason, seq uint32) snsd.Notice {
+	host := self1
+	if subject == array2 {
+		host = self2
+	}
+	return snsd.Notice{Subject: subject, Host: host, Seq: seq, State: state, Reason: reason,
+		Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolTCP, NQN: nqn}}
+}
+
+func (b *bench) tell(n snsd.Notice, wait time.Duration) {
+	b.Tell(n, time.Now())
+	time.Sleep(wait)
+	synctest.Wait()
+}
+
+// states gives the state of each controller by instance, "-" for one that is gone.
+func (b *bench) states() string {
+	var list []string
+	for n := range 2 {
+		c, err := b.kernel.Controller(n)
+		if err != nil {
+			list = append(list, "-")
+		} else {
+			list = append(list, string(c.State))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func (b *bench) want(states string) {
+	b.t.Helper()
+	if got := b.states(); got != states {
+		b.t.Errorf("controllers are %s, want %s; %s", got, states, b.said())
+	}
+}
+
+func (b *bench) said() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []string
+	for i := range b.acts {
+		list = append(list, b.acts[i].Text())
+	}
+	return strings.Join(list, " | ")
+}
+
+// calls counts what was asked of the kernel.
+func (b *bench) calls(prefix string) (n int) {
+	for _, c := range b.kernel.Calls() {
+		if strings.HasPrefix(c, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// What is called dead is left within the time that the kernel needs for it, whosever it is, and nothing
+// is taken away.
+func TestADeadPathIsLeftAtOnce(t *testing.T) {
+	for _, reason := range []snsd.Reason{snsd.ReasonLinkDown, snsd.ReasonPFCStorm, snsd.ReasonBFDDown} {
+		bubble(t, reason.String(), func(t *testing.T) {
+			b := newBench(t, "", nil)
+			defer b.stop()
+			b.kernel.Break(array1)
+			b.tell(word(array1, snsd.Inactive, reason, 1), 40*time.Millisecond)
+			b.want("connecting live")
+			if n := b.calls("delete") + b.calls("reset"); n != 0 {
+				t.Errorf("%v", b.kernel.Calls())
+			}
+			// It comes back by itself, within a second and not within reconnect_delay, and then has its own
+			// delay again.
+			if d := b.kernel.Delay(0); d != 1 {
+				t.Errorf("it tries again each %d s", d)
+			}
+			b.kernel.Mend(array1)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			b.want("live live")
+			time.Sleep(2 * refreshEvery)
+			synctest.Wait()
+			if d := b.kernel.Delay(0); d != 10 {
+				t.Errorf("live again, it keeps a delay of %d s", d)
+			}
+		})
+	}
+}
+
+// A notice about a path on which the host has nothing is done with at once, and no other
+// path, source or discovery controller is touched.
+func TestOnlyThePathThatIsDeadIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		n := word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1)
+		n.Host = netip.MustParseAddr("192.0.2.99")
+		b.tell(n, time.Second)
+		n.Host, n.Subject = self1, netip.MustParseAddr("192.0.2.98")
+		b.tell(n, time.Second)
+		b.want("live live")
+		if b.calls("destroy") != 0 {
+			t.Error(b.kernel.Calls())
+		}
+	})
+}
+
+func TestForeignControllersAreLeftAloneIfTheOperatorWantsThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "stacd", func(p *Policy) { p.Foreign = false })
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Second)
+		b.want("live live")
+		if !strings.Contains(b.said(), "nvme0: not ours") {
+			t.Error(b.said())
+		}
+	})
+}
+
+// Packet errors: who answers keeps its path, who does not is left.
+func TestPacketErrorsAreProbed(t *testing.T) {
+	bubble(t, "answers", func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), 30*time.Second)
+		b.want("live live")
+		if n := b.calls("keep-alive"); n != askTimes {
+			t.Errorf("asked %d times", n)
+		}
+	})
+	bubble(t, "silent", func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), answerWithin+answerLate+50*time.Millisecond)
+		b.want("connecting live")
+	})
+	bubble(t, "existing agent", func(t *testing.T) {
+		b := newBench(t, "", func(p *Policy) { *p = ExistingPolicy() })
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Second)
+		b.want("live live")
+		time.Sleep(200 * time.Millisecond)
+		b.want("connecting live")
+	})
+	bubble(t, "active again", func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), time.Second)
+		b.tell(word(array1, snsd.Active, snsd.ReasonNone, 2), time.Second)
+		if before := b.calls("keep-alive"); before == askTimes {
+			t.Error("it went on")
+		} else if time.Sleep(5 * time.Second); b.calls("keep-alive") != before {
+			t.Error("it goes on")
+		}
+	})
+}
+
+// What must be forgotten is deleted if it is ours: at once if it answers, else once its path was left, never
+// while it is live on a dead path, which would hold up its I/O.
+func TestWhatMustBeForgottenIsDeleted(t *testing.T) {
+	for _, reason := range []snsd.Reason{snsd.ReasonZoneChanged, snsd.ReasonIPChanged, snsd.ReasonAgedOut} {
+		bubble(t, reason.String()+" answers", func(t *testing.T) {
+			b := newBench(t, DefaultOwner, nil)
+			defer b.stop()
+			b.tell(word(array1, snsd.Inactive, reason, 1), 300*time.Millisecond)
+			b.want("- live")
+			if b.calls("destroy") != 0 {
+				t.Error(b.kernel.Calls())
+			}
+		})
+		bubble(t, reason.String()+" silent", func(t *testing.T) {
+			b := newBench(t, DefaultOwner, nil)
+			defer b.stop()
+			b.kernel.Break(array1)
+			b.tell(word(array1, snsd.Inactive, reason, 1), 500*time.Millisecond)
+			b.want("- live")
+		})
+		bubble(t, reason.String()+" not ours", func(t *testing.T) {
+			b := newBench(t, "stacd", nil)
+			defer b.stop()
+			b.tell(word(array1, snsd.Inactive, reason, 1), time.Second)
+			b.want("live live")
+			b.kernel.Break(array1)
+			b.tell(word(array1, snsd.Inactive, reason, 2), time.Second)
+			b.want("connecting live")
+		})
+		bubble(t, reason.String()+" named", func(t *testing.T) {
+			b := newBench(t, "", func(p *Policy) { p.Named = []string{nqn} })
+			defer b.stop()
+			b.tell(word(array1, snsd.Inactive, reason, 1), time.Second)
+			b.want("- live")
+		})
+	}
+}
+
+// Both planes are withdrawn at one moment: one path stays.
+func TestTheLastPathIsNeverDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, DefaultOwner, nil)
+		defer b.stop()
+		b.Tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Now())
+		b.Tell(word(array2, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Now())
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if s := b.states(); s != "- live" && s != "live -" {
+			t.Errorf("controllers are %s: %s", s, b.said())
+		}
+		if !strings.Contains(b.said(), "the last path") {
+			t.Error(b.said())
+		}
+	})
+	bubble(t, "unless told so", func(t *testing.T) {
+		b := newBench(t, DefaultOwner, func(p *Policy) { p.RemoveLastPath = true })
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Second)
+		b.tell(word(array2, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Second)
+		b.want("- -")
+	})
+}
+
+// While a call blocks in the kernel for a minute, another path is left in no time.
+func TestNoCallThatBlocksStandsInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, DefaultOwner, func(p *Policy) {
+			*p = ExistingPolicy()
+			p.By[snsd.ReasonLinkDown] = Destroy
+		})
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Second) // deleted, live, on a dead path: 94 s
+		b.tell(word(array2, snsd.Inactive, snsd.ReasonLinkDown, 1), 40*time.Millisecond)
+		b.want("deleting connecting")
+	})
+}
+
+// Of a storm all that is new is acted on, and no more is kept than one entry a path.
+func TestAStormCostsOneEntryAPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		for i := range 10_000 {
+			n := word(netip.AddrFrom4([4]byte{10, 9, byte(i % 100), 9}), snsd.Inactive, snsd.ReasonLinkDown, uint32(i))
+			b.Tell(n, time.Now())
+		}
+		b.Tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Now())
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		b.want("connecting live")
+		if len(b.paths) != 101 || len(b.pending) != 0 || len(b.order) != 0 {
+			t.Errorf("%d paths, %d wait", len(b.paths), len(b.pending))
+		}
+	})
+}
+
+// When the host's own port loses its carrier, paths from it are left if there is another one, and only then.
+func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		b.LinkDown([]netip.Addr{self1}, time.Now())
+		time.Sleep(40 * time.Millisecond)
+		b.want("connecting live")
+		time.Sleep(2 * refreshEvery) // it comes back: the fake's cable is whole
+		b.kernel.Break(array1)
+		b.LinkDown([]netip.Addr{self1}, time.Now())
+		time.Sleep(2 * refreshEvery)
+		b.want("connecting live")
+		b.LinkDown([]netip.Addr{self2}, time.Now())
+		time.Sleep(time.Second)
+		b.want("connecting live")
+	})
+}
+
+// connecting is a bench without controllers that connects.
+func connecting(t *testing.T, find Finder) *bench {
+	b := &bench{t: t, kernel: hostkernel.NewFake()}
+	p := DefaultPolicy()
+	p.Connect, p.Options = true, hostOptions
+	b.start(p)
+	b.find = find
+	return b
+}
+
+func (b *bench) connect(n snsd.Notice, wait time.Duration) {
+	b.Connect(n, time.Now())
+	time.Sleep(wait)
+	synctest.Wait()
+}
+
+func TestTargetsAreConnectedUntilItIsDone(t *testing.T) {
+	at := netip.AddrPortFrom(array1, 4420)
+	bubble(t, "named by the notice", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 1), 500*time.Millisecond) // refused: it tries again
+		b.kernel.Serve(at, nqn)
+		time.Sleep(time.Second)
+		b.want("live -")
+		if c, _ := b.kernel.Controller(0); c.Owner != DefaultOwner || c.Source != self1 || c.Target != at {
+			t.Errorf("%+v", c)
+		}
+		// Again, as after a restart of the switch: it is there.
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 2), time.Minute)
+		if n := b.calls("connect"); n != 2 {
+			t.Errorf("%d connects", n)
+		}
+		// Somebody disconnects it: it comes back after the restraint.
+		c, _ := b.kernel.Controller(0)
+		_ = b.kernel.Delete(&c)
+		time.Sleep(b.Policy().Restraint - time.Second)
+		b.want("- -")
+		time.Sleep(refreshEvery + time.Second + 100*time.Millisecond)
+		synctest.Wait()
+		b.want("live -")
+	})
+	bubble(t, "not wanted any more", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 1), 500*time.Millisecond)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 2), 0)
+		b.kernel.Serve(at, nqn)
+		time.Sleep(5 * time.Minute)
+		b.want("- -")
+	})
+	bubble(t, "all subsystems of the port", func(t *testing.T) {
+		b := connecting(t, func(context.Context, netip.Addr, netip.Addr, hostkernel.Connect) ([]Found, error) {
+			return []Found{{"nqn.a", 4420}, {"nqn.b", 4420}}, nil
+		})
+		defer b.stop()
+		b.kernel.Serve(at, "nqn.a", "nqn.b")
+		n := word(array1, snsd.Active, snsd.ReasonNone, 1)
+		n.Service.NQN = ""
+		b.connect(n, time.Second)
+		b.want("live live")
+	})
+	bubble(t, "excluded", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.kernel.Serve(at, nqn)
+		b.kernel.Excluded = hostkernel.Exclusions{{"traddr": array1.String()}}
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 1), time.Minute)
+		b.want("- -")
+		if !strings.Contains(b.said(), "excluded") {
+			t.Error(b.said())
+		}
+	})
+	bubble(t, "no name and no discovery", func(t *testing.T) {
+		b := connecting(t, func(context.Context, netip.Addr, netip.Addr, hostkernel.Connect) ([]Found, error) {
+			return nil, errors.New("nobody there")
+		})
+		defer b.stop()
+		n := word(array1, snsd.Active, snsd.ReasonNone, 1)
+		n.Service.NQN = ""
+		b.connect(n, 10*time.Minute)
+		if said := b.said(); strings.Count(said, "nobody there") < 10 || strings.Count(said, "nobody there") > 20 {
+			t.Errorf("%d tries in 10 minutes: %s", strings.Count(said, "nobody there"), said)
+		}
+	})
+	bubble(t, "silent while others connect", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		for i := range 20 {
+			far := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+			b.kernel.Break(far)
+			b.Connect(word(far, snsd.Active, snsd.ReasonNone, 1), time.Now())
+		}
+		b.kernel.Serve(at, nqn)
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 1), 15*time.Second)
+		b.want("live -")
+		for i := range 20 {
+			b.kernel.Mend(netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
+		}
+	})
+}
+
+// A connection that comes about after its target was withdrawn is deleted as that notice says.
+func TestALateConnectionFollowsTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, DefaultOwner, func(p *Policy) { p.Connect = true })
+		defer b.stop()
+		c, _ := b.kernel.Controller(0)
+		_ = b.kernel.Delete(&c)
+		b.Connect(word(array1, snsd.Active, snsd.ReasonNone, 1), time.Now())
+		time.Sleep(10 * time.Millisecond) // it is on its way
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 2), 5*time.Second)
+		b.want("- live")
+	})
+}
+
+// A kernel that cannot, or rights that are missing: clear words, and the rest goes on.
+func TestWhatTheKernelRefusesIsSaid(t *testing.T) {
+	for want, set := range map[string]func(*hostkernel.Fake){
+		"INET_DIAG_DESTROY": func(f *hostkernel.Fake) { f.NoDestroy = true },
+		"permission denied": func(f *hostkernel.Fake) { f.Forbidden = true },
+	} {
+		bubble(t, want, func(t *testing.T) {
+			b := newBench(t, "", nil)
+			defer b.stop()
+			set(b.kernel)
+			b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Second)
+			if !strings.Contains(b.said(), want) {
+				t.Errorf("%s; %v", b.said(), b.kernel.Calls())
+			}
+		})
+	}
+	bubble(t, "without destroy it is reset", func(t *testing.T) {
+		b := newBench(t, "", nil)
+		defer b.stop()
+		b.kernel.NoDestroy = true
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Second)
+		b.want("resetting live")
+	})
+	bubble(t, "no NVMe", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.kernel.NoNVMe = true
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), time.Second)
+		b.connect(word(array1, snsd.Active, snsd.ReasonNone, 2), time.Second)
+		if !strings.Contains(b.said(), "no NVMe") && !strings.Contains(b.said(), "not exist") {
+			t.Error(b.said())
+		}
+	})
+}
+
+// Over RDMA there are no sockets to destroy: the controller is reset.
+func TestOverRDMAAControllerIsReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, kernel: hostkernel.NewFake()}
+		for _, p := range []path{{self1, array1}, {self2, array2}} {
+			at := netip.AddrPortFrom(p.subject, 4420)
+			b.kernel.Serve(at, nqn)
+			c := hostOptions
+			c.Transport, c.NQN, c.Target, c.Source = "rdma", nqn, at, p.host
+			if _, err := b.kernel.Connect(&c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.start(DefaultPolicy())
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), 10*time.Millisecond)
+		b.want("resetting live")
+		if b.calls("destroy") != 0 {
+			t.Error(b.kernel.Calls())
+		}
+	})
+}
+
+func TestEveryMeasureHasAName(t *testing.T) {
+	for m := Nothing; m <= Remove; m++ {
+		var got Measure
+		if err := got.UnmarshalText([]byte(m.String())); err != nil || got != m {
+			t.Errorf("%v: %v, %v", m, got, err)
+		}
+	}
+	if err := new(Measure).UnmarshalText([]byte("kill")); err == nil || !strings.Contains(fmt.Sprint(err), "destroy") {
+		t.Error(err)
+	}
+	if slices.Contains(measureNames, "") {
+		t.Error("a name is missing")
+	}
+}

@@ -1,0 +1,434 @@
+package hostagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
+)
+
+// Port is one port of the host, as the cable has it: what is registered over it.
+type Port struct {
+	snsd.AgentConfig      // Interface is its name; the MAC is filled in
+	Like             bool // with the habits of the existing agent
+	Farewell         bool // withdraw the registrations at the end
+}
+
+// Machine makes the machine of a port.
+func (p *Port) Machine() (snsd.Machine, error) {
+	if p.Like {
+		return snsd.NewLikeAgent(snsd.LikeConfig{AgentConfig: p.AgentConfig})
+	}
+	return snsd.NewAgent(p.AgentConfig)
+}
+
+// Agent runs the host's side of the protocol on its ports. Everything happens in the goroutine of
+// Run.
+type Agent struct {
+	dp    fabric.Dataplane
+	actor *Actor // nil: nothing is done about notices
+	say   func(Line) error
+	hooks *Hooks // nil: none
+	now   func() time.Time
+	ports map[string]*port
+	err   error // of say; ends Run
+
+	actions chan Action
+	changes chan []Port
+	asks    chan chan Status
+	status  statusLog
+}
+
+// port is a port at work.
+type port struct {
+	Port
+	machine snsd.Machine // nil while the interface is not there
+	up      bool
+	count   snsd.AgentCounters // what was told of registrations and queries
+
+	// ignored are the last notices about initiators by pair: the machine keeps no
+	// state of them, but a repeated one is not to be told as news.
+	ignored map[path]uint32
+}
+
+// maxIgnored bounds port.ignored; beyond it repeated ones are told as news.
+const maxIgnored = snsd.MaxAgentPairs
+
+// waitingActions is how many actions wait for the loop; an actor that reports more waits.
+const waitingActions = 1024
+
+// New makes an agent. say is told every event; its error ends the agent.
+func New(dp fabric.Dataplane, ports []Port, hooks *Hooks, say func(Line) error) *Agent {
+	a := &Agent{dp: dp, say: say, hooks: hooks, now: time.Now, ports: make(map[string]*port),
+		actions: make(chan Action, waitingActions), changes: make(chan []Port), asks: make(chan chan Status)}
+	for _, p := range ports {
+		a.ports[p.Interface] = &port{Port: p, ignored: make(map[path]uint32)}
+	}
+	return a
+}
+
+// Act has an actor do what notices ask for. It is to be called before Run.
+func (a *Agent) Act(actor *Actor) { a.actor = actor }
+
+// Report takes what an actor did.
+func (a *Agent) Report(act Action) { a.actions <- act }
+
+// Change gives the ports anew: other addresses, services and times. Ports that are not named any more
+// withdraw what they registered.
+func (a *Agent) Change(ctx context.Context, ports []Port) {
+	select {
+	case a.changes <- ports:
+	case <-ctx.Done():
+	}
+}
+
+// Run works until ctx ends.
+func (a *Agent) Run(ctx context.Context) error {
+	// The dataplane outlives the loop, so that a farewell can still be sent.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- a.dp.Run(inner) }()
+	err := a.loop(ctx, done)
+	if err == nil {
+		for _, name := range a.names() {
+			a.farewell(a.ports[name])
+		}
+		err = a.err
+	}
+	cancel()
+	if runErr := <-done; err == nil {
+		err = runErr
+	}
+	return err
+}
+
+func (a *Agent) names() []string {
+	var list []string
+	for n := range a.ports {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// loop takes events, frames and time until ctx ends. done is put back for Run.
+func (a *Agent) loop(ctx context.Context, done chan error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for a.err == nil {
+		a.arm(timer)
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-done:
+			done <- nil
+			if err == nil {
+				err = errors.New("the dataplane stopped")
+			}
+			return err
+		case ev := <-a.dp.Events():
+			a.event(ev)
+		case f := <-a.dp.Frames():
+			if p := a.ports[f.Port]; p != nil && p.machine != nil {
+				a.take(p, p.machine.Frame(f, a.now()))
+			}
+		case act := <-a.actions:
+			a.status.note(act)
+			a.tellLine(Line{Time: act.Done, Event: act.Kind, Action: &act})
+		case ports := <-a.changes:
+			a.change(ports)
+		case reply := <-a.asks:
+			reply <- a.snapshot()
+		case <-timer.C:
+			now := a.now()
+			for _, p := range a.ports {
+				if p.machine != nil {
+					a.take(p, p.machine.Tick(now))
+				}
+			}
+		}
+	}
+	return a.err
+}
+
+func (a *Agent) arm(t *time.Timer) {
+	var next time.Time
+	for _, p := range a.ports {
+		if p.machine == nil {
+			continue
+		}
+		if at := p.machine.Next(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if next.IsZero() {
+		t.Stop()
+	} else {
+		t.Reset(next.Sub(a.now()))
+	}
+}
+
+// event follows an interface: a machine exists while it does, and its link is the
+// machine's.
+func (a *Agent) event(ev fabric.Event) {
+	p := a.ports[ev.Port.Name]
+	if p == nil {
+		return
+	}
+	if ev.Kind == fabric.PortRemoved {
+		a.link(p, ev.At, false, "gone")
+		p.machine = nil
+		return
+	}
+	if p.machine == nil || p.MAC != ev.Port.MAC {
+		a.link(p, ev.At, false, "down")
+		p.MAC = ev.Port.MAC
+		if err := a.renew(p); err != nil {
+			a.tellLine(Line{Time: ev.At, Event: "error", Interface: p.Interface, Error: err.Error()})
+			return
+		}
+		if !ev.Port.Up() {
+			a.tellLine(Line{Time: ev.At, Event: "link", Interface: p.Interface, Link: "down"})
+		}
+	}
+	a.link(p, ev.At, ev.Port.Up(), map[bool]string{true: "up", false: "down"}[ev.Port.Up()])
+}
+
+// renew makes a port's machine. One that has no addresses yet has none.
+func (a *Agent) renew(p *port) error {
+	p.machine, p.count = nil, snsd.AgentCounters{}
+	if len(p.Addrs) == 0 {
+		return nil
+	}
+	m, err := p.Machine()
+	if err != nil {
+		return err
+	}
+	p.machine = m
+	return nil
+}
+
+func (a *Agent) link(p *port, at time.Time, up bool, name string) {
+	if up == p.up && name != "gone" {
+		return
+	}
+	was := p.up
+	p.up = up
+	if was && !up && a.actor != nil { // before all words: I/O stands still
+		if lost := a.unreachable(p); len(lost) > 0 {
+			a.actor.LinkDown(lost, at)
+		}
+	}
+	a.tellLine(Line{Time: at, Event: "link", Interface: p.Interface, Link: name})
+	switch {
+	case p.machine == nil:
+	case up:
+		a.take(p, p.machine.LinkUp(a.now()))
+	default:
+		a.take(p, p.machine.LinkDown(a.now()))
+		clear(p.ignored)
+	}
+}
+
+// unreachable lists the addresses of a port that lost its link and that no other port has: a bond
+// has them on several.
+func (a *Agent) unreachable(p *port) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(p.Addrs), func(addr netip.Addr) bool {
+		for _, o := range a.ports {
+			if o.up && slices.Contains(o.Addrs, addr) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// change takes new settings of the ports.
+func (a *Agent) change(ports []Port) {
+	wanted := map[string]bool{}
+	for _, n := range ports {
+		wanted[n.Interface] = true
+		p := a.ports[n.Interface]
+		if p == nil {
+			continue // the dataplane would have to know it: that takes a restart
+		}
+		old := p.Port
+		n.MAC = old.MAC
+		p.Port = n
+		if own, ok := p.machine.(*snsd.Agent); ok && len(n.Addrs) > 0 && sameButAddrs(&old.AgentConfig, &n.AgentConfig) {
+			if slices.Equal(old.Addrs, n.Addrs) {
+				continue
+			}
+			out, err := own.SetAddrs(n.Addrs, a.now())
+			a.take(p, out)
+			if err != nil {
+				a.tellLine(Line{Time: a.now(), Event: "error", Interface: p.Interface, Error: err.Error()})
+				continue
+			}
+			if own, ok := p.machine.(*snsd.Agent); ok && p.up {
+				a.take(p, own.Query(a.now()))
+			}
+			continue
+		}
+		if p.machine != nil && p.up && len(n.Addrs) == 0 {
+			a.take(p, p.machine.Shutdown(a.now()))
+		}
+		if err := a.renew(p); err != nil {
+			a.tellLine(Line{Time: a.now(), Event: "error", Interface: p.Interface, Error: err.Error()})
+			continue
+		}
+		if p.machine != nil && p.up {
+			a.take(p, p.machine.LinkUp(a.now()))
+		}
+	}
+	for _, name := range a.names() {
+		if p := a.ports[name]; !wanted[name] && p.machine != nil {
+			if p.up {
+				a.take(p, p.machine.Shutdown(a.now()))
+			}
+			p.Addrs, p.machine = nil, nil
+		}
+	}
+}
+
+func sameButAddrs(a, b *snsd.AgentConfig) bool {
+	return a.Interface == b.Interface && a.Service == b.Service && a.Subscribes == b.Subscribes && a.Interval == b.Interval && a.TTL == b.TTL &&
+		a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent
+}
+
+// take does what the machine wants done: frames first, then paths, words later.
+func (a *Agent) take(p *port, out snsd.AgentOutput) {
+	for i := range out.Events {
+		a.act(p, &out.Events[i])
+	}
+	for _, f := range out.Frames {
+		if err := a.dp.Send(p.Interface, f); err != nil {
+			if ev := sendEvent(err); ev != "" {
+				a.tellLine(Line{Time: a.now(), Event: ev, Interface: p.Interface, Error: err.Error()})
+			}
+		}
+	}
+	a.progress(p)
+	for i := range out.Events {
+		a.tell(p, &out.Events[i])
+	}
+}
+
+// act hands to the actor what is to be done about a path.
+func (a *Agent) act(p *port, e *snsd.AgentEvent) {
+	switch e.Kind {
+	case snsd.AgentProbe, snsd.AgentDisconnect:
+		if a.actor != nil {
+			a.actor.Tell(e.Notice, e.At)
+		}
+		a.hooks.call(&e.Notice, e.At, p.Interface)
+	case snsd.AgentReceived:
+		if a.actor != nil && e.Notice.State == snsd.Active {
+			a.actor.Tell(e.Notice, e.At)
+		}
+	case snsd.AgentConnect:
+		if a.actor != nil {
+			a.actor.Connect(e.Notice, e.At)
+		}
+		a.hooks.call(&e.Notice, e.At, p.Interface)
+	}
+}
+
+// sendEvent is what to tell of a frame that was not sent: nothing where the next event
+// reports the link down; "dropped" where the driver did not take it, which is a frame
+// lost as on the wire (the carrier may just have gone, which the kernel tells later).
+func sendEvent(err error) string {
+	switch {
+	case errors.Is(err, fabric.ErrPortDown), errors.Is(err, fabric.ErrNoPort):
+		return ""
+	case errors.Is(err, fabric.ErrPortBusy):
+		return "dropped"
+	}
+	return "error"
+}
+
+// progress tells of registrations and queries that were sent since the last time.
+func (a *Agent) progress(p *port) {
+	if p.machine == nil {
+		return
+	}
+	now, c := a.now(), p.machine.Counters()
+	if c.Registrations != p.count.Registrations {
+		svc := p.Service
+		a.tellLine(Line{Time: now, Event: "registered", Interface: p.Interface, Addresses: p.Addrs, Service: &svc})
+	}
+	if c.Queries != p.count.Queries {
+		a.tellLine(Line{Time: now, Event: "query", Addresses: p.Addrs})
+	}
+	p.count = c
+}
+
+// tell says what the machine says; "notice" once for each sequence number.
+func (a *Agent) tell(p *port, e *snsd.AgentEvent) {
+	l := Line{Time: e.At, Event: e.Kind.String()}
+	switch e.Kind {
+	case snsd.AgentReceived, snsd.AgentIgnored, snsd.AgentDuplicate:
+		l = l.Notice(&e.Notice)
+		l.Event, l.Acked = "notice", &e.Acked
+		l.Ignored = e.Kind == snsd.AgentIgnored
+		if e.Kind == snsd.AgentDuplicate || (l.Ignored && p.repeated(&e.Notice)) {
+			l.Event = "duplicate"
+		}
+		a.tellLine(l)
+		if e.Acked {
+			seq := e.Notice.Seq
+			a.tellLine(Line{Time: a.now(), Event: "ack", Host: e.Notice.Host, Subject: e.Notice.Subject, Seq: &seq})
+		}
+	case snsd.AgentRefused:
+		l.Error = e.Err.Error()
+		if e.Notice.Subject.IsValid() {
+			l = l.Notice(&e.Notice)
+		}
+		a.tellLine(l)
+	case snsd.AgentDropped:
+		l = l.Notice(&e.Notice)
+		l.Error = "too many notices wait: it is neither acked nor acted upon"
+		a.tellLine(l)
+	case snsd.AgentDeaf:
+		l.Error = "500 frames or more within 500 ms: dropping everything for 10 s"
+		a.tellLine(l)
+	default:
+		a.tellLine(l.Notice(&e.Notice))
+	}
+}
+
+// repeated tells whether this notice about an initiator was told before.
+func (p *port) repeated(n *snsd.Notice) bool {
+	k := path{n.Host, n.Subject}
+	if seq, ok := p.ignored[k]; ok && seq == n.Seq {
+		return true
+	}
+	if len(p.ignored) < maxIgnored {
+		p.ignored[k] = n.Seq
+	}
+	return false
+}
+
+// farewell withdraws the registrations, if that was asked for.
+func (a *Agent) farewell(p *port) {
+	if !p.Farewell || p.machine == nil || !p.up {
+		return
+	}
+	out := p.machine.Shutdown(a.now())
+	p.count = p.machine.Counters() // a withdrawal is no registration to be told
+	a.take(p, out)
+	a.tellLine(Line{Time: a.now(), Event: "withdrawn", Interface: p.Interface, Addresses: p.Addrs})
+}
+
+// tellLine says a line; an output that is closed ends the agent.
+func (a *Agent) tellLine(l Line) {
+	if err := a.say(l); err != nil && a.err == nil {
+		a.err = fmt.Errorf("output: %w", err)
+	}
+}

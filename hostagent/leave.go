@@ -1,0 +1,290 @@
+package hostagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/openinof/inof/hostkernel"
+)
+
+// Times of leaving.
+const (
+	answerWithin = 100 * time.Millisecond // a Keep Alive is answered
+	answerLate   = 50 * time.Millisecond  // more, until it counts as unanswered
+	askEvery     = 100 * time.Millisecond
+	askTimes     = 100
+	downWithin   = 5 * time.Second // from the end of its sockets until a controller is not live any more
+	lookEvery    = 20 * time.Millisecond
+	resetWithin  = 3 * time.Minute // longer than the kernel's admin_timeout
+)
+
+// leaver does what one notice asks for. It belongs to a goroutine of its own.
+type leaver struct {
+	a      *Actor
+	policy *Policy
+	job    job
+	path   path
+}
+
+func (l *leaver) action(kind string) Action {
+	n := &l.job.notice
+	return Action{Kind: kind, Subject: l.path.subject, Host: l.path.host, Reason: n.Reason, Seq: n.Seq, Received: l.job.at, Begun: l.a.now()}
+}
+
+func (l *leaver) report(act *Action) {
+	act.Done = l.a.now()
+	l.a.report(*act)
+}
+
+func (l *leaver) do(ctx context.Context, m Measure, cs []hostkernel.Controller) {
+	if l.policy.Quiesce > 0 && !sleep(ctx, l.policy.Quiesce) {
+		return
+	}
+	switch m {
+	case Destroy:
+		l.failOver(cs)
+	case Reset:
+		act := l.action("failover")
+		for i := range cs {
+			if l.policy.mayLeave(&cs[i]) {
+				l.reset(&cs[i])
+				act.Controllers = append(act.Controllers, cs[i].Name())
+			}
+		}
+		l.report(&act)
+	case Probe, Ask:
+		l.each(cs, func(c *hostkernel.Controller) { l.probe(ctx, c, m == Ask) })
+	case Forget:
+		l.each(cs, func(c *hostkernel.Controller) { l.forget(ctx, c) })
+	case Remove:
+		l.each(cs, func(c *hostkernel.Controller) {
+			act := l.action("forget")
+			act.Controllers = []string{c.Name()}
+			act.fail(l.a.kernel.Delete(c))
+			l.report(&act)
+		})
+	}
+}
+
+// each works on controllers at once.
+func (l *leaver) each(cs []hostkernel.Controller, f func(c *hostkernel.Controller)) {
+	var wg sync.WaitGroup
+	for i := range cs {
+		wg.Go(func() { f(&cs[i]) })
+	}
+	wg.Wait()
+}
+
+// failOver has the kernel send the I/O of controllers over other paths at once. Nothing is taken
+// away: they connect again by themselves when the path is back.
+func (l *leaver) failOver(cs []hostkernel.Controller) {
+	act := l.action("failover")
+	ended := map[netip.AddrPort]bool{}
+	for i := range cs {
+		c := &cs[i]
+		switch {
+		case c.Discovery:
+			continue
+		case !l.policy.mayLeave(c):
+			act.leave(c, "not ours")
+			continue
+		}
+		l.hurry(c)
+		act.Controllers = append(act.Controllers, c.Name())
+		if c.Transport == "tcp" {
+			ended[c.Target] = true
+			continue
+		}
+		l.reset(c)
+	}
+	for target := range ended {
+		n, err := l.a.kernel.Destroy(hostkernel.Sockets{Source: l.path.host, Target: target})
+		act.Sockets += n
+		act.fail(err)
+		if errors.Is(err, hostkernel.ErrNoDestroy) {
+			for i := range cs {
+				if cs[i].Target == target && l.policy.mayLeave(&cs[i]) {
+					l.reset(&cs[i])
+				}
+			}
+		}
+	}
+	l.report(&act)
+}
+
+// hurry has a controller try to come back each second until it is live.
+func (l *leaver) hurry(c *hostkernel.Controller) {
+	l.a.guard.Lock()
+	defer l.a.guard.Unlock()
+	if l.a.undo[c.Instance] != nil {
+		return
+	}
+	if undo, err := l.a.kernel.HurryReconnect(c); err == nil {
+		l.a.undo[c.Instance] = undo
+	}
+}
+
+// reset resets a controller in the background: that can take as long as the kernel's admin_timeout.
+func (l *leaver) reset(c *hostkernel.Controller) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), resetWithin)
+		defer cancel()
+		act := l.action("reset")
+		act.Controllers = []string{c.Name()}
+		act.fail(l.a.kernel.Reset(ctx, c))
+		l.report(&act)
+	}()
+}
+
+// answers reports whether a controller answers now.
+func (l *leaver) answers(ctx context.Context, c *hostkernel.Controller) error {
+	done := make(chan error, 1)
+	go func() { done <- l.a.kernel.KeepAlive(c, answerWithin) }()
+	timer := time.NewTimer(answerWithin + answerLate)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errTimeout
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// probe asks a controller for a while; the first time it gives no answer its path is left, or, as the
+// existing agent does, left to the kernel.
+func (l *leaver) probe(ctx context.Context, c *hostkernel.Controller, only bool) {
+	act := l.action("probe")
+	act.Controllers = []string{c.Name()}
+	for range askTimes {
+		var err error
+		if only {
+			err = l.a.kernel.KeepAlive(c, answerWithin)
+		} else {
+			err = l.answers(ctx, c)
+		}
+		if ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			act.fail(err)
+			break
+		}
+		if err != nil {
+			act.fail(err)
+			l.report(&act)
+			if !only {
+				l.failOver([]hostkernel.Controller{*c})
+			}
+			return
+		}
+		if !sleep(ctx, askEvery) {
+			return
+		}
+	}
+	l.report(&act)
+}
+
+// forget deletes a controller that may be deleted; first its path is left if it does not answer,
+// because to delete a live one on a dead path would hold up its I/O.
+func (l *leaver) forget(ctx context.Context, c *hostkernel.Controller) {
+	act := l.action("forget")
+	defer l.report(&act)
+	mine, why := l.reserve(c)
+	if mine {
+		defer l.release(c)
+	}
+	now, err := l.a.kernel.Controller(c.Instance)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		act.fail(err)
+		return
+	}
+	if now.State == hostkernel.Live {
+		if err := l.answers(ctx, &now); ctx.Err() != nil {
+			return
+		} else if err != nil {
+			l.failOver([]hostkernel.Controller{now})
+			if mine && !l.down(ctx, &now) {
+				act.fail(fmt.Errorf("%s stays %s: it is not deleted", now.Name(), now.State))
+				return
+			}
+		}
+	}
+	if !mine {
+		act.leave(c, why)
+		return
+	}
+	if err := l.a.kernel.Delete(&now); err != nil {
+		act.fail(err)
+		return
+	}
+	act.Controllers = []string{c.Name()}
+	act.fail(l.a.kernel.Release(c.Instance))
+}
+
+// reserve reports whether a controller may be deleted, and keeps others from taking it for a path
+// that stays; or why it may not.
+func (l *leaver) reserve(c *hostkernel.Controller) (ok bool, why string) {
+	if !l.policy.ours(c) {
+		return false, "not ours"
+	}
+	l.a.guard.Lock()
+	defer l.a.guard.Unlock()
+	if !l.policy.RemoveLastPath {
+		all, err := l.a.kernel.Controllers()
+		if err != nil && len(all) == 0 {
+			return false, err.Error()
+		}
+		other := false
+		for i := range all {
+			o := &all[i]
+			other = other || o.Joins(c) && o.Usable() && !l.a.leaving[o.Instance]
+		}
+		if !other {
+			return false, "the last path"
+		}
+	}
+	l.a.leaving[c.Instance] = true
+	return true, ""
+}
+
+func (l *leaver) release(c *hostkernel.Controller) {
+	l.a.guard.Lock()
+	defer l.a.guard.Unlock()
+	delete(l.a.leaving, c.Instance)
+}
+
+// down waits until a controller is not live any more, and reports whether it is not.
+func (l *leaver) down(ctx context.Context, c *hostkernel.Controller) bool {
+	for end := l.a.now().Add(downWithin); l.a.now().Before(end); {
+		now, err := l.a.kernel.Controller(c.Instance)
+		if err != nil || now.State != hostkernel.Live && now.State != hostkernel.Resetting {
+			return true
+		}
+		if !sleep(ctx, lookEvery) {
+			return false
+		}
+	}
+	return false
+}
+
+// sleep reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,92 @@
+package hostagent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/snsd"
+)
+
+// Measure is what is done about a path that a notice calls inactive.
+type Measure uint8
+
+// The measures.
+const (
+	Nothing Measure = iota
+	Destroy         // end its TCP sockets; over RDMA reset its controllers
+	Reset           // reset its controllers
+	Probe           // ask its controllers for an answer for a while; the first that gives none is left as by Destroy
+	Ask             // ask them, and leave the rest to the kernel: the existing agent's way
+	Forget          // delete its controllers, where they may be deleted
+	Remove          // delete them whosever they are and whether they answer or not: the existing agent's way
+)
+
+var measureNames = []string{"nothing", "destroy", "reset", "probe", "ask", "forget", "remove"}
+
+func (m Measure) String() string { return measureNames[m] }
+
+// MarshalText gives the name.
+func (m Measure) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (m *Measure) UnmarshalText(b []byte) error {
+	i := slices.Index(measureNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q: want one of %v", b, measureNames)
+	}
+	*m = Measure(i)
+	return nil
+}
+
+// Policy is what an Actor does about what it is told.
+type Policy struct {
+	By      map[snsd.Reason]Measure // missing: Nothing
+	OwnLink Measure                 // Nothing, Destroy or Ask, when a port of this host loses its carrier
+	Foreign bool                    // leave dead paths of controllers that are not ours too
+
+	Owner          string   // our name in the registry
+	Named          []string // subsystems whose controllers may be deleted though they are not ours
+	RemoveLastPath bool
+
+	Connect   bool               // connect targets that are active
+	Restraint time.Duration      // until a controller that vanished is connected again
+	Options   hostkernel.Connect // of new controllers: identity and numbers; transport, addresses and name are filled in
+	Quiesce   time.Duration      // between a notice and leaving the path
+}
+
+// DefaultOwner is our name in the registry.
+const DefaultOwner = "snsd"
+
+// DefaultPolicy is what fits production.
+func DefaultPolicy() Policy {
+	return Policy{
+		By: map[snsd.Reason]Measure{
+			snsd.ReasonLinkDown: Destroy, snsd.ReasonPFCStorm: Destroy, snsd.ReasonBFDDown: Destroy, snsd.ReasonPacketError: Probe,
+			snsd.ReasonZoneChanged: Forget, snsd.ReasonIPChanged: Forget, snsd.ReasonAgedOut: Forget,
+		},
+		Foreign: true, OwnLink: Destroy, Owner: DefaultOwner, Restraint: snsd.DefaultRestraint,
+	}
+}
+
+// ExistingPolicy is the method of the existing agent.
+func ExistingPolicy() Policy {
+	p := DefaultPolicy()
+	p.OwnLink = Ask
+	p.By = map[snsd.Reason]Measure{
+		snsd.ReasonLinkDown: Ask, snsd.ReasonPFCStorm: Ask, snsd.ReasonPacketError: Ask, snsd.ReasonBFDDown: Ask,
+		snsd.ReasonZoneChanged: Remove, snsd.ReasonIPChanged: Remove, snsd.ReasonAgedOut: Remove,
+	}
+	return p
+}
+
+// ours reports whether we may delete a controller.
+func (p *Policy) ours(c *hostkernel.Controller) bool {
+	return c.Owner == p.Owner || slices.Contains(p.Named, c.NQN)
+}
+
+// mayLeave reports whether we may have a controller's I/O take another path.
+func (p *Policy) mayLeave(c *hostkernel.Controller) bool {
+	return !c.Discovery && (p.Foreign || p.ours(c))
+}

@@ -1,0 +1,60 @@
+package hostkernel
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Kernel is what the agent needs of a host's kernel. Linux is the running one, Fake one that
+// behaves alike; the same table of cases is held against both (package kerneltest). Methods are safe for
+// concurrent use. Those that can block say so: they belong into goroutines of their own.
+type Kernel interface {
+	// Controllers lists those over fabrics, by instance. What can be read is given also with
+	// an error.
+	Controllers() ([]Controller, error)
+	// Controller reads one. The error wraps fs.ErrNotExist if there is none.
+	Controller(instance int) (Controller, error)
+	// Connect makes one and gives its instance. Blocks: seconds, or minutes.
+	Connect(c *Connect) (instance int, err error)
+	// Delete removes one. Blocks for minutes if its path is dead, it is live and has I/O in flight.
+	Delete(c *Controller) error
+	// Reset tears one down, so that its I/O fails over at once, and has it connected again.
+	// Blocks for a minute if the path is dead; ctx ends the waiting, not the reset.
+	Reset(ctx context.Context, c *Controller) error
+	// KeepAlive asks a live one for an answer within a time, which the kernel rounds up to seconds.
+	// Blocks for as long.
+	KeepAlive(c *Controller, within time.Duration) error
+	// Destroy ends the TCP sockets of a path, so that I/O fails over at once.
+	Destroy(s Sockets) (n int, err error)
+	// HurryReconnect has a controller that lost its connection try anew each second, and gives
+	// what undoes it, to be called when it is live.
+	HurryReconnect(c *Controller) (undo func() error, err error)
+	// Owner, Claim and Release keep the registry.
+	Owner(instance int) string
+	Claim(instance int, owner string) error
+	Release(instance int) error
+	// Options lists the connect options that are known, empty if the kernel does not say.
+	Options() ([]string, error)
+	// Exclusions are what the operator wants nobody to connect to.
+	Exclusions() (Exclusions, error)
+}
+
+// Linux is the running kernel.
+type Linux struct {
+	Tree
+	// Self is this program and the arguments by which it writes one file, name and text following:
+	// a write that blocks is then a process that can be left behind.
+	Self []string
+}
+
+var _ Kernel = Linux{}
+
+// Destroy implements Kernel.
+func (Linux) Destroy(s Sockets) (int, error) { return DestroySockets(s) }
+
+// On reports whether a controller lies on a path: what goes from source to target. A controller
+// whose source is not known lies on all paths to its target.
+func (c *Controller) On(source, target netip.Addr) bool {
+	return c.Target.Addr() == target && (!c.Source.IsValid() || c.Source == source)
+}
