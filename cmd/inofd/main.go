@@ -20,6 +20,7 @@ import (
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/logbound"
+	"github.com/openinof/inof/internal/manual"
 	"github.com/openinof/inof/model/remote"
 )
 
@@ -57,7 +58,7 @@ func command() *cobra.Command {
 			return err
 		},
 	}
-	root.AddCommand(run, check, bfdCommand())
+	root.AddCommand(run, check, bfdCommand(), manual.Command("8", api.Version))
 	return root
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/manual"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -47,7 +48,7 @@ Times of notices are those at which the kernel received the frame.`,
 		},
 	}
 	cmd.SetContext(context.Background())
-	cmd.AddCommand(writeFileCmd())
+	cmd.AddCommand(writeFileCmd(), manual.Command("8", api.Version))
 	f := cmd.Flags()
 	f.StringVarP(&o.ifname, "interface", "i", "", "network interface (required)")
 	f.StringSliceVarP(&o.addresses, "address", "a", nil, "address to register, up to 64; repeat or separate by commas (required)")

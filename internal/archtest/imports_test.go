@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/setting":   {}, // declarations of what an operator may set
 	"internal/latency":   {}, // durations in, percentiles out
 	"internal/logbound":  {},
+	"internal/manual":    {},
 	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.

@@ -3,6 +3,7 @@ package units
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/testbed/labtest"
 )
 
@@ -179,5 +181,16 @@ func TestTheUnitsNeedNoPassword(t *testing.T) {
 				t.Errorf("inofd is %s", s)
 			}
 		})
+	}
+}
+
+// What systemd thinks of the units: 0 is a process that can do nothing, 100 one that can do all.
+func TestTheUnitsAreConfined(t *testing.T) {
+	netnstest.Programs(t, "systemd-analyze")
+	for _, u := range []string{"inofd", "inofd-bfd"} {
+		c := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=25", "../../dist/systemd/"+u+".service")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", u, err, out)
+		}
 	}
 }

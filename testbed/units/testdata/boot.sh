@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # boot.sh DIR: starts a systemd as the first process of a machine of its own, made of namespaces: this machine's
-# programs, read-only, a copy of its /etc, everything else new; of its units only targets. It runs until
+# programs, a copy of its /etc and of what dpkg knows, everything else new; of its units only targets. It runs until
 # it is told to power off, or this script is killed. DIR becomes the machine's root.
 set -euo pipefail
 if [ "${2:-}" = "" ]; then
@@ -33,12 +33,14 @@ outside)
 	;;
 inside)
 	umount "$root/cgroup"
-	mount --rbind /usr "$root/usr"
-	mount -o remount,bind,ro "$root/usr"
+	# What is installed in the machine stays in it.
+	mkdir "$root"/{upper,work}
+	mount -t overlay -o "lowerdir=/usr,upperdir=$root/upper,workdir=$root/work" overlay "$root/usr"
 	for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
 	cp -a /etc "$root/etc"
 	rm -rf "$root"/etc/{systemd/system,machine-id,init.d,rc?.d,inof,sysusers.d}
 	mkdir -p "$root"/etc/systemd/system "$root"/var/{lib,log,tmp} "$root/units" "$root/local"
+	cp -a /var/lib/dpkg "$root/var/lib/"
 	chmod 1777 "$root/tmp" "$root/var/tmp"
 	: >"$root/etc/machine-id"
 	for t in basic sysinit multi-user network-pre local-fs local-fs-pre sockets timers paths slices shutdown umount final poweroff; do
@@ -54,6 +56,8 @@ inside)
 	mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 	for n in null zero full random urandom tty; do : >"$root/dev/$n" && mount --bind "/dev/$n" "$root/dev/$n"; done
 	mkdir "$root"/dev/{shm,pts,mqueue}
+	mount -t devpts devpts "$root/dev/pts" # units with PrivateDevices take it from here
+	ln -s pts/ptmx "$root/dev/ptmx"
 	: >"$root/dev/console"
 	mkdir "$root/old"
 	cd "$root"
