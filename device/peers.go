@@ -172,6 +172,9 @@ func (c *Core) ReflectorMessage(dev netip.Addr, m inof.Message, now time.Time) {
 		return
 	}
 	a, err := c.client.Receive(dev, m, now)
+	if u, ok := m.(*inof.Update); ok {
+		c.refusalEvent(dev, u.Refused, now)
+	}
 	c.apply(&a, now)
 	c.protocolError(dev, err, now)
 }

@@ -57,6 +57,7 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 			Conflict: !v.Holds(h.HostKey), LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
+			a.Refused = c.refusedBy(h.Addr)
 			a.Type = api.Local
 			a.Expires = c.expires(h.HostKey)
 			a.Removal = c.removal(h.HostKey.Port)

@@ -523,11 +523,13 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
 	switch id := c.learned.sources[idx].id; {
 	case u.Refused == nil:
-	case u.Refused.Hosts == 0:
-		delete(c.refusals, id)
-		c.again[id] = now
 	default:
-		c.refusals[id] = *u.Refused
+		if delete(c.refusals, id); !u.Refused.empty() {
+			c.refusals[id] = *u.Refused
+		}
+		if u.Refused.Again {
+			c.again[id] = now
+		}
 	}
 	if u.Anew {
 		clear(c.learned.sources[idx].faults)

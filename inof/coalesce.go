@@ -2,6 +2,7 @@ package inof
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/openinof/inof/zone"
 )
@@ -41,7 +42,10 @@ func (c *coalescer) add(u *Update) {
 		c.cluster = u.Cluster
 	}
 	if u.Refused != nil {
-		c.refused = u.Refused
+		again := c.refused != nil && c.refused.Again
+		last := *u.Refused
+		last.Again = last.Again || again
+		c.refused = &last
 	}
 	if u.Settings != nil {
 		c.settings = u.Settings
@@ -110,11 +114,12 @@ func (c *coalescer) take() []*Update {
 		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt}
 	var tooLarge uint64 // none can be: each record came in a message
 	out := append(gone.updates(s, &tooLarge), b.updates(s, &tooLarge)...)
-	if len(out) == 0 && c.refused != nil {
-		out = []*Update{s.update()}
+	if c.refused != nil { // beside records it might not fit
+		out = slices.Insert(out, 0, s.update())
+		out[0].Refused = c.refused
 	}
 	if len(out) > 0 {
-		out[0].Anew, out[0].Refused = c.anew, c.refused
+		out[0].Anew = c.anew
 	}
 	for i, m := range out {
 		m.stampDevices(func(dev netip.Addr) Stamp { return c.stamps[dev] })

@@ -145,7 +145,10 @@ func drawUpdate(t *rapid.T) *Update {
 	u.Partial, u.Anew = rapid.Bool().Draw(t, "partial"), rapid.Bool().Draw(t, "anew")
 	u.Cluster = drawCluster(t)
 	if rapid.Bool().Draw(t, "refused") {
-		u.Refused = &Refusal{Hosts: rapid.Uint32().Draw(t, "refused hosts"), Limit: rapid.Uint32().Draw(t, "limit")}
+		u.Refused = &Refusal{Hosts: rapid.Uint32().Draw(t, "refused hosts"), Limit: rapid.Uint32().Draw(t, "limit"), Again: rapid.Bool().Draw(t, "again"), Outside: rapid.Uint32().Draw(t, "outside")}
+		for range rapid.IntRange(0, MaxOutsideNamed).Draw(t, "named") {
+			u.Refused.Named = append(u.Refused.Named, drawAddr(t))
+		}
 	}
 	if rapid.Bool().Draw(t, "settings") {
 		u.Settings = &Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: BFDSettings{

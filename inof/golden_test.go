@@ -88,6 +88,10 @@ var golden = map[string]Message{
 			{Op: Withdraw, Zone: zone.Zone{Name: "old"}},
 		},
 	},
+	"update-refused": &Update{
+		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 7, SentAt: goldenAt, ReflectedAt: goldenAt, Partial: true,
+		Refused: &Refusal{Hosts: 2, Limit: 100, Outside: 1, Named: []netip.Addr{netip.MustParseAddr("198.51.100.9")}},
+	},
 	"update-run": &Update{
 		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 7, SentAt: goldenAt, ReflectedAt: goldenAt,
 		Devices: []DeviceStamp{

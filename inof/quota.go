@@ -24,18 +24,30 @@ const (
 	freeList = 256
 )
 
-// Refusal tells a device that the reflector has no room for some of its hosts.
+// Refusal tells a device which of its hosts the reflector refuses.
 type Refusal struct {
-	Hosts uint32 // that are refused; 0: there is room, everything is to be said again
+	Hosts uint32 // for which there is no room
 	Limit uint32 // of hosts of one device, or of all
+	Again bool   // what was refused may be taken now: everything is to be said again
+	// Outside is how many hosts are outside of what the reflector binds the device to, Named
+	// are up to MaxOutsideNamed of their addresses, sorted.
+	Outside uint32
+	Named   []netip.Addr
 }
+
+// empty reports whether nothing is refused.
+func (r *Refusal) empty() bool { return r.Hosts == 0 && r.Outside == 0 }
 
 // roomFor is how many more hosts a device may have, and the limit that says so.
 func (r *Reflector) roomFor(d *device) (room int, limit LimitError) {
 	total := r.cfg.MaxHosts
 	room, limit = total-r.hosts, LimitError{What: "hosts", Limit: total}
-	if own := r.cfg.MaxDeviceHosts - len(d.hosts); own < room {
-		room, limit = own, LimitError{What: "hosts of one device", Limit: r.cfg.MaxDeviceHosts}
+	most := r.cfg.MaxDeviceHosts
+	if n := r.cfg.Bindings[d.id].MaxHosts; n > 0 {
+		most = min(most, n)
+	}
+	if own := most - len(d.hosts); own < room {
+		room, limit = own, LimitError{What: "hosts of one device", Limit: most}
 	}
 	share := max(1, total/max(1, len(r.devices)))
 	if fair := max(share-len(d.hosts), total-r.hosts-total/hostReserve); fair < room {
@@ -78,9 +90,19 @@ func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
 
 // refusal is the message that tells a device what is refused. It is of its session, not
 // of the log.
-func (r *Reflector) refusal(d *device) Delivery {
-	u := &Update{Origin: r.self, Epoch: r.epoch, Seq: r.seq, Partial: true, Refused: &Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit)}}
+func (r *Reflector) refusal(d *device, again bool) Delivery {
+	u := &Update{Origin: r.self, Epoch: r.epoch, Seq: r.seq, Partial: true, Refused: &Refusal{
+		Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: again, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}}
 	return Delivery{To: []netip.Addr{d.id}, Msg: u}
+}
+
+// tellRefusal tells a device what is refused of it, if it has not been.
+func (r *Reflector) tellRefusal(d *device, out []Delivery) []Delivery {
+	if !d.tellRefused {
+		return out
+	}
+	d.tellRefused = false
+	return append(out, r.refusal(d, false))
 }
 
 // invite asks devices again whose hosts were refused, when there is room for them.
@@ -91,7 +113,7 @@ func (r *Reflector) invite(out []Delivery) []Delivery {
 		}
 		if room, _ := r.roomFor(d); room >= min(len(d.refused), inviteRoom) {
 			r.unrefuse(d, nil)
-			out = append(out, r.refusal(d))
+			out = append(out, r.refusal(d, true))
 		}
 	}
 	return out

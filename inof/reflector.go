@@ -18,10 +18,12 @@ type ReflectorConfig struct {
 	MaxZones       int
 	MaxHosts       int
 	MaxMemberships int
-	MaxDeviceHosts int           // of one device; zero: MaxHosts
-	Grace          time.Duration // for devices that left, and after the own start for known ones
-	BFD            BFDSettings   // handed to every client
-	LogMessages    int           // kept for clients that come back; zero: 65,536
+	MaxDeviceHosts int // of one device; zero: MaxHosts
+	// Bindings say which hosts devices may have; one that is not in it may have any.
+	Bindings    map[netip.Addr]Binding
+	Grace       time.Duration // for devices that left, and after the own start for known ones
+	BFD         BFDSettings   // handed to every client
+	LogMessages int           // kept for clients that come back; zero: 65,536
 	// Paced says that the next step of a full sync waits for Drained; without it only
 	// for Tick.
 	Paced    bool
@@ -50,6 +52,7 @@ type ReflectorCounters struct {
 	Swept           uint64 `json:"records_swept"`    // a returning device did not repeat them
 	AgedOut         uint64 `json:"records_aged_out"` // the grace time of their device passed
 	ClientsRefused  uint64 `json:"clients_refused"`
+	Outside         uint64 `json:"outside"` // hosts outside of what their device is bound to
 	TooLarge        uint64 `json:"records_too_large"`
 	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
 	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
@@ -127,11 +130,14 @@ type device struct {
 	asked   map[zone.HostKey]*question
 	refused map[zone.HostKey]struct{} // hosts for which there is no room
 	limit   int                       // that says so
-	stamp   Stamp                     // of its last message: the state its records are of
-	clean   bool                      // stamp covers all that it said: it may resume after it
-	offered *Resume                   // after which stamp our Open said that it may resume
-	whole   bool                      // it holds, or the log has, all that concerns it
-	holds   bool                      // it holds what an earlier start of this reflector said
+	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
+	// tellRefused: the device has not been told yet of what is refused now.
+	tellRefused bool
+	stamp       Stamp   // of its last message: the state its records are of
+	clean       bool    // stamp covers all that it said: it may resume after it
+	offered     *Resume // after which stamp our Open said that it may resume
+	whole       bool    // it holds, or the log has, all that concerns it
+	holds       bool    // it holds what an earlier start of this reflector said
 	// forgot is the session since which it says what it knows after a start without its
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
@@ -236,7 +242,9 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	}
 	if offered == nil { // it says everything again
 		r.unrefuse(d, nil)
+		d.outside = nil
 	}
+	d.tellRefused = len(d.outside) > 0 || len(d.refused) > 0
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
 	d.in, d.offered = ResumeKind{}, offered
@@ -347,6 +355,7 @@ func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
 	r.moves++
 	r.unrefuse(d, nil)
+	d.outside = nil
 	r.unask(d, func(uint32) bool { return true })
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
@@ -369,12 +378,10 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 	case *Update:
 		before := len(d.refused)
 		out, err := r.update(d, m, now)
-		if len(d.refused) > before {
-			out = append(out, r.refusal(d))
-		}
-		return r.invite(out), err
+		d.tellRefused = d.tellRefused || len(d.refused) > before
+		return r.invite(r.tellRefusal(d, out)), err
 	case *EndOfSync:
-		return r.invite(r.endOfSync(d, m, now)), nil
+		return r.invite(r.tellRefusal(d, r.endOfSync(d, m, now))), nil
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
@@ -447,9 +454,13 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 			r.removeHost(t, d, k, h.Why)
 		}
 		r.unrefuse(d, &k)
+		r.inside(d, k)
 		return nil, nil
 	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
 		return &r.counters.BadRecords, malformed("host", "%v is no address of a host", k.Addr)
+	}
+	if err := r.bound(t, d, &h.Host); err != nil {
+		return &r.counters.Outside, err
 	}
 	if !known {
 		if err := r.hostFits(d, k); err != nil {

@@ -24,7 +24,7 @@ const (
 	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
 	tlvUpdateStanding uint8 = 14
 	tlvUpdateAnew     uint8 = 15 // empty
-	tlvUpdateRefused  uint8 = 16 // hosts u32, limit u32
+	tlvUpdateRefused  uint8 = 16 // see Refusal.append
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -77,8 +77,10 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	}
 	if u.Refused != nil {
 		b, at = beginTLV(b, tlvUpdateRefused)
-		b = binary.BigEndian.AppendUint32(b, u.Refused.Hosts)
-		b = endTLV(binary.BigEndian.AppendUint32(b, u.Refused.Limit), at)
+		if b, err = u.Refused.append(b); err != nil {
+			return nil, err
+		}
+		b = endTLV(b, at)
 	}
 	b = appendCluster(b, u.Cluster)
 	if u.Settings != nil {
@@ -197,7 +199,7 @@ func decodeUpdate(body []byte) (*Update, error) {
 		case tlvUpdatePartial:
 			u.Partial = true
 		case tlvUpdateRefused:
-			u.Refused = &Refusal{Hosts: r.u32("refused.hosts"), Limit: r.u32("refused.limit")}
+			u.Refused = decodeRefusal(r)
 		case tlvUpdateAnew:
 			u.Anew = true
 		case tlvCluster:

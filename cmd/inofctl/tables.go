@@ -42,7 +42,10 @@ func (a *app) hostTable(w io.Writer, list []api.Host) {
 	rows := [][]string{}
 	for _, h := range list {
 		state := h.State.String()
-		if h.Conflict {
+		switch {
+		case len(h.Refused) > 0:
+			state = "refused"
+		case h.Conflict:
 			state = "conflict"
 		}
 		rows = append(rows, []string{addr(h.Addr), string(h.Type), h.Role.String(), service(h), addr(h.Device), h.Port,
@@ -101,6 +104,9 @@ func (a *app) hostDetails(w io.Writer, list []api.Host) {
 		})
 		if h.Removal != nil {
 			pairs(w, [][2]string{{"Its port", a.removal(h.Removal)}})
+		}
+		for _, why := range h.Refused {
+			pairs(w, [][2]string{{"Refused", why}})
 		}
 	}
 }

@@ -114,6 +114,10 @@ field("uint64", "inof.position.epoch", "Position: epoch", base.HEX)
 field("uint64", "inof.position.seq", "Position: sequence")
 field("uint32", "inof.refused.hosts", "Hosts refused", base.DEC)
 field("uint32", "inof.refused.limit", "Limit of hosts", base.DEC)
+field("uint8", "inof.refused.flags", "Flags", base.HEX)
+field("bool", "inof.refused.again", "Everything is to be said again", 8, nil, 0x01)
+field("uint32", "inof.refused.outside", "Hosts outside of the binding", base.DEC)
+address("inof.refused.address", "Host outside")
 field("bool", "inof.anew", "A full sync begins")
 field("bool", "inof.partial", "Part of a run that goes on")
 field("bool", "inof.resumed", "The session was resumed")
@@ -549,6 +553,7 @@ local function times(c)
 end
 
 local MAX_MEMBERS = 9 -- of a cluster
+local MAX_OUTSIDE = 64 -- hosts outside of a binding that are named
 local MAX_WARNINGS = 32 -- of a report
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.
@@ -649,8 +654,15 @@ local MESSAGES = {
     [14] = { "Standing", standing_record, many = true },
     [15] = { "Anew", function(c, sum) return present(c, "inof.anew", sum, "full sync begins") end },
     [16] = { "Refused", function(c)
-      local n = c:num("inof.refused.hosts", 4)
-      return ("%s refused, limit %d"):format(count(n, "host"), c:num("inof.refused.limit", 4))
+      local n, most = c:num("inof.refused.hosts", 4), c:num("inof.refused.limit", 4)
+      c:flags("inof.refused.flags", "inof.refused.again")
+      local outside, named = c:num("inof.refused.outside", 4), 0
+      while not c.failed and c:left() > 0 do
+        if named == MAX_OUTSIDE then c:fail(("more than %d"):format(MAX_OUTSIDE)) break end
+        c:address("inof.refused.address")
+        named = named + 1
+      end
+      return ("%s refused, limit %d, %d outside of the binding"):format(count(n, "host"), most, outside)
     end },
   },
   { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end },

@@ -112,6 +112,8 @@ type Host struct {
 	Conflict    bool          `json:"conflict"`          // another host claimed the address earlier: this one is ignored
 	// Removal is set when the host's port was removed from the configuration; local hosts only.
 	Removal *Removal `json:"removal,omitempty"`
+	// Refused says who does not take the host, and why; empty: it is taken.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // Removal is what becomes of the hosts of a port that is no longer looked after: they

@@ -144,7 +144,7 @@ type Reflector struct {
 	// A client may send so many records a second, and so many at once.
 	RecordsPerSecond, RecordsBurst int
 	Monitors                       []netip.Prefix // device ids that may ask for all zones and hosts
-	Clients                        []netip.Addr   // device ids that may connect; empty: any with the right password
+	Clients                        []BoundClient  // that may connect; empty: any with the right password
 	Cluster                        Cluster
 }
 

@@ -203,6 +203,11 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{reflector + none + "reflector: {listen: ['192.0.2.1:80']}\n", `reflector.listen[0]: "192.0.2.1:80": has the port 80`},
 		{reflector + none + "reflector: {listen: [here]}\n", `is not an address and port`},
 		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0]: "x": is not an IP address`},
+		{reflector + none + "reflector: {clients: [192.0.2.9, {device: 192.0.2.9}]}\n", `reflector.clients[1]: is listed twice, first in line 3`},
+		{reflector + none + "reflector: {clients: [{prefixes: [10.0.0.0/8]}]}\n", `reflector.clients[0].device: is missing`},
+		{reflector + none + "reflector: {clients: [{device: 192.0.2.9, prefixes: [10.0.0.1/8]}]}\n", `reflector.clients[0].prefixes[0]: "10.0.0.1/8": has bits behind the prefix, did you mean "10.0.0.0/8"?`},
+		{reflector + none + "reflector: {clients: [{device: 192.0.2.9, nqns: [a]}]}\n", `reflector.clients[0].nqns[0]: "a": does not begin with nqn.`},
+		{reflector + none + "reflector: {clients: [{device: 192.0.2.9, max-hosts: -1}]}\n", `reflector.clients[0].max-hosts: "-1": is too small`},
 		{client + none, `client.reflectors: is missing: a client needs a reflector; allowed: 1..5 entries`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}, {address: 192.0.2.5}, {address: 192.0.2.6}, {address: 192.0.2.7}]}\n", `client.reflectors: has 6 entries; allowed: 1..5 entries`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.2, port: 20000}]}\n", `client.reflectors: names one reflector twice`},
@@ -427,7 +432,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 
 // schema is every key the reader asks for.
 func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {clients: [{}], cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
 	return p.keys
 }
 

@@ -219,24 +219,8 @@ func readReflector(c *Config, s *section) {
 	r.MaxHostsPerDevice = s.number("max-hosts-per-device", 20_000, 100, 80_000)
 	r.RecordsPerSecond = s.number("records-per-second", 2000, 100, 1_000_000)
 	r.RecordsBurst = s.number("records-burst", 20_000, 1000, 1_000_000)
-	s.list("clients", "[]", allowedAddr, func(v string) string {
-		a, what := parseAddr(v, c.Device.AllowLoopback)
-		if what == "" {
-			r.Clients = append(r.Clients, a)
-		}
-		return what
-	})
-	s.list("monitors", "[]", "device ids, and prefixes of them", func(v string) string {
-		p, err := netip.ParsePrefix(v)
-		if a, aErr := netip.ParseAddr(v); aErr == nil {
-			p, err = a.Prefix(a.BitLen())
-		}
-		if err != nil || p.Masked() != p {
-			return "is neither an address nor a prefix"
-		}
-		r.Monitors = append(r.Monitors, p)
-		return ""
-	})
+	r.Clients = readClients(s, c.Device.AllowLoopback)
+	r.Monitors = readPrefixes(s, "monitors")
 	r.Cluster = readCluster(c, s.sub("cluster"))
 	if !c.Device.Roles.Reflector {
 		s.refuse("this device is not a reflector (device.roles: " + c.Device.Roles.String() + ")")

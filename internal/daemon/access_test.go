@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
 )
 
 // accessTo has a device read its configuration again with other access ports.
@@ -204,7 +205,7 @@ func TestAReloadThatWouldShutOutADeviceWithHostsIsRefused(t *testing.T) {
 		f := threeSwitches(t)
 		n := f.nodes["spine"]
 		next := *n.cfg
-		next.Reflector.Clients = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+		next.Reflector.Clients = []config.BoundClient{{Device: netip.MustParseAddr("10.0.0.1")}, {Device: netip.MustParseAddr("10.0.0.2")}}
 		err := n.d.Reload(t.Context(), &next, false)
 		if !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), "device 10.0.0.3 with 2 hosts ("+t2+", "+t3+")") {
 			t.Errorf("error %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone"
 )
 
 // mostNamed bounds how many ports, devices, and addresses of each a refusal names.
@@ -45,7 +46,31 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 	} else if text != "" {
 		list = append(list, text)
 	}
+	if text, err := d.hostsExcluded(ctx, next, changes); err != nil {
+		return "", err
+	} else if text != "" {
+		list = append(list, text)
+	}
 	return strings.Join(list, "; "), nil
+}
+
+// hostsExcluded says which known hosts the bindings of reflector.clients would not allow.
+func (d *Daemon) hostsExcluded(ctx context.Context, next *config.Config, changes config.Changes) (string, error) {
+	if !changes.Has("reflector.clients") {
+		return "", nil
+	}
+	var hosts []zone.Host
+	if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { hosts = c.Excluded(bindingsOf(next)) }); err != nil {
+		return "", err
+	}
+	if len(hosts) == 0 {
+		return "", nil
+	}
+	var parts []string
+	for _, h := range hosts[:min(len(hosts), mostNamed)] {
+		parts = append(parts, fmt.Sprintf("host %s of device %s", h.Addr, h.Device))
+	}
+	return "the bindings of reflector.clients would leave out " + some(parts, len(hosts), "hosts"), nil
 }
 
 // portsText names ports and the hosts there.
@@ -83,9 +108,6 @@ func (d *Daemon) clientsShutOut(ctx context.Context, old, next *config.Config, c
 	if !changes.Has("reflector.clients") || len(next.Reflector.Clients) == 0 {
 		return "", nil
 	}
-	may := func(c *config.Config, dev netip.Addr) bool {
-		return len(c.Reflector.Clients) == 0 || slices.Contains(c.Reflector.Clients, dev)
-	}
 	hosts, err := d.Hosts(ctx, api.HostQuery{})
 	if err != nil {
 		return "", err
@@ -94,7 +116,7 @@ func (d *Daemon) clientsShutOut(ctx context.Context, old, next *config.Config, c
 	var order []netip.Addr
 	for i := range hosts {
 		dev := hosts[i].Device
-		if dev == old.Device.ID || may(next, dev) || !may(old, dev) {
+		if dev == old.Device.ID || next.Reflector.Allows(dev) || !old.Reflector.Allows(dev) {
 			continue
 		}
 		if lost[dev] == nil {

@@ -100,7 +100,10 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(next.ErrorDown, now) })
 	})
 	step("bfd", func() error { return d.reloadBFD(ctx, &merged, next) })
-	step("reflector.clients", func() error { merged.Reflector.Clients = next.Reflector.Clients; return nil })
+	step("reflector.clients", func() error {
+		merged.Reflector.Clients = next.Reflector.Clients
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetBindings(bindingsOf(next), now) })
+	})
 	step("reflector", func() error {
 		merged.Reflector.RecordsPerSecond, merged.Reflector.RecordsBurst = next.Reflector.RecordsPerSecond, next.Reflector.RecordsBurst
 		for _, s := range d.servers {

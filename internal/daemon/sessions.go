@@ -31,7 +31,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			AllRoles: cfg.Notify.Peers == config.PeersAll, FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true},
+		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true, Bindings: bindingsOf(cfg)},
 		Epoch:     d.epoch,
 		Agreement: inof.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,
@@ -149,10 +149,7 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 		server, err := inof.NewServer(inof.ServerConfig{
 			TransportConfig: common,
 			Listen:          func(ctx context.Context) (net.Listener, error) { return d.env.Listen(ctx, addr) },
-			Allow: func(dev netip.Addr) bool {
-				allowed := d.cfg.Load().Reflector.Clients
-				return len(allowed) == 0 || slices.Contains(allowed, dev)
-			},
+			Allow: func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
 			Everything: func(dev netip.Addr) bool {
 				return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
 			},
@@ -165,6 +162,15 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 		d.servers = append(d.servers, server)
 	}
 	return nil
+}
+
+// bindingsOf says which hosts devices may have.
+func bindingsOf(cfg *config.Config) map[netip.Addr]inof.Binding {
+	m := make(map[netip.Addr]inof.Binding)
+	for _, c := range cfg.Reflector.Clients {
+		m[c.Device] = inof.Binding{Prefixes: c.Prefixes, NQNs: c.NQNs, MaxHosts: c.MaxHosts}
+	}
+	return m
 }
 
 // paceOf is how fast a client may send.

@@ -91,7 +91,10 @@ func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error)
 			return nil, err
 		}
 	}
-	return hosts, nil
+	if q.Zone == "" {
+		err = d.device.Do(ctx, func(c *device.Core, _ time.Time) { hosts = c.AppendRefused(hosts, q.Addr.Unmap()) })
+	}
+	return hosts, err
 }
 
 // Zones implements api.Source.

@@ -54,12 +54,15 @@ type Awaited struct {
 	Hosts  int       // that are known of it
 }
 
-// Refused are hosts for which a reflector has no room.
+// Refused are hosts that a reflector refuses.
 type Refused struct {
 	Device netip.Addr
 	Own    bool // the hosts are this device's, and Device is the reflector
-	Hosts  int
+	Hosts  int  // for which there is no room
 	Limit  int
+	// Outside is how many are outside of what the device is bound to, Named are some of them.
+	Outside int
+	Named   []netip.Addr
 }
 
 // Paths is what the BFD process says, and how often it was lost.

@@ -2,6 +2,9 @@ package health
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,14 +37,34 @@ var loadRules = []Rule{
 		When: "a reflector has no room for hosts of a device: nobody else hears of them",
 		Do:   "find out why that device has so many hosts: inofctl show host; if it is right, raise reflector.max-hosts-per-device and restart",
 		Find: func(f *Facts) (list []string) {
-			for i, r := range f.Refused {
+			short := slices.DeleteFunc(slices.Clone(f.Refused), func(r Refused) bool { return r.Hosts == 0 })
+			for i, r := range short {
 				switch {
 				case i == mostNamed:
-					return append(list, fmt.Sprintf("hosts of %d more devices are refused", len(f.Refused)-i))
+					return append(list, fmt.Sprintf("hosts of %d more devices are refused", len(short)-i))
 				case r.Own:
 					list = append(list, fmt.Sprintf("reflector %s refuses %d host(s) of this device, limit %d", r.Device, r.Hosts, r.Limit))
 				default:
 					list = append(list, fmt.Sprintf("%d host(s) of device %s are refused, limit %d", r.Hosts, r.Device, r.Limit))
+				}
+			}
+			return list
+		},
+	},
+	{
+		Name: "host-outside",
+		When: "a device says a host that reflector.clients does not allow it: an address or NQN that is not its own, or the binding is too narrow",
+		Do:   "see who is there: inofctl show host ADDRESS, inofctl show lldp on that device; if the host is right, widen the binding and reload",
+		Find: func(f *Facts) (list []string) {
+			outside := slices.DeleteFunc(slices.Clone(f.Refused), func(r Refused) bool { return r.Outside == 0 })
+			for i, r := range outside {
+				switch {
+				case i == mostNamed:
+					return append(list, fmt.Sprintf("hosts of %d more devices are outside of their bindings", len(outside)-i))
+				case r.Own:
+					list = append(list, fmt.Sprintf("reflector %s refuses %d host(s) of this device, which it binds to others: %s", r.Device, r.Outside, named(r.Named, r.Outside)))
+				default:
+					list = append(list, fmt.Sprintf("%d host(s) of device %s are outside of its binding and refused: %s", r.Outside, r.Device, named(r.Named, r.Outside)))
 				}
 			}
 			return list
@@ -58,4 +81,17 @@ var loadRules = []Rule{
 			return []string{fmt.Sprintf("a message of device %s has waited for %s to be handled", f.WaitsOf, f.Waits.Round(time.Millisecond))}
 		},
 	},
+}
+
+// named lists a few of all addresses.
+func named(list []netip.Addr, all int) string {
+	var names []string
+	for _, a := range list[:min(len(list), mostNamed)] {
+		names = append(names, a.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := all - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

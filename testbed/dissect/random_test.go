@@ -126,6 +126,12 @@ func (r source) update() *inof.Update {
 		u.Pos = r.stamp()
 	}
 	u.Partial = r.IntN(3) == 0
+	if r.IntN(4) == 0 {
+		u.Refused = &inof.Refusal{Hosts: r.Uint32(), Limit: r.Uint32(), Again: r.IntN(2) == 0, Outside: r.Uint32()}
+		for range r.IntN(4) {
+			u.Refused.Named = append(u.Refused.Named, r.addr())
+		}
+	}
 	u.Cluster = r.cluster()
 	for range r.IntN(3) {
 		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}

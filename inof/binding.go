@@ -1,0 +1,192 @@
+package inof
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// A reflector may know which hosts a device can have: addresses of some prefixes, some NQNs,
+// so many in all. What a device says of a host outside of that is refused, and the device is
+// told which hosts those are. It is the operator's word, not a want of room: such a host is
+// not in the table, also if it was before the binding changed.
+
+// Binding says which hosts a device may have. The zero value allows all.
+type Binding struct {
+	Prefixes []netip.Prefix // an address is in one of them; empty: any address
+	// NQNs are exact, or have * (any text) and ? (any character); empty: any. A host that says
+	// none is no other's by it, and is allowed.
+	NQNs     []string
+	MaxHosts int // 0: as many as any device
+}
+
+// equal reports whether two bindings allow the same.
+func (b Binding) equal(o Binding) bool {
+	return slices.Equal(b.Prefixes, o.Prefixes) && slices.Equal(b.NQNs, o.NQNs) && b.MaxHosts == o.MaxHosts
+}
+
+// Outside says why a host may not be the device's; empty: it may.
+func (b Binding) Outside(h *zone.Host) string {
+	in := func(p netip.Prefix) bool { return p.Contains(h.Addr) }
+	if len(b.Prefixes) > 0 && !slices.ContainsFunc(b.Prefixes, in) {
+		return "its address is in none of the prefixes of the device"
+	}
+	named := func(glob string) bool { return MatchNQN(glob, h.NQN) }
+	if len(b.NQNs) > 0 && h.NQN != "" && !slices.ContainsFunc(b.NQNs, named) {
+		return fmt.Sprintf("its NQN %s is none of the device's", h.NQN)
+	}
+	return ""
+}
+
+// MatchNQN reports whether an NQN is what a pattern names, which may have * and ?.
+func MatchNQN(pattern, nqn string) bool {
+	if !strings.ContainsAny(pattern, "*?") {
+		return pattern == nqn
+	}
+	// A slash and brackets are nothing special in a name.
+	plain := strings.NewReplacer("/", "\x00", "[", `\[`, `\`, `\\`)
+	ok, err := path.Match(plain.Replace(pattern), strings.ReplaceAll(nqn, "/", "\x00"))
+	return ok && err == nil
+}
+
+// BindingError is a host that its device may not have.
+type BindingError struct {
+	Host   netip.Addr
+	Device netip.Addr
+	Why    string
+}
+
+func (e *BindingError) Error() string {
+	return fmt.Sprintf("host %s of device %s refused: %s (reflector.clients binds it)", e.Host, e.Device, e.Why)
+}
+
+const (
+	// mostOutside is how many hosts outside of a device's binding are remembered.
+	mostOutside = 4096
+	// MaxOutsideNamed is how many of them a device is told by address.
+	MaxOutsideNamed = 64
+)
+
+// bound refuses a host that is outside of its device's binding. One that was inside before
+// is not there any more.
+func (r *Reflector) bound(t *change, d *device, h *zone.Host) error {
+	why := r.cfg.Bindings[d.id].Outside(h)
+	if why == "" {
+		r.inside(d, h.HostKey)
+		return nil
+	}
+	if _, known := d.hosts[h.HostKey]; known {
+		r.removeHost(t, d, h.HostKey, snsd.ReasonAgedOut)
+	}
+	r.leaveOutside(d, h.HostKey, why)
+	return &BindingError{Host: h.Addr, Device: d.id, Why: why}
+}
+
+// leaveOutside remembers a host that is refused by a binding.
+func (r *Reflector) leaveOutside(d *device, k zone.HostKey, why string) {
+	was, known := d.outside[k]
+	if was == why || !known && len(d.outside) >= mostOutside {
+		return
+	}
+	if d.outside == nil {
+		d.outside = map[zone.HostKey]string{}
+	}
+	d.outside[k], d.tellRefused = why, true
+}
+
+// inside forgets a host that was outside, and is allowed now or gone.
+func (r *Reflector) inside(d *device, k zone.HostKey) {
+	if _, was := d.outside[k]; was {
+		delete(d.outside, k)
+		d.tellRefused = true
+	}
+}
+
+// SetBindings changes which hosts devices may have. What is outside now is withdrawn;
+// devices of which something was are asked again for all they have.
+func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []Delivery {
+	was := r.cfg.Bindings
+	r.cfg.Bindings = next
+	var out []Delivery
+	t := r.begin()
+	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
+		d := r.devices[id]
+		if was[id].equal(next[id]) {
+			continue
+		}
+		asked := len(d.outside) > 0
+		d.outside = nil
+		for _, h := range r.excluded(d, next[id]) {
+			why := next[id].Outside(&h)
+			r.removeHost(t, d, h.HostKey, snsd.ReasonAgedOut)
+			r.leaveOutside(d, h.HostKey, why)
+		}
+		d.tellRefused = false
+		if d.up && (asked || len(d.outside) > 0) {
+			out = append(out, r.refusal(d, asked))
+		}
+	}
+	out = append(r.commit(t, r.ownStamps(now)), out...)
+	return r.invite(out)
+}
+
+// excluded are the hosts of a device that a binding would not allow, sorted.
+func (r *Reflector) excluded(d *device, b Binding) (list []zone.Host) {
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+		e := r.interest.addrs[k.Addr]
+		if i, ok := findAtt(e.atts, k); ok && b.Outside(&e.atts[i]) != "" {
+			list = append(list, e.atts[i])
+		}
+	}
+	return list
+}
+
+// Excluded are the known hosts that other bindings would not allow, by device and address.
+func (r *Reflector) Excluded(next map[netip.Addr]Binding) (list []zone.Host) {
+	for _, id := range slices.SortedFunc(maps.Keys(next), netip.Addr.Compare) {
+		if d := r.devices[id]; d != nil {
+			list = append(list, r.excluded(d, next[id])...)
+		}
+	}
+	return list
+}
+
+// OutsideHost is a host that a binding refuses.
+type OutsideHost struct {
+	zone.HostKey
+	Why string
+}
+
+// Outside are the hosts that bindings refuse, by device and address; of each device 4,096 are known.
+func (r *Reflector) Outside() (list []OutsideHost) {
+	for _, d := range r.devices {
+		for k, why := range d.outside {
+			list = append(list, OutsideHost{k, why})
+		}
+	}
+	slices.SortFunc(list, func(a, b OutsideHost) int {
+		if c := a.Device.Compare(b.Device); c != 0 {
+			return c
+		}
+		return compareKeys(a.HostKey, b.HostKey)
+	})
+	return list
+}
+
+// outsideNamed are the addresses outside of which a device is told.
+func (d *device) outsideNamed() []netip.Addr {
+	var list []netip.Addr
+	for k := range d.outside {
+		list = append(list, k.Addr)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	list = slices.Compact(list)
+	return list[:min(len(list), MaxOutsideNamed)]
+}

@@ -1,0 +1,165 @@
+package inof
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+func TestNQNsMatchPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, nqn string
+		want         bool
+	}{
+		{"nqn.2026-01.org.example:a", "nqn.2026-01.org.example:a", true}, {"nqn.2026-01.org.example:a", "nqn.2026-01.org.example:ab", false},
+		{"nqn.2026-01.org.example:*", "nqn.2026-01.org.example:a/b:c", true}, {"nqn.2026-01.org.example:?", "nqn.2026-01.org.example:ab", false},
+		{"nqn.2026-01.org.example:[ab]*", "nqn.2026-01.org.example:a1", false}, {"nqn.2026-01.org.example:[ab]*", "nqn.2026-01.org.example:[ab]1", true},
+		{`nqn.x:\*`, `nqn.x:\y`, true}, {"*", "nqn.x", true}, {"nqn.*", "iqn.x", false},
+	} {
+		if got := MatchNQN(c.pattern, c.nqn); got != c.want {
+			t.Errorf("%q matches %q: %t", c.pattern, c.nqn, got)
+		}
+	}
+}
+
+var boundTo = Binding{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, NQNs: []string{"nqn.2026-01.org.example:a-*"}}
+
+func boundHost(dev netip.Addr, addr, nqn string) zone.Host {
+	h := hostAt(netip.MustParseAddr(addr), dev, "Ethernet0")
+	h.NQN = nqn
+	return h
+}
+
+// say lets a device say hosts.
+func say(r *Reflector, dev netip.Addr, op Op, hosts ...zone.Host) ([]Delivery, error) {
+	u := &Update{Origin: dev, Epoch: 1, Seq: 1}
+	for _, h := range hosts {
+		u.Hosts = append(u.Hosts, HostRecord{Op: op, Host: h})
+	}
+	return r.Receive(dev, u, t0)
+}
+
+// A device that is bound may claim nobody else's address and be nobody else by NQN: others
+// hear nothing of such a host, the device is told which it is, and an operator sees why.
+func TestAHostOutsideOfItsDevicesBindingIsRefused(t *testing.T) {
+	bad, good, watcher := scaleDev(1), scaleDev(2), scaleDev(3)
+	r := quotaReflector(t, ReflectorConfig{Bindings: map[netip.Addr]Binding{bad: boundTo}}, 3)
+	if _, err := say(r, watcher, Put, hostAt(scaleHost(9), watcher, "Ethernet1")); err != nil {
+		t.Fatal(err)
+	}
+	inside, plain := boundHost(bad, "10.1.2.3", "nqn.2026-01.org.example:a-1"), boundHost(bad, "10.1.2.4", "")
+	addr, nqn := boundHost(bad, "10.2.0.1", ""), boundHost(bad, "10.1.2.5", "nqn.2026-01.org.example:b-1")
+	ds, err := say(r, bad, Put, inside, plain, addr, nqn)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Refused != 2 || !strings.Contains(err.Error(), "10.2.0.1") {
+		t.Errorf("the error is %v", err)
+	}
+	want := &Refusal{Outside: 2, Named: []netip.Addr{nqn.Addr, addr.Addr}}
+	if diff := cmp.Diff(want, toldRefusal(ds, bad), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("the device is told (-want +got):\n%s", diff)
+	}
+	for _, d := range ds {
+		if u, ok := d.Msg.(*Update); ok && slices.Contains(d.To, watcher) {
+			for _, h := range u.Hosts {
+				if a := h.Host.Addr; a == addr.Addr || a == nqn.Addr {
+					t.Errorf("another device hears of %v", a)
+				}
+			}
+		}
+	}
+	if hostsOf(r, bad) != 2 || r.dir.Known(addr.Addr) || r.dir.Known(nqn.Addr) || r.counters.Outside != 2 {
+		t.Errorf("%d hosts are taken, counted %d", hostsOf(r, bad), r.counters.Outside)
+	}
+	out := r.Outside()
+	if len(out) != 2 || !strings.Contains(out[0].Why, "NQN") || !strings.Contains(out[1].Why, "prefixes") {
+		t.Errorf("an operator sees %+v", out)
+	}
+	// Another device is not bound.
+	if _, err := say(r, good, Put, boundHost(good, "10.2.0.1", "nqn.2026-01.org.example:b-1")); err != nil {
+		t.Errorf("of another device: %v", err)
+	}
+	// The host leaves, and is no trouble any more.
+	if ds, err = say(r, bad, Withdraw, addr, nqn); err != nil || len(r.Outside()) != 0 {
+		t.Errorf("after they left %+v, %v", r.Outside(), err)
+	}
+	if told := toldRefusal(ds, bad); told == nil || !told.empty() || told.Again {
+		t.Errorf("the device is told %+v", told)
+	}
+}
+
+// What a known host becomes counts: with another's NQN it is not there any more, neither as
+// what it was.
+func TestAKnownHostThatTakesAnNQNOutsideIsNotThere(t *testing.T) {
+	dev := scaleDev(1)
+	r := quotaReflector(t, ReflectorConfig{Bindings: map[netip.Addr]Binding{dev: boundTo}}, 1)
+	say(r, dev, Put, boundHost(dev, "10.1.2.3", "nqn.2026-01.org.example:a-1"))
+	if _, err := say(r, dev, Put, boundHost(dev, "10.1.2.3", "nqn.2026-01.org.example:b")); err == nil || hostsOf(r, dev) != 0 {
+		t.Errorf("%d hosts, %v", hostsOf(r, dev), err)
+	}
+	if _, err := say(r, dev, Put, boundHost(dev, "10.1.2.3", "nqn.2026-01.org.example:a-2")); err != nil || hostsOf(r, dev) != 1 || len(r.Outside()) != 0 {
+		t.Errorf("%d hosts, outside %v, %v", hostsOf(r, dev), r.Outside(), err)
+	}
+}
+
+// The most hosts of a binding are a quota: what is beyond waits for room.
+func TestABindingHasAQuotaOfHosts(t *testing.T) {
+	r := quotaReflector(t, ReflectorConfig{MaxHosts: 1000, Bindings: map[netip.Addr]Binding{scaleDev(1): {MaxHosts: 3}}}, 3)
+	if ref := quotaSay(t, r, scaleDev(1), Put, 1, 9); hostsOf(r, scaleDev(1)) != 3 || ref == nil || ref.Hosts != 6 || ref.Limit != 3 {
+		t.Errorf("%d hosts were taken, told %+v", hostsOf(r, scaleDev(1)), ref)
+	}
+	if ref := quotaSay(t, r, scaleDev(2), Put, 101, 9); hostsOf(r, scaleDev(2)) != 9 || ref != nil {
+		t.Errorf("of another device %d hosts were taken, told %+v", hostsOf(r, scaleDev(2)), ref)
+	}
+}
+
+// A binding that is narrowed takes hosts away at once, which others are told; one that is
+// widened has the device say its hosts again.
+func TestABindingThatChangesCountsAtOnce(t *testing.T) {
+	dev, other := scaleDev(1), scaleDev(2)
+	r := quotaReflector(t, ReflectorConfig{}, 2)
+	say(r, other, Put, hostAt(scaleHost(1), other, "Ethernet1"))
+	say(r, dev, Put, boundHost(dev, "10.1.2.3", ""), boundHost(dev, "10.2.0.1", ""))
+	next := map[netip.Addr]Binding{dev: boundTo}
+	if x := r.Excluded(next); len(x) != 1 || x[0].Addr != netip.MustParseAddr("10.2.0.1") {
+		t.Fatalf("an operator is asked about %+v", x)
+	}
+	ds := r.SetBindings(next, t0)
+	gone := false
+	for _, d := range ds {
+		if u, ok := d.Msg.(*Update); ok && slices.Contains(d.To, other) {
+			for _, h := range u.Hosts {
+				gone = gone || h.Op == Withdraw && h.Host.Addr == netip.MustParseAddr("10.2.0.1") && h.Why == snsd.ReasonAgedOut
+			}
+		}
+	}
+	if told := toldRefusal(ds, dev); !gone || told == nil || told.Outside != 1 || told.Again {
+		t.Errorf("others hear that it is gone: %t; the device is told %+v", gone, told)
+	}
+	if told := toldRefusal(r.SetBindings(nil, t0), dev); told == nil || !told.Again || !told.empty() {
+		t.Errorf("when the binding ends the device is told %+v", told)
+	}
+	if ds := r.SetBindings(nil, t0); len(ds) != 0 {
+		t.Errorf("what changes nothing tells %+v", ds)
+	}
+}
+
+// A device that comes back hears again what of it is refused, also if it need not say it again.
+func TestADeviceThatResumesIsToldWhatIsRefused(t *testing.T) {
+	dev := scaleDev(1)
+	r := quotaReflector(t, ReflectorConfig{Bindings: map[netip.Addr]Binding{dev: boundTo}}, 1)
+	say(r, dev, Put, boundHost(dev, "10.2.0.1", ""))
+	point := r.ResumePoint(dev)
+	r.Leave(dev, t0)
+	r.Resume(dev, nil, point, t0)
+	ds, err := r.Receive(dev, &EndOfSync{Epoch: 1, Seq: 1, Resumed: true}, t0)
+	if told := toldRefusal(ds, dev); err != nil || told == nil || told.Outside != 1 {
+		t.Errorf("it is told %+v, %v", told, err)
+	}
+}
