@@ -26,7 +26,7 @@ func TestASecondSingleTLVIsMalformed(t *testing.T) {
 		{TypeUpdate, "times", times},
 		{TypeUpdate, "settings", "04 000006 01 00000000 03"},
 		{TypeUpdate, "anew", "0f 000000"},
-		{TypeUpdate, "refused", "10 000008 00000001 00000002"},
+		{TypeUpdate, "refused", "10 00000d 00000001 00000002 00 00000000"},
 		{TypeUpdate, "position", "09 000010 18a0000000000001 0000000000000002"},
 		{TypeUpdate, "partial", "0a 000000"},
 		{TypeEndOfSync, "stamp", stamp},

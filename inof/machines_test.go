@@ -281,7 +281,9 @@ func (b *testbench) check() {
 func addrMember(a netip.Addr) zone.Member { return zone.Member{Kind: zone.MemberAddr, First: a} }
 
 func drawMember(t *rapid.T, devs, hosts int) zone.Member {
-	nqn := func() string { return "nqn.2026-01.org.example:" + hostIP(rapid.IntRange(0, hosts-1).Draw(t, "nqn")).String() }
+	nqn := func() string {
+		return "nqn.2026-01.org.example:" + hostIP(rapid.IntRange(0, hosts-1).Draw(t, "nqn")).String()
+	}
 	port := func() string { return fmt.Sprintf("p%d", rapid.IntRange(0, 1).Draw(t, "port")) }
 	switch rapid.IntRange(0, 4).Draw(t, "member kind") {
 	case 0:

@@ -149,7 +149,7 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 		server, err := inof.NewServer(inof.ServerConfig{
 			TransportConfig: common,
 			Listen:          func(ctx context.Context) (net.Listener, error) { return d.env.Listen(ctx, addr) },
-			Allow: func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
+			Allow:           func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
 			Everything: func(dev netip.Addr) bool {
 				return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
 			},

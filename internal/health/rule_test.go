@@ -86,8 +86,12 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &soon }, "expires in 2 day(s)"},
 		{"peer-certificate", func(f *Facts) { f.Peers[0].CertificateExpires = &past }, "has expired"},
 		{"device-floods", func(f *Facts) { f.Peers[0].SlowedSince = &long }, "more records than it may"},
-		{"host-outside", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.12"), Outside: 2, Named: []netip.Addr{addr("192.0.2.101")}}} }, "2 host(s) of device 192.0.2.12 are outside of its binding and refused: 192.0.2.101 and 1 more"},
-		{"host-outside", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.250"), Own: true, Outside: 1, Named: []netip.Addr{addr("192.0.2.101")}}} }, "reflector 192.0.2.250 refuses 1 host(s) of this device, which it binds to others: 192.0.2.101"},
+		{"host-outside", func(f *Facts) {
+			f.Refused = []Refused{{Device: addr("192.0.2.12"), Outside: 2, Named: []netip.Addr{addr("192.0.2.101")}}}
+		}, "2 host(s) of device 192.0.2.12 are outside of its binding and refused: 192.0.2.101 and 1 more"},
+		{"host-outside", func(f *Facts) {
+			f.Refused = []Refused{{Device: addr("192.0.2.250"), Own: true, Outside: 1, Named: []netip.Addr{addr("192.0.2.101")}}}
+		}, "reflector 192.0.2.250 refuses 1 host(s) of this device, which it binds to others: 192.0.2.101"},
 		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.12"), Hosts: 3, Limit: 7}} }, "3 host(s) of device 192.0.2.12 are refused, limit 7"},
 		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.250"), Own: true, Hosts: 3, Limit: 7}} }, "reflector 192.0.2.250 refuses 3 host(s) of this device"},
 		{"messages-wait", func(f *Facts) { f.Waits, f.WaitsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s"},
