@@ -5,12 +5,12 @@ package model
 // the pairs of different hosts may run on different cores. It is told what it Hears.
 type Controller interface {
 	Hears() Hear
-	Open(q QP)                    // before the first frame
-	Ack(q QP, a Ack)              // an ACK or NACK has come
-	Notified(q QP)                // a CNP, or an ACK with the bit that stands for one
-	Sent(q QP, bytes int64)       // a data frame has left
-	Timer(q QP, n int)            // a timer of QP.Timer has run out
-	State(q QP) (st ControlState) // for those who look on
+	Open(q QP)                          // before the first frame
+	Ack(q QP, a Ack)                    // an ACK or NACK has come
+	Notified(q QP)                      // a CNP, or an ACK with the bit that stands for one
+	Sent(q QP, psn uint32, bytes int64) // a data frame has left
+	Timer(q QP, n int)                  // a timer of QP.Timer has run out
+	State(q QP) (st ControlState)       // for those who look on
 }
 
 // Hear says what a Controller is told, as bits.
@@ -49,21 +49,23 @@ type Control interface {
 
 // Answer is what the receiver of a flow does beside acknowledging.
 type Answer struct {
-	Echo     bool  // a bit in the ACK of each marked frame
-	CNPEvery Time  // least time between the CNPs of a flow; 0 = none
-	CNPDSCP  uint8 // 0..63, of CNPs
-	Header   int32 // bytes that data frames are longer by, for stamps and telemetry
-	Ack      int32 // bytes that ACKs are longer by
+	Echo      bool             // a bit in the ACK of each marked frame
+	CNPEvery  Time             // least time between the CNPs of a flow; 0 = none
+	CNPDSCP   uint8            // 0..63, of CNPs
+	Header    int32            // bytes that data frames are longer by, for stamps and telemetry
+	Ack       int32            // bytes that ACKs are longer by
+	Receiver  ReceiverSettings // nil: the NIC's
+	Telemetry bool             // switches write into its frames what they are loaded with
 }
 
 // hearsNothing is for Controllers to embed that are not told everything.
 type hearsNothing struct{}
 
-func (hearsNothing) Ack(QP, Ack)           {}
-func (hearsNothing) Notified(QP)           {}
-func (hearsNothing) Sent(QP, int64)        {}
-func (hearsNothing) Timer(QP, int)         {}
-func (hearsNothing) State(QP) ControlState { return ControlState{} }
+func (hearsNothing) Ack(QP, Ack)            {}
+func (hearsNothing) Notified(QP)            {}
+func (hearsNothing) Sent(QP, uint32, int64) {}
+func (hearsNothing) Timer(QP, int)          {}
+func (hearsNothing) State(QP) ControlState  { return ControlState{} }
 
 // QP is a queue pair as its Controller sees it.
 type QP struct {
@@ -93,6 +95,35 @@ func (q QP) SetRate(r Rate) {
 	p.gapFull = q.s.span(p.full, p.psb)
 }
 
+// SetPace is SetRate that moves the next frame too, by the difference of the gaps.
+func (q QP) SetPace(r Rate) {
+	p := &q.s.qps[q.id]
+	before := p.gapFull
+	q.SetRate(r)
+	p.next += p.gapFull - before
+	if p.state == qpWaiting {
+		n := &q.s.nics[p.nic]
+		n.moveWait(p.next, q.id)
+		q.s.nicArm(n.port, &q.s.ports[n.port])
+	}
+}
+
+// Rate gives the present pace.
+func (q QP) Rate() Rate { return Rate((8e12<<serBits + q.s.qps[q.id].psb/2) / q.s.qps[q.id].psb) }
+
+// Next gives the sequence number of the next new frame.
+func (q QP) Next() uint32 { return q.s.qps[q.id].sndNxt }
+
+// MTU gives the payload of a full frame in bytes.
+func (q QP) MTU() int32 { return q.s.nics[q.s.qps[q.id].nic].prof.MTU }
+
+// Frame gives the bytes of a full frame on the wire.
+func (q QP) Frame() int32 { return int32(q.s.qps[q.id].full) }
+
+// BaseRTT gives the longest round trip of the fabric when it is empty: propagation both ways and
+// the serialisation of one payload at every hop.
+func (q QP) BaseRTT() Time { return q.s.longestRTT }
+
 // SetWindow bounds the frames in flight; 0 is no bound.
 func (q QP) SetWindow(frames int32) { q.s.qps[q.id].win = frames }
 
@@ -119,6 +150,13 @@ func (s *Sim) controlOf(c Control) uint8 {
 		if s.controls[i].set == c {
 			return uint8(i)
 		}
+	}
+	if s.longestRTT == 0 {
+		s.longestRTT = s.findLongestRTT()
+	}
+	if c.Answer().Telemetry && !s.telemetry {
+		s.telemetry = true
+		s.useTelemetry()
 	}
 	s.controls = append(s.controls, control{set: c, ctl: c.Controller(), answer: c.Answer()})
 	return uint8(len(s.controls) - 1)

@@ -270,7 +270,7 @@ func (r *reactionPoint) increaseTimer(q QP, c *dcqcn) {
 }
 
 // Sent runs the byte counter.
-func (r *reactionPoint) Sent(q QP, n int64) {
+func (r *reactionPoint) Sent(q QP, _ uint32, n int64) {
 	c := &r.qps[q.ID()]
 	if !c.started {
 		return

@@ -133,7 +133,7 @@ func (s *Sim) flush(pi int32, pt *port, q int32, why DropReason) {
 		qu.bytes -= int32(p.size)
 		qu.pkts--
 		if pt.sw >= 0 {
-			s.leave(pt, p, qu, q, int32(p.size))
+			s.leave(pi, pt, p, qu, q, int32(p.size))
 		}
 		s.dropAt(pk, pi*NumQueues+q, why)
 	}

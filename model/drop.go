@@ -18,10 +18,11 @@ const (
 	DropCRC                  // corrupted on the wire
 	DropHost                 // the host's receive buffer is full
 	DropDead                 // the switch it was in died
+	DropStage                // a mechanism of the switch took it out: a notification that it had answered itself
 	numReasons
 )
 
-var reasonNames = [numReasons]string{"", "tail-drop", "headroom-full", "egress-full", "wred", "deadlock-recovery", "no-route", "ttl", "no-carrier", "black-path", "crc", "host-buffer", "switch-dead"}
+var reasonNames = [numReasons]string{"", "tail-drop", "headroom-full", "egress-full", "wred", "deadlock-recovery", "no-route", "ttl", "no-carrier", "black-path", "crc", "host-buffer", "switch-dead", "taken-out"}
 
 func (r DropReason) String() string {
 	if r < numReasons {

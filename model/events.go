@@ -17,6 +17,7 @@ const (
 	evStart           // a listed flow starts
 	evStorm           // a storming NIC pauses again
 	evTimer           // a timer of a scenario or application
+	evTune            // a switch changes thresholds by the clock
 	numEvents
 )
 
@@ -44,6 +45,7 @@ var events = [numEvents]eventKind{
 	evStart:    {"start", (*Sim).startListed, portOfFlow},
 	evStorm:    {"storm", (*Sim).stormOn, portItself},
 	evTimer:    {"timer", (*Sim).fireTimer, nil},
+	evTune:     {"tune", (*Sim).tune, portOfTuner},
 }
 
 func portItself(_ *Sim, idx int32) int32  { return idx }

@@ -64,7 +64,16 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	s.flows = append(s.flows, flow{spec: f, nth: nth})
 	s.qps = append(s.qps, s.newQP(&f, nth))
 	q := &s.qps[id]
-	s.rx = append(s.rx, rxqp{hash: q.hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0), ctl: q.ctl, ack: uint16(s.nics[f.Dst].prof.Ack + s.controls[q.ctl].answer.Ack)})
+	rcv := s.controls[q.ctl].answer.Receiver
+	if rcv == nil {
+		rcv = s.nics[f.Dst].prof.receiver()
+	}
+	_, goBack := rcv.(*GoBackN)
+	q.repeat = !goBack
+	s.rx = append(s.rx, rxqp{hash: q.hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0), ctl: q.ctl, rcv: s.receiverOf(rcv, n.prof.MTU), ack: uint16(s.nics[f.Dst].prof.Ack + s.controls[q.ctl].answer.Ack)})
+	if s.telemetry {
+		s.ints = growTo(s.ints, int(id)+1)
+	}
 	if q.ctl != 0 {
 		s.control(q).Open(QP{s, id})
 	}

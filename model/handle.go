@@ -41,6 +41,74 @@ func (w Switch) Sent(p PortID) uint64 {
 	return n
 }
 
+// QueueDepth gives the bytes that wait in a queue.
+func (w Switch) QueueDepth(p PortID, q int) int64 {
+	return int64(w.s.queues[int(p)*NumQueues+q].bytes)
+}
+
+// QueueSent gives the bytes that a queue has sent so far, and how many of its frames were marked.
+func (w Switch) QueueSent(p PortID, q int) (bytes uint64, marks uint32) {
+	qu := &w.s.queues[int(p)*NumQueues+q]
+	return qu.txBytes, qu.marks
+}
+
+// QueueDrops gives the frames that were dropped in front of a queue so far.
+func (w Switch) QueueDrops(p PortID, q int) uint64 { return w.s.lost[int(p)*NumQueues+q].frames }
+
+// Marking gives the thresholds of a queue in bytes; ok tells whether it marks.
+func (w Switch) Marking(p PortID, q int) (low, high int64, ok bool) {
+	qu := &w.s.queues[int(p)*NumQueues+q]
+	return int64(qu.kmin), int64(qu.kmax), qu.kmin != noMarks
+}
+
+// SetMarking changes the thresholds of a queue from now on; probability is that at high.
+func (w Switch) SetMarking(p PortID, q int, low, high int64, probability float64) {
+	qu := &w.s.queues[int(p)*NumQueues+q]
+	qu.kmin, qu.kmax, qu.pmax = depth(float64(low)), depth(float64(high)), uint64(probability*(1<<32))
+}
+
+// Alphas gives the indices of the dynamic limits of a class: of its egress queues, and of XOFF.
+func (w Switch) Alphas(q int) (limit, xoff uint8) {
+	sw := &w.s.switches[w.i]
+	return sw.limitAlpha[q], sw.xoffAlpha[q]
+}
+
+// SetAlphas changes them from now on, each 0..12.
+func (w Switch) SetAlphas(q int, limit, xoff uint8) {
+	sw := &w.s.switches[w.i]
+	sw.limitAlpha[q], sw.xoffAlpha[q] = min(limit, 12), min(xoff, 12)
+}
+
+// QueueLimit gives the bytes that a queue may hold now, whatever its class is protected by.
+func (w Switch) QueueLimit(p PortID, q int) int64 {
+	sw := &w.s.switches[w.i]
+	if sw.mmu != MMUCells {
+		return sw.prof.Buffer
+	}
+	c := &sw.prof.Cells
+	switch lossless := sw.lossless>>q&1 != 0; {
+	case lossless && c.LosslessMax > 0:
+		return c.LosslessMax
+	case lossless:
+		return int64(sw.xoffLimit(int32(q))) * int64(c.Cell)
+	case c.Limit > 0:
+		return c.Limit
+	}
+	return int64(sw.dynamic(sw.limitAlpha[q])) * int64(c.Cell)
+}
+
+// PausesSent gives the XOFFs that the switch has sent for a class so far.
+func (w Switch) PausesSent(q int) uint64 {
+	sw, n := &w.s.switches[w.i], uint64(0)
+	for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {
+		n += w.s.pauses[int(pi)*NumQueues+q].txXoff
+	}
+	return n
+}
+
+// Leads reports whether a port leads to a host.
+func (w Switch) Leads(p PortID) bool { return w.s.ports[w.s.ports[p].peer].nic >= 0 }
+
 // Up reports whether a port has carrier.
 func (w Switch) Up(p PortID) bool { return w.s.ports[p].flags&portDown == 0 }
 

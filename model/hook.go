@@ -6,6 +6,7 @@ import "fmt"
 // a switch through ports of the group goes up again after it came down; it is moved
 // to another class, so that pauses of the first class cannot form a cycle.
 type hookFlow struct {
+	passive
 	member []bool // by switch port
 	rules  []HookRule
 	old    bool             // what must wait is paused in the class it came in
@@ -18,20 +19,20 @@ type HookRule struct {
 	From, To uint8 // DSCP 0..63
 }
 
-// rewrite tells whether it moved the frame.
-func (h *hookFlow) rewrite(s *Sim, p *packet, in, out int32) bool {
-	base := s.switches[s.ports[in].sw].portBase
+// Arrive moves frames that go up again.
+func (h *hookFlow) Arrive(sw Switch, f Frame, in, out PortID) int {
+	base, p := sw.Port(0), f.packet()
 	if !h.member[in-base] || !h.member[out-base] || p.kind() != kindData {
-		return false
+		return PassOn
 	}
 	for i := range h.rules {
 		if p.tos>>2 == h.rules[i].From {
 			p.tos = h.rules[i].To<<2 | p.tos&ecnMask
 			h.hits++
-			return true
+			return int(sw.s.switches[sw.i].dscp[p.tos>>2])
 		}
 	}
-	return false
+	return PassOn
 }
 
 // pausedFor gives the classes in which the peer of port in must be told of a change in
@@ -97,6 +98,7 @@ func (s *Sim) SetUplinkGroup(n NodeID, rules []HookRule, oldPriority bool) error
 		h.member[k] = s.ports[s.ports[nd.portBase+k].peer].sw >= 0
 	}
 	s.switches[nd.sw].hook = h
+	s.addStage(nd.sw, h)
 	return nil
 }
 

@@ -71,19 +71,19 @@ func (sw *swtch) dynamic(index uint8) int32 {
 	return int32(free >> (7 - index))
 }
 
-func (sw *swtch) xoffLimit() int32 {
+func (sw *swtch) xoffLimit(q int32) int32 {
 	c := &sw.prof.Cells
 	if c.Xoff > 0 {
 		return sw.cells(int32(c.Xoff))
 	}
-	return sw.dynamic(c.XoffAlpha)
+	return sw.dynamic(sw.xoffAlpha[q])
 }
 
 func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
 	c := &sw.prof.Cells
 	n := sw.cells(size)
 	lossless := sw.lossless>>q&1 != 0
-	if why := sw.egressFull(qu, n, lossless); why != 0 {
+	if why := sw.egressFull(qu, q, n, lossless); why != 0 {
 		return why
 	}
 	g := sw.cells(c.Guaranteed)
@@ -91,7 +91,7 @@ func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32)
 	add := min(n, over)
 	braked := sw.prof.PFC.ABS>>q&1 != 0
 	switch {
-	case add <= sw.sharedCap-sw.shared && (!lossless || braked || over <= sw.xoffLimit()):
+	case add <= sw.sharedCap-sw.shared && (!lossless || braked || over <= sw.xoffLimit(q)):
 		ig.used += n
 		sw.shared += add
 		sw.peakShared = max(sw.peakShared, sw.shared)
@@ -111,7 +111,7 @@ func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32)
 }
 
 // egressFull applies the limit of the egress queue.
-func (sw *swtch) egressFull(qu *queue, n int32, lossless bool) DropReason {
+func (sw *swtch) egressFull(qu *queue, q, n int32, lossless bool) DropReason {
 	c := &sw.prof.Cells
 	if lossless {
 		if c.LosslessMax > 0 && qu.cells+n > sw.cells(int32(c.LosslessMax)) {
@@ -119,7 +119,7 @@ func (sw *swtch) egressFull(qu *queue, n int32, lossless bool) DropReason {
 		}
 		return 0
 	}
-	limit := sw.dynamic(c.LimitAlpha)
+	limit := sw.dynamic(sw.limitAlpha[q])
 	if c.Limit > 0 {
 		limit = sw.cells(int32(c.Limit))
 	}
@@ -133,12 +133,12 @@ func (sw *swtch) xoffCells(ig *ingress, q int32) bool {
 	if sw.prof.PFC.ABS>>q&1 != 0 {
 		return false
 	}
-	return ig.hdrm > 0 || max(0, ig.used-sw.cells(sw.prof.Cells.Guaranteed)) >= sw.xoffLimit()
+	return ig.hdrm > 0 || max(0, ig.used-sw.cells(sw.prof.Cells.Guaranteed)) >= sw.xoffLimit(q)
 }
 
 func (sw *swtch) xonCells(ig *ingress, q int32) bool {
 	c := &sw.prof.Cells
-	xon := max(sw.xoffLimit()-sw.cells(c.XonOffset), sw.cells(c.XonFloor))
+	xon := max(sw.xoffLimit(q)-sw.cells(c.XonOffset), sw.cells(c.XonFloor))
 	return ig.hdrm == 0 && max(0, ig.used-sw.cells(c.Guaranteed)) <= xon
 }
 

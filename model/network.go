@@ -125,10 +125,13 @@ func (n *Network) Build(o Options) (*Sim, error) {
 		if err := s.setupSwitch(int32(i)); err != nil {
 			return nil, err
 		}
-		s.setupBalancer(int32(i))
+		if err := s.setupMechanisms(int32(i)); err != nil {
+			return nil, err
+		}
 	}
 	s.buildRoutes()
 	s.heap.init(s.eventRate())
+	s.startTuners()
 	return s, nil
 }
 

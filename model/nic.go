@@ -15,6 +15,7 @@ type nic struct {
 	wait  []waiter                              // heap of those whose time has not come
 	slow  rxFIFO
 	flows uint32
+	cnpAt Time // no CNP of any flow before this moment
 }
 
 type waiter struct {
@@ -73,6 +74,7 @@ type qp struct {
 	retx    uint64
 	hole    uint32 // selective repeat: the frame the receiver asked for, noHole = none
 	ctl     uint8  // its Control among Sim.controls, 0 = none
+	repeat  bool   // a NACK asks for one frame, not for all from there on
 }
 
 // noHole in qp.hole: nothing is asked for.
@@ -95,7 +97,8 @@ type rxqp struct {
 	class    uint8  // in which the sender's NIC sends, and this one answers
 	ctl      uint8  // the Control whose answers this end gives
 	ack      uint16 // bytes of an ACK on the wire
-	_        [2]byte
+	rcv      uint8  // index of its Receiver
+	_        [1]byte
 }
 
 func (s *Sim) pushReady(n *nic, id int32) {
@@ -149,6 +152,11 @@ func (s *Sim) nicSend(pi int32, pt *port) {
 			q.state = qpIdle
 			continue
 		}
+		if q.next > s.now { // it was slowed down while it stood in the list
+			n.pushWait(q.next, id)
+			q.state = qpWaiting
+			continue
+		}
 		s.sendData(pi, pt, n, q, id)
 		break
 	}
@@ -182,7 +190,8 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 	pk := s.pool.get()
 	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: kindFlags(kindData, flags, q.q)}
 	s.made[kindData]++
-	if psn < q.maxSent {
+	again := psn < q.maxSent
+	if again {
 		q.retx++
 	} else {
 		q.maxSent = psn + 1
@@ -195,9 +204,12 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 	qu := &s.queues[pi*NumQueues+int32(q.q)]
 	qu.txPkts++
 	qu.txBytes += uint64(size)
+	if s.telemetry && s.controls[q.ctl].answer.Telemetry {
+		s.newRecord(id, psn, again)
+	}
 	s.launch(pi, pt, pk, &s.pool.pkts[pk])
 	if q.hears&HearSent != 0 {
-		s.control(q).Sent(QP{s, id}, int64(size))
+		s.control(q).Sent(QP{s, id}, psn, int64(size))
 	}
 	q.next = s.now + gap
 	if n.prof.RTO > 0 {
@@ -276,6 +288,25 @@ func (n *nic) pushWait(at Time, id int32) {
 		w[i], i = w[up], up
 	}
 	w[i] = waiter{at, id}
+}
+
+// moveWait gives a waiting queue pair another time.
+func (n *nic) moveWait(at Time, id int32) {
+	for i := range n.wait {
+		if n.wait[i].id != id {
+			continue
+		}
+		last := len(n.wait) - 1
+		n.wait[i] = n.wait[last]
+		n.wait = n.wait[:last]
+		rest := n.wait
+		n.wait = n.wait[:0]
+		for _, w := range rest { // restores the order of the heap; few wait at one NIC
+			n.pushWait(w.at, w.id)
+		}
+		n.pushWait(at, id)
+		return
+	}
 }
 
 func (n *nic) popWait() int32 {

@@ -7,11 +7,12 @@ import (
 
 // Flags of a port that take a frame off the fast path.
 const (
-	portLossy = 1 << iota // frames may arrive corrupted
-	portDown              // no carrier
-	portMute              // a black path: carrier is there, frames are not
-	portSlow              // the host behind takes frames slowly
-	portCut               // the peer is in another shard
+	portLossy  = 1 << iota // frames may arrive corrupted
+	portDown               // no carrier
+	portMute               // a black path: carrier is there, frames are not
+	portSlow               // the host behind takes frames slowly
+	portCut                // the peer is in another shard
+	portTapped             // stages of the switch see what leaves
 )
 
 // Bits of port.paws.
@@ -139,7 +140,10 @@ func (s *Sim) transmit(pi int32, pt *port) {
 			// It may have an XON sent, on this very port if the frame goes back where it came
 			// from: that one must wait. And for it the pool may move.
 			pt.busy = s.now + 1
-			s.leave(pt, p, qu, q, size)
+			s.leave(pi, pt, p, qu, q, size)
+			if pt.flags&portTapped != 0 {
+				s.leaveStages(pi, pk, q)
+			}
 			p = &s.pool.pkts[pk]
 		}
 		qu.txPkts++

@@ -11,10 +11,11 @@ const NumQueues = 8
 // MMUKind selects how a switch accounts its buffer.
 type MMUKind uint8
 
-// The buffer models. Adding one is a file mmu_*.go and its line in admit and release.
+// The buffer models.
 const (
 	MMUReference MMUKind = iota // bytes, one shared pool, threshold S-used >> shift: what the published simulators do
 	MMUCells                    // cells, guaranteed + service pool + headroom pool: what switch chips do
+	MMUOther                    // SwitchProfile.Other
 )
 
 // SwitchProfile is how a switch is configured. The zero value of a field means the
@@ -22,8 +23,9 @@ const (
 type SwitchProfile struct {
 	Name     string
 	MMU      MMUKind
-	Buffer   int64 // bytes of packet memory
-	Lossless uint8 // bit q: queue q is protected by PFC
+	Other    BufferSettings // of MMUOther
+	Buffer   int64          // bytes of packet memory
+	Lossless uint8          // bit q: queue q is protected by PFC
 	DSCP     *[64]uint8
 	// The class is that of the frame's 802.1p priority instead of its DSCP; a frame that a
 	// host sends untagged has the priority of its port.
@@ -32,7 +34,10 @@ type SwitchProfile struct {
 	PortPriority uint8             // 0..7
 	Remark       bool              // write the DSCP that stands for the class into what leaves
 	Sched        Sched
-	Balancer     BalancerSettings // nil: by hash
+	Balancer     BalancerSettings  // nil: by hash
+	Scheduler    SchedulerSettings // nil: priority and WDRR as Sched has it
+	Stages       []StageSettings   // in the order in which frames pass them
+	Tuners       []TunerSettings
 	ECN          ECN
 	PFC          PFC
 	Ref          RefMMU
@@ -121,15 +126,17 @@ type Deadlock struct {
 // NICProfile is how a host's port is configured.
 type NICProfile struct {
 	Name      string
-	MTU       int32   // payload of a full data frame in bytes, default 1000
-	Header    int32   // bytes of headers, default 48
-	Ack       int32   // bytes of an ACK, NACK or CNP frame, default 60
-	AckEvery  int32   // data frames an ACK answers, default 1
-	AckTOS    int16   // class of ACKs; -1 = that of the data they answer
-	CC        Control // of its queue pairs; nil = none
-	RTO       Time    // go back to the first unacknowledged frame; 0 = never
-	NackGap   Time    // least time between NACKs for the same frame, default 500 us
-	Selective bool    // selective repeat instead of go-back-N
+	MTU       int32            // payload of a full data frame in bytes, default 1000
+	Header    int32            // bytes of headers, default 48
+	Ack       int32            // bytes of an ACK, NACK or CNP frame, default 60
+	AckEvery  int32            // data frames an ACK answers, default 1
+	AckTOS    int16            // class of ACKs; -1 = that of the data they answer
+	CC        Control          // of its queue pairs; nil = none
+	RTO       Time             // go back to the first unacknowledged frame; 0 = never
+	CNPGap    Time             // least time between the CNPs of all flows; those that come sooner are forgotten
+	NackGap   Time             // least time between NACKs for the same frame, default 500 us
+	Selective bool             // selective repeat instead of go-back-N
+	Receiver  ReceiverSettings // nil: as Selective says
 	Window    int32
 	PFC       PFC
 	RxRate    Rate  // how fast the host takes frames; 0 = line rate

@@ -33,8 +33,9 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	prof := s.nics[pt.nic].prof
 	marked := p.tos&ecnMask == ecnCE
 	if marked {
-		if every := s.controls[r.ctl].answer.CNPEvery; every > 0 && s.now >= r.cnpAt {
+		if every := s.controls[r.ctl].answer.CNPEvery; every > 0 && s.now >= r.cnpAt && s.now >= s.nics[pt.nic].cnpAt {
 			r.cnpAt = s.now + every
+			s.nics[pt.nic].cnpAt = s.now + prof.CNPGap
 			s.sendCNP(pi, pt, p.flow, r)
 			p = &s.pool.pkts[pk] // the pool may have moved
 		}
@@ -46,7 +47,7 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 		r.expect++
 		r.got++
 		r.unacked++
-		if r.ahead != nil && s.fillHole(r, prof.NackGap) {
+		if r.ahead != nil && s.receivers[r.rcv].rcv.Filled(RX{s, r, prof.NackGap}, r.fill()) == ReplyNack {
 			k = kindNack // the next hole
 		}
 		tell = p.flags()&flagTell != 0 && s.qps[p.flow].msgs >= 0
@@ -56,15 +57,13 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 		}
 	case p.psn > r.expect:
 		r.ooo++
-		if prof.Selective {
-			r.keep(p.psn)
-		}
-		if r.lastNack == r.expect && s.now < r.nackAt {
+		switch s.receivers[r.rcv].rcv.Ahead(RX{s, r, prof.NackGap}, p.psn) {
+		case ReplyNone:
 			s.pool.put(pk)
 			return
+		case ReplyNack:
+			k = kindNack
 		}
-		r.lastNack, r.nackAt = r.expect, s.now+prof.NackGap
-		k = kindNack
 	default: // a repetition: its ACK may have been lost
 		r.dups++
 	}
@@ -105,9 +104,9 @@ func (r *rxqp) keep(psn uint32) {
 	r.ahead[i/64] |= 1 << (i % 64)
 }
 
-// fillHole moves on over the frames that were kept; true if there are more beyond the
+// fill moves on over the frames that were kept; true if there are more beyond the
 // next hole.
-func (s *Sim) fillHole(r *rxqp, gap Time) bool {
+func (r *rxqp) fill() bool {
 	for {
 		i := r.expect % aheadFrames
 		if r.ahead[i/64]>>(i%64)&1 == 0 {
@@ -119,7 +118,6 @@ func (s *Sim) fillHole(r *rxqp, gap Time) bool {
 	}
 	for _, w := range r.ahead {
 		if w != 0 {
-			r.lastNack, r.nackAt = r.expect, s.now+gap // asked for with this answer
 			return true
 		}
 	}
@@ -167,7 +165,7 @@ func (s *Sim) acknowledge(id int32, psn uint32, nack, cnp bool) {
 		}
 	}
 	if nack && psn == q.sndUna && q.sndNxt > psn {
-		if s.nics[q.nic].prof.Selective {
+		if q.repeat {
 			q.hole = psn
 		} else {
 			q.sndNxt = psn

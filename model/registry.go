@@ -11,7 +11,12 @@ type Part string
 // The parts, named as the keys of a scenario.
 const (
 	PartCongestion Part = "congestion" // Controller: the pace of a sender
+	PartReceiver   Part = "receiver"   // Receiver: what answers a frame out of its turn
 	PartBalancer   Part = "balancer"   // Balancer: which of equal ways a frame takes
+	PartScheduler  Part = "scheduler"  // Scheduler: which queue sends next
+	PartBuffer     Part = "model"      // Buffer: who gets room in a switch
+	PartStage      Part = "stages"     // Stage: what a switch does to a passing frame
+	PartTuner      Part = "tuners"     // Tuner: what a switch changes by the clock
 )
 
 // Parts lists all parts in the order in which they are documented, with what each decides.
@@ -20,7 +25,12 @@ var Parts = []struct {
 	About string
 }{
 	{PartCongestion, "at what pace, and with how much in flight, a queue pair sends; and what its receiver tells it"},
+	{PartReceiver, "what a NIC answers to a frame that does not come in its turn"},
 	{PartBalancer, "which of the equal ways a frame takes at a switch"},
+	{PartScheduler, "which queue of a switch port sends next"},
+	{PartBuffer, "which frames find room in a switch, and when a peer is paused"},
+	{PartStage, "what a switch does to passing frames, one after the other"},
+	{PartTuner, "what a switch changes by the clock"},
 }
 
 // Mechanism is one entry of the registry: from it follow the keys of scenarios, `inofctl
@@ -46,8 +56,27 @@ type Settings interface{ Check() error }
 // mechanisms is the registry: a mechanism is one file and one line here.
 var mechanisms = []*Mechanism{
 	&dcqcnMechanism,
+	&hpccMechanism,
+	&timelyMechanism,
+	&dctcpMechanism,
 	&ecmpMechanism,
+	&flowletMechanism,
+	&sprayMechanism,
+	&fixedMechanism,
+	&nslbMechanism,
 	&nsPathsMechanism,
+	&priorityMechanism,
+	&referenceMechanism,
+	&cellsMechanism,
+	&fastCNPMechanism,
+	&iqcnMechanism,
+	&npccMechanism,
+	&miceMechanism,
+	&dynamicECNMechanism,
+	&flexBufferMechanism,
+	&goBackNMechanism,
+	&selectiveMechanism,
+	&reorderMechanism,
 }
 
 // Mechanisms lists those of a part.

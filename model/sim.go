@@ -11,6 +11,7 @@ const (
 	classFlow
 	classSwitch
 	classApp
+	classStage
 )
 
 const (
@@ -28,20 +29,25 @@ type node struct {
 
 // Sim is a fabric at work. It is not safe for concurrent use except for Stop.
 type Sim struct {
-	now      Time
-	heap     wheel
-	pool     pool
-	ports    []port
-	queues   []queue
-	lost     []lost // of each queue
-	ingress  []ingress
-	switches []swtch
-	nics     []nic
-	qps      []qp
-	rx       []rxqp
-	controls []control // [0] is none
-	routes   []uint16
-	paths    *router // over what is up now, for RerouteSwitch; nil = not computed since the last change
+	now        Time
+	heap       wheel
+	pool       pool
+	ports      []port
+	queues     []queue
+	lost       []lost // of each queue
+	ingress    []ingress
+	switches   []swtch
+	nics       []nic
+	qps        []qp
+	rx         []rxqp
+	longestRTT Time       // of the empty fabric, once a Control is at work
+	plan       *nslbPlan  // of flows placed at the start
+	telemetry  bool       // switches write it
+	ints       []*intRing // telemetry of queue pairs that use it
+	receivers  []receiver
+	controls   []control // [0] is none
+	routes     []uint16
+	paths      *router // over what is up now, for RerouteSwitch; nil = not computed since the last change
 
 	groups     []group
 	hops       []PortID
@@ -58,6 +64,7 @@ type Sim struct {
 	rawFree    []int32
 	timers     timers
 	brakes     []brakeState
+	tuners     []tunerAt
 	flight     []flight    // of links cut by partitions, while running on several cores
 	out        [2][][]mail // frames for other shards: written in this window, read in this window
 	box        int         // which of them is written

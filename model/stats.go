@@ -112,8 +112,23 @@ func (s *Sim) checkPort(pi int32) (uint64, error) {
 	return found, nil
 }
 
+// checkOther compares what the queues of a switch hold with what its buffer says.
+func (s *Sim) checkOther(sw *swtch) error {
+	sum := int64(-sw.own)
+	for i := sw.portBase * NumQueues; i < (sw.portBase+sw.nports)*NumQueues; i++ {
+		sum += int64(s.queues[i].bytes)
+	}
+	if used := sw.buffer.Used(); used != sum {
+		return fmt.Errorf("at %v: switch %s: its buffer says %d bytes, its queues hold %d", s.now, s.nodes[sw.node].name, used, sum)
+	}
+	return nil
+}
+
 // checkSwitch compares ingress accounting with what stands in the egress queues.
 func (s *Sim) checkSwitch(sw *swtch) error {
+	if sw.mmu == MMUOther {
+		return s.checkOther(sw)
+	}
 	want := make([]int64, sw.nports*NumQueues)
 	own := int32(0)
 	for k := range sw.nports {

@@ -4,29 +4,33 @@ import "math"
 
 // swtch is what the frames passing one switch share.
 type swtch struct {
-	prof       *SwitchProfile
-	node       int32
-	portBase   int32
-	nports     int32
-	routeBase  int32 // of routes: one entry an endpoint
-	groupBase  int32
-	groupCount int32
-	seed       uint32 // of the ECMP hash
-	mmu        MMUKind
-	lossless   uint8
-	dscp       [64]uint8
-	mapped     bool             // the class is not that of the DSCP alone, or the DSCP is rewritten
-	reserve    [NumQueues]int32 // bytes set aside for a class of each port (reference model)
-	sharedCap  int32            // bytes or cells of the shared (service) pool
-	shared     int32            // in use
-	hdrmPool   int32            // cells of the headroom pool
-	hdrmUsed   int32
-	peakShared int32
-	peakHdrm   int32
-	own        int32 // bytes of the own control plane that wait
-	hook       *hookFlow
-	balancer   Balancer // nil: by hash
-	dead       bool
+	prof                  *SwitchProfile
+	node                  int32
+	portBase              int32
+	nports                int32
+	routeBase             int32 // of routes: one entry an endpoint
+	groupBase             int32
+	groupCount            int32
+	seed                  uint32 // of the ECMP hash
+	mmu                   MMUKind
+	lossless              uint8
+	dscp                  [64]uint8
+	mapped                bool             // the class is not that of the DSCP alone, or the DSCP is rewritten
+	reserve               [NumQueues]int32 // bytes set aside for a class of each port (reference model)
+	sharedCap             int32            // bytes or cells of the shared (service) pool
+	shared                int32            // in use
+	hdrmPool              int32            // cells of the headroom pool
+	hdrmUsed              int32
+	peakShared            int32
+	peakHdrm              int32
+	own                   int32 // bytes of the own control plane that wait
+	hook                  *hookFlow
+	balancer              Balancer  // nil: by hash
+	sched                 Scheduler // nil: priority and WDRR
+	stages                []Stage
+	buffer                Buffer           // of a model that is not built in
+	limitAlpha, xoffAlpha [NumQueues]uint8 // of each class; they may change at run time
+	dead                  bool
 }
 
 // ingress is the accounting of one port and class of a switch, or of a NIC that
@@ -47,6 +51,9 @@ func (s *Sim) setupSwitch(i int32) error {
 	p := sw.prof
 	sw.mmu, sw.lossless, sw.dscp = p.MMU, p.Lossless, *p.DSCP
 	sw.mapped = p.Trust8021p || p.Remark
+	for q := range NumQueues {
+		sw.limitAlpha[q], sw.xoffAlpha[q] = p.Cells.LimitAlpha, p.Cells.XoffAlpha
+	}
 	if p.PFC.Off {
 		sw.lossless = 0
 	}
@@ -70,21 +77,13 @@ func (s *Sim) setupSwitch(i int32) error {
 			}
 		}
 	}
-	if p.MMU == MMUCells {
+	switch p.MMU {
+	case MMUCells:
 		return s.setupCells(sw)
+	case MMUOther:
+		return s.setupOther(i)
 	}
 	return s.setupReference(sw)
-}
-
-// setupBalancer gives a switch its Balancer.
-func (s *Sim) setupBalancer(i int32) {
-	sw := &s.switches[i]
-	switch b := sw.prof.Balancer; {
-	case b != nil:
-		sw.balancer = b.Balancer(Switch{s, i})
-	case s.opt.NSPaths:
-		sw.balancer = (&NSPaths{}).Balancer(Switch{s, i})
-	}
 }
 
 // depth gives a threshold as a depth of a queue in bytes; one that no queue reaches stays so.
@@ -110,17 +109,24 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		out = s.lagMember(sw, out, p)
 		ot = &s.ports[out]
 	}
-	hooked := sw.hook != nil && sw.hook.rewrite(s, p, in, out)
-	q := int32(sw.dscp[p.tos>>2])
-	if sw.mapped && !hooked {
-		q = s.classify(sw, in, p)
+	q := int32(PassOn)
+	if sw.stages != nil {
+		if q = s.arriveStages(sw, in, out, pk); q == TakeIt {
+			return
+		}
+		p = &s.pool.pkts[pk]
+	}
+	if q == PassOn {
+		if q = int32(sw.dscp[p.tos>>2]); sw.mapped {
+			q = s.classify(sw, in, p)
+		}
 	}
 	p.kf = p.kf&^prioMask | uint8(q)<<prioShift
 	size := int32(p.size)
 	qu := &s.queues[out*NumQueues+q]
 	ig := &s.ingress[in*NumQueues+q]
 	if ot.busy <= s.now && ot.ready|ot.pfcWant|ot.paws == 0 && (ot.paused|ot.discard)>>q&1 == 0 &&
-		ot.flags&portDown == 0 && sw.fitsGuaranteed(ig, q, size) {
+		ot.flags&(portDown|portTapped) == 0 && sw.fitsGuaranteed(ig, q, size) {
 		// The frame leaves at the very moment it arrives and never was in anybody's
 		// way: taken in and out of the books, they would read the same.
 		if size > qu.peak {
@@ -143,7 +149,7 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		s.dropAt(pk, out*NumQueues+q, DropWRED)
 		return
 	}
-	if why := s.mayAdmit(sw, ip, ot, ig, qu, q, size); why != 0 {
+	if why := s.mayAdmit(sw, in, out, ip, ot, ig, qu, q, size); why != 0 {
 		s.dropAt(pk, out*NumQueues+q, why)
 		return
 	}
@@ -158,13 +164,13 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		if int64(ig.used+ig.hdrm)*int64(sw.prof.Cells.Cell) > sw.prof.PFC.ABSOver {
 			s.armBrake(in, q)
 		}
-	} else if s.shouldPause(sw, ip, ig, q) {
+	} else if s.shouldPause(sw, in, ip, ig, q) {
 		s.xoff(in, ip, ig, q)
 	}
 }
 
 // leave is the accounting and marking of a frame that a switch port is about to send.
-func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
+func (s *Sim) leave(out int32, ot *port, p *packet, qu *queue, q, size int32) {
 	sw := &s.switches[ot.sw]
 	if p.ownFrame() {
 		sw.own -= size
@@ -173,12 +179,8 @@ func (s *Sim) leave(ot *port, p *packet, qu *queue, q, size int32) {
 	in := sw.portBase + int32(p.way>>hopBits)
 	ip := &s.ports[in]
 	ig := &s.ingress[in*NumQueues+q]
-	if sw.mmu == MMUCells {
-		sw.releaseCells(ig, qu, size)
-	} else {
-		sw.releaseReference(ig, q, size)
-	}
-	resume := ig.xoff && s.shouldResume(sw, ip, ig, q)
+	s.release(sw, in, out, ip, ig, qu, q, size)
+	resume := ig.xoff && s.shouldResume(sw, in, ip, ig, q)
 	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNDequeue && s.marks(ot, qu) {
 		mark(p, qu)
 	}

@@ -28,12 +28,8 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 	if s.Lossless != nil {
 		p.Lossless = b.queueMask(s.Line, key+".lossless", s.Lossless)
 	}
-	switch s.Model {
-	case "", "reference":
-	case "cells":
-		p.MMU = model.MMUCells
-	default:
-		b.problem(s.Line, key+".model", "%q is not reference or cells", s.Model)
+	if m, ok := s.Model.Settings.(model.BufferSettings); ok {
+		p.MMU, p.Other = m.Kind(), m
 	}
 	if len(s.DSCP) > 0 {
 		p.DSCP = model.DefaultDSCP()
@@ -56,6 +52,15 @@ func (b *builder) switchProfile(key string, s *Switch) model.SwitchProfile {
 	}
 	if s.Balancer.Settings != nil {
 		p.Balancer = s.Balancer.Settings.(model.BalancerSettings)
+	}
+	if s.Scheduler.Settings != nil {
+		p.Scheduler = s.Scheduler.Settings.(model.SchedulerSettings)
+	}
+	for _, c := range s.Stages {
+		p.Stages = append(p.Stages, c.Settings.(model.StageSettings))
+	}
+	for _, c := range s.Tuners {
+		p.Tuners = append(p.Tuners, c.Settings.(model.TunerSettings))
 	}
 	if d := s.Deadlock; d != nil {
 		p.Deadlock = model.Deadlock{On: true, Detect: d.Detect, Poll: d.Poll, Recover: d.Recover, Discard: d.Discard, TurnOff: d.TurnOff, ErrorDown: d.ErrorDown, Window: d.Window}
@@ -137,8 +142,11 @@ func (b *builder) pfc(key string, p *PFC) model.PFC {
 
 // nicProfile turns the file's NIC into the model's.
 func (b *builder) nicProfile(key string, n *NIC) model.NICProfile {
-	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.cc, RTO: n.RTO, Selective: n.Selective, Window: n.Window,
+	p := model.NICProfile{Name: key, MTU: n.MTU, Header: n.Header, Ack: n.Ack, AckEvery: n.AckEvery, AckTOS: -1, CC: b.cc, RTO: n.RTO, CNPGap: n.CNPGap, Selective: n.Selective, Window: n.Window,
 		PFC: b.pfc(key, &n.PFC), RxRate: n.RxRate, RxBuffer: int64(n.RxBuffer)}
+	if r, ok := n.Receiver.Settings.(model.ReceiverSettings); ok {
+		p.Receiver = r
+	}
 	if d := n.AckDSCP; d != nil {
 		p.AckTOS = int16(b.dscp(n.Line, key+".ack-dscp", *d))
 	}

@@ -42,6 +42,7 @@ type GroupResult struct {
 	FCT      [4]Ms   `json:"fct_ms"` // p50, p95, p99, max
 	Slowdown [4]Ms   `json:"slowdown"`
 	Mean     float64 `json:"slowdown_mean"`
+	FCTMean  float64 `json:"-"` // ms
 	Retx     uint64  `json:"retransmitted"`
 }
 
@@ -163,7 +164,9 @@ func (b *builder) group(r *Result, g group) {
 	for i, p := range []float64{50, 95, 99, 100} {
 		out.FCT[i], out.Slowdown[i] = Ms(workload.Percentile(fct, p)), Ms(workload.Percentile(slow, p))
 	}
+	out.FCTMean = math.NaN()
 	if len(slow) > 0 {
+		out.FCTMean = workload.Mean(fct)
 		out.Mean = workload.Mean(slow)
 	}
 	r.Groups = append(r.Groups, out)
@@ -192,6 +195,7 @@ func (b *builder) metrics(r *Result) {
 		p := g.Name + "."
 		m[p+"done"], m[p+"flows"], m[p+"gbps"], m[p+"least-gbps"], m[p+"most-gbps"] = float64(g.Done), float64(g.Flows), g.Goodput, g.Least, g.Most
 		m[p+"retransmitted"], m[p+"slowdown-mean"], m[p+"acked-mb"] = float64(g.Retx), g.Mean, float64(g.Bytes)/1e6
+		m[p+"fct-mean-us"] = g.FCTMean * 1e3
 		for i, q := range []string{"p50", "p95", "p99", "max"} {
 			m[p+"fct-"+q+"-ms"], m[p+"slowdown-"+q] = float64(g.FCT[i]), float64(g.Slowdown[i])
 		}
@@ -216,6 +220,40 @@ func (b *builder) metrics(r *Result) {
 		if v := rs.Values[i]; len(v) > 0 && strings.HasSuffix(name, " Gb/s") {
 			// Of the last quarter of the run: where it settled, or stands still.
 			m[strings.TrimSuffix(name, " Gb/s")+".final-gbps"] = workload.Mean(v[len(v)*3/4:])
+		} else if queue, ok := strings.CutSuffix(name, " KB"); ok && len(v) > 0 {
+			m[queue+".mean-kb"], m[queue+".settled-kb"] = workload.Mean(v), workload.Mean(v[len(v)/2:])
+			sorted := slices.Clone(v)
+			slices.Sort(sorted)
+			for _, p := range []float64{50, 95, 99} {
+				m[fmt.Sprintf("%s.p%g-kb", queue, p)] = workload.Percentile(sorted, p)
+			}
+		}
+	}
+	for name, n := range b.sim.StageCounters() {
+		m[name] = float64(n)
+	}
+	b.controlMetrics(m)
+}
+
+// controlMetrics sums what rate control did for each group.
+func (b *builder) controlMetrics(m map[string]float64) {
+	for _, g := range b.groups {
+		var sum model.ControlState
+		for _, id := range g.flows {
+			st := b.sim.Flow(id).ControlState
+			sum.CNPs, sum.Cuts, sum.Ups = sum.CNPs+st.CNPs, sum.Cuts+st.Cuts, sum.Ups+st.Ups
+			if st.RTTs > 0 {
+				if sum.RTTs == 0 || st.RTTMin < sum.RTTMin {
+					sum.RTTMin = st.RTTMin
+				}
+				sum.RTTs, sum.RTTSum, sum.RTTMax = sum.RTTs+st.RTTs, sum.RTTSum+st.RTTSum, max(sum.RTTMax, st.RTTMax)
+			}
+		}
+		p := g.name + "."
+		m[p+"notified"], m[p+"cuts"], m[p+"ups"] = float64(sum.CNPs), float64(sum.Cuts), float64(sum.Ups)
+		if sum.RTTs > 0 {
+			m[p+"rtt-min-us"], m[p+"rtt-max-us"] = sum.RTTMin.Seconds()*1e6, sum.RTTMax.Seconds()*1e6
+			m[p+"rtt-mean-us"] = sum.RTTSum.Seconds() * 1e6 / float64(sum.RTTs)
 		}
 	}
 }

@@ -79,22 +79,25 @@ type Link struct {
 
 // Switch is a switch profile.
 type Switch struct {
-	Line     int
-	Model    string    `yaml:"model"` // reference (default) or cells
-	Buffer   Size      `yaml:"buffer"`
-	Lossless []int     `yaml:"lossless"` // queues, default [3]; [] = none
-	DSCP     []DSCPMap `yaml:"dscp"`
-	Trust    string    `yaml:"trust"`         // dscp (default) or 802.1p
-	Prio     []PrioMap `yaml:"dot1p"`         // 802.1p priority to queue
-	PortPrio int       `yaml:"port-priority"` // of frames that a host sends untagged
-	Remark   bool      `yaml:"remark-dscp"`   // write the class's DSCP into what leaves
-	PFC      PFC       `yaml:"pfc"`
-	Cells    *Cells    `yaml:"cells"`
-	ECN      *ECN      `yaml:"ecn"`
-	WDRR     []Weight  `yaml:"wdrr"`
-	Low      []int     `yaml:"low-priority"`
-	Deadlock *Deadlock `yaml:"deadlock"`
-	Balancer Choice    `yaml:"balancer" part:"balancer"`
+	Line      int
+	Model     Choice    `yaml:"model" part:"model"` // default reference
+	Buffer    Size      `yaml:"buffer"`
+	Lossless  []int     `yaml:"lossless"` // queues, default [3]; [] = none
+	DSCP      []DSCPMap `yaml:"dscp"`
+	Trust     string    `yaml:"trust"`         // dscp (default) or 802.1p
+	Prio      []PrioMap `yaml:"dot1p"`         // 802.1p priority to queue
+	PortPrio  int       `yaml:"port-priority"` // of frames that a host sends untagged
+	Remark    bool      `yaml:"remark-dscp"`   // write the class's DSCP into what leaves
+	PFC       PFC       `yaml:"pfc"`
+	Cells     *Cells    `yaml:"cells"`
+	ECN       *ECN      `yaml:"ecn"`
+	WDRR      []Weight  `yaml:"wdrr"`
+	Low       []int     `yaml:"low-priority"`
+	Deadlock  *Deadlock `yaml:"deadlock"`
+	Balancer  Choice    `yaml:"balancer" part:"balancer"`
+	Scheduler Choice    `yaml:"scheduler" part:"scheduler"`
+	Stages    []Choice  `yaml:"stages" part:"stages"` // in the order in which frames pass them
+	Tuners    []Choice  `yaml:"tuners" part:"tuners"`
 }
 
 // DSCPMap moves one DSCP to a queue.
@@ -183,7 +186,9 @@ type NIC struct {
 	AckDSCP   *int       `yaml:"ack-dscp"`
 	RTO       model.Time `yaml:"rto"`
 	Selective bool       `yaml:"selective-repeat"` // instead of go-back-N
+	Receiver  Choice     `yaml:"receiver" part:"receiver"`
 	Window    int32      `yaml:"window"`
+	CNPGap    model.Time `yaml:"np-port-gap"` // least time between the CNPs of all flows of a NIC
 	PFC       PFC        `yaml:"pfc"`
 	RxRate    model.Rate `yaml:"rx-rate"`
 	RxBuffer  Size       `yaml:"rx-buffer"`
@@ -207,26 +212,27 @@ type Rule struct {
 
 // Traffic is one group of flows.
 type Traffic struct {
-	Line  int
-	Name  string     `yaml:"name"`
-	Kind  string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson, storage
-	From  []string   `yaml:"from"` // hosts: h0, h0..h15, "*"; h0/1 is the second port
-	To    []string   `yaml:"to"`
-	Shift int        `yaml:"shift"` // permutation: host i sends to i + shift
-	Bytes Size       `yaml:"bytes"` // of each flow; 0 = until the run ends
-	Start model.Time `yaml:"start"`
-	Gap   model.Time `yaml:"gap"` // between the starts of the flows of a group
-	DSCP  *int       `yaml:"dscp"`
-	Prio  *int       `yaml:"priority"` // 802.1p, in a tag; none = untagged
-	Rate  model.Rate `yaml:"rate"`
-	NoCC  bool       `yaml:"no-congestion-control"`
-	CC    Choice     `yaml:"congestion" part:"congestion"`
-	NoECT bool       `yaml:"no-ect"`
-	Way   []int      `yaml:"way"`   // member of the first ECMP group that each flow takes
-	Sizes string     `yaml:"sizes"` // poisson: web-search or a file
-	Load  float64    `yaml:"load"`  // poisson: of the host's link
-	Until model.Time `yaml:"until"` // poisson: last start
-	Seed  uint64     `yaml:"seed"`
+	Line   int
+	Name   string     `yaml:"name"`
+	Kind   string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson, storage
+	From   []string   `yaml:"from"` // hosts: h0, h0..h15, "*"; h0/1 is the second port
+	To     []string   `yaml:"to"`
+	Shift  int        `yaml:"shift"` // permutation: host i sends to i + shift
+	Bytes  Size       `yaml:"bytes"` // of each flow; 0 = until the run ends
+	Start  model.Time `yaml:"start"`
+	Copies int        `yaml:"copies"` // flows of each pair, default 1
+	Gap    model.Time `yaml:"gap"`    // between the starts of the flows of a group
+	DSCP   *int       `yaml:"dscp"`
+	Prio   *int       `yaml:"priority"` // 802.1p, in a tag; none = untagged
+	Rate   model.Rate `yaml:"rate"`
+	NoCC   bool       `yaml:"no-congestion-control"`
+	CC     Choice     `yaml:"congestion" part:"congestion"`
+	NoECT  bool       `yaml:"no-ect"`
+	Way    []int      `yaml:"way"`   // member of the first ECMP group that each flow takes
+	Sizes  string     `yaml:"sizes"` // poisson: web-search or a file
+	Load   float64    `yaml:"load"`  // poisson: of the host's link
+	Until  model.Time `yaml:"until"` // poisson: last start
+	Seed   uint64     `yaml:"seed"`
 
 	// storage: from are initiators, to are targets
 	Depth     int        `yaml:"depth"`  // I/Os outstanding of each initiator at each target

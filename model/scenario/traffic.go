@@ -74,6 +74,13 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson or storage", t.Kind)
 		return
 	}
+	if t.Copies < 0 || t.Copies > 1 && len(specs) > maxFlows/t.Copies {
+		b.problem(t.Line, key+".copies", "%d of %d flows, want 1 or more and at most %d flows", t.Copies, len(specs), maxFlows)
+		return
+	}
+	for one := specs; t.Copies > 1 && len(specs) < t.Copies*len(one); {
+		specs = append(specs, one...)
+	}
 	if len(specs) == 0 || len(specs) > maxFlows {
 		b.problem(t.Line, key, "gives %d flows, want 1..%d", len(specs), maxFlows)
 		return
@@ -96,7 +103,9 @@ func (b *builder) traffic(i int, t *Traffic) {
 
 func (b *builder) poisson(i int, key string, t *Traffic, from, to []model.EndpointID) {
 	sizes := workload.WebSearch
-	if t.Sizes != "" && t.Sizes != "web-search" {
+	if n, err := model.ParseSize(t.Sizes); err == nil && n > 0 { // all alike
+		sizes = workload.OneSize(n)
+	} else if t.Sizes != "" && t.Sizes != "web-search" {
 		path := t.Sizes
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(b.f.path), path)

@@ -22,6 +22,9 @@ type Sizes []Point
 // WebSearch is the web search distribution as the reference workload W3 defines it.
 var WebSearch = Sizes{{0, 0}, {10e3, 15}, {20e3, 20}, {30e3, 30}, {50e3, 40}, {80e3, 53}, {200e3, 60}, {1e6, 70}, {2e6, 80}, {5e6, 90}, {10e6, 97}, {30e6, 100}}
 
+// OneSize is flows that are all alike.
+func OneSize(bytes int64) Sizes { return Sizes{{float64(bytes), 0}, {float64(bytes), 100}} }
+
 // Mean gives the average size in bytes.
 func (d Sizes) Mean() float64 {
 	m := 0.0
