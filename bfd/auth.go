@@ -101,6 +101,9 @@ type AuthKey struct {
 type Auth struct {
 	Type AuthType
 	Keys []AuthKey
+	// Handed says that the keys are handed out to both ends, each at its time, and that
+	// the peer is of our kind: see handed.go. Without a key yet the session waits.
+	Handed bool
 }
 
 // Validate checks the type, and the length and ids of the keys.
@@ -111,7 +114,10 @@ func (a *Auth) Validate() error {
 	if !a.Type.sha1() {
 		return &ConfigError{"authentication type", a.Type.String(), "keyed SHA1 or meticulous keyed SHA1"}
 	}
-	if len(a.Keys) == 0 {
+	if a.Handed && a.Type != AuthMeticulousSHA1 {
+		return &ConfigError{"authentication type of keys that are handed out", a.Type.String(), "meticulous keyed SHA1"}
+	}
+	if len(a.Keys) == 0 && !a.Handed {
 		return &ConfigError{"number of authentication keys", "0", "1 or more"}
 	}
 	for i, k := range a.Keys {
@@ -130,7 +136,7 @@ func (a *Auth) equal(o *Auth) bool {
 	if a == nil || o == nil {
 		return a == o
 	}
-	if a.Type != o.Type || len(a.Keys) != len(o.Keys) {
+	if a.Type != o.Type || a.Handed != o.Handed || len(a.Keys) != len(o.Keys) {
 		return false
 	}
 	for i, k := range a.Keys {
@@ -148,12 +154,15 @@ type authState struct {
 	rcvSeq   uint32 // bfd.RcvAuthSeq
 	xmitSeq  uint32 // bfd.XmitAuthSeq
 	seqKnown bool   // bfd.AuthSeqKnown
+	handed   *handed
 }
 
 // paddedKey is a secret with zeros behind it, as it is hashed.
 type paddedKey struct {
 	id     uint8
 	secret [hashLen]byte
+	shown  instant // when a packet of the peer last had it; never: not yet
+	old    bool    // not wanted any more, and taken while the peer has no other one
 }
 
 // newAuthState prepares a for use; nil when there is no authentication. The first
@@ -167,6 +176,9 @@ func newAuthState(a *Auth, seq uint32) *authState {
 		s.keys[i].id = k.ID
 		copy(s.keys[i].secret[:], k.Secret)
 	}
+	if a.Handed {
+		s.handed = &handed{turn: -1}
+	}
 	return s
 }
 
@@ -175,28 +187,35 @@ func newAuthState(a *Auth, seq uint32) *authState {
 func (s *authState) follow(before *authState) *authState {
 	if s != nil && before != nil {
 		s.rcvSeq, s.xmitSeq, s.seqKnown = before.rcvSeq, before.xmitSeq, before.seqKnown
+		if s.handed != nil && before.handed != nil {
+			s.keepOld(before)
+		}
 	}
 	return s
 }
 
-// section gives the section of the next packet, without its hash. The sequence
-// number is advanced for every packet: section 6.7.3 demands it for the meticulous
-// type and allows it for the other one.
-func (s *authState) section() AuthSection {
+// section gives the section of the next packet, signed with a key, without its hash. The
+// sequence number is advanced for every packet: section 6.7.3 demands it for the
+// meticulous type and allows it for the other one. Clock is that of the machine, see
+// handed.go.
+func (s *authState) section(key int, clock uint32) AuthSection {
 	s.xmitSeq++
-	return AuthSection{Type: s.typ, KeyID: s.keys[0].id, Seq: s.xmitSeq}
+	if s.handed != nil && after(clock, s.xmitSeq) {
+		s.xmitSeq = clock
+	}
+	return AuthSection{Type: s.typ, KeyID: s.keys[key].id, Seq: s.xmitSeq}
 }
 
 // sign puts the hash into an encoded packet (section 6.7.4).
-func (s *authState) sign(b []byte) {
-	copy(b[hashAt:], s.keys[0].secret[:])
+func (s *authState) sign(b []byte, key int) {
+	copy(b[hashAt:], s.keys[key].secret[:])
 	h := sha1.Sum(b[:headerLen+sha1Len])
 	copy(b[hashAt:], h[:])
 }
 
 // check verifies a received packet (section 6.7.4). b is the payload p was parsed
 // from. Nothing is changed unless the packet is accepted.
-func (s *authState) check(p *Packet, b []byte) error {
+func (s *authState) check(p *Packet, b []byte, now instant) error {
 	if p.Auth.Type != s.typ {
 		return &PacketError{ErrAuth, "Auth Type", int64(p.Auth.Type), "the type in use"}
 	}
@@ -205,7 +224,7 @@ func (s *authState) check(p *Packet, b []byte) error {
 		return &PacketError{ErrAuth, "Auth Key ID", int64(p.Auth.KeyID), "a configured key"}
 	}
 	if s.seqKnown && !s.inWindow(p.Auth.Seq, p.DetectMult) {
-		return &PacketError{ErrAuthSeq, "Sequence Number", int64(p.Auth.Seq), "within 3 x Detect Mult of the last one"}
+		return &PacketError{ErrAuthSeq, "Sequence Number", int64(p.Auth.Seq), "ahead of the last one, within 3 x Detect Mult where keys are set by hand"}
 	}
 	length := int(b[3])
 	if length < headerLen+sha1Len || length > 255 {
@@ -221,6 +240,8 @@ func (s *authState) check(p *Packet, b []byte) error {
 		h := sha1.Sum(buf[:n])
 		if subtle.ConstantTimeCompare(h[:], p.Auth.Hash[:]) == 1 {
 			s.rcvSeq, s.seqKnown = p.Auth.Seq, true
+			s.keys[i].shown = now
+			s.forgetOld(now)
 			return nil
 		}
 	}
@@ -228,8 +249,12 @@ func (s *authState) check(p *Packet, b []byte) error {
 }
 
 // inWindow tells whether a sequence number may follow the last one: 0 (keyed) or 1
-// (meticulous) to 3 x Detect Mult ahead, in circular 32-bit arithmetic.
+// (meticulous) to 3 x Detect Mult ahead, in circular 32-bit arithmetic; of a peer of our
+// kind, any that is ahead.
 func (s *authState) inWindow(seq uint32, mult uint8) bool {
+	if s.handed != nil {
+		return after(seq, s.rcvSeq)
+	}
 	ahead := seq - s.rcvSeq
 	if s.typ == AuthMeticulousSHA1 && ahead == 0 {
 		return false

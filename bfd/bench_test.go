@@ -45,11 +45,11 @@ func meshOf(tb testing.TB, n int, auth *Auth) (m *Manager, arrivals []Arrival, p
 		for _, st := range []State{StateDown, StateInit, StateUp} {
 			p.State, p.Final = st, st == StateUp
 			if auth != nil {
-				p.Auth = signer.section()
+				p.Auth = signer.section(0, 0)
 			}
 			raw = p.Append(nil)
 			if auth != nil {
-				signer.sign(raw)
+				signer.sign(raw, 0)
 			}
 			if err := m.Receive(&a, raw, now); err != nil {
 				tb.Fatal(err)

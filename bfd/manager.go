@@ -26,6 +26,10 @@ type Config struct {
 	RestartGrace time.Duration
 	SteadyTime   time.Duration // a flap so long after the one before is not early; 0: 60 s
 	Seed         uint64        // of discriminators and jitter; give it randomness
+	// Clock is what a clock of the machine says when the Manager is made that no process
+	// sets and no restart of a process turns back: sequence numbers begin there where keys
+	// are handed out.
+	Clock time.Duration
 }
 
 func (c Config) withDefaults() Config {

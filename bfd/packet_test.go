@@ -171,9 +171,9 @@ func FuzzPacket(f *testing.F) {
 func TestAuthHashIsSHA1OverPacketWithKey(t *testing.T) {
 	s := newAuthState(&Auth{Type: AuthSHA1, Keys: []AuthKey{{ID: 9, Secret: []byte("secret")}}}, 41)
 	p := goldens[1].packet
-	p.Auth = s.section()
+	p.Auth = s.section(0, 0)
 	b := p.Append(nil)
-	s.sign(b)
+	s.sign(b, 0)
 	want := append(bytes.Clone(b[:hashAt]), "secret\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
 	if h := sha1.Sum(want); !bytes.Equal(h[:], b[hashAt:]) {
 		t.Errorf("hash is %x, want %x", b[hashAt:], h)
@@ -189,9 +189,9 @@ func TestAuthChecks(t *testing.T) {
 		s := newAuthState(&Auth{Type: typ, Keys: []AuthKey{key}}, seq-1)
 		p := goldens[1].packet // Detect Mult 50
 		p.DetectMult = 3
-		p.Auth = s.section()
+		p.Auth = s.section(0, 0)
 		b := p.Append(nil)
-		s.sign(b)
+		s.sign(b, 0)
 		return b
 	}
 	one, two := cfg.Keys[0], cfg.Keys[1]
@@ -222,7 +222,7 @@ func TestAuthChecks(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		before := *s
-		if err := s.check(&p, c.b); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if err := s.check(&p, c.b, 1); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		} else if err != nil && (s.rcvSeq != before.rcvSeq || s.seqKnown != before.seqKnown) {
 			t.Errorf("%s: a refused packet changed the window", c.name)
@@ -251,14 +251,14 @@ func TestAuthValidate(t *testing.T) {
 	}{
 		{"none", nil, true},
 		{"type none", &Auth{}, true},
-		{"SHA1", &Auth{AuthSHA1, []AuthKey{key}}, true},
-		{"simple password is not offered", &Auth{AuthSimplePassword, []AuthKey{key}}, false},
-		{"nor MD5", &Auth{AuthMeticulousMD5, []AuthKey{key}}, false},
-		{"no key", &Auth{AuthSHA1, nil}, false},
-		{"empty key", &Auth{AuthSHA1, []AuthKey{{ID: 1}}}, false},
-		{"21 bytes", &Auth{AuthSHA1, []AuthKey{{ID: 1, Secret: make([]byte, 21)}}}, false},
-		{"an id twice with other secrets", &Auth{AuthSHA1, []AuthKey{key, {ID: key.ID, Secret: []byte("another")}}}, true},
-		{"a key twice", &Auth{AuthSHA1, []AuthKey{key, key}}, false},
+		{"SHA1", &Auth{Type: AuthSHA1, Keys: []AuthKey{key}}, true},
+		{"simple password is not offered", &Auth{Type: AuthSimplePassword, Keys: []AuthKey{key}}, false},
+		{"nor MD5", &Auth{Type: AuthMeticulousMD5, Keys: []AuthKey{key}}, false},
+		{"no key", &Auth{Type: AuthSHA1, Keys: nil}, false},
+		{"empty key", &Auth{Type: AuthSHA1, Keys: []AuthKey{{ID: 1}}}, false},
+		{"21 bytes", &Auth{Type: AuthSHA1, Keys: []AuthKey{{ID: 1, Secret: make([]byte, 21)}}}, false},
+		{"an id twice with other secrets", &Auth{Type: AuthSHA1, Keys: []AuthKey{key, {ID: key.ID, Secret: []byte("another")}}}, true},
+		{"a key twice", &Auth{Type: AuthSHA1, Keys: []AuthKey{key, key}}, false},
 	} {
 		if err := c.a.Validate(); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)

@@ -87,7 +87,13 @@ func (s *session) authenticate(p *Packet, raw []byte, now instant) error {
 	if s.auth.seqKnown && now-s.lastRx >= 2*silent {
 		s.auth.seqKnown = false
 	}
-	return s.auth.check(p, raw)
+	if err := s.auth.check(p, raw, now); err != nil {
+		return err
+	}
+	if s.auth.handed != nil && p.MyDiscr != s.remoteDiscr {
+		s.auth.begunAnew(now)
+	}
+	return nil
 }
 
 // transition is the state machine of section 6.8.6 (and the diagram in 6.2).

@@ -114,18 +114,25 @@ func (s *session) inherit(last Report, now instant) {
 	switch last {
 	case ReportUp:
 		s.report.shown = ReportUp
-		grace := instant(s.m.cfg.RestartGrace)
-		if s.auth != nil {
-			// The peer refuses our new sequence numbers for twice its detection time
-			// (RFC 5880 section 6.8.1, bfd.AuthSeqKnown), at the slow interval.
-			grace += 2 * instant(s.detectMult) * instant(SlowInterval)
-		}
-		if s.m.cfg.RestartGrace > 0 {
-			s.report.suspect = now + grace
-		}
+		s.mustBeSeen(now)
 	case ReportDown:
 		s.report.shown = ReportDown
 	}
+}
+
+// mustBeSeen gives a path that worked before this session some time to be Up; not while
+// there is no key.
+func (s *session) mustBeSeen(now instant) {
+	grace := instant(s.m.cfg.RestartGrace)
+	if grace == 0 || s.keyless() || s.state != StateDown || s.report.shown != ReportUp {
+		return
+	}
+	if s.auth != nil && s.auth.handed == nil {
+		// The peer refuses our new sequence numbers for twice its detection time
+		// (RFC 5880 section 6.8.1, bfd.AuthSeqKnown), at the slow interval.
+		grace += 2 * instant(s.detectMult) * instant(SlowInterval)
+	}
+	s.report.suspect = now + grace
 }
 
 // flap counts a loss of an Up session. One that follows another before the steady

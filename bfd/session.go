@@ -57,7 +57,7 @@ type session struct {
 func newSession(m *Manager, p Peer, discr uint32, now instant) *session {
 	s := &session{
 		m: m, peer: p, localDiscr: discr, state: StateDown, remoteState: StateDown, since: now,
-		remoteMinRx: 1, detectMult: p.Timers.DetectMult, auth: newAuthState(p.Auth, m.rng.u32()),
+		remoteMinRx: 1, detectMult: p.Timers.DetectMult, auth: newAuthState(p.Auth, m.firstSeq(p.Auth, now)),
 	}
 	if p.AdminDown {
 		s.state, s.localDiag = StateAdminDown, DiagAdminDown
@@ -211,8 +211,12 @@ func (s *session) setAdmin(down bool, now instant) {
 
 // reconfigure takes what is now wanted of a session that goes on.
 func (s *session) reconfigure(p Peer, now instant) {
-	if !p.Auth.equal(s.peer.Auth) {
-		s.auth = newAuthState(p.Auth, s.m.rng.u32()).follow(s.auth)
+	if !p.Auth.equal(s.peer.Auth) && !(s.auth == nil && p.Auth.awaited()) {
+		waited := s.keyless()
+		s.auth = newAuthState(p.Auth, s.m.firstSeq(p.Auth, now)).follow(s.auth)
+		if waited && !s.keyless() {
+			s.mustBeSeen(now)
+		}
 	}
 	s.peer = p
 	s.detectMult = p.Timers.DetectMult

@@ -543,9 +543,9 @@ func TestSection681AuthSequenceIsForgottenAfterTwoDetectionTimes(t *testing.T) {
 	say := func(seq uint32) error {
 		peer := newAuthState(auth, seq-1)
 		p := pu.peer
-		p.State, p.Auth = StateDown, peer.section()
+		p.State, p.Auth = StateDown, peer.section(0, 0)
 		b := p.Append(nil)
-		peer.sign(b)
+		peer.sign(b, 0)
 		return pu.m.Receive(&pu.at, b, pu.now)
 	}
 	if err := say(1000); err != nil {

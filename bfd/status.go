@@ -29,6 +29,8 @@ type Status struct {
 	Polling    bool          `json:"polling"`
 	Demand     bool          `json:"remote_demand"`
 	Auth       AuthType      `json:"auth"`
+	Keyless    bool          `json:"keyless"` // waits for its first key
+	Keys       int           `json:"keys"`    // that are taken
 
 	Since     time.Time     `json:"since"`      // of State
 	LastHeard time.Time     `json:"last_heard"` // zero: never
@@ -74,7 +76,7 @@ func (s *session) status(now instant) Status {
 			DetectMult: s.remoteDetectMult, MinEchoRx: time.Duration(span(s.remoteMinEchoRx))}
 	}
 	if s.auth != nil {
-		st.Auth = s.auth.typ
+		st.Auth, st.Keys, st.Keyless = s.auth.typ, len(s.auth.keys), s.keyless()
 	}
 	if s.report.suspect != never {
 		st.DownLeft = time.Duration(max(0, s.report.suspect-now))

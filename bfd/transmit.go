@@ -9,7 +9,7 @@ const finalSpacing = instant(MinInterval)
 // mute tells whether nothing may be sent on our own account (section 6.8.7): a
 // passive system waits to be spoken to, and a peer may ask for silence.
 func (s *session) mute() bool {
-	return s.peer.Passive && s.remoteDiscr == 0 || s.remoteMinRx == 0
+	return s.peer.Passive && s.remoteDiscr == 0 || s.remoteMinRx == 0 || s.keyless()
 }
 
 // periodic tells whether packets are sent periodically (section 6.8.7).
@@ -71,6 +71,7 @@ func (s *session) transmitDue(now instant) {
 		s.m.counters.TxLateMax = max(s.m.counters.TxLateMax, time.Duration(late))
 	}
 	s.transmit(false, now)
+	s.show(now)
 }
 
 // answerPoll sends a Final as soon as practicable, whatever the timers and the state
@@ -97,30 +98,14 @@ func (s *session) flush(now instant) {
 	s.transmit(false, now)
 }
 
-// transmit builds one packet (section 6.8.7). A Final tells of a new state as well
+// transmit sends one packet (section 6.8.7). A Final tells of a new state as well
 // as any packet does, but a Poll has to be sent on its own.
 func (s *session) transmit(final bool, now instant) {
-	p := Packet{
-		Diag: s.localDiag, State: s.state, Final: final, Poll: s.polling && !final,
-		DetectMult: s.detectMult, MyDiscr: s.localDiscr, YourDiscr: s.remoteDiscr,
-		DesiredMinTx: s.desiredMinTx, RequiredMinRx: s.requiredMinRx,
+	if s.auth == nil {
+		s.emit(final, 0, now)
+	} else {
+		s.emitSigned(final, now)
 	}
-	if !s.peer.Multihop {
-		p.RequiredMinEchoRx = micros(s.peer.Timers.MinEchoRx)
-	}
-	if s.auth != nil {
-		p.Auth = s.auth.section()
-	}
-	out := s.m.nextSend()
-	out.Local, out.Peer, out.Interface = s.source(), s.peer.Peer, s.peer.Interface
-	out.Multihop, out.Discr = s.peer.Multihop, s.localDiscr
-	b := p.Append(out.buf[:0])
-	if s.auth != nil {
-		s.auth.sign(b)
-	}
-	out.n = uint8(len(b))
-	s.packetsOut++
-	s.m.counters.PacketsOut++
 	if final {
 		s.urgent = s.urgent && s.polling
 		return
@@ -134,4 +119,29 @@ func (s *session) transmit(final bool, now instant) {
 		s.txAt = never
 	}
 	s.m.arm(s)
+}
+
+// emit builds one packet, signed with a key where there is authentication.
+func (s *session) emit(final bool, key int, now instant) {
+	p := Packet{
+		Diag: s.localDiag, State: s.state, Final: final, Poll: s.polling && !final,
+		DetectMult: s.detectMult, MyDiscr: s.localDiscr, YourDiscr: s.remoteDiscr,
+		DesiredMinTx: s.desiredMinTx, RequiredMinRx: s.requiredMinRx,
+	}
+	if !s.peer.Multihop {
+		p.RequiredMinEchoRx = micros(s.peer.Timers.MinEchoRx)
+	}
+	if s.auth != nil {
+		p.Auth = s.auth.section(key, s.m.seqClock(now))
+	}
+	out := s.m.nextSend()
+	out.Local, out.Peer, out.Interface = s.source(), s.peer.Peer, s.peer.Interface
+	out.Multihop, out.Discr = s.peer.Multihop, s.localDiscr
+	b := p.Append(out.buf[:0])
+	if s.auth != nil {
+		s.auth.sign(b, key)
+	}
+	out.n = uint8(len(b))
+	s.packetsOut++
+	s.m.counters.PacketsOut++
 }

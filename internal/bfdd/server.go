@@ -139,7 +139,7 @@ func (s *Server) session(ctx context.Context) error {
 		return err
 	}
 	manager := s.cfg.Manager
-	manager.Seed = rand.Uint64()
+	manager.Seed, manager.Clock = rand.Uint64(), time.Duration(s.cfg.monotonic())
 	r := bfd.NewRunner(bfd.RunnerConfig{Manager: manager, Sink: s.report, Priority: s.cfg.Priority, Log: s.cfg.Log}, conn)
 	s.mu.Lock()
 	s.runner = r

@@ -14,7 +14,7 @@ import (
 )
 
 // Protocol is the number of this protocol; both sides must have the same.
-const Protocol = 2
+const Protocol = 3
 
 // Limits of the protocol.
 const (
