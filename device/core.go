@@ -65,8 +65,10 @@ type Config struct {
 	Wait        time.Duration
 	InterestAll bool // the device asks its reflectors for everything
 	Mesh        MeshConfig
-	Hosts       HostsConfig
-	Epoch       uint64 // of this start of the process
+	// PathSecret is what a reflector makes keys of paths from; zero: it hands out none.
+	PathSecret inof.PathSecret
+	Hosts      HostsConfig
+	Epoch      uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart; nil: nothing is.
 	Keep keep.Sink
 }
@@ -91,6 +93,7 @@ type Counters struct {
 	ProtocolErrors  uint64 `json:"protocol_errors"`
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
 	PortsMoved      uint64 `json:"ports_moved"`      // ports that lost their carrier while the daemon was away: their hosts were told all
+	PathKeysGiven   uint64 `json:"path_keys_given"`  // to clients
 	PortsUnproved   uint64 `json:"ports_unproved"`   // ports of which that is not known: all was repeated to their hosts
 }
 
@@ -221,6 +224,7 @@ func (c *Core) joinSelf(now time.Time) {
 	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
 	c.fromReflector(c.refl.Join(c.self, now), now)
 	c.fromClient(own, now)
+	c.pathSession(c.self, true)
 }
 
 // Tick does what time has made due and sends the frames that are ready.

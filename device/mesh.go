@@ -22,8 +22,10 @@ type MeshConfig struct {
 	// nothing of the paths. It is for an emergency.
 	Off  bool
 	Auth *bfd.Auth // nil: none
-	// AuthFor gives what is used towards one device; nil: Auth towards all.
-	AuthFor func(dev netip.Addr) *bfd.Auth
+	// Handed says that the reflectors hand out the keys; towards devices in Plain there is
+	// no authentication then.
+	Handed bool
+	Plain  []netip.Prefix
 	// MaxHops is how many routers may be between two devices; what came over more is
 	// not of a device (RFC 5883 section 5). 0: any number.
 	MaxHops uint8
@@ -55,6 +57,7 @@ type MeshCounters struct {
 	Foreign     uint64 `json:"foreign"`     // reports about a device that is not watched
 	Unwatchable uint64 `json:"unwatchable"` // devices of another address family than ours, each time they come
 	Clamped     uint64 `json:"clamped"`     // settings whose timers were out of range
+	KeysTaken   uint64 `json:"keys_taken"`  // times reflectors handed out keys that are news
 	Forgotten   uint64 `json:"forgotten"`   // faults given up because the device had been gone for too long
 }
 
@@ -70,8 +73,8 @@ type mesh struct {
 	forget   time.Time // not after the next time a path is forgotten
 	told     bool      // they were, since the start
 	watched  map[netip.Addr]bool
-	auths    map[netip.Addr]*bfd.Auth // made so far, of this cfg
-	peers    []bfd.Peer               // as told last
+	handout  pathKeys
+	peers    []bfd.Peer // as told last
 	paths    map[netip.Addr]*path
 	counters MeshCounters
 }
@@ -85,7 +88,7 @@ type path struct {
 
 // configure is for the beginning.
 func (m *mesh) configure(cfg MeshConfig) {
-	m.cfg, m.auths = cfg, make(map[netip.Addr]*bfd.Auth)
+	m.cfg, m.handout = cfg, newPathKeys()
 	m.watched, m.paths = make(map[netip.Addr]bool), make(map[netip.Addr]*path)
 }
 
@@ -128,7 +131,7 @@ func (c *Core) SetMesh(cfg MeshConfig, now time.Time) {
 	if c.client == nil {
 		return
 	}
-	c.mesh.cfg, c.mesh.changed, c.mesh.auths = cfg, true, make(map[netip.Addr]*bfd.Auth)
+	c.mesh.cfg, c.mesh.changed = cfg, true
 	c.changed(c.liftPaths(now), now, now)
 }
 
@@ -227,25 +230,13 @@ func (c *Core) watch(now time.Time) {
 		peers = append(peers, p)
 		m.watched[dev] = true
 	}
+	c.askPathKeys()
 	if m.told && slices.Equal(peers, m.peers) {
 		return
 	}
 	m.told, m.peers = true, peers
 	m.counters.Changes++
 	c.out.WatchPaths(slices.Clone(peers))
-}
-
-// auth is that of the path to a device.
-func (m *mesh) auth(dev netip.Addr) *bfd.Auth {
-	if m.cfg.AuthFor == nil {
-		return m.cfg.Auth
-	}
-	a, ok := m.auths[dev]
-	if !ok {
-		a = m.cfg.AuthFor(dev)
-		m.auths[dev] = a
-	}
-	return a
 }
 
 // timersOf brings what reflectors ask for into the ranges of the mesh.

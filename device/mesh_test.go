@@ -479,20 +479,3 @@ func TestTheNumberOfRoutersBetweenDevicesIsBounded(t *testing.T) {
 		t.Errorf("watched %+v", m.peers)
 	}
 }
-
-func TestEachPathIsAuthenticatedForItsDevice(t *testing.T) {
-	m := newMeshCore(t)
-	auth := func(dev netip.Addr) *bfd.Auth {
-		return &bfd.Auth{Type: bfd.AuthSHA1, Keys: []bfd.AuthKey{{ID: 1, Secret: []byte(dev.String())}}}
-	}
-	m.c.SetMesh(MeshConfig{AuthFor: auth}, m.now)
-	m.pass(time.Second)
-	if len(m.peers) != 2 {
-		t.Fatalf("watched %+v", m.peers)
-	}
-	for _, p := range m.peers {
-		if p.Auth == nil || string(p.Auth.Keys[0].Secret) != p.Peer.String() {
-			t.Errorf("the path to %s has %+v", p.Peer, p.Auth)
-		}
-	}
-}

@@ -74,6 +74,10 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 		c.reports[dev] = report
 		return
 	}
+	if q, ok := m.(*inof.PathKeys); ok {
+		c.answerPathKeys(dev, q)
+		return
+	}
 	ds, err := c.refl.Receive(dev, m, now)
 	c.fromReflector(ds, now)
 	c.measureReflected(m, ds, now)
@@ -107,6 +111,7 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 			Text: fmt.Sprintf("reflector %s has seen a later start of this device: the clock was set back and the last epoch was lost; going on behind it", dev)})
 	}
 	c.holdStale(now)
+	c.pathSession(dev, true)
 	c.peerEvent(dev, "reflector", "up", nil, now)
 }
 
@@ -161,6 +166,7 @@ func (c *Core) ReflectorDown(dev netip.Addr, why error, now time.Time) {
 	if c.client == nil {
 		return
 	}
+	c.pathSession(dev, false)
 	a := c.client.Down(dev, now)
 	c.apply(&a, now)
 	c.peerEvent(dev, "reflector", "down", why, now)
@@ -169,6 +175,10 @@ func (c *Core) ReflectorDown(dev netip.Addr, why error, now time.Time) {
 // ReflectorMessage takes a message of a reflector.
 func (c *Core) ReflectorMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	if c.client == nil {
+		return
+	}
+	if k, ok := m.(*inof.PathKeys); ok {
+		c.takePathKeys(dev, k)
 		return
 	}
 	a, err := c.client.Receive(dev, m, now)

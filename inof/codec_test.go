@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -180,6 +181,14 @@ func drawMessage(t *rapid.T) Message {
 	case TypeEndOfSync:
 		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed"),
 			Cluster: drawCluster(t), Members: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxClusterMembers).Draw(t, "members")}
+	case TypePathKeys:
+		m := &PathKeys{Asked: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxPathKeys).Draw(t, "asked")}
+		for range rapid.IntRange(0, 5).Draw(t, "keys") {
+			k := PathKey{Device: drawAddr(t), ID: rapid.Uint8().Draw(t, "id")}
+			copy(k.Secret[:], rapid.SliceOfN(rapid.Byte(), PathSecretLen, PathSecretLen).Draw(t, "secret"))
+			m.Keys = append(m.Keys, k)
+		}
+		return m
 	case TypeReport:
 		return &Report{Warnings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ReportedWarning {
 			return ReportedWarning{Rule: drawText(1, MaxReportRule).Draw(t, "rule"), Text: drawText(0, MaxReportText).Draw(t, "text")}
@@ -286,7 +295,7 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"tagged too small", edit(host, func(b []byte) []byte { b[2], b[3], b[7] = 0, 47, 1; return b }), CodeLength, "want 48.."},
 		{"length too large", edit(host, func(b []byte) []byte { b[1] = 0x10; b[3] = 1; return b }), CodeLength, "1048576"},
 		{"type 0", edit(host, func(b []byte) []byte { b[5] = 0; return b }), CodeType, "type 0"},
-		{"type 7", edit(host, func(b []byte) []byte { b[5] = 7; return b }), CodeType, "type 7"},
+		{"type 8", edit(host, func(b []byte) []byte { b[5] = 8; return b }), CodeType, "type 8"},
 		{"unknown flag", edit(host, func(b []byte) []byte { b[6] = 1; return b }), CodeMalformed, "flags"},
 		{"truncated TLV header", update(6, 0), CodeMalformed, "no TLV header"},
 		{"truncated TLV", update(6, 0, 0, 9, 1), CodeMalformed, "length 9, but 1 bytes are left"},
@@ -312,6 +321,9 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"no stamp in EndOfSync", body(TypeEndOfSync), CodeMalformed, "missing"},
 		{"no code", body(TypeNotification), CodeMalformed, "missing"},
 		{"a warning without a rule", body(TypeReport, 1, 0, 0, 2, 0, 0), CodeMalformed, "rule: length 0, want 1..64"},
+		{"a truncated key", body(TypePathKeys, 2, 0, 0, 7, 4, 10, 0, 0, 1, 9, 1), CodeMalformed, "key: truncated"},
+		{"sealed twice", body(TypePathKeys, 3, 0, 0, 1, 1, 3, 0, 0, 1, 2), CodeMalformed, "twice"},
+		{"too many paths", body(TypePathKeys, bytes.Repeat([]byte{1, 0, 0, 5, 4, 10, 0, 0, 1}, MaxPathKeys+1)...), CodeMalformed, "more than 256"},
 		{"a truncated warning", body(TypeReport, 1, 0, 0, 3, 1, 'a', 5), CodeMalformed, "text"},
 		{"open without epoch", edit(open, func(b []byte) []byte { return relength(b[:len(b)-5-12]) }), CodeMalformed, "TLV type 7 is missing"},
 		{"open with a TLV twice", edit(open, func(b []byte) []byte { return relength(append(b, 8, 0, 0, 1, 2)) }), CodeMalformed, "twice"},

@@ -39,6 +39,8 @@ func Encode(m Message) (*Encoded, error) {
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
 	case *Report:
 		b, err = m.appendBody(nil)
+	case *PathKeys:
+		b, err = m.appendBody(nil)
 	default:
 		err = fmt.Errorf("cannot encode a %T", m)
 	}
@@ -67,6 +69,8 @@ func decodeBody(t MsgType, body []byte) (Message, error) {
 		return asMessage(decodeNotification(body))
 	case TypeReport:
 		return asMessage(decodeReport(body))
+	case TypePathKeys:
+		return asMessage(decodePathKeys(body))
 	}
 	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
 }

@@ -133,10 +133,16 @@ var golden = map[string]Message{
 			{Op: Put, State: StandingZoned, Host: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
 		},
 	},
-	"end-of-sync":  &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
-	"notification": &Notification{Code: CodeAuthMode, Text: "mode none"},
-	"report":       &Report{Warnings: []ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
+	"end-of-sync":      &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
+	"notification":     &Notification{Code: CodeAuthMode, Text: "mode none"},
+	"path-keys-asked":  &PathKeys{Asked: []netip.Addr{netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8::4")}},
+	"path-keys":        (&PathSecret{1, 2, 3}).Answer(goldenClient, &PathKeys{Asked: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}),
+	"path-keys-sealed": &PathKeys{Sealed: goldenSealed},
+	"report":           &Report{Warnings: []ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
 }
+
+// goldenSealed is the example "path-keys" as the reflector of goldenSession encrypts it.
+var goldenSealed, _ = hex.DecodeString("7b82a61720542d2bd64012f5ee5b60f2839edbf151642692857dd5f868ce6975730d239cb155fdd8346fc9922146")
 
 // goldenSession gives the frames of the examples that belong to a session with
 // authentication: both sides seal with fixed nonces and password.
@@ -191,6 +197,15 @@ func goldenSession(t *testing.T) map[string][]byte {
 			t.Fatal(err)
 		}
 		out[name] = dialer.Seal(nil, e, now)
+	}
+	e, err := Encode(golden["path-keys"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["path-keys-sealed"] = listener.Seal(nil, e, now)
+	got, _, err := dialer.Receive(out["path-keys-sealed"], nil, now)
+	if d := cmp.Diff(golden["path-keys"], got, cmpOpts); err != nil || d != "" {
+		t.Errorf("%v, as received: %s", err, d)
 	}
 	return out
 }

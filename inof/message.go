@@ -22,8 +22,9 @@ const (
 	TypeEndOfSync    MsgType = 4
 	TypeNotification MsgType = 5
 	TypeReport       MsgType = 6
+	TypePathKeys     MsgType = 7
 
-	lastType = TypeReport
+	lastType = TypePathKeys
 )
 
 func (t MsgType) String() string {
@@ -40,11 +41,14 @@ func (t MsgType) String() string {
 		return "Notification"
 	case TypeReport:
 		return "Report"
+	case TypePathKeys:
+		return "PathKeys"
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification, *Report. A
+// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification, *Report,
+// *PathKeys. A
 // message that was handed to a Session or Peer must not be changed any more.
 type Message interface {
 	Type() MsgType

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"net/netip"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -53,24 +52,6 @@ func (p Password) GoString() string { return p.String() }
 
 // Equal tells in constant time whether two are the same.
 func (p Password) Equal(q Password) bool { return subtle.ConstantTimeCompare(p.key[:], q.key[:]) == 1 }
-
-// PathKey gives the key of BFD packets between two devices, and its number on the wire:
-// the same on both, and another one for each pair.
-func (p Password) PathKey(a, b netip.Addr) (id uint8, secret []byte, err error) {
-	if b.Less(a) {
-		a, b = b, a
-	}
-	k := SessionKeys{transcript: " " + a.String() + " " + b.String()}
-	if k.master, err = extract(p.key[:], nil); err != nil {
-		return 0, nil, err
-	}
-	key, err := k.expand("iNOF v2 BFD")
-	if err != nil {
-		return 0, nil, err
-	}
-	const secretLen = 20 // RFC 5880 section 4.4
-	return key[secretLen], key[:secretLen], nil
-}
 
 // PasswordUse is which of the passwords in force a session has.
 type PasswordUse string

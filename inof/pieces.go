@@ -29,6 +29,8 @@ func weight(m Message) int {
 		return n
 	case *EndOfSync: // all that its device has said is looked at
 		return 16
+	case *PathKeys:
+		return 1 + len(m.Asked) + len(m.Keys)
 	}
 	return 1
 }

@@ -169,6 +169,11 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 	if err != nil {
 		return nil, out, err
 	}
+	if s.conceals(h.Type) {
+		if body, err = s.reveal(body, h.Seq); err != nil {
+			return nil, out, err
+		}
+	}
 	m, err := decodeBody(h.Type, body)
 	if err != nil {
 		return nil, out, err
@@ -192,7 +197,7 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 			out = s.confirm(out, now)
 		}
 		return nil, out, nil
-	case *Update, *EndOfSync, *Report:
+	case *Update, *EndOfSync, *Report, *PathKeys:
 		if s.state == StateEstablished {
 			return m, out, nil
 		}
@@ -410,6 +415,13 @@ func (s *Session) Password() (Password, bool) {
 // is OpenConfirm or Established seals.
 func (s *Session) Seal(out []byte, e *Encoded, now time.Time) []byte {
 	s.lastTx = now
+	if s.conceals(e.typ) {
+		body, err := s.conceal(e.body, s.tx.seq+1)
+		if err != nil { // as with a message that was lost: it is asked again in the next session
+			return out
+		}
+		e = &Encoded{typ: e.typ, body: body}
+	}
 	return s.tx.seal(out, e)
 }
 

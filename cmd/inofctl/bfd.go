@@ -119,6 +119,17 @@ func held(s *api.BFDSession) string {
 	return ""
 }
 
+// bfdAuth is the type, and whether there are keys.
+func bfdAuth(s *api.BFDSession) string {
+	switch {
+	case s.Keyless:
+		return s.Auth + ", waits for a key"
+	case s.Keys > 0:
+		return fmt.Sprintf("%s, keys: %d", s.Auth, s.Keys)
+	}
+	return s.Auth
+}
+
 func (a *app) bfdDetails(w io.Writer, s *api.BFDSession) {
 	remote := ""
 	if s.Remote != nil {
@@ -142,7 +153,7 @@ func (a *app) bfdDetails(w io.Writer, s *api.BFDSession) {
 		{"Asked for by the device", remote},
 		{"Interval sent at", human(time.Duration(s.TxInterval))},
 		{"Detection time", human(time.Duration(s.DetectTime))},
-		{"Authentication", s.Auth},
+		{"Authentication", bfdAuth(s)},
 		{"Last heard", a.agePtr(s.LastHeard)},
 		{"Last down", a.agePtr(s.LastDown)},
 		{"Flaps", count(s.Flaps)},

@@ -18,7 +18,7 @@ local snsd = Proto("snsd", "SNSD Registration")
 
 -- Names of values ------------------------------------------------------------
 
-local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report" }
+local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report", "Path keys" }
 local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
 local FAULT_OPS = { "put", "withdraw", "change" }
@@ -174,6 +174,11 @@ field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
 field("string", "inof.report.rule", "Rule")
 field("string", "inof.report.text", "Warning")
+address("inof.path.asked", "Asked: path to")
+address("inof.path.device", "Path to")
+field("uint8", "inof.path.id", "Key id")
+field("bytes", "inof.path.secret", "Key")
+field("bytes", "inof.path.sealed", "Encrypted")
 
 field("uint8", "nts.version", "Version")
 field("uint8", "nts.reserved1", "Reserved", base.HEX)
@@ -555,6 +560,7 @@ end
 local MAX_MEMBERS = 9 -- of a cluster
 local MAX_OUTSIDE = 64 -- hosts outside of a binding that are named
 local MAX_WARNINGS = 32 -- of a report
+local MAX_PATHS = 256 -- of path keys
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.
 local function cluster(c)
@@ -690,6 +696,26 @@ local MESSAGES = {
       local rule = c:text("inof.report.rule", 1, 64)
       return rule .. ": " .. c:text("inof.report.text", 0, 255)
     end, many = true },
+  },
+  { { "Asked", function(c, sum)
+      sum.asked = (sum.asked or 0) + 1
+      if sum.asked > MAX_PATHS then c:fail(("more than %d"):format(MAX_PATHS)) end
+      return c:address("inof.path.asked")
+    end, many = true },
+    { "Key", function(c, sum)
+      sum.keys = (sum.keys or 0) + 1
+      if sum.keys > MAX_PATHS then c:fail(("more than %d"):format(MAX_PATHS)) end
+      local device = c:address("inof.path.device")
+      local id = c:num("inof.path.id", 1)
+      local r = c:take(20, "inof.path.secret")
+      if r then c.tree:add(F["inof.path.secret"], r) end
+      return ("%s, id %d"):format(device, id)
+    end, many = true },
+    { "Encrypted", function(c)
+      local r = c:take(c:left(), "inof.path.sealed")
+      if r then c.tree:add(F["inof.path.sealed"], r) end
+      return "in mode hmac-sha256"
+    end },
   },
 }
 

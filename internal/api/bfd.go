@@ -58,6 +58,8 @@ type BFDSession struct {
 	TxInterval  Duration   `json:"tx_interval_s"`    // negotiated
 	DetectTime  Duration   `json:"detect_time_s"`    // negotiated; 0: nothing was heard
 	Auth        string     `json:"auth"`
+	Keyless     bool       `json:"keyless"`              // no reflector has handed out a key yet: it is not watched
+	Keys        int        `json:"keys"`                 // that are taken
 	Since       *time.Time `json:"since,omitempty"`      // of State
 	LastHeard   *time.Time `json:"last_heard,omitempty"` // nil: never
 	LastDown    *time.Time `json:"last_down,omitempty"`  // nil: never

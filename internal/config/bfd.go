@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ const (
 	BFDAuthNone       BFDAuth = "none"
 	BFDAuthSHA1       BFDAuth = "keyed-sha1"
 	BFDAuthMeticulous BFDAuth = "meticulous-keyed-sha1"
-	BFDAuthSession    BFDAuth = "session" // keyed SHA1 with keys made from the session's password
+	BFDAuthSession    BFDAuth = "session" // meticulous, with keys that the reflectors hand out
 )
 
 // BFD sets the watching of the paths between devices.
@@ -63,6 +64,8 @@ type BFD struct {
 	MaxHops int
 	Auth    BFDAuth
 	Keys    []BFDKey // the first signs, all are accepted
+	// PlainPeers are devices towards which there is no authentication, with BFDAuthSession.
+	PlainPeers []netip.Prefix
 }
 
 // BFDKey is one key of bfd.auth.
@@ -92,11 +95,9 @@ func readBFD(c *Config, s *section) {
 	})
 	b.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
 	b.MaxHops = s.number("max-hops", defaultMaxHops, 1, 255)
-	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthNone), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous), string(BFDAuthSession)))
-	if b.Auth == BFDAuthSession && c.Session.Auth != AuthHMAC {
-		s.problem("auth", "needs the password of the sessions, but session.auth is "+string(c.Session.Auth), "none, keyed-sha1, meticulous-keyed-sha1")
-	}
+	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthSession), string(BFDAuthSession), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous)))
 	readBFDKeys(&b, s)
+	readPlainPeers(&b, s)
 	switch {
 	case roles.Standalone():
 		s.refuse("a standalone device knows of no other device")
@@ -105,13 +106,21 @@ func readBFD(c *Config, s *section) {
 		s.foreign("the reflector sets it for the whole fabric", "leave it out, and set it on the reflector", "interval", "detect-multiplier", "mesh")
 		b.Interval, b.DetectMult, b.Mesh = 0, 0, ""
 	case !roles.Client:
-		s.foreign("this device is a reflector only and watches no paths", "leave it out", "socket", "grace", "max-hops", "auth", "keys")
-		b.Socket, b.Grace, b.MaxHops, b.Auth, b.Keys = "", 0, 0, "", nil
+		s.foreign("this device is a reflector only and watches no paths", "leave it out", "socket", "grace", "max-hops", "auth", "keys", "plain-peers")
+		b.Socket, b.Grace, b.MaxHops, b.Auth, b.Keys, b.PlainPeers = "", 0, 0, "", nil, nil
 	}
 	if roles.Client && b.Socket == "" {
 		b.Socket = filepath.Join(filepath.Dir(c.Management.Socket), bfdSocketName)
 	}
 	c.BFD = b
+}
+
+// readPlainPeers reads device ids and prefixes of them.
+func readPlainPeers(b *BFD, s *section) {
+	b.PlainPeers = readPrefixes(s, "plain-peers")
+	if len(b.PlainPeers) > 0 && b.Auth != BFDAuthSession {
+		s.problem("plain-peers", "are given, but bfd.auth is "+string(b.Auth), "auth: session, or no plain-peers")
+	}
 }
 
 // foreign reports the keys that are set elsewhere.
@@ -221,6 +230,7 @@ func (b *BFD) settings() []Setting {
 		{Key: "bfd.grace", Value: setting.Duration(b.Grace), Restart: true},
 		{Key: "bfd.max-hops", Value: strconv.Itoa(b.MaxHops)},
 		{Key: "bfd.auth", Value: string(b.Auth)},
+		{Key: "bfd.plain-peers", Value: join(b.PlainPeers)},
 	}
 	var ids, secrets []string
 	for _, k := range b.Keys {

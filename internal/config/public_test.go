@@ -80,7 +80,8 @@ func TestBFDKeysOfTheSessionsPassword(t *testing.T) {
 	}); err != nil || c.BFD.Auth != BFDAuthSession {
 		t.Errorf("%v", err)
 	}
-	for _, bad := range []string{"session: {auth: none}\nbfd: {auth: session}\n", "session: {auth: none}\nbfd: {auth: session, keys: [{id: 1, file: /k}]}\n"} {
+	for _, bad := range []string{"session: {auth: none}\nbfd: {plain-peers: [10.0.0.0/33]}\n", "session: {auth: none}\nbfd: {auth: none, plain-peers: [10.0.0.1]}\n",
+		"session: {auth: none}\nbfd: {auth: session, keys: [{id: 1, file: /k}]}\n"} {
 		if _, err := Parse("f", []byte(head+bad), nil); err == nil || !strings.Contains(err.Error(), "bfd.") {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -58,8 +58,7 @@ func (d *Daemon) meshConfig(cfg *config.Config) device.MeshConfig {
 	b := &cfg.BFD
 	m := device.MeshConfig{Off: cfg.Device.Roles.Client && !b.Enabled, MaxHops: uint8(b.MaxHops)}
 	if b.Auth == config.BFDAuthSession {
-		self := cfg.Device.ID
-		m.AuthFor = func(dev netip.Addr) *bfd.Auth { return pathAuth(d.auth.Load().Passwords, self, dev) }
+		m.Handed, m.Plain = true, b.PlainPeers
 		return m
 	}
 	if len(b.Keys) == 0 || b.Auth == config.BFDAuthNone {
@@ -73,18 +72,6 @@ func (d *Daemon) meshConfig(cfg *config.Config) device.MeshConfig {
 		m.Auth.Keys = append(m.Auth.Keys, bfd.AuthKey{ID: k.ID, Secret: k.Secret.Reveal()})
 	}
 	return m
-}
-
-// pathAuth makes the authentication of the path to a device from the passwords of the
-// sessions. The first signs, all are taken.
-func pathAuth(passwords []inof.Password, self, dev netip.Addr) *bfd.Auth {
-	a := &bfd.Auth{Type: bfd.AuthSHA1}
-	for _, p := range passwords {
-		if id, secret, err := p.PathKey(self, dev); err == nil {
-			a.Keys = append(a.Keys, bfd.AuthKey{ID: id, Secret: secret})
-		}
-	}
-	return a
 }
 
 // bfdSettings is what a reflector hands out.
@@ -161,7 +148,7 @@ func sessionOf(s *bfd.Status, failed map[netip.Addr]bool) api.BFDSession {
 		Device: s.Peer, Local: s.Local, Multihop: s.Multihop, State: s.State.String(), RemoteState: s.RemoteState.String(),
 		Report: s.Report.String(), Fault: failed[s.Peer], Diag: s.Diag.String(), RemoteDiag: s.RemoteDiag.String(),
 		Configured: timersText(s.Configured), TxInterval: api.Duration(s.TxInterval), DetectTime: api.Duration(s.DetectTime),
-		Auth: s.Auth.String(), Since: moment(s.Since), LastHeard: moment(s.LastHeard), LastDown: moment(s.LastFlap), Flaps: s.Flaps,
+		Auth: s.Auth.String(), Keyless: s.Keyless, Keys: s.Keys, Since: moment(s.Since), LastHeard: moment(s.LastHeard), LastDown: moment(s.LastFlap), Flaps: s.Flaps,
 		HoldUp: api.Duration(s.HoldUp), HoldLeft: api.Duration(s.HoldLeft), DownLeft: api.Duration(s.DownLeft), Retiring: s.Retiring,
 		LocalDiscr: s.LocalDiscr, RemoteDiscr: s.RemoteDiscr, PacketsIn: s.PacketsIn, PacketsOut: s.PacketsOut, TxLate: s.TxLate,
 	}

@@ -125,11 +125,6 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		rotated := s.OldPassword != next.Session.OldPassword
 		s.Password, s.OldPassword, s.PasswordFrom = next.Session.Password, next.Session.OldPassword, next.Session.PasswordFrom
 		s.TLS = next.Session.TLS
-		if merged.BFD.Auth == config.BFDAuthSession {
-			if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetMesh(d.meshConfig(&merged), now) }); err != nil {
-				return err
-			}
-		}
 		if rotated {
 			d.recheck("their password is not the newest any more")
 		}

@@ -39,6 +39,9 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 		InterestAll: cfg.Client.Interest == config.InterestAll,
 		Mesh:        d.meshConfig(cfg),
 	}
+	if c.Reflect {
+		c.PathSecret = d.pathSecret(cfg.State)
+	}
 	if cfg.Client.Agreement == config.AgreeUnion {
 		c.Agreement = inof.AgreeUnion
 	}

@@ -34,7 +34,15 @@ var fabricRules = []Rule{
 		When: "the path to a device has not been seen to work for ten seconds since it is watched",
 		Do:   "is UDP port 4784 open, is BFD on there, is there a route between the device ids?",
 		Find: paths("the path to %s has never been seen to work: it is not watched", func(f *Facts, s *api.BFDSession) bool {
-			return !s.Fault && s.Report == bfd.ReportUnknown.String() && s.Since != nil && f.Now.Sub(*s.Since) > slowUp
+			return !s.Fault && !s.Keyless && s.Report == bfd.ReportUnknown.String() && s.Since != nil && f.Now.Sub(*s.Since) > slowUp
+		}),
+	},
+	{
+		Name: "path-keyless",
+		When: "no reflector has handed out a key for the path to a device for ten seconds since it is watched",
+		Do:   "inofctl show peer: is there a session with a reflector? For a device of another make write bfd.plain-peers",
+		Find: paths("the path to %s is not watched: no reflector has handed out a key", func(f *Facts, s *api.BFDSession) bool {
+			return s.Keyless && s.Since != nil && f.Now.Sub(*s.Since) > slowUp
 		}),
 	},
 	{

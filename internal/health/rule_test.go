@@ -98,6 +98,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"address-conflict", func(f *Facts) { f.Counts.Conflicts = 2 }, "2 address(es)"},
 		{"path-down", func(f *Facts) { session(f).Fault = true }, "the path to device 192.0.2.12 fails"},
 		{"path-never-up", func(f *Facts) { session(f).Report, session(f).Since = "unknown", &long }, "never been seen to work"},
+		{"path-keyless", func(f *Facts) { session(f).Keyless, session(f).Since = true, &long }, "no reflector has handed out a key"},
 		{"path-held-down", func(f *Facts) { session(f).Report = "admin-down" }, "holds the session down"},
 		{"bfd-off", func(f *Facts) { f.Paths.Off = true }, "bfd.enabled"},
 		{"bfd-process", func(f *Facts) { f.Paths.Process = api.BFDProcess{Needed: true, Since: long, LastError: "no socket"} }, "no socket"},

@@ -92,6 +92,18 @@ func ofMessage(m inof.Message, frame []byte) list {
 			l.add("inof.report.rule", w.Rule)
 			l.text("inof.report.text", w.Text)
 		}
+	case *inof.PathKeys:
+		for _, a := range m.Asked {
+			l.addr("inof.path.asked", a)
+		}
+		for _, k := range m.Keys {
+			l.addr("inof.path.device", k.Device)
+			l.add("inof.path.id", k.ID)
+			l.add("inof.path.secret", hex.EncodeToString(k.Secret[:]))
+		}
+		if len(m.Sealed) > 0 {
+			l.add("inof.path.sealed", hex.EncodeToString(m.Sealed))
+		}
 	case *inof.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)

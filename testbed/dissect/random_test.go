@@ -178,9 +178,35 @@ func (r source) open() *inof.Open {
 	return o
 }
 
+func (r source) pathKeys() inof.Message {
+	m := &inof.PathKeys{}
+	switch r.IntN(3) {
+	case 0:
+		for range r.IntN(4) {
+			m.Asked = append(m.Asked, r.addr())
+		}
+	case 1:
+		for range r.IntN(4) {
+			k := inof.PathKey{Device: r.addr(), ID: uint8(r.Uint32())}
+			for i := range k.Secret {
+				k.Secret[i] = byte(r.Uint32())
+			}
+			m.Keys = append(m.Keys, k)
+		}
+	default:
+		m.Sealed = make([]byte, 16+r.IntN(64))
+		for i := range m.Sealed {
+			m.Sealed[i] = byte(r.Uint32())
+		}
+	}
+	return m
+}
+
 // message is any message that follows the Opens.
 func (r source) message() inof.Message {
-	switch r.IntN(11) {
+	switch r.IntN(12) {
+	case 11:
+		return r.pathKeys()
 	case 3:
 		m := &inof.Report{}
 		for range r.IntN(4) {

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openinof/inof/inof"
+)
+
+// secretFile is where a reflector keeps what it makes the keys of paths from.
+const secretFile = "path-secret"
+
+// pathSecret gives the secret of this reflector: the one it had before, else a new one. One
+// that cannot be kept works as well; the next start hands out other keys then.
+func (d *Daemon) pathSecret(dir string) (s inof.PathSecret) {
+	path := filepath.Join(dir, secretFile)
+	b, err := os.ReadFile(path)
+	switch {
+	case err == nil && len(b) == len(s):
+		return inof.PathSecret(b)
+	case err == nil:
+		d.warn("state", fmt.Errorf("%s has %d bytes, want %d: it is made anew", path, len(b), len(s)))
+	case !errors.Is(err, fs.ErrNotExist):
+		d.warn("state", fmt.Errorf("secret of the paths between devices: %w: it is made anew", err))
+	}
+	_, _ = rand.Read(s[:]) // never fails
+	if err := writeSecret(path, s[:]); err != nil {
+		d.warn("state", fmt.Errorf("secret of the paths between devices: %w: until it can be kept each start hands out other keys", err))
+	}
+	return s
+}
+
+// writeSecret writes a file whole or not at all.
+func writeSecret(path string, b []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), secretFile+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
