@@ -83,9 +83,6 @@ func (d *crc) Policy() Policy { return d.cfg.policy() }
 
 func (d *crc) Need() Need {
 	c := d.cfg
-	if c.Response == RespondNone {
-		return Need{}
-	}
 	fields := fabric.FieldCRC
 	if c.PerMillion > 0 {
 		fields |= fabric.FieldCounters

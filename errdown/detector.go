@@ -17,7 +17,8 @@ type Detector interface {
 	Reset()
 	// Policy says what a trip means; it is read at each trip and recovery.
 	Policy() Policy
-	// Need is what of a port's health is to be read how often; no fields: nothing.
+	// Need is what of a port's health is to be read how often; no fields: nothing. It is not
+	// asked while a trip would lead to nothing.
 	Need() Need
 }
 

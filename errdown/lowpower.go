@@ -82,8 +82,5 @@ func (d *lowPower) Policy() Policy { return d.cfg.policy() }
 
 func (d *lowPower) Need() Need {
 	c := d.cfg
-	if c.Response == RespondNone {
-		return Need{}
-	}
 	return Need{fabric.FieldRxPower, within(c.Window/3, time.Second, 30*time.Second)}
 }

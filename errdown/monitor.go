@@ -221,8 +221,9 @@ func (m *Monitor) Needs(name string) []Need {
 	}
 	var out []Need
 	for i := range p.causes {
-		n := p.causes[i].detector.Need()
-		if n.Fields != 0 && (p.Up() || p.causes[i].cause == LinkFlap) {
+		d := p.causes[i].detector
+		counted := p.causes[i].cause == LinkFlap // always, and on a port that is down too
+		if n := d.Need(); n.Fields != 0 && (counted || p.Up() && d.Policy().Response != RespondNone) {
 			out = append(out, n)
 		}
 	}

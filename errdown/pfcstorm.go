@@ -163,9 +163,6 @@ func (d *pfcStorm) Policy() Policy { return d.cfg.policy() }
 
 func (d *pfcStorm) Need() Need {
 	c := d.cfg
-	if c.Response == RespondNone {
-		return Need{}
-	}
 	return Need{fabric.FieldsOfPFC, within(c.Detect, 50*time.Millisecond, time.Second)}
 }
 

@@ -112,7 +112,7 @@ func (d *stormControl) Need() Need {
 	if c.Multicast > 0 {
 		f |= fabric.FieldMulticast
 	}
-	if c.Response == RespondNone || f == 0 {
+	if f == 0 {
 		return Need{}
 	}
 	return Need{f, within(c.Window/3, 100*time.Millisecond, time.Second)}
