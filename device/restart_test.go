@@ -84,19 +84,24 @@ func (b *bareCore) carrier(name string, up bool, kind fabric.EventKind) {
 	b.Port(fabric.Event{Kind: kind, At: b.now, Changes: b.changes[name], Port: fabric.Port{Name: name, Index: 1, AdminUp: true, Carrier: up}}, b.now)
 }
 
-// register has a host heard on a port, a second later.
-func (b *bareCore) register(name, port, addr string) {
-	b.t.Helper()
-	b.now = b.now.Add(time.Second)
+// registration is what a host says of itself.
+func registration(name, port, addr string) (fabric.Frame, error) {
 	pdu, err := snsd.AppendRegistrationPDU(nil, &snsd.RegistrationPDU{
 		MAC: hostMAC(name), PortID: snsd.AgentPortID("eth0", 1), TTL: 120,
 		Registration: snsd.Registration{Addr: netip.MustParseAddr(addr), Subscribes: true, ProtoVer: snsd.DefaultProtoVer,
 			Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-11.test:" + name}},
 	})
-	if err != nil {
+	return fabric.Frame{Port: port, Src: hostMAC(name), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}, err
+}
+
+// register has a host heard on a port, a second later.
+func (b *bareCore) register(name, port, addr string) {
+	b.t.Helper()
+	b.now = b.now.Add(time.Second)
+	var err error
+	if b.heard, err = registration(name, port, addr); err != nil {
 		b.t.Fatal(err)
 	}
-	b.heard = fabric.Frame{Port: port, Src: hostMAC(name), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}
 	b.Frame(b.heard, b.now)
 	b.Tick(b.now)
 }

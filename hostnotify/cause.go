@@ -105,24 +105,24 @@ func ReasonSlot(state snsd.State, r snsd.Reason) int {
 func (n *Notifier) Handed(o Out, at time.Time) {
 	now := n.stamp(at)
 	for _, p := range n.packed[o.first:o.end] {
-		p.sent, p.last = now, now
-		n.history.sent(p.rec, at)
+		p.told.at, p.flight.left = now, now
+		n.history.sent(p.told.rec, at)
 		n.measureFrame(p)
 	}
 }
 
 func (n *Notifier) measureFrame(p *pair) {
 	total := &n.latency.Notice[ReasonSlot(p.told.state, p.told.reason)]
-	if p.toldLife != p.sub.life {
+	if p.told.life != p.sub.life {
 		n.latency.Frame.Hold()
-		n.latency.HeldFrame.Record(time.Duration(p.sent - p.decided))
-		if p.toldBy != nil {
+		n.latency.HeldFrame.Record(time.Duration(p.told.at - p.waits.since))
+		if p.told.by != nil {
 			total.Hold()
 		}
 		return
 	}
-	n.latency.Frame.Record(time.Duration(p.sent - p.decided))
-	switch by := p.toldBy; {
+	n.latency.Frame.Record(time.Duration(p.told.at - p.waits.since))
+	switch by := p.told.by; {
 	case by == nil && !p.told.isActive():
 		n.counters.Unmeasured++
 	case by == nil:
@@ -130,26 +130,26 @@ func (n *Notifier) measureFrame(p *pair) {
 		n.counters.ClockSkewed++
 		total.Skip()
 	default:
-		total.Record(time.Duration(p.sent - by.at))
+		total.Record(time.Duration(p.told.at - by.at))
 	}
 }
 
 func (n *Notifier) measureAck(p *pair, at stamp) {
-	by := p.toldBy
-	p.toldBy = nil
-	if p.sent == never { // told before a restart
+	by := p.told.by
+	p.told.by = nil
+	if p.told.at == never { // told before a restart
 		return
 	}
 	total := &n.latency.Acked[ReasonSlot(p.told.state, p.told.reason)]
-	if p.toldLife != p.sub.life {
+	if p.told.life != p.sub.life {
 		n.latency.Ack.Hold()
-		n.latency.HeldAck.Record(time.Duration(at - p.sent))
+		n.latency.HeldAck.Record(time.Duration(at - p.told.at))
 		if by != nil {
 			total.Hold()
 		}
 		return
 	}
-	n.latency.Ack.Record(time.Duration(at - p.sent))
+	n.latency.Ack.Record(time.Duration(at - p.told.at))
 	switch {
 	case by == nil:
 	case by.skewed:

@@ -1,6 +1,10 @@
 package hostnotify
 
-import "github.com/openinof/inof/internal/timerheap"
+import (
+	"slices"
+
+	"github.com/openinof/inof/internal/timerheap"
+)
 
 // This file decides when a notice that was not acked is repeated. The host agent does
 // not suppress repeated notices: each is a task like a new one, so that repeating what
@@ -58,27 +62,27 @@ func (n *Notifier) depart(p *pair) {
 		a.inside = n.frameNo
 		a.frames++
 	}
-	p.with, p.frame, p.last = a, a.frames, n.now
+	p.flight.with, p.flight.frame, p.flight.left = a, a.frames, n.now
 	n.fly(p)
 }
 
 // fly puts a notice under way among those of its agent.
 func (n *Notifier) fly(p *pair) {
-	p.flight = &p.with.fresh
-	if p.told.isActive() && p.tries > 0 {
-		p.flight = &p.with.patient
+	p.flight.in = &p.flight.with.fresh
+	if p.told.isActive() && p.flight.tries > 0 {
+		p.flight.in = &p.flight.with.patient
 	}
-	if p.flight.push(p); p.flight.head == p {
-		n.arm(p.with)
+	if p.flight.in.push(p); p.flight.in.head == p {
+		n.arm(p.flight.with)
 	}
 }
 
 // land takes a notice out of those under way, if it is among them. The timer of its agent
 // is the caller's affair.
 func (n *Notifier) land(p *pair) {
-	if p.flight != nil {
-		p.flight.remove(p)
-		p.flight = nil
+	if p.flight.in != nil {
+		p.flight.in.remove(p)
+		p.flight.in = nil
 	}
 }
 
@@ -86,10 +90,10 @@ func (n *Notifier) land(p *pair) {
 func (n *Notifier) due(a *agent) stamp {
 	due := never
 	if p := a.fresh.head; p != nil {
-		due = max(p.last, a.acked, a.expired) + a.rto.timeout()
+		due = max(p.flight.left, a.acked, a.expired) + a.rto.timeout()
 	}
 	if p := a.patient.head; p != nil {
-		if d := p.last + stamp(n.cfg.RepeatActive); due == never || d < due {
+		if d := p.flight.left + stamp(n.cfg.RepeatActive); due == never || d < due {
 			due = d
 		}
 	}
@@ -118,16 +122,16 @@ func (n *Notifier) collectRetries() {
 
 func (n *Notifier) expire(a *agent) {
 	wait := a.rto.timeout()
-	if p := a.fresh.head; p != nil && max(p.last, a.acked, a.expired)+wait <= n.now {
+	if p := a.fresh.head; p != nil && max(p.flight.left, a.acked, a.expired)+wait <= n.now {
 		a.expired = n.now
 		a.rto.expire()
 		for range repeatBurst {
-			if p := a.fresh.head; p != nil && p.last+wait <= n.now {
+			if p := a.fresh.head; p != nil && p.flight.left+wait <= n.now {
 				n.again(p)
 			}
 		}
 	}
-	for p := a.patient.head; p != nil && p.last+stamp(n.cfg.RepeatActive) <= n.now; p = a.patient.head {
+	for p := a.patient.head; p != nil && p.flight.left+stamp(n.cfg.RepeatActive) <= n.now; p = a.patient.head {
 		n.again(p)
 	}
 	n.arm(a)
@@ -136,29 +140,27 @@ func (n *Notifier) expire(a *agent) {
 // again has a notice under way repeated, over another port of the host's if it has one.
 func (n *Notifier) again(p *pair) {
 	n.land(p)
-	if removes(p.told) && !p.ended && p.tries >= orderTries {
-		if n.recompute(p, p.toldBy, false); p.class != idle {
-			return // an active notice has waited long enough for its ack
-		}
+	n.rotate(p.sub, p.flight.via)
+	n.enqueue(p, retryClass(p.told.verdict))
+	if removes(p.told.verdict) && !p.ended && p.flight.tries >= orderTries {
+		n.overdue = append(n.overdue, p)
 	}
-	n.rotate(p.sub, p.via)
-	n.enqueue(p, retryClass(p.told))
 }
 
 // heard takes the first ack of what was told last, which is still among those under way. The
 // caller takes it out, and sets the timer.
 func (n *Notifier) heard(p *pair, at stamp) {
-	a := p.with
+	a := p.flight.with
 	if a == nil { // told before a restart, and not repeated yet
 		return
 	}
 	a.rto.shift = 0
-	if p.tries > 0 { // of which of them? Karn's algorithm: RFC 6298, 3
-		p.doubt = max(0, at-max(p.sent, a.acked))
+	if p.flight.tries > 0 { // of which of them? Karn's algorithm: RFC 6298, 3
+		p.flight.doubt = max(0, at-max(p.told.at, a.acked))
 	} else {
-		a.rto.note(max(0, at-max(p.last, a.acked)), n.now)
-		if n.lost(a, p.frame) {
-			a.shrink(p.frame)
+		a.rto.note(max(0, at-max(p.flight.left, a.acked)), n.now)
+		if n.lost(a, p.flight.frame) {
+			a.shrink(p.flight.frame)
 		}
 	}
 	a.acked = max(a.acked, min(at, n.now))
@@ -167,7 +169,7 @@ func (n *Notifier) heard(p *pair, at stamp) {
 
 // lost repeats what left so long before the acked frame that it must be lost.
 func (n *Notifier) lost(a *agent, frame uint32) (any bool) {
-	for p := a.fresh.head; p != nil && int32(frame-p.frame) >= lostFrames; p = a.fresh.head {
+	for p := a.fresh.head; p != nil && int32(frame-p.flight.frame) >= lostFrames; p = a.fresh.head {
 		any = true
 		n.again(p)
 	}
@@ -177,10 +179,10 @@ func (n *Notifier) lost(a *agent, frame uint32) (any bool) {
 // needless takes an ack of what was acked before: what the first one answered was the
 // notice itself, and the host is slower than was thought.
 func (n *Notifier) needless(p *pair) {
-	if a := p.with; a != nil && p.tries > 0 {
-		a.rto.sample(p.doubt)
-		p.doubt = 0
-		a.shrink(p.frame)
+	if a := p.flight.with; a != nil && p.flight.tries > 0 {
+		a.rto.sample(p.flight.doubt)
+		p.flight.doubt = 0
+		a.shrink(p.flight.frame)
 		n.arm(a)
 	}
 }
@@ -199,5 +201,95 @@ func (a *agent) grow(most int) {
 	if a.credit++; a.credit >= a.window {
 		a.credit = 0
 		a.window = min(most, a.window+1)
+	}
+}
+
+// stopRetry ends the retries of a notice under way, in whatever way it ended.
+func (n *Notifier) stopRetry(p *pair) {
+	if !p.flight.on {
+		return
+	}
+	p.flight.on = false
+	n.inFlight--
+	p.sub.inFlight--
+	n.land(p)
+	if p.flight.with != nil {
+		n.arm(p.flight.with)
+	}
+	if p.waits.class == retryInactive || p.waits.class == retryActive {
+		n.unqueue(p)
+	}
+	n.room(p.sub)
+}
+
+// supersede ends the retries of a notice that is not true any more.
+func (n *Notifier) supersede(p *pair) {
+	if p.flight.on {
+		n.counters.Superseded++
+		n.history.drop(p.told.rec)
+		n.stopRetry(p)
+	}
+}
+
+// resume takes up the retries of a notice that turned out to be still true.
+func (n *Notifier) resume(p *pair) {
+	if p.told.none() || p.told.acked || p.flight.on {
+		return
+	}
+	n.counters.Superseded--
+	n.history.undrop(p.told.rec)
+	n.launch(p)
+	if p.flight.with == nil {
+		n.enqueue(p, retryClass(p.told.verdict))
+	} else {
+		n.fly(p)
+	}
+}
+
+// launch counts the pair as under way.
+func (n *Notifier) launch(p *pair) {
+	if p.sub.inFlight == 0 {
+		p.sub.heard = n.now
+	}
+	p.flight.on = true
+	n.inFlight++
+	p.sub.inFlight++
+}
+
+// remove forgets a pair, whatever is queued or under way.
+func (n *Notifier) remove(p *pair) {
+	if p.flight.on {
+		n.counters.GivenUp++
+		n.history.giveUp(p.told.rec)
+	}
+	n.stopRetry(p)
+	n.unqueue(p)
+	n.unkeep(p)
+	n.keepPair(p)
+	if n.unlink(p) {
+		n.keepSubject(p.subj)
+	}
+}
+
+// rotate moves s to its next usable link, after a notice sent on p stayed unanswered.
+func (n *Notifier) rotate(s *subscriber, p *port) {
+	if len(s.links) < 2 || s.out == nil || s.out.port != p {
+		return
+	}
+	at := slices.Index(s.links, s.out)
+	for i := 1; i < len(s.links); i++ {
+		if l := s.links[(at+i)%len(s.links)]; s.usable(l) {
+			n.setOut(s, l)
+			return
+		}
+	}
+}
+
+// unkeep takes a pair out of those that are kept although their subject is gone.
+func (n *Notifier) unkeep(p *pair) {
+	if p.kept {
+		p.kept = false
+		n.gone.remove(p)
+		n.kept--
 	}
 }

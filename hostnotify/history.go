@@ -157,8 +157,8 @@ func (n *Notifier) RestoreHistory(records map[uint64]Notice) {
 		r := records[id]
 		h.add(r)
 		if s := n.subs[r.Host]; s != nil && r.Acked.IsZero() {
-			if p := s.pairs[r.Subject]; p != nil && p.seq == r.Seq && p.told.state == r.State {
-				p.rec = id // its ack may still come
+			if p := s.pairs[r.Subject]; p != nil && p.told.seq == r.Seq && p.told.state == r.State {
+				p.told.rec = id // its ack may still come
 			}
 		}
 	}

@@ -22,11 +22,6 @@ func (n *Notifier) SetLeaving(port string, on bool, now time.Time) {
 	}
 }
 
-// leaving tells whether all ports of a host are about to be shut.
-func (s *subscriber) leaving() bool {
-	return len(s.links) > 0 && !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.leaving })
-}
-
 // Unsettled tells whether a host on the port, or a host that is told of one of the
 // addresses, has something to be told that it has not acked.
 func (n *Notifier) Unsettled(port string, addrs []netip.Addr) bool {
@@ -46,7 +41,7 @@ func (n *Notifier) Unsettled(port string, addrs []netip.Addr) bool {
 			continue
 		}
 		for _, p := range subj.pairs {
-			if p.sub.out != nil && (p.inFlight || p.class != idle) {
+			if p.sub.out != nil && (p.flight.on || p.waits.class != idle) {
 				return true
 			}
 		}

@@ -446,16 +446,16 @@ func (m *model) invariants() {
 			if int(p.atL) != i || p.subj.pairs[p.atS] != p || s.pairs[p.subj.addr] != p || n.subjects[p.subj.addr] != p.subj {
 				m.t.Fatal("index broken")
 			}
-			if p.inFlight {
+			if p.flight.on {
 				mine++
-				if (p.flight != nil) == (p.class != idle) {
-					m.t.Fatalf("a notice under way is in no queue, or in two: flight %v class %d", p.flight != nil, p.class)
+				if (p.flight.in != nil) == (p.waits.class != idle) {
+					m.t.Fatalf("a notice under way is in no queue, or in two: flight %v class %d", p.flight.in != nil, p.waits.class)
 				}
 			}
-			if p.flight != nil && (!p.inFlight || p.flight != &p.with.fresh && p.flight != &p.with.patient) {
+			if p.flight.in != nil && (!p.flight.on || p.flight.in != &p.flight.with.fresh && p.flight.in != &p.flight.with.patient) {
 				m.t.Fatalf("a notice that is not under way waits for its ack: %+v", p)
 			}
-			if p.class.isNew() {
+			if p.waits.class.isNew() {
 				waiting++
 			}
 		}
@@ -469,7 +469,7 @@ func (m *model) invariants() {
 	}
 	kept := 0
 	for p := n.gone.head; p != nil; p = p.next {
-		if kept++; !p.kept || p.class != idle || !keepAlive(p.told.reason) || p.told.isActive() || p.sub.pairs[p.subj.addr] != p {
+		if kept++; !p.kept || p.waits.class != idle || !keepAlive(p.told.reason) || p.told.isActive() || p.sub.pairs[p.subj.addr] != p {
 			m.t.Fatalf("%v is kept of what is gone: %+v", p.sub.addr, p)
 		}
 	}

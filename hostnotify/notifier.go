@@ -2,7 +2,6 @@ package hostnotify
 
 import (
 	"cmp"
-	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -12,12 +11,6 @@ import (
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
-
-// stamp is a moment in nanoseconds since the first one the Notifier was given: a
-// third of a time.Time's size, of which every pair holds several.
-type stamp int64
-
-const never stamp = math.MinInt64
 
 // Notifier tells the local subscribers of one device what they should know. Create
 // it with New. Inputs only change tables; Poll hands out the frames they led to.
@@ -55,6 +48,7 @@ type Notifier struct {
 	frameNo  uint64 // of the frame that was built last
 	slab     []byte
 	out      []Out
+	overdue  []*pair // told again and again that the old service of an address is gone, see orderTries
 	packed   []*pair // whose new notices are in the frames of out
 	history  history
 	latency  Latencies
@@ -72,28 +66,6 @@ func New(cfg Config, dir Directory) *Notifier {
 		agents:   make(map[agentKey]*agent),
 		history:  history{limit: cfg.History},
 	}
-}
-
-// touch notes the time of an input.
-func (n *Notifier) touch(now time.Time) {
-	if n.base.IsZero() {
-		n.base = now
-	}
-	n.now = max(n.now, stamp(now.Sub(n.base)))
-}
-
-func (n *Notifier) time(s stamp) time.Time {
-	if s == never {
-		return time.Time{}
-	}
-	return n.base.Add(time.Duration(s))
-}
-
-func (n *Notifier) stamp(t time.Time) stamp {
-	if t.IsZero() {
-		return never
-	}
-	return stamp(t.Sub(n.base))
 }
 
 // Subscribe makes known that a host with this address, which wants notices, is on the
@@ -138,13 +110,6 @@ func (n *Notifier) subscribe(host netip.Addr, port string, mac fabric.MAC, role 
 	n.meet(s)
 	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && (news || s.role != was) {
 		n.recomputeAll(s, nil, false)
-	}
-}
-
-// meet takes over what is known of a subscriber itself.
-func (n *Notifier) meet(s *subscriber) {
-	if h, ok := n.dir.Host(s.addr); ok {
-		s.role = h.Role
 	}
 }
 
@@ -317,16 +282,17 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	case p == nil || p.told.none():
 		n.counters.AcksUnknown++
 		return false
-	case p.seq != a.Seq:
+	case p.told.seq != a.Seq:
 		n.counters.AcksStale++
 		return false
-	case p.acked:
+	case p.told.acked:
 		n.counters.AcksRepeated++
 		n.needless(p)
 		return false
 	}
 	via.moved = false
 	n.acked(p, at)
+	n.decideOverdue()
 	return true
 }
 
@@ -357,3 +323,102 @@ func (n *Notifier) Notices() []Notice { return n.history.list() }
 
 // Latencies gives the distributions; to be read only, by the owner of the Notifier.
 func (n *Notifier) Latencies() *Latencies { return &n.latency }
+
+// acked takes the ack of what was told last.
+func (n *Notifier) acked(p *pair, at time.Time) {
+	if sent := n.time(p.told.at); p.told.at != never && at.Before(sent) {
+		at = sent // the clock was set between the two stamps
+	}
+	p.told.acked = true
+	p.sub.heard = n.now
+	n.counters.Acked++
+	n.keepPair(p)
+	n.heard(p, n.stamp(at))
+	n.stopRetry(p)
+	n.history.ack(p.told.rec, at)
+	by := p.told.by
+	n.measureAck(p, n.stamp(at))
+	n.settle(p)
+	if removes(p.told.verdict) && !p.ended {
+		n.recompute(p, by, false) // an active notice may have waited for this, see wantActive
+	}
+}
+
+// Poll returns the frames that are due now, in the order to send them. The slice is
+// valid until the next Poll; the frames belong to the caller. Notices in them count as
+// sent at now.
+func (n *Notifier) Poll(now time.Time) []Out {
+	n.touch(now)
+	n.answerDeferred()
+	if n.graceEnd != never && n.now >= n.graceEnd {
+		n.endGrace()
+	}
+	n.collectRetries()
+	n.decideOverdue()
+	n.out = n.out[:0]
+	clear(n.packed)
+	n.packed = n.packed[:0]
+	for _, p := range n.portList {
+		if p.up {
+			n.drain(p)
+		}
+	}
+	return n.out
+}
+
+// Next is the moment from which Poll has something to do; in the past or present if it
+// has now, zero if nothing is expected.
+func (n *Notifier) Next() time.Time {
+	next := never
+	sooner := func(s stamp) {
+		if next == never || s < next {
+			next = s
+		}
+	}
+	if n.retries.Len() > 0 {
+		_, due := n.retries.First()
+		sooner(stamp(due))
+	}
+	for _, p := range n.portList {
+		if p.up && p.waits() {
+			sooner(max(n.now, p.pace.ready(p.rings[newInactive].head != nil)))
+		}
+	}
+	for _, s := range n.deferred {
+		sooner(s.queryDue)
+	}
+	if n.graceEnd != never {
+		sooner(n.graceEnd)
+	}
+	return n.time(next)
+}
+
+func (n *Notifier) answerDeferred() {
+	rest := n.deferred[:0]
+	for _, s := range n.deferred {
+		if s.queryDue > n.now {
+			rest = append(rest, s)
+			continue
+		}
+		n.answer(s)
+	}
+	clear(n.deferred[len(rest):])
+	n.deferred = rest
+}
+
+// decideOverdue decides anew about active notices that have waited long enough for the ack
+// of what came before them.
+func (n *Notifier) decideOverdue() {
+	for _, p := range n.overdue {
+		n.recompute(p, p.told.by, false)
+	}
+	clear(n.overdue)
+	n.overdue = n.overdue[:0]
+}
+
+// answer tells s all its active peers again.
+func (n *Notifier) answer(s *subscriber) {
+	s.answered, s.queryDue = n.now, never
+	n.keepHost(s)
+	n.recomputeAll(s, nil, true)
+}

@@ -38,7 +38,7 @@ func (r *rig) populate() {
 	r.changed(0, hostA, hostB)
 }
 
-func expect(t *testing.T, got []told, want ...string) {
+func expect(t *testing.T, got []spoken, want ...string) {
 	t.Helper()
 	if want == nil {
 		want = []string{}

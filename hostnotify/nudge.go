@@ -16,14 +16,14 @@ func (n *Notifier) Nudge(host netip.Addr, now time.Time) {
 	}
 	var best *pair
 	for _, p := range s.list {
-		if p.acked && p.class == idle && !p.kept && !p.told.none() && (best == nil || best.told.isActive() && !p.told.isActive()) {
+		if p.told.acked && p.waits.class == idle && !p.kept && !p.told.none() && (best == nil || best.told.isActive() && !p.told.isActive()) {
 			best = p
 		}
 	}
 	if best == nil {
 		return
 	}
-	best.acked, best.tries = false, 0
+	best.told.acked, best.flight.tries = false, 0
 	n.launch(best)
-	n.enqueue(best, retryClass(best.told))
+	n.enqueue(best, retryClass(best.told.verdict))
 }

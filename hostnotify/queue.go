@@ -131,7 +131,7 @@ func (n *Notifier) room(s *subscriber) {
 // enqueue puts the pair at the end of a list.
 func (n *Notifier) enqueue(p *pair, c class) {
 	s := p.sub
-	p.class = c
+	p.waits.class = c
 	s.waiting[c].push(p)
 	if c.isNew() {
 		n.waiting++
@@ -141,12 +141,12 @@ func (n *Notifier) enqueue(p *pair, c class) {
 
 // unqueue takes the pair out of the list it waits in.
 func (n *Notifier) unqueue(p *pair) {
-	if p.class == idle {
+	if p.waits.class == idle {
 		return
 	}
-	s, c := p.sub, p.class
+	s, c := p.sub, p.waits.class
 	s.waiting[c].remove(p)
-	p.class = idle
+	p.waits.class = idle
 	if c.isNew() {
 		n.waiting--
 	}
@@ -155,54 +155,18 @@ func (n *Notifier) unqueue(p *pair) {
 	}
 }
 
-// stopRetry ends the retries of a notice under way, in whatever way it ended.
-func (n *Notifier) stopRetry(p *pair) {
-	if !p.inFlight {
-		return
+func (n *Notifier) setOut(s *subscriber, l *link) {
+	for c := range s.turns {
+		s.turns[c].leave()
 	}
-	p.inFlight = false
-	n.inFlight--
-	p.sub.inFlight--
-	n.land(p)
-	if p.with != nil {
-		n.arm(p.with)
+	if s.out == nil {
+		s.heard = n.now // it could not answer before
 	}
-	if p.class == retryInactive || p.class == retryActive {
-		n.unqueue(p)
+	if s.out == nil || l == nil {
+		s.life++
 	}
-	n.room(p.sub)
-}
-
-// supersede ends the retries of a notice that is not true any more.
-func (n *Notifier) supersede(p *pair) {
-	if p.inFlight {
-		n.counters.Superseded++
-		n.history.drop(p.rec)
-		n.stopRetry(p)
+	s.out = l
+	for c := range s.turns {
+		n.enter(s, class(c))
 	}
-}
-
-// resume takes up the retries of a notice that turned out to be still true.
-func (n *Notifier) resume(p *pair) {
-	if p.told.none() || p.acked || p.inFlight {
-		return
-	}
-	n.counters.Superseded--
-	n.history.undrop(p.rec)
-	n.launch(p)
-	if p.with == nil {
-		n.enqueue(p, retryClass(p.told))
-	} else {
-		n.fly(p)
-	}
-}
-
-// launch counts the pair as under way.
-func (n *Notifier) launch(p *pair) {
-	if p.sub.inFlight == 0 {
-		p.sub.heard = n.now
-	}
-	p.inFlight = true
-	n.inFlight++
-	p.sub.inFlight++
 }

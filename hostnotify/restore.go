@@ -161,20 +161,20 @@ func (r *restorer) told(s *subscriber, t KeptTold) error {
 	}
 	p := n.addPair(s, t.Subject)
 	p.subj.know(svc)
-	p.service = p.subj.service
+	p.told.service = p.subj.service
 	if t.Service != nil {
-		p.service = t.Service
+		p.told.service = t.Service
 	}
 	p.row, p.subj.row = true, true
-	p.told = active
+	p.told.verdict = active
 	if t.State == snsd.Inactive {
-		p.told = inactive(t.Reason)
+		p.told.verdict = inactive(t.Reason)
 	}
-	p.again = t.Stale && p.told.isActive()
-	p.seq, p.acked, p.sent = t.Seq, t.Acked, never
-	if !p.acked {
+	p.waits.again = t.Stale && p.told.isActive()
+	p.told.seq, p.told.acked, p.told.at = t.Seq, t.Acked, never
+	if !p.told.acked {
 		n.launch(p)
-		n.enqueue(p, retryClass(p.told))
+		n.enqueue(p, retryClass(p.told.verdict))
 	}
 	return nil
 }
@@ -200,13 +200,13 @@ func (n *Notifier) Repeat(port string) {
 	for _, s := range n.subsOn(port) {
 		for i := len(s.list) - 1; i >= 0; i-- { // backward: recompute may remove the pair
 			p := s.list[i]
-			if p.told.none() || p.inFlight || p.class != idle {
+			if p.told.none() || p.flight.on || p.waits.class != idle {
 				continue
 			}
-			p.acked = false
+			p.told.acked = false
 			n.keepPair(p)
 			n.launch(p)
-			n.enqueue(p, retryClass(p.told))
+			n.enqueue(p, retryClass(p.told.verdict))
 			n.recompute(p, nil, false) // there may be no ground for it yet
 		}
 	}

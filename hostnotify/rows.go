@@ -156,16 +156,16 @@ func (n *Notifier) putTold(p *pair, put PutRow) {
 		}
 	}
 	var flags byte
-	if p.acked {
+	if p.told.acked {
 		flags |= flagAcked
 	}
-	if p.again {
+	if p.waits.again {
 		flags |= flagStale
 	}
-	b := binary.BigEndian.AppendUint32(n.value[:0], p.seq)
+	b := binary.BigEndian.AppendUint32(n.value[:0], p.told.seq)
 	n.value = append(b, byte(p.told.state), byte(p.told.reason), flags)
-	if *p.service != *p.subj.service {
-		n.value = appendService(n.value, *p.service)
+	if *p.told.service != *p.subj.service {
+		n.value = appendService(n.value, *p.told.service)
 	}
 	put(RowTold, n.key(p.sub.addr, p.subj.addr), n.value)
 }

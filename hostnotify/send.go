@@ -1,8 +1,6 @@
 package hostnotify
 
 import (
-	"time"
-
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
@@ -13,54 +11,6 @@ const maxFrame = fabric.EthernetHeaderLen + snsd.MaxPayload
 // slabSize is how much memory is taken at once for frames.
 const slabSize = 64 << 10
 
-// Poll returns the frames that are due now, in the order to send them. The slice is
-// valid until the next Poll; the frames belong to the caller. Notices in them count as
-// sent at now.
-func (n *Notifier) Poll(now time.Time) []Out {
-	n.touch(now)
-	n.answerDeferred()
-	if n.graceEnd != never && n.now >= n.graceEnd {
-		n.endGrace()
-	}
-	n.collectRetries()
-	n.out = n.out[:0]
-	clear(n.packed)
-	n.packed = n.packed[:0]
-	for _, p := range n.portList {
-		if p.up {
-			n.drain(p)
-		}
-	}
-	return n.out
-}
-
-// Next is the moment from which Poll has something to do; in the past or present if it
-// has now, zero if nothing is expected.
-func (n *Notifier) Next() time.Time {
-	next := never
-	sooner := func(s stamp) {
-		if next == never || s < next {
-			next = s
-		}
-	}
-	if n.retries.Len() > 0 {
-		_, due := n.retries.First()
-		sooner(stamp(due))
-	}
-	for _, p := range n.portList {
-		if p.up && p.waits() {
-			sooner(max(n.now, p.pace.ready(p.rings[newInactive].head != nil)))
-		}
-	}
-	for _, s := range n.deferred {
-		sooner(s.queryDue)
-	}
-	if n.graceEnd != never {
-		sooner(n.graceEnd)
-	}
-	return n.time(next)
-}
-
 func (p *port) waits() bool {
 	for c := range p.rings {
 		if p.rings[c].head != nil {
@@ -68,19 +18,6 @@ func (p *port) waits() bool {
 		}
 	}
 	return false
-}
-
-func (n *Notifier) answerDeferred() {
-	rest := n.deferred[:0]
-	for _, s := range n.deferred {
-		if s.queryDue > n.now {
-			rest = append(rest, s)
-			continue
-		}
-		n.answer(s)
-	}
-	clear(n.deferred[len(rest):])
-	n.deferred = rest
 }
 
 // drain builds frames for the port until nothing waits or its pace forbids more.
@@ -156,10 +93,10 @@ func (n *Notifier) fill(p *port, c class) bool {
 // notice builds what the pair is to be told: something new, or the last one again. That a
 // subject is inactive is said of the service that the host was told of.
 func (n *Notifier) notice(p *pair) snsd.Notice {
-	v, seq, svc := p.want, n.seq, p.service
+	v, seq, svc := p.waits.verdict, n.seq, p.told.service
 	switch {
-	case !p.class.isNew():
-		v, seq = p.told, p.seq
+	case !p.waits.class.isNew():
+		v, seq = p.told.verdict, p.told.seq
 	case v.isActive():
 		svc = p.subj.service
 	}
@@ -169,13 +106,13 @@ func (n *Notifier) notice(p *pair) snsd.Notice {
 // sent notes that a new notice is in a frame.
 func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.seq++
-	p.told, p.seq = p.want, notice.Seq
+	p.told.verdict, p.told.seq = p.waits.verdict, notice.Seq
 	if p.told.isActive() {
-		p.service, p.holder = p.subj.service, p.subj.holder
+		p.told.service, p.told.holder = p.subj.service, p.subj.holder
 	}
-	p.acked, p.again = false, false
-	p.sent, p.tries, p.via = n.now, 0, via
-	p.toldBy, p.toldLife = p.cause, p.life
+	p.told.acked, p.waits.again = false, false
+	p.told.at, p.flight.tries, p.flight.via = n.now, 0, via
+	p.told.by, p.told.life = p.waits.by, p.waits.life
 	n.packed = append(n.packed, p)
 	n.launch(p)
 	n.depart(p)
@@ -184,23 +121,23 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	r := Notice{
 		Host: notice.Host, Subject: notice.Subject, Port: via.name, Seq: notice.Seq,
 		State: notice.State, Reason: notice.Reason, Service: notice.Service,
-		Decided: n.time(p.decided), Sent: n.time(n.now),
+		Decided: n.time(p.waits.since), Sent: n.time(n.now),
 	}
-	if p.cause != nil {
-		r.Cause, r.Skewed = p.cause.Cause, p.cause.skewed
-		p.cause = nil
+	if p.waits.by != nil {
+		r.Cause, r.Skewed = p.waits.by.Cause, p.waits.by.skewed
+		p.waits.by = nil
 	}
 	if p.told.isActive() {
 		n.counters.SentActive++
 	}
-	p.rec = n.history.add(r)
+	p.told.rec = n.history.add(r)
 }
 
 // resent notes that a notice is in a frame once more.
 func (n *Notifier) resent(p *pair, via *port) {
-	p.tries++
-	p.via = via
+	p.flight.tries++
+	p.flight.via = via
 	n.depart(p)
 	n.counters.Retried++
-	n.history.retry(p.rec, via.name)
+	n.history.retry(p.told.rec, via.name)
 }

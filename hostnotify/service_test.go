@@ -195,7 +195,7 @@ func TestATargetThatBecomesAnInitiatorIsTakenBackAsTheTargetItWas(t *testing.T) 
 	expect(t, got, hostA+": "+farT+" inactive ip-changed", hostB+": "+farT+" active")
 	for _, x := range got {
 		if want := map[snsd.State]snsd.Role{snsd.Active: snsd.RoleInitiator, snsd.Inactive: snsd.RoleTarget}[x.State]; x.Service.Role != want {
-			t.Errorf("%s: told with role %v", says([]told{x}), x.Service.Role)
+			t.Errorf("%s: told with role %v", says([]spoken{x}), x.Service.Role)
 		}
 	}
 }

@@ -112,12 +112,12 @@ type rig struct {
 	w       *world
 	n       *Notifier
 	now     time.Time
-	wire    []told
+	wire    []spoken
 	raw     []Out
 }
 
-// told is one notice seen on the wire.
-type told struct {
+// spoken is one notice seen on the wire.
+type spoken struct {
 	At   time.Duration
 	Port string
 	snsd.Notice
@@ -162,14 +162,14 @@ func (r *rig) withdraw(a string, why snsd.Reason) {
 }
 
 // poll sends what is due and returns the notices in it.
-func (r *rig) poll() []told {
+func (r *rig) poll() []spoken {
 	r.t.Helper()
-	var got []told
+	var got []spoken
 	for _, o := range r.n.Poll(r.now) {
 		r.raw = append(r.raw, Out{Port: o.Port, Frame: slices.Clone(o.Frame)})
 		r.n.Handed(o, r.now.Add(r.sending))
 		for _, n := range parse(r.t, o.Frame).Notices {
-			got = append(got, told{r.now.Sub(epoch), o.Port, n})
+			got = append(got, spoken{r.now.Sub(epoch), o.Port, n})
 		}
 	}
 	r.wire = append(r.wire, got...)
@@ -197,7 +197,7 @@ func parse(t failer, frame []byte) snsd.Packet {
 	return p
 }
 
-func (r *rig) ack(ts ...told) {
+func (r *rig) ack(ts ...spoken) {
 	for _, x := range ts {
 		r.n.Ack(x.Port, snsd.Ack{Subject: x.Subject, Host: x.Host, Seq: x.Seq}, r.now)
 	}
@@ -205,9 +205,9 @@ func (r *rig) ack(ts ...told) {
 
 // settle polls and acks everything until nothing is expected any more (for at most a
 // minute of fake time) and returns what was told.
-func (r *rig) settle() []told {
+func (r *rig) settle() []spoken {
 	r.t.Helper()
-	var all []told
+	var all []spoken
 	end := r.now.Add(time.Minute)
 	for {
 		got := r.poll()
@@ -228,7 +228,7 @@ func (r *rig) settle() []told {
 func (r *rig) pass(d time.Duration) { r.now = r.now.Add(d) }
 
 // says is the short form in which tests compare notices.
-func says(ts []told) []string {
+func says(ts []spoken) []string {
 	out := []string{}
 	for _, x := range ts {
 		s := x.Host.String() + ": " + x.Subject.String() + " " + x.State.String()

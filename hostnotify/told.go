@@ -30,9 +30,9 @@ func (n *Notifier) Told(host, subject netip.Addr) Told {
 		return t
 	}
 	t.Said, t.State, t.Reason = !p.told.none(), p.told.state, p.told.reason
-	t.Acked, t.Waiting = p.acked, p.class != idle && p.class.isNew()
-	if p.inFlight {
-		t.Retries = int(p.tries)
+	t.Acked, t.Waiting = p.told.acked, p.waits.class != idle && p.waits.class.isNew()
+	if p.flight.on {
+		t.Retries = int(p.flight.tries)
 	}
 	return t
 }
