@@ -168,6 +168,20 @@ func (l *list) ofUpdate(u *inof.Update) {
 	if u.Partial {
 		l.bit("inof.partial", true)
 	}
+	if x := u.Refused; x != nil {
+		l.add("inof.refused.hosts", x.Hosts)
+		l.add("inof.refused.limit", x.Limit)
+		flags := uint64(0)
+		if x.Again {
+			flags = 1
+		}
+		l.hex("inof.refused.flags", 2, flags)
+		l.bit("inof.refused.again", x.Again)
+		l.add("inof.refused.outside", x.Outside)
+		for _, a := range x.Named {
+			l.addr("inof.refused.address", a)
+		}
+	}
 	l.ofCluster(u.Cluster)
 	if s := u.Settings; s != nil {
 		flags := uint64(0)
