@@ -90,6 +90,8 @@ type Counters struct {
 	AddressesMoved  uint64 `json:"addresses_moved"` // local hosts that lost their address to another claim, as they did not answer
 	AnswersIgnored  uint64 `json:"answers_ignored"` // ARP and IPv6 frames that say nothing about who has an address
 	RecordsRefused  uint64 `json:"records_refused"`
+	NQNsShared      uint64 `json:"nqns_shared"`    // hosts whose NQN another machine says too
+	NQNsElsewhere   uint64 `json:"nqns_elsewhere"` // hosts that say an NQN which zones bind to other places
 	ProtocolErrors  uint64 `json:"protocol_errors"`
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
 	PortsMoved      uint64 `json:"ports_moved"`      // ports that lost their carrier while the daemon was away: their hosts were told all

@@ -78,8 +78,10 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 		c.answerPathKeys(dev, q)
 		return
 	}
+	named := c.newNQNs(m)
 	ds, err := c.refl.Receive(dev, m, now)
 	c.fromReflector(ds, now)
+	c.judgeNQNs(named, now)
 	c.measureReflected(m, ds, now)
 	c.protocolError(dev, err, now)
 	if u, ok := m.(*inof.Update); ok && err == nil && c.client == nil { // else the client's side tells
@@ -232,8 +234,10 @@ func (c *Core) fromClient(ds []inof.Delivery, now time.Time) {
 	}
 	for _, d := range ds {
 		if slices.Contains(d.To, c.self) {
+			named := c.newNQNs(d.Msg)
 			out, err := c.refl.Receive(c.self, d.Msg, now)
 			c.fromReflector(out, now)
+			c.judgeNQNs(named, now)
 			c.protocolError(c.self, err, now)
 		}
 	}

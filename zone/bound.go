@@ -141,11 +141,12 @@ type nqnAtPrefix struct {
 type boundMatcher struct {
 	ports    postings[nqnAtPort]
 	prefixes postings[nqnAtPrefix]
-	lengths  map[int]int // how many members have a prefix of this length; IPv6: 1000 more
+	lengths  map[int]int    // how many members have a prefix of this length; IPv6: 1000 more
+	names    map[string]int // how many members bind this NQN
 }
 
 func newBoundMatcher() boundMatcher {
-	return boundMatcher{ports: newPostings[nqnAtPort](), prefixes: newPostings[nqnAtPrefix](), lengths: map[int]int{}}
+	return boundMatcher{ports: newPostings[nqnAtPort](), prefixes: newPostings[nqnAtPrefix](), lengths: map[int]int{}, names: map[string]int{}}
 }
 
 // ofIPv6 is added to the lengths of IPv6 prefixes, to tell them from those of IPv4.
@@ -159,6 +160,7 @@ func lengthOf(p netip.Prefix) int {
 }
 
 func (b *boundMatcher) add(zone uint32, m *Member) {
+	b.names[m.NQN]++
 	if p, ok := asPrefix(m.First, m.Last); ok {
 		b.prefixes.add(nqnAtPrefix{m.NQN, p}, zone)
 		b.lengths[lengthOf(p)]++
@@ -168,6 +170,9 @@ func (b *boundMatcher) add(zone uint32, m *Member) {
 }
 
 func (b *boundMatcher) remove(zone uint32, m *Member) {
+	if b.names[m.NQN]--; b.names[m.NQN] == 0 {
+		delete(b.names, m.NQN)
+	}
 	if p, ok := asPrefix(m.First, m.Last); ok {
 		b.prefixes.remove(nqnAtPrefix{m.NQN, p}, zone)
 		if n := lengthOf(p); b.lengths[n] == 1 {
@@ -182,6 +187,9 @@ func (b *boundMatcher) remove(zone uint32, m *Member) {
 
 // appendTo appends the zones that have a member for this NQN with this address at this port.
 func (b *boundMatcher) appendTo(dst []uint32, nqn string, addr netip.Addr, at portKey) []uint32 {
+	if b.names[nqn] == 0 {
+		return dst
+	}
 	if len(b.ports.m) > 0 {
 		dst = b.ports.appendTo(dst, nqnAtPort{nqn, portKey{device: at.device}})
 		dst = b.ports.appendTo(dst, nqnAtPort{nqn, at})
@@ -195,4 +203,50 @@ func (b *boundMatcher) appendTo(dst []uint32, nqn string, addr netip.Addr, at po
 		}
 	}
 	return dst
+}
+
+// Bare gives the members of a zone that name whoever says an NQN, wherever it is.
+func (z *Zone) Bare() (list []Member) {
+	for _, m := range z.Members {
+		if m.Kind == MemberNQN {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Says reports whether an attachment is known to say an NQN.
+func (d *Directory) Says(k HostKey, nqn string) bool {
+	id, ok := d.byAddr[k.Addr.Unmap()]
+	if !ok {
+		return false
+	}
+	i := d.attachmentAt(id, k)
+	return i >= 0 && d.hosts[id].atts[i].service.NQN == nqn
+}
+
+// OtherByNQN gives another known machine, by its MAC address, that says the NQN of h. Ports
+// and planes of one host are such too.
+func (d *Directory) OtherByNQN(h Host) (Host, bool) {
+	if h.NQN == "" {
+		return Host{}, false
+	}
+	var one [1]uint32
+	for _, id := range d.byNQN.view(h.NQN, &one) {
+		o := &d.hosts[id]
+		for i := range o.atts {
+			if a := &o.atts[i]; a.service.NQN == h.NQN && a.mac != h.MAC {
+				return d.hostOf(o.addr, a), true
+			}
+		}
+	}
+	return Host{}, false
+}
+
+// BoundElsewhere reports whether zones bind the NQN of h to places, of which h is at none.
+func (d *Directory) BoundElsewhere(h Host) bool {
+	if d.match.bound.names[h.NQN] == 0 {
+		return false
+	}
+	return len(d.match.bound.appendTo(nil, h.NQN, h.Addr.Unmap(), portKey{h.Device.Unmap(), h.HostKey.Port})) == 0
 }

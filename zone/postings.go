@@ -72,3 +72,16 @@ func (p *postings[K]) appendTo(dst []uint32, k K) []uint32 {
 	}
 	return append(dst, v)
 }
+
+// view gives the ids of k, to be read before the next change; one is in buf.
+func (p *postings[K]) view(k K, buf *[1]uint32) []uint32 {
+	v, ok := p.m[k]
+	switch {
+	case !ok:
+		return nil
+	case v&manyBit != 0:
+		return p.many[v&^manyBit]
+	}
+	buf[0] = v
+	return buf[:]
+}

@@ -20,6 +20,7 @@ type Rules struct {
 	AllowLoopback bool // a lab in one machine has nothing else
 	MaxZones      int  // 0 means DefaultMaxZones
 	MaxMembers    int  // 0 means DefaultMaxMembers
+	BoundNQNs     bool // a member by NQN must be bound to a place
 }
 
 // ZoneError says which zone of a Set is wrong, and where in it.
@@ -47,6 +48,7 @@ var (
 	ErrTooManyMembers = errors.New("too many members")
 	ErrBadName        = errors.New("not a zone name")
 	ErrBadAddress     = errors.New("address not allowed")
+	ErrUnboundNQN     = errors.New("an NQN alone is a claim of any host that says it, and zones.nqn-binding is required")
 )
 
 // forbidden are the blocks that no service, peer or host address may lie in.
@@ -119,6 +121,10 @@ func (r Rules) CheckMember(m Member) error {
 		return r.checkSpan(m.First, m.First)
 	case MemberRange:
 		return r.checkSpan(m.First, m.Last)
+	case MemberNQN:
+		if r.BoundNQNs {
+			return fmt.Errorf("%w: write %s at %s", ErrUnboundNQN, m.NQN, placeForms)
+		}
 	case MemberBound:
 		if m.First.IsValid() {
 			return r.checkSpan(m.First, m.Last)

@@ -14,7 +14,22 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-const memberHelp = "A member is an address, a range FIRST-LAST, a prefix, an NQN, or port:DEVICE/PORT."
+const memberHelp = "A member is an address, a range FIRST-LAST, a prefix, an NQN, 'NQN at PLACE', or port:DEVICE/PORT. " +
+	"A PLACE is DEVICE, DEVICE/PORT or a prefix: an NQN alone is any host that says it."
+
+// joinPlaces puts NQN, at and PLACE together that a shell has taken apart.
+func joinPlaces(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		if args[i] == "at" && len(out) > 0 && i+1 < len(args) {
+			out[len(out)-1] += " at " + args[i+1]
+			i++
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
+}
 
 // checkMembers finds typing mistakes before the daemon is asked.
 func checkMembers(members []string) error {
@@ -59,12 +74,23 @@ func (a *app) portCmd() *cobra.Command {
 	return group("port", "Act on an access port", rec, shut)
 }
 
+// warningsOf are the lines of a check that warn.
+func warningsOf(text string) []string {
+	list := []string{}
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, ": warning: ") {
+			list = append(list, strings.TrimSpace(line))
+		}
+	}
+	return list
+}
+
 func (a *app) checkCmd() *cobra.Command {
 	return &cobra.Command{Use: "check FILE", Short: "Check a configuration or zone file, as inofd check does", Args: arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := config.Check(args[0])
 			if err == nil {
-				return a.print(map[string]any{"file": args[0], "good": true, "problems": []string{}},
+				return a.print(map[string]any{"file": args[0], "good": true, "problems": []string{}, "warnings": warningsOf(text)},
 					func(w io.Writer) { fmt.Fprintln(w, text) })
 			}
 			problems := strings.Split(err.Error(), "\n")

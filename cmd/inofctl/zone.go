@@ -32,11 +32,12 @@ func (a *app) zoneChangeCmd(do api.ZoneDo, c *cobra.Command, least, most int) *c
 	c.Args = arguments(least, most)
 	c.Flags().BoolVar(&dry, "dry-run", false, "change nothing, and say which hosts would be told what")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkMembers(args[1:]); err != nil {
+		members := joinPlaces(args[1:])
+		if err := checkMembers(members); err != nil {
 			return err
 		}
 		return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-			done, err := cl.ChangeZone(ctx, api.ZoneOrder{Do: do, Name: args[0], Members: args[1:], DryRun: dry})
+			done, err := cl.ChangeZone(ctx, api.ZoneOrder{Do: do, Name: args[0], Members: members, DryRun: dry})
 			if err != nil {
 				return err
 			}

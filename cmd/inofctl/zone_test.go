@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,5 +31,13 @@ and 1 more
 	}
 	if got := src.Changes(); len(got) != 1 || got[0] != "add members red [192.0.2.101] as a dry run" {
 		t.Errorf("asked for %q", got)
+	}
+}
+
+func TestAnNQNAndItsPlaceMayBeThreeArguments(t *testing.T) {
+	got := joinPlaces([]string{"192.0.2.1", "nqn.a", "at", "192.0.2.11/Ethernet4", "nqn.b at 192.0.2.12", "at"})
+	want := []string{"192.0.2.1", "nqn.a at 192.0.2.11/Ethernet4", "nqn.b at 192.0.2.12", "at"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

@@ -57,7 +57,7 @@ func Check(path string) (string, error) {
 
 // ZoneRules are the rules for zones on this device.
 func (c *Config) ZoneRules() zone.Rules {
-	return zone.Rules{AllowLoopback: c.Device.AllowLoopback}
+	return zone.Rules{AllowLoopback: c.Device.AllowLoopback, BoundNQNs: c.Zones.BoundNQNs}
 }
 
 func zoneSummary(path string, set zone.Set) string {
@@ -65,7 +65,27 @@ func zoneSummary(path string, set zone.Set) string {
 	for _, z := range set.Zones {
 		members += len(z.Members)
 	}
-	return fmt.Sprintf("%s: good: %d zones with %d members", path, len(set.Zones), members)
+	return bareNQNs(path, set) + fmt.Sprintf("%s: good: %d zones with %d members", path, len(set.Zones), members)
+}
+
+// mostBare bounds how many members by NQN alone are warned of one by one.
+const mostBare = 8
+
+// bareNQNs warns of members that name whoever says an NQN.
+func bareNQNs(path string, set zone.Set) string {
+	var text string
+	all := 0
+	for i := range set.Zones {
+		for _, m := range set.Zones[i].Bare() {
+			if all++; all <= mostBare {
+				text += fmt.Sprintf("%s: warning: zone %s: %s is any host that says so; bind it: %s at DEVICE, DEVICE/PORT or a prefix\n", path, set.Zones[i].Name, m, m)
+			}
+		}
+	}
+	if all > mostBare {
+		text += fmt.Sprintf("%s: warning: %d more members are NQNs without a place\n", path, all-mostBare)
+	}
+	return text
 }
 
 // isZoneFile tells a zone file from a configuration: its `zones` is a list, or

@@ -1,7 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,5 +32,34 @@ reflector:
 	}
 	if r := &c.Reflector; !r.Allows(want[1].Device) || r.Allows(netip.MustParseAddr("192.0.2.13")) {
 		t.Error("others may connect, or these may not")
+	}
+}
+
+// A zone that names an NQN alone lets in whoever says it: checking the file warns of that, and
+// nqn-binding: required refuses it.
+func TestANakedNQNIsWarnedOfAndMayBeForbidden(t *testing.T) {
+	dir := t.TempDir()
+	path, zones := filepath.Join(dir, "inofd.yaml"), filepath.Join(dir, "zones.yaml")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doc := "device: {id: 192.0.2.1, name: a, roles: [reflector]}\nsession: {auth: none}\nzones: {file: " + zones + ", nqn-binding: %s}\n"
+	write(zones, "zones: [{name: blue, members: [nqn.2026-01.org.example:a, nqn.2026-01.org.example:b at 192.0.2.11]}]\n")
+	write(path, fmt.Sprintf(doc, "warn"))
+	for _, file := range []string{path, zones} {
+		text, err := Check(file)
+		if err != nil || !strings.Contains(text, "warning: zone blue: nqn.2026-01.org.example:a is any host that says so") || strings.Contains(text, "warning: zone blue: nqn.2026-01.org.example:b") {
+			t.Errorf("%s: %v\n%s", file, err, text)
+		}
+	}
+	write(path, fmt.Sprintf(doc, "required"))
+	if text, err := Check(path); err == nil || !strings.Contains(err.Error(), zones+":1:") || !strings.Contains(err.Error(), "nqn.2026-01.org.example:a at DEVICE") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	write(zones, "zones: [{name: blue, members: [nqn.2026-01.org.example:b at 192.0.2.11]}]\n")
+	if text, err := Check(path); err != nil || strings.Contains(text, "warning: zone") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -204,6 +204,8 @@ type Zones struct {
 	File     string // absolute path of the zone file
 	AutoJoin bool   // a host in no configured zone is in the zone "default"
 	Hard     bool   // isolation is asked for
+	// BoundNQNs: a zone member by NQN must be bound to a place (nqn-binding: required).
+	BoundNQNs bool
 }
 
 // NotifyPeers says of which hosts of its zones a host is told.

@@ -138,6 +138,7 @@ func (c *Config) Settings() []Setting {
 		live("zones.file", c.Zones.File),
 		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
 		live("zones.hard-zoning", yes(c.Zones.Hard)),
+		live("zones.nqn-binding", c.Zones.nqnBinding()),
 	}, c.BFD.settings(), errorDownSettings(&c.ErrorDown), []Setting{
 		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
 		fixed("notify.retry-max", dur(c.Notify.RetryMax)),

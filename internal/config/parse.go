@@ -333,6 +333,20 @@ func checkPath(v string) string {
 	return ""
 }
 
+// The values of zones.nqn-binding.
+const (
+	nqnWarn     = "warn"
+	nqnRequired = "required"
+)
+
+// nqnBinding is the setting as it is written.
+func (z *Zones) nqnBinding() string {
+	if z.BoundNQNs {
+		return nqnRequired
+	}
+	return nqnWarn
+}
+
 func readZones(c *Config, s *section) {
 	defer s.close()
 	z := Zones{
@@ -340,6 +354,7 @@ func readZones(c *Config, s *section) {
 		AutoJoin: s.boolean("default-zone-auto-join", true),
 		Hard:     s.boolean("hard-zoning", false),
 	}
+	z.BoundNQNs = s.choice("nqn-binding", nqnWarn, nqnWarn, nqnRequired) == nqnRequired
 	if !c.Device.Roles.OwnsZones() {
 		s.refuse("a client takes zones and their switches from its reflector; local settings for these are refused")
 		return

@@ -22,7 +22,7 @@ import (
 const MaxZoneFileSize = 64 << 20
 
 const (
-	allowedMember = "an address, first-last, a prefix, an nqn., or port:device/port"
+	allowedMember = "an address, first-last, a prefix, an nqn., an nqn. at place, or port:device/port"
 	zoneFileMode  = 0o640
 )
 

@@ -111,3 +111,73 @@ func TestABindingThatLeavesOutAKnownHostIsRefusedUnlessForced(t *testing.T) {
 		}
 	})
 }
+
+// An NQN is a claim: a second host that says a member's is taken where the zone names the NQN
+// alone, and an operator hears of it; where the zone binds it to a place it is nobody.
+func TestAnNQNThatIsBoundLetsNobodyElseIn(t *testing.T) {
+	const nqn, rogue = "nqn.2026-11.test:t1", "192.0.2.99"
+	for _, member := range []string{nqn, nqn + " at 10.0.0.2", nqn + " at 10.0.0.2/eth1", nqn + " at 192.0.2.51/32"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := threeSwitches(t)
+			if err := f.nodes["spine"].d.RemoveZone(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			f.zones("spine", map[string][]string{"n": {i1, member}})
+			settle(time.Second)
+			f.hosts["i1"].heard()
+			f.hostWith("rogue", "tor2", "eth3", snsd.AgentConfig{Interface: "eth0", MAC: hostMAC("rogue"), Addrs: []netip.Addr{netip.MustParseAddr(rogue)},
+				Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: nqn}})
+			settle(2 * time.Second)
+			zones, err := f.nodes["spine"].d.Zones(t.Context(), api.ZoneQuery{Name: "n"})
+			if err != nil || len(zones) != 1 {
+				t.Fatalf("%v, %v", zones, err)
+			}
+			in := slices.Contains(zones[0].Hosts, netip.MustParseAddr(rogue))
+			if open := member == nqn || strings.HasSuffix(member, "10.0.0.2"); in != open {
+				t.Errorf("member %s: the rogue is in the zone: %t", member, in)
+			}
+			if !slices.Contains(zones[0].Hosts, netip.MustParseAddr(t1)) || zones[0].Members[1] != member {
+				t.Errorf("member %s: zone %+v", member, zones[0])
+			}
+			words := "which zones bind to other places"
+			if in {
+				words = "as " + t1 + " on port eth1 of device 10.0.0.2 does"
+			}
+			if n := f.told("spine", "host "+rogue, nqn, words); n != 1 {
+				t.Errorf("member %s: the event is told %d times", member, n)
+			}
+		})
+	}
+}
+
+func TestWhereABindingOfNQNsIsRequiredOneAloneIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		n := f.nodes["spine"]
+		next := *n.cfg
+		next.Zones.BoundNQNs = true
+		if err := n.d.Reload(t.Context(), &next, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.d.AddMembers(t.Context(), "a", []string{"nqn.2026-11.test:t9"}); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "nqn.2026-11.test:t9 at DEVICE") {
+			t.Errorf("error %v", err)
+		}
+		if err := n.d.AddMembers(t.Context(), "a", []string{"nqn.2026-11.test:t9 at 10.0.0.3"}); err != nil {
+			t.Error(err)
+		}
+		next.Zones.BoundNQNs = false
+		if err := n.d.Reload(t.Context(), &next, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.d.AddMembers(t.Context(), "a", []string{"nqn.2026-11.test:t9"}); err != nil {
+			t.Fatal(err)
+		}
+		next.Zones.BoundNQNs = true
+		if err := n.d.Reload(t.Context(), &next, false); err == nil || !strings.Contains(err.Error(), "zones stay as they were") {
+			t.Errorf("a reload that would refuse the zones in force: %v", err)
+		}
+		if zs := f.nodes["spine"].d; zs == nil || len(f.shown("spine", t1)) != 0 {
+			t.Error("hosts are refused")
+		}
+	})
+}

@@ -100,6 +100,9 @@ func (d *Daemon) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
 	if err != nil {
 		return err
 	}
+	if err := d.cfg.Load().ZoneRules().Check(zone.Set{Zones: zones}); err != nil {
+		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
 	if err := s.commit(ctx, cluster.Entry{Kind: cluster.KindReplace, Zones: zones}); err != nil {
 		return err
 	}

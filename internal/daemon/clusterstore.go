@@ -158,7 +158,9 @@ func (s *clusterStore) commit(ctx context.Context, e cluster.Entry) error {
 
 // reload implements zoneKeeper: the configuration has no say once there is a cluster.
 func (s *clusterStore) reload(_ context.Context, _ *Device, cfg *config.Config) error {
-	if cfg.Zones == s.seed {
+	seed := s.seed
+	seed.BoundNQNs = cfg.Zones.BoundNQNs // of this device: which changes it takes
+	if cfg.Zones == seed {
 		return nil
 	}
 	return errors.New("zones: these settings are only the seed of the first start of the cluster; change them with inofctl zone and inofctl cluster set")

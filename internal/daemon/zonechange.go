@@ -29,6 +29,11 @@ func (d *Daemon) ChangeZone(ctx context.Context, o api.ZoneOrder) (api.ZoneChang
 		if err != nil {
 			return done, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
+		if e.do == zoneAdd || e.do == membersAdd {
+			if err := d.cfg.Load().ZoneRules().CheckMember(m); err != nil {
+				return done, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+			}
+		}
 		e.members = append(e.members, m)
 	}
 	before, err := d.zonesNow(ctx)

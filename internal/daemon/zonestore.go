@@ -49,7 +49,7 @@ func newZoneStore(cfg *config.Config) *zoneStore {
 	return &zoneStore{
 		path:     cfg.Zones.File,
 		lastGood: filepath.Join(cfg.State, lastGoodZones),
-		rules:    zone.Rules{AllowLoopback: cfg.Device.AllowLoopback},
+		rules:    cfg.ZoneRules(),
 		set:      zone.Set{AutoJoin: cfg.Zones.AutoJoin, Hard: cfg.Zones.Hard},
 	}
 }
@@ -187,7 +187,8 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	sum, _ := config.ZoneFileSum(cfg.Zones.File)
-	set, err := config.LoadZones(cfg.Zones.File, z.rules)
+	rules := cfg.ZoneRules()
+	set, err := config.LoadZones(cfg.Zones.File, rules)
 	if errors.Is(err, fs.ErrNotExist) && len(z.set.Zones) == 0 {
 		err = nil
 	}
@@ -202,7 +203,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	if err != nil {
 		return fmt.Errorf("zones stay as they were: %w", err)
 	}
-	z.path, z.set, z.sum, z.trouble = cfg.Zones.File, set, sum, nil
+	z.path, z.rules, z.set, z.sum, z.trouble = cfg.Zones.File, rules, set, sum, nil
 	return z.keep()
 }
 
