@@ -271,9 +271,14 @@ func (n *Notifier) remove(p *pair) {
 	}
 }
 
-// rotate moves s to its next usable link, after a notice sent on p stayed unanswered.
+// rotate moves s to its next usable link, after a notice sent on p stayed unanswered. What is
+// repeated at one moment goes the way of the first: another one would turn it back to p.
 func (n *Notifier) rotate(s *subscriber, p *port) {
-	if len(s.links) < 2 || s.out == nil || s.out.port != p {
+	if len(s.links) < 2 || s.out == nil || s.rotated == n.now {
+		return
+	}
+	s.rotated = n.now
+	if s.out.port != p {
 		return
 	}
 	at := slices.Index(s.links, s.out)

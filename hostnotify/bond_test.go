@@ -1,0 +1,50 @@
+package hostnotify
+
+import (
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+)
+
+// Which of its ports a host is behind nobody knows while it acks nothing: what is repeated for
+// something else must not turn a notice back to the port it went over before.
+func TestADeafHostIsToldEverythingOverBothOfItsPorts(t *testing.T) {
+	for at := time.Duration(0); at < 4*time.Second; at += 50 * time.Millisecond {
+		r := twoHosts(t)
+		h := r.w.hosts[ip(hostA)]
+		r.n.PortUp("p3", mac(8), r.now)
+		r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+		r.settle()
+		deaf := func(d time.Duration) { // B acks
+			for end := r.now.Add(d); ; {
+				for _, x := range r.poll() {
+					if x.Host != h.Addr {
+						r.ack(x)
+					}
+				}
+				if next := r.n.Next(); next.IsZero() || next.After(end) {
+					r.now = end
+					return
+				} else if next.After(r.now) {
+					r.now = next
+				}
+			}
+		}
+		r.fault(farT, snsd.ReasonLinkDown)
+		r.fault(hostB, snsd.ReasonLinkDown)
+		deaf(10*time.Second + at)
+		r.fault(farT, 0)
+		came := len(r.wire)
+		deaf(6 * time.Second)
+		over := map[string]bool{}
+		for _, x := range r.wire[came:] {
+			if x.Host == h.Addr && x.Subject == ip(farT) && x.State == snsd.Active {
+				over[x.Port] = true
+			}
+		}
+		if len(over) != 2 {
+			t.Errorf("%v: told over %v", at, over)
+		}
+	}
+}
