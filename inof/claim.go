@@ -236,7 +236,7 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 		} else if !known {
 			e.rec = said.Host
 		}
-		l.claim(e, a)
+		l.claim(e, a, w.at)
 		if l.overruled(w.from, &e.claim) {
 			l.doubted(w.from, k)
 		}
@@ -252,6 +252,7 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 	switch l.withdrawClaim(&e.claim, r.Why == snsd.ReasonZoneChanged, w) {
 	case removed:
 		delete(l.hosts, k)
+		delete(l.disputes, k)
 	case voided:
 	default:
 		switch {
@@ -262,7 +263,7 @@ func (l *learned) host(w word, r *HostRecord, a *Applied) {
 			a.Doubted = append(a.Doubted, k)
 		}
 		l.doubted(w.from, k)
-		l.claim(e, a)
+		l.claim(e, a, w.at)
 		return
 	}
 	if !was {

@@ -394,7 +394,7 @@ func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 		c.learned.judgeAll(&a)
 		c.learned.releaseAll(c.hosts, &a)
 		c.learned.unasked(reflector, &a)
-		c.learned.recount(&a)
+		c.learned.recount(&a, now)
 		a.sort()
 	}
 	return a
@@ -407,6 +407,9 @@ func (c *Client) Next() time.Time {
 		next = l.waitUntil
 	}
 	if due := c.learned.askAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		next = due
+	}
+	if due := c.learned.disputeAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 		next = due
 	}
 	for _, at := range c.again {
@@ -422,11 +425,14 @@ func (c *Client) Next() time.Time {
 func (c *Client) Tick(now time.Time) Applied {
 	var a Applied
 	l := &c.learned
+	a.From, a.Origin = c.self, c.self
+	if due := l.disputeAt(); !due.IsZero() && !now.Before(due) {
+		l.endDisputes(&a, now)
+	}
 	if l.live && l.waited || l.late || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
 		return a
 	}
 	l.waited, l.late = true, true
-	a.From, a.Origin = c.self, c.self
 	l.judgeAll(&a)
 	l.releaseAll(c.hosts, &a)
 	a.sort()

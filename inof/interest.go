@@ -102,8 +102,15 @@ func (e *entry) attachedTo(dev netip.Addr) bool {
 	return slices.ContainsFunc(e.atts, func(h zone.Host) bool { return h.Device == dev })
 }
 
-// putHost makes h known or replaces what was known.
-func (r *Reflector) putHost(t *change, h *zone.Host) {
+// putHost makes a host known or replaces what was known. That its device does not flag it
+// decides nothing: who has the address is found here.
+func (r *Reflector) putHost(t *change, said *zone.Host) {
+	h := said
+	if h.Claim == zone.ClaimHolder {
+		open := *said
+		open.Claim = zone.ClaimOpen
+		h = &open
+	}
 	e := r.interest.addrs[h.Addr]
 	i, found := findAtt(e.atts, h.HostKey)
 	if found {

@@ -84,6 +84,7 @@ type learned struct {
 	addrs      []netip.Addr        // of the configured reflectors; may be empty
 	doubt      map[zone.HostKey]struct{}
 	hosts      map[zone.HostKey]*learnedHost
+	disputes   map[zone.HostKey]*dispute // hosts of whose claim the reflectors differ
 	faults     map[portKey]*learnedFault
 	goneHosts  tombs[zone.HostKey]
 	goneFaults tombs[portKey]
@@ -113,7 +114,7 @@ func (s *source) says(whole *FaultRecord) {
 func newLearned(self netip.Addr) learned {
 	return learned{
 		self: self, expected: 1, wait: DefaultReflectorWait, most: fullRoom,
-		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, split: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{},
+		zones: map[string]*learnedZone{}, differing: map[string]struct{}{}, split: map[string]struct{}{}, hosts: map[zone.HostKey]*learnedHost{}, disputes: map[zone.HostKey]*dispute{},
 		faults: map[portKey]*learnedFault{}, released: map[zone.HostKey]struct{}{},
 		ask: newAsking(),
 	}
@@ -204,7 +205,10 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	l.judgeAll(a)
 	l.releaseAll(own, a)
 	l.reaskAll(now, -1)
-	l.recount(a)
+	for _, d := range l.disputes {
+		d.since = now
+	}
+	l.recount(a, now)
 	a.sort()
 }
 

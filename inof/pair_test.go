@@ -416,9 +416,12 @@ func (n *network) check(dev netip.Addr) {
 	if diff := cmp.Diff(zones, n.zones[dev], cmpOpts); diff != "" {
 		n.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
 	}
-	for k, said := range claims { // one voice for all, or nothing is decided
+	for k, said := range claims { // one voice for all, or nothing is decided until it lasts
 		h := hosts[k]
-		if slices.Max(said) != slices.Min(said) || h.Claim == zone.ClaimHolder && len(said) < len(n.ids) {
+		switch d := c.learned.disputes[k]; {
+		case slices.Max(said) != slices.Min(said) && d.decided:
+			h.Claim = said[0]
+		case slices.Max(said) != slices.Min(said), h.Claim == zone.ClaimHolder && len(said) < len(n.ids):
 			h.Claim = zone.ClaimOpen
 		}
 		hosts[k] = h

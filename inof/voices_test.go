@@ -101,9 +101,10 @@ func TestTheClaimOfADeviceThatIsGoneYieldsAfterAWhile(t *testing.T) {
 	}
 }
 
-// Two reflectors heard the claims in different orders.
-func TestAClientIsToldOfAHolderOnlyWhenAllItsReflectorsNameIt(t *testing.T) {
-	n := newNetwork(t, 2, 3, AgreeIdentical, ReflectorConfig{})
+// disputed has two reflectors that heard the claims to an address in different orders, and a client
+// that hears both of them.
+func disputed(t *testing.T) (n *network, hears netip.Addr, said func() [2]zone.Claim) {
+	n = newNetwork(t, 2, 3, AgreeIdentical, ReflectorConfig{})
 	one, two, hears := devID(0), devID(1), devID(2)
 	h := hostAt(hostIP(0), one, "Ethernet1")
 	l := liar(h, two)
@@ -115,12 +116,54 @@ func TestAClientIsToldOfAHolderOnlyWhenAllItsReflectorsNameIt(t *testing.T) {
 	n.settleAt(one)
 	n.settleAt(two)
 	n.settle()
-	if a, b := n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey); a != zone.ClaimOpen || b != zone.ClaimOpen {
-		t.Errorf("named %v and %v, want both open", a, b)
+	return n, hears, func() [2]zone.Claim {
+		return [2]zone.Claim{n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey)}
+	}
+}
+
+var (
+	nobodyDecides = [2]zone.Claim{zone.ClaimOpen, zone.ClaimOpen}
+	firstDecides  = [2]zone.Claim{zone.ClaimHolder, zone.ClaimRival}
+)
+
+func TestAClientIsToldOfAHolderOnlyWhenAllItsReflectorsNameIt(t *testing.T) {
+	n, hears, said := disputed(t)
+	if got := said(); got != nobodyDecides {
+		t.Errorf("named %v, want %v", got, nobodyDecides)
 	}
 	n.cut(hears, n.ids[1])
-	if a, b := n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey); a != zone.ClaimHolder || b != zone.ClaimRival {
-		t.Errorf("with the first reflector alone named %v and %v", a, b)
+	if got := said(); got != firstDecides {
+		t.Errorf("with the first reflector alone named %v, want %v", got, firstDecides)
+	}
+	n.cut(hears, n.ids[0])
+	if got := said(); got != firstDecides {
+		t.Errorf("without any, when the last word stands, named %v, want %v", got, firstDecides)
+	}
+}
+
+func TestOfReflectorsThatGoOnNamingDifferentHoldersTheFirstDecides(t *testing.T) {
+	n, hears, said := disputed(t)
+	c := n.clients[hears]
+	due := c.Next()
+	for _, at := range []time.Time{due.Add(-time.Millisecond), due} {
+		n.apply(hears, c.Tick(at))
+		want := nobodyDecides
+		if at == due {
+			want = firstDecides
+		}
+		if got := said(); got != want {
+			t.Errorf("%v after the sync named %v, want %v", at.Sub(n.now), got, want)
+		}
+	}
+	if next := c.Next(); !next.IsZero() {
+		t.Errorf("something is due at %v", next.Sub(n.now))
+	}
+	n.cut(hears, n.ids[0])
+	n.join(hears, n.ids[0]) // its sync is under way: it decides nothing yet
+	n.now = n.now.Add(time.Hour)
+	n.apply(hears, c.Tick(n.now))
+	if got, want := said(), [2]zone.Claim{zone.ClaimRival, zone.ClaimHolder}; got != want {
+		t.Errorf("during the sync of the first named %v, want %v", got, want)
 	}
 }
 

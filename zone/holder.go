@@ -12,23 +12,26 @@ import (
 
 // This file decides which host has an address that several claim. A claim is an attachment;
 // the attachments that count as one host (see MultiPort) are one claimant. The rule is the
-// same everywhere, at a reflector and at its clients:
+// same everywhere, at a reflector and at its clients; the first that tells two claims apart counts:
 //
-//  1. A claim that is alive, on a port without a fault of a device that is there, comes
+//  1. The claim that the reflectors name the holder has the address. (A client hears that,
+//     with the zones of that claim; a reflector, which decides, does not.)
+//  2. A claim that is alive, on a port without a fault of a device that is there, comes
 //     before one that is dead.
-//  2. A claim that those who were asked name the holder comes before one about which
-//     nobody has decided, or they differ, and that before one they name a rival.
-//  3. Who has the address keeps it.
-//  4. The claim that arrived here first comes first.
+//  3. A claim that was named a rival, by its own device or by the reflectors, comes last.
+//  4. Who has the address keeps it.
+//  5. The claim that arrived here first comes first.
 //
-// No clock of a sender counts: Host.Since is for people.
+// A reflector names exactly one holder by it, and its device, which follows, names its own
+// host a rival when it takes another for the holder. No clock of a sender counts: Host.Since
+// is for people.
 
 // Claim is what is said of an attachment whose address may be claimed elsewhere too: by its
 // device towards a reflector, by the reflectors towards a client.
 type Claim uint8
 
 const (
-	ClaimHolder Claim = iota // it has the address, as far as the speaker knows
+	ClaimHolder Claim = iota // the reflectors say that it has the address
 	ClaimOpen                // nobody has decided, or the speakers differ; never on the wire
 	ClaimRival               // another claim has the address
 )
@@ -86,7 +89,10 @@ type standing struct {
 }
 
 func (s standing) beats(o standing) bool {
-	if s.alive != o.alive {
+	switch {
+	case (s.claim == ClaimHolder) != (o.claim == ClaimHolder):
+		return s.claim == ClaimHolder
+	case s.alive != o.alive:
 		return s.alive
 	}
 	return s.claim < o.claim

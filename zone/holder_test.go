@@ -76,6 +76,19 @@ func TestWhoIsNamedByAllTakesTheAddress(t *testing.T) {
 	wantHolder(t, d, first)
 }
 
+// Whoever follows a reflector has the zones of the claim that it names, and of no other.
+func TestWhoIsNamedKeepsTheAddressThoughItsPortHasAFault(t *testing.T) {
+	d, first, later := twoClaims()
+	first.Claim, later.Claim = ClaimHolder, ClaimRival
+	d.PutHost(first)
+	d.PutHost(later)
+	d.SetFault(first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
+	wantHolder(t, d, first)
+	first.Claim = ClaimOpen
+	d.PutHost(first)
+	wantHolder(t, d, later) // nobody decides: the living one, though it was named a rival
+}
+
 func TestOneMachineOnPortsOfTwoDevicesIsARivalUnlessAllowed(t *testing.T) {
 	for policy, state := range map[MultiPort]snsd.State{MultiPortDevice: snsd.Inactive, MultiPortNever: snsd.Inactive, MultiPortFabric: snsd.Active} {
 		d, first, later := twoClaims()

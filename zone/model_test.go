@@ -83,12 +83,12 @@ func (n *naive) vote() {
 					claim = min(claim, o.Claim)
 				}
 			}
-			r := []int{0, int(claim), 0}
+			r := []int{min(1, int(claim)), 0, int(claim), 0}
 			if !n.alive(h, all) {
-				r[0] = 1
+				r[1] = 1
 			}
 			if !known || !n.one(h, had) {
-				r[2] = 1
+				r[3] = 1
 			}
 			return r
 		}
