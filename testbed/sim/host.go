@@ -96,9 +96,10 @@ func (h *host) carrier(up bool) {
 	}
 }
 
-// bonded reports whether the switch still counts another port, which is up, as the host's own too.
+// bonded reports whether the switch still counts another port, which is up for all it knows, as
+// the host's own too.
 func (h *host) bonded() bool {
-	return slices.ContainsFunc(h.link.dev.seen, func(c claimant) bool { return c.mac == h.mac && c.link != h.link && c.link.carrier })
+	return slices.ContainsFunc(h.link.dev.seen, func(c claimant) bool { return c.mac == h.mac && c.link != h.link && c.link.seen })
 }
 
 // plug puts the cable into a port, nil: into none.

@@ -77,6 +77,7 @@ func (w *world) becomeCalm() bool {
 func (w *world) compare() {
 	all := w.truth()
 	w.tracef("compared with the truth")
+	w.oneHolder(all)
 	seen := map[*device]*truth{}
 	for _, h := range w.hosts {
 		if h.link == nil {
@@ -93,6 +94,27 @@ func (w *world) compare() {
 			}
 			for _, s := range w.subjects(t, h, a) {
 				w.pair(t, h, a, s)
+			}
+		}
+	}
+}
+
+// oneHolder checks that all devices take the same host for the holder of an address.
+func (w *world) oneHolder(t *truth) {
+	for _, a := range t.addrs {
+		if w.haunted(a) {
+			continue // the switch that lost its state knows nothing of its own claim
+		}
+		var first *device
+		var is zone.Host
+		for _, d := range w.devices {
+			h, known := d.core.Directory().Host(a)
+			switch {
+			case !known:
+			case first == nil:
+				first, is = d, h
+			case h.Device != is.Device || h.MAC != is.MAC:
+				w.failf("%s takes %s on %s port %s for the holder of %s, %s takes %s on %s port %s", first.name, is.MAC, is.Device, is.HostKey.Port, a, d.name, h.MAC, h.Device, h.HostKey.Port)
 			}
 		}
 	}
