@@ -52,7 +52,7 @@ func (s *Sim) route(sw *swtch, pk int32) int32 {
 	if sw.balancer != nil {
 		return int32(s.hops[g.off+int32(sw.balancer.Pick(Switch{s, s.ports[sw.portBase].sw}, Frame{s, pk}, s.hops[g.off:g.off+g.n]))])
 	}
-	return int32(s.hops[g.off+pickECMP(p.hash, sw.seed, g.n)])
+	return int32(s.hops[g.off+pickECMP(p.hash&^s.innerECN, sw.seed, g.n)])
 }
 
 // routeByHash is route for a flow of which no frame is at hand.
@@ -65,5 +65,5 @@ func (s *Sim) routeByHash(sw *swtch, dst uint16, hash uint32) int32 {
 		return -1
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
-	return int32(s.hops[g.off+pickECMP(hash, sw.seed, g.n)])
+	return int32(s.hops[g.off+pickECMP(hash&^s.innerECN, sw.seed, g.n)])
 }

@@ -47,6 +47,11 @@ type Control interface {
 	Answer() Answer
 }
 
+// Uncontrolled as FlowSpec.Congestion is a flow without rate control, whatever its NIC has.
+var Uncontrolled Control = uncontrolled{}
+
+type uncontrolled struct{ Control }
+
 // Answer is what the receiver of a flow does beside acknowledging.
 type Answer struct {
 	Echo      bool             // a bit in the ACK of each marked frame
@@ -55,6 +60,7 @@ type Answer struct {
 	Header    int32            // bytes that data frames are longer by, for stamps and telemetry
 	Ack       int32            // bytes that ACKs are longer by
 	Receiver  ReceiverSettings // nil: the NIC's
+	NoECT     bool             // its frames say that they cannot be marked
 	Telemetry bool             // switches write into its frames what they are loaded with
 }
 
@@ -66,6 +72,64 @@ func (hearsNothing) Notified(QP)            {}
 func (hearsNothing) Sent(QP, uint32, int64) {}
 func (hearsNothing) Timer(QP, int)          {}
 func (hearsNothing) State(QP) ControlState  { return ControlState{} }
+
+// Prober is a Controller that sends probes: it is told of answers.
+type Prober interface {
+	Answered(q QP, serial uint32)
+}
+
+// TimeOuts is a Controller that is told when its flow goes back to the first frame that is
+// not acknowledged, because nothing was heard for the NIC's time-out.
+type TimeOuts interface {
+	TimedOut(q QP)
+}
+
+// probeFrame is the size of a probe and of its answer; the answer comes in answerQueue.
+const (
+	probeFrame  = 64
+	answerQueue = 6
+)
+
+// Probe sends a probe in the class of the data, ahead of what the queue pairs of the host
+// have to send. Its answer comes at high priority.
+func (q QP) Probe(serial uint32) {
+	s, p := q.s, &q.s.qps[q.id]
+	n := &s.nics[p.nic]
+	pk := s.pool.get()
+	f := &s.pool.pkts[pk]
+	*f = packet{flow: q.id, psn: serial, hash: p.hash, dst: p.dst, size: probeFrame, tos: p.tos &^ ecnMask, kf: kindFlags(kindProbe, 0, p.q)}
+	s.made[kindProbe]++
+	s.hostQueue(n.port, &s.ports[n.port], pk, f)
+}
+
+// probed answers a probe, or hands the answer to the sender.
+func (s *Sim) probed(pi int32, pt *port, pk int32, p *packet) {
+	if p.flags()&flagAnswer != 0 {
+		id, serial := p.flow, p.psn
+		s.pool.put(pk)
+		if q := &s.qps[id]; !q.done {
+			if c, ok := s.control(q).(Prober); ok {
+				c.Answered(QP{s, id}, serial)
+			}
+		}
+		return
+	}
+	r := &s.rx[p.flow]
+	*p = packet{flow: p.flow, psn: p.psn, hash: r.hash, dst: r.src, size: probeFrame, tos: answerQueue << 5, kf: kindFlags(kindProbe, flagAnswer, answerQueue)}
+	s.made[kindProbe]++
+	s.hostQueue(pi, pt, pk, p)
+}
+
+// Unacked gives the first frame that is not acknowledged.
+func (q QP) Unacked() uint32 { return q.s.qps[q.id].sndUna }
+
+// Resend sends the first frame that is not acknowledged again, ahead of new ones.
+func (q QP) Resend() {
+	if p := &q.s.qps[q.id]; p.sndUna < p.sndNxt {
+		p.hole = p.sndUna
+		q.s.wake(q.id)
+	}
+}
 
 // QP is a queue pair as its Controller sees it.
 type QP struct {

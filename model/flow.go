@@ -96,6 +96,9 @@ func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	if cc == nil {
 		cc = p.CC
 	}
+	if cc == Uncontrolled {
+		cc = nil
+	}
 	ctl := s.controlOf(cc)
 	header := p.Header + s.controls[ctl].answer.Header
 	frames := (f.Bytes + int64(p.MTU) - 1) / int64(p.MTU)
@@ -114,7 +117,7 @@ func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	if f.Bytes == Forever {
 		q.last = q.full
 	}
-	if !f.NoECT {
+	if !f.NoECT && !s.controls[ctl].answer.NoECT {
 		q.tos |= ecnECT
 	}
 	q.psb = s.ports[n.port].psb

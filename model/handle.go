@@ -124,7 +124,7 @@ func (f Frame) packet() *packet { return &f.s.pool.pkts[f.pk] }
 func (f Frame) Flow() FlowID { return FlowID(f.packet().flow) }
 
 // Hash gives the hash of its flow in its direction.
-func (f Frame) Hash() uint32 { return f.packet().hash }
+func (f Frame) Hash() uint32 { return f.packet().hash &^ f.s.innerECN }
 
 // Size gives its bytes on the wire.
 func (f Frame) Size() int32 { return int32(f.packet().size) }

@@ -26,7 +26,6 @@ func (c *IQCN) Check() error {
 func (c *IQCN) Stage(Switch) (Stage, error) { return &iqcn{par: c, last: map[FlowID]Time{}}, nil }
 
 type iqcn struct {
-	passive
 	par     *IQCN
 	last    map[FlowID]Time // the last notification that passed or was made; from the receiver's first on
 	rx, tx  uint64

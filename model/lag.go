@@ -15,7 +15,7 @@ func (s *Sim) lagMember(sw *swtch, out int32, p *packet) int32 {
 			if up == 0 {
 				return out
 			}
-			want = pickECMP(p.hash, sw.seed, up)
+			want = pickECMP(p.hash&^s.innerECN, sw.seed, up)
 		}
 		k := int32(0)
 		for pi := sw.portBase; pi < sw.portBase+sw.nports; pi++ {

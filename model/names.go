@@ -51,7 +51,7 @@ func (s *Sim) Links() int { return len(s.links) }
 // ECMPChoice tells which member of a group of n a flow with the given hash takes at a
 // switch, for scenarios that choose paths.
 func (s *Sim) ECMPChoice(n NodeID, hash uint32, members int) int {
-	return int(pickECMP(hash, s.switches[s.nodes[n].sw].seed, int32(members)))
+	return int(pickECMP(hash&^s.innerECN, s.switches[s.nodes[n].sw].seed, int32(members)))
 }
 
 // PortNode gives the node that a port belongs to.

@@ -42,7 +42,6 @@ type npccQueue struct {
 }
 
 type npcc struct {
-	passive
 	par           *NPCC
 	flows         fastCNP // the table of flows is the same
 	queue         []npccQueue

@@ -13,10 +13,11 @@ const (
 	kindPFC   // 802.1Qbb priority flow control; flow is the index of its times
 	kindPause // 802.3x PAUSE; psn is the time in quanta
 	kindRaw   // a control plane's frame; flow is the index of its bytes
+	kindProbe // measures the round trip of a queue pair; with flagAnswer its answer
 	numKinds
 )
 
-var kindNames = [numKinds]string{"data", "ack", "nack", "cnp", "pfc", "pause", "control"}
+var kindNames = [numKinds]string{"data", "ack", "nack", "cnp", "pfc", "pause", "control", "probe"}
 
 func (k kind) String() string {
 	if k < numKinds {
@@ -40,9 +41,10 @@ const (
 	prioShift = 5
 	prioMask  = 7 << prioShift
 
-	flagCNP  = 1 << 0 // an ACK that also carries a congestion notification
-	flagTell = 1 << 0 // a data frame that asks for an ACK at once
-	flagLost = 1 << 1 // it was on a wire whose carrier went
+	flagCNP    = 1 << 0 // an ACK that also carries a congestion notification
+	flagAnswer = 1 << 0 // a probe on its way back
+	flagTell   = 1 << 0 // a data frame that asks for an ACK at once
+	flagLost   = 1 << 1 // it was on a wire whose carrier went
 )
 
 // hopBits is the width of the hop count in packet.way; what is left numbers the

@@ -24,6 +24,8 @@ func (s *Sim) consume(pi int32, pt *port, pk int32) {
 		id := p.flow
 		s.pool.put(pk)
 		s.notify(id)
+	case kindProbe:
+		s.probed(pi, pt, pk, p)
 	}
 }
 
@@ -210,6 +212,9 @@ func (s *Sim) retransmitTimer(id int32) {
 	}
 	q.heard = s.now
 	q.sndNxt = q.sndUna
+	if c, ok := s.control(q).(TimeOuts); ok && q.hears != 0 {
+		c.TimedOut(QP{s, id})
+	}
 	q.rtoOn = true
 	s.schedule(s.now+rto, evRTO, id)
 	s.wake(id)

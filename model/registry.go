@@ -59,6 +59,9 @@ var mechanisms = []*Mechanism{
 	&hpccMechanism,
 	&timelyMechanism,
 	&dctcpMechanism,
+	&swiftMechanism,
+	&ctccMechanism,
+	&tcpMechanism,
 	&ecmpMechanism,
 	&flowletMechanism,
 	&sprayMechanism,
@@ -74,9 +77,11 @@ var mechanisms = []*Mechanism{
 	&miceMechanism,
 	&dynamicECNMechanism,
 	&flexBufferMechanism,
+	&vxlanMechanism,
 	&goBackNMechanism,
 	&selectiveMechanism,
 	&reorderMechanism,
+	&duplicateACKsMechanism,
 }
 
 // Mechanisms lists those of a part.

@@ -42,6 +42,7 @@ type Sim struct {
 	rx         []rxqp
 	longestRTT Time       // of the empty fabric, once a Control is at work
 	plan       *nslbPlan  // of flows placed at the start
+	innerECN   uint32     // bits of a hash that hold the inner codepoint, in fabrics with tunnels
 	telemetry  bool       // switches write it
 	ints       []*intRing // telemetry of queue pairs that use it
 	receivers  []receiver

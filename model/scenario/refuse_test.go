@@ -81,7 +81,7 @@ func TestBadScenariosAreRefused(t *testing.T) {
 		{"poisson that ends before it begins", "kind: flows,", "kind: poisson, load: 0.5, start: 500us, until: 400us,", "x.yaml:14: traffic[0].start: 500us is not before the last start at 400us"},
 		{"rate control of no set", "traffic:", "congestion: {alpha-timer: 1us}\ntraffic:", "x.yaml:13: congestion.kind: is missing"},
 		{"rate control without a timer", "traffic:", "congestion: {set: paper, increase-timer: 0}\ntraffic:", `x.yaml:13: congestion: "paper": timers must be positive`},
-		{"unknown rate control", "traffic:", "congestion: cubic\ntraffic:", `x.yaml:13: congestion: "cubic" is no congestion; there are none, dcqcn, cx4, paper`},
+		{"unknown rate control", "traffic:", "congestion: bbr\ntraffic:", `x.yaml:13: congestion: "bbr" is no congestion; there are none, dcqcn, cx4, paper`},
 		{"endless samples", "traffic:", "record: {every: 1ps}\ntraffic:", "x.yaml:13: record.every: 1ps gives more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -221,6 +221,7 @@ type Traffic struct {
 	Bytes  Size       `yaml:"bytes"` // of each flow; 0 = until the run ends
 	Start  model.Time `yaml:"start"`
 	Copies int        `yaml:"copies"` // flows of each pair, default 1
+	Every  model.Time `yaml:"every"`  // between the copies
 	Gap    model.Time `yaml:"gap"`    // between the starts of the flows of a group
 	DSCP   *int       `yaml:"dscp"`
 	Prio   *int       `yaml:"priority"` // 802.1p, in a tag; none = untagged

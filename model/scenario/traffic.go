@@ -74,10 +74,15 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson or storage", t.Kind)
 		return
 	}
+	if t.Every < 0 || t.Every > 0 && t.Copies < 2 {
+		b.problem(t.Line, key+".every", "%v between %d copies: want a time and two copies or more", t.Every, t.Copies)
+		return
+	}
 	if t.Copies < 0 || t.Copies > 1 && len(specs) > maxFlows/t.Copies {
 		b.problem(t.Line, key+".copies", "%d of %d flows, want 1 or more and at most %d flows", t.Copies, len(specs), maxFlows)
 		return
 	}
+	pairs := len(specs)
 	for one := specs; t.Copies > 1 && len(specs) < t.Copies*len(one); {
 		specs = append(specs, one...)
 	}
@@ -93,7 +98,7 @@ func (b *builder) traffic(i int, t *Traffic) {
 		if t.Bytes == 0 {
 			specs[k].Bytes = model.Forever
 		}
-		specs[k].Start = t.Start + model.Time(k)*t.Gap
+		specs[k].Start = t.Start + model.Time(k)*t.Gap + model.Time(k/pairs)*t.Every
 	}
 	if len(t.Way) > 0 {
 		b.pin(key, t, specs)
@@ -190,8 +195,10 @@ func (b *builder) add(key string, t *Traffic, specs []model.FlowSpec) {
 	}
 	for _, f := range specs {
 		f.Tagged, f.Priority = tagged, prio
-		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC || t.CC.Given && t.CC.Settings == nil, t.NoECT
-		f.Congestion = t.CC.control()
+		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC, t.NoECT
+		if f.Congestion = t.CC.control(); t.CC.Given && f.Congestion == nil {
+			f.Congestion = model.Uncontrolled
+		}
 		if f.Start > b.f.Duration {
 			b.problem(t.Line, key+".start", "%v is after the end of the run at %v", f.Start, b.f.Duration)
 			return
