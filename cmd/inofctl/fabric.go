@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 
 // newFabricCmd runs the embedded dataplane: scenarios, sizing, speed.
 func newFabricCmd() *cobra.Command {
-	c := group("fabric", "Simulate lossless fabrics frame by frame", fabricRunCmd(), fabricCheckCmd(), fabricCompareCmd(), fabricListCmd(), fabricHeadroomCmd(), fabricBenchCmd(),
+	c := group("fabric", "Simulate lossless fabrics frame by frame", fabricRunCmd(), fabricCheckCmd(), fabricCompareCmd(), fabricSweepCmd(), fabricListCmd(), fabricHeadroomCmd(), fabricBenchCmd(),
 		fabricServeCmd(), fabricStatusCmd(), fabricFaultCmd())
 	c.Long = `Simulates lossless Ethernet fabrics frame by frame: switches with shared buffers, PFC,
 ECN and deadlock watchdogs, links, and RDMA NICs with DCQCN. See docs/model.md.`
@@ -145,32 +144,6 @@ func fabricCheckCmd() *cobra.Command {
 			}
 			return nil
 		}}
-}
-
-func fabricCompareCmd() *cobra.Command {
-	var plotDir string
-	c := &cobra.Command{Use: "compare A B", Short: "Run two scenarios and show what differs", Args: arguments(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var res [2]*scenario.Result
-			for i, path := range args {
-				r, err := runScenario(cmd, path, 0, 1, true)
-				if err != nil {
-					return err
-				}
-				res[i] = r
-			}
-			if res[0].Name == res[1].Name {
-				res[0].Name, res[1].Name = filepath.Base(args[0]), filepath.Base(args[1])
-			}
-			if plotDir != "" {
-				if _, err := report.Plots(plotDir, "svg", res[0], res[1]); err != nil {
-					return err
-				}
-			}
-			return report.Compare(cmd.OutOrStdout(), res[0], res[1])
-		}}
-	c.Flags().StringVar(&plotDir, "plot", "", "directory for pictures with both runs")
-	return c
 }
 
 func fabricHeadroomCmd() *cobra.Command {

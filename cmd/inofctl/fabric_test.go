@@ -77,6 +77,15 @@ expect: [{metric: in.done, min: 2}]
 	if out, err := runFabric(t, "compare", good, bad); err != nil || !strings.Contains(out, "metrics are the same") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if out, err := runFabric(t, "compare", "--seeds", "3", "--metric", "in.fct-*", good, bad, good); err != nil || !strings.Contains(out, "in.fct-p50-ms") || !strings.Contains(out, "median of 3 seeds") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := runFabric(t, "sweep", good, "--set", "traffic.in.bytes=50KB,100KB", "--plot", dir, "--metric", "in.fct-p50-ms"); err != nil || !strings.Contains(out, "bytes=50KB") || !strings.Contains(out, "in.fct-p50-ms.svg") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := runFabric(t, "list", "spray"); err != nil || !strings.Contains(out, "least loaded port") {
+		t.Errorf("%v\n%s", err, out)
+	}
 	if out, err := runFabric(t, "check", good, bad); err != nil || !strings.Contains(out, "two flows") {
 		t.Errorf("%v\n%s", err, out)
 	}

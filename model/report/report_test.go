@@ -60,8 +60,23 @@ func TestReports(t *testing.T) {
 		t.Errorf("%v: loss on a lossless queue is not said loudly:\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := Compare(&out, good, bad); err != nil || !strings.Contains(out.String(), "lossless-drops") {
+	spreads := func(r *scenario.Result) scenario.Outcome {
+		o := scenario.Outcome{Name: r.Name, Metrics: map[string]scenario.Spread{}}
+		for k, v := range r.Metrics {
+			o.Metrics[k] = scenario.Spread{Median: v, Low: v * 0.9, High: v * 1.1, Runs: 5}
+		}
+		return o
+	}
+	st := &scenario.Study{Seeds: 5, Variants: []scenario.Outcome{spreads(good), spreads(bad)}}
+	if err := Study(&out, st, nil); err != nil || !strings.Contains(out.String(), "lossless-drops") {
 		t.Errorf("%v: the comparison lacks the drops:\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := Study(&out, st, []string{"site1>h2/3.peak*"}); err != nil || strings.Contains(out.String(), "lossless-drops") || !strings.Contains(out.String(), "site1>h2/3.peak-kb") {
+		t.Errorf("%v: not the metric asked for:\n%s", err, out.String())
+	}
+	if files, err := StudyPlots(t.TempDir(), st, []string{"drops"}); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
 	}
 	for _, format := range []string{"svg", "png"} {
 		dir := t.TempDir()

@@ -100,34 +100,6 @@ func drops(m map[string]uint64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compare prints two results side by side: every metric that differs.
-func Compare(w io.Writer, a, b *scenario.Result) error {
-	keys := slices.Sorted(maps.Keys(a.Metrics))
-	for k := range b.Metrics {
-		if _, ok := a.Metrics[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "metric\t%s\t%s\tchange\t\n", a.Name, b.Name)
-	same := 0
-	for _, k := range keys {
-		x, okX := a.Metrics[k]
-		y, okY := b.Metrics[k]
-		if okX && okY && (x == y || math.IsNaN(x) && math.IsNaN(y)) {
-			same++
-			continue
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", k, figure(x, okX), figure(y, okY), change(x, y, okX && okY))
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%d metrics are the same\n", same)
-	return err
-}
-
 func figure(v float64, ok bool) string {
 	if !ok || math.IsNaN(v) {
 		return "-"

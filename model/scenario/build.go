@@ -22,9 +22,13 @@ const (
 // Parse reads a scenario; name is what errors call it. The error joins all problems
 // found, each a Problem with its line.
 func Parse(name string, data []byte) (*File, error) {
+	return parse(name, func(d *decoder, f *File) { d.document(data, f) })
+}
+
+func parse(name string, read func(*decoder, *File)) (*File, error) {
 	d := &decoder{file: name}
 	f := &File{Seed: 1, path: name}
-	d.document(data, f)
+	read(d, f)
 	if err := d.err(); err != nil {
 		return nil, err
 	}

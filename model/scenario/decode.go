@@ -69,6 +69,11 @@ func (d *decoder) document(data []byte, into any) {
 		d.problem(more.Line, "", "a second document; a scenario is one")
 		return
 	}
+	d.root(&n, into)
+}
+
+// root fills a struct from a document.
+func (d *decoder) root(n *yaml.Node, into any) {
 	d.value(n.Content[0], "", reflect.ValueOf(into).Elem())
 }
 

@@ -125,6 +125,16 @@ func (b *builder) scheduler(key string, s *Switch, p *model.SwitchProfile) {
 func (b *builder) ecn(key string, e *ECN) model.ECN {
 	out := model.ECN{Mode: model.ECNDequeue, KMin: int64(e.Low), KMax: int64(e.High), PMax: e.Percent / 100, PerRate: e.PerRate, DropNonECT: e.DropNonECT,
 		Queues: b.queueMask(e.Line, key+".ecn.queues", e.Queues)}
+	if e.High == 0 && b.cc != nil { // what is not given is the rate control's
+		set := b.cc.Marking()
+		out.KMax, out.PMax, out.PerRate = set.KMax, set.PMax, set.PerRate
+		if e.Low == 0 {
+			out.KMin = set.KMin
+		}
+		if e.Percent > 0 {
+			out.PMax = e.Percent / 100
+		}
+	}
 	switch e.When {
 	case "", "dequeue":
 	case "enqueue":
