@@ -244,6 +244,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return errors.Join(err, n.cfg.Storage.Close())
 }
 
+// Ready is closed once Run listens for the other members.
+func (n *Node) Ready() <-chan struct{} { return n.trans.ready }
+
 // Close gives free what Open has opened, of a Node that does not Run.
 func (n *Node) Close() error { return n.cfg.Storage.Close() }
 

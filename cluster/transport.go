@@ -67,6 +67,7 @@ type transport struct {
 	cfg     transportConfig
 	consume chan raft.RPC
 	closed  chan struct{}
+	ready   chan struct{} // closed once it listens
 
 	mu        sync.Mutex
 	guesses   inof.Guesses
@@ -88,7 +89,7 @@ type poolKey struct {
 }
 
 func newTransport(cfg transportConfig) *transport {
-	return &transport{cfg: cfg, consume: make(chan raft.RPC), closed: make(chan struct{}),
+	return &transport{cfg: cfg, consume: make(chan raft.RPC), closed: make(chan struct{}), ready: make(chan struct{}),
 		idle: map[poolKey][]*conn{}, conns: map[*conn]struct{}{}, devices: map[netip.Addr]int{}}
 }
 

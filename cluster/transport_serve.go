@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -16,11 +15,12 @@ import (
 func (t *transport) Run(ctx context.Context, listen netip.AddrPort) error {
 	l, err := t.cfg.Listen(ctx, listen)
 	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return err
 	}
 	t.mu.Lock()
 	t.listener = l
 	t.mu.Unlock()
+	close(t.ready)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	for {

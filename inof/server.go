@@ -89,7 +89,7 @@ func (s *Server) connected(dev netip.Addr) bool {
 func (s *Server) Run(ctx context.Context) error {
 	l, err := s.cfg.Listen(ctx)
 	if err != nil {
-		return fmt.Errorf("inof server: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	s.addr = l.Addr()

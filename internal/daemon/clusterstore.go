@@ -58,7 +58,7 @@ func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
 		},
 		Heartbeat: cl.Heartbeat, Election: cl.Election,
 		SnapshotEntries: uint64(cl.SnapshotEntries), SnapshotInterval: cl.SnapshotInterval, Trailing: uint64(cl.KeepEntries),
-		ListenOn: d.env.Listen, Dial: d.env.Dial, Log: d.env.Log,
+		ListenOn: d.listenFor("reflector.cluster.listen"), Dial: d.env.Dial, Log: d.env.Log,
 		Event: func(e cluster.Event) {
 			d.log.Append(api.Event{Time: d.env.Now(), Kind: "cluster", Text: e.Text, Fields: e.Fields})
 		},

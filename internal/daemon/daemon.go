@@ -272,6 +272,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	select {
 	case <-d.device.Ready():
 		stopEarly = start(ctx, early...)
+		if !d.listening(ctx) {
+			break
+		}
 		d.log.Append(api.Event{Time: d.env.Now(), Kind: "daemon", Text: fmt.Sprintf("device %s (%s) is running", d.cfg.Load().Device.ID, d.cfg.Load().Device.Roles)})
 		if d.env.Ready != nil {
 			d.env.Ready()

@@ -148,10 +148,11 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) error {
 	common.Sink, common.Resume = d.device.PeerSink(true), d.device.ResumePoint(true)
 	common.Caps |= inof.CapStandings
+	listen := d.listenFor("reflector.listen")
 	for _, addr := range cfg.Reflector.Listen {
 		server, err := inof.NewServer(inof.ServerConfig{
 			TransportConfig: common,
-			Listen:          func(ctx context.Context) (net.Listener, error) { return d.env.Listen(ctx, addr) },
+			Listen:          func(ctx context.Context) (net.Listener, error) { return listen(ctx, addr) },
 			Allow:           func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
 			Everything: func(dev netip.Addr) bool {
 				return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
