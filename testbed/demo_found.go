@@ -116,7 +116,7 @@ func (d *demo) flapping(ctx context.Context) error {
 // errorDown waits until a port is shut for a cause, and says when that was.
 func (d *demo) errorDown(ctx context.Context, a demoAddr, cause string) error {
 	return d.until(ctx, fmt.Sprintf("error-down of %s %s", a.tor, a.tport), func() error {
-		list, err := d.client(a.tor).ErrorDown(ctx)
+		list, err := api.Ask[[]api.ErrorDown](ctx, d.client(a.tor), "error-down", nil)
 		if err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func TestLLDPDAndTheSwitchLearnEachOther(t *testing.T) {
 		hs, err := c.Host(ctx, want)
 		return err == nil && len(hs) == 1 && hs[0].Role == snsd.RoleUnknown && hs[0].Port == "eth2" && hs[0].State == snsd.Active
 	})
-	ns, err := c.Neighbours(ctx)
+	ns, err := api.Ask[[]api.Neighbour](ctx, c, "lldp", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 func (a *app) showBFDCmd() *cobra.Command {
@@ -60,14 +61,14 @@ func (a *app) bfdHead(b *api.BFD) string {
 }
 
 func (a *app) bfdTable(w io.Writer, b *api.BFD) {
-	fmt.Fprintln(w, "BFD: "+printable(a.bfdHead(b)))
+	fmt.Fprintln(w, "BFD: "+query.Printable(a.bfdHead(b)))
 	rows := [][]string{}
 	for i := range b.Sessions {
 		s := &b.Sessions[i]
 		rows = append(rows, []string{addr(s.Device), s.State, bfdPath(s), a.agePtr(s.Since), timers(&s.Configured), negotiated(s),
 			bfdDiag(s), count(s.Flaps), a.agePtr(s.LastDown), held(s), count(s.PacketsIn), count(s.PacketsOut), count(s.TxLate)})
 	}
-	table(w, "DEVICE STATE PATH FOR CONFIGURED TX/DETECT DIAGNOSTIC FLAPS LAST-DOWN HELD-UP IN OUT LATE", rows)
+	query.Table(w, "DEVICE STATE PATH FOR CONFIGURED TX/DETECT DIAGNOSTIC FLAPS LAST-DOWN HELD-UP IN OUT LATE", rows)
 }
 
 // bfdPath is what follows from a session.
@@ -98,23 +99,23 @@ func timers(t *api.BFDTimers) string {
 	if t.DetectMult == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%sx%d", human(time.Duration(t.MinTx)), t.DetectMult)
+	return fmt.Sprintf("%sx%d", query.Human(time.Duration(t.MinTx)), t.DetectMult)
 }
 
 func negotiated(s *api.BFDSession) string {
 	if s.DetectTime == 0 {
 		return ""
 	}
-	return human(time.Duration(s.TxInterval)) + "/" + human(time.Duration(s.DetectTime))
+	return query.Human(time.Duration(s.TxInterval)) + "/" + query.Human(time.Duration(s.DetectTime))
 }
 
 // held is how long a change is held back still.
 func held(s *api.BFDSession) string {
 	switch {
 	case s.HoldLeft > 0:
-		return human(time.Duration(s.HoldLeft))
+		return query.Human(time.Duration(s.HoldLeft))
 	case s.DownLeft > 0:
-		return "down in " + human(time.Duration(s.DownLeft))
+		return "down in " + query.Human(time.Duration(s.DownLeft))
 	}
 	return ""
 }
@@ -151,13 +152,13 @@ func (a *app) bfdDetails(w io.Writer, s *api.BFDSession) {
 		{"Diagnostic of the device", s.RemoteDiag},
 		{"Configured", timers(&s.Configured)},
 		{"Asked for by the device", remote},
-		{"Interval sent at", human(time.Duration(s.TxInterval))},
-		{"Detection time", human(time.Duration(s.DetectTime))},
+		{"Interval sent at", query.Human(time.Duration(s.TxInterval))},
+		{"Detection time", query.Human(time.Duration(s.DetectTime))},
 		{"Authentication", bfdAuth(s)},
 		{"Last heard", a.agePtr(s.LastHeard)},
 		{"Last down", a.agePtr(s.LastDown)},
 		{"Flaps", count(s.Flaps)},
-		{"Hold-up time", human(time.Duration(s.HoldUp))},
+		{"Hold-up time", query.Human(time.Duration(s.HoldUp))},
 		{"Held back", held(s)},
 		{"Discriminators", fmt.Sprintf("%d here, %d there", s.LocalDiscr, s.RemoteDiscr)},
 		{"Packets", fmt.Sprintf("%d in, %d out, %d late", s.PacketsIn, s.PacketsOut, s.TxLate)},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
 
@@ -54,7 +55,7 @@ func (a *app) changeCmd(c *cobra.Command, least, most int, do func(context.Conte
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]string{"done": done}, func(w io.Writer) { fmt.Fprintln(w, printable(done)) })
+			return a.print(map[string]string{"done": done}, func(w io.Writer) { fmt.Fprintln(w, query.Printable(done)) })
 		})
 	}
 	return c

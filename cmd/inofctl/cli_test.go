@@ -20,6 +20,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/api/apitest"
+	"github.com/openinof/inof/internal/query"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -315,7 +316,7 @@ func TestDurationsForPeople(t *testing.T) {
 		12500 * time.Millisecond: "12s", time.Minute: "1m", 312 * time.Second: "5m12s", 3*time.Hour + 5*time.Minute: "3h5m",
 		76*time.Hour + time.Second: "3d4h", -2 * time.Second: "-2s",
 	} {
-		if got := human(d); got != want {
+		if got := query.Human(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
 
@@ -52,7 +53,7 @@ func clusterTable(w io.Writer, c api.Cluster) {
 			vote = "catches up"
 		}
 		if m.LastContact != nil {
-			contact = human(time.Duration(*m.LastContact))
+			contact = query.Human(time.Duration(*m.LastContact))
 		}
 		state := m.State
 		if m.Self {
@@ -60,7 +61,7 @@ func clusterTable(w io.Writer, c api.Cluster) {
 		}
 		rows = append(rows, []string{addr(m.Device), m.Address, state, vote, count(m.Term), count(m.Last), count(m.Committed), count(m.Applied), contact, m.Error})
 	}
-	table(w, "MEMBER ADDRESS STATE VOTE TERM LAST COMMITTED APPLIED LAST-CONTACT ERROR", rows)
+	query.Table(w, "MEMBER ADDRESS STATE VOTE TERM LAST COMMITTED APPLIED LAST-CONTACT ERROR", rows)
 }
 
 func (a *app) clusterCmd() *cobra.Command {

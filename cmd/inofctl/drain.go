@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 // drainDevice is the word for all ports of a device.
@@ -70,7 +71,7 @@ func (a *app) drain(cmd *cobra.Command, o api.DrainOrder, async bool) error {
 			fmt.Fprintln(w, "nothing to do")
 			return
 		}
-		fmt.Fprintf(w, "%s, %d host address(es): %s\n", printable(strings.Join(d.Ports, ", ")), d.Hosts, what)
+		fmt.Fprintf(w, "%s, %d host address(es): %s\n", query.Printable(strings.Join(d.Ports, ", ")), d.Hosts, what)
 	})
 }
 
@@ -133,11 +134,11 @@ func testNoticeLines(w io.Writer, list []api.TestNotice) {
 	for _, t := range list {
 		switch {
 		case t.Error != "":
-			fmt.Fprintf(w, "%s over %s: %s\n", t.Host, printable(t.Port), printable(t.Error))
+			fmt.Fprintf(w, "%s over %s: %s\n", t.Host, query.Printable(t.Port), query.Printable(t.Error))
 		case !t.Acked:
-			fmt.Fprintf(w, "%s (%s) over %s: no ack of %d frames\n", t.Host, t.MAC, printable(t.Port), t.Sent)
+			fmt.Fprintf(w, "%s (%s) over %s: no ack of %d frames\n", t.Host, t.MAC, query.Printable(t.Port), t.Sent)
 		default:
-			fmt.Fprintf(w, "%s (%s) over %s: acked in %s, frame %d\n", t.Host, t.MAC, printable(t.Port), micros(t.RoundTrip), t.Sent)
+			fmt.Fprintf(w, "%s (%s) over %s: acked in %s, frame %d\n", t.Host, t.MAC, query.Printable(t.Port), micros(t.RoundTrip), t.Sent)
 		}
 	}
 }

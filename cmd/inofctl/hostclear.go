@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 func (a *app) hostCmd() *cobra.Command {
@@ -34,7 +35,7 @@ func (a *app) hostCmd() *cobra.Command {
 						for i, m := range h.MACs {
 							macs[i] = m.String()
 						}
-						fmt.Fprintf(w, "%s (%s) of port %s: cleared\n", h.Host, strings.Join(macs, ", "), printable(h.Port))
+						fmt.Fprintf(w, "%s (%s) of port %s: cleared\n", h.Host, strings.Join(macs, ", "), query.Printable(h.Port))
 					}
 				})
 			})

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/testbed"
 )
 
@@ -255,7 +256,7 @@ func printStatus(cmd *cobra.Command, st testbed.Status) error {
 		for _, k := range st.Links {
 			lines = append(lines, []string{k.A.Node + ":" + k.A.Port, upDown(k.A.Carrier), k.B.Node + ":" + k.B.Port, upDown(k.B.Carrier), strconv.Itoa(k.MTU)})
 		}
-		table(w, "LINK CARRIER TO CARRIER MTU", lines)
+		query.Table(w, "LINK CARRIER TO CARRIER MTU", lines)
 	}
 	return nil
 }
@@ -279,7 +280,7 @@ func nodeTable(w io.Writer, st testbed.Status) {
 			lines = append(lines, []string{n.Name, n.Kind, ns, p.Name, strconv.Itoa(p.PID), alive})
 		}
 	}
-	table(w, "NODE KIND NAMESPACE PROCESS PID STATE", lines)
+	query.Table(w, "NODE KIND NAMESPACE PROCESS PID STATE", lines)
 }
 
 func (f *labFlags) execCmd() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 func (a *app) showLatencyCmd() *cobra.Command {
@@ -42,7 +43,7 @@ func (a *app) latencyTable(w io.Writer, l api.Latency) {
 		row = append(row, quantileCells(s.Newest, s.Newest.P50, s.Newest.P99)...)
 		rows = append(rows, append(row, some(s.Skewed), some(s.Held), s.From+" to "+s.To))
 	}
-	table(w, "SCOPE STAGE REASON COUNT P50 P90 P99 MAX NEWEST-P50 NEWEST-P99 CLOCK HELD MEASURED", rows)
+	query.Table(w, "SCOPE STAGE REASON COUNT P50 P90 P99 MAX NEWEST-P50 NEWEST-P99 CLOCK HELD MEASURED", rows)
 	if l.Unmeasured > 0 {
 		fmt.Fprintf(w, "\n%d notice(s) told of a fault whose time is not known: it was learned by a sync.\n", l.Unmeasured)
 	}
@@ -92,7 +93,7 @@ func (a *app) noticeTimesTable(w io.Writer, list []api.Notice) {
 		if origin == "" {
 			origin = "here"
 		}
-		row := []string{addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason)}
+		row := []string{addr(n.Host), addr(n.Subject), n.State.String(), query.Because(n.Reason)}
 		if n.FaultAt == nil {
 			row = append(row, "", "")
 		} else {
@@ -107,7 +108,7 @@ func (a *app) noticeTimesTable(w io.Writer, list []api.Notice) {
 		}
 		rows = append(rows, append(row, sinceFault(&n, n.FaultToAcked)))
 	}
-	table(w, "HOST SUBJECT STATE REASON ORIGIN FAULT-SEEN DECIDED SENT AT-REFLECTOR REFLECTED RECEIVED TAKEN-UP FRAME ACK FAULT-TO-ACK", rows)
+	query.Table(w, "HOST SUBJECT STATE REASON ORIGIN FAULT-SEEN DECIDED SENT AT-REFLECTOR REFLECTED RECEIVED TAKEN-UP FRAME ACK FAULT-TO-ACK", rows)
 }
 
 // step is the time from one moment to the next that is known. One that is negative is

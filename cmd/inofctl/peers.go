@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 // columns is how wide a screen is taken to be.
@@ -48,13 +49,13 @@ func (a *app) peerTable(w io.Writer, list []api.Peer) {
 		rows = append(rows, []string{addr(p.Device), p.Address, p.Role, state, a.age(p.Since), syncText(p),
 			count(p.MessagesIn), count(p.MessagesOut), count(p.Reconnects), strings.TrimSuffix(p.Auth, "-sha256")})
 	}
-	table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT IN OUT AGAIN AUTH", rows)
+	query.Table(w, "DEVICE ADDRESS ROLE STATE FOR SYNC-IN/OUT IN OUT AGAIN AUTH", rows)
 	for _, p := range list {
 		for _, text := range a.peerNotes(p) {
 			if !strings.Contains(text, p.Address) {
 				text = p.Address + ": " + text
 			}
-			wrap(w, printable(text), columns)
+			wrap(w, query.Printable(text), columns)
 		}
 	}
 }
@@ -115,10 +116,10 @@ func (a *app) peerDetails(w io.Writer, list []api.Peer) {
 			{"Reconnects", count(p.Reconnects)},
 			{"Authentication", authText(p)},
 			{"Its certificate", expires},
-			{"Keepalive/hold", human(time.Duration(p.Keepalive)) + "/" + human(time.Duration(p.Hold))},
+			{"Keepalive/hold", query.Human(time.Duration(p.Keepalive)) + "/" + query.Human(time.Duration(p.Hold))},
 		})
 		for _, text := range a.peerNotes(p) {
-			wrap(w, printable(text), columns)
+			wrap(w, query.Printable(text), columns)
 		}
 	}
 }

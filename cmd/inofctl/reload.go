@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 func (a *app) reloadCmd() *cobra.Command {
@@ -40,11 +41,11 @@ func (a *app) reloadCmd() *cobra.Command {
 func reloadedLines(w io.Writer, r api.Reloaded) {
 	switch {
 	case len(r.Changed) > 0:
-		fmt.Fprintf(w, "%s: in force now: %s\n", printable(r.File), printable(strings.Join(r.Changed, ", ")))
+		fmt.Fprintf(w, "%s: in force now: %s\n", query.Printable(r.File), query.Printable(strings.Join(r.Changed, ", ")))
 	case len(r.Restart) == 0:
-		fmt.Fprintf(w, "%s: nothing has changed\n", printable(r.File))
+		fmt.Fprintf(w, "%s: nothing has changed\n", query.Printable(r.File))
 	}
 	if len(r.Restart) > 0 {
-		fmt.Fprintf(w, "%s: only a restart changes %s\n", printable(r.File), printable(strings.Join(r.Restart, ", ")))
+		fmt.Fprintf(w, "%s: only a restart changes %s\n", query.Printable(r.File), query.Printable(strings.Join(r.Restart, ", ")))
 	}
 }

@@ -2,22 +2,29 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"net/url"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 func (a *app) showCmd() *cobra.Command {
-	return group("show", "Show hosts, zones, peers, ports, faults, notices, latency, events",
+	c := group("show", "Show hosts, zones, peers, ports, faults, notices, latency, events",
 		a.showStatusCmd(), a.showHostCmd(), a.showZoneCmd(), a.showPeerCmd(), a.showPortCmd(),
-		a.showLLDPCmd(), a.showErrorDownCmd(), a.showBFDCmd(), a.showNoticeCmd(), a.showLatencyCmd(), a.showEventCmd(), a.showClusterCmd())
+		a.showBFDCmd(), a.showNoticeCmd(), a.showLatencyCmd(), a.showEventCmd(), a.showClusterCmd())
+	for i := range query.All {
+		c.AddCommand(a.queryCmd(&query.All[i]))
+	}
+	return c
 }
 
 // show makes a command that gets one value from the daemon and prints it.
@@ -213,26 +220,33 @@ func only[T any](list []T, want func(T) bool) []T {
 	return out
 }
 
-func (a *app) showLLDPCmd() *cobra.Command {
-	var port string
-	c := &cobra.Command{Use: "lldp", Short: "LLDP neighbours with age and time to live"}
-	c.Flags().StringVar(&port, "port", "", "only neighbours at this port")
-	must(c.RegisterFlagCompletionFunc("port", a.complete(portNames)))
-	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) ([]api.Neighbour, error) {
-		list, err := cl.Neighbours(ctx)
-		return only(list, func(n api.Neighbour) bool { return port == "" || n.Port == port }), err
-	}, func(w io.Writer, list []api.Neighbour, _ []string) { lldpTable(w, list) })
-}
-
-func (a *app) showErrorDownCmd() *cobra.Command {
-	var port string
-	c := &cobra.Command{Use: "error-down", Short: "Ports with a fault: cause, recovery, flaps"}
-	c.Flags().StringVar(&port, "port", "", "only this port")
-	must(c.RegisterFlagCompletionFunc("port", a.complete(portNames)))
-	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) ([]api.ErrorDown, error) {
-		list, err := cl.ErrorDown(ctx)
-		return only(list, func(e api.ErrorDown) bool { return port == "" || e.Port == port }), err
-	}, func(w io.Writer, list []api.ErrorDown, _ []string) { a.errorDownTable(w, list) })
+// queryCmd is the command of a registered query.
+func (a *app) queryCmd(q *query.Query) *cobra.Command {
+	c := &cobra.Command{Use: q.Name, Short: q.Short}
+	words := map[query.Words]func(context.Context, *api.Client) ([]string, error){query.PortNames: portNames, query.HostAddrs: hostNames, query.ZoneNames: zoneNames}
+	for _, f := range q.Filters {
+		c.Flags().String(f.Name, "", f.Usage)
+		if w := words[f.Words]; w != nil {
+			must(c.RegisterFlagCompletionFunc(f.Name, a.complete(w)))
+		}
+	}
+	c.Args = arguments(0, 0)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		filters := url.Values{}
+		for _, f := range q.Filters {
+			if v, _ := cmd.Flags().GetString(f.Name); v != "" {
+				filters.Set(f.Name, v)
+			}
+		}
+		return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
+			answer, err := api.Ask[json.RawMessage](ctx, cl, q.Name, filters)
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.print(answer, func(w io.Writer) { err = q.Table(w, answer, a.now()) }), err)
+		})
+	}
+	return c
 }
 
 func (a *app) showNoticeCmd() *cobra.Command {

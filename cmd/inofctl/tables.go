@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -20,14 +21,6 @@ func addr(a netip.Addr) string {
 		return ""
 	}
 	return a.String()
-}
-
-// because leaves the reason of what is well empty.
-func because(r snsd.Reason) string {
-	if r == snsd.ReasonNone {
-		return ""
-	}
-	return r.String()
 }
 
 // service gives protocol and port in one word.
@@ -49,9 +42,9 @@ func (a *app) hostTable(w io.Writer, list []api.Host) {
 			state = "conflict"
 		}
 		rows = append(rows, []string{addr(h.Addr), string(h.Type), h.Role.String(), service(h), addr(h.Device), h.Port,
-			state, a.whyState(h), fewText(h.Zones, 3), string(h.Hard), h.LearnedFrom, a.age(h.Since)})
+			state, a.whyState(h), query.FewText(h.Zones, 3), string(h.Hard), h.LearnedFrom, a.age(h.Since)})
 	}
-	table(w, "ADDRESS TYPE ROLE SERVICE DEVICE PORT STATE REASON ZONES HARD-ZONING LEARNED-FROM KNOWN-FOR", rows)
+	query.Table(w, "ADDRESS TYPE ROLE SERVICE DEVICE PORT STATE REASON ZONES HARD-ZONING LEARNED-FROM KNOWN-FOR", rows)
 }
 
 // whyState is the reason of a host's state, or what is about to become of it.
@@ -59,7 +52,7 @@ func (a *app) whyState(h api.Host) string {
 	if h.Removal != nil && h.Reason == snsd.ReasonNone {
 		return a.removal(h.Removal)
 	}
-	return because(h.Reason)
+	return query.Because(h.Reason)
 }
 
 // removal says what becomes of hosts whose port is no longer looked after.
@@ -77,7 +70,7 @@ func (a *app) hostDetails(w io.Writer, list []api.Host) {
 		}
 		expires := ""
 		if h.Expires != nil {
-			expires = human(h.Expires.Sub(a.now()))
+			expires = query.Human(h.Expires.Sub(a.now()))
 		}
 		conflict := "no"
 		if h.Conflict {
@@ -87,14 +80,14 @@ func (a *app) hostDetails(w io.Writer, list []api.Host) {
 			{"Address", addr(h.Addr)},
 			{"Type", string(h.Type)},
 			{"State", h.State.String()},
-			{"Reason", because(h.Reason)},
+			{"Reason", query.Because(h.Reason)},
 			{"Role", h.Role.String()},
 			{"Service", service(h)},
 			{"NQN", h.NQN},
 			{"Access device", addr(h.Device)},
 			{"Access port", h.Port},
 			{"MAC", macText(h.MAC.IsZero(), h.MAC.String())},
-			{"Wants notices", yesNo(h.Subscribes)},
+			{"Wants notices", query.YesNo(h.Subscribes)},
 			{"Zones", strings.Join(h.Zones, ", ")},
 			{"Hard zoning", string(h.Hard)},
 			{"Learned from", h.LearnedFrom},
@@ -121,9 +114,9 @@ func macText(zero bool, text string) string {
 func zoneTable(w io.Writer, list []api.Zone) {
 	rows := [][]string{}
 	for _, z := range list {
-		rows = append(rows, []string{z.Name, count(len(z.Members)), count(len(z.Hosts)), z.LearnedFrom, fewText(z.Members, 3)})
+		rows = append(rows, []string{z.Name, count(len(z.Members)), count(len(z.Hosts)), z.LearnedFrom, query.FewText(z.Members, 3)})
 	}
-	table(w, "ZONE MEMBERS HOSTS LEARNED-FROM CONFIGURED", rows)
+	query.Table(w, "ZONE MEMBERS HOSTS LEARNED-FROM CONFIGURED", rows)
 }
 
 // inconsistentTable shows beside what is in force what each reflector says.
@@ -133,24 +126,24 @@ func inconsistentTable(w io.Writer, list []api.Zone) {
 		for _, r := range z.Words {
 			says := "no such zone here"
 			if r.Said {
-				says = fewText(r.Members, 8)
+				says = query.FewText(r.Members, 8)
 			}
-			rows = append(rows, []string{z.Name, fewText(z.Members, 4), r.Reflector.String(), says})
+			rows = append(rows, []string{z.Name, query.FewText(z.Members, 4), r.Reflector.String(), says})
 		}
 	}
-	table(w, "ZONE IN-FORCE REFLECTOR SAYS", rows)
+	query.Table(w, "ZONE IN-FORCE REFLECTOR SAYS", rows)
 }
 
 func zoneDetails(w io.Writer, z api.Zone) {
 	pairs(w, [][2]string{{"Zone", z.Name}, {"Learned from", z.LearnedFrom}})
 	fmt.Fprintf(w, "Members (%d):\n", len(z.Members))
 	for _, m := range z.Members {
-		fmt.Fprintln(w, "  "+printable(m))
+		fmt.Fprintln(w, "  "+query.Printable(m))
 	}
 	for _, r := range z.Words {
 		fmt.Fprintf(w, "Reflector %s says (%d):\n", r.Reflector, len(r.Members))
 		for _, m := range r.Members {
-			fmt.Fprintln(w, "  "+printable(m))
+			fmt.Fprintln(w, "  "+query.Printable(m))
 		}
 	}
 	fmt.Fprintf(w, "Hosts (%d):\n", len(z.Hosts))
@@ -173,7 +166,7 @@ func (a *app) portTable(w io.Writer, list []api.Port) {
 		rows = append(rows, []string{p.Name, state, upDown(p.AdminUp), upDown(p.Carrier), count(p.MTU),
 			count(p.Neighbours), count(p.Hosts), count(p.Flaps), a.agePtr(p.LastFlap), rx, tx, crc})
 	}
-	table(w, "PORT STATE ADMIN CARRIER MTU NEIGHBOURS HOSTS FLAPS LAST-FLAP RX-FRAMES TX-FRAMES RX-CRC", rows)
+	query.Table(w, "PORT STATE ADMIN CARRIER MTU NEIGHBOURS HOSTS FLAPS LAST-FLAP RX-FRAMES TX-FRAMES RX-CRC", rows)
 }
 
 func (a *app) portDetails(w io.Writer, p api.Port) {
@@ -206,31 +199,6 @@ func (a *app) portDetails(w io.Writer, p api.Port) {
 	pairs(w, rows)
 }
 
-func lldpTable(w io.Writer, list []api.Neighbour) {
-	rows := [][]string{}
-	for _, n := range list {
-		rows = append(rows, []string{n.Port, n.ChassisID, n.PortID, n.SysName, n.Role.String(), few(n.Addresses, 2),
-			fmt.Sprintf("%ds", n.TTL), human(time.Duration(n.Age)), human(time.Duration(n.ExpiresIn)), yesNo(n.Confirmed)})
-	}
-	table(w, "PORT CHASSIS PORT-ID SYSTEM ROLE ADDRESSES TTL AGE EXPIRES-IN CONFIRMED", rows)
-}
-
-func (a *app) errorDownTable(w io.Writer, list []api.ErrorDown) {
-	rows := [][]string{}
-	for _, e := range list {
-		recovery, left := "off", ""
-		if e.Recovery > 0 {
-			recovery = human(time.Duration(e.Recovery))
-		}
-		if e.TimeLeft > 0 {
-			left = human(time.Duration(e.TimeLeft))
-		}
-		rows = append(rows, []string{e.Port, e.Cause, because(e.Reason), a.agePtr(e.Since), recovery, left,
-			fmt.Sprintf("%d/%d", e.FlapsInWindow, e.Flaps), a.agePtr(e.LastFlap)})
-	}
-	table(w, "PORT CAUSE REASON FOR RECOVERY TIME-LEFT FLAPS-NOW/ALL LAST-FLAP", rows)
-}
-
 func (a *app) noticeTable(w io.Writer, list []api.Notice) {
 	rows := [][]string{}
 	for _, n := range list {
@@ -238,10 +206,10 @@ func (a *app) noticeTable(w io.Writer, list []api.Notice) {
 		if n.Queued != nil {
 			when = a.stamp(*n.Queued)
 		}
-		rows = append(rows, []string{when, count(uint64(n.Seq)), addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason),
+		rows = append(rows, []string{when, count(uint64(n.Seq)), addr(n.Host), addr(n.Subject), n.State.String(), query.Because(n.Reason),
 			n.Port, string(n.Status), count(n.Retries), sinceFault(&n, n.FaultToSent), micros(n.SentToAcked)})
 	}
-	table(w, "QUEUED SEQ HOST SUBJECT STATE REASON PORT STATUS RETRIES FAULT-TO-SENT SENT-TO-ACKED", rows)
+	query.Table(w, "QUEUED SEQ HOST SUBJECT STATE REASON PORT STATUS RETRIES FAULT-TO-SENT SENT-TO-ACKED", rows)
 }
 
 func (a *app) eventTable(w io.Writer, list []api.Event) {
@@ -249,7 +217,7 @@ func (a *app) eventTable(w io.Writer, list []api.Event) {
 	for _, e := range list {
 		rows = append(rows, []string{a.stamp(e.Time), e.Kind, e.Text})
 	}
-	table(w, "TIME KIND EVENT", rows)
+	query.Table(w, "TIME KIND EVENT", rows)
 }
 
 func (a *app) statusTable(w io.Writer, s api.Status) {
@@ -262,8 +230,8 @@ func (a *app) statusTable(w io.Writer, s api.Status) {
 		{"Device", fmt.Sprintf("%s (%s)", addr(s.Device), s.Name)},
 		{"Roles", roles},
 		{"Version", s.Version},
-		{"Running for", fmt.Sprintf("%s, process %d", human(time.Duration(s.Uptime)), s.PID)},
-		{"Synchronized", yesNo(s.Synced)},
+		{"Running for", fmt.Sprintf("%s, process %d", query.Human(time.Duration(s.Uptime)), s.PID)},
+		{"Synchronized", query.YesNo(s.Synced)},
 		{"Hosts", fmt.Sprintf("%d local, %d remote, %d in conflict", c.HostsLocal, c.HostsRemote, c.Conflicts)},
 		{"Zones", count(c.Zones)},
 		{"Peers", fmt.Sprintf("%d of %d established", c.Established, c.Peers)},
@@ -295,7 +263,7 @@ func counterLines(w io.Writer, rooms map[string]any) {
 			}
 		}
 		if len(line) > 0 {
-			fmt.Fprintf(w, "Counters of %s: %s\n", printable(room), printable(strings.Join(line, " ")))
+			fmt.Fprintf(w, "Counters of %s: %s\n", query.Printable(room), query.Printable(strings.Join(line, " ")))
 		}
 	}
 }

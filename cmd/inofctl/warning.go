@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 // exitFinding is the exit code of a question whose answer is not a good one, as opposed to
@@ -25,7 +26,7 @@ func (a *app) warningLines(w io.Writer, list api.Warnings) {
 			}
 			text += ")"
 		}
-		fmt.Fprintln(w, "Warning:       "+printable(text))
-		fmt.Fprintln(w, "               "+printable(x.Do))
+		fmt.Fprintln(w, "Warning:       "+query.Printable(text))
+		fmt.Fprintln(w, "               "+query.Printable(x.Do))
 	}
 }

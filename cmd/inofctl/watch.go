@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 )
 
 // reconnectEvery is how often watch looks for a daemon that went away.
@@ -37,7 +38,7 @@ func (a *app) watch(ctx context.Context, q api.EventQuery) error {
 			enc.Encode(e) // an error shows at the next write of a closed pipe: SIGPIPE ends us
 			return
 		}
-		fmt.Fprintf(a.out, "%s  %-8s  %s\n", a.stamp(e.Time), printable(e.Kind), printable(e.Text))
+		fmt.Fprintf(a.out, "%s  %-8s  %s\n", a.stamp(e.Time), query.Printable(e.Kind), query.Printable(e.Text))
 	}
 	missed := func(n uint64) { fmt.Fprintf(a.err, "inofctl: %d events missed\n", n) }
 	for lost := false; ; {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -65,7 +66,7 @@ func (a *app) whyScreen(w io.Writer, y *api.Why) {
 	}
 	shared := "none"
 	if len(y.Shared) > 0 {
-		shared = fewText(y.Shared, 6)
+		shared = query.FewText(y.Shared, 6)
 	}
 	rows = append(rows, [2]string{"Shared zones", shared})
 	for i := range y.Told {
@@ -89,7 +90,7 @@ func nameLines(w io.Writer, rows [][2]string) {
 		if name != "" {
 			name += ":"
 		}
-		fmt.Fprintf(w, "%-14s %s\n", name, printable(r[1]))
+		fmt.Fprintf(w, "%-14s %s\n", name, query.Printable(r[1]))
 	}
 }
 
@@ -118,9 +119,9 @@ func (a *app) whereText(h *api.WhyHost) string {
 	}
 	zones := "in no zone"
 	if len(first.Zones) > 0 {
-		zones = "in " + fewText(first.Zones, 4)
+		zones = "in " + query.FewText(first.Zones, 4)
 	}
-	return strings.Join([]string{first.Role.String(), state, fewText(at, 3), zones, "for " + a.age(first.Since)}, ", ")
+	return strings.Join([]string{first.Role.String(), state, query.FewText(at, 3), zones, "for " + a.age(first.Since)}, ", ")
 }
 
 func (a *app) whyNotices(w io.Writer, list []api.Notice) {
@@ -131,10 +132,10 @@ func (a *app) whyNotices(w io.Writer, list []api.Notice) {
 		if n.Queued != nil {
 			when = a.stamp(*n.Queued)
 		}
-		rows = append(rows, []string{when, addr(n.Host), addr(n.Subject), n.State.String(), because(n.Reason), string(n.Status),
+		rows = append(rows, []string{when, addr(n.Host), addr(n.Subject), n.State.String(), query.Because(n.Reason), string(n.Status),
 			count(n.Retries), micros(n.SentToAcked)})
 	}
-	table(w, "TIME HOST TOLD-OF STATE REASON STATUS RETRIES ACKED-AFTER", rows)
+	query.Table(w, "TIME HOST TOLD-OF STATE REASON STATUS RETRIES ACKED-AFTER", rows)
 }
 
 func (a *app) chainTable(w io.Writer, steps []api.Step) {
@@ -152,5 +153,5 @@ func (a *app) chainTable(w io.Writer, steps []api.Step) {
 		}
 		rows = append(rows, []string{a.stamp(s.At), after, device, s.What})
 	}
-	table(w, "TIME AFTER DEVICE WHAT", rows)
+	query.Table(w, "TIME AFTER DEVICE WHAT", rows)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
 
@@ -42,7 +43,7 @@ func (a *app) zoneChangeCmd(do api.ZoneDo, c *cobra.Command, least, most int) *c
 				return err
 			}
 			return a.print(done, func(w io.Writer) {
-				fmt.Fprintln(w, printable(zoneChangedText(do, done)))
+				fmt.Fprintln(w, query.Printable(zoneChangedText(do, done)))
 				if done.Impact != nil {
 					impactTable(w, done.Impact)
 				}
@@ -57,18 +58,18 @@ func zoneChangedText(do api.ZoneDo, c api.ZoneChanged) string {
 	text := "zone " + c.Zone
 	switch {
 	case do == api.ZoneAdd:
-		text += " added, members: " + cell(fewText(c.Added, 3))
+		text += " added, members: " + query.Cell(query.FewText(c.Added, 3))
 	case do == api.ZoneRemove:
 		text += " removed"
 	case len(c.Added) > 0:
-		text += ": added " + fewText(c.Added, 3)
+		text += ": added " + query.FewText(c.Added, 3)
 	case len(c.Removed) > 0:
-		text += ": removed " + fewText(c.Removed, 3)
+		text += ": removed " + query.FewText(c.Removed, 3)
 	default:
 		text += ": nothing has changed"
 	}
 	if len(c.Present) > 0 {
-		text += "; there already: " + fewText(c.Present, 3)
+		text += "; there already: " + query.FewText(c.Present, 3)
 	}
 	if c.DryRun {
 		text += " (dry run: nothing was changed)"
@@ -85,10 +86,10 @@ func impactTable(w io.Writer, x *zone.Impact) {
 	fmt.Fprintf(w, "hosts would be told: %s%d active, %d inactive\n", least, x.Active, x.Inactive)
 	rows := [][]string{}
 	for _, t := range x.Told {
-		rows = append(rows, []string{t.Host.String(), t.Subject.String(), t.State.String(), because(t.Reason)})
+		rows = append(rows, []string{t.Host.String(), t.Subject.String(), t.State.String(), query.Because(t.Reason)})
 	}
 	if len(rows) > 0 {
-		table(w, "HOST SUBJECT STATE REASON", rows)
+		query.Table(w, "HOST SUBJECT STATE REASON", rows)
 	}
 	if more := x.Active + x.Inactive - len(rows); more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +67,10 @@ func TestValuesPassUnchanged(t *testing.T) {
 	same("peers", []api.Peer{src.PeerValues[1], src.PeerValues[0]}, peers, err)
 	ports, err := c.Ports(ctx)
 	same("ports", []api.Port{src.PortValues[1], src.PortValues[0]}, ports, err)
-	lldp, err := c.Neighbours(ctx)
-	same("lldp", []api.Neighbour{src.NeighbourValues[1], src.NeighbourValues[0]}, lldp, err)
-	faults, err := c.ErrorDown(ctx)
-	same("error-down", []api.ErrorDown{src.ErrorDownValues[1], src.ErrorDownValues[0]}, faults, err)
+	lldp, err := api.Ask[[]api.Neighbour](ctx, c, "lldp", nil)
+	same("lldp", reversed(src.Rows["lldp"].([]api.Neighbour)), lldp, err)
+	faults, err := api.Ask[[]api.ErrorDown](ctx, c, "error-down", nil)
+	same("error-down", reversed(src.Rows["error-down"].([]api.ErrorDown)), faults, err)
 	notices, err := c.Notices(ctx, api.NoticeQuery{})
 	same("notices", src.NoticeValues, notices, err)
 	lat, err := c.Latency(ctx)
@@ -412,4 +413,10 @@ func TestListenReplacesADeadSocketOnly(t *testing.T) {
 	if b, _ := os.ReadFile(path); !bytes.Equal(b, []byte("precious")) {
 		t.Error("a file was removed")
 	}
+}
+
+func reversed[T any](list []T) []T {
+	list = slices.Clone(list)
+	slices.Reverse(list)
+	return list
 }

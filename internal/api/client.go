@@ -122,6 +122,11 @@ func (c *Client) change(ctx context.Context, method, path string, q url.Values, 
 	return resp.Body.Close()
 }
 
+// Ask gives the answer to a query of package query: T is a list of its rows, or raw JSON.
+func Ask[T any](ctx context.Context, c *Client, name string, filters url.Values) (T, error) {
+	return get[T](ctx, c, "/v1/"+name, filters)
+}
+
 // Status gives the device at a glance.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return get[Status](ctx, c, "/v1/status", nil)
@@ -150,16 +155,6 @@ func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
 // Ports lists ports by name.
 func (c *Client) Ports(ctx context.Context) ([]Port, error) {
 	return get[[]Port](ctx, c, "/v1/ports", nil)
-}
-
-// Neighbours lists LLDP neighbours by port.
-func (c *Client) Neighbours(ctx context.Context) ([]Neighbour, error) {
-	return get[[]Neighbour](ctx, c, "/v1/lldp", nil)
-}
-
-// ErrorDown lists faults of ports by port.
-func (c *Client) ErrorDown(ctx context.Context) ([]ErrorDown, error) {
-	return get[[]ErrorDown](ctx, c, "/v1/error-down", nil)
 }
 
 // Notices lists what hosts were told, oldest first.

@@ -139,7 +139,7 @@ func TestDurationIsSecondsInJSON(t *testing.T) {
 
 func TestPortsAreOrderedByTheirNumbers(t *testing.T) {
 	got := []string{"Ethernet10", "Ethernet2", "Ethernet", "Ethernet1/10", "Ethernet1/9", "eth0", "Ethernet02", "Ethernet1.100"}
-	slices.SortFunc(got, comparePorts)
+	slices.SortFunc(got, ComparePorts)
 	want := []string{"Ethernet", "Ethernet1.100", "Ethernet1/9", "Ethernet1/10", "Ethernet2", "Ethernet02", "Ethernet10", "eth0"}
 	if !slices.Equal(got, want) {
 		t.Error(got)
@@ -149,13 +149,13 @@ func TestPortsAreOrderedByTheirNumbers(t *testing.T) {
 func FuzzComparePorts(f *testing.F) {
 	f.Add("a1", "a01", "a2")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		if comparePorts(a, b) != -comparePorts(b, a) {
+		if ComparePorts(a, b) != -ComparePorts(b, a) {
 			t.Fatalf("%q and %q", a, b)
 		}
-		if (comparePorts(a, b) == 0) != (a == b) {
+		if (ComparePorts(a, b) == 0) != (a == b) {
 			t.Fatalf("%q equals %q", a, b)
 		}
-		if comparePorts(a, b) < 0 && comparePorts(b, c) < 0 && comparePorts(a, c) >= 0 {
+		if ComparePorts(a, b) < 0 && ComparePorts(b, c) < 0 && ComparePorts(a, c) >= 0 {
 			t.Fatalf("%q < %q < %q but not %q < %q", a, b, c, a, c)
 		}
 	})

@@ -55,8 +55,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/ports          ?name=
 //	POST   /v1/ports/recover  {"port": "Ethernet1"}
 //	POST   /v1/ports/shut     {"port": "Ethernet1"}
-//	GET    /v1/lldp           ?port=
-//	GET    /v1/error-down     ?port=
+//	GET    /v1/QUERY          of package query: lldp, error-down; with its filters
 //	GET    /v1/bfd
 //	GET    /v1/why            ?a= b=   two addresses: what is between them
 //	GET    /v1/notices        ?host= subject= port= status= limit=
@@ -93,8 +92,6 @@ func Handler(src Source) http.Handler {
 		"/v1/drain":         {"POST": h.drain},
 		"/v1/test-notice":   {"POST": h.testNotice},
 		"/v1/clear-host":    {"POST": h.clearHost},
-		"/v1/lldp":          {"GET": h.lldp},
-		"/v1/error-down":    {"GET": h.errorDown},
 		"/v1/notices":       {"GET": h.notices},
 		"/v1/latency":       {"GET": h.latency},
 		"/v1/bfd":           {"GET": h.bfd},
@@ -105,6 +102,9 @@ func Handler(src Source) http.Handler {
 	}
 	for path, methods := range h.clusterPaths() {
 		mux.Handle(path, route(methods))
+	}
+	for _, q := range src.Queries() {
+		mux.Handle("/v1/"+q.Name, route(map[string]endpoint{"GET": func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) }}))
 	}
 	mux.HandleFunc("/", h.noPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +198,7 @@ func (h *handler) findHosts(r *http.Request, q HostQuery) ([]Host, error) {
 		list[i].Zones = present(list[i].Zones)
 	}
 	slices.SortFunc(list, func(a, b Host) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), comparePorts(a.Port, b.Port))
+		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), ComparePorts(a.Port, b.Port))
 	})
 	return present(list), nil
 }
@@ -302,7 +302,7 @@ func byPort[T any](r *http.Request, param string, get func() ([]T, error), port 
 		return nil, err
 	}
 	list = filter(list, func(v *T) bool { return want == "" || port(v) == want })
-	slices.SortFunc(list, func(a, b T) int { return cmp.Or(comparePorts(port(&a), port(&b)), order(a, b)) })
+	slices.SortFunc(list, func(a, b T) int { return cmp.Or(ComparePorts(port(&a), port(&b)), order(a, b)) })
 	return present(list), nil
 }
 
@@ -362,23 +362,6 @@ func (h *handler) port(do func(ctx context.Context, port string) error) endpoint
 	}
 }
 
-func (h *handler) lldp(r *http.Request) (any, error) {
-	return byPort(r, "port", func() ([]Neighbour, error) {
-		list, err := h.src.Neighbours(r.Context())
-		for i := range list {
-			list[i].Addresses = present(list[i].Addresses)
-		}
-		return list, err
-	}, func(n *Neighbour) string { return n.Port }, func(a, b Neighbour) int {
-		return cmp.Or(cmp.Compare(a.ChassisID, b.ChassisID), cmp.Compare(a.PortID, b.PortID))
-	})
-}
-
-func (h *handler) errorDown(r *http.Request) (any, error) {
-	return byPort(r, "port", func() ([]ErrorDown, error) { return h.src.ErrorDown(r.Context()) },
-		func(e *ErrorDown) string { return e.Port }, func(a, b ErrorDown) int { return cmp.Compare(a.Cause, b.Cause) })
-}
-
 func (h *handler) notices(r *http.Request) (any, error) {
 	p := query(r)
 	q := NoticeQuery{
@@ -400,8 +383,8 @@ func (h *handler) latency(r *http.Request) (any, error) {
 	return h.src.Latency(r.Context())
 }
 
-// comparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.
-func comparePorts(a, b string) int {
+// ComparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.
+func ComparePorts(a, b string) int {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		da, db := digits(a[i:]), digits(b[j:])
 		if da != "" && db != "" {

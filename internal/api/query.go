@@ -135,6 +135,12 @@ func (p *params) close() error {
 	return p.err
 }
 
+// CheckParameters refuses parameters that are not known, or given twice.
+func CheckParameters(values url.Values, known []string) error {
+	p := params{values: values, known: known}
+	return p.close()
+}
+
 // set adds parameters that are not zero; the client's half of params.
 func set(v url.Values, name, value string) {
 	if value != "" {

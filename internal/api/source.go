@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/netip"
+	"net/url"
 )
 
 // HostQuery narrows a list of hosts; zero fields ask for everything.
@@ -44,8 +45,6 @@ type Source interface {
 	Zones(ctx context.Context, q ZoneQuery) ([]Zone, error)
 	Peers(ctx context.Context) ([]Peer, error)
 	Ports(ctx context.Context) ([]Port, error)
-	Neighbours(ctx context.Context) ([]Neighbour, error)
-	ErrorDown(ctx context.Context) ([]ErrorDown, error)
 	Notices(ctx context.Context, q NoticeQuery) ([]Notice, error)
 	Latency(ctx context.Context) (Latency, error)
 	BFD(ctx context.Context) (BFD, error)
@@ -75,8 +74,17 @@ type Source interface {
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
 
+	// Queries are the lists of package query.
+	Queries() []Served
+
 	ClusterSource
 	EventSource
+}
+
+// Served is one list that is read at GET /v1/NAME.
+type Served struct {
+	Name   string
+	Answer func(ctx context.Context, filters url.Values) (any, error)
 }
 
 // EventSource gives the recent events; EventLog implements it, so a daemon embeds one.

@@ -66,7 +66,10 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
+	// What operators can ask for, from the rows of the device to the table on the screen.
+	"internal/query":       slices.Concat(values, []string{"device", "internal/api"}),
+	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
 	"internal/archtest":  {},

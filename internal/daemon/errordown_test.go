@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
@@ -45,8 +46,8 @@ func (n *node) damage(port string, errors uint64) {
 
 func (n *node) errorDown(port string) (list []api.ErrorDown) {
 	n.t.Helper()
-	all, err := n.d.ErrorDown(n.t.Context())
-	if err != nil {
+	var all []api.ErrorDown
+	if err := n.d.device.Do(n.t.Context(), func(c *device.Core, now time.Time) { all = c.ErrorDown(now) }); err != nil {
 		n.t.Fatal(err)
 	}
 	for _, e := range all {

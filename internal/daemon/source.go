@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/latency"
 	"github.com/openinof/inof/internal/logbound"
+	"github.com/openinof/inof/internal/query"
 )
 
 // Daemon is the Source of the management API. Large tables are read in pieces, so
@@ -198,26 +199,9 @@ func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 	return ports, nil
 }
 
-// Neighbours implements api.Source.
-func (d *Daemon) Neighbours(ctx context.Context) ([]api.Neighbour, error) {
-	var names []string
-	if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { names = c.NeighbourPorts() }); err != nil {
-		return nil, err
-	}
-	list := []api.Neighbour{}
-	for _, name := range names {
-		if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { list = c.AppendNeighbours(list, name, now) }); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-// ErrorDown implements api.Source.
-func (d *Daemon) ErrorDown(ctx context.Context) ([]api.ErrorDown, error) {
-	list := []api.ErrorDown{}
-	err := d.device.Do(ctx, func(c *device.Core, now time.Time) { list = c.ErrorDown(now) })
-	return list, err
+// Queries implements api.Source.
+func (d *Daemon) Queries() []api.Served {
+	return query.Served(func(ctx context.Context, q *query.Query) (any, error) { return q.Rows(ctx, d.device.Do) })
 }
 
 // Notices implements api.Source.

@@ -31,13 +31,13 @@ func ask[T any](f *fab, node string, get func(context.Context, *api.Client) (T, 
 
 // Questions for ask.
 func neighboursOf(ctx context.Context, c *api.Client) ([]api.Neighbour, error) {
-	return c.Neighbours(ctx)
+	return api.Ask[[]api.Neighbour](ctx, c, "lldp", nil)
 }
 
 func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) { return c.Ports(ctx) }
 
 func errorDownOf(ctx context.Context, c *api.Client) ([]api.ErrorDown, error) {
-	return c.ErrorDown(ctx)
+	return api.Ask[[]api.ErrorDown](ctx, c, "error-down", nil)
 }
 
 func peersOf(ctx context.Context, c *api.Client) ([]api.Peer, error) { return c.Peers(ctx) }

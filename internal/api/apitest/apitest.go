@@ -16,6 +16,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -26,20 +27,19 @@ var Now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // Changes are recorded, not done.
 type Source struct {
 	*api.EventLog
-	StatusValue     api.Status
-	HostValues      []api.Host
-	ZoneValues      []api.Zone
-	PeerValues      []api.Peer
-	PortValues      []api.Port
-	NeighbourValues []api.Neighbour
-	ErrorDownValues []api.ErrorDown
-	NoticeValues    []api.Notice
-	LatencyValue    api.Latency
-	ClusterValue    api.Cluster
-	BFDValue        api.BFD
-	WhyValue        api.Why
-	ReloadedValue   api.Reloaded
-	DrainedValue    api.Drained
+	StatusValue   api.Status
+	HostValues    []api.Host
+	ZoneValues    []api.Zone
+	PeerValues    []api.Peer
+	PortValues    []api.Port
+	Rows          map[string]any // of queries, by name
+	NoticeValues  []api.Notice
+	LatencyValue  api.Latency
+	ClusterValue  api.Cluster
+	BFDValue      api.BFD
+	WhyValue      api.Why
+	ReloadedValue api.Reloaded
+	DrainedValue  api.Drained
 
 	ZoneChangedValue api.ZoneChanged
 
@@ -105,14 +105,9 @@ func (s *Source) Ports(context.Context) ([]api.Port, error) {
 	return slices.Clone(s.PortValues), s.failure()
 }
 
-// Neighbours implements api.Source.
-func (s *Source) Neighbours(context.Context) ([]api.Neighbour, error) {
-	return slices.Clone(s.NeighbourValues), s.failure()
-}
-
-// ErrorDown implements api.Source.
-func (s *Source) ErrorDown(context.Context) ([]api.ErrorDown, error) {
-	return slices.Clone(s.ErrorDownValues), s.failure()
+// Queries implements api.Source.
+func (s *Source) Queries() []api.Served {
+	return query.Served(func(_ context.Context, q *query.Query) (any, error) { return s.Rows[q.Name], s.failure() })
 }
 
 // Latency implements api.Source.
@@ -271,16 +266,15 @@ func Sample() *Source {
 			{Name: "Ethernet2", Index: 3, MAC: mac, MTU: 9100, AdminUp: true, Carrier: true, State: api.PortUp, Neighbours: 2, Hosts: 2,
 				Counters: &fabric.Counters{RxFrames: 1000, TxFrames: 900, RxBytes: 64000, TxBytes: 57600, RxCRC: 2, RxErrors: 2, CarrierChanges: 1}},
 		},
-		NeighbourValues: []api.Neighbour{
+		Rows: map[string]any{"lldp": []api.Neighbour{
 			{Port: "Ethernet10", ChassisID: "02:00:00:00:00:09", PortID: "eth0", TTL: 120, Age: api.Duration(100 * time.Second), ExpiresIn: api.Duration(20 * time.Second)},
 			{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "snsd_192.0.2.101", MAC: mac, SysName: "array-1", TTL: 120,
 				Age: api.Duration(1250 * time.Millisecond), ExpiresIn: api.Duration(118750 * time.Millisecond),
 				Addresses: []netip.Addr{a("192.0.2.101"), a("2001:db8::101"), a("192.0.2.102")}, Role: snsd.RoleTarget, Confirmed: true},
-		},
-		ErrorDownValues: []api.ErrorDown{
+		}, "error-down": []api.ErrorDown{
 			{Port: "Ethernet10", Cause: "link-down", Reason: snsd.ReasonLinkDown, Since: ptr(ago(12 * time.Second)), FlapsInWindow: 1, Flaps: 3, LastFlap: ptr(ago(12 * time.Second))},
 			{Port: "Ethernet2", Cause: "link-flap", Reason: snsd.ReasonPacketError, Since: ptr(ago(4 * time.Minute)), Recovery: api.Duration(5 * time.Minute), TimeLeft: api.Duration(time.Minute), FlapsInWindow: 6, Flaps: 40, LastFlap: ptr(ago(4 * time.Minute))},
-		},
+		}},
 		LatencyValue: sampleLatency(),
 		BFDValue:     sampleBFD(),
 		WhyValue:     sampleWhy(),
