@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -299,7 +300,7 @@ func (a *Agent) change(ports []Port) {
 
 func sameButAddrs(a, b *snsd.AgentConfig) bool {
 	return a.Interface == b.Interface && a.Service == b.Service && a.Subscribes == b.Subscribes && a.Interval == b.Interval && a.TTL == b.TTL &&
-		a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent
+		maps.Equal(a.Services, b.Services) && a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent
 }
 
 // take does what the machine wants done: frames first, then paths, words later.

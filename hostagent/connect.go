@@ -1,6 +1,7 @@
 package hostagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ const (
 	findWithin   = 5 * time.Second
 	firstRetry   = time.Second
 	longestRetry = time.Minute
-	portTCP      = 4420
+	portNVMe     = 4420
 )
 
 // connect begins to connect a target after a time, and goes on until it is done or the target
@@ -63,7 +64,10 @@ func (a *Actor) idle(p path) {
 // connectAll makes one try at each subsystem, and reports whether nothing is left to be tried.
 func (a *Actor) connectAll(ctx context.Context, n *snsd.Notice) bool {
 	policy := a.Policy()
-	base := policy.Options
+	base, own := policy.Of[n.Host]
+	if !own {
+		base = policy.Options
+	}
 	base.Source = n.Host
 	switch n.Service.Protocol {
 	case snsd.ProtocolTCP:
@@ -97,7 +101,7 @@ func (a *Actor) subsystems(ctx context.Context, n *snsd.Notice, base *hostkernel
 	port := n.Service.Port
 	if n.Service.NQN != "" {
 		if port == 0 {
-			port = portTCP
+			port = cmp.Or(a.Policy().Port, portNVMe)
 		}
 		return []Found{{n.Service.NQN, port}}, nil
 	}

@@ -60,6 +60,9 @@ func (l *leaver) do(ctx context.Context, m Measure, cs []hostkernel.Controller) 
 	case Probe, Ask:
 		l.each(cs, func(c *hostkernel.Controller) { l.probe(ctx, c, m == Ask) })
 	case Forget:
+		if !sleep(ctx, l.policy.DeleteAfter) {
+			return
+		}
 		l.each(cs, func(c *hostkernel.Controller) { l.forget(ctx, c) })
 	case Remove:
 		l.each(cs, func(c *hostkernel.Controller) {

@@ -2,6 +2,7 @@ package hostagent
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -49,11 +50,14 @@ type Policy struct {
 	Owner          string   // our name in the registry
 	Named          []string // subsystems whose controllers may be deleted though they are not ours
 	RemoveLastPath bool
+	DeleteAfter    time.Duration // between a notice and forgetting
 
-	Connect   bool               // connect targets that are active
-	Restraint time.Duration      // until a controller that vanished is connected again
-	Options   hostkernel.Connect // of new controllers: identity and numbers; transport, addresses and name are filled in
-	Quiesce   time.Duration      // between a notice and leaving the path
+	Connect   bool                              // connect targets that are active
+	Restraint time.Duration                     // until a controller that vanished is connected again
+	Options   hostkernel.Connect                // of new controllers: identity and numbers; transport, addresses and name are filled in
+	Of        map[netip.Addr]hostkernel.Connect // instead of them, for those from one address
+	Port      uint16                            // of targets that name none; 0: the protocol's
+	Quiesce   time.Duration                     // between a notice and leaving the path
 }
 
 // DefaultOwner is our name in the registry.

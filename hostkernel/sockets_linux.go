@@ -103,3 +103,27 @@ func DestroySockets(s Sockets) (n int, err error) {
 	}
 	return n, errors.Join(errs...)
 }
+
+// CanDestroy reports, by nil, whether this process may destroy sockets with this kernel. It asks for one
+// that is not there.
+func CanDestroy() error {
+	none := make([]byte, idLen)
+	kill := nl.NewNetlinkRequest(nl.SOCK_DESTROY, unix.NLM_F_ACK)
+	kill.AddData(request(unix.AF_INET, 0, none))
+	switch _, err := kill.Execute(unix.NETLINK_INET_DIAG, 0); {
+	case err == nil, errors.Is(err, unix.ENOENT) && diagLoaded():
+		return nil
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return ErrNoDestroy
+	default:
+		return fmt.Errorf("%w (root, or CAP_NET_ADMIN, is needed; modprobe tcp_diag)", err)
+	}
+}
+
+// diagLoaded reports whether TCP sockets can be listed: without tcp_diag that is ENOENT too.
+func diagLoaded() bool {
+	dump := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
+	dump.AddData(request(unix.AF_INET, 0, nil))
+	_, err := dump.Execute(unix.NETLINK_INET_DIAG, nl.SOCK_DIAG_BY_FAMILY)
+	return err == nil
+}

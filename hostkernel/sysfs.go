@@ -150,3 +150,13 @@ func (t Tree) Delete(c *Controller) error {
 	}
 	return nil
 }
+
+// Attribute reads one file of a controller.
+func (t Tree) Attribute(c *Controller, name string) (string, error) {
+	return t.read(controllersDir, c.Name(), name)
+}
+
+// Parameter reads one parameter of the module that all controllers share.
+func (t Tree) Parameter(name string) (string, error) {
+	return t.read("sys/module/nvme_core/parameters", name)
+}

@@ -29,6 +29,8 @@ type AgentConfig struct {
 	Addrs      []netip.Addr // 1..MaxAgentAddrs, in the order of their numbers
 	Subscribes bool         // asks for notices, and queries its zones
 	Service    Service      // role, protocol, service port and NQN that it registers
+	// Services are those of addresses that have others.
+	Services map[netip.Addr]Service
 
 	Interval  time.Duration // between two registrations of one address
 	TTL       uint16        // seconds
@@ -49,6 +51,11 @@ func (c *AgentConfig) check() error {
 	}
 	if err := CheckNQN(c.Service.NQN); err != nil {
 		return refuse("agent", "NQN", fmt.Sprintf("%q", c.Service.NQN), err)
+	}
+	for a, s := range c.Services {
+		if err := CheckNQN(s.NQN); err != nil {
+			return refuse("agent", fmt.Sprintf("NQN of %v", a), fmt.Sprintf("%q", s.NQN), err)
+		}
 	}
 	if n := len(AgentPortID(c.Interface, 1)); c.Interface == "" || n > 255 {
 		return refuse("agent", "interface name", fmt.Sprintf("%q", c.Interface), ErrLength)

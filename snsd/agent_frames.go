@@ -29,10 +29,14 @@ func (a *base) registration(out *AgentOutput, i int, ttl uint16) {
 	if a.cfg.Silent || !a.up {
 		return
 	}
+	service, own := a.cfg.Services[a.cfg.Addrs[i]]
+	if !own {
+		service = a.cfg.Service
+	}
 	frame := fabric.AppendEthernet(make([]byte, 0, 128), fabric.MACNearestBridge, a.cfg.MAC, fabric.EtherTypeLLDP)
 	frame, err := AppendRegistrationPDU(frame, &RegistrationPDU{
 		MAC: a.cfg.MAC, PortID: AgentPortID(a.cfg.Interface, i+1), TTL: ttl,
-		Registration: Registration{Addr: a.cfg.Addrs[i], Subscribes: a.cfg.Subscribes, ProtoVer: DefaultProtoVer, Service: a.cfg.Service},
+		Registration: Registration{Addr: a.cfg.Addrs[i], Subscribes: a.cfg.Subscribes, ProtoVer: DefaultProtoVer, Service: service},
 	})
 	if err != nil {
 		return // cannot be: everything in it was checked when it was configured

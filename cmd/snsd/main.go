@@ -48,7 +48,7 @@ Times of notices are those at which the kernel received the frame.`,
 		},
 	}
 	cmd.SetContext(context.Background())
-	cmd.AddCommand(writeFileCmd(), manual.Command("8", api.Version))
+	cmd.AddCommand(runCmd(), checkCmd(), statusCmd(), doctorCmd(), writeFileCmd(), manual.Command("8", api.Version))
 	f := cmd.Flags()
 	f.StringVarP(&o.ifname, "interface", "i", "", "network interface (required)")
 	f.StringSliceVarP(&o.addresses, "address", "a", nil, "address to register, up to 64; repeat or separate by commas (required)")

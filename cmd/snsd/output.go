@@ -38,8 +38,13 @@ func newPrinter(format string, w writer) (printer, error) {
 }
 
 func text(l *line) string {
+	return fmt.Sprintf("%s %s\n", l.Time.Format("15:04:05.000000000"), oneLine(l))
+}
+
+// oneLine is a line without its time.
+func oneLine(l *line) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %-10s", l.Time.Format("15:04:05.000000000"), l.Event)
+	fmt.Fprintf(&b, "%-10s", l.Event)
 	field := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }
 	if l.Link != "" {
 		field("%s %s", l.Interface, l.Link)
@@ -79,6 +84,5 @@ func text(l *line) string {
 	if l.Error != "" {
 		field("%s", l.Error)
 	}
-	b.WriteByte('\n')
 	return b.String()
 }

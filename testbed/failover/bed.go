@@ -23,7 +23,7 @@ type Bed struct {
 	asks  net.Conn    // to the program that does I/O
 	say   func(format string, args ...any)
 
-	target []string // process ids of the array's agents in the machine, by plane
+	target [2]string // process ids of the array's agents in the machine, by plane
 }
 
 // Config is what a bed needs.
@@ -45,7 +45,7 @@ func Up(ctx context.Context, cfg Config) (*Bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bed{lab: lab, zones: api.NewClient(lab.Socket(reflector)), say: cfg.Say, target: make([]string, len(tors))}
+	b := &Bed{lab: lab, zones: api.NewClient(lab.Socket(reflector)), say: cfg.Say}
 	if err := b.begin(ctx); err != nil {
 		b.Down()
 		return nil, err
@@ -58,29 +58,30 @@ func (b *Bed) begin(ctx context.Context) error {
 	if out, err := b.do(ctx, setup()); err != nil {
 		return fmt.Errorf("array: %s: %w", out, err)
 	}
+	files := map[string]string{"host.yaml": hostConfig}
 	for p := range tors {
-		if err := b.startTarget(ctx, p); err != nil {
+		files[fmt.Sprintf("array%d.yaml", p+1)] = arrayConfig(p)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(b.share(name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	if err := b.dialIn(1); err != nil {
 		return err
 	}
-	return b.await(ctx, "both paths", func() error {
-		out, err := b.do(ctx, connect())
-		if err != nil {
-			return fmt.Errorf("%s: %w", out, err)
+	for p := range tors {
+		if err := b.startTarget(ctx, p); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // startTarget starts the array's agent on a plane.
-func (b *Bed) startTarget(ctx context.Context, plane int) error {
-	pid, err := b.start(ctx, fmt.Sprintf("array%d.out", plane+1), fmt.Sprintf(
-		"/usr/sbin/ip netns exec tgt /run/bin/snsd --interface eth%d --address %s --role target --protocol tcp --service-port %d --nqn %s --interval 1s --ttl 4 --shutdown-pdu --output json",
-		plane+3, arrayAddr(plane), servicePort, Subsystem))
-	b.target[plane] = pid
+func (b *Bed) startTarget(ctx context.Context, plane int) (err error) {
+	b.target[plane], err = b.start(ctx, fmt.Sprintf("array%d.out", plane+1),
+		fmt.Sprintf("nsenter --net=/run/netns/tgt /run/bin/snsd run -c /lab/node/array%d.yaml --existing ''", plane+1))
 	return err
 }
 

@@ -93,15 +93,12 @@ func startTOR(ctx context.Context, b *Bed, _ *Method) (time.Time, error) {
 	return at, b.lab.Start(ctx, node, "inofd")
 }
 
-// shutDown ends the array's service on the plane. With an agent that says good-bye the hosts have
-// a second to leave.
+// shutDown ends the array's service on the plane. With our agent there it says good-bye, and the array goes
+// when the agent has ended, as their services are ordered.
 func shutDown(ctx context.Context, b *Bed, m *Method) (time.Time, error) {
 	at := time.Now()
-	if m.GoodBye {
+	if m.Ours {
 		if err := b.stop(ctx, b.target[0]); err != nil {
-			return at, err
-		}
-		if err := rest(ctx, time.Second); err != nil {
 			return at, err
 		}
 	}
@@ -114,7 +111,7 @@ func serve(ctx context.Context, b *Bed, m *Method) (time.Time, error) {
 	if _, err := b.do(ctx, openPort(0)); err != nil {
 		return at, err
 	}
-	if m.GoodBye {
+	if m.Ours {
 		return at, b.startTarget(ctx, 0)
 	}
 	return at, nil

@@ -59,6 +59,26 @@ func shutPort(plane int) string {
 	return fmt.Sprintf("rm /sys/kernel/config/nvmet/ports/%d/subsystems/%s\n", plane+1, Subsystem)
 }
 
+// hostConfig and arrayConfig are those of our agents; times are short so that a test need not wait.
+const hostConfig = `ports:
+  - {interface: eth1, protocol: tcp}
+  - {interface: eth2, protocol: tcp}
+register: {interval: 1s, ttl: 4s}
+connect: {restraint: 1s, options: {ctrl-loss-tmo: 1800}}
+socket: /run/snsd/host.sock
+`
+
+// arrayConfig is of one plane: an array has two controllers, each with its own agent.
+func arrayConfig(plane int) string {
+	return fmt.Sprintf("target: {nvmet: true, interfaces: [eth%d]}\nregister: {interval: 1s, ttl: 4s}\nconnect: {enabled: false}\nsocket: /run/snsd/array%d.sock\n", plane+3, plane+1)
+}
+
+// disconnect takes all controllers away; their paths must be whole.
+const disconnect = `for f in /sys/class/nvme/nvme*/delete_controller; do [ -e $f ] && echo 1 >$f; done; rm -rf /run/nvme; true`
+
+// evenly has both paths used.
+const evenly = "for f in /sys/class/nvme-subsystem/nvme-subsys*/iopolicy; do echo round-robin >$f; done\n"
+
 // connect connects what is not connected, with the kernel's own times, and has both paths used.
 func connect() string {
 	var b strings.Builder
@@ -66,7 +86,7 @@ func connect() string {
 		fmt.Fprintf(&b, "grep -qs traddr=%[1]s, /sys/class/nvme/nvme*/address || echo nqn=%[2]s,transport=tcp,traddr=%[1]s,trsvcid=%[3]d,host_traddr=%[4]s,hostnqn=$(cat /etc/nvme/hostnqn),hostid=$(cat /etc/nvme/hostid),ctrl_loss_tmo=1800 >/dev/nvme-fabrics || exit\n",
 			arrayAddr(p), Subsystem, servicePort, hostAddr(p))
 	}
-	b.WriteString("for f in /sys/class/nvme-subsystem/nvme-subsys*/iopolicy; do echo round-robin >$f; done\n")
+	b.WriteString(evenly)
 	return b.String()
 }
 

@@ -1,27 +1,31 @@
 package failover
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/openinof/inof/hostagent"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed/failover/iolog"
 )
 
 // Method is what the host does about a notice.
 type Method struct {
-	Name    string
-	Args    string // of snsd
-	GoodBye bool   // the array's agent says that it leaves
+	Name string
+	Args string // of snsd
+	Ours bool   // the service, by its configuration, on both sides
 }
 
 // Methods are the three that are compared.
 var Methods = []Method{
 	{Name: "nothing", Args: "--protocol tcp"},
 	{Name: "existing agent", Args: "--protocol roce --like-agent --fail-over"},
-	{Name: "ours", Args: "--protocol tcp --fail-over", GoodBye: true},
+	{Name: "ours", Ours: true},
 }
 
 // Row is what one fault did to the I/O of one host. Times that are negative are not known.
@@ -37,6 +41,9 @@ type Row struct {
 	Clock         time.Duration // how wrong times across the two clocks can be, at most
 	Reason        string        // of the notice
 	Said          []string      // what the agent said of its actions
+	States        []string      // of the controllers after the fault
+	ours          bool
+	Slow          []string // the I/Os that took longest, by when they began and ended after the fault
 }
 
 // stalled is how long an I/O takes that counts as held up: far above those of an idle
@@ -45,35 +52,40 @@ const stalled = 150 * time.Millisecond
 
 // Run has one fault strike under I/O.
 func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
-	r = Row{Fault: f.Name, Method: m.Name, Notice: -1, Done: -1, Usable: -1}
+	r = Row{Fault: f.Name, Method: m.Name, ours: m.Ours, Notice: -1, Done: -1, Usable: -1}
 	var files, pids []string
 	defer func() {
 		if e := b.stop(context.WithoutCancel(ctx), pids...); err == nil {
 			err = e
 		}
 	}()
-	for p := range tors {
-		file := fmt.Sprintf("host%d.out", p+1)
-		pid, err := b.start(ctx, file, fmt.Sprintf("/run/bin/snsd --interface eth%d --address %s --role initiator --interval 1s --ttl 4 --restraint 1s --output json %s", p+1, hostAddr(p), m.Args))
+	if out, err := b.do(ctx, disconnect); err != nil {
+		return r, fmt.Errorf("%s: %w", out, err)
+	}
+	if m.Ours {
+		pid, err := b.start(ctx, "host.out", "/run/bin/snsd run -c /lab/node/host.yaml --existing ''")
 		if err != nil {
 			return r, err
 		}
-		files, pids = append(files, file), append(pids, pid)
+		pids = append(pids, pid)
+	} else {
+		for p := range tors {
+			file := fmt.Sprintf("host%d.out", p+1)
+			pid, err := b.start(ctx, file, fmt.Sprintf("/run/bin/snsd --interface eth%d --address %s --role initiator --interval 1s --ttl 4 --restraint 1s --output json %s", p+1, hostAddr(p), m.Args))
+			if err != nil {
+				return r, err
+			}
+			files, pids = append(files, file), append(pids, pid)
+		}
+		if err := b.await(ctx, "the host to be told of the array on both planes", func() error { return b.toldOfBoth(files) }); err != nil {
+			return r, err
+		}
 	}
-	if err := b.await(ctx, "the host to be told of the array on both planes", func() error { return b.toldOfBoth(files) }); err != nil {
+	if err := b.await(ctx, "both paths live", func() error { return b.bothLive(ctx, m) }); err != nil {
 		return r, err
 	}
-	if err := b.await(ctx, "both paths live", func() error {
-		if out, err := b.do(ctx, connect()); err != nil {
-			return fmt.Errorf("%s: %w", out, err)
-		}
-		out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
-		if out != "live\nlive" {
-			return fmt.Errorf("%q, %w", out, err)
-		}
-		return err
-	}); err != nil {
-		return r, err
+	if out, err := b.do(ctx, evenly); err != nil {
+		return r, fmt.Errorf("%s: %w", out, err)
 	}
 	io, err := b.start(ctx, "io.out", fmt.Sprintf("rm -f /lab/node/io.json; /run/bin/iotime -device $(ls /dev/nvme*n1) -answer %s:7 -out /lab/node/io.json", hostAddr(1)))
 	if err != nil {
@@ -102,18 +114,7 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	if err != nil {
 		return r, fmt.Errorf("the end of %s: %w", f.Name, err)
 	}
-	if err := b.await(ctx, "the path after "+f.Name, func() error {
-		if m.Name != "ours" { // whoever removed it does not connect it here
-			if out, err := b.do(ctx, connect()); err != nil {
-				return fmt.Errorf("%s: %w", out, err)
-			}
-		}
-		out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
-		if out != "live\nlive" {
-			return fmt.Errorf("%q, %w", out, err)
-		}
-		return err
-	}); err != nil {
+	if err := b.await(ctx, "the path after "+f.Name, func() error { return b.bothLive(ctx, m) }); err != nil {
 		return r, err
 	}
 	if err := b.stop(ctx, io); err != nil {
@@ -128,8 +129,51 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	if err != nil {
 		return r, err
 	}
+	if m.Ours {
+		if lines, err = b.actions(ctx); err != nil {
+			return r, err
+		}
+	}
 	r.evaluate(log, lines, struck.Add(ahead), healed.Add(ahead))
 	return r, nil
+}
+
+// bothLive reports whether both paths are; our agent connects them itself.
+func (b *Bed) bothLive(ctx context.Context, m *Method) error {
+	if !m.Ours {
+		if out, err := b.do(ctx, connect()); err != nil {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+	}
+	out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
+	if out != "live\nlive" {
+		return fmt.Errorf("%q, %w", out, cmp.Or(err, errNotYet))
+	}
+	return err
+}
+
+// actions asks our agent what it did, a line each for what it was told and for what came of it.
+func (b *Bed) actions(ctx context.Context) (lines []told, err error) {
+	out, err := b.do(ctx, "/run/bin/snsd status --socket /run/snsd/host.sock -o json")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", out, err)
+	}
+	var st hostagent.Status
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		return nil, err
+	}
+	for i := range st.Actions {
+		act := &st.Actions[i]
+		if act.Kind == "connect" {
+			continue
+		}
+		cause := told{NS: act.Received.UnixNano(), Event: "notice", State: "inactive", Subject: act.Subject, Reason: act.Reason.String()}
+		if act.Seq == 0 && act.Reason == snsd.ReasonNone {
+			cause.Event, cause.Link = "link", "down"
+		}
+		lines = append(lines, cause, told{NS: act.Done.UnixNano(), Event: act.Kind, Subject: act.Subject, Action: act})
+	}
+	return lines, nil
 }
 
 // toldOfBoth reports whether the host was told that the array is there, on each plane.
@@ -202,12 +246,18 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 	}
 	last := int64(0)
 	until := healed // what begins later was not held up by the fault
-	if r.Done >= 0 && r.Method == "ours" {
+	if r.Done >= 0 && r.ours {
 		until = from.Add(r.Done)
 	}
 	for _, s := range log.Slow { // of those that the fault held up, not this machine
 		if s.Ended > at && s.Begun < until.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
 			last = max(last, s.Ended)
+		}
+	}
+	r.Slow = slowest(log, at)
+	for _, st := range log.States {
+		if st.At > at {
+			r.States = append(r.States, fmt.Sprintf("%d ms %s %s", (st.At-at)/1e6, st.Controller, st.State))
 		}
 	}
 	if last != 0 {
@@ -227,4 +277,19 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 // lost reports whether the kernel gave the path up after the fault.
 func lost(log *iolog.Log, at int64) bool {
 	return slices.ContainsFunc(log.States, func(s iolog.State) bool { return s.At > at && s.State != "live" })
+}
+
+// slowest says of the I/Os after a moment that took longest when they were.
+func slowest(log *iolog.Log, at int64) (list []string) {
+	var after []iolog.IO
+	for _, s := range log.Slow {
+		if s.Ended > at {
+			after = append(after, s)
+		}
+	}
+	slices.SortFunc(after, func(a, b iolog.IO) int { return cmp.Compare(b.Ended-b.Begun, a.Ended-a.Begun) })
+	for _, s := range after[:min(12, len(after))] {
+		list = append(list, fmt.Sprintf("%d..%d ms", (s.Begun-at)/1e6, (s.Ended-at)/1e6))
+	}
+	return list
 }

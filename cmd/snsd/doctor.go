@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/hostkernel"
+)
+
+// advice is one thing that doctor found.
+type advice struct {
+	level string // ok, hint or bad
+	text  string
+}
+
+// doctorCmd says what of this host stands in the way of a fast fail-over. It changes nothing.
+func doctorCmd() *cobra.Command {
+	return &cobra.Command{Use: "doctor", Short: "Say what of this host stands in the way of a fast fail-over, and what would help", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bad := 0
+			for _, a := range diagnose(hostkernel.Tree{}, hostkernel.CanDestroy) {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-4s %s\n", a.level, a.text)
+				if a.level == "bad" {
+					bad++
+				}
+			}
+			if bad > 0 {
+				return fmt.Errorf("%d of these keep I/O from leaving a dead path at once", bad)
+			}
+			return nil
+		}}
+}
+
+// diagnose looks at a host.
+func diagnose(t hostkernel.Tree, canDestroy func() error) (list []advice) {
+	say := func(level, format string, args ...any) {
+		list = append(list, advice{level, fmt.Sprintf(format, args...)})
+	}
+	switch on, err := t.Multipath(); {
+	case errors.Is(err, fs.ErrNotExist):
+		say("bad", "this kernel has no NVMe: modprobe nvme-tcp (or nvme-rdma)")
+		return list
+	case err != nil:
+		say("bad", "native multipath: %v", err)
+	case !on:
+		say("bad", "native multipath is off: set nvme_core.multipath=Y and restart; I/O of a dead path has nowhere to go")
+	default:
+		say("ok", "native multipath is on")
+	}
+	if err := canDestroy(); err != nil {
+		say("bad", "sockets cannot be destroyed: %v; paths are reset instead, which keeps a process for a minute", err)
+	} else {
+		say("ok", "sockets can be destroyed")
+	}
+	switch keys, err := t.Options(); {
+	case err != nil:
+		say("bad", "connecting: %v", err)
+	case len(keys) == 0:
+		say("hint", "this kernel does not say which connect options it knows: one that it does not know makes a connect fail")
+	default:
+		say("ok", "the kernel knows %d connect options", len(keys))
+	}
+	cs, err := t.Controllers()
+	if err != nil {
+		say("hint", "controllers: %v", err)
+	}
+	planes := map[string]map[netip.Addr]bool{}
+	for i := range cs {
+		c := &cs[i]
+		if c.Discovery {
+			continue
+		}
+		if planes[c.NQN] == nil {
+			planes[c.NQN] = map[netip.Addr]bool{}
+		}
+		planes[c.NQN][c.Source] = true
+		adviseTimes(t, c, say)
+	}
+	for nqn, sources := range planes {
+		if len(sources) < 2 {
+			say("bad", "%s has paths from one address of this host only: nothing to fail over to", nqn)
+		}
+	}
+	adviseModule(t, say)
+	return list
+}
+
+// adviseTimes looks at the times of one controller.
+func adviseTimes(t hostkernel.Tree, c *hostkernel.Controller, say func(string, string, ...any)) {
+	if v, err := t.Attribute(c, "ctrl_loss_tmo"); err == nil && v == "600" {
+		say("hint", "%s: ctrl_loss_tmo 600: after ten minutes without its path the controller is gone for good; 1800, or -1, outlives a repair", c.Name())
+	}
+	if v, err := t.Attribute(c, "fast_io_fail_tmo"); err == nil && v == "off" {
+		say("hint", "%s: fast_io_fail_tmo off: without any path I/O waits for ctrl_loss_tmo; with 60 it fails after a minute, for a cluster that moves elsewhere", c.Name())
+	}
+	if v, err := t.Attribute(c, "kato"); err == nil && v == "0" {
+		say("hint", "%s: no keep-alive: what no switch tells of is never found", c.Name())
+	}
+}
+
+// adviseModule looks at what all controllers have in common.
+func adviseModule(t hostkernel.Tree, say func(string, string, ...any)) {
+	if v, err := t.Parameter("io_timeout"); err == nil && v == "30" {
+		say("hint", "nvme_core.io_timeout 30: I/O on a path that no notice names waits for up to 30 s; 10 is enough for flash arrays")
+	}
+	if v, err := t.Parameter("admin_timeout"); err == nil && v == "60" {
+		say("hint", "nvme_core.admin_timeout 60: over RDMA a path that was reset while it was dead comes back after a minute; 10 makes that ten seconds")
+	}
+}

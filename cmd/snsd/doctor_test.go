@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/openinof/inof/hostkernel"
+)
+
+// diagnosis is what doctor says of a host with these files.
+func diagnosis(t *testing.T, files map[string]string, canDestroy error) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b strings.Builder
+	for _, a := range diagnose(hostkernel.Tree{Root: root}, func() error { return canDestroy }) {
+		b.WriteString(a.level + " " + a.text + "\n")
+	}
+	return b.String()
+}
+
+func TestDoctorSaysWhatStandsInTheWay(t *testing.T) {
+	if got := diagnosis(t, nil, nil); !strings.Contains(got, "bad this kernel has no NVMe") {
+		t.Error(got)
+	}
+	files := map[string]string{"sys/module/nvme_core/parameters/multipath": "Y\n", "sys/module/nvme_core/parameters/io_timeout": "30\n", "sys/module/nvme_core/parameters/admin_timeout": "60\n",
+		"dev/nvme-fabrics": "instance=-1,cntlid=-1,transport=%s,traddr=%s\n"}
+	for name, address := range map[string]string{"nvme0": "traddr=192.0.2.7,trsvcid=4420,host_traddr=192.0.2.1", "nvme1": "traddr=198.51.100.7,trsvcid=4420,host_traddr=198.51.100.1"} {
+		for file, text := range map[string]string{"transport": "tcp", "state": "live", "subsysnqn": "nqn.x", "address": address, "cntrltype": "io", "ctrl_loss_tmo": "600", "fast_io_fail_tmo": "off", "kato": "5"} {
+			files["sys/class/nvme/"+name+"/"+file] = text + "\n"
+		}
+	}
+	got := diagnosis(t, files, nil)
+	for _, want := range []string{"ok native multipath", "ok sockets can", "knows 4 connect options", "nvme0: ctrl_loss_tmo 600", "nvme1: fast_io_fail_tmo off", "io_timeout 30", "admin_timeout 60"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "bad") || strings.Contains(got, "kato") {
+		t.Error(got)
+	}
+	files["sys/module/nvme_core/parameters/multipath"] = "N\n"
+	files["sys/class/nvme/nvme1/address"] = "traddr=198.51.100.7,trsvcid=4420,host_traddr=192.0.2.1\n"
+	got = diagnosis(t, files, hostkernel.ErrNoDestroy)
+	for _, want := range []string{"bad native multipath is off", "bad sockets cannot be destroyed", "bad nqn.x has paths from one address"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/hostagent"
+	"github.com/openinof/inof/hostkernel"
+)
+
+// askWithin is how long the agent's loop may take to answer.
+const askWithin = 2 * time.Second
+
+// status is what `snsd status` shows: the agent's own, and the kernel's controllers.
+type status struct {
+	hostagent.Status
+	Controllers []controller `json:"controllers"`
+	Error       string       `json:"error,omitempty"` // of reading them
+}
+
+type controller struct {
+	Name   string           `json:"name"`
+	State  hostkernel.State `json:"state"`
+	NQN    string           `json:"nqn"`
+	Target string           `json:"target"`
+	Source string           `json:"source"`
+	Owner  string           `json:"owner,omitempty"`
+}
+
+func (s *service) status(ctx context.Context) (status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	own, err := s.agent.Status(ctx)
+	st := status{Status: own, Controllers: []controller{}}
+	cs, kerr := s.kernel.Controllers()
+	if kerr != nil {
+		st.Error = kerr.Error()
+	}
+	for i := range cs {
+		c := &cs[i]
+		st.Controllers = append(st.Controllers, controller{c.Name(), c.State, c.NQN, c.Target.String(), c.Source.String(), c.Owner})
+	}
+	return st, err
+}
+
+// listen serves the status and the metrics until stop is called.
+func (s *service) listen(ctx context.Context) (stop func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(s.cfg.Socket), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(s.cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", s.cfg.Socket)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
+		st, err := s.status(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(st)
+	})
+	servers := []*http.Server{{Handler: mux, ReadHeaderTimeout: askWithin}}
+	go func() { _ = servers[0].Serve(l) }()
+	if s.cfg.Metrics != "" {
+		m, err := net.Listen("tcp", s.cfg.Metrics)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(collector{s})
+		servers = append(servers, &http.Server{Handler: promhttp.HandlerFor(reg, promhttp.HandlerOpts{}), ReadHeaderTimeout: askWithin})
+		go func() { _ = servers[1].Serve(m) }()
+	}
+	return func() {
+		for _, srv := range servers {
+			srv.Close()
+		}
+	}, nil
+}
+
+// collector gives the status as metrics.
+type collector struct{ s *service }
+
+var (
+	descActions  = prometheus.NewDesc("snsd_actions_total", "What was done about paths, by kind and outcome.", []string{"kind", "result"}, nil)
+	descLink     = prometheus.NewDesc("snsd_link_up", "Whether a port has its link.", []string{"interface"}, nil)
+	descNotices  = prometheus.NewDesc("snsd_notices_total", "Notices received, by port.", []string{"interface"}, nil)
+	descRefused  = prometheus.NewDesc("snsd_notices_refused_total", "Notices and frames that were malformed or not for this host, by port.", []string{"interface"}, nil)
+	descRepeated = prometheus.NewDesc("snsd_notices_repeated_total", "Notices that were received before, by port.", []string{"interface"}, nil)
+	descPeers    = prometheus.NewDesc("snsd_peers", "Targets by the last word about them.", []string{"interface", "state"}, nil)
+	descHooks    = prometheus.NewDesc("snsd_hooks_total", "Calls of hooks, by outcome.", []string{"result"}, nil)
+	descStates   = prometheus.NewDesc("snsd_controllers", "NVMe controllers over fabrics, by state.", []string{"state"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descPeers, descHooks, descStates} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	st, err := c.s.status(context.Background())
+	if err != nil {
+		return
+	}
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	for kind, n := range st.Counts {
+		count(descActions, n.Done-n.Failed, kind, "done")
+		count(descActions, n.Failed, kind, "failed")
+	}
+	for _, p := range st.Ports {
+		up := 0
+		if p.Link == "up" {
+			up = 1
+		}
+		gauge(descLink, up, p.Interface)
+		count(descNotices, p.Counters.Received.Notices, p.Interface)
+		count(descRefused, p.Counters.NotOurs+p.Counters.Received.Malformed+p.Counters.Received.BadRoots+p.Counters.Received.NewerVersion, p.Interface)
+		count(descRepeated, p.Counters.Duplicates, p.Interface)
+		states := map[string]int{"active": 0, "inactive": 0}
+		for _, n := range p.Peers {
+			states[n.State.String()]++
+		}
+		for state, n := range states {
+			gauge(descPeers, n, p.Interface, state)
+		}
+	}
+	states := map[hostkernel.State]int{}
+	for _, c := range st.Controllers {
+		states[c.State]++
+	}
+	for state, n := range states {
+		gauge(descStates, n, string(state))
+	}
+	count(descHooks, st.Hooks.Done-st.Hooks.Failed, "done")
+	count(descHooks, st.Hooks.Failed, "failed")
+	count(descHooks, st.Hooks.Skipped, "skipped")
+}
+
+func statusCmd() *cobra.Command {
+	socket, output := hostagent.DefaultSocket, "text"
+	c := &cobra.Command{Use: "status", Short: "What the running agent registers, was told and did, with times", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output %q: want text or json", output)
+			}
+			st, err := askStatus(cmd.Context(), socket)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(st)
+			}
+			printStatus(cmd.OutOrStdout(), st)
+			return nil
+		}}
+	c.Flags().StringVar(&socket, "socket", socket, "of the agent")
+	c.Flags().StringVarP(&output, "output", "o", output, "text or json")
+	return c
+}
+
+func askStatus(ctx context.Context, socket string) (*status, error) {
+	client := &http.Client{Timeout: 2 * askWithin, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://snsd/status", nil)
+	if err != nil {
+		return nil, err
+	}
+	r, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: systemctl status snsd: %w", errStopped, err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(io.LimitReader(r.Body, 1024))
+		return nil, fmt.Errorf("the agent answers: %s", b)
+	}
+	st := new(status)
+	return st, json.NewDecoder(r.Body).Decode(st)
+}
+
+func printStatus(w io.Writer, st *status) {
+	for _, p := range st.Ports {
+		fmt.Fprintf(w, "%s %s %v %s %s: %d notices, %d repeated\n", p.Interface, p.Link, p.Addresses, p.Service.Role, p.Service.Protocol, p.Counters.Received.Notices, p.Counters.Duplicates)
+		for _, n := range p.Peers {
+			fmt.Fprintf(w, "  %v %s (%s) %s\n", n.Subject, n.State, n.Reason, n.Service.NQN)
+		}
+	}
+	for _, c := range st.Controllers {
+		fmt.Fprintf(w, "%s %s %s from %s %s owner %q\n", c.Name, c.State, c.Target, c.Source, c.NQN, c.Owner)
+	}
+	if st.Error != "" {
+		fmt.Fprintln(w, "controllers:", st.Error)
+	}
+	for i := range st.Actions {
+		fmt.Fprintf(w, "%s %s\n", st.Actions[i].Done.Format("2006-01-02 15:04:05.000"), st.Actions[i].Text())
+	}
+}
