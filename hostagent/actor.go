@@ -358,7 +358,7 @@ func (a *Actor) linkDown(ctx context.Context, l linkDown) {
 		}
 	}
 	for p, cs := range groups {
-		lv := &leaver{a: a, policy: &policy, path: p, job: job{at: l.at}}
+		lv := &leaver{a: a, policy: &policy, path: p, job: job{at: l.at}, own: true}
 		a.spawn(ctx, func() { lv.do(ctx, policy.OwnLink, cs) })
 	}
 }

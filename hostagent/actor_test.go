@@ -349,6 +349,9 @@ func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
 		b.LinkDown([]netip.Addr{self1}, time.Now())
 		time.Sleep(40 * time.Millisecond)
 		b.want("connecting live")
+		if b.calls("unqueue 192.0.2.1") != 1 {
+			t.Error(b.kernel.Calls())
+		}
 		time.Sleep(2 * refreshEvery) // it comes back: the fake's cable is whole
 		b.kernel.Break(array1)
 		b.LinkDown([]netip.Addr{self1}, time.Now())

@@ -29,6 +29,7 @@ type leaver struct {
 	policy *Policy
 	job    job
 	path   path
+	own    bool // it is this host's own port that lost its carrier
 }
 
 func (l *leaver) action(kind string) Action {
@@ -116,6 +117,9 @@ func (l *leaver) failOver(cs []hostkernel.Controller) {
 				}
 			}
 		}
+	}
+	if l.own {
+		act.fail(l.a.kernel.Unqueue(l.path.host))
 	}
 	l.report(&act)
 }

@@ -317,6 +317,14 @@ func (f *Fake) Destroy(s Sockets) (int, error) {
 	return n, nil
 }
 
+// Unqueue implements Kernel.
+func (f *Fake) Unqueue(source netip.Addr) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("unqueue %v", source)
+	return nil
+}
+
 // HurryReconnect implements Kernel.
 func (f *Fake) HurryReconnect(c *Controller) (func() error, error) {
 	f.mu.Lock()

@@ -27,6 +27,10 @@ type Kernel interface {
 	KeepAlive(c *Controller, within time.Duration) error
 	// Destroy ends the TCP sockets of a path, so that I/O fails over at once.
 	Destroy(s Sockets) (n int, err error)
+	// Unqueue drops what waits for a neighbour that does not answer on the interface of an address. A
+	// packet that waits there keeps its connection from being torn down, for as long as the kernel
+	// waits for it to leave (nvme_tcp_wait_queue: 100 ms by its count, half a second by the clock).
+	Unqueue(source netip.Addr) error
 	// HurryReconnect has a controller that lost its connection try anew each second, and gives
 	// what undoes it, to be called when it is live.
 	HurryReconnect(c *Controller) (undo func() error, err error)
@@ -52,6 +56,9 @@ var _ Kernel = Linux{}
 
 // Destroy implements Kernel.
 func (Linux) Destroy(s Sockets) (int, error) { return DestroySockets(s) }
+
+// Unqueue implements Kernel.
+func (Linux) Unqueue(source netip.Addr) error { return unqueue(source) }
 
 // On reports whether a controller lies on a path: what goes from source to target. A controller
 // whose source is not known lies on all paths to its target.

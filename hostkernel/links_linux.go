@@ -108,3 +108,36 @@ func WatchInterfaces(ctx context.Context) (<-chan struct{}, error) {
 	}()
 	return out, nil
 }
+
+// unqueue deletes the neighbours that are being looked for on the interface of an address.
+func unqueue(source netip.Addr) error {
+	family := netlink.FAMILY_V6
+	if source.Is4() {
+		family = netlink.FAMILY_V4
+	}
+	addrs, err := netlink.AddrList(nil, family)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(addrs, func(a netlink.Addr) bool {
+		addr, _ := netip.AddrFromSlice(a.IP)
+		return addr.Unmap() == source
+	})
+	if i < 0 {
+		return nil
+	}
+	neighbours, err := netlink.NeighList(addrs[i].LinkIndex, family)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range neighbours {
+		if n.State&netlink.NUD_INCOMPLETE == 0 {
+			continue
+		}
+		if err := netlink.NeighDel(&n); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,19 +121,24 @@ func (b *Bed) stop(ctx context.Context, pids ...string) error {
 func (b *Bed) now() (n iolog.Now, ahead, within time.Duration, err error) {
 	buf := make([]byte, 1024)
 	sent := time.Now()
-	if _, err := b.asks.Write([]byte("?")); err != nil {
+	question := strconv.FormatInt(sent.UnixNano(), 36)
+	if _, err := b.asks.Write([]byte(question)); err != nil {
 		return n, 0, 0, err
 	}
 	if err := b.asks.SetReadDeadline(sent.Add(time.Second)); err != nil {
 		return n, 0, 0, err
 	}
-	k, err := b.asks.Read(buf)
-	if err != nil {
-		return n, 0, 0, err
-	}
-	took := time.Since(sent)
-	if err := json.Unmarshal(buf[:k], &n); err != nil {
-		return n, 0, 0, err
+	var took time.Duration
+	for n.Asked != question {
+		k, err := b.asks.Read(buf)
+		if err != nil {
+			return n, 0, 0, err
+		}
+		took = time.Since(sent)
+		n = iolog.Now{}
+		if err := json.Unmarshal(buf[:k], &n); err != nil {
+			return n, 0, 0, err
+		}
 	}
 	return n, time.Unix(0, n.At).Sub(sent.Add(took / 2)), took / 2, nil
 }

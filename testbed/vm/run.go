@@ -46,9 +46,7 @@ func Run(ctx context.Context, cfg Config) error {
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=lab.shell")
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// napi_tx=0: what was handed to a card counts as sent. Else what lies in its ring when its cable is
-	// pulled is never done, and the kernel waits for it, which no card of metal makes it do.
-	line := "console=ttyS0 quiet panic=-1 mitigations=off nokaslr virtio_net.napi_tx=0 host=" + cfg.Name
+	line := "console=ttyS0 quiet panic=-1 mitigations=off nokaslr host=" + cfg.Name
 
 	var ours []net.Conn
 	defer func() {

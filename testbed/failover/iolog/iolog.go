@@ -30,8 +30,9 @@ type State struct {
 
 // Now is the present state.
 type Now struct {
-	At     int64 `json:"at"`
-	Oldest int64 `json:"oldest"` // ns since the oldest I/O in flight began
-	Count  int   `json:"count"`
-	Errors int   `json:"errors"`
+	Asked  string `json:"asked"` // the question, so that a late answer is not taken for another's
+	At     int64  `json:"at"`
+	Oldest int64  `json:"oldest"` // ns since the oldest I/O in flight began
+	Count  int    `json:"count"`
+	Errors int    `json:"errors"`
 }

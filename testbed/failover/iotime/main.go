@@ -173,12 +173,12 @@ func (r *recorder) state(last map[string]string, name, state, address string) {
 func (r *recorder) tell(conn net.PacketConn) {
 	buf := make([]byte, 64)
 	for {
-		_, from, err := conn.ReadFrom(buf)
+		n, from, err := conn.ReadFrom(buf)
 		if err != nil {
 			return
 		}
 		now := time.Now().UnixNano()
-		a := iolog.Now{At: now}
+		a := iolog.Now{Asked: string(buf[:n]), At: now}
 		for i := range r.began {
 			if b := r.began[i].Load(); b != 0 {
 				a.Oldest = max(a.Oldest, now-b)
