@@ -507,7 +507,7 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		s.kind = ResumeKind{Done: true, Resumed: m.Resumed}
 		n := len(a.Zones) + len(a.Hosts) + len(a.Faults)
 		c.learned.reach(idx, m)
-		c.learned.complete(idx, m.Resumed, c.hosts, &a, now)
+		c.learned.complete(idx, m, c.hosts, &a, now)
 		c.learned.complement(idx, m.Resumed, &a)
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)

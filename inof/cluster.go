@@ -38,7 +38,11 @@ func (r *Reflector) Cluster() ClusterStamp { return r.cluster }
 
 // endOfSyncNow is the End-of-Sync for a device that has got all there is.
 func (r *Reflector) endOfSyncNow(resumed bool) *EndOfSync {
-	return &EndOfSync{Epoch: r.epoch, Seq: r.seq, Resumed: resumed, Cluster: r.cluster, Members: r.members}
+	e := &EndOfSync{Epoch: r.epoch, Seq: r.seq, Resumed: resumed, Cluster: r.cluster, Members: r.members}
+	if !resumed {
+		e.Short, e.Resumed = r.shortOnes()
+	}
+	return e
 }
 
 func appendCluster(b []byte, s ClusterStamp) []byte {
@@ -60,6 +64,21 @@ func decodeCluster(r *reader) ClusterStamp {
 
 // within is the stamp of a message that others of the same state follow.
 func (s ClusterStamp) within() ClusterStamp { return ClusterStamp{ID: s.ID} }
+
+func appendShort(b []byte, short []netip.Addr) ([]byte, error) {
+	if len(short) > MaxSyncShort {
+		return nil, malformed("EndOfSync.short", "%d, want at most %d", len(short), MaxSyncShort)
+	}
+	for _, dev := range short {
+		if err := checkAddr("EndOfSync.short", dev); err != nil {
+			return nil, err
+		}
+		var at int
+		b, at = beginTLV(b, tlvSyncShort)
+		b = endTLV(appendAddr(b, dev), at)
+	}
+	return b, nil
+}
 
 func appendMembers(b []byte, members []netip.Addr) ([]byte, error) {
 	if len(members) > MaxClusterMembers {

@@ -180,6 +180,7 @@ func drawMessage(t *rapid.T) Message {
 		return drawUpdate(t)
 	case TypeEndOfSync:
 		return &EndOfSync{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Resumed: rapid.Bool().Draw(t, "resumed"),
+			Short:   rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxSyncShort).Draw(t, "short"),
 			Cluster: drawCluster(t), Members: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxClusterMembers).Draw(t, "members")}
 	case TypePathKeys:
 		m := &PathKeys{Asked: rapid.SliceOfN(rapid.Custom(drawAddr), 0, MaxPathKeys).Draw(t, "asked")}

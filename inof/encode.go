@@ -34,7 +34,9 @@ func Encode(m Message) (*Encoded, error) {
 			b, at = beginTLV(b, tlvSyncResumed)
 			b = endTLV(b, at)
 		}
-		b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
+		if b, err = appendShort(b, m.Short); err == nil {
+			b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
+		}
 	case *Notification:
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
 	case *Report:

@@ -179,7 +179,7 @@ func (l *learned) up() []netip.Addr {
 // complete ends the sync of reflector i. After a full one its word stands only for
 // what it said in this session; hosts that go with it have no reason, as nobody
 // told one. After a resumed one everything it said before stands.
-func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, a *Applied, now time.Time) {
+func (l *learned) complete(i int, m *EndOfSync, own map[zone.HostKey]zone.Host, a *Applied, now time.Time) {
 	s := &l.sources[i]
 	s.synced, s.heard = true, true
 	if l.waitUntil.IsZero() {
@@ -188,12 +188,12 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	if !l.waited && (!l.missing() || l.wait <= 0) {
 		l.waited = true
 	}
-	if resumed {
+	if m.Resumed {
 		s.valid = s.since
 		l.revive(i, a)
 	} else {
 		s.since = s.gen
-		l.sweep(i, a, now)
+		l.sweep(i, m.Short, a, now)
 		l.infer(i, a)
 	}
 	l.correct(i, a)
@@ -212,7 +212,9 @@ func (l *learned) complete(i int, resumed bool, own map[zone.HostKey]zone.Host, 
 	a.sort()
 }
 
-func (l *learned) sweep(i int, a *Applied, now time.Time) {
+// sweep takes back what reflector i did not repeat in this session; what it said of devices
+// of which it may know more than it has room for counts as repeated.
+func (l *learned) sweep(i int, short []netip.Addr, a *Applied, now time.Time) {
 	gen := l.sources[i].gen
 	w := word{from: i, at: now}
 	for name, z := range l.zones {
@@ -221,12 +223,20 @@ func (l *learned) sweep(i int, a *Applied, now time.Time) {
 		}
 	}
 	for _, e := range l.hosts {
-		if g := e.said[i]; g != 0 && g != gen {
+		switch g := e.said[i]; {
+		case g == 0 || g == gen:
+		case slices.Contains(short, e.rec.Device):
+			e.said[i] = gen
+		default:
 			l.host(w, &HostRecord{Op: Withdraw, Host: e.rec}, a)
 		}
 	}
 	for _, e := range l.faults {
-		if g := e.said[i]; g != 0 && g != gen {
+		switch g := e.said[i]; {
+		case g == 0 || g == gen:
+		case slices.Contains(short, e.rec.Device):
+			e.said[i] = gen
+		default:
 			l.fault(w, &FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port}, a)
 		}
 	}

@@ -180,6 +180,9 @@ type EndOfSync struct {
 	Epoch   uint64
 	Seq     uint64
 	Resumed bool
+	// Short are devices of whose hosts the reflector has no room for some, sorted: nothing of
+	// them is gone.
+	Short   []netip.Addr
 	Cluster ClusterStamp // of a reflector in a cluster
 	Members []netip.Addr // device ids of that cluster's reflectors, sorted
 }

@@ -10,7 +10,7 @@ import (
 // One device must not take the room of all: it has a quota of hosts, and the last part of
 // the table is for devices that have less than their fair share. A host for which there is
 // no room is refused, which its device is told, and asked for again when there is room.
-// While one is refused no End-of-Sync says that what was left out is gone.
+// Nothing of a device of which one is refused is gone by an End-of-Sync.
 
 const (
 	// hostReserve is the part of the table, one in so many, that is kept for devices with
@@ -86,6 +86,22 @@ func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
 		d.refused = nil
 		delete(r.short, d.id)
 	}
+}
+
+// MaxSyncShort is how many devices an End-of-Sync names of whose hosts some are refused.
+const MaxSyncShort = 64
+
+// shortOnes are the devices of whose hosts some are refused, sorted; with too many of them an
+// End-of-Sync says that nothing at all is gone.
+func (r *Reflector) shortOnes() (list []netip.Addr, tooMany bool) {
+	if len(r.short) > MaxSyncShort {
+		return nil, true
+	}
+	for id := range r.short {
+		list = append(list, id)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list, false
 }
 
 // refusal is the message that tells a device what is refused. It is of its session, not

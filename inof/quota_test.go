@@ -177,3 +177,55 @@ func TestTheFaultsOfADeviceListNoMoreThanItMayHave(t *testing.T) {
 		t.Errorf("%d lists of %d addresses were taken, %d refused", taken, len(list), r.counters.OverLimit)
 	}
 }
+
+// A device that fills the table keeps no sync from ending: what other devices do not repeat
+// is gone, and only what that one does not may be there.
+func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
+	bad, good, third := scaleDev(1), scaleDev(2), scaleDev(3)
+	c := NewClient(third, 1)
+	before := func(dev netip.Addr, n int) HostRecord {
+		return HostRecord{Op: Put, Host: hostAt(scaleHost(n), dev, "Ethernet0")}
+	}
+	c.Up(reflID, t0)
+	for _, m := range []Message{&Update{Origin: reflID, Epoch: 1, Seq: 1, Settings: &Settings{AutoJoin: true}, Hosts: []HostRecord{before(bad, 1000), before(good, 1)}}, &EndOfSync{Epoch: 1, Seq: 1}} {
+		if _, err := c.Receive(reflID, m, t0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Down(reflID, t0)
+	r := quotaReflector(t, ReflectorConfig{MaxHosts: 100}, 2)
+	quotaSay(t, r, bad, Put, 2000, 200)
+	c.Up(reflID, t0)
+	var gone []netip.Addr
+	hear := func(ds []Delivery) {
+		for _, d := range ds {
+			if !slices.Contains(d.To, third) {
+				continue
+			}
+			a, err := c.Receive(reflID, d.Msg, t0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range a.Hosts {
+				if h.Op == Withdraw {
+					gone = append(gone, h.Host.Addr)
+				}
+			}
+			if e, ok := d.Msg.(*EndOfSync); ok && (e.Resumed || !slices.Equal(e.Short, []netip.Addr{bad})) {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	hear(r.Join(third, t0))
+	for r.Syncing() {
+		hear(r.Tick(r.Next()))
+	}
+	ds, err := r.Receive(third, &EndOfSync{Epoch: 1}, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hear(ds)
+	if !slices.Equal(gone, []netip.Addr{scaleHost(1)}) {
+		t.Errorf("gone are %v, want %v", gone, scaleHost(1))
+	}
+}

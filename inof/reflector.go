@@ -572,7 +572,7 @@ func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
 		return out
 	}
 	slices.SortFunc(to, netip.Addr.Compare)
-	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(len(r.short) > 0)})
+	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(false)})
 }
 
 // Tick does what is due: one step of a full sync, and grace times that passed.

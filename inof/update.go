@@ -24,6 +24,7 @@ const (
 	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
 	tlvUpdateStanding uint8 = 14
 	tlvUpdateAnew     uint8 = 15 // empty
+	tlvSyncShort      uint8 = 17 // address; in an EndOfSync, at most MaxSyncShort
 	tlvUpdateRefused  uint8 = 16 // see Refusal.append
 
 	tlvNoteCode uint8 = 1 // u16
@@ -232,6 +233,12 @@ func decodeEndOfSync(body []byte) (*EndOfSync, error) {
 			e.Epoch, e.Seq = r.u64("epoch"), r.u64("seq")
 		case tlvSyncResumed:
 			e.Resumed = true
+		case tlvSyncShort:
+			if len(e.Short) == MaxSyncShort {
+				r.fail("short", "more than %d", MaxSyncShort)
+				return true
+			}
+			e.Short = append(e.Short, r.addr("short"))
 		case tlvCluster:
 			e.Cluster = decodeCluster(r)
 		case tlvClusterMember:

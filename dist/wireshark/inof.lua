@@ -110,6 +110,7 @@ field("uint64", "inof.record_of.seq", "State of the device: sequence")
 field("uint64", "inof.cluster.id", "Cluster", base.HEX)
 field("uint64", "inof.cluster.index", "Cluster: entry of the log")
 address("inof.cluster.member", "Cluster: member")
+address("inof.short", "No room for hosts of")
 field("uint64", "inof.position.epoch", "Position: epoch", base.HEX)
 field("uint64", "inof.position.seq", "Position: sequence")
 field("uint32", "inof.refused.hosts", "Hosts refused", base.DEC)
@@ -561,6 +562,7 @@ local MAX_MEMBERS = 9 -- of a cluster
 local MAX_OUTSIDE = 64 -- hosts outside of a binding that are named
 local MAX_WARNINGS = 32 -- of a report
 local MAX_PATHS = 256 -- of path keys
+local MAX_SHORT = 64 -- of an End-of-Sync
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.
 local function cluster(c)
@@ -677,6 +679,11 @@ local MESSAGES = {
       sum.members = (sum.members or 0) + 1
       if sum.members > MAX_MEMBERS then c:fail(("more than %d"):format(MAX_MEMBERS)) end
       return c:address("inof.cluster.member")
+    end, many = true },
+    [17] = { "Short of room", function(c, sum)
+      sum.short = (sum.short or 0) + 1
+      if sum.short > MAX_SHORT then c:fail(("more than %d"):format(MAX_SHORT)) end
+      return c:address("inof.short")
     end, many = true } },
   { { "Code", function(c, sum)
       local v = c:num("inof.code", 2)

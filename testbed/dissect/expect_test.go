@@ -83,6 +83,9 @@ func ofMessage(m inof.Message, frame []byte) list {
 		if m.Resumed {
 			l.bit("inof.resumed", true)
 		}
+		for _, a := range m.Short {
+			l.addr("inof.short", a)
+		}
 		l.ofCluster(m.Cluster)
 		for _, a := range m.Members {
 			l.addr("inof.cluster.member", a)

@@ -223,7 +223,7 @@ func (r source) message() inof.Message {
 		}
 		return k
 	case 1:
-		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Members: r.addrs(3)}
+		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Short: r.addrs(3), Members: r.addrs(3)}
 	case 2:
 		return &inof.Notification{Code: inof.Code(1 + r.IntN(22)), Text: r.name(300)}
 	}

@@ -28,11 +28,14 @@ func (w *world) chaos(d time.Duration) bool {
 	return w.heal()
 }
 
-// strikes are the faults with their weights.
-var strikes = []struct {
+// fault is something that is done to the fabric.
+type fault struct {
 	weight int
 	strike func(*world)
-}{
+}
+
+// strikes are the faults with their weights.
+var strikes = []fault{
 	{6, (*world).cutSession},
 	{2, (*world).partition},
 	{2, (*world).stall},
@@ -51,11 +54,11 @@ var strikes = []struct {
 
 func strike(w *world) {
 	total := 0
-	for _, s := range strikes {
+	for _, s := range w.strikes {
 		total += s.weight
 	}
 	n := w.rng.IntN(total)
-	for _, s := range strikes {
+	for _, s := range w.strikes {
 		if n -= s.weight; n < 0 {
 			s.strike(w)
 			return
@@ -74,6 +77,7 @@ func (w *world) heal() bool {
 			d.start()
 		}
 	}
+	w.endBad()
 	if w.differ() && (w.agree == inof.AgreeUnion || w.chance(0.5)) {
 		w.unify()
 	}

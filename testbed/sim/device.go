@@ -76,6 +76,7 @@ func (d *device) start() {
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
 		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
 	}
+	cfg.Reflector.Bindings = w.bindings()
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
 	}
@@ -234,6 +235,10 @@ func (d *device) SendFrame(port string, frame []byte) {
 	i := slices.IndexFunc(d.ports, func(l *link) bool { return l.port == port })
 	if i < 0 {
 		d.w.failf("%s sends on port %s, which it does not have", d.name, port)
+		return
+	}
+	if d == d.w.bad.rogue {
+		d.w.toRogue(frame)
 		return
 	}
 	d.w.spoke(d, d.ports[i], frame)

@@ -12,6 +12,9 @@ import (
 
 // Event implements core.Actions.
 func (d *device) Event(e api.Event) {
+	if d == d.w.bad.rogue {
+		return // of the bad host nothing is known to be true
+	}
 	switch e.Kind {
 	case "conflict":
 		d.lostTo(e.Addr)
@@ -29,7 +32,7 @@ func (d *device) Event(e api.Event) {
 
 func (d *device) complains(e *api.Event) {
 	d.w.tracef("%s event %s", d.name, e.Text)
-	if e.Device == hostileID.String() {
+	if e.Device == hostileID.String() || d.w.bad.rogue != nil && e.Device == rogueID.String() {
 		d.w.named++
 		return
 	}

@@ -124,7 +124,7 @@ func (w *world) oneHolder(t *truth) {
 func (w *world) subjects(t *truth, h *host, a netip.Addr) []netip.Addr {
 	out := slices.Clone(t.addrs)
 	for k := range h.heard {
-		if k.host == a && !slices.Contains(t.addrs, k.subject) {
+		if k.host == a && !slices.Contains(t.addrs, k.subject) && !(w.cfg.Hostile && badPrefix.Contains(k.subject)) {
 			out = append(out, k.subject)
 		}
 	}
@@ -203,7 +203,7 @@ func (t *truth) describe(a netip.Addr) string {
 func (w *world) rest() {
 	t := w.truth()
 	known := func(h zone.Host) bool {
-		return slices.ContainsFunc(w.device(h.Device).seen, func(c claimant) bool { return c.link.port == h.HostKey.Port && c.addr == h.Addr })
+		return h.Device != hostileID && slices.ContainsFunc(w.device(h.Device).seen, func(c claimant) bool { return c.link.port == h.HostKey.Port && c.addr == h.Addr })
 	}
 	for _, d := range w.all {
 		if d.access() {

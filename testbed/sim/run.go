@@ -159,6 +159,7 @@ func (w *world) build() {
 	for i := range hosts {
 		w.addHost(i)
 	}
+	w.admitBad()
 	set := zone.Set{AutoJoin: w.chance(0.5)}
 	for i := range zones {
 		set.Zones = append(set.Zones, zone.Zone{Name: fmt.Sprintf("a%d", i), Members: w.members(2 + w.rng.IntN(5))})

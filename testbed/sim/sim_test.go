@@ -139,6 +139,33 @@ func TestPairSeeds(t *testing.T) {
 	}
 }
 
+// hostileBudget is how long runs with a bad client and a bad host go on.
+const hostileBudget = 6 * time.Second
+
+// One bad client and one bad host, whose devices are bound to addresses, are noticed by nobody
+// but operators.
+func TestHostileSeeds(t *testing.T) {
+	if *seed != 0 {
+		cfg := config(*seed)
+		cfg.Hostile = true
+		if *trace {
+			cfg.Trace = os.Stdout
+		}
+		if _, err := Run(cfg); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	began, n := time.Now(), 0
+	for s := *first; *seeds == 0 && time.Since(began) < hostileBudget || n < *seeds; s++ {
+		n++
+		if _, err := Run(Config{Seed: s, Reflectors: int(1 + s%2), Hostile: true}); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d seeds", n)
+}
+
 // Equal seeds give equal runs, or a failure could not be replayed.
 func TestSeedsAreReproducible(t *testing.T) {
 	for s := uint64(1); s <= 8; s++ {

@@ -46,6 +46,9 @@ func (w *world) spoke(d *device, l *link, frame []byte) {
 }
 
 func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
+	if w.ofBad(n) {
+		return
+	}
 	k := pairKey{d.id, n.Host, n.Subject}
 	last := w.wire[k]
 	if last != nil && last.Seq == n.Seq {

@@ -23,6 +23,7 @@ type Config struct {
 	Rounds     int // of chaos and rest
 	Trace      io.Writer
 	Hash       bool // make Result.Hash, which slows the run down
+	Hostile    bool // a bad client and a bad host strike too
 	NoSave     bool // only reflectors have a disk
 	NoWatch    bool // notices are counted, not checked one by one
 }
@@ -112,6 +113,8 @@ type world struct {
 	fails []string
 
 	reflectors []*device
+	bad        bad
+	strikes    []fault
 	named      int       // complaints that name the hostile device
 	devices    []*device // access switches; one of them may be a reflector too
 	all        []*device // each device once
@@ -139,7 +142,7 @@ type world struct {
 
 func newWorld(cfg Config) *world {
 	return &world{
-		cfg: cfg, dice: dice{rand.New(rand.NewPCG(cfg.Seed, 0x1f0f))}, disks: dice{rand.New(rand.NewPCG(cfg.Seed, 0xd15c))},
+		cfg: cfg, strikes: strikes, dice: dice{rand.New(rand.NewPCG(cfg.Seed, 0x1f0f))}, disks: dice{rand.New(rand.NewPCG(cfg.Seed, 0xd15c))},
 		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{},
 	}
 }
