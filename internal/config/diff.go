@@ -79,7 +79,7 @@ type Setting struct {
 func (c *Config) Settings() []Setting {
 	live := func(key, value string) Setting { return Setting{Key: key, Value: value} }
 	fixed := func(key, value string) Setting { return Setting{Key: key, Value: value, Restart: true} }
-	dur, num, yes := setting.Duration, strconv.Itoa, strconv.FormatBool
+	yes := strconv.FormatBool
 	s := c.Session
 	from := func(kind PasswordKind) string {
 		if s.PasswordFrom.Kind == kind {
@@ -96,30 +96,19 @@ func (c *Config) Settings() []Setting {
 		fixed("model.socket", c.Model.Socket),
 		fixed("model.device", c.Model.Device),
 		live("ports.access", join(c.Ports.Access)),
-		fixed("ports.max", num(c.Ports.Max)),
-		live("ports.removal-hold", dur(c.Ports.RemovalHold)),
+	}, effective("ports.", c.Ports.settings()), []Setting{
 		fixed("ports.counters", join(c.Ports.Counters)),
 		fixed("ports.sonic-redis", cmp.Or(c.Ports.SONiC, "off")),
-		live("lldp.transmit", string(c.LLDP.Transmit)),
-		live("lldp.interval", dur(c.LLDP.Interval)),
-		live("lldp.ttl", dur(c.LLDP.TTL)),
-		fixed("lldp.max-neighbours-per-port", num(c.LLDP.MaxNeighboursPerPort)),
-		fixed("lldp.max-hosts", num(c.LLDP.MaxHosts)),
+	}, effective("lldp.", c.LLDP.settings()), []Setting{
 		live("lldp.management-address", addrText(c.LLDP.ManagementAddress)),
-	}, c.Hosts.settings(), []Setting{
+	}, effective("hosts.", c.Hosts.settings()), []Setting{
 		fixed("reflector.listen", join(c.Reflector.Listen)),
-		fixed("reflector.grace", dur(c.Reflector.Grace)),
-		fixed("reflector.max-clients", num(c.Reflector.MaxClients)),
-		fixed("reflector.max-hosts-per-device", num(c.Reflector.MaxHostsPerDevice)),
-		live("reflector.records-per-second", num(c.Reflector.RecordsPerSecond)),
-		live("reflector.records-burst", num(c.Reflector.RecordsBurst)),
+	}, effective("reflector.", c.Reflector.settings()), []Setting{
 		live("reflector.clients", join(c.Reflector.Clients)),
 		live("reflector.monitors", join(c.Reflector.Monitors)),
 	}, c.Reflector.Cluster.settings(), []Setting{
 		fixed("client.reflectors", join(c.Client.Reflectors)),
-		fixed("client.zone-agreement", string(c.Client.Agreement)),
-		fixed("client.reflector-wait", dur(c.Client.ReflectorWait)),
-		fixed("client.interest", string(c.Client.Interest)),
+	}, effective("client.", c.Client.settings()), []Setting{
 		fixed("client.source", addrText(c.Client.Source)),
 		fixed("session.auth", string(s.Auth)),
 		live("session.password-file", from(PasswordFile)),
@@ -132,43 +121,20 @@ func (c *Config) Settings() []Setting {
 		live("session.ca-file", s.TLS.CAFile),
 		live("session.tls-allow", strings.Join(s.TLS.Allow, ", ")),
 		live("session.certificate", s.TLS.Keys.Digest()),
-		fixed("session.keepalive", dur(s.Keepalive)),
-		fixed("session.hold", dur(s.Hold)),
-		fixed("session.connect-timeout", dur(s.ConnectTimeout)),
+	}, effective("session.", c.Session.settings()), []Setting{
 		live("zones.file", c.Zones.File),
 		live("zones.default-zone-auto-join", yes(c.Zones.AutoJoin)),
 		live("zones.hard-zoning", yes(c.Zones.Hard)),
 		live("zones.nqn-binding", c.Zones.nqnBinding()),
-	}, c.BFD.settings(), errorDownSettings(&c.ErrorDown), []Setting{
-		fixed("notify.retry-first", dur(c.Notify.RetryFirst)),
-		fixed("notify.retry-max", dur(c.Notify.RetryMax)),
-		fixed("notify.frames-per-window", num(c.Notify.FramesPerWindow)),
-		fixed("notify.window", dur(c.Notify.Window)),
-		fixed("notify.max-in-flight", num(c.Notify.MaxInFlight)),
-		fixed("notify.peers", string(c.Notify.Peers)),
-		fixed("notify.history", num(c.Notify.History)),
+	}, c.BFD.settings(), errorDownSettings(&c.ErrorDown), effective("notify.", c.Notify.settings()), []Setting{
 		fixed("state-directory", c.State),
 		fixed("management.socket", c.Management.Socket),
 		fixed("management.mode", fmt.Sprintf("%04o", c.Management.Mode)),
 		fixed("management.group", c.Management.Group),
-		fixed("management.events", num(c.Management.Events)),
+	}, effective("management.", c.Management.settings()), []Setting{
 		live("log.level", strings.ToLower(c.Log.Level.String())),
 		fixed("log.format", c.Log.Format),
 	})
-}
-
-// declared are settings whose reading, comparing and documentation follow from their
-// declarations, by section.
-type declared struct {
-	prefix string // the section with its dot
-	list   []setting.Setting
-}
-
-func (c *Config) declared() (out []declared) {
-	for _, set := range c.ErrorDown.Sections() {
-		out = append(out, declared{"error-down." + set.Name + ".", set.Settings})
-	}
-	return out
 }
 
 // effective gives what is in force of declared settings, whose section is prefix.

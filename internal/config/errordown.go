@@ -9,17 +9,13 @@ import (
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
 )
 
 // readErrorDown reads the causes, as errdown declares them.
 func readErrorDown(c *Config, s *section) {
 	defer s.close()
-	for _, set := range c.ErrorDown.Sections() {
-		for _, one := range set.Settings {
-			one.Reset()
-		}
-	}
-	readCauses(&c.ErrorDown, s)
+	readCauses(&c.ErrorDown, s, (*section).read)
 	s.sections("ports", "[]", "names: [...] and any of the sections of error-down", func(e *section) {
 		allowed := "names, ranges or globs, as in ports.access"
 		names, _ := fabric.ParseNames(e.list("names", "required", allowed, checkPort)) // each was checked
@@ -31,16 +27,16 @@ func readErrorDown(c *Config, s *section) {
 		keys := len(s.p.keys)
 		x := errdown.Exception{Names: names, Config: c.ErrorDown}
 		x.Config.Ports = nil
-		readCauses(&x.Config, e)
+		readCauses(&x.Config, e, (*section).set)
 		c.ErrorDown.Ports = append(c.ErrorDown.Ports, x)
 		s.p.keys = s.p.keys[:keys]
 	})
 }
 
-func readCauses(c *errdown.Config, s *section) {
+func readCauses(c *errdown.Config, s *section, read func(*section, []setting.Setting)) {
 	for _, set := range c.Sections() {
 		sub := s.sub(set.Name)
-		sub.set(set.Settings)
+		read(sub, set.Settings)
 		if key, wrong, want := set.Together(); key != "" {
 			sub.problem(key, wrong, want)
 		}

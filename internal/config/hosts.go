@@ -2,8 +2,6 @@ package config
 
 import (
 	"time"
-
-	"github.com/openinof/inof/internal/setting"
 )
 
 // Conflict says what becomes of a local host's address when another host claims it.
@@ -36,18 +34,8 @@ type Hosts struct {
 func readHosts(c *Config, s *section) {
 	defer s.close()
 	h := &c.Hosts
-	h.Conflict = Conflict(s.choice("conflict", string(ConflictProbe), string(ConflictProbe), string(ConflictNewest), string(ConflictFirst)))
-	h.MultiPort = MultiPort(s.choice("multi-port", string(MultiPortDevice), string(MultiPortNever), string(MultiPortDevice), string(MultiPortFabric)))
-	h.MaxTTL = s.duration("max-ttl", 300*time.Second, 10*time.Second, 65535*time.Second, false)
+	s.read(h.settings())
 	if h.MaxTTL%time.Second != 0 {
 		s.problem("max-ttl", "is not a number of whole seconds", "whole seconds")
-	}
-}
-
-func (h *Hosts) settings() []Setting {
-	return []Setting{
-		{Key: "hosts.conflict", Value: string(h.Conflict)},
-		{Key: "hosts.multi-port", Value: string(h.MultiPort)},
-		{Key: "hosts.max-ttl", Value: setting.Duration(h.MaxTTL)},
 	}
 }

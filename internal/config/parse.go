@@ -150,8 +150,7 @@ var allowedPorts = fmt.Sprintf("port names, ranges (Ethernet0-12) or globs (* ? 
 func readPorts(c *Config, s *section) {
 	defer s.close()
 	c.Ports.Access = s.list("access", "required", allowedPorts, checkPort)
-	c.Ports.Max = s.number("max", 1024, 1, 65536)
-	c.Ports.RemovalHold = s.duration("removal-hold", 2*time.Minute, 0, 24*time.Hour, false)
+	s.read(c.Ports.settings())
 	readCounterNames(c, s)
 	if r := s.text("sonic-redis", "off", "off, HOST:PORT or an absolute path", checkRedis); r != "off" {
 		c.Ports.SONiC = r
@@ -186,17 +185,13 @@ func checkPort(v string) string {
 func readLLDP(c *Config, s *section) {
 	defer s.close()
 	l := &c.LLDP
-	l.Transmit = TransmitMode(s.choice("transmit", "auto", "auto", "on", "off"))
-	l.Interval = s.duration("interval", 30*time.Second, time.Second, time.Hour, false)
-	l.TTL = s.duration("ttl", 120*time.Second, 2*time.Second, 65535*time.Second, false)
+	s.read(l.settings())
 	switch {
 	case l.TTL%time.Second != 0:
 		s.problem("ttl", "is not a number of whole seconds", "whole seconds")
 	case l.TTL <= l.Interval:
 		s.problem("ttl", "is not above lldp.interval ("+setting.Duration(l.Interval)+"): neighbours would forget this device between two LLDPDUs", "more than lldp.interval, best four times of it")
 	}
-	l.MaxNeighboursPerPort = s.number("max-neighbours-per-port", 128, 1, 4096)
-	l.MaxHosts = s.number("max-hosts", DefaultMaxHost, 8000, DefaultMaxHost)
 	l.ManagementAddress = s.addr("management-address", "device.id", c.Device.AllowLoopback)
 	if !l.ManagementAddress.IsValid() {
 		l.ManagementAddress = c.Device.ID
@@ -214,11 +209,7 @@ func readReflector(c *Config, s *section) {
 		}
 		return what
 	})
-	r.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
-	r.MaxClients = s.number("max-clients", 4096, 1, 4096)
-	r.MaxHostsPerDevice = s.number("max-hosts-per-device", 20_000, 100, 80_000)
-	r.RecordsPerSecond = s.number("records-per-second", 2000, 100, 1_000_000)
-	r.RecordsBurst = s.number("records-burst", 20_000, 1000, 1_000_000)
+	s.read(r.settings())
 	r.Clients = readClients(s, c.Device.AllowLoopback)
 	r.Monitors = readPrefixes(s, "monitors")
 	r.Cluster = readCluster(c, s.sub("cluster"))
@@ -284,9 +275,7 @@ func readClient(c *Config, s *section) {
 			cl.Reflectors = append(cl.Reflectors, netip.AddrPortFrom(a, uint16(port)))
 		}
 	})
-	cl.Agreement = Agreement(s.choice("zone-agreement", string(AgreeIdentical), string(AgreeIdentical), string(AgreeUnion)))
-	cl.ReflectorWait = s.duration("reflector-wait", 10*time.Second, 0, 10*time.Minute, false)
-	cl.Interest = Interest(s.choice("interest", string(InterestConcerned), string(InterestConcerned), string(InterestAll)))
+	s.read(cl.settings())
 	cl.Source = s.addr("source", "the system's choice", c.Device.AllowLoopback)
 	if !roles.Client {
 		s.refuse("this device is not a client (device.roles: " + roles.String() + ")")
@@ -375,20 +364,14 @@ const (
 func readNotify(c *Config, s *section) {
 	defer s.close()
 	n := &c.Notify
-	n.RetryFirst = s.duration("retry-first", 20*time.Millisecond, time.Millisecond, 10*time.Second, false)
-	n.RetryMax = s.duration("retry-max", time.Second, time.Millisecond, time.Minute, false)
+	s.read(n.settings())
 	if n.RetryMax < n.RetryFirst {
 		s.problem("retry-max", "is shorter than notify.retry-first ("+setting.Duration(n.RetryFirst)+")", "notify.retry-first..1m")
 	}
-	n.FramesPerWindow = s.number("frames-per-window", 100, 1, floodFrames-1)
-	n.Window = s.duration("window", 500*time.Millisecond, 10*time.Millisecond, 10*time.Second, false)
 	if windows := int((floodWindow + n.Window - 1) / n.Window); n.FramesPerWindow*windows >= floodFrames {
 		s.problem("frames-per-window", fmt.Sprintf("would let %d frames out within %s: host agents go deaf at %d",
 			n.FramesPerWindow*windows, setting.Duration(floodWindow), floodFrames), "less, or a longer notify.window")
 	}
-	n.MaxInFlight = s.number("max-in-flight", 256, 1, 1000)
-	n.Peers = NotifyPeers(s.choice("peers", string(PeersByRole), string(PeersByRole), string(PeersAll)))
-	n.History = s.number("history", 4096, 1, 1_000_000)
 }
 
 // maxSocketPath is the room for a path in the kernel's sockaddr_un, in bytes.
@@ -420,7 +403,7 @@ func readManagement(c *Config, s *section) {
 	if m.Group == "that of the daemon" {
 		m.Group = ""
 	}
-	m.Events = s.number("events", 4096, 16, 1_000_000)
+	s.read(m.settings())
 }
 
 const allowedGroup = "the name or number of a group, 1..32 bytes"

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -26,12 +25,10 @@ func readSession(c *Config, s *section) {
 	out.Auth = Auth(s.choice("auth", string(AuthHMAC), string(AuthHMAC), string(AuthTLS), string(AuthNone)))
 	readPasswordFrom(c, s)
 	readTLS(c, s)
-	out.Keepalive = s.duration("keepalive", 3*time.Second, 100*time.Millisecond, 20*time.Minute, false)
-	out.Hold = s.duration("hold", 9*time.Second, 300*time.Millisecond, time.Hour, false)
+	s.read(out.settings())
 	if out.Hold < 3*out.Keepalive {
 		s.problem("hold", "is less than three times session.keepalive ("+setting.Duration(out.Keepalive)+")", setting.Duration(3*out.Keepalive)+"..1h")
 	}
-	out.ConnectTimeout = s.duration("connect-timeout", 5*time.Second, 100*time.Millisecond, 5*time.Minute, false)
 }
 
 var (

@@ -34,6 +34,14 @@ func (s *section) scalar(name, def, allowed string) (text string, ok bool) {
 	return n.Value, true
 }
 
+// read reads settings that are declared; what is not written has its default.
+func (s *section) read(list []setting.Setting) {
+	for i := range list {
+		list[i].Reset()
+	}
+	s.set(list)
+}
+
 // set reads settings that are declared; what is not written stays as it is.
 func (s *section) set(list []setting.Setting) {
 	for i := range list {
