@@ -144,3 +144,14 @@ func TestInterfacesAreFollowedToTheirCables(t *testing.T) {
 		t.Errorf("%+v", ports)
 	}
 }
+
+// The example that is shipped is read, and its words are those of the document.
+func TestTheExampleIsRead(t *testing.T) {
+	c, _, err := Load("../docs/examples/snsd.yaml", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Ports) != 2 || *c.Connect.Options.CtrlLoss != 1800 || *c.Connect.Options.FastIOFail != 60 || !c.Connect.Enabled || c.Leave.LinkDown != Destroy {
+		t.Errorf("%+v", c)
+	}
+}

@@ -187,3 +187,87 @@ func FuzzAddress(f *testing.F) {
 		}
 	})
 }
+
+func TestServedPortsAreRead(t *testing.T) {
+	tree := plant(t, map[string]string{
+		"sys/kernel/config/nvmet/ports/1/addr_trtype": "tcp\n", "sys/kernel/config/nvmet/ports/1/addr_traddr": "192.0.2.7\n", "sys/kernel/config/nvmet/ports/1/addr_trsvcid": "4420\n",
+		"sys/kernel/config/nvmet/ports/1/subsystems/nqn.a": "", "sys/kernel/config/nvmet/ports/1/subsystems/nqn.2014-08.org.nvmexpress.discovery": "",
+		"sys/kernel/config/nvmet/ports/2/addr_trtype": "tcp\n", "sys/kernel/config/nvmet/ports/2/addr_traddr": "192.0.2.8\n", "sys/kernel/config/nvmet/ports/2/addr_trsvcid": "4420\n",
+		"sys/kernel/config/nvmet/ports/3/addr_trtype": "rdma\n", "sys/kernel/config/nvmet/ports/3/addr_traddr": "nowhere\n", "sys/kernel/config/nvmet/ports/3/addr_trsvcid": "4420\n",
+		"sys/kernel/config/nvmet/ports/4/addr_trtype": "fc\n",
+	})
+	got, err := tree.Served()
+	want := Served{Transport: "tcp", Addr: netip.MustParseAddr("192.0.2.7"), Port: 4420, Subsystems: []string{"nqn.a"}}
+	if len(got) != 1 || got[0].Addr != want.Addr || got[0].Port != want.Port || !slices.Equal(got[0].Subsystems, want.Subsystems) {
+		t.Errorf("%+v", got)
+	}
+	if err == nil || !strings.Contains(err.Error(), "ports/3") {
+		t.Error(err)
+	}
+	if got, err := (Tree{Root: t.TempDir()}).Served(); len(got) != 0 || err != nil {
+		t.Errorf("without nvmet: %v, %v", got, err)
+	}
+}
+
+func TestExclusions(t *testing.T) {
+	tree := plant(t, map[string]string{
+		"etc/nvme/exclusions.conf":          "# mine\nexclusion = traddr=10.0.0.9\n[exclusions]\nexclusion = transport=tcp;traddr=::ffff:192.0.2.7\nexclusion = colour=red;nqn=nqn.x\n[other]\nexclusion = nqn=nqn.y\n",
+		"etc/nvme/exclusions.conf.d/a.conf": "[exclusions]\nexclusion = nqn=nqn.z; trsvcid = 4421\n",
+	})
+	x, err := tree.Exclusions()
+	if err != nil || len(x) != 2 {
+		t.Fatalf("%v, %v", x, err)
+	}
+	connect := func(nqn, target string) *Connect {
+		return &Connect{Transport: "tcp", NQN: nqn, Target: netip.MustParseAddrPort(target), Source: netip.MustParseAddr("192.0.2.1")}
+	}
+	for c, want := range map[*Connect]bool{
+		connect("nqn.x", "192.0.2.7:4420"): true, connect("nqn.x", "10.0.0.9:4420"): false, connect("nqn.y", "192.0.2.8:4420"): false,
+		connect("nqn.z", "192.0.2.8:4421"): true, connect("nqn.z", "192.0.2.8:4420"): false,
+	} {
+		if x.Match(c) != want {
+			t.Errorf("%s at %v: want %v", c.NQN, c.Target, want)
+		}
+	}
+}
+
+// What is missing of a host's identity is made once, and what is there stays as it is.
+func TestIdentity(t *testing.T) {
+	tree := plant(t, map[string]string{"sys/class/dmi/id/product_uuid": "6F8FF1A5-5A0E-4D5F-9B5E-000000000001\n"})
+	first, err := tree.Identity()
+	if err != nil || first.ID != "6f8ff1a5-5a0e-4d5f-9b5e-000000000001" || first.NQN != "nqn.2014-08.org.nvmexpress:uuid:"+first.ID {
+		t.Errorf("%+v, %v", first, err)
+	}
+	if again, err := tree.Identity(); again != first || err != nil {
+		t.Errorf("%+v, %v", again, err)
+	}
+	tree = plant(t, map[string]string{"etc/nvme/hostnqn": "nqn.2014-08.org.nvmexpress:6f8ff1a5-5a0e-4d5f-9b5e-000000000002\n"}) // as the existing agent writes it
+	made, err := tree.Identity()
+	if _, bad := ParseID(made.ID); err != nil || bad != nil || made.NQN != "nqn.2014-08.org.nvmexpress:6f8ff1a5-5a0e-4d5f-9b5e-000000000002" {
+		t.Errorf("%+v, %v", made, err)
+	}
+}
+
+func TestEventsOfTheKernelAreRead(t *testing.T) {
+	e, ok := parseEvent([]byte("change@/devices/virtual/nvme-fabrics/ctl/nvme3\x00ACTION=change\x00SUBSYSTEM=nvme\x00NVME_EVENT=connected\x00DEVNAME=nvme3\x00SEQNUM=7\x00"))
+	if !ok || e.Action != "change" || e.Name != "nvme3" || e.Fields["NVME_EVENT"] != "connected" {
+		t.Errorf("%+v, %v", e, ok)
+	}
+	for _, other := range []string{"", "libudev\x00x", "add@/x\x00SUBSYSTEM=block\x00DEVNAME=sda\x00", "add@/x\x00SUBSYSTEM=nvme\x00"} {
+		if e, ok := parseEvent([]byte(other)); ok {
+			t.Errorf("%q: %+v", other, e)
+		}
+	}
+}
+
+// What a kernel does not know is not asked of it; one that does not say what it knows is asked all.
+func TestOptionsThatAreNotKnownAreLeftOut(t *testing.T) {
+	n := 7
+	c := Connect{ToS: &n, QueueSize: &n, Iface: "eth1", Flags: []string{"hdr_digest", "data_digest"}}
+	if left := c.Only(nil); left != nil || c.ToS == nil {
+		t.Errorf("%v", left)
+	}
+	if left := c.Only([]string{"queue_size", "hdr_digest"}); !slices.Equal(left, []string{"data_digest", "host_iface", "tos"}) || c.ToS != nil || c.QueueSize == nil || c.Iface != "" || !slices.Equal(c.Flags, []string{"hdr_digest"}) {
+		t.Errorf("%v %+v", left, c)
+	}
+}
