@@ -46,24 +46,63 @@ func (c *Core) ClientDown(dev netip.Addr, why error, now time.Time) {
 	c.peerEvent(dev, "client", "down", why, now)
 }
 
-// Undrained appends the clients whose full sync waits until their session has taken what
-// it was given, which ClientDrained says.
-func (c *Core) Undrained(dst []netip.Addr) []netip.Addr {
+// PullChanges tells clients what has changed since the last call: those for whom ready says that
+// their session can take it. Without CoreConfig.Reflector.Paced nothing waits for it.
+func (c *Core) PullChanges(ready func(dev netip.Addr) bool, now time.Time) {
+	if c.Waiting() {
+		c.fromReflector(c.refl.Pull(c.orSelf(ready), now), now)
+	}
+}
+
+// PullStep tells one of the clients that have more to be told than a message the next of it.
+func (c *Core) PullStep(ready func(dev netip.Addr) bool, now time.Time) {
+	if c.Owing() {
+		c.fromReflector(c.refl.Step(c.orSelf(ready), now), now)
+	}
+}
+
+// orSelf is ready, and that this device itself always is.
+func (c *Core) orSelf(ready func(dev netip.Addr) bool) func(netip.Addr) bool {
+	if ready == nil {
+		return nil
+	}
+	return func(dev netip.Addr) bool { return dev == c.self || ready(dev) }
+}
+
+// Waiting tells whether PullChanges has something to tell, Owing whether PullStep may have.
+func (c *Core) Waiting() bool { return c.refl != nil && c.refl.Waiting() }
+func (c *Core) Owing() bool   { return c.refl != nil && c.refl.Owing() }
+
+// Owed appends the clients that have more to be told than they were given.
+func (c *Core) Owed(dst []netip.Addr) []netip.Addr {
 	if c.refl == nil {
 		return dst
 	}
-	return c.refl.Undrained(dst)
+	return c.refl.Owed(dst)
 }
 
-// ClientDrained says that the session of a client has taken what it was given.
-func (c *Core) ClientDrained(dev netip.Addr, now time.Time) {
+// Losses are those among what PullChanges has to tell.
+func (c *Core) Losses() inof.Losses {
+	if c.refl == nil {
+		return inof.Losses{}
+	}
+	return c.refl.Losses()
+}
+
+// ToldSender is of how many keys only the sender of the last message of a client is told.
+func (c *Core) ToldSender() int {
+	if c.refl == nil {
+		return 0
+	}
+	return c.refl.ToldSender()
+}
+
+// ClientDrained says that the session of a client that was not ready is.
+func (c *Core) ClientDrained() {
 	if c.refl != nil {
-		c.refl.Drained(dev, now)
+		c.refl.Drained()
 	}
 }
-
-// Syncing tells whether a step of a full sync is due, which can wait for anything else.
-func (c *Core) Syncing() bool { return c.refl != nil && c.refl.Syncing() }
 
 // ClientMessage takes a message of a client.
 func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
@@ -80,9 +119,9 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	}
 	named := c.newNQNs(m)
 	ds, err := c.refl.Receive(dev, m, now)
+	c.measureReflected(m, len(ds) > 0 || c.refl.Waiting(), now)
 	c.fromReflector(ds, now)
 	c.judgeNQNs(named, now)
-	c.measureReflected(m, ds, now)
 	c.protocolError(dev, err, now)
 	if u, ok := m.(*inof.Update); ok && err == nil && c.client == nil { // else the client's side tells
 		c.faultEvents(u.Faults, now)
@@ -257,7 +296,6 @@ func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
 			a, err := c.client.Receive(c.self, d.Msg, now)
 			c.apply(&a, now)
 			c.protocolError(c.self, err, now)
-			c.refl.Drained(c.self, now)
 		}
 	}
 }

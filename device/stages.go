@@ -110,9 +110,9 @@ func (c *Core) measureOwn(ds []inof.Delivery, now time.Time) {
 }
 
 // measureReflected follows a client's message through this reflector.
-func (c *Core) measureReflected(m inof.Message, ds []inof.Delivery, now time.Time) {
+func (c *Core) measureReflected(m inof.Message, told bool, now time.Time) {
 	u, ok := m.(*inof.Update)
-	if !ok || u.FaultAt.IsZero() || u.ReceivedAt.IsZero() || len(ds) == 0 {
+	if !ok || u.FaultAt.IsZero() || u.ReceivedAt.IsZero() || !told {
 		return
 	}
 	c.stages.taken.Record(now.Sub(u.ReceivedAt))

@@ -114,7 +114,6 @@ func (r *Reflector) inside(d *device, k zone.HostKey) {
 func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []Delivery {
 	was := r.cfg.Bindings
 	r.cfg.Bindings = next
-	var out []Delivery
 	t := r.begin()
 	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
 		d := r.devices[id]
@@ -130,11 +129,12 @@ func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []De
 		}
 		d.tellRefused = false
 		if d.up && (asked || len(d.outside) > 0) {
-			out = append(out, r.refusal(d, asked))
+			r.refusal(d, asked)
 		}
 	}
-	out = append(r.commit(t, r.ownStamps(now)), out...)
-	return r.invite(out)
+	r.commit(t, r.ownCause())
+	r.invite()
+	return r.out(now)
 }
 
 // excluded are the hosts of a device that a binding would not allow, sorted.

@@ -25,38 +25,20 @@ type change struct {
 	faults   map[portKey]*FaultRecord     // nil: there was none
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
-	repeat   bool         // also what is as before is told, as of a new state of its device
-	placed   []zone.Host  // taken in: to be repeated to their device
-	emptied  []netip.Addr // that nobody has any more
-	asked    []asker      // questions that are new or asked again
-	answers  []asker      // to whom something is to be answered, sorted
+	repeat   bool           // also what is as before is told, as of a new state of its device
+	placed   []zone.HostKey // taken in: to be repeated to their device
+	emptied  []netip.Addr   // that nobody has any more
+	asked    []asker        // questions that are new or asked again
+	answers  []asker        // to whom something is to be answered, sorted
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
-	records batch
-	plans   map[netip.Addr][]uint32  // records by number for each receiver
+	news    []news
+	downs   map[news]uint32          // numbers of news of hosts that are down, or no more
+	plans   map[netip.Addr][]uint32  // news by number for each receiver, from 1
 	actors  []netip.Addr             // only they are looked at, sorted; nil: all that may be concerned
 	classes map[netip.Addr]*class    // for whom an actor acts, if not for itself
 	listed  map[portKey][]netip.Addr // of faults: the addresses that may look different
-	downs   []down                   // that do to some device
 }
-
-// down is an address behind a port that a device sees fail, or no more.
-type down struct {
-	dev  netip.Addr
-	port portKey
-	addr netip.Addr
-	is   bool
-}
-
-// A record's number is its index with the kind of record in the upper bits.
-const (
-	numZone     uint32 = 1 << 28
-	numHost     uint32 = 2 << 28
-	numFault    uint32 = 3 << 28
-	numSettings uint32 = 4 << 28
-	numStanding uint32 = 5 << 28
-	numKind     uint32 = 15 << 28
-)
 
 func (r *Reflector) begin() *change {
 	return &change{
@@ -83,20 +65,16 @@ func (t *change) touchFault(d *device, port string) {
 	}
 }
 
-func (r *Reflector) ownStamps(now time.Time) stamps {
-	return stamps{origin: r.self, epoch: r.epoch, seq: r.nextSeq, sent: now, at: now, logged: true}
+func (r *Reflector) ownCause() *cause { return &cause{origin: r.self} }
+
+// eventCause is ownCause of a change that is itself an event: the zones were changed, the
+// grace time of a device ended.
+func (r *Reflector) eventCause(at, now time.Time) *cause {
+	return &cause{origin: r.self, fault: at, decided: now}
 }
 
-// causeStamps are ownStamps of a change that is itself an event: the zones were
-// changed, the grace time of a device ended.
-func (r *Reflector) causeStamps(at, now time.Time) stamps {
-	s := r.ownStamps(now)
-	s.fault, s.decided = at, now
-	return s
-}
-
-// commit ends a change and gives what must be sent.
-func (r *Reflector) commit(t *change, s stamps) []Delivery {
+// commit ends a change and posts what must be told.
+func (r *Reflector) commit(t *change, by *cause) {
 	for addr, before := range t.addrs {
 		if !r.settle(t, addr, before) && !t.repeat {
 			delete(t.addrs, addr)
@@ -104,7 +82,7 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	}
 	slices.SortFunc(t.emptied, netip.Addr.Compare)
 	for _, addr := range t.emptied {
-		r.interest.addrKeys.remove(addr, len(r.syncs) > 0)
+		r.interest.addrKeys.remove(addr)
 	}
 	t.left = map[string][]netip.Addr{}
 	for k, before := range t.interest {
@@ -122,9 +100,10 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	r.listFaults(t)
 	r.cast(t)
 	if t.settings {
-		t.records.Settings = r.settings()
+		var num uint32
+		t.number(&num, news{feedKey: feedKey{kind: keySettings}})
 		for id := range r.devices {
-			r.plan(t, id, numSettings)
+			r.plan(t, id, num)
 		}
 	}
 	r.planZones(t)
@@ -133,12 +112,21 @@ func (r *Reflector) commit(t *change, s stamps) []Delivery {
 	r.planAnswers(t)
 	for i := range t.placed {
 		var num uint32
-		r.plan(t, t.placed[i].Device, t.hostRecord(&num, HostRecord{Op: Put, Host: t.placed[i]}))
+		r.plan(t, t.placed[i].Device, t.number(&num, news{feedKey: feedKey{keyPlaced, t.placed[i]}}))
 	}
-	return r.group(t, s)
+	r.group(t, by)
 }
 
-// plan gives a record to a device, if it follows changes.
+// number gives the number of news, adding it when num is still 0.
+func (t *change) number(num *uint32, n news) uint32 {
+	if *num == 0 {
+		t.news = append(t.news, n)
+		*num = uint32(len(t.news))
+	}
+	return *num
+}
+
+// plan lets a device hear of something, if it follows changes.
 func (r *Reflector) plan(t *change, dev netip.Addr, num uint32) {
 	if d := r.devices[dev]; d != nil && d.follows() {
 		t.plans[dev] = append(t.plans[dev], num)
@@ -225,11 +213,11 @@ func (r *Reflector) planZones(t *change) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		had, changed := t.zones[name]
-		z, have := r.interest.zones[name]
+		_, have := r.interest.zones[name]
 		if !changed {
 			had = have
 		}
-		put, withdraw := uint32(0), uint32(0)
+		var put, withdraw uint32
 		devs := r.devicesOf(t, nil, name) // one may be there twice: it asks for everything too
 		slices.SortFunc(devs, netip.Addr.Compare)
 		for _, dev := range slices.Compact(devs) {
@@ -237,21 +225,12 @@ func (r *Reflector) planZones(t *change) {
 			holds := have && r.interest.concerned(dev, name)
 			switch {
 			case holds && (changed || !held):
-				r.plan(t, dev, t.zoneRecord(&put, ZoneRecord{Op: Put, Zone: z}))
+				r.plan(t, dev, t.number(&put, news{feedKey: zoneKey(name)}))
 			case held && !holds:
-				r.plan(t, dev, t.zoneRecord(&withdraw, ZoneRecord{Op: Withdraw, Zone: zone.Zone{Name: name}}))
+				r.plan(t, dev, t.number(&withdraw, news{feedKey: zoneKey(name), gone: true}))
 			}
 		}
 	}
-}
-
-// zoneRecord gives the number of a record, adding it when num is still 0.
-func (t *change) zoneRecord(num *uint32, z ZoneRecord) uint32 {
-	if *num == 0 {
-		*num = numZone | uint32(len(t.records.Zones))
-		t.records.Zones = append(t.records.Zones, z)
-	}
-	return *num
 }
 
 func (r *Reflector) planHosts(t *change) {
@@ -325,7 +304,7 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 			if !still {
 				why = t.why[h.HostKey]
 			}
-			r.plan(t, dev, t.hostRecord(&w.removes[i], HostRecord{Op: Withdraw, Host: zone.Host{HostKey: h.HostKey}, Why: why}))
+			r.plan(t, dev, t.number(&w.removes[i], news{feedKey{keyHost, h.HostKey}, true, why}))
 		}
 	}
 	for i := range w.now.atts {
@@ -339,27 +318,21 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 		}
 		j, was := findAtt(w.old.atts, h.HostKey)
 		if !knew || !was || t.repeat || !sameHost(h, &w.old.atts[j]) {
-			r.plan(t, dev, t.hostRecord(&w.puts[i], HostRecord{Op: Put, Host: *h}))
+			r.plan(t, dev, t.number(&w.puts[i], news{feedKey: feedKey{keyHost, h.HostKey}}))
 		}
 	}
 }
 
-func (t *change) hostRecord(num *uint32, h HostRecord) uint32 {
-	if *num == 0 {
-		*num = numHost | uint32(len(t.records.Hosts))
-		t.records.Hosts = append(t.records.Hosts, h)
-	}
-	return *num
-}
-
-// group makes one message for all devices that are to get the same records.
-func (r *Reflector) group(t *change, s stamps) []Delivery {
+// group makes one post for all devices that are to hear of the same.
+func (r *Reflector) group(t *change, by *cause) {
 	groups := map[string][]netip.Addr{}
 	var order []string
 	var key []byte
 	for _, dev := range slices.SortedFunc(maps.Keys(t.plans), netip.Addr.Compare) {
 		nums := t.plans[dev]
 		slices.Sort(nums)
+		nums = slices.Compact(nums)
+		t.plans[dev] = nums
 		key = key[:0]
 		for _, n := range nums {
 			key = binary.BigEndian.AppendUint32(key, n)
@@ -370,151 +343,43 @@ func (r *Reflector) group(t *change, s stamps) []Delivery {
 			order = append(order, string(key))
 		}
 	}
-	var out []Delivery
 	for _, key := range order {
 		actors := groups[key]
-		b := t.records.pick(t.plans[actors[0]])
-		to, all := r.everyone(t, actors)
-		out = r.deliver(out, &b, to, s, &all)
+		nums := t.plans[actors[0]]
+		list := make([]news, 0, len(nums))
+		for _, n := range nums {
+			it := t.news[n-1]
+			if it.kind == keyPort { // of each host that the devices see there
+				it.host.Addr = netip.Addr{}
+			}
+			if i := len(list) - 1; i < 0 || list[i] != it {
+				list = append(list, it)
+			}
+		}
+		r.post(list, r.everyone(t, actors), by)
 	}
-	return out
 }
 
-// everyone are all for whom some actors act: those with a session, and for the log
-// all of them.
-func (r *Reflector) everyone(t *change, actors []netip.Addr) (to []netip.Addr, all receivers) {
+// everyone are all for whom some actors act.
+func (r *Reflector) everyone(t *change, actors []netip.Addr) (all receivers) {
 	if len(actors) == 1 && t.classes[actors[0]] != nil {
 		return r.expand(t.classes[actors[0]])
 	}
 	for _, dev := range actors {
 		c := t.classes[dev]
 		if c == nil {
-			all.list = append(all.list, dev)
+			all.list = append(all.list, r.devices[dev])
 			continue
 		}
-		_, of := r.expand(c)
-		for _, dev := range of.list {
-			if !slices.Contains(of.not, dev) {
-				all.list = append(all.list, dev)
+		of := r.expand(c)
+		for _, d := range of.list {
+			if !slices.Contains(of.not, d) {
+				all.list = append(all.list, d)
 			}
 		}
 	}
 	if t.classes != nil {
-		slices.SortFunc(all.list, netip.Addr.Compare)
+		slices.SortFunc(all.list, compareDevices)
 	}
-	return r.connected(all.list), all
-}
-
-// pick gives the records with the given numbers.
-func (b *batch) pick(nums []uint32) batch {
-	var out batch
-	for _, n := range nums {
-		switch i := n &^ numKind; n & numKind {
-		case numSettings:
-			out.Settings = b.Settings
-		case numZone:
-			out.Zones = append(out.Zones, b.Zones[i])
-		case numHost:
-			out.Hosts = append(out.Hosts, b.Hosts[i])
-		case numFault:
-			out.Faults = append(out.Faults, b.Faults[i])
-		case numStanding:
-			out.Standings = append(out.Standings, b.Standings[i])
-		}
-	}
-	return out
-}
-
-// connected are those of the devices with a session.
-func (r *Reflector) connected(devs []netip.Addr) []netip.Addr {
-	for i, dev := range devs {
-		if r.devices[dev].hears() {
-			continue
-		}
-		up := slices.Clone(devs[:i])
-		for _, dev := range devs[i+1:] {
-			if r.devices[dev].hears() {
-				up = append(up, dev)
-			}
-		}
-		return up
-	}
-	return devs
-}
-
-// deliver cuts a batch into messages, for to now and in the log for all; those of a
-// full sync (all is nil) are not logged. Where zones or settings change, hosts are
-// withdrawn by a message before that: a host that left a zone must not look for a
-// moment like one of the default zone.
-func (r *Reflector) deliver(out []Delivery, b *batch, to []netip.Addr, s stamps, all *receivers) []Delivery {
-	rest := *b
-	var gone batch
-	if b.Settings != nil || len(b.Zones) > 0 {
-		gone, rest = b.partition()
-	}
-	var last *Update
-	for _, part := range [...]*batch{&gone, &rest} {
-		for _, u := range part.updates(s, &r.counters.TooLarge) {
-			last, u.Cluster = u, r.cluster.within()
-			u.stampDevices(r.stampOf)
-			if all == nil {
-				u.Partial = true
-			} else {
-				seq := u.Seq
-				if !s.logged { // of a client; it may be our own
-					seq = r.nextSeq()
-					u.Pos = Stamp{r.epoch, seq}
-				}
-				r.log.add(u, *all, seq)
-				r.keepForSyncs(u, all)
-			}
-			if len(to) == 0 {
-				continue
-			}
-			out = append(out, Delivery{To: to, Msg: u})
-			r.counters.UpdatesOut++
-			r.counters.DeliveriesOut += uint64(len(to))
-		}
-	}
-	if last != nil && !last.Partial {
-		last.Cluster = r.cluster
-	}
-	return out
-}
-
-// stampOf is the state of a device of which its records here are.
-func (r *Reflector) stampOf(dev netip.Addr) Stamp {
-	if d := r.devices[dev]; d != nil {
-		return d.stamp
-	}
-	return Stamp{}
-}
-
-// regroups tells whether a host that a batch withdraws could look like one of the
-// default zone when the rest of the batch comes before that.
-func (b *batch) regroups() bool {
-	if b.Settings != nil {
-		return b.Settings.AutoJoin
-	}
-	return len(b.Zones) > 0
-}
-
-// partition splits off the withdrawals of hosts with those of their faults.
-func (b *batch) partition() (gone, rest batch) {
-	rest.Settings, rest.Zones, rest.Standings = b.Settings, b.Zones, b.Standings
-	for _, h := range b.Hosts {
-		if h.Op == Withdraw {
-			gone.Hosts = append(gone.Hosts, h)
-		} else {
-			rest.Hosts = append(rest.Hosts, h)
-		}
-	}
-	for _, f := range b.Faults {
-		if f.Op == Withdraw && len(gone.Hosts) > 0 {
-			gone.Faults = append(gone.Faults, f)
-		} else {
-			rest.Faults = append(rest.Faults, f)
-		}
-	}
-	return gone, rest
+	return all
 }

@@ -2,11 +2,12 @@ package inof
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // A host is down because its port has a fault that lists it. What a change of hosts, zones
@@ -65,16 +66,29 @@ func (w *watched) tellDown(r *Reflector, t *change, dev netip.Addr, pk portKey, 
 	before, now := r.faultWas(t, pk), r.faultOf(pk)
 	was := knew && before != nil && before.lists(w.addr) && w.old.hasAtt(w.addr, pk.device, pk.port)
 	is := knows && now != nil && now.lists(w.addr) && w.now.hasAtt(w.addr, pk.device, pk.port)
-	if was != is || is && t.anew(pk, before, now) {
-		t.downs = append(t.downs, down{dev, pk, w.addr, is})
+	anew := t.anew(pk, before, now)
+	if was == is && !(is && anew) {
+		return
 	}
+	// Each host has news of its own, whatever is told of the port: who sees others of its
+	// hosts sees another fault.
+	n := news{feedKey: feedKey{keyDown, zone.HostKey{Addr: w.addr, Device: pk.device, Port: pk.port}}, gone: !is}
+	if anew {
+		n.kind = keyPort
+	}
+	num := t.downs[n]
+	r.plan(t, dev, t.number(&num, n))
+	if t.downs == nil {
+		t.downs = map[news]uint32{}
+	}
+	t.downs[n] = num
 }
 
 // planFaults tells the devices of hosts that fail, or fail no more.
 func (r *Reflector) planFaults(t *change) {
 	var devs []netip.Addr
-	for pk, list := range t.listed {
-		for _, addr := range list {
+	for _, pk := range slices.SortedFunc(maps.Keys(t.listed), comparePorts) {
+		for _, addr := range t.listed[pk] {
 			w := watched{addr: addr, old: r.was(t, addr), now: r.interest.addrs[addr]}
 			devs = r.audience(t, devs, addr)
 			for _, dev := range devs {
@@ -84,56 +98,8 @@ func (r *Reflector) planFaults(t *change) {
 			}
 		}
 	}
-	slices.SortFunc(t.downs, func(a, b down) int {
-		return cmp.Or(a.port.device.Compare(b.port.device), strings.Compare(a.port.port, b.port.port), a.dev.Compare(b.dev), a.addr.Compare(b.addr))
-	})
-	first := 0 // of the records about the present port
-	for at, list := 0, slices.Compact(t.downs); at < len(list); {
-		c := list[at]
-		if at == 0 || list[at-1].port != c.port {
-			first = len(t.records.Faults)
-		}
-		var joined, left []netip.Addr
-		for ; at < len(list) && list[at].port == c.port && list[at].dev == c.dev; at++ {
-			if list[at].is {
-				joined = append(joined, list[at].addr)
-			} else {
-				left = append(left, list[at].addr)
-			}
-		}
-		r.planFault(t, c.dev, r.faultRecord(t, c.port, joined, left), first)
-	}
 }
 
-// faultRecord is what a device is told of a port where it sees some hosts fail, and some
-// fail no more.
-func (r *Reflector) faultRecord(t *change, pk portKey, joined, left []netip.Addr) FaultRecord {
-	before, now := r.faultWas(t, pk), r.faultOf(pk)
-	rec := FaultRecord{Op: Withdraw, Device: pk.device, Port: pk.port}
-	if now == nil {
-		return rec
-	}
-	switch anew := t.anew(pk, before, now); {
-	case anew && len(joined) == 0: // it is not over, it only concerns the device no more
-		rec.Why = snsd.ReasonZoneChanged
-	case anew:
-		rec.Op, rec.Why, rec.Since, rec.Addrs = Put, now.Why, now.Since, joined
-	case len(joined) == 0:
-		rec.Op, rec.Why, rec.Since, rec.Gone = Change, snsd.ReasonZoneChanged, now.Since, left
-	default:
-		rec.Op, rec.Why, rec.Since, rec.Addrs, rec.Gone = Change, now.Why, now.Since, joined, left
-	}
-	return rec
-}
-
-// planFault gives a record to a device, the same one to all that see the same.
-func (r *Reflector) planFault(t *change, dev netip.Addr, rec FaultRecord, first int) {
-	for i := first; i < len(t.records.Faults); i++ {
-		if f := &t.records.Faults[i]; f.Op == rec.Op && sameFault(f, &rec) && slices.Equal(f.Gone, rec.Gone) {
-			r.plan(t, dev, numFault|uint32(i))
-			return
-		}
-	}
-	r.plan(t, dev, numFault|uint32(len(t.records.Faults)))
-	t.records.Faults = append(t.records.Faults, rec)
+func comparePorts(a, b portKey) int {
+	return cmp.Or(a.device.Compare(b.device), strings.Compare(a.port, b.port))
 }

@@ -166,78 +166,49 @@ func (c *class) first() *device {
 	return nil
 }
 
-// receivers are devices that a message is for, in the log. Both lists are sorted and
-// may be shared.
-type receivers struct {
-	list []netip.Addr
-	not  []netip.Addr // of list
-}
-
-func (x receivers) has(dev netip.Addr) bool {
-	if _, ok := slices.BinarySearchFunc(x.list, dev, netip.Addr.Compare); !ok {
-		return false
-	}
-	_, not := slices.BinarySearchFunc(x.not, dev, netip.Addr.Compare)
-	return !not
-}
-
-// shares tells whether the list is that of y, in the same memory.
-func (x receivers) shares(y receivers) bool {
-	return len(x.list) == len(y.list) && (len(x.list) == 0 || &x.list[0] == &y.list[0])
-}
-
 // following are the devices of an area that follow changes, kept until one of them
-// comes or goes; all tells that every one has a session.
-func (r *Reflector) following(a *area) (list []netip.Addr, all bool) {
-	if a.told != nil && a.toldAt == r.moves {
-		return a.told, a.toldAll
-	}
-	a.told, a.toldAll, a.toldAt = make([]netip.Addr, 0, len(a.list)), true, r.moves
-	a.without = nil
-	for _, d := range a.list {
-		if d.follows() {
-			a.told = append(a.told, d.id)
-			a.toldAll = a.toldAll && d.hears()
+// comes or goes.
+func (r *Reflector) following(a *area) []*device {
+	if a.told == nil || a.toldAt != r.moves {
+		a.told, a.toldAt, a.without = make([]*device, 0, len(a.list)), r.moves, nil
+		for _, d := range a.list {
+			if d.follows() {
+				a.told = append(a.told, d)
+			}
 		}
 	}
-	return a.told, a.toldAll
+	return a.told
 }
 
-// expand gives those of a class who follow changes, and those of them with a session.
-func (r *Reflector) expand(c *class) (to []netip.Addr, all receivers) {
+// expand gives those of a class who follow changes.
+func (r *Reflector) expand(c *class) (all receivers) {
 	if c.area == nil {
 		for _, d := range c.members {
 			if d.follows() {
-				all.list = append(all.list, d.id)
+				all.list = append(all.list, d)
 			}
 		}
-		return r.connected(all.list), all
+		return all
 	}
-	list, up := r.following(c.area)
-	all = receivers{list: list, not: c.apart}
+	all.list = r.following(c.area)
 	if len(c.apart) == 0 {
-		return r.connected(list), all
+		return all
 	}
-	// The origin of a change is apart, and often that of one of the next ones too.
-	for i := range c.area.without {
-		if w := &c.area.without[i]; slices.Equal(w.apart, c.apart) {
-			return w.to, all
+	// The origin of a change is apart, and often that of one of the next ones too: posts that
+	// have their lists in common are handed out together.
+	for _, not := range c.area.without {
+		if slices.EqualFunc(not, c.apart, func(d *device, id netip.Addr) bool { return d.id == id }) {
+			return receivers{all.list, not}
 		}
 	}
-	to = make([]netip.Addr, 0, len(list))
-	for _, dev := range list {
-		if !slices.Contains(c.apart, dev) {
-			to = append(to, dev)
-		}
-	}
-	if !up {
-		to = r.connected(to)
+	for _, id := range c.apart {
+		all.not = append(all.not, r.devices[id])
 	}
 	if len(c.area.without) == keptWithout {
 		c.area.without = slices.Delete(c.area.without, 0, 1)
 	}
-	c.area.without = append(c.area.without, without{c.apart, to})
-	return to, all
+	c.area.without = append(c.area.without, all.not)
+	return all
 }
 
 // enlist keeps the sorted list of an area in step with who is in it.

@@ -51,7 +51,7 @@ func TestOneOfAClassActsForAll(t *testing.T) {
 			return zone.Zone{Name: fmt.Sprint("z", i), Members: members.Draw(t, "members")}.Canonical()
 		}
 		set := zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join"), Zones: []zone.Zone{zoned(0), zoned(1), zoned(2)}}
-		cfg := ReflectorConfig{Grace: time.Minute, LogMessages: 20}
+		cfg := ReflectorConfig{Grace: time.Minute, FeedPosts: 20}
 		now := t0
 		var pair [2]*Reflector
 		for i := range pair {
@@ -111,7 +111,7 @@ func TestOneOfAClassActsForAll(t *testing.T) {
 				all := rapid.IntRange(0, 5).Draw(t, "all") == 0
 				var seen *Resume
 				if rapid.Bool().Draw(t, "resumes") {
-					seen = &Resume{Epoch: 1, Seq: uint64(rapid.IntRange(0, int(pair[0].seq)).Draw(t, "seen"))}
+					seen = &Resume{Epoch: 1, Seq: uint64(rapid.IntRange(0, int(pair[0].feed.seq)).Draw(t, "seen"))}
 				}
 				do(func(r *Reflector) []Delivery { r.SetInterest(d, all); return r.Resume(d, seen, nil, now) })
 			},

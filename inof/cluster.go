@@ -38,7 +38,7 @@ func (r *Reflector) Cluster() ClusterStamp { return r.cluster }
 
 // endOfSyncNow is the End-of-Sync for a device that has got all there is.
 func (r *Reflector) endOfSyncNow(resumed bool) *EndOfSync {
-	e := &EndOfSync{Epoch: r.epoch, Seq: r.seq, Resumed: resumed, Cluster: r.cluster, Members: r.members}
+	e := &EndOfSync{Epoch: r.epoch, Seq: r.feed.handed, Resumed: resumed, Cluster: r.cluster, Members: r.members}
 	if !resumed {
 		e.Short, e.Resumed = r.shortOnes()
 	}

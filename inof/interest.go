@@ -17,8 +17,8 @@ type interest struct {
 	areas   map[string]*area        // by zone, the default zone too
 	addrs   map[netip.Addr]entry
 
-	zoneKeys keyList[string]     // of zones
-	addrKeys keyList[netip.Addr] // of addrs
+	zoneKeys roll[string]     // of zones
+	addrKeys roll[netip.Addr] // of addrs
 }
 
 // area is a zone with who is in it.
@@ -27,14 +27,10 @@ type area struct {
 	devs  map[netip.Addr]int // attachments of hosts, and one for a configured port
 	list  []*device          // of devs, sorted
 
-	told    []netip.Addr // of list, those that follow changes; nil: to be worked out
-	toldAll bool         // every one of them has a session
-	toldAt  uint64       // Reflector.moves
-	without []without    // the last ones that were asked for, oldest first
+	told    []*device   // of list, those that follow changes; nil: to be worked out
+	toldAt  uint64      // Reflector.moves
+	without [][]*device // those of list that were left out last, oldest first
 }
-
-// without are those of area.told who have a session, but for some.
-type without struct{ apart, to []netip.Addr }
 
 // entry is one host address. Its slices are replaced, never changed, so that a
 // copy of it is the state before a change.
@@ -45,7 +41,7 @@ type entry struct {
 
 func newInterest() interest {
 	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
-		zoneKeys: newKeyList[string](), addrKeys: newKeyList[netip.Addr]()}
+		zoneKeys: newRoll[string](), addrKeys: newRoll[netip.Addr]()}
 }
 
 func (in *interest) area(name string) *area {
@@ -246,96 +242,29 @@ func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
 	}
 }
 
-// view is everything that concerns one device, for its full sync.
-func (r *Reflector) view(d *device) batch {
-	b := batch{Settings: r.settings()}
-	if _, all := r.interest.all[d.id]; all {
-		r.viewAll(d, &b)
-	} else {
-		r.viewZones(d, &b)
+// hostFor is a host of another device as one is to see it.
+func (r *Reflector) hostFor(d *device, n news) HostRecord {
+	e := r.interest.addrs[n.host.Addr]
+	i, there := findAtt(e.atts, n.host)
+	switch {
+	case there && r.interest.knows(d.id, n.host.Addr):
+		return HostRecord{Op: Put, Host: e.atts[i]}
+	case there:
+		n.why = snsd.ReasonZoneChanged
 	}
-	b.Faults = r.faultsOf(d, b.Hosts)
-	b.sort()
-	return b
+	return HostRecord{Op: Withdraw, Host: zone.Host{HostKey: n.host}, Why: n.why}
 }
 
-// viewAll collects all zones, and all hosts in some zone, for a device that asks for
-// everything.
-func (r *Reflector) viewAll(d *device, b *batch) {
-	b.Zones = make([]ZoneRecord, 0, len(r.interest.zones))
-	for _, z := range r.interest.zones {
-		b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
+// faultFor is the fault of a port as a device is to see it.
+func (r *Reflector) faultFor(d *device, pk portKey) FaultRecord {
+	if v := r.faultView(d.id, pk); v != nil {
+		return *v
 	}
-	b.Hosts = make([]HostRecord, 0, len(r.interest.addrs))
-	for _, e := range r.interest.addrs {
-		if len(e.zones) > 0 || e.attachedTo(d.id) {
-			b.addHosts(d.id, e)
-		}
+	f := FaultRecord{Op: Withdraw, Device: pk.device, Port: pk.port}
+	if r.faultOf(pk) != nil { // it is not over, it only concerns the device no more
+		f.Why = snsd.ReasonZoneChanged
 	}
-}
-
-// viewZones collects the zones that concern a device, with the hosts in them, and
-// those who claim an address of its own.
-func (r *Reflector) viewZones(d *device, b *batch) {
-	seen := map[netip.Addr]struct{}{}
-	add := func(addr netip.Addr) {
-		if _, ok := seen[addr]; !ok {
-			seen[addr] = struct{}{}
-			b.addHosts(d.id, r.interest.addrs[addr])
-		}
-	}
-	for k := range d.hosts {
-		add(k.Addr)
-	}
-	for name := range d.zones {
-		if z, ok := r.interest.zones[name]; ok {
-			b.Zones = append(b.Zones, ZoneRecord{Op: Put, Zone: z})
-		}
-		for addr := range r.interest.areas[name].hosts {
-			add(addr)
-		}
-	}
-}
-
-// addHosts adds the attachments of an address, but for those at dev itself.
-func (b *batch) addHosts(dev netip.Addr, e entry) {
-	for i := range e.atts {
-		if h := &e.atts[i]; h.Device != dev {
-			b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: *h})
-		}
-	}
-}
-
-// faultsOf are the faults of ports at which a device sees some hosts, as it is to see
-// them.
-func (r *Reflector) faultsOf(d *device, hosts []HostRecord) (out []FaultRecord) {
-	take := func(pk portKey) {
-		if f := r.faultView(d.id, pk); f != nil {
-			out = append(out, *f)
-		}
-	}
-	faults := 0
-	for _, from := range r.devices {
-		faults += len(from.faults)
-	}
-	if faults < len(hosts) { // what is shown of a fault is what the device sees there
-		for _, from := range r.devices {
-			if from != d {
-				for port := range from.faults {
-					take(portKey{from.id, port})
-				}
-			}
-		}
-		return out
-	}
-	ports := make(map[portKey]struct{}, len(hosts))
-	for i := range hosts {
-		ports[portKey{hosts[i].Host.Device, hosts[i].Host.HostKey.Port}] = struct{}{}
-	}
-	for pk := range ports {
-		take(pk)
-	}
-	return out
+	return f
 }
 
 // faultView is a fault as a device is to see it: only with the addresses it knows,

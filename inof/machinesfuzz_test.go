@@ -62,7 +62,7 @@ func newMachines(t *testing.T, set zone.Set) *machines {
 	m.client.PutHost(hostAt(hostIP(0), goldenClient, "Ethernet4"))
 	m.client.Flush(t0)
 	var err error
-	if m.refl, err = NewReflector(reflID, 7, set, ReflectorConfig{MaxHosts: 3, LogMessages: 4}, t0); err != nil {
+	if m.refl, err = NewReflector(reflID, 7, set, ReflectorConfig{MaxHosts: 3, FeedPosts: 4}, t0); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -152,7 +152,7 @@ func (m *machines) tables() {
 	if n != m.refl.hosts || n > m.refl.cfg.MaxHosts {
 		m.t.Fatalf("%d hosts in the tables, counted %d, limit %d", n, m.refl.hosts, m.refl.cfg.MaxHosts)
 	}
-	if got := m.refl.log; len(got.list)-got.head > got.messages {
-		m.t.Fatalf("the log has %d messages, limit %d", len(got.list)-got.head, got.messages)
+	if got := m.refl.feed; len(got.posts)-got.head > got.most {
+		m.t.Fatalf("the feed has %d posts, limit %d", len(got.posts)-got.head, got.most)
 	}
 }

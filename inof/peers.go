@@ -2,6 +2,7 @@ package inof
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 )
 
@@ -9,7 +10,6 @@ import (
 type Peer struct {
 	c      *conn
 	device netip.Addr
-	due    share
 }
 
 // Device is the peer's device id.
@@ -49,14 +49,11 @@ func (p *Peer) Info() PeerInfo { return p.c.info() }
 // The zero value is ready.
 type Peers struct {
 	m       map[netip.Addr]*Peer
-	waiting []Delivery
 	touched []*Peer
-	dues    []due
 }
 
 // Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
-// whether the event concerns the present session of the device. What waits must have
-// been flushed before: it is not for a session that comes.
+// whether the event concerns the present session of the device.
 func (ps *Peers) Handle(ev PeerEvent) bool {
 	dev := ev.Peer.Device()
 	switch ev.Kind {
@@ -79,44 +76,47 @@ func (ps *Peers) Handle(ev PeerEvent) bool {
 // Get gives the session of a device, nil if there is none.
 func (ps *Peers) Get(dev netip.Addr) *Peer { return ps.m[dev] }
 
-// Deliver hands messages to the sessions of their receivers; those without a session
-// are passed over. The error joins those of messages that could not be encoded.
+// Deliver hands messages to the sessions of their receivers; those without a session are
+// passed over. Each message is encoded once for all its receivers, and all for one peer
+// leave in as few writes as possible. The error joins those of messages that could not be
+// encoded.
 func (ps *Peers) Deliver(ds []Delivery) error {
-	ps.Queue(ds)
-	return ps.Flush()
-}
-
-// Queue lets messages wait for Flush.
-func (ps *Peers) Queue(ds []Delivery) { ps.waiting = append(ps.waiting, ds...) }
-
-// Waiting is how many messages wait for Flush.
-func (ps *Peers) Waiting() int { return len(ps.waiting) }
-
-// Flush hands what waits to the sessions. Each message is encoded once for all its
-// receivers, all for one peer leave in as few writes as possible, and of many
-// Updates that many peers get in common only the outcome is told.
-func (ps *Peers) Flush() error {
 	var errs []error
-	for ds := ps.waiting; len(ds) > 0; {
-		o := outbox{peers: ps, single: len(ps.waiting) == 1}
-		o.ds, ds = cutDeliveries(ds)
-		if o.mergeable() {
-			o.merge()
-		} else {
-			for i := range o.ds {
-				o.send(i)
-			}
+	for i := range ds {
+		if err := ps.send(&ds[i], len(ds) == 1); err != nil {
+			errs = append(errs, fmt.Errorf("%v for %d devices: %w", ds[i].Msg.Type(), len(ds[i].To), err))
 		}
-		errs = append(errs, o.errs...)
 	}
 	for i, p := range ps.touched {
 		p.c.out.kick()
 		ps.touched[i] = nil
 	}
 	ps.touched = ps.touched[:0]
-	clear(ps.waiting)
-	if ps.waiting = ps.waiting[:0]; cap(ps.waiting) > 1024 {
-		ps.waiting = nil
-	}
 	return errors.Join(errs...)
+}
+
+// send queues a message at the sessions of its receivers, and starts it if now is true. A
+// session that has ended, or is cut by it, tells so by its Down event.
+func (ps *Peers) send(d *Delivery, now bool) error {
+	var e *Encoded
+	for _, to := range d.To {
+		p := ps.m[to]
+		if p == nil {
+			continue
+		}
+		if n, ok := d.Msg.(*Notification); ok {
+			p.Close(n.Code, n.Text)
+			continue
+		}
+		if e == nil {
+			var err error
+			if e, err = Encode(d.Msg); err != nil {
+				return err
+			}
+		}
+		if p.c.out.send(e, d.Msg, now) == nil && !now {
+			ps.touched = append(ps.touched, p)
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package inof
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -85,18 +84,6 @@ func (r *Reflector) unask(d *device, chosen func(gen uint32) bool) {
 	}
 }
 
-// answers are those to all questions of a device that it will not ask again.
-func (d *device) answers() []StandingRecord {
-	var out []StandingRecord
-	if d.offered == nil {
-		return nil
-	}
-	for _, k := range slices.SortedFunc(maps.Keys(d.asked), compareKeys) {
-		out = append(out, StandingRecord{Op: Put, Host: k, State: d.asked[k].state()})
-	}
-	return out
-}
-
 func (q *question) state() Standing {
 	if q.zoned {
 		return StandingZoned
@@ -153,21 +140,16 @@ func (r *Reflector) review(t *change) {
 	t.answers = slices.Compact(t.answers)
 }
 
-// planAnswers gives the answers to those who asked; one record serves all with the same.
+// planAnswers tells those who asked.
 func (r *Reflector) planAnswers(t *change) {
 	var last zone.HostKey
-	var nums [2]uint32 // of the records about the last host: free, zoned
+	var nums [2]uint32 // of those who are told: free, zoned
 	for _, a := range t.answers {
 		if a.key != last {
 			last, nums = a.key, [2]uint32{}
 		}
-		state := r.asking[a.key.Addr][a].state()
-		num := &nums[state-StandingFree]
-		if *num == 0 {
-			*num = numStanding | uint32(len(t.records.Standings))
-			t.records.Standings = append(t.records.Standings, StandingRecord{Op: Put, Host: a.key, State: state})
-		}
 		r.counters.Answers++
-		r.plan(t, a.dev, *num)
+		state := r.asking[a.key.Addr][a].state()
+		r.plan(t, a.dev, t.number(&nums[state-StandingFree], news{feedKey: feedKey{keyStanding, a.key}}))
 	}
 }

@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -104,35 +105,32 @@ func (r *Reflector) shortOnes() (list []netip.Addr, tooMany bool) {
 	return list, false
 }
 
-// refusal is the message that tells a device what is refused. It is of its session, not
-// of the log.
-func (r *Reflector) refusal(d *device, again bool) Delivery {
-	u := &Update{Origin: r.self, Epoch: r.epoch, Seq: r.seq, Partial: true, Refused: &Refusal{
-		Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: again, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}}
-	return Delivery{To: []netip.Addr{d.id}, Msg: u}
+// refusal lets a device hear what is refused of it. Again: it is to say everything again.
+func (r *Reflector) refusal(d *device, again bool) {
+	d.sayAgain = d.sayAgain || again
+	r.post([]news{{feedKey: feedKey{kind: keyRefused}}}, receivers{list: []*device{d}}, r.ownCause())
 }
 
 // tellRefusal tells a device what is refused of it, if it has not been.
-func (r *Reflector) tellRefusal(d *device, out []Delivery) []Delivery {
-	if !d.tellRefused {
-		return out
+func (r *Reflector) tellRefusal(d *device) {
+	if d.tellRefused {
+		d.tellRefused = false
+		r.refusal(d, false)
 	}
-	d.tellRefused = false
-	return append(out, r.refusal(d, false))
 }
 
 // invite asks devices again whose hosts were refused, when there is room for them.
-func (r *Reflector) invite(out []Delivery) []Delivery {
-	for _, d := range r.short {
+func (r *Reflector) invite() {
+	for _, id := range slices.SortedFunc(maps.Keys(r.short), netip.Addr.Compare) {
+		d := r.short[id]
 		if !d.up || !d.synced {
 			continue
 		}
 		if room, _ := r.roomFor(d); room >= min(len(d.refused), inviteRoom) {
 			r.unrefuse(d, nil)
-			out = append(out, r.refusal(d, true))
+			r.refusal(d, true)
 		}
 	}
-	return out
 }
 
 // listFits tells whether a device may list so many addresses in its faults.

@@ -217,9 +217,6 @@ func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
 		}
 	}
 	hear(r.Join(third, t0))
-	for r.Syncing() {
-		hear(r.Tick(r.Next()))
-	}
 	ds, err := r.Receive(third, &EndOfSync{Epoch: 1}, t0)
 	if err != nil {
 		t.Fatal(err)

@@ -20,14 +20,14 @@ type ReflectorConfig struct {
 	MaxMemberships int
 	MaxDeviceHosts int // of one device; zero: MaxHosts
 	// Bindings say which hosts devices may have; one that is not in it may have any.
-	Bindings    map[netip.Addr]Binding
-	Grace       time.Duration // for devices that left, and after the own start for known ones
-	BFD         BFDSettings   // handed to every client
-	LogMessages int           // kept for clients that come back; zero: 65,536
-	// Paced says that the next step of a full sync waits for Drained; without it only
-	// for Tick.
+	Bindings  map[netip.Addr]Binding
+	Grace     time.Duration // for devices that left, and after the own start for known ones
+	BFD       BFDSettings   // handed to every client
+	FeedPosts int           // kept for clients that come back; zero: 65,536
+	// Paced says that what is to be told waits for Pull and Step; without it every call gives
+	// all that follows from it at once.
 	Paced    bool
-	SyncStep int // records that a step of a full sync looks at; zero: about a message full
+	SyncStep int // records that a step of a full sync tells; zero: about a message full
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
@@ -58,7 +58,7 @@ type ReflectorCounters struct {
 	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
 	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
-	SyncSteps       uint64 `json:"sync_steps"`  // of full syncs that are more than one message or a few
+	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
 	Questions       uint64 `json:"questions"`   // whether the zones name a host that another reflector had said
 	Answers         uint64 `json:"answers"`     // to them, first ones and changes
 }
@@ -88,7 +88,6 @@ type DeviceStatus struct {
 type Reflector struct {
 	self  netip.Addr
 	epoch uint64
-	seq   uint64
 	cfg   ReflectorConfig
 
 	dir       *zone.Directory
@@ -99,7 +98,7 @@ type Reflector struct {
 	asked     int                                // questions of all devices
 	mostAsked int
 	short     map[netip.Addr]*device // of which hosts are refused
-	log       sentLog
+	feed      feed
 	cluster   ClusterStamp // whose zones these are
 	members   []netip.Addr // of that cluster
 	moves     uint64       // changes of who follows changes
@@ -109,8 +108,11 @@ type Reflector struct {
 	patience time.Time               // until when they are awaited
 	next     time.Time               // end of a grace time or of patience
 
-	syncs  []*device // whose full sync is under way, the one that waits longest first
-	stepAt time.Time // when the next step was due
+	owing  []*device // with a backlog, or without one any more; who waits longest first
+	more   bool      // a Step may find somebody ready
+	told   int       // ToldSender
+	losses Losses
+	ends   bool // an End-of-Sync may be due
 
 	counters ReflectorCounters
 }
@@ -133,6 +135,7 @@ type device struct {
 	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
 	// tellRefused: the device has not been told yet of what is refused now.
 	tellRefused bool
+	sayAgain    bool    // it has not been told that it is to say everything again
 	stamp       Stamp   // of its last message: the state its records are of
 	clean       bool    // stamp covers all that it said: it may resume after it
 	offered     *Resume // after which stamp our Open said that it may resume
@@ -144,9 +147,12 @@ type device struct {
 	out, in ResumeKind
 	// missed is set from the beginning of a session that resumes to the device's
 	// End-of-Sync: what comes after this number of the log waits for what it has to say itself.
-	missed *uint64
-	sync   *syncing       // its full sync is under way
-	zones  map[string]int // zones it is concerned with: attachments and configured ports in them
+	missed  *uint64
+	resumes bool           // it is told what it had missed
+	owed    *backlog       // what it is still to be told; nil: nothing
+	owing   bool           // it is in Reflector.owing
+	turn    *turn          // while fresh posts are handed out
+	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 
 type faultEntry struct {
@@ -174,7 +180,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 		asking:    map[netip.Addr]map[asker]*question{},
 		short:     map[netip.Addr]*device{},
 		mostAsked: MaxQuestions,
-		log:       sentLog{messages: orDefault(cfg.LogMessages, maxLogMessages)},
+		feed:      feed{most: orDefault(cfg.FeedPosts, maxFeedPosts)},
 	}
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
@@ -196,7 +202,17 @@ func orDefault(v, def int) int {
 	return v
 }
 
-func (r *Reflector) nextSeq() uint64 { r.seq++; return r.seq }
+// out gives what a call leads to at once.
+func (r *Reflector) out(now time.Time) []Delivery {
+	if r.cfg.Paced {
+		return nil
+	}
+	out := r.Pull(nil, now)
+	for r.more {
+		out = append(out, r.Step(nil, now)...)
+	}
+	return out
+}
 
 func (r *Reflector) device(id netip.Addr) *device {
 	d := r.devices[id]
@@ -244,7 +260,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 		r.unrefuse(d, nil)
 		d.outside = nil
 	}
-	d.tellRefused = len(d.outside) > 0 || len(d.refused) > 0
+	d.tellRefused, d.sayAgain = len(d.outside) > 0 || len(d.refused) > 0, false
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
 	d.in, d.offered = ResumeKind{}, offered
@@ -252,69 +268,57 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	d.gen++
 	d.expires = time.Time{}
 	r.schedule()
-	if d.out = checkResume(seen, r.epoch, r.log.base, r.seq); d.out.Resumed && !d.whole {
+	if d.out = checkResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
 		d.out = full(whyForgot)
 	}
-	d.missed = nil
-	r.endSync(d)
+	d.missed, d.resumes = nil, false
+	r.disown(d)
 	if d.out.Resumed {
 		r.counters.Resumed++
-		d.told, d.missed = true, &seen.Seq
-		return nil
+		d.missed = &seen.Seq
+	} else {
+		r.beginSync(d)
 	}
-	return r.beginSync(d, now)
+	return r.out(now)
 }
 
 // catchUp tells a device whose session resumes what it has missed. Not before its
 // own sync: what it missed may follow from what it had said before, and be undone by
 // what it says now; of each record only the latest state is told.
-func (r *Reflector) catchUp(d *device, out []Delivery, now time.Time) []Delivery {
+func (r *Reflector) catchUp(d *device, now time.Time) {
 	if d.missed == nil {
-		return out
+		return
 	}
 	seq := *d.missed
 	d.missed = nil
 	r.moves++
-	if seq < r.log.base { // trimmed meanwhile
-		d.out, d.told = full(whyTrimmed), false
-		return append(out, r.beginSync(d, now)...)
+	if seq < r.feed.base { // trimmed meanwhile
+		d.out = full(whyTrimmed)
+		r.beginSync(d)
+		return
 	}
-	to := []netip.Addr{d.id}
-	for _, u := range r.log.after(seq, d.id) {
-		late := *u // what comes late because of an outage is not measured, as in a full sync
-		late.FaultAt, late.DecidedAt, late.SentAt, late.ReflectorAt, late.ReflectedAt = time.Time{}, time.Time{}, now, time.Time{}, now
-		out = append(out, Delivery{To: to, Msg: &late})
-		r.counters.UpdatesOut++
-		r.counters.DeliveriesOut++
+	d.resumes = true
+	if b := r.feed.since(seq, d); b.empty() {
+		r.ends = true
+	} else {
+		// What comes late because of an outage is not measured, as in a full sync.
+		late := &cause{origin: b.last.origin, epoch: b.last.epoch, seq: b.last.seq, sent: now}
+		b.users, b.last, b.cause = 1, late, late
+		r.owe([]*device{d}, b)
+		r.more = true
 	}
-	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(true)})
 }
 
 // placed tells whether an own host is repeated to its device as placed: the device has
 // said it in this session, or will not.
 func (d *device) placed(k zone.HostKey) bool { return d.offered != nil || d.hosts[k] == d.gen }
 
-// ownHosts are the hosts of a device, to be repeated to it as placed.
-func (r *Reflector) ownHosts(d *device) []HostRecord {
-	var out []HostRecord
-	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
-		if !d.placed(k) {
-			continue
-		}
-		e := r.interest.addrs[k.Addr]
-		if i, ok := findAtt(e.atts, k); ok {
-			out = append(out, HostRecord{Op: Put, Host: e.atts[i]})
-		}
-	}
-	return out
-}
-
-// follows tells whether a device is told of changes: now, or by the log when it is
+// follows tells whether a device is told of changes: now, or by the feed when it is
 // back in time.
 func (d *device) follows() bool { return d.up || d.whole }
 
 // hears tells whether a device is told of a change at once.
-func (d *device) hears() bool { return d.up && d.missed == nil && d.sync == nil }
+func (d *device) hears() bool { return d.up && d.missed == nil }
 
 func (r *Reflector) joined() int {
 	n := 0
@@ -334,7 +338,8 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 		return nil
 	}
 	d.up, d.synced, d.told, d.left = false, false, false, now
-	r.endSync(d)
+	d.missed, d.resumes = nil, false
+	r.disown(d)
 	r.moves++
 	if d.empty() && !d.whole {
 		r.forget(d)
@@ -342,7 +347,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 		d.expires = now.Add(r.cfg.Grace)
 	}
 	r.schedule()
-	return nil
+	return r.out(now)
 }
 
 func (d *device) empty() bool {
@@ -374,20 +379,26 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 		r.counters.UnknownPeer++
 		return nil, fmt.Errorf("%v of device %v, which has no session", m.Type(), dev)
 	}
+	r.told = 0
 	switch m := m.(type) {
 	case *Update:
 		before := len(d.refused)
-		out, err := r.update(d, m, now)
+		err := r.update(d, m, now)
 		d.tellRefused = d.tellRefused || len(d.refused) > before
-		return r.invite(r.tellRefusal(d, out)), err
+		r.tellRefusal(d)
+		r.invite()
+		return r.out(now), err
 	case *EndOfSync:
-		return r.invite(r.tellRefusal(d, r.endOfSync(d, m, now))), nil
+		r.endOfSync(d, m, now)
+		r.tellRefusal(d)
+		r.invite()
+		return r.out(now), nil
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
 }
 
-func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, error) {
+func (r *Reflector) update(d *device, u *Update, now time.Time) error {
 	r.counters.UpdatesIn++
 	if u.Epoch != d.stamp.Epoch || u.Seq > d.stamp.Seq {
 		d.stamp = Stamp{u.Epoch, u.Seq}
@@ -435,12 +446,11 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) ([]Delivery, err
 	if came.IsZero() {
 		came = now
 	}
-	out := r.commit(t, stamps{origin: d.id, epoch: u.Epoch, seq: func() uint64 { return u.Seq },
-		fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came, at: now})
+	r.commit(t, &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came})
 	if refused.Refused > 0 {
-		return out, &refused
+		return &refused
 	}
-	return out, nil
+	return nil
 }
 
 func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, error) {
@@ -480,7 +490,7 @@ func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, erro
 		r.touch(t, k.Addr)
 	}
 	r.putHost(t, &h.Host)
-	t.placed = append(t.placed, h.Host)
+	t.placed = append(t.placed, k)
 	return nil, nil
 }
 
@@ -492,43 +502,35 @@ func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Re
 
 // endOfSync removes what the device did not repeat in this session, unless it
 // needed not, or has started without its state and does not know yet what it has.
-func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) []Delivery {
+func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) {
 	r.counters.Syncs++
 	d.stamp, d.clean = Stamp{m.Epoch, m.Seq}, true
 	d.in = ResumeKind{Done: true, Resumed: m.Resumed}
-	var out []Delivery
+	t := r.begin()
+	r.isBack(t, d)
 	switch {
 	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
 		r.counters.HeldBack++
 		d.in = full(whyHolds)
-		d.synced, d.forgot = true, d.gen
-		t := r.begin()
-		r.isBack(t, d)
+		d.forgot = d.gen // it stays awaited: others are not told of what it lacks
 		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
 			if d.hosts[k] == d.gen {
 				r.unfault(t, d, k)
 			}
 		}
-		out = r.commit(t, r.ownStamps(now))
-		return r.tell(r.catchUp(d, out, now), now) // it stays awaited: others are not told of what it lacks
 	case m.Resumed:
 		r.counters.ResumedIn++
-		t := r.begin()
-		r.isBack(t, d)
-		out = r.commit(t, r.ownStamps(now))
 	default:
 		d.forgot = 0
-		t := r.begin()
-		r.isBack(t, d)
 		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
-		out = r.commit(t, r.ownStamps(now))
 	}
-	d.synced = true
+	r.commit(t, r.ownCause())
+	d.synced, r.ends = true, true
 	if d.forgot == 0 {
 		delete(r.awaited, d.id)
 	}
 	r.schedule()
-	return r.tell(r.catchUp(d, out, now), now)
+	r.catchUp(d, now)
 }
 
 // drop removes the records of a device whose session number is chosen, as aged out.
@@ -552,36 +554,49 @@ func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n 
 	return n
 }
 
-// tell gives the End-of-Sync to every device that is due: its own sync is done,
-// so that all its zones are known here, and no awaited device is missing, nor may one
-// be that nobody remembers.
+// tell gives the End-of-Sync to every device that is due: it was told all there was. In a
+// full sync its own one is done, so that all its zones are known here, and no awaited
+// device is missing, nor may one be that nobody remembers.
 func (r *Reflector) tell(out []Delivery, now time.Time) []Delivery {
-	early := now.Before(r.patience)
-	if len(r.awaited) > 0 && early {
+	if !r.ends || r.feed.fresh < len(r.feed.posts) { // which may concern them
 		return out
 	}
-	var to []netip.Addr
+	r.ends = false
+	early := now.Before(r.patience)
+	missing := len(r.awaited) > 0 && early
+	var to, resumed []netip.Addr
 	for _, d := range r.devices {
-		if d.up && d.synced && d.sync == nil && !d.told && !(early && r.cfg.Unsure && d.holds) {
-			d.told, d.whole = true, true
-			r.moves++
+		switch {
+		case !d.up || d.owed != nil || d.told || d.missed != nil:
+			continue
+		case d.resumes:
+			resumed = append(resumed, d.id)
+		case d.synced && !missing && !(early && r.cfg.Unsure && d.holds):
 			to = append(to, d.id)
+		default:
+			continue
+		}
+		d.told, d.whole = true, true
+		r.moves++
+	}
+	for _, end := range [...]struct {
+		to      []netip.Addr
+		resumed bool
+	}{{resumed, true}, {to, false}} {
+		if len(end.to) > 0 {
+			slices.SortFunc(end.to, netip.Addr.Compare)
+			out = append(out, Delivery{To: end.to, Msg: r.endOfSyncNow(end.resumed)})
 		}
 	}
-	if len(to) == 0 {
-		return out
-	}
-	slices.SortFunc(to, netip.Addr.Compare)
-	return append(out, Delivery{To: to, Msg: r.endOfSyncNow(false)})
+	return out
 }
 
-// Tick does what is due: one step of a full sync, and grace times that passed.
+// Tick does what is due: grace times that passed.
 func (r *Reflector) Tick(now time.Time) []Delivery {
-	out := r.step(now)
 	if r.next.IsZero() || now.Before(r.next) {
-		return out
+		return r.out(now)
 	}
-	out = append(out, r.leaveAlone(now)...)
+	r.leaveAlone(now)
 	var due []*device
 	for _, d := range r.devices {
 		if !d.expires.IsZero() && !now.Before(d.expires) {
@@ -599,7 +614,7 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 		r.moves++
 		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
 	}
-	out = append(out, r.commit(t, r.causeStamps(first, now))...)
+	r.commit(t, r.eventCause(first, now))
 	for _, d := range due {
 		r.forget(d)
 	}
@@ -607,17 +622,14 @@ func (r *Reflector) Tick(now time.Time) []Delivery {
 		clear(r.awaited)
 		r.cfg.Unsure = false
 	}
+	r.ends = true
 	r.schedule()
-	return r.invite(r.tell(out, now))
+	r.invite()
+	return r.out(now)
 }
 
 // Next is when Tick has something to do; zero: nothing.
-func (r *Reflector) Next() time.Time {
-	if r.Syncing() && (r.next.IsZero() || r.stepAt.Before(r.next)) {
-		return r.stepAt
-	}
-	return r.next
-}
+func (r *Reflector) Next() time.Time { return r.next }
 
 func (r *Reflector) schedule() {
 	r.next = time.Time{}

@@ -32,7 +32,7 @@ func (d *device) goesAway() time.Time {
 }
 
 // leaveAlone lets the claims of devices that are gone for a while yield to others.
-func (r *Reflector) leaveAlone(now time.Time) []Delivery {
+func (r *Reflector) leaveAlone(now time.Time) {
 	t := r.begin()
 	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
 		d := r.devices[id]
@@ -41,10 +41,9 @@ func (r *Reflector) leaveAlone(now time.Time) []Delivery {
 			r.touchContested(t, r.dir.SetAway(d.id, true))
 		}
 	}
-	if len(t.addrs) == 0 {
-		return nil
+	if len(t.addrs) > 0 {
+		r.commit(t, r.ownCause())
 	}
-	return r.commit(t, r.ownStamps(now))
 }
 
 // isBack takes a device for present again.
@@ -59,5 +58,6 @@ func (r *Reflector) isBack(t *change, d *device) {
 func (r *Reflector) SetMultiPort(m zone.MultiPort, now time.Time) []Delivery {
 	t := r.begin()
 	r.touchContested(t, r.dir.SetMultiPort(m))
-	return r.commit(t, r.ownStamps(now))
+	r.commit(t, r.ownCause())
+	return r.out(now)
 }

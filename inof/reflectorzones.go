@@ -78,7 +78,7 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	}
 	if z == nil {
 		delete(r.interest.zones, name)
-		r.interest.zoneKeys.remove(name, len(r.syncs) > 0)
+		r.interest.zoneKeys.remove(name)
 		return
 	}
 	r.interest.zones[name] = *z
@@ -110,7 +110,8 @@ func (r *Reflector) autoJoin(t *change, on bool) {
 // applySet lets the Directory work out who is in which zone now.
 func (r *Reflector) applySet(t *change, set zone.Set, now time.Time) []Delivery {
 	r.touchChanged(t, r.dir.SetZones(set))
-	return r.commit(t, r.causeStamps(now, now))
+	r.commit(t, r.eventCause(now, now))
+	return r.out(now)
 }
 
 // touchChanged notes the hosts whose zones or state have changed in the Directory: of
@@ -146,7 +147,8 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) {
 	t := r.begin()
 	r.changeZone(t, z.Name, &z)
 	r.touchChanged(t, r.dir.PutZone(z))
-	return r.commit(t, r.causeStamps(now, now)), nil
+	r.commit(t, r.eventCause(now, now))
+	return r.out(now), nil
 }
 
 // DeleteZone removes one zone; one that is not there is no error.
@@ -157,7 +159,8 @@ func (r *Reflector) DeleteZone(name string, now time.Time) []Delivery {
 	t := r.begin()
 	r.changeZone(t, name, nil)
 	r.touchChanged(t, r.dir.DeleteZone(name))
-	return r.commit(t, r.causeStamps(now, now))
+	r.commit(t, r.eventCause(now, now))
+	return r.out(now)
 }
 
 // SetBFD changes the BFD settings of every client.
@@ -168,7 +171,8 @@ func (r *Reflector) SetBFD(b BFDSettings, now time.Time) []Delivery {
 	r.cfg.BFD = b
 	t := r.begin()
 	t.settings = true
-	return r.commit(t, r.ownStamps(now))
+	r.commit(t, r.ownCause())
+	return r.out(now)
 }
 
 // Zones is the present zone configuration, sorted by name.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
-	"unsafe"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -203,74 +201,4 @@ func (c *Client) Epochs() map[netip.Addr]uint64 {
 		}
 	}
 	return out
-}
-
-// logged is one message of a reflector with everybody it was for.
-type logged struct {
-	u    *Update
-	to   receivers
-	seq  uint64
-	cost int
-}
-
-// Limits of a reflector's log.
-const (
-	maxLogMessages = 65536
-	maxLogCost     = 32 << 20 // bytes of memory of messages and lists of receivers, about
-)
-
-// sentLog are the last messages of a reflector, in order.
-type sentLog struct {
-	list     []logged
-	head     int
-	cost     int
-	messages int    // limit
-	base     uint64 // messages up to this number are no longer there
-}
-
-// memory is about how many bytes an Update occupies.
-func (u *Update) memory() int {
-	n := int(unsafe.Sizeof(*u)) + len(u.Devices)*int(unsafe.Sizeof(DeviceStamp{})) + len(u.Standings)*int(unsafe.Sizeof(StandingRecord{}))
-	n += len(u.Zones) * int(unsafe.Sizeof(ZoneRecord{})) // its members are those of the table
-	n += len(u.Hosts)*int(unsafe.Sizeof(HostRecord{})) + len(u.Faults)*int(unsafe.Sizeof(FaultRecord{}))
-	for i := range u.Hosts {
-		n += len(u.Hosts[i].Host.NQN) + len(u.Hosts[i].Host.HostKey.Port)
-	}
-	for i := range u.Faults {
-		n += len(u.Faults[i].Addrs) * int(unsafe.Sizeof(netip.Addr{}))
-	}
-	return n
-}
-
-func (l *sentLog) add(u *Update, to receivers, seq uint64) {
-	e := logged{u, to, seq, u.memory() + 24*len(to.not)}
-	// A list that several messages share is counted with the first of them. It is
-	// there until the last has gone, which is a list or two more than the limit.
-	if n := len(l.list); n == l.head || !to.shares(l.list[n-1].to) {
-		e.cost += 24 * len(to.list)
-	}
-	l.list = append(l.list, e)
-	l.cost += e.cost
-	for len(l.list)-l.head > 1 && (l.cost > maxLogCost || len(l.list)-l.head > l.messages) {
-		first := &l.list[l.head]
-		l.base, l.cost = first.seq, l.cost-first.cost
-		*first = logged{}
-		l.head++
-	}
-	if l.head > len(l.list)/2 && l.head > 1024 {
-		l.list = append([]logged(nil), l.list[l.head:]...)
-		l.head = 0
-	}
-}
-
-// after gives what a device has missed since a number, as one coalesced run.
-func (l *sentLog) after(seq uint64, dev netip.Addr) []*Update {
-	i, _ := slices.BinarySearchFunc(l.list[l.head:], seq, func(e logged, seq uint64) int { return cmp.Compare(e.seq, seq+1) })
-	var c coalescer
-	for _, e := range l.list[l.head+i:] {
-		if e.seq > seq && e.to.has(dev) {
-			c.add(e.u)
-		}
-	}
-	return c.take()
 }

@@ -98,7 +98,6 @@ type stamps struct {
 	seq             func() uint64 // called once for each Update
 	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
 	decided, came   time.Time     // DecidedAt, ReflectorAt
-	logged          bool          // epoch and seq are those of a reflector's log
 }
 
 func (s *stamps) update() *Update {

@@ -70,13 +70,17 @@ func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
 		b.clients[devID(i)].PutHost(hostAt(hostIP(ip), devID(i), "p"))
 		b.flush(devID(i))
 	}
+	b.refl.cfg.Paced = true
 	u := &Update{Origin: devID(0), Epoch: 7, Seq: 9, FaultAt: us(0), DecidedAt: us(10), SentAt: us(20), ReceivedAt: us(300),
 		Faults: []FaultRecord{{Op: Put, Device: devID(0), Port: "p", Why: snsd.ReasonLinkDown, Since: us(0), Addrs: []netip.Addr{hostIP(0)}}}}
-	out, err := b.refl.Receive(devID(0), u, us(350))
-	if err != nil || len(out) != 1 {
-		t.Fatalf("%d deliveries, %v", len(out), err)
+	if out, err := b.refl.Receive(devID(0), u, us(350)); err != nil || len(out) != 0 || !b.refl.Waiting() {
+		t.Fatalf("%d deliveries before a pull, %v", len(out), err)
 	}
-	StampReflected(out, reflID, us(400))
+	out := b.refl.Pull(nil, us(400))
+	if len(out) != 1 {
+		t.Fatalf("%d deliveries", len(out))
+	}
+	b.refl.cfg.Paced = false
 	want := stamped{us(0), us(10), us(20), us(300), us(400)}
 	if got := timesOf(out[0].Msg.(*Update)); got != want {
 		t.Errorf("passed on with %+v, want %+v", got, want)
@@ -107,11 +111,14 @@ func TestZoneChangesAreEvents(t *testing.T) {
 	b.flush(devID(0))
 	set := threeZones
 	set.Zones = set.Zones[1:]
-	out, err := b.refl.SetZones(set, us(50))
-	if err != nil || len(out) == 0 {
-		t.Fatalf("%d deliveries, %v", len(out), err)
+	b.refl.cfg.Paced = true
+	if out, err := b.refl.SetZones(set, us(50)); err != nil || len(out) != 0 {
+		t.Fatalf("%d deliveries before a pull, %v", len(out), err)
 	}
-	StampReflected(out, reflID, us(70))
+	out := b.refl.Pull(nil, us(70))
+	if len(out) == 0 {
+		t.Fatal("nothing is told")
+	}
 	if got, want := timesOf(out[0].Msg.(*Update)), (stamped{us(50), us(50), us(70), time.Time{}, us(70)}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -36,9 +36,7 @@ type Device struct {
 	left         time.Time          // the last frame
 	sendErrors   map[string]uint64  // by port; frames the dataplane did not take
 	held         hold               // how long messages for clients wait for others
-	undrained    []netip.Addr       // scratch of pace
-	handling     *inof.Peer         // client whose message is being handled
-	passed       int                // events that were taken while a step of a full sync was due
+	passed       int                // events that were taken while a client is owed more
 	deliverError uint64
 	adminErrors  uint64
 
@@ -63,7 +61,7 @@ const (
 	// pauseSeen is how late a timer must be for the process to count as having
 	// been stopped, swapped out or starved.
 	pauseSeen = 500 * time.Millisecond
-	// maxPassed is how many events come before a step of a full sync that is due.
+	// maxPassed is how many events come before a client that is owed more gets the next of it.
 	maxPassed = 64
 )
 
@@ -125,7 +123,6 @@ func (d *Device) Run(ctx context.Context) error {
 		d.core.Replan(d.sampler.set)
 		now := d.now()
 		d.release(now)
-		d.pace(now)
 		d.core.Pump(now)
 		next := d.core.Next()
 		if !next.Equal(due) || !next.After(now) {
@@ -157,7 +154,8 @@ func wait(next, now time.Time) time.Duration {
 
 // step waits for one event of any kind and handles it.
 func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Time) {
-	if d.pass() {
+	if d.core.Owing() {
+		d.pass()
 		return
 	}
 	select {
@@ -184,28 +182,33 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 	}
 }
 
-// pass handles an event that is there before a step of a full sync that is due, within
-// limits.
-func (d *Device) pass() bool {
-	if !d.core.Syncing() || d.passed >= maxPassed {
-		d.passed = 0
-		return false
+// pass handles an event that is there before a client that is owed more gets the next of it,
+// within limits.
+func (d *Device) pass() {
+	if d.passed < maxPassed {
+		d.passed++
+		select {
+		case f := <-d.dp.Frames():
+			d.core.Frame(f, d.now())
+			return
+		case ev := <-d.reports:
+			d.core.Path(ev, d.now())
+			return
+		case <-d.inbox.Ready():
+			d.takePeer()
+			return
+		case fn := <-d.requests:
+			fn(d.now())
+			return
+		default:
+		}
 	}
-	select {
-	case f := <-d.dp.Frames():
-		d.core.Frame(f, d.now())
-	case ev := <-d.reports:
-		d.core.Path(ev, d.now())
-	case <-d.inbox.Ready():
-		d.takePeer()
-	case fn := <-d.requests:
-		fn(d.now())
-	default:
-		d.passed = 0
-		return false
+	d.passed = 0
+	now := d.now()
+	d.core.PullStep(d.drained, now)
+	if next := d.core.Next(); !next.IsZero() && !next.After(now) {
+		d.core.Tick(now)
 	}
-	d.passed++
-	return true
 }
 
 // firstPorts takes in port events until the dataplane has dumped all ports.
@@ -273,24 +276,20 @@ func (d *Device) takePeer() {
 	if client {
 		routes = &d.toClients
 	}
-	if client && ev.Kind != inof.PeerMessage {
-		d.flushClients() // what waits is not for the session that comes
-	}
 	if !routes.Handle(ev) {
 		return // of a session that a newer one has replaced
 	}
 	switch {
 	case ev.Kind == inof.PeerDrained:
-		d.core.ClientDrained(dev, now) // pace asked for it
+		d.core.ClientDrained() // drained asked for it
 	case client && ev.Kind == inof.PeerUp:
 		d.core.ClientAsks(dev, ev.Caps&inof.CapInterestAll != 0)
 		d.core.ClientResumes(dev, ev.Seen, ev.Offered, now)
 	case client && ev.Kind == inof.PeerDown:
 		d.core.ClientDown(dev, ev.Err, now)
 	case client:
-		d.handling = ev.Peer
 		d.core.ClientMessage(dev, ev.Msg, now)
-		d.handling = nil
+		ev.Peer.Charge(d.core.ToldSender())
 	case ev.Kind == inof.PeerUp:
 		d.core.ReflectorAnswers(dev, ev.Caps&inof.CapStandings != 0)
 		d.core.ReflectorResumes(dev, ev.Seen, now)
@@ -352,27 +351,8 @@ func (d *Device) tellReflectors(m inof.Message) {
 	d.delivered(d.toReflectors.Deliver([]inof.Delivery{{To: d.toReflectors.Devices(), Msg: m}}))
 }
 
-// ToClients implements device.Actions. The messages leave when this event and those that
-// came with it are done, see release.
-func (d *Device) ToClients(ds []inof.Delivery) {
-	d.charge(ds)
-	d.held.add(ds)
-	d.toClients.Queue(ds)
-}
-
-// charge counts what the client whose message is being handled is told alone.
-func (d *Device) charge(ds []inof.Delivery) {
-	if d.handling == nil {
-		return
-	}
-	told := 0
-	for i := range ds {
-		if u, ok := ds[i].Msg.(*inof.Update); ok && len(ds[i].To) == 1 && ds[i].To[0] == d.handling.Device() {
-			told += len(u.Zones) + len(u.Hosts) + len(u.Faults)
-		}
-	}
-	d.handling.Charge(told)
-}
+// ToClients implements device.Actions.
+func (d *Device) ToClients(ds []inof.Delivery) { d.delivered(d.toClients.Deliver(ds)) }
 
 // Now implements device.Stopwatch.
 func (d *Device) Now() time.Time { return d.now() }
@@ -382,39 +362,25 @@ func (d *Device) Now() time.Time { return d.now() }
 // before it returns to us.
 func (d *Device) Left() time.Time { return d.left }
 
-// release sends what waits for the clients, unless more messages of peers are there
-// already: what they change may leave in the same writes. One change alone never
-// waits, others see hold.
+// release tells clients what has changed, unless more messages of peers are there already:
+// what they change may leave in the same writes. One change alone never waits, others see
+// hold.
 func (d *Device) release(now time.Time) {
-	if d.toClients.Waiting() > 0 && (d.inbox.Len() == 0 || d.held.over(now)) {
-		d.flushClients()
+	if d.core.Waiting() && (d.inbox.Len() == 0 || d.held.over(d.core.Losses(), now)) {
+		began := d.now()
+		losses := d.core.Losses()
+		d.core.PullChanges(d.drained, began)
+		done := d.now()
+		d.held.done(losses, began, done)
+		d.core.HandedOn(done)
 	}
 }
 
-// pace lets the full syncs go on of those clients that have taken what they were given:
-// what a slow client has not taken is not yet made.
-func (d *Device) pace(now time.Time) {
-	if d.toClients.Waiting() > 0 {
-		return
-	}
-	d.undrained = d.core.Undrained(d.undrained[:0])
-	for _, dev := range d.undrained {
-		if p := d.toClients.Get(dev); p != nil && p.WhenDrained() {
-			d.core.ClientDrained(dev, now)
-		}
-	}
-}
-
-func (d *Device) flushClients() {
-	if d.toClients.Waiting() == 0 {
-		return
-	}
-	began := d.now()
-	d.toClients.StampReflected(d.core.Self(), began)
-	d.delivered(d.toClients.Flush())
-	done := d.now()
-	d.held.done(began, done)
-	d.core.HandedOn(done)
+// drained tells whether the session of a client has taken what it was given. If not, it tells
+// when it has.
+func (d *Device) drained(dev netip.Addr) bool {
+	p := d.toClients.Get(dev)
+	return p != nil && p.WhenDrained()
 }
 
 func (d *Device) delivered(err error) {

@@ -9,21 +9,24 @@ import (
 
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
 var holdEpoch = time.Unix(1_700_000_000, 0)
 
-// aChange is a message for clients that no host loses anything by, or one by which
-// it does.
-func aChange(loss bool) []inof.Delivery {
-	dev := netip.MustParseAddr("10.0.0.1")
-	u := &inof.Update{Origin: dev, Hosts: []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Device: dev, Port: "a"}}}}}
-	if loss {
-		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "a", Why: snsd.ReasonLinkDown}}
+var oneDevice, otherDevice = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+
+// losses are those of some devices.
+func losses(devs ...netip.Addr) (l inof.Losses) {
+	for _, dev := range devs {
+		l.Several = l.Several || l.Any && l.One != dev
+		if !l.Any {
+			l.Any, l.One = true, dev
+		}
 	}
-	return []inof.Delivery{{To: []netip.Addr{dev}, Msg: u}}
+	return l
 }
 
 // A stream of messages that never ends, each of which takes some time, flushes that
@@ -46,8 +49,11 @@ func TestHoldIsBounded(t *testing.T) {
 			}
 			now = now.Add(step)
 			loss := rapid.IntRange(0, 10).Draw(t, "loss") == 0
-			h.add(aChange(loss))
 			waits = waits || loss
+			var l inof.Losses
+			if waits {
+				l = losses(oneDevice)
+			}
 			bound := min(max(took/4, minHoldMessages), 10*time.Millisecond)
 			if waits && now.Sub(toldLoss) >= 10*time.Millisecond {
 				bound = minHoldMessages
@@ -55,16 +61,16 @@ func TestHoldIsBounded(t *testing.T) {
 			if ended.IsZero() {
 				bound = 0
 			}
-			if idle := now.Sub(ended); h.over(now) != (idle >= bound) {
-				t.Fatalf("over is %v, %v after the last flush (which took %v); the bound is %v", h.over(now), idle, took, bound)
+			if idle := now.Sub(ended); h.over(l, now) != (idle >= bound) {
+				t.Fatalf("over is %v, %v after the last flush (which took %v); the bound is %v", h.over(l, now), idle, took, bound)
 			}
-			if !h.over(now) {
+			if !h.over(l, now) {
 				continue
 			}
 			began := now
 			took = between(0, 100*time.Millisecond, "flush")
 			now = now.Add(took)
-			h.done(began, now)
+			h.done(l, began, now)
 			if ended = now; waits {
 				toldLoss = now
 			}
@@ -73,13 +79,46 @@ func TestHoldIsBounded(t *testing.T) {
 	})
 }
 
+func hostOf(dev netip.Addr) netip.Addr {
+	b := dev.As4()
+	b[1] = 1
+	return netip.AddrFrom4(b)
+}
+
+// twoDevices is a reflector with two devices that have a host each in a zone.
+func twoDevices(t *testing.T, out device.Actions) *device.Core {
+	t.Helper()
+	z := zone.Zone{Name: "z"}
+	for _, dev := range []netip.Addr{oneDevice, otherDevice} {
+		z.Members = append(z.Members, zone.Member{Kind: zone.MemberAddr, First: hostOf(dev)})
+	}
+	c, err := device.New(device.Config{Self: netip.MustParseAddr("10.0.0.250"), Reflect: true, Epoch: 1,
+		Zones: zone.Set{Zones: []zone.Zone{z}}, Reflector: inof.ReflectorConfig{Paced: true}}, out, holdEpoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dev := range []netip.Addr{oneDevice, otherDevice} {
+		c.ClientUp(dev, holdEpoch)
+		u := &inof.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(dev), Device: dev, Port: "p"}}}}}
+		c.ClientMessage(dev, u, holdEpoch)
+		c.ClientMessage(dev, &inof.EndOfSync{Epoch: 1, Seq: 1}, holdEpoch)
+	}
+	for c.Waiting() || c.Owing() {
+		c.PullChanges(nil, holdEpoch)
+		c.PullStep(nil, holdEpoch)
+	}
+	return c
+}
+
 // A device whose peers always have more to say, in fake time: a fault among their
 // changes leaves within minHoldMessages of the last flush however long that took, and
 // at once when there was none for so long.
 func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
 	now, reading := holdEpoch, 0
-	d := &Device{core: &device.Core{}, inbox: inof.NewInbox(0)}
+	d := &Device{inbox: inof.NewInbox(0), log: api.NewEventLog(100, holdEpoch)}
+	d.now = func() time.Time { return now }
+	d.core = twoDevices(t, d)
 	flushing := false
 	d.now = func() time.Time {
 		if flushing {
@@ -90,13 +129,22 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		return now
 	}
 	d.inbox.Put(inof.PeerEvent{Peer: &inof.Peer{}}, true, nil) // there is always another message
-	// say takes a message in and tells whether it has left.
+	// say takes a change in and tells whether it has left.
+	seq := uint64(1)
 	say := func(loss bool) bool {
-		d.ToClients(aChange(loss))
+		seq++
+		u := &inof.Update{Origin: oneDevice, Epoch: 1, Seq: seq}
+		if loss {
+			since := holdEpoch.Add(time.Duration(seq))
+			u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: oneDevice, Port: "p", Why: snsd.ReasonLinkDown, Since: since, Addrs: []netip.Addr{hostOf(oneDevice)}}}
+		} else {
+			u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(oneDevice), Device: oneDevice, Port: "p"}, Service: snsd.Service{Port: uint16(seq)}}}}
+		}
+		d.core.ClientMessage(oneDevice, u, now)
 		flushing = true
 		d.release(now)
 		flushing = false
-		return d.toClients.Waiting() == 0
+		return !d.core.Waiting()
 	}
 	if !say(false) {
 		t.Fatal("the first message waits, though nothing was flushed before")
@@ -131,24 +179,20 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 // A device that tells of losses without end, in fake time: the loss of another one
 // leaves as soon as if there were none.
 func TestLossesOfOneDeviceAreNoBurstForAnother(t *testing.T) {
-	honest := aChange(true)
-	honest[0].Msg.(*inof.Update).Origin = netip.MustParseAddr("10.0.0.2")
+	own, honest := losses(oneDevice), losses(oneDevice, otherDevice)
 	var h hold
 	now := holdEpoch
 	for range 100 {
-		h.add(aChange(true))
-		h.done(now, now.Add(40*time.Millisecond))
+		h.done(own, now, now.Add(40*time.Millisecond))
 		now = now.Add(40 * time.Millisecond)
-		h.add(aChange(true))
-		if h.over(now.Add(maxHoldMessages - time.Microsecond)) {
+		if h.over(own, now.Add(maxHoldMessages-time.Microsecond)) {
 			t.Fatal("its own losses do not wait for each other")
 		}
-		h.add(honest)
-		if !h.over(now.Add(minHoldMessages)) {
+		if !h.over(honest, now.Add(minHoldMessages)) {
 			t.Fatal("the loss of another device waits for them")
 		}
-		h.done(now, now)
-		if now = now.Add(2 * maxHoldMessages); !h.over(now) {
+		h.done(honest, now, now)
+		if now = now.Add(2 * maxHoldMessages); !h.over(inof.Losses{}, now) {
 			t.Fatal("nothing was flushed for long")
 		}
 	}

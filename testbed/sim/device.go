@@ -39,7 +39,7 @@ type device struct {
 
 	dialed   map[netip.Addr]*end
 	accepted map[netip.Addr]*end
-	draining map[netip.Addr]bool          // sessions that take a step of a full sync
+	draining map[netip.Addr]bool          // sessions that still take what they were given
 	blocked  map[netip.Addr]time.Duration // no connection to that reflector before
 
 	tick  time.Duration // planned; 0: none
@@ -164,10 +164,10 @@ func (d *device) settle() {
 		return
 	}
 	w := d.w
+	d.pull()
 	d.core.Pump(w.time())
 	d.seen.expire(w.now, d) // or a power cut takes what the device had written long before
 	d.save()
-	d.pace()
 	next := d.core.Next()
 	if next.IsZero() {
 		return
@@ -195,21 +195,27 @@ func (d *device) settle() {
 	})
 }
 
-// pace lets sessions take their time with each step of a full sync.
-func (d *device) pace() {
-	for _, id := range d.core.Undrained(nil) {
-		if d.draining[id] {
-			continue
-		}
-		d.draining[id] = true
-		life := d.life
-		d.w.after(d.w.short(5*time.Millisecond), func() {
-			if d.running && d.life == life {
-				delete(d.draining, id)
-				d.core.ClientDrained(id, d.w.time())
-				d.settle()
+// pull tells clients what there is. A session that is owed more takes its time with each
+// message.
+func (d *device) pull() {
+	ready := func(id netip.Addr) bool { return !d.draining[id] }
+	for d.core.Waiting() || d.core.Owing() {
+		d.core.PullChanges(ready, d.w.time())
+		d.core.PullStep(ready, d.w.time())
+		for _, id := range d.core.Owed(nil) {
+			if d.draining[id] {
+				continue
 			}
-		})
+			d.draining[id] = true
+			life := d.life
+			d.w.after(d.w.short(5*time.Millisecond), func() {
+				if d.running && d.life == life {
+					delete(d.draining, id)
+					d.core.ClientDrained()
+					d.settle()
+				}
+			})
+		}
 	}
 }
 
