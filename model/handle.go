@@ -97,6 +97,9 @@ func (w Switch) QueueLimit(p PortID, q int) int64 {
 	return int64(sw.dynamic(sw.limitAlpha[q])) * int64(c.Cell)
 }
 
+// Corrupted gives the frames that came to a port with a wrong checksum so far.
+func (w Switch) Corrupted(p PortID) uint64 { return w.s.portInfo[p].crc }
+
 // PausesSent gives the XOFFs that the switch has sent for a class so far.
 func (w Switch) PausesSent(q int) uint64 {
 	sw, n := &w.s.switches[w.i], uint64(0)

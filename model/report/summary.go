@@ -45,6 +45,16 @@ func Summary(w io.Writer, r *scenario.Result) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	for i, e := range r.Incidents {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		if i == 20 {
+			fmt.Fprintf(&b, "and %d more incidents\n", len(r.Incidents)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%12.3f ms  %s  %s\n", e.At, e.Port, e.What)
+	}
 	if err := chains(tw, r); err != nil {
 		return err
 	}

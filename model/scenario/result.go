@@ -13,21 +13,22 @@ import (
 
 // Result is what came out of a run.
 type Result struct {
-	Name    string             `json:"name"`
-	End     model.Time         `json:"end_ps"`
-	Totals  model.Totals       `json:"totals"`
-	Groups  []GroupResult      `json:"traffic"`
-	Loads   []LoadResult       `json:"storage,omitempty"`
-	Control *control.Report    `json:"control,omitempty"`
-	Hash    uint64             `json:"-"`     // of all events, if File.Trace asked for it
-	Ports   []PortResult       `json:"ports"` // queues that did something
-	Links   []LinkResult       `json:"interfaces"`
-	Chips   []SwitchResult     `json:"switches"`
-	Flows   []FlowResult       `json:"flows"`
-	Series  Series             `json:"-"`
-	Metrics map[string]float64 `json:"metrics"`
-	expect  []Expect
-	file    string
+	Name      string             `json:"name"`
+	End       model.Time         `json:"end_ps"`
+	Totals    model.Totals       `json:"totals"`
+	Groups    []GroupResult      `json:"traffic"`
+	Loads     []LoadResult       `json:"storage,omitempty"`
+	Control   *control.Report    `json:"control,omitempty"`
+	Hash      uint64             `json:"-"`     // of all events, if File.Trace asked for it
+	Ports     []PortResult       `json:"ports"` // queues that did something
+	Links     []LinkResult       `json:"interfaces"`
+	Chips     []SwitchResult     `json:"switches"`
+	Flows     []FlowResult       `json:"flows"`
+	Series    Series             `json:"-"`
+	Metrics   map[string]float64 `json:"metrics"`
+	Incidents []IncidentResult   `json:"incidents,omitempty"`
+	expect    []Expect
+	file      string
 }
 
 // GroupResult sums the flows of one traffic entry.
@@ -44,6 +45,13 @@ type GroupResult struct {
 	Mean     float64 `json:"slowdown_mean"`
 	FCTMean  float64 `json:"-"` // ms
 	Retx     uint64  `json:"retransmitted"`
+}
+
+// IncidentResult is what a switch told its operator.
+type IncidentResult struct {
+	At   float64 `json:"ms"`
+	Port string  `json:"port"`
+	What string  `json:"what"`
 }
 
 // Ms is a figure that may be missing.
@@ -121,6 +129,11 @@ func (b *builder) result(rec *recorder) *Result {
 			}
 		}
 	}
+	for i, e := range s.Incidents() {
+		r.Incidents = append(r.Incidents, IncidentResult{e.At.Seconds() * 1e3, s.PortName(e.Port), e.What})
+		r.Metrics[fmt.Sprintf("incident%d-ms", i+1)] = e.At.Seconds() * 1e3
+	}
+	r.Metrics["incidents"] = float64(len(r.Incidents))
 	b.metrics(r)
 	b.loadResults(r)
 	b.controlResults(r)
