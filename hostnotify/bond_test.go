@@ -48,3 +48,23 @@ func TestADeafHostIsToldEverythingOverBothOfItsPorts(t *testing.T) {
 		}
 	}
 }
+
+// Three ports in turn would take 15 s to come around.
+func TestADeafHostThatRegistersOnAnotherPortIsToldThereAtOnce(t *testing.T) {
+	r := twoHosts(t)
+	h := r.w.hosts[ip(hostA)]
+	r.n.PortUp("p3", mac(8), r.now)
+	r.n.PortUp("p4", mac(8), r.now)
+	r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+	r.fault(farT, snsd.ReasonLinkDown)
+	for end := r.now.Add(10 * time.Second); r.now.Before(end); r.now = r.n.Next() {
+		r.poll()
+	}
+	r.n.Subscribe(h.Addr, "p4", h.MAC, r.now)
+	for _, x := range r.poll() {
+		if x.Host == h.Addr && x.Subject == ip(farT) && x.Port == "p4" {
+			return
+		}
+	}
+	t.Error("it is not told there")
+}

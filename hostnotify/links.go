@@ -38,11 +38,12 @@ func (n *Notifier) removePort(p *port) {
 // confirm notes that s was heard on p. It tells whether s must be compared with the
 // truth: it is new there, or another machine now.
 func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
-	news := false
+	news, joins := false, false
 	l := s.link(p)
 	switch {
 	case l == nil:
 		news = len(s.links) == 0
+		joins = !news
 		l = &link{port: p}
 		s.links = append(s.links, l)
 		p.subs = append(p.subs, s)
@@ -60,7 +61,16 @@ func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	}
 	s.restored = false
 	n.choose(s)
+	if joins && s.out != l && s.usable(l) && s.unanswered() { // it has moved there, for all we hear
+		n.setOut(s, l)
+		n.hurry(s)
+	}
 	return news
+}
+
+// unanswered reports whether the host did not ack something even when it was repeated.
+func (s *subscriber) unanswered() bool {
+	return slices.ContainsFunc(s.list, func(p *pair) bool { return p.flight.on && p.flight.tries > 0 })
 }
 
 // setMAC moves the link to another machine's account.
