@@ -20,14 +20,18 @@ func Keys(s Settings) []Key {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if name := f.Tag.Get("yaml"); name != "" {
-			out = append(out, Key{name, typeName(f.Type), fmt.Sprint(v.Field(i).Interface()), f.Tag.Get("about")})
+			value := fmt.Sprint(v.Field(i).Interface())
+			if value == "0ps" {
+				value = "0"
+			}
+			out = append(out, Key{name, TypeName(f.Type), value, f.Tag.Get("about")})
 		}
 	}
 	return out
 }
 
-// typeName says how a value of a type is written in a scenario.
-func typeName(t reflect.Type) string {
+// TypeName says how a value of a type is written in a scenario.
+func TypeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[Time]():
 		return "time"

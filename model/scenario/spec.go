@@ -61,7 +61,7 @@ type Node struct {
 	Kind   string  `yaml:"kind"` // switch or host
 	NIC    *NIC    `yaml:"nic"`
 	Switch *Switch `yaml:"switch"`
-	// Congestion of this host, and of this traffic below, in place of the file's.
+	// of this host, in place of the file's
 	Congestion Choice `yaml:"congestion" part:"congestion"`
 }
 
