@@ -10,6 +10,7 @@ import (
 
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -43,6 +44,20 @@ func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
 		}
 		list = append(list, api.Host{Addr: o.Addr, Type: api.Remote, Device: o.Device, Port: o.Port, State: snsd.Inactive,
 			Zones: []string{}, Hard: c.hardState(), LearnedFrom: o.Device.String(), Refused: []string{"refused here: " + o.Why}})
+	}
+	return list
+}
+
+// LosingByBeliefs lists the ports with hosts that would be refused if x were believed.
+func (c *Core) LosingByBeliefs(x lldp.Beliefs) (list []api.PortHosts) {
+	if c.table == nil {
+		return nil
+	}
+	by := c.table.Losing(x)
+	for _, port := range slices.Sorted(maps.Keys(by)) {
+		hosts := by[port]
+		slices.SortFunc(hosts, netip.Addr.Compare)
+		list = append(list, api.PortHosts{Port: port, Hosts: slices.Compact(hosts)})
 	}
 	return list
 }

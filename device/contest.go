@@ -34,6 +34,7 @@ type HostsConfig struct {
 	Conflict  ConflictPolicy
 	MultiPort zone.MultiPort
 	MaxTTL    time.Duration // longest LLDP time to live taken; zero: lldp.DefaultMaxTTL
+	Beliefs   lldp.Beliefs  // where hosts may be
 }
 
 // SetHosts changes what is believed of hosts; what is known already stands.
@@ -46,6 +47,9 @@ func (c *Core) SetHosts(cfg HostsConfig, now time.Time) {
 		return
 	}
 	c.table.SetMaxTTL(cfg.MaxTTL)
+	for _, ch := range c.table.SetBeliefs(cfg.Beliefs, now) {
+		c.neighbourChanged(ch, now)
+	}
 	c.changed(c.dir.SetMultiPort(cfg.MultiPort), now, now)
 	for _, k := range slices.SortedFunc(maps.Keys(c.contests), zone.CompareKeys) {
 		c.contend(k.Addr, now)
@@ -148,7 +152,7 @@ func (c *Core) question(k zone.HostKey, holds bool, now time.Time) {
 	p := c.ports[k.Port]
 	ask := presence.Key{Port: k.Port, Addr: k.Addr}
 	switch {
-	case !holds || p == nil || !p.present || !p.Up() || p.fault.active || c.cfg.Hosts.Conflict == ConflictFirst:
+	case !holds || p == nil || !p.present || !p.Up() || p.fault.active || c.cfg.Hosts.Conflict == ConflictFirst || c.safe(ask):
 		c.presence.Drop(ask)
 	case c.cfg.Hosts.Conflict == ConflictNewest && !c.restoring:
 		c.yield(ask, now)
@@ -202,6 +206,18 @@ func (c *Core) rivalled(k presence.Key) bool {
 	own := zone.HostKey{Addr: k.Addr, Device: c.self, Port: k.Port}
 	return slices.ContainsFunc(c.dir.Attachments(k.Addr), func(h zone.Host) bool {
 		return h.HostKey != own && !c.dir.Holds(h.HostKey) && c.dir.Alive(h.HostKey)
+	})
+}
+
+// safe reports whether nobody could take the place of the holder, because all other claims
+// are in doubt and its own is not.
+func (c *Core) safe(k presence.Key) bool {
+	own := zone.HostKey{Addr: k.Addr, Device: c.self, Port: k.Port}
+	if c.local[own].Doubt || len(c.table.Claimants(k.Port, k.Addr)) > 1 {
+		return false
+	}
+	return !slices.ContainsFunc(c.dir.Attachments(k.Addr), func(h zone.Host) bool {
+		return h.HostKey != own && !h.Doubt && !c.dir.Holds(h.HostKey)
 	})
 }
 

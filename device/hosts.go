@@ -60,8 +60,24 @@ func (c *Core) receiveLLDP(f fabric.Frame, now time.Time) {
 	}
 	for _, ch := range changes {
 		c.neighbourChanged(ch, now)
+		c.disbelieved(&ch, now)
 	}
 	c.flush(now)
+}
+
+// disbelieved tells operators of what is not believed of a neighbour that says something new.
+func (c *Core) disbelieved(ch *lldp.Change, now time.Time) {
+	if ch.Kind != lldp.Learned && ch.Kind != lldp.Updated {
+		return
+	}
+	n := &ch.Neighbour
+	for _, r := range n.Refused {
+		c.Complain(now, "lldp", n.Port, fmt.Errorf("host %s on port %s is refused: %s", r.Addr, n.Port, r.Why))
+	}
+	if n.InDoubt() {
+		c.Complain(now, "lldp", n.Port, fmt.Errorf("frames from %s on port %s say that they are of %s: address %s is in doubt, and taken only while nobody else claims it",
+			n.MAC, n.Port, n.ChassisID, n.Known[0].Addr))
+	}
 }
 
 // receiveNTS handles what hosts send: acks and zone queries.
@@ -130,6 +146,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		Subscribes: info.Subscribes,
 		Service:    info.Service,
 		Since:      info.Since.Round(0),
+		Doubt:      info.Doubt,
 	}
 	old, known := c.local[h.HostKey]
 	h.Claim = old.Claim // contend finds whether it is the holder

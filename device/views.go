@@ -54,7 +54,7 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 			Addr: h.Addr, Type: api.Remote, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
 			Device: h.Device, Port: h.HostKey.Port, MAC: h.MAC, Subscribes: h.Subscribes,
 			State: state, Reason: reason, Zones: zones, Hard: c.hardState(), Since: h.Since,
-			Conflict: !v.Holds(h.HostKey), LearnedFrom: c.learnedFrom(h.HostKey),
+			Conflict: !v.Holds(h.HostKey), Doubt: h.Doubt, LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
 			a.Refused = c.refusedBy(h.Addr)
@@ -216,7 +216,10 @@ func (c *Core) AppendNeighbours(list []api.Neighbour, name string, now time.Time
 		a := api.Neighbour{
 			Port: n.Port, ChassisID: n.ChassisID, PortID: n.PortID, MAC: n.MAC, SysName: n.SysName, SysDesc: n.SysDesc,
 			TTL: n.TTL, Age: api.Duration(now.Sub(n.LastHeard)), ExpiresIn: api.Duration(n.Expires.Sub(now)),
-			Addresses: []netip.Addr{}, Confirmed: n.Confirmed,
+			Addresses: []netip.Addr{}, Confirmed: n.Confirmed, Doubt: n.InDoubt(),
+		}
+		for _, r := range n.Refused {
+			a.Refused = append(a.Refused, r.Addr.String()+": "+r.Why)
 		}
 		for _, h := range n.Known {
 			a.Addresses = append(a.Addresses, h.Addr)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -38,22 +36,11 @@ func (b Binding) Outside(h *zone.Host) string {
 	if len(b.Prefixes) > 0 && !slices.ContainsFunc(b.Prefixes, in) {
 		return "its address is in none of the prefixes of the device"
 	}
-	named := func(glob string) bool { return MatchNQN(glob, h.NQN) }
+	named := func(glob string) bool { return snsd.MatchNQN(glob, h.NQN) }
 	if len(b.NQNs) > 0 && h.NQN != "" && !slices.ContainsFunc(b.NQNs, named) {
 		return fmt.Sprintf("its NQN %s is none of the device's", h.NQN)
 	}
 	return ""
-}
-
-// MatchNQN reports whether an NQN is what a pattern names, which may have * and ?.
-func MatchNQN(pattern, nqn string) bool {
-	if !strings.ContainsAny(pattern, "*?") {
-		return pattern == nqn
-	}
-	// A slash and brackets are nothing special in a name.
-	plain := strings.NewReplacer("/", "\x00", "[", `\[`, `\`, `\\`)
-	ok, err := path.Match(plain.Replace(pattern), strings.ReplaceAll(nqn, "/", "\x00"))
-	return ok && err == nil
 }
 
 // BindingError is a host that its device may not have.

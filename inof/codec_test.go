@@ -83,6 +83,7 @@ func drawHost(t *rapid.T) HostRecord {
 		}
 		h.Host.Since = drawTime(t)
 		h.Host.Claim = rapid.SampledFrom([]zone.Claim{zone.ClaimHolder, zone.ClaimRival}).Draw(t, "claim")
+		h.Host.Doubt = rapid.Bool().Draw(t, "doubt")
 	}
 	return h
 }

@@ -23,6 +23,7 @@ const (
 const (
 	hostSubscribes uint8 = 1 << 0
 	hostRival      uint8 = 1 << 1 // another claim has the address, as the sender knows
+	hostDoubt      uint8 = 1 << 2 // its access device has seen that it may be another host
 )
 
 func checkOp(where string, o Op) error {
@@ -250,6 +251,9 @@ func (h *HostRecord) append(b []byte) ([]byte, error) {
 		if h.Host.Claim == zone.ClaimRival {
 			flags |= hostRival
 		}
+		if h.Host.Doubt {
+			flags |= hostDoubt
+		}
 		b = append(b, h.Host.MAC[:]...)
 		b = append(b, flags, byte(s.Role), byte(s.Protocol))
 		b = binary.BigEndian.AppendUint16(b, s.Port)
@@ -274,6 +278,7 @@ func decodeHost(r *reader) HostRecord {
 	if flags&hostRival != 0 {
 		h.Host.Claim = zone.ClaimRival
 	}
+	h.Host.Doubt = flags&hostDoubt != 0
 	h.Host.Role = snsd.Role(r.u8("host.role"))
 	h.Host.Protocol = snsd.Protocol(r.u8("host.protocol"))
 	h.Host.Service.Port = r.u16("host.service port")

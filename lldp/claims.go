@@ -78,6 +78,9 @@ func (e *entry) host(a netip.Addr) HostInfo {
 }
 
 func betterClaim(e, best *entry, h, host HostInfo) bool {
+	if h.Doubt != host.Doubt {
+		return host.Doubt
+	}
 	if reg := e.n.Registration != nil; reg != (best.n.Registration != nil) {
 		return reg
 	}

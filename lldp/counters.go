@@ -25,6 +25,8 @@ type Counters struct {
 	NoPrefix         uint64 `json:"no_prefix"`         // registrations taken without the agents' Port ID prefix
 	TTLsCut          uint64 `json:"ttls_cut"`          // LLDPDUs whose time to live was above the longest taken
 	AddressesCut     uint64 `json:"addresses_cut"`     // management addresses left out because of a limit
+	SourcesForeign   uint64 `json:"sources_foreign"`   // new LLDPDUs of a host whose source is neither its chassis id nor bound
+	HostsRefused     uint64 `json:"hosts_refused"`     // addresses of new LLDPDUs that may not be at that port
 }
 
 // Counters gives a copy of the totals.
@@ -42,6 +44,14 @@ func (c *Counters) note(err error) {
 	default:
 		c.FramesDiscarded++
 		c.FramesInErrors++
+	}
+}
+
+// noteBeliefs counts what is not believed of a neighbour.
+func (c *Counters) noteBeliefs(n *Neighbour) {
+	c.HostsRefused += uint64(len(n.Refused))
+	if n.InDoubt() {
+		c.SourcesForeign++
 	}
 }
 

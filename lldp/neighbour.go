@@ -34,6 +34,8 @@ type Neighbour struct {
 	Registration *snsd.Registration `json:"registration,omitempty"`
 	// Known are the host addresses that this neighbour makes known; see Hosts.
 	Known []HostInfo `json:"hosts,omitempty"`
+	// Refused are addresses that it announces and may not have.
+	Refused []RefusedHost `json:"refused,omitempty"`
 	// LLDPDU is what it sent last, without padding: all the above can be read from it again.
 	LLDPDU []byte `json:"lldpdu"`
 }
@@ -44,7 +46,8 @@ type HostInfo struct {
 	MAC        fabric.MAC `json:"mac"` // chassis MAC, or the frame's source when the chassis id is none
 	Subscribes bool       `json:"subscribes"`
 	snsd.Service
-	Since time.Time `json:"since"` // when this neighbour first announced this address
+	Since time.Time `json:"since"`           // when this neighbour first announced this address
+	Doubt bool      `json:"doubt,omitempty"` // its frames do not come from the chassis id, see SourcePolicy
 }
 
 // Hosts gives the host addresses that the neighbour makes known: the registered

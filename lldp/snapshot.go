@@ -34,6 +34,7 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 	}
 	p.TTL = min(p.TTL, t.maxTTL)
 	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
+	t.beliefs.believe(&n)
 	// Times from a file have no monotonic reading; distances to now get one.
 	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))
 	n.LastHeard = now.Add(min(0, s.LastHeard.Sub(now)))

@@ -50,14 +50,15 @@ func (l Limits) withDefaults() Limits {
 // Table holds the neighbours of all ports of a device. It has one owner; it is not
 // safe for concurrent use.
 type Table struct {
-	limits Limits
-	maxTTL uint16 // seconds
-	ports  map[string]*portTable
-	ages   timerheap.Heap[entry, *entry] // by Expires
-	base   time.Time                     // what the times in ages count from
-	total  int                           // sum of all weights
-	count  Counters
-	one    [1]Change // result of a refresh, so that the common case allocates nothing
+	limits  Limits
+	maxTTL  uint16 // seconds
+	beliefs Beliefs
+	ports   map[string]*portTable
+	ages    timerheap.Heap[entry, *entry] // by Expires
+	base    time.Time                     // what the times in ages count from
+	total   int                           // sum of all weights
+	count   Counters
+	one     [1]Change // result of a refresh, so that the common case allocates nothing
 }
 
 type portTable struct {
@@ -153,6 +154,8 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, p.RegistrationErr // what it said before stands until its TTL
 	}
 	n := newNeighbour(f.Port, f.Src, p, slices.Clone(raw), now)
+	t.beliefs.believe(&n)
+	t.count.noteBeliefs(&n)
 	if a, lost := loses(e, &n); lost && !ended {
 		// Cut on its way: what it no longer says it may have said behind the cut.
 		return nil, refuse(tlvEnd, ErrTruncated, "is not there, and neither is address %s; it stays until its time to live is over", a)
@@ -418,14 +421,9 @@ func (t *Table) Neighbours(port string) []Neighbour {
 
 // All gives the neighbours of all ports, by port and then in a stable order.
 func (t *Table) All() []Neighbour {
-	names := make([]string, 0, len(t.ports))
-	for name := range t.ports {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	out := make([]Neighbour, 0, t.ages.Len())
-	for _, name := range names {
-		out = append(out, t.Neighbours(name)...)
+	for _, e := range t.all() {
+		out = append(out, e.n)
 	}
 	return out
 }

@@ -144,6 +144,7 @@ type attachment struct {
 	service    snsd.Service
 	since      time.Time
 	claim      Claim
+	doubt      bool
 	order      uint64 // of its arrival
 }
 

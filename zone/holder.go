@@ -16,11 +16,13 @@ import (
 //
 //  1. The claim that the reflectors name the holder has the address. (A client hears that,
 //     with the zones of that claim; a reflector, which decides, does not.)
-//  2. A claim that is alive, on a port without a fault of a device that is there, comes
+//  2. A claim in doubt, of a host whose frames do not come from where it says they do, comes
+//     after any that is not: the port of that one alone decides, also when it is dead.
+//  3. A claim that is alive, on a port without a fault of a device that is there, comes
 //     before one that is dead.
-//  3. A claim that was named a rival, by its own device or by the reflectors, comes last.
-//  4. Who has the address keeps it.
-//  5. The claim that arrived here first comes first.
+//  4. A claim that was named a rival, by its own device or by the reflectors, comes last.
+//  5. Who has the address keeps it.
+//  6. The claim that arrived here first comes first.
 //
 // A reflector names exactly one holder by it, and its device, which follows, names its own
 // host a rival when it takes another for the holder. No clock of a sender counts: Host.Since
@@ -65,16 +67,17 @@ type claimant struct {
 	mac   fabric.MAC
 	dev   uint32
 	port  string
+	doubt bool // it is no port more of one that is not
 }
 
 func (d *Directory) claimantOf(a *attachment) claimant {
 	switch d.multiPort {
 	case MultiPortNever:
-		return claimant{true, a.mac, a.dev, a.port}
+		return claimant{true, a.mac, a.dev, a.port, a.doubt}
 	case MultiPortFabric:
-		return claimant{known: true, mac: a.mac}
+		return claimant{known: true, mac: a.mac, doubt: a.doubt}
 	}
-	return claimant{known: true, mac: a.mac, dev: a.dev}
+	return claimant{known: true, mac: a.mac, dev: a.dev, doubt: a.doubt}
 }
 
 // counts reports whether attachment i is of the host that has the address.
@@ -84,6 +87,7 @@ func (d *Directory) counts(h *host, i int) bool {
 
 // standing is how strong a claimant is by the rules above.
 type standing struct {
+	doubt bool
 	alive bool
 	claim Claim
 }
@@ -92,6 +96,8 @@ func (s standing) beats(o standing) bool {
 	switch {
 	case (s.claim == ClaimHolder) != (o.claim == ClaimHolder):
 		return s.claim == ClaimHolder
+	case s.doubt != o.doubt:
+		return o.doubt
 	case s.alive != o.alive:
 		return s.alive
 	}
@@ -131,7 +137,7 @@ func (d *Directory) strongest(h *host, had claimant) uint64 {
 		if !known {
 			s.claim = ClaimRival
 		}
-		all[c] = standing{s.alive || d.alive(a), min(s.claim, a.claim)}
+		all[c] = standing{a.doubt, s.alive || d.alive(a), min(s.claim, a.claim)}
 	}
 	best, was := 0, d.claimantOf(&h.atts[0])
 	for i := range h.atts {

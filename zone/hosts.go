@@ -71,7 +71,7 @@ func (d *Directory) replaceAttachment(id uint32, i int, h Host) Changes {
 		return nil
 	}
 	d.touch(id)
-	if now.mac == was.mac && now.claim == was.claim && now.service.NQN == was.service.NQN {
+	if now.mac == was.mac && now.claim == was.claim && now.doubt == was.doubt && now.service.NQN == was.service.NQN {
 		d.hosts[id].atts[i] = now // neither the holder nor the zones can differ
 		return d.commit(snsd.ReasonNone)
 	}
@@ -114,7 +114,7 @@ func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
 func (d *Directory) attachmentOf(h Host) attachment {
 	return attachment{
 		dev: d.device(h.Device), fault: d.faultOf(h.HostKey), subscribes: h.Subscribes,
-		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since, claim: h.Claim,
+		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since, claim: h.Claim, doubt: h.Doubt,
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *Directory) attachmentOf(h Host) attachment {
 func (d *Directory) hostOf(addr netip.Addr, a *attachment) Host {
 	return Host{
 		HostKey: HostKey{Addr: addr, Device: d.devs[a.dev].addr, Port: a.port},
-		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim,
+		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim, Doubt: a.doubt,
 	}
 }
 

@@ -36,6 +36,9 @@ func newNaive() *naive {
 
 // one reports whether two attachments of one address are one claim.
 func (n *naive) one(a, b Host) bool {
+	if a.Doubt != b.Doubt {
+		return false
+	}
 	switch n.multi {
 	case MultiPortNever:
 		return a.MAC == b.MAC && a.Device == b.Device && a.HostKey.Port == b.HostKey.Port
@@ -83,12 +86,15 @@ func (n *naive) vote() {
 					claim = min(claim, o.Claim)
 				}
 			}
-			r := []int{min(1, int(claim)), 0, int(claim), 0}
-			if !n.alive(h, all) {
+			r := []int{min(1, int(claim)), 0, 0, int(claim), 0}
+			if h.Doubt {
 				r[1] = 1
 			}
+			if !n.alive(h, all) {
+				r[2] = 1
+			}
 			if !known || !n.one(h, had) {
-				r[3] = 1
+				r[4] = 1
 			}
 			return r
 		}
@@ -228,6 +234,7 @@ func drawHost(t *rapid.T) Host {
 		Service:    snsd.Service{Role: snsd.Role(rapid.IntRange(0, 3).Draw(t, "role")), NQN: rapid.SampledFrom(modelNQNs).Draw(t, "nqn")},
 		Since:      modelEpoch.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "since")) * time.Second),
 		Claim:      Claim(rapid.IntRange(0, 2).Draw(t, "claim")),
+		Doubt:      rapid.IntRange(0, 3).Draw(t, "doubt") == 0,
 	}
 }
 

@@ -24,6 +24,7 @@ type Host struct {
 	snsd.Service
 	Since time.Time `json:"since"` // when its access device first learned it, by its clock: for people, nothing is decided by it
 	Claim Claim     `json:"-"`     // whether it has the address, as the speaker knows; see holder.go
+	Doubt bool      `json:"doubt"` // whether its device has seen that it may be another host, see holder.go
 }
 
 // DefaultName is the zone that is always there and has no configured members.

@@ -98,6 +98,9 @@ func (a *app) hostDetails(w io.Writer, list []api.Host) {
 		if h.Removal != nil {
 			pairs(w, [][2]string{{"Its port", a.removal(h.Removal)}})
 		}
+		if h.Doubt {
+			pairs(w, [][2]string{{"In doubt", "its LLDP frames come from another MAC address than they say (hosts.frame-source)"}})
+		}
 		for _, why := range h.Refused {
 			pairs(w, [][2]string{{"Refused", why}})
 		}

@@ -112,6 +112,8 @@ type Host struct {
 	Conflict    bool          `json:"conflict"`          // another host claimed the address earlier: this one is ignored
 	// Removal is set when the host's port was removed from the configuration; local hosts only.
 	Removal *Removal `json:"removal,omitempty"`
+	// Doubt: its frames come from another MAC address than they say, see hosts.frame-source.
+	Doubt bool `json:"doubt,omitempty"`
 	// Refused says who does not take the host, and why; empty: it is taken.
 	Refused []string `json:"refused,omitempty"`
 }
@@ -278,7 +280,9 @@ type Neighbour struct {
 	ExpiresIn Duration     `json:"expires_in_s"` // until aged out
 	Addresses []netip.Addr `json:"addresses"`
 	Role      snsd.Role    `json:"role"`
-	Confirmed bool         `json:"confirmed"` // heard since the carrier came back
+	Confirmed bool         `json:"confirmed"`         // heard since the carrier came back
+	Doubt     bool         `json:"doubt,omitempty"`   // its frames come from another MAC address than they say
+	Refused   []string     `json:"refused,omitempty"` // addresses that it may not have, and why
 }
 
 // ErrorDown is a port with a fault, or one that flapped lately.

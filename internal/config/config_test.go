@@ -39,7 +39,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 	want := &Config{
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Ports:      Ports{Access: []string{"e*"}, Max: 1024, RemovalHold: 2 * time.Minute},
-		Hosts:      Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second},
+		Hosts:      Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second, Source: FrameSourceDoubt},
 		LLDP:       LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session:    Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},
@@ -429,7 +429,7 @@ func TestEverySettingIsCompared(t *testing.T) {
 
 // schema is every key the reader asks for.
 func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {clients: [{}], cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\n"), noEnv)
+	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {clients: [{}], cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\nhosts: {bindings: [{}]}\n"), noEnv)
 	return p.keys
 }
 

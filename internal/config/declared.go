@@ -75,6 +75,10 @@ func (h *Hosts) settings() []setting.Setting {
 		setting.Span("max-ttl", &h.MaxTTL, 5*time.Minute, 10*time.Second, 65535*time.Second,
 			"The longest LLDP time to live taken from a host; a longer one is cut. It bounds how long a host that left without a word stays known. "+
 				"Whole seconds."),
+		setting.Choice("frame-source", &h.Source, FrameSourceDoubt, []FrameSource{FrameSourceDoubt, FrameSourceAny, FrameSourceRequired},
+			"What becomes of a host whose LLDP frames come from another MAC address than their chassis id (where that is one), and that no binding "+
+				"names. The agents of storage hosts send from it, bonds too; other LLDP daemons may not. `doubt`: it is taken, and has an address only "+
+				"while no other host claims it; an event tells of it. `any`: it is taken like others. `required`: it is refused."),
 	}
 }
 

@@ -102,6 +102,7 @@ func (c *Config) Settings() []Setting {
 	}, effective("lldp.", c.LLDP.settings()), []Setting{
 		live("lldp.management-address", addrText(c.LLDP.ManagementAddress)),
 	}, effective("hosts.", c.Hosts.settings()), []Setting{
+		live("hosts.bindings", join(c.Hosts.Bindings)),
 		fixed("reflector.listen", join(c.Reflector.Listen)),
 	}, effective("reflector.", c.Reflector.settings()), []Setting{
 		live("reflector.clients", join(c.Reflector.Clients)),

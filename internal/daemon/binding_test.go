@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
@@ -178,6 +180,117 @@ func TestWhereABindingOfNQNsIsRequiredOneAloneIsRefused(t *testing.T) {
 		}
 		if zs := f.nodes["spine"].d; zs == nil || len(f.shown("spine", t1)) != 0 {
 			t.Error("hosts are refused")
+		}
+	})
+}
+
+// copycat registers what another host does, from its own MAC address.
+type copycat struct {
+	snsd.Machine
+	src fabric.MAC
+}
+
+func (m *copycat) sent(out snsd.AgentOutput) snsd.AgentOutput {
+	for i := range out.Frames {
+		copy(out.Frames[i][6:12], m.src[:])
+	}
+	return out
+}
+
+func (m *copycat) LinkUp(now time.Time) snsd.AgentOutput { return m.sent(m.Machine.LinkUp(now)) }
+func (m *copycat) Tick(now time.Time) snsd.AgentOutput   { return m.sent(m.Machine.Tick(now)) }
+
+// copyOf puts a host on a port that says it is another one: its chassis id, its address.
+func (f *testFabric) copyOf(host, addr, dev, port string) {
+	f.t.Helper()
+	agent, err := snsd.NewAgent(snsd.AgentConfig{Interface: "eth0", MAC: hostMAC(host), Addrs: []netip.Addr{netip.MustParseAddr(addr)},
+		Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE}})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.hostOf("copy", dev, port, &copycat{agent, hostMAC("copy")})
+}
+
+// The same address and MAC from another port of the same switch hid that the host's port was
+// down, for it looked like a bond. Its frames tell: the port of the host alone decides.
+func TestACopyOfAHostOnAnotherPortHidesNoFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.copyOf("t1", t1, "tor2", "eth3")
+		settle(2 * time.Second)
+		f.hosts["i1"].heard()
+		if n := f.told("tor2", "address "+t1+" is in doubt"); n != 1 {
+			t.Errorf("the doubt is told %d times", n)
+		}
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", false); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{t1 + linkDown}) {
+			t.Errorf("a host of its zone was told %q", got)
+		}
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", true); err != nil {
+			t.Fatal(err)
+		}
+		settle(2 * time.Second)
+		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{t1 + active}) {
+			t.Errorf("when it is back %q", got)
+		}
+	})
+}
+
+// Nor does one at another switch take the address while its holder's port is down.
+func TestACopyOfAHostAtAnotherSwitchTakesNotItsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.copyOf("t1", t1, "tor1", "eth2")
+		settle(2 * time.Second)
+		f.hosts["i1"].heard()
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", false); err != nil {
+			t.Fatal(err)
+		}
+		settle(5 * time.Second)
+		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{t1 + linkDown}) {
+			t.Errorf("a host of its zone was told %q", got)
+		}
+	})
+}
+
+// A host that is bound to a port is refused at others, with a reason and an event; a reload
+// that would take known hosts away is refused and names them.
+func TestAHostThatIsBoundToAPortIsRefusedAtOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		n := f.nodes["tor2"]
+		bind := func(force bool, port string) error {
+			next := *n.cfg
+			next.Hosts.Bindings = []config.HostBinding{{Addrs: netip.MustParsePrefix(t1 + "/32"), Ports: []string{port}}}
+			err := n.d.Reload(t.Context(), &next, force)
+			settle(time.Second)
+			return err
+		}
+		if err := bind(false, "eth1"); err != nil {
+			t.Fatal(err)
+		}
+		f.hosts["i1"].heard()
+		f.host("rogue", "tor2", "eth3", t1, snsd.RoleTarget)
+		settle(2 * time.Second)
+		if k := f.told("tor2", "host "+t1+" on port eth3 is refused", "bound to other ports"); k != 1 || len(f.hosts["i1"].heard()) != 0 {
+			t.Errorf("told %d times", k)
+		}
+		var list []api.Neighbour
+		err := n.d.device.Do(t.Context(), func(c *device.Core, now time.Time) { list = c.AppendNeighbours(nil, "eth3", now) })
+		if err != nil || len(list) != 1 || len(list[0].Refused) != 1 {
+			t.Errorf("show lldp has %+v, %v", list, err)
+		}
+		if err := bind(false, "eth2"); !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), "port eth1 with host "+t1) {
+			t.Errorf("a reload that takes it away: %v", err)
+		}
+		if err := bind(true, "eth2"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{t1 + agedOut}) {
+			t.Errorf("a forced one told %q", got)
 		}
 	})
 }

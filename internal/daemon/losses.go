@@ -36,6 +36,15 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 			list = append(list, "ports.access would leave out "+text)
 		}
 	}
+	if changes.Has("hosts") {
+		var losing []api.PortHosts
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { losing = c.LosingByBeliefs(hostsConfig(next).Beliefs) }); err != nil {
+			return "", err
+		}
+		if text := portsText(losing); text != "" {
+			list = append(list, "hosts.bindings and hosts.frame-source would refuse "+text)
+		}
+	}
 	if text, err := d.pairsLost(ctx, next, changes); err != nil {
 		return "", err
 	} else if text != "" {

@@ -77,6 +77,16 @@ func hostsConfig(cfg *config.Config) device.HostsConfig {
 	case config.MultiPortFabric:
 		h.MultiPort = zone.MultiPortFabric
 	}
+	switch cfg.Hosts.Source {
+	case config.FrameSourceAny:
+		h.Beliefs.Source = lldp.SourceAny
+	case config.FrameSourceRequired:
+		h.Beliefs.Source = lldp.SourceRequired
+	}
+	for _, b := range cfg.Hosts.Bindings {
+		ports, _ := fabric.ParseNames(b.Ports) // checked by the configuration
+		h.Beliefs.Bindings = append(h.Beliefs.Bindings, lldp.Binding{Addrs: b.Addrs, MAC: b.MAC, NQN: b.NQN, Ports: ports})
+	}
 	return h
 }
 

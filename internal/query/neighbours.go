@@ -29,6 +29,18 @@ var neighbours = list[api.Neighbour]{
 		{"TTL", func(n *api.Neighbour, _ time.Time) string { return fmt.Sprintf("%ds", n.TTL) }},
 		{"AGE", func(n *api.Neighbour, _ time.Time) string { return Human(time.Duration(n.Age)) }},
 		{"EXPIRES-IN", func(n *api.Neighbour, _ time.Time) string { return Human(time.Duration(n.ExpiresIn)) }},
-		{"CONFIRMED", func(n *api.Neighbour, _ time.Time) string { return YesNo(n.Confirmed) }},
+		{"CONFIRMED", func(n *api.Neighbour, _ time.Time) string { return believed(n) }},
 	},
 }.query()
+
+// believed says whether a neighbour was heard since its port came up, and what is not believed of it.
+func believed(n *api.Neighbour) string {
+	text := YesNo(n.Confirmed)
+	if n.Doubt {
+		text += ", in doubt"
+	}
+	for _, r := range n.Refused {
+		text += ", refused " + r
+	}
+	return text
+}

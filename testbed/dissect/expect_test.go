@@ -279,6 +279,7 @@ func (l *list) ofHost(h inof.HostRecord) {
 	l.hex("inof.host.flags", 2, flags)
 	l.bit("inof.host.subscribes", h.Host.Subscribes)
 	l.bit("inof.host.rival", h.Host.Claim == zone.ClaimRival)
+	l.bit("inof.host.doubt", h.Host.Doubt)
 	l.add("inof.host.role", uint8(h.Host.Role))
 	l.add("inof.host.protocol", uint8(h.Host.Protocol))
 	l.add("inof.host.service_port", h.Host.Service.Port)
