@@ -96,7 +96,7 @@ func TestFailOver(t *testing.T) {
 				t.Errorf("%s, %s: %d I/O errors", f.Name, m.Name, r.Errors)
 			}
 			// What this machine does by itself is no fault of the agent.
-			if most := goal + 3*r.Before; m.Ours && r.Last > most {
+			if most := goal + 3*r.Other; m.Ours && r.Last > most {
 				t.Errorf("%s: the last I/O that the fault held up ended %v after the notice, want at most %v", f.Name, r.Last, most)
 			}
 		}

@@ -31,8 +31,8 @@ var Methods = []Method{
 // Row is what one fault did to the I/O of one host. Times that are negative are not known.
 type Row struct {
 	Fault, Method string
-	Before        time.Duration // the longest I/O in the seconds before: what this machine does by itself
-	Stall         time.Duration // the longest I/O afterwards
+	Stall         time.Duration // the longest I/O that was begun before the path was left, or the fault was over
+	Other         time.Duration // the longest of all others: what this machine does by itself
 	Errors        int
 	Notice        time.Duration // from the fault to its notice in the host's kernel
 	Done          time.Duration // from the notice until the agent had acted
@@ -232,12 +232,15 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 			r.Said = append(r.Said, l.Action.Text())
 		}
 	}
+	until := healed // what begins later was not held up by the fault
+	if r.Done >= 0 && r.ours {
+		until = from.Add(r.Done)
+	}
 	for _, s := range log.Slow {
 		took := time.Duration(s.Ended - s.Begun)
-		switch {
-		case s.Ended < at:
-			r.Before = max(r.Before, took)
-		case s.Begun < healed.UnixNano():
+		if s.Ended < at || s.Begun > until.UnixNano() {
+			r.Other = max(r.Other, took)
+		} else {
 			r.Stall = max(r.Stall, took)
 		}
 		if s.Error != "" {
@@ -245,11 +248,7 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 		}
 	}
 	last := int64(0)
-	until := healed // what begins later was not held up by the fault
-	if r.Done >= 0 && r.ours {
-		until = from.Add(r.Done)
-	}
-	for _, s := range log.Slow { // of those that the fault held up, not this machine
+	for _, s := range log.Slow {
 		if s.Ended > at && s.Begun < until.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
 			last = max(last, s.Ended)
 		}
