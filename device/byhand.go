@@ -31,7 +31,7 @@ func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]
 		if ch.Faulty && c.ports[name].fault.active {
 			at = time.Time{} // its hosts are unreachable since another time: this is no fresh fault
 		}
-		c.causeChangedAt(ch, at, now)
+		c.causeChanged(ch, at, now)
 	}
 	c.flush(now)
 	return nil

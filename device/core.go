@@ -235,7 +235,7 @@ func (c *Core) Tick(now time.Time) {
 	if c.client != nil {
 		c.expire(now)
 		for _, ch := range c.faults.Tick(now) {
-			c.causeChanged(ch, now)
+			c.causeChanged(ch, ch.At, now)
 		}
 		c.askPresent(now)
 		c.endEarly(now)
@@ -328,7 +328,7 @@ func (c *Core) SetErrorDown(cfg errdown.Config, now time.Time) {
 		return
 	}
 	for _, ch := range c.faults.SetConfig(cfg, now) {
-		c.causeChanged(ch, now)
+		c.causeChanged(ch, ch.At, now)
 	}
 	for name := range c.ports {
 		c.replan[name] = true

@@ -56,7 +56,7 @@ func (c *Core) Drain(names []string, wait time.Duration, now time.Time) (api.Dra
 			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
 		}
 		for _, ch := range changes {
-			c.causeChanged(ch, now)
+			c.causeChanged(ch, ch.At, now)
 		}
 		p.draining = &draining{latest: now.Add(wait), busy: now}
 		c.drainDue = now
@@ -90,7 +90,7 @@ func (c *Core) Undrain(names []string, now time.Time) (api.Drained, error) {
 			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
 		}
 		for _, ch := range changes {
-			c.causeChanged(ch, now)
+			c.causeChanged(ch, ch.At, now)
 		}
 		d.Ports = append(d.Ports, name)
 		d.Hosts += len(c.table.Hosts(name))
@@ -156,7 +156,7 @@ func (c *Core) tickDrains(now time.Time) {
 			continue
 		}
 		for _, ch := range c.faults.Close(name, now) {
-			c.causeChanged(ch, now)
+			c.causeChanged(ch, ch.At, now)
 		}
 	}
 }

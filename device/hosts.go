@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
@@ -185,19 +184,6 @@ func (c *Core) subscribe(h zone.Host, now time.Time) {
 	}
 }
 
-// changed follows changes of the Directory: an address that a local host claims may
-// be its own now, or another's; then everybody concerned is told.
-func (c *Core) changed(changes zone.Changes, at, now time.Time) {
-	c.changedBy(changes, hostnotify.Cause{FaultAt: at}, now)
-}
-
-// followRivals is contend for all addresses of changes.
-func (c *Core) followRivals(changes zone.Changes, now time.Time) {
-	for _, ch := range changes {
-		c.contend(ch.Addr, now)
-	}
-}
-
 func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
 	if c.restoring {
 		return
@@ -238,4 +224,23 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),
 		Text:   fmt.Sprintf("host %s (%s) left port %s: %s", addr, h.Role, p.Name, why),
 		Fields: map[string]string{"change": "left", "role": h.Role.String(), "reason": why.String()}})
+}
+
+// ack hands over an ack with the time at which the kernel received it. It shows that the
+// host is there: if its link was down meanwhile, its peers need not wait for its LLDP.
+func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
+	at := f.At
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if c.testAcked(f.Port, a, at) || !c.notify.AckAt(f.Port, a, at, now) || c.ports[f.Port].late(at) {
+		return
+	}
+	there := c.table.Present(f.Port, f.Src, a.Host, at)
+	for _, ch := range there {
+		c.neighbourChanged(ch, now)
+	}
+	if len(there) > 0 {
+		c.flush(now)
+	}
 }

@@ -85,15 +85,6 @@ func (c *Core) putTold(kind hostnotify.RowKind, key, value []byte) {
 	}
 }
 
-// keepFrame gives the rows of what a frame says, before it leaves: a process that is killed
-// right after that must know of it.
-func (c *Core) keepFrame(o hostnotify.Out) {
-	if c.keeps() {
-		c.notify.RowsOf(o, c.putTold)
-		c.keep.to.Flush()
-	}
-}
-
 func (c *Core) keepPort(name string) {
 	p := c.ports[name]
 	if p == nil {

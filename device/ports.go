@@ -63,7 +63,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	p.changes = ev.Changes
 	c.portRow(p)
 	for _, ch := range c.faults.Port(ev, now) {
-		c.causeChanged(ch, now)
+		c.causeChanged(ch, ch.At, now)
 	}
 	if regained && p.fault.active {
 		c.followFault(p, ev.At, ev.At, now) // of before, when somebody looked at it
@@ -131,7 +131,7 @@ func (c *Core) Sample(name string, h fabric.Health, now time.Time) {
 	changes := c.faults.Sample(name, h, now)
 	c.noteFaults(c.ports[name])
 	for _, ch := range changes {
-		c.causeChanged(ch, now)
+		c.causeChanged(ch, ch.At, now)
 	}
 	if len(changes) > 0 {
 		c.flush(now)
@@ -150,12 +150,9 @@ func (c *Core) Replan(set func(port string, needs []errdown.Need)) {
 	clear(c.replan)
 }
 
-// causeChanged follows one change of one cause on one port.
-func (c *Core) causeChanged(ch errdown.Change, now time.Time) { c.causeChangedAt(ch, ch.At, now) }
-
-// causeChangedAt is causeChanged where the event behind the change is another one than the
-// change itself, or none: the zero time.
-func (c *Core) causeChangedAt(ch errdown.Change, at, now time.Time) {
+// causeChanged follows one change of one cause on one port; at is when the event behind it
+// happened, zero where there is none.
+func (c *Core) causeChanged(ch errdown.Change, at, now time.Time) {
 	p := c.ports[ch.Port]
 	if p == nil {
 		return

@@ -56,7 +56,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 		}
 	}
 	for _, ch := range c.faults.Restore(faults, now) {
-		c.causeChanged(ch, now)
+		c.causeChanged(ch, ch.At, now)
 	}
 	c.restoreDrains(now)
 	return errors.Join(errs...)

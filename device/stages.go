@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/latency"
-	"github.com/openinof/inof/snsd"
-	"github.com/openinof/inof/zone"
 )
 
 // Stopwatch is what Actions may be besides: it tells the time after what it was asked
@@ -58,43 +55,6 @@ func (c *Core) later(now time.Time) time.Time {
 	return now
 }
 
-// sendNotices puts frames on the wire, and then notes when each of them left.
-func (c *Core) sendNotices(now time.Time) {
-	out := c.notify.Poll(now)
-	c.left = c.left[:0]
-	for _, o := range out {
-		c.keepFrame(o)
-		c.out.SendFrame(o.Port, o.Frame)
-		left := now
-		if c.stopwatch != nil {
-			left = c.stopwatch.Left()
-		}
-		c.left = append(c.left, left)
-	}
-	for i, o := range out {
-		c.notify.Handed(o, c.left[i])
-	}
-}
-
-// ack hands over an ack with the time at which the kernel received it. It shows that the
-// host is there: if its link was down meanwhile, its peers need not wait for its LLDP.
-func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
-	at := f.At
-	if at.IsZero() || at.After(now) {
-		at = now
-	}
-	if c.testAcked(f.Port, a, at) || !c.notify.AckAt(f.Port, a, at, now) || c.ports[f.Port].late(at) {
-		return
-	}
-	there := c.table.Present(f.Port, f.Src, a.Host, at)
-	for _, ch := range there {
-		c.neighbourChanged(ch, now)
-	}
-	if len(there) > 0 {
-		c.flush(now)
-	}
-}
-
 // measureOwn follows messages of this device that were just handed over.
 func (c *Core) measureOwn(ds []inof.Delivery, now time.Time) {
 	for _, d := range ds {
@@ -138,15 +98,6 @@ func (c *Core) causeOf(a *inof.Applied) hostnotify.Cause {
 		by.Origin = netip.Addr{}
 	}
 	return by
-}
-
-// changedBy is changed with the way of the event that is behind the changes.
-func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Time) {
-	c.followRivals(changes, now)
-	if len(changes) > 0 {
-		c.noLongerEarly(changes, now)
-		c.notify.ChangedBy(changes, by, now)
-	}
 }
 
 // measureApplied follows what a reflector said: the way up to here.

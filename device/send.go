@@ -1,0 +1,34 @@
+package device
+
+import (
+	"time"
+
+	"github.com/openinof/inof/hostnotify"
+)
+
+// sendNotices puts frames on the wire, and then notes when each of them left.
+func (c *Core) sendNotices(now time.Time) {
+	out := c.notify.Poll(now)
+	c.left = c.left[:0]
+	for _, o := range out {
+		c.keepFrame(o)
+		c.out.SendFrame(o.Port, o.Frame)
+		left := now
+		if c.stopwatch != nil {
+			left = c.stopwatch.Left()
+		}
+		c.left = append(c.left, left)
+	}
+	for i, o := range out {
+		c.notify.Handed(o, c.left[i])
+	}
+}
+
+// keepFrame gives the rows of what a frame says, before it leaves: a process that is killed
+// right after that must know of it.
+func (c *Core) keepFrame(o hostnotify.Out) {
+	if c.keeps() {
+		c.notify.RowsOf(o, c.putTold)
+		c.keep.to.Flush()
+	}
+}
