@@ -10,7 +10,7 @@ func (u *Update) TellsLoss() bool {
 }
 
 // faultAddrs is how many addresses of a fault weigh as much as a record.
-const faultAddrs = 8
+const faultAddrs = 4
 
 // weight is how much work the record is, in records.
 func (f *FaultRecord) weight() int { return 1 + (len(f.Addrs)+len(f.Gone))/faultAddrs }

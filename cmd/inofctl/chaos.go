@@ -22,7 +22,7 @@ func (f *labFlags) chaosCmd() *cobra.Command {
 	c := &cobra.Command{Use: "chaos", Short: "Break a lab at random, and judge every notice", Args: arguments(0, 0),
 		Long: `Builds a lab of its own with two reflectors and three access switches, and lets faults
 strike in rounds: cables pulled and flapping, daemons and host agents killed, ended
-and stopped, packets lost and sessions reset on the way to the reflectors, ports shut
+and stopped, daemons that can open no more files, packets lost, holes for long ones, and sessions reset on the way to the reflectors, ports shut
 because damaged frames arrive and opened again, zones changed meanwhile. Every notice
 that a host agent receives is compared with what was done to the lab. After each
 round everything is healed, and every host's last word about every other one must be

@@ -66,7 +66,10 @@ func ruleset(faults []Fault, device func(node string) netip.Addr) string {
 			continue
 		}
 		which := ""
-		if f.Loss < 100 {
+		switch {
+		case f.Kind == Hole:
+			which = fmt.Sprintf("meta length > %d ", f.Size)
+		case f.Loss < 100:
 			which = fmt.Sprintf("numgen random mod 100 < %d ", f.Loss)
 		}
 		if f.Way != "out" {

@@ -24,11 +24,13 @@ const (
 	Cut     Kind = "cut"     // TCP sessions between the two are reset
 	Path    Kind = "path"    // nothing gets from one access switch to another, or only one way, for longer than BFD waits
 	CRC     Kind = "crc"     // damaged frames arrive at an access port until its switch shuts it; later it is opened
+	Hole    Kind = "hole"    // packets longer than some size do not pass between an access switch and a reflector, one way or both
+	Files   Kind = "files"   // a daemon can open no more files and sockets for a while
 	Zone    Kind = "zone"    // an operator changes zones at both reflectors
 )
 
 // Kinds lists all kinds, as Plan draws them.
-var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Zone}
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Hole, Files, Zone}
 
 // KindNames lists all kinds for people.
 func KindNames() string {
@@ -68,6 +70,7 @@ type Fault struct {
 	Port   string // access port of Node, or port of a reflector
 	Times  int    // how often a cable flaps
 	Loss   int    // percent of packets lost
+	Size   int    // the longest packet that passes a hole, in bytes from the IP header on
 	Way    string // in, out or both, as the reflector sees it, or Node of a path
 	Zone   string // to be changed
 	Member int    // index of the address that joins, or leaves when it is in; -1: the zone is removed and made anew
@@ -94,6 +97,8 @@ func (f Fault) String() string {
 		return fmt.Sprintf("%s, the port is opened by hand after %s", s, f.For)
 	case Drop:
 		return fmt.Sprintf("%s %d%% %s for %s", s, f.Loss, f.Way, f.For)
+	case Hole:
+		return fmt.Sprintf("%s of packets over %d bytes %s for %s", s, f.Size, f.Way, f.For)
 	}
 	return fmt.Sprintf("%s for %s", s, f.For)
 }
@@ -110,7 +115,7 @@ func (f Fault) MarshalJSON() ([]byte, error) {
 // target names what a fault is done to; two faults of one target never overlap.
 func (f Fault) target() string {
 	switch f.Kind {
-	case Carrier, Flap, CRC, Drop, Cut:
+	case Carrier, Flap, CRC, Drop, Cut, Hole:
 		return f.Node + ":" + f.Port
 	case Path:
 		return f.Node + "--" + f.Peer
@@ -206,14 +211,26 @@ func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
 		if k == Stop {
 			f.For = between(rnd, 50*time.Millisecond, 5*time.Second)
 		}
-	case Drop, Cut:
+	case Files:
+		if len(t.daemons) == 0 {
+			return f, false
+		}
+		p := t.daemons[rnd.IntN(len(t.daemons))]
+		f.Node, f.Proc = p.node, p.name
+		f.For = between(rnd, 100*time.Millisecond, 6*time.Second)
+	case Drop, Cut, Hole:
 		if len(t.inner) == 0 {
 			return f, false
 		}
 		l := t.inner[rnd.IntN(len(t.inner))]
 		f.Node, f.Port = l.node, l.port
 		f.For = cutFor
-		if k == Drop {
+		switch k {
+		case Hole: // what BFD sends has 80 bytes
+			f.For = between(rnd, 300*time.Millisecond, 6*time.Second)
+			f.Size = []int{120, 200, 400, 1000}[rnd.IntN(4)]
+			f.Way = []string{"in", "out", "both"}[rnd.IntN(3)]
+		case Drop:
 			f.For = between(rnd, 300*time.Millisecond, 6*time.Second)
 			f.Loss = []int{10, 30, 60, 100, 100}[rnd.IntN(5)]
 			f.Way = []string{"in", "out", "both", "both"}[rnd.IntN(4)]

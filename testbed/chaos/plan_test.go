@@ -92,6 +92,7 @@ func TestRulesOfThePacketFilter(t *testing.T) {
 		{Kind: Drop, Port: "eth1", Loss: 100, Way: "both"},
 		{Kind: Drop, Port: "eth2", Loss: 30, Way: "in"},
 		{Kind: Cut, Port: "eth3"},
+		{Kind: Hole, Port: "eth4", Size: 200, Way: "in"},
 		{Kind: Path, Node: "tor1", Peer: "tor2", Way: "both"},
 	}, func(node string) netip.Addr { return map[string]netip.Addr{"tor1": devX, "tor2": devY}[node] })
 	want := `table inet inof_chaos
@@ -101,6 +102,7 @@ table inet inof_chaos {
     type filter hook prerouting priority -300
     iifname "eth1" drop
     iifname "eth2" numgen random mod 100 < 30 drop
+    iifname "eth4" meta length > 200 drop
     ip saddr 10.0.0.2 ip daddr 10.0.0.1 drop
     ip saddr 10.0.0.1 ip daddr 10.0.0.2 drop
   }

@@ -139,7 +139,7 @@ func (r *runner) leaveOut() {
 	if _, err := exec.LookPath("nft"); err == nil {
 		return
 	}
-	needs := []Kind{Drop, Cut, Path}
+	needs := []Kind{Drop, Cut, Path, Hole}
 	for _, k := range needs {
 		if slices.Contains(r.Kinds, k) {
 			r.report.LeftOut = append(r.report.LeftOut, string(k)+": nft(8) is not installed")

@@ -38,6 +38,10 @@ func (r *runner) strike(ctx context.Context, f Fault) error {
 			}
 		}
 		return r.lose(ctx, f, f.Node)
+	case Hole:
+		return r.lose(ctx, f, f.Node)
+	case Files:
+		return r.starve(ctx, process{f.Node, f.Proc}, f.For)
 	case Path:
 		defer r.doubt([2]string{f.Node, f.Peer})() // BFD may find it, and late
 		return r.lose(ctx, f, r.fab.reflectors...)
@@ -171,6 +175,30 @@ func (r *runner) pause(ctx context.Context, p process, d time.Duration) error {
 	r.sleep(ctx, d)
 	_, err := r.lab.Signal(p.node, p.name, unix.SIGCONT)
 	return err
+}
+
+// starve lets a process open no more files for a while. One that has ended meanwhile was
+// given its own limit when it was started again.
+func (r *runner) starve(ctx context.Context, p process, d time.Duration) error {
+	defer r.disturb(p.node, false)()
+	now, err := r.lab.Process(p.node, p.name)
+	if err != nil {
+		return err
+	}
+	var was unix.Rlimit
+	if err := unix.Prlimit(now.PID, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+		return fmt.Errorf("%s: limit of files: %w", p, err)
+	}
+	// What it has open stays; the lowest free number is not below this.
+	none := unix.Rlimit{Cur: 3, Max: was.Max}
+	if err := unix.Prlimit(now.PID, unix.RLIMIT_NOFILE, &none, nil); err != nil {
+		return fmt.Errorf("%s: limit of files: %w", p, err)
+	}
+	r.sleep(ctx, d)
+	if err := unix.Prlimit(now.PID, unix.RLIMIT_NOFILE, &was, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%s: limit of files: %w", p, err)
+	}
+	return nil
 }
 
 // changeZone changes one zone at both reflectors. Changes follow each other, so that
