@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"syscall"
@@ -283,8 +284,13 @@ func (s *service) say(l line) error {
 
 func checkCmd() *cobra.Command {
 	var f files
-	c := &cobra.Command{Use: "check", Short: "Say what is wrong with the configuration, and how that of the existing agent is taken", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	c := &cobra.Command{Use: "check [FILE]", Short: "Say what is wrong with the configuration, and how that of the existing agent (FILE.conf) is taken", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && filepath.Ext(args[0]) == ".conf" {
+				f.yaml, f.existing = "", args[0]
+			} else if len(args) == 1 {
+				f.yaml, f.existing = args[0], ""
+			}
 			cfg, notes, err := hostagent.Load(f.yaml, f.existing)
 			for _, n := range notes {
 				fmt.Fprintln(cmd.OutOrStdout(), "note:", n)
