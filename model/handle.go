@@ -41,6 +41,14 @@ func (w Switch) Sent(p PortID) uint64 {
 	return n
 }
 
+// HeadSize gives the bytes of the frame that a queue would send next; 0 = it is empty.
+func (w Switch) HeadSize(p PortID, q int) int32 {
+	if pk := w.s.queues[int(p)*NumQueues+q].head; pk >= 0 {
+		return int32(w.s.pool.pkts[pk].size)
+	}
+	return 0
+}
+
 // QueueDepth gives the bytes that wait in a queue.
 func (w Switch) QueueDepth(p PortID, q int) int64 {
 	return int64(w.s.queues[int(p)*NumQueues+q].bytes)

@@ -69,6 +69,7 @@ var mechanisms = []*Mechanism{
 	&nslbMechanism,
 	&nsPathsMechanism,
 	&priorityMechanism,
+	&etsMechanism,
 	&referenceMechanism,
 	&cellsMechanism,
 	&fastCNPMechanism,
