@@ -212,8 +212,8 @@ func (l *learned) complete(i int, m *EndOfSync, own map[zone.HostKey]zone.Host, 
 	a.sort()
 }
 
-// sweep takes back what reflector i did not repeat in this session; what it said of devices
-// of which it may know more than it has room for counts as repeated.
+// sweep takes back what reflector i did not repeat in this session, but nothing of devices of
+// which it may know more than it has room for: that stands until another word ends it.
 func (l *learned) sweep(i int, short []netip.Addr, a *Applied, now time.Time) {
 	gen := l.sources[i].gen
 	w := word{from: i, at: now}
@@ -223,20 +223,12 @@ func (l *learned) sweep(i int, short []netip.Addr, a *Applied, now time.Time) {
 		}
 	}
 	for _, e := range l.hosts {
-		switch g := e.said[i]; {
-		case g == 0 || g == gen:
-		case slices.Contains(short, e.rec.Device):
-			e.said[i] = gen
-		default:
+		if g := e.said[i]; g != 0 && g != gen && !slices.Contains(short, e.rec.Device) {
 			l.host(w, &HostRecord{Op: Withdraw, Host: e.rec}, a)
 		}
 	}
 	for _, e := range l.faults {
-		switch g := e.said[i]; {
-		case g == 0 || g == gen:
-		case slices.Contains(short, e.rec.Device):
-			e.said[i] = gen
-		default:
+		if g := e.said[i]; g != 0 && g != gen && !slices.Contains(short, e.rec.Device) {
 			l.fault(w, &FaultRecord{Op: Withdraw, Device: e.rec.Device, Port: e.rec.Port}, a)
 		}
 	}
