@@ -14,15 +14,15 @@ import (
 // the attachments that count as one host (see MultiPort) are one claimant. The rule is the
 // same everywhere, at a reflector and at its clients; the first that tells two claims apart counts:
 //
-//  1. The claim that the reflectors name the holder has the address. (A client hears that,
-//     with the zones of that claim; a reflector, which decides, does not.)
-//  2. A claim in doubt, of a host whose frames do not come from where it says they do, comes
+//  1. A claim in doubt, of a host whose frames do not come from where it says they do, comes
 //     after any that is not: the port of that one alone decides, also when it is dead.
-//  3. A claim that is alive, on a port without a fault of a device that is there, comes
-//     before one that is dead.
-//  4. A claim that was named a rival, by its own device or by the reflectors, comes last.
-//  5. Who has the address keeps it.
-//  6. The claim that arrived here first comes first.
+//  2. A claim that is alive, on a port without a fault of a device that is there, comes
+//     before one that is dead; but one that was named a rival takes the address from none that
+//     the reflectors name the holder. (A client has the zones of that one from them.)
+//  3. A claim that was named the holder comes first, one that was named a rival, by its own
+//     device or by the reflectors, last.
+//  4. Who has the address keeps it.
+//  5. The claim that arrived here first comes first.
 //
 // A reflector names exactly one holder by it, and its device, which follows, names its own
 // host a rival when it takes another for the holder. No clock of a sender counts: Host.Since
@@ -92,16 +92,23 @@ type standing struct {
 	claim Claim
 }
 
-func (s standing) beats(o standing) bool {
+func (s standing) beats(o standing) bool { return s.rank() < o.rank() }
+
+// rank is lower for a stronger claimant.
+func (s standing) rank() int {
+	rank := 3 + int(s.claim)
 	switch {
-	case (s.claim == ClaimHolder) != (o.claim == ClaimHolder):
-		return s.claim == ClaimHolder
-	case s.doubt != o.doubt:
-		return o.doubt
-	case s.alive != o.alive:
-		return s.alive
+	case s.alive && s.claim != ClaimRival:
+		rank = int(s.claim)
+	case s.claim == ClaimHolder:
+		rank = 2
+	case s.alive:
+		rank = 3
 	}
-	return s.claim < o.claim
+	if s.doubt {
+		return rank + 10
+	}
+	return rank
 }
 
 // contend applies the rule to an address after one of its attachments, or what is known of

@@ -84,8 +84,12 @@ func TestWhoIsNamedKeepsTheAddressThoughItsPortHasAFault(t *testing.T) {
 	d.PutHost(later)
 	d.SetFault(first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
 	wantHolder(t, d, first)
-	first.Claim = ClaimOpen
+	later.Claim = ClaimOpen
+	d.PutHost(later)
+	wantHolder(t, d, later) // it came since, and is alive
+	first.Claim, later.Claim = ClaimOpen, ClaimRival
 	d.PutHost(first)
+	d.PutHost(later)
 	wantHolder(t, d, later) // nobody decides: the living one, though it was named a rival
 }
 

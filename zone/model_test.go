@@ -86,15 +86,13 @@ func (n *naive) vote() {
 					claim = min(claim, o.Claim)
 				}
 			}
-			r := []int{min(1, int(claim)), 0, 0, int(claim), 0}
+			order := map[bool][]int{true: {0, 1, 3}, false: {2, 4, 5}} // holder, open, rival
+			r := []int{0, order[n.alive(h, all)][claim], 0}
 			if h.Doubt {
-				r[1] = 1
-			}
-			if !n.alive(h, all) {
-				r[2] = 1
+				r[0] = 1
 			}
 			if !known || !n.one(h, had) {
-				r[4] = 1
+				r[2] = 1
 			}
 			return r
 		}
