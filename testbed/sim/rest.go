@@ -99,11 +99,11 @@ func (w *world) compare() {
 	}
 }
 
-// oneHolder checks that all devices take the same host for the holder of an address.
+// oneHolder checks that all devices take the same host for the holder of an address that can be reached.
 func (w *world) oneHolder(t *truth) {
 	for _, a := range t.addrs {
-		if w.haunted(a) {
-			continue // the switch that lost its state knows nothing of its own claim
+		if w.haunted(a) || !slices.ContainsFunc(t.claims[a], func(p place) bool { return p.reachable }) {
+			continue // the switch that lost its state knows nothing of its own claim; who is not there has nothing
 		}
 		var first *device
 		var is zone.Host
