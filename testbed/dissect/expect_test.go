@@ -336,7 +336,7 @@ func normal(t testing.TB, n *node) string {
 			t.Errorf("%s: %v", n.Name, err)
 		}
 		return strconv.FormatInt(int64(d), 10)
-	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "inof.proof" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
+	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "inof.proof" || n.Name == "inof.path.secret" || n.Name == "inof.path.sealed" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
 		return strings.ReplaceAll(n.Show, ":", "")
 	}
 	return n.Show
