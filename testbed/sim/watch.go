@@ -133,12 +133,12 @@ func (w *world) contested(a netip.Addr) bool {
 	return slices.ContainsFunc(cs, func(c claim) bool { return c.host != cs[0].host })
 }
 
-// mayRepeat tells whether the told host had trouble since the last notice, its link was
+// mayRepeat tells whether the told host had trouble since the last notice, was not registered for a while, its link was
 // down, the device forgot that notice or took another claim for the holder of the address,
 // or two hosts contest an address: after a restart the device may hear of them one by one.
 func (w *world) mayRepeat(l *link, last *spoken) bool {
 	addr := last.Host
-	return last.unsaved || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
+	return last.unsaved || last.dropped || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
 		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
