@@ -96,6 +96,9 @@ func ofMessage(m inof.Message, frame []byte) list {
 			l.text("inof.report.text", w.Text)
 		}
 	case *inof.PathKeys:
+		if d, err := inof.Decode(frame); err == nil { // as it was encrypted for its session
+			m = d.(*inof.PathKeys)
+		}
 		for _, a := range m.Asked {
 			l.addr("inof.path.asked", a)
 		}
