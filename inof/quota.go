@@ -23,6 +23,9 @@ const (
 	inviteRoom = 64
 	// freeList is how long the list of a fault may be whatever the device's other ones are.
 	freeList = 256
+	// listedAhead is how many addresses a device may list in faults beyond the hosts that it
+	// has: a fault may come in a message before its hosts.
+	listedAhead = 4096
 )
 
 // Refusal tells a device which of its hosts the reflector refuses.
@@ -133,7 +136,8 @@ func (r *Reflector) invite() {
 	}
 }
 
-// listFits tells whether a device may list so many addresses in its faults.
+// listFits tells whether a device may list so many addresses in its faults: as many as it has
+// hosts, or while these are not known yet may have.
 func (r *Reflector) listFits(d *device, f *FaultRecord) error {
 	if len(f.Addrs) <= freeList {
 		return nil
@@ -144,7 +148,11 @@ func (r *Reflector) listFits(d *device, f *FaultRecord) error {
 			n += len(e.rec.Addrs)
 		}
 	}
-	if most := max(r.cfg.MaxDeviceHosts, MaxFaultAddrs); n > most {
+	most := max(r.cfg.MaxDeviceHosts, MaxFaultAddrs)
+	if d.synced && d.forgot == 0 { // all its hosts are known
+		most = min(most, len(d.hosts)+listedAhead)
+	}
+	if n > most {
 		return &LimitError{What: "addresses in faults of one device", Key: "fault of port " + f.Port, Limit: most}
 	}
 	return nil

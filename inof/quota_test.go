@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -158,9 +159,10 @@ func TestARefusedHostIsNeverToldAsGone(t *testing.T) {
 	}
 }
 
-// The lists of a device's faults are bounded all together.
+// The lists of a device's faults are bounded all together, also while its hosts are not known yet.
 func TestTheFaultsOfADeviceListNoMoreThanItMayHave(t *testing.T) {
-	r := quotaReflector(t, ReflectorConfig{}, 1)
+	r := quotaReflector(t, ReflectorConfig{}, 0)
+	r.Join(scaleDev(1), t0)
 	r.cfg.MaxDeviceHosts = MaxFaultAddrs
 	dev, list := scaleDev(1), make([]netip.Addr, MaxFaultAddrs)
 	for i := range list {
@@ -224,5 +226,34 @@ func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
 	hear(ds)
 	if !slices.Equal(gone, []netip.Addr{scaleHost(1)}) {
 		t.Errorf("gone are %v, want %v", gone, scaleHost(1))
+	}
+}
+
+// 400 faults of 16,384 addresses took 604 MB: a device may list its hosts, and what it has not
+// takes no room.
+func TestFaultsThatListWhatADeviceHasNotTakeNoRoom(t *testing.T) {
+	r := quotaReflector(t, ReflectorConfig{}, 1)
+	dev, list := scaleDev(1), make([]netip.Addr, MaxFaultAddrs)
+	for i := range list {
+		list[i] = scaleHost(i)
+	}
+	quotaSay(t, r, dev, Put, 0, 300)
+	refused := 0
+	for i := range 400 {
+		u := &Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []FaultRecord{{Op: Put, Device: dev, Port: fmt.Sprintf("e%d", i), Why: snsd.ReasonLinkDown, Addrs: list}}}
+		if _, err := r.Receive(dev, u, t0); err != nil {
+			refused++
+		}
+	}
+	listed := 0
+	for _, e := range r.devices[dev].faults {
+		listed += len(e.rec.Addrs)
+	}
+	if refused != 400 || listed != 0 {
+		t.Errorf("%d of 400 lists are refused, %d addresses are listed", refused, listed)
+	}
+	own := &Update{Origin: dev, Epoch: 1, Seq: 2, Faults: []FaultRecord{{Op: Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Addrs: list[:300]}}}
+	if _, err := r.Receive(dev, own, t0); err != nil {
+		t.Errorf("a list of its own hosts: %v", err)
 	}
 }
