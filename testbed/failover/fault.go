@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -80,13 +81,12 @@ func startTOR(ctx context.Context, b *Bed, _ *Method) (time.Time, error) {
 			return at, err
 		}
 	}
-	// An interface that was down has lost its routes.
-	for _, route := range [][]string{
-		{"10.0.0.1/32", "via", "10.9.3.0", "src", deviceID(13)},
-		{deviceID(11) + "/32", "via", "10.1.9.0", "src", deviceID(13)},
-		{"10.1.1.0/24", "via", "10.1.9.0"},
+	// An interface that was down has lost its routes; at a pulled cable that is the far one.
+	for _, r := range []struct{ node, route string }{
+		{node, "10.0.0.1/32 via 10.9.3.0 src 10.0.0.13"}, {node, "10.0.0.11/32 via 10.1.9.0 src 10.0.0.13"}, {node, "10.1.1.0/24 via 10.1.9.0"},
+		{mids[0], "10.1.2.0/24 via 10.1.9.1"}, {mids[0], "10.0.0.13/32 via 10.1.9.1"}, {reflector, "10.0.0.13/32 via 10.9.3.1 src 10.0.0.1"},
 	} {
-		if _, err := b.lab.Exec(ctx, node, append([]string{"ip", "route", "replace"}, route...)...); err != nil {
+		if _, err := b.lab.Exec(ctx, r.node, append([]string{"ip", "route", "replace"}, strings.Fields(r.route)...)...); err != nil {
 			return at, err
 		}
 	}
