@@ -118,12 +118,11 @@ type Core struct {
 	contests   map[zone.HostKey]contest   // of these, whose address another host claims too
 	presence   *presence.Asker
 	early      early
-	placed     map[zone.HostKey]bool // own hosts that a reflector has placed in their zones
-	replan     map[string]bool       // ports whose health may be needed in another way
-	holdExpiry time.Time             // no LLDP ageing before
-	tests      []*testNotice         // not acked yet
-	testSeq    uint32                // of the last one
-	drainDue   time.Time             // when to look after the ports that are drained; zero: there are none
+	replan     map[string]bool // ports whose health may be needed in another way
+	holdExpiry time.Time       // no LLDP ageing before
+	tests      []*testNotice   // not acked yet
+	testSeq    uint32          // of the last one
+	drainDue   time.Time       // when to look after the ports that are drained; zero: there are none
 	keep       keeping
 	counters   Counters
 	nts        snsd.ParseCounters
@@ -168,7 +167,6 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		localAddrs: make(map[netip.Addr]int),
 		contests:   make(map[zone.HostKey]contest),
 		presence:   presence.NewAsker(),
-		placed:     make(map[zone.HostKey]bool),
 		replan:     make(map[string]bool),
 		reports:    make(map[netip.Addr]*inof.Report),
 	}
@@ -187,7 +185,6 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
 		c.client.SetReflectorAddresses(cfg.Addresses)
-		c.client.SetInterestAll(cfg.InterestAll)
 		if cfg.Transmit != nil {
 			c.speak = lldp.NewTransmitter(*cfg.Transmit)
 		}
@@ -223,7 +220,6 @@ func (c *Core) joinSelf(now time.Time) {
 		return
 	}
 	c.refl.SetInterest(c.self, c.cfg.InterestAll)
-	c.client.SetAnswers(c.self, true)
 	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
 	c.fromReflector(c.refl.Join(c.self, now), now)
 	c.fromClient(own, now)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -38,8 +39,8 @@ type early struct {
 type earlyHost struct {
 	zone.Host
 	until time.Time // when it is forgotten; zero once it has registered
-	// registered: it has, and the reflectors have not placed it in its zones yet. They may have
-	// taken these from here when the old address left, which is no news to the new one.
+	// registered: it has, and no reflector has taken it in yet. They may have taken the hosts of
+	// its zones from here when the old address left, which is no news to the new one.
 	registered bool
 }
 
@@ -148,8 +149,7 @@ func (c *Core) refuseQuery(addr netip.Addr, f *fabric.Frame, why string, now tim
 	c.Complain(now, "query", f.Port, fmt.Errorf("zone query for %s from %s on port %s is not answered: %s; it is once the address is registered by LLDP", addr, f.Src, f.Port, why))
 }
 
-// addEarly makes a new address of a known machine one that is told. Whether it belongs into the
-// default zone only a reflector knows, which has all zones.
+// addEarly makes a new address of a known machine one that is told.
 func (c *Core) addEarly(h zone.Host, now time.Time) {
 	if c.early.hosts == nil {
 		c.early.hosts = make(map[netip.Addr]earlyHost)
@@ -157,7 +157,6 @@ func (c *Core) addEarly(h zone.Host, now time.Time) {
 	until := now.Add(EarlyLife)
 	c.early.hosts[h.Addr] = earlyHost{Host: h, until: until}
 	c.early.due = sooner(c.early.due, until)
-	c.changed(c.dir.HoldDefault(h.Addr, c.refl == nil || c.refl.Directory().Names(h)), now, now)
 	c.notify.SubscribeAs(h.Addr, h.HostKey.Port, h.MAC, h.Role, now)
 	c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
 		Text: fmt.Sprintf("host %s (%s) on port %s asks for its zones before it has registered: it is told what they say, others hear of it when it registers",
@@ -176,7 +175,6 @@ func (c *Core) endEarly(now time.Time) {
 			continue
 		}
 		c.early.remove(a)
-		c.changed(c.letGo(a), now, now)
 		c.notify.Unsubscribe(a, h.HostKey.Port, now)
 		c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
 			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, EarlyLife),
@@ -207,9 +205,6 @@ func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
 			continue
 		}
 		c.early.remove(ch.Addr)
-		if c.localAddrs[ch.Addr] == 0 {
-			c.changed(c.letGo(ch.Addr), now, now)
-		}
 		c.notify.Unsubscribe(ch.Addr, h.HostKey.Port, now)
 	}
 }
@@ -219,11 +214,14 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 	return c.localAddrs[h.Addr] == 0 && !slices.ContainsFunc(c.dir.Attachments(h.Addr), func(at zone.Host) bool { return at.MAC != h.MAC })
 }
 
-// placedEarly ends it for a host that has registered, and that the reflectors have placed.
-func (c *Core) placedEarly(k zone.HostKey, now time.Time) {
-	if h, asked := c.early.hosts[k.Addr]; asked && h.registered && h.HostKey == k {
-		c.early.remove(k.Addr)
-		c.notify.Settle(k.Addr, now)
+// endRegistered ends it for hosts that have registered, when a reflector has taken them in or
+// has said all that concerns this device.
+func (c *Core) endRegistered(a *inof.Applied, now time.Time) {
+	for _, addr := range c.early.sorted() {
+		if h := c.early.hosts[addr]; h.registered && (a.Synced || slices.Contains(a.Taken, h.HostKey)) {
+			c.early.remove(addr)
+			c.notify.Settle(addr, now)
+		}
 	}
 }
 

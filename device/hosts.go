@@ -150,9 +150,6 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	old, known := c.local[h.HostKey]
 	h.Claim = old.Claim // contend finds whether it is the holder
 	c.listed(p, h.Addr, now)
-	if !known && (c.localAddrs[h.Addr] == 0 || !c.inDefault(h.Addr)) { // a rival's claim ends nothing
-		c.changed(c.dir.HoldDefault(h.Addr, true), at, now)
-	}
 	if !known || old != h {
 		c.local[h.HostKey] = h
 		c.client.PutHost(h)
@@ -211,14 +208,12 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 		c.early.remove(addr)
 	}
 	c.presence.Drop(presence.Key{Port: p.Name, Addr: addr})
-	delete(c.placed, k)
 	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {
 		delete(c.localAddrs, addr)
 	}
 	c.client.WithdrawHost(k, why)
 	c.client.MarkFault(at)
 	c.changed(c.dir.RemoveHost(k, why), at, now)
-	c.changed(c.letGo(addr), at, now)
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),

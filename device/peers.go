@@ -128,14 +128,6 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	}
 }
 
-// ReflectorAnswers says whether a reflector that is about to be up answers questions
-// about hosts.
-func (c *Core) ReflectorAnswers(dev netip.Addr, on bool) {
-	if c.client != nil {
-		c.client.SetAnswers(dev, on)
-	}
-}
-
 // ReflectorUp says that the session to a reflector is established.
 func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) { c.ReflectorResumes(dev, nil, now) }
 
@@ -151,55 +143,8 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time
 		c.out.Event(api.Event{Time: now, Kind: "error", Device: dev.String(), Fields: map[string]string{"room": "peer"},
 			Text: fmt.Sprintf("reflector %s has seen a later start of this device: the clock was set back and the last epoch was lost; going on behind it", dev)})
 	}
-	c.holdStale(now)
 	c.pathSession(dev, true)
 	c.peerEvent(dev, "reflector", "up", nil, now)
-}
-
-// holdStale begins a session: hosts that no reflector speaks for at present, or that one has
-// yet to speak of, and own ones until they are placed again, are kept out of the default
-// zone unless hosts were told that they are in it. While zones and settings come in, and
-// when a zone that holds them is taken from this device, they would look like hosts of no
-// zone.
-func (c *Core) holdStale(now time.Time) {
-	clear(c.placed)
-	for h := range c.dir.AllHosts() {
-		var hold bool
-		if h.Device == c.self {
-			hold = !c.inDefault(h.Addr)
-		} else {
-			hold = (c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey)) && !c.toldDefault(h.Addr)
-		}
-		if hold {
-			c.changed(c.dir.HoldDefault(h.Addr, true), now, now)
-		}
-	}
-}
-
-func (c *Core) inDefault(addr netip.Addr) bool {
-	return slices.Contains(c.dir.ZonesOf(addr), zone.DefaultName)
-}
-
-// toldDefault tells whether an address is in the default zone and hosts may have been told
-// so, which a doubt does not end. Before the first sync is complete they are told nothing.
-func (c *Core) toldDefault(addr netip.Addr) bool { return c.synced && c.inDefault(addr) }
-
-// letGo lets an address into the default zone again when the reflectors speak for
-// each of its attachments: they have placed the local ones, and say the others or have
-// answered that they are in no zone.
-func (c *Core) letGo(addr netip.Addr) zone.Changes {
-	for _, h := range c.dir.Attachments(addr) {
-		if h.Device == c.self {
-			if !c.placed[h.HostKey] {
-				return nil
-			}
-			continue
-		}
-		if c.client.Stale(h.HostKey) || c.client.Owed(h.HostKey) {
-			return nil
-		}
-	}
-	return c.dir.HoldDefault(addr, false)
 }
 
 // ReflectorDown says that the session to a reflector ended. What is known stays in force.
@@ -305,18 +250,10 @@ func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
 func (c *Core) apply(a *inof.Applied, now time.Time) {
 	var changes zone.Changes
 	add := func(more zone.Changes) { changes = append(changes, more...) }
-	for _, k := range a.Doubted {
-		if !c.toldDefault(k.Addr) {
-			add(c.dir.HoldDefault(k.Addr, true))
-		}
-	}
 	if s := a.Settings; s != nil {
 		c.dir.SetHard(s.Hard)
 		add(c.dir.SetAutoJoin(s.AutoJoin))
 		add(c.meshSettings(s.BFD, now))
-	}
-	for _, k := range a.Unplaced {
-		add(c.dir.HoldDefault(k.Addr, true))
 	}
 	for _, z := range a.Reserved {
 		if z.Op == inof.Put {
@@ -335,20 +272,13 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.Reserve(z.Zone.Name, nil))
 		}
 	}
-	for _, k := range a.Denied {
-		add(c.dir.HoldDefault(k.Addr, true))
-	}
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
 		if h.Op == inof.Put {
-			if k := h.Host.HostKey; c.client.Stale(k) || c.client.Owed(k) && !c.toldDefault(k.Addr) {
-				add(c.dir.HoldDefault(h.Host.Addr, true))
-			}
 			add(c.dir.PutHost(h.Host))
 		} else {
 			h.Why = c.whyGone(h)
 			add(c.dir.RemoveHost(h.Host.HostKey, h.Why))
-			add(c.letGo(h.Host.Addr))
 		}
 	}
 	for _, h := range a.Claims {
@@ -361,19 +291,11 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
 		}
 	}
-	for _, k := range a.Placed {
-		if _, here := c.local[k]; here {
-			c.placed[k] = true
-		}
-		add(c.letGo(k.Addr))
-	}
 	c.changedBy(changes, c.causeOf(a), now)
 	if len(a.Zones) > 0 || len(a.Reserved) > 0 || a.Settings != nil {
 		c.rezoneEarly(now)
 	}
-	for _, k := range a.Placed {
-		c.placedEarly(k, now)
-	}
+	c.endRegistered(a, now)
 	for i := range a.Hosts { // a rival claim changes nothing in the Directory
 		c.contend(a.Hosts[i].Host.Addr, now)
 	}
@@ -395,16 +317,18 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 }
 
 // whyGone is why a host is withdrawn, zones being up to date. One that a full sync left out
-// goes without a word: where no zone here has it the reflector need not speak of it, so
-// that it has left its zones; else its device has it no more.
+// goes without a word: where no local host shares a zone with it the reflector need not speak
+// of it, so that it has left their zones; else its device has it no more.
 func (c *Core) whyGone(h *inof.HostRecord) snsd.Reason {
-	switch {
-	case h.Why != snsd.ReasonNone:
+	if h.Why != snsd.ReasonNone {
 		return h.Why
-	case len(c.dir.ZonesOf(h.Host.Addr)) == 0:
-		return snsd.ReasonZoneChanged
 	}
-	return snsd.ReasonAgedOut
+	for _, z := range c.dir.ZonesOf(h.Host.Addr) {
+		if c.dir.CountOf(c.self, z) > 0 {
+			return snsd.ReasonAgedOut
+		}
+	}
+	return snsd.ReasonZoneChanged
 }
 
 // appliedEvents tells operators what was learned; a full sync is told as one event above.

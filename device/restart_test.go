@@ -199,9 +199,9 @@ func TestARestartDoesNotHandAContestedAddressRound(t *testing.T) {
 	}
 }
 
-// A reflector that was restarted has forgotten a host. What it says of zones
-// meanwhile must not make that host look like one of the default zone.
-func TestAHostTheReflectorHasNotSaidAgainDoesNotJoinTheDefaultZone(t *testing.T) {
+// What a reflector says anew of its zones and settings takes effect when all of it is there;
+// hosts that it has not said again stand until its sync ends.
+func TestZonesOfANewSessionTakeEffectAsAWhole(t *testing.T) {
 	b := newBareCore(t, false)
 	b.carrier("eth1", true, fabric.PortAdded)
 	b.carrier("eth2", true, fabric.PortAdded)
@@ -210,72 +210,51 @@ func TestAHostTheReflectorHasNotSaidAgainDoesNotJoinTheDefaultZone(t *testing.T)
 	b.register("h2", "eth2", i2)
 	remote := inof.HostRecord{Op: inof.Put, Host: zone.Host{
 		HostKey: zone.HostKey{Addr: netip.MustParseAddr(t1), Device: netip.MustParseAddr("10.0.0.2"), Port: "eth1"}, MAC: hostMAC("t1"), Since: b.now}}
-	own := func(port, addr string) inof.HostRecord {
-		return inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}}
+	named := func(name string, addrs ...string) inof.ZoneRecord {
+		z := inof.ZoneRecord{Op: inof.Put, Zone: zone.Zone{Name: name}}
+		for _, a := range addrs {
+			z.Zone.Members = append(z.Zone.Members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(a)})
+		}
+		return z
 	}
-	var members []zone.Member
-	for _, a := range []string{i1, t1} {
-		members = append(members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(a)})
-	}
-	a := []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "a", Members: members}}}
 	say := func(u *inof.Update) {
 		u.Origin = bareReflector
 		b.ReflectorMessage(bareReflector, u, b.now)
 	}
-	b.ReflectorUp(bareReflector, b.now)
-	say(&inof.Update{Settings: &inof.Settings{AutoJoin: true}, Zones: a, Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2), remote}})
-	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
-	if !b.share(i1, t1) || b.share(i2, t1) {
-		t.Fatal("the zones are not in force")
+	expect := func(when string, first, second bool) {
+		t.Helper()
+		if b.share(i1, t1) != first || b.share(i2, t1) != second {
+			t.Errorf("%s: %s shares a zone: %v, %s: %v; want %v and %v", when, i1, !first, i2, !second, first, second)
+		}
 	}
+	b.ReflectorUp(bareReflector, b.now)
+	say(&inof.Update{Anew: true, Settings: &inof.Settings{AutoJoin: false}, Zones: []inof.ZoneRecord{named("a", i1, t1)}, Hosts: []inof.HostRecord{remote}})
+	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	expect("at first", true, false)
 	b.ReflectorDown(bareReflector, nil, b.now)
 	b.ReflectorUp(bareReflector, b.now)
-	say(&inof.Update{Zones: a, Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2)}})
-	if !b.share(i1, t1) {
-		t.Error("silence has ended a zone")
-	}
-	say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "a"}}}})
-	if b.share(i2, t1) {
-		t.Error("a host that was not said again is in the default zone")
-	}
+	say(&inof.Update{Anew: true, More: true, Settings: &inof.Settings{AutoJoin: true}})
+	expect("settings of a new session", true, false)
+	say(&inof.Update{More: true, Zones: []inof.ZoneRecord{named("b", i1)}})
+	expect("a part of its zones", true, false)
+	say(&inof.Update{Zones: []inof.ZoneRecord{named("c", i2, t1)}})
+	expect("all of its zones", false, true)
 	say(&inof.Update{Hosts: []inof.HostRecord{remote}})
-	if !b.share(i2, t1) {
-		t.Error("a host of no zone was said, but is not in the default zone")
-	}
-}
-
-// While a reflector was away its configuration changed. The settings come before it
-// has placed the device's own hosts.
-func TestSettingsOfANewSessionDoNotPutOwnHostsIntoTheDefaultZone(t *testing.T) {
-	b := newBareCore(t, false)
-	b.carrier("eth1", true, fabric.PortAdded)
-	b.carrier("eth2", true, fabric.PortAdded)
-	b.Start(b.now)
-	b.register("h1", "eth1", i1)
-	b.register("h2", "eth2", i2)
-	var own []inof.HostRecord
-	for port, addr := range map[string]string{"eth1": i1, "eth2": i2} {
-		own = append(own, inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}})
-	}
-	for _, autoJoin := range []bool{false, true} {
-		b.ReflectorUp(bareReflector, b.now)
-		b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Settings: &inof.Settings{AutoJoin: autoJoin}}, b.now)
-		if b.share(i1, i2) {
-			t.Error("own hosts share the default zone before they are placed")
-		}
-		b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Hosts: own}, b.now)
-		if b.share(i1, i2) != autoJoin {
-			t.Errorf("auto-join %v, but after they were placed they share a zone: %v", autoJoin, !autoJoin)
-		}
-		b.ReflectorDown(bareReflector, nil, b.now)
-		if b.share(i1, i2) != autoJoin {
-			t.Error("the end of a session has changed something")
-		}
+	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	expect("its sync", false, true)
+	say(&inof.Update{More: true, Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "c"}}}})
+	expect("a part of a change", false, true)
+	b.ReflectorDown(bareReflector, nil, b.now)
+	b.ReflectorUp(bareReflector, b.now)
+	expect("a session that resumes within a change", false, true)
+	say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "b"}}}})
+	if !b.share(i1, t1) || !b.share(i2, t1) || !b.share(i1, i2) {
+		t.Error("hosts of no zone are not in the default zone")
 	}
 }
 
 // A machine that takes an address of another one on the same switch, and leaves it before its
-// reflector has placed it, ends nothing: the address stays in the default zone.
+// reflector has taken it in, ends nothing: the address stays in the default zone.
 func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 	b := newBareCore(t, false)
 	own := func(port, addr string) inof.HostRecord {
@@ -304,7 +283,7 @@ func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 	check("left to the first")
 	b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Hosts: []inof.HostRecord{own("eth3", i1)}}, b.now)
 	check("a word about the rival that comes late")
-	if b.share(i1, t3) {
-		t.Error("the rival's new address is in the default zone before it is placed")
+	if !b.share(i1, t3) {
+		t.Error("the rival's new address is not in the default zone, though no zone names it")
 	}
 }

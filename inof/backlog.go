@@ -14,6 +14,7 @@ type backlog struct {
 	dump  *dump            // of a full sync
 	full  bool             // it is that of a full sync
 	anew  bool             // of which nothing was told yet
+	more  bool             // the last message said that more zones follow
 	last  *cause
 	cause *cause // with the earliest fault, or the last one
 }
@@ -74,6 +75,21 @@ func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil }
 // urgent tells whether a loss is among it.
 func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankFault]) > 0 }
 
+// zonesWait reports whether zones or settings are among it.
+func (b *backlog) zonesWait() bool {
+	if b.dump != nil && b.dump.zones > 0 {
+		return true
+	}
+	for _, r := range [...]rank{rankSettings, rankZone} {
+		for _, k := range b.queue[r] {
+			if _, there := b.keys[k]; there && k.kind != keyRefused {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // clone gives one of its own to some of the devices whose backlog it is.
 func (b *backlog) clone(users int) *backlog {
 	c := *b
@@ -94,8 +110,8 @@ func (b *backlog) clone(users int) *backlog {
 // as they are at each step. What is put into a table meanwhile is behind it, and posted as
 // any change; so each key is told that is there throughout, and now and then one twice.
 type dump struct {
-	zones, hosts int      // of rolls; or of the lists
-	few          *fewKeys // only these; nil: all that the rolls have
+	zones, hosts int      // of rolls
+	few          *fewKeys // of hosts only these; nil: all that the roll has
 }
 
 // roll holds keys in an order in which they can be walked a few at a time, from the end to

@@ -28,8 +28,6 @@ type change struct {
 	repeat   bool           // also what is as before is told, as of a new state of its device
 	placed   []zone.HostKey // taken in: to be repeated to their device
 	emptied  []netip.Addr   // that nobody has any more
-	asked    []asker        // questions that are new or asked again
-	answers  []asker        // to whom something is to be answered, sorted
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	news    []news
@@ -96,20 +94,11 @@ func (r *Reflector) commit(t *change, by *cause) {
 		r.interest.tidy(k.zone)
 	}
 	t.plans = map[netip.Addr][]uint32{}
-	r.review(t)
 	r.listFaults(t)
 	r.cast(t)
-	if t.settings {
-		var num uint32
-		t.number(&num, news{feedKey: feedKey{kind: keySettings}})
-		for id := range r.devices {
-			r.plan(t, id, num)
-		}
-	}
-	r.planZones(t)
+	r.postZones(t, by)
 	r.planHosts(t)
 	r.planFaults(t)
-	r.planAnswers(t)
 	for i := range t.placed {
 		var num uint32
 		r.plan(t, t.placed[i].Device, t.number(&num, news{feedKey: feedKey{keyPlaced, t.placed[i]}}))
@@ -203,33 +192,30 @@ func (r *Reflector) audience(t *change, dst []netip.Addr, addr netip.Addr) []net
 	return slices.Compact(dst)
 }
 
-func (r *Reflector) planZones(t *change) {
-	names := map[string]struct{}{}
-	for name := range t.zones {
-		names[name] = struct{}{}
+// postZones lets every device hear of zones and settings that have changed: each has all of them.
+func (r *Reflector) postZones(t *change, by *cause) {
+	var list []news
+	if t.settings {
+		list = append(list, news{feedKey: feedKey{kind: keySettings}})
 	}
-	for k := range t.interest {
-		names[k.zone] = struct{}{}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		had, changed := t.zones[name]
+	for _, name := range slices.Sorted(maps.Keys(t.zones)) {
 		_, have := r.interest.zones[name]
-		if !changed {
-			had = have
+		if have || t.zones[name] {
+			list = append(list, news{feedKey: zoneKey(name), gone: !have})
 		}
-		var put, withdraw uint32
-		devs := r.devicesOf(t, nil, name) // one may be there twice: it asks for everything too
-		slices.SortFunc(devs, netip.Addr.Compare)
-		for _, dev := range slices.Compact(devs) {
-			held := had && r.before(t, dev, name)
-			holds := have && r.interest.concerned(dev, name)
-			switch {
-			case holds && (changed || !held):
-				r.plan(t, dev, t.number(&put, news{feedKey: zoneKey(name)}))
-			case held && !holds:
-				r.plan(t, dev, t.number(&withdraw, news{feedKey: zoneKey(name), gone: true}))
-			}
+	}
+	if len(list) == 0 {
+		return
+	}
+	var all []*device
+	for _, d := range r.devices {
+		if d.follows() {
+			all = append(all, d)
 		}
+	}
+	if len(all) > 0 {
+		slices.SortFunc(all, compareDevices)
+		r.post(list, receivers{list: all}, by)
 	}
 }
 

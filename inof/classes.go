@@ -30,7 +30,7 @@ const (
 // part of their own; without it every device is looked at that the change may
 // concern.
 func (r *Reflector) cast(t *change) {
-	if t.settings || r.each {
+	if r.each {
 		return
 	}
 	var areas []*area
@@ -57,9 +57,6 @@ func (r *Reflector) cast(t *change) {
 	for k := range t.interest {
 		apart[k.dev] = struct{}{}
 	}
-	for name := range t.zones {
-		inZone(name)
-	}
 	for addr, before := range t.addrs {
 		now := r.interest.addrs[addr]
 		see(before)
@@ -80,9 +77,6 @@ func (r *Reflector) cast(t *change) {
 	}
 	for i := range t.placed {
 		apart[t.placed[i].Device] = struct{}{}
-	}
-	for i := range t.answers {
-		apart[t.answers[i].dev] = struct{}{}
 	}
 	if large() {
 		return

@@ -38,31 +38,16 @@ type Applied struct {
 	Claims []zone.Host
 	Faults []FaultRecord
 
-	// Placed are own hosts that the reflector has taken in, and hosts of others that
-	// it has said for the first time in this session. It says hosts behind the zones
-	// they are members of: from here on a host that is in none of the device's zones
-	// is in no configured zone at all.
-	Placed []zone.HostKey
-
-	// Denied are hosts that one reflector says are in no zone of this device, while
-	// another one still says them: they are in no default zone until the first says
-	// them again (Stale).
-	Denied []zone.HostKey
-	// Unplaced are hosts of others of which the reflectors that count no longer say that
-	// they concern this device, though one that lags behind its cluster does. They stay
-	// known, and are to be kept out of the default zone before Zones are applied.
-	Unplaced []zone.HostKey
-	// Doubted are hosts of others about which a reflector that does not say them is to be
-	// asked: before anything else is applied each is to be kept out of the default zone,
-	// but for one that hosts were told to be there, until Placed names it.
-	Doubted []zone.HostKey
+	// Taken are own hosts that the reflector has taken in: what follows from them for this
+	// device it has said.
+	Taken []zone.HostKey
 
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
 // Empty tells whether there is nothing to apply.
 func (a *Applied) Empty() bool {
-	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0 && len(a.Denied) == 0
+	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
 }
 
 // ClientCounters count what a Client did.
@@ -81,8 +66,6 @@ type ClientCounters struct {
 	OverLimit         uint64 `json:"records_over_limit"` // of reflectors, for which there is no room
 	ReflectorsRefused uint64 `json:"reflectors_refused"` // beyond MaxReflectors
 	EpochsRaised      uint64 `json:"epochs_raised"`      // a reflector knew a later epoch of this device
-	Questions         uint64 `json:"questions"`          // asked of a host that not all reflectors say, and ended
-	Answers           uint64 `json:"answers"`
 }
 
 // Client is the client side of a device: what it tells its reflectors of its own
@@ -108,7 +91,7 @@ type Client struct {
 	holdBack time.Time                 // own records may be incomplete before; zero: they are not
 	relies   bool                      // hosts were told things before the start that a first sync may end
 	before   map[netip.Addr]uint64     // epochs of the reflectors that they followed from
-	learned  learned
+	learned  replicas
 	counters ClientCounters
 }
 
@@ -126,7 +109,7 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 		dirtyFaults: map[string]struct{}{},
 		log:         newOwnLog(),
 		sent:        map[netip.Addr]ResumeKind{},
-		learned:     newLearned(self),
+		learned:     newReplicas(self),
 	}
 }
 
@@ -155,7 +138,6 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 	}
 	delete(c.hosts, k)
 	c.dirtyHosts[k] = why
-	c.learned.unplace(k)
 }
 
 // PutFault adds or replaces the fault of one port of this device; Op and Device
@@ -195,9 +177,6 @@ func (c *Client) MarkFault(at time.Time) {
 // Flush gives the changes since the last one for every reflector that is up. The
 // others get them when their session resumes, or with everything.
 func (c *Client) Flush(now time.Time) []Delivery {
-	if at := c.learned.askAt(); !at.IsZero() && !now.Before(at) {
-		c.learned.put()
-	}
 	b := c.pending()
 	at := c.faultAt
 	c.faultAt = time.Time{}
@@ -262,16 +241,13 @@ func (c *Client) everything() batch {
 	for _, f := range c.faults {
 		b.Faults = append(b.Faults, f)
 	}
-	for k := range c.learned.ask.asked {
-		b.Standings = append(b.Standings, c.learned.ask.question(k))
-	}
 	b.sort()
 	return b
 }
 
 // pending empties the sets of changes into a batch, sorted by key.
 func (c *Client) pending() batch {
-	b := batch{Standings: c.learned.ask.questions()}
+	var b batch
 	for k, why := range c.dirtyHosts {
 		r := HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: why}
 		if h, ok := c.hosts[k]; ok {
@@ -305,7 +281,6 @@ func (b *batch) sort() {
 	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
 		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
 	})
-	slices.SortFunc(b.Standings, func(x, y StandingRecord) int { return compareKeys(x.Host, y.Host) })
 }
 
 func compareKeys(a, b zone.HostKey) int { return zone.CompareKeys(a, b) }
@@ -335,7 +310,6 @@ func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time, chan
 		out = append(out, Delivery{To: to, Msg: u})
 		c.counters.UpdatesOut++
 		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Faults))
-		c.counters.Questions += uint64(len(u.Standings))
 	}
 	return out
 }
@@ -348,9 +322,6 @@ func (c *Client) next() uint64 { c.seq++; return c.seq }
 func (c *Client) SetReflectors(n int, a Agreement, wait time.Duration) {
 	c.learned.expected, c.learned.agreement, c.learned.wait = n, a, wait
 }
-
-// SetInterestAll says that the device has asked its reflectors for everything.
-func (c *Client) SetInterestAll(on bool) { c.learned.everything = on }
 
 // Up says that the session to a reflector (its device id) is established: Resume
 // with nothing to resume from.
@@ -368,7 +339,6 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 		return []Delivery{{To: []netip.Addr{reflector}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
 	}
 	c.outlive(seen)
-	asked := c.askBefore(reflector, now)
 	kind := checkResume(seen, c.epoch, c.log.base, c.seq)
 	c.sent[reflector] = kind
 	var b batch
@@ -379,35 +349,25 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 		b = c.everything()
 	}
 	to := []netip.Addr{reflector}
-	out := append(asked, c.deliver(&b, to, time.Time{}, now, false)...)
+	out := c.deliver(&b, to, time.Time{}, now, false)
 	return append(out, Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed || !c.holdBack.IsZero()}})
 }
 
 // Down says that the session ended. What was learned stays in force.
 func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	a := Applied{From: reflector, Origin: reflector}
-	c.learned.end(reflector)
+	c.learned.end(reflector, &a, now)
 	delete(c.sent, reflector)
 	delete(c.refusals, reflector)
 	delete(c.again, reflector)
-	if len(c.learned.sources) > 1 {
-		c.learned.judgeAll(&a)
-		c.learned.releaseAll(c.hosts, &a)
-		c.learned.unasked(reflector, &a)
-		c.learned.recount(&a, now)
-		a.sort()
-	}
 	return a
 }
 
 // Next is when Flush or Tick has something to do; zero: nothing.
 func (c *Client) Next() time.Time {
 	next := c.holdBack
-	if l := &c.learned; !l.live && !l.late && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
+	if l := &c.learned; !l.waited && !l.waitUntil.IsZero() && (next.IsZero() || l.waitUntil.Before(next)) {
 		next = l.waitUntil
-	}
-	if due := c.learned.askAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
-		next = due
 	}
 	if due := c.learned.disputeAt(); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 		next = due
@@ -429,13 +389,11 @@ func (c *Client) Tick(now time.Time) Applied {
 	if due := l.disputeAt(); !due.IsZero() && !now.Before(due) {
 		l.endDisputes(&a, now)
 	}
-	if l.live && l.waited || l.late || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
+	if l.waited || l.waitUntil.IsZero() || now.Before(l.waitUntil) {
 		return a
 	}
-	l.waited, l.late = true, true
-	l.judgeAll(&a)
-	l.releaseAll(c.hosts, &a)
-	a.sort()
+	l.waited = true
+	l.revote(&a)
 	return a
 }
 
@@ -453,7 +411,7 @@ func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 		}
 		return &Resume{Epoch: noEpoch}
 	}
-	s := &c.learned.sources[i]
+	s := &c.learned.list[i]
 	if !s.clean || !s.pos.Known() {
 		return &Resume{Epoch: noEpoch}
 	}
@@ -464,7 +422,7 @@ func (c *Client) ResumePoint(reflector netip.Addr) *Resume {
 // and what we sent.
 func (c *Client) Sessions(reflector netip.Addr) (in, out ResumeKind) {
 	if i, up := c.learned.index(reflector); up {
-		in = c.learned.sources[i].kind
+		in = c.learned.list[i].kind
 	}
 	return in, c.sent[reflector]
 }
@@ -478,41 +436,31 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		c.counters.UnknownPeer++
 		return a, fmt.Errorf("%v of %v, which has no session", m.Type(), reflector)
 	}
-	s, joined := &c.learned.sources[idx], c.learned.autoJoins()
+	s := &c.learned.list[idx]
 	switch m := m.(type) {
 	case *Update:
 		c.counters.UpdatesIn++
 		a.Origin, a.FaultAt, a.SentAt, a.ReflectedAt = m.Origin, m.FaultAt, m.SentAt, m.ReflectedAt
 		a.DecidedAt, a.ReflectorAt, a.ReceivedAt = m.DecidedAt, m.ReflectorAt, m.ReceivedAt
-		was := s.cluster.ID
-		moved := c.learned.follow(idx, m.Cluster, s.synced)
 		err := c.apply(idx, m, &a, now)
-		if moved {
-			c.learned.rejudge(was != s.cluster.ID, &a)
-		}
 		switch {
 		case m.Partial:
-			s.clean, s.bulk = false, now
+			s.clean = false
 		case m.Pos.Known():
 			s.pos, s.clean = m.Pos, s.clean || s.synced
 		case m.Origin == reflector:
 			s.pos, s.clean = Stamp{m.Epoch, m.Seq}, s.clean || s.synced
 		}
-		c.learned.joined(joined, &a, now)
 		if err != nil {
 			return a, err
 		}
 	case *EndOfSync:
 		c.counters.Syncs++
 		s.kind = ResumeKind{Done: true, Resumed: m.Resumed}
-		n := len(a.Zones) + len(a.Hosts) + len(a.Faults)
-		c.learned.reach(idx, m)
-		c.learned.complete(idx, m, c.hosts, &a, now)
-		c.learned.complement(idx, m.Resumed, &a)
+		c.learned.complete(idx, m, &a, now)
 		if !m.Resumed {
-			c.counters.Swept += uint64(len(a.Zones) + len(a.Hosts) + len(a.Faults) - n)
+			c.counters.Swept += uint64(len(a.Hosts) + len(a.Faults))
 		}
-		c.learned.joined(joined, &a, now)
 		s.pos, s.clean = Stamp{m.Epoch, m.Seq}, true
 		a.Synced = true
 	default:
@@ -526,81 +474,58 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 // which there is no room.
 func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	var refused RefusedError
+	l, s := &c.learned, &c.learned.list[idx]
 	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
-	switch id := c.learned.sources[idx].id; {
+	switch {
 	case u.Refused == nil:
 	default:
-		if delete(c.refusals, id); !u.Refused.empty() {
-			c.refusals[id] = *u.Refused
+		if delete(c.refusals, s.id); !u.Refused.empty() {
+			c.refusals[s.id] = *u.Refused
 		}
 		if u.Refused.Again {
-			c.again[id] = now
+			c.again[s.id] = now
 		}
 	}
-	if u.Anew {
-		clear(c.learned.sources[idx].faults)
-	}
-	joined := c.learned.joins(idx)
-	a.Settings = c.learned.settle(idx, u.Settings)
-	if joined && !c.learned.joins(idx) {
-		c.learned.undeny(idx, a)
-	}
-	for i := range u.Zones {
-		if refused.add(c.learned.zoneFits(idx, &u.Zones[i])) {
-			continue
-		}
-		c.learned.zone(idx, &u.Zones[i], a)
-	}
-	var w word
-	var of netip.Addr // device of w
-	said := func(dev netip.Addr) word {
-		if dev != of {
-			of, w = dev, word{from: idx, stamp: u.StampOf(dev), own: dev == u.Origin, at: now}
-		}
-		return w
-	}
-	placed := false
+	s.anew = s.anew || u.Anew
+	l.hearZones(idx, s.trim(u, l.most, &refused), a)
+	t := newTouched()
 	for i := range u.Hosts {
-		if h := &u.Hosts[i]; h.Host.Device == c.self {
-			if own, ours := c.hosts[h.Host.HostKey]; ours && h.Op == Put {
-				c.learned.place(idx, own, a)
-				placed = true
+		h := &u.Hosts[i]
+		k := h.Host.HostKey
+		if k.Device == c.self {
+			if _, ours := c.hosts[k]; ours && h.Op == Put {
+				a.Taken = append(a.Taken, k)
 			} else {
 				c.counters.OwnIgnored++
 			}
 			continue
 		}
-		h := &u.Hosts[i]
-		if refused.add(c.learned.hostFits(h)) {
+		if refused.add(s.hostFits(h, l.most)) {
 			continue
 		}
-		w := said(h.Host.Device)
-		c.learned.reached(idx, h.Host.Device, w.stamp, h.Op == Put)
-		c.learned.host(w, h, a)
+		switch stamp := u.StampOf(k.Device); {
+		case h.Op == Put:
+			l.put(idx, &h.Host, stamp, t)
+		case u.Origin == k.Device && h.Why != snsd.ReasonZoneChanged:
+			l.endHost(idx, k, ending{stamp, now}, h.Why, t)
+		default:
+			l.withdraw(idx, k, stamp, h.Why, t)
+		}
 	}
 	for i := range u.Faults {
-		if u.Faults[i].Device == c.self {
+		r := &u.Faults[i]
+		if r.Device == c.self {
 			c.counters.OwnIgnored++
 			continue
 		}
-		f := c.learned.sources[idx].faultAfter(&u.Faults[i])
-		if refused.add(c.learned.faultFits(&f)) {
-			continue
+		said := s.faultAt(portKey{r.Device, r.Port})
+		f := said.then(*r)
+		if !refused.add(s.faultFits(&f, l.most)) {
+			l.fault(idx, &f, u.StampOf(r.Device), t)
 		}
-		c.learned.sources[idx].says(&f)
-		w := said(f.Device)
-		c.learned.reached(idx, f.Device, w.stamp, false)
-		c.learned.fault(w, &f, a)
 	}
-	for i := range u.Standings {
-		c.counters.Answers++
-		c.learned.standing(idx, &u.Standings[i], a)
-	}
-	if s := &c.learned.sources[idx]; placed && !s.synced && !c.learned.everything {
-		// It has a word about these hosts from now on.
-		c.learned.judgeAll(a)
-		a.sort()
-	}
+	l.decide(t, a, now)
+	a.sort()
 	c.counters.OverLimit += uint64(refused.Refused)
 	if refused.Refused > 0 {
 		return &refused
@@ -608,17 +533,13 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	return nil
 }
 
-// Stale tells whether a host was learned that no reflector with a session has said
-// in its present session, or only one that lags behind its cluster, or that one says is
-// in no zone of this device, or of which one has yet to say that. It stays in force, but in which zones it is nobody says any
-// more, or they do not agree: it may be in one that this device does not know, and so
-// not in the default zone.
-func (c *Client) Stale(k zone.HostKey) bool {
-	e := c.learned.hosts[k]
-	return e != nil && (c.learned.denials(&e.claim) || !c.learned.concerned(&e.claim) || c.learned.unsure(&e.claim))
+func (a *Applied) sort() {
+	(&batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).sort()
+	(&batch{Zones: a.Reserved}).sort()
+	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return compareKeys(x.HostKey, y.HostKey) })
 }
 
-// Synced tells whether every reflector has completed a sync since the start, or one
+// Synced reports whether every reflector has completed a sync since the start, or one
 // has and the others are no longer waited for. It never becomes false again: what was
 // learned stays known.
 func (c *Client) Synced() bool { return c.learned.synced() }

@@ -14,7 +14,6 @@ type coalescer struct {
 	zones    map[string]ZoneRecord
 	hosts    map[zone.HostKey]HostRecord
 	faults   map[portKey]FaultRecord
-	standing map[zone.HostKey]StandingRecord
 	stamps   map[netip.Addr]Stamp
 	last     *Update    // its origin and number are those of the run
 	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
@@ -31,7 +30,6 @@ func (c *coalescer) add(u *Update) {
 	if c.zones == nil {
 		c.zones, c.hosts = map[string]ZoneRecord{}, map[zone.HostKey]HostRecord{}
 		c.faults, c.stamps = map[portKey]FaultRecord{}, map[netip.Addr]Stamp{}
-		c.standing = map[zone.HostKey]StandingRecord{}
 	}
 	c.many, c.anew = c.many || c.last != nil, c.anew || u.Anew
 	c.last = u
@@ -77,14 +75,6 @@ func (c *coalescer) add(u *Update) {
 		c.faults[k] = r
 		c.note(u, r.Device)
 	}
-	for _, r := range u.Standings {
-		old, had := c.standing[r.Host]
-		c.size += r.size()
-		if had {
-			c.size -= old.size()
-		}
-		c.standing[r.Host] = r
-	}
 }
 
 // note keeps of which state of a device its records are.
@@ -94,7 +84,7 @@ func (c *coalescer) note(u *Update, dev netip.Addr) {
 	}
 }
 
-// take empties it into Updates. Hosts that go because zones change go before them.
+// take empties it into Updates.
 func (c *coalescer) take() []*Update {
 	if c.last == nil {
 		return nil
@@ -105,29 +95,26 @@ func (c *coalescer) take() []*Update {
 		return []*Update{u}
 	}
 	b := c.batch()
-	var gone batch
-	if b.regroups() {
-		gone, b = b.partition()
-	}
 	u, w := c.last, c.cause
 	s := stamps{origin: u.Origin, epoch: u.Epoch, seq: func() uint64 { return u.Seq },
-		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt}
+		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt, more: u.More}
 	var tooLarge uint64 // none can be: each record came in a message
-	out := append(gone.updates(s, &tooLarge), b.updates(s, &tooLarge)...)
+	out := b.updates(s, &tooLarge)
 	if c.refused != nil { // beside records it might not fit
-		out = slices.Insert(out, 0, s.update())
-		out[0].Refused = c.refused
+		first := s.update()
+		first.Refused, first.More = c.refused, s.more || b.Settings != nil || len(b.Zones) > 0
+		out = slices.Insert(out, 0, first)
 	}
 	if len(out) > 0 {
 		out[0].Anew = c.anew
 	}
 	for i, m := range out {
 		m.stampDevices(func(dev netip.Addr) Stamp { return c.stamps[dev] })
-		m.Cluster = c.cluster.within()
+		if m.Cluster = c.cluster; m.More {
+			m.Cluster = c.cluster.within()
+		}
 		if m.Partial = i < len(out)-1; !m.Partial {
-			if m.Pos, m.Partial = u.Pos, u.Partial; !m.Partial {
-				m.Cluster = c.cluster
-			}
+			m.Pos, m.Partial = u.Pos, u.Partial
 		}
 	}
 	*c = coalescer{end: c.end}
@@ -145,9 +132,6 @@ func (c *coalescer) batch() batch {
 	}
 	for _, r := range c.faults {
 		b.Faults = append(b.Faults, r)
-	}
-	for _, r := range c.standing {
-		b.Standings = append(b.Standings, r)
 	}
 	b.sort()
 	return b

@@ -101,15 +101,6 @@ func drawFault(t *rapid.T) FaultRecord {
 	return f
 }
 
-func drawStanding(t *rapid.T) StandingRecord {
-	s := StandingRecord{Op: drawOp(t), State: Standing(rapid.Byte().Draw(t, "state"))}
-	s.Host = zone.HostKey{Addr: drawAddr(t), Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
-	if s.asks() || rapid.Bool().Draw(t, "question") {
-		s.Op, s.State, s.NQN = Put, StandingAsked, drawText(0, snsd.MaxNQN).Draw(t, "nqn")
-	}
-	return s
-}
-
 func drawZone(t *rapid.T) ZoneRecord {
 	z := ZoneRecord{Op: drawOp(t), Zone: zone.Zone{Name: drawText(1, zone.MaxName).Draw(t, "name")}}
 	if z.Op == Put {
@@ -135,16 +126,15 @@ func drawUpdate(t *rapid.T) *Update {
 	u := &Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t), DecidedAt: drawTime(t), ReflectorAt: drawTime(t),
-		Zones:     rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
-		Hosts:     rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
-		Faults:    rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
-		Standings: rapid.SliceOfN(rapid.Custom(drawStanding), 0, 4).Draw(t, "standings"),
+		Zones:  rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
+		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
+		Faults: rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
 	}
 	u.Devices = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) DeviceStamp { return DeviceStamp{drawAddr(t), drawStamp(t)} }), 0, 4).Draw(t, "devices")
 	if rapid.Bool().Draw(t, "position") {
 		u.Pos = drawStamp(t)
 	}
-	u.Partial, u.Anew = rapid.Bool().Draw(t, "partial"), rapid.Bool().Draw(t, "anew")
+	u.Partial, u.Anew, u.More = rapid.Bool().Draw(t, "partial"), rapid.Bool().Draw(t, "anew"), rapid.Bool().Draw(t, "more")
 	u.Cluster = drawCluster(t)
 	if rapid.Bool().Draw(t, "refused") {
 		u.Refused = &Refusal{Hosts: rapid.Uint32().Draw(t, "refused hosts"), Limit: rapid.Uint32().Draw(t, "limit"), Again: rapid.Bool().Draw(t, "again"), Outside: rapid.Uint32().Draw(t, "outside")}

@@ -29,7 +29,6 @@ const (
 	keyPlaced           // a host of the device itself, repeated to it
 	keyPort             // the fault of a port, as a whole
 	keyDown             // whether a host is down by the fault of its port
-	keyStanding         // the answer about a host
 	keyRefused          // how many hosts of the device itself are refused
 )
 
@@ -56,9 +55,8 @@ func (n *news) loss() bool {
 	return n.kind == keyHost && n.gone || (n.kind == keyPort || n.kind == keyDown) && !n.gone
 }
 
-// rank is the order in which keys of a backlog are told. Losses overtake everything. Hosts
-// that go come before the zones and settings that let them look like hosts of the default
-// zone, faults and zones before the hosts that come.
+// rank is the order in which keys of a backlog are told. Losses overtake everything; faults and
+// zones come before the hosts that come.
 type rank uint8
 
 const (

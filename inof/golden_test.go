@@ -73,7 +73,7 @@ var golden = map[string]Message{
 		},
 	},
 	"update-zones": &Update{
-		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 1, SentAt: goldenAt, ReflectedAt: goldenAt,
+		Origin: goldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 1, SentAt: goldenAt, ReflectedAt: goldenAt, More: true,
 		Settings: &Settings{AutoJoin: true, BFD: BFDSettings{Enabled: true, Interval: 100 * time.Millisecond, DetectMult: 3}},
 		Zones: []ZoneRecord{
 			{Op: Put, Zone: zone.Zone{Name: "db", Members: []zone.Member{
@@ -118,20 +118,6 @@ var golden = map[string]Message{
 	"end-of-sync-cluster": &EndOfSync{
 		Epoch: 0x18a0_0000_0000_0002, Seq: 2, Resumed: true, Cluster: ClusterStamp{ID: 0x5eed_0000_0000_00c1, Index: 42},
 		Members: []netip.Addr{netip.MustParseAddr("192.0.2.250"), goldenRefl},
-	},
-	"update-question": &Update{
-		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt,
-		Standings: []StandingRecord{
-			{Op: Put, State: StandingAsked, Host: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}, NQN: "nqn.2026-01.org.example:b"},
-			{Op: Withdraw, Host: zone.HostKey{Addr: netip.MustParseAddr("2001:db8:1::9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet1"}},
-		},
-	},
-	"update-answer": &Update{
-		Origin: goldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt, ReflectedAt: goldenAt.Add(100 * time.Microsecond),
-		Pos: Stamp{Epoch: 0x18a0_0000_0000_0002, Seq: 9},
-		Standings: []StandingRecord{
-			{Op: Put, State: StandingZoned, Host: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
-		},
 	},
 	"end-of-sync":      &EndOfSync{Epoch: 0x18a0_0000_0000_0001, Seq: 2},
 	"notification":     &Notification{Code: CodeAuthMode, Text: "mode none"},

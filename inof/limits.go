@@ -19,7 +19,6 @@ const (
 	DefaultMaxZones       = 160_000
 	DefaultMaxHosts       = 80_000
 	DefaultMaxMemberships = 320_000
-	MaxQuestions          = 1_000_000 // of all clients, about hosts that another reflector said
 )
 
 // Session timers.

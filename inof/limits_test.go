@@ -308,8 +308,8 @@ func TestAClientTakesSoMuch(t *testing.T) {
 	changed := host(0)
 	changed.Host.Service.Port = 9
 	a, err := say(Update{Zones: []ZoneRecord{z("a", 1, 5)}, Hosts: []HostRecord{changed}})
-	if err != nil || len(a.Hosts) != 1 || c.learned.members != 3 {
-		t.Errorf("what is known cannot change: %v, %+v, %d memberships", err, a.Hosts, c.learned.members)
+	if err != nil || len(a.Hosts) != 1 || c.learned.list[0].zones.members != 3 {
+		t.Errorf("what is known cannot change: %v, %+v, %d memberships", err, a.Hosts, c.learned.list[0].zones.members)
 	}
 }
 

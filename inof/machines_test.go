@@ -171,26 +171,25 @@ func (b *testbench) checkPrefix() {
 			continue // its next step tells
 		}
 		i, _ := c.learned.index(reflID)
-		now := c.learned.sources[i].gen
-		for k, e := range c.learned.hosts {
-			if e.said[i] != now {
+		said := &c.learned.list[i]
+		for k, h := range said.hosts {
+			if h.session != said.session {
 				continue
 			}
 			was := b.refl.interest.addrs[k.Addr]
 			j, there := findAtt(was.atts, k)
-			if !there || !sameHost(&was.atts[j], &e.rec) {
-				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, e.rec, was.atts)
+			if !there || !sameHost(&was.atts[j], h.host) {
+				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, h.host, was.atts)
 			}
-			if f := b.refl.faultView(d.id, portKey{k.Device, k.Port}); f != nil && slices.Contains(f.Addrs, k.Addr) {
-				got := c.learned.faults[portKey{k.Device, k.Port}]
-				if got == nil || got.said[i] != now || !slices.Contains(got.rec.Addrs, k.Addr) {
-					b.t.Fatalf("device %v was sent host %v amid its sync without the fault of its port", d.id, k)
-				}
+			if f := b.refl.faultView(d.id, portKey{k.Device, k.Port}); f != nil && slices.Contains(f.Addrs, k.Addr) && said.downAt(k, &h) == nil {
+				b.t.Fatalf("device %v was sent host %v amid its sync without the fault of its port", d.id, k)
 			}
 		}
-		for name, e := range c.learned.zones {
-			if z, there := b.refl.interest.zones[name]; e.said[i].gen == now && (!there || !slices.Equal(z.Members, e.said[i].members)) {
-				b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, e.said[i].members, z.Members)
+		if said.staged != nil {
+			for name, p := range said.staged.zones {
+				if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.Members, p.members()) {
+					b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, p.members(), z.Members)
+				}
 			}
 		}
 	}
@@ -233,9 +232,7 @@ func (b *testbench) check() {
 					concerned[z.Name] = true
 				}
 			}
-			if everything || concerned[z.Name] {
-				zones[z.Name] = z
-			}
+			zones[z.Name] = z
 		}
 		hosts := map[zone.HostKey]zone.Host{}
 		faults := map[portKey]FaultRecord{}
@@ -257,21 +254,14 @@ func (b *testbench) check() {
 			}
 		}
 		gotZones, gotHosts, gotFaults := map[string]zone.Zone{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
-		for k, e := range c.learned.zones {
-			if e.inForce {
-				gotZones[k] = zone.Zone{Name: k, Members: e.members}
-			}
+		said, _ := c.learned.index(reflID)
+		for k, p := range c.learned.list[said].zones.zones {
+			gotZones[k] = zone.Zone{Name: k, Members: p.members()}
 		}
-		for k, e := range c.learned.hosts {
-			if !e.void {
-				gotHosts[k] = e.rec
-			}
+		for k, h := range c.learned.hosts {
+			gotHosts[k] = h.record()
 		}
-		for k, e := range c.learned.faults {
-			if !e.void {
-				gotFaults[k] = e.rec
-			}
-		}
+		maps.Copy(gotFaults, c.learned.faults)
 		if diff := cmp.Diff(zones, gotZones, cmpOpts); diff != "" {
 			b.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
 		}
@@ -316,7 +306,6 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 		b := newBench(t, zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto-join")}, cfg, devs)
 		everything := rapid.Bool().Draw(t, "one asks for everything")
 		b.refl.SetInterest(devID(0), everything)
-		b.clients[devID(0)].SetInterestAll(everything)
 		step := func(t *rapid.T) {
 			slow := rapid.SliceOfN(rapid.Bool(), devs, devs).Draw(t, "slow")
 			b.refl.Drained()
@@ -394,7 +383,6 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 				b.leave(d)
 				old := b.clients[d]
 				b.clients[d] = NewClient(d, old.epoch+1)
-				b.clients[d].SetInterestAll(everything && d == devID(0))
 				for _, h := range old.hosts {
 					b.clients[d].PutHost(h)
 				}

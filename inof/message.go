@@ -77,12 +77,9 @@ func (r Roles) String() string {
 // Capabilities is the bitmap of optional abilities; unknown bits are ignored.
 type Capabilities uint64
 
-// CapInterestAll is a client that asks for all zones and hosts, not only for those
+// CapInterestAll is a client that asks for all hosts, not only for those
 // that concern it.
 const CapInterestAll Capabilities = 1 << 0
-
-// CapStandings is a reflector that answers questions about hosts (StandingRecord).
-const CapStandings Capabilities = 1 << 1
 
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32
@@ -118,7 +115,7 @@ type Keepalive struct {
 }
 
 // Update carries changes of records. They are applied in the order of the fields:
-// settings, zones, hosts, faults, standings.
+// settings, zones, hosts, faults.
 type Update struct {
 	Origin netip.Addr // device whose change this is
 	Epoch  uint64     // of the origin: one value for each start of its process
@@ -148,18 +145,19 @@ type Update struct {
 	// that was said before.
 	Anew bool
 	// Cluster: the reflector's zones, as far as it has told them, are those of a
-	// cluster as of a log entry. In a message that others of the same change follow
-	// the entry is 0.
+	// cluster as of a log entry. With More the entry is 0.
 	Cluster ClusterStamp
 
 	// Refused tells the receiver which of its hosts the sender has no room for.
 	Refused *Refusal
 
-	Settings  *Settings
-	Zones     []ZoneRecord
-	Hosts     []HostRecord
-	Faults    []FaultRecord
-	Standings []StandingRecord
+	// More says that the zones and settings here are part of a change or full sync of which
+	// more follows: they take effect with the first message without it.
+	More     bool
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Faults   []FaultRecord
 }
 
 // DeviceStamp is the state of a device.
@@ -170,7 +168,7 @@ type DeviceStamp struct {
 
 // Empty tells whether the Update carries no record at all.
 func (u *Update) Empty() bool {
-	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0 && len(u.Standings) == 0
+	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0
 }
 
 // EndOfSync says that a full sync is complete: what the sender did not repeat

@@ -64,9 +64,6 @@ func (n *network) newClient(dev netip.Addr, epoch uint64, agree Agreement) {
 	c := NewClient(dev, epoch)
 	c.SetReflectors(len(n.ids), agree, 10*time.Second)
 	c.log.most = n.ownLog
-	for _, r := range n.ids {
-		c.SetAnswers(r, true)
-	}
 	n.clients[dev] = c
 	n.zones[dev], n.hosts[dev], n.fault[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
 }
@@ -289,59 +286,8 @@ func (n *network) settle() {
 		n.fromRefl(r, n.refls[r].Tick(n.now))
 	}
 	n.deliverAll()
-	n.now = n.now.Add(askDelay)
-	for _, dev := range n.devices() {
-		n.fromClient(dev, n.clients[dev].Flush(n.now))
-	}
-	n.deliverAll()
 	for _, dev := range n.devices() {
 		n.check(dev)
-		n.checkStandings(dev)
-	}
-}
-
-// checkStandings compares with the tables of the reflectors what a device knows of the
-// hosts that not all of them say.
-func (n *network) checkStandings(dev netip.Addr) {
-	n.t.Helper()
-	c := n.clients[dev]
-	l := &c.learned
-	if len(l.ask.pending)+len(l.ask.dirty) > 0 {
-		n.t.Fatalf("%v at rest has still to ask about %v %v", dev, l.ask.pending, l.ask.dirty)
-	}
-	views := make([]view, len(n.ids))
-	for i, id := range n.ids {
-		views[i] = viewAt(n.refls[id], dev)
-	}
-	for k, h := range n.hosts[dev] {
-		unsaid, zoned := false, false
-		for i, id := range n.ids {
-			if _, says := views[i].hosts[k]; !says {
-				unsaid, zoned = true, zoned || n.refls[id].dir.Names(h)
-			}
-		}
-		if _, asked := l.ask.asked[k]; asked != (unsaid && l.autoJoins()) {
-			n.t.Fatalf("%v: asked about %v: %v, but unsaid is %v", dev, k, asked, unsaid)
-		}
-		if c.Owed(k) {
-			n.t.Fatalf("%v at rest is owed an answer about %v", dev, k)
-		}
-		if l.autoJoins() && c.Stale(k) != zoned {
-			n.t.Fatalf("%v: %v is kept out of the default zone: %v, but who does not say it has it in a zone: %v", dev, k, c.Stale(k), zoned)
-		}
-	}
-	for _, id := range n.ids {
-		r := n.refls[id]
-		d := r.devices[dev]
-		if len(d.asked) != len(l.ask.asked) {
-			n.t.Fatalf("%v has asked about %v, reflector %v answers about %v", dev, l.ask.asked, id, d.asked)
-		}
-		for k, q := range d.asked {
-			h := zone.Host{HostKey: k}
-			if h.NQN = q.nqn; l.ask.asked[k] != q.nqn || q.zoned != r.dir.Names(h) {
-				n.t.Fatalf("reflector %v answers %v about %v (%q), which %v asked as %q", id, q.zoned, k, q.nqn, dev, l.ask.asked[k])
-			}
-		}
 	}
 }
 
@@ -355,9 +301,7 @@ type view struct {
 func viewAt(r *Reflector, dev netip.Addr) view {
 	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}}
 	for name, z := range r.interest.zones {
-		if r.interest.concerned(dev, name) {
-			v.zones[name] = z.Members
-		}
+		v.zones[name] = z.Members
 	}
 	for addr, e := range r.interest.addrs {
 		for _, h := range e.atts {
@@ -459,11 +403,6 @@ func (n *network) check(dev netip.Addr) {
 	}
 	if !c.Synced() {
 		n.t.Fatalf("%v is not synced", dev)
-	}
-	for k := range c.hosts {
-		if _, ok := c.learned.released[k]; !ok {
-			n.t.Fatalf("%v: own host %v is not placed", dev, k)
-		}
 	}
 }
 

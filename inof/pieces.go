@@ -22,7 +22,7 @@ const messageWeight = 4
 func weight(m Message) int {
 	switch m := m.(type) {
 	case *Update:
-		n := messageWeight + len(m.Zones) + len(m.Hosts) + len(m.Standings)
+		n := messageWeight + len(m.Zones) + len(m.Hosts)
 		for i := range m.Faults {
 			n += m.Faults[i].weight()
 		}
@@ -39,12 +39,12 @@ func weight(m Message) int {
 // none. The order is that of a batch: hosts that go, faults, hosts that come, so that
 // between two of them no host looks reachable that is not.
 func (u *Update) cut(records int) (first, rest *Update) {
-	if len(u.Hosts)+len(u.Standings)+len(u.Faults) <= records && weight(u) <= records+messageWeight {
+	if len(u.Hosts)+len(u.Faults) <= records && weight(u) <= records+messageWeight {
 		return u, nil
 	}
 	head, tail := *u, *u
-	head.Hosts, head.Faults, head.Standings = nil, nil, nil
-	tail.Settings, tail.Zones = nil, nil
+	head.Hosts, head.Faults = nil, nil
+	tail.Settings, tail.Zones, tail.Anew = nil, nil, false
 	slices.SortStableFunc(tail.Hosts, func(a, b HostRecord) int { return int(b.Op) - int(a.Op) })
 	gone := 0
 	for gone < len(tail.Hosts) && tail.Hosts[gone].Op == Withdraw {
@@ -62,11 +62,8 @@ func (u *Update) cut(records int) (first, rest *Update) {
 	if len(tail.Faults) == 0 && gone == len(head.Hosts) && records > 0 {
 		n = min(len(tail.Hosts), records)
 		head.Hosts, tail.Hosts = append(head.Hosts, tail.Hosts[:n]...), tail.Hosts[n:]
-		records -= n
-		n = min(len(tail.Standings), records)
-		head.Standings, tail.Standings = tail.Standings[:n:n], tail.Standings[n:]
 	}
-	if len(tail.Hosts)+len(tail.Faults)+len(tail.Standings) == 0 {
+	if len(tail.Hosts)+len(tail.Faults) == 0 {
 		return u, nil
 	}
 	return &head, &tail

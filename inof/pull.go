@@ -12,8 +12,7 @@ import (
 
 const (
 	syncVisits = 2048 // records of tables that a step of a full sync looks at
-	// A device that is concerned with no more than this, zones, their members and hosts, is
-	// sent those; for one that is concerned with more all are looked at.
+	// Of a device that is concerned with no more hosts than this only those are looked at.
 	fewMost = 1024
 )
 
@@ -209,7 +208,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*U
 	for k := range last + 1 {
 		switch {
 		case k == rankDumpZones && b.dump != nil:
-			r.dumpZones(b.dump, d, &t)
+			r.dumpZones(b.dump, &t)
 		case k == rankDumpHosts && b.dump != nil:
 			if r.dumpHosts(b.dump, d, &t); b.dump.zones == 0 && b.dump.hosts == 0 {
 				b.dump = nil
@@ -233,40 +232,34 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*U
 	return r.messages(b, &t, now)
 }
 
-// messages are the Updates of what was taken. Where zones or settings change, hosts are
-// withdrawn by a message before that: a host that left a zone must not look for a moment
-// like one of the default zone.
+// messages are the Updates of what was taken. While zones or settings wait that are not in
+// them the zones told so far are not the whole of a state.
 func (r *Reflector) messages(b *backlog, t *taking, now time.Time) []*Update {
-	s := stamps{origin: r.self, epoch: r.epoch, seq: func() uint64 { return r.feed.handed }, sent: now, at: now}
+	s := stamps{origin: r.self, epoch: r.epoch, seq: func() uint64 { return r.feed.handed }, sent: now, at: now, more: b.zonesWait()}
 	if c := b.cause; c != nil {
 		s.fault, s.decided, s.came = c.fault, c.decided, c.came
 		if l := b.last; l.origin != r.self {
 			s.origin, s.epoch, s.sent, s.seq = l.origin, l.epoch, c.sent, func() uint64 { return l.seq }
 		}
 	}
-	var gone batch
-	rest := t.batch
-	if rest.Settings != nil || len(rest.Zones) > 0 {
-		gone, rest = rest.partition()
-	}
-	out := append(gone.updates(s, &r.counters.TooLarge), rest.updates(s, &r.counters.TooLarge)...)
-	if len(out) == 0 && t.refused != nil {
+	out := t.updates(s, &r.counters.TooLarge)
+	if len(out) == 0 && (t.refused != nil || b.more && !s.more) {
 		out = append(out, s.update())
 	}
 	if len(out) == 0 {
 		return nil
 	}
+	b.more = s.more
 	out[0].Anew, out[0].Refused = b.anew, t.refused
 	b.anew = false
 	for i, u := range out {
 		u.stampDevices(r.stampOf)
 		u.Partial = b.full || !b.empty() || i < len(out)-1
-		u.Cluster = r.cluster.within()
-		if !u.Partial {
-			u.Cluster = r.cluster
-			if u.Origin != r.self {
-				u.Pos = Stamp{r.epoch, r.feed.handed}
-			}
+		if u.Cluster = r.cluster; u.More {
+			u.Cluster = r.cluster.within()
+		}
+		if !u.Partial && u.Origin != r.self {
+			u.Pos = Stamp{r.epoch, r.feed.handed}
 		}
 	}
 	return out
@@ -280,26 +273,6 @@ func (r *Reflector) stampOf(dev netip.Addr) Stamp {
 	return Stamp{}
 }
 
-// partition splits off the withdrawals of hosts with those of their faults.
-func (b *batch) partition() (gone, rest batch) {
-	rest.Settings, rest.Zones, rest.Standings = b.Settings, b.Zones, b.Standings
-	for _, h := range b.Hosts {
-		if h.Op == Withdraw {
-			gone.Hosts = append(gone.Hosts, h)
-		} else {
-			rest.Hosts = append(rest.Hosts, h)
-		}
-	}
-	for _, f := range b.Faults {
-		if f.Op == Withdraw && len(gone.Hosts) > 0 {
-			gone.Faults = append(gone.Faults, f)
-		} else {
-			rest.Faults = append(rest.Faults, f)
-		}
-	}
-	return gone, rest
-}
-
 // beginSync lets a device be told everything that concerns it.
 func (r *Reflector) beginSync(d *device) {
 	r.disown(d)
@@ -307,18 +280,12 @@ func (r *Reflector) beginSync(d *device) {
 	r.moves++
 	b := &backlog{users: 1, full: true, anew: true, dump: r.dump(d)}
 	b.put(news{feedKey: feedKey{kind: keySettings}})
-	if d.offered != nil { // it will not ask again
-		for _, k := range slices.SortedFunc(maps.Keys(d.asked), compareKeys) {
-			b.put(news{feedKey: feedKey{keyStanding, k}})
-		}
-	}
 	r.owe([]*device{d}, b)
 	r.more = true
 }
 
-// fewKeys are the keys that concern a device.
+// fewKeys are the addresses that concern a device.
 type fewKeys struct {
-	zones []string
 	addrs []netip.Addr
 }
 
@@ -334,7 +301,7 @@ func (r *Reflector) dump(d *device) *dump {
 	}
 	n := len(d.hosts)
 	for name := range d.zones {
-		if n += 1 + len(in.zones[name].Members); in.areas[name] != nil {
+		if in.areas[name] != nil {
 			n += len(in.areas[name].hosts)
 		}
 		if n > most {
@@ -350,27 +317,19 @@ func (r *Reflector) dump(d *device) *dump {
 		addrs[k.Addr] = struct{}{}
 	}
 	for name := range d.zones {
-		if _, ok := in.zones[name]; ok {
-			few.zones = append(few.zones, name)
-		}
 		for a := range in.areas[name].hosts {
 			addrs[a] = struct{}{}
 		}
 	}
-	slices.Sort(few.zones)
 	few.addrs = slices.SortedFunc(maps.Keys(addrs), netip.Addr.Compare)
-	return &dump{zones: len(few.zones), hosts: len(few.addrs), few: &few}
+	return &dump{zones: math.MaxInt, hosts: len(few.addrs), few: &few}
 }
 
-func (r *Reflector) dumpZones(p *dump, d *device, t *taking) {
+func (r *Reflector) dumpZones(p *dump, t *taking) {
 	list := r.interest.zoneKeys.list
-	if p.few != nil {
-		list = p.few.zones
-	}
 	for p.zones = min(p.zones, len(list)); p.zones > 0 && t.on(); t.visits-- {
 		p.zones--
-		z, there := r.interest.zones[list[p.zones]]
-		if there && r.interest.concerned(d.id, z.Name) {
+		if z, there := r.interest.zones[list[p.zones]]; there {
 			t.zone(ZoneRecord{Op: Put, Zone: z})
 		}
 	}
@@ -395,12 +354,12 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 		e := r.interest.addrs[addr]
 		for i := range e.atts {
 			h := &e.atts[i]
-			if h.Device == d.id && !d.placed(h.HostKey) {
+			if h.Device == d.id {
 				continue
 			}
 			t.host(HostRecord{Op: Put, Host: *h})
 			pk := portKey{h.Device, h.HostKey.Port}
-			if f := r.faultOf(pk); f != nil && h.Device != d.id && f.lists(addr) {
+			if f := r.faultOf(pk); f != nil && f.lists(addr) {
 				t.down(pk, f, addr, true)
 			}
 		}
@@ -416,7 +375,7 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 	case keyZone:
 		rec := ZoneRecord{Op: Withdraw}
 		rec.Zone.Name = k.Port
-		if z, there := r.interest.zones[k.Port]; there && r.interest.concerned(d.id, k.Port) {
+		if z, there := r.interest.zones[k.Port]; there {
 			rec = ZoneRecord{Op: Put, Zone: z}
 		}
 		t.zone(rec)
@@ -424,7 +383,7 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 		t.host(r.hostFor(d, n))
 	case keyPlaced:
 		e := r.interest.addrs[k.Addr]
-		if i, there := findAtt(e.atts, k); there && d.placed(k) {
+		if i, there := findAtt(e.atts, k); there {
 			t.host(HostRecord{Op: Put, Host: e.atts[i]})
 		}
 	case keyPort:
@@ -437,11 +396,6 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 		}
 		e := r.interest.addrs[k.Addr]
 		t.down(n.port(), f, k.Addr, f.lists(k.Addr) && e.hasAtt(k.Addr, k.Device, k.Port) && r.interest.knows(d.id, k.Addr))
-	case keyStanding:
-		if q := d.asked[k]; q != nil {
-			t.Standings = append(t.Standings, StandingRecord{Op: Put, Host: k, State: q.state()})
-			t.room -= t.Standings[len(t.Standings)-1].size()
-		}
 	case keyRefused:
 		t.refused = &Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.sayAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
 		d.sayAgain = false

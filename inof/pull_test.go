@@ -29,7 +29,6 @@ func bigBench(t *testing.T, zones, hosts int) *testbench {
 	}
 	b.finish()
 	b.refl.SetInterest(devID(2), true)
-	b.clients[devID(2)].SetInterestAll(true)
 	return b
 }
 

@@ -59,8 +59,6 @@ type ReflectorCounters struct {
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
 	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
 	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
-	Questions       uint64 `json:"questions"`   // whether the zones name a host that another reflector had said
-	Answers         uint64 `json:"answers"`     // to them, first ones and changes
 }
 
 // DeviceStatus is one device as the reflector sees it.
@@ -90,19 +88,16 @@ type Reflector struct {
 	epoch uint64
 	cfg   ReflectorConfig
 
-	dir       *zone.Directory
-	interest  interest
-	devices   map[netip.Addr]*device
-	hosts     int                                // records of all devices
-	asking    map[netip.Addr]map[asker]*question // by address of the host
-	asked     int                                // questions of all devices
-	mostAsked int
-	short     map[netip.Addr]*device // of which hosts are refused
-	feed      feed
-	cluster   ClusterStamp // whose zones these are
-	members   []netip.Addr // of that cluster
-	moves     uint64       // changes of who follows changes
-	each      bool         // every device is looked at, none acts for others; for tests
+	dir      *zone.Directory
+	interest interest
+	devices  map[netip.Addr]*device
+	hosts    int                    // records of all devices
+	short    map[netip.Addr]*device // of which hosts are refused
+	feed     feed
+	cluster  ClusterStamp // whose zones these are
+	members  []netip.Addr // of that cluster
+	moves    uint64       // changes of who follows changes
+	each     bool         // every device is looked at, none acts for others; for tests
 
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
@@ -127,9 +122,8 @@ type device struct {
 	left    time.Time // when its session ended
 	away    bool      // for so long that its claims yield to others
 	expires time.Time
-	hosts   map[zone.HostKey]uint32 // the session that said it last
-	faults  map[string]*faultEntry  // by port
-	asked   map[zone.HostKey]*question
+	hosts   map[zone.HostKey]uint32   // the session that said it last
+	faults  map[string]*faultEntry    // by port
 	refused map[zone.HostKey]struct{} // hosts for which there is no room
 	limit   int                       // that says so
 	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
@@ -173,14 +167,12 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 	}
 	r := &Reflector{
 		self: self, epoch: epoch, cfg: cfg,
-		dir:       zone.NewDirectory(self),
-		interest:  newInterest(),
-		devices:   map[netip.Addr]*device{},
-		awaited:   map[netip.Addr]struct{}{},
-		asking:    map[netip.Addr]map[asker]*question{},
-		short:     map[netip.Addr]*device{},
-		mostAsked: MaxQuestions,
-		feed:      feed{most: orDefault(cfg.FeedPosts, maxFeedPosts)},
+		dir:      zone.NewDirectory(self),
+		interest: newInterest(),
+		devices:  map[netip.Addr]*device{},
+		awaited:  map[netip.Addr]struct{}{},
+		short:    map[netip.Addr]*device{},
+		feed:     feed{most: orDefault(cfg.FeedPosts, maxFeedPosts)},
 	}
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
@@ -309,10 +301,6 @@ func (r *Reflector) catchUp(d *device, now time.Time) {
 	}
 }
 
-// placed tells whether an own host is repeated to its device as placed: the device has
-// said it in this session, or will not.
-func (d *device) placed(k zone.HostKey) bool { return d.offered != nil || d.hosts[k] == d.gen }
-
 // follows tells whether a device is told of changes: now, or by the feed when it is
 // back in time.
 func (d *device) follows() bool { return d.up || d.whole }
@@ -351,7 +339,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
 }
 
 func (d *device) empty() bool {
-	return len(d.hosts) == 0 && len(d.faults) == 0 && len(d.asked) == 0
+	return len(d.hosts) == 0 && len(d.faults) == 0
 }
 
 // forget drops a device without records. The zones that name its ports remember
@@ -361,7 +349,6 @@ func (r *Reflector) forget(d *device) {
 	r.moves++
 	r.unrefuse(d, nil)
 	d.outside = nil
-	r.unask(d, func(uint32) bool { return true })
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
@@ -404,7 +391,7 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) error {
 		d.stamp = Stamp{u.Epoch, u.Seq}
 	}
 	d.clean = !u.Partial && (d.clean || d.synced)
-	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones) + len(u.Standings))
+	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
 	t := r.begin()
 	r.isBack(t, d)
 	// What a device that resumes sends has changed meanwhile, maybe back to what is
@@ -435,11 +422,6 @@ func (r *Reflector) update(d *device, u *Update, now time.Time) error {
 				continue
 			}
 			r.takeFault(t, d, &whole)
-		}
-	}
-	for i := range u.Standings {
-		if counter, err := r.takeQuestion(t, d, &u.Standings[i]); err != nil {
-			refuse(err, counter)
 		}
 	}
 	came := u.ReceivedAt
@@ -550,7 +532,6 @@ func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n 
 			n++
 		}
 	}
-	r.unask(d, chosen)
 	return n
 }
 

@@ -92,7 +92,6 @@ type ownLog struct {
 	most   int // records that are gone, about
 	hosts  map[zone.HostKey]ownChange
 	faults map[string]uint64
-	asked  map[zone.HostKey]uint64
 	base   uint64 // changes up to this one are no longer known
 }
 
@@ -102,7 +101,7 @@ type ownChange struct {
 }
 
 func newOwnLog() ownLog {
-	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, asked: map[zone.HostKey]uint64{}, most: maxLogged}
+	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, most: maxLogged}
 }
 
 // note keeps the changes of an Update.
@@ -113,10 +112,7 @@ func (l *ownLog) note(u *Update, c *Client) {
 	for i := range u.Faults {
 		l.faults[u.Faults[i].Port] = u.Seq
 	}
-	for i := range u.Standings {
-		l.asked[u.Standings[i].Host] = u.Seq
-	}
-	if len(l.hosts)+len(l.faults)+len(l.asked) > l.most+2*(len(c.hosts)+len(c.faults)+len(c.learned.ask.asked)) {
+	if len(l.hosts)+len(l.faults) > l.most+2*(len(c.hosts)+len(c.faults)) {
 		l.trim(c)
 	}
 }
@@ -133,12 +129,6 @@ func (l *ownLog) trim(c *Client) {
 		if _, there := c.faults[port]; !there {
 			l.base = max(l.base, seq)
 			delete(l.faults, port)
-		}
-	}
-	for k, seq := range l.asked {
-		if _, there := c.learned.ask.asked[k]; !there {
-			l.base = max(l.base, seq)
-			delete(l.asked, k)
 		}
 	}
 }
@@ -166,11 +156,6 @@ func (l *ownLog) after(seq uint64, c *Client) batch {
 		}
 		b.Faults = append(b.Faults, f)
 	}
-	for k, at := range l.asked {
-		if at > seq {
-			b.Standings = append(b.Standings, c.learned.ask.question(k))
-		}
-	}
 	b.sort()
 	return b
 }
@@ -185,8 +170,8 @@ func (c *Client) Relies(epochs map[netip.Addr]uint64) { c.relies, c.before = tru
 // start, or of none that is still known.
 func (c *Client) Epochs() map[netip.Addr]uint64 {
 	out := maps.Clone(c.before)
-	for i := range c.learned.sources {
-		s := &c.learned.sources[i]
+	for i := range c.learned.list {
+		s := &c.learned.list[i]
 		if !s.pos.Known() {
 			continue
 		}

@@ -27,44 +27,15 @@ func TestADeviceIsToldWhoHoldsTheAddressOfItsOwnHost(t *testing.T) {
 			b, winner := rivals(t)
 			b.join(devID(order[0]))
 			b.join(devID(order[1]))
-			if b.clients[devID(1)].learned.hosts[winner] == nil {
+			if _, known := b.clients[devID(1)].learned.hosts[winner]; !known {
 				t.Error("the loser's device does not know the winner")
 			}
 			b.clients[devID(0)].WithdrawHost(winner, 6)
 			b.flush(devID(0))
 			b.check()
-			if b.clients[devID(1)].learned.hosts[winner] != nil {
+			if _, known := b.clients[devID(1)].learned.hosts[winner]; known {
 				t.Error("the winner has gone, but the loser's device still knows it")
 			}
 		})
-	}
-}
-
-func TestStaleIsWhatTheReflectorHasNotSaidInItsSession(t *testing.T) {
-	b := newBench(t, zone.Set{AutoJoin: true}, ReflectorConfig{}, 2)
-	var keys [2]zone.HostKey
-	for i := range keys {
-		keys[i] = zone.HostKey{Addr: hostIP(i), Device: devID(i), Port: "p0"}
-		b.clients[devID(i)].PutHost(zone.Host{HostKey: keys[i], Since: t0})
-		b.join(devID(i))
-	}
-	c := b.clients[devID(0)]
-	if c.Stale(keys[1]) || c.Stale(keys[0]) {
-		t.Error("stale in a session that has said everything")
-	}
-	c.Down(reflID, b.now)
-	if !c.Stale(keys[1]) {
-		t.Error("not stale without a session")
-	}
-	c.Up(reflID, b.now)
-	if !c.Stale(keys[1]) {
-		t.Error("not stale, but nothing was said in the new session")
-	}
-	a, err := c.Receive(reflID, &Update{Origin: reflID, Hosts: []HostRecord{{Op: Put, Host: zone.Host{HostKey: keys[1], Since: t0}}}}, b.now)
-	if err != nil || len(a.Hosts) != 0 || len(a.Placed) != 1 || a.Placed[0] != keys[1] {
-		t.Errorf("the same again: %+v, %v; want it placed", a, err)
-	}
-	if c.Stale(keys[1]) {
-		t.Error("stale although it was said")
 	}
 }

@@ -2,51 +2,74 @@ package inof
 
 import "github.com/openinof/inof/zone"
 
-// room is how much a client takes from its reflectors, all together: as much as all of
-// them may hold. One that sends without end is refused what is beyond it; what is known
-// already is taken in any case.
+// room is how much a client takes from one reflector: as much as that may hold. One that
+// sends without end is refused what is beyond it; what is known already is taken in any case.
 type room struct {
 	hosts, zones, members, faults int
 }
 
 var fullRoom = room{
-	hosts:   MaxReflectors * DefaultMaxHosts,
-	zones:   MaxReflectors * DefaultMaxZones,
-	members: MaxReflectors * DefaultMaxMemberships,
-	faults:  MaxReflectors * DefaultMaxHosts, // a fault without a host is nobody's concern
+	hosts:   DefaultMaxHosts,
+	zones:   DefaultMaxZones,
+	members: DefaultMaxMemberships,
+	faults:  DefaultMaxHosts, // a fault without a host is nobody's concern
 }
 
-// zoneFits tells whether a reflector's word about a zone can be kept; else the one before
-// it stands.
-func (l *learned) zoneFits(i int, r *ZoneRecord) error {
-	if r.Op != Put {
-		return nil
+// trim leaves out the zones of an Update for which there is no room.
+func (s *replica) trim(u *Update, most room, refused *RefusedError) *Update {
+	t := s.staged
+	if t == nil || u.Anew {
+		t = s.zones
 	}
-	z, old := l.zones[r.Zone.Name], 0
-	if z != nil {
-		old = len(z.said[i].members)
+	if t == nil || u.Anew {
+		t = &zoneTable{}
 	}
-	switch more := len(r.Zone.Members) - old; {
-	case z == nil && len(l.zones) >= l.most.zones:
-		return &LimitError{What: "zones", Key: "zone " + r.Zone.Name, Limit: l.most.zones}
-	case more > 0 && l.members+more > l.most.members:
-		return &LimitError{What: "memberships", Key: "zone " + r.Zone.Name, Limit: l.most.members}
+	zones, members := len(t.zones), t.members
+	for _, p := range s.pending {
+		for i := range p.Zones {
+			zones, members = zones+1, members+len(p.Zones[i].Zone.Members)
+		}
 	}
-	return nil
+	kept := *u
+	kept.Zones = make([]ZoneRecord, 0, len(u.Zones))
+	for i := range u.Zones {
+		r := &u.Zones[i]
+		old := t.word(r.Zone.Name)
+		more, had := len(r.Zone.Members), 0
+		if old.said {
+			had = old.members.count()
+		}
+		switch {
+		case r.Op != Put:
+		case !old.said && zones >= most.zones:
+			refused.add(&LimitError{What: "zones", Key: "zone " + r.Zone.Name, Limit: most.zones})
+			continue
+		case more > had && members+more-had > most.members:
+			refused.add(&LimitError{What: "memberships", Key: "zone " + r.Zone.Name, Limit: most.members})
+			continue
+		default:
+			members += more - had
+			if !old.said {
+				zones++
+			}
+		}
+		kept.Zones = append(kept.Zones, *r)
+	}
+	return &kept
 }
 
-func (l *learned) hostFits(r *HostRecord) error {
-	if _, known := l.hosts[r.Host.HostKey]; r.Op != Put || known || len(l.hosts) < l.most.hosts {
+func (s *replica) hostFits(r *HostRecord, most room) error {
+	if _, known := s.hosts[r.Host.HostKey]; r.Op != Put || known || len(s.hosts) < most.hosts {
 		return nil
 	}
-	return &LimitError{What: "hosts", Key: "host " + r.Host.Addr.String(), Limit: l.most.hosts}
+	return &LimitError{What: "hosts", Key: "host " + r.Host.Addr.String(), Limit: most.hosts}
 }
 
-func (l *learned) faultFits(r *FaultRecord) error {
-	if _, known := l.faults[portKey{r.Device, r.Port}]; r.Op != Put || known || len(l.faults) < l.most.faults {
+func (s *replica) faultFits(r *FaultRecord, most room) error {
+	if _, known := s.faults[portKey{r.Device, r.Port}]; r.Op != Put || known || len(s.faults) < most.faults {
 		return nil
 	}
-	return &LimitError{What: "faults", Key: "fault of " + r.Device.String() + " port " + r.Port, Limit: l.most.faults}
+	return &LimitError{What: "faults", Key: "fault of " + r.Device.String() + " port " + r.Port, Limit: most.faults}
 }
 
 // faultFits tells whether a device may have one more port with a fault.

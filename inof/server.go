@@ -21,7 +21,7 @@ type ServerConfig struct {
 	// Allow tells whether a device may connect; nil: every device. It must be
 	// safe for concurrent use.
 	Allow func(dev netip.Addr) bool
-	// Everything tells which devices may ask for all zones and hosts; nil: every one.
+	// Everything tells which devices may ask for all hosts; nil: every one.
 	// It must be safe for concurrent use.
 	Everything func(dev netip.Addr) bool
 	// MaxPeers is the number of established sessions, zero: DefaultMaxClients.

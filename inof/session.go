@@ -15,7 +15,7 @@ type SessionConfig struct {
 	Self   netip.Addr
 	Expect netip.Addr                   // device id that the peer must have; zero: any
 	Allow  func(device netip.Addr) bool // nil: every device
-	// Everything tells which devices may ask for all zones and hosts; nil: every one.
+	// Everything tells which devices may ask for all hosts; nil: every one.
 	Everything func(device netip.Addr) bool
 	// Identify tells whether the transport has proved that the peer is a device; it
 	// must be set in mode tls and is called with the device id of its Open.
@@ -334,7 +334,7 @@ func (s *Session) fits(o *Open) error {
 	case possible(o.Device, s.cfg.Self) != nil:
 		return refuse(CodeDevice, "device", "%v", possible(o.Device, s.cfg.Self))
 	case o.Caps&CapInterestAll != 0 && s.cfg.Everything != nil && !s.cfg.Everything(o.Device):
-		return refuse(CodeDevice, "capabilities", "%v asks for all zones and hosts (client.interest), which reflector.monitors does not let it", o.Device)
+		return refuse(CodeDevice, "capabilities", "%v asks for all hosts (client.interest), which reflector.monitors does not let it", o.Device)
 	case o.Roles&want == 0:
 		return refuse(CodeRole, "roles", "the peer is %v, want %v", o.Roles, want)
 	case subtle.ConstantTimeCompare(o.Nonce[:], s.cfg.Nonce[:]) == 1:

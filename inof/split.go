@@ -73,22 +73,18 @@ func (u *Update) sizeHint() int {
 	for i := range u.Faults {
 		n += u.Faults[i].size()
 	}
-	for i := range u.Standings {
-		n += u.Standings[i].size()
-	}
 	return n
 }
 
 // batch collects records, one for a key, and cuts them into Updates of about
 // SyncChunk bytes at record borders. Over all of them the order is settings, zones,
-// hosts that go, faults, hosts that come, standings: so that between two of them no
+// hosts that go, faults, hosts that come: so that between two of them no
 // host looks reachable that is not.
 type batch struct {
-	Settings  *Settings
-	Zones     []ZoneRecord
-	Hosts     []HostRecord
-	Faults    []FaultRecord
-	Standings []StandingRecord
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Faults   []FaultRecord
 }
 
 // stamps are what the Updates of a batch carry beside records.
@@ -98,14 +94,15 @@ type stamps struct {
 	seq             func() uint64 // called once for each Update
 	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
 	decided, came   time.Time     // DecidedAt, ReflectorAt
+	more            bool          // zones follow that are told together with those of the batch
 }
 
 func (s *stamps) update() *Update {
-	return &Update{Origin: s.origin, Epoch: s.epoch, Seq: s.seq(), FaultAt: s.fault, SentAt: s.sent, ReflectedAt: s.at, DecidedAt: s.decided, ReflectorAt: s.came}
+	return &Update{Origin: s.origin, Epoch: s.epoch, Seq: s.seq(), FaultAt: s.fault, SentAt: s.sent, ReflectedAt: s.at, DecidedAt: s.decided, ReflectorAt: s.came, More: s.more}
 }
 
 func (b *batch) empty() bool {
-	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0 && len(b.Standings) == 0
+	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0
 }
 
 // updates gives no message for an empty batch. A record that is too large for any
@@ -135,6 +132,9 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 			cur.Zones = append(cur.Zones, b.Zones[i])
 		}
 	}
+	for i, u := range out {
+		u.More = s.more || i < len(out)-1
+	}
 	for i := range b.Hosts {
 		if b.Hosts[i].Op == Withdraw && next(b.Hosts[i].size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
@@ -148,11 +148,6 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 	for i := range b.Hosts {
 		if b.Hosts[i].Op == Put && next(b.Hosts[i].size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
-		}
-	}
-	for i := range b.Standings {
-		if next(b.Standings[i].size()) {
-			cur.Standings = append(cur.Standings, b.Standings[i])
 		}
 	}
 	return out

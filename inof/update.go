@@ -22,7 +22,7 @@ const (
 	tlvSyncResumed    uint8 = 11 // empty; in an EndOfSync
 	tlvCluster        uint8 = 12 // cluster u64, log index u64; in both
 	tlvClusterMember  uint8 = 13 // address; in an EndOfSync, any number
-	tlvUpdateStanding uint8 = 14
+	tlvUpdateMore     uint8 = 14 // empty
 	tlvUpdateAnew     uint8 = 15 // empty
 	tlvSyncShort      uint8 = 17 // address; in an EndOfSync, at most MaxSyncShort
 	tlvUpdateRefused  uint8 = 16 // see Refusal.append
@@ -76,6 +76,10 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 		b, at = beginTLV(b, tlvUpdateAnew)
 		b = endTLV(b, at)
 	}
+	if u.More {
+		b, at = beginTLV(b, tlvUpdateMore)
+		b = endTLV(b, at)
+	}
 	if u.Refused != nil {
 		b, at = beginTLV(b, tlvUpdateRefused)
 		if b, err = u.Refused.append(b); err != nil {
@@ -101,11 +105,6 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 	}
 	for i := range u.Faults {
 		if b, err = u.Faults[i].append(b); err != nil {
-			return nil, err
-		}
-	}
-	for i := range u.Standings {
-		if b, err = u.Standings[i].append(b); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +156,7 @@ func decodeSettings(r *reader) *Settings {
 // single tells which TLVs an Update holds at most once; the others are records.
 func single(typ uint8) bool {
 	switch typ {
-	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial, tlvUpdateAnew, tlvUpdateRefused, tlvCluster:
+	case tlvUpdateOrigin, tlvUpdateStamp, tlvUpdateTimes, tlvUpdateSettings, tlvUpdatePos, tlvUpdatePartial, tlvUpdateMore, tlvUpdateAnew, tlvUpdateRefused, tlvCluster:
 		return true
 	}
 	return false
@@ -188,8 +187,8 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Hosts = append(u.Hosts, decodeHost(r))
 		case tlvUpdateFault:
 			u.Faults = append(u.Faults, decodeFault(r))
-		case tlvUpdateStanding:
-			u.Standings = append(u.Standings, decodeStanding(r))
+		case tlvUpdateMore:
+			u.More = true
 		case tlvUpdateDevice:
 			u.Devices = append(u.Devices, DeviceStamp{r.addr("device"), Stamp{r.u64("device.epoch"), r.u64("device.seq")}})
 		case tlvUpdatePos:

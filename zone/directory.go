@@ -74,7 +74,6 @@ type Directory struct {
 	self     netip.Addr
 	limits   Limits
 	autoJoin bool
-	held     map[netip.Addr]struct{} // see HoldDefault
 	hard     bool
 
 	multiPort MultiPort

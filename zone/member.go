@@ -277,8 +277,8 @@ func (m Member) Matches(h Host) bool {
 	return false
 }
 
-// compareMembers orders members by kind, then as text or addresses.
-func compareMembers(a, b Member) int {
+// CompareMembers orders members by kind, then as text or addresses: the canonical order.
+func CompareMembers(a, b Member) int {
 	return cmp.Or(
 		cmp.Compare(a.Kind, b.Kind),
 		strings.Compare(a.NQN, b.NQN),

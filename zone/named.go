@@ -8,27 +8,13 @@ import (
 
 // This file is about hosts that are not known: what they would be in if they were.
 
-// Names tells whether a configured zone has a host as a member, or would have it if the
-// host were known: by what h says, and by what is known of its address. The default
-// zone does not count.
-func (d *Directory) Names(h Host) bool {
-	if id, known := d.byAddr[h.Addr.Unmap()]; known {
-		if zs := d.hosts[id].zones; len(zs) > 0 && zs[len(zs)-1] != defaultSlot {
-			return true
-		}
-	}
-	d.scratch = d.match.of(h, d.scratch[:0])
-	return len(d.scratch) > 0
-}
-
 // zonesFor gives the zones that a host would be in, sorted. The list is good until the
 // Directory is asked or changed again.
 func (d *Directory) zonesFor(h Host) []uint32 {
 	ids := d.match.of(h, d.scratch[:0])
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if len(ids) == 0 && d.autoJoin && !d.isHeld(h.Addr.Unmap()) &&
-		(len(d.reserved) == 0 || len(d.reserveMatch.of(h, nil)) == 0) {
+	if len(ids) == 0 && d.autoJoin && (len(d.reserved) == 0 || len(d.reserveMatch.of(h, nil)) == 0) {
 		ids = append(ids, defaultSlot)
 	}
 	d.scratch = ids

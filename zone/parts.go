@@ -121,7 +121,7 @@ func (s *splitter) split(ms []Member) (p parts, bad uint64) {
 	m.spans = sortUnique(m.spans, compareSpans)
 	m.nqns = sortUnique(m.nqns, strings.Compare)
 	m.ports = sortUnique(m.ports, comparePorts)
-	m.bound = sortUnique(m.bound, compareMembers)
+	m.bound = sortUnique(m.bound, CompareMembers)
 	return *b, bad
 }
 
@@ -158,7 +158,7 @@ func (p parts) subtract(o parts) (gone, came parts) {
 	g.spans, c.spans = difference(a.spans, b.spans, compareSpans)
 	g.nqns, c.nqns = difference(a.nqns, b.nqns, strings.Compare)
 	g.ports, c.ports = difference(a.ports, b.ports, comparePorts)
-	g.bound, c.bound = difference(a.bound, b.bound, compareMembers)
+	g.bound, c.bound = difference(a.bound, b.bound, CompareMembers)
 	gone.more, came.more = g, c
 	return gone, came
 }

@@ -45,14 +45,10 @@ func (d *Directory) Reserve(name string, members []Member) Changes {
 // barred tells whether a host must stay out of the default zone although it is in
 // no other.
 func (d *Directory) barred(id uint32) bool {
-	h := &d.hosts[id]
-	if d.isHeld(h.addr) {
-		return true
-	}
 	if len(d.reserved) == 0 {
 		return false
 	}
-	ids := d.matching(&d.reserveMatch, d.reserveScratch[:0], h)
+	ids := d.matching(&d.reserveMatch, d.reserveScratch[:0], &d.hosts[id])
 	d.reserveScratch = ids
 	return len(ids) > 0
 }

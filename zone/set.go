@@ -11,7 +11,7 @@ func (z Zone) Canonical() Zone {
 	for i, m := range z.Members {
 		ms[i] = m.Canonical()
 	}
-	slices.SortFunc(ms, compareMembers)
+	slices.SortFunc(ms, CompareMembers)
 	return Zone{Name: z.Name, Members: slices.Clip(slices.Compact(ms))}
 }
 

@@ -33,7 +33,6 @@ local CODES = { "cease", "not iNOF", "unsupported version", "bad length", "unkno
   "authentication mode mismatch", "authentication failed", "handshake timeout", "hold time expired", "bad sequence number",
   "own device id", "unexpected device id", "unacceptable timers", "unexpected message", "replaced by a newer session",
   "limit reached", "slow reader", "roles do not fit", "certificate refused", "TLS failed", "duplicate device id" }
-local STANDINGS = { [0] = "asked", "in no zone", "in a zone" }
 local KINDS = { "notify", "ack", "query" }
 local SUBS = { "Subject (IPv4)", "Notified host (IPv4)", "Subject (IPv6)", "Notified host (IPv6)", "Sequence", "State", "Reason", "Service" }
 
@@ -88,8 +87,7 @@ field("uint8", "inof.roles", "Roles", base.HEX)
 field("bool", "inof.roles.reflector", "Reflector", 8, nil, 0x01)
 field("bool", "inof.roles.client", "Client", 8, nil, 0x02)
 field("uint64", "inof.capabilities", "Capabilities", base.HEX)
-field("bool", "inof.capabilities.all", "Asks for all zones and hosts", 8, nil, 0x01)
-field("bool", "inof.capabilities.standings", "Answers whether a host is in a zone", 8, nil, 0x02)
+field("bool", "inof.capabilities.all", "Asks for all hosts", 8, nil, 0x01)
 field("uint32", "inof.hold", "Hold time (ms)")
 field("uint32", "inof.keepalive", "Keepalive interval (ms)")
 field("bytes", "inof.nonce", "Nonce")
@@ -120,6 +118,7 @@ field("bool", "inof.refused.again", "Everything is to be said again", 8, nil, 0x
 field("uint32", "inof.refused.outside", "Hosts outside of the binding", base.DEC)
 address("inof.refused.address", "Host outside")
 field("bool", "inof.anew", "A full sync begins")
+field("bool", "inof.more", "More zones follow")
 field("bool", "inof.partial", "Part of a run that goes on")
 field("bool", "inof.resumed", "The session was resumed")
 field("uint8", "inof.settings.flags", "Settings", base.HEX)
@@ -166,12 +165,6 @@ instant("inof.fault.since", "Since")
 field("uint16", "inof.fault.joined", "Hosts that join", base.DEC)
 address("inof.fault.address", "Unreachable host")
 address("inof.fault.gone", "Host that leaves")
-field("uint8", "inof.standing.op", "Operation", base.DEC, OPS)
-field("uint8", "inof.standing.state", "Standing", base.DEC, STANDINGS)
-address("inof.standing.address", "Host")
-address("inof.standing.device", "Access device")
-field("string", "inof.standing.port", "Access port")
-field("string", "inof.standing.nqn", "NQN")
 field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
 field("string", "inof.report.rule", "Rule")
@@ -525,17 +518,6 @@ local function fault_record(c, sum)
   return ("%s, %s, %s%s"):format(label, name_of(REASONS, why), count(n, "host"), left)
 end
 
-local function standing_record(c, sum)
-  local what = op(c, "inof.standing.op")
-  local state = c:num("inof.standing.state", 1)
-  local addr, device = c:address("inof.standing.address"), c:address("inof.standing.device")
-  local label = ("%s at %s/%s"):format(addr, device, c:text("inof.standing.port", 1, 63))
-  sum.standing = sum.standing + 1
-  if what ~= 1 then return label .. " no longer asked" end
-  if state == 0 then c:text("inof.standing.nqn", 0, 255) end
-  return label .. " " .. name_of(STANDINGS, state)
-end
-
 local function stamp(c, sum)
   local _, epoch = c:u64("inof.epoch")
   sum.seq = c:u64("inof.seq")
@@ -607,7 +589,6 @@ local MESSAGES = {
       local _, bits = c:u64("inof.capabilities")
       if not c.failed then
         c.tree:add(F["inof.capabilities.all"], c.tvb(c.at - 1, 1))
-        c.tree:add(F["inof.capabilities.standings"], c.tvb(c.at - 1, 1))
       end
       return bits
     end },
@@ -660,7 +641,7 @@ local MESSAGES = {
     end },
     { "Partial", function(c, sum) return present(c, "inof.partial", sum, "more follows") end },
     [12] = { "Cluster", cluster },
-    [14] = { "Standing", standing_record, many = true },
+    [14] = { "More", function(c, sum) return present(c, "inof.more", sum, "more zones follow") end },
     [15] = { "Anew", function(c, sum) return present(c, "inof.anew", sum, "full sync begins") end },
     [16] = { "Refused", function(c)
       local n, most = c:num("inof.refused.hosts", 4), c:num("inof.refused.limit", 4)
@@ -767,7 +748,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zone", "host", "fault", "standing" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "fault" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
@@ -833,7 +814,7 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  local sum = { zone = 0, host = 0, fault = 0, standing = 0 }
+  local sum = { zone = 0, host = 0, fault = 0 }
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
     if have > HEADER then tree:add(F["inof.data"], tvb(offset + HEADER, have - HEADER)) end

@@ -143,7 +143,7 @@ type Reflector struct {
 	MaxHostsPerDevice int           // 100..80,000
 	// A client may send so many records a second, and so many at once.
 	RecordsPerSecond, RecordsBurst int
-	Monitors                       []netip.Prefix // device ids that may ask for all zones and hosts
+	Monitors                       []netip.Prefix // device ids that may ask for all hosts
 	Clients                        []BoundClient  // that may connect; empty: any with the right password
 	Cluster                        Cluster
 }

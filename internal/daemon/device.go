@@ -291,7 +291,6 @@ func (d *Device) takePeer() {
 		d.core.ClientMessage(dev, ev.Msg, now)
 		ev.Peer.Charge(d.core.ToldSender())
 	case ev.Kind == inof.PeerUp:
-		d.core.ReflectorAnswers(dev, ev.Caps&inof.CapStandings != 0)
 		d.core.ReflectorResumes(dev, ev.Seen, now)
 	case ev.Kind == inof.PeerDown:
 		d.core.ReflectorDown(dev, ev.Err, now)

@@ -157,7 +157,6 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 
 func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) error {
 	common.Sink, common.Resume = d.device.PeerSink(true), d.device.ResumePoint(true)
-	common.Caps |= inof.CapStandings
 	listen := d.listenFor("reflector.listen")
 	for _, addr := range cfg.Reflector.Listen {
 		server, err := inof.NewServer(inof.ServerConfig{

@@ -94,7 +94,6 @@ func (e *end) begin(role inof.Roles) {
 		sc.Expect = deviceAddr(e.peer)
 		sc.Resume = d.core.ResumePoint(deviceAddr(e.peer), false)
 	} else {
-		sc.Caps = inof.CapStandings
 		sc.ResumeFor = func(dev netip.Addr) *inof.Resume { return d.core.ResumePoint(dev, true) }
 	}
 	for i := range sc.Nonce {
@@ -179,7 +178,6 @@ func (e *end) established() {
 	e.up = true
 	p.note(StepSession, d.name, "", "session with %s is up", e.peerName())
 	if e.dialer {
-		d.core.ReflectorAnswers(dev, e.sess.Peer().Caps&inof.CapStandings != 0)
 		d.core.ReflectorResumes(dev, e.sess.Peer().Resume, p.time())
 	} else {
 		d.core.ClientResumes(dev, e.sess.Peer().Resume, e.sess.Offered(), p.time())

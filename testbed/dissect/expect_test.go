@@ -129,7 +129,6 @@ func (l *list) ofOpen(o *inof.Open) {
 	l.bit("inof.roles.client", o.Roles&inof.RoleClient != 0)
 	l.hex("inof.capabilities", 16, uint64(o.Caps))
 	l.bit("inof.capabilities.all", o.Caps&inof.CapInterestAll != 0)
-	l.bit("inof.capabilities.standings", o.Caps&inof.CapStandings != 0)
 	l.add("inof.hold", o.Hold.Milliseconds())
 	l.add("inof.keepalive", o.Keepalive.Milliseconds())
 	l.add("inof.nonce", hex.EncodeToString(o.Nonce[:]))
@@ -173,6 +172,9 @@ func (l *list) ofUpdate(u *inof.Update) {
 	}
 	if u.Partial {
 		l.bit("inof.partial", true)
+	}
+	if u.More {
+		l.bit("inof.more", true)
 	}
 	if x := u.Refused; x != nil {
 		l.add("inof.refused.hosts", x.Hosts)
@@ -222,16 +224,6 @@ func (l *list) ofUpdate(u *inof.Update) {
 		l.time("inof.fault.since", f.Since)
 		for _, a := range f.Addrs {
 			l.addr("inof.fault.address", a)
-		}
-	}
-	for _, s := range u.Standings {
-		l.add("inof.standing.op", uint8(s.Op))
-		l.add("inof.standing.state", uint8(s.State))
-		l.addr("inof.standing.address", s.Host.Addr)
-		l.addr("inof.standing.device", s.Host.Device)
-		l.add("inof.standing.port", s.Host.Port)
-		if s.Op == inof.Put && s.State == inof.StandingAsked {
-			l.text("inof.standing.nqn", s.NQN)
 		}
 	}
 }

@@ -103,14 +103,6 @@ func (r source) fault() inof.FaultRecord {
 	return f
 }
 
-func (r source) standing() inof.StandingRecord {
-	s := inof.StandingRecord{Op: r.op(), State: inof.Standing(r.IntN(4)), Host: zone.HostKey{Addr: r.addr(), Device: r.addr(), Port: r.name(60)}}
-	if s.Op == inof.Put && s.State == inof.StandingAsked {
-		s.NQN = r.name(60)
-	}
-	return s
-}
-
 func (r source) stamp() inof.Stamp { return inof.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
 
 func (r source) update() *inof.Update {
@@ -125,7 +117,7 @@ func (r source) update() *inof.Update {
 	if r.IntN(2) == 0 {
 		u.Pos = r.stamp()
 	}
-	u.Partial = r.IntN(3) == 0
+	u.Partial, u.More = r.IntN(3) == 0, r.IntN(3) == 0
 	if r.IntN(4) == 0 {
 		u.Refused = &inof.Refusal{Hosts: r.Uint32(), Limit: r.Uint32(), Again: r.IntN(2) == 0, Outside: r.Uint32()}
 		for range r.IntN(4) {
@@ -145,9 +137,6 @@ func (r source) update() *inof.Update {
 	}
 	for range r.IntN(3) {
 		u.Faults = append(u.Faults, r.fault())
-	}
-	for range r.IntN(3) {
-		u.Standings = append(u.Standings, r.standing())
 	}
 	return u
 }

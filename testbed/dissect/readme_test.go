@@ -30,7 +30,7 @@ func sample(t *testing.T) string {
 		Faults: []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "eth3", Why: snsd.ReasonLinkDown, Since: now}}})
 	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, Partial: true, Pos: inof.Stamp{Epoch: 2, Seq: 9},
 		Devices: []inof.DeviceStamp{{Device: netip.MustParseAddr("10.0.0.12"), Stamp: inof.Stamp{Epoch: 3, Seq: 4}}}})
-	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, Standings: []inof.StandingRecord{{Op: inof.Put, Host: host.HostKey, State: inof.StandingZoned}}})
+	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, More: true})
 	k.say(fromClient, &inof.EndOfSync{Epoch: 1, Seq: 3, Resumed: true})
 	k.say(fromClient, &inof.Notification{Code: inof.CodeCease})
 	for i, b := range k.bytes[fromClient] {

@@ -331,8 +331,8 @@ func describe(m inof.Message) string {
 			s += fmt.Sprintf("-%v", f.Gone)
 		}
 	}
-	for _, r := range u.Standings {
-		s += fmt.Sprintf(" %v standing %d of %s@%s/%s", r.Op, r.State, r.Host.Addr, r.Host.Device, r.Host.Port)
+	if u.More {
+		s += " more"
 	}
 	return s
 }

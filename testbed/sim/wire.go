@@ -109,7 +109,6 @@ func (e *end) session(role inof.Roles) {
 	if e.dialer {
 		sc.Resume = e.dev.core.ResumePoint(e.peer.dev.id, false)
 	} else {
-		sc.Caps = inof.CapStandings
 		sc.ResumeFor = func(dev netip.Addr) *inof.Resume { return e.dev.core.ResumePoint(dev, true) }
 	}
 	for i := range sc.Nonce {
@@ -219,7 +218,6 @@ func (e *end) established() {
 	e.up = true
 	w.tracef("%s session is up", e.name())
 	if e.dialer {
-		e.dev.core.ReflectorAnswers(e.peer.dev.id, e.sess.Peer().Caps&inof.CapStandings != 0)
 		e.dev.core.ReflectorResumes(e.peer.dev.id, e.sess.Peer().Resume, w.time())
 	} else {
 		e.dev.core.ClientResumes(e.peer.dev.id, e.sess.Peer().Resume, e.sess.Offered(), w.time())
