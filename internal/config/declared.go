@@ -109,7 +109,7 @@ func (c *Client) settings() []setting.Setting {
 			"How long after the first sync since the start a reflector that was never heard is waited for. Then the other one decides alone. Longer "+
 				"where one is slow to be reached; new hosts wait meanwhile.").Fixed(),
 		setting.Choice("interest", &c.Interest, InterestConcerned, []Interest{InterestConcerned, InterestAll},
-			"`all` asks for all zones and hosts, not only for those of zones with a member here: for a device that monitors; `reflector.monitors` "+
+			"`all` asks for all hosts, not only for those in zones with a member here: for a device that monitors; `reflector.monitors` "+
 				"must name it. Costs memory.").Fixed(),
 	}
 }
