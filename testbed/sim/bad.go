@@ -215,6 +215,16 @@ func (w *world) spoof() {
 	w.after(time.Second, w.namesRogue)
 }
 
+// rogueLies reports whether the switch of the bad host has a host that it may not have.
+func (w *world) rogueLies() bool {
+	for h := range w.bad.rogue.core.Directory().AllHosts() {
+		if h.Device == rogueID && (!badPrefix.Contains(h.Addr) || h.NQN != badNQN) {
+			return true
+		}
+	}
+	return false
+}
+
 // namesRogue checks that the switch of the bad host is named where a reflector has heard of
 // hosts that it may not have.
 func (w *world) namesRogue() {
@@ -222,10 +232,7 @@ func (w *world) namesRogue() {
 	if !d.running {
 		return
 	}
-	claims := false
-	for h := range d.core.Directory().AllHosts() {
-		claims = claims || h.Device == rogueID && (!badPrefix.Contains(h.Addr) || h.NQN != badNQN)
-	}
+	claims := w.rogueLies()
 	for _, r := range w.reflectors {
 		c := d.connOf(r.id)
 		if claims && r.running && c != nil && !c.cut && c.takes.heard && w.now-c.dials.began > 5*time.Second && max(c.dials.last, c.takes.last)+100*time.Millisecond < w.now {
@@ -280,9 +287,12 @@ func (w *world) toRogue(frame []byte) {
 		w.failf("the bad host is sent a frame that cannot be read: %v", err)
 		return
 	}
+	// The switch itself does not know what reflectors bind it to: it tells a host that lies what it
+	// knows of the zones of whom the host says to be.
+	lies := w.rogueLies()
 	for _, n := range p.Notices {
 		switch {
-		case n.State != snsd.Active:
+		case n.State != snsd.Active || lies:
 		case !badPrefix.Contains(n.Host):
 			w.failf("the bad host is told of %s as %s, which it is not", n.Subject, n.Host)
 		case !badPrefix.Contains(n.Subject) && !w.everOpen():
