@@ -189,12 +189,3 @@ func (u *Update) stampDevices(of func(netip.Addr) Stamp) {
 		add(u.Faults[i].Device)
 	}
 }
-
-// regroups tells whether a host that a batch withdraws could look like one of the
-// default zone when the rest of the batch comes before that.
-func (b *batch) regroups() bool {
-	if b.Settings != nil {
-		return b.Settings.AutoJoin
-	}
-	return len(b.Zones) > 0
-}
