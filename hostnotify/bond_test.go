@@ -68,3 +68,21 @@ func TestADeafHostThatRegistersOnAnotherPortIsToldThereAtOnce(t *testing.T) {
 	}
 	t.Error("it is not told there")
 }
+
+// A machine was moved twice: its first port is in use by another machine now, so that it seems up,
+// its second one is down, and now it registers on a third one. It may have been restarted meanwhile.
+func TestAHostThatRegistersOnAnotherPortWhileOneIsDownIsToldEverything(t *testing.T) {
+	r := twoHosts(t)
+	h := r.w.hosts[ip(hostA)]
+	for _, p := range []string{"p3", "p4"} {
+		r.n.PortUp(p, mac(8), r.now)
+	}
+	r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+	expect(t, r.settle()) // a bond of two ports that are up: nothing is new
+	r.n.PortDown("p3")
+	expect(t, r.settle())
+	r.n.Subscribe(h.Addr, "p4", h.MAC, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
+	r.n.Subscribe(h.Addr, "p4", h.MAC, r.now)
+	expect(t, r.settle())
+}

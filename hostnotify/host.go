@@ -87,6 +87,12 @@ func (s *subscriber) isCutOff() bool {
 	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && !l.moved && l.mac == s.mac })
 }
 
+// hasLost reports whether a port of the machine is down. One that registers on another port then
+// was moved: what it heard, and asked, may be lost, also where a cable of before is used by others.
+func (s *subscriber) hasLost(mac fabric.MAC) bool {
+	return slices.ContainsFunc(s.links, func(l *link) bool { return l.port.isDown && l.mac == mac })
+}
+
 // yields tells whether another claim has the address, see Yield.
 func (s *subscriber) yields() bool { return len(s.links) == 0 && !s.restored }
 

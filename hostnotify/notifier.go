@@ -108,6 +108,9 @@ func (n *Notifier) subscribe(host netip.Addr, port string, mac fabric.MAC, role 
 	was := s.role
 	s.role = cmp.Or(role, s.role)
 	n.meet(s)
+	if p := n.port(port); s.link(p) == nil && s.hasLost(mac) {
+		s.owed = true
+	}
 	if news := n.confirm(s, n.port(port), mac); !n.payBack(s) && (news || s.role != was) {
 		n.recomputeAll(s, nil, false)
 	}

@@ -103,6 +103,7 @@ var namedSeeds = map[uint64]string{
 	2674: "a host came back to another switch than the one that had lost its disk, and whose word still stood",
 	595:  "a switch restarted while it waited for the sync of a reflector that had lost its state, and then believed half of it",
 	1771: "a reflector named nobody the holder, and a switch took another than its zones were for, into the default zone",
+	2153: "a machine was moved twice, and what it asked for on its third port was lost: the first one seemed up",
 	2790: "a reflector awaited a device that had left with nothing, after each of two restarts, and its word was late",
 	1620: "a rival left an address before it was placed, and the first was kept out of the default zone",
 }
