@@ -32,7 +32,7 @@ func (p *proc) terminate() {
 func TestAFullStateDirectory(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, "full")
-	d := s.daemon("mount -t tmpfs -o size=64k tmpfs " + s.state)
+	d := s.daemon("mount -t tmpfs -o size=256k tmpfs " + s.state)
 	s.running()
 	if o := s.ctl("sw", "zone", "add", "before", "192.0.2.99"); o.code != 0 {
 		t.Fatalf("zone add: %+v", o)
