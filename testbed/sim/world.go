@@ -59,7 +59,11 @@ func (f *Failure) Error() string {
 		}
 		text += "\n  " + w
 	}
-	return text + "\nreplay: go test ./testbed/sim -run TestSeeds -sim.trace -sim.seed " + f.Config.args()
+	test := "TestSeeds"
+	if f.Config.Hostile {
+		test = "TestHostileSeeds"
+	}
+	return text + "\nreplay: go test ./testbed/sim -run " + test + " -sim.trace -sim.seed " + f.Config.args()
 }
 
 func (c *Config) args() string {
