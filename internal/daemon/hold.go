@@ -8,8 +8,8 @@ import (
 
 const (
 	// Changes wait for others that came at the same time until, after the
-	// last flush, a quarter of what that took has passed, within these limits: so
-	// that in a burst of changes flushing takes at most four times what deciding does.
+	// last flush, as much time as that took has passed, within these limits: so
+	// that in a burst of changes flushing takes no longer than deciding does.
 	minHoldMessages, maxHoldMessages = 250 * time.Microsecond, 10 * time.Millisecond
 )
 
@@ -43,5 +43,5 @@ func (h *hold) done(l inof.Losses, began, ended time.Time) {
 		h.told, h.by = ended, l
 	}
 	h.flushed = ended
-	h.gap = min(max(ended.Sub(began)/4, minHoldMessages), maxHoldMessages)
+	h.gap = min(max(ended.Sub(began), minHoldMessages), maxHoldMessages)
 }

@@ -54,7 +54,7 @@ func TestHoldIsBounded(t *testing.T) {
 			if waits {
 				l = losses(oneDevice)
 			}
-			bound := min(max(took/4, minHoldMessages), 10*time.Millisecond)
+			bound := min(max(took, minHoldMessages), 10*time.Millisecond)
 			if waits && now.Sub(toldLoss) >= 10*time.Millisecond {
 				bound = minHoldMessages
 			}
