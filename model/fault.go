@@ -185,6 +185,9 @@ func (s *Sim) stormOn(pi int32) {
 		ig := &s.ingress[pi*NumQueues+q]
 		ig.xoff = !over
 		ig.quanta = 0
+		if s.pfcOf(pt).Quanta > 0 {
+			ig.quanta = 0xffff // the longest pause, but one that runs out: the last XON may be lost
+		}
 		pt.pfcWant |= 1 << q
 	}
 	if over {

@@ -145,7 +145,9 @@ func (s *Sim) classTime(i, pi int32, pt *port, cfg *PFC, q int32) (quanta uint16
 	if quanta == 0 {
 		return 0xffff, true
 	}
-	s.planRefresh(pi, pt, cfg, q)
+	if pt.nic < 0 { // a NIC storms as often as it was told to
+		s.planRefresh(pi, pt, cfg, q)
+	}
 	return quanta, false
 }
 
