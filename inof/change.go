@@ -26,7 +26,7 @@ type change struct {
 	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
 	repeat   bool           // also what is as before is told, as of a new state of its device
-	placed   []zone.HostKey // taken in: to be repeated to their device
+	taken    []zone.HostKey // taken in: to be repeated to their device
 	emptied  []netip.Addr   // that nobody has any more
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
@@ -99,9 +99,9 @@ func (r *Reflector) commit(t *change, by *cause) {
 	r.postZones(t, by)
 	r.planHosts(t)
 	r.planFaults(t)
-	for i := range t.placed {
+	for i := range t.taken {
 		var num uint32
-		r.plan(t, t.placed[i].Device, t.number(&num, news{feedKey: feedKey{keyPlaced, t.placed[i]}}))
+		r.plan(t, t.taken[i].Device, t.number(&num, news{feedKey: feedKey{keyTaken, t.taken[i]}}))
 	}
 	r.group(t, by)
 }

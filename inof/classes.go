@@ -75,8 +75,8 @@ func (r *Reflector) cast(t *change) {
 			return
 		}
 	}
-	for i := range t.placed {
-		apart[t.placed[i].Device] = struct{}{}
+	for i := range t.taken {
+		apart[t.taken[i].Device] = struct{}{}
 	}
 	if large() {
 		return

@@ -26,7 +26,7 @@ const (
 	keySettings keyKind = iota
 	keyZone             // by name
 	keyHost             // of another device
-	keyPlaced           // a host of the device itself, repeated to it
+	keyTaken            // a host of the device itself, repeated to it
 	keyPort             // the fault of a port, as a whole
 	keyDown             // whether a host is down by the fault of its port
 	keyRefused          // how many hosts of the device itself are refused

@@ -381,7 +381,7 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 		t.zone(rec)
 	case keyHost:
 		t.host(r.hostFor(d, n))
-	case keyPlaced:
+	case keyTaken:
 		e := r.interest.addrs[k.Addr]
 		if i, there := findAtt(e.atts, k); there {
 			t.host(HostRecord{Op: Put, Host: e.atts[i]})

@@ -262,7 +262,7 @@ func TestManyChangesAreToldAsOneMessage(t *testing.T) {
 	}
 	for _, d := range ds {
 		want, hosts := 11, 10
-		if slices.Contains(d.To, devID(0)) { // its own hosts, placed
+		if slices.Contains(d.To, devID(0)) { // its own hosts, taken in
 			want = 1
 		}
 		if u := d.Msg.(*Update); len(d.To) != want || len(u.Hosts) != hosts || u.Partial {

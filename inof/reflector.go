@@ -1,14 +1,11 @@
 package inof
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -37,51 +34,12 @@ type ReflectorConfig struct {
 	Unsure bool
 }
 
-// ReflectorCounters count what a Reflector did.
-type ReflectorCounters struct {
-	UpdatesIn       uint64 `json:"updates_in"`
-	RecordsIn       uint64 `json:"records_in"`
-	UpdatesOut      uint64 `json:"updates_out"`    // messages made, each for one or more clients
-	DeliveriesOut   uint64 `json:"deliveries_out"` // messages times receivers
-	NotOwned        uint64 `json:"records_not_owned"`
-	OverLimit       uint64 `json:"records_over_limit"`
-	BadRecords      uint64 `json:"bad_records"`
-	UnknownPeer     uint64 `json:"unknown_device"`
-	UnexpectedTypes uint64 `json:"unexpected_types"`
-	Syncs           uint64 `json:"syncs"`
-	Swept           uint64 `json:"records_swept"`    // a returning device did not repeat them
-	AgedOut         uint64 `json:"records_aged_out"` // the grace time of their device passed
-	ClientsRefused  uint64 `json:"clients_refused"`
-	Outside         uint64 `json:"outside"` // hosts outside of what their device is bound to
-	TooLarge        uint64 `json:"records_too_large"`
-	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
-	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
-	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
-	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
-	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
-}
-
-// DeviceStatus is one device as the reflector sees it.
-type DeviceStatus struct {
-	Device  netip.Addr `json:"device"`
-	Up      bool       `json:"up"`      // it has a session
-	Synced  bool       `json:"synced"`  // it has completed its full sync in this session
-	Told    bool       `json:"told"`    // it has got our End-of-Sync in this session
-	Stale   bool       `json:"stale"`   // it left; its records are kept until Expires
-	Expires time.Time  `json:"expires"` // end of the grace time of a stale device
-	Hosts   int        `json:"hosts"`
-	Faults  int        `json:"faults"`
-	Zones   int        `json:"zones"` // zones it is concerned with
-	Out     ResumeKind `json:"-"`     // how the session began, what it was sent
-	In      ResumeKind `json:"-"`     // and what it sent
-}
-
 // Reflector is the reflector side of a device: it holds the records of all
 // devices and passes each client what concerns it.
 //
 // A client is concerned with a zone in which a host of its own is a member, or for
-// which one of its ports is configured; it gets that zone, the hosts in it and
-// their faults. All of a change is worked out before anything is sent: what a
+// which one of its ports is configured; it gets the hosts in that zone and their faults,
+// and of all zones their names and members. All of a change is worked out before anything is sent: what a
 // client holds after it is taken from the tables, not from the change.
 type Reflector struct {
 	self  netip.Addr
@@ -133,14 +91,14 @@ type device struct {
 	stamp       Stamp   // of its last message: the state its records are of
 	clean       bool    // stamp covers all that it said: it may resume after it
 	offered     *Resume // after which stamp our Open said that it may resume
-	whole       bool    // it holds, or the log has, all that concerns it
+	whole       bool    // it holds, or the feed has, all that concerns it
 	holds       bool    // it holds what an earlier start of this reflector said
 	// forgot is the session since which it says what it knows after a start without its
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
 	out, in ResumeKind
 	// missed is set from the beginning of a session that resumes to the device's
-	// End-of-Sync: what comes after this number of the log waits for what it has to say itself.
+	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
 	missed  *uint64
 	resumes bool           // it is told what it had missed
 	owed    *backlog       // what it is still to be told; nil: nothing
@@ -215,148 +173,6 @@ func (r *Reflector) device(id netip.Addr) *device {
 	return d
 }
 
-// Join says that the session of a device is established: Resume with nothing to
-// resume from.
-func (r *Reflector) Join(dev netip.Addr, now time.Time) []Delivery {
-	return r.Resume(dev, nil, nil, now)
-}
-
-// ResumePoint is what our Open to a device says was seen of it; nil when everything
-// is needed.
-func (r *Reflector) ResumePoint(dev netip.Addr) *Resume {
-	d := r.devices[dev]
-	if d == nil || !d.clean || !d.stamp.Known() {
-		return nil
-	}
-	return &Resume{Epoch: d.stamp.Epoch, Seq: d.stamp.Seq}
-}
-
-// Resume says that the session of a device is established; seen is what its Open
-// says it has seen of us, offered what ours said. When seen is still in the log it
-// gets what it has missed. Otherwise it gets the settings and all that concerns it
-// by what is known of it; the End-of-Sync follows when the device has completed its
-// own sync and every awaited device is back.
-func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time) []Delivery {
-	if d := r.devices[dev]; (d == nil || !d.up) && r.joined() >= r.cfg.MaxClients {
-		r.counters.ClientsRefused++
-		err := LimitError{What: "clients", Key: "device " + dev.String(), Limit: r.cfg.MaxClients}
-		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeLimit, Text: err.Error()}}}
-	}
-	d := r.device(dev)
-	if offered != nil && (!d.clean || d.stamp.Epoch != offered.Epoch || d.stamp.Seq < offered.Seq) {
-		// Its records ran out between the Open and now: it would not send them.
-		r.counters.ResumeLost++
-		return []Delivery{{To: []netip.Addr{dev}, Msg: &Notification{Code: CodeCease, Text: "there is nothing to resume from any more; try again"}}}
-	}
-	if offered == nil { // it says everything again
-		r.unrefuse(d, nil)
-		d.outside = nil
-	}
-	d.tellRefused, d.sayAgain = len(d.outside) > 0 || len(d.refused) > 0, false
-	d.up, d.synced, d.told = true, false, false
-	r.moves++
-	d.in, d.offered = ResumeKind{}, offered
-	d.holds = seen != nil && seen.Epoch != r.epoch
-	d.gen++
-	d.expires = time.Time{}
-	r.schedule()
-	if d.out = checkResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
-		d.out = full(whyForgot)
-	}
-	d.missed, d.resumes = nil, false
-	r.disown(d)
-	if d.out.Resumed {
-		r.counters.Resumed++
-		d.missed = &seen.Seq
-	} else {
-		r.beginSync(d)
-	}
-	return r.out(now)
-}
-
-// catchUp tells a device whose session resumes what it has missed. Not before its
-// own sync: what it missed may follow from what it had said before, and be undone by
-// what it says now; of each record only the latest state is told.
-func (r *Reflector) catchUp(d *device, now time.Time) {
-	if d.missed == nil {
-		return
-	}
-	seq := *d.missed
-	d.missed = nil
-	r.moves++
-	if seq < r.feed.base { // trimmed meanwhile
-		d.out = full(whyTrimmed)
-		r.beginSync(d)
-		return
-	}
-	d.resumes = true
-	if b := r.feed.since(seq, d); b.empty() {
-		r.ends = true
-	} else {
-		// What comes late because of an outage is not measured, as in a full sync.
-		late := &cause{origin: b.last.origin, epoch: b.last.epoch, seq: b.last.seq, sent: now}
-		b.users, b.last, b.cause = 1, late, late
-		r.owe([]*device{d}, b)
-		r.more = true
-	}
-}
-
-// follows tells whether a device is told of changes: now, or by the feed when it is
-// back in time.
-func (d *device) follows() bool { return d.up || d.whole }
-
-// hears tells whether a device is told of a change at once.
-func (d *device) hears() bool { return d.up && d.missed == nil }
-
-func (r *Reflector) joined() int {
-	n := 0
-	for _, d := range r.devices {
-		if d.up {
-			n++
-		}
-	}
-	return n
-}
-
-// Leave says that the session of a device ended: its records become stale and are
-// withdrawn when it is not back within the grace time.
-func (r *Reflector) Leave(dev netip.Addr, now time.Time) []Delivery {
-	d := r.devices[dev]
-	if d == nil || !d.up {
-		return nil
-	}
-	d.up, d.synced, d.told, d.left = false, false, false, now
-	d.missed, d.resumes = nil, false
-	r.disown(d)
-	r.moves++
-	if d.empty() && !d.whole {
-		r.forget(d)
-	} else {
-		d.expires = now.Add(r.cfg.Grace)
-	}
-	r.schedule()
-	return r.out(now)
-}
-
-func (d *device) empty() bool {
-	return len(d.hosts) == 0 && len(d.faults) == 0
-}
-
-// forget drops a device without records. The zones that name its ports remember
-// it by themselves.
-func (r *Reflector) forget(d *device) {
-	d.whole, d.clean = false, false
-	r.moves++
-	r.unrefuse(d, nil)
-	d.outside = nil
-	delete(r.interest.all, d.id)
-	if len(d.zones) == 0 {
-		delete(r.devices, d.id)
-		return
-	}
-	d.expires = time.Time{}
-}
-
 // Receive takes a message of an established session. Deliveries are valid also
 // when the error is a *RefusedError: records of another device and those over a
 // limit are left out and counted, the rest of the message is taken.
@@ -383,156 +199,6 @@ func (r *Reflector) Receive(dev netip.Addr, m Message, now time.Time) ([]Deliver
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
-}
-
-func (r *Reflector) update(d *device, u *Update, now time.Time) error {
-	r.counters.UpdatesIn++
-	if u.Epoch != d.stamp.Epoch || u.Seq > d.stamp.Seq {
-		d.stamp = Stamp{u.Epoch, u.Seq}
-	}
-	d.clean = !u.Partial && (d.clean || d.synced)
-	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
-	t := r.begin()
-	r.isBack(t, d)
-	// What a device that resumes sends has changed meanwhile, maybe back to what is
-	// known here: those who heard of it from elsewhere must hear this.
-	t.repeat = u.Partial && d.offered != nil && !d.synced
-	var refused RefusedError
-	refuse := func(err error, counter *uint64) {
-		*counter++
-		if refused.Refused++; refused.First == nil {
-			refused.First = err
-		}
-	}
-	if u.Settings != nil || len(u.Zones) > 0 {
-		refuse(&OwnerError{Record: "zone configuration", Owner: "reflectors", Sender: d.id.String()}, &r.counters.NotOwned)
-	}
-	for i := range u.Hosts {
-		if counter, err := r.takeHost(t, d, &u.Hosts[i]); err != nil {
-			refuse(err, counter)
-		}
-	}
-	for i := range u.Faults {
-		if f := &u.Faults[i]; f.Device != d.id {
-			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
-		} else {
-			whole := d.faultAfter(f)
-			if err := cmp.Or(d.faultFits(&whole), r.listFits(d, &whole)); err != nil {
-				refuse(err, &r.counters.OverLimit)
-				continue
-			}
-			r.takeFault(t, d, &whole)
-		}
-	}
-	came := u.ReceivedAt
-	if came.IsZero() {
-		came = now
-	}
-	r.commit(t, &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came})
-	if refused.Refused > 0 {
-		return &refused
-	}
-	return nil
-}
-
-func (r *Reflector) takeHost(t *change, d *device, h *HostRecord) (*uint64, error) {
-	k := h.Host.HostKey
-	_, known := d.hosts[k]
-	switch {
-	case k.Device != d.id:
-		return &r.counters.NotOwned, &OwnerError{Record: "host " + k.Addr.String(), Owner: k.Device.String(), Sender: d.id.String()}
-	case h.Op == Withdraw:
-		if known {
-			r.removeHost(t, d, k, h.Why)
-		}
-		r.unrefuse(d, &k)
-		r.inside(d, k)
-		return nil, nil
-	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
-		return &r.counters.BadRecords, malformed("host", "%v is no address of a host", k.Addr)
-	}
-	if err := r.bound(t, d, &h.Host); err != nil {
-		return &r.counters.Outside, err
-	}
-	if !known {
-		if err := r.hostFits(d, k); err != nil {
-			return &r.counters.OverLimit, err
-		}
-		r.unrefuse(d, &k)
-		r.hosts++
-	}
-	if d.hosts == nil {
-		d.hosts = map[zone.HostKey]uint32{}
-	}
-	d.hosts[k] = d.gen
-	if d.forgot != 0 {
-		r.unfault(t, d, k)
-	}
-	if t.repeat {
-		r.touch(t, k.Addr)
-	}
-	r.putHost(t, &h.Host)
-	t.placed = append(t.placed, k)
-	return nil, nil
-}
-
-func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Reason) {
-	delete(d.hosts, k)
-	r.hosts--
-	r.dropHost(t, k, why)
-}
-
-// endOfSync removes what the device did not repeat in this session, unless it
-// needed not, or has started without its state and does not know yet what it has.
-func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) {
-	r.counters.Syncs++
-	d.stamp, d.clean = Stamp{m.Epoch, m.Seq}, true
-	d.in = ResumeKind{Done: true, Resumed: m.Resumed}
-	t := r.begin()
-	r.isBack(t, d)
-	switch {
-	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
-		r.counters.HeldBack++
-		d.in = full(whyHolds)
-		d.forgot = d.gen // it stays awaited: others are not told of what it lacks
-		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
-			if d.hosts[k] == d.gen {
-				r.unfault(t, d, k)
-			}
-		}
-	case m.Resumed:
-		r.counters.ResumedIn++
-	default:
-		d.forgot = 0
-		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
-	}
-	r.commit(t, r.ownCause())
-	d.synced, r.ends = true, true
-	if d.forgot == 0 {
-		delete(r.awaited, d.id)
-	}
-	r.schedule()
-	r.catchUp(d, now)
-}
-
-// drop removes the records of a device whose session number is chosen, as aged out.
-func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
-	// In order: who has an address may depend on which claim goes first.
-	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
-		if chosen(d.hosts[k]) {
-			r.removeHost(t, d, k, snsd.ReasonAgedOut)
-			n++
-		}
-	}
-	for _, port := range slices.Sorted(maps.Keys(d.faults)) {
-		if chosen(d.faults[port].gen) {
-			t.touchFault(d, port)
-			delete(d.faults, port)
-			r.noteFault(t, d, port)
-			n++
-		}
-	}
-	return n
 }
 
 // tell gives the End-of-Sync to every device that is due: it was told all there was. In a

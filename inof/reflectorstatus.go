@@ -9,6 +9,45 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
+// ReflectorCounters count what a Reflector did.
+type ReflectorCounters struct {
+	UpdatesIn       uint64 `json:"updates_in"`
+	RecordsIn       uint64 `json:"records_in"`
+	UpdatesOut      uint64 `json:"updates_out"`    // messages made, each for one or more clients
+	DeliveriesOut   uint64 `json:"deliveries_out"` // messages times receivers
+	NotOwned        uint64 `json:"records_not_owned"`
+	OverLimit       uint64 `json:"records_over_limit"`
+	BadRecords      uint64 `json:"bad_records"`
+	UnknownPeer     uint64 `json:"unknown_device"`
+	UnexpectedTypes uint64 `json:"unexpected_types"`
+	Syncs           uint64 `json:"syncs"`
+	Swept           uint64 `json:"records_swept"`    // a returning device did not repeat them
+	AgedOut         uint64 `json:"records_aged_out"` // the grace time of their device passed
+	ClientsRefused  uint64 `json:"clients_refused"`
+	Outside         uint64 `json:"outside"` // hosts outside of what their device is bound to
+	TooLarge        uint64 `json:"records_too_large"`
+	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
+	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
+	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
+	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
+	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
+}
+
+// DeviceStatus is one device as the reflector sees it.
+type DeviceStatus struct {
+	Device  netip.Addr `json:"device"`
+	Up      bool       `json:"up"`      // it has a session
+	Synced  bool       `json:"synced"`  // it has completed its full sync in this session
+	Told    bool       `json:"told"`    // it has got our End-of-Sync in this session
+	Stale   bool       `json:"stale"`   // it left; its records are kept until Expires
+	Expires time.Time  `json:"expires"` // end of the grace time of a stale device
+	Hosts   int        `json:"hosts"`
+	Faults  int        `json:"faults"`
+	Zones   int        `json:"zones"` // zones it is concerned with
+	Out     ResumeKind `json:"-"`     // how the session began, what it was sent
+	In      ResumeKind `json:"-"`     // and what it sent
+}
+
 // KnownDevices are the devices that this reflector Knows, sorted; to be kept by the
 // daemon over a restart.
 func (r *Reflector) KnownDevices() []netip.Addr {
