@@ -215,14 +215,14 @@ func (w *world) spoof() {
 	w.after(time.Second, w.namesRogue)
 }
 
-// rogueLies reports whether the switch of the bad host has a host that it may not have.
-func (w *world) rogueLies() bool {
-	for h := range w.bad.rogue.core.Directory().AllHosts() {
-		if h.Device == rogueID && (!badPrefix.Contains(h.Addr) || h.NQN != badNQN) {
-			return true
-		}
-	}
-	return false
+// lie reports whether a host is one that the switch of the bad host may not have.
+func lie(h zone.Host) bool {
+	return h.Device == rogueID && (!badPrefix.Contains(h.Addr) || h.NQN != badNQN)
+}
+
+// isLie reports whether the bad host has registered an address as one that it may not have.
+func (w *world) isLie(addr netip.Addr) bool {
+	return slices.ContainsFunc(w.bad.rogue.core.Directory().Attachments(addr), lie)
 }
 
 // namesRogue checks that the switch of the bad host is named where a reflector has heard of
@@ -232,7 +232,10 @@ func (w *world) namesRogue() {
 	if !d.running {
 		return
 	}
-	claims := w.rogueLies()
+	claims := false
+	for h := range d.core.Directory().AllHosts() {
+		claims = claims || lie(h)
+	}
 	for _, r := range w.reflectors {
 		c := d.connOf(r.id)
 		if claims && r.running && c != nil && !c.cut && c.takes.heard && w.now-c.dials.began > 5*time.Second && max(c.dials.last, c.takes.last)+100*time.Millisecond < w.now {
@@ -287,12 +290,11 @@ func (w *world) toRogue(frame []byte) {
 		w.failf("the bad host is sent a frame that cannot be read: %v", err)
 		return
 	}
-	// The switch itself does not know what reflectors bind it to: it tells a host that lies what it
-	// knows of the zones of whom the host says to be.
-	lies := w.rogueLies()
 	for _, n := range p.Notices {
 		switch {
-		case n.State != snsd.Active || lies:
+		// The switch itself does not know what reflectors bind it to: as whom the host says to be it
+		// tells it what it knows of the zones of that one.
+		case n.State != snsd.Active || w.isLie(n.Host):
 		case !badPrefix.Contains(n.Host):
 			w.failf("the bad host is told of %s as %s, which it is not", n.Subject, n.Host)
 		case !badPrefix.Contains(n.Subject) && !w.everOpen():

@@ -52,6 +52,7 @@ func (l *link) refresh() {
 		}
 	})
 	if h := l.host; h != nil {
+		h.stir() // its switch may know before it does
 		w.after(w.short(5*time.Millisecond), func() {
 			if l.gen == gen && h.link == l {
 				h.carrier(is)

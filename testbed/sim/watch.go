@@ -139,8 +139,7 @@ func (w *world) contested(a netip.Addr) bool {
 func (w *world) mayRepeat(l *link, last *spoken) bool {
 	addr := last.Host
 	return last.unsaved || last.dropped || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
-		link := c.host.link // its carrier goes a moment before the host takes note
-		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on || link == nil || !link.carrier
+		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
 	})
 }
 
