@@ -61,9 +61,11 @@ func Reference() string {
 	b := &reference{beside: comments(), seen: map[reflect.Type]string{}}
 	b.WriteString(`# Keys of a scenario
 
-Written by ` + "`go test ./model/scenario -run Reference -update-reference`" + ` from the declarations in ` + "`model/scenario/spec.go`" + ` and the
-registry of mechanisms; do not edit. [model.md](model.md) tells how to use them. A time is written "5us", a rate "100G", a size "64KiB"; a list of one
-needs no brackets. A key of a mechanism takes its name, or a mapping with ` + "`kind`" + ` and what is listed below.
+Written by ` + "`go test ./model/scenario -run Reference -update-reference`" + ` from the
+declarations in ` + "`model/scenario/spec.go`" + ` and the registry of mechanisms; do not edit.
+[model.md](model.md) tells how to use them. A time is written "5us", a rate "100G", a size "64KiB";
+a list of one needs no brackets. A key of a mechanism takes its name, or a mapping with ` + "`kind`" + `
+and what is listed below.
 
 ## The file
 
@@ -80,17 +82,14 @@ needs no brackets. A key of a mechanism takes its name, or a mapping with ` + "`
 	for _, p := range model.Parts {
 		fmt.Fprintf(b, "\n## `%s`: %s\n", p.Part, p.About)
 		for _, m := range model.Mechanisms(p.Part) {
-			fmt.Fprintf(b, "\n### %s\n\n%s.\n", m.Kind, sentence(m.About))
-			if len(m.Sets) > 0 {
-				b.WriteString("Sets of values:")
-				for i, s := range m.Sets {
-					if i > 0 {
-						b.WriteString(";")
-					}
-					fmt.Fprintf(b, " `%s`, %s", s.Name, s.About)
-				}
-				b.WriteString(".\n")
+			text := sentence(m.About) + "."
+			for i, s := range m.Sets {
+				text += [...]string{" Sets of values: ", "; "}[min(i, 1)] + "`" + s.Name + "`, " + s.About
 			}
+			if len(m.Sets) > 0 {
+				text += "."
+			}
+			fmt.Fprintf(b, "\n### %s\n\n%s\n", m.Kind, wrap(text))
 			keys := model.Keys(m.New())
 			if len(keys) == 0 {
 				continue
@@ -100,6 +99,25 @@ needs no brackets. A key of a mechanism takes its name, or a mapping with ` + "`
 				fmt.Fprintf(b, "| `%s` | %s | %s (%s) |\n", k.Name, k.Default, k.About, k.Type)
 			}
 		}
+	}
+	return b.String()
+}
+
+// wrap breaks prose into lines of at most 100 bytes.
+func wrap(text string) string {
+	var b strings.Builder
+	n := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i > 0 && n+1+len(word) > 100:
+			b.WriteByte('\n')
+			n = 0
+		case i > 0:
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(word)
+		n += len(word)
 	}
 	return b.String()
 }

@@ -33,3 +33,14 @@ func Image() (string, error) {
 	}
 	return "", fmt.Errorf("no virtual machine is prepared in %s; run make vm, or name its directory in %s", dirs[0], EnvImage)
 }
+
+// UseImage has this process and those it starts look for machines in dir, unless the
+// environment names another directory.
+func UseImage(dir string) {
+	if os.Getenv(EnvImage) != "" {
+		return
+	}
+	if dir, err := filepath.Abs(dir); err == nil {
+		os.Setenv(EnvImage, dir)
+	}
+}

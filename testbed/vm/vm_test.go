@@ -26,11 +26,7 @@ var suite = labtest.New("vm")
 
 func TestMain(m *testing.M) {
 	os.Setenv("CGO_ENABLED", "0") // the machine has no C library
-	if os.Getenv(vm.EnvImage) == "" {
-		if dir, err := filepath.Abs("../../out/vm"); err == nil {
-			os.Setenv(vm.EnvImage, dir)
-		}
-	}
+	vm.UseImage("../../out/vm")
 	os.Exit(suite.Main(m))
 }
 
