@@ -161,15 +161,29 @@ func (p process) String() string { return p.node + "/" + p.name }
 const gap = 350 * time.Millisecond
 
 // planRound draws the faults of one round: the same seed, round and targets give the same.
+// The kinds are dealt like cards, so that each comes once before one comes again: a short
+// round has them all, too. A kind whose target is busy goes back under the others.
 func planRound(seed uint64, round int, length time.Duration, kinds []Kind, t targets) []Fault {
 	rnd := rand.New(rand.NewPCG(seed, uint64(round)))
 	busy := make(map[string]time.Duration)
+	var cards []Kind
 	var out []Fault
 	for at := between(rnd, 0, gap); at < length; at += time.Duration(rnd.ExpFloat64() * float64(gap)) {
-		f, ok := t.draw(rnd, kinds[rnd.IntN(len(kinds))])
-		if f.At = at.Round(time.Millisecond); !ok || busy[f.target()] > at {
+		if len(cards) == 0 {
+			cards = slices.Clone(kinds)
+			rnd.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
+		}
+		k := cards[0]
+		cards = cards[1:]
+		f, ok := t.draw(rnd, k)
+		if !ok {
 			continue
 		}
+		if busy[f.target()] > at {
+			cards = append(cards, k)
+			continue
+		}
+		f.At = at.Round(time.Millisecond)
 		busy[f.target()] = at + f.lasts()
 		out = append(out, f)
 	}

@@ -35,9 +35,10 @@ func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
 func TestPlansAreFair(t *testing.T) {
 	at := testTargets(t)
 	kinds, targets, alone := map[Kind]int{}, map[string]int{}, 0
-	for seed := range uint64(50) {
-		free := map[string]time.Duration{}
+	for seed := range uint64(500) {
+		free, now := map[string]time.Duration{}, map[Kind]bool{}
 		for _, f := range planRound(seed, 1, 12*time.Second, Kinds, at) {
+			now[f.Kind] = true
 			if f.At < free[f.target()] {
 				t.Errorf("seed %d: %s overlaps another fault of its target", seed, f)
 			}
@@ -53,13 +54,18 @@ func TestPlansAreFair(t *testing.T) {
 				t.Errorf("seed %d: %s at %s lasts %s", seed, f, f.At, f.lasts())
 			}
 		}
+		for _, k := range Kinds {
+			if !now[k] {
+				t.Errorf("seed %d: no fault of kind %s in a round", seed, k)
+			}
+		}
 	}
 	if alone == 0 || 4*alone > kinds[CRC] {
 		t.Errorf("%d of %d ports that are shut open by themselves, want some", alone, kinds[CRC])
 	}
 	for _, k := range Kinds {
-		if kinds[k] < 50 {
-			t.Errorf("%d faults of kind %s in 50 rounds", kinds[k], k)
+		if kinds[k] < 500 {
+			t.Errorf("%d faults of kind %s in 500 rounds", kinds[k], k)
 		}
 	}
 	for _, l := range at.access {
