@@ -40,7 +40,7 @@ type Agent struct {
 	err   error // of say; ends Run
 
 	actions chan Action
-	changes chan []Port
+	changes chan change
 	asks    chan chan Status
 	status  statusLog
 }
@@ -57,6 +57,12 @@ type port struct {
 	ignored map[path]uint32
 }
 
+// change is new settings of the ports; done is closed when they hold.
+type change struct {
+	ports []Port
+	done  chan struct{}
+}
+
 // maxIgnored bounds port.ignored; beyond it repeated ones are told as news.
 const maxIgnored = snsd.MaxAgentPairs
 
@@ -66,7 +72,7 @@ const waitingActions = 1024
 // New makes an agent. say is told every event; its error ends the agent.
 func New(dp fabric.Dataplane, ports []Port, hooks *Hooks, say func(Line) error) *Agent {
 	a := &Agent{dp: dp, say: say, hooks: hooks, now: time.Now, ports: make(map[string]*port),
-		actions: make(chan Action, waitingActions), changes: make(chan []Port), asks: make(chan chan Status)}
+		actions: make(chan Action, waitingActions), changes: make(chan change), asks: make(chan chan Status)}
 	for _, p := range ports {
 		a.ports[p.Interface] = &port{Port: p, ignored: make(map[path]uint32)}
 	}
@@ -80,10 +86,17 @@ func (a *Agent) Act(actor *Actor) { a.actor = actor }
 func (a *Agent) Report(act Action) { a.actions <- act }
 
 // Change gives the ports anew: other addresses, services and times. Ports that are not named any more
-// withdraw what they registered.
+// withdraw what they registered, and are forgotten; those that are new are at work once the dataplane
+// has them. It waits until that is done: let the dataplane go before or after, not meanwhile.
 func (a *Agent) Change(ctx context.Context, ports []Port) {
+	c := change{ports, make(chan struct{})}
 	select {
-	case a.changes <- ports:
+	case a.changes <- c:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-c.done:
 	case <-ctx.Done():
 	}
 }
@@ -98,7 +111,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	err := a.loop(ctx, done)
 	if err == nil {
 		for _, name := range a.names() {
-			a.farewell(a.ports[name])
+			if p := a.ports[name]; p.Farewell {
+				a.withdraw(p)
+			}
 		}
 		err = a.err
 	}
@@ -142,8 +157,9 @@ func (a *Agent) loop(ctx context.Context, done chan error) error {
 		case act := <-a.actions:
 			a.status.note(act)
 			a.tellLine(Line{Time: act.Done, Event: act.Kind, Action: &act})
-		case ports := <-a.changes:
-			a.change(ports)
+		case c := <-a.changes:
+			a.change(c.ports)
+			close(c.done)
 		case reply := <-a.asks:
 			reply <- a.snapshot()
 		case <-timer.C:
@@ -256,50 +272,69 @@ func (a *Agent) change(ports []Port) {
 	for _, n := range ports {
 		wanted[n.Interface] = true
 		p := a.ports[n.Interface]
-		if p == nil {
-			continue // the dataplane would have to know it: that takes a restart
-		}
-		old := p.Port
-		n.MAC = old.MAC
-		p.Port = n
-		if own, ok := p.machine.(*snsd.Agent); ok && len(n.Addrs) > 0 && sameButAddrs(&old.AgentConfig, &n.AgentConfig) {
-			if slices.Equal(old.Addrs, n.Addrs) {
-				continue
-			}
-			out, err := own.SetAddrs(n.Addrs, a.now())
-			a.take(p, out)
-			if err != nil {
-				a.tellLine(Line{Time: a.now(), Event: "error", Interface: p.Interface, Error: err.Error()})
-				continue
-			}
-			if own, ok := p.machine.(*snsd.Agent); ok && p.up {
-				a.take(p, own.Query(a.now()))
-			}
+		if p == nil { // the dataplane tells of it once it has it
+			a.ports[n.Interface] = &port{Port: n, ignored: make(map[path]uint32)}
 			continue
 		}
-		if p.machine != nil && p.up && len(n.Addrs) == 0 {
-			a.take(p, p.machine.Shutdown(a.now()))
-		}
-		if err := a.renew(p); err != nil {
+		n.MAC = p.MAC
+		if err := a.set(p, n); err != nil {
 			a.tellLine(Line{Time: a.now(), Event: "error", Interface: p.Interface, Error: err.Error()})
-			continue
-		}
-		if p.machine != nil && p.up {
-			a.take(p, p.machine.LinkUp(a.now()))
 		}
 	}
 	for _, name := range a.names() {
-		if p := a.ports[name]; !wanted[name] && p.machine != nil {
-			if p.up {
-				a.take(p, p.machine.Shutdown(a.now()))
-			}
-			p.Addrs, p.machine = nil, nil
+		if p := a.ports[name]; !wanted[name] {
+			a.withdraw(p)
+			delete(a.ports, name)
 		}
 	}
 }
 
-func sameButAddrs(a, b *snsd.AgentConfig) bool {
-	return a.Interface == b.Interface && a.Service == b.Service && a.Subscribes == b.Subscribes && a.Interval == b.Interval && a.TTL == b.TTL &&
+// set gives a port new settings.
+func (a *Agent) set(p *port, n Port) error {
+	old := p.Port
+	p.Port = n
+	if len(n.Addrs) == 0 {
+		p.Port.Addrs = old.Addrs // of what is withdrawn
+		a.withdraw(p)
+		p.Port.Addrs = nil
+		return nil
+	}
+	if own, ok := p.machine.(*snsd.Agent); ok {
+		if same(&old.AgentConfig, &n.AgentConfig) {
+			return nil
+		}
+		out, err := own.Set(n.AgentConfig, a.now())
+		if err != nil {
+			p.Port = old
+			return err
+		}
+		a.take(p, out)
+		a.take(p, own.Query(a.now()))
+		return nil
+	}
+	if err := a.renew(p); err != nil {
+		return err
+	}
+	if p.machine != nil && p.up {
+		a.take(p, p.machine.LinkUp(a.now()))
+	}
+	return nil
+}
+
+// withdraw takes back what a port registered.
+func (a *Agent) withdraw(p *port) {
+	if p.machine != nil && p.up {
+		out := p.machine.Shutdown(a.now())
+		p.count = p.machine.Counters() // a withdrawal is no registration to be told
+		a.take(p, out)
+		a.tellLine(Line{Time: a.now(), Event: "withdrawn", Interface: p.Interface, Addresses: p.Addrs})
+	}
+	p.machine = nil
+}
+
+// same reports whether two settings are.
+func same(a, b *snsd.AgentConfig) bool {
+	return slices.Equal(a.Addrs, b.Addrs) && a.Service == b.Service && a.Subscribes == b.Subscribes && a.Interval == b.Interval && a.TTL == b.TTL &&
 		maps.Equal(a.Services, b.Services) && a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent
 }
 
@@ -414,17 +449,6 @@ func (p *port) repeated(n *snsd.Notice) bool {
 		p.ignored[k] = n.Seq
 	}
 	return false
-}
-
-// farewell withdraws the registrations, if that was asked for.
-func (a *Agent) farewell(p *port) {
-	if !p.Farewell || p.machine == nil || !p.up {
-		return
-	}
-	out := p.machine.Shutdown(a.now())
-	p.count = p.machine.Counters() // a withdrawal is no registration to be told
-	a.take(p, out)
-	a.tellLine(Line{Time: a.now(), Event: "withdrawn", Interface: p.Interface, Addresses: p.Addrs})
 }
 
 // tellLine says a line; an output that is closed ends the agent.

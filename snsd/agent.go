@@ -235,20 +235,21 @@ func (a *Agent) SetSilent(silent bool, now time.Time) AgentOutput {
 	return out
 }
 
-// SetAddrs replaces the addresses and registers them at once, each under the number
-// of its place; numbers that are no longer used are shut down. What was told to
-// addresses that are gone is forgotten.
-func (a *Agent) SetAddrs(addrs []netip.Addr, now time.Time) (AgentOutput, error) {
+// Set replaces the settings, but for the interface and its MAC, and registers the addresses at once,
+// each under the number of its place; numbers that are no longer used are shut down. What was told
+// to addresses that are gone is forgotten, and nothing else.
+func (a *Agent) Set(cfg AgentConfig, now time.Time) (AgentOutput, error) {
 	var out AgentOutput
-	if err := checkAgentAddrs(addrs); err != nil {
+	cfg.Interface, cfg.MAC = a.cfg.Interface, a.cfg.MAC
+	if err := cfg.complete(); err != nil {
 		return out, err
 	}
-	for n := len(addrs); n < len(a.cfg.Addrs); n++ {
+	for n := len(cfg.Addrs); n < len(a.cfg.Addrs); n++ {
 		a.registration(&out, n, 0)
 	}
-	a.cfg.Addrs = slices.Clone(addrs)
+	a.cfg = cfg
 	for k := range a.pairs {
-		if !slices.Contains(addrs, k.host) {
+		if !slices.Contains(cfg.Addrs, k.host) {
 			delete(a.pairs, k)
 		}
 	}
@@ -256,6 +257,13 @@ func (a *Agent) SetAddrs(addrs []netip.Addr, now time.Time) (AgentOutput, error)
 		a.announce(&out, now)
 	}
 	return out, nil
+}
+
+// SetAddrs is Set of other addresses.
+func (a *Agent) SetAddrs(addrs []netip.Addr, now time.Time) (AgentOutput, error) {
+	cfg := a.cfg
+	cfg.Addrs = addrs
+	return a.Set(cfg, now)
 }
 
 // Shutdown gives one shutdown LLDPDU for each address (the existing agent has none)

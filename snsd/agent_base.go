@@ -36,8 +36,16 @@ type pending struct {
 }
 
 func newBase(cfg AgentConfig) (base, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return base{}, err
+	}
+	return base{cfg: cfg, pairs: make(map[pair]*peer)}, nil
+}
+
+// complete checks a configuration and fills in the defaults.
+func (cfg *AgentConfig) complete() error {
+	if err := cfg.check(); err != nil {
+		return err
 	}
 	if cfg.Interval <= 0 {
 		cfg.Interval = DefaultRegisterInterval
@@ -49,7 +57,7 @@ func newBase(cfg AgentConfig) (base, error) {
 		cfg.Restraint = DefaultRestraint
 	}
 	cfg.Addrs = slices.Clone(cfg.Addrs)
-	return base{cfg: cfg, pairs: make(map[pair]*peer)}, nil
+	return nil
 }
 
 // Counters gives a copy of the totals.

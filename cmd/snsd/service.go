@@ -167,10 +167,10 @@ func (s *service) follow(ctx context.Context, changes <-chan struct{}, done <-ch
 			s.log.Warn("interfaces", "error", err)
 			continue
 		}
+		s.agent.Change(ctx, s.ports)
 		if err := s.dp.SetAccess(names(s.ports)); err != nil {
 			s.log.Warn("interfaces", "error", err)
 		}
-		s.agent.Change(ctx, s.ports)
 		s.connectDirect()
 	}
 }
@@ -200,7 +200,9 @@ func (s *service) look() error {
 	return nil
 }
 
-func names(ports []hostagent.Port) (list []string) {
+// names are the cables that the dataplane is to have: there may be none yet, but never the loopback.
+func names(ports []hostagent.Port) []string {
+	list := []string{"!lo"}
 	for _, p := range ports {
 		list = append(list, p.Interface)
 	}
