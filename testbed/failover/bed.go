@@ -31,12 +31,13 @@ type Config struct {
 	Dir  string // for its files
 	Root string // of labs
 	Bin  string // the directory with inofd, inofctl, snsd and iotime
+	BFD  Detection
 	Say  func(format string, args ...any)
 }
 
 // Up builds the lab and waits until both planes carry I/O.
 func Up(ctx context.Context, cfg Config) (*Bed, error) {
-	topo, err := write(cfg.Dir)
+	topo, err := write(cfg.Dir, cfg.BFD)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/openinof/inof/testbed"
 )
@@ -76,12 +77,11 @@ func topology() string {
 	return b.String()
 }
 
-// Detection is how long a path must be silent before BFD calls it failed: longer than usual,
-// because an emulated machine and other programs keep the processors busy.
-const (
-	bfdInterval = "100ms"
-	bfdMult     = 5
-)
+// Detection is how long a path must be silent before BFD calls it failed: so many intervals.
+type Detection struct {
+	Interval time.Duration
+	Times    int
+}
 
 func zones() string {
 	var b strings.Builder
@@ -95,11 +95,11 @@ func zones() string {
 func zoneName(plane int) string { return fmt.Sprintf("plane%d", plane+1) }
 
 // write puts the files of the lab into dir and reads its topology.
-func write(dir string) (*testbed.Topology, error) {
+func write(dir string, bfd Detection) (*testbed.Topology, error) {
 	const rest = "session: {auth: none, keepalive: 1s, hold: 3s}\nstate-directory: ${INOF_NODE_STATE}\nmanagement: {socket: \"${INOF_NODE_RUN}/inofd.sock\"}\n"
 	files := map[string]string{
 		"failover.clab.yml": topology(), "zones.yaml": zones(),
-		"refl.yaml": fmt.Sprintf("device: {id: 10.0.0.1, name: refl, roles: [reflector]}\nbfd: {interval: %s, detect-multiplier: %d}\n%s", bfdInterval, bfdMult, rest),
+		"refl.yaml": fmt.Sprintf("device: {id: 10.0.0.1, name: refl, roles: [reflector]}\nbfd: {interval: %v, detect-multiplier: %d}\n%s", bfd.Interval, bfd.Times, rest),
 	}
 	for i, name := range append(append([]string{}, tors...), arrayTORs...) {
 		files[name+".yaml"] = fmt.Sprintf("device: {id: %s, name: %s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: 10.0.0.1}], source: %s}\n%s",

@@ -28,6 +28,10 @@ var Methods = []Method{
 	{Name: "ours", Ours: true},
 }
 
+// asService is how our unit has systemd run the agent (dist/systemd/snsd.service): it does not wait behind the
+// programs whose I/O stands still. The existing agent's unit has nothing of this kind.
+const asService = "chrt -r 20 "
+
 // Row is what one fault did to the I/O of one host. Times that are negative are not known.
 type Row struct {
 	Fault, Method string
@@ -36,6 +40,7 @@ type Row struct {
 	Errors        int
 	Notice        time.Duration // from the fault to its notice in the host's kernel
 	Done          time.Duration // from the notice until the agent had acted
+	Beyond        time.Duration // how much longer than until the notice, where there was one, I/O stood still
 	Last          time.Duration // from the notice (the fault, if there is none) to the end of the last I/O that stalled
 	Usable        time.Duration // from the end of the fault until the kernel called the path live
 	Clock         time.Duration // how wrong times across the two clocks can be, at most
@@ -63,7 +68,7 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 		return r, fmt.Errorf("%s: %w", out, err)
 	}
 	if m.Ours {
-		pid, err := b.start(ctx, "host.out", "/run/bin/snsd run -c /lab/node/host.yaml --existing ''")
+		pid, err := b.start(ctx, "host.out", asService+"/run/bin/snsd run -c /lab/node/host.yaml --existing ''")
 		if err != nil {
 			return r, err
 		}
@@ -259,6 +264,7 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 			r.States = append(r.States, fmt.Sprintf("%d ms %s %s", (st.At-at)/1e6, st.Controller, st.State))
 		}
 	}
+	r.Beyond = r.Stall - max(r.Notice, 0)
 	if last != 0 {
 		r.Last = time.Unix(0, last).Sub(from)
 	}
