@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -75,58 +74,79 @@ type BFDKey struct {
 	Secret Secret // 8..20 bytes; empty after Parse when it comes from a file
 }
 
-func readBFD(c *Config, s *section) {
-	defer s.close()
-	roles := c.Device.Roles
-	b := BFD{
-		Enabled:    s.boolean("enabled", true),
-		Interval:   s.duration("interval", 100*time.Millisecond, BFDMinInterval, BFDMaxInterval, false),
-		DetectMult: s.number("detect-multiplier", 3, BFDMinMult, BFDMaxMult),
-		Mesh:       BFDMesh(s.choice("mesh", string(MeshZones), string(MeshZones), string(MeshAll))),
-	}
+func (c *Config) bfdItem() item {
+	b := &c.BFD
+	keys := values(
+		setting.Bool("enabled", &b.Enabled, true,
+			"On a reflector: whether there is BFD in the fabric; of two reflectors both must say so (with `zone-agreement: union` one is enough). On "+
+				"a client `false` takes this device out of it in an emergency: it believes nothing of the paths, and the others see AdminDown, which "+
+				"is no fault."),
+		setting.Span("interval", &b.Interval, 100*time.Millisecond, BFDMinInterval, BFDMaxInterval,
+			"On a reflector, for every device: the distance of packets of each session, both ways. Shorter finds a failed path sooner and costs "+
+				"more. Of two reflectors the larger value counts."),
+		setting.Int("detect-multiplier", &b.DetectMult, 3, BFDMinMult, BFDMaxMult,
+			"On a reflector, for every device: so many intervals without a packet are a failed path. Of two reflectors the larger value counts."),
+		setting.Choice("mesh", &b.Mesh, MeshZones, []BFDMesh{MeshZones, MeshAll},
+			"On a reflector, for every device: `all` has devices watch the paths to all devices whose hosts they know, with those of other zones "+
+				"too (see `client.interest: all`)."),
+		setting.Text("socket", &b.Socket, "", allowedSocket, "On a client: where its BFD process listens.", checkSocket).Fixed().
+			Documented("`bfd.sock` beside `management.socket`", ""),
+		setting.Span("grace", &b.Grace, 120*time.Second, time.Second, 24*time.Hour,
+			"On a client: how long the BFD process goes on without the daemon before it says AdminDown to all and ends. Longer than the longest "+
+				"restart of the daemon.").Fixed(),
+		setting.Int("max-hops", &b.MaxHops, defaultMaxHops, 1, 255,
+			"On a client: how many routers may be between two devices. BFD packets that came over more are dropped (their TTL, which begins at 255, "+
+				"says so): 1 in a fabric of leaves and spines shuts out hosts behind other leaves."),
+		setting.Choice("auth", &b.Auth, BFDAuthSession, []BFDAuth{BFDAuthSession, BFDAuthNone, BFDAuthSHA1, BFDAuthMeticulous},
+			"On a client: authentication of BFD packets (RFC 5880 section 6.7), the same on all devices. With `session` the reflectors hand out a "+
+				"key for each pair of devices; until one has, the path is not watched, and nothing is told of it. The others need `bfd.keys`; "+
+				"meticulous refuses repeated packets too.").Documented("", "`session`, `none`, `keyed-sha1`, `meticulous-keyed-sha1`"),
+	)
+	keys = append(keys,
+		prefixes("plain-peers", "On a client with `bfd.auth: session`: devices towards which there is no authentication, since they are of another make.", &b.PlainPeers).
+			documented("", "device ids, and prefixes of them"),
+		bfdKeys(b))
+	return part("bfd", keys, func(s *section) { c.checkBFD(s) })
+}
+
+// checkBFD sees that what is set fits together and belongs on a device of these roles.
+func (c *Config) checkBFD(s *section) {
+	b, roles := &c.BFD, c.Device.Roles
 	if b.Interval%time.Microsecond != 0 {
 		s.problem("interval", "is not a number of whole microseconds", "whole microseconds")
 	}
-	b.Socket = s.text("socket", "", fmt.Sprintf("an absolute path of at most %d bytes", maxSocketPath), func(v string) string {
-		if len(v) > maxSocketPath {
-			return fmt.Sprintf("has %d bytes", len(v))
-		}
-		return checkPath(v)
-	})
-	b.Grace = s.duration("grace", 120*time.Second, time.Second, 24*time.Hour, false)
-	b.MaxHops = s.number("max-hops", defaultMaxHops, 1, 255)
-	b.Auth = BFDAuth(s.choice("auth", string(BFDAuthSession), string(BFDAuthSession), string(BFDAuthNone), string(BFDAuthSHA1), string(BFDAuthMeticulous)))
-	readBFDKeys(&b, s)
-	readPlainPeers(&b, s)
+	handMade := b.Auth != BFDAuthNone && b.Auth != BFDAuthSession
+	switch {
+	case len(b.Keys) > maxBFDKeys:
+		s.problem("keys", fmt.Sprintf("has %d entries", len(b.Keys)), fmt.Sprintf("at most %d", maxBFDKeys))
+	case !handMade && len(b.Keys) > 0:
+		s.problem("keys", "are given, but bfd.auth is "+string(b.Auth), "auth: meticulous-keyed-sha1, or no keys")
+	case handMade && !s.has("keys"):
+		s.problem("auth", "needs keys and none is given", "keys, or auth: none")
+	}
+	if len(b.PlainPeers) > 0 && b.Auth != BFDAuthSession {
+		s.problem("plain-peers", "are given, but bfd.auth is "+string(b.Auth), "auth: session, or no plain-peers")
+	}
 	switch {
 	case roles.Standalone():
 		s.refuse("a standalone device knows of no other device")
-		return
+		*b = BFD{}
 	case !roles.Reflector:
 		s.foreign("the reflector sets it for the whole fabric", "leave it out, and set it on the reflector", "interval", "detect-multiplier", "mesh")
 		b.Interval, b.DetectMult, b.Mesh = 0, 0, ""
 	case !roles.Client:
 		s.foreign("this device is a reflector only and watches no paths", "leave it out", "socket", "grace", "max-hops", "auth", "keys", "plain-peers")
-		b.Socket, b.Grace, b.MaxHops, b.Auth, b.Keys, b.PlainPeers = "", 0, 0, "", nil, nil
+		*b = BFD{Enabled: b.Enabled, Interval: b.Interval, DetectMult: b.DetectMult, Mesh: b.Mesh}
 	}
 	if roles.Client && b.Socket == "" {
 		b.Socket = filepath.Join(filepath.Dir(c.Management.Socket), bfdSocketName)
-	}
-	c.BFD = b
-}
-
-// readPlainPeers reads device ids and prefixes of them.
-func readPlainPeers(b *BFD, s *section) {
-	b.PlainPeers = readPrefixes(s, "plain-peers")
-	if len(b.PlainPeers) > 0 && b.Auth != BFDAuthSession {
-		s.problem("plain-peers", "are given, but bfd.auth is "+string(b.Auth), "auth: session, or no plain-peers")
 	}
 }
 
 // foreign reports the keys that are set elsewhere.
 func (s *section) foreign(why, allowed string, names ...string) {
 	for _, name := range names {
-		if v, ok := s.values[name]; ok && !isNull(v) || s.p.env(s.envName(name)) != "" {
+		if v, _ := s.environment(name); v != "" || !isNull(s.values[name]) {
 			s.problem(name, "does not apply: "+why, allowed)
 		}
 	}
@@ -134,53 +154,64 @@ func (s *section) foreign(why, allowed string, names ...string) {
 
 const allowedKey = "8..20 printable bytes"
 
-func readBFDKeys(b *BFD, s *section) {
-	s.sections("keys", "[]", "id: 0..255, and one of file, env, credential", func(e *section) {
-		k := BFDKey{ID: uint8(e.number("id", 0, 0, 255))}
-		var given []PasswordFrom
-		for _, f := range []struct {
-			name    string
-			kind    PasswordKind
-			allowed string
-			check   func(string) string
-		}{
-			{"file", PasswordFile, allowedPath, checkPath},
-			{"env", PasswordEnv, "the name of an environment variable", matches(envName)},
-			{"credential", PasswordCredential, "the name of a systemd credential", matches(credName)},
-		} {
-			if v := e.text(f.name, "", f.allowed, f.check); v != "" {
-				given = append(given, PasswordFrom{f.kind, v})
-			} else if _, wrong := e.values[f.name]; wrong {
-				return // it was reported
-			}
+// bfdKeys is bfd.keys.
+func bfdKeys(b *BFD) item {
+	text := func() string {
+		var ids []string
+		for _, k := range b.Keys {
+			ids = append(ids, fmt.Sprintf("%d (%s %s)", k.ID, k.From.Kind, k.From.Name))
 		}
-		if len(given) != 1 {
-			e.problem("file", fmt.Sprintf("%d of file, env and credential are given", len(given)), "exactly one of them")
-			return
-		}
-		k.From = given[0]
-		if k.From.Kind == PasswordEnv && !e.p.public {
-			v := e.p.env(k.From.Name)
-			if what := checkBFDKey(v); what != "" {
-				e.problem("env", "the key in that variable "+what, allowedKey)
-			}
-			k.Secret = Secret(v)
-		}
-		for _, o := range b.Keys {
-			if o.ID == k.ID {
-				e.problem("id", "is that of an earlier key", "each id once")
-			}
-		}
-		b.Keys = append(b.Keys, k)
-	})
-	switch {
-	case len(b.Keys) > maxBFDKeys:
-		s.problem("keys", fmt.Sprintf("has %d entries", len(b.Keys)), fmt.Sprintf("at most %d", maxBFDKeys))
-	case (b.Auth == BFDAuthNone || b.Auth == BFDAuthSession) && len(b.Keys) > 0:
-		s.problem("keys", "are given, but bfd.auth is "+string(b.Auth), "auth: meticulous-keyed-sha1, or no keys")
-	case b.Auth != BFDAuthNone && b.Auth != BFDAuthSession && len(s.values) > 0 && s.values["keys"] == nil:
-		s.problem("auth", "needs keys and none is given", "keys, or auth: none")
+		return strings.Join(ids, ", ")
 	}
+	type entry struct {
+		BFDKey
+		id, given int
+	}
+	it := entries("keys", "id: 0..255, and one of file, env, credential",
+		"The first key signs, all are accepted: add the new one on every device, then make it the first on every device, then take out the old "+
+			"one.", text,
+		func(k *entry) []item {
+			source := func(key string, kind PasswordKind, allowed, doc string, check func(string) string) setting.Setting {
+				return setting.Value(key, &k.From, PasswordFrom{}, allowed, doc, kind.parse(check), kind.text)
+			}
+			return values(
+				setting.Int("id", &k.id, 0, 0, 255, "Tells the keys apart on the wire; each once."),
+				source("file", PasswordFile, allowedPath, "The key is what the file holds, without the line end: 8..20 bytes.", checkPath),
+				source("env", PasswordEnv, allowedEnv, "For containers.", matches(envName)),
+				source("credential", PasswordCredential, allowedCredential, "As `session.password-credential`. Exactly one of these three is written.", matches(credName)))
+		}, func(e *section, k *entry) {
+			k.ID = uint8(k.id)
+			for _, name := range []string{"file", "env", "credential"} {
+				if e.has(name) {
+					k.given++
+				}
+			}
+			if k.given != 1 {
+				e.problem("file", fmt.Sprintf("%d of file, env and credential are given", k.given), "exactly one of them")
+				return
+			}
+			if k.From.Kind == PasswordEnv && !e.p.public {
+				v := e.p.env(k.From.Name)
+				if what := checkBFDKey(v); what != "" {
+					e.problem("env", "the key in that variable "+what, allowedKey)
+				}
+				k.Secret = Secret(v)
+			}
+			for _, o := range b.Keys {
+				if o.ID == k.ID {
+					e.problem("id", "is that of an earlier key", "each id once")
+				}
+			}
+			if k.From.Kind != "" { // else reported
+				b.Keys = append(b.Keys, k.BFDKey)
+			}
+		}).documented("", fmt.Sprintf("a list of up to %d", maxBFDKeys))
+	var secrets []string
+	for _, k := range b.Keys {
+		secrets = append(secrets, string(k.Secret))
+	}
+	it.secret = Secret(strings.Join(secrets, "\x00"))
+	return it
 }
 
 // checkBFDKey says what is wrong with a key without repeating it.
@@ -217,25 +248,4 @@ func loadBFD(c *Config, p *parser, path string, data []byte, env func(string) st
 		}
 		p.add(pr)
 	}
-}
-
-// settings lists everything of bfd.
-func (b *BFD) settings() []Setting {
-	out := []Setting{
-		{Key: "bfd.enabled", Value: fmt.Sprint(b.Enabled)},
-		{Key: "bfd.interval", Value: setting.Duration(b.Interval)},
-		{Key: "bfd.detect-multiplier", Value: fmt.Sprint(b.DetectMult)},
-		{Key: "bfd.mesh", Value: string(b.Mesh)},
-		{Key: "bfd.socket", Value: b.Socket, Restart: true},
-		{Key: "bfd.grace", Value: setting.Duration(b.Grace), Restart: true},
-		{Key: "bfd.max-hops", Value: strconv.Itoa(b.MaxHops)},
-		{Key: "bfd.auth", Value: string(b.Auth)},
-		{Key: "bfd.plain-peers", Value: join(b.PlainPeers)},
-	}
-	var ids, secrets []string
-	for _, k := range b.Keys {
-		ids = append(ids, fmt.Sprintf("%d (%s %s)", k.ID, k.From.Kind, k.From.Name))
-		secrets = append(secrets, string(k.Secret))
-	}
-	return append(out, Setting{Key: "bfd.keys", Value: strings.Join(ids, ", "), secret: Secret(strings.Join(secrets, "\x00"))})
 }

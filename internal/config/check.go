@@ -91,7 +91,7 @@ func bareNQNs(path string, set zone.Set) string {
 // isZoneFile tells a zone file from a configuration: its `zones` is a list, or
 // the only thing there is.
 func isZoneFile(data []byte) bool {
-	p := &parser{}
+	p := newParser("", nil)
 	n := resolve(p.document(data))
 	zones := resolve(find(n, "zones"))
 	return zones != nil && (zones.Kind == yaml.SequenceNode || len(n.Content) == 2)

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/openinof/inof/internal/setting"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -45,66 +44,47 @@ const (
 	allowedNQNs     = "NQNs, which may have * (any text) and ? (any character)"
 )
 
-// readClients reads a list of device ids and of entries with what a device is bound to.
-func readClients(s *section, loopback bool) (list []BoundClient) {
-	seen := map[netip.Addr]int{}
-	add := func(n *yaml.Node, path string, b BoundClient) {
-		if first, dup := seen[b.Device]; dup {
-			pr := s.p.at(n, path)
-			pr.What, pr.Allowed = fmt.Sprintf("is listed twice, first in line %d", first), allowedClients
-			s.p.add(pr)
-			return
-		}
-		seen[b.Device] = n.Line
-		list = append(list, b)
-	}
-	for i, n := range s.items("clients", "[]", "a list of: "+allowedClients) {
-		path := fmt.Sprintf("%s[%d]", s.full("clients"), i)
-		if !isNull(n) && n.Kind == yaml.MappingNode {
-			e := s.p.section(path, n)
-			b := readBoundClient(e, loopback)
-			e.close()
-			if b.Device.IsValid() {
-				add(n, path, b)
+// boundClients is reflector.clients: device ids, and entries with what a device is bound to.
+func (c *Config) boundClients() item {
+	into := &c.Reflector.Clients
+	seen := map[netip.Addr]int{} // its line
+	it := entries("clients", allowedClients,
+		"Only these may connect. Empty: any device with the right password or certificate. An entry besides says which hosts the device may "+
+			"have, so that it cannot speak for others': what is outside is refused, shown on both sides, and no host for anybody else "+
+			"([security](security.md#addresses)). Write it at every reflector. A reload that would leave out hosts that are known is refused and "+
+			"names them; with `--force` they count as gone (aged out) at once.", joined(into),
+		func(b *BoundClient) []item {
+			return []item{
+				{Setting: c.address("device", &b.Device, "The device.").Required("").Documented("required", asDeviceID)},
+				prefixes("prefixes", "Its hosts have these addresses. Empty: any.", &b.Prefixes),
+				words("nqns", allowedNQNs, "Its hosts say these NQNs; one that says none is allowed. Empty: any.", joined(&b.NQNs), appending(&b.NQNs, checkNQNPattern)).
+					documented("", "NQNs, which may have `*` (any text) and `?` (any character)"),
+				{Setting: setting.Int("max-hosts", &b.MaxHosts, 0, 0, DefaultMaxHost,
+					"Host addresses of the device, where that is less than `reflector.max-hosts-per-device`. 0: as many as that.")},
 			}
-			continue
-		}
-		if !s.single(n, path, allowedClients) {
-			continue
-		}
-		a, what := parseAddr(n.Value, loopback)
-		if what != "" {
-			pr := s.p.at(n, path)
-			pr.What, pr.Allowed = what, allowedAddr
-			s.p.add(pr)
-			continue
-		}
-		add(n, path, BoundClient{Device: a})
-	}
-	return list
+		}, func(e *section, b *BoundClient) {
+			switch first, twice := seen[b.Device]; {
+			case !b.Device.IsValid(): // reported
+			case twice:
+				e.problem("device", fmt.Sprintf("is listed twice, first in line %d", first), "each device once")
+			default:
+				seen[b.Device] = e.node.Line
+				*into = append(*into, *b)
+			}
+		}).documented("", "a list of device ids, and of entries with the keys below")
+	it.short = func(v string) []string { return []string{"device", v} }
+	return it
 }
 
-func readBoundClient(e *section, loopback bool) BoundClient {
-	b := BoundClient{Device: e.addr("device", "required", loopback)}
-	if _, ok := e.values["device"]; !ok {
-		e.problem("device", "is missing", allowedAddr)
-	}
-	b.Prefixes = readPrefixes(e, "prefixes")
-	b.NQNs = e.list("nqns", "[]", allowedNQNs, checkNQNPattern)
-	b.MaxHosts = e.number("max-hosts", 0, 0, DefaultMaxHost)
-	return b
-}
-
-// readPrefixes reads a list of addresses and prefixes.
-func readPrefixes(s *section, name string) (list []netip.Prefix) {
-	s.list(name, "[]", allowedPrefixes, func(v string) string {
+// prefixes is a list of addresses and prefixes.
+func prefixes(key, doc string, into *[]netip.Prefix) item {
+	return words(key, allowedPrefixes, doc, joined(into), func(v string) string {
 		p, what := parsePrefix(v)
 		if what == "" {
-			list = append(list, p)
+			*into = append(*into, p)
 		}
 		return what
 	})
-	return list
 }
 
 // parsePrefix takes a prefix, or an address alone.

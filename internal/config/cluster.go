@@ -42,67 +42,80 @@ func (c *Cluster) Enabled() bool { return len(c.Members) > 0 }
 // String gives DEVICE at ADDRESS.
 func (m ClusterMember) String() string { return fmt.Sprintf("%s at %s", m.Device, m.Address) }
 
-// readCluster reads reflector.cluster.
-func readCluster(c *Config, s *section) (out Cluster) {
-	defer s.close()
-	loopback := c.Device.AllowLoopback
-	allowed := fmt.Sprintf("address:port with a port %d..%d", MinPort, MaxPort)
+// clusterItem is reflector.cluster.
+func (c *Config) clusterItem() item {
+	cl := &c.Reflector.Cluster
+	port := fmt.Sprintf("address:port with a port %d..%d", MinPort, MaxPort)
+	docPort := fmt.Sprintf("`address:port`, port %d..%d", MinPort, MaxPort)
 	seen := map[netip.Addr]bool{}
-	s.sections("members", "[]", "device: device id, address: IP:port", func(e *section) {
-		m := ClusterMember{Device: e.addr("device", "required", loopback)}
-		e.text("address", fmt.Sprintf("the device id:%d", DefaultClusterPort), allowed, func(v string) (what string) {
-			m.Address, what = parseMemberAddress(v, loopback)
-			return what
-		})
-		switch {
-		case !m.Device.IsValid():
-			if _, ok := e.values["device"]; !ok {
-				e.problem("device", "is missing", allowedAddr)
+	keys := []item{entries("members", "device: device id, address: IP:port",
+		"The members of the first start; three survive the loss of one, five of two. Later members are added and removed with `inofctl cluster`.",
+		joined(&cl.Members), func(m *ClusterMember) []item {
+			return values(
+				c.address("device", &m.Device, "The member's device id.").Required("").Documented("required", asDeviceID),
+				setting.Value("address", &m.Address, netip.AddrPort{}, port, "Where the other members reach it.", func(v string) (netip.AddrPort, string) {
+					return parseMemberAddress(v, c.Device.AllowLoopback)
+				}, addrPortText).Documented(fmt.Sprintf("the device id:%d", DefaultClusterPort), docPort))
+		}, func(e *section, m *ClusterMember) {
+			switch {
+			case !m.Device.IsValid(): // reported
+			case seen[m.Device]:
+				e.problem("device", "is listed twice", "each member once")
+			case !m.Address.IsValid() && e.has("address"): // reported
+			default:
+				if !m.Address.IsValid() {
+					m.Address = netip.AddrPortFrom(m.Device, DefaultClusterPort)
+				}
+				seen[m.Device] = true
+				cl.Members = append(cl.Members, *m)
 			}
-			return
-		case seen[m.Device]:
-			e.problem("device", "is listed twice", "each member once")
-			return
-		case !m.Address.IsValid():
-			if _, ok := e.values["address"]; ok {
-				return // said already
+		}).fixed().documented("", fmt.Sprintf("a list of 1..%d entries, the same at all members, this device among them", MaxClusterMembers))}
+	keys = append(keys, values(
+		setting.Value("listen", &cl.Listen, netip.AddrPort{}, port, "Listen on another address, or on all.", func(v string) (netip.AddrPort, string) {
+			ap, what := parseListen(v, c.Device.AllowLoopback)
+			if !strings.HasSuffix(v, fmt.Sprint(":", ap.Port())) && what == "" {
+				what = "has no port"
 			}
-			m.Address = netip.AddrPortFrom(m.Device, DefaultClusterPort)
-		}
-		seen[m.Device] = true
-		out.Members = append(out.Members, m)
-	})
-	s.text("listen", "the own address in members", allowed, func(v string) (what string) {
-		out.Listen, what = parseListen(v, loopback)
-		if !strings.HasSuffix(v, fmt.Sprint(":", out.Listen.Port())) && what == "" {
-			what = "has no port"
-		}
-		return what
-	})
-	out.Heartbeat = s.duration("heartbeat", time.Second, 50*time.Millisecond, time.Minute, false)
-	out.Election = s.duration("election", time.Second, 50*time.Millisecond, time.Minute, false)
-	out.SnapshotEntries = s.number("snapshot-entries", 8192, 16, 1_000_000)
-	out.SnapshotInterval = s.duration("snapshot-interval", 2*time.Minute, time.Second, 24*time.Hour, false)
-	out.KeepEntries = s.number("keep-entries", 10240, 0, 1_000_000)
-	if !s.written() {
-		return out
-	}
-	switch n := len(out.Members); {
-	case n == 0 && s.values["members"] == nil:
+			return ap, what
+		}, addrPortText).Fixed().Documented("the own address in members", "`address:port`"),
+		setting.Span("heartbeat", &cl.Heartbeat, time.Second, 50*time.Millisecond, time.Minute,
+			"How long a member hears nothing of the leader before it asks for an election. Shorter: a lost leader is replaced sooner, and a busy "+
+				"disk or network is taken for a loss sooner.").Fixed(),
+		setting.Span("election", &cl.Election, time.Second, 50*time.Millisecond, time.Minute,
+			"How long an election without outcome lasts before the next.").Fixed(),
+		setting.Int("snapshot-entries", &cl.SnapshotEntries, 8192, 16, 1_000_000,
+			"After how many changes the log is replaced by a snapshot.").Fixed(),
+		setting.Span("snapshot-interval", &cl.SnapshotInterval, 2*time.Minute, time.Second, 24*time.Hour,
+			"How often that is looked at.").Fixed(),
+		setting.Int("keep-entries", &cl.KeepEntries, 10240, 0, 1_000_000,
+			"How many changes are kept behind a snapshot, so that a member that was away needs only these.").Fixed(),
+	)...)
+	return part("cluster", keys, func(s *section) { c.checkCluster(s, seen) })
+}
+
+// checkCluster looks at the cluster as a whole, of which these devices are members.
+func (c *Config) checkCluster(s *section, members map[netip.Addr]bool) {
+	cl := &c.Reflector.Cluster
+	switch n := len(cl.Members); {
+	case n == 0 && s.written() && !s.has("members"):
 		s.problem("members", "is missing: a cluster needs to know its first members", fmt.Sprintf("1..%d entries, this device among them", MaxClusterMembers))
 	case n > MaxClusterMembers:
 		s.problem("members", fmt.Sprintf("has %d entries", n), fmt.Sprintf("1..%d, of which three or five are usual", MaxClusterMembers))
-	case n > 0 && !seen[c.Device.ID]:
+	case n > 0 && !members[c.Device.ID]:
 		s.problem("members", "does not hold this device ("+addrText(c.Device.ID)+")", "an entry for this device too")
 	}
-	if !out.Listen.IsValid() {
-		for _, m := range out.Members {
-			if m.Device == c.Device.ID {
-				out.Listen = m.Address
-			}
+	for _, m := range cl.Members {
+		if m.Device == c.Device.ID && !cl.Listen.IsValid() {
+			cl.Listen = m.Address
 		}
 	}
-	return out
+}
+
+func addrPortText(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 func parseMemberAddress(v string, loopback bool) (netip.AddrPort, string) {
@@ -117,24 +130,4 @@ func parseMemberAddress(v string, loopback bool) (netip.AddrPort, string) {
 		return netip.AddrPort{}, what
 	}
 	return ap, ""
-}
-
-// settings lists the cluster's settings.
-func (c *Cluster) settings() []Setting {
-	fixed := func(key string, value any) Setting {
-		return Setting{Key: "reflector.cluster." + key, Value: fmt.Sprint(value), Restart: true}
-	}
-	listen := ""
-	if c.Listen.IsValid() {
-		listen = c.Listen.String()
-	}
-	return []Setting{
-		fixed("members", join(c.Members)),
-		fixed("listen", listen),
-		fixed("heartbeat", setting.Duration(c.Heartbeat)),
-		fixed("election", setting.Duration(c.Election)),
-		fixed("snapshot-entries", c.SnapshotEntries),
-		fixed("snapshot-interval", setting.Duration(c.SnapshotInterval)),
-		fixed("keep-entries", c.KeepEntries),
-	}
 }

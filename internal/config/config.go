@@ -65,13 +65,13 @@ type Roles struct {
 	Client    bool
 }
 
-// Standalone tells whether the device serves its own hosts alone, without any session.
+// Standalone reports whether the device serves its own hosts alone, without any session.
 func (r Roles) Standalone() bool { return !r.Reflector && !r.Client }
 
-// Access tells whether the device has access ports of its own.
+// Access reports whether the device has access ports of its own.
 func (r Roles) Access() bool { return r.Client || r.Standalone() }
 
-// OwnsZones tells whether zones are configured at this device: everywhere but on
+// OwnsZones reports whether zones are configured at this device: everywhere but on
 // a device that is a client only.
 func (r Roles) OwnsZones() bool { return r.Reflector || r.Standalone() }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -47,11 +48,10 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
 		Log:        Log{slog.LevelInfo, "text"},
 	}
-	for _, set := range got.declared() { // what the defaults are is pinned by docs/config.md
-		for _, one := range set.list {
-			if !strings.HasPrefix(set.prefix, "reflector.") && !strings.HasPrefix(set.prefix, "client.") && one.Text() != one.Default {
-				t.Errorf("%s%s is %s, want %s", set.prefix, one.Key, one.Text(), one.Default)
-			}
+	for key, it := range each("", got.items()) { // what the defaults are is pinned by docs/config.md
+		foreign := strings.HasPrefix(key, "reflector.") || strings.HasPrefix(key, "client.") || strings.HasPrefix(key, "bfd.") || strings.HasPrefix(key, "model.")
+		if it.list == nil && it.Default != "" && key != "ports.sonic-redis" && !foreign && it.Text() != it.Default {
+			t.Errorf("%s is %s, want %s", key, it.Text(), it.Default)
 		}
 	}
 	want.ErrorDown, want.Notify = got.ErrorDown, got.Notify
@@ -122,7 +122,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "zones: {hard-zoning: yes}\n", `"yes": is neither true nor false`},
 		{small + "zones: {file: rel.yaml}\n", `"rel.yaml": is not an absolute path`},
 		{small + "dataplane: model\n", `model.device: is missing: dataplane model needs to know which switch`},
-		{small + "dataplane: ship\n", `dataplane: "ship": is not a known dataplane; allowed: linux, model`},
+		{small + "dataplane: ship\n", `dataplane: "ship": is not a known value; allowed: linux, model`},
 		{small + "model: {device: A1}\n", `model.device: "A1": is of no use without dataplane: model`},
 		{small + "dataplane: model\nmodel: {device: A1, socket: here}\n", `model.socket: "here": is not an absolute path`},
 		{small + "dataplane: model\nmodel: {device: A1, file: here}\n", `model.file: unknown key`},
@@ -199,8 +199,8 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{reflector + none + "ports: {access: [a]}\n", `is set on a device that is a reflector only`},
 		{reflector + none + "reflector: {listen: ['192.0.2.1:80']}\n", `reflector.listen[0]: "192.0.2.1:80": has the port 80`},
 		{reflector + none + "reflector: {listen: [here]}\n", `is not an address and port`},
-		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0]: "x": is not an IP address`},
-		{reflector + none + "reflector: {clients: [192.0.2.9, {device: 192.0.2.9}]}\n", `reflector.clients[1]: is listed twice, first in line 3`},
+		{reflector + none + "reflector: {clients: [x]}\n", `reflector.clients[0].device: "x": is not an IP address`},
+		{reflector + none + "reflector: {clients: [192.0.2.9, {device: 192.0.2.9}]}\n", `reflector.clients[1].device: "192.0.2.9": is listed twice, first in line 3`},
 		{reflector + none + "reflector: {clients: [{prefixes: [10.0.0.0/8]}]}\n", `reflector.clients[0].device: is missing`},
 		{reflector + none + "reflector: {clients: [{device: 192.0.2.9, prefixes: [10.0.0.1/8]}]}\n", `reflector.clients[0].prefixes[0]: "10.0.0.1/8": has bits behind the prefix, did you mean "10.0.0.0/8"?`},
 		{reflector + none + "reflector: {clients: [{device: 192.0.2.9, nqns: [a]}]}\n", `reflector.clients[0].nqns[0]: "a": does not begin with nqn.`},
@@ -211,7 +211,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{client + none + "client: {zone-agreement: both, reflectors: [{address: 192.0.2.2}]}\n", `client.zone-agreement: "both"`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.1}]}\n", `client.reflectors[0].address: "192.0.2.1": is this device's own id`},
 		{client + none + "client: {reflectors: [{port: 19516}]}\n", `client.reflectors[0].address: is missing`},
-		{client + none + "client: {reflectors: [192.0.2.2]}\n", `client.reflectors[0]: "192.0.2.2": is a single value, not an entry with keys`},
+		{client + none + "client: {reflectors: [here]}\n", `f:4:23: client.reflectors[0].address: "here": is not an IP address`},
 		{client + none + "client: {reflectors: [{address: 192.0.2.2, prot: 1}]}\n", `client.reflectors[0].prot: unknown key, did you mean "port"?; allowed: address, port`},
 		{client + none + one + "zones: {hard-zoning: true}\n", `local settings for these are refused`},
 		{client + one + "session: {password-env: SHORT}\n", `session.password-env: "SHORT": the password in that variable has 5 characters; allowed: 8 or more`},
@@ -281,6 +281,34 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	want := `environment INOF_LOG_LEVEL: log.level: "loud": is not a known value; allowed: debug, info, warn, error`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Lists of single values stand in a variable with commas between them, so that a device
+// without special wishes needs no file.
+func TestTheEnvironmentHasListsToo(t *testing.T) {
+	env := map[string]string{
+		"INOF_DEVICE_ID": "192.0.2.77", "INOF_DEVICE_ROLES": "client", "INOF_PORTS_ACCESS": "eth1, eth2",
+		"INOF_CLIENT_REFLECTORS": "192.0.2.250,192.0.2.251:19600", "INOF_SESSION_AUTH": "none",
+	}
+	c, err := Parse("f", nil, fromMap(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.250:19516"), netip.MustParseAddrPort("192.0.2.251:19600")}
+	if d := cmp.Diff(want, c.Client.Reflectors, cmpNetip); d != "" || join(c.Ports.Access) != "eth1, eth2" || !c.Device.Roles.Client {
+		t.Errorf("%+v %s", c, d)
+	}
+	for name, bad := range map[string][2]string{
+		"INOF_DEVICE_ROLES":      {"boss", `environment INOF_DEVICE_ROLES: device.roles[0]: "boss": is not a role`},
+		"INOF_CLIENT_REFLECTORS": {"192.0.2.250,here", `environment INOF_CLIENT_REFLECTORS: client.reflectors[1].address: "here": is not an IP address`},
+		"INOF_PORTS_ACCESS":      {"eth1,eth1", `environment INOF_PORTS_ACCESS: ports.access[1]: "eth1": is listed twice`},
+	} {
+		wrong := maps.Clone(env)
+		wrong[name] = bad[0]
+		if _, err := Parse("f", nil, fromMap(wrong)); err == nil || !strings.Contains(err.Error(), bad[1]) {
+			t.Errorf("%s: got %v, want %s", name, err, bad[1])
+		}
 	}
 }
 
@@ -400,7 +428,7 @@ func TestDiffTellsSectionsAndRestarts(t *testing.T) {
 		t.Errorf("defaults written out loud are changes: %v", d)
 	}
 	d := Diff(base, parse("log: {level: debug}\nstate-directory: /s\nerror-down: {link-flap: {action: notify}}\n"))
-	if diff := cmp.Diff([]string{"zones", "error-down", "state-directory", "log"}, d.Sections()); diff != "" {
+	if diff := cmp.Diff([]string{"state-directory", "zones", "error-down", "log"}, d.Sections()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"state-directory"}, d.Restart()); diff != "" {
@@ -414,23 +442,6 @@ func TestDiffTellsSectionsAndRestarts(t *testing.T) {
 	if d := Diff(&a, &b); len(d) != 1 || d[0].Key != "session.password" || strings.Contains(fmt.Sprint(d), "another") {
 		t.Errorf("a new password: %v", d)
 	}
-}
-
-// Every key the reader knows must be among the Settings that Diff compares.
-func TestEverySettingIsCompared(t *testing.T) {
-	settings := (&Config{}).Settings()
-	for _, k := range schema() {
-		path, _, _ := strings.Cut(k.path, "[")
-		if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == path }) {
-			t.Errorf("%s is not compared", k.path)
-		}
-	}
-}
-
-// schema is every key the reader asks for.
-func schema() []key {
-	_, p := parse("f", []byte("client: {reflectors: [{address: x}]}\nreflector: {clients: [{}], cluster: {members: [{}]}}\nports: {counters: [{}]}\nerror-down: {ports: [{}]}\nbfd: {keys: [{}]}\nhosts: {bindings: [{}]}\n"), noEnv)
-	return p.keys
 }
 
 func TestExamplesAreGood(t *testing.T) {
@@ -464,33 +475,44 @@ func TestExamplesAreGood(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the rows of declared settings into docs/config.md")
+var update = flag.Bool("update", false, "write the rows of docs/config.md")
 
-// The row of a declared setting in docs/config.md follows from the declaration: run with
-// -update after a change.
-func TestTheRowsOfDeclaredSettingsAreWhatTheySay(t *testing.T) {
+// The rows of docs/config.md follow from the declarations: run with -update after a change.
+func TestTheRowsOfTheSettingsAreWhatTheirDeclarationsSay(t *testing.T) {
 	const doc = "../../docs/config.md"
 	data, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(data), "\n")
+	known := map[string]bool{"zones": true, "zones[].name": true, "zones[].members": true} // of the zone file
+	keyOf := func(line string) string {
+		key, _, _ := strings.Cut(strings.TrimPrefix(line, "| `"), "` |")
+		return key
+	}
 	at := 0 // behind the last row
-	for _, set := range (&Config{}).declared() {
-		for _, s := range set.list {
-			row, key := s.Row(set.prefix), "| `"+set.prefix+s.Key+"` |"
-			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, key) })
-			switch {
-			case i >= 0 && lines[i] == row:
-			case !*update:
-				t.Errorf("%s is not documented as it is declared:\n%s", set.prefix+s.Key, row)
-			case i >= 0:
-				lines[i] = row
-			default:
-				i = at
-				lines = slices.Insert(lines, i, row)
-			}
-			at = i + 1
+	for _, row := range rows("", (&Config{}).items()) {
+		key := keyOf(row)
+		known[key] = true
+		if cells := strings.Split(row, "|"); len(cells) < 7 || len(strings.TrimSpace(cells[4])) < 10 {
+			t.Errorf("%s: no reason to change it", key)
+		}
+		i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "| `"+key+"` |") })
+		switch {
+		case i >= 0 && lines[i] == row:
+		case !*update:
+			t.Errorf("%s is not documented as it is declared:\n%s", key, row)
+		case i >= 0:
+			lines[i] = row
+		default:
+			i = at
+			lines = slices.Insert(lines, i, row)
+		}
+		at = i + 1
+	}
+	for _, l := range lines {
+		if strings.HasPrefix(l, "| `") && !known[keyOf(l)] {
+			t.Errorf("%s is documented and does not exist", keyOf(l))
 		}
 	}
 	if *update {
@@ -498,49 +520,6 @@ func TestTheRowsOfDeclaredSettingsAreWhatTheySay(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// docs/config.md has a table row `| `key` | default | ... |` for each key.
-func TestEveryKeyIsDocumentedWithItsDefault(t *testing.T) {
-	data, err := os.ReadFile("../../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	restart := map[string]bool{}
-	for _, s := range (&Config{}).Settings() {
-		restart[s.Key] = s.Restart
-	}
-	rows := map[string][]string{}
-	for line := range strings.Lines(string(data)) {
-		if cells := strings.Split(line, "|"); len(cells) > 4 && strings.HasPrefix(line, "| `") {
-			rows[strings.Trim(cells[1], " `")] = cells
-		}
-	}
-	known := map[string]bool{"zones": true, "zones[].name": true, "zones[].members": true} // of the zone file
-	for _, k := range schema() {
-		path := strings.ReplaceAll(k.path, "[0]", "[]")
-		known[path] = true
-		cells, ok := rows[path]
-		if !ok {
-			t.Errorf("%s is not documented", path)
-			continue
-		}
-		if def := strings.Trim(cells[2], " `"); k.def != "" && def != k.def {
-			t.Errorf("%s: documented default %q, really %q", path, def, k.def)
-		}
-		key, _, _ := strings.Cut(path, "[")
-		if got := strings.TrimSpace(cells[len(cells)-2]); (got == "restart") != restart[key] {
-			t.Errorf("%s: documented as %q on reload, restart is %v", path, got, restart[key])
-		}
-		if len(strings.TrimSpace(cells[4])) < 10 {
-			t.Errorf("%s: no reason to change it", path)
-		}
-	}
-	for path := range rows {
-		if !known[path] {
-			t.Errorf("%s is documented and does not exist", path)
-		}
 	}
 }
 

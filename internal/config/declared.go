@@ -1,51 +1,37 @@
 package config
 
 import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/openinof/inof/internal/setting"
 )
 
-// A setting stands here once, with key, default, range, whether a change takes effect only after
-// a restart (Fixed), and why one would change it. Reading, comparing, and the
-// row of docs/config.md (go test ./internal/config -update) follow. Lists, addresses and what
-// depends on other settings are read beside this; faults of ports are declared in errdown.
-
-// declared are settings of a section.
-type declared struct {
-	prefix string // the section with its dot
-	list   []setting.Setting
-}
-
-func (c *Config) declared() []declared {
-	out := []declared{
-		{"ports.", c.Ports.settings()},
-		{"lldp.", c.LLDP.settings()},
-		{"hosts.", c.Hosts.settings()},
-		{"reflector.", c.Reflector.settings()},
-		{"client.", c.Client.settings()},
-		{"session.", c.Session.settings()},
-		{"notify.", c.Notify.settings()},
-		{"management.", c.Management.settings()},
-	}
-	for _, set := range c.ErrorDown.Sections() {
-		out = append(out, declared{"error-down." + set.Name + ".", set.Settings})
-	}
-	return out
-}
-
-func (p *Ports) settings() []setting.Setting {
-	return []setting.Setting{
-		setting.Int("max", &p.Max, 1024, 1, 65536,
-			"Bounds what a runaway glob (`*` on a machine with thousands of virtual ports) can cost.").Fixed(),
-		setting.Span("removal-hold", &p.RemovalHold, 2*time.Minute, 0, 24*time.Hour,
-			"How long the hosts of a port that `ports.access` does not name any more stay what they are, before they count as gone (reason "+
-				"`aged-out`): the time in which a mistake can be corrected without any host hearing of it."),
+// items are all keys there are, in the order in which they are read: what a default or a
+// check takes from another setting stands behind that.
+func (c *Config) items() []item {
+	return []item{
+		c.deviceItem(),
+		{Setting: setting.Choice("dataplane", &c.Dataplane, "linux", []string{"linux", "model"},
+			"`linux`: real ports of the Linux kernel. `model`: a switch of a simulated fabric that `inofctl fabric serve` runs ([model.md](model.md)), "+
+				"to try things out.").Fixed()},
+		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
+		{Setting: setting.Text("state-directory", &c.State, DefaultState, allowedPath,
+			"Where the daemon keeps what must survive a restart.", checkPath).Fixed()},
+		c.zonesItem(), c.errorDownItem(), c.notifyItem(), c.managementItem(), c.logItem(),
+		c.bfdItem(), // after the management socket, which it stands beside
 	}
 }
 
-func (l *LLDP) settings() []setting.Setting {
-	return []setting.Setting{
+func (c *Config) lldpItem() item {
+	l := &c.LLDP
+	return part("lldp", values(
 		setting.Choice("transmit", &l.Transmit, TransmitAuto, []TransmitMode{TransmitAuto, TransmitOn, TransmitOff},
 			"`auto` sends own LLDPDUs unless another LLDP daemon (SONiC, lldpd) speaks on this device. Write `off` or `on` where that guess is "+
 				"wrong."),
@@ -58,76 +44,74 @@ func (l *LLDP) settings() []setting.Setting {
 				"hosts that invent them.").Fixed(),
 		setting.Int("max-hosts", &l.MaxHosts, DefaultMaxHost, 8000, DefaultMaxHost,
 			"Host addresses taken in all; bounds memory.").Fixed(),
-	}
+		c.address("management-address", &l.ManagementAddress,
+			"Send another address than the device id in own LLDPDUs, for example that of the management network.").Documented("`device.id`", asDeviceID),
+	), func(s *section) {
+		switch {
+		case l.TTL%time.Second != 0:
+			s.problem("ttl", "is not a number of whole seconds", "whole seconds")
+		case l.TTL <= l.Interval:
+			s.problem("ttl", "is not above lldp.interval ("+setting.Duration(l.Interval)+"): neighbours would forget this device between two LLDPDUs", "more than lldp.interval, best four times of it")
+		}
+		if !l.ManagementAddress.IsValid() {
+			l.ManagementAddress = c.Device.ID
+		}
+	})
 }
 
-func (h *Hosts) settings() []setting.Setting {
-	return []setting.Setting{
-		setting.Choice("conflict", &h.Conflict, ConflictProbe, []Conflict{ConflictProbe, ConflictNewest, ConflictFirst},
-			"What becomes of the address of a host here that another host claims, while both their ports are well. `probe`: the host is asked (ARP, "+
-				"Neighbor Discovery, a repeated notice); it keeps the address if it answers within 200 ms, and loses it otherwise. `first`: it keeps "+
-				"the address until its registration ends, as long as one waits for that. `newest`: whoever claims the address takes it, also by "+
-				"mistake, and two hosts that both announce it take it from each other."),
-		setting.Choice("multi-port", &h.MultiPort, MultiPortDevice, []MultiPort{MultiPortNever, MultiPortDevice, MultiPortFabric},
-			"On which ports one host (one MAC address) with one address counts as one, so that it is reachable while one of them is well. `device`: "+
-				"several ports of one device, a bond. `fabric`: ports of several devices too, where hosts have a bond over two switches; then a host "+
-				"that copies another's MAC and IP address can hide that the other one is down. `never`: one port only, any other is a rival claim."),
-		setting.Span("max-ttl", &h.MaxTTL, 5*time.Minute, 10*time.Second, 65535*time.Second,
-			"The longest LLDP time to live taken from a host; a longer one is cut. It bounds how long a host that left without a word stays known. "+
-				"Whole seconds."),
-		setting.Choice("frame-source", &h.Source, FrameSourceDoubt, []FrameSource{FrameSourceDoubt, FrameSourceAny, FrameSourceRequired},
-			"What becomes of a host whose LLDP frames come from another MAC address than their chassis id (where that is one), and that no binding "+
-				"names. The agents of storage hosts send from it, bonds too; other LLDP daemons may not. `doubt`: it is taken, and has an address only "+
-				"while no other host claims it; an event tells of it. `any`: it is taken like others. `required`: it is refused."),
+// The values of zones.nqn-binding.
+const (
+	nqnWarn     = "warn"
+	nqnRequired = "required"
+)
+
+func (c *Config) zonesItem() item {
+	z := &c.Zones
+	binding := setting.Choice("nqn-binding", new(string), nqnWarn, []string{nqnWarn, nqnRequired},
+		"Any host can say any NQN, so a zone member that is an NQN alone lets in whoever says it; `check` warns of those. `required` refuses "+
+			"them: in the zone file, at `inofctl zone`, and at this member of a cluster; a host then is a member by its NQN only at the place that "+
+			"the zone names.")
+	read := binding.Read
+	binding.Read = func(v string) string {
+		wrong := read(v)
+		z.BoundNQNs = v == nqnRequired
+		return wrong
 	}
+	binding.Text = func() string {
+		if z.BoundNQNs {
+			return nqnRequired
+		}
+		return nqnWarn
+	}
+	return part("zones", values(
+		setting.Text("file", &z.File, "", allowedPath,
+			"Where the zones are kept. `inofctl zone` changes the file, and so may you, followed by a reload.", checkPath).
+			Documented("`zones.yaml` in `state-directory`", ""),
+		setting.Bool("default-zone-auto-join", &z.AutoJoin, true,
+			"Whether hosts in no configured zone see each other (in the zone `default`). `false` keeps a host silent until somebody zones it."),
+		setting.Bool("hard-zoning", &z.Hard, false,
+			"Asks for isolation in the dataplane too. Reserved: it is passed on to all clients, none enforces it yet."),
+		binding,
+	), func(s *section) {
+		if !c.Device.Roles.OwnsZones() {
+			s.refuse("a client takes zones and their switches from its reflector; local settings for these are refused")
+			*z = Zones{}
+		} else if z.File == "" {
+			z.File = filepath.Join(c.State, DefaultZones)
+		}
+	})
 }
 
-func (r *Reflector) settings() []setting.Setting {
-	return []setting.Setting{
-		setting.Span("grace", &r.Grace, 2*time.Minute, time.Second, 24*time.Hour,
-			"How long the records of a device that left stay in force, so that a restart or a short outage is not told to hosts as their peers' "+
-				"loss. Longer than the longest restart of a switch daemon.").Fixed(),
-		setting.Int("max-clients", &r.MaxClients, 4096, 1, 4096,
-			"Bounds memory and sockets.").Fixed(),
-		setting.Int("max-hosts-per-device", &r.MaxHostsPerDevice, 20_000, 100, 80_000,
-			"Host addresses of one device, a quarter of all. Besides, the last fifth of the table is for devices with less than their fair share of "+
-				"it. What does not fit is refused, shown on both sides, never told as gone, and asked for again when there is room.").Fixed(),
-		setting.Int("records-per-second", &r.RecordsPerSecond, 2000, 100, 1_000_000,
-			"Records (hosts, or 8 addresses of a fault) that one device may send a second in the long run; then it is not read any faster, others "+
-				"do not wait for it, and a warning names it. More, if one device has tens of thousands of hosts that change all the time."),
-		setting.Int("records-burst", &r.RecordsBurst, 20_000, 1000, 1_000_000,
-			"Records that a device may send at once, as in a full sync."),
-	}
-}
+// The flood guard of existing host agents: at floodFrames frames within
+// floodWindow they stop listening for about 10 s.
+const (
+	floodFrames = 500
+	floodWindow = 500 * time.Millisecond
+)
 
-func (c *Client) settings() []setting.Setting {
-	return []setting.Setting{
-		setting.Choice("zone-agreement", &c.Agreement, AgreeIdentical, []Agreement{AgreeIdentical, AgreeUnion},
-			"Where the zones of two reflectors differ: with `identical` a zone member takes effect when both name it, with `union` when one does. "+
-				"What differs is in `inofctl show zone --inconsistent`.").Fixed(),
-		setting.Span("reflector-wait", &c.ReflectorWait, 10*time.Second, 0, 10*time.Minute,
-			"How long after the first sync since the start a reflector that was never heard is waited for. Then the other one decides alone. Longer "+
-				"where one is slow to be reached; new hosts wait meanwhile.").Fixed(),
-		setting.Choice("interest", &c.Interest, InterestConcerned, []Interest{InterestConcerned, InterestAll},
-			"`all` asks for all hosts, not only for those in zones with a member here: for a device that monitors; `reflector.monitors` "+
-				"must name it. Costs memory.").Fixed(),
-	}
-}
-
-func (s *Session) settings() []setting.Setting {
-	return []setting.Setting{
-		setting.Span("keepalive", &s.Keepalive, 3*time.Second, 100*time.Millisecond, 20*time.Minute,
-			"How often an idle session says it is alive. The smaller value of both sides counts.").Fixed(),
-		setting.Span("hold", &s.Hold, 9*time.Second, 300*time.Millisecond, time.Hour,
-			"How long a silent session is taken to be alive. Shorter finds a dead reflector sooner; hosts are not told anything because of it. At "+
-				"least three times `session.keepalive`.").Fixed(),
-		setting.Span("connect-timeout", &s.ConnectTimeout, 5*time.Second, 100*time.Millisecond, 5*time.Minute,
-			"How long an attempt to connect may take before the next one.").Fixed(),
-	}
-}
-
-func (n *Notify) settings() []setting.Setting {
-	return []setting.Setting{
+func (c *Config) notifyItem() item {
+	n := &c.Notify
+	return part("notify", values(
 		setting.Span("retry-first", &n.RetryFirst, 20*time.Millisecond, time.Millisecond, 10*time.Second,
 			"The shortest time without any ack of a host after which its oldest notices are repeated. What its acks show to be too short is "+
 				"stretched, and each further time is twice as long. While acks come nothing is repeated but what they prove lost; active notices are "+
@@ -145,12 +129,66 @@ func (n *Notify) settings() []setting.Setting {
 				"(`both` and an unknown role count as either), or all of all. Agents log an error for each notice about an initiator.").Fixed(),
 		setting.Int("history", &n.History, 4096, 1, 1_000_000,
 			"Notices kept for `inofctl show notice`.").Fixed(),
-	}
+	), func(s *section) {
+		if n.RetryMax < n.RetryFirst {
+			s.problem("retry-max", "is shorter than notify.retry-first ("+setting.Duration(n.RetryFirst)+")", "notify.retry-first..1m")
+		}
+		if windows := int((floodWindow + n.Window - 1) / n.Window); n.FramesPerWindow*windows >= floodFrames {
+			s.problem("frames-per-window", fmt.Sprintf("would let %d frames out within %s: host agents go deaf at %d",
+				n.FramesPerWindow*windows, setting.Duration(floodWindow), floodFrames), "less, or a longer notify.window")
+		}
+	})
 }
 
-func (m *Management) settings() []setting.Setting {
-	return []setting.Setting{
+func (c *Config) managementItem() item {
+	m := &c.Management
+	return part("management", values(
+		setting.Text("socket", &m.Socket, DefaultSocket, allowedSocket,
+			"Several daemons on one machine. `inofctl --socket` takes the same, and `INOF_MANAGEMENT_SOCKET` moves both.", checkSocket).Fixed(),
+		setting.Value("mode", &m.Mode, 0o660, "octal permissions 0600..0777 that let the owner read and write",
+			"Who may use the API, reading and changing: `0600` for the daemon's user alone.", parseMode,
+			func(m fs.FileMode) string { return fmt.Sprintf("%04o", m) }).Fixed().Documented("", "octal, 0600..0777, readable and writable by the owner"),
+		setting.Text("group", &m.Group, "", "the name or number of a group, 1..32 bytes",
+			"Let the members of a group use the API without being root (`groupadd --system inof-admin`); the daemon's user must be a member too.", checkGroup).
+			Fixed().Documented("that of the daemon", ""),
 		setting.Int("events", &m.Events, 4096, 16, 1_000_000,
 			"Events kept for `inofctl show event` and for a `watch` that was away.").Fixed(),
+	), nil)
+}
+
+func parseMode(v string) (fs.FileMode, string) {
+	bits, err := strconv.ParseUint(strings.TrimPrefix(v, "0o"), 8, 32)
+	switch {
+	case err != nil:
+		return 0, "is not an octal number"
+	case bits > 0o777 || bits&0o600 != 0o600:
+		return 0, "is out of range"
 	}
+	return fs.FileMode(bits), ""
+}
+
+// checkGroup follows what groupadd(8) takes.
+func checkGroup(v string) string {
+	if v == "" || len(v) > 32 || strings.ContainsFunc(v, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+	}) {
+		return "is no name of a group"
+	}
+	return ""
+}
+
+func (c *Config) logItem() item {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level := setting.Choice("level", new(string), "info", []string{"debug", "info", "warn", "error"}, "More or less detail.")
+	reset, read := level.Reset, level.Read
+	level.Reset = func() { reset(); c.Log.Level = slog.LevelInfo }
+	level.Read = func(v string) string {
+		wrong := read(v)
+		c.Log.Level = levels[v]
+		return wrong
+	}
+	level.Text = func() string { return strings.ToLower(c.Log.Level.String()) }
+	return part("log", values(level,
+		setting.Choice("format", &c.Log.Format, "text", []string{"text", "json"}, "`json` for log collectors.").Fixed(),
+	), nil)
 }

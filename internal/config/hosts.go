@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Conflict says what becomes of a local host's address when another host claims it.
@@ -71,43 +72,72 @@ func (b HostBinding) String() string {
 	return strings.Join(parts, " ") + " at " + strings.Join(b.Ports, " ")
 }
 
-func readHosts(c *Config, s *section) {
-	defer s.close()
+func (c *Config) hostsItem() item {
 	h := &c.Hosts
-	s.read(h.settings())
-	if h.MaxTTL%time.Second != 0 {
-		s.problem("max-ttl", "is not a number of whole seconds", "whole seconds")
-	}
-	s.sections("bindings", "[]", "ports, and at least one of address, mac, nqn", func(e *section) {
-		if b, ok := readHostBinding(e); ok {
-			h.Bindings = append(h.Bindings, b)
+	keys := values(
+		setting.Choice("conflict", &h.Conflict, ConflictProbe, []Conflict{ConflictProbe, ConflictNewest, ConflictFirst},
+			"What becomes of the address of a host here that another host claims, while both their ports are well. `probe`: the host is asked (ARP, "+
+				"Neighbor Discovery, a repeated notice); it keeps the address if it answers within 200 ms, and loses it otherwise. `first`: it keeps "+
+				"the address until its registration ends, as long as one waits for that. `newest`: whoever claims the address takes it, also by "+
+				"mistake, and two hosts that both announce it take it from each other."),
+		setting.Choice("multi-port", &h.MultiPort, MultiPortDevice, []MultiPort{MultiPortNever, MultiPortDevice, MultiPortFabric},
+			"On which ports one host (one MAC address) with one address counts as one, so that it is reachable while one of them is well. `device`: "+
+				"several ports of one device, a bond. `fabric`: ports of several devices too, where hosts have a bond over two switches; then a host "+
+				"that copies another's MAC and IP address can hide that the other one is down. `never`: one port only, any other is a rival claim."),
+		setting.Span("max-ttl", &h.MaxTTL, 5*time.Minute, 10*time.Second, 65535*time.Second,
+			"The longest LLDP time to live taken from a host; a longer one is cut. It bounds how long a host that left without a word stays known. "+
+				"Whole seconds."),
+		setting.Choice("frame-source", &h.Source, FrameSourceDoubt, []FrameSource{FrameSourceDoubt, FrameSourceAny, FrameSourceRequired},
+			"What becomes of a host whose LLDP frames come from another MAC address than their chassis id (where that is one), and that no binding "+
+				"names. The agents of storage hosts send from it, bonds too; other LLDP daemons may not. `doubt`: it is taken, and has an address only "+
+				"while no other host claims it; an event tells of it. `any`: it is taken like others. `required`: it is refused."),
+	)
+	return part("hosts", append(keys, bindings(&h.Bindings)), func(s *section) {
+		if h.MaxTTL%time.Second != 0 {
+			s.problem("max-ttl", "is not a number of whole seconds", "whole seconds")
 		}
 	})
 }
 
-func readHostBinding(e *section) (b HostBinding, ok bool) {
-	before := len(e.p.problems)
-	e.text("address", "", allowedPrefixes, func(v string) (what string) {
-		b.Addrs, what = parsePrefix(v)
-		return what
-	})
-	e.text("mac", "", "a MAC address, 02:00:00:00:00:01", func(v string) string {
-		m, err := net.ParseMAC(v)
-		if err != nil || len(m) != len(b.MAC) || m[0]&1 != 0 || fabric.MAC(m).IsZero() {
-			return "is no MAC address of a port"
-		}
-		b.MAC = fabric.MAC(m)
-		return ""
-	})
-	b.NQN = e.text("nqn", "", allowedNQNs, checkNQNPattern)
-	b.Ports = e.list("ports", "required", allowedPorts, checkPort)
-	_, written := e.values["ports"]
-	switch {
-	case !written:
-		e.problem("ports", "is missing: a binding is to ports", "a list of: "+allowedPorts)
-	case len(e.p.problems) > before:
-	case !b.Addrs.IsValid() && b.MAC.IsZero() && b.NQN == "":
-		e.problem("ports", "binds nothing", "at least one of address, mac, nqn beside it")
+// bindings is hosts.bindings.
+func bindings(into *[]HostBinding) item {
+	return entries("bindings", "ports, and at least one of address, mac, nqn",
+		"What may be at which ports of this device. What is bound may be nowhere else here, and is refused there: shown, with an event, and no "+
+			"host. Of each address, MAC address and NQN that is bound, one entry must be right as a whole. For hosts of other devices see "+
+			"`reflector.clients`. A reload that would refuse hosts that are known is refused and names them, unless forced.", joined(into),
+		func(b *HostBinding) []item {
+			return append(values(
+				setting.Value("address", &b.Addrs, netip.Prefix{}, allowedPrefixes, "Bind addresses.", parsePrefix, func(p netip.Prefix) string {
+					if !p.IsValid() {
+						return ""
+					}
+					return p.String()
+				}).Documented("", "an address, or a prefix of some"),
+				setting.Value("mac", &b.MAC, fabric.MAC{}, "a MAC address, 02:00:00:00:00:01",
+					"Bind a chassis id, or the source of LLDP frames that come from another one than their chassis id: they are not in doubt then.", parseMAC, func(m fabric.MAC) string {
+						if m.IsZero() {
+							return ""
+						}
+						return m.String()
+					}).Documented("", "a MAC address"),
+				setting.Text("nqn", &b.NQN, "", allowedNQNs, "Bind an NQN.", checkNQNPattern).Documented("", "an NQN, which may have `*` and `?`"),
+			), words("ports", allowedPorts, "Where it may be.", joined(&b.Ports), appending(&b.Ports, checkPort)).documented("required", asPorts))
+		}, func(e *section, b *HostBinding) {
+			switch {
+			case !e.has("ports"):
+				e.problem("ports", "is missing: a binding is to ports", "a list of: "+allowedPorts)
+			case !e.has("address") && !e.has("mac") && !e.has("nqn"):
+				e.problem("ports", "binds nothing", "at least one of address, mac, nqn beside it")
+			default:
+				*into = append(*into, *b)
+			}
+		}).documented("", "a list")
+}
+
+func parseMAC(v string) (fabric.MAC, string) {
+	m, err := net.ParseMAC(v)
+	if err != nil || len(m) != len(fabric.MAC{}) || m[0]&1 != 0 || fabric.MAC(m).IsZero() {
+		return fabric.MAC{}, "is no MAC address of a port"
 	}
-	return b, len(e.p.problems) == before
+	return fabric.MAC(m), ""
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,13 +19,16 @@ type parser struct {
 	env      func(string) string
 	problems []Problem
 	dropped  int
-	public   bool  // passwords and keys are not looked at
-	keys     []key // every setting that was asked for, in order
+	public   bool // passwords and keys are not looked at
+	// origin says where a node comes from that is not in the file.
+	origin map[*yaml.Node]string
 }
 
-// key is one setting of the schema, as the reader asked for it.
-type key struct {
-	path, def, allowed string
+func newParser(file string, env func(string) string) *parser {
+	if env == nil {
+		env = func(string) string { return "" }
+	}
+	return &parser{file: file, env: env, origin: map[*yaml.Node]string{}}
 }
 
 func (p *parser) add(pr Problem) {
@@ -150,7 +154,7 @@ func (p *parser) section(path string, n *yaml.Node) *section {
 
 // at begins a problem at a node.
 func (p *parser) at(n *yaml.Node, path string) Problem {
-	pr := Problem{File: p.file, Key: path, Line: n.Line, Column: n.Column}
+	pr := Problem{File: cmp.Or(p.origin[n], p.file), Key: path, Line: n.Line, Column: n.Column}
 	if n.Kind == yaml.ScalarNode {
 		pr.Value = n.Value
 	}
@@ -180,19 +184,43 @@ func (s *section) sub(name string) *section {
 // written tells whether anything is written in the section.
 func (s *section) written() bool { return len(s.order) > 0 }
 
-// envName is the environment variable that overrides a key.
-func (s *section) envName(name string) string {
-	return "INOF_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.full(name)))
+// refuse reports a section that has no business on this device.
+func (s *section) refuse(why string) {
+	if s.written() {
+		s.p.add(Problem{File: s.p.file, Line: s.node.Line, Column: s.node.Column, Key: s.path, What: "does not apply: " + why, Allowed: "leave the section out"})
+	}
+}
+
+// environment is what the environment says of a key, and the name of that for errors;
+// entries of lists are not set there.
+func (s *section) environment(name string) (value, from string) {
+	if strings.Contains(s.path, "[") {
+		return "", ""
+	}
+	env := EnvName(s.full(name))
+	return s.p.env(env), "environment " + env
+}
+
+// EnvName is the environment variable of a key.
+func EnvName(key string) string {
+	return "INOF_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// has reports whether a key is set anywhere, be it to nothing.
+func (s *section) has(name string) bool {
+	_, written := s.values[name]
+	v, _ := s.environment(name)
+	return written || v != ""
 }
 
 // problem reports what is wrong with the value of a key wherever it came from:
 // the environment, the file, or (when it is missing) the section it belongs to.
 func (s *section) problem(name, what, allowed string) {
 	pr := Problem{File: s.p.file, Line: 1, Column: 1}
-	env := s.envName(name)
+	v, from := s.environment(name)
 	switch n := s.values[name]; {
-	case !strings.Contains(s.path, "[") && s.p.env(env) != "":
-		pr = Problem{File: "environment " + env, Value: s.p.env(env)}
+	case v != "":
+		pr = Problem{File: from, Value: v}
 	case n != nil:
 		pr = s.p.at(n, "")
 	case s.node != nil:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,20 +16,61 @@ import (
 )
 
 const (
-	oneSource       = "exactly one of password-file, password-env, password-credential"
-	allowedPassword = "8 or more printable characters, at most 256 bytes"
+	oneSource         = "exactly one of password-file, password-env, password-credential"
+	allowedEnv        = "the name of an environment variable"
+	allowedCredential = "the name of a systemd credential"
+	allowedPassword   = "8 or more printable characters, at most 256 bytes"
 )
 
-func readSession(c *Config, s *section) {
-	defer s.close()
+func (c *Config) sessionItem() item {
 	out := &c.Session
-	out.Auth = Auth(s.choice("auth", string(AuthHMAC), string(AuthHMAC), string(AuthTLS), string(AuthNone)))
-	readPasswordFrom(c, s)
-	readTLS(c, s)
-	s.read(out.settings())
-	if out.Hold < 3*out.Keepalive {
-		s.problem("hold", "is less than three times session.keepalive ("+setting.Duration(out.Keepalive)+")", setting.Duration(3*out.Keepalive)+"..1h")
+	keys := values(
+		setting.Choice("auth", &out.Auth, AuthHMAC, []Auth{AuthHMAC, AuthTLS, AuthNone},
+			"`tls` gives every device a certificate of its own, so that one device cannot pass for another and can be shut out alone; sessions are "+
+				"encrypted too. `none` leaves sessions open to everybody who can reach the port: only in a lab, and only when written. Both sides need "+
+				"the same.").Fixed().Documented("", "`hmac-sha256`, `tls`, `none`"),
+		setting.Value(string(PasswordFile), &out.PasswordFrom, PasswordFrom{}, allowedPath,
+			"The password is what the file holds, without the line end: 8 or more characters, at most 256 bytes; `check` warns of a weak one. A "+
+				"second line is the old password, which is taken too while one replaces the other ([operations.md](operations.md#a-new-password)). A "+
+				"new one counts for the next session, and those that stand stay; but sessions on the second line's begin anew when it is put in, and "+
+				"end when it is taken out.", PasswordFile.parse(checkPath), PasswordFile.text),
+		setting.Value(string(PasswordEnv), &out.PasswordFrom, PasswordFrom{}, allowedEnv, "For containers.", PasswordEnv.parse(matches(envName)), PasswordEnv.text),
+		setting.Value(string(PasswordCredential), &out.PasswordFrom, PasswordFrom{}, allowedCredential,
+			"With `LoadCredential=` in a drop-in of the unit the password may stay root's; systemd hands it out at a start only, so a new one needs "+
+				"a restart. It may have the second line too. Exactly one of these three is written with `hmac-sha256`.", PasswordCredential.parse(matches(credName)), PasswordCredential.text),
+	)
+	keys = append(keys,
+		item{Setting: setting.Setting{Key: "password", Text: out.Password.String}, derived: true, secret: out.Password},
+		item{Setting: setting.Setting{Key: "password-old", Text: out.OldPassword.String}, derived: true, secret: out.OldPassword})
+	keys = append(keys, c.tlsItems()...)
+	keys = append(keys, values(
+		setting.Span("keepalive", &out.Keepalive, 3*time.Second, 100*time.Millisecond, 20*time.Minute,
+			"How often an idle session says it is alive. The smaller value of both sides counts.").Fixed(),
+		setting.Span("hold", &out.Hold, 9*time.Second, 300*time.Millisecond, time.Hour,
+			"How long a silent session is taken to be alive. Shorter finds a dead reflector sooner; hosts are not told anything because of it. At "+
+				"least three times `session.keepalive`.").Fixed(),
+		setting.Span("connect-timeout", &out.ConnectTimeout, 5*time.Second, 100*time.Millisecond, 5*time.Minute,
+			"How long an attempt to connect may take before the next one.").Fixed(),
+	)...)
+	return part("session", keys, func(s *section) {
+		c.checkPasswordFrom(s)
+		c.checkTLS(s)
+		if out.Hold < 3*out.Keepalive {
+			s.problem("hold", "is less than three times session.keepalive ("+setting.Duration(out.Keepalive)+")", setting.Duration(3*out.Keepalive)+"..1h")
+		}
+	})
+}
+
+// parse and text are what a source of that kind is declared with.
+func (k PasswordKind) parse(check func(string) string) func(string) (PasswordFrom, string) {
+	return func(v string) (PasswordFrom, string) { return PasswordFrom{k, v}, check(v) }
+}
+
+func (k PasswordKind) text(f PasswordFrom) string {
+	if f.Kind != k {
+		return ""
 	}
+	return f.Name
 }
 
 var (
@@ -46,37 +88,28 @@ func matches(re *regexp.Regexp) func(string) string {
 	}
 }
 
-func readPasswordFrom(c *Config, s *section) {
-	var given []PasswordFrom
-	for _, k := range []struct {
-		kind    PasswordKind
-		allowed string
-		check   func(string) string
-	}{
-		{PasswordFile, allowedPath, checkPath},
-		{PasswordEnv, "the name of an environment variable", matches(envName)},
-		{PasswordCredential, "the name of a systemd credential", matches(credName)},
-	} {
-		wrong := len(s.p.problems)
-		v := s.text(string(k.kind), "", k.allowed, k.check)
-		if v != "" || len(s.p.problems) > wrong {
-			given = append(given, PasswordFrom{k.kind, v})
+// checkPasswordFrom looks at where the password comes from, and takes it if that is the
+// environment.
+func (c *Config) checkPasswordFrom(s *section) {
+	var given []PasswordKind
+	for _, kind := range []PasswordKind{PasswordFile, PasswordEnv, PasswordCredential} {
+		if s.has(string(kind)) {
+			given = append(given, kind)
 		}
 	}
-	roles, auth := c.Device.Roles, c.Session.Auth
+	from, auth := &c.Session.PasswordFrom, c.Session.Auth
 	switch {
 	case auth != AuthHMAC && len(given) > 0:
-		s.problem(string(given[0].Kind), "a password is given, but session.auth is "+string(auth), "no password, or auth: hmac-sha256")
+		s.problem(string(given[0]), "a password is given, but session.auth is "+string(auth), "no password, or auth: hmac-sha256")
+		*from = PasswordFrom{}
 	case auth == AuthHMAC && len(given) > 1:
-		s.problem(string(given[1].Kind), "is a second source of the password, beside "+string(given[0].Kind), oneSource)
-	case auth == AuthHMAC && len(given) == 0 && !roles.Standalone():
+		s.problem(string(given[1]), "is a second source of the password, beside "+string(given[0]), oneSource)
+		*from = PasswordFrom{}
+	case auth == AuthHMAC && len(given) == 0 && !c.Device.Roles.Standalone():
 		s.problem("auth", "hmac-sha256 needs a password and none is given", oneSource+"; auth: tls with certificates; auth: none for sessions without any protection")
-	case len(given) == 1:
-		c.Session.PasswordFrom = given[0]
 	}
-	if c.Session.PasswordFrom.Kind == PasswordEnv && !s.p.public {
-		name := c.Session.PasswordFrom.Name
-		v := s.p.env(name)
+	if from.Kind == PasswordEnv && !s.p.public {
+		v := s.p.env(from.Name)
 		if what := checkPassword(v); what != "" {
 			s.problem(string(PasswordEnv), "the password in that variable "+what, allowedPassword)
 			return
@@ -113,7 +146,9 @@ func LoadPublic(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, p := (&parser{file: path, env: os.Getenv, public: true}).config(path, data)
+	p := newParser(path, os.Getenv)
+	p.public = true
+	c, _ := p.config(path, data)
 	if err := p.err(); err != nil {
 		return nil, err
 	}

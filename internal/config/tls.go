@@ -14,6 +14,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 // Limits of the files of mode tls.
@@ -223,42 +225,53 @@ func (k *TLSKeys) check(t TLS) {
 	}
 }
 
-// readTLS reads the keys of mode tls.
-func readTLS(c *Config, s *section) {
-	t := TLS{
-		CertificateFile: s.text("certificate-file", "", allowedPath, checkPath),
-		KeyFile:         s.text("key-file", "", allowedPath, checkPath),
-		CAFile:          s.text("ca-file", "", allowedPath, checkPath),
-	}
-	const allowed = "a device id, or the SHA-256 fingerprint of a certificate (64 hexadecimal digits, with or without colons)"
-	s.list("tls-allow", "[]", allowed, func(v string) string {
-		if _, err := netip.ParseAddr(v); err == nil {
-			a, what := parseAddr(v, c.Device.AllowLoopback)
-			t.Allow = append(t.Allow, a.String())
-			return what
-		}
-		digits := strings.ToLower(strings.ReplaceAll(v, ":", ""))
-		if b, err := hex.DecodeString(digits); err != nil || len(b) != sha256.Size {
-			return "is neither an IP address nor a SHA-256 fingerprint"
-		}
-		t.Allow = append(t.Allow, digits)
-		return ""
-	})
+const allowedPeers = "a device id, or the SHA-256 fingerprint of a certificate (64 hexadecimal digits, with or without colons)"
+
+// tlsItems are the settings of mode tls.
+func (c *Config) tlsItems() []item {
+	t := &c.Session.TLS
+	return append(values(
+		setting.Text("certificate-file", &t.CertificateFile, "", allowedPath,
+			"With `tls`: the device's certificate (PEM), and after it those of CAs between it and the `ca-file`. The device id must be among the IP "+
+				"addresses of its subjectAltName; on a reflector also the address that clients dial, where that is another.", checkPath),
+		setting.Text("key-file", &t.KeyFile, "", allowedPath,
+			"With `tls`: the private key of that certificate (PEM, not encrypted), best with mode 0600; others are warned of.", checkPath),
+		setting.Text("ca-file", &t.CAFile, "", allowedPath,
+			"With `tls`: the CAs (PEM) whose certificates are taken. Two of them while one replaces the other.", checkPath),
+	), words("tls-allow", allowedPeers,
+		"Only peers on the list are taken, at both ends of a session. Taking an entry out and reloading ends the sessions that stood on it: "+
+			"this is how a certificate is revoked. Empty: any that a CA of `ca-file` signed.", joined(&t.Allow), func(v string) string {
+			if _, err := netip.ParseAddr(v); err == nil {
+				a, what := parseAddr(v, c.Device.AllowLoopback)
+				t.Allow = append(t.Allow, a.String())
+				return what
+			}
+			digits := strings.ToLower(strings.ReplaceAll(v, ":", ""))
+			if b, err := hex.DecodeString(digits); err != nil || len(b) != sha256.Size {
+				return "is neither an IP address nor a SHA-256 fingerprint"
+			}
+			t.Allow = append(t.Allow, digits)
+			return ""
+		}).documented("", "a list of device ids and SHA-256 fingerprints of certificates (64 hexadecimal digits, with or without colons)"),
+		item{Setting: setting.Setting{Key: "certificate", Text: func() string { return t.Keys.Digest() }}, derived: true})
+}
+
+// checkTLS sees that the files are given where they are needed, and nowhere else.
+func (c *Config) checkTLS(s *section) {
 	if c.Session.Auth != AuthTLS {
 		for _, key := range []string{"certificate-file", "key-file", "ca-file", "tls-allow"} {
-			if v, ok := s.values[key]; ok && !isNull(v) || s.p.env(s.envName(key)) != "" {
+			if s.has(key) {
 				s.problem(key, "is given, but session.auth is "+string(c.Session.Auth), "auth: tls, or leave it out")
 			}
 		}
+		c.Session.TLS = TLS{}
 		return
 	}
-	for i, key := range []string{"certificate-file", "key-file", "ca-file"} {
-		_, written := s.values[key]
-		if t.Files()[i] == "" && !written && s.p.env(s.envName(key)) == "" && !c.Device.Roles.Standalone() {
+	for _, key := range []string{"certificate-file", "key-file", "ca-file"} {
+		if !s.has(key) && !c.Device.Roles.Standalone() {
 			s.problem(key, "is missing: auth: tls needs certificate-file, key-file and ca-file", allowedPath)
 		}
 	}
-	c.Session.TLS = t
 }
 
 // loadTLS reads the files of a configuration that was parsed; what is wrong with

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/openinof/inof/internal/setting"
 	"github.com/openinof/inof/zone"
 )
 
@@ -31,14 +32,14 @@ const (
 // left false: they are settings, not part of the file. The error is an *Error
 // with all problems.
 func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
-	p := &parser{file: name, env: func(string) string { return "" }}
+	p := newParser(name, nil)
 	set := zone.Set{}
 	root := p.section("", p.document(data))
 	if len(p.problems) > 0 && !root.written() {
 		return zone.Set{}, p.err()
 	}
 	lines := map[string]int{}
-	root.sections("zones", "[]", "name: text, members: [...]", func(e *section) {
+	root.sections("zones", "name: text, members: [...]", nil, func(e *section) {
 		set.Zones = append(set.Zones, readZone(e, rules, lines))
 	})
 	root.close()
@@ -57,7 +58,8 @@ func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
 // readZone reads one entry; lines remembers where each name was first seen.
 func readZone(e *section, rules zone.Rules, lines map[string]int) zone.Zone {
 	allowed := fmt.Sprintf("1..%d bytes, not %q", zone.MaxName, zone.DefaultName)
-	z := zone.Zone{Name: e.text("name", "required", allowed, func(v string) string {
+	z := zone.Zone{}
+	name := setting.Text("name", &z.Name, "", allowed, "", func(v string) string {
 		if err := zone.CheckName(v); err != nil {
 			return err.Error()
 		}
@@ -69,11 +71,9 @@ func readZone(e *section, rules zone.Rules, lines map[string]int) zone.Zone {
 		}
 		lines[v] = e.values["name"].Line
 		return ""
-	})}
-	if _, ok := e.values["name"]; !ok {
-		e.problem("name", "is missing", allowed)
-	}
-	for i, n := range e.items("members", "[]", "a list of: "+allowedMember) {
+	}).Required("")
+	e.readValue(&name)
+	for i, n := range e.items("members", "a list of: "+allowedMember) {
 		path := fmt.Sprintf("%s[%d]", e.full("members"), i)
 		if !e.single(n, path, allowedMember) {
 			continue
@@ -161,15 +161,15 @@ func WriteZones(w io.Writer, set zone.Set) error {
 // plain is what can stand in YAML without quotes, unless it is one of the words
 // or could be one of the numbers that YAML takes for something else than a string.
 var (
-	plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*[A-Za-z0-9]$`)
-	words = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off)$`)
+	plain     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*[A-Za-z0-9]$`)
+	yamlWords = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off)$`)
 )
 
 // appendScalar appends a YAML string, in quotes (JSON's are YAML's) where it needs them.
 func appendScalar(b []byte, s string) []byte {
 	address := strings.Count(s, ".") >= 3 || strings.Contains(s, "::")
 	letter := s != "" && s[0] >= 'A'
-	if plain.MatchString(s) && !words.MatchString(s) && (letter || address) {
+	if plain.MatchString(s) && !yamlWords.MatchString(s) && (letter || address) {
 		return append(b, s...)
 	}
 	text, err := json.Marshal(s)

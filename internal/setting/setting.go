@@ -4,6 +4,7 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,8 +20,12 @@ type Setting struct {
 	Allowed string // for a person who wrote something else
 	Doc     string // why one would change it: a line of docs/config.md
 	Restart bool   // a change takes effect only after a restart
+	// Missing is what is wrong when it is not written; empty: it need not be.
+	Missing string
 
 	words []string // what may be written besides a range
+	// As the document says it, where that is more than Default and Allowed.
+	docDefault, docAllowed string
 
 	// Reset puts the default in force.
 	Reset func()
@@ -38,15 +43,33 @@ type Setting struct {
 // Fixed is the setting where a change takes effect only after a restart.
 func (s Setting) Fixed() Setting { s.Restart = true; return s }
 
+// Required is the setting where something must be written; why (may be empty) is told to
+// whoever has not.
+func (s Setting) Required(why string) Setting {
+	s.Missing, s.docDefault = "is missing", "required"
+	if why != "" {
+		s.Missing += ": " + why
+	}
+	return s
+}
+
+// Documented is the setting with what the document says in place of its default and of
+// what errors say is allowed, as Markdown; empty: the same.
+func (s Setting) Documented(def, allowed string) Setting {
+	s.docDefault, s.docAllowed = def, allowed
+	return s
+}
+
 // Row is the line of docs/config.md; prefix is the section with its dot.
 func (s *Setting) Row(prefix string) string {
-	def, allowed, reload := s.Default, strings.TrimPrefix(s.Allowed, "a whole number "), "live"
+	def, allowed, reload := "`"+s.Default+"`", strings.TrimPrefix(s.Allowed, "a whole number "), "live"
 	for _, w := range s.words {
 		allowed = strings.Replace(allowed, w, "`"+w+"`", 1)
 	}
-	if def != "" && def != "required" {
-		def = "`" + def + "`"
+	if s.Default == "" {
+		def = "none"
 	}
+	def, allowed = cmp.Or(s.docDefault, def), cmp.Or(s.docAllowed, allowed)
 	if s.Restart {
 		reload = "restart"
 	}
@@ -202,6 +225,34 @@ func Choice[T comparable](key string, v *T, def T, options []T, doc string) Sett
 			}
 		},
 	}
+}
+
+// Value is any other value: parse makes it of a text or says what is wrong, text is its inverse.
+func Value[T any](key string, v *T, def T, allowed, doc string, parse func(string) (T, string), text func(T) string) Setting {
+	return Setting{
+		Key: key, Default: text(def), Allowed: allowed, Doc: doc,
+		Reset: func() { *v = def },
+		Text:  func() string { return text(*v) },
+		Read: func(s string) string {
+			n, wrong := parse(s)
+			if wrong == "" {
+				*v = n
+			}
+			return wrong
+		},
+		Wrong:    func() string { return "" },
+		Complete: func() {},
+	}
+}
+
+// Text is a text of which check (nil: nothing) says what is wrong.
+func Text(key string, v *string, def, allowed, doc string, check func(string) string) Setting {
+	return Value(key, v, def, allowed, doc, func(s string) (string, string) {
+		if check == nil {
+			return s, ""
+		}
+		return s, check(s)
+	}, func(s string) string { return s })
 }
 
 // Bool is true or false.
