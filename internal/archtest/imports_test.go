@@ -19,7 +19,7 @@ const module = "github.com/openinof/inof"
 
 // The rooms by what they may know. "x/..." means x and everything below it.
 var (
-	values   = []string{"fabric", "snsd", "zone"}
+	values   = []string{"fabric", "snsd", "zone", "zone/change"}
 	machines = []string{"lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
 	belowCmd = slices.Concat(values, machines, []string{"device", "hostagent", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
@@ -42,6 +42,9 @@ var allowed = map[string][]string{
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
+	// What operators write of zones, its versions, and zones that other makers' switches print.
+	"zone/change":  {"fabric", "snsd", "zone"},
+	"zone/imports": {"zone", "zone/change"},
 
 	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
 	"presence":   {"fabric"},
@@ -79,7 +82,7 @@ var allowed = map[string][]string{
 	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"device", "hostagent", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"zone/imports", "device", "hostagent", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -102,7 +105,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
