@@ -195,6 +195,55 @@ func (d *Directory) MayExchange(a, b netip.Addr) bool {
 	return x.atts[0].service.Role.Meets(y.atts[0].service.Role)
 }
 
+// SharedZone names a zone that two hosts have in common, the same one as long as neither
+// enters or leaves any; empty: there is none.
+func (d *Directory) SharedZone(a, b netip.Addr) string {
+	x, ok := d.lookup(a)
+	if !ok {
+		return ""
+	}
+	y, ok := d.lookup(b)
+	if !ok {
+		return ""
+	}
+	few, many := x.zones, y.zones
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	for _, z := range few {
+		if _, there := slices.BinarySearch(many, z); there {
+			return d.slots[z].name
+		}
+	}
+	return ""
+}
+
+// FirstZone names one of the zones of an address, the same one as long as it enters and leaves
+// none; empty: it is in none.
+func (d *Directory) FirstZone(addr netip.Addr) string {
+	h, ok := d.lookup(addr)
+	if !ok || len(h.zones) == 0 {
+		return ""
+	}
+	return d.slots[h.zones[0]].name
+}
+
+// PortsAt gives the ports of a device that the host is on that has an address, sorted. Ports of
+// rival claims are not among them.
+func (d *Directory) PortsAt(addr, device netip.Addr) (ports []string) {
+	h, ok := d.lookup(addr)
+	if !ok {
+		return nil
+	}
+	for i := range h.atts {
+		if a := &h.atts[i]; d.counts(h, i) && d.devs[a.dev].addr == device.Unmap() {
+			ports = append(ports, a.port)
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
 // ZonesOf gives the names of the zones an address is in, sorted.
 func (d *Directory) ZonesOf(addr netip.Addr) []string {
 	h, ok := d.lookup(addr)

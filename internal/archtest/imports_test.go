@@ -20,8 +20,8 @@ const module = "github.com/openinof/inof"
 // The rooms by what they may know. "x/..." means x and everything below it.
 var (
 	values   = []string{"fabric", "snsd", "zone", "zone/change"}
-	machines = []string{"lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"device", "hostagent", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	machines = []string{"hardzone", "lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
+	belowCmd = slices.Concat(values, machines, []string{"device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -46,6 +46,10 @@ var allowed = map[string][]string{
 	"zone/change":  {"fabric", "snsd", "zone"},
 	"zone/imports": {"zone", "zone/change"},
 
+	"hardzone": slices.Concat(values, []string{"internal/setting"}),
+	// The rows of hard zoning in the kernel.
+	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone"}),
+
 	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
 	"presence":   {"fabric"},
 	"errdown":    slices.Concat(values, []string{"internal/setting"}),
@@ -67,7 +71,7 @@ var allowed = map[string][]string{
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof"}),
 
-	"internal/config":  slices.Concat(values, []string{"errdown", "internal/setting"}), // what is set about faults is declared where they are
+	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
 	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
@@ -82,7 +86,7 @@ var allowed = map[string][]string{
 	"scripts":     {}, // shell, and a test of it
 	"testbed/...": belowCmd,
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"zone/imports", "device", "hostagent", "hostkernel", "fabric/linux", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"zone/imports", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
