@@ -278,7 +278,7 @@ func TestAPairThatIsPermittedAgainIsNotClosed(t *testing.T) {
 
 func TestWhatTheKernelHasOutlivesTheProcess(t *testing.T) {
 	cfg := Default()
-	d, p, rows := world(t, cfg)
+	d, _, rows := world(t, cfg)
 	var hosts []Host
 	for _, h := range rows.hosts {
 		hosts = append(hosts, h)
@@ -286,7 +286,7 @@ func TestWhatTheKernelHasOutlivesTheProcess(t *testing.T) {
 	keys := append(slices.Collect(maps.Keys(rows.pairs)), PairKey{1, 99}) // the last is of a process that was killed in between
 	rows.pairs[PairKey{1, 99}] = true
 	next := zone.NewDirectory(self)
-	p = New(next, cfg)
+	p := New(next, cfg)
 	until := start.Add(time.Minute)
 	p.Adopt(hosts, keys, until)
 	rows.take(p.Work(100, start))
