@@ -354,7 +354,7 @@ func (c *Config) Cables(have []hostkernel.Interface) (ports []Port, missing []st
 			}
 		}
 		if !found {
-			missing = append(missing, fmt.Sprintf("no interface %s with %v", p.Interface, p.Addresses))
+			missing = append(missing, p.missing())
 		}
 	}
 	for i := range ports {
@@ -363,6 +363,17 @@ func (c *Config) Cables(have []hostkernel.Interface) (ports []Port, missing []st
 		}
 	}
 	return ports, missing
+}
+
+// missing says what a setting does not find.
+func (p *PortConfig) missing() string {
+	switch {
+	case len(p.Addresses) == 0:
+		return fmt.Sprintf("there is no interface %s", p.Interface)
+	case p.Interface == "" || p.Interface == AnyInterface:
+		return fmt.Sprintf("no interface has %v", p.Addresses)
+	}
+	return fmt.Sprintf("there is no interface %s with %v", p.Interface, p.Addresses)
 }
 
 func (c *Config) port(cable string) Port {

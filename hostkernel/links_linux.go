@@ -17,11 +17,36 @@ type Interface struct {
 	Ports []string     // itself, or what a VLAN or bond lies on
 }
 
-// Interfaces lists them.
+// dumpTries is how often what the kernel lists is asked for while it changes meanwhile.
+const dumpTries = 10
+
+// Interfaces lists them. While interfaces change faster than they can be listed, the error wraps
+// netlink.ErrDumpInterrupted.
 func Interfaces() ([]Interface, error) {
+	for tries := 1; ; tries++ {
+		list, err := interfaces()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || tries == dumpTries {
+			return list, err
+		}
+	}
+}
+
+func interfaces() ([]Interface, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, err
+	}
+	addrs, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[int][]netip.Addr)
+	for _, a := range addrs {
+		addr, ok := netip.AddrFromSlice(a.IP)
+		// One that is tentative cannot be used yet: it is told again when it can.
+		if addr = addr.Unmap(); ok && addr.IsGlobalUnicast() && a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) == 0 {
+			of[a.LinkIndex] = append(of[a.LinkIndex], addr)
+		}
 	}
 	byIndex := make(map[int]netlink.Link, len(links))
 	slaves := make(map[int][]string)
@@ -34,23 +59,7 @@ func Interfaces() ([]Interface, error) {
 	}
 	var list []Interface
 	for _, l := range links {
-		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-		if err != nil {
-			var gone netlink.LinkNotFoundError
-			if errors.As(err, &gone) || errors.Is(err, unix.ENODEV) {
-				continue
-			}
-			return nil, err
-		}
-		i := Interface{Name: l.Attrs().Name, Ports: cables(l, byIndex, slaves)}
-		for _, a := range addrs {
-			addr, ok := netip.AddrFromSlice(a.IP)
-			// One that is tentative cannot be used yet: it is told again when it can.
-			if addr = addr.Unmap(); ok && addr.IsGlobalUnicast() && a.Flags&(unix.IFA_F_TENTATIVE|unix.IFA_F_DADFAILED) == 0 {
-				i.Addrs = append(i.Addrs, addr)
-			}
-		}
-		list = append(list, i)
+		list = append(list, Interface{Name: l.Attrs().Name, Addrs: of[l.Attrs().Index], Ports: cables(l, byIndex, slaves)})
 	}
 	return list, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,7 +141,22 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 		}
 	}
 	r.evaluate(log, lines, struck.Add(ahead), healed.Add(ahead))
-	return r, nil
+	return r, undisturbed(lines, struck.Add(ahead))
+}
+
+// ErrBusy means that a path was taken for silent that was not: this machine had so much else to do that
+// packets of BFD came too late. The row says nothing about the fault.
+var ErrBusy = errors.New("the machine was too busy: a whole path was taken for silent")
+
+// undisturbed gives ErrBusy if the host was told of a silent path on the plane that nothing struck, or before the
+// fault.
+func undisturbed(lines []told, struck time.Time) error {
+	for _, l := range lines {
+		if l.Event == "notice" && l.Reason == snsd.ReasonBFDDown.String() && (l.Subject == arrayAddr(1) || l.Subject == arrayAddr(0) && l.NS < struck.UnixNano()) {
+			return fmt.Errorf("%w: %v, %.1f s after the fault", ErrBusy, l.Subject, float64(l.NS-struck.UnixNano())/1e9)
+		}
+	}
+	return nil
 }
 
 // bothLive reports whether both paths are; our agent connects them itself.
