@@ -59,7 +59,7 @@ func (b *Bed) begin(ctx context.Context) error {
 	if out, err := b.do(ctx, setup()); err != nil {
 		return fmt.Errorf("array: %s: %w", out, err)
 	}
-	files := map[string]string{"host.yaml": hostConfig}
+	files := map[string]string{"host.yaml": hostConfig, "snsd.conf": existingConfig}
 	for p := range tors {
 		files[fmt.Sprintf("array%d.yaml", p+1)] = arrayConfig(p)
 	}

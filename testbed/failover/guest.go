@@ -60,14 +60,12 @@ func shutPort(plane int) string {
 	return fmt.Sprintf("rm /sys/kernel/config/nvmet/ports/%d/subsystems/%s\n", plane+1, Subsystem)
 }
 
-// hostConfig and arrayConfig are those of our agents; times are short so that a test need not wait.
-const hostConfig = `ports:
-  - {interface: eth1, protocol: tcp}
-  - {interface: eth2, protocol: tcp}
-register: {interval: 1s, ttl: 4s}
-connect: {restraint: 1s, options: {ctrl-loss-tmo: 1800}}
-socket: /run/snsd/host.sock
-`
+// existingConfig is the host's, as the existing agent has it, and hostConfig what our agent reads besides: times are
+// short so that a test need not wait.
+const (
+	existingConfig = "[BASE]\n[SW]\nhost-traddr = 10.1.1.11 | protocol = tcp\nhost-traddr = 10.2.1.11 | protocol = tcp\n[DC]\n"
+	hostConfig     = "register: {interval: 1s, ttl: 4s}\nconnect: {restraint: 1s}\nsocket: /run/snsd/host.sock\n"
+)
 
 // arrayConfig is of one plane: an array has two controllers, each with its own agent.
 func arrayConfig(plane int) string {

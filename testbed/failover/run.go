@@ -69,7 +69,7 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 		return r, fmt.Errorf("%s: %w", out, err)
 	}
 	if m.Ours {
-		pid, err := b.start(ctx, "host.out", asService+"/run/bin/snsd run -c /lab/node/host.yaml --existing ''")
+		pid, err := b.start(ctx, "host.out", asService+"/run/bin/snsd run -c /lab/node/host.yaml --existing /lab/node/snsd.conf")
 		if err != nil {
 			return r, err
 		}

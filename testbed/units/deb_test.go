@@ -46,6 +46,7 @@ func TestPackages(t *testing.T) {
 	netnstest.Programs(t, "dpkg-deb", "lintian", "systemctl")
 	debs := packages(t, t.TempDir())
 	t.Run("from install to purge", func(t *testing.T) { fromInstallToPurge(t, debs["inofd"]) })
+	t.Run("the agent from install to purge", func(t *testing.T) { theAgentFromInstallToPurge(t, debs["snsd"]) })
 	t.Run("lintian", func(t *testing.T) { lintianClean(t, debs) })
 }
 
