@@ -11,11 +11,13 @@ import (
 	"github.com/openinof/inof/inof"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
-// This file is about hosts that a reflector refuses because their device may not have them.
+// This file is about hosts that reflectors refuse because their device may not have them. The
+// device itself knows what it is bound to: to its other hosts, too, such a host is nobody.
 
 // SetBindings changes which hosts devices may have, at a reflector.
 func (c *Core) SetBindings(b map[netip.Addr]inof.Binding, now time.Time) {
@@ -32,14 +34,72 @@ func (c *Core) Excluded(b map[netip.Addr]inof.Binding) []zone.Host {
 	return c.refl.Excluded(b)
 }
 
-// AppendRefused appends the hosts that this reflector refuses because of bindings: all, or
-// those of one address. They are in no table, and only shown.
+// place puts a host of this device into the table, or takes one out of it that no reflector
+// would take: others here hear nothing of it, nor it of them.
+func (c *Core) place(h zone.Host) zone.Changes {
+	k := h.HostKey
+	why := c.client.Outside(&h)
+	if why == "" {
+		delete(c.outside, k)
+		return c.dir.PutHost(h)
+	}
+	c.outside[k] = why
+	delete(c.contests, k)
+	c.presence.Drop(presence.Key{Port: k.Port, Addr: k.Addr})
+	if h, asked := c.early.hosts[k.Addr]; asked && h.HostKey == k {
+		c.early.remove(k.Addr)
+	}
+	return c.dir.RemoveHost(k, snsd.ReasonAgedOut)
+}
+
+// rebind holds the hosts of this device against what it is bound to now.
+func (c *Core) rebind(now time.Time) {
+	var changes zone.Changes
+	var moved []zone.HostKey
+	for _, k := range slices.SortedFunc(maps.Keys(c.local), zone.CompareKeys) {
+		h := c.local[k]
+		if _, was := c.outside[k]; was == (c.client.Outside(&h) != "") {
+			continue
+		}
+		h.Claim = zone.ClaimOpen
+		changes = append(changes, c.place(h)...)
+		moved = append(moved, k)
+	}
+	c.changed(changes, now, now)
+	for _, k := range moved {
+		c.contend(k.Addr, now)
+		c.subscribe(c.local[k], now)
+	}
+	for _, a := range c.early.sorted() {
+		if h := c.early.hosts[a]; c.client.Outside(&h.Host) != "" {
+			c.early.remove(a)
+			c.notify.Unsubscribe(a, h.HostKey.Port, now)
+		}
+	}
+}
+
+// AppendRefused appends the hosts that are refused because of bindings, those of this device and
+// those that this reflector refuses: all, or those of one address. They are in no table, and
+// only shown.
 func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
+	asked := func(a netip.Addr) bool { return !addr.IsValid() || a == addr }
+	for _, k := range slices.SortedFunc(maps.Keys(c.outside), zone.CompareKeys) {
+		h := c.local[k]
+		if !asked(k.Addr) {
+			continue
+		}
+		list = append(list, api.Host{
+			Addr: h.Addr, Type: api.Local, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
+			Device: h.Device, Port: k.Port, MAC: h.MAC, Subscribes: h.Subscribes, State: snsd.Inactive,
+			Zones: []string{}, Hard: c.hardState(), Since: h.Since, Doubt: h.Doubt, LearnedFrom: api.LearnedLocal,
+			Expires: c.expires(k), Removal: c.removal(k.Port), Refused: c.refusedBy(h.Addr, c.outside[k]),
+		})
+	}
 	if c.refl == nil {
 		return list
 	}
 	for _, o := range c.refl.Outside() {
-		if addr.IsValid() && o.Addr != addr || o.Device == c.self { // own ones are there, with what is said of them
+		if _, own := c.outside[o.HostKey]; own || !asked(o.Addr) {
 			continue
 		}
 		list = append(list, api.Host{Addr: o.Addr, Type: api.Remote, Device: o.Device, Port: o.Port, State: snsd.Inactive,
@@ -62,16 +122,19 @@ func (c *Core) LosingByBeliefs(x lldp.Beliefs) (list []api.PortHosts) {
 	return list
 }
 
-// refusedBy says which reflectors refuse a host of this device because of a binding.
-func (c *Core) refusedBy(addr netip.Addr) (list []string) {
-	if c.client == nil {
-		return nil
+// refusedBy says which reflectors refuse a host of this device because of a binding, and why.
+func (c *Core) refusedBy(addr netip.Addr, why string) (list []string) {
+	if why != "" {
+		why = ": " + why
 	}
 	all := c.client.Refusals()
 	for _, id := range slices.SortedFunc(maps.Keys(all), netip.Addr.Compare) {
 		if slices.Contains(all[id].Named, addr) {
-			list = append(list, fmt.Sprintf("reflector %s binds this device, and the host is outside of that", id))
+			list = append(list, fmt.Sprintf("reflector %s binds this device, and the host is outside of that%s", id, why))
 		}
+	}
+	if len(list) == 0 && why != "" {
+		list = append(list, "reflectors bind this device, and the host is outside of that"+why)
 	}
 	return list
 }

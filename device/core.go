@@ -115,6 +115,7 @@ type Core struct {
 	ports      map[string]*port
 	local      map[zone.HostKey]zone.Host // hosts on own ports
 	localAddrs map[netip.Addr]int         // attachments in local by address
+	outside    map[zone.HostKey]string    // of local, that reflectors do not let this device have, and why
 	contests   map[zone.HostKey]contest   // of these, whose address another host claims too
 	presence   *presence.Asker
 	early      early
@@ -165,6 +166,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		ports:      make(map[string]*port),
 		local:      make(map[zone.HostKey]zone.Host),
 		localAddrs: make(map[netip.Addr]int),
+		outside:    make(map[zone.HostKey]string),
 		contests:   make(map[zone.HostKey]contest),
 		presence:   presence.NewAsker(),
 		replan:     make(map[string]bool),

@@ -124,13 +124,18 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 	case snsd.CheckAddr(addr) != nil:
 		why = "it is no host address"
 	}
+	asked := zone.Host{HostKey: zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}, MAC: f.Src, Subscribes: true}
+	if why == "" {
+		asked.Service = oneService(machine)
+		why = c.client.Outside(&asked)
+	}
 	if why != "" {
 		c.counters.QueriesForeign++
 		c.refuseQuery(addr, f, why, now)
 		return false
 	}
 	c.counters.QueriesEarly++
-	c.addEarly(zone.Host{HostKey: zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}, MAC: f.Src, Subscribes: true, Service: oneService(machine)}, now)
+	c.addEarly(asked, now)
 	return true
 }
 

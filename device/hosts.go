@@ -161,7 +161,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		}
 		here := h
 		here.Claim = zone.ClaimOpen // the reflectors decide, we do not
-		c.changed(c.dir.PutHost(here), at, now)
+		c.changed(c.place(here), at, now)
 		c.hostEvent(h, known, at)
 	}
 	c.contend(h.Addr, now) // a claim that loses from the start changes nothing in the Directory
@@ -204,6 +204,7 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	}
 	delete(c.local, k)
 	delete(c.contests, k)
+	delete(c.outside, k)
 	if h, asked := c.early.hosts[addr]; asked && h.HostKey == k {
 		c.early.remove(addr)
 	}

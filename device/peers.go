@@ -292,6 +292,9 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		}
 	}
 	c.changedBy(changes, c.causeOf(a), now)
+	if a.Bound {
+		c.rebind(now)
+	}
 	if len(a.Zones) > 0 || len(a.Reserved) > 0 || a.Settings != nil {
 		c.rezoneEarly(now)
 	}

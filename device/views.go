@@ -57,7 +57,7 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 			Conflict: !v.Holds(h.HostKey), Doubt: h.Doubt, LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
-			a.Refused = c.refusedBy(h.Addr)
+			a.Refused = c.refusedBy(h.Addr, "")
 			a.Type = api.Local
 			a.Expires = c.expires(h.HostKey)
 			a.Removal = c.removal(h.HostKey.Port)
@@ -280,7 +280,7 @@ func (c *Core) Counts() api.Counts {
 	v := c.View()
 	n := api.Counts{Zones: len(v.Zones().Zones), Conflicts: len(v.Conflicts()), Faults: len(v.Faults())}
 	n.HostsLocal = len(c.local)
-	n.HostsRemote = v.Len() - n.HostsLocal
+	n.HostsRemote = v.Len() - (n.HostsLocal - len(c.outside))
 	for _, name := range c.PortNames() {
 		n.Ports++
 		if c.ports[name].Up() {

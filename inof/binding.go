@@ -102,10 +102,14 @@ func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []De
 	was := r.cfg.Bindings
 	r.cfg.Bindings = next
 	t := r.begin()
+	var told []*device
 	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
 		d := r.devices[id]
 		if was[id].equal(next[id]) {
 			continue
+		}
+		if d.up {
+			told = append(told, d)
 		}
 		asked := len(d.outside) > 0
 		d.outside = nil
@@ -121,7 +125,17 @@ func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []De
 	}
 	r.commit(t, r.ownCause())
 	r.invite()
-	return r.out(now)
+	return append(r.tellBound(told...), r.out(now)...)
+}
+
+// tellBound tells devices with a session what they are bound to.
+func (r *Reflector) tellBound(devs ...*device) (out []Delivery) {
+	slices.SortFunc(devs, compareDevices)
+	for _, d := range devs {
+		b := r.cfg.Bindings[d.id]
+		out = append(out, Delivery{To: []netip.Addr{d.id}, Msg: &Bound{Prefixes: b.Prefixes, NQNs: b.NQNs}})
+	}
+	return out
 }
 
 // excluded are the hosts of a device that a binding would not allow, sorted.

@@ -147,3 +147,45 @@ func TestADeviceThatResumesIsToldWhatIsRefused(t *testing.T) {
 		t.Errorf("it is told %+v, %v", told, err)
 	}
 }
+
+// A client knows what each of its reflectors binds it to from the first message of a session on,
+// and keeps it when the session ends: what all of them would refuse is outside.
+func TestAClientKnowsWhatItIsBoundTo(t *testing.T) {
+	dev, in, out := scaleDev(1), boundHost(scaleDev(1), "10.1.2.3", ""), boundHost(scaleDev(1), "10.2.0.1", "")
+	c := NewClient(dev, 1)
+	c.SetReflectors(2, AgreeIdentical, 0)
+	var refls []*Reflector
+	ids := []netip.Addr{netip.MustParseAddr("10.255.0.1"), netip.MustParseAddr("10.255.0.2")}
+	hear := func(i int, ds []Delivery) {
+		t.Helper()
+		if len(ds) == 0 || ds[0].Msg.Type() != TypeBound || !slices.Equal(ds[0].To, []netip.Addr{dev}) {
+			t.Fatalf("reflector %d begins with %+v", i, ds)
+		}
+		if a, err := c.Receive(ids[i], ds[0].Msg, t0); err != nil || !a.Bound {
+			t.Fatalf("of reflector %d: %+v, %v", i, a, err)
+		}
+	}
+	outside := func(want bool) {
+		t.Helper()
+		if got := c.Outside(&out) != ""; got != want || c.Outside(&in) != "" {
+			t.Errorf("outside: %t, want %t; the other one: %q", got, want, c.Outside(&in))
+		}
+	}
+	for i, id := range ids {
+		r, err := NewReflector(id, 1, zone.Set{}, ReflectorConfig{Bindings: map[netip.Addr]Binding{dev: boundTo}}, t0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refls = append(refls, r)
+		outside(i > 0)
+		c.Up(id, t0)
+		hear(i, r.Join(dev, t0))
+		outside(true)
+	}
+	c.Down(ids[0], t0)
+	outside(true)
+	hear(1, refls[1].SetBindings(nil, t0))
+	outside(false)
+	hear(1, refls[1].SetBindings(map[netip.Addr]Binding{dev: boundTo}, t0))
+	outside(true)
+}

@@ -42,6 +42,9 @@ type Applied struct {
 	// device it has said.
 	Taken []zone.HostKey
 
+	// Bound: a reflector binds this device to other hosts than before, see Client.Outside.
+	Bound bool
+
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
@@ -85,6 +88,7 @@ type Client struct {
 	faultAt     time.Time
 
 	refusals map[netip.Addr]Refusal   // by reflector that has no room for all own hosts
+	bound    map[netip.Addr]Binding   // what reflectors bind this device to
 	again    map[netip.Addr]time.Time // reflectors that have room again: everything is to be said
 	log      ownLog
 	sent     map[netip.Addr]ResumeKind // how the present session to a reflector began
@@ -104,6 +108,7 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 		faults:      map[string]FaultRecord{},
 		told:        map[string]FaultRecord{},
 		refusals:    map[netip.Addr]Refusal{},
+		bound:       map[netip.Addr]Binding{},
 		again:       map[netip.Addr]time.Time{},
 		dirtyHosts:  map[zone.HostKey]snsd.Reason{},
 		dirtyFaults: map[string]struct{}{},
@@ -463,6 +468,8 @@ func (c *Client) Receive(reflector netip.Addr, m Message, now time.Time) (Applie
 		}
 		s.pos, s.clean = Stamp{m.Epoch, m.Seq}, true
 		a.Synced = true
+	case *Bound:
+		a.Bound = c.bind(reflector, m)
 	default:
 		c.counters.UnexpectedTypes++
 		return a, &ProtocolError{Code: CodeUnexpected, Where: m.Type().String(), Detail: "no message for a client"}

@@ -181,6 +181,12 @@ func drawMessage(t *rapid.T) Message {
 			m.Keys = append(m.Keys, k)
 		}
 		return m
+	case TypeBound:
+		return &Bound{Prefixes: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) netip.Prefix {
+			a := drawAddr(t)
+			p, _ := a.Prefix(rapid.IntRange(0, a.BitLen()).Draw(t, "bits"))
+			return p
+		}), 0, 5).Draw(t, "prefixes"), NQNs: rapid.SliceOfN(drawText(1, maxBoundName), 0, 5).Draw(t, "names")}
 	case TypeReport:
 		return &Report{Warnings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ReportedWarning {
 			return ReportedWarning{Rule: drawText(1, MaxReportRule).Draw(t, "rule"), Text: drawText(0, MaxReportText).Draw(t, "text")}
@@ -287,7 +293,7 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"tagged too small", edit(host, func(b []byte) []byte { b[2], b[3], b[7] = 0, 47, 1; return b }), CodeLength, "want 48.."},
 		{"length too large", edit(host, func(b []byte) []byte { b[1] = 0x10; b[3] = 1; return b }), CodeLength, "1048576"},
 		{"type 0", edit(host, func(b []byte) []byte { b[5] = 0; return b }), CodeType, "type 0"},
-		{"type 8", edit(host, func(b []byte) []byte { b[5] = 8; return b }), CodeType, "type 8"},
+		{"type 9", edit(host, func(b []byte) []byte { b[5] = 9; return b }), CodeType, "type 9"},
 		{"unknown flag", edit(host, func(b []byte) []byte { b[6] = 1; return b }), CodeMalformed, "flags"},
 		{"truncated TLV header", update(6, 0), CodeMalformed, "no TLV header"},
 		{"truncated TLV", update(6, 0, 0, 9, 1), CodeMalformed, "length 9, but 1 bytes are left"},
@@ -316,6 +322,10 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"a truncated key", body(TypePathKeys, 2, 0, 0, 7, 4, 10, 0, 0, 1, 9, 1), CodeMalformed, "key: truncated"},
 		{"sealed twice", body(TypePathKeys, 3, 0, 0, 1, 1, 3, 0, 0, 1, 2), CodeMalformed, "twice"},
 		{"too many paths", body(TypePathKeys, bytes.Repeat([]byte{1, 0, 0, 5, 4, 10, 0, 0, 1}, MaxPathKeys+1)...), CodeMalformed, "more than 256"},
+		{"bound to a prefix with bits behind it", body(TypeBound, 1, 0, 0, 6, 4, 10, 0, 0, 1, 24), CodeMalformed, "10.0.0.1/24 is no prefix"},
+		{"bound to a prefix longer than an address", body(TypeBound, 1, 0, 0, 6, 4, 10, 0, 0, 1, 33), CodeMalformed, "10.0.0.1/33 is no prefix"},
+		{"bound to no name", body(TypeBound, 2, 0, 0, 1, 0), CodeMalformed, "name: length 0, want 1..255"},
+		{"bound to too much", body(TypeBound, bytes.Repeat([]byte{2, 0, 0, 2, 1, '*'}, MaxBound+1)...), CodeMalformed, "more than 1024"},
 		{"a truncated warning", body(TypeReport, 1, 0, 0, 3, 1, 'a', 5), CodeMalformed, "text"},
 		{"open without epoch", edit(open, func(b []byte) []byte { return relength(b[:len(b)-5-12]) }), CodeMalformed, "TLV type 7 is missing"},
 		{"open with a TLV twice", edit(open, func(b []byte) []byte { return relength(append(b, 8, 0, 0, 1, 2)) }), CodeMalformed, "twice"},

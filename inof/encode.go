@@ -43,6 +43,8 @@ func Encode(m Message) (*Encoded, error) {
 		b, err = m.appendBody(nil)
 	case *PathKeys:
 		b, err = m.appendBody(nil)
+	case *Bound:
+		b, err = m.appendBody(nil)
 	default:
 		err = fmt.Errorf("cannot encode a %T", m)
 	}
@@ -73,6 +75,8 @@ func decodeBody(t MsgType, body []byte) (Message, error) {
 		return asMessage(decodeReport(body))
 	case TypePathKeys:
 		return asMessage(decodePathKeys(body))
+	case TypeBound:
+		return asMessage(readBound(body))
 	}
 	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
 }

@@ -124,7 +124,11 @@ var golden = map[string]Message{
 	"path-keys-asked":  &PathKeys{Asked: []netip.Addr{netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8::4")}},
 	"path-keys":        (&PathSecret{1, 2, 3}).Answer(goldenClient, &PathKeys{Asked: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}),
 	"path-keys-sealed": &PathKeys{Sealed: goldenSealed},
-	"report":           &Report{Warnings: []ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
+	"bound": &Bound{
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("2001:db8:1::/64")},
+		NQNs:     []string{"nqn.2026-01.org.example:rack7-*"},
+	},
+	"report": &Report{Warnings: []ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
 }
 
 // goldenSealed is the example "path-keys" as the reflector of goldenSession encrypts it.

@@ -22,7 +22,7 @@ var (
 	reflID = netip.MustParseAddr("192.0.2.250")
 )
 
-var cmpOpts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()}
+var cmpOpts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()}
 
 func devID(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}) }
 func hostIP(i int) netip.Addr {

@@ -23,8 +23,9 @@ const (
 	TypeNotification MsgType = 5
 	TypeReport       MsgType = 6
 	TypePathKeys     MsgType = 7
+	TypeBound        MsgType = 8
 
-	lastType = TypePathKeys
+	lastType = TypeBound
 )
 
 func (t MsgType) String() string {
@@ -43,13 +44,14 @@ func (t MsgType) String() string {
 		return "Report"
 	case TypePathKeys:
 		return "PathKeys"
+	case TypeBound:
+		return "Bound"
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
 // Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification, *Report,
-// *PathKeys. A
-// message that was handed to a Session or Peer must not be changed any more.
+// *PathKeys, *Bound. A message that was handed to a Session or Peer must not be changed any more.
 type Message interface {
 	Type() MsgType
 }

@@ -31,6 +31,8 @@ func weight(m Message) int {
 		return 16
 	case *PathKeys:
 		return 1 + len(m.Asked) + len(m.Keys)
+	case *Bound: // every host is held against it
+		return 16 + len(m.Prefixes) + len(m.NQNs)
 	}
 	return 1
 }

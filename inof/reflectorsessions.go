@@ -63,7 +63,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	} else {
 		r.beginSync(d)
 	}
-	return r.out(now)
+	return append(r.tellBound(d), r.out(now)...)
 }
 
 // catchUp tells a device whose session resumes what it has missed. Not before its

@@ -197,7 +197,7 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 			out = s.confirm(out, now)
 		}
 		return nil, out, nil
-	case *Update, *EndOfSync, *Report, *PathKeys:
+	case *Update, *EndOfSync, *Report, *PathKeys, *Bound:
 		if s.state == StateEstablished {
 			return m, out, nil
 		}

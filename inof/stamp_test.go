@@ -92,7 +92,7 @@ func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
 	if _, err := b.refl.Receive(devID(0), &u2, us(600)); err != nil {
 		t.Fatal(err)
 	}
-	if early := b.refl.Resume(devID(1), &Resume{Epoch: 1, Seq: out[0].Msg.(*Update).Pos.Seq}, nil, us(800)); len(early) != 0 {
+	if early := b.refl.Resume(devID(1), &Resume{Epoch: 1, Seq: out[0].Msg.(*Update).Pos.Seq}, nil, us(800)); len(early) != 1 || early[0].Msg.Type() != TypeBound {
 		t.Fatalf("%d deliveries before it has said what it has to say", len(early))
 	}
 	late, err := b.refl.Receive(devID(1), &EndOfSync{Epoch: 7, Seq: 1, Resumed: true}, us(900))

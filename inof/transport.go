@@ -13,7 +13,7 @@ type PeerEventKind uint8
 const (
 	PeerUp      PeerEventKind = iota + 1 // the session is Established
 	PeerDown                             // it ended; Err says why
-	PeerMessage                          // Msg was received: *Update, *EndOfSync, *Report or *PathKeys
+	PeerMessage                          // Msg was received: *Update, *EndOfSync, *Report, *PathKeys or *Bound
 	PeerDrained                          // nothing waits for it any more, see Peer.WhenDrained
 )
 

@@ -18,7 +18,7 @@ local snsd = Proto("snsd", "SNSD Registration")
 
 -- Names of values ------------------------------------------------------------
 
-local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report", "Path keys" }
+local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report", "Path keys", "Bound" }
 local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
 local FAULT_OPS = { "put", "withdraw", "change" }
@@ -174,6 +174,9 @@ address("inof.path.device", "Path to")
 field("uint8", "inof.path.id", "Key id")
 field("bytes", "inof.path.secret", "Key")
 field("bytes", "inof.path.sealed", "Encrypted")
+address("inof.bound.prefix", "Prefix")
+field("uint8", "inof.bound.bits", "Bits of the prefix")
+field("string", "inof.bound.name", "NQN")
 
 field("uint8", "nts.version", "Version")
 field("uint8", "nts.reserved1", "Reserved", base.HEX)
@@ -350,6 +353,26 @@ function Cursor:address(abbrev)
   return ""
 end
 
+-- prefix is an address and a number of bits, behind which no bit may be set.
+function Cursor:prefix(address, bits)
+  local family = self:num("inof.family", 1)
+  if self.failed then return "" end
+  local n = ({ [4] = 4, [6] = 16 })[family]
+  if not n then
+    self:fail(("address family %d, want 4 or 6"):format(family))
+    return ""
+  end
+  local a, raw = self:plain(address, n)
+  local count = self:num(bits, 1)
+  if self.failed then return "" end
+  local clear = count <= 8 * n
+  for i = 1, n do
+    clear = clear and raw:byte(i) % 2 ^ math.max(0, math.min(8, 8 * i - count)) == 0
+  end
+  if not clear then self:fail(("%s/%d is no prefix"):format(a, count)) end
+  return ("%s/%d"):format(a, count)
+end
+
 -- string adds n bytes as text; kind is the expert info when they are none.
 function Cursor:string(abbrev, n, kind)
   local r = self:take(n, abbrev)
@@ -410,8 +433,7 @@ end
 local function place(m)
   local kind = m:num("inof.zone.member.place", 1)
   if kind == 1 then
-    local a = m:address("inof.zone.member.prefix")
-    return a .. "/" .. m:num("inof.zone.member.bits", 1)
+    return m:prefix("inof.zone.member.prefix", "inof.zone.member.bits")
   elseif kind == 2 then
     local device = m:address("inof.zone.member.device")
     local port = m:text("inof.zone.member.port", 0, 63)
@@ -546,6 +568,7 @@ local MAX_OUTSIDE = 64 -- hosts outside of a binding that are named
 local MAX_WARNINGS = 32 -- of a report
 local MAX_PATHS = 256 -- of path keys
 local MAX_SHORT = 64 -- of an End-of-Sync
+local MAX_BOUND = 1024 -- prefixes, names of a device
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.
 local function cluster(c)
@@ -705,6 +728,17 @@ local MESSAGES = {
       if r then c.tree:add(F["inof.path.sealed"], r) end
       return "in mode hmac-sha256"
     end },
+  },
+  { { "Prefix", function(c, sum)
+      sum.prefixes = (sum.prefixes or 0) + 1
+      if sum.prefixes > MAX_BOUND then c:fail(("more than %d"):format(MAX_BOUND)) end
+      return c:prefix("inof.bound.prefix", "inof.bound.bits")
+    end, many = true },
+    { "NQN", function(c, sum)
+      sum.names = (sum.names or 0) + 1
+      if sum.names > MAX_BOUND then c:fail(("more than %d"):format(MAX_BOUND)) end
+      return c:text("inof.bound.name", 1, 255)
+    end, many = true },
   },
 }
 

@@ -42,6 +42,8 @@ const (
 	allowedClients  = "device ids, or entries of device, prefixes, nqns, max-hosts"
 	allowedPrefixes = "addresses, and prefixes of them"
 	allowedNQNs     = "NQNs, which may have * (any text) and ? (any character)"
+
+	mostBound = 1024 // prefixes, and NQNs, of a device: what a message tells it of them
 )
 
 // boundClients is reflector.clients: device ids, and entries with what a device is bound to.
@@ -50,14 +52,14 @@ func (c *Config) boundClients() item {
 	seen := map[netip.Addr]int{} // its line
 	it := entries("clients", allowedClients,
 		"Only these may connect. Empty: any device with the right password or certificate. An entry besides says which hosts the device may "+
-			"have, so that it cannot speak for others': what is outside is refused, shown on both sides, and no host for anybody else "+
-			"([security](security.md#addresses)). Write it at every reflector. A reload that would leave out hosts that are known is refused and "+
-			"names them; with `--force` they count as gone (aged out) at once.", joined(into),
+			"have, so that it cannot speak for others': what is outside is refused, shown on both sides, and no host for anybody else, neither for "+
+			"the other hosts of its own device ([security](security.md#addresses)). Write it at every reflector. A reload that would leave out "+
+			"hosts that are known is refused and names them; with `--force` they count as gone (aged out) at once.", joined(into),
 		func(b *BoundClient) []item {
 			return []item{
 				{Setting: c.address("device", &b.Device, "The device.").Required("").Documented("required", asDeviceID)},
-				prefixes("prefixes", "Its hosts have these addresses. Empty: any.", &b.Prefixes),
-				words("nqns", allowedNQNs, "Its hosts say these NQNs; one that says none is allowed. Empty: any.", joined(&b.NQNs), appending(&b.NQNs, checkNQNPattern)).
+				prefixes("prefixes", "Its hosts have these addresses, at most 1,024 prefixes. Empty: any.", &b.Prefixes),
+				words("nqns", allowedNQNs, "Its hosts say these NQNs, at most 1,024; one that says none is allowed. Empty: any.", joined(&b.NQNs), appending(&b.NQNs, checkNQNPattern)).
 					documented("", "NQNs, which may have `*` (any text) and `?` (any character)"),
 				{Setting: setting.Int("max-hosts", &b.MaxHosts, 0, 0, DefaultMaxHost,
 					"Host addresses of the device, where that is less than `reflector.max-hosts-per-device`. 0: as many as that.")},
@@ -68,6 +70,11 @@ func (c *Config) boundClients() item {
 			case twice:
 				e.problem("device", fmt.Sprintf("is listed twice, first in line %d", first), "each device once")
 			default:
+				for key, n := range map[string]int{"prefixes": len(b.Prefixes), "nqns": len(b.NQNs)} {
+					if n > mostBound {
+						e.problem(key, fmt.Sprintf("has %d entries", n), fmt.Sprint("at most ", mostBound))
+					}
+				}
 				seen[b.Device] = e.node.Line
 				*into = append(*into, *b)
 			}

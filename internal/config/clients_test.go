@@ -63,3 +63,20 @@ func TestANakedNQNIsWarnedOfAndMayBeForbidden(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
+
+// What a device is told that it is bound to is one message: what it cannot hold is no configuration.
+func TestABindingIsNoLongerThanItsMessage(t *testing.T) {
+	for key, entry := range map[string]string{"prefixes": "10.%d.%d.1", "nqns": "nqn.2026-11.test:%d-%d"} {
+		for _, n := range []int{mostBound, mostBound + 1} {
+			list := make([]string, n)
+			for i := range list {
+				list[i] = fmt.Sprintf(entry, i/256, i%256)
+			}
+			_, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [reflector]}\nsession: {auth: none}\n"+
+				"reflector: {clients: [{device: 10.0.0.1, "+key+": [\""+strings.Join(list, "\", \"")+"\"]}]}\n"), noEnv)
+			if (err != nil) != (n > mostBound) || err != nil && !strings.Contains(err.Error(), "has 1025 entries") {
+				t.Errorf("%d %s: %v", n, key, err)
+			}
+		}
+	}
+}

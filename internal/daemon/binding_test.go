@@ -62,11 +62,16 @@ func TestAHostThatItsSwitchMayNotHaveIsRefusedAndShownOnBothSides(t *testing.T) 
 		}
 		f.hosts["i1"].heard()
 		const rogue = "192.0.2.99"
-		f.zones("spine", map[string][]string{"rogue": {rogue, i1}})
+		f.zones("spine", map[string][]string{"rogue": {rogue, i1, i2}})
+		settle(time.Second)
+		f.hosts["i1"].heard()
+		f.hosts["i2"].heard()
 		f.host("rogue", "tor2", "eth3", rogue, snsd.RoleTarget)
 		settle(2 * time.Second)
-		if got := f.hosts["i1"].heard(); len(got) != 0 {
-			t.Errorf("a host of its zone was told %q", got)
+		for _, name := range []string{"i1", "i2", "rogue"} { // i2 is at its own switch
+			if got := f.hosts[name].heard(); len(got) != 0 {
+				t.Errorf("%s, of its zone, was told %q", name, got)
+			}
 		}
 		if why := f.shown("spine", rogue); len(why) != 1 || !strings.Contains(why[0], "prefixes") {
 			t.Errorf("the reflector shows %q", why)
@@ -83,8 +88,13 @@ func TestAHostThatItsSwitchMayNotHaveIsRefusedAndShownOnBothSides(t *testing.T) 
 		if err := f.bind(false, t1+"/32", i2+"/32", rogue+"/32"); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{rogue + active}) {
-			t.Errorf("when it is allowed the host of its zone was told %q", got)
+		for _, name := range []string{"i1", "i2"} {
+			if got := f.hosts[name].heard(); !slices.Equal(got, []string{rogue + active}) {
+				t.Errorf("when it is allowed %s was told %q", name, got)
+			}
+		}
+		if got := f.hosts["rogue"].heard(); !slices.Equal(got, []string{i1 + active, i2 + active}) {
+			t.Errorf("when it is allowed it was told %q", got)
 		}
 		if len(f.shown("spine", rogue)) != 0 || len(f.shown("tor2", rogue)) != 0 || f.nodes["tor2"].warned("refuses") {
 			t.Error("it is still shown as refused")
@@ -110,6 +120,14 @@ func TestABindingThatLeavesOutAKnownHostIsRefusedUnlessForced(t *testing.T) {
 		}
 		if got := f.hosts["i1"].heard(); !slices.Equal(got, []string{t1 + agedOut}) {
 			t.Errorf("a forced one told %q", got)
+		}
+		// Its own switch tells it nothing more.
+		f.hosts["t1"].heard()
+		f.host("i9", "tor2", "eth3", "192.0.2.19", snsd.RoleInitiator)
+		f.zones("spine", map[string][]string{"own": {t1, "192.0.2.19"}})
+		settle(2 * time.Second)
+		if got := f.hosts["t1"].heard(); len(got) != 0 {
+			t.Errorf("the host that is gone was told %q", got)
 		}
 	})
 }

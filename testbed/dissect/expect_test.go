@@ -110,6 +110,14 @@ func ofMessage(m inof.Message, frame []byte) list {
 		if len(m.Sealed) > 0 {
 			l.add("inof.path.sealed", hex.EncodeToString(m.Sealed))
 		}
+	case *inof.Bound:
+		for _, p := range m.Prefixes {
+			l.addr("inof.bound.prefix", p.Addr())
+			l.add("inof.bound.bits", uint8(p.Bits()))
+		}
+		for _, name := range m.NQNs {
+			l.text("inof.bound.name", name)
+		}
 	case *inof.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)

@@ -191,9 +191,22 @@ func (r source) pathKeys() inof.Message {
 	return m
 }
 
+func (r source) bound() inof.Message {
+	m := &inof.Bound{}
+	for range r.IntN(3) {
+		a := r.addr()
+		p, _ := a.Prefix(r.IntN(a.BitLen() + 1))
+		m.Prefixes = append(m.Prefixes, p)
+		m.NQNs = append(m.NQNs, "n"+r.name(100))
+	}
+	return m
+}
+
 // message is any message that follows the Opens.
 func (r source) message() inof.Message {
-	switch r.IntN(12) {
+	switch r.IntN(13) {
+	case 12:
+		return r.bound()
 	case 11:
 		return r.pathKeys()
 	case 3:

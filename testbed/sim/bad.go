@@ -215,16 +215,6 @@ func (w *world) spoof() {
 	w.after(time.Second, w.namesRogue)
 }
 
-// lie reports whether a host is one that the switch of the bad host may not have.
-func lie(h zone.Host) bool {
-	return h.Device == rogueID && (!badPrefix.Contains(h.Addr) || h.NQN != badNQN)
-}
-
-// isLie reports whether the bad host has registered an address as one that it may not have.
-func (w *world) isLie(addr netip.Addr) bool {
-	return slices.ContainsFunc(w.bad.rogue.core.Directory().Attachments(addr), lie)
-}
-
 // namesRogue checks that the switch of the bad host is named where a reflector has heard of
 // hosts that it may not have.
 func (w *world) namesRogue() {
@@ -232,13 +222,10 @@ func (w *world) namesRogue() {
 	if !d.running {
 		return
 	}
-	claims := false
-	for h := range d.core.Directory().AllHosts() {
-		claims = claims || lie(h)
-	}
+	lies := len(d.core.AppendRefused(nil, netip.Addr{})) > 0
 	for _, r := range w.reflectors {
 		c := d.connOf(r.id)
-		if claims && r.running && c != nil && !c.cut && c.takes.heard && w.now-c.dials.began > 5*time.Second && max(c.dials.last, c.takes.last)+100*time.Millisecond < w.now {
+		if lies && r.running && c != nil && !c.cut && c.takes.heard && w.now-c.dials.began > 5*time.Second && max(c.dials.last, c.takes.last)+100*time.Millisecond < w.now {
 			w.mustName(rogueID)
 			return
 		}
@@ -292,9 +279,7 @@ func (w *world) toRogue(frame []byte) {
 	}
 	for _, n := range p.Notices {
 		switch {
-		// The switch itself does not know what reflectors bind it to: as whom the host says to be it
-		// tells it what it knows of the zones of that one.
-		case n.State != snsd.Active || w.isLie(n.Host):
+		case n.State != snsd.Active:
 		case !badPrefix.Contains(n.Host):
 			w.failf("the bad host is told of %s as %s, which it is not", n.Subject, n.Host)
 		case !badPrefix.Contains(n.Subject) && !w.everOpen():
