@@ -170,7 +170,7 @@ func (b *pathBench) paths(ctx context.Context, what string, good func(*api.BFDSe
 	for _, n := range []string{"tor1", "tor2"} {
 		c := api.NewClient(b.lab.Socket(n))
 		for end := time.Now().Add(2 * demoWait); ; {
-			p, err := c.BFD(ctx)
+			p, err := api.Ask[api.BFD](ctx, c, "bfd", nil)
 			if err == nil && len(p.Sessions) == 1 && good(&p.Sessions[0]) {
 				break
 			}
@@ -187,7 +187,7 @@ func (b *pathBench) paths(ctx context.Context, what string, good func(*api.BFDSe
 
 // lastPathEvent is the newest event of tor2's path; zero while there is none.
 func (b *pathBench) lastPathEvent(ctx context.Context) (api.Event, error) {
-	list, err := api.NewClient(b.lab.Socket("tor2")).Events(ctx, api.EventQuery{Kind: "path"})
+	list, err := api.Ask[[]api.Event](ctx, api.NewClient(b.lab.Socket("tor2")), "events", api.Where("kind", "path"))
 	if err != nil || len(list) == 0 {
 		return api.Event{}, err
 	}

@@ -175,7 +175,7 @@ func (d *demo) register(ctx context.Context, all []netip.Addr) error {
 func (d *demo) everywhere(ctx context.Context, hosts int) error {
 	return d.until(ctx, fmt.Sprintf("%d hosts known at spine, tor1 and tor2", hosts), func() error {
 		for _, n := range []string{"spine", "tor1", "tor2"} {
-			st, err := d.client(n).Status(ctx)
+			st, err := api.Ask[api.Status](ctx, d.client(n), "status", nil)
 			if err != nil {
 				return err
 			}
@@ -274,7 +274,7 @@ func (d *demo) restart(ctx context.Context, node string) error {
 // established waits for both sessions at the reflector.
 func (d *demo) established(ctx context.Context) error {
 	return d.until(ctx, "two established sessions at spine", func() error {
-		peers, err := d.client("spine").Peers(ctx)
+		peers, err := api.Ask[[]api.Peer](ctx, d.client("spine"), "peers", nil)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (d *demo) pathWorks(ctx context.Context) error {
 func (d *demo) pathState(ctx context.Context, report string) error {
 	for _, n := range []string{"tor1", "tor2"} {
 		err := d.until(ctx, n+" to report its path "+report, func() error {
-			b, err := d.client(n).BFD(ctx)
+			b, err := api.Ask[api.BFD](ctx, d.client(n), "bfd", nil)
 			if err != nil {
 				return err
 			}

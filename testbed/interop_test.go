@@ -78,7 +78,7 @@ func TestLLDPDAndTheSwitchLearnEachOther(t *testing.T) {
 
 	want := netip.MustParseAddr("192.0.2.50")
 	eventually(t, "the plain host to be known", func() bool {
-		hs, err := c.Host(ctx, want)
+		hs, err := api.Ask[[]api.Host](ctx, c, "hosts", api.Where("addr", want.String()))
 		return err == nil && len(hs) == 1 && hs[0].Role == snsd.RoleUnknown && hs[0].Port == "eth2" && hs[0].State == snsd.Active
 	})
 	ns, err := api.Ask[[]api.Neighbour](ctx, c, "lldp", nil)
@@ -103,7 +103,7 @@ func TestLLDPDAndTheSwitchLearnEachOther(t *testing.T) {
 func TestAStandaloneSwitchServesItsHosts(t *testing.T) {
 	_, c := standalone(t)
 	eventually(t, "the host to be known", func() bool {
-		hs, err := c.Host(context.Background(), netip.MustParseAddr("192.0.2.11"))
+		hs, err := api.Ask[[]api.Host](context.Background(), c, "hosts", api.Where("addr", netip.MustParseAddr("192.0.2.11").String()))
 		return err == nil && len(hs) == 1 && hs[0].Role == snsd.RoleTarget && hs[0].Type == api.Local
 	})
 }

@@ -136,7 +136,7 @@ func (z liveZones) RemoveZone(ctx context.Context, name string) error {
 }
 
 func (z liveZones) Hosts(ctx context.Context, prefix string) (n int, err error) {
-	zones, err := z.Zones(ctx, api.ZoneQuery{})
+	zones, err := api.Ask[[]api.Zone](ctx, z.Client, "zones", nil)
 	for i := range zones {
 		if strings.HasPrefix(zones[i].Name, prefix) {
 			n += len(zones[i].Hosts)

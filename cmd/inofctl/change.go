@@ -127,8 +127,11 @@ func (a *app) complete(words func(context.Context, *api.Client) ([]string, error
 	}
 }
 
+// words are what completion offers, by their kind.
+var words = map[query.Words]func(context.Context, *api.Client) ([]string, error){query.PortNames: portNames, query.HostAddrs: hostNames, query.ZoneNames: zoneNames}
+
 func zoneNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Zones(ctx, api.ZoneQuery{})
+	list, err := api.Ask[[]api.Zone](ctx, c, "zones", nil)
 	names := []string{}
 	for _, z := range list {
 		names = append(names, z.Name)
@@ -137,7 +140,7 @@ func zoneNames(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func portNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Ports(ctx)
+	list, err := api.Ask[[]api.Port](ctx, c, "ports", nil)
 	names := []string{}
 	for _, p := range list {
 		names = append(names, p.Name)
@@ -146,7 +149,7 @@ func portNames(ctx context.Context, c *api.Client) ([]string, error) {
 }
 
 func hostNames(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.Hosts(ctx, api.HostQuery{})
+	list, err := api.Ask[[]api.Host](ctx, c, "hosts", nil)
 	names := []string{}
 	for _, h := range list {
 		names = append(names, h.Addr.String())

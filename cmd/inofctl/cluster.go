@@ -3,66 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/netip"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
-	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
-
-func (a *app) showClusterCmd() *cobra.Command {
-	c := &cobra.Command{Use: "cluster", Short: "The cluster of this reflector: members, leader, how far each has come"}
-	return show(a, c, 0, func(ctx context.Context, cl *api.Client, _ []string) (api.Cluster, error) {
-		return cl.Cluster(ctx)
-	}, func(w io.Writer, c api.Cluster, _ []string) { clusterTable(w, c) })
-}
-
-func clusterTable(w io.Writer, c api.Cluster) {
-	id, leader := c.ID, addr(c.Leader)
-	if id == "" {
-		id = "not formed yet"
-	}
-	if leader == "" {
-		leader = "none"
-	}
-	lines := [][2]string{
-		{"Cluster", id},
-		{"Leader", fmt.Sprintf("%s, term %d", leader, c.Term)},
-		{"This member", addr(c.Self)},
-		{"Log", fmt.Sprintf("last %d, committed %d, applied %d, in force %d", c.Last, c.Committed, c.Applied, c.InForce)},
-		{"Zone changes", "accepted"},
-	}
-	if !c.Accepts {
-		lines[4][1] = "not accepted: " + c.Trouble
-	}
-	for _, name := range []string{"default-zone-auto-join", "hard-zoning"} {
-		if v, ok := c.Settings[name]; ok {
-			lines = append(lines, [2]string{name, v})
-		}
-	}
-	pairs(w, lines)
-	rows := [][]string{}
-	for _, m := range c.Members {
-		vote, contact := "yes", ""
-		if !m.Voter {
-			vote = "catches up"
-		}
-		if m.LastContact != nil {
-			contact = query.Human(time.Duration(*m.LastContact))
-		}
-		state := m.State
-		if m.Self {
-			state += " (this)"
-		}
-		rows = append(rows, []string{addr(m.Device), m.Address, state, vote, count(m.Term), count(m.Last), count(m.Committed), count(m.Applied), contact, m.Error})
-	}
-	query.Table(w, "MEMBER ADDRESS STATE VOTE TERM LAST COMMITTED APPLIED LAST-CONTACT ERROR", rows)
-}
 
 func (a *app) clusterCmd() *cobra.Command {
 	at := func(use, short, done string, do func(*api.Client, context.Context, api.ClusterChange) error) *cobra.Command {
@@ -117,7 +65,7 @@ func clusterChange(args []string) (api.ClusterChange, error) {
 }
 
 func clusterMembers(ctx context.Context, c *api.Client) ([]string, error) {
-	cl, err := c.Cluster(ctx)
+	cl, err := api.Ask[api.Cluster](ctx, c, "cluster", nil)
 	names := []string{}
 	for _, m := range cl.Members {
 		names = append(names, m.Device.String())
@@ -130,7 +78,7 @@ func (a *app) exportCmd() *cobra.Command {
 	return &cobra.Command{Use: "export", Short: "Print the zones as a zone file", Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, c *api.Client) error {
-				list, err := c.Zones(ctx, api.ZoneQuery{})
+				list, err := api.Ask[[]api.Zone](ctx, c, "zones", nil)
 				if err != nil {
 					return err
 				}

@@ -80,7 +80,7 @@ func (a *app) awaitDrained(cmd *cobra.Command, ports []string) error {
 	for {
 		var list []api.Port
 		err := a.call(cmd, func(ctx context.Context, cl *api.Client) (err error) {
-			list, err = cl.Ports(ctx)
+			list, err = api.Ask[[]api.Port](ctx, cl, "ports", nil)
 			return err
 		})
 		if err != nil {
@@ -138,7 +138,7 @@ func testNoticeLines(w io.Writer, list []api.TestNotice) {
 		case !t.Acked:
 			fmt.Fprintf(w, "%s (%s) over %s: no ack of %d frames\n", t.Host, t.MAC, query.Printable(t.Port), t.Sent)
 		default:
-			fmt.Fprintf(w, "%s (%s) over %s: acked in %s, frame %d\n", t.Host, t.MAC, query.Printable(t.Port), micros(t.RoundTrip), t.Sent)
+			fmt.Fprintf(w, "%s (%s) over %s: acked in %s, frame %d\n", t.Host, t.MAC, query.Printable(t.Port), query.Micros(t.RoundTrip), t.Sent)
 		}
 	}
 }

@@ -248,13 +248,13 @@ func printStatus(cmd *cobra.Command, st testbed.Status) error {
 	if st.Nested {
 		rows = append(rows, [2]string{"privilege", "in a user namespace of its own; ends with its last process"})
 	}
-	pairs(w, rows)
+	(&query.Page{Writer: w}).Pairs(rows)
 	nodeTable(w, st)
 	if len(st.Links) > 0 {
 		fmt.Fprintln(w)
 		lines := [][]string{}
 		for _, k := range st.Links {
-			lines = append(lines, []string{k.A.Node + ":" + k.A.Port, upDown(k.A.Carrier), k.B.Node + ":" + k.B.Port, upDown(k.B.Carrier), strconv.Itoa(k.MTU)})
+			lines = append(lines, []string{k.A.Node + ":" + k.A.Port, query.UpDown(k.A.Carrier), k.B.Node + ":" + k.B.Port, query.UpDown(k.B.Carrier), strconv.Itoa(k.MTU)})
 		}
 		query.Table(w, "LINK CARRIER TO CARRIER MTU", lines)
 	}

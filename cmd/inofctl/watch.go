@@ -18,11 +18,12 @@ import (
 const reconnectEvery = 500 * time.Millisecond
 
 func (a *app) watchCmd() *cobra.Command {
-	var q api.EventQuery
 	c := &cobra.Command{Use: "watch", Short: "Print events as they happen, until ^C", Args: arguments(0, 0),
 		Long: "Print events as they happen, until ^C. When the daemon restarts, watch waits for it and goes on where it was."}
-	a.eventFlags(c, &q)
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.watch(cmd.Context(), q) }
+	values := a.filterFlags(c, query.EventFilters)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.watch(cmd.Context(), query.EventQuery(query.Asked{Values: values()}))
+	}
 	return c
 }
 
@@ -38,7 +39,7 @@ func (a *app) watch(ctx context.Context, q api.EventQuery) error {
 			enc.Encode(e) // an error shows at the next write of a closed pipe: SIGPIPE ends us
 			return
 		}
-		fmt.Fprintf(a.out, "%s  %-8s  %s\n", a.stamp(e.Time), query.Printable(e.Kind), query.Printable(e.Text))
+		fmt.Fprintf(a.out, "%s  %-8s  %s\n", a.page(nil).Stamp(e.Time), query.Printable(e.Kind), query.Printable(e.Text))
 	}
 	missed := func(n uint64) { fmt.Fprintf(a.err, "inofctl: %d events missed\n", n) }
 	for lost := false; ; {

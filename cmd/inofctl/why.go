@@ -18,7 +18,6 @@ import (
 )
 
 func (a *app) whyCmd() *cobra.Command {
-	good := true
 	c := &cobra.Command{Use: "why HOST HOST", Short: "What is between two hosts: zones, state, what each was told, the last fault",
 		Long: `What is between two hosts, on one screen: where both are, their zones and state, the faults that
 stand, what each was told of the other and whether it has acked, and the way of the last fault
@@ -28,26 +27,26 @@ The verdict is the first thing that keeps them from each other. The exit code is
 does, 3 when something does, and 1 when it could not be asked.`,
 		Example: "  inofctl why 192.0.2.101 192.0.2.9"}
 	c.ValidArgsFunction = a.complete(hostNames)
-	show(a, c, 2, func(ctx context.Context, cl *api.Client, args []string) (api.Why, error) {
+	c.Args = arguments(2, 2)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
 		var hosts [2]netip.Addr
 		for i := range hosts {
 			addr, err := parseAddr(args[i])
 			if err != nil {
-				return api.Why{}, usageError{err}
+				return usageError{err}
 			}
 			hosts[i] = addr
 		}
-		w, err := cl.Why(ctx, hosts[0], hosts[1])
-		good = w.Good
-		return w, err
-	}, func(w io.Writer, y api.Why, _ []string) { a.whyScreen(w, &y) })
-	c.Args = arguments(2, 2)
-	run := c.RunE
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := run(cmd, args); err != nil || good {
-			return err
-		}
-		return finding{errors.New("something is between them")}
+		return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
+			y, err := cl.Why(ctx, hosts[0], hosts[1])
+			if err != nil {
+				return err
+			}
+			if err := a.print(y, func(w io.Writer) { a.whyScreen(w, &y) }); err != nil || y.Good {
+				return err
+			}
+			return finding{errors.New("something is between them")}
+		})
 	}
 	return c
 }
@@ -121,7 +120,7 @@ func (a *app) whereText(h *api.WhyHost) string {
 	if len(first.Zones) > 0 {
 		zones = "in " + query.FewText(first.Zones, 4)
 	}
-	return strings.Join([]string{first.Role.String(), state, query.FewText(at, 3), zones, "for " + a.age(first.Since)}, ", ")
+	return strings.Join([]string{first.Role.String(), state, query.FewText(at, 3), zones, "for " + a.page(nil).Age(first.Since)}, ", ")
 }
 
 func (a *app) whyNotices(w io.Writer, list []api.Notice) {
@@ -130,10 +129,10 @@ func (a *app) whyNotices(w io.Writer, list []api.Notice) {
 		n := &list[i]
 		when := ""
 		if n.Queued != nil {
-			when = a.stamp(*n.Queued)
+			when = a.page(nil).Stamp(*n.Queued)
 		}
-		rows = append(rows, []string{when, addr(n.Host), addr(n.Subject), n.State.String(), query.Because(n.Reason), string(n.Status),
-			count(n.Retries), micros(n.SentToAcked)})
+		rows = append(rows, []string{when, query.Addr(n.Host), query.Addr(n.Subject), n.State.String(), query.Because(n.Reason), string(n.Status),
+			query.Count(n.Retries), query.Micros(n.SentToAcked)})
 	}
 	query.Table(w, "TIME HOST TOLD-OF STATE REASON STATUS RETRIES ACKED-AFTER", rows)
 }
@@ -147,11 +146,11 @@ func (a *app) chainTable(w io.Writer, steps []api.Step) {
 		}
 		switch {
 		case s.After != nil:
-			after = "+" + micros(s.After)
+			after = "+" + query.Micros(s.After)
 		case i > 0:
 			after = "clock"
 		}
-		rows = append(rows, []string{a.stamp(s.At), after, device, s.What})
+		rows = append(rows, []string{a.page(nil).Stamp(s.At), after, device, s.What})
 	}
 	query.Table(w, "TIME AFTER DEVICE WHAT", rows)
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
 	"net/netip"
 	"time"
 )
@@ -79,18 +77,4 @@ type BFDSession struct {
 type PathCounts struct {
 	Watched int `json:"watched"`
 	Failed  int `json:"failed"`
-}
-
-func (h *handler) bfd(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	b, err := h.src.BFD(r.Context())
-	b.Sessions = present(b.Sessions)
-	return b, err
-}
-
-// BFD gives the paths to other devices.
-func (c *Client) BFD(ctx context.Context) (BFD, error) {
-	return get[BFD](ctx, c, "/v1/bfd", nil)
 }

@@ -22,8 +22,7 @@ var ErrNotRunning = errors.New("inofd is not running")
 // maxLine is the longest line of an event stream in bytes.
 const maxLine = 1 << 20
 
-// Client speaks to a daemon over its unix socket. Its methods are those of Source;
-// a failure the daemon reports is an *Error.
+// Client speaks to a daemon over its unix socket. A failure the daemon reports is an *Error.
 type Client struct {
 	socket string
 	http   *http.Client
@@ -122,54 +121,19 @@ func (c *Client) change(ctx context.Context, method, path string, q url.Values, 
 	return resp.Body.Close()
 }
 
-// Ask gives the answer to a query of package query: T is a list of its rows, or raw JSON.
-func Ask[T any](ctx context.Context, c *Client, name string, filters url.Values) (T, error) {
-	return get[T](ctx, c, "/v1/"+name, filters)
+// Ask gives the answer to a query of package query, by the name of its path: T is what it is
+// of, []Host for "hosts", or raw JSON.
+func Ask[T any](ctx context.Context, c *Client, path string, filters url.Values) (T, error) {
+	return get[T](ctx, c, "/v1/"+path, filters)
 }
 
-// Status gives the device at a glance.
-func (c *Client) Status(ctx context.Context) (Status, error) {
-	return get[Status](ctx, c, "/v1/status", nil)
-}
-
-// Hosts lists hosts by address, device and port.
-func (c *Client) Hosts(ctx context.Context, q HostQuery) ([]Host, error) {
-	return get[[]Host](ctx, c, "/v1/hosts", q.values())
-}
-
-// Host lists all attachments of one address; ErrNotFound when there is none.
-func (c *Client) Host(ctx context.Context, a netip.Addr) ([]Host, error) {
-	return get[[]Host](ctx, c, "/v1/hosts/"+a.String(), nil)
-}
-
-// Zones lists zones by name.
-func (c *Client) Zones(ctx context.Context, q ZoneQuery) ([]Zone, error) {
-	return get[[]Zone](ctx, c, "/v1/zones", q.values())
-}
-
-// Peers lists sessions by device.
-func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
-	return get[[]Peer](ctx, c, "/v1/peers", nil)
-}
-
-// Ports lists ports by name.
-func (c *Client) Ports(ctx context.Context) ([]Port, error) {
-	return get[[]Port](ctx, c, "/v1/ports", nil)
-}
-
-// Notices lists what hosts were told, oldest first.
-func (c *Client) Notices(ctx context.Context, q NoticeQuery) ([]Notice, error) {
-	return get[[]Notice](ctx, c, "/v1/notices", q.values())
-}
-
-// Latency gives how long each stage from a fault to its ack took.
-func (c *Client) Latency(ctx context.Context) (Latency, error) {
-	return get[Latency](ctx, c, "/v1/latency", nil)
-}
-
-// Events lists the events that are held, oldest first.
-func (c *Client) Events(ctx context.Context, q EventQuery) ([]Event, error) {
-	return get[[]Event](ctx, c, "/v1/events", q.values())
+// Where is the filters of Ask: names and values in turn, empty values left out.
+func Where(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		set(v, pairs[i], pairs[i+1])
+	}
+	return v
 }
 
 // RecoverPort ends the error-down of a port by hand.

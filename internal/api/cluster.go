@@ -59,7 +59,6 @@ type ClusterSetting struct {
 // ClusterSource is the part of a Source about a cluster of reflectors. On a device
 // that is in none all methods fail with ErrRefused.
 type ClusterSource interface {
-	Cluster(ctx context.Context) (Cluster, error)
 	// AddMember makes the device that listens at an address a member, RemoveMember
 	// ends a membership, and ReplaceMember puts a device with an empty disk, or at
 	// another address, in the place of what it was.
@@ -75,24 +74,11 @@ type ClusterSource interface {
 // clusterPaths are the endpoints about a cluster.
 func (h *handler) clusterPaths() map[string]map[string]endpoint {
 	return map[string]map[string]endpoint{
-		"/v1/cluster":                 {"GET": h.cluster},
 		"/v1/cluster/members":         {"POST": h.clusterChange(h.src.AddMember), "DELETE": h.removeMember},
 		"/v1/cluster/members/replace": {"POST": h.clusterChange(h.src.ReplaceMember)},
 		"/v1/cluster/settings":        {"POST": h.clusterSetting},
 		"/v1/cluster/zones":           {"PUT": h.replaceZones},
 	}
-}
-
-func (h *handler) cluster(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	c, err := h.src.Cluster(r.Context())
-	c.Members = present(c.Members)
-	if c.Settings == nil {
-		c.Settings = map[string]string{}
-	}
-	return c, err
 }
 
 func (h *handler) clusterChange(do func(context.Context, ClusterChange) error) endpoint {
@@ -139,11 +125,6 @@ func (h *handler) replaceZones(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nil, h.src.ReplaceZones(r.Context(), zones)
-}
-
-// Cluster shows the cluster.
-func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
-	return get[Cluster](ctx, c, "/v1/cluster", nil)
 }
 
 // AddMember makes a device a member.

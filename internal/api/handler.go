@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -43,34 +44,24 @@ type endpoint func(r *http.Request) (any, error)
 
 // Handler serves a Source:
 //
-//	GET    /v1/status
-//	GET    /v1/hosts          ?addr= zone= device= port= type=local|remote state=active|inactive
-//	GET    /v1/hosts/{addr}   all attachments of one address
-//	GET    /v1/zones          ?name= addr= inconsistent=
+//	GET    /v1/PATH           of package query: status, hosts, zones, ...; with its filters
 //	POST   /v1/zones          {"name": "z", "members": ["192.0.2.1", ...]}
 //	DELETE /v1/zones          ?name=
 //	POST   /v1/zones/members  {"name": "z", "members": [...]}
 //	DELETE /v1/zones/members  {"name": "z", "members": [...]}
-//	GET    /v1/peers
-//	GET    /v1/ports          ?name=
 //	POST   /v1/ports/recover  {"port": "Ethernet1"}
 //	POST   /v1/ports/shut     {"port": "Ethernet1"}
-//	GET    /v1/QUERY          of package query: lldp, error-down; with its filters
-//	GET    /v1/bfd
 //	GET    /v1/why            ?a= b=   two addresses: what is between them
-//	GET    /v1/notices        ?host= subject= port= status= limit=
-//	GET    /v1/latency        how long each stage from fault to ack took
 //	POST   /v1/drain          {"port": "Ethernet4", "undo": false, "wait_s": 10}; no port: all
 //	POST   /v1/test-notice    {"host": "192.0.2.1"}: a notice that changes nothing, and its ack
 //	POST   /v1/clear-host     {"host": "192.0.2.1"}: forget it until its next LLDPDU
 //	POST   /v1/reload         {"force": false}: read the configuration again
-//	GET    /v1/cluster        the cluster of a reflector
 //	POST   /v1/cluster/members          {"device": "192.0.2.253", "address": "192.0.2.253:19517"}
 //	DELETE /v1/cluster/members          ?device=
 //	POST   /v1/cluster/members/replace  as for members
 //	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
 //	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
-//	GET    /v1/events         ?after= kind= port= addr= limit=, or follow=1 for a stream
+//	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream
 //
 // Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
 // word} with the HTTP status of its kind. A stream has one Event per line; a line
@@ -78,33 +69,27 @@ type endpoint func(r *http.Request) (any, error)
 func Handler(src Source) http.Handler {
 	h := &handler{src: src}
 	mux := http.NewServeMux()
-	for path, methods := range map[string]map[string]endpoint{
-		"/v1/status":        {"GET": h.status},
-		"/v1/hosts":         {"GET": h.hosts},
-		"/v1/hosts/{addr}":  {"GET": h.host},
-		"/v1/zones":         {"GET": h.zones, "POST": h.zoneEndpoint(ZoneAdd), "DELETE": h.zoneEndpoint(ZoneRemove)},
+	paths := map[string]map[string]endpoint{
+		"/v1/zones":         {"POST": h.zoneEndpoint(ZoneAdd), "DELETE": h.zoneEndpoint(ZoneRemove)},
 		"/v1/zones/members": {"POST": h.zoneEndpoint(MembersAdd), "DELETE": h.zoneEndpoint(MembersRemove)},
-		"/v1/peers":         {"GET": h.peers},
-		"/v1/ports":         {"GET": h.ports},
 		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
 		"/v1/ports/shut":    {"POST": h.port(h.src.ShutPort)},
 		"/v1/reload":        {"POST": h.reload},
 		"/v1/drain":         {"POST": h.drain},
 		"/v1/test-notice":   {"POST": h.testNotice},
 		"/v1/clear-host":    {"POST": h.clearHost},
-		"/v1/notices":       {"GET": h.notices},
-		"/v1/latency":       {"GET": h.latency},
-		"/v1/bfd":           {"GET": h.bfd},
 		"/v1/why":           {"GET": h.why},
-		"/v1/events":        {"GET": h.events},
-	} {
-		mux.Handle(path, route(methods))
 	}
-	for path, methods := range h.clusterPaths() {
-		mux.Handle(path, route(methods))
-	}
+	maps.Copy(paths, h.clusterPaths())
 	for _, q := range src.Queries() {
-		mux.Handle("/v1/"+q.Name, route(map[string]endpoint{"GET": func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) }}))
+		path := "/v1/" + q.Name
+		if paths[path] == nil {
+			paths[path] = map[string]endpoint{}
+		}
+		paths[path]["GET"] = func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) }
+	}
+	for path, methods := range paths {
+		mux.Handle(path, route(methods))
 	}
 	mux.HandleFunc("/", h.noPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,49 +144,7 @@ func (h *handler) noPath(w http.ResponseWriter, r *http.Request) {
 	fail(w, fmt.Errorf("%w: no such path %q", ErrNotFound, r.URL.Path))
 }
 
-func (h *handler) status(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	s, err := h.src.Status(r.Context())
-	if s.Roles == nil {
-		s.Roles = []string{}
-	}
-	if s.Warnings == nil {
-		s.Warnings = Warnings{}
-	}
-	return s, err
-}
-
 func query(r *http.Request) *params { return &params{values: r.URL.Query()} }
-
-func (h *handler) hosts(r *http.Request) (any, error) {
-	p := query(r)
-	q := HostQuery{
-		Addr: p.addr("addr"), Zone: p.text("zone"), Device: p.addr("device"), Port: p.text("port"),
-		Type:  HostType(p.choice("type", string(Local), string(Remote))),
-		State: p.choice("state", "active", "inactive"),
-	}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	return h.findHosts(r, q)
-}
-
-func (h *handler) findHosts(r *http.Request, q HostQuery) ([]Host, error) {
-	list, err := h.src.Hosts(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	list = filter(list, q.Match)
-	for i := range list {
-		list[i].Zones = present(list[i].Zones)
-	}
-	slices.SortFunc(list, func(a, b Host) int {
-		return cmp.Or(a.Addr.Compare(b.Addr), a.Device.Compare(b.Device), ComparePorts(a.Port, b.Port))
-	})
-	return present(list), nil
-}
 
 // present makes an empty list out of none, for JSON.
 func present[T any](list []T) []T {
@@ -209,39 +152,6 @@ func present[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-func (h *handler) host(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	a, err := netip.ParseAddr(r.PathValue("addr"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %q is not an IP address", ErrInvalid, r.PathValue("addr"))
-	}
-	list, err := h.findHosts(r, HostQuery{Addr: a})
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("host %s: %w", a, ErrNotFound)
-	}
-	return list, err
-}
-
-func (h *handler) zones(r *http.Request) (any, error) {
-	p := query(r)
-	q := ZoneQuery{Name: p.text("name"), Addr: p.addr("addr"), Inconsistent: p.choice("inconsistent", "true", "false") == "true"}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	list, err := h.src.Zones(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	list = filter(list, q.Match)
-	for i := range list {
-		list[i].Members, list[i].Hosts = present(list[i].Members), present(list[i].Hosts)
-	}
-	slices.SortFunc(list, func(a, b Zone) int { return cmp.Compare(a.Name, b.Name) })
-	return present(list), nil
 }
 
 // body reads a JSON body strictly.
@@ -277,38 +187,6 @@ func named(r *http.Request, needMembers bool) (NamedMembers, error) {
 		err = fmt.Errorf("%w: members are missing", ErrInvalid)
 	}
 	return b, err
-}
-
-func (h *handler) peers(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	list, err := h.src.Peers(r.Context())
-	slices.SortFunc(list, func(a, b Peer) int {
-		return cmp.Or(a.Device.Compare(b.Device), cmp.Compare(a.Address, b.Address))
-	})
-	return present(list), err
-}
-
-// byPort serves a list of things that belong to a port, with the port as filter.
-func byPort[T any](r *http.Request, param string, get func() ([]T, error), port func(*T) string, order func(a, b T) int) (any, error) {
-	p := query(r)
-	want := p.text(param)
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	list, err := get()
-	if err != nil {
-		return nil, err
-	}
-	list = filter(list, func(v *T) bool { return want == "" || port(v) == want })
-	slices.SortFunc(list, func(a, b T) int { return cmp.Or(ComparePorts(port(&a), port(&b)), order(a, b)) })
-	return present(list), nil
-}
-
-func (h *handler) ports(r *http.Request) (any, error) {
-	return byPort(r, "name", func() ([]Port, error) { return h.src.Ports(r.Context()) },
-		func(p *Port) string { return p.Name }, func(a, b Port) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 func (h *handler) drain(r *http.Request) (any, error) {
@@ -360,27 +238,6 @@ func (h *handler) port(do func(ctx context.Context, port string) error) endpoint
 		}
 		return nil, do(r.Context(), b.Port)
 	}
-}
-
-func (h *handler) notices(r *http.Request) (any, error) {
-	p := query(r)
-	q := NoticeQuery{
-		Host: p.addr("host"), Subject: p.addr("subject"), Port: p.text("port"),
-		Status: NoticeStatus(p.choice("status", string(NoticeQueued), string(NoticeSent), string(NoticeAcked), string(NoticeSuperseded), string(NoticeGivenUp))),
-		Limit:  int(p.number("limit", 31)),
-	}
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	list, err := h.src.Notices(r.Context(), q)
-	return present(newest(filter(list, q.Match), q.Limit)), err
-}
-
-func (h *handler) latency(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	return h.src.Latency(r.Context())
 }
 
 // ComparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.

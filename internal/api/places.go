@@ -48,16 +48,16 @@ func (p Places) learn(e *Event) {
 
 // eventMatch is EventQuery.Match where the query names a host: the faults and paths behind
 // its places are asked for too.
-func (h *handler) eventMatch(ctx context.Context, q EventQuery) (match func(*Event) bool, learn func(*Event)) {
+func eventMatch(ctx context.Context, src EventSource, q EventQuery) (match func(*Event) bool, learn func(*Event)) {
 	addr, err := netip.ParseAddr(q.Addr)
 	if err != nil {
 		return q.Match, func(*Event) {}
 	}
-	hosts, err := h.src.Hosts(ctx, HostQuery{Addr: addr})
+	hosts, err := src.HostsAt(ctx, addr)
 	if err != nil {
 		hosts = nil // the events tell, as far as they go back
 	}
-	places := PlacesOf(filter(hosts, func(x *Host) bool { return x.Addr == addr }))
+	places := PlacesOf(hosts)
 	rest := q
 	rest.Addr = ""
 	return func(e *Event) bool { return q.Match(e) || rest.Match(e) && places.Concerns(e) }, func(e *Event) {

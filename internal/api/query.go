@@ -9,41 +9,15 @@ import (
 	"strings"
 )
 
-// Match tells whether the query asks for h.
-func (q HostQuery) Match(h *Host) bool {
-	return (!q.Addr.IsValid() || h.Addr == q.Addr) &&
-		(q.Zone == "" || slices.Contains(h.Zones, q.Zone)) &&
-		(!q.Device.IsValid() || h.Device == q.Device) &&
-		(q.Port == "" || h.Port == q.Port) &&
-		(q.Type == "" || h.Type == q.Type) &&
-		(q.State == "" || h.State.String() == q.State)
-}
-
-// Match tells whether the query asks for z.
-func (q ZoneQuery) Match(z *Zone) bool {
-	return (q.Name == "" || z.Name == q.Name) &&
-		(!q.Addr.IsValid() || slices.Contains(z.Hosts, q.Addr)) &&
-		(!q.Inconsistent || z.Inconsistent)
-}
-
-// Match tells whether the query asks for n; the limit is not looked at.
-func (q NoticeQuery) Match(n *Notice) bool {
-	return (!q.Host.IsValid() || n.Host == q.Host) &&
-		(!q.Subject.IsValid() || n.Subject == q.Subject) &&
-		(q.Port == "" || n.Port == q.Port) &&
-		(q.Status == "" || n.Status == q.Status)
-}
-
 // EventQuery narrows the events.
 type EventQuery struct {
 	After uint64 // only events with a larger ID; 0: all that are held
 	Kind  string
 	Port  string
 	Addr  string
-	Limit int // newest ones; 0: all; not for a stream
 }
 
-// Match tells whether the query asks for e; After and Limit are not looked at.
+// Match tells whether the query asks for e; After is not looked at.
 func (q EventQuery) Match(e *Event) bool {
 	return (q.Kind == "" || e.Kind == q.Kind) &&
 		(q.Port == "" || e.Port == q.Port) &&
@@ -59,14 +33,6 @@ func filter[T any](list []T, match func(*T) bool) []T {
 		}
 	}
 	return out
-}
-
-// newest keeps the last n; 0 keeps all.
-func newest[T any](list []T, n int) []T {
-	if n > 0 && len(list) > n {
-		return list[len(list)-n:]
-	}
-	return list
 }
 
 // params reads query parameters strictly: close reports the unknown and the
@@ -148,47 +114,10 @@ func set(v url.Values, name, value string) {
 	}
 }
 
-func setAddr(v url.Values, name string, a netip.Addr) {
-	if a.IsValid() {
-		v.Set(name, a.String())
-	}
-}
-
 func setNumber(v url.Values, name string, n uint64) {
 	if n > 0 {
 		v.Set(name, strconv.FormatUint(n, 10))
 	}
-}
-
-func (q HostQuery) values() url.Values {
-	v := url.Values{}
-	setAddr(v, "addr", q.Addr)
-	set(v, "zone", q.Zone)
-	setAddr(v, "device", q.Device)
-	set(v, "port", q.Port)
-	set(v, "type", string(q.Type))
-	set(v, "state", q.State)
-	return v
-}
-
-func (q ZoneQuery) values() url.Values {
-	v := url.Values{}
-	set(v, "name", q.Name)
-	setAddr(v, "addr", q.Addr)
-	if q.Inconsistent {
-		v.Set("inconsistent", "true")
-	}
-	return v
-}
-
-func (q NoticeQuery) values() url.Values {
-	v := url.Values{}
-	setAddr(v, "host", q.Host)
-	setAddr(v, "subject", q.Subject)
-	set(v, "port", q.Port)
-	set(v, "status", string(q.Status))
-	setNumber(v, "limit", uint64(max(q.Limit, 0)))
-	return v
 }
 
 func (q EventQuery) values() url.Values {
@@ -197,6 +126,5 @@ func (q EventQuery) values() url.Values {
 	set(v, "kind", q.Kind)
 	set(v, "port", q.Port)
 	set(v, "addr", q.Addr)
-	setNumber(v, "limit", uint64(max(q.Limit, 0)))
 	return v
 }

@@ -6,48 +6,14 @@ import (
 	"net/url"
 )
 
-// HostQuery narrows a list of hosts; zero fields ask for everything.
-type HostQuery struct {
-	Addr   netip.Addr
-	Zone   string
-	Device netip.Addr
-	Port   string
-	Type   HostType
-	State  string // active or inactive
-}
-
-// ZoneQuery narrows a list of zones.
-type ZoneQuery struct {
-	Name string
-	Addr netip.Addr // zones this host is in
-	// Inconsistent asks only for zones about which the reflectors differ.
-	Inconsistent bool
-}
-
-// NoticeQuery narrows the history of notices.
-type NoticeQuery struct {
-	Host    netip.Addr
-	Subject netip.Addr
-	Port    string
-	Status  NoticeStatus
-	Limit   int // newest ones; 0: all
-}
-
 // Source is what the daemon shows and does. Methods are safe for concurrent use
-// and return values the caller owns. A query is a hint that saves work: a Source
-// may return more than was asked for, the handler filters and sorts.
+// and return values the caller owns.
 //
 // Errors that wrap one of the Err values of this package get the HTTP status and
 // code that belong to it; all others are internal errors.
 type Source interface {
-	Status(ctx context.Context) (Status, error)
-	Hosts(ctx context.Context, q HostQuery) ([]Host, error)
-	Zones(ctx context.Context, q ZoneQuery) ([]Zone, error)
-	Peers(ctx context.Context) ([]Peer, error)
-	Ports(ctx context.Context) ([]Port, error)
-	Notices(ctx context.Context, q NoticeQuery) ([]Notice, error)
-	Latency(ctx context.Context) (Latency, error)
-	BFD(ctx context.Context) (BFD, error)
+	// Queries are what package query has: all that can be read but Why.
+	Queries() []Served
 	// Why says what is known of two hosts, and of what they were told of each other.
 	Why(ctx context.Context, a, b netip.Addr) (Why, error)
 
@@ -74,21 +40,20 @@ type Source interface {
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
 
-	// Queries are the lists of package query.
-	Queries() []Served
-
 	ClusterSource
 	EventSource
 }
 
-// Served is one list that is read at GET /v1/NAME.
+// Served is what is read at GET /v1/NAME.
 type Served struct {
 	Name   string
 	Answer func(ctx context.Context, filters url.Values) (any, error)
 }
 
-// EventSource gives the recent events; EventLog implements it, so a daemon embeds one.
+// EventSource gives the recent events; an EventLog has them.
 type EventSource interface {
+	// HostsAt are all attachments of one host.
+	HostsAt(ctx context.Context, addr netip.Addr) ([]Host, error)
 	// Events returns at once what is held of the events after the given ID.
 	Events(after uint64) EventBatch
 	// Subscribe waits until there is an event after the given ID and returns all

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -26,24 +27,18 @@ type missedLine struct {
 func eventQuery(p *params) EventQuery {
 	return EventQuery{
 		After: p.number("after", 64), Kind: p.text("kind"), Port: p.text("port"),
-		Addr: p.text("addr"), Limit: int(p.number("limit", 31)),
+		Addr: p.text("addr"),
 	}
 }
 
-func (h *handler) events(r *http.Request) (any, error) {
-	p := query(r)
-	p.known = append(p.known, "follow")
-	q := eventQuery(p)
-	if err := p.close(); err != nil {
-		return nil, err
-	}
-	match, learn := h.eventMatch(r.Context(), q)
-	list := h.src.Events(q.After).Events
+// ListEvents gives the events that are held, oldest first.
+func ListEvents(ctx context.Context, src EventSource, q EventQuery) ([]Event, error) {
+	match, learn := eventMatch(ctx, src, q)
+	list := src.Events(q.After).Events
 	for i := range list {
 		learn(&list[i])
 	}
-	list = filter(list, match)
-	return present(newest(list, q.Limit)), nil
+	return filter(list, match), nil
 }
 
 // follow streams events until the reader or the server goes. Without `after` it
@@ -52,14 +47,14 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 	p := query(r)
 	p.choice("follow", "1", "true")
 	q := eventQuery(p)
-	if q.Limit != 0 {
-		p.fail("limit", p.values.Get("limit"), "no limit with follow")
+	if limit := p.text("limit"); limit != "" {
+		p.fail("limit", limit, "no limit with follow")
 	}
 	if err := p.close(); err != nil {
 		fail(w, err)
 		return
 	}
-	match, learn := h.eventMatch(r.Context(), q)
+	match, learn := eventMatch(r.Context(), h.src, q)
 	after := q.After
 	if !p.values.Has("after") {
 		after = h.src.Events(^uint64(0)).Last

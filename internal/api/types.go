@@ -68,6 +68,13 @@ type Counts struct {
 	Paths PathCounts `json:"paths"`
 }
 
+// Counter is one number of what a room counts.
+type Counter struct {
+	Room  string  `json:"room"`
+	Name  string  `json:"name"` // with a dot in it for what is within another
+	Value float64 `json:"value"`
+}
+
 // HostType tells whether a host is attached to this device.
 type HostType string
 

@@ -106,7 +106,7 @@ func TestHostsOfAPortThatIsNoLongerConfiguredLeaveQuietly(t *testing.T) {
 		if got := n.removals(); len(got) != 1 || got[0] != "eth2 removed: removed from configuration in 30s" {
 			t.Errorf("ports %q", got)
 		}
-		hosts, err := n.d.Hosts(t.Context(), api.HostQuery{Port: "eth2"})
+		hosts, err := ask[[]api.Host](t.Context(), n.d, "hosts", "port", "eth2")
 		if err != nil || len(hosts) == 0 {
 			t.Fatal(hosts, err)
 		}

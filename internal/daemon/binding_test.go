@@ -42,7 +42,7 @@ func (f *testFabric) bind(force bool, prefixes ...string) error {
 // shown is what `show host ADDRESS` says of refusals.
 func (f *testFabric) shown(dev, addr string) (why []string) {
 	f.t.Helper()
-	list, err := f.nodes[dev].d.Hosts(f.t.Context(), api.HostQuery{Addr: netip.MustParseAddr(addr)})
+	list, err := ask[[]api.Host](f.t.Context(), f.nodes[dev].d, "hosts", "addr", addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestAnNQNThatIsBoundLetsNobodyElseIn(t *testing.T) {
 			f.hostWith("rogue", "tor2", "eth3", snsd.AgentConfig{Interface: "eth0", MAC: hostMAC("rogue"), Addrs: []netip.Addr{netip.MustParseAddr(rogue)},
 				Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: nqn}})
 			settle(2 * time.Second)
-			zones, err := f.nodes["spine"].d.Zones(t.Context(), api.ZoneQuery{Name: "n"})
+			zones, err := ask[[]api.Zone](t.Context(), f.nodes["spine"].d, "zones", "name", "n")
 			if err != nil || len(zones) != 1 {
 				t.Fatalf("%v, %v", zones, err)
 			}

@@ -150,7 +150,7 @@ func TestAClusterChangesZonesAtAnyMember(t *testing.T) {
 		f.hosts2()
 		f.expectAnything()
 		for _, name := range memberNames {
-			if zones, _ := f.nodes[name].d.Zones(context.Background(), api.ZoneQuery{Name: "seed"}); len(zones) != 1 {
+			if zones, _ := ask[[]api.Zone](context.Background(), f.nodes[name].d, "zones", "name", "seed"); len(zones) != 1 {
 				t.Errorf("%s does not have the zone of the seed", name)
 			}
 		}
@@ -262,7 +262,7 @@ func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
 		// One alone has no majority, but what was in force it tells as before.
 		f.nodes["m1"].start()
 		settle(20 * time.Second)
-		zones, err := f.nodes["m1"].d.Zones(context.Background(), api.ZoneQuery{})
+		zones, err := ask[[]api.Zone](context.Background(), f.nodes["m1"].d, "zones")
 		if err != nil || len(zones) != 2 {
 			t.Errorf("%d zones before there is a majority, %v", len(zones), err)
 		}

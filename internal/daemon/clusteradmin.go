@@ -19,7 +19,7 @@ func (d *Daemon) member() (*clusterStore, error) {
 	return d.cluster, nil
 }
 
-// Cluster implements api.ClusterSource.
+// Cluster implements query.Source.
 func (d *Daemon) Cluster(ctx context.Context) (api.Cluster, error) {
 	s, err := d.member()
 	if err != nil {

@@ -20,7 +20,7 @@ func (h *labHost) mute() { h.muted.Store(true) }
 // holder is where a device takes an address to be.
 func holder(t *testing.T, n *node, addr string) string {
 	t.Helper()
-	hosts, err := n.d.Hosts(t.Context(), api.HostQuery{Addr: netip.MustParseAddr(addr)})
+	hosts, err := ask[[]api.Host](t.Context(), n.d, "hosts", "addr", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestAnotherMachineOnThePortTakesTheAddress(t *testing.T) {
 			}
 		}
 		settle(time.Second)
-		hosts, err := n.d.Hosts(t.Context(), api.HostQuery{Addr: netip.MustParseAddr(t3)})
+		hosts, err := ask[[]api.Host](t.Context(), n.d, "hosts", "addr", t3)
 		if err != nil || !slices.ContainsFunc(hosts, func(h api.Host) bool { return h.MAC == hostMAC("new") && !h.Conflict }) {
 			t.Errorf("hosts %+v, error %v", hosts, err)
 		}

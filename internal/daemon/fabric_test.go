@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -255,7 +254,7 @@ func TestTheEarlierClaimToAnAddressStands(t *testing.T) {
 		settle(5 * time.Second)
 		f.hosts["t3"].heard() // the fake port lets no ARP through, so that it is asked by notices
 		f.expect("second claim", map[string][]string{})
-		hosts, err := f.nodes["tor1"].d.Hosts(t.Context(), api.HostQuery{Addr: netip.MustParseAddr(t3)})
+		hosts, err := ask[[]api.Host](t.Context(), f.nodes["tor1"].d, "hosts", "addr", t3)
 		if err != nil || len(hosts) != 2 {
 			t.Fatalf("hosts %v, error %v", hosts, err)
 		}
@@ -361,7 +360,7 @@ func TestAMemberThatWasAddedCanBeRemoved(t *testing.T) {
 				t.Errorf("member %s: %v", m, err)
 			}
 		}
-		zones, err := d.Zones(t.Context(), api.ZoneQuery{Name: "a"})
+		zones, err := ask[[]api.Zone](t.Context(), d, "zones", "name", "a")
 		if err != nil || len(zones) != 1 || len(zones[0].Members) != 1 {
 			t.Errorf("zones %v, error %v: want the one member it began with", zones, err)
 		}

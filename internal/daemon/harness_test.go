@@ -367,3 +367,17 @@ func (d *Daemon) RemoveMembers(ctx context.Context, name string, members []strin
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// ask reads what the API has at a path; filters are names and values in turn.
+func ask[T any](ctx context.Context, d *Daemon, path string, filters ...string) (v T, err error) {
+	for _, q := range d.Queries() {
+		if q.Name == path {
+			answer, err := q.Answer(ctx, api.Where(filters...))
+			if err != nil {
+				return v, err
+			}
+			return answer.(T), nil
+		}
+	}
+	return v, fmt.Errorf("nothing at %q", path)
+}

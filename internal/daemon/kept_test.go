@@ -162,7 +162,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
 		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
 		settle(5 * time.Second)
-		notices, err := n.d.Notices(t.Context(), api.NoticeQuery{})
+		notices, err := ask[[]api.Notice](t.Context(), n.d, "notices")
 		if err != nil || len(notices) == 0 {
 			t.Fatalf("%d notices, %v", len(notices), err)
 		}
@@ -170,7 +170,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		n.halt()
 		n.start()
 		settle(time.Second)
-		again, err := n.d.Notices(t.Context(), api.NoticeQuery{})
+		again, err := ask[[]api.Notice](t.Context(), n.d, "notices")
 		if err != nil || len(again) < len(notices) {
 			t.Fatalf("%d notices, %v", len(again), err)
 		}

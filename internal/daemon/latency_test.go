@@ -107,7 +107,7 @@ func TestTheHistoryHasEveryTime(t *testing.T) {
 		pulled := time.Now()
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(time.Second)
-		list, err := f.nodes["tor1"].d.Notices(t.Context(), api.NoticeQuery{})
+		list, err := ask[[]api.Notice](t.Context(), f.nodes["tor1"].d, "notices")
 		if err != nil || len(list) == 0 {
 			t.Fatalf("%d notices, %v", len(list), err)
 		}

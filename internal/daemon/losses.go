@@ -14,6 +14,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
 
@@ -117,7 +118,7 @@ func (d *Daemon) clientsShutOut(ctx context.Context, old, next *config.Config, c
 	if !changes.Has("reflector.clients") || len(next.Reflector.Clients) == 0 {
 		return "", nil
 	}
-	hosts, err := d.Hosts(ctx, api.HostQuery{})
+	hosts, err := query.Hosts(ctx, d, query.Asked{})
 	if err != nil {
 		return "", err
 	}

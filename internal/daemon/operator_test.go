@@ -68,7 +68,7 @@ func TestANoticeToAHostThatLeftIsShownAsGivenUp(t *testing.T) {
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(10 * time.Second)
 		last := func() api.Notice {
-			list, err := f.nodes["tor1"].d.Notices(t.Context(), api.NoticeQuery{})
+			list, err := ask[[]api.Notice](t.Context(), f.nodes["tor1"].d, "notices")
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d notices, %v", len(list), err)
 			}

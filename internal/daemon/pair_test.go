@@ -63,7 +63,7 @@ func (f *testFabric) member(dev string, add bool, member string) {
 // differing lists what `show zone --inconsistent` shows at a switch.
 func (f *testFabric) differing(dev string) []api.Zone {
 	f.t.Helper()
-	zs, err := f.nodes[dev].d.Zones(f.t.Context(), api.ZoneQuery{Inconsistent: true})
+	zs, err := ask[[]api.Zone](f.t.Context(), f.nodes[dev].d, "zones", "inconsistent", "true")
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (d *Daemon) reloadBFD(ctx context.Context, merged, next *config.Config) err
 // askProcess bounds how long an operator waits for a process that does not answer.
 const askProcess = 500 * time.Millisecond
 
-// BFD implements api.Source.
+// BFD implements query.Source.
 func (d *Daemon) BFD(ctx context.Context) (api.BFD, error) {
 	out := api.BFD{Sessions: []api.BFDSession{}}
 	var wanted []bfd.Peer

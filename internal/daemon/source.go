@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -18,9 +19,12 @@ import (
 
 // Daemon is the Source of the management API. Large tables are read in pieces, so
 // that a fault never waits for a reader.
-var _ api.Source = (*Daemon)(nil)
+var (
+	_ api.Source   = (*Daemon)(nil)
+	_ query.Source = (*Daemon)(nil)
+)
 
-// chunk is how many rows of a large table one turn of the owner goroutine reads.
+// chunk is how many peers one turn of the owner goroutine looks at.
 const chunk = 256
 
 // Events implements api.EventSource.
@@ -31,7 +35,27 @@ func (d *Daemon) Subscribe(ctx context.Context, after uint64) (api.EventBatch, e
 	return d.log.Subscribe(ctx, after)
 }
 
-// Status implements api.Source.
+// ListEvents implements query.Source.
+func (d *Daemon) ListEvents(ctx context.Context, q api.EventQuery) ([]api.Event, error) {
+	return api.ListEvents(ctx, d, q)
+}
+
+// HostsAt implements api.EventSource.
+func (d *Daemon) HostsAt(ctx context.Context, addr netip.Addr) ([]api.Host, error) {
+	return query.Hosts(ctx, d, query.Asked{Values: url.Values{"addr": {addr.String()}}})
+}
+
+// Do implements query.Source.
+func (d *Daemon) Do(ctx context.Context, fn func(c *device.Core, now time.Time)) error {
+	return d.device.Do(ctx, fn)
+}
+
+// Queries implements api.Source.
+func (d *Daemon) Queries() []api.Served {
+	return query.Served(func(ctx context.Context, q *query.Query, f query.Asked) (any, error) { return q.Read(ctx, d, f) })
+}
+
+// Status implements query.Source.
 func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	cfg, now := d.cfg.Load(), d.env.Now()
 	s := api.Status{
@@ -66,73 +90,10 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	return s, err
 }
 
-// Hosts implements api.Source.
-func (d *Daemon) Hosts(ctx context.Context, q api.HostQuery) ([]api.Host, error) {
-	var addrs []netip.Addr
-	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
-		switch {
-		case q.Addr.IsValid():
-			addrs = []netip.Addr{q.Addr.Unmap()}
-		case q.Zone != "":
-			addrs = c.View().ZoneHosts(q.Zone)
-		default:
-			addrs = c.Addresses()
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	hosts := []api.Host{}
-	for part := range slices.Chunk(addrs, chunk) {
-		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
-			for _, a := range part {
-				hosts = c.AppendHosts(hosts, a)
-			}
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if q.Zone == "" {
-		err = d.device.Do(ctx, func(c *device.Core, _ time.Time) { hosts = c.AppendRefused(hosts, q.Addr.Unmap()) })
-	}
-	return hosts, err
-}
-
-// Zones implements api.Source.
-func (d *Daemon) Zones(ctx context.Context, q api.ZoneQuery) ([]api.Zone, error) {
-	var names []string
-	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
-		switch {
-		case q.Addr.IsValid():
-			names = c.View().ZonesOf(q.Addr.Unmap())
-		case q.Name != "":
-			names = []string{q.Name}
-		default:
-			names = c.ZoneNames()
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	zones := []api.Zone{}
-	for part := range slices.Chunk(names, chunk) {
-		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
-			for _, name := range part {
-				if z, ok := c.Zone(name); ok {
-					zones = append(zones, z)
-				}
-			}
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return zones, nil
-}
-
 // refusedShown is how long connections that were refused are listed as peers.
 const refusedShown = 10 * time.Minute
 
-// Peers implements api.Source.
+// Peers implements query.Source.
 func (d *Daemon) Peers(ctx context.Context) ([]api.Peer, error) {
 	peers := []api.Peer{}
 	for _, c := range d.dialers {
@@ -185,7 +146,7 @@ func peerOf(i inof.PeerInfo, role string) api.Peer {
 	return p
 }
 
-// Ports implements api.Source.
+// Ports implements query.Source.
 func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 	ports := []api.Port{}
 	if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { ports = c.PortList(now) }); err != nil {
@@ -199,19 +160,7 @@ func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 	return ports, nil
 }
 
-// Queries implements api.Source.
-func (d *Daemon) Queries() []api.Served {
-	return query.Served(func(ctx context.Context, q *query.Query) (any, error) { return q.Rows(ctx, d.device.Do) })
-}
-
-// Notices implements api.Source.
-func (d *Daemon) Notices(ctx context.Context, _ api.NoticeQuery) ([]api.Notice, error) {
-	list := []api.Notice{}
-	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { list = c.Notices() })
-	return list, err
-}
-
-// Latency implements api.Source.
+// Latency implements query.Source.
 func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
 	l := api.Latency{Since: d.started, Recent: latency.Recent, Bounds: make([]float64, len(latency.Bounds))}
 	for i, b := range latency.Bounds {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -11,25 +12,33 @@ import (
 
 var neighbours = list[api.Neighbour]{
 	name: "lldp", short: "LLDP neighbours with age and time to live",
-	parts: (*device.Core).NeighbourPorts,
-	rows:  (*device.Core).AppendNeighbours,
+	read: func(ctx context.Context, src Source, _ Asked) (list []api.Neighbour, err error) {
+		var at []string
+		err = src.Do(ctx, func(c *device.Core, _ time.Time) { at = c.NeighbourPorts() })
+		for _, port := range at {
+			if err == nil {
+				err = src.Do(ctx, func(c *device.Core, now time.Time) { list = c.AppendNeighbours(list, port, now) })
+			}
+		}
+		return list, err
+	},
 	order: func(a, b api.Neighbour) int {
 		return cmp.Or(api.ComparePorts(a.Port, b.Port), cmp.Compare(a.ChassisID, b.ChassisID), cmp.Compare(a.PortID, b.PortID))
 	},
 	filters: []filter[api.Neighbour]{
-		{Filter{"port", "only neighbours at this port", PortNames}, func(n *api.Neighbour, want string) bool { return n.Port == want }},
+		equal(Filter{Name: "port", Usage: "only neighbours at this port", Words: PortNames}, func(n *api.Neighbour) string { return n.Port }),
 	},
 	columns: []column[api.Neighbour]{
-		{"PORT", func(n *api.Neighbour, _ time.Time) string { return n.Port }},
-		{"CHASSIS", func(n *api.Neighbour, _ time.Time) string { return n.ChassisID }},
-		{"PORT-ID", func(n *api.Neighbour, _ time.Time) string { return n.PortID }},
-		{"SYSTEM", func(n *api.Neighbour, _ time.Time) string { return n.SysName }},
-		{"ROLE", func(n *api.Neighbour, _ time.Time) string { return n.Role.String() }},
-		{"ADDRESSES", func(n *api.Neighbour, _ time.Time) string { return Few(n.Addresses, 2) }},
-		{"TTL", func(n *api.Neighbour, _ time.Time) string { return fmt.Sprintf("%ds", n.TTL) }},
-		{"AGE", func(n *api.Neighbour, _ time.Time) string { return Human(time.Duration(n.Age)) }},
-		{"EXPIRES-IN", func(n *api.Neighbour, _ time.Time) string { return Human(time.Duration(n.ExpiresIn)) }},
-		{"CONFIRMED", func(n *api.Neighbour, _ time.Time) string { return believed(n) }},
+		{"PORT", func(n *api.Neighbour, _ *Page) string { return n.Port }},
+		{"CHASSIS", func(n *api.Neighbour, _ *Page) string { return n.ChassisID }},
+		{"PORT-ID", func(n *api.Neighbour, _ *Page) string { return n.PortID }},
+		{"SYSTEM", func(n *api.Neighbour, _ *Page) string { return n.SysName }},
+		{"ROLE", func(n *api.Neighbour, _ *Page) string { return n.Role.String() }},
+		{"ADDRESSES", func(n *api.Neighbour, _ *Page) string { return Few(n.Addresses, 2) }},
+		{"TTL", func(n *api.Neighbour, _ *Page) string { return fmt.Sprintf("%ds", n.TTL) }},
+		{"AGE", func(n *api.Neighbour, _ *Page) string { return Human(time.Duration(n.Age)) }},
+		{"EXPIRES-IN", func(n *api.Neighbour, _ *Page) string { return Human(time.Duration(n.ExpiresIn)) }},
+		{"CONFIRMED", func(n *api.Neighbour, _ *Page) string { return believed(n) }},
 	},
 }.query()
 

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,9 +16,17 @@ import (
 // None stands in a table for what is not there.
 const None = "-"
 
+// Page is where answers are printed: for people, at a moment.
+type Page struct {
+	io.Writer
+	Now time.Time
+}
+
 // Table writes rows under a header in aligned columns.
-func Table(w io.Writer, header string, rows [][]string) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+func Table(w io.Writer, header string, rows [][]string) { (&Page{Writer: w}).rows(header, rows) }
+
+func (p *Page) rows(header string, rows [][]string) {
+	t := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(strings.Fields(header), "\t"))
 	for _, r := range rows {
 		for i := range r {
@@ -26,6 +35,35 @@ func Table(w io.Writer, header string, rows [][]string) {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	t.Flush()
+}
+
+// Pairs writes name: value lines, aligned.
+func (p *Page) Pairs(rows [][2]string) {
+	t := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s:\t%s\n", r[0], Cell(r[1]))
+	}
+	t.Flush()
+}
+
+// columns is how wide a screen is taken to be.
+const columns = 120
+
+// Wrap writes a text in lines that fit a screen, where it has blanks; the lines after the
+// first are indented.
+func (p *Page) Wrap(text string) {
+	line, indent := "", ""
+	for word := range strings.FieldsSeq(Printable(text)) {
+		if line != indent && len(line)+1+len(word) > columns {
+			fmt.Fprintln(p, line)
+			line, indent = "  ", "  "
+		}
+		if line != indent {
+			line += " "
+		}
+		line += word
+	}
+	fmt.Fprintln(p, line)
 }
 
 // Cell makes a text safe for a terminal and never empty.
@@ -114,10 +152,64 @@ func Because(r snsd.Reason) string {
 	return r.String()
 }
 
-// Ago tells how long before now t was; nothing for no time.
-func Ago(t *time.Time, now time.Time) string {
-	if t == nil || t.IsZero() {
+// Ago tells how long ago t was; nothing for no time.
+func (p *Page) Ago(t *time.Time) string {
+	if t == nil {
 		return ""
 	}
-	return Human(max(now.Sub(*t), 0))
+	return p.Age(*t)
+}
+
+// Age tells how long ago t was; nothing for no time.
+func (p *Page) Age(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Human(max(p.Now.Sub(t), 0))
+}
+
+// Stamp gives a time of day with milliseconds, and the date when it is not today.
+func (p *Page) Stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	t = t.In(p.Now.Location())
+	if t.Format(time.DateOnly) == p.Now.Format(time.DateOnly) {
+		return t.Format("15:04:05.000")
+	}
+	return t.Format("2006-01-02 15:04:05.000")
+}
+
+// Micros gives microseconds in the unit that suits; nothing for nil.
+func Micros(us *int64) string {
+	if us == nil {
+		return ""
+	}
+	switch v := float64(*us); {
+	case *us < 1000:
+		return strconv.FormatInt(*us, 10) + "us"
+	case *us < 1_000_000:
+		return strconv.FormatFloat(v/1e3, 'f', 2, 64) + "ms"
+	default:
+		return strconv.FormatFloat(v/1e6, 'f', 2, 64) + "s"
+	}
+}
+
+// UpDown is the word for a carrier or a port.
+func UpDown(b bool) string {
+	if b {
+		return "up"
+	}
+	return "down"
+}
+
+// Count gives a number.
+func Count[T ~int | ~uint64](n T) string { return fmt.Sprint(n) }
+
+// Addr leaves an address that is not known empty.
+func Addr(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }

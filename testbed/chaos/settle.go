@@ -96,7 +96,7 @@ func (r *runner) lacks(ctx context.Context) error {
 func (r *runner) whole(ctx context.Context, node string, sessions int) error {
 	c := api.NewClient(r.lab.Socket(node))
 	defer c.Close()
-	s, err := c.Status(ctx)
+	s, err := api.Ask[api.Status](ctx, c, "status", nil)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", node, err)

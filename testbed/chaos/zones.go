@@ -48,7 +48,7 @@ func (r *runner) persist(ctx context.Context, do func(context.Context) error) er
 func (r *runner) setZoneAt(ctx context.Context, node, name string, members []netip.Addr) error {
 	c := api.NewClient(r.lab.Socket(node))
 	defer c.Close()
-	zones, err := c.Zones(ctx, api.ZoneQuery{Name: name})
+	zones, err := api.Ask[[]api.Zone](ctx, c, "zones", api.Where("name", name))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (r *runner) dropZone(ctx context.Context, name string) error {
 		errs = append(errs, r.persist(ctx, func(ctx context.Context) error {
 			c := api.NewClient(r.lab.Socket(n))
 			defer c.Close()
-			zones, err := c.Zones(ctx, api.ZoneQuery{Name: name})
+			zones, err := api.Ask[[]api.Zone](ctx, c, "zones", api.Where("name", name))
 			if err != nil || len(zones) == 0 {
 				return err
 			}
@@ -101,7 +101,7 @@ func textOf(addrs []netip.Addr) []string {
 func (r *runner) zonesKept(ctx context.Context, node string) error {
 	c := api.NewClient(r.lab.Socket(node))
 	defer c.Close()
-	zones, err := c.Zones(ctx, api.ZoneQuery{})
+	zones, err := api.Ask[[]api.Zone](ctx, c, "zones", nil)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/openinof/inof/internal/api"
@@ -34,16 +34,22 @@ func neighboursOf(ctx context.Context, c *api.Client) ([]api.Neighbour, error) {
 	return api.Ask[[]api.Neighbour](ctx, c, "lldp", nil)
 }
 
-func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) { return c.Ports(ctx) }
+func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) {
+	return api.Ask[[]api.Port](ctx, c, "ports", nil)
+}
 
 func errorDownOf(ctx context.Context, c *api.Client) ([]api.ErrorDown, error) {
 	return api.Ask[[]api.ErrorDown](ctx, c, "error-down", nil)
 }
 
-func peersOf(ctx context.Context, c *api.Client) ([]api.Peer, error) { return c.Peers(ctx) }
+func peersOf(ctx context.Context, c *api.Client) ([]api.Peer, error) {
+	return api.Ask[[]api.Peer](ctx, c, "peers", nil)
+}
 
 func (f *fab) tryStatus(node string) (api.Status, error) {
-	return ask(f, node, func(ctx context.Context, c *api.Client) (api.Status, error) { return c.Status(ctx) })
+	return ask(f, node, func(ctx context.Context, c *api.Client) (api.Status, error) {
+		return api.Ask[api.Status](ctx, c, "status", nil)
+	})
 }
 
 func (f *fab) status(node string) api.Status {
@@ -59,7 +65,7 @@ func (f *fab) status(node string) api.Status {
 func (f *fab) host(node, addr string) []api.Host {
 	f.t.Helper()
 	hs, err := ask(f, node, func(ctx context.Context, c *api.Client) ([]api.Host, error) {
-		return c.Hosts(ctx, api.HostQuery{Addr: netip.MustParseAddr(addr)})
+		return api.Ask[[]api.Host](ctx, c, "hosts", api.Where("addr", addr))
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -70,7 +76,7 @@ func (f *fab) host(node, addr string) []api.Host {
 func (f *fab) events(node string, after uint64) []api.Event {
 	f.t.Helper()
 	es, err := ask(f, node, func(ctx context.Context, c *api.Client) ([]api.Event, error) {
-		return c.Events(ctx, api.EventQuery{After: max(after, 1)})
+		return api.Ask[[]api.Event](ctx, c, "events", api.Where("after", strconv.FormatUint(max(after, 1), 10)))
 	})
 	if err != nil {
 		f.t.Fatal(err)

@@ -10,7 +10,9 @@ import (
 	"github.com/openinof/inof/testbed/labtest"
 )
 
-func latencyOf(ctx context.Context, c *api.Client) (api.Latency, error) { return c.Latency(ctx) }
+func latencyOf(ctx context.Context, c *api.Client) (api.Latency, error) {
+	return api.Ask[api.Latency](ctx, c, "latency", nil)
+}
 
 // After one fault and its end every stage of the way has a value at the device that
 // measures it: the switch that saw it, the reflector, the switch whose host was told.

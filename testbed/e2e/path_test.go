@@ -49,7 +49,9 @@ func (f *fab) forward(on bool) time.Time {
 	return at
 }
 
-func bfdOf(ctx context.Context, c *api.Client) (api.BFD, error) { return c.BFD(ctx) }
+func bfdOf(ctx context.Context, c *api.Client) (api.BFD, error) {
+	return api.Ask[api.BFD](ctx, c, "bfd", nil)
+}
 
 // awaitPath waits until a switch says this of the path to the other one.
 func (f *fab) awaitPath(node, what string, good func(b api.BFD, s api.BFDSession) bool) api.BFDSession {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -146,7 +145,7 @@ func TestASilentHostDelaysNobody(t *testing.T) {
 func (f *fab) noticesTo(node, host string) []api.Notice {
 	f.t.Helper()
 	c := f.client(node)
-	ns, err := c.Notices(within(f.t, labtest.Patience), api.NoticeQuery{Host: netip.MustParseAddr(host)})
+	ns, err := api.Ask[[]api.Notice](within(f.t, labtest.Patience), c, "notices", api.Where("host", host))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -221,7 +220,7 @@ func TestRubbishOnTheManagementSocket(t *testing.T) {
 		{"random bytes", "\x00\xa5\xff\r\n\r\n", []string{"400"}},
 		{"an unknown path", get("/v2/nothing"), []string{"404", "/v2/nothing"}},
 		{"an unknown parameter", get("/v1/hosts?adr=1"), []string{"400", "adr"}},
-		{"no address", get("/v1/hosts/192.0.2.999"), []string{"400", "192.0.2.999"}},
+		{"no address", get("/v1/hosts?addr=192.0.2.999"), []string{"400", "192.0.2.999"}},
 		{"a method that is not there", post("/v1/status", ""), []string{"405", "allowed: GET"}},
 		{"no JSON", post("/v1/zones", "zone"), []string{"400", "body"}},
 		{"an unknown field", post("/v1/zones", `{"name":"a","member":[]}`), []string{"400", "member"}},

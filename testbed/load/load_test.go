@@ -72,7 +72,7 @@ func TestFanoutCountsEveryDelivery(t *testing.T) {
 type apiZones struct{ *api.Client }
 
 func (z apiZones) Hosts(ctx context.Context, prefix string) (n int, err error) {
-	zones, err := z.Zones(ctx, api.ZoneQuery{})
+	zones, err := api.Ask[[]api.Zone](ctx, z.Client, "zones", nil)
 	for _, z := range zones {
 		if strings.HasPrefix(z.Name, prefix) {
 			n += len(z.Hosts)
@@ -109,7 +109,7 @@ func TestLiveReflectorIsLeftAsItWas(t *testing.T) {
 		if !interrupted && (res.Memory != nil || res.FaultBurst == nil || res.FaultBurst.CPU != 0 || res.Reflector != own.Addr.String()) {
 			t.Errorf("%+v", res)
 		}
-		zones, err := c.Zones(t.Context(), api.ZoneQuery{})
+		zones, err := api.Ask[[]api.Zone](t.Context(), c, "zones", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestLiveReflectorIsLeftAsItWas(t *testing.T) {
 				t.Errorf("interrupted %v: left behind: %+v", interrupted, z)
 			}
 		}
-		hosts, err := c.Hosts(t.Context(), api.HostQuery{})
+		hosts, err := api.Ask[[]api.Host](t.Context(), c, "hosts", nil)
 		if err != nil || len(hosts) != 0 {
 			t.Errorf("interrupted %v: hosts left behind: %v, %v", interrupted, hosts, err)
 		}

@@ -82,44 +82,35 @@ func (s *Source) change(format string, args ...any) error {
 	return s.err
 }
 
-// Status implements api.Source.
-func (s *Source) Status(context.Context) (api.Status, error) { return s.StatusValue, s.failure() }
-
-// Hosts implements api.Source.
-func (s *Source) Hosts(context.Context, api.HostQuery) ([]api.Host, error) {
-	return slices.Clone(s.HostValues), s.failure()
-}
-
-// Zones implements api.Source.
-func (s *Source) Zones(context.Context, api.ZoneQuery) ([]api.Zone, error) {
-	return slices.Clone(s.ZoneValues), s.failure()
-}
-
-// Peers implements api.Source.
-func (s *Source) Peers(context.Context) ([]api.Peer, error) {
-	return slices.Clone(s.PeerValues), s.failure()
-}
-
-// Ports implements api.Source.
-func (s *Source) Ports(context.Context) ([]api.Port, error) {
-	return slices.Clone(s.PortValues), s.failure()
-}
-
 // Queries implements api.Source.
 func (s *Source) Queries() []api.Served {
-	return query.Served(func(_ context.Context, q *query.Query) (any, error) { return s.Rows[q.Name], s.failure() })
+	return query.Served(func(ctx context.Context, q *query.Query, f query.Asked) (any, error) {
+		switch q.Path {
+		case "counters":
+			list, _ := query.Counters(s.StatusValue.Counters)
+			return list, s.failure()
+		case "events":
+			list, _ := api.ListEvents(ctx, s, query.EventQuery(f))
+			return list, s.failure()
+		}
+		rows := map[string]any{"status": s.StatusValue, "hosts": slices.Clone(s.HostValues), "zones": slices.Clone(s.ZoneValues), "peers": s.PeerValues, "ports": s.PortValues,
+			"notices": s.NoticeValues, "latency": s.LatencyValue, "bfd": s.BFDValue, "cluster": s.ClusterValue}
+		if v, ok := rows[q.Path]; ok {
+			return v, s.failure()
+		}
+		return s.Rows[q.Path], s.failure()
+	})
 }
 
-// Latency implements api.Source.
-func (s *Source) Latency(context.Context) (api.Latency, error) { return s.LatencyValue, s.failure() }
-
-// Notices implements api.Source.
-func (s *Source) Notices(context.Context, api.NoticeQuery) ([]api.Notice, error) {
-	return slices.Clone(s.NoticeValues), s.failure()
+// HostsAt implements api.EventSource.
+func (s *Source) HostsAt(_ context.Context, addr netip.Addr) (list []api.Host, err error) {
+	for _, h := range s.HostValues {
+		if h.Addr == addr {
+			list = append(list, h)
+		}
+	}
+	return list, s.failure()
 }
-
-// BFD implements api.Source.
-func (s *Source) BFD(context.Context) (api.BFD, error) { return s.BFDValue, s.failure() }
 
 // Why implements api.Source; the addresses are those asked for.
 func (s *Source) Why(_ context.Context, a, b netip.Addr) (api.Why, error) {

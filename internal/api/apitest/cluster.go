@@ -9,9 +9,6 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// Cluster implements api.ClusterSource.
-func (s *Source) Cluster(context.Context) (api.Cluster, error) { return s.ClusterValue, s.failure() }
-
 // AddMember implements api.ClusterSource.
 func (s *Source) AddMember(_ context.Context, c api.ClusterChange) error {
 	return s.change("add member %s %s", c.Device, c.Address)
