@@ -53,7 +53,7 @@ func newHost(t *testing.T, ports ...Port) *host {
 		return nil
 	})
 	policy := DefaultPolicy()
-	policy.Options = hostOptions
+	policy.Options, policy.Connect = hostOptions, true
 	actor := NewActor(h.kernel, policy, nil, nil, h.Report)
 	h.Act(actor)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -65,7 +65,10 @@ func newHost(t *testing.T, ports ...Port) *host {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		time.Sleep(5 * time.Minute) // what waits in the fake kernel
+		for _, a := range []netip.Addr{array1, array2} {
+			h.kernel.Mend(a)
+		}
+		time.Sleep(5 * time.Minute) // what waits in the fake kernel comes to its end
 	})
 	synctest.Wait()
 	return h

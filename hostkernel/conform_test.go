@@ -119,6 +119,24 @@ var behaviour = map[string]func(w *world){
 			w.t.Errorf("%v after %v", err, time.Since(began))
 		}
 	},
+	"one that goes while it is read is no error": func(w *world) {
+		c := w.state(w.connected(), Live, 0)
+		done := make(chan error, 1)
+		go func() { done <- w.Delete(&c) }()
+		for {
+			list, err := w.Controllers()
+			if err != nil {
+				w.t.Error(err)
+			}
+			if len(list) == 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	},
 	"an owner is kept": func(w *world) {
 		n := w.connected()
 		if err := w.Claim(n, "snsd"); err != nil || w.state(n, Live, 0).Owner != "snsd" || w.Owner(n) != "snsd" {

@@ -87,6 +87,36 @@ func TestBadControllersHideNoOther(t *testing.T) {
 	}
 }
 
+// A controller that comes and goes while controllers are read is there or is not; it is no error, and hides no other.
+func TestFilesThatVanishWhileTheyAreReadAreNoError(t *testing.T) {
+	tree := host(t)
+	from, to := tree.path(controllersDir, "nvme0"), tree.path("gone")
+	done := make(chan error, 1)
+	go func() {
+		for range 500 {
+			if err := errors.Join(os.Rename(from, to), os.Rename(to, from)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		list, err := tree.Controllers()
+		if err != nil || len(list) < 3 {
+			t.Fatalf("%d controllers, %v", len(list), err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
 func TestAttributesAreWritten(t *testing.T) {
 	tree := host(t)
 	c, err := tree.Controller(0)
