@@ -19,6 +19,7 @@ import (
 // Bed is the lab that is up, with the array serving and the host connected over both planes.
 type Bed struct {
 	lab   *testbed.Lab
+	over  Transport
 	zones *api.Client // of the reflector
 	asks  net.Conn    // to the program that does I/O
 	say   func(format string, args ...any)
@@ -31,13 +32,14 @@ type Config struct {
 	Dir  string // for its files
 	Root string // of labs
 	Bin  string // the directory with inofd, inofctl, snsd and iotime
+	Over Transport
 	BFD  Detection
 	Say  func(format string, args ...any)
 }
 
 // Up builds the lab and waits until both planes carry I/O.
 func Up(ctx context.Context, cfg Config) (*Bed, error) {
-	topo, err := write(cfg.Dir, cfg.BFD)
+	topo, err := write(cfg.Dir, cfg.Over, cfg.BFD)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func Up(ctx context.Context, cfg Config) (*Bed, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bed{lab: lab, zones: api.NewClient(lab.Socket(reflector)), say: cfg.Say}
+	b := &Bed{lab: lab, over: cfg.Over, zones: api.NewClient(lab.Socket(reflector)), say: cfg.Say}
 	if err := b.begin(ctx); err != nil {
 		b.Down()
 		return nil, err
@@ -56,15 +58,23 @@ func Up(ctx context.Context, cfg Config) (*Bed, error) {
 }
 
 func (b *Bed) begin(ctx context.Context) error {
-	if out, err := b.do(ctx, setup()); err != nil {
+	if out, err := b.do(ctx, common+setupHost(b.over)); err != nil {
+		return fmt.Errorf("host: %s: %w", out, err)
+	}
+	array := setupArray(b.over)
+	if b.over == RDMA {
+		array = common + array
+	}
+	if out, err := b.doAtArray(ctx, array); err != nil {
 		return fmt.Errorf("array: %s: %w", out, err)
 	}
-	files := map[string]string{"host.yaml": hostConfig, "snsd.conf": existingConfig}
+	files := map[string]string{b.share("host.yaml"): hostConfig, b.share("snsd.conf"): existingConfig(b.over)}
 	for p := range tors {
-		files[fmt.Sprintf("array%d.yaml", p+1)] = arrayConfig(p)
+		node, card, _ := b.over.at(p)
+		files[b.shareOf(node, fmt.Sprintf("array%d.yaml", p+1))] = arrayConfig(p, card)
 	}
 	for name, text := range files {
-		if err := os.WriteFile(b.share(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -81,8 +91,8 @@ func (b *Bed) begin(ctx context.Context) error {
 
 // startTarget starts the array's agent on a plane.
 func (b *Bed) startTarget(ctx context.Context, plane int) (err error) {
-	b.target[plane], err = b.start(ctx, fmt.Sprintf("array%d.out", plane+1),
-		fmt.Sprintf("nsenter --net=/run/netns/tgt /run/bin/snsd run -c /lab/node/array%d.yaml --existing ''", plane+1))
+	node, _, inside := b.over.at(plane)
+	b.target[plane], err = b.startOn(ctx, node, fmt.Sprintf("array%d.out", plane+1), fmt.Sprintf("%s/run/bin/snsd run -c /lab/node/array%d.yaml --existing ''", inside, plane+1))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ var (
 	patient = Detection{100 * time.Millisecond, 5}
 )
 
-func up(t *testing.T, bfd Detection) *Bed {
+func up(t *testing.T, over Transport, bfd Detection) *Bed {
 	t.Helper()
 	labtest.RequireNetns(t)
 	netnstest.Programs(t, "qemu-system-x86_64")
@@ -47,14 +48,19 @@ func up(t *testing.T, bfd Detection) *Bed {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	b, err := Up(ctx, Config{Dir: t.TempDir(), Root: suite.Root(), Bin: bin, BFD: bfd, Say: t.Logf})
+	b, err := Up(ctx, Config{Dir: t.TempDir(), Root: suite.Root(), Bin: bin, Over: over, BFD: bfd, Say: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, name := range []string{"host1.out", "host2.out", "host.out", "array1.out", "array2.out", "io.out"} {
+			array, _, _ := over.at(0)
+			for _, name := range []string{"host1.out", "host2.out", "host.out", "io.out"} {
 				text, _ := os.ReadFile(b.share(name))
+				t.Logf("%s:\n%s", name, text)
+			}
+			for _, name := range []string{"array1.out", "array2.out"} {
+				text, _ := os.ReadFile(b.shareOf(array, name))
 				t.Logf("%s:\n%s", name, text)
 			}
 		}
@@ -68,47 +74,62 @@ func up(t *testing.T, bfd Detection) *Bed {
 // tries is how often a row is measured, at most, until nothing disturbs it.
 const tries = 4
 
-// goal is how much longer than it takes to find out I/O may stand still on an idle machine.
-const goal = 50 * time.Millisecond
+// goals are how much longer than it takes to find out I/O may stand still on an idle machine.
+var goals = map[Transport]time.Duration{TCP: 50 * time.Millisecond, RDMA: 300 * time.Millisecond}
 
 // However a path fails, no I/O fails while there is another one, and with our agent it stands still
-// no longer than it takes to find out and 50 ms.
-func TestFailOver(t *testing.T) {
-	pattern := os.Getenv(EnvRows)
-	bfd := quick
+// no longer than it takes to find out and what the goal allows.
+func TestFailOver(t *testing.T) { measure(t, TCP, Faults) }
+
+// Over RDMA there are no sockets to destroy: controllers are reset by a child process.
+func TestFailOverOverRDMA(t *testing.T) {
+	measure(t, RDMA, slices.DeleteFunc(slices.Clone(Faults), func(f Fault) bool {
+		return f.Name != "array cable cut" && f.Name != "path silent, both ways"
+	}))
+}
+
+func measure(t *testing.T, over Transport, faults []Fault) {
+	pattern, bfd := os.Getenv(EnvRows), quick
+	if over == RDMA { // two machines are emulated
+		bfd = patient
+	}
 	if pattern == "" {
-		pattern, bfd = "^array cable cut/ours$", patient
+		pattern, bfd = "^array cable cut.*/ours$", patient
 	}
 	only, err := regexp.Compile(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := up(t, bfd)
+	var b *Bed
 	var rows []Row
-	for i := range Faults {
+	for i := range faults {
 		for j := range Methods {
-			f, m := &Faults[i], &Methods[j]
-			if !only.MatchString(f.Name + "/" + m.Name) {
+			f, m := &faults[i], &Methods[j]
+			name := f.name(over)
+			if !only.MatchString(name + "/" + m.Name) {
 				continue
 			}
-			t.Logf("%s, %s", f.Name, m.Name)
+			if b == nil {
+				b = up(t, over, bfd)
+			}
+			t.Logf("%s, %s", name, m.Name)
 			r, err := b.Run(context.Background(), f, m)
 			for n := 1; n < tries && errors.Is(err, ErrBusy); n++ {
-				t.Logf("%s, %s, once more: %v", f.Name, m.Name, err)
+				t.Logf("%s, %s, once more: %v", name, m.Name, err)
 				r, err = b.Run(context.Background(), f, m)
 			}
 			if err != nil {
-				t.Errorf("%s, %s: %v", f.Name, m.Name, err)
+				t.Errorf("%s, %s: %v", name, m.Name, err)
 				continue
 			}
 			t.Logf("%+v", r)
 			rows = append(rows, r)
 			if r.Errors > 0 {
-				t.Errorf("%s, %s: %d I/O errors", f.Name, m.Name, r.Errors)
+				t.Errorf("%s, %s: %d I/O errors", name, m.Name, r.Errors)
 			}
 			// What this machine does by itself is no fault of the agent.
-			if most := goal + 3*r.Other; m.Ours && r.Beyond > most {
-				t.Errorf("%s: I/O stood still %v longer than until the notice, want at most %v", f.Name, r.Beyond, most)
+			if most := goals[over] + 3*r.Other; m.Ours && r.Beyond > most {
+				t.Errorf("%s: I/O stood still %v longer than until the notice, want at most %v", name, r.Beyond, most)
 			}
 		}
 	}

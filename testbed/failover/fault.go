@@ -98,17 +98,18 @@ func startTOR(ctx context.Context, b *Bed, _ *Method) (time.Time, error) {
 func shutDown(ctx context.Context, b *Bed, m *Method) (time.Time, error) {
 	at := time.Now()
 	if m.Ours {
-		if err := b.stop(ctx, b.target[0]); err != nil {
+		node, _, _ := b.over.at(0)
+		if err := b.stopOn(ctx, node, b.target[0]); err != nil {
 			return at, err
 		}
 	}
-	_, err := b.do(ctx, shutPort(0))
+	_, err := b.doAtArray(ctx, shutPort(0))
 	return at, err
 }
 
 func serve(ctx context.Context, b *Bed, m *Method) (time.Time, error) {
 	at := time.Now()
-	if _, err := b.do(ctx, openPort(0)); err != nil {
+	if _, err := b.doAtArray(ctx, openPort(b.over, 0)); err != nil {
 		return at, err
 	}
 	if m.Ours {

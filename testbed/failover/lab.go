@@ -13,7 +13,8 @@ import (
 
 // The names of the nodes. Plane p has tors[p] at the host, mids[p], and arrayTORs[p].
 const (
-	machine   = "m"
+	machine   = "m" // the host, and over TCP the array too, in a namespace of its own
+	arrayNode = "a" // the array over RDMA: soft RoCE is to be had in a machine's first namespace only
 	reflector = "refl"
 )
 
@@ -32,8 +33,25 @@ func hostAddr(plane int) netip.Addr  { return netip.AddrFrom4([4]byte{10, byte(p
 func arrayAddr(plane int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(plane + 1), 2, 21}) }
 func deviceID(n int) string          { return fmt.Sprintf("10.0.0.%d", n) }
 
-// topology is the lab: cards eth1 and eth2 of the machine are the host's, eth3 and eth4 the array's.
-func topology() string {
+// Transport is over what the host has its disk.
+type Transport string
+
+// The transports.
+const (
+	TCP  Transport = "tcp"
+	RDMA Transport = "rdma"
+)
+
+// at is where the array's side of a plane is: the node, its card, and what goes before a command there.
+func (t Transport) at(plane int) (node, card, inside string) {
+	if t == RDMA {
+		return arrayNode, fmt.Sprintf("eth%d", plane+1), ""
+	}
+	return machine, fmt.Sprintf("eth%d", plane+3), "nsenter --net=/run/netns/tgt "
+}
+
+// topology is the lab: cards eth1 and eth2 of the machine are the host's.
+func topology(t Transport) string {
 	var b strings.Builder
 	b.WriteString("name: failover\ntopology:\n  nodes:\n")
 	switches := append(append([]string{}, tors...), arrayTORs...)
@@ -67,10 +85,18 @@ func topology() string {
 			fmt.Fprintf(&b, "        - ip route add %s/32 via 10.%d.%d.1\n", deviceID(11+p+2*(side-1)), plane, 7+side)
 		}
 	}
-	fmt.Fprintf(&b, "    %s: {kind: vm, labels: {inof.memory: 512}}\n  links:\n", machine)
+	fmt.Fprintf(&b, "    %s: {kind: vm, labels: {inof.memory: 512}}\n", machine)
+	if t == RDMA {
+		fmt.Fprintf(&b, "    %s: {kind: vm, labels: {inof.memory: 512}}\n", arrayNode)
+	}
+	b.WriteString("  links:\n")
 	link := func(a, z string) { fmt.Fprintf(&b, "    - endpoints: [%q, %q]\n", a, z) }
 	for i, name := range switches {
-		link(fmt.Sprintf("%s:eth1", name), fmt.Sprintf("%s:eth%d", machine, i+1))
+		node, card := machine, fmt.Sprintf("eth%d", i+1)
+		if i >= len(tors) {
+			node, card, _ = t.at(i - len(tors))
+		}
+		link(name+":eth1", node+":"+card)
 		link(fmt.Sprintf("%s:eth49", name), fmt.Sprintf("%s:eth%d", mids[i%2], 1+i/2))
 		link(fmt.Sprintf("%s:eth50", name), fmt.Sprintf("%s:eth%d", reflector, i+1))
 	}
@@ -95,10 +121,10 @@ func zones() string {
 func zoneName(plane int) string { return fmt.Sprintf("plane%d", plane+1) }
 
 // write puts the files of the lab into dir and reads its topology.
-func write(dir string, bfd Detection) (*testbed.Topology, error) {
+func write(dir string, t Transport, bfd Detection) (*testbed.Topology, error) {
 	const rest = "session: {auth: none, keepalive: 1s, hold: 3s}\nstate-directory: ${INOF_NODE_STATE}\nmanagement: {socket: \"${INOF_NODE_RUN}/inofd.sock\"}\n"
 	files := map[string]string{
-		"failover.clab.yml": topology(), "zones.yaml": zones(),
+		"failover.clab.yml": topology(t), "zones.yaml": zones(),
 		"refl.yaml": fmt.Sprintf("device: {id: 10.0.0.1, name: refl, roles: [reflector]}\nbfd: {interval: %v, detect-multiplier: %d}\n%s", bfd.Interval, bfd.Times, rest),
 	}
 	for i, name := range append(append([]string{}, tors...), arrayTORs...) {

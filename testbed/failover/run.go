@@ -18,13 +18,13 @@ import (
 // Method is what the host does about a notice.
 type Method struct {
 	Name string
-	Args string // of snsd
+	Args string // of snsd, one a port
 	Ours bool   // the service, by its configuration, on both sides
 }
 
 // Methods are the three that are compared.
 var Methods = []Method{
-	{Name: "nothing", Args: "--protocol tcp"},
+	{Name: "nothing", Args: "--protocol roce"},
 	{Name: "existing agent", Args: "--protocol roce --like-agent --fail-over"},
 	{Name: "ours", Ours: true},
 }
@@ -56,9 +56,17 @@ type Row struct {
 // emulated machine.
 const stalled = 150 * time.Millisecond
 
+// name says over what the fault was.
+func (f *Fault) name(t Transport) string {
+	if t == RDMA {
+		return f.Name + ", RDMA"
+	}
+	return f.Name
+}
+
 // Run has one fault strike under I/O.
 func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
-	r = Row{Fault: f.Name, Method: m.Name, ours: m.Ours, Notice: -1, Done: -1, Usable: -1}
+	r = Row{Fault: f.name(b.over), Method: m.Name, ours: m.Ours, Notice: -1, Done: -1, Usable: -1}
 	var files, pids []string
 	defer func() {
 		if e := b.stop(context.WithoutCancel(ctx), pids...); err == nil {
@@ -162,12 +170,12 @@ func undisturbed(lines []told, struck time.Time) error {
 // bothLive reports whether both paths are; our agent connects them itself.
 func (b *Bed) bothLive(ctx context.Context, m *Method) error {
 	if !m.Ours {
-		if out, err := b.do(ctx, connect()); err != nil {
+		if out, err := b.do(ctx, connect(b.over)); err != nil {
 			return fmt.Errorf("%s: %w", out, err)
 		}
 	}
-	out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state")
-	if out != "live\nlive" {
+	out, err := b.do(ctx, "cat /sys/class/nvme/nvme*/state && ls /dev/nvme*n1 >/dev/null")
+	if out != "live\nlive" || err != nil {
 		return fmt.Errorf("%q, %w", out, cmp.Or(err, errNotYet))
 	}
 	return err

@@ -79,6 +79,7 @@ func TestAVLANOnABondIsRegisteredOverEachOfItsCables(t *testing.T) {
 		t.Errorf("ports before there is a bond: %+v", p)
 	}
 	f.in(`set -e
+ip() { /usr/sbin/ip "$@"; } # the shell has an ip of its own, which can do less
 ip link add bond0 type bond mode active-backup miimon 20
 ip link set eth1 down; ip link set eth1 master bond0
 ip link set bond0 up
@@ -89,7 +90,7 @@ ip addr add 192.0.2.11/24 dev bond0.7`)
 	f.lastWord(snsd.Active)
 
 	// A second cable.
-	f.in("ip link set eth2 down; ip link set eth2 master bond0")
+	f.in("/usr/sbin/ip link set eth2 down; /usr/sbin/ip link set eth2 master bond0; grep -q active-backup /proc/net/bonding/bond0")
 	f.knownAt(snsd.Active, "eth2", "eth3")
 	if _, err := f.Fault("t1", "eth1", false); err != nil {
 		t.Fatal(err)
@@ -120,9 +121,9 @@ ip addr add 192.0.2.11/24 dev bond0.7`)
 	f.knownAt(snsd.Active, "eth2", "eth3")
 
 	// A member that leaves the bond, and the VLAN that goes, say good-bye.
-	f.in("ip link set eth1 nomaster")
+	f.in("/usr/sbin/ip link set eth1 nomaster")
 	f.knownAt(snsd.Active, "eth3")
-	f.in("ip link del bond0.7")
+	f.in("/usr/sbin/ip link del bond0.7")
 	f.knownAt(snsd.Active)
 	if p := f.agent().Ports; len(p) != 0 {
 		t.Errorf("ports without a VLAN: %+v", p)
