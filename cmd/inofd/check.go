@@ -1,25 +1,103 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/query"
+	"github.com/spf13/cobra"
 )
 
-// checkFile says what is wrong with a configuration or zone file, and what it means on
-// this machine: which ports it names.
-func checkFile(path string) (string, error) {
-	text, err := config.Check(path)
-	if err != nil {
-		return "", err
+// checkCommand is `inofd check`.
+func checkCommand() *cobra.Command {
+	var from source
+	var format string
+	c := &cobra.Command{
+		Use: "check [FILE]", Short: "check a configuration or zone file, say everything that is wrong with it, what is set where, and which ports of this machine it names",
+		Args: cobra.MaximumNArgs(1), SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := from.file()
+			if len(args) == 1 {
+				path = args[0]
+			}
+			return check(cmd.OutOrStdout(), path, from.given(), format)
+		},
 	}
-	cfg, err := config.Load(path)
-	if err != nil || len(cfg.Ports.Access) == 0 || cfg.Dataplane != "linux" {
-		return text, nil // a zone file, or a device without ports of this machine
+	from.flags(c)
+	c.Flags().StringVarP(&format, "output", "o", "text", "text, or json with every setting")
+	return c
+}
+
+// check says what is wrong with a configuration or zone file, and what it means.
+func check(w io.Writer, path string, flags map[string]string, format string) error {
+	if format != "text" && format != "json" {
+		return fmt.Errorf("--output %q, allowed: text, json", format)
+	}
+	text, cfg, err := config.Check(path, flags)
+	if err == nil {
+		var ports string
+		if ports, err = portsOfMachine(path, cfg); ports != "" {
+			text += "\n" + ports
+		}
+	}
+	if format == "json" {
+		return errors.Join(writeReport(w, path, text, cfg, err), err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w, text)
+	if cfg != nil {
+		writeOrigins(w, cfg)
+	}
+	return nil
+}
+
+// writeOrigins lists what is set, and where.
+func writeOrigins(w io.Writer, cfg *config.Config) {
+	var cells [][]string
+	for _, s := range cfg.Settings() {
+		if s.From != "default" {
+			cells = append(cells, []string{s.Key, s.Value, s.From})
+		}
+	}
+	query.Table(w, "SETTING VALUE FROM", cells)
+}
+
+// writeReport is the answer for programs.
+func writeReport(w io.Writer, path, text string, cfg *config.Config, err error) error {
+	report := struct {
+		File     string           `json:"file"`
+		Good     bool             `json:"good"`
+		Problems []string         `json:"problems"`
+		Text     []string         `json:"text"`
+		Settings []config.Setting `json:"settings"`
+	}{path, err == nil, []string{}, []string{}, []config.Setting{}}
+	if err != nil {
+		report.Problems = strings.Split(err.Error(), "\n")
+	} else {
+		report.Text = strings.Split(text, "\n")
+	}
+	if cfg != nil {
+		report.Settings = cfg.Settings()
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
+}
+
+// portsOfMachine says which ports of this machine a configuration names; nothing for a zone
+// file, and for a device without ports of this machine.
+func portsOfMachine(path string, cfg *config.Config) (string, error) {
+	if cfg == nil || len(cfg.Ports.Access) == 0 || cfg.Dataplane != "linux" {
+		return "", nil
 	}
 	list, err := net.Interfaces()
 	if err != nil {
@@ -31,7 +109,7 @@ func checkFile(path string) (string, error) {
 			names = append(names, i.Name)
 		}
 	}
-	return text + "\n" + portsOf(path, cfg, names), nil
+	return portsOf(path, cfg, names), nil
 }
 
 // mostPorts bounds how many ports a line names.

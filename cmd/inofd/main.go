@@ -42,30 +42,21 @@ func command() *cobra.Command {
 		Long:         "inofd learns storage hosts by LLDP, watches their ports, and tells every host of the same zones within a millisecond or so when one of them cannot be reached.",
 		SilenceUsage: true, SilenceErrors: true, Version: api.VersionText(),
 	}
-	var path string
+	var from source
 	run := &cobra.Command{
 		Use: "run", Short: "run until SIGTERM; SIGHUP reads the configuration again", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(path) },
+		RunE: func(*cobra.Command, []string) error { return run(&from) },
 	}
-	run.Flags().StringVarP(&path, "config", "c", config.DefaultPath, "configuration file")
-	check := &cobra.Command{
-		Use: "check FILE", Short: "check a configuration or zone file, say everything that is wrong with it, and which ports of this machine it names", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := checkFile(args[0])
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), text)
-			}
-			return err
-		},
-	}
+	from.flags(run)
+	check := checkCommand()
 	root.AddCommand(run, check, bfdCommand(), manual.Command("8", api.Version))
 	return root
 }
 
-func run(path string) error {
+func run(from *source) error {
 	hup := make(chan os.Signal, 1) // from the first moment on: the default is to die
 	signal.Notify(hup, syscall.SIGHUP)
-	cfg, err := config.Load(path)
+	cfg, err := from.load()
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (c *Config) checkBFD(s *section) {
 // foreign reports the keys that are set elsewhere.
 func (s *section) foreign(why, allowed string, names ...string) {
 	for _, name := range names {
-		if v, _ := s.environment(name); v != "" || !isNull(s.values[name]) {
+		if _, _, ok := s.beside(name); ok || !isNull(s.values[name]) {
 			s.problem(name, "does not apply: "+why, allowed)
 		}
 	}

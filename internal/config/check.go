@@ -12,27 +12,29 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// Check reads the file at path as the daemon would, a configuration with the zone
-// file it names, or a zone file alone, and says in a line or two what it holds.
-// The error has every problem of all files read.
-func Check(path string) (string, error) {
-	data, err := readLimited(path, MaxZoneFileSize)
+// Check reads the file at path as the daemon would with flags (nil: none), a configuration
+// with the zone file it names, or a zone file alone, and says in a line or two what it holds.
+// The configuration is nil for a zone file. The error has every problem of all files read.
+func Check(path string, flags map[string]string) (text string, c *Config, err error) {
+	var data []byte
+	if path != NoFile {
+		data, err = readLimited(path, MaxZoneFileSize)
+	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if isZoneFile(data) {
 		// Which rules will count is up to the configuration; the wider ones here.
 		set, err := ParseZones(path, data, zone.Rules{AllowLoopback: true})
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		return zoneSummary(path, set), nil
+		return zoneSummary(path, set), nil, nil
 	}
-	c, err := Load(path)
+	c, err = LoadWith(path, flags)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	text := ""
 	if keys := c.Session.TLS.Keys; keys != nil {
 		for _, w := range keys.Warnings(time.Now()) {
 			text += path + ": warning: " + w + "\n"
@@ -43,16 +45,16 @@ func Check(path string) (string, error) {
 	}
 	text += fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))
 	if c.Zones.File == "" {
-		return text, nil
+		return text, c, nil
 	}
 	set, err := LoadZones(c.Zones.File, c.ZoneRules())
 	if errors.Is(err, fs.ErrNotExist) {
-		return text + "\n" + c.Zones.File + ": does not exist yet, no zones are configured", nil
+		return text + "\n" + c.Zones.File + ": does not exist yet, no zones are configured", c, nil
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return text + "\n" + zoneSummary(c.Zones.File, set), nil
+	return text + "\n" + zoneSummary(c.Zones.File, set), c, nil
 }
 
 // ZoneRules are the rules for zones on this device.

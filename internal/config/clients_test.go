@@ -49,17 +49,17 @@ func TestANakedNQNIsWarnedOfAndMayBeForbidden(t *testing.T) {
 	write(zones, "zones: [{name: blue, members: [nqn.2026-01.org.example:a, nqn.2026-01.org.example:b at 192.0.2.11]}]\n")
 	write(path, fmt.Sprintf(doc, "warn"))
 	for _, file := range []string{path, zones} {
-		text, err := Check(file)
+		text, _, err := Check(file, nil)
 		if err != nil || !strings.Contains(text, "warning: zone blue: nqn.2026-01.org.example:a is any host that says so") || strings.Contains(text, "warning: zone blue: nqn.2026-01.org.example:b") {
 			t.Errorf("%s: %v\n%s", file, err, text)
 		}
 	}
 	write(path, fmt.Sprintf(doc, "required"))
-	if text, err := Check(path); err == nil || !strings.Contains(err.Error(), zones+":1:") || !strings.Contains(err.Error(), "nqn.2026-01.org.example:a at DEVICE") {
+	if text, _, err := Check(path, nil); err == nil || !strings.Contains(err.Error(), zones+":1:") || !strings.Contains(err.Error(), "nqn.2026-01.org.example:a at DEVICE") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	write(zones, "zones: [{name: blue, members: [nqn.2026-01.org.example:b at 192.0.2.11]}]\n")
-	if text, err := Check(path); err != nil || strings.Contains(text, "warning: zone") {
+	if text, _, err := Check(path, nil); err != nil || strings.Contains(text, "warning: zone") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

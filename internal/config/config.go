@@ -21,6 +21,7 @@ const (
 	MaxDeviceName  = 63    // bytes
 	MaxFileSize    = 1 << 20
 	DefaultPath    = "/etc/inof/inofd.yaml"
+	NoFile         = "flags and environment" // in place of a path
 	DefaultSocket  = "/run/inof/inofd.sock"
 	DefaultFabric  = "/run/inof/fabric.sock"
 	DefaultState   = "/var/lib/inof"
@@ -30,8 +31,13 @@ const (
 
 // Config is a whole, valid configuration of one device.
 type Config struct {
-	// File is the name the configuration was read from.
+	// File is the name the configuration was read from; NoFile: from none.
 	File string
+	// Flags are those of the command, by key: they win over the environment, and that over
+	// the file.
+	Flags map[string]string
+	// From says of each key that is set where: FILE:LINE, flag --KEY or environment NAME.
+	From map[string]string
 
 	Device     Device
 	Dataplane  string // "linux" or "model"

@@ -54,7 +54,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 			t.Errorf("%s is %s, want %s", key, it.Text(), it.Default)
 		}
 	}
-	want.ErrorDown, want.Notify = got.ErrorDown, got.Notify
+	want.ErrorDown, want.Notify, want.From = got.ErrorDown, got.Notify, got.From
 	if d := cmp.Diff(want, got, cmpNetip); d != "" {
 		t.Error(d)
 	}
@@ -312,6 +312,66 @@ func TestTheEnvironmentHasListsToo(t *testing.T) {
 	}
 }
 
+// A flag wins over the environment, that over the file; each setting says where it is from,
+// and an error where its value stands.
+func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte(small+"log:\n  level: error\n  format: json\nlldp: {interval: 10s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := fromMap(map[string]string{"INOF_LOG_LEVEL": "warn", "INOF_LLDP_INTERVAL": "20s", "INOF_MANAGEMENT_EVENTS": ""})
+	c, err := load(path, map[string]string{"log.level": "debug", "ports.access": "eth1,eth2"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][2]string{
+		"log.level": {"debug", "flag --log.level"}, "log.format": {"json", path + ":5"}, "lldp.interval": {"20s", "environment INOF_LLDP_INTERVAL"},
+		"lldp.ttl": {"2m", "default"}, "ports.access": {"eth1, eth2", "flag --ports.access"}, "device.id": {"192.0.2.1", path + ":1"},
+		"management.events": {"4096", "default"}, "zones.file": {"/var/lib/inof/zones.yaml", "default"},
+	}
+	for _, s := range c.Settings() {
+		if w, ok := want[s.Key]; ok && (s.Value != w[0] || s.From != w[1]) {
+			t.Errorf("%s is %s from %s, want %v", s.Key, s.Value, s.From, w)
+		}
+	}
+	if again, err := load(c.File, c.Flags, env); err != nil || len(Diff(c, again)) != 0 {
+		t.Errorf("read again: %v %v", Diff(c, again), err)
+	}
+	_, err = load(path, map[string]string{"log.level": "loud"}, env)
+	if err == nil || !strings.HasPrefix(err.Error(), `flag --log.level: log.level: "loud": is not a known value`) {
+		t.Error(err)
+	}
+}
+
+// A container needs no file.
+func TestFlagsAndTheEnvironmentAreEnough(t *testing.T) {
+	env := map[string]string{"INOF_DEVICE_ID": "192.0.2.1", "INOF_DEVICE_ROLES": "client", "INOF_CLIENT_REFLECTORS": "192.0.2.250",
+		"INOF_SESSION_PASSWORD_ENV": "SECRET", "SECRET": "a long enough one"}
+	c, err := load(NoFile, map[string]string{"ports.access": "eth*"}, fromMap(env))
+	if err != nil || !c.Device.Roles.Client || string(c.Session.Password.Reveal()) != "a long enough one" {
+		t.Fatal(c, err)
+	}
+	delete(env, "INOF_CLIENT_REFLECTORS")
+	_, err = load(NoFile, map[string]string{"ports.access": "eth*"}, fromMap(env))
+	if err == nil || !strings.HasPrefix(err.Error(), "flags and environment: client.reflectors: is missing") {
+		t.Error(err)
+	}
+}
+
+// No two keys share a variable, and none has the name of a flag of the command.
+func TestVariablesAndFlagsAreTold(t *testing.T) {
+	seen := map[string]string{"INOF_CONFIG": "config", "INOF_OUTPUT": "output"}
+	for key := range each("", (&Config{}).items()) {
+		if other, twice := seen[EnvName(key)]; twice {
+			t.Errorf("%s and %s share %s", key, other, EnvName(key))
+		}
+		seen[EnvName(key)] = key
+	}
+	if n := len(Flags()); n < 100 {
+		t.Errorf("%d flags", n)
+	}
+}
+
 func TestExceptionsForPortsBeginWithTheDefaults(t *testing.T) {
 	c, err := Parse("f", []byte(small+`
 error-down:
@@ -378,7 +438,7 @@ func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
 		{"password-credential: cred", "battery staple"},
 		{"password-env: SECRET", "a long enough one"},
 	} {
-		got, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
+		got, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), nil, env)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -395,12 +455,12 @@ func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
 		{"password-credential: short", `the password in that file has 7 characters; allowed: 8 or more`},
 		{"password-credential: ../x", `is not a name`},
 	} {
-		_, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
+		_, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), nil, env)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.session, err)
 		}
 	}
-	if _, err := load(write("c.yaml", head+"session: {password-credential: cred}\n"), noEnv); err == nil || !strings.Contains(err.Error(), "CREDENTIALS_DIRECTORY is not set") {
+	if _, err := load(write("c.yaml", head+"session: {password-credential: cred}\n"), nil, noEnv); err == nil || !strings.Contains(err.Error(), "CREDENTIALS_DIRECTORY is not set") {
 		t.Error(err)
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, fs.ErrNotExist) {

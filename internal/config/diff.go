@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -62,9 +63,10 @@ func Diff(old, new *Config) Changes {
 
 // Setting is one effective setting as text.
 type Setting struct {
-	Key     string
-	Value   string
-	Restart bool   // changes only with a restart of the daemon
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	From    string `json:"from"`    // FILE:LINE, flag --KEY, environment NAME, or default
+	Restart bool   `json:"restart"` // changes only with a restart of the daemon
 	secret  Secret // compared, never shown
 }
 
@@ -73,7 +75,25 @@ type Setting struct {
 func (c *Config) Settings() []Setting {
 	var out []Setting
 	for key, it := range each("", c.items()) {
-		out = append(out, Setting{Key: key, Value: it.Text(), Restart: it.Restart, secret: it.secret})
+		out = append(out, Setting{Key: key, Value: it.Text(), From: cmp.Or(c.From[key], "default"), Restart: it.Restart, secret: it.secret})
+	}
+	return out
+}
+
+// Flag is a setting as a flag of a command takes it.
+type Flag struct{ Key, Usage string }
+
+// Flags are all settings that can be one: all but lists of entries that have no short form.
+func Flags() (out []Flag) {
+	for key, it := range each("", (&Config{}).items()) {
+		if it.derived || it.list != nil && it.keys != nil && it.short == nil {
+			continue
+		}
+		usage := it.Allowed
+		if it.Default != "" {
+			usage += " (default " + it.Default + ")"
+		}
+		out = append(out, Flag{key, usage})
 	}
 	return out
 }

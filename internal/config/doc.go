@@ -7,9 +7,12 @@
 // typed, validated Config in which every setting has its default, so the rest of
 // the program never asks whether something was written.
 //
-// A scalar setting can be overridden by the environment: the key path in upper
-// case with INOF_ in front and underscores for dots and hyphens, for example
-// INOF_LOG_LEVEL for log.level.
+// A setting can be overridden by the environment, the key path in upper case with INOF_ in
+// front and underscores for dots and hyphens (INOF_LOG_LEVEL for log.level), and both by a
+// flag (--log.level). Each setting says where it comes from. spf13/viper, tried in version
+// 1.21.0, does not read them: it cannot say where a value came from, nor in which line an
+// unknown key stands, and it makes {ethernet1: {100: x}} of the key Ethernet1.100; for the
+// order of precedence alone, twenty lines in node.go, it would bring eleven modules.
 //
 // Parse and ParseZones are pure; Load and LoadZones read files and nothing else.
 package config

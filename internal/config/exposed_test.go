@@ -20,7 +20,7 @@ func TestASecretThatEverybodyMayReadIsAWarning(t *testing.T) {
 		if err := os.Chmod(password, mode); err != nil {
 			t.Fatal(err)
 		}
-		out, err := Check(conf)
+		out, _, err := Check(conf, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ import (
 type parser struct {
 	file     string
 	env      func(string) string
+	flags    map[string]string // by key
+	from     map[string]string // where each key that is set comes from
 	problems []Problem
 	dropped  int
 	public   bool // passwords and keys are not looked at
@@ -28,7 +30,7 @@ func newParser(file string, env func(string) string) *parser {
 	if env == nil {
 		env = func(string) string { return "" }
 	}
-	return &parser{file: file, env: env, origin: map[*yaml.Node]string{}}
+	return &parser{file: file, env: env, origin: map[*yaml.Node]string{}, from: map[string]string{}}
 }
 
 func (p *parser) add(pr Problem) {
@@ -191,14 +193,26 @@ func (s *section) refuse(why string) {
 	}
 }
 
-// environment is what the environment says of a key, and the name of that for errors;
-// entries of lists are not set there.
-func (s *section) environment(name string) (value, from string) {
+// beside is what a flag or else the environment says of a key, and where that is; entries of
+// lists are not set there. An empty variable is none.
+func (s *section) beside(name string) (value, from string, ok bool) {
 	if strings.Contains(s.path, "[") {
-		return "", ""
+		return "", "", false
 	}
-	env := EnvName(s.full(name))
-	return s.p.env(env), "environment " + env
+	key := s.full(name)
+	if v, ok := s.p.flags[key]; ok {
+		return v, "flag --" + key, true
+	}
+	v := s.p.env(EnvName(key))
+	return v, "environment " + EnvName(key), v != ""
+}
+
+// note remembers where a key comes from.
+func (s *section) note(name, from string) {
+	if n := s.values[name]; from == "" && n != nil {
+		from = fmt.Sprintf("%s:%d", s.p.file, n.Line)
+	}
+	s.p.from[s.full(name)] = from
 }
 
 // EnvName is the environment variable of a key.
@@ -209,18 +223,20 @@ func EnvName(key string) string {
 // has reports whether a key is set anywhere, be it to nothing.
 func (s *section) has(name string) bool {
 	_, written := s.values[name]
-	v, _ := s.environment(name)
-	return written || v != ""
+	_, _, beside := s.beside(name)
+	return written || beside
 }
 
 // problem reports what is wrong with the value of a key wherever it came from:
-// the environment, the file, or (when it is missing) the section it belongs to.
+// a flag, the environment, the file, or (when it is missing) the section it belongs to.
 func (s *section) problem(name, what, allowed string) {
 	pr := Problem{File: s.p.file, Line: 1, Column: 1}
-	v, from := s.environment(name)
+	v, from, ok := s.beside(name)
 	switch n := s.values[name]; {
-	case v != "":
+	case ok:
 		pr = Problem{File: from, Value: v}
+	case s.p.file == NoFile:
+		pr = Problem{File: NoFile}
 	case n != nil:
 		pr = s.p.at(n, "")
 	case s.node != nil:

@@ -17,7 +17,7 @@ func parse(name string, data []byte, env func(string) string) (*Config, *parser)
 
 // config reads the whole of a configuration.
 func (p *parser) config(name string, data []byte) (*Config, *parser) {
-	c := &Config{File: name}
+	c := &Config{File: name, Flags: p.flags, From: p.from}
 	root := p.section("", p.document(data))
 	if len(p.problems) > 0 && !root.written() {
 		return c, p // one syntax error, not one for each key it hid

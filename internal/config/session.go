@@ -135,14 +135,17 @@ func checkPassword(v string) string {
 
 // Load reads and validates the configuration file and the password it names, with
 // the process's environment. The error is an *Error when the content is wrong.
-func Load(path string) (*Config, error) {
-	return load(path, os.Getenv)
+func Load(path string) (*Config, error) { return LoadWith(path, nil) }
+
+// LoadWith is Load with flags, by key. Of NoFile nothing but these and the environment is read.
+func LoadWith(path string, flags map[string]string) (*Config, error) {
+	return load(path, flags, os.Getenv)
 }
 
 // LoadPublic is Load without passwords, keys and certificates, for those who need none
 // of them and should not be able to read them.
 func LoadPublic(path string) (*Config, error) {
-	data, err := readLimited(path, MaxFileSize)
+	data, err := readConfig(path)
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +158,21 @@ func LoadPublic(path string) (*Config, error) {
 	return c, nil
 }
 
-func load(path string, env func(string) string) (*Config, error) {
-	data, err := readLimited(path, MaxFileSize)
+func readConfig(path string) ([]byte, error) {
+	if path == NoFile {
+		return nil, nil
+	}
+	return readLimited(path, MaxFileSize)
+}
+
+func load(path string, flags map[string]string, env func(string) string) (*Config, error) {
+	data, err := readConfig(path)
 	if err != nil {
 		return nil, err
 	}
-	c, p := parse(path, data, env)
+	p := newParser(path, env)
+	p.flags = flags
+	c, _ := p.config(path, data)
 	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordCredential {
 		if c.Session.Password, c.Session.OldPassword, err = readPasswords(from, env); err != nil {
 			pr := Problem{File: path, Key: "session." + string(from.Kind), Value: from.Name, What: err.Error(), Allowed: allowedPassword}

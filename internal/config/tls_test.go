@@ -160,7 +160,7 @@ func TestTLSFilesAreLoadedAndChecked(t *testing.T) {
 		if err := os.Chmod(filepath.Join(f.dir, c.key), c.mode); err != nil {
 			t.Fatal(err)
 		}
-		text, err := Check(f.config(c.cert, c.key, c.ca, ""))
+		text, _, err := Check(f.config(c.cert, c.key, c.ca, ""), nil)
 		if err != nil || strings.Contains(text, "warning") != (c.want != "") || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %v, %q", c.cert, err, text)
 		}

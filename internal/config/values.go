@@ -7,11 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scalar gives a key's text, the environment before the file; ok is false when
-// neither has one or the file's is not a single value (which is then reported).
+// scalar gives a key's text, flags before the environment before the file; ok is false when
+// none has one or the file's is not a single value (which is then reported).
 func (s *section) scalar(name, allowed string) (text string, ok bool) {
 	n := s.take(name)
-	if v, _ := s.environment(name); v != "" {
+	if v, from, ok := s.beside(name); ok {
+		s.note(name, from)
 		return v, true
 	}
 	if n == nil {
@@ -23,6 +24,7 @@ func (s *section) scalar(name, allowed string) (text string, ok bool) {
 	if !s.single(n, s.full(name), allowed) {
 		return "", false
 	}
+	s.note(name, "")
 	return n.Value, true
 }
 
@@ -45,10 +47,12 @@ func (s *section) single(n *yaml.Node, path, allowed string) bool {
 	return false
 }
 
-// items gives the elements of a list, of the environment at commas; anything else is reported.
+// items gives the elements of a list, of a flag or the environment at commas; anything else
+// is reported.
 func (s *section) items(name, allowed string) (out []*yaml.Node) {
 	n := s.take(name)
-	if v, from := s.environment(name); v != "" {
+	if v, from, ok := s.beside(name); ok {
+		s.note(name, from)
 		for text := range strings.SplitSeq(v, ",") {
 			one := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(text)}
 			s.p.origin[one] = from
@@ -68,6 +72,7 @@ func (s *section) items(name, allowed string) (out []*yaml.Node) {
 		s.p.add(pr)
 		return nil
 	}
+	s.note(name, "")
 	for _, c := range n.Content {
 		out = append(out, resolve(c))
 	}

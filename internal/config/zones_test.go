@@ -189,7 +189,7 @@ func TestCheckTellsWhatAFileHolds(t *testing.T) {
 	}
 	check := func(path, want string) {
 		t.Helper()
-		if got, err := Check(path); err != nil || !strings.Contains(got, want) {
+		if got, _, err := Check(path, nil); err != nil || !strings.Contains(got, want) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestCheckTellsWhatAFileHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{conf, zones} {
-		if _, err := Check(path); err == nil || !strings.Contains(err.Error(), `zones.yaml:1:29: zones[0].members[0]: "x": `) {
+		if _, _, err := Check(path, nil); err == nil || !strings.Contains(err.Error(), `zones.yaml:1:29: zones[0].members[0]: "x": `) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

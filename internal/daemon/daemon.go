@@ -116,7 +116,7 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 
 func (e *Env) defaults(cfg *config.Config) {
 	if e.Load == nil {
-		e.Load = func() (*config.Config, error) { return config.Load(cfg.File) }
+		e.Load = func() (*config.Config, error) { return config.LoadWith(cfg.File, cfg.Flags) }
 	}
 	if e.Boot == "" {
 		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it every port counts as not proved
