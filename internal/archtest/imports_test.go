@@ -96,7 +96,7 @@ var alsoAllowed = map[string][]string{
 
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
-	"fabric/linux":     {"internal/netnstest"},
+	"fabric/linux/...": {"internal/netnstest"},
 	"fabric/sonic":     {"internal/netnstest"},
 	"hostkernel":       {"internal/netnstest"},
 	"internal/keep":    {"internal/netnstest"},

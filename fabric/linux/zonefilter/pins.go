@@ -1,0 +1,66 @@
+package zonefilter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// bpfMagic is the type of a bpf file system (linux/magic.h).
+const bpfMagic = 0xcafe4a11
+
+// makePins makes the directory of the pins. What is above it is mounted as a bpf file system
+// where there is none: systemd does that at /sys/fs/bpf, a bare machine does not.
+func makePins(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err == nil && onBPF(dir) {
+		return nil
+	}
+	at := dir
+	if parent := filepath.Dir(dir); parent == "/sys/fs/bpf" {
+		at = parent
+	}
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return fmt.Errorf("directory of the pins: %w", err)
+	}
+	if err := unix.Mount("bpf", at, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return fmt.Errorf("mount a bpf file system at %s: %w", at, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("directory of the pins: %w", err)
+	}
+	return nil
+}
+
+func onBPF(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Type == bpfMagic
+}
+
+// RemovePins ends the enforcement of a process that is gone: without their pins the kernel
+// takes the programs and tables away, and everything passes.
+func RemovePins(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !onBPF(dir) {
+		return fmt.Errorf("%s is no bpf file system: nothing was removed", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if strings.Contains(e.Name(), ".") { // of the kernel: no pin has a dot
+			continue
+		}
+		errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
+	}
+	_ = os.Remove(dir) // a mount point stays
+	return errors.Join(errs...)
+}
