@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"time"
@@ -56,13 +55,11 @@ func (t Tree) KeepAlive(c *Controller, within time.Duration) error {
 // the kernel's admin_timeout.
 func (l Linux) Reset(ctx context.Context, c *Controller) error {
 	file := l.path(controllersDir, c.Name(), "reset_controller")
-	if len(l.Self) == 0 {
+	if l.Writer == nil {
 		return os.WriteFile(file, []byte("1"), 0)
 	}
-	child := exec.CommandContext(ctx, l.Self[0], append(l.Self[1:len(l.Self):len(l.Self)], file, "1")...)
-	child.WaitDelay = time.Second // a thread in the kernel cannot be killed: it is left behind
-	if out, err := child.CombinedOutput(); err != nil {
-		return fmt.Errorf("reset %s: %w %s", c.Name(), err, out)
+	if err := l.Writer.Write(ctx, file, "1"); err != nil {
+		return fmt.Errorf("reset %s: %w", c.Name(), err)
 	}
 	return nil
 }

@@ -47,9 +47,7 @@ type Kernel interface {
 // Linux is the running kernel.
 type Linux struct {
 	Tree
-	// Self is this program and the arguments by which it writes one file, name and text following:
-	// a write that blocks is then a process that can be left behind.
-	Self []string
+	Writer *Writer // of writes that may block; nil: this process does them
 }
 
 var _ Kernel = Linux{}

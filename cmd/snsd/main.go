@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
@@ -48,7 +49,7 @@ Times of notices are those at which the kernel received the frame.`,
 		},
 	}
 	cmd.SetContext(context.Background())
-	cmd.AddCommand(runCmd(), checkCmd(), statusCmd(), doctorCmd(), writeFileCmd(), manual.Command("8", api.Version))
+	cmd.AddCommand(runCmd(), checkCmd(), statusCmd(), doctorCmd(), writeFilesCmd(), manual.Command("8", api.Version))
 	f := cmd.Flags()
 	f.StringVarP(&o.ifname, "interface", "i", "", "network interface (required)")
 	f.StringSliceVarP(&o.addresses, "address", "a", nil, "address to register, up to 64; repeat or separate by commas (required)")
@@ -103,7 +104,11 @@ func run(ctx context.Context, o options, out writer) error {
 		if o.likeAgent {
 			policy = hostagent.ExistingPolicy()
 		}
-		actor := hostagent.NewActor(kernel(), policy, nil, nil, a.Report)
+		k := kernel()
+		if err := k.Writer.Start(); err != nil {
+			return err
+		}
+		actor := hostagent.NewActor(k, policy, nil, nil, a.Report)
 		a.Act(actor)
 		go actor.Run(ctx)
 	}
@@ -112,7 +117,7 @@ func run(ctx context.Context, o options, out writer) error {
 
 // kernel is the running one.
 func kernel() hostkernel.Linux {
-	return hostkernel.Linux{Self: []string{"/proc/self/exe", "write-file"}}
+	return hostkernel.Linux{Writer: hostkernel.NewWriter("/proc/self/exe", "write-files")}
 }
 
 // explain adds what to do about an error that has one well-known cure.
@@ -123,16 +128,12 @@ func explain(err error) error {
 	return err
 }
 
-// writeFileCmd writes one file of the kernel, for a write that blocks and cannot be ended.
-func writeFileCmd() *cobra.Command {
-	return &cobra.Command{Use: "write-file NAME TEXT", Hidden: true, Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			_, err = f.WriteString(args[1])
-			return err
+// writeFilesCmd writes files of the kernel for another snsd: writes that block and cannot be ended.
+func writeFilesCmd() *cobra.Command {
+	return &cobra.Command{Use: "write-files", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// It is needed while I/O stands still.
+			_ = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE)
+			return hostkernel.ServeWrites(cmd.InOrStdin(), cmd.OutOrStdout())
 		}}
 }

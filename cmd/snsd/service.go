@@ -84,6 +84,9 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); err != nil {
 		log.Info("memory is not locked", "error", err)
 	}
+	if err := s.kernel.Writer.Start(); err != nil { // at once: it is needed when there is no time to start it
+		log.Warn("controllers cannot be reset", "error", err)
+	}
 	s.warnOfOthers()
 	if err := s.look(); err != nil {
 		return err
