@@ -4,6 +4,7 @@ PKGS      ?= ./...
 FUZZTIME  ?= 20s
 CHAOS     ?= 3m
 FAILOVER  ?= .
+BFD       ?= 10ms
 MODEL     ?= 1
 SEEDS     ?= 2000
 BIN       := bin
@@ -37,8 +38,8 @@ vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's pac
 	scripts/vm out/vm
 
 failover: PROGRAMS := qemu-system-x86_64 ip
-failover: needs vm ## how long I/O stands still when a path fails, on Debian's kernel: FAILOVER (default all) is a pattern of "fault/method"
-	INOF_FAILOVER='$(FAILOVER)' $(GO) test -count 1 -v -timeout 0 -run TestFailOver ./testbed/failover
+failover: needs vm ## how long I/O stands still when a path fails, on Debian's kernel: FAILOVER (default all) is a pattern of "fault/method", BFD its interval
+	INOF_FAILOVER='$(FAILOVER)' INOF_FAILOVER_BFD='$(BFD)' $(GO) test -count 1 -v -timeout 0 -run TestFailOver ./testbed/failover
 
 # Not from the cache: Go does not see that a program of another project was installed meanwhile.
 test: build ## every test; ends with the list of those that this machine cannot run, and what to install for them

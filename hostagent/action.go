@@ -12,7 +12,7 @@ import (
 
 // Action is one thing that was done about a path, or was tried.
 type Action struct {
-	Kind     string      `json:"kind"` // failover, reset, probe, forget, connect, refused
+	Kind     string      `json:"kind"` // failover, reset, probe, avoid, forget, connect, refused
 	Subject  netip.Addr  `json:"subject"`
 	Host     netip.Addr  `json:"host,omitzero"`
 	Reason   snsd.Reason `json:"reason"`

@@ -245,8 +245,8 @@ func (c *Config) check() error {
 	c.Connect.Options.check("connect.options", bad)
 	l := &c.Leave
 	for key, m := range map[string]Measure{"leave.link-down": l.LinkDown, "leave.pfc-storm": l.PFCStorm, "leave.packet-error": l.PacketError, "leave.bfd-down": l.BFDDown} {
-		if m > Ask {
-			bad(key, m, "nothing, destroy, reset, probe or ask")
+		if m > Avoid {
+			bad(key, m, "nothing, destroy, reset, probe, ask or avoid")
 		}
 	}
 	if l.OwnLink != Nothing && l.OwnLink != Destroy && l.OwnLink != Ask {

@@ -60,6 +60,8 @@ func (l *leaver) do(ctx context.Context, m Measure, cs []hostkernel.Controller) 
 		l.report(&act)
 	case Probe, Ask:
 		l.each(cs, func(c *hostkernel.Controller) { l.probe(ctx, c, m == Ask) })
+	case Avoid:
+		l.each(cs, func(c *hostkernel.Controller) { l.avoid(ctx, c) })
 	case Forget:
 		if !sleep(ctx, l.policy.DeleteAfter) {
 			return
@@ -196,6 +198,51 @@ func (l *leaver) probe(ctx context.Context, c *hostkernel.Controller, only bool)
 		}
 	}
 	l.report(&act)
+}
+
+// avoid has the I/O of a path that still answers take another one: with the policy numa the kernel sends all I/O over the
+// path that it has had for longest, and one that is connected anew is the youngest. Nothing else was found to do that from the host
+// before Linux 6.11 (docs/hosts.md). Where that cannot be done it is probed alone.
+func (l *leaver) avoid(ctx context.Context, c *hostkernel.Controller) {
+	act := l.action("avoid")
+	switch policy, err := l.a.kernel.IOPolicy(c); {
+	case err != nil:
+		act.fail(err)
+	case !l.policy.Connect:
+		act.leave(c, "nothing would connect it again")
+	case policy != "numa":
+		act.leave(c, "the I/O policy "+policy+" goes on using each path")
+	case l.answers(ctx, c) != nil: // to delete it now would hold up its I/O
+		act.leave(c, "it gives no answer")
+	default:
+		if l.anew(c, &act) {
+			l.report(&act)
+			return
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	l.report(&act)
+	l.probe(ctx, c, false)
+}
+
+// anew deletes a controller, if it may be deleted, and has it connected again; it reports whether it was deleted.
+func (l *leaver) anew(c *hostkernel.Controller, act *Action) bool {
+	mine, why := l.reserve(c)
+	if !mine {
+		act.leave(c, why)
+		return false
+	}
+	defer l.release(c)
+	if err := l.a.kernel.Delete(c); err != nil {
+		act.fail(err)
+		return false
+	}
+	act.Controllers = []string{c.Name()}
+	act.fail(l.a.kernel.Release(c.Instance))
+	l.a.put(job{notice: l.job.notice, at: l.job.at, connect: true})
+	return true
 }
 
 // forget deletes a controller that may be deleted; first its path is left if it does not answer,

@@ -20,11 +20,12 @@ const (
 	Reset           // reset its controllers
 	Probe           // ask its controllers for an answer for a while; the first that gives none is left as by Destroy
 	Ask             // ask them, and leave the rest to the kernel: the existing agent's way
+	Avoid           // have its I/O take other paths while it answers, and ask it meanwhile as by Probe
 	Forget          // delete its controllers, where they may be deleted
 	Remove          // delete them whosever they are and whether they answer or not: the existing agent's way
 )
 
-var measureNames = []string{"nothing", "destroy", "reset", "probe", "ask", "forget", "remove"}
+var measureNames = []string{"nothing", "destroy", "reset", "probe", "ask", "avoid", "forget", "remove"}
 
 func (m Measure) String() string { return measureNames[m] }
 

@@ -146,6 +146,12 @@ var behaviour = map[string]func(w *world){
 			w.t.Errorf("%v, owner %q", err, w.Owner(n))
 		}
 	},
+	"the policy is numa unless somebody chose another": func(w *world) {
+		c := w.state(w.connected(), Live, 0)
+		if p, err := w.IOPolicy(&c); p != "numa" || err != nil {
+			w.t.Errorf("%q, %v", p, err)
+		}
+	},
 	"it says which options it knows": func(w *world) {
 		known, err := w.Options()
 		if err != nil || len(w.connect.Only(known)) != 0 {

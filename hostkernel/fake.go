@@ -39,7 +39,8 @@ type Fake struct {
 	NoNVMe     bool
 	Forbidden  bool // the rights are missing
 	Excluded   Exclusions
-	OldFabrics bool // the kernel is too old to list its options
+	Policy     string // of all subsystems
+	OldFabrics bool   // the kernel is too old to list its options
 }
 
 type fakeController struct {
@@ -52,7 +53,7 @@ var _ Kernel = (*Fake)(nil)
 
 // NewFake gives a kernel with NVMe and no controllers.
 func NewFake() *Fake {
-	return &Fake{controllers: map[int]*fakeController{}, serves: map[netip.AddrPort][]string{}, broken: map[netip.Addr]bool{}}
+	return &Fake{Policy: "numa", controllers: map[int]*fakeController{}, serves: map[netip.AddrPort][]string{}, broken: map[netip.Addr]bool{}}
 }
 
 // Serve has a target serve subsystems from now on; none: it refuses.
@@ -387,3 +388,6 @@ func (f *Fake) Options() ([]string, error) {
 
 // Exclusions implements Kernel.
 func (f *Fake) Exclusions() (Exclusions, error) { return f.Excluded, nil }
+
+// IOPolicy implements Kernel.
+func (f *Fake) IOPolicy(*Controller) (string, error) { return f.Policy, nil }

@@ -40,6 +40,8 @@ type Kernel interface {
 	Release(instance int) error
 	// Options lists the connect options that are known, empty if the kernel does not say.
 	Options() ([]string, error)
+	// IOPolicy is how multipath chooses among the paths of a controller's subsystem: numa, round-robin, queue-depth.
+	IOPolicy(c *Controller) (string, error)
 	// Exclusions are what the operator wants nobody to connect to.
 	Exclusions() (Exclusions, error)
 }

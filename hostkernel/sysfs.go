@@ -136,6 +136,11 @@ func (t Tree) Multipath() (bool, error) {
 	return v == "Y", err
 }
 
+// IOPolicy implements Kernel.
+func (t Tree) IOPolicy(c *Controller) (string, error) {
+	return t.read(subsystemsDir, "nvme-subsys"+strconv.Itoa(c.Subsystem), "iopolicy")
+}
+
 // set writes an attribute of a controller.
 func (t Tree) set(c *Controller, name, value string) error {
 	return os.WriteFile(t.path(controllersDir, c.Name(), name), []byte(value), 0)

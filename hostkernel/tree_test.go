@@ -43,11 +43,11 @@ func host(t *testing.T) Tree {
 		"sys/class/nvme/nvme3/address":   "traddr=10.1.1.2,trsvcid=8009,src_addr=10.1.1.1\n",
 		"sys/class/nvme/nvme3/cntrltype": "discovery\n",
 		"sys/class/nvme/nvme4/transport": "pcie\n", "sys/class/nvme/nvme4/state": "live\n", "sys/class/nvme/nvme4/subsysnqn": "x\n", "sys/class/nvme/nvme4/address": "0000:01:00.0\n",
-		"sys/class/nvme-subsystem/nvme-subsys7/nvme0": "",
-		"run/nvme/registry/nvme1/owner":               "stacd\n",
-		"sys/module/nvme_core/parameters/multipath":   "Y\n",
-		"sys/kernel/uevent_seqnum":                    "1234\n",
-		"dev/nvme-fabrics":                            "instance=-1,cntlid=-1,transport=%s,traddr=%s,host_iface=%s\n",
+		"sys/class/nvme-subsystem/nvme-subsys7/nvme0": "", "sys/class/nvme-subsystem/nvme-subsys7/iopolicy": "round-robin\n",
+		"run/nvme/registry/nvme1/owner":             "stacd\n",
+		"sys/module/nvme_core/parameters/multipath": "Y\n",
+		"sys/kernel/uevent_seqnum":                  "1234\n",
+		"dev/nvme-fabrics":                          "instance=-1,cntlid=-1,transport=%s,traddr=%s,host_iface=%s\n",
 	}
 	return plant(t, files)
 }
@@ -66,6 +66,21 @@ func TestControllersAreRead(t *testing.T) {
 	}
 	if !slices.Equal(list, want) {
 		t.Errorf("got  %+v\nwant %+v", list, want)
+	}
+}
+
+func TestThePolicyIsThatOfTheSubsystem(t *testing.T) {
+	tree := host(t)
+	c, err := tree.Controller(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := tree.IOPolicy(&c); p != "round-robin" || err != nil {
+		t.Errorf("%q, %v", p, err)
+	}
+	c.Subsystem = -1
+	if _, err := tree.IOPolicy(&c); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 // all.
 const EnvRows = "INOF_FAILOVER"
 
+// EnvBFD is how often BFD sends while the table is made, such as 100ms, where a machine has so much else to do that
+// silence is found where there is none.
+const EnvBFD = "INOF_FAILOVER_BFD"
+
 // How soon a silent path is found out: where the table is made on a machine that has nothing else to do,
 // and beside other tests, which must not make a path look silent.
 var (
@@ -90,6 +94,12 @@ func TestFailOverOverRDMA(t *testing.T) {
 
 func measure(t *testing.T, over Transport, faults []Fault) {
 	pattern, bfd := os.Getenv(EnvRows), quick
+	if text := os.Getenv(EnvBFD); text != "" {
+		var err error
+		if bfd.Interval, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", EnvBFD, err)
+		}
+	}
 	if over == RDMA { // two machines are emulated
 		bfd = patient
 	}
