@@ -23,10 +23,10 @@ type wires struct {
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*port
 	cut       map[[2]netip.Addr]bool
-	links     []link
+	links     []cable
 }
 
-type link struct {
+type cable struct {
 	a, b netip.Addr
 	ends [2]net.Conn
 }
@@ -98,7 +98,7 @@ func (w *wires) dialer(from netip.Addr) func(context.Context, netip.AddrPort) (n
 			return nil, ctx.Err()
 		}
 		w.mu.Lock()
-		w.links = append(w.links, link{from, to.Addr(), [2]net.Conn{a, b}})
+		w.links = append(w.links, cable{from, to.Addr(), [2]net.Conn{a, b}})
 		w.mu.Unlock()
 		return a, nil
 	}
@@ -119,7 +119,7 @@ func (w *wires) set(a, b netip.Addr, cut bool) {
 	if !cut {
 		return
 	}
-	w.links = slices.DeleteFunc(w.links, func(l link) bool {
+	w.links = slices.DeleteFunc(w.links, func(l cable) bool {
 		if pair(l.a, l.b) != pair(a, b) {
 			return false
 		}

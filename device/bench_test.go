@@ -12,14 +12,14 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// wire is what a Core does in a benchmark: it keeps the notices that left, to be acked.
-type wire struct {
+// leaving is what a Core does in a benchmark: it keeps the notices that left, to be acked.
+type leaving struct {
 	nowhere
 	frames int
 	told   []fabric.Frame
 }
 
-func (w *wire) SendFrame(port string, frame []byte) {
+func (w *leaving) SendFrame(port string, frame []byte) {
 	w.frames++
 	pkt, err := snsd.ParsePacket(frame[fabric.EthernetHeaderLen:])
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *wire) SendFrame(port string, frame []byte) {
 // the event of the port to the frames that tell the 64 others. Acks and the repair
 // between two rounds are not measured.
 func BenchmarkAPortEventToTheFramesOf64Hosts(b *testing.B) {
-	out := &wire{}
+	out := &leaving{}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	c, err := New(Config{Self: bareSelf, Access: true, Reflect: true, Epoch: 1, Zones: zone.Set{AutoJoin: true}, Notify: hostnotify.Config{AllRoles: true}}, out, now)
 	if err != nil {

@@ -16,33 +16,6 @@ import (
 // told which hosts those are. It is the operator's word, not a want of room: such a host is
 // not in the table, also if it was before the binding changed.
 
-// Binding says which hosts a device may have. The zero value allows all.
-type Binding struct {
-	Prefixes []netip.Prefix // an address is in one of them; empty: any address
-	// NQNs are exact, or have * (any text) and ? (any character); empty: any. A host that says
-	// none is no other's by it, and is allowed.
-	NQNs     []string
-	MaxHosts int // 0: as many as any device
-}
-
-// equal reports whether two bindings allow the same.
-func (b Binding) equal(o Binding) bool {
-	return slices.Equal(b.Prefixes, o.Prefixes) && slices.Equal(b.NQNs, o.NQNs) && b.MaxHosts == o.MaxHosts
-}
-
-// Outside says why a host may not be the device's; empty: it may.
-func (b Binding) Outside(h *zone.Host) string {
-	in := func(p netip.Prefix) bool { return p.Contains(h.Addr) }
-	if len(b.Prefixes) > 0 && !slices.ContainsFunc(b.Prefixes, in) {
-		return "its address is in none of the prefixes of the device"
-	}
-	named := func(glob string) bool { return snsd.MatchNQN(glob, h.NQN) }
-	if len(b.NQNs) > 0 && h.NQN != "" && !slices.ContainsFunc(b.NQNs, named) {
-		return fmt.Sprintf("its NQN %s is none of the device's", h.NQN)
-	}
-	return ""
-}
-
 // BindingError is a host that its device may not have.
 type BindingError struct {
 	Host   netip.Addr
@@ -54,12 +27,8 @@ func (e *BindingError) Error() string {
 	return fmt.Sprintf("host %s of device %s refused: %s (reflector.clients binds it)", e.Host, e.Device, e.Why)
 }
 
-const (
-	// mostOutside is how many hosts outside of a device's binding are remembered.
-	mostOutside = 4096
-	// MaxOutsideNamed is how many of them a device is told by address.
-	MaxOutsideNamed = 64
-)
+// mostOutside is how many hosts outside of a device's binding are remembered.
+const mostOutside = 4096
 
 // bound refuses a host that is outside of its device's binding. One that was inside before
 // is not there any more.
@@ -105,7 +74,7 @@ func (r *Reflector) SetBindings(next map[netip.Addr]Binding, now time.Time) []De
 	var told []*device
 	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
 		d := r.devices[id]
-		if was[id].equal(next[id]) {
+		if was[id].Equal(next[id]) {
 			continue
 		}
 		if d.up {
@@ -140,7 +109,7 @@ func (r *Reflector) tellBound(devs ...*device) (out []Delivery) {
 
 // excluded are the hosts of a device that a binding would not allow, sorted.
 func (r *Reflector) excluded(d *device, b Binding) (list []zone.Host) {
-	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
 		e := r.interest.addrs[k.Addr]
 		if i, ok := findAtt(e.atts, k); ok && b.Outside(&e.atts[i]) != "" {
 			list = append(list, e.atts[i])
@@ -176,7 +145,7 @@ func (r *Reflector) Outside() (list []OutsideHost) {
 		if c := a.Device.Compare(b.Device); c != 0 {
 			return c
 		}
-		return compareKeys(a.HostKey, b.HostKey)
+		return zone.CompareKeys(a.HostKey, b.HostKey)
 	})
 	return list
 }

@@ -73,7 +73,7 @@ func TestAHostOutsideOfItsDevicesBindingIsRefused(t *testing.T) {
 	if ds, err = say(r, bad, Withdraw, addr, nqn); err != nil || len(r.Outside()) != 0 {
 		t.Errorf("after they left %+v, %v", r.Outside(), err)
 	}
-	if told := toldRefusal(ds, bad); told == nil || !told.empty() || told.Again {
+	if told := toldRefusal(ds, bad); told == nil || !told.Empty() || told.Again {
 		t.Errorf("the device is told %+v", told)
 	}
 }
@@ -126,7 +126,7 @@ func TestABindingThatChangesCountsAtOnce(t *testing.T) {
 	if told := toldRefusal(ds, dev); !gone || told == nil || told.Outside != 1 || told.Again {
 		t.Errorf("others hear that it is gone: %t; the device is told %+v", gone, told)
 	}
-	if told := toldRefusal(r.SetBindings(nil, t0), dev); told == nil || !told.Again || !told.empty() {
+	if told := toldRefusal(r.SetBindings(nil, t0), dev); told == nil || !told.Again || !told.Empty() {
 		t.Errorf("when the binding ends the device is told %+v", told)
 	}
 	if ds := r.SetBindings(nil, t0); len(ds) != 0 {

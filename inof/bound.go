@@ -1,9 +1,12 @@
 package inof
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // Bound tells a client which hosts the reflector lets it have: at the beginning of each
@@ -84,4 +87,31 @@ func readBound(body []byte) (*Bound, error) {
 		return nil, err
 	}
 	return &m, nil
+}
+
+// Binding says which hosts a device may have. The zero value allows all.
+type Binding struct {
+	Prefixes []netip.Prefix // an address is in one of them; empty: any address
+	// NQNs are exact, or have * (any text) and ? (any character); empty: any. A host that says
+	// none is no other's by it, and is allowed.
+	NQNs     []string
+	MaxHosts int // 0: as many as any device
+}
+
+// Equal reports whether two bindings allow the same.
+func (b Binding) Equal(o Binding) bool {
+	return slices.Equal(b.Prefixes, o.Prefixes) && slices.Equal(b.NQNs, o.NQNs) && b.MaxHosts == o.MaxHosts
+}
+
+// Outside says why a host may not be the device's; empty: it may.
+func (b Binding) Outside(h *zone.Host) string {
+	in := func(p netip.Prefix) bool { return p.Contains(h.Addr) }
+	if len(b.Prefixes) > 0 && !slices.ContainsFunc(b.Prefixes, in) {
+		return "its address is in none of the prefixes of the device"
+	}
+	named := func(glob string) bool { return snsd.MatchNQN(glob, h.NQN) }
+	if len(b.NQNs) > 0 && h.NQN != "" && !slices.ContainsFunc(b.NQNs, named) {
+		return fmt.Sprintf("its NQN %s is none of the device's", h.NQN)
+	}
+	return ""
 }

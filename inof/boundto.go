@@ -30,5 +30,5 @@ func (c *Client) Outside(h *zone.Host) (why string) {
 func (c *Client) bind(reflector netip.Addr, m *Bound) bool {
 	was, known := c.bound[reflector]
 	c.bound[reflector] = m.Binding()
-	return !known || !was.equal(m.Binding())
+	return !known || !was.Equal(m.Binding())
 }

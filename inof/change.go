@@ -303,7 +303,7 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 			continue
 		}
 		j, was := findAtt(w.old.atts, h.HostKey)
-		if !knew || !was || t.repeat || !sameHost(h, &w.old.atts[j]) {
+		if !knew || !was || t.repeat || !h.Same(&w.old.atts[j]) {
 			r.plan(t, dev, t.number(&w.puts[i], news{feedKey: feedKey{keyHost, h.HostKey}}))
 		}
 	}

@@ -26,7 +26,7 @@ func told(t failer, ds []Delivery) map[netip.Addr][][]byte {
 			t.Fatalf("receivers %v are not sorted, or one is there twice", d.To)
 		}
 		for _, to := range d.To {
-			out[to] = append(out[to], e.body)
+			out[to] = append(out[to], e.Body())
 		}
 	}
 	return out

@@ -1,12 +1,10 @@
 package inof
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -123,15 +121,11 @@ func NewClient(self netip.Addr, epoch uint64) *Client {
 func (c *Client) PutHost(h zone.Host) {
 	h.Device = c.self
 	old, known := c.hosts[h.HostKey]
-	if _, dirty := c.dirtyHosts[h.HostKey]; known && !dirty && sameHost(&old, &h) {
+	if _, dirty := c.dirtyHosts[h.HostKey]; known && !dirty && old.Same(&h) {
 		return
 	}
 	c.hosts[h.HostKey] = h
 	c.dirtyHosts[h.HostKey] = snsd.ReasonNone
-}
-
-func sameHost(a, b *zone.Host) bool {
-	return a.HostKey == b.HostKey && a.MAC == b.MAC && a.Subscribes == b.Subscribes && a.Service == b.Service && a.Since.Equal(b.Since) && a.Claim == b.Claim
 }
 
 // WithdrawHost removes a host of this device for a reason; one that is not there
@@ -144,6 +138,16 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 	delete(c.hosts, k)
 	c.dirtyHosts[k] = why
 }
+
+// Hosts are the own hosts by key, with the changes that wait for Flush; not to be changed.
+func (c *Client) Hosts() map[zone.HostKey]zone.Host { return c.hosts }
+
+// Faults are the own faults by port, like Hosts.
+func (c *Client) Faults() map[string]FaultRecord { return c.faults }
+
+// RememberGone says how many own records that are gone are remembered for a reflector that
+// was away, about; 8,192 if it is not called.
+func (c *Client) RememberGone(most int) { c.log.most = most }
 
 // PutFault adds or replaces the fault of one port of this device; Op and Device
 // are set by the client.
@@ -186,7 +190,7 @@ func (c *Client) Flush(now time.Time) []Delivery {
 	at := c.faultAt
 	c.faultAt = time.Time{}
 	var out []Delivery
-	if !b.empty() {
+	if !b.Empty() {
 		out = c.deliver(&b, c.learned.up(), at, now, true)
 	}
 	return append(append(out, c.sayAgain(now)...), c.endHoldBack(now)...)
@@ -231,28 +235,28 @@ func (c *Client) endHoldBack(now time.Time) []Delivery {
 		return nil
 	}
 	for _, id := range to {
-		c.sent[id] = full(whyHeldBack)
+		c.sent[id] = full("the time to hear all hosts is over")
 	}
 	b := c.everything()
 	return append(c.deliver(&b, to, time.Time{}, now, false), Delivery{To: to, Msg: &EndOfSync{Epoch: c.epoch, Seq: c.seq}})
 }
 
 // everything are all own records.
-func (c *Client) everything() batch {
-	var b batch
+func (c *Client) everything() Batch {
+	var b Batch
 	for _, h := range c.hosts {
 		b.Hosts = append(b.Hosts, HostRecord{Op: Put, Host: h})
 	}
 	for _, f := range c.faults {
 		b.Faults = append(b.Faults, f)
 	}
-	b.sort()
+	b.Sort()
 	return b
 }
 
 // pending empties the sets of changes into a batch, sorted by key.
-func (c *Client) pending() batch {
-	var b batch
+func (c *Client) pending() Batch {
+	var b Batch
 	for k, why := range c.dirtyHosts {
 		r := HostRecord{Op: Withdraw, Host: zone.Host{HostKey: k}, Why: why}
 		if h, ok := c.hosts[k]; ok {
@@ -276,38 +280,23 @@ func (c *Client) pending() batch {
 	}
 	clear(c.dirtyHosts)
 	clear(c.dirtyFaults)
-	b.sort()
+	b.Sort()
 	return b
 }
 
-func (b *batch) sort() {
-	slices.SortFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
-	slices.SortFunc(b.Hosts, func(x, y HostRecord) int { return compareKeys(x.Host.HostKey, y.Host.HostKey) })
-	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
-		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
-	})
-}
-
-func compareKeys(a, b zone.HostKey) int { return zone.CompareKeys(a, b) }
-
 // deliver makes the Updates of a batch; changed: they are changes, each with a number
 // of its own. A repetition has the number of the last change, whose state it is.
-func (c *Client) deliver(b *batch, to []netip.Addr, faultAt, now time.Time, changed bool) []Delivery {
-	seq := c.next
-	if !changed {
-		seq = func() uint64 { return c.seq }
-	}
-	s := stamps{origin: c.self, epoch: c.epoch, seq: seq, fault: faultAt, sent: now}
+func (c *Client) deliver(b *Batch, to []netip.Addr, faultAt, now time.Time, changed bool) []Delivery {
+	like := Update{Origin: c.self, Epoch: c.epoch, Seq: c.seq, Partial: !changed, FaultAt: faultAt, SentAt: now}
 	if !faultAt.IsZero() {
-		s.decided = now
+		like.DecidedAt = now
 	}
-	us := b.updates(s, &c.counters.TooLarge)
+	us := b.Updates(&like, &c.counters.TooLarge)
 	out := make([]Delivery, 0, len(us))
 	for _, u := range us {
 		if changed {
+			u.Seq = c.next()
 			c.log.note(u, c)
-		} else {
-			u.Partial = true
 		}
 		if len(to) == 0 {
 			continue
@@ -346,7 +335,7 @@ func (c *Client) Resume(reflector netip.Addr, seen *Resume, now time.Time) []Del
 	c.outlive(seen)
 	kind := checkResume(seen, c.epoch, c.log.base, c.seq)
 	c.sent[reflector] = kind
-	var b batch
+	var b Batch
 	if kind.Resumed {
 		c.counters.Resumed++
 		b = c.log.after(seen.Seq, c)
@@ -486,7 +475,7 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 	switch {
 	case u.Refused == nil:
 	default:
-		if delete(c.refusals, s.id); !u.Refused.empty() {
+		if delete(c.refusals, s.id); !u.Refused.Empty() {
 			c.refusals[s.id] = *u.Refused
 		}
 		if u.Refused.Again {
@@ -541,9 +530,9 @@ func (c *Client) apply(idx int, u *Update, a *Applied, now time.Time) error {
 }
 
 func (a *Applied) sort() {
-	(&batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).sort()
-	(&batch{Zones: a.Reserved}).sort()
-	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return compareKeys(x.HostKey, y.HostKey) })
+	(&Batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).Sort()
+	(&Batch{Zones: a.Reserved}).Sort()
+	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return zone.CompareKeys(x.HostKey, y.HostKey) })
 }
 
 // Synced reports whether every reflector has completed a sync since the start, or one

@@ -3,7 +3,6 @@ package inof
 import (
 	"encoding/binary"
 	"net/netip"
-	"slices"
 )
 
 // MaxClusterMembers is how many reflectors one cluster may have.
@@ -19,28 +18,6 @@ type ClusterStamp struct {
 
 // Known tells whether there is a cluster.
 func (s ClusterStamp) Known() bool { return s.ID != 0 }
-
-// SetCluster says that the zones that are set from now on are those of a cluster as
-// of a log entry, and which reflectors are its members. Everything that is sent
-// afterwards says so.
-func (r *Reflector) SetCluster(s ClusterStamp, members []netip.Addr) {
-	r.cluster = s
-	if !slices.Equal(members, r.members) {
-		r.members = slices.Clone(members[:min(len(members), MaxClusterMembers)])
-	}
-}
-
-// Cluster is what SetCluster said last.
-func (r *Reflector) Cluster() ClusterStamp { return r.cluster }
-
-// endOfSyncNow is the End-of-Sync for a device that has got all there is.
-func (r *Reflector) endOfSyncNow(resumed bool) *EndOfSync {
-	e := &EndOfSync{Epoch: r.epoch, Seq: r.feed.handed, Resumed: resumed, Cluster: r.cluster, Members: r.members}
-	if !resumed {
-		e.Short, e.Resumed = r.shortOnes()
-	}
-	return e
-}
 
 func appendCluster(b []byte, s ClusterStamp) []byte {
 	if !s.Known() {
@@ -59,7 +36,7 @@ func decodeCluster(r *reader) ClusterStamp {
 	return s
 }
 
-// within is the stamp of a message that others of the same state follow.
+// Within is the stamp of a message that others of the same state follow.
 func (s ClusterStamp) within() ClusterStamp { return ClusterStamp{ID: s.ID} }
 
 func appendShort(b []byte, short []netip.Addr) ([]byte, error) {

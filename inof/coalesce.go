@@ -7,9 +7,9 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// coalescer holds what waits for a receiver as the latest state of each record:
-// however long it waits, it is never more than there are records.
-type coalescer struct {
+// Coalescer holds what waits for a receiver as the latest state of each record:
+// however long it waits, it is never more than there are records. The zero value is empty.
+type Coalescer struct {
 	settings *Settings
 	zones    map[string]ZoneRecord
 	hosts    map[zone.HostKey]HostRecord
@@ -25,8 +25,24 @@ type coalescer struct {
 	anew     bool // one of them began a full sync
 }
 
-// add takes an Update; what it says of a record replaces what was said before.
-func (c *coalescer) add(u *Update) {
+// Add takes a message and reports whether it is of a kind that can wait so: an Update, of
+// which each record replaces what was said of it before, or an EndOfSync.
+func (c *Coalescer) Add(m Message) bool {
+	switch m := m.(type) {
+	case *Update:
+		c.add(m)
+	case *EndOfSync:
+		c.end = m
+	default:
+		return false
+	}
+	return true
+}
+
+// Size is how many bytes the records have on the wire, about.
+func (c *Coalescer) Size() int { return c.size }
+
+func (c *Coalescer) add(u *Update) {
 	if c.zones == nil {
 		c.zones, c.hosts = map[string]ZoneRecord{}, map[zone.HostKey]HostRecord{}
 		c.faults, c.stamps = map[portKey]FaultRecord{}, map[netip.Addr]Stamp{}
@@ -50,17 +66,17 @@ func (c *coalescer) add(u *Update) {
 	}
 	for _, r := range u.Zones {
 		old, had := c.zones[r.Zone.Name]
-		c.size += r.size()
+		c.size += r.Size()
 		if had {
-			c.size -= old.size()
+			c.size -= old.Size()
 		}
 		c.zones[r.Zone.Name] = r
 	}
 	for _, r := range u.Hosts {
 		old, had := c.hosts[r.Host.HostKey]
-		c.size += r.size()
+		c.size += r.Size()
 		if had {
-			c.size -= old.size()
+			c.size -= old.Size()
 		}
 		c.hosts[r.Host.HostKey] = r
 		c.note(u, r.Host.Device)
@@ -68,42 +84,51 @@ func (c *coalescer) add(u *Update) {
 	for _, r := range u.Faults {
 		k := portKey{r.Device, r.Port}
 		if old, had := c.faults[k]; had {
-			c.size -= old.size()
+			c.size -= old.Size()
 			r = old.then(r)
 		}
-		c.size += r.size()
+		c.size += r.Size()
 		c.faults[k] = r
 		c.note(u, r.Device)
 	}
 }
 
 // note keeps of which state of a device its records are.
-func (c *coalescer) note(u *Update, dev netip.Addr) {
+func (c *Coalescer) note(u *Update, dev netip.Addr) {
 	if s := u.StampOf(dev); s.Known() {
 		c.stamps[dev] = s
 	}
 }
 
-// take empties it into Updates.
-func (c *coalescer) take() []*Update {
-	if c.last == nil {
-		return nil
+// Take gives what waits as messages and is empty after it.
+func (c *Coalescer) Take() (out []Message) {
+	for _, u := range c.updates() {
+		out = append(out, u)
 	}
-	if !c.many {
-		u := c.last
-		*c = coalescer{end: c.end}
-		return []*Update{u}
+	if c.end != nil {
+		out = append(out, c.end)
+	}
+	*c = Coalescer{}
+	return out
+}
+
+func (c *Coalescer) updates() []*Update {
+	switch {
+	case c.last == nil:
+		return nil
+	case !c.many:
+		return []*Update{c.last}
 	}
 	b := c.batch()
 	u, w := c.last, c.cause
-	s := stamps{origin: u.Origin, epoch: u.Epoch, seq: func() uint64 { return u.Seq },
-		fault: w.FaultAt, decided: w.DecidedAt, sent: w.SentAt, came: w.ReflectorAt, at: w.ReflectedAt, more: u.More}
+	like := Update{Origin: u.Origin, Epoch: u.Epoch, Seq: u.Seq, FaultAt: w.FaultAt, DecidedAt: w.DecidedAt,
+		SentAt: w.SentAt, ReflectorAt: w.ReflectorAt, ReflectedAt: w.ReflectedAt, More: u.More}
 	var tooLarge uint64 // none can be: each record came in a message
-	out := b.updates(s, &tooLarge)
+	out := b.Updates(&like, &tooLarge)
 	if c.refused != nil { // beside records it might not fit
-		first := s.update()
-		first.Refused, first.More = c.refused, s.more || b.Settings != nil || len(b.Zones) > 0
-		out = slices.Insert(out, 0, first)
+		first := like
+		first.Refused, first.More = c.refused, like.More || b.Settings != nil || len(b.Zones) > 0
+		out = slices.Insert(out, 0, &first)
 	}
 	if len(out) > 0 {
 		out[0].Anew = c.anew
@@ -117,13 +142,12 @@ func (c *coalescer) take() []*Update {
 			m.Pos, m.Partial = u.Pos, u.Partial
 		}
 	}
-	*c = coalescer{end: c.end}
 	return out
 }
 
 // batch gives what waits, sorted.
-func (c *coalescer) batch() batch {
-	b := batch{Settings: c.settings}
+func (c *Coalescer) batch() Batch {
+	b := Batch{Settings: c.settings}
 	for _, r := range c.zones {
 		b.Zones = append(b.Zones, r)
 	}
@@ -133,59 +157,6 @@ func (c *coalescer) batch() batch {
 	for _, r := range c.faults {
 		b.Faults = append(b.Faults, r)
 	}
-	b.sort()
+	b.Sort()
 	return b
-}
-
-// StampOf is the state of a device of which the records in the Update are; zero
-// when the Update does not say.
-func (u *Update) StampOf(dev netip.Addr) Stamp {
-	for _, d := range u.Devices {
-		if d.Device == dev {
-			return d.Stamp
-		}
-	}
-	if dev == u.Origin {
-		return Stamp{u.Epoch, u.Seq}
-	}
-	return Stamp{}
-}
-
-// stampDevices says of which state of their devices the records are, where the
-// origin does not say it already.
-func (u *Update) stampDevices(of func(netip.Addr) Stamp) {
-	seen := func(dev netip.Addr) bool {
-		for _, d := range u.Devices {
-			if d.Device == dev {
-				return true
-			}
-		}
-		return false
-	}
-	index := map[netip.Addr]struct{}(nil)
-	add := func(dev netip.Addr) {
-		if len(u.Devices) > 8 { // a full sync has thousands
-			if index == nil {
-				index = make(map[netip.Addr]struct{}, 64)
-				for _, d := range u.Devices {
-					index[d.Device] = struct{}{}
-				}
-			}
-			if _, ok := index[dev]; ok {
-				return
-			}
-			index[dev] = struct{}{}
-		} else if seen(dev) {
-			return
-		}
-		if s := of(dev); s.Known() && (dev != u.Origin || s != (Stamp{u.Epoch, u.Seq})) {
-			u.Devices = append(u.Devices, DeviceStamp{dev, s})
-		}
-	}
-	for i := range u.Hosts {
-		add(u.Hosts[i].Host.Device)
-	}
-	for i := range u.Faults {
-		add(u.Faults[i].Device)
-	}
 }

@@ -222,7 +222,7 @@ func (d *Dialer) Info() PeerInfo {
 		v.Reconnects = d.dials - 1
 	}
 	if v.LastError == "" && d.last != nil {
-		v.LastError, v.LastErrAt, v.LastCode = d.last.Error(), d.lastAt, CodeOf(d.last)
+		v.LastError, v.LastErrAt, v.LastCode = d.last.Error(), d.lastAt, ReasonOf(d.last)
 	}
 	return v
 }

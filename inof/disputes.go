@@ -94,7 +94,7 @@ func (l *replicas) reclaim(k zone.HostKey, a *Applied, now time.Time) {
 	if c := l.claim(k, now); c != h.claim {
 		h.claim = c
 		l.hosts[k] = h
-		a.Claims = append(a.Claims, h.record())
+		a.Claims = append(a.Claims, *h.record())
 	}
 }
 

@@ -1,7 +1,6 @@
 package inof
 
 import (
-	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -64,14 +63,4 @@ func TestOtherTLVsMayRepeat(t *testing.T) {
 	if u := m.(*Update); len(u.Faults) != 2 {
 		t.Fatalf("%d faults, want 2", len(u.Faults))
 	}
-}
-
-// message is a message without a tag whose body is given in hex, blanks ignored.
-func message(t *testing.T, typ MsgType, body string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(body, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(appendHeader(nil, HeaderLen+len(b), typ, 0, 1), b...)
 }

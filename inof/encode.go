@@ -1,6 +1,8 @@
 package inof
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Encoded is a message in its wire form without the parts that differ from
 // session to session (sequence number, tag): made once, sent to many.
@@ -8,6 +10,22 @@ type Encoded struct {
 	typ  MsgType
 	body []byte
 }
+
+// Raw is a message of a body that was made otherwise, of which nothing is checked.
+func Raw(t MsgType, body []byte) *Encoded { return &Encoded{typ: t, body: body} }
+
+// Append writes the message with the number that it has in its session and direction, but
+// for the tag that follows a tagged one.
+func (e *Encoded) Append(b []byte, seq uint64, tagged bool) []byte {
+	h := Header{Length: HeaderLen + len(e.body), Version: Version, Type: e.typ, Seq: seq}
+	if tagged {
+		h.Length, h.Flags = h.Length+TagLen, flagTagged
+	}
+	return append(h.Append(b), e.body...)
+}
+
+// Body is what stands between header and tag; it must not be changed.
+func (e *Encoded) Body() []byte { return e.body }
 
 // Type of the message.
 func (e *Encoded) Type() MsgType { return e.typ }
@@ -58,7 +76,7 @@ func Encode(m Message) (*Encoded, error) {
 	return e, nil
 }
 
-// decodeBody is the inverse of Encode for the bytes between header and tag.
+// DecodeBody is the inverse of Encode for the bytes between header and tag.
 func decodeBody(t MsgType, body []byte) (Message, error) {
 	switch t {
 	case TypeOpen:
@@ -100,7 +118,7 @@ func Decode(b []byte) (Message, error) {
 		return nil, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, but there are %d bytes", h.Length, len(b))}
 	}
 	end := len(b)
-	if h.Flags&flagTagged != 0 {
+	if h.Tagged() {
 		end -= TagLen
 	}
 	return decodeBody(h.Type, b[HeaderLen:end])

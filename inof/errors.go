@@ -3,7 +3,6 @@ package inof
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Code is the reason of a Notification.
@@ -60,7 +59,7 @@ type ProtocolError struct {
 	Where  string // message and field, for example "Update.Host.port"
 	Detail string // the offending value, and what is allowed
 
-	answerIn uint8 // of CodeVersion: the version of the header, in which the peer is told; 0: ours
+	AnswerIn uint8 // of CodeVersion: the version of the header, in which the peer is told; 0: ours
 }
 
 func (e *ProtocolError) Error() string {
@@ -68,20 +67,6 @@ func (e *ProtocolError) Error() string {
 		return fmt.Sprintf("%s: %s", e.Code, e.Detail)
 	}
 	return fmt.Sprintf("%s: %s: %s", e.Code, e.Where, e.Detail)
-}
-
-// PeerError is a Notification that the peer sent: its view of what is wrong.
-type PeerError struct {
-	Code Code
-	Text string
-}
-
-func (e *PeerError) Error() string {
-	if e.Text == "" {
-		return fmt.Sprintf("peer closed the session: %s", e.Code)
-	}
-	// What the peer says is its own error, which mostly begins with the code.
-	return fmt.Sprintf("peer closed the session: %s: %s", e.Code, strings.TrimPrefix(e.Text, e.Code.String()+": "))
 }
 
 // LimitError is a record that was refused because a table is full.
@@ -106,7 +91,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%d record(s) refused, first: %v", e.Refused, e.First)
 }
 
-// add notes a refusal, if err is one.
+// Add notes a refusal, if err is one, and reports whether it is.
 func (e *RefusedError) add(err error) bool {
 	if err == nil {
 		return false
@@ -120,41 +105,16 @@ func (e *RefusedError) add(err error) bool {
 // Unwrap gives the first cause.
 func (e *RefusedError) Unwrap() error { return e.First }
 
-// OwnerError is a record of a device other than the one that sent it.
-type OwnerError struct {
-	Record string // the record
-	Owner  string // the device it names
-	Sender string // the device of the session
-}
+// ErrTooLarge is a record that no message can hold.
+var ErrTooLarge = errors.New("record does not fit into a message")
 
-func (e *OwnerError) Error() string {
-	return fmt.Sprintf("%s belongs to device %s, but device %s sent it", e.Record, e.Owner, e.Sender)
-}
-
-// Sentinels of the transport.
-var (
-	ErrQueueFull = errors.New("send queue is full")
-	ErrClosed    = errors.New("session is closed")
-	ErrTooLarge  = errors.New("record does not fit into a message")
-)
-
+// Malformed is the error of a field that cannot be so.
 func malformed(where, format string, args ...any) error {
 	return &ProtocolError{Code: CodeMalformed, Where: where, Detail: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf returns why a session ended or did not begin, whichever side found it: the code
-// of a ProtocolError or of the peer's Notification; 0 for anything else, such as a
-// connection that broke.
+// CodeOf gives the Notification code of an error, 0 when the peer need not be told.
 func CodeOf(err error) Code {
-	var peer *PeerError
-	if errors.As(err, &peer) {
-		return peer.Code
-	}
-	return codeOf(err)
-}
-
-// codeOf gives the Notification code of an error, 0 when the peer need not be told.
-func codeOf(err error) Code {
 	var p *ProtocolError
 	if errors.As(err, &p) {
 		return p.Code

@@ -8,7 +8,7 @@ import (
 // A list of addresses here is sorted, each once. What is kept of a fault is replaced, never
 // changed, so that a copy of it is the state before a change.
 
-// sortedAddrs gives a list from any addresses.
+// SortedAddrs gives a list from any addresses.
 func sortedAddrs(addrs []netip.Addr) []netip.Addr {
 	if slices.IsSortedFunc(addrs, netip.Addr.Compare) {
 		for i := 1; i < len(addrs); i++ {
@@ -23,7 +23,7 @@ func sortedAddrs(addrs []netip.Addr) []netip.Addr {
 	return slices.Compact(addrs)
 }
 
-// lists tells whether the fault has the address.
+// Lists reports whether the fault has the address.
 func (f *FaultRecord) lists(a netip.Addr) bool {
 	_, ok := slices.BinarySearchFunc(f.Addrs, a, netip.Addr.Compare)
 	return ok
@@ -32,7 +32,7 @@ func (f *FaultRecord) lists(a netip.Addr) bool {
 // few is how many addresses are looked for one by one.
 const few = 4
 
-// less gives a list less the addresses of another.
+// Less gives a list less the addresses of another.
 func less(list, by []netip.Addr) []netip.Addr {
 	switch {
 	case len(by) == 0:
@@ -58,7 +58,7 @@ func less(list, by []netip.Addr) []netip.Addr {
 	return out
 }
 
-// union gives the addresses of both lists.
+// Union gives the addresses of both lists.
 func union(a, b []netip.Addr) []netip.Addr {
 	switch {
 	case len(a) == 0:
@@ -88,14 +88,14 @@ func union(a, b []netip.Addr) []netip.Addr {
 	return append(append(out, a...), b...)
 }
 
-// normal gives the record with lists that are sorted.
+// Normal gives the record with lists that are sorted.
 func (f FaultRecord) normal() FaultRecord {
 	f.Addrs = sortedAddrs(f.Addrs)
 	f.Gone = less(sortedAddrs(f.Gone), f.Addrs)
 	return f
 }
 
-// then gives what comes of a record, which may be that of nothing, when another one about
+// Then gives what comes of a record, which may be that of nothing, when another one about
 // the same port follows. Of a Change that leaves no address a Withdraw comes.
 func (f *FaultRecord) then(next FaultRecord) FaultRecord {
 	next = next.normal()
@@ -125,7 +125,7 @@ func (f *FaultRecord) then(next FaultRecord) FaultRecord {
 	return out
 }
 
-// difference gives how a fault differs from what was said of it before, as the record to say now;
+// Difference gives how a fault differs from what was said of it before, as the record to say now;
 // ok is false where nothing does. Both are put; a nil one is no fault.
 func difference(before, now *FaultRecord) (rec FaultRecord, ok bool) {
 	switch {

@@ -157,10 +157,10 @@ func (l *replicas) decide(t *touched, a *Applied, now time.Time) {
 			before := was
 			before.claim = is.claim
 			switch {
-			case !known || was.host != is.host && !sameHost(ptrTo(before.record()), ptrTo(is.record())):
-				a.Hosts = append(a.Hosts, HostRecord{Op: Put, Host: is.record()})
+			case !known || was.host != is.host && !before.record().Same(is.record()):
+				a.Hosts = append(a.Hosts, HostRecord{Op: Put, Host: *is.record()})
 			case was.claim != is.claim:
-				a.Claims = append(a.Claims, is.record())
+				a.Claims = append(a.Claims, *is.record())
 			}
 		}
 	}
@@ -168,8 +168,6 @@ func (l *replicas) decide(t *touched, a *Applied, now time.Time) {
 		l.decidePort(pk, a)
 	}
 }
-
-func ptrTo(h zone.Host) *zone.Host { return &h }
 
 func (l *replicas) anyFault(pk portKey) bool {
 	for i := range l.list {

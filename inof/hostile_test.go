@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -72,15 +71,6 @@ func (b *besieged) enter(dev netip.Addr) (net.Conn, *Session) {
 	}
 	<-b.peers
 	return nc, s
-}
-
-// heap is what is in use after a collection, bytes.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // what had a finalizer or lay in a pool goes with the second one
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // within wants the heap not to have grown by more than a bound, which is several times
@@ -188,7 +178,7 @@ func longUpdate(t *testing.T) *Encoded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := MaxMessage - e.Len() - tlvHeaderLen
+	n := MaxMessage - e.Len() - 4
 	tlv := binary.BigEndian.AppendUint32(nil, 0x50<<24|uint32(n))
-	return &Encoded{typ: e.typ, body: append(append(e.body, tlv...), make([]byte, n)...)}
+	return Raw(e.Type(), append(append(e.Body(), tlv...), make([]byte, n)...))
 }

@@ -162,10 +162,10 @@ func TestADeviceIsHeldToItsPace(t *testing.T) {
 		c := &conn{pace: ps.of(netip.AddrFrom4([4]byte{10, 0, 0, 1}))}
 		dev := inboxPeer(1).device
 		began := time.Now()
-		if err := c.slowDown(hostsUpdate(dev, Put, 1000-messageWeight)); err != nil || time.Since(began) != 0 {
+		if err := c.slowDown(hostsUpdate(dev, Put, 1000-weight(&Update{}))); err != nil || time.Since(began) != 0 {
 			t.Fatalf("a burst took %v, %v", time.Since(began), err)
 		}
-		if err := c.slowDown(hostsUpdate(dev, Put, 1100-messageWeight)); err != nil || time.Since(began) != 11*time.Second {
+		if err := c.slowDown(hostsUpdate(dev, Put, 1100-weight(&Update{}))); err != nil || time.Since(began) != 11*time.Second {
 			t.Fatalf("1100 records more at 100 a second took %v, %v", time.Since(began), err)
 		}
 		if since, held := c.pace.info(time.Now()); !since.Equal(began) || held != 11*time.Second {

@@ -84,7 +84,7 @@ func (in *interest) knows(dev, addr netip.Addr) bool {
 }
 
 func findAtt(atts []zone.Host, k zone.HostKey) (int, bool) {
-	return slices.BinarySearchFunc(atts, k, func(h zone.Host, k zone.HostKey) int { return compareKeys(h.HostKey, k) })
+	return slices.BinarySearchFunc(atts, k, func(h zone.Host, k zone.HostKey) int { return zone.CompareKeys(h.HostKey, k) })
 }
 
 // hasAtt tells whether the address is attached at a port of a device.
@@ -112,7 +112,7 @@ func (r *Reflector) putHost(t *change, said *zone.Host) {
 	if found {
 		was := e.atts[i]
 		_, was.Claim = r.dir.ClaimOf(h.HostKey)
-		if sameHost(&was, h) {
+		if was.Same(h) {
 			return
 		}
 	}
@@ -222,7 +222,7 @@ func (r *Reflector) named(atts []zone.Host) []zone.Host {
 }
 
 func sameAtts(a, b []zone.Host) bool {
-	return slices.EqualFunc(a, b, func(x, y zone.Host) bool { return sameHost(&x, &y) })
+	return slices.EqualFunc(a, b, func(x, y zone.Host) bool { return x.Same(&y) })
 }
 
 // SetInterest says whether a device asks for everything, or only for what concerns

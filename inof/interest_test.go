@@ -18,9 +18,9 @@ func TestInterestInEverything(t *testing.T) {
 	holds := func(when string, zones int, hosts ...int) {
 		t.Helper()
 		for i, want := range hosts {
-			s := b.clients[devID(i)].learned.list[0]
-			if len(s.zones.zones) != zones || len(s.hosts) != want {
-				t.Errorf("%s: device %d holds %d zones and %d hosts, want %d and %d", when, i, len(s.zones.zones), len(s.hosts), zones, want)
+			s := b.held[devID(i)]
+			if len(s.zones) != zones || len(s.hosts) != want {
+				t.Errorf("%s: device %d holds %d zones and %d hosts, want %d and %d", when, i, len(s.zones), len(s.hosts), zones, want)
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package inof
 
-import "encoding/binary"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
 
 // TLV types of a Keepalive (docs/protocol.md, "Keepalive").
 const (
@@ -8,9 +11,6 @@ const (
 	tlvAliveDemand uint8 = 2 // u64
 	tlvAliveAnswer uint8 = 3 // u64
 )
-
-// keepalive is the wire form of most of them.
-var keepalive = &Encoded{typ: TypeKeepalive}
 
 func (k *Keepalive) appendBody(b []byte) []byte {
 	var at int
@@ -53,3 +53,6 @@ func decodeKeepalive(body []byte) (*Keepalive, error) {
 	}
 	return &k, nil
 }
+
+// ProofLen is the length of the proof that a dialer knows a second password.
+const ProofLen = sha256.Size

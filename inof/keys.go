@@ -43,12 +43,10 @@ type sealer struct {
 func (s *sealer) seal(dst []byte, e *Encoded) []byte {
 	s.seq++
 	at := len(dst)
+	dst = e.Append(dst, s.seq, s.taggers != nil)
 	if s.taggers == nil {
-		dst = appendHeader(dst, HeaderLen+len(e.body), e.typ, 0, s.seq)
-		return append(dst, e.body...)
+		return dst
 	}
-	dst = appendHeader(dst, HeaderLen+len(e.body)+TagLen, e.typ, flagTagged, s.seq)
-	dst = append(dst, e.body...)
 	t := s.taggers.get()
 	dst = append(dst, t.tag(&s.key, dst[at:])...)
 	s.taggers.put(t)
@@ -74,14 +72,14 @@ func (o *opener) verify(tag, b []byte) bool {
 func (o *opener) open(h Header, frame []byte) ([]byte, error) {
 	end := len(frame)
 	if o.taggers != nil {
-		if h.Flags&flagTagged == 0 {
+		if !h.Tagged() {
 			return nil, untagged(h)
 		}
 		end -= TagLen
 		if !o.verify(frame[end:], frame[:end]) {
 			return nil, wrongTag(h)
 		}
-	} else if h.Flags&flagTagged != 0 {
+	} else if h.Tagged() {
 		return nil, &ProtocolError{Code: CodeAuthMode, Where: h.Type.String(), Detail: "the message has a tag, but this mode has none"}
 	}
 	if err := o.inOrder(h); err != nil {

@@ -9,40 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
-
-var (
-	t0     = time.Unix(1_700_000_000, 0).UTC()
-	reflID = netip.MustParseAddr("192.0.2.250")
-)
-
-var cmpOpts = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()}
-
-func devID(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}) }
-func hostIP(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{198, 51, byte(100 + i/200), byte(i%200 + 1)})
-}
-
-func hostAt(addr netip.Addr, dev netip.Addr, port string) zone.Host {
-	return zone.Host{
-		HostKey: zone.HostKey{Addr: addr, Device: dev, Port: port},
-		MAC:     fabric.MAC{2, 0, 0, 0, 0, addr.AsSlice()[3]}, Subscribes: true, Since: t0,
-		Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-01.org.example:" + addr.String()},
-	}
-}
-
-// failer is what *testing.T, *testing.B and *rapid.T have in common.
-type failer interface {
-	Helper()
-	Fatal(...any)
-	Fatalf(string, ...any)
-}
 
 // testbench is a reflector and clients in one place; messages are values and arrive at once.
 type testbench struct {
@@ -52,35 +23,70 @@ type testbench struct {
 	clients map[netip.Addr]*Client
 	joined  map[netip.Addr]bool
 	applied map[netip.Addr][]Applied
+	held    map[netip.Addr]*held
+	said    map[netip.Addr]*said
 	wire    bool // pass every message through the codec
 }
 
 func newBench(t failer, set zone.Set, cfg ReflectorConfig, n int) *testbench {
 	t.Helper()
-	b := &testbench{t: t, now: t0, clients: map[netip.Addr]*Client{}, joined: map[netip.Addr]bool{}, applied: map[netip.Addr][]Applied{}, wire: true}
+	b := &testbench{t: t, now: t0, clients: map[netip.Addr]*Client{}, joined: map[netip.Addr]bool{}, applied: map[netip.Addr][]Applied{}, held: map[netip.Addr]*held{}, said: map[netip.Addr]*said{}, wire: true}
 	var err error
 	if b.refl, err = NewReflector(reflID, 1, set, cfg, b.now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
-		b.clients[devID(i)] = NewClient(devID(i), 7)
+		b.newClient(devID(i), 7)
 	}
 	return b
+}
+
+func (b *testbench) newClient(dev netip.Addr, epoch uint64) {
+	b.clients[dev], b.held[dev] = NewClient(dev, epoch), newHeld()
 }
 
 func (b *testbench) through(m Message) Message {
 	if !b.wire {
 		return m
 	}
-	e, err := Encode(m)
-	if err != nil {
-		b.t.Fatalf("%v: %v", m.Type(), err)
+	return through(b.t, m)
+}
+
+// said is what a client was sent in a full sync.
+type said struct {
+	hosts  map[zone.HostKey]zone.Host
+	faults map[portKey]FaultRecord
+	staged map[string][]zone.Member // zones of which more follow
+}
+
+func (b *testbench) hear(dev netip.Addr, u *Update) {
+	x := b.said[dev]
+	if x == nil || u.Anew {
+		x = &said{map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}, map[string][]zone.Member{}}
+		b.said[dev] = x
 	}
-	got, err := decodeBody(e.typ, e.body)
-	if err != nil {
-		b.t.Fatalf("%v: %v", m.Type(), err)
+	for _, z := range u.Zones {
+		if z.Op == Put {
+			x.staged[z.Zone.Name] = z.Zone.Members
+		} else {
+			delete(x.staged, z.Zone.Name)
+		}
 	}
-	return got
+	if !u.More {
+		clear(x.staged)
+	}
+	for _, h := range u.Hosts {
+		if h.Op == Put {
+			x.hosts[h.Host.HostKey] = h.Host
+		} else {
+			delete(x.hosts, h.Host.HostKey)
+		}
+	}
+	for _, f := range u.Faults {
+		k := portKey{f.Device, f.Port}
+		was := x.faults[k]
+		x.faults[k] = was.then(f)
+	}
 }
 
 func (b *testbench) toClients(ds []Delivery) {
@@ -90,10 +96,15 @@ func (b *testbench) toClients(ds []Delivery) {
 			if !b.joined[to] {
 				b.t.Fatalf("%v for %v, which has no session", d.Msg.Type(), to)
 			}
-			a, err := b.clients[to].Receive(reflID, b.through(d.Msg), b.now)
+			m := b.through(d.Msg)
+			if u, ok := m.(*Update); ok {
+				b.hear(to, u)
+			}
+			a, err := b.clients[to].Receive(reflID, m, b.now)
 			if err != nil {
 				b.t.Fatal(err)
 			}
+			b.held[to].apply(b.t, to, a)
 			b.applied[to] = append(b.applied[to], a)
 		}
 	}
@@ -115,7 +126,7 @@ func (b *testbench) join(dev netip.Addr) {
 	if b.joined[dev] {
 		return
 	}
-	b.joined[dev] = true
+	b.joined[dev], b.said[dev] = true, nil
 	up := b.clients[dev].Up(reflID, b.now)
 	b.toClients(b.refl.Join(dev, b.now))
 	b.toReflector(dev, up)
@@ -127,7 +138,7 @@ func (b *testbench) leave(dev netip.Addr) {
 		return
 	}
 	b.joined[dev] = false
-	b.clients[dev].Down(reflID, b.now)
+	b.held[dev].apply(b.t, dev, b.clients[dev].Down(reflID, b.now))
 	b.toClients(b.refl.Leave(dev, b.now))
 }
 
@@ -163,33 +174,27 @@ func (b *testbench) finish() {
 func (b *testbench) checkPrefix() {
 	b.t.Helper()
 	for _, d := range b.refl.owing {
-		c := b.clients[d.id]
-		if d.owed == nil || !d.owed.full {
+		x := b.said[d.id]
+		if d.owed == nil || !d.owed.full || x == nil {
 			continue
 		}
 		if b.refl.Waiting() || len(d.owed.keys) > 0 {
 			continue // its next step tells
 		}
-		i, _ := c.learned.index(reflID)
-		said := &c.learned.list[i]
-		for k, h := range said.hosts {
-			if h.session != said.session {
-				continue
-			}
+		for k, h := range x.hosts {
 			was := b.refl.interest.addrs[k.Addr]
 			j, there := findAtt(was.atts, k)
-			if !there || !sameHost(&was.atts[j], h.host) {
-				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, h.host, was.atts)
+			if !there || !was.atts[j].Same(&h) {
+				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, h, was.atts)
 			}
-			if f := b.refl.faultView(d.id, portKey{k.Device, k.Port}); f != nil && slices.Contains(f.Addrs, k.Addr) && said.downAt(k, &h) == nil {
+			pk := portKey{k.Device, k.Port}
+			if f := b.refl.faultView(d.id, pk); f != nil && slices.Contains(f.Addrs, k.Addr) && !slices.Contains(x.faults[pk].Addrs, k.Addr) {
 				b.t.Fatalf("device %v was sent host %v amid its sync without the fault of its port", d.id, k)
 			}
 		}
-		if said.staged != nil {
-			for name, p := range said.staged.zones {
-				if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.Members, p.members()) {
-					b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, p.members(), z.Members)
-				}
+		for name, members := range x.staged {
+			if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.Members, members) {
+				b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, members, z.Members)
 			}
 		}
 	}
@@ -212,8 +217,8 @@ func (b *testbench) check() {
 		if !b.joined[dev] || !d.told || b.refl.Waiting() || d.owed != nil {
 			continue
 		}
-		if len(d.hosts) != len(c.hosts) {
-			b.t.Fatalf("device %v has %d hosts, the reflector knows %d", dev, len(c.hosts), len(d.hosts))
+		if len(d.hosts) != len(c.Hosts()) {
+			b.t.Fatalf("device %v has %d hosts, the reflector knows %d", dev, len(c.Hosts()), len(d.hosts))
 		}
 		_, everything := b.refl.interest.all[dev]
 		concerned, own := map[string]bool{}, map[netip.Addr]bool{}
@@ -225,14 +230,14 @@ func (b *testbench) check() {
 				}
 			}
 		}
-		zones := map[string]zone.Zone{}
+		zones := map[string][]zone.Member{}
 		for _, z := range b.refl.Zones().Zones {
 			for _, m := range z.Members {
 				if m.Device == dev {
 					concerned[z.Name] = true
 				}
 			}
-			zones[z.Name] = z
+			zones[z.Name] = z.Members
 		}
 		hosts := map[zone.HostKey]zone.Host{}
 		faults := map[portKey]FaultRecord{}
@@ -253,31 +258,21 @@ func (b *testbench) check() {
 				faults[pk] = f
 			}
 		}
-		gotZones, gotHosts, gotFaults := map[string]zone.Zone{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
-		said, _ := c.learned.index(reflID)
-		for k, p := range c.learned.list[said].zones.zones {
-			gotZones[k] = zone.Zone{Name: k, Members: p.members()}
-		}
-		for k, h := range c.learned.hosts {
-			gotHosts[k] = h.record()
-		}
-		maps.Copy(gotFaults, c.learned.faults)
-		if diff := cmp.Diff(zones, gotZones, cmpOpts); diff != "" {
+		got := b.held[dev]
+		if diff := cmp.Diff(zones, got.zones, cmpOpts); diff != "" {
 			b.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
 		}
-		if diff := cmp.Diff(hosts, gotHosts, cmpOpts); diff != "" {
+		if diff := cmp.Diff(hosts, got.hosts, cmpOpts); diff != "" {
 			b.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
 		}
-		if diff := cmp.Diff(faults, gotFaults, cmpOpts); diff != "" {
+		if diff := cmp.Diff(faults, got.faults, cmpOpts); diff != "" {
 			b.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
 		}
-		if s := c.learned.settings; s == nil || *s != *b.refl.settings() {
+		if s := got.settings; s == nil || *s != *b.refl.settings() {
 			b.t.Fatalf("settings at %v: %+v", dev, s)
 		}
 	}
 }
-
-func addrMember(a netip.Addr) zone.Member { return zone.Member{Kind: zone.MemberAddr, First: a} }
 
 func drawMember(t *rapid.T, devs, hosts int) zone.Member {
 	nqn := func() string {
@@ -382,8 +377,8 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 				d := dev.Draw(t, "device")
 				b.leave(d)
 				old := b.clients[d]
-				b.clients[d] = NewClient(d, old.epoch+1)
-				for _, h := range old.hosts {
+				b.newClient(d, old.Epoch()+1)
+				for _, h := range old.Hosts() {
 					b.clients[d].PutHost(h)
 				}
 				b.clients[d].Flush(b.now)

@@ -21,7 +21,7 @@ func FuzzMachines(f *testing.F) {
 			f.Fatal(err)
 		}
 		for op := range byte(8) {
-			f.Add([]byte{0, 4, 8, op, 12, op + 1}, append([]byte{byte(e.typ)}, e.body...), []byte{byte(TypeEndOfSync), 2, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 11, 0, 0, 0})
+			f.Add([]byte{0, 4, 8, op, 12, op + 1}, append([]byte{byte(e.Type())}, e.Body()...), []byte{byte(TypeEndOfSync), 2, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 11, 0, 0, 0})
 		}
 	}
 	set := zone.Set{AutoJoin: true, Zones: []zone.Zone{{Name: "db", Members: []zone.Member{
@@ -105,7 +105,7 @@ func (m *machines) typed(err error) {
 		return
 	}
 	_, refused := errors.AsType[*RefusedError](err)
-	if codeOf(err) == 0 && !refused && m.client.counters.UnknownPeer+m.refl.counters.UnknownPeer == 0 {
+	if CodeOf(err) == 0 && !refused && m.client.Counters().UnknownPeer+m.refl.counters.UnknownPeer == 0 {
 		m.t.Fatalf("untyped error %v", err)
 	}
 }

@@ -162,12 +162,6 @@ type Update struct {
 	Faults   []FaultRecord
 }
 
-// DeviceStamp is the state of a device.
-type DeviceStamp struct {
-	Device netip.Addr
-	Stamp
-}
-
 // Empty tells whether the Update carries no record at all.
 func (u *Update) Empty() bool {
 	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0

@@ -77,7 +77,7 @@ func TestTagsDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx, rx := sealer{taggers: &ownTagger{}, key: m}, opener{taggers: &ownTagger{}, key: m}
-	e, buf := &Encoded{typ: TypeKeepalive, body: make([]byte, 100)}, make([]byte, 0, 1024)
+	e, buf := Raw(TypeKeepalive, make([]byte, 100)), make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(100, func() {
 		frame := tx.seal(buf, e)
 		h, err := ParseHeader(frame, MaxMessage)

@@ -197,6 +197,8 @@ type clientNode struct {
 	do      chan func()
 	stop    func()
 	applied []Applied
+	hosts   map[zone.HostKey]bool // that it holds
+	faults  map[portKey]bool
 }
 
 func startClient(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, hosts ...zone.Host) *clientNode {
@@ -211,7 +213,7 @@ func startClient(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epo
 // startPrepared starts a client that knows its records before its first session.
 func startPrepared(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, prepare func(*Client)) *clientNode {
 	t.Helper()
-	n := &clientNode{client: NewClient(dev, epoch), do: make(chan func())}
+	n := &clientNode{client: NewClient(dev, epoch), do: make(chan func()), hosts: map[zone.HostKey]bool{}, faults: map[portKey]bool{}}
 	prepare(n.client)
 	n.client.Flush(time.Now())
 	handle := func(ev PeerEvent) {
@@ -227,6 +229,12 @@ func startPrepared(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, e
 				t.Error(err)
 			}
 			n.applied = append(n.applied, a)
+			for _, h := range a.Hosts {
+				n.hosts[h.Host.HostKey] = h.Op == Put
+			}
+			for _, f := range a.Faults {
+				n.faults[portKey{f.Device, f.Port}] = f.Op == Put
+			}
 		}
 	}
 	var err error
@@ -284,7 +292,18 @@ func (n *clientNode) withdrawn() (hosts, faults, zones int) {
 }
 
 func (n *clientNode) knows() (hosts, faults int) {
-	n.wait(func() { hosts, faults = len(n.client.learned.hosts), len(n.client.learned.faults) })
+	n.wait(func() {
+		for _, there := range n.hosts {
+			if there {
+				hosts++
+			}
+		}
+		for _, there := range n.faults {
+			if there {
+				faults++
+			}
+		}
+	})
 	return
 }
 
@@ -293,11 +312,6 @@ func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
-
-var threeZones = zone.Set{Zones: []zone.Zone{
-	{Name: "ab", Members: []zone.Member{addrMember(hostIP(0)), addrMember(hostIP(1))}},
-	{Name: "c", Members: []zone.Member{addrMember(hostIP(2))}},
-}}
 
 // A reflector and three clients: two share a zone and hear of each other's fault,
 // the third hears nothing; restarts withdraw nothing.

@@ -33,14 +33,17 @@ type network struct {
 	full    int
 	trimmed int // sessions that began with everything because the client's log was trimmed
 	ownLog  int // records that are gone in a client's log
+	agree   map[netip.Addr]Agreement
+	decided bool // settle lets reflectors that name different holders do so until one decides
 	// what a device would hold that does all that Applied says
-	zones map[netip.Addr]map[string][]zone.Member
-	hosts map[netip.Addr]map[zone.HostKey]zone.Host
-	fault map[netip.Addr]map[portKey]FaultRecord
+	zones    map[netip.Addr]map[string][]zone.Member
+	hosts    map[netip.Addr]map[zone.HostKey]zone.Host
+	fault    map[netip.Addr]map[portKey]FaultRecord
+	settings map[netip.Addr]*Settings
 }
 
 func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig) *network {
-	n := &network{t: t, now: t0, ownLog: maxLogged, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*Client{}, links: map[[2]netip.Addr]*link{},
+	n := &network{t: t, now: t0, ownLog: 8192, agree: map[netip.Addr]Agreement{}, settings: map[netip.Addr]*Settings{}, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*Client{}, links: map[[2]netip.Addr]*link{},
 		zones: map[netip.Addr]map[string][]zone.Member{}, hosts: map[netip.Addr]map[zone.HostKey]zone.Host{}, fault: map[netip.Addr]map[portKey]FaultRecord{}}
 	for i := range nRefl {
 		id := netip.AddrFrom4([4]byte{192, 0, 2, byte(250 + i)})
@@ -63,24 +66,12 @@ func newNetwork(t failer, nRefl, nDev int, agree Agreement, cfg ReflectorConfig)
 func (n *network) newClient(dev netip.Addr, epoch uint64, agree Agreement) {
 	c := NewClient(dev, epoch)
 	c.SetReflectors(len(n.ids), agree, 10*time.Second)
-	c.log.most = n.ownLog
-	n.clients[dev] = c
+	c.RememberGone(n.ownLog)
+	n.clients[dev], n.agree[dev], n.settings[dev] = c, agree, nil
 	n.zones[dev], n.hosts[dev], n.fault[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}
 }
 
 func (n *network) link(dev, r netip.Addr) *link { return n.links[[2]netip.Addr{dev, r}] }
-
-func through(t failer, m Message) Message {
-	e, err := Encode(m)
-	if err != nil {
-		t.Fatalf("%v: %v", m.Type(), err)
-	}
-	got, err := decodeBody(e.typ, e.body)
-	if err != nil {
-		t.Fatalf("%v: %v", m.Type(), err)
-	}
-	return got
-}
 
 func (n *network) fromRefl(r netip.Addr, ds []Delivery) {
 	for _, d := range ds {
@@ -121,7 +112,7 @@ func (n *network) join(dev, r netip.Addr) {
 	switch _, out := n.clients[dev].Sessions(r); {
 	case out.Resumed:
 		n.resumed++
-	case out.Why == whyTrimmed:
+	case out.Why == "too much has changed since":
 		n.trimmed++
 	default:
 		n.full++
@@ -135,10 +126,10 @@ func (n *network) restartClient(dev netip.Addr, epoch uint64, agree Agreement) {
 	}
 	old := n.clients[dev]
 	n.newClient(dev, epoch, agree)
-	for _, h := range old.hosts {
+	for _, h := range old.Hosts() {
 		n.clients[dev].PutHost(h)
 	}
-	for _, f := range old.faults {
+	for _, f := range old.Faults() {
 		n.clients[dev].PutFault(f)
 	}
 	n.clients[dev].Flush(n.now)
@@ -161,53 +152,68 @@ func (n *network) cut(dev, r netip.Addr) {
 }
 
 func (n *network) apply(dev netip.Addr, a Applied) {
+	n.t.Helper()
+	h := held{n.zones[dev], n.hosts[dev], n.fault[dev], n.settings[dev]}
+	h.apply(n.t, dev, a)
+	n.settings[dev] = h.settings
+}
+
+// held is what a device holds that does all that Applied says.
+type held struct {
+	zones    map[string][]zone.Member
+	hosts    map[zone.HostKey]zone.Host
+	faults   map[portKey]FaultRecord
+	settings *Settings
+}
+
+func newHeld() *held {
+	return &held{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[portKey]FaultRecord{}, nil}
+}
+
+func (x *held) apply(t failer, dev netip.Addr, a Applied) {
+	t.Helper()
+	if a.Settings != nil {
+		x.settings = a.Settings
+	}
 	for _, z := range a.Zones {
 		if z.Op == Put {
-			n.zones[dev][z.Zone.Name] = z.Zone.Members
+			x.zones[z.Zone.Name] = z.Zone.Members
 		} else {
-			delete(n.zones[dev], z.Zone.Name)
+			delete(x.zones, z.Zone.Name)
 		}
 	}
 	for _, h := range a.Hosts {
-		_, had := n.hosts[dev][h.Host.HostKey]
+		_, had := x.hosts[h.Host.HostKey]
 		if h.Op == Put {
-			n.hosts[dev][h.Host.HostKey] = h.Host
-		} else if delete(n.hosts[dev], h.Host.HostKey); !had {
-			n.t.Fatalf("%v: a host that is not there is withdrawn: %+v", dev, h)
+			x.hosts[h.Host.HostKey] = h.Host
+		} else if delete(x.hosts, h.Host.HostKey); !had {
+			t.Fatalf("%v: a host that is not there is withdrawn: %+v", dev, h)
 		}
 	}
 	for _, h := range a.Claims {
-		if _, had := n.hosts[dev][h.HostKey]; !had {
-			n.t.Fatalf("%v: news of the claim of a host that is not there: %+v", dev, h)
+		if _, had := x.hosts[h.HostKey]; !had {
+			t.Fatalf("%v: news of the claim of a host that is not there: %+v", dev, h)
 		}
-		n.hosts[dev][h.HostKey] = h
+		x.hosts[h.HostKey] = h
 	}
 	for _, f := range a.Faults {
 		if f.Op == Put {
-			n.fault[dev][portKey{f.Device, f.Port}] = f
+			x.faults[portKey{f.Device, f.Port}] = f
 		} else {
-			delete(n.fault[dev], portKey{f.Device, f.Port})
+			delete(x.faults, portKey{f.Device, f.Port})
 		}
 	}
 }
 
 // coalesced makes one run of the Updates that wait, as a slow receiver's queue does.
 func coalesced(t failer, ms []Message) []Message {
-	var c coalescer
+	var c Coalescer
 	for _, m := range ms {
-		switch m := m.(type) {
-		case *Update:
-			c.add(m)
-		case *EndOfSync:
-			c.end = m
-		}
+		c.Add(m)
 	}
 	var out []Message
-	for _, u := range c.take() {
-		out = append(out, through(t, u))
-	}
-	if c.end != nil {
-		out = append(out, c.end)
+	for _, m := range c.Take() {
+		out = append(out, through(t, m))
 	}
 	return out
 }
@@ -286,7 +292,13 @@ func (n *network) settle() {
 		n.fromRefl(r, n.refls[r].Tick(n.now))
 	}
 	n.deliverAll()
+	if n.decided {
+		n.now = n.now.Add(2 * time.Second)
+	}
 	for _, dev := range n.devices() {
+		if n.decided {
+			n.apply(dev, n.clients[dev].Tick(n.now))
+		}
 		n.check(dev)
 	}
 }
@@ -327,13 +339,13 @@ func (n *network) check(dev netip.Addr) {
 	differ, claims := map[string]bool{}, map[zone.HostKey][]zone.Claim{}
 	for i, id := range n.ids {
 		r := n.refls[id]
-		if len(r.devices[dev].hosts) != len(c.hosts) || len(r.devices[dev].faults) != len(c.faults) {
+		if len(r.devices[dev].hosts) != len(c.Hosts()) || len(r.devices[dev].faults) != len(c.Faults()) {
 			n.t.Fatalf("device %v has %d hosts and %d faults, reflector %v knows %d and %d",
-				dev, len(c.hosts), len(c.faults), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
+				dev, len(c.Hosts()), len(c.Faults()), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
 		}
 		for k := range r.devices[dev].hosts {
 			at, _ := findAtt(r.interest.addrs[k.Addr].atts, k)
-			if is := r.interest.addrs[k.Addr].atts[at]; !sameHost(ptr(unclaimed(is)), ptr(unclaimed(c.hosts[k]))) {
+			if is := r.interest.addrs[k.Addr].atts[at]; !ptr(unclaimed(is)).Same(ptr(unclaimed(c.Hosts()[k]))) {
 				n.t.Fatalf("reflector %v has an old %v", id, k)
 			}
 		}
@@ -354,12 +366,12 @@ func (n *network) check(dev netip.Addr) {
 				zones[name] = ms
 			case !had:
 				differ[name] = true
-				if c.learned.agreement == AgreeUnion {
+				if n.agree[dev] == AgreeUnion {
 					zones[name] = ms
 				}
 			case !slices.Equal(old, ms):
 				differ[name] = true
-				if c.learned.agreement == AgreeUnion {
+				if n.agree[dev] == AgreeUnion {
 					zones[name] = zone.Zone{Members: slices.Concat(old, ms)}.Canonical().Members
 				} else {
 					zones[name] = slices.DeleteFunc(slices.Clone(old), func(m zone.Member) bool { return !slices.Contains(ms, m) })
@@ -370,7 +382,7 @@ func (n *network) check(dev netip.Addr) {
 			for name := range zones {
 				if _, ok := v.zones[name]; !ok {
 					differ[name] = true
-					if c.learned.agreement == AgreeIdentical {
+					if n.agree[dev] == AgreeIdentical {
 						delete(zones, name)
 					}
 				}
@@ -382,8 +394,8 @@ func (n *network) check(dev netip.Addr) {
 	}
 	for k, said := range claims { // one voice for all, or nothing is decided until it lasts
 		h := hosts[k]
-		switch d := c.learned.disputes[k]; {
-		case slices.Max(said) != slices.Min(said) && d.decided:
+		switch {
+		case slices.Max(said) != slices.Min(said) && n.decided:
 			h.Claim = said[0]
 		case slices.Max(said) != slices.Min(said), h.Claim == zone.ClaimHolder && len(said) < len(n.ids):
 			h.Claim = zone.ClaimOpen
@@ -424,9 +436,11 @@ func TestSessionsThatResume(t *testing.T) {
 		n := newNetwork(t, nRefl, devs, agree, ReflectorConfig{Grace: time.Minute, FeedPosts: rapid.SampledFrom([]int{2, 8, 1000}).Draw(t, "log"), SyncStep: rapid.IntRange(0, 2).Draw(t, "step"), Paced: rapid.Bool().Draw(t, "paced")})
 		if rapid.Bool().Draw(t, "small client log") {
 			for _, c := range n.clients {
-				n.ownLog, c.log.most = 0, 0
+				n.ownLog = 0
+				c.RememberGone(0)
 			}
 		}
+		n.decided = true
 		epoch := uint64(1_000_000_000)
 		dev := rapid.Custom(func(t *rapid.T) netip.Addr { return devID(rapid.IntRange(0, devs-1).Draw(t, "device")) })
 		refl := rapid.Custom(func(t *rapid.T) netip.Addr { return n.ids[rapid.IntRange(0, nRefl-1).Draw(t, "reflector")] })
@@ -439,7 +453,7 @@ func TestSessionsThatResume(t *testing.T) {
 		put := func(t *rapid.T) {
 			k := key(t)
 			h := hostAt(k.Addr, k.Device, k.Port)
-			if old, ok := n.clients[k.Device].hosts[k]; ok {
+			if old, ok := n.clients[k.Device].Hosts()[k]; ok {
 				h.Since = old.Since
 				h.Service.Port = uint16(rapid.IntRange(0, 1).Draw(t, "service"))
 			} else { // heard anew is known since another time

@@ -79,9 +79,6 @@ func (a Auth) Use(p Password) PasswordUse {
 	return PasswordGone
 }
 
-// ProofLen is the length of the proof that a dialer knows a second password.
-const ProofLen = sha256.Size
-
 // Handshake is what two sides have told each other before either has proved that it
 // knows the password (docs/protocol.md, "Keys"). Labels names the protocol.
 type Handshake struct {

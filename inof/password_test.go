@@ -23,11 +23,11 @@ func TestAListenerShowsNoTagBeforeTheDialerDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, out, err := l.Receive(proof, nil, t0)
-	if codeOf(err) != CodeAuthFailed || len(out) != 0 {
+	if CodeOf(err) != CodeAuthFailed || len(out) != 0 {
 		t.Fatalf("%v, answered % x", err, out)
 	}
 	for _, f := range append(frames(answer), frames(l.Notify(nil, err))...) {
-		if h, err := ParseHeader(f, MaxMessage); err != nil || h.Flags&flagTagged != 0 {
+		if h, err := ParseHeader(f, MaxMessage); err != nil || h.Tagged() {
 			t.Errorf("a tag for a stranger: %+v, %v", h, err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestTwoPasswordsWhileOneIsRotated(t *testing.T) {
 		l := newSession(t, false, func(s *SessionConfig) { s.Auth = c.listener })
 		dErr, lErr := shake(t, d, l)
 		if c.d == "" {
-			if codeOf(lErr) != CodeAuthFailed || d.state == StateEstablished || l.state == StateEstablished {
+			if CodeOf(lErr) != CodeAuthFailed || d.state == StateEstablished || l.state == StateEstablished {
 				t.Errorf("%v: %v, %v", c, dErr, lErr)
 			}
 			continue
@@ -92,7 +92,7 @@ func TestAProofIsGoodForOneSession(t *testing.T) {
 	if _, _, err := again.Receive(open, nil, t0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := again.Receive(proof, nil, t0); codeOf(err) != CodeAuthFailed {
+	if _, _, err := again.Receive(proof, nil, t0); CodeOf(err) != CodeAuthFailed {
 		t.Errorf("repeated: %v", err)
 	}
 	if _, _, err := l.Receive(proof, nil, t0); err != nil {
@@ -153,7 +153,7 @@ func TestGuessesAreLimitedBySource(t *testing.T) {
 	tries := func(from string, now time.Time, most int) (n int) {
 		for range most {
 			if _, err := g.Check(at(from), now); err != nil {
-				if codeOf(err) != CodeLimit {
+				if CodeOf(err) != CodeLimit {
 					t.Error(err)
 				}
 				return n

@@ -1,11 +1,6 @@
 package inof
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"net/netip"
 )
 
@@ -100,93 +95,4 @@ func decodePathKeys(body []byte) (*PathKeys, error) {
 		return nil, err
 	}
 	return &m, nil
-}
-
-// conceals tells whether messages of a type are encrypted in this session: in mode tls all
-// of it is, and mode none has no key.
-func (s *Session) conceals(t MsgType) bool { return t == TypePathKeys && s.used != nil }
-
-// concealer is the cipher of this session for what is not for those who read along.
-func (s *Session) concealer() (cipher.AEAD, error) {
-	key, err := s.used.expand("iNOF v2 sealed")
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
-}
-
-// concealNonce differs for each message of a session: it is the direction and the number.
-func concealNonce(byDialer bool, seq uint64) []byte {
-	n := make([]byte, 4, 12)
-	if byDialer {
-		n[3] = 1
-	}
-	return binary.BigEndian.AppendUint64(n, seq)
-}
-
-// conceal encrypts the body of the message with the number seq.
-func (s *Session) conceal(body []byte, seq uint64) ([]byte, error) {
-	c, err := s.concealer()
-	if err != nil {
-		return nil, err
-	}
-	out, at := beginTLV(nil, tlvPathSealed)
-	return endTLV(c.Seal(out, concealNonce(s.cfg.Dialer, seq), body, nil), at), nil
-}
-
-// reveal decrypts the body of the message with the number seq.
-func (s *Session) reveal(body []byte, seq uint64) ([]byte, error) {
-	m, err := decodePathKeys(body)
-	if err != nil {
-		return nil, err
-	}
-	if m.Sealed == nil || len(m.Asked)+len(m.Keys) > 0 {
-		return nil, malformed("PathKeys.sealed", "is missing or not alone, which a session in mode hmac-sha256 needs")
-	}
-	c, err := s.concealer()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.Open(nil, concealNonce(!s.cfg.Dialer, seq), m.Sealed, nil)
-	if err != nil {
-		return nil, malformed("PathKeys.sealed", "%d bytes cannot be decrypted", len(m.Sealed))
-	}
-	return out, nil
-}
-
-// PathSecret is what a reflector makes keys of paths from; nobody else knows it.
-type PathSecret [sha256.Size]byte
-
-// String hides it from logs.
-func (PathSecret) String() string { return "[secret]" }
-
-// GoString hides it from logs.
-func (s PathSecret) GoString() string { return s.String() }
-
-// key is that of the path between two devices, the same for both.
-func (s PathSecret) key(self, dev netip.Addr) PathKey {
-	a, b := self, dev
-	if b.Less(a) {
-		a, b = b, a
-	}
-	mac := hmac.New(sha256.New, s[:])
-	mac.Write([]byte("iNOF v2 BFD " + a.String() + " " + b.String()))
-	sum := mac.Sum(nil)
-	return PathKey{Device: dev, ID: sum[PathSecretLen], Secret: [PathSecretLen]byte(sum[:PathSecretLen])}
-}
-
-// Answer gives the keys that a device asks for. They are of its own paths, whoever the
-// other ends are: nobody gets a key of a path between others.
-func (s PathSecret) Answer(self netip.Addr, q *PathKeys) *PathKeys {
-	a := &PathKeys{}
-	for _, dev := range q.Asked {
-		if dev != self && len(a.Keys) < MaxPathKeys {
-			a.Keys = append(a.Keys, s.key(self, dev))
-		}
-	}
-	return a
 }

@@ -45,20 +45,11 @@ func TestPathKeysCannotBeReadOnTheWay(t *testing.T) {
 	if bytes.Equal(body(given), body(again)) {
 		t.Error("the same message is encrypted in the same way twice")
 	}
-	for name, bad := range map[string][]byte{"in clear": appendOf(t, answer), "of another message": body(again), "nothing": nil, "twice": append(bytes.Clone(body(given)), body(given)...)} {
+	for name, bad := range map[string][]byte{"in clear": frameOf(t, answer)[HeaderLen:], "of another message": body(again), "nothing": nil, "twice": append(bytes.Clone(body(given)), body(given)...)} {
 		d, l := established(t)
-		_, _, err := d.Receive(l.tx.seal(nil, &Encoded{typ: TypePathKeys, body: bad}), nil, now)
+		_, _, err := d.Receive(l.tx.seal(nil, Raw(TypePathKeys, bad)), nil, now)
 		if p := new(ProtocolError); !errors.As(err, &p) || p.Code != CodeMalformed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-func appendOf(t *testing.T, m *PathKeys) []byte {
-	t.Helper()
-	b, err := m.appendBody(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

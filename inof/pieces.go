@@ -9,7 +9,7 @@ func (u *Update) TellsLoss() bool {
 		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw })
 }
 
-// faultAddrs is how many addresses of a fault weigh as much as a record.
+// FaultAddrs is how many addresses of a fault weigh as much as a record.
 const faultAddrs = 4
 
 // weight is how much work the record is, in records.
@@ -18,7 +18,7 @@ func (f *FaultRecord) weight() int { return 1 + (len(f.Addrs)+len(f.Gone))/fault
 // messageWeight is how much work a message is beside its records.
 const messageWeight = 4
 
-// weight is how much work a message is, in records; at least 1.
+// Weight is how much work a message is, in records; at least 1.
 func weight(m Message) int {
 	switch m := m.(type) {
 	case *Update:
@@ -37,10 +37,10 @@ func weight(m Message) int {
 	return 1
 }
 
-// cut divides a message into one of about so many records and the rest, nil if there is
+// Cut divides a message into one of about so many records and the rest, nil if there is
 // none. The order is that of a batch: hosts that go, faults, hosts that come, so that
 // between two of them no host looks reachable that is not.
-func (u *Update) cut(records int) (first, rest *Update) {
+func (u *Update) Cut(records int) (first, rest *Update) {
 	if len(u.Hosts)+len(u.Faults) <= records && weight(u) <= records+messageWeight {
 		return u, nil
 	}

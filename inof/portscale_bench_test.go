@@ -52,7 +52,8 @@ func BenchmarkFaultedPort(b *testing.B) {
 					b.Fatal(err)
 				}
 				for _, d := range ds {
-					bytes += d.Msg.(*Update).sizeHint()
+					e, _ := Encode(d.Msg)
+					bytes += e.Len()
 				}
 			}
 			b.ReportMetric(float64(bytes)/float64(b.N), "bytes/op")

@@ -183,7 +183,7 @@ func (r *Reflector) disown(d *device) {
 
 // taking collects what is told next.
 type taking struct {
-	batch
+	Batch
 	refused *Refusal
 	changes map[portKey]*FaultRecord // of faults that are not told as a whole
 	whole   map[portKey]bool         // those that are
@@ -228,28 +228,28 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*U
 			t.Faults = append(t.Faults, f.normal())
 		}
 	}
-	t.sort()
+	t.Sort()
 	return r.messages(b, &t, now)
 }
 
 // messages are the Updates of what was taken. While zones or settings wait that are not in
 // them the zones told so far are not the whole of a state.
 func (r *Reflector) messages(b *backlog, t *taking, now time.Time) []*Update {
-	s := stamps{origin: r.self, epoch: r.epoch, seq: func() uint64 { return r.feed.handed }, sent: now, at: now, more: b.zonesWait()}
+	like := Update{Origin: r.self, Epoch: r.epoch, Seq: r.feed.handed, SentAt: now, ReflectedAt: now, More: b.zonesWait()}
 	if c := b.cause; c != nil {
-		s.fault, s.decided, s.came = c.fault, c.decided, c.came
+		like.FaultAt, like.DecidedAt, like.ReflectorAt = c.fault, c.decided, c.came
 		if l := b.last; l.origin != r.self {
-			s.origin, s.epoch, s.sent, s.seq = l.origin, l.epoch, c.sent, func() uint64 { return l.seq }
+			like.Origin, like.Epoch, like.Seq, like.SentAt = l.origin, l.epoch, l.seq, c.sent
 		}
 	}
-	out := t.updates(s, &r.counters.TooLarge)
-	if len(out) == 0 && (t.refused != nil || b.more && !s.more) {
-		out = append(out, s.update())
+	out := t.Updates(&like, &r.counters.TooLarge)
+	if len(out) == 0 && (t.refused != nil || b.more && !like.More) {
+		out = append(out, &like)
 	}
 	if len(out) == 0 {
 		return nil
 	}
-	b.more = s.more
+	b.more = like.More
 	out[0].Anew, out[0].Refused = b.anew, t.refused
 	b.anew = false
 	for i, u := range out {
@@ -404,12 +404,12 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 
 func (t *taking) zone(z ZoneRecord) {
 	t.Zones = append(t.Zones, z)
-	t.room -= z.size()
+	t.room -= z.Size()
 }
 
 func (t *taking) host(h HostRecord) {
 	t.Hosts = append(t.Hosts, h)
-	t.room -= h.size()
+	t.room -= h.Size()
 }
 
 func (t *taking) fault(pk portKey, f FaultRecord) {
@@ -417,7 +417,7 @@ func (t *taking) fault(pk portKey, f FaultRecord) {
 		return
 	}
 	t.Faults = append(t.Faults, f)
-	t.room -= f.size()
+	t.room -= f.Size()
 	if t.whole == nil {
 		t.whole = map[portKey]bool{}
 	}
@@ -433,7 +433,7 @@ func (t *taking) down(pk portKey, f *FaultRecord, addr netip.Addr, is bool) {
 			t.changes = map[portKey]*FaultRecord{}
 		}
 		t.changes[pk] = c
-		t.room -= c.size()
+		t.room -= c.Size()
 	}
 	if is {
 		c.Why, c.Addrs = f.Why, append(c.Addrs, addr)

@@ -48,7 +48,8 @@ func records(ds []Delivery) (n, bytes int) {
 	for _, d := range ds {
 		if u, ok := d.Msg.(*Update); ok {
 			n += len(u.Zones) + len(u.Hosts) + len(u.Faults)
-			bytes += u.sizeHint()
+			e, _ := Encode(u)
+			bytes += e.Len()
 		}
 	}
 	return n, bytes

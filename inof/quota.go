@@ -28,20 +28,6 @@ const (
 	listedAhead = 4096
 )
 
-// Refusal tells a device which of its hosts the reflector refuses.
-type Refusal struct {
-	Hosts uint32 // for which there is no room
-	Limit uint32 // of hosts of one device, or of all
-	Again bool   // what was refused may be taken now: everything is to be said again
-	// Outside is how many hosts are outside of what the reflector binds the device to, Named
-	// are up to MaxOutsideNamed of their addresses, sorted.
-	Outside uint32
-	Named   []netip.Addr
-}
-
-// empty reports whether nothing is refused.
-func (r *Refusal) empty() bool { return r.Hosts == 0 && r.Outside == 0 }
-
 // roomFor is how many more hosts a device may have, and the limit that says so.
 func (r *Reflector) roomFor(d *device) (room int, limit LimitError) {
 	total := r.cfg.MaxHosts
@@ -91,9 +77,6 @@ func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
 		delete(r.short, d.id)
 	}
 }
-
-// MaxSyncShort is how many devices an End-of-Sync names of whose hosts some are refused.
-const MaxSyncShort = 64
 
 // shortOnes are the devices of whose hosts some are refused, sorted; with too many of them an
 // End-of-Sync says that nothing at all is gone.

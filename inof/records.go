@@ -77,3 +77,9 @@ type Settings struct {
 	Hard     bool        `json:"hard"`      // isolate zones in the dataplane too
 	BFD      BFDSettings `json:"bfd"`
 }
+
+// PortKey is a port of a device.
+type portKey struct {
+	device netip.Addr
+	port   string
+}

@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -115,11 +116,11 @@ type faultEntry struct {
 // NewReflector gives a reflector with a zone configuration. Now starts the time
 // for which End-of-Sync is held back for cfg.Known.
 func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConfig, now time.Time) (*Reflector, error) {
-	cfg.MaxClients = orDefault(cfg.MaxClients, DefaultMaxClients)
-	cfg.MaxZones = orDefault(cfg.MaxZones, DefaultMaxZones)
-	cfg.MaxHosts = orDefault(cfg.MaxHosts, DefaultMaxHosts)
-	cfg.MaxMemberships = orDefault(cfg.MaxMemberships, DefaultMaxMemberships)
-	cfg.MaxDeviceHosts = orDefault(cfg.MaxDeviceHosts, cfg.MaxHosts)
+	cfg.MaxClients = cmp.Or(cfg.MaxClients, DefaultMaxClients)
+	cfg.MaxZones = cmp.Or(cfg.MaxZones, DefaultMaxZones)
+	cfg.MaxHosts = cmp.Or(cfg.MaxHosts, DefaultMaxHosts)
+	cfg.MaxMemberships = cmp.Or(cfg.MaxMemberships, DefaultMaxMemberships)
+	cfg.MaxDeviceHosts = cmp.Or(cfg.MaxDeviceHosts, cfg.MaxHosts)
 	if cfg.Grace == 0 {
 		cfg.Grace = DefaultGrace
 	}
@@ -130,7 +131,7 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 		devices:  map[netip.Addr]*device{},
 		awaited:  map[netip.Addr]struct{}{},
 		short:    map[netip.Addr]*device{},
-		feed:     feed{most: orDefault(cfg.FeedPosts, maxFeedPosts)},
+		feed:     feed{most: cmp.Or(cfg.FeedPosts, maxFeedPosts)},
 	}
 	for _, d := range cfg.Known {
 		r.awaited[d] = struct{}{}
@@ -143,13 +144,6 @@ func NewReflector(self netip.Addr, epoch uint64, set zone.Set, cfg ReflectorConf
 	}
 	r.schedule()
 	return r, nil
-}
-
-func orDefault(v, def int) int {
-	if v == 0 {
-		return def
-	}
-	return v
 }
 
 // out gives what a call leads to at once.

@@ -60,3 +60,11 @@ func (r *Reflector) noteFault(t *change, d *device, port string) {
 	}
 	r.touchContested(t, r.dir.SetFault(d.id, port, addrs, why))
 }
+
+// faultFits tells whether a device may have one more port with a fault.
+func (d *device) faultFits(f *FaultRecord) error {
+	if f.Op != Put || d.faults[f.Port] != nil || len(d.faults) < MaxFaultPorts {
+		return nil
+	}
+	return &LimitError{What: "ports with a fault", Key: "fault of port " + f.Port, Limit: MaxFaultPorts}
+}

@@ -53,7 +53,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *Resume, now time.Time)
 	d.expires = time.Time{}
 	r.schedule()
 	if d.out = checkResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
-		d.out = full(whyForgot)
+		d.out = full("the sender no longer follows what the receiver holds")
 	}
 	d.missed, d.resumes = nil, false
 	r.disown(d)
@@ -76,8 +76,7 @@ func (r *Reflector) catchUp(d *device, now time.Time) {
 	seq := *d.missed
 	d.missed = nil
 	r.moves++
-	if seq < r.feed.base { // trimmed meanwhile
-		d.out = full(whyTrimmed)
+	if d.out = checkResume(&Resume{Epoch: r.epoch, Seq: seq}, r.epoch, r.feed.base, r.feed.seq); !d.out.Resumed { // trimmed meanwhile
 		r.beginSync(d)
 		return
 	}

@@ -120,9 +120,9 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) {
 	switch {
 	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
 		r.counters.HeldBack++
-		d.in = full(whyHolds)
+		d.in = full("the sender has started without its state: nothing is removed yet")
 		d.forgot = d.gen // it stays awaited: others are not told of what it lacks
-		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
 			if d.hosts[k] == d.gen {
 				r.unfault(t, d, k)
 			}
@@ -145,7 +145,7 @@ func (r *Reflector) endOfSync(d *device, m *EndOfSync, now time.Time) {
 // drop removes the records of a device whose session number is chosen, as aged out.
 func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
 	// In order: who has an address may depend on which claim goes first.
-	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
 		if chosen(d.hosts[k]) {
 			r.removeHost(t, d, k, snsd.ReasonAgedOut)
 			n++

@@ -1,7 +1,6 @@
 package inof
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -23,7 +22,7 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) {
 	}
 	set = set.Canonical()
 	for i := range set.Zones {
-		if err := fitsMessage(&set.Zones[i]); err != nil {
+		if err := FitsMessage(&set.Zones[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -52,15 +51,6 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]Delivery, error) {
 	r.autoJoin(t, set.AutoJoin)
 	t.settings = t.settings || set.Hard != r.dir.Hard()
 	return r.applySet(t, set, now), nil
-}
-
-// fitsMessage refuses a zone that no message can hold.
-func fitsMessage(z *zone.Zone) error {
-	rec := ZoneRecord{Op: Put, Zone: *z}
-	if n := rec.size(); n > MaxMessage-updateOverhead {
-		return fmt.Errorf("zone %q has %d members in %d bytes: %w; name ranges instead of single addresses", z.Name, len(z.Members), n, ErrTooLarge)
-	}
-	return nil
 }
 
 // changeZone notes in t that a zone becomes z, nil: is removed. The Directory
@@ -128,7 +118,7 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]Delivery, error) {
 		return nil, err
 	}
 	z = z.Canonical()
-	if err := fitsMessage(&z); err != nil {
+	if err := FitsMessage(&z); err != nil {
 		return nil, err
 	}
 	old, had := r.interest.zones[z.Name]
@@ -180,4 +170,15 @@ func (r *Reflector) Zones() zone.Set { return r.dir.Zones() }
 
 func (r *Reflector) settings() *Settings {
 	return &Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD}
+}
+
+// overLimit counts a zone configuration that is refused because it is too large.
+func (r *Reflector) overLimit(set zone.Set) {
+	members := 0
+	for i := range set.Zones {
+		members += len(set.Zones[i].Members)
+	}
+	if len(set.Zones) > r.cfg.MaxZones || members > r.cfg.MaxMemberships {
+		r.counters.OverLimit++
+	}
 }

@@ -105,15 +105,10 @@ type knownHost struct {
 	claim zone.Claim
 }
 
-func (h knownHost) record() zone.Host {
+func (h knownHost) record() *zone.Host {
 	out := *h.host
 	out.Claim = h.claim
-	return out
-}
-
-type portKey struct {
-	device netip.Addr
-	port   string
+	return &out
 }
 
 func newReplicas(self netip.Addr) replicas {

@@ -1,7 +1,5 @@
 package inof
 
-import "net/netip"
-
 // Report is what is wrong at a client, for the operators of its reflectors: all its
 // warnings, in place of those of the report before. Nothing follows from it but that it is
 // shown; it ends with the session. One without warnings says that all is well.
@@ -64,12 +62,4 @@ func decodeReport(body []byte) (*Report, error) {
 		return nil, err
 	}
 	return &m, nil
-}
-
-// Devices are those with a session, in no order.
-func (ps *Peers) Devices() (list []netip.Addr) {
-	for dev := range ps.m {
-		list = append(list, dev)
-	}
-	return list
 }

@@ -104,8 +104,8 @@ func TestSessionsThatRestEnd(t *testing.T) {
 			_ = nc.(*net.TCPConn).SetLinger(0)
 			nc.Close()
 		}, func(err error) bool { return errors.Is(err, syscall.ECONNRESET) }},
-		"closed here":  {func(_ *loopback, p *Peer, _ net.Conn) { p.Close(CodeCease, "enough") }, func(err error) bool { return codeOf(err) == CodeCease }},
-		"server stops": {func(l *loopback, _ *Peer, _ net.Conn) { l.stop() }, func(err error) bool { return codeOf(err) == CodeCease }},
+		"closed here":  {func(_ *loopback, p *Peer, _ net.Conn) { p.Close(CodeCease, "enough") }, func(err error) bool { return CodeOf(err) == CodeCease }},
+		"server stops": {func(l *loopback, _ *Peer, _ net.Conn) { l.stop() }, func(err error) bool { return CodeOf(err) == CodeCease }},
 		"garbage": {func(_ *loopback, _ *Peer, nc net.Conn) { _, _ = nc.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
 			func(err error) bool { return strings.Contains(err.Error(), "HTTP") }},
 	} {
@@ -133,7 +133,7 @@ func TestHoldTimeOfASessionThatRests(t *testing.T) {
 	nc, _ := connect(t, l, netip.MustParseAddr("10.0.0.1"))
 	defer nc.Close()
 	<-l.peers
-	if ev := <-l.downs; codeOf(ev.Err) != CodeHoldExpired || time.Since(began) < MinHold {
+	if ev := <-l.downs; CodeOf(ev.Err) != CodeHoldExpired || time.Since(began) < MinHold {
 		t.Errorf("it ended after %v with %v", time.Since(began), ev.Err)
 	}
 }

@@ -27,13 +27,13 @@ func TestADeviceIsToldWhoHoldsTheAddressOfItsOwnHost(t *testing.T) {
 			b, winner := rivals(t)
 			b.join(devID(order[0]))
 			b.join(devID(order[1]))
-			if _, known := b.clients[devID(1)].learned.hosts[winner]; !known {
+			if _, known := b.held[devID(1)].hosts[winner]; !known {
 				t.Error("the loser's device does not know the winner")
 			}
 			b.clients[devID(0)].WithdrawHost(winner, 6)
 			b.flush(devID(0))
 			b.check()
-			if _, known := b.clients[devID(1)].learned.hosts[winner]; known {
+			if _, known := b.held[devID(1)].hosts[winner]; known {
 				t.Error("the winner has gone, but the loser's device still knows it")
 			}
 		})

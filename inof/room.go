@@ -1,7 +1,5 @@
 package inof
 
-import "github.com/openinof/inof/zone"
-
 // room is how much a client takes from one reflector: as much as that may hold. One that
 // sends without end is refused what is beyond it; what is known already is taken in any case.
 type room struct {
@@ -37,7 +35,7 @@ func (s *replica) trim(u *Update, most room, refused *RefusedError) *Update {
 		old := t.word(r.Zone.Name)
 		more, had := len(r.Zone.Members), 0
 		if old.said {
-			had = old.members.count()
+			had = old.members.Count()
 		}
 		switch {
 		case r.Op != Put:
@@ -70,23 +68,4 @@ func (s *replica) faultFits(r *FaultRecord, most room) error {
 		return nil
 	}
 	return &LimitError{What: "faults", Key: "fault of " + r.Device.String() + " port " + r.Port, Limit: most.faults}
-}
-
-// faultFits tells whether a device may have one more port with a fault.
-func (d *device) faultFits(f *FaultRecord) error {
-	if f.Op != Put || d.faults[f.Port] != nil || len(d.faults) < MaxFaultPorts {
-		return nil
-	}
-	return &LimitError{What: "ports with a fault", Key: "fault of port " + f.Port, Limit: MaxFaultPorts}
-}
-
-// overLimit counts a zone configuration that is refused because it is too large.
-func (r *Reflector) overLimit(set zone.Set) {
-	members := 0
-	for i := range set.Zones {
-		members += len(set.Zones[i].Members)
-	}
-	if len(set.Zones) > r.cfg.MaxZones || members > r.cfg.MaxMemberships {
-		r.counters.OverLimit++
-	}
 }

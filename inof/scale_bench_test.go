@@ -9,14 +9,6 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-func scaleDev(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-}
-
-func scaleHost(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
-}
-
 // scaleReflector is a reflector with sessions of devices 1..clients, to each of
 // which hosts are attached in turn.
 func scaleReflector(tb testing.TB, clients, hosts int, set zone.Set) *Reflector {

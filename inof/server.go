@@ -67,8 +67,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Listen == nil {
 		return nil, errors.New("inof server: Listen must be set")
 	}
-	cfg.MaxPeers = orDefault(cfg.MaxPeers, DefaultMaxClients)
-	cfg.MaxPending = orDefault(cfg.MaxPending, DefaultMaxPending)
+	cfg.MaxPeers = cmp.Or(cfg.MaxPeers, DefaultMaxClients)
+	cfg.MaxPending = cmp.Or(cfg.MaxPending, DefaultMaxPending)
 	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}, past: map[netip.Addr]past{}}
 	s.host.establish = s.establish
 	s.pace = newPacers(cfg.Pace, 2*cfg.MaxPeers, s.connected)
@@ -286,11 +286,11 @@ const maxRefused = 64
 // sender is proved but the address. s.mu is held.
 func (s *Server) refuse(c *conn, err error) {
 	var peer *PeerError
-	if code := codeOf(err); code == CodeCease || code == 0 && !errors.As(err, &peer) {
+	if code := CodeOf(err); code == CodeCease || code == 0 && !errors.As(err, &peer) {
 		return
 	}
 	v := c.info()
-	v.State, v.LastError, v.LastErrAt, v.LastCode = StateConnect, err.Error(), time.Now(), CodeOf(err)
+	v.State, v.LastError, v.LastErrAt, v.LastCode = StateConnect, err.Error(), time.Now(), ReasonOf(err)
 	v.Device = netip.Addr{}
 	s.forgive(v.Address)
 	if len(s.refused) >= maxRefused {

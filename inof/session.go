@@ -127,7 +127,7 @@ func (s *Session) sendOpen(out []byte, now time.Time) ([]byte, error) {
 		return out, err
 	}
 	// The Open has number 0 and no tag: there is no key yet.
-	s.own = append(appendHeader(nil, HeaderLen+len(e.body), TypeOpen, 0, 0), e.body...)
+	s.own = e.Append(nil, 0, false)
 	s.enter(StateOpenSend, now)
 	s.lastTx = now
 	return append(out, s.own...), nil
@@ -155,12 +155,12 @@ func (s *Session) Receive(frame, out []byte, now time.Time) (Message, []byte, er
 	if h.Length != len(frame) {
 		return nil, out, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, but there are %d bytes", h.Length, len(frame))}
 	}
-	if s.state != StateEstablished && h.Type == TypeNotification && h.Flags&flagTagged == 0 {
-		n, err := decodeNotification(frame[HeaderLen:])
-		if err != nil {
-			return nil, out, err
+	if s.state != StateEstablished && h.Type == TypeNotification && !h.Tagged() {
+		m, err := decodeBody(h.Type, frame[HeaderLen:])
+		if n, ok := m.(*Notification); ok {
+			err = &PeerError{Code: n.Code, Text: n.Text}
 		}
-		return nil, out, &PeerError{Code: n.Code, Text: n.Text}
+		return nil, out, err
 	}
 	if s.state < StateOpenConfirm {
 		return s.receiveOpen(h, frame, out, now)
@@ -211,7 +211,7 @@ func (s *Session) open(h Header, frame []byte) ([]byte, error) {
 	if s.keys == nil {
 		return s.rx.open(h, frame)
 	}
-	if h.Flags&flagTagged == 0 {
+	if !h.Tagged() {
 		return nil, untagged(h)
 	}
 	end := len(frame) - TagLen
@@ -228,8 +228,8 @@ func (s *Session) open(h Header, frame []byte) ([]byte, error) {
 	}
 	var proof []byte
 	if h.Type == TypeKeepalive {
-		if m, err := decodeKeepalive(body); err == nil {
-			proof = m.Proof
+		if m, err := decodeBody(h.Type, body); err == nil {
+			proof = m.(*Keepalive).Proof
 		}
 	}
 	k, tagged := ChooseByDialer(s.keys, frame[:end], tag, proof)
@@ -257,6 +257,9 @@ func (s *Session) Proved() bool { return s.proved && s.state == StateOpenConfirm
 // is for a session with Confirm that is Proved.
 func (s *Session) Answer(out []byte, now time.Time) []byte { return s.confirm(out, now) }
 
+// keepalive is the wire form of most of them.
+var keepalive, _ = Encode(&Keepalive{})
+
 func (s *Session) confirm(out []byte, now time.Time) []byte {
 	out = s.Seal(out, keepalive, now)
 	s.enter(StateEstablished, now)
@@ -274,13 +277,14 @@ func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Messa
 	if h.Type != TypeOpen || (s.cfg.Dialer && s.state == StateConnect) {
 		return nil, out, s.unexpected(h.Type)
 	}
-	if h.Flags&flagTagged != 0 || h.Seq != 0 {
+	if h.Tagged() || h.Seq != 0 {
 		return nil, out, malformed("Open", "flags %#04x, number %d, want 0 and 0", h.Flags, h.Seq)
 	}
-	o, err := decodeOpen(frame[HeaderLen:])
+	m, err := decodeBody(h.Type, frame[HeaderLen:])
 	if err != nil {
 		return nil, out, err
 	}
+	o := m.(*Open)
 	if err := s.fits(o); err != nil {
 		return nil, out, err
 	}
@@ -306,7 +310,9 @@ func (s *Session) receiveOpen(h Header, frame, out []byte, now time.Time) (Messa
 	}
 	first := keepalive
 	if proof := ProofOfSecond(s.keys); proof != nil {
-		first = &Encoded{typ: TypeKeepalive, body: (&Keepalive{Proof: proof}).appendBody(nil)}
+		if first, err = Encode(&Keepalive{Proof: proof}); err != nil {
+			return nil, out, err
+		}
 	}
 	return nil, s.Seal(out, first, now), nil
 }
@@ -415,12 +421,11 @@ func (s *Session) Password() (Password, bool) {
 // is OpenConfirm or Established seals.
 func (s *Session) Seal(out []byte, e *Encoded, now time.Time) []byte {
 	s.lastTx = now
-	if s.conceals(e.typ) {
-		body, err := s.conceal(e.body, s.tx.seq+1)
-		if err != nil { // as with a message that was lost: it is asked again in the next session
+	if s.conceals(e.Type()) {
+		var err error
+		if e, err = s.conceal(e.Body(), s.tx.seq+1); err != nil { // as with a message that was lost: it is asked again in the next session
 			return out
 		}
-		e = &Encoded{typ: e.typ, body: body}
 	}
 	return s.tx.seal(out, e)
 }
@@ -429,7 +434,7 @@ func (s *Session) Seal(out []byte, e *Encoded, now time.Time) []byte {
 // peer can check the tag, plain otherwise. An error that the peer reported itself
 // is not told back.
 func (s *Session) Notify(out []byte, err error) []byte {
-	code := codeOf(err)
+	code := CodeOf(err)
 	if code == 0 {
 		return out
 	}
@@ -442,11 +447,11 @@ func (s *Session) Notify(out []byte, err error) []byte {
 		return s.tx.seal(out, e)
 	}
 	at := len(out)
-	out = appendHeader(out, HeaderLen+len(e.body), TypeNotification, 0, 0)
-	if p, ok := errors.AsType[*ProtocolError](err); ok && p.answerIn != 0 {
-		out[at+4] = p.answerIn // a peer of another version reads no other header
+	out = e.Append(out, 0, false)
+	if p, ok := errors.AsType[*ProtocolError](err); ok && p.AnswerIn != 0 {
+		out[at+4] = p.AnswerIn // a peer of another version reads no other header
 	}
-	return append(out, e.body...)
+	return out
 }
 
 // Heard says that up to now the peer was not silent: it was not read.

@@ -142,7 +142,7 @@ func TestHandshake(t *testing.T) {
 				t.Errorf("the %s has %v, want code %v with %q", tt.blames, finder, tt.code, tt.text)
 			}
 			var peer *PeerError
-			both := tt.code == CodeAuthFailed && codeOf(told) == tt.code // each side finds it in the other's Keepalive
+			both := tt.code == CodeAuthFailed && CodeOf(told) == tt.code // each side finds it in the other's Keepalive
 			if !both && (!errors.As(told, &peer) || peer.Code != tt.code) {
 				t.Errorf("the other side has %v, want to be told code %v", told, tt.code)
 			}
@@ -155,13 +155,13 @@ func TestHandshake(t *testing.T) {
 
 func TestTimersOutOfRangeAreRefused(t *testing.T) {
 	for _, tt := range [][2]time.Duration{{299 * time.Millisecond, 100 * time.Millisecond}, {time.Second, 99 * time.Millisecond}, {time.Second, 2 * time.Second}} {
-		if _, err := NewSession(SessionConfig{Self: devID(0), Auth: hmacAuth("password1"), Hold: tt[0], Keepalive: tt[1]}, t0); codeOf(err) != CodeTimers {
+		if _, err := NewSession(SessionConfig{Self: devID(0), Auth: hmacAuth("password1"), Hold: tt[0], Keepalive: tt[1]}, t0); CodeOf(err) != CodeTimers {
 			t.Errorf("own timers %v: %v", tt, err)
 		}
 		o := *golden["open-client"].(*Open)
 		o.Hold, o.Keepalive = tt[0], tt[1]
 		l := newSession(t, false, nil)
-		if _, _, err := l.Receive(openFrame(t, &o), nil, t0); codeOf(err) != CodeTimers {
+		if _, _, err := l.Receive(openFrame(t, &o), nil, t0); CodeOf(err) != CodeTimers {
 			t.Errorf("peer's timers %v: %v", tt, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 	for _, v := range [][2]uint8{{1, 1}, {3, 4}, {0, 0}} {
 		o := *golden["open-client"].(*Open)
 		o.MinVersion, o.MaxVersion = v[0], v[1]
-		if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); codeOf(err) != CodeVersion {
+		if _, _, err := newSession(t, false, nil).Receive(openFrame(t, &o), nil, t0); CodeOf(err) != CodeVersion {
 			t.Errorf("versions %v: %v", v, err)
 		}
 	}
@@ -218,21 +218,21 @@ func TestNothingCanBeAltered(t *testing.T) {
 		if _, _, err := l.Receive(f, nil, t0); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := l.Receive(f, nil, t0); codeOf(err) != CodeSequence {
+		if _, _, err := l.Receive(f, nil, t0); CodeOf(err) != CodeSequence {
 			t.Fatal(err)
 		}
 	})
 	t.Run("dropped", func(t *testing.T) {
 		d, l := established(t)
 		seal(d, "update-fault")
-		if _, _, err := l.Receive(seal(d, "update-host"), nil, t0); codeOf(err) != CodeSequence {
+		if _, _, err := l.Receive(seal(d, "update-host"), nil, t0); CodeOf(err) != CodeSequence {
 			t.Fatal(err)
 		}
 	})
 	t.Run("reflected", func(t *testing.T) {
 		d, l := established(t)
 		seal(l, "update-fault")
-		if _, _, err := d.Receive(seal(d, "update-fault"), nil, t0); codeOf(err) != CodeAuthFailed {
+		if _, _, err := d.Receive(seal(d, "update-fault"), nil, t0); CodeOf(err) != CodeAuthFailed {
 			t.Fatal(err)
 		}
 	})
@@ -242,7 +242,7 @@ func TestNothingCanBeAltered(t *testing.T) {
 		if dErr, lErr := shake(t, newSession(t, true, nil), l2); dErr != nil || lErr != nil {
 			t.Fatal(dErr, lErr)
 		}
-		if _, _, err := l2.Receive(seal(d, "update-fault"), nil, t0); codeOf(err) != CodeAuthFailed {
+		if _, _, err := l2.Receive(seal(d, "update-fault"), nil, t0); CodeOf(err) != CodeAuthFailed {
 			t.Fatal(err)
 		}
 	})
@@ -250,7 +250,7 @@ func TestNothingCanBeAltered(t *testing.T) {
 		_, l := established(t)
 		for _, m := range []string{"update-fault", "notification", "keepalive-none"} {
 			trial := *l
-			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); codeOf(err) != CodeAuthFailed {
+			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); CodeOf(err) != CodeAuthFailed {
 				t.Errorf("%s: %v", m, err)
 			}
 		}
@@ -264,7 +264,7 @@ func TestUnexpectedMessagesAreRefused(t *testing.T) {
 		}
 		for _, m := range []string{"keepalive-none", "update-host", "end-of-sync"} {
 			trial := *s
-			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); codeOf(err) != CodeUnexpected || !strings.Contains(err.Error(), name) {
+			if _, _, err := trial.Receive(goldenFrame(t, m, nil), nil, t0); CodeOf(err) != CodeUnexpected || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s in %s: %v", m, name, err)
 			}
 		}
@@ -275,7 +275,7 @@ func TestUnexpectedMessagesAreRefused(t *testing.T) {
 	if _, _, err := l.Receive(open, nil, t0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Receive(goldenFrame(t, "update-host", nil), nil, t0); codeOf(err) != CodeUnexpected {
+	if _, _, err := l.Receive(goldenFrame(t, "update-host", nil), nil, t0); CodeOf(err) != CodeUnexpected {
 		t.Errorf("Update in OpenConfirm: %v", err)
 	}
 }
@@ -283,21 +283,21 @@ func TestUnexpectedMessagesAreRefused(t *testing.T) {
 func TestLongMessagesWaitForThePassword(t *testing.T) {
 	l := newSession(t, false, nil)
 	f := appendHeader(nil, MaxHandshakeMessage+1, TypeOpen, 0, 0)
-	if _, _, err := l.Receive(append(f, make([]byte, MaxHandshakeMessage+1-HeaderLen)...), nil, t0); codeOf(err) != CodeLength {
+	if _, _, err := l.Receive(append(f, make([]byte, MaxHandshakeMessage+1-HeaderLen)...), nil, t0); CodeOf(err) != CodeLength {
 		t.Fatal(err)
 	}
 }
 
 func TestDeadlines(t *testing.T) {
 	s := newSession(t, false, nil)
-	if at := s.Deadline(); !at.Equal(t0.Add(HandshakeTimeout)) || s.Expired(at.Add(-1)) != nil || codeOf(s.Expired(at)) != CodeHandshakeTimeout {
+	if at := s.Deadline(); !at.Equal(t0.Add(HandshakeTimeout)) || s.Expired(at.Add(-1)) != nil || CodeOf(s.Expired(at)) != CodeHandshakeTimeout {
 		t.Errorf("handshake deadline %v: %v", at, s.Expired(at))
 	}
 	if !s.KeepaliveAt().IsZero() {
 		t.Error("keepalive is due before Established")
 	}
 	d, l := established(t)
-	if at := l.Deadline(); !at.Equal(t0.Add(DefaultHold)) || codeOf(l.Expired(at)) != CodeHoldExpired {
+	if at := l.Deadline(); !at.Equal(t0.Add(DefaultHold)) || CodeOf(l.Expired(at)) != CodeHoldExpired {
 		t.Errorf("hold deadline %v: %v", at, l.Expired(at))
 	}
 	if at := d.KeepaliveAt(); !at.Equal(t0.Add(DefaultKeepalive)) {
@@ -333,8 +333,8 @@ func TestBackoff(t *testing.T) {
 func FuzzSession(f *testing.F) {
 	for name := range golden {
 		e, _ := Encode(golden[name])
-		f.Add(uint8(0), (&sealer{}).seal(nil, e))
-		f.Add(uint8(3), e.body)
+		f.Add(uint8(0), e.Append(nil, 1, false))
+		f.Add(uint8(3), e.Body())
 	}
 	f.Fuzz(func(t *testing.T, state uint8, b []byte) {
 		d, l := newSession(t, true, nil), newSession(t, false, nil)
@@ -352,7 +352,7 @@ func FuzzSession(f *testing.F) {
 			peer, s = established(t)
 		}
 		if state%5 == 4 && len(b) > 0 { // any body, sealed by the peer
-			b = peer.Seal(nil, &Encoded{typ: MsgType(b[0]), body: b[1:]}, t0)
+			b = peer.Seal(nil, Raw(MsgType(b[0]), b[1:]), t0)
 		}
 		before := s.state
 		m, out, err := s.Receive(b, nil, t0)
@@ -383,7 +383,7 @@ func FuzzMAC(f *testing.F) {
 			return
 		}
 		d, l := established(t)
-		frame := d.Seal(nil, &Encoded{typ: TypeUpdate, body: body}, t0)
+		frame := d.Seal(nil, Raw(TypeUpdate, body), t0)
 		h, err := ParseHeader(frame, MaxMessage)
 		if err != nil {
 			t.Fatal(err)

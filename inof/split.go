@@ -1,8 +1,11 @@
 package inof
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/openinof/inof/zone"
 )
@@ -14,7 +17,8 @@ const (
 	addrSize       = 17
 )
 
-func (z *ZoneRecord) size() int {
+// Size is the length of the record on the wire, in bytes, or a little more.
+func (z *ZoneRecord) Size() int {
 	n := tlvHeaderLen + 2 + len(z.Zone.Name)
 	if z.Op == Put {
 		for i := range z.Zone.Members {
@@ -28,7 +32,8 @@ func (z *ZoneRecord) size() int {
 	return n
 }
 
-func (h *HostRecord) size() int {
+// Size is the length of the record on the wire, in bytes, or a little more.
+func (h *HostRecord) Size() int {
 	k := &h.Host.HostKey
 	n := tlvHeaderLen + 3 + addrLen(k.Addr) + addrLen(k.Device) + len(k.Port)
 	if h.Op == Put {
@@ -37,7 +42,8 @@ func (h *HostRecord) size() int {
 	return n
 }
 
-func (f *FaultRecord) size() int {
+// Size is the length of the record on the wire, in bytes, or a little more.
+func (f *FaultRecord) Size() int {
 	n := tlvHeaderLen + 11 + addrLen(f.Device) + len(f.Port)
 	if f.Op == Change {
 		n += 2
@@ -51,6 +57,7 @@ func (f *FaultRecord) size() int {
 	return n
 }
 
+// AddrLen is the length of an address on the wire, in bytes, or a little more.
 func addrLen(a netip.Addr) int {
 	switch {
 	case a.Is4():
@@ -65,49 +72,36 @@ func (u *Update) sizeHint() int {
 	n := updateOverhead
 	n += 40 * len(u.Devices)
 	for i := range u.Zones {
-		n += u.Zones[i].size()
+		n += u.Zones[i].Size()
 	}
 	for i := range u.Hosts {
-		n += u.Hosts[i].size()
+		n += u.Hosts[i].Size()
 	}
 	for i := range u.Faults {
-		n += u.Faults[i].size()
+		n += u.Faults[i].Size()
 	}
 	return n
 }
 
-// batch collects records, one for a key, and cuts them into Updates of about
+// Batch collects records, one for a key, and cuts them into Updates of about
 // SyncChunk bytes at record borders. Over all of them the order is settings, zones,
 // hosts that go, faults, hosts that come: so that between two of them no
 // host looks reachable that is not.
-type batch struct {
+type Batch struct {
 	Settings *Settings
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
 	Faults   []FaultRecord
 }
 
-// stamps are what the Updates of a batch carry beside records.
-type stamps struct {
-	origin          netip.Addr
-	epoch           uint64
-	seq             func() uint64 // called once for each Update
-	fault, sent, at time.Time     // FaultAt, SentAt, ReflectedAt
-	decided, came   time.Time     // DecidedAt, ReflectorAt
-	more            bool          // zones follow that are told together with those of the batch
-}
-
-func (s *stamps) update() *Update {
-	return &Update{Origin: s.origin, Epoch: s.epoch, Seq: s.seq(), FaultAt: s.fault, SentAt: s.sent, ReflectedAt: s.at, DecidedAt: s.decided, ReflectorAt: s.came, More: s.more}
-}
-
-func (b *batch) empty() bool {
+// Empty reports whether there is no record.
+func (b *Batch) Empty() bool {
 	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0
 }
 
-// updates gives no message for an empty batch. A record that is too large for any
-// message is left out and counted.
-func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
+// Updates gives the records in Updates that are like one without records; none for an empty
+// batch. A record that is too large for any message is left out and counted.
+func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 	var out []*Update
 	var cur *Update
 	room := 0
@@ -117,7 +111,8 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 			return false
 		}
 		if cur == nil || (size > room && !cur.Empty()) {
-			cur = s.update()
+			u := *like
+			cur = &u
 			out = append(out, cur)
 			room = SyncChunk
 		}
@@ -128,27 +123,45 @@ func (b *batch) updates(s stamps, tooLarge *uint64) []*Update {
 		cur.Settings = b.Settings
 	}
 	for i := range b.Zones {
-		if next(b.Zones[i].size()) {
+		if next(b.Zones[i].Size()) {
 			cur.Zones = append(cur.Zones, b.Zones[i])
 		}
 	}
 	for i, u := range out {
-		u.More = s.more || i < len(out)-1
+		u.More = like.More || i < len(out)-1
 	}
 	for i := range b.Hosts {
-		if b.Hosts[i].Op == Withdraw && next(b.Hosts[i].size()) {
+		if b.Hosts[i].Op == Withdraw && next(b.Hosts[i].Size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
 		}
 	}
 	for i := range b.Faults {
-		if next(b.Faults[i].size()) {
+		if next(b.Faults[i].Size()) {
 			cur.Faults = append(cur.Faults, b.Faults[i])
 		}
 	}
 	for i := range b.Hosts {
-		if b.Hosts[i].Op == Put && next(b.Hosts[i].size()) {
+		if b.Hosts[i].Op == Put && next(b.Hosts[i].Size()) {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
 		}
 	}
 	return out
+}
+
+// Sort orders the records of each kind by their keys.
+func (b *Batch) Sort() {
+	slices.SortFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
+	slices.SortFunc(b.Hosts, func(x, y HostRecord) int { return zone.CompareKeys(x.Host.HostKey, y.Host.HostKey) })
+	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
+		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
+	})
+}
+
+// FitsMessage refuses a zone that no message can hold: the error wraps ErrTooLarge.
+func FitsMessage(z *zone.Zone) error {
+	rec := ZoneRecord{Op: Put, Zone: *z}
+	if n := rec.Size(); n > MaxMessage-updateOverhead {
+		return fmt.Errorf("zone %q has %d members in %d bytes: %w; name ranges instead of single addresses", z.Name, len(z.Members), n, ErrTooLarge)
+	}
+	return nil
 }

@@ -22,7 +22,7 @@ func (t *tally) count(err error) {
 			t.byCode[CodeDuplicate].Add(1)
 		}
 	}
-	if c := codeOf(err); int(c) < len(t.byCode) {
+	if c := CodeOf(err); int(c) < len(t.byCode) {
 		t.byCode[c].Add(1)
 	}
 }

@@ -181,7 +181,7 @@ func TestSlowReaderIsCutAndOthersGoOn(t *testing.T) {
 		}
 	}
 	ev := <-l.downs
-	if ev.Peer.Device() != devID(0) || codeOf(ev.Err) != CodeSlow {
+	if ev.Peer.Device() != devID(0) || CodeOf(ev.Err) != CodeSlow {
 		t.Errorf("down: %v, %v", ev.Peer.Device(), ev.Err)
 	}
 	c := l.server.Counters()

@@ -128,7 +128,7 @@ func TestSlowTLSReaderIsCut(t *testing.T) {
 	if !errors.Is(err, ErrQueueFull) {
 		t.Error(err)
 	}
-	if ev := <-l.downs; codeOf(ev.Err) != CodeSlow {
+	if ev := <-l.downs; CodeOf(ev.Err) != CodeSlow {
 		t.Errorf("down: %v", ev.Err)
 	}
 	// A Send that waited for the reader would not have come back at all.

@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ type InboxStatus struct {
 
 // NewInbox gives an empty one; bytes is what may wait of one device, zero: the default.
 func NewInbox(bytes int) *Inbox {
-	return &Inbox{bytes: orDefault(bytes, DefaultInboxBytes), ready: make(chan struct{}, 1), inlets: map[inletKey]*inlet{}}
+	return &Inbox{bytes: cmp.Or(bytes, DefaultInboxBytes), ready: make(chan struct{}, 1), inlets: map[inletKey]*inlet{}}
 }
 
 // Put queues an event of a session; client tells which side of it we are. It waits while
@@ -170,7 +171,7 @@ func (b *Inbox) Take() (ev PeerEvent, client, ok bool) {
 func (in *inlet) next() (ev PeerEvent, whole bool) {
 	ev = in.queue[0]
 	if u, ok := ev.Msg.(*Update); ok {
-		if first, rest := u.cut(pieceRecords); rest != nil {
+		if first, rest := u.Cut(pieceRecords); rest != nil {
 			in.queue[0].Msg = rest
 			ev.Msg = first
 			return ev, false

@@ -1,6 +1,7 @@
 package inof
 
 import (
+	"cmp"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ const (
 )
 
 func (p Pace) withDefaults() Pace {
-	return Pace{orDefault(p.PerSecond, DefaultRecordsPerSecond), orDefault(p.Burst, DefaultRecordsBurst)}
+	return Pace{cmp.Or(p.PerSecond, DefaultRecordsPerSecond), cmp.Or(p.Burst, DefaultRecordsBurst)}
 }
 
 // pacer slows one device down, whatever its session.

@@ -95,7 +95,7 @@ func (t *tlsConn) shake() error {
 	case ALPN:
 	case formerALPN: // a listener waits for the Open, whose header says it again
 		if t.dialer {
-			return &ProtocolError{Code: CodeVersion, Where: "ALPN", Detail: fmt.Sprintf("the listener speaks version 1 (%s), the dialer version %d: upgrade the older device", formerALPN, Version), answerIn: 1}
+			return &ProtocolError{Code: CodeVersion, Where: "ALPN", Detail: fmt.Sprintf("the listener speaks version 1 (%s), the dialer version %d: upgrade the older device", formerALPN, Version), AnswerIn: 1}
 		}
 	default:
 		return &ProtocolError{Code: CodeTLS, Where: "ALPN", Detail: fmt.Sprintf("the peer speaks TLS but not %s over it", ALPN)}

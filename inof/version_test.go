@@ -20,10 +20,11 @@ func TestAPeerOfAnotherVersionIsToldInItsOwn(t *testing.T) {
 		}
 		_, _, err := s.Receive(open, nil, t0)
 		answer := s.Notify(nil, err)
-		if codeOf(err) != CodeVersion || len(answer) < HeaderLen || answer[4] != 1 || MsgType(answer[5]) != TypeNotification {
+		if CodeOf(err) != CodeVersion || len(answer) < HeaderLen || answer[4] != 1 || MsgType(answer[5]) != TypeNotification {
 			t.Fatalf("dialer %v: %v, told % x", dialer, err, answer)
 		}
-		n, err := decodeNotification(answer[HeaderLen:])
+		told, err := decodeBody(TypeNotification, answer[HeaderLen:])
+		n, _ := told.(*Notification)
 		if err != nil || n.Code != CodeVersion || !strings.Contains(n.Text, "version 1") || !strings.Contains(n.Text, "version 2") {
 			t.Errorf("dialer %v: told %+v, %v", dialer, n, err)
 		}
@@ -32,7 +33,7 @@ func TestAPeerOfAnotherVersionIsToldInItsOwn(t *testing.T) {
 
 // What a reflector of another version answers reaches the operator.
 func TestTheRefusalOfAPeerOfAnotherVersionIsRead(t *testing.T) {
-	answer := newSession(t, false, nil).Notify(nil, &ProtocolError{Code: CodeVersion, Detail: "version 2, want 1", answerIn: 1})
+	answer := newSession(t, false, nil).Notify(nil, &ProtocolError{Code: CodeVersion, Detail: "version 2, want 1", AnswerIn: 1})
 	s := newSession(t, true, nil)
 	if _, err := s.Start(nil, t0); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func TestTheRefusalOfAPeerOfAnotherVersionIsRead(t *testing.T) {
 	}
 	keepalive := appendHeader(nil, HeaderLen, TypeKeepalive, 0, 1)
 	keepalive[4] = 1
-	if _, err := ParseHeader(keepalive, MaxMessage); codeOf(err) != CodeVersion {
+	if _, err := ParseHeader(keepalive, MaxMessage); CodeOf(err) != CodeVersion {
 		t.Errorf("another message of another version: %v", err)
 	}
 }
@@ -64,8 +65,8 @@ func TestVersion1InsideTLSIsTold(t *testing.T) {
 		if len(got) < HeaderLen || got[4] != 1 {
 			t.Fatalf("answered % x", got)
 		}
-		if n, err := decodeNotification(got[HeaderLen:]); err != nil || n.Code != CodeVersion {
-			t.Errorf("told %+v, %v", n, err)
+		if m, err := decodeBody(TypeNotification, got[HeaderLen:]); err != nil || m.(*Notification).Code != CodeVersion {
+			t.Errorf("told %+v, %v", m, err)
 		}
 		_ = c.Close()
 		r.stop()

@@ -34,6 +34,17 @@ type Header struct {
 	Seq     uint64 // number of the message within its session and direction; 0 for Open
 }
 
+// Append writes the header.
+func (h Header) Append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(h.Length))
+	b = append(b, h.Version, byte(h.Type))
+	b = binary.BigEndian.AppendUint16(b, h.Flags)
+	return binary.BigEndian.AppendUint64(b, h.Seq)
+}
+
+// Tagged reports whether the message ends with a tag.
+func (h Header) Tagged() bool { return h.Flags&flagTagged != 0 }
+
 // ParseHeader reads a header and checks that a message of at most limit bytes
 // begins here. Of another version only a Notification is taken: its layout is that
 // of every version (docs/protocol.md, "Versions").
@@ -58,10 +69,10 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 	}
 	if h.Version != Version && (h.Type != TypeNotification || h.Flags != 0) {
 		detail := fmt.Sprintf("this came in version %d, the sender of this answer speaks version %d: upgrade the older device", h.Version, Version)
-		return h, &ProtocolError{Code: CodeVersion, Where: "header", Detail: detail, answerIn: h.Version}
+		return h, &ProtocolError{Code: CodeVersion, Where: "header", Detail: detail, AnswerIn: h.Version}
 	}
 	least := HeaderLen
-	if h.Flags&flagTagged != 0 {
+	if h.Tagged() {
 		least += TagLen
 	}
 	if h.Length < least || h.Length > limit {
@@ -76,7 +87,7 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 	return h, nil
 }
 
-// foreign names the protocol whose first bytes these are. A length field of ours
+// Foreign names the protocol whose first bytes these are. A length field of ours
 // begins with 00, so none of them can be meant for us.
 func foreign(b []byte) string {
 	if b[0] == 0 {
@@ -97,13 +108,6 @@ func foreign(b []byte) string {
 		}
 	}
 	return "another protocol"
-}
-
-func appendHeader(b []byte, length int, t MsgType, flags uint16, seq uint64) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(length))
-	b = append(b, Version, byte(t))
-	b = binary.BigEndian.AppendUint16(b, flags)
-	return binary.BigEndian.AppendUint64(b, seq)
 }
 
 // beginTLV appends a TLV header whose length endTLV fills in.
@@ -301,6 +305,7 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
+// CheckAddr refuses what is no address of a device or host on the wire.
 func checkAddr(where string, a netip.Addr) error {
 	switch {
 	case !a.IsValid():

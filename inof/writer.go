@@ -33,7 +33,7 @@ type writer struct {
 	queue    []*Encoded
 	head     int
 	queued   int        // bytes in queue
-	wait     *coalescer // what came while the queue was long; nil: nothing
+	wait     *Coalescer // what came while the queue was long; nil: nothing
 	taking   bool       // what waited is being encoded: what comes now must wait for it
 	rest     []byte     // sealed bytes that the socket did not take
 	asked    bool       // somebody waits for PeerDrained
@@ -102,8 +102,8 @@ func (w *writer) send(e *Encoded, m Message, now bool) error {
 	}
 	cfg := &w.c.host.cfg
 	if w.absorb(m) {
-		if w.wait != nil && w.wait.size > cfg.QueueBytes {
-			w.cut(&ProtocolError{Code: CodeSlow, Where: "send queue", Detail: fmt.Sprintf("the latest state that waits has %d bytes, limit %d", w.wait.size, cfg.QueueBytes)})
+		if w.wait != nil && w.wait.Size() > cfg.QueueBytes {
+			w.cut(&ProtocolError{Code: CodeSlow, Where: "send queue", Detail: fmt.Sprintf("the latest state that waits has %d bytes, limit %d", w.wait.Size(), cfg.QueueBytes)})
 			return ErrQueueFull
 		}
 		return nil
@@ -133,19 +133,14 @@ func (w *writer) absorb(m Message) bool {
 			return false
 		}
 	}
-	switch m.(type) {
-	case *Update, *EndOfSync:
-	default:
+	wait := w.wait
+	if wait == nil {
+		wait = &Coalescer{}
+	}
+	if !wait.Add(m) {
 		return false
 	}
-	if w.wait == nil {
-		w.wait = &coalescer{}
-	}
-	if u, ok := m.(*Update); ok {
-		w.wait.add(u)
-	} else {
-		w.wait.end = m.(*EndOfSync)
-	}
+	w.wait = wait
 	w.c.host.tally.coalesced.Add(1)
 	return true
 }
@@ -158,19 +153,13 @@ func (w *writer) resume() {
 	w.mu.Unlock()
 	var ready []*Encoded
 	var failed error
-	encode := func(m Message) {
+	for _, m := range c.Take() {
 		e, err := Encode(m)
 		if err != nil {
 			failed = err
-			return
+			continue
 		}
 		ready = append(ready, e)
-	}
-	for _, u := range c.take() {
-		encode(u)
-	}
-	if c.end != nil {
-		encode(c.end)
 	}
 	w.mu.Lock()
 	w.taking = false
@@ -406,7 +395,7 @@ func (w *writer) say(err error) {
 	w.c.mu.Lock()
 	b := w.c.sess.Notify(nil, err)
 	w.c.mu.Unlock()
-	if len(b) == 0 || codeOf(err) == CodeSlow {
+	if len(b) == 0 || CodeOf(err) == CodeSlow {
 		return
 	}
 	_ = w.c.nc.SetDeadline(time.Now().Add(lingerTime))
@@ -425,9 +414,9 @@ func (w *writer) info(v *PeerInfo) {
 	defer w.mu.Unlock()
 	v.QueueBytes = w.queued + len(w.rest)
 	if w.wait != nil {
-		v.QueueBytes += w.wait.size
+		v.QueueBytes += w.wait.Size()
 	}
 	if w.closing != nil {
-		v.LastError, v.LastCode = w.closing.Error(), CodeOf(w.closing)
+		v.LastError, v.LastCode = w.closing.Error(), ReasonOf(w.closing)
 	}
 }

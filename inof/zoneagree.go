@@ -168,7 +168,7 @@ func (l *replicas) judge(name string, before, after []word, a *Applied) {
 		switch {
 		case b == n:
 		case n.said:
-			a.Zones = append(a.Zones, ZoneRecord{Op: Put, Zone: zone.Zone{Name: name, Members: n.members.members()}})
+			a.Zones = append(a.Zones, ZoneRecord{Op: Put, Zone: zone.Zone{Name: name, Members: n.members.Unpack()}})
 		default:
 			a.Zones = append(a.Zones, ZoneRecord{Op: Withdraw, Zone: zone.Zone{Name: name}})
 		}
@@ -321,7 +321,7 @@ func (c *Client) ZoneWords(name string) (said []ReflectorWord, differs bool) {
 	for i := range l.list {
 		if s := &l.list[i]; s.zones != nil {
 			w := s.zones.word(name)
-			said = append(said, ReflectorWord{Reflector: s.id, Said: w.said, Members: w.members.members()})
+			said = append(said, ReflectorWord{Reflector: s.id, Said: w.said, Members: w.members.Unpack()})
 		}
 	}
 	_, differs = l.differing[name]

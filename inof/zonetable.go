@@ -12,60 +12,25 @@ import (
 // limits there are 160,000 zones of each reflector, so that members are kept as they are on
 // the wire, and what two reflectors say alike once.
 type zoneTable struct {
-	zones    map[string]packed
+	zones    map[string]PackedMembers
 	members  int
 	settings *Settings
 	cluster  ClusterStamp // whose zones these are, and as of which entry of its log
 }
 
-// packed are the members of a zone in their canonical order, as on the wire.
-type packed string
-
-func newZoneTable() *zoneTable { return &zoneTable{zones: map[string]packed{}} }
-
-// pack gives the packed form.
-func pack(members []zone.Member) packed {
-	if !slices.IsSortedFunc(members, zone.CompareMembers) {
-		members = zone.Zone{Members: members}.Canonical().Members
-	}
-	b := make([]byte, 0, 32)
-	for i := range members {
-		if more, err := appendMember(b, &members[i]); err == nil {
-			b = more
-		}
-	}
-	return packed(b)
-}
-
-func (p packed) members() []zone.Member {
-	r := reader{b: []byte(p)}
-	out := []zone.Member{}
-	for r.err == nil && len(r.b) > 0 {
-		out = append(out, decodeMember(&r))
-	}
-	return out
-}
-
-// count is how many members there are.
-func (p packed) count() (n int) {
-	for len(p) > memberHeaderLen {
-		p = p[memberHeaderLen+int(p[1])<<8+int(p[2]):]
-		n++
-	}
-	return n
-}
+func newZoneTable() *zoneTable { return &zoneTable{zones: map[string]PackedMembers{}} }
 
 // take applies a record. What another table says alike is kept once.
 func (t *zoneTable) take(r *ZoneRecord, others []*zoneTable) {
 	name := r.Zone.Name
 	if old, had := t.zones[name]; had {
-		t.members -= old.count()
+		t.members -= old.Count()
 		delete(t.zones, name)
 	}
 	if r.Op != Put {
 		return
 	}
-	is := pack(r.Zone.Members)
+	is := PackMembers(r.Zone.Members)
 	for _, o := range others {
 		if p, ok := o.zones[name]; ok && p == is {
 			is = p
@@ -73,13 +38,13 @@ func (t *zoneTable) take(r *ZoneRecord, others []*zoneTable) {
 		}
 	}
 	t.zones[name] = is
-	t.members += is.count()
+	t.members += is.Count()
 }
 
 // word is what a table says of a zone.
 type word struct {
 	said    bool
-	members packed
+	members PackedMembers
 }
 
 func (t *zoneTable) word(name string) word {
@@ -128,10 +93,10 @@ func (a Agreement) of(words []word) verdict {
 		case !w.said:
 			continue
 		case said == 0:
-			v.members = w.members.members()
+			v.members = w.members.Unpack()
 			all = v.members
 		case w.members != words[i-1].members || !words[i-1].said:
-			ms := w.members.members()
+			ms := w.members.Unpack()
 			v.members, all = common(v.members, ms), merged(all, ms)
 		}
 		said++

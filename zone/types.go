@@ -27,6 +27,11 @@ type Host struct {
 	Doubt bool      `json:"doubt"` // whether its device has seen that it may be another host, see holder.go
 }
 
+// Same reports whether two say the same of a host; a doubt is nobody's word.
+func (h *Host) Same(o *Host) bool {
+	return h.HostKey == o.HostKey && h.MAC == o.MAC && h.Subscribes == o.Subscribes && h.Service == o.Service && h.Since.Equal(o.Since) && h.Claim == o.Claim
+}
+
 // DefaultName is the zone that is always there and has no configured members.
 const DefaultName = "default"
 

@@ -17,13 +17,13 @@ import (
 // are many because the daemon tells at most three errors of one port in ten seconds.
 var evilPorts = []string{"eth3", "eth4", "eth5", "eth6"}
 
-func evilFabric(t *testing.T, name string) (*fab, map[string]*wire) {
+func evilFabric(t *testing.T, name string) (*fab, map[string]*tap) {
 	links := ""
 	for i, p := range evilPorts {
 		links += fmt.Sprintf("    - {endpoints: [\"tor1:%s\", \"evil:eth%d\"], mtu: 9000}\n", p, i+1)
 	}
 	f := newFabric(t, spec{name: name, nodes: "    evil: {kind: linux}\n", links: links})
-	wires := make(map[string]*wire)
+	wires := make(map[string]*tap)
 	for i, p := range evilPorts {
 		wires[p] = f.wire("evil", fmt.Sprintf("eth%d", i+1))
 	}
@@ -115,10 +115,10 @@ func TestBadFramesAreToldAndCounted(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
 		cases []badFrame
-		send  func(w *wire, b []byte)
+		send  func(w *tap, b []byte)
 	}{
-		{"LLDP", badLLDP(registrationOf(t, fabric.MAC{2, 0, 0, 0, 0, 1}, "198.51.100.1", 1, 20)), (*wire).lldp},
-		{"NTS", badNTS(t), (*wire).nts},
+		{"LLDP", badLLDP(registrationOf(t, fabric.MAC{2, 0, 0, 0, 0, 1}, "198.51.100.1", 1, 20)), (*tap).lldp},
+		{"NTS", badNTS(t), (*tap).nts},
 	} {
 		for i, c := range kind.cases {
 			port := evilPorts[i/3%len(evilPorts)]

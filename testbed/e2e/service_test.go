@@ -137,7 +137,7 @@ func TestAGracefulStop(t *testing.T) {
 	s := newSolo(t, "stop")
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGINT} {
 		d := s.daemon("")
-		wires := map[string]*wire{"eth1": s.wire("t", "eth1"), "eth2": s.wire("i", "eth1")}
+		wires := map[string]*tap{"eth1": s.wire("t", "eth1"), "eth2": s.wire("i", "eth1")}
 		said := map[string]*layers.LinkLayerDiscovery{}
 		for port, w := range wires {
 			said[port] = lldpdu(t, w.next(fabric.EtherTypeLLDP))

@@ -14,15 +14,15 @@ import (
 	"github.com/openinof/inof/testbed/labtest"
 )
 
-// wire sends and receives raw frames on an interface of a node.
-type wire struct {
+// tap sends and receives raw frames on an interface of a node.
+type tap struct {
 	t testing.TB
 	s *linux.Socket
 }
 
-func (f *fab) wire(node, ifname string) *wire {
+func (f *fab) wire(node, ifname string) *tap {
 	f.t.Helper()
-	w := &wire{t: f.t}
+	w := &tap{t: f.t}
 	err := f.lab.Do(node, func() (err error) {
 		w.s, err = linux.OpenSocket(ifname, []uint16{fabric.EtherTypeLLDP, fabric.EtherTypeNTS}, []fabric.MAC{fabric.MACNearestBridge, fabric.MACNTS})
 		return err
@@ -34,10 +34,10 @@ func (f *fab) wire(node, ifname string) *wire {
 	return w
 }
 
-func (w *wire) mac() fabric.MAC { return w.s.MAC() }
+func (w *tap) mac() fabric.MAC { return w.s.MAC() }
 
 // send sends one frame; a full transmit queue is waited for.
-func (w *wire) send(dst, src fabric.MAC, etherType uint16, payload []byte) {
+func (w *tap) send(dst, src fabric.MAC, etherType uint16, payload []byte) {
 	w.t.Helper()
 	frame := append(fabric.AppendEthernet(nil, dst, src, etherType), payload...)
 	labtest.Eventually(w.t, "the frame to leave", func() error {
@@ -49,18 +49,18 @@ func (w *wire) send(dst, src fabric.MAC, etherType uint16, payload []byte) {
 	})
 }
 
-func (w *wire) lldp(payload []byte) {
+func (w *tap) lldp(payload []byte) {
 	w.t.Helper()
 	w.send(fabric.MACNearestBridge, w.mac(), fabric.EtherTypeLLDP, payload)
 }
 
-func (w *wire) nts(payload []byte) {
+func (w *tap) nts(payload []byte) {
 	w.t.Helper()
 	w.send(fabric.MACNTS, w.mac(), fabric.EtherTypeNTS, payload)
 }
 
 // next waits for the next frame of a type and gives its payload.
-func (w *wire) next(etherType uint16) []byte {
+func (w *tap) next(etherType uint16) []byte {
 	w.t.Helper()
 	if err := w.s.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 		w.t.Fatal(err)
@@ -78,7 +78,7 @@ func (w *wire) next(etherType uint16) []byte {
 }
 
 // waiting counts the frames that have come in and were not read.
-func (w *wire) waiting() (n int) {
+func (w *tap) waiting() (n int) {
 	w.t.Helper()
 	if err := w.s.SetDeadline(time.Now().Add(10 * time.Millisecond)); err != nil { // a past one reads nothing
 		w.t.Fatal(err)
@@ -97,7 +97,7 @@ func (w *wire) waiting() (n int) {
 }
 
 // registration is the LLDPDU by which a host registers the n-th address of a port.
-func (w *wire) registration(addr string, n int, ttl uint16, change ...func(*snsd.Registration)) []byte {
+func (w *tap) registration(addr string, n int, ttl uint16, change ...func(*snsd.Registration)) []byte {
 	w.t.Helper()
 	return registrationOf(w.t, w.mac(), addr, n, ttl, change...)
 }

@@ -55,7 +55,7 @@ func (w *world) admitBad() {
 	}
 	d := &device{name: "rogue", id: rogueID}
 	w.add(d)
-	d.ports = []*link{{w: w, dev: d, port: "eth1", index: 1, mac: fabric.MAC{2, 0xd0, 0xff, 0xff, 0, 1}, carrier: true}}
+	d.ports = []*cable{{w: w, dev: d, port: "eth1", index: 1, mac: fabric.MAC{2, 0xd0, 0xff, 0xff, 0, 1}, carrier: true}}
 	w.bad = bad{rogue: d}
 	w.strikes = append(slices.Clone(strikes), badStrikes...)
 }

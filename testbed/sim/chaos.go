@@ -185,8 +185,8 @@ func (w *world) moveHost() {
 	})
 }
 
-func (w *world) freePort() *link {
-	var free []*link
+func (w *world) freePort() *cable {
+	var free []*cable
 	for _, l := range w.links {
 		if l.host == nil && !l.pulled {
 			free = append(free, l)

@@ -21,7 +21,7 @@ type device struct {
 	w        *world
 	id       netip.Addr
 	name     string
-	ports    []*link // access ports
+	ports    []*cable // access ports
 	reflects bool
 
 	running bool
@@ -220,7 +220,7 @@ func (d *device) pull() {
 }
 
 // portEvent tells the Core of a port as it is now.
-func (d *device) portEvent(l *link, kind fabric.EventKind) {
+func (d *device) portEvent(l *cable, kind fabric.EventKind) {
 	d.w.changed = d.w.now
 	was := l.seen
 	l.seen = l.carrier
@@ -238,7 +238,7 @@ func (d *device) portEvent(l *link, kind fabric.EventKind) {
 
 // SendFrame implements core.Actions.
 func (d *device) SendFrame(port string, frame []byte) {
-	i := slices.IndexFunc(d.ports, func(l *link) bool { return l.port == port })
+	i := slices.IndexFunc(d.ports, func(l *cable) bool { return l.port == port })
 	if i < 0 {
 		d.w.failf("%s sends on port %s, which it does not have", d.name, port)
 		return
@@ -284,7 +284,7 @@ func (d *device) SetAdmin(port string, up bool) {
 func (d *device) WatchPaths([]bfd.Peer) {}
 
 // frame takes a frame off an access link.
-func (d *device) frame(l *link, f *hostFrame, arrived time.Duration) {
+func (d *device) frame(l *cable, f *hostFrame, arrived time.Duration) {
 	if !d.running {
 		return
 	}

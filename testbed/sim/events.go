@@ -93,7 +93,7 @@ func (d *device) neverRegistered(e *api.Event) {
 		d.w.failf("%s gives up %s on port %s as never registered, which is", d.name, e.Addr, e.Port)
 		return
 	}
-	i := slices.IndexFunc(d.ports, func(l *link) bool { return l.port == e.Port })
+	i := slices.IndexFunc(d.ports, func(l *cable) bool { return l.port == e.Port })
 	if h := d.ports[i].host; h != nil && h.mac.String() == e.Fields["mac"] {
 		d.w.gaveUp(&claimant{link: d.ports[i], mac: h.mac, addr: a})
 	}

@@ -18,7 +18,7 @@ type host struct {
 	mac   fabric.MAC
 	addrs []netip.Addr
 	svc   snsd.Service
-	link  *link // nil: not plugged
+	link  *cable // nil: not plugged
 	agent *snsd.Agent
 	on    bool // the agent runs
 	life  uint64
@@ -103,7 +103,7 @@ func (h *host) bonded() bool {
 }
 
 // plug puts the cable into a port, nil: into none.
-func (h *host) plug(l *link) {
+func (h *host) plug(l *cable) {
 	if old := h.link; old != nil {
 		old.host, h.link = nil, nil
 		old.refresh()
@@ -229,7 +229,7 @@ func (h *host) forgotten(n *snsd.Notice) bool {
 }
 
 // queried notes that a zone query arrived at a switch that knows the host there.
-func (h *host) queried(addr netip.Addr, d *device, l *link) {
+func (h *host) queried(addr netip.Addr, d *device, l *cable) {
 	if d.seen.known(l.port, addr) {
 		h.asked[addr] = h.w.now
 		h.stir()

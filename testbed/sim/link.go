@@ -10,8 +10,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// link is an access port with the cable in it.
-type link struct {
+// cable is an access port with the cable in it.
+type cable struct {
 	w       *world
 	dev     *device
 	port    string
@@ -30,11 +30,11 @@ type link struct {
 	known   int           // of these, as a process was told last; -1: of another boot
 }
 
-func (l *link) name() string { return l.dev.name + "/" + l.port }
+func (l *cable) name() string { return l.dev.name + "/" + l.port }
 
 // refresh brings the carrier in line with what is plugged, and tells both ends a
 // little later.
-func (l *link) refresh() {
+func (l *cable) refresh() {
 	is := l.host != nil && !l.pulled && !l.dev.dark
 	if is == l.carrier {
 		return
@@ -63,20 +63,20 @@ func (l *link) refresh() {
 
 // proved is called at the start of a process: if the port has lost its carrier while none
 // ran, its host is told everything again, as after a blink that was seen.
-func (l *link) proved() {
+func (l *cable) proved() {
 	if l.carrier && l.host != nil && l.changes != l.known {
 		l.told = l.w.now
 	}
 }
 
 // toHost carries a frame of the switch.
-func (l *link) toHost(frame []byte) {
+func (l *cable) toHost(frame []byte) {
 	l.carry(&l.down, func(h *host) { h.frame(frame) })
 }
 
 // toDevice carries a frame of the host. Now and then the process is busy and takes
 // it later, behind what the port itself had to tell meanwhile.
-func (l *link) toDevice(f *hostFrame) {
+func (l *cable) toDevice(f *hostFrame) {
 	w := l.w
 	l.carry(&l.up, func(*host) {
 		arrived := w.now
@@ -94,7 +94,7 @@ func (l *link) toDevice(f *hostFrame) {
 
 // carry delivers something in order after a short while, unless the cable was
 // touched meanwhile; now and then not at all, or twice.
-func (l *link) carry(last *time.Duration, arrive func(h *host)) {
+func (l *cable) carry(last *time.Duration, arrive func(h *host)) {
 	w := l.w
 	h := l.host
 	if !l.carrier || h == nil || w.chance(w.lossy) {

@@ -150,7 +150,7 @@ func (w *world) build() {
 		d := &device{name: fmt.Sprintf("tor%d", i+1), id: netip.AddrFrom4([4]byte{10, 0, byte((i + 1) >> 8), byte(i + 1)}), reflects: i == 0 && merged}
 		w.add(d)
 		for p := range hosts/devices + 2 {
-			l := &link{w: w, dev: d, port: fmt.Sprintf("eth%d", p+1), index: p + 1, mac: fabric.MAC{2, 0xd0, byte(i >> 8), byte(i), 0, byte(p)}}
+			l := &cable{w: w, dev: d, port: fmt.Sprintf("eth%d", p+1), index: p + 1, mac: fabric.MAC{2, 0xd0, byte(i >> 8), byte(i), 0, byte(p)}}
 			d.ports = append(d.ports, l)
 			w.links = append(w.links, l)
 		}

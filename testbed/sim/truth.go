@@ -20,7 +20,7 @@ type table []claimant
 
 // claimant is one registration on one port.
 type claimant struct {
-	link      *link
+	link      *cable
 	key       string
 	mac       fabric.MAC
 	addr      netip.Addr
@@ -52,7 +52,7 @@ func (t *table) expire(now time.Duration, d *device) {
 }
 
 // heard takes a registration.
-func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
+func (t *table) heard(l *cable, f *hostFrame, now time.Duration) {
 	r := f.reg
 	l.w.noted(*t, l, r)
 	i := slices.IndexFunc(*t, func(c claimant) bool { return c.link == l && c.key == r.key })
@@ -75,7 +75,7 @@ func (t *table) heard(l *link, f *hostFrame, now time.Duration) {
 }
 
 // noted marks the moment when a registration brings something new.
-func (w *world) noted(t table, l *link, r *registration) {
+func (w *world) noted(t table, l *cable, r *registration) {
 	if !slices.ContainsFunc(t, func(c claimant) bool {
 		return c.link == l && c.key == r.key && c.addr == r.addr && c.svc == r.svc && c.confirmed && r.ttl > 0
 	}) {
@@ -92,7 +92,7 @@ func (t table) down(port string) {
 }
 
 // present takes another sign than a registration that a host is there with an address.
-func (t table) present(l *link, h *host, addr netip.Addr) {
+func (t table) present(l *cable, h *host, addr netip.Addr) {
 	for i := range t {
 		if c := &t[i]; c.link == l && c.mac == h.mac && c.addr == addr && !c.confirmed {
 			c.confirmed = true
@@ -119,7 +119,7 @@ func (t table) restored(now time.Duration) table {
 // place is one attachment of an address.
 type place struct {
 	dev       *device
-	link      *link
+	link      *cable
 	mac       fabric.MAC
 	svc       snsd.Service
 	since     time.Duration
@@ -241,7 +241,7 @@ func (d *device) holder(a netip.Addr) (h zone.Host, known bool) {
 }
 
 // look adds what is behind one port. Anyone's voice shows that an address can be reached.
-func (t *truth) look(d *device, l *link) {
+func (t *truth) look(d *device, l *cable) {
 	first := map[netip.Addr]map[fabric.MAC]*claimant{}
 	alive := map[netip.Addr]bool{}
 	var order []*claimant

@@ -28,7 +28,7 @@ type spoken struct {
 const grace = 5 * time.Second
 
 // spoke looks at a frame of a device.
-func (w *world) spoke(d *device, l *link, frame []byte) {
+func (w *world) spoke(d *device, l *cable, frame []byte) {
 	if uint16(frame[12])<<8|uint16(frame[13]) != fabric.EtherTypeNTS {
 		return
 	}
@@ -45,7 +45,7 @@ func (w *world) spoke(d *device, l *link, frame []byte) {
 	}
 }
 
-func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
+func (w *world) spokeOf(d *device, l *cable, n snsd.Notice) {
 	if w.ofBad(n) {
 		return
 	}
@@ -71,7 +71,7 @@ func (w *world) spokeOf(d *device, l *link, n snsd.Notice) {
 }
 
 // judge checks one new notice.
-func (w *world) judge(d *device, l *link, n snsd.Notice, last *spoken) {
+func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
 	switch {
 	case n.State == snsd.Active && w.isOwn(l.host, n):
 		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
@@ -105,7 +105,7 @@ func (w *world) meet(a, b netip.Addr) bool {
 }
 
 // acked takes an ack: the first one of what a host was told last shows that it is there.
-func (d *device) acked(l *link, h *host, a snsd.Ack, arrived time.Duration) {
+func (d *device) acked(l *cable, h *host, a snsd.Ack, arrived time.Duration) {
 	last := d.w.wire[pairKey{d.id, a.Host, a.Subject}]
 	if last == nil || last.Seq != a.Seq || last.acked || last.unsaved {
 		return
@@ -136,7 +136,7 @@ func (w *world) contested(a netip.Addr) bool {
 // mayRepeat tells whether the told host had trouble since the last notice, was not registered for a while, its link was
 // down, the device forgot that notice or took another claim for the holder of the address,
 // or two hosts contest an address: after a restart the device may hear of them one by one.
-func (w *world) mayRepeat(l *link, last *spoken) bool {
+func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
 	return last.unsaved || last.dropped || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
 		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on

@@ -123,7 +123,7 @@ type world struct {
 	devices    []*device // access switches; one of them may be a reflector too
 	all        []*device // each device once
 	hosts      []*host
-	links      []*link
+	links      []*cable
 
 	zones  history
 	agree  inof.Agreement

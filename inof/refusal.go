@@ -1,6 +1,29 @@
 package inof
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Refusal tells a device which of its hosts the reflector refuses.
+type Refusal struct {
+	Hosts uint32 // for which there is no room
+	Limit uint32 // of hosts of one device, or of all
+	Again bool   // what was refused may be taken now: everything is to be said again
+	// Outside is how many hosts are outside of what the reflector binds the device to, Named
+	// are up to MaxOutsideNamed of their addresses, sorted.
+	Outside uint32
+	Named   []netip.Addr
+}
+
+// Empty reports whether nothing is refused.
+func (r *Refusal) Empty() bool { return r.Hosts == 0 && r.Outside == 0 }
+
+// MaxOutsideNamed is how many hosts outside of its binding a device is told by address.
+const MaxOutsideNamed = 64
+
+// MaxSyncShort is how many devices an End-of-Sync names of whose hosts some are refused.
+const MaxSyncShort = 64
 
 // refusalAgain is the flag of Refusal.Again.
 const refusalAgain uint8 = 1 << 0
