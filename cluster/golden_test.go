@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -38,7 +38,7 @@ func TestBytesStayWhatTheyAre(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
 		}
 	}
-	h := hello{Mode: inof.AuthHMAC, Self: MemberID{netip.MustParseAddr("192.0.2.1"), 0xa1}, Target: MemberID{netip.MustParseAddr("2001:db8::2"), 0xb2}, Cluster: 0xc1, Fresh: true}
+	h := hello{Mode: wire.AuthHMAC, Self: MemberID{netip.MustParseAddr("192.0.2.1"), 0xa1}, Target: MemberID{netip.MustParseAddr("2001:db8::2"), 0xb2}, Cluster: 0xc1, Fresh: true}
 	for i := range h.Nonce {
 		h.Nonce[i] = byte(i)
 	}

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // MemberID is a member in one incarnation: with the state it has on disk. A member
@@ -48,7 +49,7 @@ const (
 
 // hello is the first message in each direction.
 type hello struct {
-	Mode    inof.AuthMode
+	Mode    wire.AuthMode
 	Self    MemberID
 	Target  MemberID // incarnation 0: whichever it is
 	Cluster uint64   // 0: none yet
@@ -72,7 +73,7 @@ func decodeHello(b []byte) (*hello, error) {
 	if v := r.u8("version"); r.err == nil && v != wireVersion {
 		r.fail("version %d, want %d", v, wireVersion)
 	}
-	h := &hello{Mode: inof.AuthMode(r.u8("mode"))}
+	h := &hello{Mode: wire.AuthMode(r.u8("mode"))}
 	h.Self = MemberID{r.addr("device"), r.u64("incarnation")}
 	h.Target = MemberID{r.addr("target"), r.u64("target incarnation")}
 	h.Cluster, h.Fresh = r.u64("cluster"), r.flag("fresh")
@@ -87,10 +88,10 @@ func decodeHello(b []byte) (*hello, error) {
 }
 
 // keys derives those of each password as the iNOF protocol does.
-func keys(passwords []inof.Password, dialer, listener []byte) ([]*inof.SessionKeys, error) {
-	h := inof.Handshake{
+func keys(passwords []link.Password, dialer, listener []byte) ([]*link.SessionKeys, error) {
+	h := link.Handshake{
 		DialerNonce: dialer[len(dialer)-nonceLen:], ListenerNonce: listener[len(listener)-nonceLen:], Dialer: dialer, Listener: listener,
-		Labels: inof.Labels{Dialer: labelDialer, Listener: labelListens, Second: labelSecond},
+		Labels: link.Labels{Dialer: labelDialer, Listener: labelListens, Second: labelSecond},
 	}
 	return h.All(passwords)
 }

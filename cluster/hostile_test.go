@@ -23,7 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hashicorp/raft"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // authority signs certificates of devices.
@@ -62,30 +63,30 @@ func (a *authority) make(name string, device []net.IP, parent *authority) (*x509
 }
 
 // auth gives mode tls for a device.
-func (a *authority) auth(device netip.Addr, allow ...string) inof.Auth {
+func (a *authority) auth(device netip.Addr, allow ...string) link.Auth {
 	cert, key := a.make(device.String(), []net.IP{device.AsSlice()}, a)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
-	list, err := inof.ParseAllowList(allow)
+	list, err := link.ParseAllowList(allow)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return inof.Auth{Mode: inof.AuthTLS, TLS: inof.NewCredentialStore(&inof.Credentials{
+	return link.Auth{Mode: wire.AuthTLS, TLS: link.NewCredentialStore(&link.Credentials{
 		Certificate: tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}, Roots: roots, Allow: list}, nil)}
 }
 
 func TestMembersSpeakInEachMode(t *testing.T) {
 	ca := newAuthority(t)
-	auths := map[netip.Addr]inof.Auth{}
+	auths := map[netip.Addr]link.Auth{}
 	for i := range 3 {
 		auths[devAddr(i)] = ca.auth(devAddr(i))
 	}
-	for name, auth := range map[string]func(netip.Addr) inof.Auth{
-		"none": func(netip.Addr) inof.Auth { return inof.Auth{Mode: inof.AuthNone} },
-		"hmac": func(netip.Addr) inof.Auth {
-			return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
+	for name, auth := range map[string]func(netip.Addr) link.Auth{
+		"none": func(netip.Addr) link.Auth { return link.Auth{Mode: wire.AuthNone} },
+		"hmac": func(netip.Addr) link.Auth {
+			return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
 		},
-		"tls": func(d netip.Addr) inof.Auth { return auths[d] },
+		"tls": func(d netip.Addr) link.Auth { return auths[d] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, 3, func(t *testing.T, l *lab) {
@@ -107,16 +108,16 @@ func TestStrangersAreRefused(t *testing.T) {
 	own := ca.auth(devAddr(0), devAddr(1).String())
 	forged := other.auth(devAddr(1))
 	forged.TLS.Get().Roots = own.TLS.Get().Roots
-	password := func(s string) inof.Auth {
-		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte(s)))}}
+	password := func(s string) link.Auth {
+		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte(s)))}}
 	}
 	for _, c := range []struct {
 		name       string
-		here, they inof.Auth
+		here, they link.Auth
 		as         netip.Addr
 	}{
 		{"another password", password("correct horse"), password("wrong horse!"), devAddr(1)},
-		{"none where a password is asked for", password("correct horse"), inof.Auth{Mode: inof.AuthNone}, devAddr(1)},
+		{"none where a password is asked for", password("correct horse"), link.Auth{Mode: wire.AuthNone}, devAddr(1)},
 		{"a certificate of another device", own, ca.auth(devAddr(2)), devAddr(1)},
 		{"a certificate of another CA", own, forged, devAddr(1)},
 		{"a device that is not on the allow list", own, ca.auth(devAddr(2)), devAddr(2)},
@@ -124,10 +125,10 @@ func TestStrangersAreRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inLab(t, 1, func(t *testing.T, l *lab) {
-				l.auth = func(netip.Addr) inof.Auth { return c.here }
+				l.auth = func(netip.Addr) link.Auth { return c.here }
 				l.start(0)
 				l.awaitLeader(0)
-				they := newTransport(transportConfig{Self: MemberID{c.as, 5}, Auth: func() inof.Auth { return c.they }, Dial: l.w.dialer(c.as),
+				they := newTransport(transportConfig{Self: MemberID{c.as, 5}, Auth: func() link.Auth { return c.they }, Dial: l.w.dialer(c.as),
 					Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
 				defer they.Close()
 				_, err := they.request(context.Background(), MemberID{Device: devAddr(0)}, memberAt(0).Address, []byte{byte(opStatus)})
@@ -148,7 +149,7 @@ func TestOnlyMembersChangeAnything(t *testing.T) {
 	inLab(t, 1, func(t *testing.T, l *lab) {
 		l.start(0)
 		l.awaitLeader(0)
-		they := newTransport(transportConfig{Self: MemberID{devAddr(5), 5}, Auth: func() inof.Auth { return l.auth(devAddr(5)) }, Dial: l.w.dialer(devAddr(5)),
+		they := newTransport(transportConfig{Self: MemberID{devAddr(5), 5}, Auth: func() link.Auth { return l.auth(devAddr(5)) }, Dial: l.w.dialer(devAddr(5)),
 			Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
 		defer they.Close()
 		ask := func(target MemberID, body ...[]byte) error {
@@ -192,7 +193,7 @@ func rawHandshake(t *testing.T, l *lab, as MemberID) *conn {
 	}
 	c := &conn{nc: nc}
 	_ = nc.SetDeadline(time.Now().Add(time.Minute))
-	own := func(m inof.AuthMode, target MemberID) *hello {
+	own := func(m wire.AuthMode, target MemberID) *hello {
 		h := &hello{Mode: m, Self: as, Target: target}
 		_, _ = rand.Read(h.Nonce[:])
 		return h
@@ -400,7 +401,7 @@ func FuzzDecodeRPC(f *testing.F) {
 
 // FuzzRecords feeds the reading side of a connection, with and without tags.
 func FuzzRecords(f *testing.F) {
-	f.Add((&hello{Self: MemberID{devAddr(0), 1}, Mode: inof.AuthHMAC}).encode(), newSeal([]byte("k")).append(nil, recordRequest, []byte{byte(opStatus)}))
+	f.Add((&hello{Self: MemberID{devAddr(0), 1}, Mode: wire.AuthHMAC}).encode(), newSeal([]byte("k")).append(nil, recordRequest, []byte{byte(opStatus)}))
 	f.Fuzz(func(t *testing.T, greeting, records []byte) {
 		if h, err := decodeHello(greeting); err == nil && string(h.encode()) != string(greeting) {
 			t.Fatalf("%+v", h)

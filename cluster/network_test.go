@@ -14,7 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -137,7 +138,7 @@ type lab struct {
 	stores  map[netip.Addr]*Storage
 	nodes   map[netip.Addr]*running
 	seed    zone.Set
-	auth    func(netip.Addr) inof.Auth
+	auth    func(netip.Addr) link.Auth
 	tune    func(*Config)
 
 	mu     sync.Mutex
@@ -151,7 +152,7 @@ type running struct {
 
 	mu    sync.Mutex
 	zones map[string]zone.Zone // in force, as a reflector would have them
-	stamp inof.ClusterStamp
+	stamp wire.ClusterStamp
 }
 
 func devAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}) }
@@ -162,8 +163,8 @@ func memberAt(i int) Member {
 
 func newLab(t *testing.T, n int) *lab {
 	l := &lab{t: t, w: newWires(), stores: map[netip.Addr]*Storage{}, nodes: map[netip.Addr]*running{}}
-	l.auth = func(netip.Addr) inof.Auth {
-		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
+	l.auth = func(netip.Addr) link.Auth {
+		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
 	}
 	for i := range n {
 		l.members = append(l.members, memberAt(i))
@@ -199,7 +200,7 @@ func (l *lab) start(i int) *running {
 	if l.stores[dev] == nil {
 		l.stores[dev] = MemoryStorage()
 	}
-	cfg := Config{Self: dev, Members: l.members, Storage: l.stores[dev], Auth: func() inof.Auth { return l.auth(dev) },
+	cfg := Config{Self: dev, Members: l.members, Storage: l.stores[dev], Auth: func() link.Auth { return l.auth(dev) },
 		Seed: func() (zone.Set, error) { return l.seed, nil }, ListenOn: l.w.listen, Dial: l.w.dialer(dev),
 		Event: func(e Event) { l.mu.Lock(); l.events = append(l.events, dev.String()+": "+e.Text); l.mu.Unlock() }}
 	if !slices.ContainsFunc(cfg.Members, func(m Member) bool { return m.Device == dev }) {

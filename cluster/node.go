@@ -15,7 +15,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -56,7 +57,7 @@ type Config struct {
 	Members []Member
 	Listen  netip.AddrPort // zero: the own address in Members
 	Storage *Storage
-	Auth    func() inof.Auth // asked at each new connection
+	Auth    func() link.Auth // asked at each new connection
 	// Seed gives the first zones and switches, Rules what zones may be, both for the
 	// first start of the whole cluster only.
 	Seed  func() (zone.Set, error)
@@ -198,7 +199,7 @@ func (n *Node) String() string { return "cluster member " + n.self.String() }
 func (n *Node) Self() MemberID { return n.self }
 
 // Zones gives the zones and switches that are committed as far as this member knows.
-func (n *Node) Zones() (zone.Set, inof.ClusterStamp) {
+func (n *Node) Zones() (zone.Set, wire.ClusterStamp) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.machine.Set(), n.stamp()
@@ -212,8 +213,8 @@ func (n *Node) Settings() map[string]string {
 }
 
 // stamp is the state of the machine as clients are told. n.mu is held.
-func (n *Node) stamp() inof.ClusterStamp {
-	return inof.ClusterStamp{ID: n.machine.Cluster(), Index: n.machine.Index()}
+func (n *Node) stamp() wire.ClusterStamp {
+	return wire.ClusterStamp{ID: n.machine.Cluster(), Index: n.machine.Index()}
 }
 
 // Run is the member until ctx ends.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -95,7 +95,7 @@ func (n *Node) publish(e Edit) {
 
 // Batch is what has been committed since the last one, in order.
 type Batch struct {
-	Stamp   inof.ClusterStamp // the state after it
+	Stamp   wire.ClusterStamp // the state after it
 	Members []Member          // of the cluster at present
 	Set     *zone.Set         // everything anew; nil: Edits
 	Edits   []Edit
@@ -133,7 +133,7 @@ func (n *Node) take() Batch {
 	k := min(len(n.feed), batchEdits)
 	b := Batch{Edits: append([]Edit(nil), n.feed[:k]...)}
 	n.feed = append(n.feed[:0], n.feed[k:]...)
-	b.Stamp = inof.ClusterStamp{ID: n.machine.Cluster(), Index: b.Edits[k-1].Index}
+	b.Stamp = wire.ClusterStamp{ID: n.machine.Cluster(), Index: b.Edits[k-1].Index}
 	return b
 }
 

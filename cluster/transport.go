@@ -13,14 +13,15 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // transportConfig is what the connections of a member need.
 type transportConfig struct {
 	Self    MemberID
 	Address netip.AddrPort // where the others reach this member
-	Auth    func() inof.Auth
+	Auth    func() link.Auth
 	Listen  func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
 	Dial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Timeout time.Duration // of one small request
@@ -70,7 +71,7 @@ type transport struct {
 	ready   chan struct{} // closed once it listens
 
 	mu        sync.Mutex
-	guesses   inof.Guesses
+	guesses   link.Guesses
 	listener  net.Listener
 	heartbeat func(raft.RPC)
 	idle      map[poolKey][]*conn
@@ -145,7 +146,7 @@ func (t *transport) Close() error {
 }
 
 // ours is the hello of a new connection.
-func (t *transport) ours(mode inof.AuthMode, target MemberID) *hello {
+func (t *transport) ours(mode wire.AuthMode, target MemberID) *hello {
 	h := &hello{Mode: mode, Self: t.cfg.Self, Target: target}
 	h.Cluster, h.Fresh = t.cfg.state()
 	_, _ = rand.Read(h.Nonce[:]) // never fails

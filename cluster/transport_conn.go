@@ -13,7 +13,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // conn is one connection between members. Requests follow each other on it.
@@ -21,9 +22,9 @@ type conn struct {
 	nc     net.Conn
 	in     *bufio.Reader
 	tx, rx *seal
-	keys   []*inof.SessionKeys // mode hmac-sha256: of each password, until prove has chosen
+	keys   []*link.SessionKeys // mode hmac-sha256: of each password, until prove has chosen
 	peer   *hello
-	creds  *inof.Credentials // in mode tls: those of the handshake
+	creds  *link.Credentials // in mode tls: those of the handshake
 	chain  []*x509.Certificate
 	since  time.Time
 	used   time.Time
@@ -40,7 +41,7 @@ func (e *incarnationError) Error() string {
 }
 
 // greet is the handshake of the side that dials.
-func (c *conn) greet(auth inof.Auth, ours func(inof.AuthMode, MemberID) *hello, target MemberID) error {
+func (c *conn) greet(auth link.Auth, ours func(wire.AuthMode, MemberID) *hello, target MemberID) error {
 	c.dialer = true
 	if err := c.secure(auth); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (c *conn) greet(auth inof.Auth, ours func(inof.AuthMode, MemberID) *hello, 
 }
 
 // welcome is the handshake of the side that listens.
-func (c *conn) welcome(auth inof.Auth, ours func(inof.AuthMode, MemberID) *hello) error {
+func (c *conn) welcome(auth link.Auth, ours func(wire.AuthMode, MemberID) *hello) error {
 	if err := c.secure(auth); err != nil {
 		return err
 	}
@@ -116,12 +117,12 @@ func (c *conn) refuse(why string) error {
 }
 
 // trust checks that the peer may be the device it says, and sets the keys.
-func (c *conn) trust(auth inof.Auth, dialer, listener []byte) error {
+func (c *conn) trust(auth link.Auth, dialer, listener []byte) error {
 	c.tx, c.rx = newSeal(nil), newSeal(nil)
 	switch auth.Mode {
-	case inof.AuthTLS:
+	case wire.AuthTLS:
 		return c.permit(c.creds)
-	case inof.AuthHMAC:
+	case wire.AuthHMAC:
 		var err error
 		if c.keys, err = keys(auth.Passwords, dialer, listener); err != nil {
 			return err
@@ -132,7 +133,7 @@ func (c *conn) trust(auth inof.Auth, dialer, listener []byte) error {
 }
 
 // use makes the keys of one password those of the connection, whose records go on.
-func (c *conn) use(k *inof.SessionKeys) {
+func (c *conn) use(k *link.SessionKeys) {
 	tx, rx := c.tx.number, c.rx.number
 	if c.dialer {
 		c.tx, c.rx = newSeal(k.Dialer), newSeal(k.Listener)
@@ -146,7 +147,7 @@ func (c *conn) use(k *inof.SessionKeys) {
 // dialer goes first.
 func (c *conn) prove() error {
 	if c.dialer {
-		if err := c.write(recordProof, inof.ProofOfSecond(c.keys)); err != nil {
+		if err := c.write(recordProof, link.ProofOfSecond(c.keys)); err != nil {
 			return err
 		}
 	}
@@ -156,7 +157,7 @@ func (c *conn) prove() error {
 		return err
 	case typ == recordRefusal:
 		return fmt.Errorf("refused: %q", b)
-	case typ != recordProof || len(b) > 0 && (c.dialer || len(b) != inof.ProofLen):
+	case typ != recordProof || len(b) > 0 && (c.dialer || len(b) != wire.ProofLen):
 		return broken("record", "type %d of %d bytes in place of a proof", typ, len(b))
 	}
 	if !c.dialer {
@@ -167,8 +168,8 @@ func (c *conn) prove() error {
 
 // secure does the TLS handshake in mode tls, with the credentials of the sessions:
 // TLS 1.3, both sides with certificates of the CA.
-func (c *conn) secure(auth inof.Auth) error {
-	if auth.Mode == inof.AuthTLS {
+func (c *conn) secure(auth link.Auth) error {
+	if auth.Mode == wire.AuthTLS {
 		creds := auth.TLS.Fresh()
 		if creds == nil {
 			return errors.New("there are no TLS credentials")
@@ -235,7 +236,7 @@ type rawClose struct {
 func (r *rawClose) Close() error { return r.raw.Close() }
 
 // permit tells whether the peer's certificate lets it be the device it says.
-func (c *conn) permit(creds *inof.Credentials) error {
+func (c *conn) permit(creds *link.Credentials) error {
 	if creds == nil || len(c.chain) == 0 {
 		return errors.New("no certificate")
 	}
@@ -243,8 +244,8 @@ func (c *conn) permit(creds *inof.Credentials) error {
 }
 
 // current tells whether the peer would be let in with what is in force now.
-func (c *conn) current(auth inof.Auth) bool {
-	if auth.Mode != inof.AuthTLS || c.creds == nil {
+func (c *conn) current(auth link.Auth) bool {
+	if auth.Mode != wire.AuthTLS || c.creds == nil {
 		return true
 	}
 	creds := auth.TLS.Get()
@@ -345,11 +346,11 @@ func (c *conn) read() (recordType, []byte, error) {
 func (c *conn) settle(head, rest []byte) ([]byte, error) {
 	end := len(rest) - recordTag
 	signed, tag := append(append([]byte(nil), head...), rest[:end]...), rest[end:]
-	k := (*inof.SessionKeys)(nil)
+	k := (*link.SessionKeys)(nil)
 	if c.dialer {
-		k = inof.ChooseByListener(c.keys, signed, tag)
+		k = link.ChooseByListener(c.keys, signed, tag)
 	} else {
-		k, _ = inof.ChooseByDialer(c.keys, signed, tag, rest[:end])
+		k, _ = link.ChooseByDialer(c.keys, signed, tag, rest[:end])
 	}
 	if k == nil {
 		return nil, errTag

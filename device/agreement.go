@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
 
@@ -50,7 +51,7 @@ func (c *Core) tickAgreement(now time.Time) {
 	g.due, g.told = time.Time{}, true
 	names := c.client.Differing()
 	effect := "what not all of them say is not in force"
-	if c.cfg.Agreement == inof.AgreeUnion {
+	if c.cfg.Agreement == client.AgreeUnion {
 		effect = "what one of them says is in force"
 	}
 	first := names
@@ -62,7 +63,7 @@ func (c *Core) tickAgreement(now time.Time) {
 }
 
 // ResumePoint is what was seen of a reflector, or of a client of ours.
-func (c *Core) ResumePoint(dev netip.Addr, client bool) *inof.Resume {
+func (c *Core) ResumePoint(dev netip.Addr, client bool) *wire.Resume {
 	switch {
 	case client && c.refl != nil:
 		return c.refl.ResumePoint(dev)
@@ -80,7 +81,7 @@ func (c *Core) syncWith(reflector netip.Addr) string {
 
 // PeerSync says of a session how either direction began.
 func (c *Core) PeerSync(p *api.Peer) {
-	var in, out inof.ResumeKind
+	var in, out wire.ResumeKind
 	switch {
 	case p.State != api.PeerEstablished:
 	case p.Role == "reflector" && c.client != nil:

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
@@ -20,14 +20,14 @@ import (
 // device itself knows what it is bound to: to its other hosts, too, such a host is nobody.
 
 // SetBindings changes which hosts devices may have, at a reflector.
-func (c *Core) SetBindings(b map[netip.Addr]inof.Binding, now time.Time) {
+func (c *Core) SetBindings(b map[netip.Addr]wire.Binding, now time.Time) {
 	if c.refl != nil {
 		c.fromReflector(c.refl.SetBindings(b, now), now)
 	}
 }
 
 // Excluded are the hosts known to this reflector that bindings would not allow.
-func (c *Core) Excluded(b map[netip.Addr]inof.Binding) []zone.Host {
+func (c *Core) Excluded(b map[netip.Addr]wire.Binding) []zone.Host {
 	if c.refl == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (c *Core) refusedBy(addr netip.Addr, why string) (list []string) {
 }
 
 // refusalEvent tells operators of a client that a reflector refuses hosts.
-func (c *Core) refusalEvent(from netip.Addr, r *inof.Refusal, now time.Time) {
+func (c *Core) refusalEvent(from netip.Addr, r *wire.Refusal, now time.Time) {
 	if r == nil || r.Outside == 0 {
 		return
 	}

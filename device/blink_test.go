@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // A host may have seen its link go where the switch was told of nothing but the changes it counts.
 func TestAHostIsToldAgainAfterABlinkThatOnlyTheCounterTells(t *testing.T) {
 	m := newMeshCore(t)
-	m.sync(inof.Settings{})
+	m.sync(wire.Settings{})
 	up := func(changes uint64) []string {
 		m.told = nil
 		m.c.Port(fabric.Event{Kind: fabric.PortChanged, At: m.now, Changes: changes,

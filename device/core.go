@@ -11,7 +11,9 @@ import (
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
@@ -27,8 +29,8 @@ type Actions interface {
 	SendFrame(port string, frame []byte)
 	// ToReflectors and ToClients hand messages to the sessions this device dialed
 	// and to those it accepted. Receivers without a session are passed over.
-	ToReflectors([]inof.Delivery)
-	ToClients([]inof.Delivery)
+	ToReflectors([]wire.Delivery)
+	ToClients([]wire.Delivery)
 	// SetAdmin shuts or opens a port.
 	SetAdmin(port string, up bool)
 	// WatchPaths says which paths to other devices are to be watched: these and no
@@ -53,7 +55,7 @@ type Config struct {
 	Transmit    *lldp.TxConfig // nil: no LLDPDUs of our own
 	ErrorDown   errdown.Config
 	Notify      hostnotify.Config
-	Reflector   inof.ReflectorConfig
+	Reflector   reflector.Config
 	// Reflectors is how many this device has, its own included; zero: one. Where
 	// their zones differ Agreement decides. Wait is how long after the first sync a
 	// reflector that was never heard is waited for.
@@ -61,12 +63,12 @@ type Config struct {
 	// Addresses of the configured ones, by which a member of a cluster is known before it
 	// is heard; may be empty.
 	Addresses   []netip.Addr
-	Agreement   inof.Agreement
+	Agreement   client.Agreement
 	Wait        time.Duration
 	InterestAll bool // the device asks its reflectors for everything
 	Mesh        MeshConfig
 	// PathSecret is what a reflector makes keys of paths from; zero: it hands out none.
-	PathSecret inof.PathSecret
+	PathSecret reflector.PathSecret
 	Hosts      HostsConfig
 	Epoch      uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart; nil: nothing is.
@@ -109,8 +111,8 @@ type Core struct {
 	faults *errdown.Monitor
 	dir    *zone.Directory
 	notify *hostnotify.Notifier
-	client *inof.Client
-	refl   *inof.Reflector
+	client *client.Client
+	refl   *reflector.Reflector
 
 	ports      map[string]*port
 	local      map[zone.HostKey]zone.Host // hosts on own ports
@@ -135,7 +137,7 @@ type Core struct {
 	stopwatch  Stopwatch   // nil: none
 	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
-	reports    map[netip.Addr]*inof.Report // by client: what is wrong there
+	reports    map[netip.Addr]*wire.Report // by client: what is wrong there
 	synced     bool                        // as the notifier was told
 	unformed   bool                        // the reflector is of a cluster that has no zones yet
 }
@@ -170,7 +172,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		contests:   make(map[zone.HostKey]contest),
 		presence:   presence.NewAsker(),
 		replan:     make(map[string]bool),
-		reports:    make(map[netip.Addr]*inof.Report),
+		reports:    make(map[netip.Addr]*wire.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
 	c.keep.start(cfg.Keep)
@@ -184,7 +186,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		cfg.Notify.Keep = cfg.Keep != nil
 		c.early.Directory = c.dir
 		c.notify = hostnotify.New(cfg.Notify, &c.early)
-		c.client = inof.NewClient(cfg.Self, cfg.Epoch)
+		c.client = client.New(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
 		c.client.SetReflectorAddresses(cfg.Addresses)
 		if cfg.Transmit != nil {
@@ -192,7 +194,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		}
 	}
 	if cfg.Reflect {
-		r, err := inof.NewReflector(cfg.Self, cfg.Epoch, cfg.Zones, cfg.Reflector, now)
+		r, err := reflector.New(cfg.Self, cfg.Epoch, cfg.Zones, cfg.Reflector, now)
 		if err != nil {
 			return nil, fmt.Errorf("zones of reflector %s: %w", cfg.Self, err)
 		}

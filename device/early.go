@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -221,7 +221,7 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 
 // endRegistered ends it for hosts that have registered, when a reflector has taken them in or
 // has said all that concerns this device.
-func (c *Core) endRegistered(a *inof.Applied, now time.Time) {
+func (c *Core) endRegistered(a *client.Applied, now time.Time) {
 	for _, addr := range c.early.sorted() {
 		if h := c.early.hosts[addr]; h.registered && (a.Synced || slices.Contains(a.Taken, h.HostKey)) {
 			c.early.remove(addr)

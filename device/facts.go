@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/internal/health"
 )
 
 // groupOutside gives the addresses of refused hosts by device.
-func groupOutside(list []inof.OutsideHost) map[netip.Addr][]netip.Addr {
+func groupOutside(list []reflector.OutsideHost) map[netip.Addr][]netip.Addr {
 	by := map[netip.Addr][]netip.Addr{}
 	for _, o := range list {
 		by[o.Device] = append(by[o.Device], o.Addr)

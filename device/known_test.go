@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/zone"
 )
@@ -26,9 +26,9 @@ func TestTheNextProcessAwaitsOnlyDevicesThatLeftSomething(t *testing.T) {
 	host := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(t1), Device: full, Port: "eth1"}, MAC: hostMAC(t1)}
 	for _, dev := range []netip.Addr{empty, full, here} {
 		c.ClientUp(dev, now)
-		c.ClientMessage(dev, &inof.EndOfSync{Epoch: 1, Seq: 1}, now)
+		c.ClientMessage(dev, &wire.EndOfSync{Epoch: 1, Seq: 1}, now)
 	}
-	c.ClientMessage(full, &inof.Update{Origin: full, Epoch: 1, Seq: 2, Hosts: []inof.HostRecord{{Op: inof.Put, Host: host}}}, now)
+	c.ClientMessage(full, &wire.Update{Origin: full, Epoch: 1, Seq: 2, Hosts: []wire.HostRecord{{Op: wire.Put, Host: host}}}, now)
 	for _, dev := range []netip.Addr{empty, full} {
 		c.ClientDown(dev, errors.New("cut"), now)
 	}

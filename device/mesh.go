@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -65,7 +65,7 @@ type MeshCounters struct {
 // them.
 type mesh struct {
 	cfg      MeshConfig
-	settings inof.BFDSettings
+	settings wire.BFDSettings
 	known    bool // settings were told
 	changed  bool // settings or configuration changed since the devices were told
 	seen     uint64
@@ -114,7 +114,7 @@ func (c *Core) notePartners(now time.Time) {
 
 // meshSettings takes what the reflectors say about BFD. When it is off nothing is
 // known of the paths any more.
-func (c *Core) meshSettings(s inof.BFDSettings, now time.Time) zone.Changes {
+func (c *Core) meshSettings(s wire.BFDSettings, now time.Time) zone.Changes {
 	m := &c.mesh
 	if m.known && m.settings == s {
 		return nil
@@ -240,7 +240,7 @@ func (c *Core) watch(now time.Time) {
 }
 
 // timersOf brings what reflectors ask for into the ranges of the mesh.
-func timersOf(s inof.BFDSettings) bfd.Timers {
+func timersOf(s wire.BFDSettings) bfd.Timers {
 	d := bfd.DefaultTimers()
 	iv := min(max(cmp.Or(s.Interval, d.MinTx), MeshMinInterval), MeshMaxInterval)
 	mult := min(max(cmp.Or(s.DetectMult, d.DetectMult), MeshMinMult), MeshMaxMult)

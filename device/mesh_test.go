@@ -11,7 +11,7 @@ import (
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
@@ -31,7 +31,7 @@ type meshCore struct {
 	frames  int                      // notices in them, repeated ones too
 	watched [][]string               // each call of WatchPaths
 	peers   []bfd.Peer               // the last one
-	sent    []inof.Delivery
+	sent    []wire.Delivery
 	events  []string
 }
 
@@ -49,8 +49,8 @@ func (m *meshCore) SendFrame(port string, f []byte) {
 		}
 	}
 }
-func (m *meshCore) ToReflectors(ds []inof.Delivery) { m.sent = append(m.sent, ds...) }
-func (m *meshCore) ToClients([]inof.Delivery)       {}
+func (m *meshCore) ToReflectors(ds []wire.Delivery) { m.sent = append(m.sent, ds...) }
+func (m *meshCore) ToClients([]wire.Delivery)       {}
 func (m *meshCore) SetAdmin(string, bool)           {}
 func (m *meshCore) Event(e api.Event) {
 	if e.Kind == "path" {
@@ -68,7 +68,7 @@ func (m *meshCore) WatchPaths(peers []bfd.Peer) {
 
 const far1, far2, far3 = "10.0.0.2", "10.0.0.3", "10.0.0.4"
 
-var meshOn = inof.Settings{BFD: inof.BFDSettings{Enabled: true, Interval: 50 * time.Millisecond, DetectMult: 4}}
+var meshOn = wire.Settings{BFD: wire.BFDSettings{Enabled: true, Interval: 50 * time.Millisecond, DetectMult: 4}}
 
 func newMeshCore(t *testing.T) *meshCore {
 	m := &meshCore{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), last: map[[2]netip.Addr]uint32{}}
@@ -114,7 +114,7 @@ func (m *meshCore) registerBoth() {
 
 // sync plays a whole sync of the reflector: zone a with i1 and hosts of far1, zone b
 // with i2 and hosts of far2.
-func (m *meshCore) sync(s inof.Settings) {
+func (m *meshCore) sync(s wire.Settings) {
 	m.c.ReflectorUp(bareReflector, m.now)
 	member := func(list ...string) (out []zone.Member) {
 		for _, a := range list {
@@ -122,19 +122,19 @@ func (m *meshCore) sync(s inof.Settings) {
 		}
 		return out
 	}
-	m.say(&inof.Update{Settings: &s,
-		Zones: []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "a", Members: member(i1, t1)}}, {Op: inof.Put, Zone: zone.Zone{Name: "b", Members: member(i2, t2)}}},
-		Hosts: []inof.HostRecord{m.host(bareSelf.String(), "eth1", i1), m.host(bareSelf.String(), "eth2", i2), m.host(far1, "eth7", t1), m.host(far2, "eth7", t2)}})
-	m.c.ReflectorMessage(bareReflector, &inof.EndOfSync{}, m.now)
+	m.say(&wire.Update{Settings: &s,
+		Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: member(i1, t1)}}, {Op: wire.Put, Zone: zone.Zone{Name: "b", Members: member(i2, t2)}}},
+		Hosts: []wire.HostRecord{m.host(bareSelf.String(), "eth1", i1), m.host(bareSelf.String(), "eth2", i2), m.host(far1, "eth7", t1), m.host(far2, "eth7", t2)}})
+	m.c.ReflectorMessage(bareReflector, &wire.EndOfSync{}, m.now)
 	m.pass(time.Second)
 }
 
-func (m *meshCore) host(dev, port, addr string) inof.HostRecord {
-	return inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: netip.MustParseAddr(dev), Port: port},
+func (m *meshCore) host(dev, port, addr string) wire.HostRecord {
+	return wire.HostRecord{Op: wire.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: netip.MustParseAddr(dev), Port: port},
 		MAC: hostMAC(dev + addr), Since: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}}
 }
 
-func (m *meshCore) say(u *inof.Update) {
+func (m *meshCore) say(u *wire.Update) {
 	u.Origin = bareReflector
 	m.c.ReflectorMessage(bareReflector, u, m.now)
 	m.c.Pump(m.now)
@@ -142,8 +142,8 @@ func (m *meshCore) say(u *inof.Update) {
 
 func (m *meshCore) withdraw(dev, addr string) {
 	r := m.host(dev, "eth7", addr)
-	r.Op, r.Why = inof.Withdraw, snsd.ReasonAgedOut
-	m.say(&inof.Update{Hosts: []inof.HostRecord{r}})
+	r.Op, r.Why = wire.Withdraw, snsd.ReasonAgedOut
+	m.say(&wire.Update{Hosts: []wire.HostRecord{r}})
 }
 
 // pass lets time pass with all that falls due.
@@ -201,8 +201,8 @@ func TestTheDevicesWithHostsInCommonZonesAreWatched(t *testing.T) {
 	if m.peers[0] != want {
 		t.Errorf("session %+v, want %+v", m.peers[0], want)
 	}
-	m.say(&inof.Update{Hosts: []inof.HostRecord{m.host(far3, "eth7", "192.0.2.77")}}) // in no zone of ours
-	m.say(&inof.Update{Faults: []inof.FaultRecord{{Op: inof.Put, Device: netip.MustParseAddr(far1), Port: "eth7", Why: snsd.ReasonLinkDown, Since: m.now, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}})
+	m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(far3, "eth7", "192.0.2.77")}}) // in no zone of ours
+	m.say(&wire.Update{Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(far1), Port: "eth7", Why: snsd.ReasonLinkDown, Since: m.now, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}})
 	m.pass(time.Second)
 	m.expectWatched("a host of no common zone, and a fault")
 	m.withdraw(far2, t2)
@@ -217,10 +217,10 @@ func TestManyDevicesAreToldTogether(t *testing.T) {
 		dev := fmt.Sprintf("10.9.0.%d", i+1)
 		addr := fmt.Sprintf("198.51.100.%d", i+1)
 		members = append(members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(addr)})
-		m.say(&inof.Update{Hosts: []inof.HostRecord{m.host(dev, "eth1", addr)}})
+		m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(dev, "eth1", addr)}})
 	}
 	members = append(members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(i1)}, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(t1)})
-	m.say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "a", Members: members}}}})
+	m.say(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: members}}}})
 	m.pass(time.Second)
 	if len(m.watched) != 1 || len(m.watched[0]) != 256 {
 		t.Errorf("%d calls, want one with 256 devices", len(m.watched))
@@ -257,7 +257,7 @@ func TestAHostLearnedBehindAFailedPathIsUnreachable(t *testing.T) {
 	m.withdraw(far1, t1)
 	m.pass(time.Second)
 	m.expect("withdrawn: it stays unreachable")
-	m.say(&inof.Update{Hosts: []inof.HostRecord{m.host(far1, "eth8", t1)}})
+	m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(far1, "eth8", t1)}})
 	m.pass(time.Second)
 	if s, why := m.c.dir.State(netip.MustParseAddr(t1)); s != snsd.Inactive || why != snsd.ReasonBFDDown {
 		t.Errorf("%s %s", s, why)
@@ -273,7 +273,7 @@ func TestADeviceThatLeavesWithAFailedPathIsWatchedFurther(t *testing.T) {
 	m.pass(time.Second)
 	m.told = nil
 	m.expectWatched("left")
-	m.say(&inof.Update{Hosts: []inof.HostRecord{m.host(far1, "eth7", t1)}})
+	m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(far1, "eth7", t1)}})
 	m.pass(time.Second)
 	m.watched = nil
 	for _, told := range m.told {
@@ -393,13 +393,13 @@ func TestFaultsEndWhenBFDIsSwitchedOff(t *testing.T) {
 	m := begun(t)
 	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 	m.told = nil
-	m.say(&inof.Update{Settings: &inof.Settings{}})
+	m.say(&wire.Update{Settings: &wire.Settings{}})
 	m.pass(time.Second)
 	m.expect("off", "eth1: "+t1+" active none")
 	m.expectWatched("off", []string{})
 	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 	m.expect("a report of before")
-	m.say(&inof.Update{Settings: &meshOn})
+	m.say(&wire.Update{Settings: &meshOn})
 	m.pass(time.Second)
 	m.expectWatched("on again", []string{far1, far2})
 }
@@ -439,7 +439,7 @@ func TestNewTimersReachTheSessions(t *testing.T) {
 		mult uint8
 		want string
 	}{{0, 0, "100ms x 3"}, {10 * time.Millisecond, 5, "10ms x 5"}, {time.Millisecond, 1, "3ms x 3"}, {time.Minute, 200, "1s x 50"}} {
-		m.say(&inof.Update{Settings: &inof.Settings{BFD: inof.BFDSettings{Enabled: true, Interval: tc.iv, DetectMult: tc.mult}}})
+		m.say(&wire.Update{Settings: &wire.Settings{BFD: wire.BFDSettings{Enabled: true, Interval: tc.iv, DetectMult: tc.mult}}})
 		m.pass(time.Second)
 		if got := fmt.Sprintf("%s x %d", m.peers[0].Timers.MinTx, m.peers[0].Timers.DetectMult); got != tc.want {
 			t.Errorf("%v x %d: %s, want %s", tc.iv, tc.mult, got, tc.want)
@@ -450,19 +450,19 @@ func TestNewTimersReachTheSessions(t *testing.T) {
 
 func TestMeshOfAllDevicesTakesInThoseOfOtherZones(t *testing.T) {
 	m := begun(t)
-	m.say(&inof.Update{Hosts: []inof.HostRecord{m.host(far3, "eth7", "192.0.2.77")}})
+	m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(far3, "eth7", "192.0.2.77")}})
 	all := meshOn
 	all.BFD.MeshAll = true
-	m.say(&inof.Update{Settings: &all})
+	m.say(&wire.Update{Settings: &all})
 	m.pass(time.Second)
 	m.expectWatched("all", []string{far1, far2, far3})
 }
 
 func TestADeviceOfAnotherFamilyIsNotWatched(t *testing.T) {
 	m := begun(t)
-	m.say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "c", Members: []zone.Member{
+	m.say(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "c", Members: []zone.Member{
 		{Kind: zone.MemberAddr, First: netip.MustParseAddr(i1)}, {Kind: zone.MemberAddr, First: netip.MustParseAddr("192.0.2.77")}}}}},
-		Hosts: []inof.HostRecord{m.host("2001:db8::4", "eth7", "192.0.2.77")}})
+		Hosts: []wire.HostRecord{m.host("2001:db8::4", "eth7", "192.0.2.77")}})
 	m.pass(time.Second)
 	m.expectWatched("IPv6")
 	if m.c.mesh.counters.Unwatchable != 1 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/zone"
 )
@@ -14,13 +14,13 @@ import (
 // elsewhere.
 
 // newNQNs are the hosts of a message that say an NQN which they did not say before.
-func (c *Core) newNQNs(m inof.Message) (list []zone.Host) {
-	u, ok := m.(*inof.Update)
+func (c *Core) newNQNs(m wire.Message) (list []zone.Host) {
+	u, ok := m.(*wire.Update)
 	if !ok {
 		return nil
 	}
 	for i := range u.Hosts {
-		if h := &u.Hosts[i].Host; u.Hosts[i].Op == inof.Put && h.NQN != "" && !c.refl.Directory().Says(h.HostKey, h.NQN) {
+		if h := &u.Hosts[i].Host; u.Hosts[i].Op == wire.Put && h.NQN != "" && !c.refl.Directory().Says(h.HostKey, h.NQN) {
 			list = append(list, *h)
 		}
 	}

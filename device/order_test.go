@@ -12,7 +12,7 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 )
@@ -31,15 +31,15 @@ func (o *orderly) note(format string, args ...any) {
 
 func (o *orderly) SendFrame(string, []byte) {}
 
-func (o *orderly) ToReflectors(ds []inof.Delivery) {
+func (o *orderly) ToReflectors(ds []wire.Delivery) {
 	for _, d := range ds {
-		if u, ok := d.Msg.(*inof.Update); ok && len(u.Faults) > 0 {
+		if u, ok := d.Msg.(*wire.Update); ok && len(u.Faults) > 0 {
 			o.note("update")
 		}
 	}
 }
 
-func (o *orderly) ToClients([]inof.Delivery) {}
+func (o *orderly) ToClients([]wire.Delivery) {}
 
 func (o *orderly) SetAdmin(port string, up bool) { o.note("admin %s %t", port, up) }
 

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/openinof/inof/bfd"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // pathKeys are the keys of the paths to other devices that reflectors have handed out. They
@@ -57,7 +58,7 @@ func (p *pathKeys) ask(refl netip.Addr, watched []netip.Addr) (list []netip.Addr
 }
 
 // take notes what a reflector has handed out, and tells whether anything is news.
-func (p *pathKeys) take(refl netip.Addr, m *inof.PathKeys) (news bool) {
+func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news bool) {
 	for i := range m.Keys {
 		k := &m.Keys[i]
 		if !p.asked[refl][k.Device] {
@@ -101,12 +102,12 @@ func (c *Core) askPathKeys() {
 	watched = slices.DeleteFunc(watched, func(dev netip.Addr) bool { return !m.handed(dev) })
 	m.handout.retain(func(dev netip.Addr) bool { return m.watched[dev] && m.handed(dev) })
 	for _, refl := range slices.SortedFunc(maps.Keys(m.handout.asked), netip.Addr.Compare) {
-		for devs := range slices.Chunk(m.handout.ask(refl, watched), inof.MaxPathKeys) {
-			q := &inof.PathKeys{Asked: devs}
+		for devs := range slices.Chunk(m.handout.ask(refl, watched), wire.MaxPathKeys) {
+			q := &wire.PathKeys{Asked: devs}
 			if refl == c.self {
 				c.takePathKeys(c.self, c.cfg.PathSecret.Answer(c.self, q))
 			} else {
-				c.out.ToReflectors([]inof.Delivery{{To: []netip.Addr{refl}, Msg: q}})
+				c.out.ToReflectors([]wire.Delivery{{To: []netip.Addr{refl}, Msg: q}})
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func (c *Core) pathSession(refl netip.Addr, up bool) {
 }
 
 // takePathKeys takes keys of a reflector into use, together with others that come now.
-func (c *Core) takePathKeys(refl netip.Addr, m *inof.PathKeys) {
+func (c *Core) takePathKeys(refl netip.Addr, m *wire.PathKeys) {
 	if c.mesh.handout.take(refl, m) {
 		c.mesh.counters.KeysTaken++
 		c.mesh.changed = true
@@ -131,12 +132,12 @@ func (c *Core) takePathKeys(refl netip.Addr, m *inof.PathKeys) {
 }
 
 // answerPathKeys hands out keys to a client.
-func (c *Core) answerPathKeys(dev netip.Addr, q *inof.PathKeys) {
-	if c.cfg.PathSecret == (inof.PathSecret{}) {
+func (c *Core) answerPathKeys(dev netip.Addr, q *wire.PathKeys) {
+	if c.cfg.PathSecret == (reflector.PathSecret{}) {
 		return
 	}
 	if a := c.cfg.PathSecret.Answer(dev, q); len(a.Keys) > 0 {
 		c.counters.PathKeysGiven += uint64(len(a.Keys))
-		c.out.ToClients([]inof.Delivery{{To: []netip.Addr{dev}, Msg: a}})
+		c.out.ToClients([]wire.Delivery{{To: []netip.Addr{dev}, Msg: a}})
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // keyCore is a meshCore with two reflectors that hand out keys.
 type keyCore struct {
 	*meshCore
-	secrets map[netip.Addr]inof.PathSecret
+	secrets map[netip.Addr]reflector.PathSecret
 	asked   map[netip.Addr]int // devices
 }
 
@@ -22,7 +23,7 @@ var secondReflector = netip.MustParseAddr("10.0.0.251")
 
 func newKeyCore(t *testing.T) *keyCore {
 	m := &keyCore{meshCore: newMeshCore(t), asked: map[netip.Addr]int{}}
-	m.secrets = map[netip.Addr]inof.PathSecret{bareReflector: {1}, secondReflector: {2}}
+	m.secrets = map[netip.Addr]reflector.PathSecret{bareReflector: {1}, secondReflector: {2}}
 	m.c.SetMesh(MeshConfig{Handed: true}, m.now)
 	m.pass(time.Second)
 	return m
@@ -33,7 +34,7 @@ func (m *keyCore) answer() {
 	sent := m.sent
 	m.sent = nil
 	for _, d := range sent {
-		if q, ok := d.Msg.(*inof.PathKeys); ok {
+		if q, ok := d.Msg.(*wire.PathKeys); ok {
 			m.asked[d.To[0]] += len(q.Asked)
 			if s, ok := m.secrets[d.To[0]]; ok {
 				m.c.ReflectorMessage(d.To[0], s.Answer(bareSelf, q), m.now)
@@ -53,7 +54,7 @@ func (m *keyCore) want(reflectors ...netip.Addr) {
 		var want [][]byte
 		for _, r := range reflectors {
 			// The other end is given the same.
-			k := m.secrets[r].Answer(p.Peer, &inof.PathKeys{Asked: []netip.Addr{bareSelf}}).Keys[0]
+			k := m.secrets[r].Answer(p.Peer, &wire.PathKeys{Asked: []netip.Addr{bareSelf}}).Keys[0]
 			want = append(want, k.Secret[:])
 		}
 		var got [][]byte
@@ -94,7 +95,7 @@ func TestEachPathHasTheKeysOfAllReflectors(t *testing.T) {
 		t.Errorf("asked for %v", m.asked)
 	}
 	// Started again without its secret it hands out others.
-	m.secrets[bareReflector] = inof.PathSecret{3}
+	m.secrets[bareReflector] = reflector.PathSecret{3}
 	m.c.ReflectorUp(bareReflector, m.now)
 	m.answer()
 	m.want(first, second)
@@ -109,10 +110,10 @@ func TestKeysAreTakenForWhatWasAskedOnly(t *testing.T) {
 	m := newKeyCore(t)
 	m.answer()
 	changes := m.c.mesh.counters.Changes
-	other := inof.PathSecret{9}
-	m.c.ReflectorMessage(secondReflector, other.Answer(bareSelf, &inof.PathKeys{Asked: []netip.Addr{netip.MustParseAddr(far1)}}), m.now)
-	m.c.ReflectorMessage(bareReflector, other.Answer(bareSelf, &inof.PathKeys{Asked: []netip.Addr{netip.MustParseAddr(far3)}}), m.now)
-	m.c.ReflectorMessage(bareReflector, &inof.PathKeys{}, m.now)
+	other := reflector.PathSecret{9}
+	m.c.ReflectorMessage(secondReflector, other.Answer(bareSelf, &wire.PathKeys{Asked: []netip.Addr{netip.MustParseAddr(far1)}}), m.now)
+	m.c.ReflectorMessage(bareReflector, other.Answer(bareSelf, &wire.PathKeys{Asked: []netip.Addr{netip.MustParseAddr(far3)}}), m.now)
+	m.c.ReflectorMessage(bareReflector, &wire.PathKeys{}, m.now)
 	m.pass(time.Second)
 	m.want(bareReflector)
 	if m.c.mesh.counters.Changes != changes {
@@ -134,13 +135,13 @@ func TestKeysAreTakenForWhatWasAskedOnly(t *testing.T) {
 
 func TestAReflectorHandsOutKeysOfOnesOwnPathsOnly(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("10.0.0.3")
-	s := inof.PathSecret{7}
-	ab := s.Answer(a, &inof.PathKeys{Asked: []netip.Addr{b, a, c}})
-	ba := s.Answer(b, &inof.PathKeys{Asked: []netip.Addr{a}})
+	s := reflector.PathSecret{7}
+	ab := s.Answer(a, &wire.PathKeys{Asked: []netip.Addr{b, a, c}})
+	ba := s.Answer(b, &wire.PathKeys{Asked: []netip.Addr{a}})
 	if len(ab.Keys) != 2 || ab.Keys[0].Secret != ba.Keys[0].Secret || ab.Keys[0].ID != ba.Keys[0].ID || ab.Keys[1].Secret == ab.Keys[0].Secret {
 		t.Errorf("%+v %+v", ab, ba)
 	}
-	if ca := s.Answer(c, &inof.PathKeys{Asked: []netip.Addr{b}}); ca.Keys[0].Secret == ab.Keys[0].Secret {
+	if ca := s.Answer(c, &wire.PathKeys{Asked: []netip.Addr{b}}); ca.Keys[0].Secret == ab.Keys[0].Secret {
 		t.Error("a third device has the key of a path between others")
 	}
 	auth := bfd.Auth{Type: bfd.AuthMeticulousSHA1, Handed: true, Keys: []bfd.AuthKey{{ID: ab.Keys[0].ID, Secret: ab.Keys[0].Secret[:]}}}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -18,7 +20,7 @@ func (c *Core) ClientUp(dev netip.Addr, now time.Time) { c.ClientResumes(dev, ni
 
 // ClientResumes is ClientUp for a client whose Open says what it has seen of us, and
 // to which ours said what we have seen of it.
-func (c *Core) ClientResumes(dev netip.Addr, seen, offered *inof.Resume, now time.Time) {
+func (c *Core) ClientResumes(dev netip.Addr, seen, offered *wire.Resume, now time.Time) {
 	if c.refl == nil {
 		return
 	}
@@ -82,9 +84,9 @@ func (c *Core) Owed(dst []netip.Addr) []netip.Addr {
 }
 
 // Losses are those among what PullChanges has to tell.
-func (c *Core) Losses() inof.Losses {
+func (c *Core) Losses() reflector.Losses {
 	if c.refl == nil {
-		return inof.Losses{}
+		return reflector.Losses{}
 	}
 	return c.refl.Losses()
 }
@@ -105,15 +107,15 @@ func (c *Core) ClientDrained() {
 }
 
 // ClientMessage takes a message of a client.
-func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
+func (c *Core) ClientMessage(dev netip.Addr, m wire.Message, now time.Time) {
 	if c.refl == nil {
 		return
 	}
-	if report, ok := m.(*inof.Report); ok {
+	if report, ok := m.(*wire.Report); ok {
 		c.reports[dev] = report
 		return
 	}
-	if q, ok := m.(*inof.PathKeys); ok {
+	if q, ok := m.(*wire.PathKeys); ok {
 		c.answerPathKeys(dev, q)
 		return
 	}
@@ -123,7 +125,7 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 	c.fromReflector(ds, now)
 	c.judgeNQNs(named, now)
 	c.protocolError(dev, err, now)
-	if u, ok := m.(*inof.Update); ok && err == nil && c.client == nil { // else the client's side tells
+	if u, ok := m.(*wire.Update); ok && err == nil && c.client == nil { // else the client's side tells
 		c.faultEvents(u.Faults, now)
 	}
 }
@@ -132,7 +134,7 @@ func (c *Core) ClientMessage(dev netip.Addr, m inof.Message, now time.Time) {
 func (c *Core) ReflectorUp(dev netip.Addr, now time.Time) { c.ReflectorResumes(dev, nil, now) }
 
 // ReflectorResumes is ReflectorUp for a reflector whose Open says what it has seen of us.
-func (c *Core) ReflectorResumes(dev netip.Addr, seen *inof.Resume, now time.Time) {
+func (c *Core) ReflectorResumes(dev netip.Addr, seen *wire.Resume, now time.Time) {
 	if c.client == nil {
 		return
 	}
@@ -159,16 +161,16 @@ func (c *Core) ReflectorDown(dev netip.Addr, why error, now time.Time) {
 }
 
 // ReflectorMessage takes a message of a reflector.
-func (c *Core) ReflectorMessage(dev netip.Addr, m inof.Message, now time.Time) {
+func (c *Core) ReflectorMessage(dev netip.Addr, m wire.Message, now time.Time) {
 	if c.client == nil {
 		return
 	}
-	if k, ok := m.(*inof.PathKeys); ok {
+	if k, ok := m.(*wire.PathKeys); ok {
 		c.takePathKeys(dev, k)
 		return
 	}
 	a, err := c.client.Receive(dev, m, now)
-	if u, ok := m.(*inof.Update); ok {
+	if u, ok := m.(*wire.Update); ok {
 		c.refusalEvent(dev, u.Refused, now)
 	}
 	c.apply(&a, now)
@@ -190,7 +192,7 @@ func (c *Core) protocolError(dev netip.Addr, err error, now time.Time) {
 	if err == nil {
 		return
 	}
-	var refused *inof.RefusedError
+	var refused *wire.RefusedError
 	if errors.As(err, &refused) {
 		c.counters.RecordsRefused += uint64(refused.Refused)
 	} else {
@@ -207,7 +209,7 @@ func (c *Core) flush(now time.Time) {
 }
 
 // fromClient routes what this device tells its reflectors; itself it tells in process.
-func (c *Core) fromClient(ds []inof.Delivery, now time.Time) {
+func (c *Core) fromClient(ds []wire.Delivery, now time.Time) {
 	if len(ds) == 0 {
 		return
 	}
@@ -228,7 +230,7 @@ func (c *Core) fromClient(ds []inof.Delivery, now time.Time) {
 }
 
 // fromReflector routes what this reflector tells its clients; itself it tells in process.
-func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
+func (c *Core) fromReflector(ds []wire.Delivery, now time.Time) {
 	if len(ds) == 0 {
 		return
 	}
@@ -247,7 +249,7 @@ func (c *Core) fromReflector(ds []inof.Delivery, now time.Time) {
 
 // apply brings what a reflector said into the Directory and has the local hosts
 // told of the outcome, as one change.
-func (c *Core) apply(a *inof.Applied, now time.Time) {
+func (c *Core) apply(a *client.Applied, now time.Time) {
 	var changes zone.Changes
 	add := func(more zone.Changes) { changes = append(changes, more...) }
 	if s := a.Settings; s != nil {
@@ -256,25 +258,25 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		add(c.meshSettings(s.BFD, now))
 	}
 	for _, z := range a.Reserved {
-		if z.Op == inof.Put {
+		if z.Op == wire.Put {
 			add(c.dir.Reserve(z.Zone.Name, z.Zone.Members))
 		}
 	}
 	for _, z := range a.Zones {
-		if z.Op == inof.Put {
+		if z.Op == wire.Put {
 			add(c.dir.PutZone(z.Zone))
 		} else {
 			add(c.dir.DeleteZone(z.Zone.Name))
 		}
 	}
 	for _, z := range a.Reserved {
-		if z.Op == inof.Withdraw {
+		if z.Op == wire.Withdraw {
 			add(c.dir.Reserve(z.Zone.Name, nil))
 		}
 	}
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
-		if h.Op == inof.Put {
+		if h.Op == wire.Put {
 			add(c.dir.PutHost(h.Host))
 		} else {
 			h.Why = c.whyGone(h)
@@ -285,7 +287,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 		add(c.dir.PutHost(h))
 	}
 	for _, f := range a.Faults {
-		if f.Op == inof.Put {
+		if f.Op == wire.Put {
 			add(c.dir.SetFault(f.Device, f.Port, f.Addrs, f.Why))
 		} else {
 			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
@@ -322,7 +324,7 @@ func (c *Core) apply(a *inof.Applied, now time.Time) {
 // whyGone is why a host is withdrawn, zones being up to date. One that a full sync left out
 // goes without a word: where no local host shares a zone with it the reflector need not speak
 // of it, so that it has left their zones; else its device has it no more.
-func (c *Core) whyGone(h *inof.HostRecord) snsd.Reason {
+func (c *Core) whyGone(h *wire.HostRecord) snsd.Reason {
 	if h.Why != snsd.ReasonNone {
 		return h.Why
 	}
@@ -335,7 +337,7 @@ func (c *Core) whyGone(h *inof.HostRecord) snsd.Reason {
 }
 
 // appliedEvents tells operators what was learned; a full sync is told as one event above.
-func (c *Core) appliedEvents(a *inof.Applied, now time.Time) {
+func (c *Core) appliedEvents(a *client.Applied, now time.Time) {
 	if !c.client.Synced() {
 		return
 	}
@@ -347,7 +349,7 @@ func (c *Core) appliedEvents(a *inof.Applied, now time.Time) {
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
 		text := fmt.Sprintf("remote host %s on device %s port %s", h.Host.Addr, h.Host.Device, h.Host.HostKey.Port)
-		if h.Op == inof.Withdraw {
+		if h.Op == wire.Withdraw {
 			text += " is gone: " + h.Why.String()
 		}
 		c.out.Event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
@@ -357,11 +359,11 @@ func (c *Core) appliedEvents(a *inof.Applied, now time.Time) {
 }
 
 // faultEvents tells operators of other devices' faults.
-func (c *Core) faultEvents(faults []inof.FaultRecord, now time.Time) {
+func (c *Core) faultEvents(faults []wire.FaultRecord, now time.Time) {
 	for i := range faults {
 		f := &faults[i]
 		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", f.Device, f.Port, f.Why, len(f.Addrs))
-		if f.Op == inof.Withdraw {
+		if f.Op == wire.Withdraw {
 			text = fmt.Sprintf("device %s port %s: fault is over", f.Device, f.Port)
 		}
 		c.out.Event(api.Event{Time: now, Kind: "fault", Text: text, Device: f.Device.String(), Port: f.Port,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -217,7 +217,7 @@ func (c *Core) tellFault(p *port, at, now time.Time) {
 	if len(f.addrs) == 0 {
 		c.client.WithdrawFault(p.Name)
 	} else {
-		c.client.PutFault(inof.FaultRecord{Port: p.Name, Why: f.why, Since: f.since, Addrs: slices.Clone(f.addrs)})
+		c.client.PutFault(wire.FaultRecord{Port: p.Name, Why: f.why, Since: f.since, Addrs: slices.Clone(f.addrs)})
 	}
 	if !at.IsZero() {
 		c.client.MarkFault(at)

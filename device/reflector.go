@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
 
 // ChangeZones runs a change of the reflector's zones and sends what follows from it.
-func (c *Core) ChangeZones(change func(r *inof.Reflector) ([]inof.Delivery, error), now time.Time) error {
+func (c *Core) ChangeZones(change func(r *reflector.Reflector) ([]wire.Delivery, error), now time.Time) error {
 	if c.refl == nil {
 		return fmt.Errorf("%w: this device is no reflector", api.ErrRefused)
 	}
@@ -20,7 +21,7 @@ func (c *Core) ChangeZones(change func(r *inof.Reflector) ([]inof.Delivery, erro
 
 // SetCluster says before Start that the zones of the reflector are those of a cluster.
 // Without a known stamp the cluster is not formed yet, and the reflector silent.
-func (c *Core) SetCluster(s inof.ClusterStamp) {
+func (c *Core) SetCluster(s wire.ClusterStamp) {
 	c.unformed = !s.Known()
 	c.refl.SetCluster(s, nil)
 }
@@ -34,7 +35,7 @@ func (c *Core) ClusterFormed(now time.Time) {
 }
 
 // SetBFD changes what a reflector hands out about BFD.
-func (c *Core) SetBFD(s inof.BFDSettings, now time.Time) {
+func (c *Core) SetBFD(s wire.BFDSettings, now time.Time) {
 	if c.refl != nil {
 		c.fromReflector(c.refl.SetBFD(s, now), now)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
@@ -19,8 +19,8 @@ import (
 type nowhere struct{}
 
 func (nowhere) SendFrame(string, []byte)     {}
-func (nowhere) ToReflectors([]inof.Delivery) {}
-func (nowhere) ToClients([]inof.Delivery)    {}
+func (nowhere) ToReflectors([]wire.Delivery) {}
+func (nowhere) ToClients([]wire.Delivery)    {}
 func (nowhere) SetAdmin(string, bool)        {}
 func (nowhere) WatchPaths([]bfd.Peer)        {}
 func (nowhere) Event(api.Event)              {}
@@ -208,16 +208,16 @@ func TestZonesOfANewSessionTakeEffectAsAWhole(t *testing.T) {
 	b.Start(b.now)
 	b.register("h1", "eth1", i1)
 	b.register("h2", "eth2", i2)
-	remote := inof.HostRecord{Op: inof.Put, Host: zone.Host{
+	remote := wire.HostRecord{Op: wire.Put, Host: zone.Host{
 		HostKey: zone.HostKey{Addr: netip.MustParseAddr(t1), Device: netip.MustParseAddr("10.0.0.2"), Port: "eth1"}, MAC: hostMAC("t1"), Since: b.now}}
-	named := func(name string, addrs ...string) inof.ZoneRecord {
-		z := inof.ZoneRecord{Op: inof.Put, Zone: zone.Zone{Name: name}}
+	named := func(name string, addrs ...string) wire.ZoneRecord {
+		z := wire.ZoneRecord{Op: wire.Put, Zone: zone.Zone{Name: name}}
 		for _, a := range addrs {
 			z.Zone.Members = append(z.Zone.Members, zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(a)})
 		}
 		return z
 	}
-	say := func(u *inof.Update) {
+	say := func(u *wire.Update) {
 		u.Origin = bareReflector
 		b.ReflectorMessage(bareReflector, u, b.now)
 	}
@@ -228,26 +228,26 @@ func TestZonesOfANewSessionTakeEffectAsAWhole(t *testing.T) {
 		}
 	}
 	b.ReflectorUp(bareReflector, b.now)
-	say(&inof.Update{Anew: true, Settings: &inof.Settings{AutoJoin: false}, Zones: []inof.ZoneRecord{named("a", i1, t1)}, Hosts: []inof.HostRecord{remote}})
-	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	say(&wire.Update{Anew: true, Settings: &wire.Settings{AutoJoin: false}, Zones: []wire.ZoneRecord{named("a", i1, t1)}, Hosts: []wire.HostRecord{remote}})
+	b.ReflectorMessage(bareReflector, &wire.EndOfSync{}, b.now)
 	expect("at first", true, false)
 	b.ReflectorDown(bareReflector, nil, b.now)
 	b.ReflectorUp(bareReflector, b.now)
-	say(&inof.Update{Anew: true, More: true, Settings: &inof.Settings{AutoJoin: true}})
+	say(&wire.Update{Anew: true, More: true, Settings: &wire.Settings{AutoJoin: true}})
 	expect("settings of a new session", true, false)
-	say(&inof.Update{More: true, Zones: []inof.ZoneRecord{named("b", i1)}})
+	say(&wire.Update{More: true, Zones: []wire.ZoneRecord{named("b", i1)}})
 	expect("a part of its zones", true, false)
-	say(&inof.Update{Zones: []inof.ZoneRecord{named("c", i2, t1)}})
+	say(&wire.Update{Zones: []wire.ZoneRecord{named("c", i2, t1)}})
 	expect("all of its zones", false, true)
-	say(&inof.Update{Hosts: []inof.HostRecord{remote}})
-	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	say(&wire.Update{Hosts: []wire.HostRecord{remote}})
+	b.ReflectorMessage(bareReflector, &wire.EndOfSync{}, b.now)
 	expect("its sync", false, true)
-	say(&inof.Update{More: true, Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "c"}}}})
+	say(&wire.Update{More: true, Zones: []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "c"}}}})
 	expect("a part of a change", false, true)
 	b.ReflectorDown(bareReflector, nil, b.now)
 	b.ReflectorUp(bareReflector, b.now)
 	expect("a session that resumes within a change", false, true)
-	say(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "b"}}}})
+	say(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "b"}}}})
 	if !b.share(i1, t1) || !b.share(i2, t1) || !b.share(i1, i2) {
 		t.Error("hosts of no zone are not in the default zone")
 	}
@@ -257,8 +257,8 @@ func TestZonesOfANewSessionTakeEffectAsAWhole(t *testing.T) {
 // reflector has taken it in, ends nothing: the address stays in the default zone.
 func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 	b := newBareCore(t, false)
-	own := func(port, addr string) inof.HostRecord {
-		return inof.HostRecord{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}}
+	own := func(port, addr string) wire.HostRecord {
+		return wire.HostRecord{Op: wire.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: bareSelf, Port: port}}}
 	}
 	for _, p := range []string{"eth1", "eth2", "eth3"} {
 		b.carrier(p, true, fabric.PortAdded)
@@ -267,9 +267,9 @@ func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 	b.register("h1", "eth1", i1)
 	b.register("h2", "eth2", i2)
 	b.ReflectorUp(bareReflector, b.now)
-	b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Settings: &inof.Settings{AutoJoin: true},
-		Hosts: []inof.HostRecord{own("eth1", i1), own("eth2", i2)}}, b.now)
-	b.ReflectorMessage(bareReflector, &inof.EndOfSync{}, b.now)
+	b.ReflectorMessage(bareReflector, &wire.Update{Origin: bareReflector, Settings: &wire.Settings{AutoJoin: true},
+		Hosts: []wire.HostRecord{own("eth1", i1), own("eth2", i2)}}, b.now)
+	b.ReflectorMessage(bareReflector, &wire.EndOfSync{}, b.now)
 	check := func(when string) {
 		t.Helper()
 		if !b.share(i1, i2) {
@@ -281,7 +281,7 @@ func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 	check("claimed by another")
 	b.register("rival", "eth3", t3)
 	check("left to the first")
-	b.ReflectorMessage(bareReflector, &inof.Update{Origin: bareReflector, Hosts: []inof.HostRecord{own("eth3", i1)}}, b.now)
+	b.ReflectorMessage(bareReflector, &wire.Update{Origin: bareReflector, Hosts: []wire.HostRecord{own("eth3", i1)}}, b.now)
 	check("a word about the rival that comes late")
 	if !b.share(i1, t3) {
 		t.Error("the rival's new address is not in the default zone, though no zone names it")

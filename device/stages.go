@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/latency"
 )
 
@@ -56,9 +57,9 @@ func (c *Core) later(now time.Time) time.Time {
 }
 
 // measureOwn follows messages of this device that were just handed over.
-func (c *Core) measureOwn(ds []inof.Delivery, now time.Time) {
+func (c *Core) measureOwn(ds []wire.Delivery, now time.Time) {
 	for _, d := range ds {
-		u, ok := d.Msg.(*inof.Update)
+		u, ok := d.Msg.(*wire.Update)
 		if !ok || u.FaultAt.IsZero() || u.DecidedAt.IsZero() {
 			continue
 		}
@@ -70,8 +71,8 @@ func (c *Core) measureOwn(ds []inof.Delivery, now time.Time) {
 }
 
 // measureReflected follows a client's message through this reflector.
-func (c *Core) measureReflected(m inof.Message, told bool, now time.Time) {
-	u, ok := m.(*inof.Update)
+func (c *Core) measureReflected(m wire.Message, told bool, now time.Time) {
+	u, ok := m.(*wire.Update)
 	if !ok || u.FaultAt.IsZero() || u.ReceivedAt.IsZero() || !told {
 		return
 	}
@@ -91,7 +92,7 @@ func (c *Core) HandedOn(at time.Time) {
 }
 
 // causeOf is the event behind what a reflector said.
-func (c *Core) causeOf(a *inof.Applied) hostnotify.Cause {
+func (c *Core) causeOf(a *client.Applied) hostnotify.Cause {
 	by := hostnotify.Cause{Origin: a.Origin, FaultAt: a.FaultAt, DecidedAt: a.DecidedAt, SentAt: a.SentAt,
 		ReflectorAt: a.ReflectorAt, ReflectedAt: a.ReflectedAt, ReceivedAt: a.ReceivedAt}
 	if a.Origin == c.self {
@@ -101,7 +102,7 @@ func (c *Core) causeOf(a *inof.Applied) hostnotify.Cause {
 }
 
 // measureApplied follows what a reflector said: the way up to here.
-func (c *Core) measureApplied(a *inof.Applied, now time.Time) {
+func (c *Core) measureApplied(a *client.Applied, now time.Time) {
 	if a.Origin == c.self {
 		c.measureClock(a)
 		return
@@ -126,7 +127,7 @@ func (c *Core) measureApplied(a *inof.Applied, now time.Time) {
 }
 
 // measureClock compares a reflector's clock with ours by an own message that came back.
-func (c *Core) measureClock(a *inof.Applied) {
+func (c *Core) measureClock(a *client.Applied) {
 	if a.From == c.self || a.SentAt.IsZero() || a.ReflectorAt.IsZero() || a.ReflectedAt.IsZero() || a.ReceivedAt.IsZero() {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -49,9 +49,9 @@ func newTimed(t *testing.T) *timed {
 		return zone.Member{Kind: zone.MemberAddr, First: netip.MustParseAddr(s)}
 	}
 	far := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(t1), Device: netip.MustParseAddr(far1), Port: "p"}, MAC: hostMAC("far")}
-	w.hear(&inof.Update{Zones: []inof.ZoneRecord{{Op: inof.Put, Zone: zone.Zone{Name: "z", Members: []zone.Member{member(i1), member(t1)}}}},
-		Hosts: []inof.HostRecord{{Op: inof.Put, Host: far}}})
-	w.ReflectorMessage(bareReflector, &inof.EndOfSync{}, w.now)
+	w.hear(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "z", Members: []zone.Member{member(i1), member(t1)}}}},
+		Hosts: []wire.HostRecord{{Op: wire.Put, Host: far}}})
+	w.ReflectorMessage(bareReflector, &wire.EndOfSync{}, w.now)
 	w.Tick(w.now)
 	w.ackAll(0)
 	w.Core.stages = stages{}
@@ -60,7 +60,7 @@ func newTimed(t *testing.T) *timed {
 	return w
 }
 
-func (w *timed) hear(u *inof.Update) {
+func (w *timed) hear(u *wire.Update) {
 	if !u.Origin.IsValid() {
 		u.Origin = bareReflector
 	}
@@ -86,11 +86,11 @@ func (w *timed) ackAll(ago time.Duration) {
 func (w *timed) wall(d, ahead time.Duration) time.Time { return w.t0.Add(d + ahead).Round(0) }
 
 // fault is one that far1 saw: every step took as long as its number times 100 us.
-func (w *timed) fault(origin, reflector time.Duration) *inof.Update {
-	return &inof.Update{Origin: netip.MustParseAddr(far1),
+func (w *timed) fault(origin, reflector time.Duration) *wire.Update {
+	return &wire.Update{Origin: netip.MustParseAddr(far1),
 		FaultAt: w.wall(0, origin), DecidedAt: w.wall(100*us, origin), SentAt: w.wall(300*us, origin),
 		ReflectorAt: w.wall(600*us, reflector), ReflectedAt: w.wall(1000*us, reflector), ReceivedAt: w.t0.Add(1500 * us),
-		Faults: []inof.FaultRecord{{Op: inof.Put, Device: netip.MustParseAddr(far1), Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}}
+		Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(far1), Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}}
 }
 
 // check compares the only value of each stage (microseconds), or -1: counted as skewed.
@@ -202,7 +202,7 @@ func TestTheReflectorsClockIsMeasured(t *testing.T) {
 	back := func(out, in time.Duration) { // the ways there and back; the reflector, 7 s ahead, takes 100 us
 		sent := w.now
 		w.now = w.now.Add(out + 100*us + in)
-		w.hear(&inof.Update{Origin: bareSelf, SentAt: sent.Round(0), ReflectorAt: sent.Add(7*time.Second + out).Round(0),
+		w.hear(&wire.Update{Origin: bareSelf, SentAt: sent.Round(0), ReflectorAt: sent.Add(7*time.Second + out).Round(0),
 			ReflectedAt: sent.Add(7*time.Second + out + 100*us).Round(0), ReceivedAt: w.now})
 	}
 	check := func(ahead, trip float64) {
@@ -221,8 +221,8 @@ func TestTheReflectorsClockIsMeasured(t *testing.T) {
 	back(300*us, 100*us) // the better one is old by now
 	check(7e6+100, 400)
 	// A clock that was set between the stamps, or an absurd one, tells nothing.
-	w.hear(&inof.Update{Origin: bareSelf, SentAt: w.now, ReflectorAt: w.now.Add(-time.Hour), ReflectedAt: w.now.Add(time.Hour), ReceivedAt: w.now})
-	w.hear(&inof.Update{Origin: bareSelf, SentAt: w.now, ReflectorAt: w.now, ReflectedAt: w.now.Add(-time.Hour), ReceivedAt: w.now})
+	w.hear(&wire.Update{Origin: bareSelf, SentAt: w.now, ReflectorAt: w.now.Add(-time.Hour), ReflectedAt: w.now.Add(time.Hour), ReceivedAt: w.now})
+	w.hear(&wire.Update{Origin: bareSelf, SentAt: w.now, ReflectorAt: w.now, ReflectedAt: w.now.Add(-time.Hour), ReceivedAt: w.now})
 	check(7e6+100, 400)
 }
 

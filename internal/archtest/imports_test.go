@@ -20,8 +20,8 @@ const module = "github.com/openinof/inof"
 // The rooms by what they may know. "x/..." means x and everything below it.
 var (
 	values   = []string{"fabric", "snsd", "zone", "zone/change"}
-	machines = []string{"hardzone", "lldp", "presence", "errdown", "bfd", "inof", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	machines = []string{"hardzone", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/client", "inof/reflector", "hostnotify"}
+	belowCmd = slices.Concat(values, machines, []string{"inof/link", "device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
-	"model/control":      slices.Concat(values, machines, []string{"device", "model/...", "internal/api", "internal/keep", "internal/timerheap"}),
+	"model/control":      slices.Concat(values, machines, []string{"inof/link", "device", "model/...", "internal/api", "internal/keep", "internal/timerheap"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {},
@@ -50,12 +50,17 @@ var allowed = map[string][]string{
 	// The rows of hard zoning in the kernel.
 	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone"}),
 
-	"lldp":       slices.Concat(values, []string{"internal/timerheap"}),
-	"presence":   {"fabric"},
-	"errdown":    slices.Concat(values, []string{"internal/setting"}),
-	"bfd":        slices.Concat(values, []string{"internal/timerheap"}),
-	"inof":       values,
-	"hostnotify": slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
+	"lldp":     slices.Concat(values, []string{"internal/timerheap"}),
+	"presence": {"fabric"},
+	"errdown":  slices.Concat(values, []string{"internal/setting"}),
+	"bfd":      slices.Concat(values, []string{"internal/timerheap"}),
+	// Client and reflector know neither each other nor the link that joins them.
+	"inof/wire":      values,
+	"inof/link":      slices.Concat(values, []string{"inof/wire"}),
+	"inof/client":    slices.Concat(values, []string{"inof/wire"}),
+	"inof/reflector": slices.Concat(values, []string{"inof/wire"}),
+	"inof/inoftest":  slices.Concat(values, []string{"inof/wire"}), // for tests only, see alsoInTests
+	"hostnotify":     slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
 
 	// One device as one machine. It shows operators itself as the API says it.
 	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
@@ -69,16 +74,16 @@ var allowed = map[string][]string{
 	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
-	"cluster": slices.Concat(values, []string{"inof"}),
+	"cluster": slices.Concat(values, []string{"inof/link", "inof/wire"}),
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query":       slices.Concat(values, []string{"device", "internal/api"}),
 	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows
 	// The rules of what is wrong look at what the API shows.
-	"internal/health":    slices.Concat(values, []string{"bfd", "inof", "internal/api", "internal/config"}),
+	"internal/health":    slices.Concat(values, []string{"bfd", "inof/link", "inof/wire", "internal/api", "internal/config"}),
 	"internal/archtest":  {},
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
@@ -96,6 +101,10 @@ var alsoAllowed = map[string][]string{
 
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
+	"inof/wire":        {"inof/inoftest", "inof/link"}, // the examples of the document are those of a session
+	"inof/link":        {"inof/inoftest", "inof/client", "inof/reflector"},
+	"inof/client":      {"inof/inoftest"},
+	"inof/reflector":   {"inof/inoftest", "inof/link", "inof/client"},
 	"fabric/linux/...": {"internal/netnstest"},
 	"fabric/sonic":     {"internal/netnstest"},
 	"hostkernel":       {"internal/netnstest"},
@@ -109,14 +118,14 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
 var edges = map[string][]string{
-	"inof":    {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
-	"cluster": {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_storage.go", "node_watch.go"},
-	"bfd":     {"server.go", "conn.go", "listener.go", "socket.go"},
+	"inof/link": {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
+	"cluster":   {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_storage.go", "node_watch.go"},
+	"bfd":       {"server.go", "conn.go", "listener.go", "socket.go"},
 }
 
 func edge(file string) bool {
@@ -291,18 +300,22 @@ func TestImportsPointOneWay(t *testing.T) {
 func TestFabricatedViolationsAreFound(t *testing.T) {
 	const ours = module + "/"
 	for _, c := range []struct{ file, src, names string }{
-		{"zone/bad.go", `import "` + ours + `inof"`, ours + "inof"},
+		{"zone/bad.go", `import "` + ours + `inof/wire"`, ours + "inof/wire"},
+		{"inof/client/bad.go", `import "` + ours + `inof/reflector"`, ours + "inof/reflector"},
+		{"inof/reflector/bad.go", `import "` + ours + `inof/link"`, ours + "inof/link"},
+		{"inof/wire/bad.go", `import "` + ours + `inof/link"`, ours + "inof/link"},
+		{"device/bad.go", `import "` + ours + `inof/inoftest"`, ours + "inof/inoftest"},
 		{"fabric/bad.go", `import "` + ours + `snsd"`, ours + "snsd"},
 		{"lldp/bad_test.go", `import "` + ours + `hostnotify"`, ours + "hostnotify"},
 		{"internal/daemon/tasks.go", `import "` + ours + `fabric/linux"`, ours + "fabric/linux"},
 		{"model/engine.go", `import "` + ours + `zone"`, ours + "zone"},
-		{"cmd/inofd/main.go", `import "` + ours + `inof"`, ours + "inof"},
+		{"cmd/inofd/main.go", `import "` + ours + `inof/wire"`, ours + "inof/wire"},
 		{"surprise/new.go", ``, "surprise"},
 		{"errdown/bad.go", `import "os"`, "imports os"},
 		{"hostnotify/bad.go", `import "net"`, "imports net"},
 		{"device/bad.go", `import "sync"`, "imports sync"},
 		{"device/bad.go", `import "` + ours + `internal/daemon"`, ours + "internal/daemon"},
-		{"inof/session.go", `import "golang.org/x/sys/unix"`, "golang.org/x/sys/unix"},
+		{"inof/link/session.go", `import "golang.org/x/sys/unix"`, "golang.org/x/sys/unix"},
 		{"zone/bad.go", `import "sync"`, "imports sync"},
 		{"lldp/bad.go", "import \"time\"\nvar t = time.Now()", "time.Now at line 3"},
 		{"snsd/bad.go", "func f() { go f() }", "a go statement at line 2"},
@@ -322,10 +335,10 @@ func TestAllowedImportsPass(t *testing.T) {
 	const ours = module + "/"
 	for file, imports := range map[string][]string{
 		"zone/good.go":                {"net/netip", ours + "fabric", ours + "snsd", "time"},
-		"inof/transport.go":           {"net", "os", ours + "zone"},
-		"inof/server.go":              {"net", "sync"},
+		"inof/link/transport.go":      {"net", "os", ours + "zone"},
+		"inof/link/server.go":         {"net", "sync"},
 		"bfd/conn.go":                 {"net", "golang.org/x/sys/unix"},
-		"internal/daemon/assembly.go": {ours + "fabric/linux", ours + "inof"},
+		"internal/daemon/assembly.go": {ours + "fabric/linux", ours + "inof/link"},
 		"testbed/lab.go":              {ours + "internal/daemon", ours + "fabric/linux", ours + "labs"},
 		"zone/good_test.go":           {"os", ours + "zone"},
 	} {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
@@ -17,7 +17,7 @@ import (
 // certificates keeps the credentials of mode tls those of the files: a reload sets
 // them, and a handshake that finds changed files reads them again.
 type certificates struct {
-	store        *inof.CredentialStore
+	store        *link.CredentialStore
 	device       netip.Addr
 	keys         atomic.Pointer[config.TLSKeys] // in force
 	read, failed atomic.Uint64
@@ -32,7 +32,7 @@ type certificates struct {
 
 func (d *Daemon) newCertificates(device netip.Addr) *certificates {
 	c := &certificates{device: device, now: d.env.Now}
-	c.store = inof.NewCredentialStore(nil, c.refresh)
+	c.store = link.NewCredentialStore(nil, c.refresh)
 	c.changed = func(warnings []string) {
 		for _, w := range warnings {
 			d.log.Append(api.Event{Time: d.env.Now(), Kind: "config", Text: w, Fields: map[string]string{"room": "certificates"}})
@@ -64,13 +64,13 @@ func (c *certificates) set(t config.TLS) error {
 
 // apply replaces the credentials. c.mu is held.
 func (c *certificates) apply(t config.TLS) error {
-	allow, err := inof.ParseAllowList(t.Allow)
+	allow, err := link.ParseAllowList(t.Allow)
 	if err != nil {
 		return err
 	}
 	c.from = t
 	c.keys.Store(t.Keys)
-	c.store.Set(&inof.Credentials{Certificate: t.Keys.Certificate(), Roots: t.Keys.Roots(), Allow: allow})
+	c.store.Set(&link.Credentials{Certificate: t.Keys.Certificate(), Roots: t.Keys.Roots(), Allow: allow})
 	c.changed(t.Keys.Warnings(c.now()))
 	return nil
 }

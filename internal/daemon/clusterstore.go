@@ -13,7 +13,9 @@ import (
 
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/device"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
@@ -29,7 +31,7 @@ type clusterStore struct {
 	broken atomic.Uint64 // committed changes that the reflector did not take
 
 	start zone.Set // what the disk had, as of
-	stamp inof.ClusterStamp
+	stamp wire.ClusterStamp
 	seed  config.Zones
 }
 
@@ -47,7 +49,7 @@ func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
 	rules := cfg.ZoneRules()
 	conf := cluster.Config{
 		Self: cfg.Device.ID, Listen: cl.Listen, Storage: storage, Rules: rules,
-		Auth: func() inof.Auth { return *d.auth.Load() },
+		Auth: func() link.Auth { return *d.auth.Load() },
 		Seed: func() (zone.Set, error) {
 			set, err := config.LoadZones(cfg.Zones.File, rules)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -194,9 +196,9 @@ func (g gated) Run(ctx context.Context) error {
 // applyCluster brings what a cluster has committed into force, in order. It returns how
 // much of it the reflector did not take.
 func applyCluster(c *device.Core, b cluster.Batch, members []netip.Addr, now time.Time) (broken uint64) {
-	step := func(index uint64, change func(*inof.Reflector) ([]inof.Delivery, error)) {
-		err := c.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
-			r.SetCluster(inof.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
+	step := func(index uint64, change func(*reflector.Reflector) ([]wire.Delivery, error)) {
+		err := c.ChangeZones(func(r *reflector.Reflector) ([]wire.Delivery, error) {
+			r.SetCluster(wire.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
 			return change(r)
 		}, now)
 		if err != nil {
@@ -205,10 +207,10 @@ func applyCluster(c *device.Core, b cluster.Batch, members []netip.Addr, now tim
 		}
 	}
 	if b.Set != nil {
-		step(b.Stamp.Index, func(r *inof.Reflector) ([]inof.Delivery, error) { return r.SetZones(*b.Set, now) })
+		step(b.Stamp.Index, func(r *reflector.Reflector) ([]wire.Delivery, error) { return r.SetZones(*b.Set, now) })
 	}
 	for _, e := range b.Edits {
-		step(e.Index, func(r *inof.Reflector) ([]inof.Delivery, error) {
+		step(e.Index, func(r *reflector.Reflector) ([]wire.Delivery, error) {
 			switch {
 			case e.Gone:
 				return r.DeleteZone(e.Zone.Name, now), nil

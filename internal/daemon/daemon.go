@@ -18,7 +18,7 @@ import (
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
@@ -63,12 +63,12 @@ type Daemon struct {
 	kept    device.State // what the last process kept; given up once the device has it
 	unsure  bool         // as a reflector: there may have been another one in its place
 	lock    *dirLock
-	auth    atomic.Pointer[inof.Auth]
+	auth    atomic.Pointer[link.Auth]
 	// passwords belongs to New and Reload.
 	passwords passwords
 	certs     *certificates // of mode tls
-	servers   []*inof.Server
-	dialers   []*inof.Dialer
+	servers   []*link.Server
+	dialers   []*link.Dialer
 	paths     *bfdd.Client // nil: none are watched
 	reloads   reloads
 	logged    atomic.Uint64 // events the log could not follow

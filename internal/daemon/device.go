@@ -11,7 +11,8 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 )
@@ -23,14 +24,14 @@ type Device struct {
 	dp   fabric.Dataplane
 	now  func() time.Time
 
-	inbox    *inof.Inbox // from sessions
+	inbox    *link.Inbox // from sessions
 	requests chan func(now time.Time)
 	reports  chan bfd.Event // of paths
 	ready    chan struct{}
 	stopped  chan struct{}
 
-	toReflectors inof.Peers
-	toClients    inof.Peers
+	toReflectors link.Peers
+	toClients    link.Peers
 	log          *api.EventLog
 	stamper      fabric.SendStamper // nil: the dataplane does not know when frames leave
 	left         time.Time          // the last frame
@@ -72,7 +73,7 @@ var ErrStopped = errors.New("the device has stopped")
 func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(device.Actions) (*device.Core, error)) (*Device, error) {
 	d := &Device{
 		dp: dp, log: log, now: now,
-		inbox:      inof.NewInbox(0),
+		inbox:      link.NewInbox(0),
 		requests:   make(chan func(time.Time), requestQueue),
 		reports:    make(chan bfd.Event, pathQueue),
 		ready:      make(chan struct{}),
@@ -243,17 +244,17 @@ func (d *Device) samples(list []sample) {
 }
 
 // PeerSink gives the sink for the sessions we accept (client) or dial.
-func (d *Device) PeerSink(client bool) func(inof.PeerEvent) {
-	return func(ev inof.PeerEvent) { d.inbox.Put(ev, client, d.stopped) }
+func (d *Device) PeerSink(client bool) func(link.PeerEvent) {
+	return func(ev link.PeerEvent) { d.inbox.Put(ev, client, d.stopped) }
 }
 
 // ResumePoint gives what was seen of a device that we dial (or that dials us), for
 // the Open of the next session. It may be called by any goroutine.
-func (d *Device) ResumePoint(client bool) func(netip.Addr) *inof.Resume {
-	return func(dev netip.Addr) (point *inof.Resume) {
+func (d *Device) ResumePoint(client bool) func(netip.Addr) *wire.Resume {
+	return func(dev netip.Addr) (point *wire.Resume) {
 		ctx, cancel := context.WithTimeout(context.Background(), resumeTimeout)
 		defer cancel()
-		found := make(chan *inof.Resume, 1)
+		found := make(chan *wire.Resume, 1)
 		err := d.Do(ctx, func(c *device.Core, _ time.Time) { found <- c.ResumePoint(dev, client) })
 		if err != nil {
 			return nil // everything is sent anew then
@@ -280,19 +281,19 @@ func (d *Device) takePeer() {
 		return // of a session that a newer one has replaced
 	}
 	switch {
-	case ev.Kind == inof.PeerDrained:
+	case ev.Kind == link.PeerDrained:
 		d.core.ClientDrained() // drained asked for it
-	case client && ev.Kind == inof.PeerUp:
-		d.core.ClientAsks(dev, ev.Caps&inof.CapInterestAll != 0)
+	case client && ev.Kind == link.PeerUp:
+		d.core.ClientAsks(dev, ev.Caps&wire.CapInterestAll != 0)
 		d.core.ClientResumes(dev, ev.Seen, ev.Offered, now)
-	case client && ev.Kind == inof.PeerDown:
+	case client && ev.Kind == link.PeerDown:
 		d.core.ClientDown(dev, ev.Err, now)
 	case client:
 		d.core.ClientMessage(dev, ev.Msg, now)
 		ev.Peer.Charge(d.core.ToldSender())
-	case ev.Kind == inof.PeerUp:
+	case ev.Kind == link.PeerUp:
 		d.core.ReflectorResumes(dev, ev.Seen, now)
-	case ev.Kind == inof.PeerDown:
+	case ev.Kind == link.PeerDown:
 		d.core.ReflectorDown(dev, ev.Err, now)
 	default:
 		d.core.ReflectorMessage(dev, ev.Msg, now)
@@ -340,18 +341,18 @@ func (d *Device) SendFrame(port string, frame []byte) {
 }
 
 // ToReflectors implements device.Actions.
-func (d *Device) ToReflectors(ds []inof.Delivery) {
-	inof.StampSent(ds, d.now())
+func (d *Device) ToReflectors(ds []wire.Delivery) {
+	wire.StampSent(ds, d.now())
 	d.delivered(d.toReflectors.Deliver(ds))
 }
 
 // tellReflectors hands a message that is no change of state to all sessions we dialed.
-func (d *Device) tellReflectors(m inof.Message) {
-	d.delivered(d.toReflectors.Deliver([]inof.Delivery{{To: d.toReflectors.Devices(), Msg: m}}))
+func (d *Device) tellReflectors(m wire.Message) {
+	d.delivered(d.toReflectors.Deliver([]wire.Delivery{{To: d.toReflectors.Devices(), Msg: m}}))
 }
 
 // ToClients implements device.Actions.
-func (d *Device) ToClients(ds []inof.Delivery) { d.delivered(d.toClients.Deliver(ds)) }
+func (d *Device) ToClients(ds []wire.Delivery) { d.delivered(d.toClients.Deliver(ds)) }
 
 // Now implements device.Stopwatch.
 func (d *Device) Now() time.Time { return d.now() }

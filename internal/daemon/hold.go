@@ -3,7 +3,7 @@ package daemon
 import (
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
 )
 
 const (
@@ -21,14 +21,14 @@ const (
 // flush; only where losses come in bursts, one flush with some having ended less than
 // maxHoldMessages before, they wait as the others do.
 type hold struct {
-	flushed time.Time     // end of the last flush
-	told    time.Time     // end of the last flush that told of a loss
-	by      inof.Losses   // whose losses those were
-	gap     time.Duration // from the end of the last flush to the next; zero: there was none
+	flushed time.Time        // end of the last flush
+	told    time.Time        // end of the last flush that told of a loss
+	by      reflector.Losses // whose losses those were
+	gap     time.Duration    // from the end of the last flush to the next; zero: there was none
 }
 
 // over tells whether what waits must not wait any longer.
-func (h *hold) over(l inof.Losses, now time.Time) bool {
+func (h *hold) over(l reflector.Losses, now time.Time) bool {
 	gap := h.gap
 	burst := now.Sub(h.told) < maxHoldMessages && (h.by.Several || l == h.by)
 	if l.Any && !burst {
@@ -38,7 +38,7 @@ func (h *hold) over(l inof.Losses, now time.Time) bool {
 }
 
 // done begins anew after a flush of all that waited.
-func (h *hold) done(l inof.Losses, began, ended time.Time) {
+func (h *hold) done(l reflector.Losses, began, ended time.Time) {
 	if l.Any {
 		h.told, h.by = ended, l
 	}

@@ -8,7 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/openinof/inof/device"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -19,7 +21,7 @@ var holdEpoch = time.Unix(1_700_000_000, 0)
 var oneDevice, otherDevice = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 
 // losses are those of some devices.
-func losses(devs ...netip.Addr) (l inof.Losses) {
+func losses(devs ...netip.Addr) (l reflector.Losses) {
 	for _, dev := range devs {
 		l.Several = l.Several || l.Any && l.One != dev
 		if !l.Any {
@@ -50,7 +52,7 @@ func TestHoldIsBounded(t *testing.T) {
 			now = now.Add(step)
 			loss := rapid.IntRange(0, 10).Draw(t, "loss") == 0
 			waits = waits || loss
-			var l inof.Losses
+			var l reflector.Losses
 			if waits {
 				l = losses(oneDevice)
 			}
@@ -93,15 +95,15 @@ func twoDevices(t *testing.T, out device.Actions) *device.Core {
 		z.Members = append(z.Members, zone.Member{Kind: zone.MemberAddr, First: hostOf(dev)})
 	}
 	c, err := device.New(device.Config{Self: netip.MustParseAddr("10.0.0.250"), Reflect: true, Epoch: 1,
-		Zones: zone.Set{Zones: []zone.Zone{z}}, Reflector: inof.ReflectorConfig{Paced: true}}, out, holdEpoch)
+		Zones: zone.Set{Zones: []zone.Zone{z}}, Reflector: reflector.Config{Paced: true}}, out, holdEpoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dev := range []netip.Addr{oneDevice, otherDevice} {
 		c.ClientUp(dev, holdEpoch)
-		u := &inof.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(dev), Device: dev, Port: "p"}}}}}
+		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []wire.HostRecord{{Op: wire.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(dev), Device: dev, Port: "p"}}}}}
 		c.ClientMessage(dev, u, holdEpoch)
-		c.ClientMessage(dev, &inof.EndOfSync{Epoch: 1, Seq: 1}, holdEpoch)
+		c.ClientMessage(dev, &wire.EndOfSync{Epoch: 1, Seq: 1}, holdEpoch)
 	}
 	for c.Waiting() || c.Owing() {
 		c.PullChanges(nil, holdEpoch)
@@ -116,7 +118,7 @@ func twoDevices(t *testing.T, out device.Actions) *device.Core {
 func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 	const flush = 40 * time.Millisecond // as long as one to 1,000 clients, all in all
 	now, reading := holdEpoch, 0
-	d := &Device{inbox: inof.NewInbox(0), log: api.NewEventLog(100, holdEpoch)}
+	d := &Device{inbox: link.NewInbox(0), log: api.NewEventLog(100, holdEpoch)}
 	d.now = func() time.Time { return now }
 	d.core = twoDevices(t, d)
 	flushing := false
@@ -128,17 +130,17 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		}
 		return now
 	}
-	d.inbox.Put(inof.PeerEvent{Peer: &inof.Peer{}}, true, nil) // there is always another message
+	d.inbox.Put(link.PeerEvent{Peer: &link.Peer{}}, true, nil) // there is always another message
 	// say takes a change in and tells whether it has left.
 	seq := uint64(1)
 	say := func(loss bool) bool {
 		seq++
-		u := &inof.Update{Origin: oneDevice, Epoch: 1, Seq: seq}
+		u := &wire.Update{Origin: oneDevice, Epoch: 1, Seq: seq}
 		if loss {
 			since := holdEpoch.Add(time.Duration(seq))
-			u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: oneDevice, Port: "p", Why: snsd.ReasonLinkDown, Since: since, Addrs: []netip.Addr{hostOf(oneDevice)}}}
+			u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: oneDevice, Port: "p", Why: snsd.ReasonLinkDown, Since: since, Addrs: []netip.Addr{hostOf(oneDevice)}}}
 		} else {
-			u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(oneDevice), Device: oneDevice, Port: "p"}, Service: snsd.Service{Port: uint16(seq)}}}}
+			u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(oneDevice), Device: oneDevice, Port: "p"}, Service: snsd.Service{Port: uint16(seq)}}}}
 		}
 		d.core.ClientMessage(oneDevice, u, now)
 		flushing = true
@@ -192,7 +194,7 @@ func TestLossesOfOneDeviceAreNoBurstForAnother(t *testing.T) {
 			t.Fatal("the loss of another device waits for them")
 		}
 		h.done(honest, now, now)
-		if now = now.Add(2 * maxHoldMessages); !h.over(inof.Losses{}, now) {
+		if now = now.Add(2 * maxHoldMessages); !h.over(reflector.Losses{}, now) {
 			t.Fatal("nothing was flushed for long")
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/device"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
@@ -75,12 +75,12 @@ func (d *Daemon) meshConfig(cfg *config.Config) device.MeshConfig {
 }
 
 // bfdSettings is what a reflector hands out.
-func bfdSettings(cfg *config.Config) inof.BFDSettings {
+func bfdSettings(cfg *config.Config) wire.BFDSettings {
 	b := &cfg.BFD
 	if !cfg.Device.Roles.Reflector {
-		return inof.BFDSettings{}
+		return wire.BFDSettings{}
 	}
-	return inof.BFDSettings{Enabled: b.Enabled, Interval: b.Interval, DetectMult: uint8(b.DetectMult), MeshAll: b.Mesh == config.MeshAll}
+	return wire.BFDSettings{Enabled: b.Enabled, Interval: b.Interval, DetectMult: uint8(b.DetectMult), MeshAll: b.Mesh == config.MeshAll}
 }
 
 // reloadBFD brings new timers, keys and switches into force; sessions go on.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
 )
 
 // secretFile is where a reflector keeps what it makes the keys of paths from.
@@ -16,12 +16,12 @@ const secretFile = "path-secret"
 
 // pathSecret gives the secret of this reflector: the one it had before, else a new one. One
 // that cannot be kept works as well; the next start hands out other keys then.
-func (d *Daemon) pathSecret(dir string) (s inof.PathSecret) {
+func (d *Daemon) pathSecret(dir string) (s reflector.PathSecret) {
 	path := filepath.Join(dir, secretFile)
 	b, err := os.ReadFile(path)
 	switch {
 	case err == nil && len(b) == len(s):
-		return inof.PathSecret(b)
+		return reflector.PathSecret(b)
 	case err == nil:
 		d.warn("state", fmt.Errorf("%s has %d bytes, want %d: it is made anew", path, len(b), len(s)))
 	case !errors.Is(err, fs.ErrNotExist):

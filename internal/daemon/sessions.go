@@ -9,7 +9,10 @@ import (
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/lldp"
@@ -31,9 +34,9 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			AllRoles: cfg.Notify.Peers == config.PeersAll, FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: inof.ReflectorConfig{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true, Bindings: bindingsOf(cfg)},
+		Reflector: reflector.Config{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true, Bindings: bindingsOf(cfg)},
 		Epoch:     d.epoch,
-		Agreement: inof.AgreeIdentical,
+		Agreement: client.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,
 
 		InterestAll: cfg.Client.Interest == config.InterestAll,
@@ -43,7 +46,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 		c.PathSecret = d.pathSecret(cfg.State)
 	}
 	if cfg.Client.Agreement == config.AgreeUnion {
-		c.Agreement = inof.AgreeUnion
+		c.Agreement = client.AgreeUnion
 	}
 	if c.Reflectors = len(cfg.Client.Reflectors); c.Reflect && c.Access {
 		c.Reflectors++ // itself
@@ -114,16 +117,16 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 	if err := d.setAuth(cfg); err != nil {
 		return err
 	}
-	roles := inof.Roles(0)
+	roles := wire.Roles(0)
 	if cfg.Device.Roles.Reflector {
-		roles |= inof.RoleReflector
+		roles |= wire.RoleReflector
 	}
 	if cfg.Device.Roles.Client {
-		roles |= inof.RoleClient
+		roles |= wire.RoleClient
 	}
-	common := inof.TransportConfig{
+	common := link.TransportConfig{
 		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch,
-		Auth: func() inof.Auth { return *d.auth.Load() },
+		Auth: func() link.Auth { return *d.auth.Load() },
 		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
 		Log: d.env.Log,
 		Alarm: func(dev netip.Addr, text string) {
@@ -138,10 +141,10 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 	for _, addr := range cfg.Client.Reflectors {
 		tc := common
 		if cfg.Client.Interest == config.InterestAll {
-			tc.Caps |= inof.CapInterestAll
+			tc.Caps |= wire.CapInterestAll
 		}
 		tc.Sink, tc.Resume = d.device.PeerSink(false), d.device.ResumePoint(false)
-		dialer, err := inof.NewDialer(inof.DialerConfig{
+		dialer, err := link.NewDialer(link.DialerConfig{
 			TransportConfig: tc,
 			Name:            addr.String(),
 			Address:         addr.Addr(),
@@ -155,11 +158,11 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 	return nil
 }
 
-func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) error {
+func (d *Daemon) buildServers(cfg *config.Config, common link.TransportConfig) error {
 	common.Sink, common.Resume = d.device.PeerSink(true), d.device.ResumePoint(true)
 	listen := d.listenFor("reflector.listen")
 	for _, addr := range cfg.Reflector.Listen {
-		server, err := inof.NewServer(inof.ServerConfig{
+		server, err := link.NewServer(link.ServerConfig{
 			TransportConfig: common,
 			Listen:          func(ctx context.Context) (net.Listener, error) { return listen(ctx, addr) },
 			Allow:           func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
@@ -178,33 +181,33 @@ func (d *Daemon) buildServers(cfg *config.Config, common inof.TransportConfig) e
 }
 
 // bindingsOf says which hosts devices may have.
-func bindingsOf(cfg *config.Config) map[netip.Addr]inof.Binding {
-	m := make(map[netip.Addr]inof.Binding)
+func bindingsOf(cfg *config.Config) map[netip.Addr]wire.Binding {
+	m := make(map[netip.Addr]wire.Binding)
 	for _, c := range cfg.Reflector.Clients {
-		m[c.Device] = inof.Binding{Prefixes: c.Prefixes, NQNs: c.NQNs, MaxHosts: c.MaxHosts}
+		m[c.Device] = wire.Binding{Prefixes: c.Prefixes, NQNs: c.NQNs, MaxHosts: c.MaxHosts}
 	}
 	return m
 }
 
 // paceOf is how fast a client may send.
-func paceOf(cfg *config.Config) inof.Pace {
-	return inof.Pace{PerSecond: cfg.Reflector.RecordsPerSecond, Burst: cfg.Reflector.RecordsBurst}
+func paceOf(cfg *config.Config) link.Pace {
+	return link.Pace{PerSecond: cfg.Reflector.RecordsPerSecond, Burst: cfg.Reflector.RecordsBurst}
 }
 
 // setAuth makes the authentication of sessions that begin from now on.
 func (d *Daemon) setAuth(cfg *config.Config) error {
-	a := inof.Auth{Mode: inof.AuthHMAC}
+	a := link.Auth{Mode: wire.AuthHMAC}
 	used := cfg.Device.Roles.Reflector || len(cfg.Client.Reflectors) > 0
 	switch {
 	case cfg.Session.Auth == config.AuthNone:
-		a = inof.Auth{Mode: inof.AuthNone}
+		a = link.Auth{Mode: wire.AuthNone}
 	case cfg.Session.Auth == config.AuthHMAC && used:
 		var err error
 		if a.Passwords, err = d.passwords.stretch(cfg.Session.Password, cfg.Session.OldPassword); err != nil {
 			return err
 		}
 	case cfg.Session.Auth == config.AuthTLS:
-		a = inof.Auth{Mode: inof.AuthTLS, TLS: d.certs.store}
+		a = link.Auth{Mode: wire.AuthTLS, TLS: d.certs.store}
 		if used {
 			if err := d.certs.set(cfg.Session.TLS); err != nil {
 				return err

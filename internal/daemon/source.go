@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/device"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/latency"
 	"github.com/openinof/inof/internal/logbound"
@@ -124,7 +125,7 @@ func (d *Daemon) Peers(ctx context.Context) ([]api.Peer, error) {
 	return peers, nil
 }
 
-func peerOf(i inof.PeerInfo, role string) api.Peer {
+func peerOf(i link.PeerInfo, role string) api.Peer {
 	p := api.Peer{
 		Device: i.Device, Address: i.Address, Role: role, State: api.PeerState(i.State.String()), Since: i.Since,
 		MessagesIn: i.MsgIn, MessagesOut: i.MsgOut, BytesIn: i.BytesIn, BytesOut: i.BytesOut,
@@ -178,7 +179,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["sampler"] = d.device.sampler.counters()
 	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()
-	if d.auth.Load().Mode == inof.AuthTLS {
+	if d.auth.Load().Mode == wire.AuthTLS {
 		m["certificates"] = d.certs.counters()
 	}
 	if d.zones != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/device"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
@@ -127,7 +128,7 @@ func (z *zoneStore) tryChange(ctx context.Context, d *Device, e zoneEdit) error 
 	if err := z.save(next); err != nil {
 		return err
 	}
-	err = d.changeZones(ctx, func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) {
+	err = d.changeZones(ctx, func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error) {
 		i := slices.IndexFunc(next.Zones, func(v zone.Zone) bool { return v.Name == e.name })
 		if i < 0 {
 			return r.DeleteZone(e.name, now), nil
@@ -199,7 +200,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	}
 	set.AutoJoin, set.Hard = cfg.Zones.AutoJoin, cfg.Zones.Hard
 	set = set.Canonical()
-	err = d.changeZones(ctx, func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) { return r.SetZones(set, now) })
+	err = d.changeZones(ctx, func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error) { return r.SetZones(set, now) })
 	if err != nil {
 		return fmt.Errorf("zones stay as they were: %w", err)
 	}
@@ -208,14 +209,14 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 }
 
 // changeZones runs a change of the reflector's zones in the owner goroutine.
-func (d *Device) changeZones(ctx context.Context, change func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) error {
+func (d *Device) changeZones(ctx context.Context, change func(*reflector.Reflector, time.Time) ([]wire.Delivery, error)) error {
 	var err error
 	if doErr := d.Do(ctx, func(c *device.Core, now time.Time) {
-		err = c.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) { return change(r, now) }, now)
+		err = c.ChangeZones(func(r *reflector.Reflector) ([]wire.Delivery, error) { return change(r, now) }, now)
 	}); doErr != nil {
 		return doErr
 	}
-	var limit *inof.LimitError
+	var limit *wire.LimitError
 	if errors.As(err, &limit) {
 		return fmt.Errorf("%w: %w", api.ErrLimit, err)
 	}

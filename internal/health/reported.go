@@ -7,23 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
 
 // Reported is what a client says is wrong there.
 type Reported struct {
 	Device   netip.Addr
-	Warnings []inof.ReportedWarning
+	Warnings []wire.ReportedWarning
 }
 
 // Report is what this device tells its reflectors: what is wrong here, not at its clients.
 // What is beyond the limits of a message is left out, the least urgent first.
-func Report(list api.Warnings) *inof.Report {
-	m := &inof.Report{}
+func Report(list api.Warnings) *wire.Report {
+	m := &wire.Report{}
 	for _, w := range list.Own() {
-		if len(m.Warnings) < inof.MaxReportWarnings {
-			m.Warnings = append(m.Warnings, inof.ReportedWarning{Rule: w.Rule, Text: clean(w.Text, inof.MaxReportText)})
+		if len(m.Warnings) < wire.MaxReportWarnings {
+			m.Warnings = append(m.Warnings, wire.ReportedWarning{Rule: w.Rule, Text: clean(w.Text, wire.MaxReportText)})
 		}
 	}
 	return m
@@ -51,7 +51,7 @@ func reported(f *Facts, rules []Rule) (list api.Warnings) {
 	for i, r := range rules {
 		do[r.Name], order[r.Name] = r.Do, i-len(rules)
 	}
-	said := map[inof.ReportedWarning][]netip.Addr{}
+	said := map[wire.ReportedWarning][]netip.Addr{}
 	for _, x := range f.Reports {
 		for _, w := range x.Warnings {
 			if !slices.Contains(said[w], x.Device) {

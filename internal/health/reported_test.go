@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestReportsOfClientsAreOneWarningEach(t *testing.T) {
 	f := good()
 	say := func(dev, rule, text string) {
-		f.Reports = append(f.Reports, Reported{addr(dev), []inof.ReportedWarning{{Rule: rule, Text: text}}})
+		f.Reports = append(f.Reports, Reported{addr(dev), []wire.ReportedWarning{{Rule: rule, Text: text}}})
 	}
 	say("10.0.0.9", "of-the-future", "x")
 	say("10.0.0.3", "path-down", "the path fails")
@@ -50,10 +50,10 @@ func TestAReportFitsItsMessage(t *testing.T) {
 		list = append(list, api.Warning{Rule: "c", Text: "x"})
 	}
 	m := Report(list)
-	if len(m.Warnings) != inof.MaxReportWarnings || m.Warnings[1].Rule != "c" {
+	if len(m.Warnings) != wire.MaxReportWarnings || m.Warnings[1].Rule != "c" {
 		t.Errorf("%d warnings, %+v", len(m.Warnings), m.Warnings[1])
 	}
-	if _, err := inof.Encode(m); err != nil {
+	if _, err := wire.Encode(m); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
 
@@ -28,7 +28,7 @@ func good() Facts {
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-func refusal(code inof.Code, text string) api.Peer {
+func refusal(code wire.Code, text string) api.Peer {
 	at := now.Add(-90 * time.Second)
 	return api.Peer{Address: "198.51.100.7:40000", Role: "client", Refused: true, LastError: text, LastErrorAt: &at, LastCode: code.String()}
 }
@@ -71,14 +71,14 @@ func TestEachRuleIsRaised(t *testing.T) {
 			f.Peers[0].State, f.Peers[0].LastError = api.PeerConnect, "connection refused"
 		}, "no session with reflector 192.0.2.250:19516: connection refused"},
 		{"client-password", func(f *Facts) {
-			f.Peers = append(f.Peers, refusal(inof.CodeAuthFailed, "wrong tag"))
+			f.Peers = append(f.Peers, refusal(wire.CodeAuthFailed, "wrong tag"))
 		}, "a connection from 198.51.100.7:40000 was refused 1m30s ago: wrong tag"},
-		{"client-password", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeAuthMode, "tls")) }, "refused"},
-		{"client-certificate", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeTLS, "no")) }, "refused"},
-		{"client-unknown", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeDevice, "no")) }, "refused"},
-		{"own-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeOwnID, "no")) }, "refused"},
-		{"duplicate-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeDuplicate, "no")) }, "refused"},
-		{"client-refused", func(f *Facts) { f.Peers = append(f.Peers, refusal(inof.CodeVersion, "no")) }, "refused"},
+		{"client-password", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeAuthMode, "tls")) }, "refused"},
+		{"client-certificate", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeTLS, "no")) }, "refused"},
+		{"client-unknown", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeDevice, "no")) }, "refused"},
+		{"own-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeOwnID, "no")) }, "refused"},
+		{"duplicate-id", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeDuplicate, "no")) }, "refused"},
+		{"client-refused", func(f *Facts) { f.Peers = append(f.Peers, refusal(wire.CodeVersion, "no")) }, "refused"},
 		{"client-refused", func(f *Facts) { f.Peers = append(f.Peers, refusal(0, "broken")) }, "broken"},
 		{"device-awaited", func(f *Facts) {
 			f.Awaited = []Awaited{{addr("192.0.2.12"), now.Add(30 * time.Second), 3}}
@@ -125,7 +125,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 func TestManyOfOneKindAreCounted(t *testing.T) {
 	f := good()
 	for range 50 {
-		f.Peers = append(f.Peers, refusal(inof.CodeAuthFailed, "x"))
+		f.Peers = append(f.Peers, refusal(wire.CodeAuthFailed, "x"))
 		f.Silent = append(f.Silent, Silent{Host: addr("192.0.2.1"), Since: now})
 		f.Awaited = append(f.Awaited, Awaited{Device: addr("192.0.2.1"), Until: now})
 	}

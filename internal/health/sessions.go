@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
@@ -84,14 +84,14 @@ func why(p *api.Peer) string {
 
 // refusals are the rules of what a connection may be refused for; client-refused has the rest.
 var refusals = map[string]string{
-	inof.CodeAuthFailed.String():  "client-password",
-	inof.CodeAuthMode.String():    "client-password",
-	inof.CodeCertificate.String(): "client-certificate",
-	inof.CodeTLS.String():         "client-certificate",
-	inof.CodeDevice.String():      "client-unknown",
-	inof.CodeRole.String():        "client-unknown",
-	inof.CodeOwnID.String():       "own-id",
-	inof.CodeDuplicate.String():   "duplicate-id",
+	wire.CodeAuthFailed.String():  "client-password",
+	wire.CodeAuthMode.String():    "client-password",
+	wire.CodeCertificate.String(): "client-certificate",
+	wire.CodeTLS.String():         "client-certificate",
+	wire.CodeDevice.String():      "client-unknown",
+	wire.CodeRole.String():        "client-unknown",
+	wire.CodeOwnID.String():       "own-id",
+	wire.CodeDuplicate.String():   "duplicate-id",
 }
 
 // refused finds the connections whose refusal belongs to a rule.

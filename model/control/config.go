@@ -7,7 +7,8 @@ import (
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -96,7 +97,7 @@ var DefaultBFD = bfd.Timers{MinTx: 50 * time.Millisecond, MinRx: 50 * time.Milli
 func Default() Config {
 	return Config{
 		Carrier: DefaultCarrier, Processing: DefaultProcessing, HostProcessing: DefaultHostProcessing, Boot: DefaultBoot,
-		Hold: inof.DefaultHold, Keepalive: inof.DefaultKeepalive, BFD: true, Timers: DefaultBFD, Register: snsd.DefaultRegisterInterval,
+		Hold: wire.DefaultHold, Keepalive: wire.DefaultKeepalive, BFD: true, Timers: DefaultBFD, Register: snsd.DefaultRegisterInterval,
 		ErrorDown: errdown.Config{
 			PFCStorm: errdown.PFCStormConfig{Reaction: errdown.Reaction{Response: errdown.RespondNotify}},
 			CRC:      errdown.CRCConfig{Reaction: errdown.Reaction{Response: errdown.RespondNotify}},
@@ -141,7 +142,7 @@ func (c *Config) check(s *model.Sim) error {
 	if err := c.Timers.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if _, err := inof.NewSession(inof.SessionConfig{Self: deviceAddr(0), Auth: auth, Hold: c.Hold, Keepalive: c.Keepalive}, epoch); err != nil {
+	if _, err := link.NewSession(link.SessionConfig{Self: deviceAddr(0), Auth: auth, Hold: c.Hold, Keepalive: c.Keepalive}, epoch); err != nil {
 		return fmt.Errorf("%w: sessions: %w", ErrConfig, err)
 	}
 	if err := c.ErrorDown.Validate(); err != nil {

@@ -13,7 +13,9 @@ import (
 	core "github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
@@ -109,11 +111,11 @@ func (d *device) start() {
 	}
 	t := p.cfg.Timers
 	cfg := core.Config{
-		Self: d.id, Access: len(d.access) > 0, Reflect: d.reflects, Epoch: d.epoch, Reflectors: n, Wait: inof.DefaultReflectorWait,
+		Self: d.id, Access: len(d.access) > 0, Reflect: d.reflects, Epoch: d.epoch, Reflectors: n, Wait: client.DefaultReflectorWait,
 		ErrorDown: p.cfg.ErrorDown, Notify: hostnotify.Config{FirstSeq: uint32(d.epoch), History: 16},
 		Transmit: &lldp.TxConfig{Local: lldp.Local{SysName: d.name, Mgmt: []netip.Addr{d.id}}},
-		Reflector: inof.ReflectorConfig{Known: st.Known,
-			BFD: inof.BFDSettings{Enabled: p.cfg.BFD, Interval: max(t.MinTx, t.MinRx), DetectMult: t.DetectMult}},
+		Reflector: reflector.Config{Known: st.Known,
+			BFD: wire.BFDSettings{Enabled: p.cfg.BFD, Interval: max(t.MinTx, t.MinRx), DetectMult: t.DetectMult}},
 	}
 	if d.reflects {
 		cfg.Zones = p.cfg.zones(p.sim)
@@ -278,21 +280,21 @@ func (d *device) SendFrame(port string, frame []byte) {
 }
 
 // ToReflectors implements core.Actions.
-func (d *device) ToReflectors(ds []inof.Delivery) {
+func (d *device) ToReflectors(ds []wire.Delivery) {
 	d.deliver(d.dialed, ds, StepSent)
 }
 
 // ToClients implements core.Actions.
-func (d *device) ToClients(ds []inof.Delivery) {
+func (d *device) ToClients(ds []wire.Delivery) {
 	d.deliver(d.taken, ds, StepReflected)
 }
 
-func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery, step string) {
+func (d *device) deliver(to map[netip.Addr]*end, ds []wire.Delivery, step string) {
 	for _, one := range ds {
-		var enc *inof.Encoded
-		if _, note := one.Msg.(*inof.Notification); !note {
+		var enc *wire.Encoded
+		if _, note := one.Msg.(*wire.Notification); !note {
 			var err error
-			if enc, err = inof.Encode(one.Msg); err != nil {
+			if enc, err = wire.Encode(one.Msg); err != nil {
 				d.p.failed(err)
 				return
 			}
@@ -345,13 +347,13 @@ func notices(list []snsd.Notice) string {
 }
 
 // faults is what a message says of faults; empty when it is about something else.
-func faults(m inof.Message) string {
-	u, ok := m.(*inof.Update)
+func faults(m wire.Message) string {
+	u, ok := m.(*wire.Update)
 	if !ok || len(u.Faults) == 0 {
 		return ""
 	}
 	f := u.Faults[0]
-	if f.Op == inof.Withdraw {
+	if f.Op == wire.Withdraw {
 		return fmt.Sprintf("fault of %s port %s is over", f.Device, f.Port)
 	}
 	return fmt.Sprintf("%s at %s port %s", f.Why, f.Device, f.Port)

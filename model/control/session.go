@@ -5,7 +5,8 @@ import (
 	"errors"
 	"net/netip"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/model"
 )
 
@@ -16,7 +17,7 @@ type end struct {
 	st     *stream
 	dialer bool
 	peer   model.NodeID
-	sess   *inof.Session
+	sess   *link.Session
 	in     []byte // of the stream, not yet a whole message
 	up     bool   // told to the Core
 	closed bool
@@ -25,10 +26,10 @@ type end struct {
 	ended  func(lived model.Time) // dials again
 }
 
-var aKeepalive, _ = inof.Encode(&inof.Keepalive{})
+var aKeepalive, _ = wire.Encode(&wire.Keepalive{})
 
 // auth is that of all sessions, so that messages have the sizes of production.
-var auth = inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
+var auth = link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey([32]byte{1})}}
 
 // dialTimeout bounds one attempt, as inof.Dialer does.
 const dialTimeout = 5 * model.Second
@@ -44,17 +45,17 @@ func (d *device) dial(r model.NodeID, attempt int) {
 		if d.dialed[deviceAddr(r)] == e {
 			delete(d.dialed, deviceAddr(r))
 		}
-		if lived >= model.FromDuration(inof.BackoffReset) {
+		if lived >= model.FromDuration(link.BackoffReset) {
 			attempt = 0
 		}
-		p.after(model.FromDuration(inof.Backoff(attempt, p.unit())), func() {
+		p.after(model.FromDuration(link.Backoff(attempt, p.unit())), func() {
 			if d.running && d.life == life {
 				d.dial(r, attempt+1)
 			}
 		})
 	}
 	e.st = d.dialStream(r, portINOF)
-	e.st.opened = func() { e.begin(inof.RoleClient) }
+	e.st.opened = func() { e.begin(wire.RoleClient) }
 	e.attach()
 	p.after(dialTimeout, func() {
 		if !e.closed && e.sess == nil && e.alive() {
@@ -68,7 +69,7 @@ func (d *device) dial(r model.NodeID, attempt int) {
 func (d *device) accepted(st *stream) {
 	e := &end{d: d, life: d.life, peer: st.key.peer, st: st, began: d.p.sim.Now()}
 	e.attach()
-	e.begin(inof.RoleReflector)
+	e.begin(wire.RoleReflector)
 }
 
 func (e *end) attach() {
@@ -84,22 +85,22 @@ func (e *end) attach() {
 func (e *end) alive() bool { return !e.closed && e.d.running && e.d.life == e.life }
 
 // begin makes the machine once the transport is there.
-func (e *end) begin(role inof.Roles) {
+func (e *end) begin(role wire.Roles) {
 	d, p := e.d, e.d.p
-	sc := inof.SessionConfig{Self: d.id, Dialer: e.dialer, Roles: role, Epoch: d.epoch, Auth: auth, Hold: p.cfg.Hold, Keepalive: p.cfg.Keepalive}
+	sc := link.SessionConfig{Self: d.id, Dialer: e.dialer, Roles: role, Epoch: d.epoch, Auth: auth, Hold: p.cfg.Hold, Keepalive: p.cfg.Keepalive}
 	if d.reflects && len(d.access) > 0 {
-		sc.Roles = inof.RoleClient | inof.RoleReflector
+		sc.Roles = wire.RoleClient | wire.RoleReflector
 	}
 	if e.dialer {
 		sc.Expect = deviceAddr(e.peer)
 		sc.Resume = d.core.ResumePoint(deviceAddr(e.peer), false)
 	} else {
-		sc.ResumeFor = func(dev netip.Addr) *inof.Resume { return d.core.ResumePoint(dev, true) }
+		sc.ResumeFor = func(dev netip.Addr) *wire.Resume { return d.core.ResumePoint(dev, true) }
 	}
 	for i := range sc.Nonce {
 		sc.Nonce[i] = byte(p.rng.Uint64())
 	}
-	s, err := inof.NewSession(sc, p.time())
+	s, err := link.NewSession(sc, p.time())
 	if err != nil {
 		p.failed(err)
 		return
@@ -122,7 +123,7 @@ func (e *end) bytes(b []byte) {
 	e.in = append(e.in, b...)
 	for len(e.in) >= 4 {
 		n := int(binary.BigEndian.Uint32(e.in))
-		if n < 4 || n > inof.MaxMessage {
+		if n < 4 || n > wire.MaxMessage {
 			e.close(errors.New("a message of impossible length"))
 			return
 		}
@@ -149,7 +150,7 @@ func (e *end) message(b []byte) {
 		e.close(err)
 		return
 	}
-	if st, _ := e.sess.State(); st == inof.StateEstablished && !e.up {
+	if st, _ := e.sess.State(); st == link.StateEstablished && !e.up {
 		e.established()
 	}
 	if m != nil {
@@ -185,9 +186,9 @@ func (e *end) established() {
 }
 
 // deliver sends a message of the Core.
-func (e *end) deliver(m inof.Message, enc *inof.Encoded) {
-	if n, ok := m.(*inof.Notification); ok {
-		e.send(e.sess.Notify(nil, &inof.ProtocolError{Code: n.Code, Detail: n.Text}))
+func (e *end) deliver(m wire.Message, enc *wire.Encoded) {
+	if n, ok := m.(*wire.Notification); ok {
+		e.send(e.sess.Notify(nil, &wire.ProtocolError{Code: n.Code, Detail: n.Text}))
 		e.close(errors.New(n.Text))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/testbed"
 )
 
@@ -52,7 +52,7 @@ func ruleset(faults []Fault, device func(node string) netip.Addr) string {
 	var in, out, cut strings.Builder
 	for _, f := range faults {
 		if f.Kind == Cut {
-			fmt.Fprintf(&cut, "    iifname %q tcp dport %d reject with tcp reset\n", f.Port, inof.DefaultPort)
+			fmt.Fprintf(&cut, "    iifname %q tcp dport %d reject with tcp reset\n", f.Port, wire.DefaultPort)
 			continue
 		}
 		if f.Kind == Path {

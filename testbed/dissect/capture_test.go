@@ -12,7 +12,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 )
 
 var (
@@ -82,7 +82,7 @@ func (c *capture) stream() *stream {
 		client, reflector = "2001:db8::11", "2001:db8::1"
 	}
 	s.ends[fromClient] = netip.AddrPortFrom(netip.MustParseAddr(client), uint16(20000+c.streams))
-	s.ends[fromReflector] = netip.AddrPortFrom(netip.MustParseAddr(reflector), inof.DefaultPort)
+	s.ends[fromReflector] = netip.AddrPortFrom(netip.MustParseAddr(reflector), wire.DefaultPort)
 	s.segment(fromClient, nil, func(t *layers.TCP) { t.SYN, t.ACK = true, false })
 	s.seq[fromClient]++
 	s.segment(fromReflector, nil, func(t *layers.TCP) { t.SYN = true })

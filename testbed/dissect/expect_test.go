@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -52,9 +52,9 @@ func (l *list) text(name, s string) {
 }
 
 // ofMessage is what the dissector should show of m, which frame holds.
-func ofMessage(m inof.Message, frame []byte) list {
+func ofMessage(m wire.Message, frame []byte) list {
 	var l list
-	h, _ := inof.ParseHeader(frame, inof.MaxMessage)
+	h, _ := wire.ParseHeader(frame, wire.MaxMessage)
 	l.add("inof.length", h.Length)
 	l.add("inof.version", h.Version)
 	l.add("inof.type", uint8(h.Type))
@@ -63,9 +63,9 @@ func ofMessage(m inof.Message, frame []byte) list {
 	l.bit("inof.flags.critical", h.Flags&0xff00 != 0)
 	l.add("inof.number", h.Seq)
 	switch m := m.(type) {
-	case *inof.Open:
+	case *wire.Open:
 		l.ofOpen(m)
-	case *inof.Keepalive:
+	case *wire.Keepalive:
 		if m.Proof != nil {
 			l.add("inof.proof", hex.EncodeToString(m.Proof))
 		}
@@ -75,9 +75,9 @@ func ofMessage(m inof.Message, frame []byte) list {
 		if m.Answer != 0 {
 			l.hex("inof.answer", 16, m.Answer)
 		}
-	case *inof.Update:
+	case *wire.Update:
 		l.ofUpdate(m)
-	case *inof.EndOfSync:
+	case *wire.EndOfSync:
 		l.hex("inof.epoch", 16, m.Epoch)
 		l.add("inof.seq", m.Seq)
 		if m.Resumed {
@@ -90,14 +90,14 @@ func ofMessage(m inof.Message, frame []byte) list {
 		for _, a := range m.Members {
 			l.addr("inof.cluster.member", a)
 		}
-	case *inof.Report:
+	case *wire.Report:
 		for _, w := range m.Warnings {
 			l.add("inof.report.rule", w.Rule)
 			l.text("inof.report.text", w.Text)
 		}
-	case *inof.PathKeys:
-		if d, err := inof.Decode(frame); err == nil { // as it was encrypted for its session
-			m = d.(*inof.PathKeys)
+	case *wire.PathKeys:
+		if d, err := wire.Decode(frame); err == nil { // as it was encrypted for its session
+			m = d.(*wire.PathKeys)
 		}
 		for _, a := range m.Asked {
 			l.addr("inof.path.asked", a)
@@ -110,7 +110,7 @@ func ofMessage(m inof.Message, frame []byte) list {
 		if len(m.Sealed) > 0 {
 			l.add("inof.path.sealed", hex.EncodeToString(m.Sealed))
 		}
-	case *inof.Bound:
+	case *wire.Bound:
 		for _, p := range m.Prefixes {
 			l.addr("inof.bound.prefix", p.Addr())
 			l.add("inof.bound.bits", uint8(p.Bits()))
@@ -118,25 +118,25 @@ func ofMessage(m inof.Message, frame []byte) list {
 		for _, name := range m.NQNs {
 			l.text("inof.bound.name", name)
 		}
-	case *inof.Notification:
+	case *wire.Notification:
 		l.add("inof.code", uint16(m.Code))
 		l.text("inof.text", m.Text)
 	}
 	if h.Flags&1 != 0 {
-		l.add("inof.tag", hex.EncodeToString(frame[len(frame)-inof.TagLen:]))
+		l.add("inof.tag", hex.EncodeToString(frame[len(frame)-wire.TagLen:]))
 	}
 	return l
 }
 
-func (l *list) ofOpen(o *inof.Open) {
+func (l *list) ofOpen(o *wire.Open) {
 	l.addr("inof.device", o.Device)
 	l.add("inof.version.least", o.MinVersion)
 	l.add("inof.version.greatest", o.MaxVersion)
 	l.hex("inof.roles", 2, uint64(o.Roles))
-	l.bit("inof.roles.reflector", o.Roles&inof.RoleReflector != 0)
-	l.bit("inof.roles.client", o.Roles&inof.RoleClient != 0)
+	l.bit("inof.roles.reflector", o.Roles&wire.RoleReflector != 0)
+	l.bit("inof.roles.client", o.Roles&wire.RoleClient != 0)
 	l.hex("inof.capabilities", 16, uint64(o.Caps))
-	l.bit("inof.capabilities.all", o.Caps&inof.CapInterestAll != 0)
+	l.bit("inof.capabilities.all", o.Caps&wire.CapInterestAll != 0)
 	l.add("inof.hold", o.Hold.Milliseconds())
 	l.add("inof.keepalive", o.Keepalive.Milliseconds())
 	l.add("inof.nonce", hex.EncodeToString(o.Nonce[:]))
@@ -148,14 +148,14 @@ func (l *list) ofOpen(o *inof.Open) {
 	}
 }
 
-func (l *list) ofCluster(s inof.ClusterStamp) {
+func (l *list) ofCluster(s wire.ClusterStamp) {
 	if s.Known() {
 		l.hex("inof.cluster.id", 16, s.ID)
 		l.add("inof.cluster.index", s.Index)
 	}
 }
 
-func (l *list) ofUpdate(u *inof.Update) {
+func (l *list) ofUpdate(u *wire.Update) {
 	l.addr("inof.origin", u.Origin)
 	l.hex("inof.epoch", 16, u.Epoch)
 	l.add("inof.seq", u.Seq)
@@ -265,13 +265,13 @@ func (l *list) ofMember(m zone.Member) {
 	}
 }
 
-func (l *list) ofHost(h inof.HostRecord) {
+func (l *list) ofHost(h wire.HostRecord) {
 	l.add("inof.host.op", uint8(h.Op))
 	l.add("inof.host.reason", uint8(h.Why))
 	l.addr("inof.host.address", h.Host.Addr)
 	l.addr("inof.host.device", h.Host.Device)
 	l.add("inof.host.port", h.Host.HostKey.Port)
-	if h.Op != inof.Put {
+	if h.Op != wire.Put {
 		return
 	}
 	l.add("inof.host.mac", h.Host.MAC)

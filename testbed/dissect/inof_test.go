@@ -10,33 +10,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 )
 
 // talk is one session between two devices; what both sides send is kept.
 type talk struct {
 	t     testing.TB
-	sides [2]*inof.Session
+	sides [2]*link.Session
 	bytes [2][][]byte // whole messages of each direction
 	want  [2][]list
 }
 
 var now = time.Unix(1_800_000_000, 0)
 
-func newTalk(t testing.TB, auth inof.Auth, opens [2]*inof.Open) *talk {
+func newTalk(t testing.TB, auth link.Auth, opens [2]*wire.Open) *talk {
 	t.Helper()
 	k := &talk{t: t}
 	for i := range k.sides {
 		o := opens[i]
 		var err error
-		k.sides[i], err = inof.NewSession(inof.SessionConfig{
+		k.sides[i], err = link.NewSession(link.SessionConfig{
 			Self: o.Device, Dialer: i == fromClient, Roles: o.Roles, Caps: o.Caps, Hold: o.Hold, Keepalive: o.Keepalive, Nonce: o.Nonce, Epoch: o.Epoch, Auth: auth, Resume: o.Resume,
 		}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Auth, o.MinVersion, o.MaxVersion = auth.Mode, inof.Version, inof.Version
+		o.Auth, o.MinVersion, o.MaxVersion = auth.Mode, wire.Version, wire.Version
 	}
 	first, err := k.sides[fromClient].Start(nil, now)
 	if err != nil {
@@ -52,23 +53,23 @@ func newTalk(t testing.TB, auth inof.Auth, opens [2]*inof.Open) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.add(fromClient, proof, &inof.Keepalive{})
+	k.add(fromClient, proof, &wire.Keepalive{})
 	_, confirm, err := k.sides[fromReflector].Receive(proof, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.add(fromReflector, confirm, &inof.Keepalive{})
+	k.add(fromReflector, confirm, &wire.Keepalive{})
 	return k
 }
 
-func (k *talk) add(from int, frame []byte, m inof.Message) {
+func (k *talk) add(from int, frame []byte, m wire.Message) {
 	k.bytes[from] = append(k.bytes[from], frame)
 	k.want[from] = append(k.want[from], ofMessage(m, frame))
 }
 
-func (k *talk) say(from int, m inof.Message) {
+func (k *talk) say(from int, m wire.Message) {
 	k.t.Helper()
-	e, err := inof.Encode(m)
+	e, err := wire.Encode(m)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -76,13 +77,13 @@ func (k *talk) say(from int, m inof.Message) {
 }
 
 var (
-	hmac = inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
-	none = inof.Auth{Mode: inof.AuthNone}
+	hmac = link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey([32]byte{1})}}
+	none = link.Auth{Mode: wire.AuthNone}
 )
 
-func opensOf(r source) [2]*inof.Open {
-	o := [2]*inof.Open{r.open(), r.open()}
-	o[0].Roles, o[1].Roles = inof.RoleClient, inof.RoleReflector|inof.Roles(r.IntN(2))<<1
+func opensOf(r source) [2]*wire.Open {
+	o := [2]*wire.Open{r.open(), r.open()}
+	o[0].Roles, o[1].Roles = wire.RoleClient, wire.RoleReflector|wire.Roles(r.IntN(2))<<1
 	o[0].Device, o[1].Device = netip.MustParseAddr("10.0.0.11"), netip.MustParseAddr("2001:db8::1")
 	return o
 }
@@ -114,7 +115,7 @@ func TestMessagesAreShownAsEncoded(t *testing.T) {
 	r, c := newSource(seed), newCapture(t)
 	want := map[string][]list{}
 	for i := range 12 {
-		auth := []inof.Auth{hmac, none}[i%2]
+		auth := []link.Auth{hmac, none}[i%2]
 		k, s := newTalk(t, auth, opensOf(r)), c.stream()
 		for range 20 {
 			k.say(r.IntN(2), r.message())
@@ -157,9 +158,9 @@ func TestALongMessageIsShownWhole(t *testing.T) {
 	requireTshark(t)
 	r, c := newSource(8), newCapture(t)
 	k, s := newTalk(t, hmac, opensOf(r)), c.stream()
-	u := &inof.Update{Origin: r.addr(), Epoch: 1, Seq: 1}
-	u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: r.addr(), Port: "Ethernet1", Why: snsd.ReasonLinkDown, Since: now}}
-	for i := range inof.MaxFaultAddrs {
+	u := &wire.Update{Origin: r.addr(), Epoch: 1, Seq: 1}
+	u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: r.addr(), Port: "Ethernet1", Why: snsd.ReasonLinkDown, Since: now}}
+	for i := range wire.MaxFaultAddrs {
 		u.Faults[0].Addrs = append(u.Faults[0].Addrs, netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
 	}
 	for range 3000 {
@@ -171,7 +172,7 @@ func TestALongMessageIsShownWhole(t *testing.T) {
 	for _, b := range k.bytes[fromReflector] {
 		s.sendIn(fromReflector, 1440, b)
 	}
-	got := messagesOf(t, dissect(t, c.file))[fmt.Sprintf("%d-%d", inof.DefaultPort, s.ends[0].Port())]
+	got := messagesOf(t, dissect(t, c.file))[fmt.Sprintf("%d-%d", wire.DefaultPort, s.ends[0].Port())]
 	if d := cmp.Diff(k.want[fromReflector], got); d != "" {
 		t.Error(d)
 	}
@@ -184,9 +185,9 @@ func TestExpertInfosOfASession(t *testing.T) {
 	r, c := newSource(9), newCapture(t)
 	k, s := newTalk(t, hmac, opensOf(r)), c.stream()
 	for range 3 {
-		k.say(fromClient, &inof.Keepalive{})
+		k.say(fromClient, &wire.Keepalive{})
 	}
-	plain, err := inof.Encode(&inof.EndOfSync{Epoch: 1, Seq: 2})
+	plain, err := wire.Encode(&wire.EndOfSync{Epoch: 1, Seq: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

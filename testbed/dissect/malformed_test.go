@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -72,21 +73,21 @@ func TestTheDissectorJudgesMessagesLikeTheDecoder(t *testing.T) {
 	var frames [][]byte
 	var errs []error
 	for range trials {
-		var m inof.Message = r.open()
+		var m wire.Message = r.open()
 		if r.IntN(5) > 0 {
 			m = r.message()
 		}
-		e, err := inof.Encode(m)
+		e, err := wire.Encode(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := newTalk(t, []inof.Auth{hmac, none}[r.IntN(2)], opensOf(r))
+		k := newTalk(t, []link.Auth{hmac, none}[r.IntN(2)], opensOf(r))
 		b := r.mutate(k.sides[fromClient].Seal(nil, e, now), 5)
-		for len(b) < inof.HeaderLen {
+		for len(b) < wire.HeaderLen {
 			b = append(b, 0)
 		}
 		binary.BigEndian.PutUint32(b, uint32(len(b)))
-		_, err = inof.Decode(b)
+		_, err = wire.Decode(b)
 		frames, errs = append(frames, b), append(errs, err)
 		c.stream().send(fromClient, b)
 	}
@@ -122,16 +123,16 @@ func TestBadHeaders(t *testing.T) {
 		{[]byte("SSH-2.0-x\r\n"), "inof.foreign: No iNOF header here: SSH"},
 		{[]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x1d\x01"), "inof.foreign: No iNOF header here: BGP"},
 		{[]byte{0x55}, "inof.foreign: No iNOF header here: another protocol, or the middle of a message"},
-		{header(15, inof.Version, 2, 0), "inof.bad_length: Length 15, want 16..1048576"},
-		{header(0, inof.Version, 2, 0), "inof.bad_length: Length 0, want 16..1048576"},
-		{header(1<<20+1, inof.Version, 2, 0), "inof.bad_length: Length 1048577, want 16..1048576"},
+		{header(15, wire.Version, 2, 0), "inof.bad_length: Length 15, want 16..1048576"},
+		{header(0, wire.Version, 2, 0), "inof.bad_length: Length 0, want 16..1048576"},
+		{header(1<<20+1, wire.Version, 2, 0), "inof.bad_length: Length 1048577, want 16..1048576"},
 		{header(16, 1, 2, 0), "inof.bad_version: Version 1, want 2"},
-		{header(16, inof.Version, 9, 0), "inof.unknown_type: Unknown message type 9"},
-		{header(16, inof.Version, 2, 0x4000), "inof.malformed: Flags 0x4000 hold one that must be understood"},
-		{header(16, inof.Version, 2, 1), "inof.bad_length: Length 16 has no room for the tag of 32 bytes"},
-		{append(header(20, inof.Version, 2, 0), 0x91, 0, 0, 0), "inof.unknown_type: Keepalive, TLV 145: it must be understood and is unknown"},
-		{append(header(19, inof.Version, 3, 0), 1, 0, 0), "inof.bad_length: Update: 3 bytes are no TLV header"},
-		{header(16, inof.Version, 4, 0), "inof.malformed: End-of-Sync: TLV 2 (Stamp) is missing"},
+		{header(16, wire.Version, 9, 0), "inof.unknown_type: Unknown message type 9"},
+		{header(16, wire.Version, 2, 0x4000), "inof.malformed: Flags 0x4000 hold one that must be understood"},
+		{header(16, wire.Version, 2, 1), "inof.bad_length: Length 16 has no room for the tag of 32 bytes"},
+		{append(header(20, wire.Version, 2, 0), 0x91, 0, 0, 0), "inof.unknown_type: Keepalive, TLV 145: it must be understood and is unknown"},
+		{append(header(19, wire.Version, 3, 0), 1, 0, 0), "inof.bad_length: Update: 3 bytes are no TLV header"},
+		{header(16, wire.Version, 4, 0), "inof.malformed: End-of-Sync: TLV 2 (Stamp) is missing"},
 	}
 	c := newCapture(t)
 	for _, x := range cases {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -45,7 +45,7 @@ func (r source) time() time.Time {
 	return time.Unix(1_700_000_000+r.Int64N(100_000_000), r.Int64N(1_000_000_000))
 }
 
-func (r source) op() inof.Op { return inof.Op(1 + r.IntN(2)) }
+func (r source) op() wire.Op { return wire.Op(1 + r.IntN(2)) }
 
 func (r source) service() snsd.Service {
 	s := snsd.Service{Role: snsd.Role(r.IntN(4)), Protocol: snsd.Protocol(r.IntN(4)), Port: uint16(r.IntN(65536))}
@@ -80,10 +80,10 @@ func (r source) member() zone.Member {
 	return zone.Member{Kind: zone.MemberPort, Device: r.addr(), Port: r.name(60)}
 }
 
-func (r source) host() inof.HostRecord {
-	h := inof.HostRecord{Op: r.op(), Why: snsd.Reason(r.IntN(8))}
+func (r source) host() wire.HostRecord {
+	h := wire.HostRecord{Op: r.op(), Why: snsd.Reason(r.IntN(8))}
 	h.Host.Addr, h.Host.Device, h.Host.HostKey.Port = r.addr(), r.addr(), r.name(60)
-	if h.Op == inof.Put {
+	if h.Op == wire.Put {
 		for i := range h.Host.MAC {
 			h.Host.MAC[i] = byte(r.IntN(256))
 		}
@@ -92,9 +92,9 @@ func (r source) host() inof.HostRecord {
 	return h
 }
 
-func (r source) fault() inof.FaultRecord {
-	f := inof.FaultRecord{Op: r.op(), Device: r.addr(), Port: r.name(60), Why: snsd.Reason(r.IntN(8))}
-	if f.Op == inof.Put {
+func (r source) fault() wire.FaultRecord {
+	f := wire.FaultRecord{Op: r.op(), Device: r.addr(), Port: r.name(60), Why: snsd.Reason(r.IntN(8))}
+	if f.Op == wire.Put {
 		f.Since = r.time()
 		for range r.IntN(5) {
 			f.Addrs = append(f.Addrs, r.addr())
@@ -103,30 +103,30 @@ func (r source) fault() inof.FaultRecord {
 	return f
 }
 
-func (r source) stamp() inof.Stamp { return inof.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
+func (r source) stamp() wire.Stamp { return wire.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
 
-func (r source) update() *inof.Update {
-	u := &inof.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
+func (r source) update() *wire.Update {
+	u := &wire.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
 	if r.IntN(3) == 0 {
-		u.Settings = &inof.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
-			BFD: inof.BFDSettings{Enabled: r.IntN(2) == 0, MeshAll: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
+		u.Settings = &wire.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
+			BFD: wire.BFDSettings{Enabled: r.IntN(2) == 0, MeshAll: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
 	}
 	for range r.IntN(3) {
-		u.Devices = append(u.Devices, inof.DeviceStamp{Device: r.addr(), Stamp: r.stamp()})
+		u.Devices = append(u.Devices, wire.DeviceStamp{Device: r.addr(), Stamp: r.stamp()})
 	}
 	if r.IntN(2) == 0 {
 		u.Pos = r.stamp()
 	}
 	u.Partial, u.More = r.IntN(3) == 0, r.IntN(3) == 0
 	if r.IntN(4) == 0 {
-		u.Refused = &inof.Refusal{Hosts: r.Uint32(), Limit: r.Uint32(), Again: r.IntN(2) == 0, Outside: r.Uint32()}
+		u.Refused = &wire.Refusal{Hosts: r.Uint32(), Limit: r.Uint32(), Again: r.IntN(2) == 0, Outside: r.Uint32()}
 		for range r.IntN(4) {
 			u.Refused.Named = append(u.Refused.Named, r.addr())
 		}
 	}
 	u.Cluster = r.cluster()
 	for range r.IntN(3) {
-		z := inof.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}
+		z := wire.ZoneRecord{Op: r.op(), Zone: zone.Zone{Name: r.name(60)}}
 		for range r.IntN(5) * int(2-z.Op) {
 			z.Zone.Members = append(z.Zone.Members, r.member())
 		}
@@ -141,9 +141,9 @@ func (r source) update() *inof.Update {
 	return u
 }
 
-func (r source) cluster() (s inof.ClusterStamp) {
+func (r source) cluster() (s wire.ClusterStamp) {
 	if r.IntN(3) == 0 {
-		s = inof.ClusterStamp{ID: r.Uint64() | 1, Index: r.Uint64()}
+		s = wire.ClusterStamp{ID: r.Uint64() | 1, Index: r.Uint64()}
 	}
 	return s
 }
@@ -155,20 +155,20 @@ func (r source) addrs(most int) (list []netip.Addr) {
 	return list
 }
 
-func (r source) open() *inof.Open {
-	o := &inof.Open{Device: r.addr(), Roles: inof.Roles(1 + r.IntN(3)), MinVersion: 1, MaxVersion: uint8(1 + r.IntN(3)), Caps: inof.Capabilities(r.Uint64()),
-		Hold: time.Duration(300+r.IntN(1_000_000)) * time.Millisecond, Keepalive: time.Duration(100+r.IntN(200)) * time.Millisecond, Epoch: r.Uint64(), Auth: inof.AuthMode(1 + r.IntN(3))}
+func (r source) open() *wire.Open {
+	o := &wire.Open{Device: r.addr(), Roles: wire.Roles(1 + r.IntN(3)), MinVersion: 1, MaxVersion: uint8(1 + r.IntN(3)), Caps: wire.Capabilities(r.Uint64()),
+		Hold: time.Duration(300+r.IntN(1_000_000)) * time.Millisecond, Keepalive: time.Duration(100+r.IntN(200)) * time.Millisecond, Epoch: r.Uint64(), Auth: wire.AuthMode(1 + r.IntN(3))}
 	for i := range o.Nonce {
 		o.Nonce[i] = byte(r.IntN(256))
 	}
 	if r.IntN(2) == 0 {
-		o.Resume = &inof.Resume{Epoch: r.Uint64(), Seq: r.Uint64()}
+		o.Resume = &wire.Resume{Epoch: r.Uint64(), Seq: r.Uint64()}
 	}
 	return o
 }
 
-func (r source) pathKeys() inof.Message {
-	m := &inof.PathKeys{}
+func (r source) pathKeys() wire.Message {
+	m := &wire.PathKeys{}
 	switch r.IntN(3) {
 	case 0:
 		for range r.IntN(4) {
@@ -176,7 +176,7 @@ func (r source) pathKeys() inof.Message {
 		}
 	case 1:
 		for range r.IntN(4) {
-			k := inof.PathKey{Device: r.addr(), ID: uint8(r.Uint32())}
+			k := wire.PathKey{Device: r.addr(), ID: uint8(r.Uint32())}
 			for i := range k.Secret {
 				k.Secret[i] = byte(r.Uint32())
 			}
@@ -191,8 +191,8 @@ func (r source) pathKeys() inof.Message {
 	return m
 }
 
-func (r source) bound() inof.Message {
-	m := &inof.Bound{}
+func (r source) bound() wire.Message {
+	m := &wire.Bound{}
 	for range r.IntN(3) {
 		a := r.addr()
 		p, _ := a.Prefix(r.IntN(a.BitLen() + 1))
@@ -203,31 +203,31 @@ func (r source) bound() inof.Message {
 }
 
 // message is any message that follows the Opens.
-func (r source) message() inof.Message {
+func (r source) message() wire.Message {
 	switch r.IntN(13) {
 	case 12:
 		return r.bound()
 	case 11:
 		return r.pathKeys()
 	case 3:
-		m := &inof.Report{}
+		m := &wire.Report{}
 		for range r.IntN(4) {
-			m.Warnings = append(m.Warnings, inof.ReportedWarning{Rule: r.name(60), Text: r.name(250)})
+			m.Warnings = append(m.Warnings, wire.ReportedWarning{Rule: r.name(60), Text: r.name(250)})
 		}
 		return m
 	case 0:
-		k := &inof.Keepalive{Demand: r.Uint64() * uint64(r.IntN(2)), Answer: r.Uint64() * uint64(r.IntN(2))}
+		k := &wire.Keepalive{Demand: r.Uint64() * uint64(r.IntN(2)), Answer: r.Uint64() * uint64(r.IntN(2))}
 		if r.IntN(2) == 0 {
-			k.Proof = make([]byte, inof.ProofLen)
+			k.Proof = make([]byte, wire.ProofLen)
 			for i := range k.Proof {
 				k.Proof[i] = byte(r.Uint32())
 			}
 		}
 		return k
 	case 1:
-		return &inof.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Short: r.addrs(3), Members: r.addrs(3)}
+		return &wire.EndOfSync{Epoch: r.Uint64(), Seq: r.Uint64(), Resumed: r.IntN(2) == 0, Cluster: r.cluster(), Short: r.addrs(3), Members: r.addrs(3)}
 	case 2:
-		return &inof.Notification{Code: inof.Code(1 + r.IntN(22)), Text: r.name(300)}
+		return &wire.Notification{Code: wire.Code(1 + r.IntN(22)), Text: r.name(300)}
 	}
 	return r.update()
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -19,20 +19,20 @@ func sample(t *testing.T) string {
 	t.Helper()
 	r, c := newSource(51), newCapture(t)
 	opens := opensOf(r)
-	opens[fromClient].Resume = &inof.Resume{Epoch: 1, Seq: 1}
+	opens[fromClient].Resume = &wire.Resume{Epoch: 1, Seq: 1}
 	k, s := newTalk(t, hmac, opens), c.stream()
 	dev := netip.MustParseAddr("10.0.0.11")
 	host := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("192.0.2.21"), Device: dev, Port: "eth3"}, Since: now}
-	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []inof.HostRecord{{Op: inof.Put, Host: host}}})
-	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 2, FaultAt: now, SentAt: now.Add(time.Millisecond), ReflectedAt: now.Add(2 * time.Millisecond),
-		Zones:  []inof.ZoneRecord{{Op: inof.Withdraw, Zone: zone.Zone{Name: "oltp"}}},
-		Hosts:  []inof.HostRecord{{Op: inof.Withdraw, Why: snsd.ReasonAgedOut, Host: host}},
-		Faults: []inof.FaultRecord{{Op: inof.Put, Device: dev, Port: "eth3", Why: snsd.ReasonLinkDown, Since: now}}})
-	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, Partial: true, Pos: inof.Stamp{Epoch: 2, Seq: 9},
-		Devices: []inof.DeviceStamp{{Device: netip.MustParseAddr("10.0.0.12"), Stamp: inof.Stamp{Epoch: 3, Seq: 4}}}})
-	k.say(fromClient, &inof.Update{Origin: dev, Epoch: 1, Seq: 3, More: true})
-	k.say(fromClient, &inof.EndOfSync{Epoch: 1, Seq: 3, Resumed: true})
-	k.say(fromClient, &inof.Notification{Code: inof.CodeCease})
+	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []wire.HostRecord{{Op: wire.Put, Host: host}}})
+	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 2, FaultAt: now, SentAt: now.Add(time.Millisecond), ReflectedAt: now.Add(2 * time.Millisecond),
+		Zones:  []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "oltp"}}},
+		Hosts:  []wire.HostRecord{{Op: wire.Withdraw, Why: snsd.ReasonAgedOut, Host: host}},
+		Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "eth3", Why: snsd.ReasonLinkDown, Since: now}}})
+	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 3, Partial: true, Pos: wire.Stamp{Epoch: 2, Seq: 9},
+		Devices: []wire.DeviceStamp{{Device: netip.MustParseAddr("10.0.0.12"), Stamp: wire.Stamp{Epoch: 3, Seq: 4}}}})
+	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 3, More: true})
+	k.say(fromClient, &wire.EndOfSync{Epoch: 1, Seq: 3, Resumed: true})
+	k.say(fromClient, &wire.Notification{Code: wire.CodeCease})
 	for i, b := range k.bytes[fromClient] {
 		if i != 1 { // a message is missing
 			s.send(fromClient, b)
@@ -93,26 +93,26 @@ func TestNamesOfValues(t *testing.T) {
 	r, c := newSource(52), newCapture(t)
 	var want []string
 	s, k := c.stream(), newTalk(t, none, opensOf(r))
-	say := func(m inof.Message, names ...string) {
+	say := func(m wire.Message, names ...string) {
 		k.say(fromClient, m)
 		s.send(fromClient, k.bytes[fromClient][len(k.bytes[fromClient])-1])
 		want = append(want, names...)
 	}
-	for code := inof.CodeCease; code <= inof.CodeTLS; code++ {
-		say(&inof.Notification{Code: code}, "inof.code="+code.String(), "inof.type=notification")
+	for code := wire.CodeCease; code <= wire.CodeTLS; code++ {
+		say(&wire.Notification{Code: code}, "inof.code="+code.String(), "inof.type=notification")
 	}
-	for mode := inof.AuthNone; mode <= inof.AuthTLS; mode++ {
+	for mode := wire.AuthNone; mode <= wire.AuthTLS; mode++ {
 		o := r.open()
 		o.Auth = mode
 		say(o, "inof.auth="+mode.String(), "inof.type=open")
 	}
-	say(&inof.EndOfSync{}, "inof.type=end-of-sync")
-	say(&inof.Keepalive{}, "inof.type=keepalive")
+	say(&wire.EndOfSync{}, "inof.type=end-of-sync")
+	say(&wire.Keepalive{}, "inof.type=keepalive")
 	key := zone.HostKey{Addr: r.addr(), Device: r.addr(), Port: "e"}
 	for v := range uint8(8) {
 		h := zone.Host{HostKey: key, Service: snsd.Service{Role: snsd.Role(v % 4), Protocol: snsd.Protocol(v % 4)}}
 		why := snsd.Reason(v)
-		say(&inof.Update{Origin: key.Addr, Hosts: []inof.HostRecord{{Op: inof.Put, Why: why, Host: h}}},
+		say(&wire.Update{Origin: key.Addr, Hosts: []wire.HostRecord{{Op: wire.Put, Why: why, Host: h}}},
 			"inof.type=update", "inof.host.op=put", "inof.host.reason="+why.String(), "inof.host.role="+h.Role.String(), "inof.host.protocol="+h.Protocol.String())
 	}
 	seen := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // The TLVs of resumption and of several reflectors, good and bad: what the tree shows
@@ -20,44 +20,44 @@ func TestTLVsOfResumption(t *testing.T) {
 	)
 	cases := []struct {
 		name string
-		typ  inof.MsgType
+		typ  wire.MsgType
 		body string
 		show string // of the TLV's line, when it is good
 		want string // the expert info, when it is not
 	}{
-		{"device", inof.TypeUpdate, update + device, "State of a device: 192.0.2.2, epoch 0x18a0000000000003, sequence 12", ""},
-		{"device twice", inof.TypeUpdate, update + device + device, "State of a device: 192.0.2.2", ""},
-		{"device, IPv6", inof.TypeUpdate, update + "08000021 0620010db8000000000000000000000002" + twelve, "State of a device: 2001:db8::2, epoch 0x18a0000000000002, sequence 7", ""},
-		{"device without address", inof.TypeUpdate, update + "08000000", "", "inof.bad_length: Update, TLV 8: inof.family truncated: 0 of 1 bytes are left"},
-		{"device of no family", inof.TypeUpdate, update + "08000015 05c0000202" + twelve, "", "inof.malformed: Update, TLV 8: address family 5, want 4 or 6"},
-		{"device, mapped", inof.TypeUpdate, update + "08000021 0600000000000000000000ffffc0000202" + twelve, "", "inof.malformed: Update, TLV 8: IPv4 address in IPv6 form"},
-		{"device without stamp", inof.TypeUpdate, update + "08000005 04c0000202", "", "inof.bad_length: Update, TLV 8: inof.record_of.epoch truncated: 0 of 8 bytes are left"},
-		{"device, cut", inof.TypeUpdate, update + "08000014 04c0000202 18a0000000000003 00000000000000", "", "inof.bad_length: Update, TLV 8: inof.record_of.seq truncated: 7 of 8 bytes are left"},
-		{"position", inof.TypeUpdate, update + "09000010" + twelve, "Position: epoch 0x18a0000000000002, sequence 7", ""},
-		{"position twice", inof.TypeUpdate, update + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Update, TLV 9: is there twice"},
-		{"position, cut", inof.TypeUpdate, update + "09000008 18a0000000000002", "", "inof.bad_length: Update, TLV 9: inof.position.seq truncated: 0 of 8 bytes are left"},
-		{"position of no epoch", inof.TypeUpdate, update + "09000010 0000000000000000 0000000000000007", "", "inof.malformed: Update, TLV 9: 0 is no epoch"},
-		{"times", inof.TypeUpdate, update + "03000018" + three, "Passed on by the reflector: ", ""},
-		{"times of the origin and the reflector", inof.TypeUpdate, update + "03000028" + three + "17979cfe3a0c8a05 17979cfe3a0c8a06", "Read by the reflector: ", ""},
-		{"times, the origin's not known", inof.TypeUpdate, update + "03000028" + three + "0000000000000000 17979cfe3a0c8a06", "Taken up by the origin: not known", ""},
-		{"times, cut", inof.TypeUpdate, update + "03000020" + three + "17979cfe3a0c8a05", "", "inof.bad_length: Update, TLV 3: inof.time.reflector truncated: 0 of 8 bytes are left"},
-		{"partial", inof.TypeUpdate, update + "0a000000", "Partial: more follows", ""},
-		{"partial twice", inof.TypeUpdate, update + "0a000000 0a000000", "", "inof.malformed: Update, TLV 10: is there twice"},
-		{"partial, longer than the message", inof.TypeUpdate, update + "0a000001", "", "inof.bad_length: Update, TLV 10: length 1, but 0 bytes are left"},
-		{"resumed", inof.TypeEndOfSync, stampTLV + "0b000000", "Resumed: resumed", ""},
-		{"resumed twice", inof.TypeEndOfSync, stampTLV + "0b000000 0b000000", "", "inof.malformed: End-of-Sync, TLV 11: is there twice"},
-		{"resumed alone", inof.TypeEndOfSync, "0b000000", "", "inof.malformed: End-of-Sync: TLV 2 (Stamp) is missing"},
-		{"cluster", inof.TypeUpdate, update + "0c000010 5eed0000000000c1 000000000000002a", "Cluster: 0x5eed0000000000c1, entry 42", ""},
-		{"cluster 0", inof.TypeUpdate, update + "0c000010 0000000000000000 000000000000002a", "", "inof.malformed: Update, TLV 12: 0 is no cluster"},
-		{"cluster twice", inof.TypeEndOfSync, stampTLV + strings.Repeat("0c000010 5eed0000000000c1 000000000000002a", 2), "", "inof.malformed: End-of-Sync, TLV 12: is there twice"},
-		{"members", inof.TypeEndOfSync, stampTLV + strings.Repeat("0d000005 04c0000202", 9), "Member: 192.0.2.2", ""},
-		{"too many members", inof.TypeEndOfSync, stampTLV + strings.Repeat("0d000005 04c0000202", 10), "", "inof.malformed: End-of-Sync, TLV 13: more than 9"},
-		{"stamp twice", inof.TypeEndOfSync, stampTLV + stampTLV, "", "inof.malformed: End-of-Sync, TLV 2: is there twice"},
-		{"code twice", inof.TypeNotification, "01000002 0007 01000002 0007", "", "inof.malformed: Notification, TLV 1: is there twice"},
-		{"resume", inof.TypeOpen, openTLVs + "09000010" + twelve, "Resume: epoch 0x18a0000000000002, sequence 7", ""},
-		{"resume, cut", inof.TypeOpen, openTLVs + "0900000f 18a0000000000002 00000000000000", "", "inof.bad_length: Open, TLV 9: inof.resume.seq truncated: 7 of 8 bytes are left"},
-		{"resume twice", inof.TypeOpen, openTLVs + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Open, TLV 9: is there twice"},
-		{"asks for everything", inof.TypeOpen, strings.Replace(openTLVs, "04000008 0000000000000000", "04000008 0000000000000001", 1), "Capabilities: 0x0000000000000001", ""},
+		{"device", wire.TypeUpdate, update + device, "State of a device: 192.0.2.2, epoch 0x18a0000000000003, sequence 12", ""},
+		{"device twice", wire.TypeUpdate, update + device + device, "State of a device: 192.0.2.2", ""},
+		{"device, IPv6", wire.TypeUpdate, update + "08000021 0620010db8000000000000000000000002" + twelve, "State of a device: 2001:db8::2, epoch 0x18a0000000000002, sequence 7", ""},
+		{"device without address", wire.TypeUpdate, update + "08000000", "", "inof.bad_length: Update, TLV 8: inof.family truncated: 0 of 1 bytes are left"},
+		{"device of no family", wire.TypeUpdate, update + "08000015 05c0000202" + twelve, "", "inof.malformed: Update, TLV 8: address family 5, want 4 or 6"},
+		{"device, mapped", wire.TypeUpdate, update + "08000021 0600000000000000000000ffffc0000202" + twelve, "", "inof.malformed: Update, TLV 8: IPv4 address in IPv6 form"},
+		{"device without stamp", wire.TypeUpdate, update + "08000005 04c0000202", "", "inof.bad_length: Update, TLV 8: inof.record_of.epoch truncated: 0 of 8 bytes are left"},
+		{"device, cut", wire.TypeUpdate, update + "08000014 04c0000202 18a0000000000003 00000000000000", "", "inof.bad_length: Update, TLV 8: inof.record_of.seq truncated: 7 of 8 bytes are left"},
+		{"position", wire.TypeUpdate, update + "09000010" + twelve, "Position: epoch 0x18a0000000000002, sequence 7", ""},
+		{"position twice", wire.TypeUpdate, update + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Update, TLV 9: is there twice"},
+		{"position, cut", wire.TypeUpdate, update + "09000008 18a0000000000002", "", "inof.bad_length: Update, TLV 9: inof.position.seq truncated: 0 of 8 bytes are left"},
+		{"position of no epoch", wire.TypeUpdate, update + "09000010 0000000000000000 0000000000000007", "", "inof.malformed: Update, TLV 9: 0 is no epoch"},
+		{"times", wire.TypeUpdate, update + "03000018" + three, "Passed on by the reflector: ", ""},
+		{"times of the origin and the reflector", wire.TypeUpdate, update + "03000028" + three + "17979cfe3a0c8a05 17979cfe3a0c8a06", "Read by the reflector: ", ""},
+		{"times, the origin's not known", wire.TypeUpdate, update + "03000028" + three + "0000000000000000 17979cfe3a0c8a06", "Taken up by the origin: not known", ""},
+		{"times, cut", wire.TypeUpdate, update + "03000020" + three + "17979cfe3a0c8a05", "", "inof.bad_length: Update, TLV 3: inof.time.reflector truncated: 0 of 8 bytes are left"},
+		{"partial", wire.TypeUpdate, update + "0a000000", "Partial: more follows", ""},
+		{"partial twice", wire.TypeUpdate, update + "0a000000 0a000000", "", "inof.malformed: Update, TLV 10: is there twice"},
+		{"partial, longer than the message", wire.TypeUpdate, update + "0a000001", "", "inof.bad_length: Update, TLV 10: length 1, but 0 bytes are left"},
+		{"resumed", wire.TypeEndOfSync, stampTLV + "0b000000", "Resumed: resumed", ""},
+		{"resumed twice", wire.TypeEndOfSync, stampTLV + "0b000000 0b000000", "", "inof.malformed: End-of-Sync, TLV 11: is there twice"},
+		{"resumed alone", wire.TypeEndOfSync, "0b000000", "", "inof.malformed: End-of-Sync: TLV 2 (Stamp) is missing"},
+		{"cluster", wire.TypeUpdate, update + "0c000010 5eed0000000000c1 000000000000002a", "Cluster: 0x5eed0000000000c1, entry 42", ""},
+		{"cluster 0", wire.TypeUpdate, update + "0c000010 0000000000000000 000000000000002a", "", "inof.malformed: Update, TLV 12: 0 is no cluster"},
+		{"cluster twice", wire.TypeEndOfSync, stampTLV + strings.Repeat("0c000010 5eed0000000000c1 000000000000002a", 2), "", "inof.malformed: End-of-Sync, TLV 12: is there twice"},
+		{"members", wire.TypeEndOfSync, stampTLV + strings.Repeat("0d000005 04c0000202", 9), "Member: 192.0.2.2", ""},
+		{"too many members", wire.TypeEndOfSync, stampTLV + strings.Repeat("0d000005 04c0000202", 10), "", "inof.malformed: End-of-Sync, TLV 13: more than 9"},
+		{"stamp twice", wire.TypeEndOfSync, stampTLV + stampTLV, "", "inof.malformed: End-of-Sync, TLV 2: is there twice"},
+		{"code twice", wire.TypeNotification, "01000002 0007 01000002 0007", "", "inof.malformed: Notification, TLV 1: is there twice"},
+		{"resume", wire.TypeOpen, openTLVs + "09000010" + twelve, "Resume: epoch 0x18a0000000000002, sequence 7", ""},
+		{"resume, cut", wire.TypeOpen, openTLVs + "0900000f 18a0000000000002 00000000000000", "", "inof.bad_length: Open, TLV 9: inof.resume.seq truncated: 7 of 8 bytes are left"},
+		{"resume twice", wire.TypeOpen, openTLVs + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Open, TLV 9: is there twice"},
+		{"asks for everything", wire.TypeOpen, strings.Replace(openTLVs, "04000008 0000000000000000", "04000008 0000000000000001", 1), "Capabilities: 0x0000000000000001", ""},
 	}
 	c := newCapture(t)
 	for i := range cases {
@@ -66,8 +66,8 @@ func TestTLVsOfResumption(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
-		frame := append([]byte{0, 0, byte((inof.HeaderLen + len(body)) >> 8), byte(inof.HeaderLen + len(body)), inof.Version, byte(x.typ), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, body...)
-		if _, err := inof.Decode(frame); (err != nil) != (x.want != "") {
+		frame := append([]byte{0, 0, byte((wire.HeaderLen + len(body)) >> 8), byte(wire.HeaderLen + len(body)), wire.Version, byte(x.typ), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, body...)
+		if _, err := wire.Decode(frame); (err != nil) != (x.want != "") {
 			t.Errorf("%s: the decoder says %v", x.name, err)
 		}
 		c.stream().send(fromClient, frame)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed/labtest"
 )
@@ -127,9 +128,9 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 	f.up(loneLab)
 	f.awaitPeerError("lone", "connection refused")
 	l := f.listen("fake", "10.9.0.2")
-	open := func(change func(*inof.SessionConfig)) []byte {
-		return openOf(t, func(c *inof.SessionConfig) {
-			c.Roles = inof.RoleReflector
+	open := func(change func(*link.SessionConfig)) []byte {
+		return openOf(t, func(c *link.SessionConfig) {
+			c.Roles = wire.RoleReflector
 			if change != nil {
 				change(c)
 			}
@@ -146,7 +147,7 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 		{"a newer version", "bad_version", header(16, 3, 1), []string{"unsupported version", "in version 3", "speaks version 2"}},
 		{"a huge length", "bad_length", header(1<<20, 2, 1), []string{"bad length", "length 1048576"}},
 		{"a client", "bad_device", openOf(t, nil), []string{"roles do not fit", "client, want reflector"}},
-		{"its own device id", "bad_device", open(func(c *inof.SessionConfig) { c.Self = netip.MustParseAddr("10.9.0.1") }), []string{"own device id", "10.9.0.1"}},
+		{"its own device id", "bad_device", open(func(c *link.SessionConfig) { c.Self = netip.MustParseAddr("10.9.0.1") }), []string{"own device id", "10.9.0.1"}},
 		{"an Open and then rubbish", "bad_version", append(open(nil), make([]byte, 64)...), []string{"unsupported version", "version 0"}},
 	} {
 		f.kill("lone") // its patience with each begins anew
@@ -180,13 +181,13 @@ func TestAClientOutlivesOddReflectors(t *testing.T) {
 // honest runs the listening side of a reflector on a listener.
 func (f *fab) honest(l net.Listener) {
 	f.t.Helper()
-	s, err := inof.NewServer(inof.ServerConfig{
-		TransportConfig: inof.TransportConfig{
-			Self: netip.MustParseAddr("10.9.0.2"), Roles: inof.RoleReflector, Epoch: 1,
-			Auth: func() inof.Auth {
-				return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{goodKey()}}
+	s, err := link.NewServer(link.ServerConfig{
+		TransportConfig: link.TransportConfig{
+			Self: netip.MustParseAddr("10.9.0.2"), Roles: wire.RoleReflector, Epoch: 1,
+			Auth: func() link.Auth {
+				return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{goodKey()}}
 			},
-			Sink: func(inof.PeerEvent) {},
+			Sink: func(link.PeerEvent) {},
 		},
 		Listen: func(context.Context) (net.Listener, error) { return l, nil },
 	})
@@ -204,7 +205,7 @@ func (f *fab) listen(node, addr string) net.Listener {
 	f.t.Helper()
 	var l net.Listener
 	err := f.lab.Do(node, func() (err error) {
-		l, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", addr, inof.DefaultPort))
+		l, err = net.Listen("tcp4", fmt.Sprintf("%s:%d", addr, wire.DefaultPort))
 		return err
 	})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/testbed/labtest"
 )
 
@@ -33,7 +34,7 @@ func (f *fab) dial() net.Conn {
 	f.t.Helper()
 	var c net.Conn
 	err := f.lab.Do("intruder", func() (err error) {
-		c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, inof.DefaultPort), labtest.Patience)
+		c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, wire.DefaultPort), labtest.Patience)
 		return err
 	})
 	if err != nil {
@@ -58,16 +59,16 @@ func answer(t testing.TB, c net.Conn) []byte {
 }
 
 // sessionConfig is what a client with the right password would begin with.
-func sessionConfig(device string) inof.SessionConfig {
-	c := inof.SessionConfig{Self: netip.MustParseAddr(device), Dialer: true, Roles: inof.RoleClient, Epoch: 1,
-		Auth: inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{goodKey()}}}
+func sessionConfig(device string) link.SessionConfig {
+	c := link.SessionConfig{Self: netip.MustParseAddr(device), Dialer: true, Roles: wire.RoleClient, Epoch: 1,
+		Auth: link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{goodKey()}}}
 	_, _ = rand.Read(c.Nonce[:])
 	return c
 }
 
 // goodKey is the password as sessions use it.
-var goodKey = sync.OnceValue(func() inof.Password {
-	p, err := inof.NewPassword([]byte(goodPassword))
+var goodKey = sync.OnceValue(func() link.Password {
+	p, err := link.NewPassword([]byte(goodPassword))
 	if err != nil {
 		panic(err)
 	}
@@ -75,13 +76,13 @@ var goodKey = sync.OnceValue(func() inof.Password {
 })
 
 // openOf gives the Open of a client, changed in one way.
-func openOf(t testing.TB, change func(*inof.SessionConfig)) []byte {
+func openOf(t testing.TB, change func(*link.SessionConfig)) []byte {
 	t.Helper()
 	c := sessionConfig("10.0.0.99")
 	if change != nil {
 		change(&c)
 	}
-	s, err := inof.NewSession(c, time.Now())
+	s, err := link.NewSession(c, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ const (
 func withTLV(t testing.TB, open []byte, typ byte, value ...byte) []byte {
 	t.Helper()
 	b := bytes.Clone(open)
-	for at := inof.HeaderLen; at+4 <= len(b); {
+	for at := wire.HeaderLen; at+4 <= len(b); {
 		n := int(b[at+1])<<16 | int(b[at+2])<<8 | int(b[at+3])
 		if b[at] == typ {
 			copy(b[at+4:at+4+n], value)
@@ -124,7 +125,7 @@ func header(length uint32, version, typ byte) []byte {
 type rogue struct {
 	t    testing.TB
 	c    net.Conn
-	sess *inof.Session
+	sess *link.Session
 }
 
 // rogue establishes a session as some device.
@@ -146,7 +147,7 @@ func (f *fab) rogueRefused(device string) error {
 
 func (f *fab) tryRogue(device string) (*rogue, error) {
 	f.t.Helper()
-	s, err := inof.NewSession(sessionConfig(device), time.Now())
+	s, err := link.NewSession(sessionConfig(device), time.Now())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func (f *fab) tryRogue(device string) (*rogue, error) {
 		f.t.Fatal(err)
 	}
 	r.write(out)
-	for state, _ := s.State(); state != inof.StateEstablished; state, _ = s.State() {
+	for state, _ := s.State(); state != link.StateEstablished; state, _ = s.State() {
 		if err := r.read(); err != nil {
 			return nil, err
 		}
@@ -186,9 +187,9 @@ func (r *rogue) read() error {
 }
 
 // send seals and sends a message.
-func (r *rogue) send(m inof.Message) []byte {
+func (r *rogue) send(m wire.Message) []byte {
 	r.t.Helper()
-	e, err := inof.Encode(m)
+	e, err := wire.Encode(m)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -198,12 +199,12 @@ func (r *rogue) send(m inof.Message) []byte {
 }
 
 func readMessage(c net.Conn) ([]byte, error) {
-	b := make([]byte, inof.HeaderLen)
+	b := make([]byte, wire.HeaderLen)
 	if _, err := io.ReadFull(c, b); err != nil {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint32(b))
 	b = append(b, make([]byte, max(0, n-len(b)))...)
-	_, err := io.ReadFull(c, b[inof.HeaderLen:])
+	_, err := io.ReadFull(c, b[wire.HeaderLen:])
 	return b, err
 }

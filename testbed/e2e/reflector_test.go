@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -55,10 +56,10 @@ func TestThoseWhoSpeakAnotherProtocolAreCutOff(t *testing.T) {
 		{"a Keepalive first", say(header(16, 2, 2)), "unexpected_messages", []string{"unexpected message", "Keepalive", "state Connect"}},
 		{"an Open of nothing", say(header(16, 2, 1)), "malformed", []string{"malformed", "TLV type 1 is missing"}},
 		{"half an Open", func(c net.Conn) { _, _ = c.Write(good[:40]); _ = c.(*net.TCPConn).CloseWrite() }, "accepted", []string{"was closed", "EOF"}},
-		{"our own device id", say(openOf(t, func(c *inof.SessionConfig) { c.Self = netip.MustParseAddr(spineID) })), "bad_device", []string{"own device id", spineID}},
-		{"another reflector", say(openOf(t, func(c *inof.SessionConfig) { c.Roles = inof.RoleReflector })), "bad_device", []string{"roles do not fit", "reflector, want client"}},
+		{"our own device id", say(openOf(t, func(c *link.SessionConfig) { c.Self = netip.MustParseAddr(spineID) })), "bad_device", []string{"own device id", spineID}},
+		{"another reflector", say(openOf(t, func(c *link.SessionConfig) { c.Roles = wire.RoleReflector })), "bad_device", []string{"roles do not fit", "reflector, want client"}},
 		{"a hold time of 1 ms", say(withTLV(t, good, tlvTimers, 0, 0, 0, 1)), "bad_timers", []string{"unacceptable timers", "1ms, want 300ms..1h"}},
-		{"no authentication", say(openOf(t, func(c *inof.SessionConfig) { c.Auth = inof.Auth{Mode: inof.AuthNone} })), "auth_mode_mismatch", []string{"authentication mode mismatch", "hmac-sha256", "none"}},
+		{"no authentication", say(openOf(t, func(c *link.SessionConfig) { c.Auth = link.Auth{Mode: wire.AuthNone} })), "auth_mode_mismatch", []string{"authentication mode mismatch", "hmac-sha256", "none"}},
 		{"silence", func(net.Conn) {}, "handshake_timeouts", []string{"handshake timeout", "after 1s"}},
 	} {
 		counter := "inof_server_1." + c.counter
@@ -92,7 +93,7 @@ func TestAFloodOfConnectionsKeepsNobodyOut(t *testing.T) {
 		defer close(done)
 		for {
 			_ = f.lab.Do("intruder", func() error {
-				c, err := net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, inof.DefaultPort), time.Second)
+				c, err := net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", spineID, wire.DefaultPort), time.Second)
 				if err == nil {
 					time.AfterFunc(2*time.Second, func() { c.Close() })
 				}
@@ -127,15 +128,15 @@ func TestAClientSpeaksForItselfOnly(t *testing.T) {
 	f := intruderFabric(t, "rogue")
 	since := f.marks("t1", "i1", "i2")
 	self := netip.MustParseAddr("10.0.0.99")
-	host := func(dev, addr string) inof.HostRecord {
-		return inof.HostRecord{Op: inof.Put, Host: zone.Host{
+	host := func(dev, addr string) wire.HostRecord {
+		return wire.HostRecord{Op: wire.Put, Host: zone.Host{
 			HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: netip.MustParseAddr(dev), Port: "eth7"},
 			Service: snsd.Service{Role: snsd.RoleTarget}, Since: time.Now().Add(-time.Hour)}}
 	}
 	r := f.rogue(self.String())
 	after := f.lastEvent("spine")
-	r.send(&inof.Update{Origin: self, Epoch: 1, Seq: 1, Hosts: []inof.HostRecord{host(tor1ID, "203.0.113.1"), host(self.String(), "203.0.113.2")},
-		Faults: []inof.FaultRecord{{Op: inof.Put, Device: netip.MustParseAddr(tor1ID), Port: "eth1", Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: []netip.Addr{netip.MustParseAddr(target)}}}})
+	r.send(&wire.Update{Origin: self, Epoch: 1, Seq: 1, Hosts: []wire.HostRecord{host(tor1ID, "203.0.113.1"), host(self.String(), "203.0.113.2")},
+		Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(tor1ID), Port: "eth1", Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: []netip.Addr{netip.MustParseAddr(target)}}}})
 	f.awaitEvent("spine", after, "error", "from device 10.0.0.99", "203.0.113.1", "belongs to device "+tor1ID)
 	f.awaitHost("spine", "203.0.113.2")
 	if n := f.counter("spine", "core.records_refused"); n != 2 {
@@ -151,15 +152,15 @@ func TestAClientSpeaksForItselfOnly(t *testing.T) {
 		words         []string
 	}{
 		{"altered bytes", "auth_failed", func(r *rogue) {
-			e, err := inof.Encode(&inof.EndOfSync{Epoch: 1, Seq: 1})
+			e, err := wire.Encode(&wire.EndOfSync{Epoch: 1, Seq: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			b := r.sess.Seal(nil, e, time.Now())
-			b[inof.HeaderLen+5] ^= 1
+			b[wire.HeaderLen+5] ^= 1
 			r.write(b)
 		}, []string{"authentication failed"}},
-		{"a message sent twice", "bad_sequence", func(r *rogue) { r.write(r.send(&inof.Keepalive{})) }, []string{"bad sequence number"}},
+		{"a message sent twice", "bad_sequence", func(r *rogue) { r.write(r.send(&wire.Keepalive{})) }, []string{"bad sequence number"}},
 		{"random bytes", "not_inof", func(r *rogue) { r.write(bytes.Repeat([]byte{0xee}, 64)) }, []string{"not iNOF"}},
 		{"a length above the limit", "bad_length", func(r *rogue) { r.write(header(1<<20+1, 2, 3)) }, []string{"bad length", "length 1048577"}},
 		{"silence", "hold_expired", func(*rogue) {}, []string{"hold time expired"}},

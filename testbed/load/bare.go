@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 )
 
 // bare is the bound: a loop that writes what comes on one connection to many others,
@@ -129,7 +129,7 @@ func bareCertificate() (tls.Certificate, error) {
 // bareTLS is TLS as the sessions have it.
 func bareTLS(certs ...tls.Certificate) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{inof.ALPN}, Certificates: certs,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{link.ALPN}, Certificates: certs,
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 		InsecureSkipVerify: true, // what TLS costs a message does not depend on who it is
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -42,34 +42,34 @@ func (f *fanout) bursts(ctx context.Context) error {
 	portOf := func(j int) string { return fmt.Sprintf("burst%d", j) }
 	f.say("bursts of %d changes from %d devices", f.Burst, f.Origins)
 	var err error
-	if f.res.HostBurst, err = f.burst(ctx, true, func(o *client, j int, u *inof.Update) {
-		u.Hosts = []inof.HostRecord{putHost(f.plan.burstHost(j), o.dev, portOf(j), now)}
+	if f.res.HostBurst, err = f.burst(ctx, true, func(o *client, j int, u *wire.Update) {
+		u.Hosts = []wire.HostRecord{putHost(f.plan.burstHost(j), o.dev, portOf(j), now)}
 	}); err != nil {
 		return err
 	}
-	if f.res.FaultBurst, err = f.burst(ctx, true, func(o *client, j int, u *inof.Update) {
-		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: o.dev, Port: portOf(j), Why: snsd.ReasonLinkDown, Since: now, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
+	if f.res.FaultBurst, err = f.burst(ctx, true, func(o *client, j int, u *wire.Update) {
+		u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: o.dev, Port: portOf(j), Why: snsd.ReasonLinkDown, Since: now, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
 	}); err != nil {
 		return err
 	}
-	_, err = f.burst(ctx, false, func(o *client, j int, u *inof.Update) {
-		u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: o.dev, Port: portOf(j)}}
+	_, err = f.burst(ctx, false, func(o *client, j int, u *wire.Update) {
+		u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: o.dev, Port: portOf(j)}}
 		h := putHost(f.plan.burstHost(j), o.dev, portOf(j), now)
-		h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
-		u.Hosts = []inof.HostRecord{h}
+		h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
+		u.Hosts = []wire.HostRecord{h}
 	})
 	return err
 }
 
 // burst sends one change after the other, each as a message, and waits until all
 // clients have all.
-func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, j int, u *inof.Update)) (*Burst, error) {
-	lists := make([][]*inof.Encoded, len(f.origins))
+func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, j int, u *wire.Update)) (*Burst, error) {
+	lists := make([][]*wire.Encoded, len(f.origins))
 	for j := range f.Burst {
 		k := j % len(f.origins)
 		u := f.origins[k].update(f.crew.epoch)
 		fill(f.origins[k], j, u)
-		e, err := inof.Encode(u)
+		e, err := wire.Encode(u)
 		if err != nil {
 			return nil, err
 		}

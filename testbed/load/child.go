@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 )
@@ -46,7 +46,7 @@ type stats struct {
 	RSS       uint64                 `json:"rss"`
 	Peak      uint64                 `json:"peak"` // most RSS since the last reset
 	CPU       time.Duration          `json:"cpu"`  // user and system
-	Transport inof.TransportCounters `json:"transport"`
+	Transport link.TransportCounters `json:"transport"`
 }
 
 // Main is the reflector's process: a daemon with the configuration inofd.yaml of a
@@ -125,7 +125,7 @@ func measure(ctx context.Context, d *daemon.Daemon, gc bool) (stats, error) {
 	if err != nil {
 		return s, err
 	}
-	if t, ok := st.Counters["inof_server_1"].(inof.TransportCounters); ok {
+	if t, ok := st.Counters["inof_server_1"].(link.TransportCounters); ok {
 		s.Transport = t
 	}
 	if s.RSS, s.Peak, err = residentSet(); err != nil {

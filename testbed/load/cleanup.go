@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -41,8 +41,8 @@ func (f *fanout) cleanUp() error {
 func (f *fanout) withdraw() error {
 	for i, c := range f.crew.all {
 		u := c.update(f.crew.epoch)
-		gone := func(h inof.HostRecord) {
-			h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
+		gone := func(h wire.HostRecord) {
+			h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
 			u.Hosts = append(u.Hosts, h)
 		}
 		switch o := i - f.Clients; {
@@ -52,13 +52,13 @@ func (f *fanout) withdraw() error {
 			gone(putHost(f.plan.zoneHost(), c.dev, portZone, time.Time{}))
 			gone(putHost(f.plan.allHost(), c.dev, portAll, time.Time{}))
 			for _, port := range []string{portZone, portAll} {
-				u.Faults = append(u.Faults, inof.FaultRecord{Op: inof.Withdraw, Device: c.dev, Port: port})
+				u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Withdraw, Device: c.dev, Port: port})
 			}
 			fallthrough
 		default:
 			for j := o; j < f.plan.burst; j += f.plan.origins {
 				gone(putHost(f.plan.burstHost(j), c.dev, fmt.Sprintf("burst%d", j), time.Time{}))
-				u.Faults = append(u.Faults, inof.FaultRecord{Op: inof.Withdraw, Device: c.dev, Port: fmt.Sprintf("burst%d", j)})
+				u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Withdraw, Device: c.dev, Port: fmt.Sprintf("burst%d", j)})
 			}
 		}
 		for part := range slices.Chunk(u.Hosts, partRecords) {

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -24,7 +25,7 @@ type client struct {
 	interval time.Duration
 
 	mu   sync.Mutex
-	sess *inof.Session
+	sess *link.Session
 	seq  uint64
 	buf  []byte
 }
@@ -33,7 +34,7 @@ type client struct {
 func epochOf(now time.Time) uint64 { return uint64(now.UnixNano()) | 1 }
 
 // connect makes a session. Its reader does not run yet.
-func connect(ctx context.Context, t *Target, dev netip.Addr, caps inof.Capabilities, epoch uint64, crowd *crowd) (*client, error) {
+func connect(ctx context.Context, t *Target, dev netip.Addr, caps wire.Capabilities, epoch uint64, crowd *crowd) (*client, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c := &client{dev: dev, opened: time.Now()}
@@ -47,7 +48,7 @@ func connect(ctx context.Context, t *Target, dev netip.Addr, caps inof.Capabilit
 	}
 	c.reader = newReader(nc, crowd)
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	err = c.handshake(inof.SessionConfig{Self: dev, Dialer: true, Roles: inof.RoleClient, Epoch: epoch, Caps: caps, Auth: auth, Identify: identify(nc, creds)})
+	err = c.handshake(link.SessionConfig{Self: dev, Dialer: true, Roles: wire.RoleClient, Epoch: epoch, Caps: caps, Auth: auth, Identify: identify(nc, creds)})
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -58,9 +59,9 @@ func connect(ctx context.Context, t *Target, dev netip.Addr, caps inof.Capabilit
 	return c, nil
 }
 
-func (c *client) handshake(cfg inof.SessionConfig) error {
+func (c *client) handshake(cfg link.SessionConfig) error {
 	_, _ = rand.Read(cfg.Nonce[:]) // never fails
-	s, err := inof.NewSession(cfg, time.Now())
+	s, err := link.NewSession(cfg, time.Now())
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (c *client) handshake(cfg inof.SessionConfig) error {
 				break
 			}
 		}
-		if st, _ := s.State(); st == inof.StateEstablished {
+		if st, _ := s.State(); st == link.StateEstablished {
 			c.sess = s
 			_, c.interval = s.Timers()
 			return nil
@@ -81,7 +82,7 @@ func (c *client) handshake(cfg inof.SessionConfig) error {
 			_, out, err = s.Receive(frame, out[:0], time.Now())
 		}
 	}
-	if errors.As(err, new(*inof.PeerError)) {
+	if errors.As(err, new(*link.PeerError)) {
 		return fmt.Errorf("the reflector refuses the session: %w", err)
 	}
 	return err
@@ -89,34 +90,34 @@ func (c *client) handshake(cfg inof.SessionConfig) error {
 
 // readFrame takes no byte more than the message has: the rest is for the reader.
 func (c *client) readFrame(limit int) ([]byte, error) {
-	b := make([]byte, inof.HeaderLen)
+	b := make([]byte, wire.HeaderLen)
 	if _, err := io.ReadFull(c.nc, b); err != nil {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint32(b))
 	if n < len(b) || n > limit {
-		_, err := inof.ParseHeader(b, limit)
+		_, err := wire.ParseHeader(b, limit)
 		return nil, err
 	}
 	b = append(b, make([]byte, n-len(b))...)
-	_, err := io.ReadFull(c.nc, b[inof.HeaderLen:])
+	_, err := io.ReadFull(c.nc, b[wire.HeaderLen:])
 	return b, err
 }
 
 // update gives the next Update of the device, without records.
-func (c *client) update(epoch uint64) *inof.Update {
+func (c *client) update(epoch uint64) *wire.Update {
 	c.seq++
 	now := time.Now()
-	return &inof.Update{Origin: c.dev, Epoch: epoch, Seq: c.seq, SentAt: now}
+	return &wire.Update{Origin: c.dev, Epoch: epoch, Seq: c.seq, SentAt: now}
 }
 
 // send puts messages on the wire in one write.
-func (c *client) send(ms ...inof.Message) error {
+func (c *client) send(ms ...wire.Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buf = c.buf[:0]
 	for _, m := range ms {
-		e, err := inof.Encode(m)
+		e, err := wire.Encode(m)
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (c *client) send(ms ...inof.Message) error {
 
 // pour makes messages ready, says so, and sends them without a pause once start is
 // closed.
-func (c *client) pour(list []*inof.Encoded, ready func(), start <-chan struct{}) error {
+func (c *client) pour(list []*wire.Encoded, ready func(), start <-chan struct{}) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buf = c.buf[:0]
@@ -144,7 +145,7 @@ func (c *client) keepalive(every time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Add(every).After(c.sess.KeepaliveAt()) {
-		e, err := inof.Encode(&inof.Keepalive{})
+		e, err := wire.Encode(&wire.Keepalive{})
 		if err == nil {
 			c.buf = c.sess.Seal(c.buf[:0], e, now)
 			_ = c.write() // the reader tells of a session that has ended
@@ -183,7 +184,7 @@ const goodbyeTime = 2 * time.Second
 func (c *client) goodbye() {
 	c.mu.Lock()
 	_ = c.nc.SetWriteDeadline(time.Now().Add(goodbyeTime))
-	_, _ = c.nc.Write(c.sess.Notify(nil, &inof.ProtocolError{Code: inof.CodeCease, Detail: "the benchmark is over"}))
+	_, _ = c.nc.Write(c.sess.Notify(nil, &wire.ProtocolError{Code: wire.CodeCease, Detail: "the benchmark is over"}))
 	c.mu.Unlock()
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		select {
@@ -196,10 +197,10 @@ func (c *client) goodbye() {
 }
 
 // putHost says that a host is attached.
-func putHost(addr, dev netip.Addr, port string, since time.Time) inof.HostRecord {
+func putHost(addr, dev netip.Addr, port string, since time.Time) wire.HostRecord {
 	h := zone.Host{HostKey: zone.HostKey{Addr: addr, Device: dev, Port: port}, Since: since}
 	h.NQN = markNQN
-	return inof.HostRecord{Op: inof.Put, Host: h}
+	return wire.HostRecord{Op: wire.Put, Host: h}
 }
 
 // markNQN is the name of every host that is no host.

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // crew are the sessions of a run.
@@ -41,7 +42,7 @@ func assemble(ctx context.Context, t *Target, devs []netip.Addr) (*crew, error) 
 	w := &crew{target: t, epoch: epochOf(time.Now()), crowd: newCrowd(), all: make([]*client, len(devs)), stop: make(chan struct{})}
 	var err error
 	for range firstTries {
-		if w.all[0], err = connect(ctx, t, devs[0], 0, w.epoch, w.crowd); err == nil || errors.As(err, new(*inof.PeerError)) || ctx.Err() != nil {
+		if w.all[0], err = connect(ctx, t, devs[0], 0, w.epoch, w.crowd); err == nil || errors.As(err, new(*link.PeerError)) || ctx.Err() != nil {
 			break
 		}
 		if pause(ctx, 20*time.Millisecond) != nil {
@@ -82,7 +83,7 @@ func assemble(ctx context.Context, t *Target, devs []netip.Addr) (*crew, error) 
 	}
 	w.wg.Go(w.live)
 	for _, c := range w.all {
-		if err := c.send(&inof.EndOfSync{Epoch: w.epoch}); err != nil {
+		if err := c.send(&wire.EndOfSync{Epoch: w.epoch}); err != nil {
 			w.close()
 			return nil, err
 		}

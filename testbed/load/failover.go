@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // FailoverOptions say how the return of sessions is measured, with a reflector of one's
@@ -57,7 +58,7 @@ type failover struct {
 	up    map[netip.Addr]time.Duration // since lost
 	sync  map[netip.Addr]time.Duration
 	res   int
-	seen  map[netip.Addr]*inof.Resume
+	seen  map[netip.Addr]*wire.Resume
 	seq   map[netip.Addr]uint64
 }
 
@@ -65,12 +66,12 @@ type failover struct {
 // the reflector dies.
 func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error) {
 	f := &failover{FailoverOptions: opt, plan: plan{opt.Clients, opt.ZoneSize, 1, 0, opt.Devices, opt.Hosts}, conns: map[net.Conn]struct{}{},
-		seen: map[netip.Addr]*inof.Resume{}, seq: map[netip.Addr]uint64{}}
+		seen: map[netip.Addr]*wire.Resume{}, seq: map[netip.Addr]uint64{}}
 	if err := errors.Join(f.plan.check(), raiseFiles(opt.Clients)); err != nil {
 		return nil, err
 	}
 	if opt.Settle == 0 {
-		opt.Settle = inof.BackoffReset + time.Second
+		opt.Settle = link.BackoffReset + time.Second
 	}
 	res := &FailoverResult{Machine: machine(), Auth: opt.Auth, Clients: opt.Clients}
 	set := f.plan.zones()
@@ -176,21 +177,21 @@ func (f *failover) figures() (up, synced Return, resumed int) {
 }
 
 // dialer is the transport of one client, which has one host.
-func (f *failover) dialer(i int, epoch uint64) (*inof.Dialer, error) {
+func (f *failover) dialer(i int, epoch uint64) (*link.Dialer, error) {
 	dev := f.Devices.at(i)
 	auth, _, err := f.own.auth(dev)
 	if err != nil {
 		return nil, err
 	}
-	return inof.NewDialer(inof.DialerConfig{
-		TransportConfig: inof.TransportConfig{
-			Self: dev, Roles: inof.RoleClient, Epoch: epoch, Auth: func() inof.Auth { return auth },
-			Resume: func(netip.Addr) *inof.Resume {
+	return link.NewDialer(link.DialerConfig{
+		TransportConfig: link.TransportConfig{
+			Self: dev, Roles: wire.RoleClient, Epoch: epoch, Auth: func() link.Auth { return auth },
+			Resume: func(netip.Addr) *wire.Resume {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				return f.seen[dev]
 			},
-			Sink: func(ev inof.PeerEvent) { f.event(i, epoch, ev) },
+			Sink: func(ev link.PeerEvent) { f.event(i, epoch, ev) },
 		},
 		Name: f.own.Addr.String(),
 		Dial: func(ctx context.Context) (net.Conn, error) {
@@ -206,37 +207,37 @@ func (f *failover) dialer(i int, epoch uint64) (*inof.Dialer, error) {
 }
 
 // event does what a client does: it tells of its host, and keeps what it has seen.
-func (f *failover) event(i int, epoch uint64, ev inof.PeerEvent) {
+func (f *failover) event(i int, epoch uint64, ev link.PeerEvent) {
 	dev := f.Devices.at(i)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := time.Since(f.lost)
 	switch m := ev.Msg.(type) {
 	case nil:
-		if ev.Kind != inof.PeerUp {
+		if ev.Kind != link.PeerUp {
 			return
 		}
 		if _, had := f.up[dev]; !had {
 			f.up[dev] = at
 		}
 		if ev.Seen != nil && ev.Seen.Epoch == epoch { // it has all that there is
-			_ = ev.Peer.Send(&inof.EndOfSync{Epoch: epoch, Seq: f.seq[dev], Resumed: true})
+			_ = ev.Peer.Send(&wire.EndOfSync{Epoch: epoch, Seq: f.seq[dev], Resumed: true})
 			return
 		}
 		f.seq[dev]++
-		u := &inof.Update{Origin: dev, Epoch: epoch, Seq: f.seq[dev], SentAt: time.Now(), Hosts: []inof.HostRecord{putHost(f.Hosts.at(i), dev, portZone, f.lost)}}
+		u := &wire.Update{Origin: dev, Epoch: epoch, Seq: f.seq[dev], SentAt: time.Now(), Hosts: []wire.HostRecord{putHost(f.Hosts.at(i), dev, portZone, f.lost)}}
 		_ = ev.Peer.Send(u)
-		_ = ev.Peer.Send(&inof.EndOfSync{Epoch: epoch, Seq: f.seq[dev]})
-	case *inof.Update:
+		_ = ev.Peer.Send(&wire.EndOfSync{Epoch: epoch, Seq: f.seq[dev]})
+	case *wire.Update:
 		if m.Partial {
 			return
 		}
-		f.seen[dev] = &inof.Resume{Epoch: m.Pos.Epoch, Seq: m.Pos.Seq}
+		f.seen[dev] = &wire.Resume{Epoch: m.Pos.Epoch, Seq: m.Pos.Seq}
 		if !m.Pos.Known() {
-			f.seen[dev] = &inof.Resume{Epoch: m.Epoch, Seq: m.Seq}
+			f.seen[dev] = &wire.Resume{Epoch: m.Epoch, Seq: m.Seq}
 		}
-	case *inof.EndOfSync:
-		f.seen[dev] = &inof.Resume{Epoch: m.Epoch, Seq: m.Seq}
+	case *wire.EndOfSync:
+		f.seen[dev] = &wire.Resume{Epoch: m.Epoch, Seq: m.Seq}
 		if m.Resumed {
 			f.res++
 		}

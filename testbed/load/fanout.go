@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -214,7 +214,7 @@ func (f *fanout) attach(ctx context.Context) error {
 	for i, c := range f.crew.all[:f.Clients] {
 		had[i] = c.recs.Load()
 	}
-	put := func(c *client, hosts ...inof.HostRecord) error {
+	put := func(c *client, hosts ...wire.HostRecord) error {
 		u := c.update(f.crew.epoch)
 		u.Hosts = hosts
 		return c.send(u)
@@ -250,11 +250,11 @@ func (f *fanout) attach(ctx context.Context) error {
 func (f *fanout) fault(port string, addr netip.Addr, on bool) error {
 	o := f.origins[0]
 	u := o.update(f.crew.epoch)
-	r := inof.FaultRecord{Op: inof.Withdraw, Device: o.dev, Port: port}
+	r := wire.FaultRecord{Op: wire.Withdraw, Device: o.dev, Port: port}
 	if on {
-		r.Op, r.Why, r.Since, r.Addrs = inof.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{addr}
+		r.Op, r.Why, r.Since, r.Addrs = wire.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{addr}
 	}
-	u.FaultAt, u.Faults = u.SentAt, []inof.FaultRecord{r}
+	u.FaultAt, u.Faults = u.SentAt, []wire.FaultRecord{r}
 	return o.send(u)
 }
 
@@ -293,7 +293,7 @@ func (f *fanout) faults(ctx context.Context) error {
 	if f.bare, err = newBareCrew(f.bareAddr(), f.Clients, []int{zoneSize, f.Clients}, false); err != nil {
 		return err
 	}
-	if f.target.Auth == inof.AuthTLS {
+	if f.target.Auth == wire.AuthTLS {
 		if f.bareTLS, err = newBareCrew(f.bareAddr(), f.Clients, []int{zoneSize, f.Clients}, true); err != nil {
 			return err
 		}

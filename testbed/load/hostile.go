@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -79,39 +79,39 @@ func (f *flooder) host(i int) netip.Addr { return f.plan.burstHost(f.first + i%f
 // floods are the ways; make gives the next message.
 var floods = []struct {
 	name, what string
-	make       func(f *flooder) inof.Message
+	make       func(f *flooder) wire.Message
 }{
-	{"hosts", "messages of one host that changes", func(f *flooder) inof.Message {
+	{"hosts", "messages of one host that changes", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
-		u.Hosts = []inof.HostRecord{putHost(f.host(f.n/8), f.dev, portAll, time.Now())}
+		u.Hosts = []wire.HostRecord{putHost(f.host(f.n/8), f.dev, portAll, time.Now())}
 		return u
 	}},
-	{"losses", "messages of one host that goes or comes back", func(f *flooder) inof.Message {
+	{"losses", "messages of one host that goes or comes back", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
 		h := putHost(f.host(0), f.dev, portAll, time.Now())
 		if f.n%2 == 1 {
-			h.Op, h.Why = inof.Withdraw, snsd.ReasonAgedOut
+			h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
 		}
-		u.Hosts = []inof.HostRecord{h}
+		u.Hosts = []wire.HostRecord{h}
 		return u
 	}},
-	{"syncs", "messages of 4,000 hosts that change", func(f *flooder) inof.Message {
+	{"syncs", "messages of 4,000 hosts that change", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
 		for i := range 4000 {
 			u.Hosts = append(u.Hosts, putHost(f.host(i), f.dev, portAll, time.Now()))
 		}
 		return u
 	}},
-	{"lists", "faults of 400 ports with 16,384 addresses each", func(f *flooder) inof.Message {
+	{"lists", "faults of 400 ports with 16,384 addresses each", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
-		list := make([]netip.Addr, inof.MaxFaultAddrs)
+		list := make([]netip.Addr, wire.MaxFaultAddrs)
 		for i := range list {
 			list[i] = f.plan.burstHost(i)
 		}
-		u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: list}}
+		u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: list}}
 		return u
 	}},
-	{"flaps", "a port with 1,000 hosts that fails and recovers", func(f *flooder) inof.Message {
+	{"flaps", "a port with 1,000 hosts that fails and recovers", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
 		if f.n == 0 {
 			for i := range 1000 {
@@ -119,18 +119,18 @@ var floods = []struct {
 			}
 			return u
 		}
-		r := inof.FaultRecord{Op: inof.Withdraw, Device: f.dev, Port: portAll}
+		r := wire.FaultRecord{Op: wire.Withdraw, Device: f.dev, Port: portAll}
 		if f.n%2 == 1 {
-			r.Op, r.Why, r.Since = inof.Put, snsd.ReasonLinkDown, time.Now()
+			r.Op, r.Why, r.Since = wire.Put, snsd.ReasonLinkDown, time.Now()
 			for i := range 1000 {
 				r.Addrs = append(r.Addrs, f.host(i))
 			}
 		}
-		u.Faults = []inof.FaultRecord{r}
+		u.Faults = []wire.FaultRecord{r}
 		return u
 	}},
-	{"ends", "an End-of-Sync after the other", func(f *flooder) inof.Message { return &inof.EndOfSync{Epoch: f.epoch, Seq: f.seq} }},
-	{"keepalives", "a keepalive after the other", func(*flooder) inof.Message { return &inof.Keepalive{} }},
+	{"ends", "an End-of-Sync after the other", func(f *flooder) wire.Message { return &wire.EndOfSync{Epoch: f.epoch, Seq: f.seq} }},
+	{"keepalives", "a keepalive after the other", func(*flooder) wire.Message { return &wire.Keepalive{} }},
 }
 
 // Hostile measures what one client that sends without end does to a fault elsewhere.
@@ -196,7 +196,7 @@ func (f *fanout) change(ctx context.Context, times int) error {
 		i := n % f.Clients
 		c := f.crew.all[i]
 		u := c.update(f.crew.epoch)
-		u.Hosts = []inof.HostRecord{putHost(f.Hosts.at(i), c.dev, portZone, time.Now())}
+		u.Hosts = []wire.HostRecord{putHost(f.Hosts.at(i), c.dev, portZone, time.Now())}
 		if err := c.send(u); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (f *fanout) flood(ctx context.Context, i, dev int) (stop func(), sent *atom
 		return nil, nil, err
 	}
 	go c.run()
-	if err := c.send(&inof.EndOfSync{Epoch: f.crew.epoch}); err != nil {
+	if err := c.send(&wire.EndOfSync{Epoch: f.crew.epoch}); err != nil {
 		return nil, nil, err
 	}
 	fl := &flooder{client: c, plan: &f.plan, first: dev * floodHosts, epoch: f.crew.epoch}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/zone"
 )
@@ -137,7 +137,7 @@ func TestARefusalIsTold(t *testing.T) {
 	}
 	defer own.close()
 	wrong := own.Target
-	wrong.Password = inof.PasswordOfKey([32]byte{1})
+	wrong.Password = link.PasswordOfKey([32]byte{1})
 	_, err = Sync(t.Context(), SyncOptions{Options: Options{Live: &wrong, Devices: DefaultDevices, Hosts: DefaultHosts}, Count: 1})
 	if err == nil {
 		t.Error("a session with the wrong password")

@@ -15,7 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
 )
@@ -48,7 +49,7 @@ var (
 
 // startReflector starts a reflector with some zones.
 func startReflector(ctx context.Context, proc Process, auth string, set zone.Set) (_ *ownReflector, err error) {
-	mode, err := inof.ParseAuthMode(auth)
+	mode, err := wire.ParseAuthMode(auth)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +70,15 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 	o.Target = Target{Addr: netip.AddrPortFrom(loopback, port), Auth: mode}
 	session := "auth: " + mode.String()
 	switch mode {
-	case inof.AuthHMAC:
-		if o.Password, err = inof.NewPassword([]byte(ownPassword)); err != nil {
+	case wire.AuthHMAC:
+		if o.Password, err = link.NewPassword([]byte(ownPassword)); err != nil {
 			return nil, err
 		}
 		session += ", password-file: " + filepath.Join(dir, "password")
 		if err := os.WriteFile(filepath.Join(dir, "password"), []byte(ownPassword), 0o600); err != nil {
 			return nil, err
 		}
-	case inof.AuthTLS:
+	case wire.AuthTLS:
 		p, err := newPKI()
 		if err != nil {
 			return nil, err

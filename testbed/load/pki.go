@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
 )
 
 // pki issues the certificates of one run.
@@ -61,12 +61,12 @@ func (p *pki) issue(key *ecdsa.PrivateKey, addrs ...netip.Addr) ([]byte, error) 
 }
 
 // credentials are those of a client.
-func (p *pki) credentials(dev netip.Addr) (*inof.Credentials, error) {
+func (p *pki) credentials(dev netip.Addr) (*link.Credentials, error) {
 	der, err := p.issue(p.own, dev)
 	if err != nil {
 		return nil, err
 	}
-	return &inof.Credentials{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: p.own}, Roots: p.roots}, nil
+	return &link.Credentials{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: p.own}, Roots: p.roots}, nil
 }
 
 // write puts the files of the reflector into a directory: cert.pem, key.pem, ca.pem.

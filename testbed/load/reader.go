@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // TLV types of an Update that are counted (docs/protocol.md, "Update").
@@ -80,9 +81,9 @@ func (r *reader) run() {
 		n, err := r.nc.Read(buf[to:])
 		r.bytes.Add(uint64(n))
 		to += n
-		for to-from >= inof.HeaderLen {
+		for to-from >= wire.HeaderLen {
 			size := int(binary.BigEndian.Uint32(buf[from:]))
-			if size < inof.HeaderLen || size > inof.MaxMessage {
+			if size < wire.HeaderLen || size > wire.MaxMessage {
 				r.err = errors.New("this is no message")
 				return
 			}
@@ -119,18 +120,18 @@ func (r *reader) run() {
 
 // message counts what one message has; the error is the peer's last word.
 func (r *reader) message(m []byte) error {
-	switch inof.MsgType(m[5]) {
-	case inof.TypeUpdate:
+	switch wire.MsgType(m[5]) {
+	case wire.TypeUpdate:
 		if r.keep.CompareAndSwap(true, false) {
 			c := append([]byte(nil), m...)
 			r.frame.Store(&c)
 		}
 		end := len(m)
 		if m[7]&1 != 0 {
-			end -= inof.TagLen
+			end -= wire.TagLen
 		}
 		recs := uint64(0)
-		for at := inof.HeaderLen; at+4 <= end; {
+		for at := wire.HeaderLen; at+4 <= end; {
 			switch m[at] &^ 0x80 {
 			case tlvFault:
 				if w := r.watch.Load(); w != nil {
@@ -146,13 +147,13 @@ func (r *reader) message(m []byte) error {
 		}
 		r.msgs.Add(1)
 		r.count(recs)
-	case inof.TypeEndOfSync:
+	case wire.TypeEndOfSync:
 		r.syncs.Add(1)
 		r.count(0)
-	case inof.TypeNotification:
-		if n, err := inof.Decode(m); err == nil {
-			n := n.(*inof.Notification)
-			return &inof.PeerError{Code: n.Code, Text: n.Text}
+	case wire.TypeNotification:
+		if n, err := wire.Decode(m); err == nil {
+			n := n.(*wire.Notification)
+			return &link.PeerError{Code: n.Code, Text: n.Text}
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -120,7 +120,7 @@ func (r *syncRun) feed(ctx context.Context) (err error) {
 	}
 	r.next = r.Feeders
 	for i, c := range r.crew.all {
-		var part []inof.HostRecord
+		var part []wire.HostRecord
 		for h := i; h < r.HostsUp; h += r.Feeders {
 			part = append(part, putHost(r.Hosts.at(h), c.dev, portOf(h), began))
 			if len(part) == partRecords || h+r.Feeders >= r.HostsUp {
@@ -133,7 +133,7 @@ func (r *syncRun) feed(ctx context.Context) (err error) {
 		}
 	}
 	// A client that asks for everything tells when they are all there.
-	all, err := connect(ctx, r.target, r.Devices.at(r.next), inof.CapInterestAll, r.crew.epoch, newCrowd())
+	all, err := connect(ctx, r.target, r.Devices.at(r.next), wire.CapInterestAll, r.crew.epoch, newCrowd())
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (r *syncRun) feed(ctx context.Context) (err error) {
 	r.crew.all = append(r.crew.all, all)
 	r.crew.mu.Unlock()
 	go all.run()
-	if err := all.send(&inof.EndOfSync{Epoch: r.crew.epoch}); err != nil {
+	if err := all.send(&wire.EndOfSync{Epoch: r.crew.epoch}); err != nil {
 		return err
 	}
 	err = r.crew.until(ctx, 10*time.Minute, "all hosts", func() bool { return all.recs.Load() >= uint64(r.HostsUp) && all.syncs.Load() > 0 })
@@ -194,14 +194,14 @@ func (r *syncRun) measure(ctx context.Context) error {
 func (r *syncRun) once(ctx context.Context, n int) (took, fault time.Duration, err error) {
 	epoch := epochOf(time.Now())
 	began := time.Now()
-	c, err := connect(ctx, r.target, r.Devices.at(r.next), inof.CapInterestAll, epoch, newCrowd())
+	c, err := connect(ctx, r.target, r.Devices.at(r.next), wire.CapInterestAll, epoch, newCrowd())
 	if err != nil {
 		return 0, 0, err
 	}
 	r.next++
 	go c.run()
 	defer c.goodbye()
-	if err := c.send(&inof.EndOfSync{Epoch: epoch}); err != nil {
+	if err := c.send(&wire.EndOfSync{Epoch: epoch}); err != nil {
 		return 0, 0, err
 	}
 	told := make(chan error, 1)
@@ -236,11 +236,11 @@ func (r *syncRun) once(ctx context.Context, n int) (took, fault time.Duration, e
 func (r *syncRun) fault(ctx context.Context, on bool) (time.Duration, error) {
 	from, to := r.crew.all[0], r.crew.all[1]
 	u := from.update(r.crew.epoch)
-	f := inof.FaultRecord{Op: inof.Withdraw, Device: from.dev, Port: portOf(0)}
+	f := wire.FaultRecord{Op: wire.Withdraw, Device: from.dev, Port: portOf(0)}
 	if on {
-		f.Op, f.Why, f.Since, f.Addrs = inof.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{r.Hosts.at(0)}
+		f.Op, f.Why, f.Since, f.Addrs = wire.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{r.Hosts.at(0)}
 	}
-	u.Faults = []inof.FaultRecord{f}
+	u.Faults = []wire.FaultRecord{f}
 	r.crew.crowd.expect([]*reader{to.reader}, 1)
 	began := time.Now()
 	if err := from.send(u); err != nil {

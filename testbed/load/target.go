@@ -10,23 +10,24 @@ import (
 	"os"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // Target is the reflector under load and how its clients prove who they are.
 type Target struct {
 	Addr netip.AddrPort
-	Auth inof.AuthMode
+	Auth wire.AuthMode
 	// Password of mode hmac-sha256.
-	Password inof.Password
+	Password link.Password
 	// Credentials of mode tls, by device.
-	Credentials func(dev netip.Addr) (*inof.Credentials, error)
+	Credentials func(dev netip.Addr) (*link.Credentials, error)
 }
 
 // Password is a Target of mode hmac-sha256.
 func Password(addr netip.AddrPort, password []byte) (*Target, error) {
-	p, err := inof.NewPassword(password)
-	return &Target{Addr: addr, Auth: inof.AuthHMAC, Password: p}, err
+	p, err := link.NewPassword(password)
+	return &Target{Addr: addr, Auth: wire.AuthHMAC, Password: p}, err
 }
 
 // Certificate is a Target of mode tls with one certificate and its key, which must be
@@ -44,22 +45,22 @@ func Certificate(addr netip.AddrPort, certFile, keyFile, caFile string) (*Target
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("CA certificates: %s has none in PEM form", caFile)
 	}
-	creds := &inof.Credentials{Certificate: cert, Roots: pool}
-	return &Target{Addr: addr, Auth: inof.AuthTLS, Credentials: func(netip.Addr) (*inof.Credentials, error) { return creds, nil }}, nil
+	creds := &link.Credentials{Certificate: cert, Roots: pool}
+	return &Target{Addr: addr, Auth: wire.AuthTLS, Credentials: func(netip.Addr) (*link.Credentials, error) { return creds, nil }}, nil
 }
 
 // auth is the authentication of one device; the credentials are nil but in mode tls.
-func (t *Target) auth(dev netip.Addr) (inof.Auth, *inof.Credentials, error) {
-	a := inof.Auth{Mode: t.Auth}
-	if t.Auth == inof.AuthHMAC {
-		a.Passwords = []inof.Password{t.Password}
+func (t *Target) auth(dev netip.Addr) (link.Auth, *link.Credentials, error) {
+	a := link.Auth{Mode: t.Auth}
+	if t.Auth == wire.AuthHMAC {
+		a.Passwords = []link.Password{t.Password}
 	}
-	if t.Auth != inof.AuthTLS {
+	if t.Auth != wire.AuthTLS {
 		return a, nil, nil
 	}
 	c, err := t.Credentials(dev)
 	if err == nil {
-		a.TLS = inof.NewCredentialStore(c, nil)
+		a.TLS = link.NewCredentialStore(c, nil)
 	}
 	return a, c, err
 }
@@ -68,7 +69,7 @@ func (t *Target) auth(dev netip.Addr) (inof.Auth, *inof.Credentials, error) {
 const dialTimeout = 20 * time.Second
 
 // dial opens the transport of a session.
-func (t *Target) dial(ctx context.Context, creds *inof.Credentials) (net.Conn, error) {
+func (t *Target) dial(ctx context.Context, creds *link.Credentials) (net.Conn, error) {
 	nc, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", t.Addr.String())
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (t *Target) dial(ctx context.Context, creds *inof.Credentials) (net.Conn, e
 		return nc, nil
 	}
 	c := tls.Client(nc, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{inof.ALPN}, Certificates: []tls.Certificate{creds.Certificate},
+		MinVersion: tls.VersionTLS13, NextProtos: []string{link.ALPN}, Certificates: []tls.Certificate{creds.Certificate},
 		// The name of a host means nothing here: the chain is checked by us, and the
 		// device id when the Open tells it.
 		InsecureSkipVerify: true,
@@ -94,7 +95,7 @@ func (t *Target) dial(ctx context.Context, creds *inof.Credentials) (net.Conn, e
 }
 
 // identify tells whether the other end of a TLS connection may be a device.
-func identify(nc net.Conn, creds *inof.Credentials) func(netip.Addr) error {
+func identify(nc net.Conn, creds *link.Credentials) func(netip.Addr) error {
 	return func(dev netip.Addr) error {
 		return creds.Permit(nc.(*tls.Conn).ConnectionState().PeerCertificates[0], dev)
 	}

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed/labtest"
 )
@@ -175,7 +176,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	// tor3 in the Open; then tor3's own.
 	dir := t.TempDir()
 	s.ca.Issue(dir, "10.0.0.99")
-	if n := s.knock("tor3", "spine1", dir); n.Code != inof.CodeCertificate || !strings.Contains(n.Text, "10.0.0.13") {
+	if n := s.knock("tor3", "spine1", dir); n.Code != wire.CodeCertificate || !strings.Contains(n.Text, "10.0.0.13") {
 		t.Errorf("a certificate for another device: code %v, %s", n.Code, n.Text)
 	}
 	s.session("tor3", "spine1", "up as before", overTLS)
@@ -191,13 +192,13 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // knock begins a session from a node as the device it is, with the certificate in a
 // directory, and gives the Notification that ends it.
-func (s secure) knock(node, spine, dir string) *inof.Notification {
+func (s secure) knock(node, spine, dir string) *wire.Notification {
 	s.t.Helper()
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, "device.pem"), filepath.Join(dir, "device.key"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	sess, err := inof.NewSession(inof.SessionConfig{Self: netip.MustParseAddr(idOf[node]), Dialer: true, Roles: inof.RoleClient, Epoch: 1, Auth: inof.Auth{Mode: inof.AuthNone}}, time.Now())
+	sess, err := link.NewSession(link.SessionConfig{Self: netip.MustParseAddr(idOf[node]), Dialer: true, Roles: wire.RoleClient, Epoch: 1, Auth: link.Auth{Mode: wire.AuthNone}}, time.Now())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func (s secure) knock(node, spine, dir string) *inof.Notification {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	open[len(open)-1] = byte(inof.AuthTLS) // the last TLV is the mode
+	open[len(open)-1] = byte(wire.AuthTLS) // the last TLV is the mode
 	var answer []byte
 	err = s.lab.Do(node, func() error {
 		raw, err := net.DialTimeout("tcp", idOf[spine]+":19516", labtest.Patience)
@@ -216,15 +217,15 @@ func (s secure) knock(node, spine, dir string) *inof.Notification {
 		if err := raw.SetDeadline(time.Now().Add(labtest.Patience)); err != nil {
 			return err
 		}
-		c := tls.Client(raw, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: []string{inof.ALPN}})
+		c := tls.Client(raw, &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, NextProtos: []string{link.ALPN}})
 		if _, err := c.Write(open); err != nil {
 			return err
 		}
-		head := make([]byte, inof.HeaderLen)
+		head := make([]byte, wire.HeaderLen)
 		if _, err := io.ReadFull(c, head); err != nil {
 			return err
 		}
-		h, err := inof.ParseHeader(head, inof.MaxHandshakeMessage)
+		h, err := wire.ParseHeader(head, wire.MaxHandshakeMessage)
 		if err != nil {
 			return err
 		}
@@ -235,11 +236,11 @@ func (s secure) knock(node, spine, dir string) *inof.Notification {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	m, err := inof.Decode(answer)
+	m, err := wire.Decode(answer)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	n, ok := m.(*inof.Notification)
+	n, ok := m.(*wire.Notification)
 	if !ok {
 		s.t.Fatalf("the answer is %+v", m)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/health"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
@@ -40,12 +40,12 @@ type bad struct {
 }
 
 // bindings are what the reflectors bind devices to.
-func (w *world) bindings() map[netip.Addr]inof.Binding {
+func (w *world) bindings() map[netip.Addr]wire.Binding {
 	if !w.cfg.Hostile {
 		return nil
 	}
-	b := inof.Binding{Prefixes: []netip.Prefix{badPrefix}, NQNs: []string{badNQN}, MaxHosts: badHosts}
-	return map[netip.Addr]inof.Binding{hostileID: b, rogueID: b}
+	b := wire.Binding{Prefixes: []netip.Prefix{badPrefix}, NQNs: []string{badNQN}, MaxHosts: badHosts}
+	return map[netip.Addr]wire.Binding{hostileID: b, rogueID: b}
 }
 
 // admitBad adds the switch of the bad host.
@@ -71,7 +71,7 @@ var badStrikes = []fault{
 
 // asBad connects the bad client to a reflector and lets it speak; what it said stays, and its
 // session ends when stay is false.
-func (w *world) asBad(what string, stay bool, speak func(say func(fill func(u *inof.Update)))) {
+func (w *world) asBad(what string, stay bool, speak func(say func(fill func(u *wire.Update)))) {
 	r := pick(w, w.reflectors)
 	if !r.running || w.bad.deaf != nil {
 		return
@@ -79,10 +79,10 @@ func (w *world) asBad(what string, stay bool, speak func(say func(fill func(u *i
 	w.tracef("the bad client %s at %s", what, r.name)
 	now, seq := w.time(), uint64(0)
 	r.core.ClientUp(hostileID, now)
-	r.core.ClientMessage(hostileID, &inof.EndOfSync{Epoch: uint64(w.now)}, now)
-	speak(func(fill func(u *inof.Update)) {
+	r.core.ClientMessage(hostileID, &wire.EndOfSync{Epoch: uint64(w.now)}, now)
+	speak(func(fill func(u *wire.Update)) {
 		seq++
-		u := &inof.Update{Origin: hostileID, Epoch: uint64(w.now), Seq: seq, FaultAt: now, SentAt: now}
+		u := &wire.Update{Origin: hostileID, Epoch: uint64(w.now), Seq: seq, FaultAt: now, SentAt: now}
 		fill(u)
 		r.core.ClientMessage(hostileID, u, now)
 	})
@@ -96,7 +96,7 @@ func (w *world) asBad(what string, stay bool, speak func(say func(fill func(u *i
 
 // claimAll claims the hosts of others as its own, since always, and tells their failure.
 func (w *world) claimAll() {
-	w.asBad("claims the hosts of others", false, func(say func(func(u *inof.Update))) {
+	w.asBad("claims the hosts of others", false, func(say func(func(u *wire.Update))) {
 		var all []netip.Addr
 		for _, h := range w.hosts {
 			for _, a := range h.addrs {
@@ -105,15 +105,15 @@ func (w *world) claimAll() {
 				if w.chance(0.5) {
 					own.MAC = fabric.MAC{2, 6, 6, 6, 6, 6}
 				}
-				say(func(u *inof.Update) { u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: own}} })
+				say(func(u *wire.Update) { u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: own}} })
 			}
 		}
-		say(func(u *inof.Update) {
-			u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: hostileID, Port: "p1", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: all}}
+		say(func(u *wire.Update) {
+			u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: "p1", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: all}}
 		})
 		if w.chance(0.5) {
-			say(func(u *inof.Update) {
-				u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: hostileID, Port: "p1"}}
+			say(func(u *wire.Update) {
+				u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: "p1"}}
 			})
 		}
 		w.mustName(hostileID)
@@ -139,18 +139,18 @@ func ownHost(n int, port string) zone.Host {
 
 // flood sends many messages of hosts of its own that come, go and fail.
 func (w *world) flood() {
-	w.asBad("floods", false, func(say func(func(u *inof.Update))) {
+	w.asBad("floods", false, func(say func(func(u *wire.Update))) {
 		for n := range 100 + w.rng.IntN(400) {
 			h := ownHost(n%20, "p2")
-			say(func(u *inof.Update) {
+			say(func(u *wire.Update) {
 				switch n % 3 {
 				case 0:
-					u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: h}}
+					u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: h}}
 				case 1:
-					u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: hostileID, Port: "p2", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: []netip.Addr{h.Addr}}}
+					u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: "p2", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: []netip.Addr{h.Addr}}}
 				default:
-					u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: hostileID, Port: "p2"}}
-					u.Hosts = []inof.HostRecord{{Op: inof.Withdraw, Host: zone.Host{HostKey: h.HostKey}, Why: snsd.ReasonAgedOut}}
+					u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: "p2"}}
+					u.Hosts = []wire.HostRecord{{Op: wire.Withdraw, Host: zone.Host{HostKey: h.HostKey}, Why: snsd.ReasonAgedOut}}
 				}
 			})
 		}
@@ -159,10 +159,10 @@ func (w *world) flood() {
 
 // fill says more hosts than there is room for.
 func (w *world) fill() {
-	w.asBad("fills the table", false, func(say func(func(u *inof.Update))) {
+	w.asBad("fills the table", false, func(say func(func(u *wire.Update))) {
 		for n := range fillings {
 			h := ownHost(n%256, fmt.Sprintf("p%d", n/256+3))
-			say(func(u *inof.Update) { u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: h}} })
+			say(func(u *wire.Update) { u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: h}} })
 		}
 		w.mustName(hostileID)
 	})
@@ -170,7 +170,7 @@ func (w *world) fill() {
 
 // readNothing connects, asks for everything and takes nothing of it, for a while.
 func (w *world) readNothing() {
-	w.asBad("reads nothing", true, func(func(func(u *inof.Update))) {})
+	w.asBad("reads nothing", true, func(func(func(u *wire.Update))) {})
 	if r := w.bad.deaf; r != nil {
 		life := r.life
 		w.after(w.short(60*time.Second), func() {

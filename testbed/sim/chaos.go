@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -78,7 +80,7 @@ func (w *world) heal() bool {
 		}
 	}
 	w.endBad()
-	if w.differ() && (w.agree == inof.AgreeUnion || w.chance(0.5)) {
+	if w.differ() && (w.agree == client.AgreeUnion || w.chance(0.5)) {
 		w.unify()
 	}
 	return len(w.fails) == 0
@@ -277,7 +279,7 @@ func (w *world) changeZone() {
 	set := w.zones.now().Set
 	next := zone.Set{AutoJoin: set.AutoJoin, Zones: slices.Clone(set.Zones)}
 	n := len(next.Zones)
-	var op func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error)
+	var op func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error)
 	switch w.rng.IntN(5) {
 	case 0: // a new one
 		z := zone.Zone{Name: fmt.Sprintf("z%d", w.rng.IntN(40)), Members: w.members(1 + w.rng.IntN(5))}
@@ -293,7 +295,9 @@ func (w *world) changeZone() {
 		i := w.rng.IntN(n)
 		name := next.Zones[i].Name
 		next.Zones = slices.Delete(next.Zones, i, i+1)
-		op = func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) { return r.DeleteZone(name, now), nil }
+		op = func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error) {
+			return r.DeleteZone(name, now), nil
+		}
 	default: // other members
 		if n == 0 {
 			return
@@ -311,13 +315,13 @@ func (w *world) changeZone() {
 	w.configure(next, op)
 }
 
-func putZone(z zone.Zone) func(*inof.Reflector, time.Time) ([]inof.Delivery, error) {
-	return func(r *inof.Reflector, now time.Time) ([]inof.Delivery, error) { return r.PutZone(z, now) }
+func putZone(z zone.Zone) func(*reflector.Reflector, time.Time) ([]wire.Delivery, error) {
+	return func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error) { return r.PutZone(z, now) }
 }
 
 // configure puts a zone configuration in force at every reflector, one a little
 // later than the other, or at one only; it is on their disks even when they are down.
-func (w *world) configure(next zone.Set, op func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) {
+func (w *world) configure(next zone.Set, op func(*reflector.Reflector, time.Time) ([]wire.Delivery, error)) {
 	v := len(w.zones)
 	w.zones = append(w.zones, next.Canonical())
 	w.changed = w.now
@@ -330,7 +334,7 @@ func (w *world) configure(next zone.Set, op func(*inof.Reflector, time.Time) ([]
 	}
 }
 
-func (r *device) putInForce(v int, op func(*inof.Reflector, time.Time) ([]inof.Delivery, error)) {
+func (r *device) putInForce(v int, op func(*reflector.Reflector, time.Time) ([]wire.Delivery, error)) {
 	w := r.w
 	if r.version != v-1 {
 		op = nil // it is about another configuration than the one there
@@ -340,7 +344,7 @@ func (r *device) putInForce(v int, op func(*inof.Reflector, time.Time) ([]inof.D
 	if !r.running {
 		return
 	}
-	err := r.core.ChangeZones(func(x *inof.Reflector) ([]inof.Delivery, error) {
+	err := r.core.ChangeZones(func(x *reflector.Reflector) ([]wire.Delivery, error) {
 		if op != nil && !w.chance(0.2) {
 			return op(x, w.time())
 		}

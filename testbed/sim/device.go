@@ -10,7 +10,9 @@ import (
 	core "github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/snsd"
 )
@@ -72,9 +74,9 @@ func (d *device) start() {
 		}
 	}
 	cfg := core.Config{
-		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: inof.DefaultReflectorWait,
+		Self: d.id, Access: d.access(), Reflect: d.reflects, Epoch: d.epoch, Reflectors: len(w.reflectors), Wait: client.DefaultReflectorWait,
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
-		Reflector: inof.ReflectorConfig{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
+		Reflector: reflector.Config{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
 	}
 	cfg.Reflector.Bindings = w.bindings()
 	if d.reflects {
@@ -252,17 +254,17 @@ func (d *device) SendFrame(port string, frame []byte) {
 }
 
 // ToReflectors implements core.Actions.
-func (d *device) ToReflectors(ds []inof.Delivery) { d.deliver(d.dialed, ds) }
+func (d *device) ToReflectors(ds []wire.Delivery) { d.deliver(d.dialed, ds) }
 
 // ToClients implements core.Actions.
-func (d *device) ToClients(ds []inof.Delivery) { d.deliver(d.accepted, ds) }
+func (d *device) ToClients(ds []wire.Delivery) { d.deliver(d.accepted, ds) }
 
-func (d *device) deliver(to map[netip.Addr]*end, ds []inof.Delivery) {
+func (d *device) deliver(to map[netip.Addr]*end, ds []wire.Delivery) {
 	for _, one := range ds {
-		var enc *inof.Encoded
-		if _, note := one.Msg.(*inof.Notification); !note {
+		var enc *wire.Encoded
+		if _, note := one.Msg.(*wire.Notification); !note {
 			var err error
-			if enc, err = inof.Encode(one.Msg); err != nil {
+			if enc, err = wire.Encode(one.Msg); err != nil {
 				d.w.failf("%s: %s cannot be encoded: %v", d.name, describe(one.Msg), err)
 				return
 			}
@@ -307,8 +309,8 @@ func (d *device) frame(l *cable, f *hostFrame, arrived time.Duration) {
 }
 
 // describe is a message in one line.
-func describe(m inof.Message) string {
-	u, ok := m.(*inof.Update)
+func describe(m wire.Message) string {
+	u, ok := m.(*wire.Update)
 	if !ok {
 		return m.Type().String()
 	}

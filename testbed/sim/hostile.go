@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -28,9 +28,9 @@ func (w *world) lie() {
 	r.core.ClientUp(hostileID, now)
 	own, lies := map[string]bool{}, 0
 	seq := uint64(0)
-	say := func(fill func(u *inof.Update)) {
+	say := func(fill func(u *wire.Update)) {
 		seq++
-		u := &inof.Update{Origin: hostileID, Epoch: 1, Seq: seq, FaultAt: now, SentAt: now}
+		u := &wire.Update{Origin: hostileID, Epoch: 1, Seq: seq, FaultAt: now, SentAt: now}
 		fill(u)
 		r.core.ClientMessage(hostileID, u, now)
 	}
@@ -51,43 +51,43 @@ func (w *world) lie() {
 		}
 		switch what {
 		case 0:
-			say(func(u *inof.Update) {
-				u.Hosts = []inof.HostRecord{{Op: inof.Withdraw, Host: zone.Host{HostKey: key}, Why: snsd.ReasonAgedOut}}
+			say(func(u *wire.Update) {
+				u.Hosts = []wire.HostRecord{{Op: wire.Withdraw, Host: zone.Host{HostKey: key}, Why: snsd.ReasonAgedOut}}
 			})
 		case 1: // with another MAC, since always
-			say(func(u *inof.Update) {
-				u.Hosts = []inof.HostRecord{{Op: inof.Put, Host: zone.Host{HostKey: key, MAC: fabric.MAC{2, 6, 6, 6, 6, 6}}}}
+			say(func(u *wire.Update) {
+				u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: zone.Host{HostKey: key, MAC: fabric.MAC{2, 6, 6, 6, 6, 6}}}}
 			})
 		case 2:
-			say(func(u *inof.Update) {
-				u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+			say(func(u *wire.Update) {
+				u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
 			})
 		case 3: // and as a change of a fault that there may be
-			say(func(u *inof.Update) {
-				u.Faults = []inof.FaultRecord{{Op: inof.Change, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Gone: all}}
+			say(func(u *wire.Update) {
+				u.Faults = []wire.FaultRecord{{Op: wire.Change, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Gone: all}}
 			})
 		case 4: // its own port has the name of the victim's, and lists everybody
 			own[l.port] = true
-			say(func(u *inof.Update) {
-				u.Faults = []inof.FaultRecord{{Op: inof.Put, Device: hostileID, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+			say(func(u *wire.Update) {
+				u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
 			})
 		case 5:
-			say(func(u *inof.Update) {
-				u.Settings = &inof.Settings{AutoJoin: true, Hard: true}
+			say(func(u *wire.Update) {
+				u.Settings = &wire.Settings{AutoJoin: true, Hard: true}
 				for _, z := range w.inForce().Zones {
-					u.Zones = append(u.Zones, inof.ZoneRecord{Op: inof.Withdraw, Zone: z})
+					u.Zones = append(u.Zones, wire.ZoneRecord{Op: wire.Withdraw, Zone: z})
 				}
 			})
 		case 6:
-			r.core.ClientMessage(hostileID, &inof.EndOfSync{Epoch: 1, Seq: seq, Resumed: w.chance(0.3)}, now)
+			r.core.ClientMessage(hostileID, &wire.EndOfSync{Epoch: 1, Seq: seq, Resumed: w.chance(0.3)}, now)
 		}
 	}
 	if lies > 0 && w.named == 0 {
 		w.failf("%s names nobody after %d lies of %s", r.name, lies, hostileID)
 	}
 	for _, port := range slices.Sorted(maps.Keys(own)) {
-		say(func(u *inof.Update) {
-			u.Faults = []inof.FaultRecord{{Op: inof.Withdraw, Device: hostileID, Port: port}}
+		say(func(u *wire.Update) {
+			u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: port}}
 		})
 	}
 	r.core.ClientDown(hostileID, nil, now)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/zone"
 )
 
@@ -73,7 +73,7 @@ func (w *world) inForce() zone.Set {
 }
 
 func (w *world) agreeOn(a, b zone.Set) zone.Set {
-	union := w.agree == inof.AgreeUnion
+	union := w.agree == client.AgreeUnion
 	out := zone.Set{AutoJoin: a.AutoJoin && b.AutoJoin || union && (a.AutoJoin || b.AutoJoin)}
 	for _, z := range a.Zones {
 		o, both := b.Find(z.Name)
@@ -143,11 +143,11 @@ func (w *world) putTogether(r *device, a, b netip.Addr, d *device) bool {
 // reflector does, and where all have to agree and all are heard, if each does.
 func (w *world) mayShare(a, b netip.Addr, d *device) bool {
 	together := func(r *device) bool { return w.putTogether(r, a, b, d) }
-	if w.agree == inof.AgreeUnion && w.several() { // the two may be put into it by different ones
+	if w.agree == client.AgreeUnion && w.several() { // the two may be put into it by different ones
 		as, bs := w.everIn(a, d), w.everIn(b, d)
 		return slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) })
 	}
-	if w.agree == inof.AgreeIdentical && d.hearsAll() {
+	if w.agree == client.AgreeIdentical && d.hearsAll() {
 		return !slices.ContainsFunc(w.reflectors, func(r *device) bool { return !together(r) })
 	}
 	return slices.ContainsFunc(w.reflectors, together)

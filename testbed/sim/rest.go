@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/hostnotify"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -214,7 +215,7 @@ func (w *world) rest() {
 			w.leftovers(d, "client", d.core.Directory(), t, known)
 		}
 		if d.reflects {
-			_ = d.core.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
+			_ = d.core.ChangeZones(func(r *reflector.Reflector) ([]wire.Delivery, error) {
 				w.leftovers(d, "reflector", r.Directory(), t, known)
 				w.complete(d, r.Directory(), t)
 				return nil, nil

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -169,7 +169,7 @@ func (w *world) build() {
 		r.had = []int{0}
 	}
 	if len(w.reflectors) > 1 && w.chance(0.3) {
-		w.agree = inof.AgreeUnion
+		w.agree = client.AgreeUnion
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -233,7 +234,7 @@ func (t *truth) asSeenBy(d *device) *truth {
 
 // holder is whom a reflector takes for the holder of an address.
 func (d *device) holder(a netip.Addr) (h zone.Host, known bool) {
-	_ = d.core.ChangeZones(func(r *inof.Reflector) ([]inof.Delivery, error) {
+	_ = d.core.ChangeZones(func(r *reflector.Reflector) ([]wire.Delivery, error) {
 		h, known = r.Directory().Host(a)
 		return nil, nil
 	}, d.w.time())

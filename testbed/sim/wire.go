@@ -6,7 +6,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/inof/wire"
 )
 
 // conn is one connection from a device to a reflector.
@@ -26,7 +27,7 @@ type end struct {
 	life   uint64 // of dev when the connection was made
 	peer   *end
 	dialer bool
-	sess   *inof.Session
+	sess   *link.Session
 	up     bool // told to the Core
 	closed bool
 	told   bool // our End-of-Sync has been sent
@@ -42,7 +43,7 @@ const (
 	keepalive = 3 * time.Second
 )
 
-var aKeepalive, _ = inof.Encode(&inof.Keepalive{})
+var aKeepalive, _ = wire.Encode(&wire.Keepalive{})
 
 func (e *end) name() string {
 	if e.dialer {
@@ -58,7 +59,7 @@ func (e *end) alive() bool { return !e.closed && e.dev.running && e.dev.life == 
 func (d *device) dial(r *device, attempt int) {
 	life := d.life
 	again := func() {
-		wait := inof.Backoff(attempt, d.w.rng.Float64())
+		wait := link.Backoff(attempt, d.w.rng.Float64())
 		d.w.after(wait, func() {
 			if d.running && d.life == life {
 				d.dial(r, attempt+1)
@@ -74,14 +75,14 @@ func (d *device) dial(r *device, attempt int) {
 	c.dials = &end{c: c, dev: d, life: d.life, dialer: true, began: d.w.now}
 	c.takes = &end{c: c, dev: r, life: r.life, began: d.w.now}
 	c.dials.peer, c.takes.peer = c.takes, c.dials
-	c.dials.session(inof.RoleClient)
-	c.takes.session(inof.RoleReflector)
+	c.dials.session(wire.RoleClient)
+	c.takes.session(wire.RoleReflector)
 	d.dialed[r.id] = c.dials
 	c.dials.ended = func(lived time.Duration) {
 		if d.dialed[r.id] == c.dials {
 			delete(d.dialed, r.id)
 		}
-		if lived >= inof.BackoffReset {
+		if lived >= link.BackoffReset {
 			attempt = 0
 		}
 		if d.running && d.life == life {
@@ -98,23 +99,23 @@ func (d *device) dial(r *device, attempt int) {
 	c.takes.watch()
 }
 
-func (e *end) session(role inof.Roles) {
-	sc := inof.SessionConfig{
+func (e *end) session(role wire.Roles) {
+	sc := link.SessionConfig{
 		Self: e.dev.id, Dialer: e.dialer, Roles: role, Epoch: e.dev.epoch, Auth: e.dev.w.auth(),
 		Hold: hold, Keepalive: keepalive,
 	}
 	if e.dev.reflects && e.dev.access() {
-		sc.Roles = inof.RoleClient | inof.RoleReflector
+		sc.Roles = wire.RoleClient | wire.RoleReflector
 	}
 	if e.dialer {
 		sc.Resume = e.dev.core.ResumePoint(e.peer.dev.id, false)
 	} else {
-		sc.ResumeFor = func(dev netip.Addr) *inof.Resume { return e.dev.core.ResumePoint(dev, true) }
+		sc.ResumeFor = func(dev netip.Addr) *wire.Resume { return e.dev.core.ResumePoint(dev, true) }
 	}
 	for i := range sc.Nonce {
 		sc.Nonce[i] = byte(e.dev.w.rng.Uint32())
 	}
-	s, err := inof.NewSession(sc, e.dev.w.time())
+	s, err := link.NewSession(sc, e.dev.w.time())
 	if err != nil {
 		e.dev.w.failf("session of %s: %v", e.dev.name, err)
 	}
@@ -122,11 +123,11 @@ func (e *end) session(role inof.Roles) {
 }
 
 // auth is one for the whole run; the cheaper mode is the more frequent one.
-func (w *world) auth() inof.Auth {
+func (w *world) auth() link.Auth {
 	if w.cfg.Seed%4 == 0 {
-		return inof.Auth{Mode: inof.AuthHMAC, Passwords: []inof.Password{inof.PasswordOfKey([32]byte{1})}}
+		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey([32]byte{1})}}
 	}
-	return inof.Auth{Mode: inof.AuthNone}
+	return link.Auth{Mode: wire.AuthNone}
 }
 
 // send puts messages on the way: in order, each with a delay of its own.
@@ -157,9 +158,9 @@ func (e *end) post(arrive func()) {
 }
 
 // deliver sends messages of the Core.
-func (e *end) deliver(m inof.Message, enc *inof.Encoded) {
+func (e *end) deliver(m wire.Message, enc *wire.Encoded) {
 	w := e.dev.w
-	if n, ok := m.(*inof.Notification); ok {
+	if n, ok := m.(*wire.Notification); ok {
 		e.close(errors.New(n.Text), true)
 		return
 	}
@@ -167,7 +168,7 @@ func (e *end) deliver(m inof.Message, enc *inof.Encoded) {
 		w.tracef("%s %s", e.name(), describe(m))
 	}
 	e.send(e.sess.Seal(nil, enc, w.time()))
-	if _, ok := m.(*inof.EndOfSync); ok {
+	if _, ok := m.(*wire.EndOfSync); ok {
 		e.told = true
 		if !e.dialer {
 			e.mark(e.dev.version)
@@ -181,14 +182,14 @@ func (e *end) receive(b []byte) {
 	m, out, err := e.sess.Receive(b, nil, w.time())
 	e.send(out)
 	if err != nil {
-		var told *inof.PeerError
+		var told *link.PeerError
 		if !errors.As(err, &told) {
 			w.failf("%s: message of %d bytes is refused: %v", e.name(), len(b), err)
 		}
 		e.close(err, true)
 		return
 	}
-	if st, _ := e.sess.State(); st == inof.StateEstablished && !e.up {
+	if st, _ := e.sess.State(); st == link.StateEstablished && !e.up {
 		e.established()
 	}
 	if m != nil {
@@ -197,7 +198,7 @@ func (e *end) receive(b []byte) {
 		} else {
 			e.dev.core.ClientMessage(e.peer.dev.id, m, w.time())
 		}
-		if _, ok := m.(*inof.EndOfSync); ok {
+		if _, ok := m.(*wire.EndOfSync); ok {
 			e.heard = true
 			w.tracef("%s sync is complete", e.name())
 		}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof"
+	"github.com/openinof/inof/inof/client"
 )
 
 // Config is what a run is made of. Everything follows from it: equal Configs give
@@ -126,7 +126,7 @@ type world struct {
 	links      []*cable
 
 	zones  history
-	agree  inof.Agreement
+	agree  client.Agreement
 	lossy  float64 // share of frames on access links that are lost or doubled
 	rough  bool    // faults may strike
 	hush   string  // while not empty, no new notice may be told: why

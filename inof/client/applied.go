@@ -1,0 +1,56 @@
+package client
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// Applied is what a received message changes in the device's Directory, in the
+// order of the fields; with the stamps of the Update that caused it. Records about
+// the client's own device never appear in it.
+type Applied struct {
+	From        netip.Addr // the reflector
+	Origin      netip.Addr // device whose change it is
+	FaultAt     time.Time
+	SentAt      time.Time
+	ReflectedAt time.Time
+	DecidedAt   time.Time
+	ReflectorAt time.Time
+	ReceivedAt  time.Time
+
+	Settings *wire.Settings // nil: unchanged
+	// Reserved are members that some reflector names but that are not in force: a
+	// Put keeps these hosts out of the default zone (before Zones are applied), a
+	// Withdraw ends it (after).
+	Reserved []wire.ZoneRecord
+	Zones    []wire.ZoneRecord
+	Hosts    []wire.HostRecord // a Withdraw without a reason: a full sync left the host out
+	// Claims are hosts that are as before, but for what the reflectors say of their claim
+	// to the address.
+	Claims []zone.Host
+	Faults []wire.FaultRecord
+
+	// Taken are own hosts that the reflector has taken in: what follows from them for this
+	// device it has said.
+	Taken []zone.HostKey
+
+	// Bound: a reflector binds this device to other hosts than before, see Client.Outside.
+	Bound bool
+
+	Synced bool // an End-of-Sync was handled: the reflector's view is complete
+}
+
+// Empty tells whether there is nothing to apply.
+func (a *Applied) Empty() bool {
+	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
+}
+
+func (a *Applied) sort() {
+	(&wire.Batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).Sort()
+	(&wire.Batch{Zones: a.Reserved}).Sort()
+	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return zone.CompareKeys(x.HostKey, y.HostKey) })
+}

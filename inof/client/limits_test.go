@@ -1,0 +1,72 @@
+package client
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// A client has so many reflectors, and takes from them so much; what is known can change.
+func TestAClientTakesSoMuch(t *testing.T) {
+	c := New(inoftest.DevID(0), 7)
+	c.learned.most = room{hosts: 2, zones: 2, members: 3, faults: 1}
+	refl := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(200 + n)}) }
+	for n := range wire.MaxReflectors {
+		for _, d := range c.Up(refl(n), inoftest.T0) {
+			if _, bad := d.Msg.(*wire.Notification); bad {
+				t.Fatalf("reflector %d: %+v", n, d.Msg)
+			}
+		}
+	}
+	out := c.Up(refl(wire.MaxReflectors), inoftest.T0)
+	if n, ok := out[0].Msg.(*wire.Notification); !ok || n.Code != wire.CodeLimit || c.Counters().ReflectorsRefused != 1 {
+		t.Errorf("one reflector more: %+v", out)
+	}
+	seq := uint64(0)
+	say := func(u wire.Update) (Applied, error) {
+		seq++
+		u.Origin, u.Epoch, u.Seq = refl(0), 3, seq
+		return c.Receive(refl(0), &u, inoftest.T0)
+	}
+	host := func(n int) wire.HostRecord {
+		return wire.HostRecord{Op: wire.Put, Host: inoftest.HostAt(inoftest.HostIP(n), inoftest.DevID(1), "Ethernet1")}
+	}
+	fault := func(port string) wire.FaultRecord {
+		return wire.FaultRecord{Op: wire.Put, Device: inoftest.DevID(1), Port: port, Why: 1, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(0)}}
+	}
+	z := func(name string, members ...int) wire.ZoneRecord {
+		r := wire.ZoneRecord{Op: wire.Put, Zone: zone.Zone{Name: name}}
+		for _, m := range members {
+			r.Zone.Members = append(r.Zone.Members, inoftest.AddrMember(inoftest.HostIP(m)))
+		}
+		return r
+	}
+	if _, err := say(wire.Update{Zones: []wire.ZoneRecord{z("a", 1, 2), z("b", 3)}, Hosts: []wire.HostRecord{host(0), host(1)}, Faults: []wire.FaultRecord{fault("Ethernet1")}}); err != nil {
+		t.Fatal(err)
+	}
+	for what, u := range map[string]wire.Update{
+		"hosts":       {Hosts: []wire.HostRecord{host(2)}},
+		"zones":       {Zones: []wire.ZoneRecord{z("c")}},
+		"memberships": {Zones: []wire.ZoneRecord{z("b", 3, 4)}},
+		"faults":      {Faults: []wire.FaultRecord{fault("Ethernet2")}},
+	} {
+		_, err := say(u)
+		l, ok := errors.AsType[*wire.LimitError](err)
+		if !ok || l.What != what {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if c.Counters().OverLimit != 4 {
+		t.Errorf("%d counted", c.Counters().OverLimit)
+	}
+	changed := host(0)
+	changed.Host.Service.Port = 9
+	a, err := say(wire.Update{Zones: []wire.ZoneRecord{z("a", 1, 5)}, Hosts: []wire.HostRecord{changed}})
+	if err != nil || len(a.Hosts) != 1 || c.learned.list[0].zones.members != 3 {
+		t.Errorf("what is known cannot change: %v, %+v, %d memberships", err, a.Hosts, c.learned.list[0].zones.members)
+	}
+}

@@ -1,0 +1,268 @@
+package client
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// A client keeps of each reflector a table of its own: what that one says, and nothing else.
+// A message changes the table of its sender; what is true is then decided by pure functions
+// over all tables: of zones in zoneagree.go, of hosts in hostagree.go.
+
+// replica is what one reflector says.
+type replica struct {
+	id      netip.Addr
+	up      bool
+	synced  bool   // its sync is complete in this session
+	heard   bool   // it has completed a sync since the start
+	anew    bool   // this session began with a full sync
+	session uint32 // number of its session, from 1
+
+	zones   *zoneTable     // whole, and stands while the reflector is silent; nil: not whole yet
+	staged  *zoneTable     // of a full sync whose zones are not all there yet
+	pending []*wire.Update // zones and settings of a change whose end is not there yet
+
+	hosts  map[zone.HostKey]saidHost
+	faults map[wire.PortKey]saidFault
+	ended  map[zone.HostKey]ending // hosts that their devices have withdrawn
+
+	pos     wire.Stamp      // of its log: what was received last
+	clean   bool            // pos covers all that was said
+	kind    wire.ResumeKind // how the present session began
+	members []netip.Addr
+}
+
+// saidHost is a host as a reflector says it.
+type saidHost struct {
+	host    *zone.Host // replaced, never changed
+	stamp   wire.Stamp // of its device: the state that this is of
+	session uint32     // in which it was said last
+	// overruled: the reflector was silent when another one withdrew the host, and was not
+	// heard of it since.
+	overruled bool
+}
+
+type saidFault struct {
+	wire.FaultRecord
+	session uint32
+}
+
+// ending is a host that its device has withdrawn. A reflector that has not heard of it yet
+// must not bring the host back.
+type ending struct {
+	stamp wire.Stamp
+	at    time.Time
+}
+
+// endingTime is how long a withdrawal is remembered: longer than any reflector that
+// lost the device keeps its records, unless its grace time is extraordinary.
+const endingTime = 10 * time.Minute
+
+// sure reports whether a reflector with a session says the host in that session, or resumed it.
+func (s *replica) sure(h *saidHost) bool { return s.up && h.session == s.session }
+
+// downAt gives the fault that makes a host unreachable, nil if none does. In a full sync a
+// host comes behind the fault of its port: what was said of that port before is over for it.
+func (s *replica) downAt(k zone.HostKey, h *saidHost) *wire.FaultRecord {
+	f, ok := s.faults[wire.PortKey{Device: k.Device, Port: k.Port}]
+	if !ok || s.anew && h.session == s.session && f.session != s.session || !f.Lists(k.Addr) {
+		return nil
+	}
+	return &f.FaultRecord
+}
+
+// replicas are the tables of all reflectors, and what follows from them.
+type replicas struct {
+	self      netip.Addr
+	agreement Agreement
+	expected  int          // reflectors that are configured
+	addrs     []netip.Addr // at these addresses; may be empty
+	wait      time.Duration
+	waitUntil time.Time // zero: nobody was heard yet
+	waited    bool      // who was not heard until now is not waited for
+	live      bool      // it was complete once
+	most      room
+
+	list []replica
+
+	// What is in force.
+	voices    []int // replicas whose zones count
+	settings  *wire.Settings
+	hosts     map[zone.HostKey]knownHost
+	faults    map[wire.PortKey]wire.FaultRecord
+	disputes  map[zone.HostKey]*dispute // hosts about whose claim they differ
+	differing map[string]struct{}       // zones about which the voices differ
+	split     map[string]struct{}       // zones about which members of one cluster differ
+}
+
+// knownHost is a host in force.
+type knownHost struct {
+	host  *zone.Host // but for its claim
+	claim zone.Claim
+}
+
+func (h knownHost) record() *zone.Host {
+	out := *h.host
+	out.Claim = h.claim
+	return &out
+}
+
+func newReplicas(self netip.Addr) replicas {
+	return replicas{
+		self: self, expected: 1, wait: DefaultReflectorWait, most: fullRoom,
+		hosts: map[zone.HostKey]knownHost{}, faults: map[wire.PortKey]wire.FaultRecord{}, disputes: map[zone.HostKey]*dispute{},
+		differing: map[string]struct{}{}, split: map[string]struct{}{},
+	}
+}
+
+func (l *replicas) index(id netip.Addr) (i int, up bool) {
+	for i := range l.list {
+		if l.list[i].id == id {
+			return i, l.list[i].up
+		}
+	}
+	return -1, false
+}
+
+// begin opens a new session of a reflector.
+func (l *replicas) begin(id netip.Addr) error {
+	i, _ := l.index(id)
+	if i < 0 {
+		if len(l.list) == wire.MaxReflectors {
+			return &wire.LimitError{What: "reflectors", Key: "reflector " + id.String(), Limit: wire.MaxReflectors}
+		}
+		l.list = append(l.list, replica{id: id, hosts: map[zone.HostKey]saidHost{}, faults: map[wire.PortKey]saidFault{}, ended: map[zone.HostKey]ending{}})
+		i = len(l.list) - 1
+	}
+	s := &l.list[i]
+	s.up, s.synced, s.anew, s.kind = true, false, false, wire.ResumeKind{}
+	s.session++
+	return nil
+}
+
+// end closes the session of a reflector. What it said stands; what it was about to say anew it
+// has to begin again.
+func (l *replicas) end(id netip.Addr, a *Applied, now time.Time) {
+	i, up := l.index(id)
+	if !up {
+		return
+	}
+	s := &l.list[i]
+	s.up, s.synced, s.staged = false, false, nil
+	l.recount(a, now)
+}
+
+// up are the reflectors with a session, sorted.
+func (l *replicas) up() []netip.Addr {
+	var out []netip.Addr
+	for i := range l.list {
+		if l.list[i].up {
+			out = append(out, l.list[i].id)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return out
+}
+
+// complete ends the sync of reflector i. After a full one it does not say any more what it
+// has not said in this session; hosts that go with it have no reason, as nobody told one. What
+// it said of devices of which it may know more than it has room for stands as of before. All
+// else counts as said in this session.
+func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time) {
+	s := &l.list[i]
+	s.synced, s.heard, s.members = true, true, m.Members
+	if l.waitUntil.IsZero() {
+		l.waitUntil = now.Add(l.wait)
+	}
+	if !l.waited && (!l.missing() || l.wait <= 0) {
+		l.waited = true
+	}
+	t := newTouched()
+	open := func(session uint32, dev netip.Addr) bool { // nobody knows
+		return !m.Resumed && session != s.session && slices.Contains(m.Short, dev)
+	}
+	for k, f := range s.faults {
+		if f.session != s.session && s.anew { // it is over for hosts that were said without it
+			f.Addrs = slices.DeleteFunc(slices.Clone(f.Addrs), func(addr netip.Addr) bool {
+				return s.hosts[zone.HostKey{Addr: addr, Device: k.Device, Port: k.Port}].session == s.session
+			})
+		}
+		switch {
+		case len(f.Addrs) == 0 || !m.Resumed && f.session != s.session && !open(f.session, k.Device):
+			delete(s.faults, k)
+			t.ports[k] = struct{}{}
+			continue
+		case !open(f.session, k.Device):
+			f.session = s.session
+		}
+		s.faults[k] = f
+	}
+	for k, h := range s.hosts {
+		switch {
+		case open(h.session, k.Device):
+			continue
+		case !m.Resumed && h.session != s.session:
+			l.withdraw(i, k, wire.Stamp{}, snsd.ReasonNone, t)
+			continue
+		case h.overruled:
+			t.host(k, snsd.ReasonNone)
+		}
+		h.session, h.overruled = s.session, false
+		s.hosts[k] = h
+	}
+	s.anew = false
+	for k, e := range s.ended {
+		if now.Sub(e.at) > endingTime {
+			delete(s.ended, k)
+		}
+	}
+	if s.staged != nil || len(s.pending) > 0 || s.zones != nil && s.zones.cluster != m.Cluster {
+		l.hearZones(i, &wire.Update{Cluster: m.Cluster}, a)
+	}
+	l.revote(a)
+	l.decide(t, a, now)
+	for _, d := range l.disputes {
+		d.since = now
+	}
+	l.recount(a, now)
+	a.sort()
+}
+
+// missing reports whether a reflector was never heard since the start.
+func (l *replicas) missing() bool {
+	n := 0
+	for i := range l.list {
+		if l.list[i].heard {
+			n++
+		}
+	}
+	return l.expected > 1 && n < l.expected && n+l.spokenFor() < l.expected
+}
+
+// spokenFor is how many of the configured reflectors were never heard themselves, but are
+// members of a cluster of which another one was.
+func (l *replicas) spokenFor() int {
+	n := 0
+	for _, addr := range l.addrs {
+		if i, _ := l.index(addr); i >= 0 && l.list[i].heard {
+			continue
+		}
+		if slices.ContainsFunc(l.list, func(s replica) bool { return s.heard && slices.Contains(s.members, addr) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// synced reports whether everybody who is waited for was heard. It stays so.
+func (l *replicas) synced() bool {
+	if !l.live {
+		l.live = slices.ContainsFunc(l.list, func(s replica) bool { return s.heard }) && (l.waited || !l.missing())
+	}
+	return l.live
+}

@@ -1,0 +1,185 @@
+package link
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+func inboxPeer(last byte) *Peer { return &Peer{device: netip.AddrFrom4([4]byte{10, 0, 0, last})} }
+
+// hostsUpdate says n hosts of a device.
+func hostsUpdate(dev netip.Addr, op wire.Op, n int) *wire.Update {
+	u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1}
+	for i := range n {
+		h := zone.Host{HostKey: zone.HostKey{Addr: netip.AddrFrom4([4]byte{192, 0, byte(i >> 8), byte(i)}), Device: dev, Port: "p"}}
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: op, Host: h})
+	}
+	return u
+}
+
+func inboxMessage(p *Peer, m wire.Message, size int) PeerEvent {
+	return PeerEvent{Peer: p, Kind: PeerMessage, Msg: m, At: time.Now(), Size: size}
+}
+
+func faultUpdate(dev netip.Addr) *wire.Update {
+	return &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{dev}}}}
+}
+
+// A device that sends without end delays another one's message by one piece of one
+// message, and its loss by no more even if it says losses without end itself.
+func TestOneDeviceDelaysAnotherByAPiece(t *testing.T) {
+	flood, honest := inboxPeer(1), inboxPeer(2)
+	for _, c := range []struct {
+		name         string
+		flood, other wire.Message
+		most         int
+	}{
+		{"changes before a change", hostsUpdate(flood.device, wire.Put, 4000), hostsUpdate(honest.device, wire.Put, 1), 1},
+		{"changes before a loss", hostsUpdate(flood.device, wire.Put, 4000), faultUpdate(honest.device), 0},
+		{"losses before a loss", hostsUpdate(flood.device, wire.Withdraw, 4000), faultUpdate(honest.device), 1},
+		{"losses before a change", hostsUpdate(flood.device, wire.Withdraw, 4000), hostsUpdate(honest.device, wire.Put, 1), urgentRow},
+	} {
+		b := NewInbox(1 << 20)
+		for range 100 {
+			b.Put(inboxMessage(flood, c.flood, 1000), true, nil)
+		}
+		b.Take()
+		b.Put(inboxMessage(honest, c.other, 100), true, nil)
+		before := 0
+		for {
+			ev, client, ok := b.Take()
+			if !ok || !client {
+				t.Fatalf("%s: the message is lost", c.name)
+			}
+			if ev.Peer == honest {
+				break
+			}
+			if n := len(ev.Msg.(*wire.Update).Hosts); n > pieceRecords {
+				t.Errorf("%s: a piece has %d records, want at most %d", c.name, n, pieceRecords)
+			}
+			before++
+		}
+		if before > c.most {
+			t.Errorf("%s: %d pieces came before it, want at most %d", c.name, before, c.most)
+		}
+	}
+}
+
+// What is taken in pieces is what was put, in order and each record once.
+func TestPiecesAreTheMessage(t *testing.T) {
+	p := inboxPeer(1)
+	u := hostsUpdate(p.device, wire.Put, 100)
+	gone := hostsUpdate(p.device, wire.Withdraw, 70)
+	u.Hosts = append(u.Hosts, gone.Hosts...)
+	for i := range 90 {
+		u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Put, Device: p.device, Port: string(rune('A' + i)), Why: snsd.ReasonLinkDown, Addrs: make([]netip.Addr, i)})
+	}
+	b := NewInbox(0)
+	b.Put(PeerEvent{Peer: p, Kind: PeerUp}, true, nil)
+	b.Put(inboxMessage(p, u, 10), true, nil)
+	b.Put(PeerEvent{Peer: p, Kind: PeerDown}, true, nil)
+	var kinds []PeerEventKind
+	var ops []wire.Op
+	faults, stage := 0, 0
+	for {
+		ev, _, ok := b.Take()
+		if !ok {
+			break
+		}
+		if ev.Kind != PeerMessage {
+			kinds = append(kinds, ev.Kind)
+			continue
+		}
+		m := ev.Msg.(*wire.Update)
+		if m.Seq != u.Seq || m.Origin != u.Origin {
+			t.Fatalf("a piece is of %v %d", m.Origin, m.Seq)
+		}
+		for _, h := range m.Hosts {
+			ops = append(ops, h.Op)
+			if h.Op == wire.Withdraw && stage > 0 || h.Op == wire.Put && faults+len(m.Faults) < len(u.Faults) {
+				t.Fatalf("a host to %v came out of turn", h.Op)
+			}
+		}
+		if faults += len(m.Faults); faults > 0 {
+			stage = 1
+		}
+	}
+	if len(ops) != 170 || faults != 90 || len(kinds) != 2 || kinds[1] != PeerDown {
+		t.Errorf("%d hosts, %d faults, %v", len(ops), faults, kinds)
+	}
+	if n := b.Len(); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+}
+
+// A full queue holds up the reader of its own device and nobody else's, and is shown.
+func TestAFullQueueHoldsUpItsOwnPeerOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flood, honest := inboxPeer(1), inboxPeer(2)
+		b := NewInbox(1000)
+		sent := 0
+		stop := make(chan struct{})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 100 {
+				b.Put(inboxMessage(flood, hostsUpdate(flood.device, wire.Put, 1), 300), true, stop)
+				sent++
+			}
+		}()
+		synctest.Wait()
+		if sent != 3 {
+			t.Errorf("%d messages of 300 bytes were taken, want 3 of a limit of 1000 bytes", sent)
+		}
+		time.Sleep(2 * time.Second)
+		b.Put(inboxMessage(honest, hostsUpdate(honest.device, wire.Put, 1), 5000), true, stop) // alone it may be larger
+		b.Put(PeerEvent{Peer: flood, Kind: PeerDrained}, true, stop)
+		if s := b.Status(time.Now()); s.Events != 5 || s.Full != 1 || s.Peers != 2 || s.Bytes != 5900 || s.Oldest != 2*time.Second || s.Device != flood.device {
+			t.Errorf("status %+v", s)
+		}
+		for range 4 {
+			b.Take()
+			synctest.Wait()
+		}
+		if sent < 5 {
+			t.Errorf("%d messages were taken after some had left", sent)
+		}
+		close(stop)
+		<-done
+	})
+}
+
+// A device that sends more than it may is held up, in fake time, to its pace; one message
+// of more than a burst too, and another session of the device does not begin anew.
+func TestADeviceIsHeldToItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPacers(Pace{PerSecond: 100, Burst: 1000}, 10, func(netip.Addr) bool { return true })
+		c := &conn{pace: ps.of(netip.AddrFrom4([4]byte{10, 0, 0, 1}))}
+		dev := inboxPeer(1).device
+		began := time.Now()
+		if err := c.slowDown(hostsUpdate(dev, wire.Put, 1000-wire.Weight(&wire.Update{}))); err != nil || time.Since(began) != 0 {
+			t.Fatalf("a burst took %v, %v", time.Since(began), err)
+		}
+		if err := c.slowDown(hostsUpdate(dev, wire.Put, 1100-wire.Weight(&wire.Update{}))); err != nil || time.Since(began) != 11*time.Second {
+			t.Fatalf("1100 records more at 100 a second took %v, %v", time.Since(began), err)
+		}
+		if since, held := c.pace.info(time.Now()); !since.Equal(began) || held != 11*time.Second {
+			t.Errorf("held up since %v, for %v", since.Sub(began), held)
+		}
+		again := &conn{pace: ps.of(dev)}
+		(&Peer{c: again}).Charge(toldRecords * 100)
+		if err := again.slowDown(&wire.EndOfSync{}); err != nil || time.Since(began) < 12*time.Second {
+			t.Errorf("another session of the device, charged with 100 records: after %v, %v", time.Since(began), err)
+		}
+		again.out.stopping.Store(true)
+		if err := again.slowDown(hostsUpdate(dev, wire.Put, 1000)); err == nil {
+			t.Error("a session that is to end goes on waiting")
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package link
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+)
+
+// maxTLSHandshake is how many bytes a peer may send before the TLS handshake is
+// done: some certificates and no more.
+const maxTLSHandshake = 64 << 10
+
+// CredentialStore holds the credentials in force. New ones count for connections
+// that come; Recheck of Server and Dialer holds them against those there are.
+type CredentialStore struct {
+	current atomic.Pointer[Credentials]
+	refresh func()
+}
+
+// NewCredentialStore gives a store. Refresh, which may be nil, is called before each
+// handshake from the connection's goroutine and may Set newer credentials; it must be
+// safe for concurrent use.
+func NewCredentialStore(c *Credentials, refresh func()) *CredentialStore {
+	s := &CredentialStore{refresh: refresh}
+	s.current.Store(c)
+	return s
+}
+
+// Set replaces the credentials.
+func (s *CredentialStore) Set(c *Credentials) { s.current.Store(c) }
+
+// Get gives the credentials in force.
+func (s *CredentialStore) Get() *Credentials { return s.current.Load() }
+
+// tlsConn is the connection of a session in mode tls. Its Close is that of the
+// socket: the one of tls.Conn may wait for a peer that does not read.
+type tlsConn struct {
+	*tls.Conn
+	raw    *metered
+	store  *CredentialStore
+	dialer bool
+	addr   netip.Addr   // dialer: what the reflector's certificate must be good for; zero: not checked
+	creds  *Credentials // of this connection; set by shake
+	chain  []*x509.Certificate
+	at     time.Time // of the handshake
+	plain  bool      // the peer speaks our protocol without TLS, and is told so without
+}
+
+// newTLSConn does not touch the network yet.
+func newTLSConn(nc net.Conn, store *CredentialStore, dialer bool, addr netip.Addr) *tlsConn {
+	t := &tlsConn{raw: &metered{Conn: nc}, store: store, dialer: dialer, addr: addr}
+	cfg := &tls.Config{
+		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13, NextProtos: []string{ALPN, formerALPN},
+		// A resumed connection would carry on what a certificate was once good for.
+		SessionTicketsDisabled:      true,
+		DynamicRecordSizingDisabled: true,
+	}
+	if dialer {
+		// Names of hosts mean nothing here: verifyServer checks the chain and the address.
+		cfg.InsecureSkipVerify = true
+		cfg.VerifyConnection = t.verifyServer
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &t.creds.Certificate, nil }
+		t.Conn = tls.Client(t.raw, cfg)
+		return t
+	}
+	// The certificate is asked for here and judged at the Open (identify), so that
+	// its owner can be told what is wrong with it.
+	cfg.ClientAuth = tls.RequestClientCert
+	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &t.creds.Certificate, nil }
+	t.Conn = tls.Server(t.raw, cfg)
+	return t
+}
+
+// shake does the TLS handshake.
+func (t *tlsConn) shake() error {
+	if t.store.refresh != nil {
+		t.store.refresh()
+	}
+	t.creds = t.store.Get()
+	t.at = time.Now()
+	if err := t.Handshake(); err != nil {
+		return t.typed(err)
+	}
+	t.raw.open.Store(true)
+	s := t.ConnectionState()
+	t.chain = s.PeerCertificates
+	switch s.NegotiatedProtocol {
+	case ALPN:
+	case formerALPN: // a listener waits for the Open, whose header says it again
+		if t.dialer {
+			return &wire.ProtocolError{Code: wire.CodeVersion, Where: "ALPN", Detail: fmt.Sprintf("the listener speaks version 1 (%s), the dialer version %d: upgrade the older device", formerALPN, wire.Version), AnswerIn: 1}
+		}
+	default:
+		return &wire.ProtocolError{Code: wire.CodeTLS, Where: "ALPN", Detail: fmt.Sprintf("the peer speaks TLS but not %s over it", ALPN)}
+	}
+	return nil
+}
+
+// verifyServer checks what a reflector shows, before it sees our certificate.
+func (t *tlsConn) verifyServer(s tls.ConnectionState) error {
+	if err := t.creds.Verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth, t.at); err != nil {
+		return err
+	}
+	leaf := s.PeerCertificates[0]
+	if t.addr.IsValid() && !names(leaf, t.addr) {
+		return refuseCertificate(leaf, "is not for the reflector's address %v; it is for %s", t.addr, addresses(leaf))
+	}
+	return nil
+}
+
+// identify tells whether the peer may be a device.
+func (t *tlsConn) identify(c *Credentials, device netip.Addr) error {
+	usage := x509.ExtKeyUsageClientAuth
+	if t.dialer {
+		usage = x509.ExtKeyUsageServerAuth
+	}
+	if err := c.Verify(t.chain, usage, t.at); err != nil {
+		return err
+	}
+	return c.Permit(t.chain[0], device)
+}
+
+// recheck is identify with the credentials in force now. The time stays that of
+// the handshake: an established session outlives its certificate, so that a
+// forgotten renewal does not tear down a fabric.
+func (t *tlsConn) recheck(device netip.Addr) error {
+	c := t.store.Get()
+	if c == t.creds {
+		return nil
+	}
+	return t.identify(c, device)
+}
+
+// typed gives an error of package tls a code.
+func (t *tlsConn) typed(err error) error {
+	if errors.As(err, new(*wire.ProtocolError)) {
+		return err
+	}
+	if he, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return t.notTLS(he.RecordHeader)
+	}
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		return err
+	}
+	oe, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case isOp && oe.Op == "remote error":
+		text := shortText(oe.Err.Error())
+		if strings.Contains(text, "certificate") {
+			return &PeerError{Code: wire.CodeCertificate, Text: "ours is not taken: " + text}
+		}
+		return &PeerError{Code: wire.CodeTLS, Text: text}
+	case isOp && oe.Op == "local error", strings.HasPrefix(err.Error(), "tls: "):
+		return &wire.ProtocolError{Code: wire.CodeTLS, Detail: shortText(err.Error())}
+	}
+	return err
+}
+
+// notTLS names what came in place of a TLS record.
+func (t *tlsConn) notTLS(head [5]byte) error {
+	if head[0] == 0 && head[4] <= wire.Version {
+		t.plain = !t.dialer
+		return &wire.ProtocolError{Code: wire.CodeAuthMode, Where: "connection", Detail: "one side asks for tls, but the other speaks without TLS"}
+	}
+	var b [wire.HeaderLen]byte
+	copy(b[:], head[:])
+	name := wire.Foreign(b[:])
+	if name == "" {
+		name = "another protocol"
+	}
+	return &wire.ProtocolError{Code: wire.CodeNotINOF, Where: "connection", Detail: fmt.Sprintf("this side asks for tls, the peer speaks %s (bytes % x)", name, head)}
+}
+
+// Write is that of tls.Conn, except towards a peer without TLS.
+func (t *tlsConn) Write(b []byte) (int, error) {
+	if t.plain {
+		return t.raw.Write(b)
+	}
+	return t.Conn.Write(b)
+}
+
+// Read gives typed errors.
+func (t *tlsConn) Read(b []byte) (int, error) {
+	if t.plain {
+		return t.raw.Read(b)
+	}
+	n, err := t.Conn.Read(b)
+	if err != nil {
+		err = t.typed(err)
+	}
+	return n, err
+}
+
+// CloseWrite ends our direction, with the alert that belongs to it, within lingerTime.
+func (t *tlsConn) CloseWrite() error {
+	if half, ok := t.raw.Conn.(interface{ CloseWrite() error }); t.plain && ok {
+		return half.CloseWrite()
+	} else if t.plain {
+		return errors.ErrUnsupported
+	}
+	stop := time.AfterFunc(lingerTime, func() { _ = t.raw.Close() })
+	defer stop.Stop()
+	return t.Conn.CloseWrite()
+}
+
+// Close closes the socket at once.
+func (t *tlsConn) Close() error { return t.raw.Close() }
+
+// metered bounds what a peer sends before the handshake is done.
+type metered struct {
+	net.Conn
+	open  atomic.Bool
+	total int
+}
+
+func (m *metered) Read(b []byte) (int, error) {
+	if !m.open.Load() {
+		if m.total >= maxTLSHandshake {
+			return 0, &wire.ProtocolError{Code: wire.CodeLength, Where: "TLS handshake", Detail: fmt.Sprintf("more than %d bytes", maxTLSHandshake)}
+		}
+		b = b[:min(len(b), maxTLSHandshake-m.total)]
+	}
+	n, err := m.Conn.Read(b)
+	m.total += n
+	return n, err
+}
+
+// secure does the TLS handshake of a session in mode tls, within the session's own
+// time. It runs in the connection's goroutine.
+func (c *conn) secure() error {
+	t, ok := c.nc.(*tlsConn)
+	if !ok {
+		return nil
+	}
+	if err := t.SetDeadline(c.sess.Deadline()); err != nil {
+		return err
+	}
+	// shut sets stopping first and then a deadline in the past.
+	if c.out.stopping.Load() {
+		return ErrClosed
+	}
+	if err := t.shake(); err != nil {
+		return c.expired(err)
+	}
+	if len(t.chain) > 0 {
+		c.mu.Lock()
+		c.view.CertExpires = t.chain[0].NotAfter
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// identify tells whether the peer's certificate lets it be a device.
+func (c *conn) identify(device netip.Addr) error {
+	t, ok := c.nc.(*tlsConn)
+	if !ok {
+		return &wire.ProtocolError{Code: wire.CodeAuthMode, Where: "connection", Detail: "mode tls without TLS"}
+	}
+	return t.identify(t.creds, device)
+}
+
+// recheck holds an established session against the credentials in force now.
+func (c *conn) recheck() error {
+	if t, ok := c.nc.(*tlsConn); ok {
+		return t.recheck(c.device())
+	}
+	if c.password() == PasswordGone {
+		return &wire.ProtocolError{Code: wire.CodeCease, Detail: "the password of this session is not in force any more"}
+	}
+	return nil
+}
+
+// password is which of those in force the session has, empty: none.
+func (c *conn) password() PasswordUse {
+	c.mu.Lock()
+	p, ok := c.sess.Password()
+	c.mu.Unlock()
+	if !ok {
+		return ""
+	}
+	return c.host.cfg.Auth().Use(p)
+}
+
+// Recheck ends the sessions whose certificates or passwords are not taken any more, and
+// those that may begin anew with a newer password. It tells how many these are.
+func (s *Server) Recheck() int {
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.peers))
+	for _, c := range s.peers {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	return recheckAll(conns)
+}
+
+// Recheck is that of Server for the session of a dialer.
+func (d *Dialer) Recheck() int {
+	d.mu.Lock()
+	c := d.conn
+	d.mu.Unlock()
+	if c == nil || c.info().State != StateEstablished {
+		return 0 // establish does it
+	}
+	return recheckAll([]*conn{c})
+}
+
+func recheckAll(conns []*conn) (cut int) {
+	for _, c := range conns {
+		err := c.recheck()
+		if err == nil && c.password() == PasswordOld {
+			err = &wire.ProtocolError{Code: wire.CodeCease, Detail: "the session begins anew with the new password, where both sides have it"}
+		}
+		if err != nil {
+			c.out.shut(err)
+			cut++
+		}
+	}
+	return cut
+}
+
+// closed tells an end without a reason from others.
+func closed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed)
+}
+
+// Fresh gives the credentials in force after a look whether their files have changed.
+func (s *CredentialStore) Fresh() *Credentials {
+	if s.refresh != nil {
+		s.refresh()
+	}
+	return s.Get()
+}

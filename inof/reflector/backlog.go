@@ -1,0 +1,147 @@
+package reflector
+
+import (
+	"maps"
+	"slices"
+)
+
+// backlog is what some devices are still to be told, the same to each of them: keys, not
+// states, each once however often it changed.
+type backlog struct {
+	users int // devices whose backlog it is
+	keys  map[feedKey]news
+	queue [ranks][]feedKey // in the order of their first change; some have changed their rank
+	dump  *dump            // of a full sync
+	full  bool             // it is that of a full sync
+	anew  bool             // of which nothing was told yet
+	more  bool             // the last message said that more zones follow
+	last  *cause
+	cause *cause // with the earliest fault, or the last one
+}
+
+// add takes in a post.
+func (b *backlog) add(p *post) {
+	for i := range p.news {
+		b.put(p.news[i])
+	}
+	b.last = p.by
+	if b.cause == nil || b.cause.fault.IsZero() || !p.by.fault.IsZero() && p.by.fault.Before(b.cause.fault) {
+		b.cause = p.by
+	}
+}
+
+func (b *backlog) put(n news) {
+	if b.keys == nil {
+		b.keys = map[feedKey]news{}
+	}
+	old, had := b.keys[n.feedKey]
+	b.keys[n.feedKey] = n
+	if r := n.rank(); !had || old.rank() != r {
+		q := append(b.queue[r], n.feedKey)
+		if len(q) > 2*len(b.keys)+8 { // keys that went to and fro
+			q = b.tidy(q, r)
+		}
+		b.queue[r] = q
+	}
+}
+
+// tidy drops from a queue what is not of its rank, or there twice.
+func (b *backlog) tidy(q []feedKey, r rank) []feedKey {
+	seen := map[feedKey]struct{}{}
+	return slices.DeleteFunc(q, func(k feedKey) bool {
+		n, there := b.keys[k]
+		_, again := seen[k]
+		seen[k] = struct{}{}
+		return again || !there || n.rank() != r
+	})
+}
+
+// next takes out the first key of a rank; ok is false when there is none.
+func (b *backlog) next(r rank) (n news, ok bool) {
+	for len(b.queue[r]) > 0 {
+		k := b.queue[r][0]
+		b.queue[r] = b.queue[r][1:]
+		if n, ok = b.keys[k]; ok && n.rank() == r {
+			delete(b.keys, k)
+			return n, true
+		}
+	}
+	b.queue[r] = nil
+	return n, false
+}
+
+func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil }
+
+// urgent tells whether a loss is among it.
+func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankFault]) > 0 }
+
+// zonesWait reports whether zones or settings are among it.
+func (b *backlog) zonesWait() bool {
+	if b.dump != nil && b.dump.zones > 0 {
+		return true
+	}
+	for _, r := range [...]rank{rankSettings, rankZone} {
+		for _, k := range b.queue[r] {
+			if _, there := b.keys[k]; there && k.kind != keyRefused {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// clone gives one of its own to some of the devices whose backlog it is.
+func (b *backlog) clone(users int) *backlog {
+	c := *b
+	b.users -= users
+	c.users = users
+	c.keys = maps.Clone(b.keys)
+	for r := range c.queue {
+		c.queue[r] = slices.Clone(b.queue[r])
+	}
+	if b.dump != nil {
+		d := *b.dump
+		c.dump = &d
+	}
+	return &c
+}
+
+// dump is how far a full sync has come with the tables: what is ahead. It goes through them
+// as they are at each step. What is put into a table meanwhile is behind it, and posted as
+// any change; so each key is told that is there throughout, and now and then one twice.
+type dump struct {
+	zones, hosts int      // of rolls
+	few          *fewKeys // of hosts only these; nil: all that the roll has
+}
+
+// roll holds keys in an order in which they can be walked a few at a time, from the end to
+// the beginning, while keys come and go: one that comes is put at the end, where the walk
+// has been, and so is one that takes the place of another that goes.
+type roll[K comparable] struct {
+	list []K
+	at   map[K]int32
+}
+
+func newRoll[K comparable]() roll[K] { return roll[K]{at: map[K]int32{}} }
+
+func (l *roll[K]) add(k K) {
+	if _, ok := l.at[k]; !ok {
+		l.at[k] = int32(len(l.list))
+		l.list = append(l.list, k)
+	}
+}
+
+func (l *roll[K]) remove(k K) {
+	i, ok := l.at[k]
+	if !ok {
+		return
+	}
+	delete(l.at, k)
+	var none K
+	last := len(l.list) - 1
+	if moved := l.list[last]; int(i) < last {
+		l.list[i], l.at[moved] = moved, i
+	}
+	l.list[last] = none
+	l.list = l.list[:last]
+}

@@ -1,0 +1,303 @@
+package reflector
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// interest says which device is concerned with which zone, and therefore knows
+// which hosts. It is kept incrementally beside the Directory.
+type interest struct {
+	zones   map[string]zone.Zone    // configured ones, canonical
+	members int                     // of all of them
+	all     map[netip.Addr]struct{} // devices that ask for everything
+	areas   map[string]*area        // by zone, the default zone too
+	addrs   map[netip.Addr]entry
+
+	zoneKeys roll[string]     // of zones
+	addrKeys roll[netip.Addr] // of addrs
+}
+
+// area is a zone with who is in it.
+type area struct {
+	hosts map[netip.Addr]struct{}
+	devs  map[netip.Addr]int // attachments of hosts, and one for a configured port
+	list  []*device          // of devs, sorted
+
+	told    []*device   // of list, those that follow changes; nil: to be worked out
+	toldAt  uint64      // Reflector.moves
+	without [][]*device // those of list that were left out last, oldest first
+}
+
+// entry is one host address. Its slices are replaced, never changed, so that a
+// copy of it is the state before a change.
+type entry struct {
+	atts  []zone.Host // every claim to the address, sorted by key
+	zones []string    // sorted
+}
+
+func newInterest() interest {
+	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
+		zoneKeys: newRoll[string](), addrKeys: newRoll[netip.Addr]()}
+}
+
+func (in *interest) area(name string) *area {
+	a := in.areas[name]
+	if a == nil {
+		a = &area{hosts: map[netip.Addr]struct{}{}, devs: map[netip.Addr]int{}}
+		in.areas[name] = a
+	}
+	return a
+}
+
+func (in *interest) tidy(name string) {
+	if a := in.areas[name]; a != nil && len(a.hosts) == 0 && len(a.devs) == 0 {
+		delete(in.areas, name)
+	}
+}
+
+// concerned tells whether a device has a member, or a configured port, in a zone.
+func (in *interest) concerned(dev netip.Addr, name string) bool {
+	if _, ok := in.all[dev]; ok {
+		return true
+	}
+	a := in.areas[name]
+	return a != nil && a.devs[dev] > 0
+}
+
+// knows tells whether a device is concerned with a host address: by a zone, or
+// because the address is attached to itself too and it must know whose it is.
+func (in *interest) knows(dev, addr netip.Addr) bool {
+	e := in.addrs[addr]
+	if e.attachedTo(dev) {
+		return true
+	}
+	for _, z := range e.zones {
+		if in.concerned(dev, z) {
+			return true
+		}
+	}
+	return false
+}
+
+func findAtt(atts []zone.Host, k zone.HostKey) (int, bool) {
+	return slices.BinarySearchFunc(atts, k, func(h zone.Host, k zone.HostKey) int { return zone.CompareKeys(h.HostKey, k) })
+}
+
+// hasAtt tells whether the address is attached at a port of a device.
+func (e *entry) hasAtt(addr, dev netip.Addr, port string) bool {
+	_, ok := findAtt(e.atts, zone.HostKey{Addr: addr, Device: dev, Port: port})
+	return ok
+}
+
+// attachedTo tells whether the address has an attachment at a device.
+func (e *entry) attachedTo(dev netip.Addr) bool {
+	return slices.ContainsFunc(e.atts, func(h zone.Host) bool { return h.Device == dev })
+}
+
+// putHost makes a host known or replaces what was known. That its device does not flag it
+// decides nothing: who has the address is found here.
+func (r *Reflector) putHost(t *change, said *zone.Host) {
+	h := said
+	if h.Claim == zone.ClaimHolder {
+		open := *said
+		open.Claim = zone.ClaimOpen
+		h = &open
+	}
+	e := r.interest.addrs[h.Addr]
+	i, found := findAtt(e.atts, h.HostKey)
+	if found {
+		was := e.atts[i]
+		_, was.Claim = r.dir.ClaimOf(h.HostKey)
+		if was.Same(h) {
+			return
+		}
+	}
+	r.touch(t, h.Addr)
+	atts := slices.Clone(e.atts)
+	if found {
+		claim := atts[i].Claim
+		atts[i] = *h
+		atts[i].Claim = claim // settle finds it
+	} else {
+		atts = slices.Insert(atts, i, *h)
+	}
+	e.atts = atts
+	r.interest.addrs[h.Addr] = e
+	r.interest.addrKeys.add(h.Addr)
+	r.touchChanged(t, r.dir.PutHost(*h))
+}
+
+// dropHost removes one attachment.
+func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
+	e := r.interest.addrs[k.Addr]
+	i, found := findAtt(e.atts, k)
+	if !found {
+		return
+	}
+	r.touch(t, k.Addr)
+	t.why[k] = why
+	e.atts = slices.Delete(slices.Clone(e.atts), i, i+1)
+	r.interest.addrs[k.Addr] = e
+	r.touchChanged(t, r.dir.RemoveHost(k, why))
+}
+
+// bump counts one more or one less reason for dev to be concerned with a zone.
+func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
+	a := r.interest.area(name)
+	k := devZone{dev, name}
+	if _, ok := t.interest[k]; !ok {
+		t.interest[k] = r.interest.concerned(dev, name)
+	}
+	d := r.device(dev)
+	if n := a.devs[dev] + by; n > 0 {
+		a.devs[dev], d.zones[name] = n, n
+		a.enlist(d, true)
+	} else {
+		delete(a.devs, dev)
+		delete(d.zones, name)
+		a.enlist(d, false)
+	}
+}
+
+// settle brings areas in step with an address that was touched and tells whether
+// anything about it has changed.
+func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
+	e := r.interest.addrs[addr]
+	e.atts = r.named(e.atts)
+	r.interest.addrs[addr] = e
+	zones := r.dir.ZonesOf(addr)
+	if slices.Equal(zones, before.zones) && sameAtts(e.atts, before.atts) {
+		return false
+	}
+	for _, z := range before.zones {
+		for i := range before.atts {
+			r.bump(t, before.atts[i].Device, z, -1)
+		}
+		delete(r.interest.area(z).hosts, addr)
+	}
+	for _, z := range zones {
+		for i := range e.atts {
+			r.bump(t, e.atts[i].Device, z, +1)
+		}
+		r.interest.area(z).hosts[addr] = struct{}{}
+	}
+	e.zones = zones
+	if len(e.atts) == 0 {
+		delete(r.interest.addrs, addr)
+		t.emptied = append(t.emptied, addr)
+	} else {
+		r.interest.addrs[addr] = e
+	}
+	for _, z := range before.zones {
+		r.interest.tidy(z)
+	}
+	return true
+}
+
+// named gives the attachments of an address as everybody is told of them: the holder is
+// the one that has the address here, whatever its device says, or receivers would take
+// another than its zones were worked out for. Only where no other host claims the address
+// the device may know of one that is not known here; then it stays a rival.
+func (r *Reflector) named(atts []zone.Host) []zone.Host {
+	contested := slices.ContainsFunc(atts, func(h zone.Host) bool { return !r.dir.Holds(h.HostKey) })
+	shared := true
+	for i := range atts {
+		claim := zone.ClaimRival
+		if holds, said := r.dir.ClaimOf(atts[i].HostKey); holds && (contested || said != zone.ClaimRival) {
+			claim = zone.ClaimHolder
+		}
+		if atts[i].Claim == claim {
+			continue
+		}
+		if shared {
+			atts, shared = slices.Clone(atts), false
+		}
+		atts[i].Claim = claim
+	}
+	return atts
+}
+
+func sameAtts(a, b []zone.Host) bool {
+	return slices.EqualFunc(a, b, func(x, y zone.Host) bool { return x.Same(&y) })
+}
+
+// SetInterest says whether a device asks for everything, or only for what concerns
+// it. It is to be called before Resume; when it is something new there is a full sync.
+func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
+	if _, had := r.interest.all[dev]; had == all {
+		return
+	}
+	if all {
+		r.interest.all[dev] = struct{}{}
+	} else {
+		delete(r.interest.all, dev)
+	}
+	r.moves++
+	if d := r.devices[dev]; d != nil {
+		d.whole = false
+	}
+}
+
+// hostFor is a host of another device as one is to see it.
+func (r *Reflector) hostFor(d *device, n news) wire.HostRecord {
+	e := r.interest.addrs[n.host.Addr]
+	i, there := findAtt(e.atts, n.host)
+	switch {
+	case there && r.interest.knows(d.id, n.host.Addr):
+		return wire.HostRecord{Op: wire.Put, Host: e.atts[i]}
+	case there:
+		n.why = snsd.ReasonZoneChanged
+	}
+	return wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: n.host}, Why: n.why}
+}
+
+// faultFor is the fault of a port as a device is to see it.
+func (r *Reflector) faultFor(d *device, pk wire.PortKey) wire.FaultRecord {
+	if v := r.faultView(d.id, pk); v != nil {
+		return *v
+	}
+	f := wire.FaultRecord{Op: wire.Withdraw, Device: pk.Device, Port: pk.Port}
+	if r.faultOf(pk) != nil { // it is not over, it only concerns the device no more
+		f.Why = snsd.ReasonZoneChanged
+	}
+	return f
+}
+
+// faultView is a fault as a device is to see it: only with the addresses it knows,
+// nil if there are none.
+func (r *Reflector) faultView(dev netip.Addr, pk wire.PortKey) *wire.FaultRecord {
+	d := r.devices[pk.Device]
+	if d == nil || d.faults[pk.Port] == nil {
+		return nil
+	}
+	return viewOf(&d.faults[pk.Port].rec, func(a netip.Addr) bool {
+		e := r.interest.addrs[a]
+		return e.hasAtt(a, pk.Device, pk.Port) && r.interest.knows(dev, a)
+	})
+}
+
+func viewOf(f *wire.FaultRecord, sees func(netip.Addr) bool) *wire.FaultRecord {
+	var addrs []netip.Addr
+	all := true
+	for _, a := range f.Addrs {
+		if sees(a) {
+			addrs = append(addrs, a)
+		} else {
+			all = false
+		}
+	}
+	switch {
+	case len(addrs) == 0:
+		return nil
+	case all:
+		return f
+	}
+	v := *f
+	v.Addrs = addrs
+	return &v
+}

@@ -1,0 +1,445 @@
+package reflector
+
+import (
+	"maps"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+)
+
+const (
+	syncVisits = 2048 // records of tables that a step of a full sync looks at
+	// Of a device that is concerned with no more hosts than this only those are looked at.
+	fewMost = 1024
+)
+
+// Waiting tells whether something has changed that was not pulled yet.
+func (r *Reflector) Waiting() bool { return r.feed.fresh < len(r.feed.posts) || r.ends }
+
+// Owing tells whether a Step can go on.
+func (r *Reflector) Owing() bool { return r.more }
+
+// Owed appends the devices that have more to be told than they were given.
+func (r *Reflector) Owed(dst []netip.Addr) []netip.Addr {
+	for _, d := range r.owing {
+		if d.owed != nil {
+			dst = append(dst, d.id)
+		}
+	}
+	return dst
+}
+
+// Drained says that the session of a device that was not ready is.
+func (r *Reflector) Drained() { r.more = len(r.owing) > 0 }
+
+// Losses are the devices of which a change that was not pulled yet tells a loss (a fault, or
+// a host that has gone): none, one, or several.
+type Losses struct {
+	Any, Several bool
+	One          netip.Addr // the first
+}
+
+func (l *Losses) add(dev netip.Addr) {
+	l.Several = l.Several || l.Any && l.One != dev
+	if !l.Any {
+		l.Any, l.One = true, dev
+	}
+}
+
+// Losses are those among what waits for Pull.
+func (r *Reflector) Losses() Losses { return r.losses }
+
+// ToldSender is of how many keys only the sender of the last message that was received is
+// told because of it.
+func (r *Reflector) ToldSender() int { return r.told }
+
+// post lets devices hear of something.
+func (r *Reflector) post(list []news, to receivers, by *cause) {
+	r.feed.post(list, to, by)
+	if len(to.list) == 1 && to.list[0].id == by.origin {
+		r.told += len(list)
+	}
+	if !r.losses.Several && slices.ContainsFunc(list, func(n news) bool { return n.loss() }) {
+		r.losses.add(by.origin)
+	}
+}
+
+// Pull gives what has changed since the last Pull: to each device that it concerns and whose
+// session is ready to take it, about a message full. What is more than that, and what
+// concerns others, they are given by later Steps; a loss they are given at once. Ready is asked for
+// each device; nil: all are.
+func (r *Reflector) Pull(ready func(dev netip.Addr) bool, now time.Time) []wire.Delivery {
+	var out []wire.Delivery
+	r.losses = Losses{}
+	for _, s := range r.feed.handOut() {
+		b := s.owed
+		switch {
+		case b == nil:
+			b = &backlog{users: len(s.devices)}
+		case b.users > len(s.devices):
+			b = b.clone(len(s.devices))
+			for _, d := range s.devices {
+				d.owed = b
+			}
+		}
+		for _, i := range s.posts {
+			b.add(&r.feed.posts[i])
+		}
+		if s.owed == nil || b.urgent() {
+			out = r.give(out, b, s.devices, s.owed != nil, ready, now)
+		}
+	}
+	r.feed.trim()
+	return r.tell(out, now)
+}
+
+// Step gives the next about 32 KiB to the device that waits longest, and to those who have
+// the same to be told, if their sessions are ready.
+func (r *Reflector) Step(ready func(dev netip.Addr) bool, now time.Time) []wire.Delivery {
+	var out []wire.Delivery
+	r.more = false
+	for n := len(r.owing); n > 0; n-- {
+		d := r.owing[0]
+		r.owing = r.owing[1:]
+		if d.owing = d.owed != nil; !d.owing {
+			continue
+		}
+		r.owing = append(r.owing, d)
+		if ready != nil && !ready(d.id) {
+			continue
+		}
+		devs := []*device{d}
+		if b := d.owed; b.users > 1 {
+			devs = slices.DeleteFunc(slices.Clone(r.owing), func(o *device) bool { return o.owed != b })
+			slices.SortFunc(devs, compareDevices)
+		}
+		r.more = n > 1
+		r.counters.Steps++
+		out = r.give(out, d.owed, devs, false, ready, now)
+		break
+	}
+	return r.tell(out, now)
+}
+
+// give lets those of some devices that are ready have about a message full of their backlog,
+// or of the losses in it.
+func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses bool, ready func(netip.Addr) bool, now time.Time) []wire.Delivery {
+	to := make([]netip.Addr, 0, len(devs))
+	can := devs
+	var cannot []*device
+	for i, d := range devs {
+		if ready == nil || ready(d.id) {
+			if to = append(to, d.id); len(cannot) > 0 {
+				can = append(can, d)
+			}
+			continue
+		}
+		if len(cannot) == 0 {
+			can = slices.Clone(devs[:i])
+		}
+		cannot = append(cannot, d)
+	}
+	r.owe(cannot, b)
+	if len(can) == 0 {
+		return out
+	}
+	if len(can) < b.users {
+		b = b.clone(len(can))
+	}
+	for _, u := range r.take(b, can[0], losses, now) {
+		out = append(out, wire.Delivery{To: to, Msg: u})
+		r.counters.UpdatesOut++
+		r.counters.DeliveriesOut += uint64(len(to))
+	}
+	if b.empty() {
+		b, r.ends = nil, true
+	} else {
+		r.more = true
+	}
+	r.owe(can, b)
+	return out
+}
+
+// owe says what devices are still to be told, nil: nothing.
+func (r *Reflector) owe(devs []*device, b *backlog) {
+	for _, d := range devs {
+		if d.owed = b; b != nil && !d.owing {
+			d.owing = true
+			r.owing = append(r.owing, d)
+		}
+	}
+}
+
+// disown forgets what a device is still to be told.
+func (r *Reflector) disown(d *device) {
+	if d.owed != nil {
+		d.owed.users--
+		d.owed = nil
+	}
+}
+
+// taking collects what is told next.
+type taking struct {
+	wire.Batch
+	refused *wire.Refusal
+	changes map[wire.PortKey]*wire.FaultRecord // of faults that are not told as a whole
+	whole   map[wire.PortKey]bool              // those that are
+	room    int                                // bytes
+	visits  int                                // records
+}
+
+func (t *taking) on() bool { return t.room > 0 && t.visits > 0 }
+
+// take makes the next messages of a backlog, as they are for one of its devices.
+func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*wire.Update {
+	t := taking{room: wire.SyncChunk, visits: math.MaxInt}
+	if n := r.cfg.SyncStep; n > 0 && b.full {
+		t.visits = n
+	} else if b.dump != nil {
+		t.visits = syncVisits
+	}
+	last := ranks - 1
+	if losses {
+		last = rankFault
+	}
+	for k := range last + 1 {
+		switch {
+		case k == rankDumpZones && b.dump != nil:
+			r.dumpZones(b.dump, &t)
+		case k == rankDumpHosts && b.dump != nil:
+			if r.dumpHosts(b.dump, d, &t); b.dump.zones == 0 && b.dump.hosts == 0 {
+				b.dump = nil
+			}
+		}
+		for t.on() {
+			n, ok := b.next(k)
+			if !ok {
+				break
+			}
+			t.visits--
+			r.say(d, n, &t)
+		}
+	}
+	for pk, f := range t.changes {
+		if !t.whole[pk] {
+			t.Faults = append(t.Faults, f.Normal())
+		}
+	}
+	t.Sort()
+	return r.messages(b, &t, now)
+}
+
+// messages are the Updates of what was taken. While zones or settings wait that are not in
+// them the zones told so far are not the whole of a state.
+func (r *Reflector) messages(b *backlog, t *taking, now time.Time) []*wire.Update {
+	like := wire.Update{Origin: r.self, Epoch: r.epoch, Seq: r.feed.handed, SentAt: now, ReflectedAt: now, More: b.zonesWait()}
+	if c := b.cause; c != nil {
+		like.FaultAt, like.DecidedAt, like.ReflectorAt = c.fault, c.decided, c.came
+		if l := b.last; l.origin != r.self {
+			like.Origin, like.Epoch, like.Seq, like.SentAt = l.origin, l.epoch, l.seq, c.sent
+		}
+	}
+	out := t.Updates(&like, &r.counters.TooLarge)
+	if len(out) == 0 && (t.refused != nil || b.more && !like.More) {
+		out = append(out, &like)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	b.more = like.More
+	out[0].Anew, out[0].Refused = b.anew, t.refused
+	b.anew = false
+	for i, u := range out {
+		u.StampDevices(r.stampOf)
+		u.Partial = b.full || !b.empty() || i < len(out)-1
+		if u.Cluster = r.cluster; u.More {
+			u.Cluster = r.cluster.Within()
+		}
+		if !u.Partial && u.Origin != r.self {
+			u.Pos = wire.Stamp{Epoch: r.epoch, Seq: r.feed.handed}
+		}
+	}
+	return out
+}
+
+// stampOf is the state of a device of which its records here are.
+func (r *Reflector) stampOf(dev netip.Addr) wire.Stamp {
+	if d := r.devices[dev]; d != nil {
+		return d.stamp
+	}
+	return wire.Stamp{}
+}
+
+// beginSync lets a device be told everything that concerns it.
+func (r *Reflector) beginSync(d *device) {
+	r.disown(d)
+	d.whole = false
+	r.moves++
+	b := &backlog{users: 1, full: true, anew: true, dump: r.dump(d)}
+	b.put(news{feedKey: feedKey{kind: keySettings}})
+	r.owe([]*device{d}, b)
+	r.more = true
+}
+
+// fewKeys are the addresses that concern a device.
+type fewKeys struct {
+	addrs []netip.Addr
+}
+
+// dump gives what a full sync of a device goes through.
+func (r *Reflector) dump(d *device) *dump {
+	in := &r.interest
+	most := fewMost
+	if r.cfg.SyncStep > 0 {
+		most = 0
+	}
+	if _, all := in.all[d.id]; all {
+		most = -1
+	}
+	n := len(d.hosts)
+	for name := range d.zones {
+		if in.areas[name] != nil {
+			n += len(in.areas[name].hosts)
+		}
+		if n > most {
+			break
+		}
+	}
+	if n > most {
+		return &dump{zones: math.MaxInt, hosts: math.MaxInt}
+	}
+	var few fewKeys
+	addrs := map[netip.Addr]struct{}{}
+	for k := range d.hosts {
+		addrs[k.Addr] = struct{}{}
+	}
+	for name := range d.zones {
+		for a := range in.areas[name].hosts {
+			addrs[a] = struct{}{}
+		}
+	}
+	few.addrs = slices.SortedFunc(maps.Keys(addrs), netip.Addr.Compare)
+	return &dump{zones: math.MaxInt, hosts: len(few.addrs), few: &few}
+}
+
+func (r *Reflector) dumpZones(p *dump, t *taking) {
+	list := r.interest.zoneKeys.list
+	for p.zones = min(p.zones, len(list)); p.zones > 0 && t.on(); t.visits-- {
+		p.zones--
+		if z, there := r.interest.zones[list[p.zones]]; there {
+			t.zone(wire.ZoneRecord{Op: wire.Put, Zone: z})
+		}
+	}
+}
+
+// dumpHosts tells of each host whether it is down, too. Zones come before: what waits for
+// a rank of them may not be there yet.
+func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
+	if p.zones > 0 {
+		return
+	}
+	list := r.interest.addrKeys.list
+	if p.few != nil {
+		list = p.few.addrs
+	}
+	for p.hosts = min(p.hosts, len(list)); p.hosts > 0 && t.on(); t.visits-- {
+		p.hosts--
+		addr := list[p.hosts]
+		if !r.interest.knows(d.id, addr) {
+			continue
+		}
+		e := r.interest.addrs[addr]
+		for i := range e.atts {
+			h := &e.atts[i]
+			if h.Device == d.id {
+				continue
+			}
+			t.host(wire.HostRecord{Op: wire.Put, Host: *h})
+			pk := wire.PortKey{Device: h.Device, Port: h.HostKey.Port}
+			if f := r.faultOf(pk); f != nil && f.Lists(addr) {
+				t.down(pk, f, addr, true)
+			}
+		}
+	}
+}
+
+// say adds the state of a key as a device sees it.
+func (r *Reflector) say(d *device, n news, t *taking) {
+	k := n.host
+	switch n.kind {
+	case keySettings:
+		t.Settings = r.settings()
+	case keyZone:
+		rec := wire.ZoneRecord{Op: wire.Withdraw}
+		rec.Zone.Name = k.Port
+		if z, there := r.interest.zones[k.Port]; there {
+			rec = wire.ZoneRecord{Op: wire.Put, Zone: z}
+		}
+		t.zone(rec)
+	case keyHost:
+		t.host(r.hostFor(d, n))
+	case keyTaken:
+		e := r.interest.addrs[k.Addr]
+		if i, there := findAtt(e.atts, k); there {
+			t.host(wire.HostRecord{Op: wire.Put, Host: e.atts[i]})
+		}
+	case keyPort:
+		t.fault(n.port(), r.faultFor(d, n.port()))
+	case keyDown:
+		f := r.faultOf(n.port())
+		if f == nil { // it is over, and the device saw no other host there
+			t.fault(n.port(), r.faultFor(d, n.port()))
+			return
+		}
+		e := r.interest.addrs[k.Addr]
+		t.down(n.port(), f, k.Addr, f.Lists(k.Addr) && e.hasAtt(k.Addr, k.Device, k.Port) && r.interest.knows(d.id, k.Addr))
+	case keyRefused:
+		t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.sayAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
+		d.sayAgain = false
+	}
+}
+
+func (t *taking) zone(z wire.ZoneRecord) {
+	t.Zones = append(t.Zones, z)
+	t.room -= z.Size()
+}
+
+func (t *taking) host(h wire.HostRecord) {
+	t.Hosts = append(t.Hosts, h)
+	t.room -= h.Size()
+}
+
+func (t *taking) fault(pk wire.PortKey, f wire.FaultRecord) {
+	if t.whole[pk] {
+		return
+	}
+	t.Faults = append(t.Faults, f)
+	t.room -= f.Size()
+	if t.whole == nil {
+		t.whole = map[wire.PortKey]bool{}
+	}
+	t.whole[pk] = true
+}
+
+// down says of one host behind a port with a fault whether it is down.
+func (t *taking) down(pk wire.PortKey, f *wire.FaultRecord, addr netip.Addr, is bool) {
+	c := t.changes[pk]
+	if c == nil {
+		c = &wire.FaultRecord{Op: wire.Change, Device: pk.Device, Port: pk.Port, Since: f.Since, Why: snsd.ReasonZoneChanged}
+		if t.changes == nil {
+			t.changes = map[wire.PortKey]*wire.FaultRecord{}
+		}
+		t.changes[pk] = c
+		t.room -= c.Size()
+	}
+	if is {
+		c.Why, c.Addrs = f.Why, append(c.Addrs, addr)
+	} else {
+		c.Gone = append(c.Gone, addr)
+	}
+	t.room -= wire.AddrLen(addr)
+}

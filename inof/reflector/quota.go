@@ -1,0 +1,159 @@
+package reflector
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// One device must not take the room of all: it has a quota of hosts, and the last part of
+// the table is for devices that have less than their fair share. A host for which there is
+// no room is refused, which its device is told, and asked for again when there is room.
+// Nothing of a device of which one is refused is gone by an End-of-Sync.
+
+const (
+	// hostReserve is the part of the table, one in so many, that is kept for devices with
+	// less than their fair share.
+	hostReserve = 5
+	// mostRefused is how many refused hosts of a device are remembered.
+	mostRefused = 4096
+	// inviteRoom is how much room is enough to ask a device again.
+	inviteRoom = 64
+	// freeList is how long the list of a fault may be whatever the device's other ones are.
+	freeList = 256
+	// listedAhead is how many addresses a device may list in faults beyond the hosts that it
+	// has: a fault may come in a message before its hosts.
+	listedAhead = 4096
+)
+
+// roomFor is how many more hosts a device may have, and the limit that says so.
+func (r *Reflector) roomFor(d *device) (room int, limit wire.LimitError) {
+	total := r.cfg.MaxHosts
+	room, limit = total-r.hosts, wire.LimitError{What: "hosts", Limit: total}
+	most := r.cfg.MaxDeviceHosts
+	if n := r.cfg.Bindings[d.id].MaxHosts; n > 0 {
+		most = min(most, n)
+	}
+	if own := most - len(d.hosts); own < room {
+		room, limit = own, wire.LimitError{What: "hosts of one device", Limit: most}
+	}
+	share := max(1, total/max(1, len(r.devices)))
+	if fair := max(share-len(d.hosts), total-r.hosts-total/hostReserve); fair < room {
+		room, limit = fair, wire.LimitError{What: "hosts of one device while the table is nearly full", Limit: share}
+	}
+	return room, limit
+}
+
+// hostFits tells whether a device may have one more host; what does not fit is remembered.
+func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
+	room, limit := r.roomFor(d)
+	if room > 0 {
+		return nil
+	}
+	if d.refused == nil {
+		d.refused = map[zone.HostKey]struct{}{}
+	}
+	if len(d.refused) < mostRefused {
+		d.refused[k] = struct{}{}
+	}
+	d.limit = limit.Limit
+	r.short[d.id] = d
+	limit.Key = "host " + k.Addr.String()
+	return &limit
+}
+
+// unrefuse forgets what was refused of a device: all, or one host that is there, or gone.
+func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
+	if d.refused == nil {
+		return
+	}
+	if k != nil {
+		delete(d.refused, *k)
+	}
+	if k == nil || len(d.refused) == 0 {
+		d.refused = nil
+		delete(r.short, d.id)
+	}
+}
+
+// shortOnes are the devices of whose hosts some are refused, sorted; with too many of them an
+// End-of-Sync says that nothing at all is gone.
+func (r *Reflector) shortOnes() (list []netip.Addr, tooMany bool) {
+	if len(r.short) > wire.MaxSyncShort {
+		return nil, true
+	}
+	for id := range r.short {
+		list = append(list, id)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list, false
+}
+
+// refusal lets a device hear what is refused of it. Again: it is to say everything again.
+func (r *Reflector) refusal(d *device, again bool) {
+	d.sayAgain = d.sayAgain || again
+	r.post([]news{{feedKey: feedKey{kind: keyRefused}}}, receivers{list: []*device{d}}, r.ownCause())
+}
+
+// tellRefusal tells a device what is refused of it, if it has not been.
+func (r *Reflector) tellRefusal(d *device) {
+	if d.tellRefused {
+		d.tellRefused = false
+		r.refusal(d, false)
+	}
+}
+
+// invite asks devices again whose hosts were refused, when there is room for them.
+func (r *Reflector) invite() {
+	for _, id := range slices.SortedFunc(maps.Keys(r.short), netip.Addr.Compare) {
+		d := r.short[id]
+		if !d.up || !d.synced {
+			continue
+		}
+		if room, _ := r.roomFor(d); room >= min(len(d.refused), inviteRoom) {
+			r.unrefuse(d, nil)
+			r.refusal(d, true)
+		}
+	}
+}
+
+// listFits tells whether a device may list so many addresses in its faults: as many as it has
+// hosts, or while these are not known yet may have.
+func (r *Reflector) listFits(d *device, f *wire.FaultRecord) error {
+	if len(f.Addrs) <= freeList {
+		return nil
+	}
+	n := len(f.Addrs)
+	for port, e := range d.faults {
+		if port != f.Port {
+			n += len(e.rec.Addrs)
+		}
+	}
+	most := max(r.cfg.MaxDeviceHosts, wire.MaxFaultAddrs)
+	if d.synced && d.forgot == 0 { // all its hosts are known
+		most = min(most, len(d.hosts)+listedAhead)
+	}
+	if n > most {
+		return &wire.LimitError{What: "addresses in faults of one device", Key: "fault of port " + f.Port, Limit: most}
+	}
+	return nil
+}
+
+// Short is a device of which hosts are refused.
+type Short struct {
+	Device         netip.Addr
+	Refused, Limit int // at most 4,096 are counted
+	Hosts          int // that it has
+}
+
+// Short are the devices of which hosts are refused, sorted.
+func (r *Reflector) Short() (out []Short) {
+	for _, d := range r.short {
+		out = append(out, Short{Device: d.id, Refused: len(d.refused), Limit: d.limit, Hosts: len(d.hosts)})
+	}
+	slices.SortFunc(out, func(a, b Short) int { return a.Device.Compare(b.Device) })
+	return out
+}

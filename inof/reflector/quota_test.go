@@ -1,0 +1,262 @@
+package reflector
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// quotaSay lets a device say some hosts, and gives what it is told of refusals.
+func quotaSay(t *testing.T, r *Reflector, dev netip.Addr, op wire.Op, first, n int) *wire.Refusal {
+	t.Helper()
+	u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1}
+	for i := range n {
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: op, Host: inoftest.HostAt(inoftest.ScaleHost(first+i), dev, "Ethernet0")})
+	}
+	ds, _ := r.Receive(dev, u, inoftest.T0)
+	return toldRefusal(ds, dev)
+}
+
+func toldRefusal(ds []wire.Delivery, dev netip.Addr) (last *wire.Refusal) {
+	for _, d := range ds {
+		if u, ok := d.Msg.(*wire.Update); ok && u.Refused != nil && slices.Contains(d.To, dev) {
+			last = u.Refused
+		}
+	}
+	return last
+}
+
+func quotaReflector(t *testing.T, cfg Config, devs int) *Reflector {
+	r, err := New(inoftest.ReflID, 1, zone.Set{AutoJoin: true}, cfg, inoftest.T0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= devs; i++ {
+		r.Join(inoftest.ScaleDev(i), inoftest.T0)
+		if _, err := r.Receive(inoftest.ScaleDev(i), &wire.EndOfSync{Epoch: 1}, inoftest.T0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func hostsOf(r *Reflector, dev netip.Addr) int { return len(r.devices[dev].hosts) }
+
+// A device that says hosts without end leaves a reserve for those with less than their
+// share, is told so, and is asked again when there is room.
+func TestOneDeviceDoesNotFillTheHostTable(t *testing.T) {
+	r := quotaReflector(t, Config{MaxHosts: 100}, 10)
+	bad, good := inoftest.ScaleDev(1), inoftest.ScaleDev(2)
+	if ref := quotaSay(t, r, bad, wire.Put, 1000, 200); hostsOf(r, bad) != 80 || ref == nil || ref.Hosts != 120 || ref.Limit != 10 {
+		t.Errorf("%d hosts of the device were taken, it is told %+v", hostsOf(r, bad), ref)
+	}
+	if ref := quotaSay(t, r, good, wire.Put, 1, 10); hostsOf(r, good) != 10 || ref != nil {
+		t.Errorf("another device has %d hosts, and is told %+v", hostsOf(r, good), ref)
+	}
+	if s := r.Short(); len(s) != 1 || s[0].Device != bad || s[0].Refused != 120 || s[0].Hosts != 80 {
+		t.Errorf("operators see %+v", s)
+	}
+	if ref := quotaSay(t, r, bad, wire.Withdraw, 1000, 79); ref == nil || ref.Hosts != 0 || len(r.Short()) != 0 {
+		t.Errorf("when there is room it is told %+v", ref)
+	}
+}
+
+// A quota holds before the table is full.
+func TestADeviceHasItsQuotaOfHosts(t *testing.T) {
+	r := quotaReflector(t, Config{MaxHosts: 1000, MaxDeviceHosts: 7}, 3)
+	if ref := quotaSay(t, r, inoftest.ScaleDev(1), wire.Put, 1, 9); hostsOf(r, inoftest.ScaleDev(1)) != 7 || ref == nil || ref.Hosts != 2 || ref.Limit != 7 {
+		t.Errorf("%d hosts were taken, told %+v", hostsOf(r, inoftest.ScaleDev(1)), ref)
+	}
+	if quotaSay(t, r, inoftest.ScaleDev(1), wire.Put, 1, 7); hostsOf(r, inoftest.ScaleDev(1)) != 7 {
+		t.Error("what is known is not taken again")
+	}
+}
+
+// Hosts that were refused are not gone: a client that knows them from before keeps them,
+// and the device says them again as soon as there is room.
+func TestARefusedHostIsNeverToldAsGone(t *testing.T) {
+	bad, good, third := inoftest.ScaleDev(1), inoftest.ScaleDev(2), inoftest.ScaleDev(3)
+	device, watcher := client.New(good, 1), client.New(third, 1)
+	for i := range 10 {
+		device.PutHost(inoftest.HostAt(inoftest.ScaleHost(1+i), good, "Ethernet0"))
+	}
+	watcher.PutHost(inoftest.HostAt(inoftest.ScaleHost(500), third, "Ethernet0"))
+	run := func(r *Reflector, c *client.Client, dev netip.Addr, ds []wire.Delivery, a *client.Applied) (told *wire.Refusal) {
+		for _, d := range ds {
+			out, _ := r.Receive(dev, d.Msg, inoftest.T0)
+			for _, o := range out {
+				if !slices.Contains(o.To, dev) {
+					continue
+				}
+				if u, ok := o.Msg.(*wire.Update); ok && u.Refused != nil {
+					told = u.Refused
+				}
+				got, err := c.Receive(r.self, o.Msg, inoftest.T0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.Hosts = append(a.Hosts, got.Hosts...)
+			}
+		}
+		return told
+	}
+	begin := func(r *Reflector, c *client.Client, dev netip.Addr) (a client.Applied, told *wire.Refusal) {
+		out := c.Up(r.self, inoftest.T0)
+		for _, d := range r.Join(dev, inoftest.T0) {
+			got, err := c.Receive(r.self, d.Msg, inoftest.T0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Hosts = append(a.Hosts, got.Hosts...)
+		}
+		return a, run(r, c, dev, out, &a)
+	}
+	r := quotaReflector(t, Config{MaxHosts: 100}, 0)
+	begin(r, device, good)
+	if a, _ := begin(r, watcher, third); len(a.Hosts) != 10 {
+		t.Fatalf("the watcher hears %d hosts, want 10", len(a.Hosts))
+	}
+	// The reflector starts anew, and a device that fills its table is back first.
+	device.Down(inoftest.ReflID, inoftest.T0)
+	watcher.Down(inoftest.ReflID, inoftest.T0)
+	r = quotaReflector(t, Config{MaxHosts: 12}, 0)
+	r.epoch = 2
+	r.Join(bad, inoftest.T0)
+	quotaSay(t, r, bad, wire.Put, 1000, 50)
+	if _, told := begin(r, device, good); told == nil || told.Hosts == 0 || device.Refusals()[inoftest.ReflID].Hosts != told.Hosts {
+		t.Fatalf("the device is told %+v and shows %+v", told, device.Refusals())
+	}
+	a, _ := begin(r, watcher, third)
+	for _, h := range a.Hosts {
+		if h.Op == wire.Withdraw {
+			t.Errorf("host %v is told as gone: %v", h.Host.Addr, h.Why)
+		}
+	}
+	u := &wire.Update{Origin: bad, Epoch: 1, Seq: 2}
+	for k := range r.devices[bad].hosts {
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: k}, Why: snsd.ReasonAgedOut})
+	}
+	ds, err := r.Receive(bad, u, inoftest.T0)
+	if err != nil || toldRefusal(ds, good) == nil {
+		t.Fatalf("there is room, and the device hears nothing: %v", err)
+	}
+	for _, d := range ds {
+		if slices.Contains(d.To, good) {
+			if _, err := device.Receive(inoftest.ReflID, d.Msg, inoftest.T0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if next := device.Next(); !next.Equal(inoftest.T0) || len(device.Refusals()) != 0 {
+		t.Errorf("the next thing to do is at %v, refusals %v", next, device.Refusals())
+	}
+	if run(r, device, good, device.Flush(inoftest.T0), &a); hostsOf(r, good) != 10 {
+		t.Errorf("%d hosts are known after there was room, want 10", hostsOf(r, good))
+	}
+}
+
+// The lists of a device's faults are bounded all together, also while its hosts are not known yet.
+func TestTheFaultsOfADeviceListNoMoreThanItMayHave(t *testing.T) {
+	r := quotaReflector(t, Config{}, 0)
+	r.Join(inoftest.ScaleDev(1), inoftest.T0)
+	r.cfg.MaxDeviceHosts = wire.MaxFaultAddrs
+	dev, list := inoftest.ScaleDev(1), make([]netip.Addr, wire.MaxFaultAddrs)
+	for i := range list {
+		list[i] = inoftest.ScaleHost(i)
+	}
+	taken := 0
+	for i := range 20 {
+		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: string(rune('a' + i)), Why: snsd.ReasonLinkDown, Addrs: list}}}
+		if _, err := r.Receive(dev, u, inoftest.T0); err == nil {
+			taken++
+		}
+	}
+	if taken != 1 || r.counters.OverLimit != 19 {
+		t.Errorf("%d lists of %d addresses were taken, %d refused", taken, len(list), r.counters.OverLimit)
+	}
+}
+
+// A device that fills the table keeps no sync from ending: what other devices do not repeat
+// is gone, and only what that one does not may be there.
+func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
+	bad, good, third := inoftest.ScaleDev(1), inoftest.ScaleDev(2), inoftest.ScaleDev(3)
+	c := client.New(third, 1)
+	before := func(dev netip.Addr, n int) wire.HostRecord {
+		return wire.HostRecord{Op: wire.Put, Host: inoftest.HostAt(inoftest.ScaleHost(n), dev, "Ethernet0")}
+	}
+	c.Up(inoftest.ReflID, inoftest.T0)
+	for _, m := range []wire.Message{&wire.Update{Origin: inoftest.ReflID, Epoch: 1, Seq: 1, Settings: &wire.Settings{AutoJoin: true}, Hosts: []wire.HostRecord{before(bad, 1000), before(good, 1)}}, &wire.EndOfSync{Epoch: 1, Seq: 1}} {
+		if _, err := c.Receive(inoftest.ReflID, m, inoftest.T0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Down(inoftest.ReflID, inoftest.T0)
+	r := quotaReflector(t, Config{MaxHosts: 100}, 2)
+	quotaSay(t, r, bad, wire.Put, 2000, 200)
+	c.Up(inoftest.ReflID, inoftest.T0)
+	var gone []netip.Addr
+	hear := func(ds []wire.Delivery) {
+		for _, d := range ds {
+			if !slices.Contains(d.To, third) {
+				continue
+			}
+			a, err := c.Receive(inoftest.ReflID, d.Msg, inoftest.T0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range a.Hosts {
+				if h.Op == wire.Withdraw {
+					gone = append(gone, h.Host.Addr)
+				}
+			}
+			if e, ok := d.Msg.(*wire.EndOfSync); ok && (e.Resumed || !slices.Equal(e.Short, []netip.Addr{bad})) {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	hear(r.Join(third, inoftest.T0))
+	ds, err := r.Receive(third, &wire.EndOfSync{Epoch: 1}, inoftest.T0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hear(ds)
+	if !slices.Equal(gone, []netip.Addr{inoftest.ScaleHost(1)}) {
+		t.Errorf("gone are %v, want %v", gone, inoftest.ScaleHost(1))
+	}
+}
+
+// 400 faults of 16,384 addresses took 604 MB: a device may list its hosts, and what it has not
+// takes no room.
+func TestFaultsThatListWhatADeviceHasNotTakeNoRoom(t *testing.T) {
+	r := quotaReflector(t, Config{}, 1)
+	dev, list := inoftest.ScaleDev(1), make([]netip.Addr, wire.MaxFaultAddrs)
+	for i := range list {
+		list[i] = inoftest.ScaleHost(i)
+	}
+	quotaSay(t, r, dev, wire.Put, 0, 300)
+	refused := 0
+	for i := range 400 {
+		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: fmt.Sprintf("e%d", i), Why: snsd.ReasonLinkDown, Addrs: list}}}
+		if _, err := r.Receive(dev, u, inoftest.T0); err != nil {
+			refused++
+		}
+	}
+	listed := 0
+	for _, e := range r.devices[dev].faults {
+		listed += len(e.rec.Addrs)
+	}
+	if refused != 400 || listed != 0 {
+		t.Errorf("%d of 400 lists are refused, %d addresses are listed", refused, listed)
+	}
+	own := &wire.Update{Origin: dev, Epoch: 1, Seq: 2, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Addrs: list[:300]}}}
+	if _, err := r.Receive(dev, own, inoftest.T0); err != nil {
+		t.Errorf("a list of its own hosts: %v", err)
+	}
+}

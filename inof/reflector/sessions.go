@@ -1,0 +1,151 @@
+package reflector
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+)
+
+// Sessions of clients at a reflector: how they begin, what is caught up, and how they end.
+
+// Join says that the session of a device is established: Resume with nothing to
+// resume from.
+func (r *Reflector) Join(dev netip.Addr, now time.Time) []wire.Delivery {
+	return r.Resume(dev, nil, nil, now)
+}
+
+// ResumePoint is what our Open to a device says was seen of it; nil when everything
+// is needed.
+func (r *Reflector) ResumePoint(dev netip.Addr) *wire.Resume {
+	d := r.devices[dev]
+	if d == nil || !d.clean || !d.stamp.Known() {
+		return nil
+	}
+	return &wire.Resume{Epoch: d.stamp.Epoch, Seq: d.stamp.Seq}
+}
+
+// Resume says that the session of a device is established; seen is what its Open
+// says it has seen of us, offered what ours said. When seen is still in the feed it
+// gets what it has missed. Otherwise it gets the settings and all that concerns it
+// by what is known of it; the End-of-Sync follows when the device has completed its
+// own sync and every awaited device is back.
+func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.Time) []wire.Delivery {
+	if d := r.devices[dev]; (d == nil || !d.up) && r.joined() >= r.cfg.MaxClients {
+		r.counters.ClientsRefused++
+		err := wire.LimitError{What: "clients", Key: "device " + dev.String(), Limit: r.cfg.MaxClients}
+		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeLimit, Text: err.Error()}}}
+	}
+	d := r.device(dev)
+	if offered != nil && (!d.clean || d.stamp.Epoch != offered.Epoch || d.stamp.Seq < offered.Seq) {
+		// Its records ran out between the Open and now: it would not send them.
+		r.counters.ResumeLost++
+		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeCease, Text: "there is nothing to resume from any more; try again"}}}
+	}
+	if offered == nil { // it says everything again
+		r.unrefuse(d, nil)
+		d.outside = nil
+	}
+	d.tellRefused, d.sayAgain = len(d.outside) > 0 || len(d.refused) > 0, false
+	d.up, d.synced, d.told = true, false, false
+	r.moves++
+	d.in, d.offered = wire.ResumeKind{}, offered
+	d.holds = seen != nil && seen.Epoch != r.epoch
+	d.gen++
+	d.expires = time.Time{}
+	r.schedule()
+	if d.out = wire.CheckResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
+		d.out = wire.Full("the sender no longer follows what the receiver holds")
+	}
+	d.missed, d.resumes = nil, false
+	r.disown(d)
+	if d.out.Resumed {
+		r.counters.Resumed++
+		d.missed = &seen.Seq
+	} else {
+		r.beginSync(d)
+	}
+	return append(r.tellBound(d), r.out(now)...)
+}
+
+// catchUp tells a device whose session resumes what it has missed. Not before its
+// own sync: what it missed may follow from what it had said before, and be undone by
+// what it says now; of each record only the latest state is told.
+func (r *Reflector) catchUp(d *device, now time.Time) {
+	if d.missed == nil {
+		return
+	}
+	seq := *d.missed
+	d.missed = nil
+	r.moves++
+	if d.out = wire.CheckResume(&wire.Resume{Epoch: r.epoch, Seq: seq}, r.epoch, r.feed.base, r.feed.seq); !d.out.Resumed { // trimmed meanwhile
+		r.beginSync(d)
+		return
+	}
+	d.resumes = true
+	if b := r.feed.since(seq, d); b.empty() {
+		r.ends = true
+	} else {
+		// What comes late because of an outage is not measured, as in a full sync.
+		late := &cause{origin: b.last.origin, epoch: b.last.epoch, seq: b.last.seq, sent: now}
+		b.users, b.last, b.cause = 1, late, late
+		r.owe([]*device{d}, b)
+		r.more = true
+	}
+}
+
+// follows tells whether a device is told of changes: now, or by the feed when it is
+// back in time.
+func (d *device) follows() bool { return d.up || d.whole }
+
+// hears tells whether a device is told of a change at once.
+func (d *device) hears() bool { return d.up && d.missed == nil }
+
+func (r *Reflector) joined() int {
+	n := 0
+	for _, d := range r.devices {
+		if d.up {
+			n++
+		}
+	}
+	return n
+}
+
+// Leave says that the session of a device ended: its records become stale and are
+// withdrawn when it is not back within the grace time.
+func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
+	d := r.devices[dev]
+	if d == nil || !d.up {
+		return nil
+	}
+	d.up, d.synced, d.told, d.left = false, false, false, now
+	d.missed, d.resumes = nil, false
+	r.disown(d)
+	r.moves++
+	if d.empty() && !d.whole {
+		r.forget(d)
+	} else {
+		d.expires = now.Add(r.cfg.Grace)
+	}
+	r.schedule()
+	return r.out(now)
+}
+
+func (d *device) empty() bool {
+	return len(d.hosts) == 0 && len(d.faults) == 0
+}
+
+// forget drops a device without records. The zones that name its ports remember
+// it by themselves.
+func (r *Reflector) forget(d *device) {
+	d.whole, d.clean = false, false
+	r.moves++
+	r.unrefuse(d, nil)
+	d.outside = nil
+	delete(r.interest.all, d.id)
+	if len(d.zones) == 0 {
+		delete(r.devices, d.id)
+		return
+	}
+	d.expires = time.Time{}
+}

@@ -1,0 +1,164 @@
+package reflector
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// What a client says of its hosts and faults, as the reflector takes it in.
+
+func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
+	r.counters.UpdatesIn++
+	if u.Epoch != d.stamp.Epoch || u.Seq > d.stamp.Seq {
+		d.stamp = wire.Stamp{Epoch: u.Epoch, Seq: u.Seq}
+	}
+	d.clean = !u.Partial && (d.clean || d.synced)
+	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
+	t := r.begin()
+	r.isBack(t, d)
+	// What a device that resumes sends has changed meanwhile, maybe back to what is
+	// known here: those who heard of it from elsewhere must hear this.
+	t.repeat = u.Partial && d.offered != nil && !d.synced
+	var refused wire.RefusedError
+	refuse := func(err error, counter *uint64) {
+		*counter++
+		if refused.Refused++; refused.First == nil {
+			refused.First = err
+		}
+	}
+	if u.Settings != nil || len(u.Zones) > 0 {
+		refuse(&OwnerError{Record: "zone configuration", Owner: "reflectors", Sender: d.id.String()}, &r.counters.NotOwned)
+	}
+	for i := range u.Hosts {
+		if counter, err := r.takeHost(t, d, &u.Hosts[i]); err != nil {
+			refuse(err, counter)
+		}
+	}
+	for i := range u.Faults {
+		if f := &u.Faults[i]; f.Device != d.id {
+			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
+		} else {
+			whole := d.faultAfter(f)
+			if err := cmp.Or(d.faultFits(&whole), r.listFits(d, &whole)); err != nil {
+				refuse(err, &r.counters.OverLimit)
+				continue
+			}
+			r.takeFault(t, d, &whole)
+		}
+	}
+	came := u.ReceivedAt
+	if came.IsZero() {
+		came = now
+	}
+	r.commit(t, &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came})
+	if refused.Refused > 0 {
+		return &refused
+	}
+	return nil
+}
+
+func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64, error) {
+	k := h.Host.HostKey
+	_, known := d.hosts[k]
+	switch {
+	case k.Device != d.id:
+		return &r.counters.NotOwned, &OwnerError{Record: "host " + k.Addr.String(), Owner: k.Device.String(), Sender: d.id.String()}
+	case h.Op == wire.Withdraw:
+		if known {
+			r.removeHost(t, d, k, h.Why)
+		}
+		r.unrefuse(d, &k)
+		r.inside(d, k)
+		return nil, nil
+	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
+		return &r.counters.BadRecords, wire.Malformed("host", "%v is no address of a host", k.Addr)
+	}
+	if err := r.bound(t, d, &h.Host); err != nil {
+		return &r.counters.Outside, err
+	}
+	if !known {
+		if err := r.hostFits(d, k); err != nil {
+			return &r.counters.OverLimit, err
+		}
+		r.unrefuse(d, &k)
+		r.hosts++
+	}
+	if d.hosts == nil {
+		d.hosts = map[zone.HostKey]uint32{}
+	}
+	d.hosts[k] = d.gen
+	if d.forgot != 0 {
+		r.unfault(t, d, k)
+	}
+	if t.repeat {
+		r.touch(t, k.Addr)
+	}
+	r.putHost(t, &h.Host)
+	t.taken = append(t.taken, k)
+	return nil, nil
+}
+
+func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Reason) {
+	delete(d.hosts, k)
+	r.hosts--
+	r.dropHost(t, k, why)
+}
+
+// endOfSync removes what the device did not repeat in this session, unless it
+// needed not, or has started without its state and does not know yet what it has.
+func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
+	r.counters.Syncs++
+	d.stamp, d.clean = wire.Stamp{Epoch: m.Epoch, Seq: m.Seq}, true
+	d.in = wire.ResumeKind{Done: true, Resumed: m.Resumed}
+	t := r.begin()
+	r.isBack(t, d)
+	switch {
+	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
+		r.counters.HeldBack++
+		d.in = wire.Full("the sender has started without its state: nothing is removed yet")
+		d.forgot = d.gen // it stays awaited: others are not told of what it lacks
+		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
+			if d.hosts[k] == d.gen {
+				r.unfault(t, d, k)
+			}
+		}
+	case m.Resumed:
+		r.counters.ResumedIn++
+	default:
+		d.forgot = 0
+		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
+	}
+	r.commit(t, r.ownCause())
+	d.synced, r.ends = true, true
+	if d.forgot == 0 {
+		delete(r.awaited, d.id)
+	}
+	r.schedule()
+	r.catchUp(d, now)
+}
+
+// drop removes the records of a device whose session number is chosen, as aged out.
+func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
+	// In order: who has an address may depend on which claim goes first.
+	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
+		if chosen(d.hosts[k]) {
+			r.removeHost(t, d, k, snsd.ReasonAgedOut)
+			n++
+		}
+	}
+	for _, port := range slices.Sorted(maps.Keys(d.faults)) {
+		if chosen(d.faults[port].gen) {
+			t.touchFault(d, port)
+			delete(d.faults, port)
+			r.noteFault(t, d, port)
+			n++
+		}
+	}
+	return n
+}

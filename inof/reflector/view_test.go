@@ -1,0 +1,135 @@
+package reflector
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openinof/inof/inof/client"
+	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// view is what one reflector's tables say that a device is to hold, worked out anew.
+type view struct {
+	zones  map[string][]zone.Member
+	hosts  map[zone.HostKey]zone.Host
+	faults map[wire.PortKey]wire.FaultRecord
+}
+
+func viewAt(r *Reflector, dev netip.Addr) view {
+	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}}
+	for name, z := range r.interest.zones {
+		v.zones[name] = z.Members
+	}
+	for addr, e := range r.interest.addrs {
+		for _, h := range e.atts {
+			if h.Device != dev && r.interest.knows(dev, addr) {
+				v.hosts[h.HostKey] = h
+			}
+		}
+	}
+	for _, d := range r.devices {
+		for port := range d.faults {
+			if f := r.faultView(dev, wire.PortKey{Device: d.id, Port: port}); f != nil && d.id != dev {
+				v.faults[wire.PortKey{Device: d.id, Port: port}] = *f
+			}
+		}
+	}
+	return v
+}
+
+func (n *network) check(dev netip.Addr) {
+	n.t.Helper()
+	c := n.clients[dev]
+	hosts, faults, zones := map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}, map[string][]zone.Member{}
+	differ, claims := map[string]bool{}, map[zone.HostKey][]zone.Claim{}
+	for i, id := range n.ids {
+		r := n.refls[id]
+		if len(r.devices[dev].hosts) != len(c.Hosts()) || len(r.devices[dev].faults) != len(c.Faults()) {
+			n.t.Fatalf("device %v has %d hosts and %d faults, reflector %v knows %d and %d",
+				dev, len(c.Hosts()), len(c.Faults()), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
+		}
+		for k := range r.devices[dev].hosts {
+			at, _ := findAtt(r.interest.addrs[k.Addr].atts, k)
+			if is := r.interest.addrs[k.Addr].atts[at]; !ptr(unclaimed(is)).Same(ptr(unclaimed(c.Hosts()[k]))) {
+				n.t.Fatalf("reflector %v has an old %v", id, k)
+			}
+		}
+		v := viewAt(r, dev)
+		for k, h := range v.hosts {
+			claims[k] = append(claims[k], h.Claim)
+			hosts[k] = h
+		}
+		for k, f := range v.faults { // two views differ by the zones only
+			if old, ok := faults[k]; !ok || len(f.Addrs) > len(old.Addrs) {
+				faults[k] = f
+			}
+		}
+		for name, ms := range v.zones {
+			old, had := zones[name]
+			switch {
+			case i == 0:
+				zones[name] = ms
+			case !had:
+				differ[name] = true
+				if n.agree[dev] == client.AgreeUnion {
+					zones[name] = ms
+				}
+			case !slices.Equal(old, ms):
+				differ[name] = true
+				if n.agree[dev] == client.AgreeUnion {
+					zones[name] = zone.Zone{Members: slices.Concat(old, ms)}.Canonical().Members
+				} else {
+					zones[name] = slices.DeleteFunc(slices.Clone(old), func(m zone.Member) bool { return !slices.Contains(ms, m) })
+				}
+			}
+		}
+		if i > 0 {
+			for name := range zones {
+				if _, ok := v.zones[name]; !ok {
+					differ[name] = true
+					if n.agree[dev] == client.AgreeIdentical {
+						delete(zones, name)
+					}
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(zones, n.zones[dev], inoftest.CmpOpts); diff != "" {
+		n.t.Fatalf("zones at %v (-want +got):\n%s", dev, diff)
+	}
+	for k, said := range claims { // one voice for all, or nothing is decided until it lasts
+		h := hosts[k]
+		switch {
+		case slices.Max(said) != slices.Min(said) && n.decided:
+			h.Claim = said[0]
+		case slices.Max(said) != slices.Min(said), h.Claim == zone.ClaimHolder && len(said) < len(n.ids):
+			h.Claim = zone.ClaimOpen
+		}
+		hosts[k] = h
+	}
+	if diff := cmp.Diff(hosts, n.hosts[dev], inoftest.CmpOpts); diff != "" {
+		n.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
+	}
+	if len(differ) == 0 {
+		if diff := cmp.Diff(faults, n.fault[dev], inoftest.CmpOpts); diff != "" {
+			n.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
+		}
+	}
+	if got := c.Differing(); len(got) != len(differ) {
+		n.t.Fatalf("%v finds differences in %v, want %v", dev, got, differ)
+	}
+	if !c.Synced() {
+		n.t.Fatalf("%v is not synced", dev)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func unclaimed(h zone.Host) zone.Host {
+	h.Claim = zone.ClaimHolder
+	return h
+}

@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// MaxClusterMembers is how many reflectors one cluster may have.
+const MaxClusterMembers = 9
+
+// ClusterStamp says that the zones of a reflector are those of a cluster, as of an
+// entry of the cluster's log (docs/protocol.md, "Clusters"). The zero value is a
+// reflector that stands for itself.
+type ClusterStamp struct {
+	ID    uint64 // of the cluster, random and never zero
+	Index uint64 // of the last log entry that is in force at the reflector; 0: not said
+}
+
+// Known tells whether there is a cluster.
+func (s ClusterStamp) Known() bool { return s.ID != 0 }
+
+func appendCluster(b []byte, s ClusterStamp) []byte {
+	if !s.Known() {
+		return b
+	}
+	b, at := beginTLV(b, tlvCluster)
+	b = binary.BigEndian.AppendUint64(b, s.ID)
+	return endTLV(binary.BigEndian.AppendUint64(b, s.Index), at)
+}
+
+func decodeCluster(r *reader) ClusterStamp {
+	s := ClusterStamp{ID: r.u64("cluster.id"), Index: r.u64("cluster.index")}
+	if r.err == nil && !s.Known() {
+		r.fail("cluster.id", "0 is no cluster")
+	}
+	return s
+}
+
+// Within is the stamp of a message that others of the same state follow.
+func (s ClusterStamp) Within() ClusterStamp { return ClusterStamp{ID: s.ID} }
+
+func appendShort(b []byte, short []netip.Addr) ([]byte, error) {
+	if len(short) > MaxSyncShort {
+		return nil, Malformed("EndOfSync.short", "%d, want at most %d", len(short), MaxSyncShort)
+	}
+	for _, dev := range short {
+		if err := CheckAddr("EndOfSync.short", dev); err != nil {
+			return nil, err
+		}
+		var at int
+		b, at = beginTLV(b, tlvSyncShort)
+		b = endTLV(appendAddr(b, dev), at)
+	}
+	return b, nil
+}
+
+func appendMembers(b []byte, members []netip.Addr) ([]byte, error) {
+	if len(members) > MaxClusterMembers {
+		return nil, Malformed("EndOfSync.members", "%d, want at most %d", len(members), MaxClusterMembers)
+	}
+	for _, m := range members {
+		if err := CheckAddr("EndOfSync.member", m); err != nil {
+			return nil, err
+		}
+		var at int
+		b, at = beginTLV(b, tlvClusterMember)
+		b = endTLV(appendAddr(b, m), at)
+	}
+	return b, nil
+}

@@ -1,0 +1,79 @@
+package wire_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
+)
+
+// What waits for a slow reader keeps the times of the event that waits longest.
+func TestCoalescedUpdatesKeepTheEarliestEvent(t *testing.T) {
+	fault := func(seq uint64, port string, at time.Time) *wire.Update {
+		return &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: seq, FaultAt: at, DecidedAt: at, SentAt: at,
+			Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(0), Port: port, Addrs: []netip.Addr{inoftest.HostIP(0)}}}}
+	}
+	var c wire.Coalescer
+	c.Add(&wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, SentAt: inoftest.Us(1), Hosts: []wire.HostRecord{{Op: wire.Put, Host: inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), "p")}}})
+	c.Add(fault(2, "p", inoftest.Us(7)))
+	c.Add(fault(3, "q", inoftest.Us(3)))
+	c.Add(fault(4, "r", inoftest.Us(9)))
+	out := c.Take()
+	if len(out) != 1 || out[0].(*wire.Update).Seq != 4 {
+		t.Fatalf("%d messages, the first %+v", len(out), out[0])
+	}
+	if got, want := inoftest.TimesOf(out[0].(*wire.Update)), (inoftest.Stamped{Fault: inoftest.Us(3), Decided: inoftest.Us(3), Sent: inoftest.Us(3)}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Whatever is collected for a slow peer, its messages say of every record the state
+// of its device that was said last, all but the last are part of a run, and the last
+// one carries the position of the last one collected.
+func TestARunKeepsStampsAndPosition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c wire.Coalescer
+		var last *wire.Update
+		stamp := map[netip.Addr]wire.Stamp{}
+		for i := range rapid.IntRange(2, 6).Draw(t, "updates") {
+			u := &wire.Update{Origin: inoftest.ReflID, Epoch: 1, Seq: uint64(i + 1), Pos: wire.Stamp{Epoch: 9, Seq: uint64(i + 1)}}
+			for range rapid.IntRange(1, 150).Draw(t, "hosts") {
+				h := inoftest.HostAt(inoftest.HostIP(rapid.IntRange(0, 600).Draw(t, "host")), inoftest.DevID(rapid.IntRange(0, 5).Draw(t, "device")), "Ethernet1")
+				u.Hosts = append(u.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
+			}
+			u.StampDevices(func(dev netip.Addr) wire.Stamp {
+				return wire.Stamp{Epoch: 5, Seq: uint64(100*i) + uint64(dev.As4()[3])}
+			})
+			for _, h := range u.Hosts {
+				stamp[h.Host.Device] = u.StampOf(h.Host.Device)
+			}
+			c.Add(u)
+			last = u
+		}
+		us := c.Take()
+		for i, m := range us {
+			u := m.(*wire.Update)
+			for _, h := range u.Hosts {
+				if got := u.StampOf(h.Host.Device); got != stamp[h.Host.Device] {
+					t.Fatalf("message %d: device %v has %v, want %v", i, h.Host.Device, got, stamp[h.Host.Device])
+				}
+			}
+			end := i == len(us)-1
+			if u.Partial == end || (u.Pos == last.Pos) != end {
+				t.Fatalf("message %d of %d: partial %v, position %v", i, len(us), u.Partial, u.Pos)
+			}
+			got, err := wire.Decode(inoftest.FrameOf(t, u))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wire.Message(u), got, inoftest.CmpOpts); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"fmt"
+)
+
+// Encoded is a message in its wire form without the parts that differ from
+// session to session (sequence number, tag): made once, sent to many.
+type Encoded struct {
+	typ  MsgType
+	body []byte
+}
+
+// Raw is a message of a body that was made otherwise, of which nothing is checked.
+func Raw(t MsgType, body []byte) *Encoded { return &Encoded{typ: t, body: body} }
+
+// Append writes the message with the number that it has in its session and direction, but
+// for the tag that follows a tagged one.
+func (e *Encoded) Append(b []byte, seq uint64, tagged bool) []byte {
+	h := Header{Length: HeaderLen + len(e.body), Version: Version, Type: e.typ, Seq: seq}
+	if tagged {
+		h.Length, h.Flags = h.Length+TagLen, flagTagged
+	}
+	return append(h.Append(b), e.body...)
+}
+
+// Body is what stands between header and tag; it must not be changed.
+func (e *Encoded) Body() []byte { return e.body }
+
+// Type of the message.
+func (e *Encoded) Type() MsgType { return e.typ }
+
+// Len is the length of the whole message in bytes, with a tag.
+func (e *Encoded) Len() int { return HeaderLen + len(e.body) + TagLen }
+
+// Encode makes the wire form of a message. The error is a *ProtocolError or
+// *LimitError that names the field, or wraps ErrTooLarge.
+func Encode(m Message) (*Encoded, error) {
+	var b []byte
+	var err error
+	switch m := m.(type) {
+	case *Open:
+		b, err = m.appendBody(make([]byte, 0, 128))
+	case *Keepalive:
+		b = m.appendBody(nil)
+	case *Update:
+		b, err = m.appendBody(make([]byte, 0, m.sizeHint()))
+	case *EndOfSync:
+		b = appendStamp(nil, m.Epoch, m.Seq)
+		if m.Resumed {
+			var at int
+			b, at = beginTLV(b, tlvSyncResumed)
+			b = endTLV(b, at)
+		}
+		if b, err = appendShort(b, m.Short); err == nil {
+			b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
+		}
+	case *Notification:
+		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
+	case *Report:
+		b, err = m.appendBody(nil)
+	case *PathKeys:
+		b, err = m.appendBody(nil)
+	case *Bound:
+		b, err = m.appendBody(nil)
+	default:
+		err = fmt.Errorf("cannot encode a %T", m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &Encoded{typ: m.Type(), body: b}
+	if e.Len() > MaxMessage {
+		return nil, fmt.Errorf("%v of %d bytes: %w of %d bytes", m.Type(), e.Len(), ErrTooLarge, MaxMessage)
+	}
+	return e, nil
+}
+
+// DecodeBody is the inverse of Encode for the bytes between header and tag.
+func DecodeBody(t MsgType, body []byte) (Message, error) {
+	switch t {
+	case TypeOpen:
+		return asMessage(decodeOpen(body))
+	case TypeKeepalive:
+		return asMessage(decodeKeepalive(body))
+	case TypeUpdate:
+		return asMessage(decodeUpdate(body))
+	case TypeEndOfSync:
+		return asMessage(decodeEndOfSync(body))
+	case TypeNotification:
+		return asMessage(decodeNotification(body))
+	case TypeReport:
+		return asMessage(decodeReport(body))
+	case TypePathKeys:
+		return asMessage(decodePathKeys(body))
+	case TypeBound:
+		return asMessage(readBound(body))
+	}
+	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
+}
+
+// asMessage keeps a nil pointer from becoming a non-nil Message.
+func asMessage[M Message](m M, err error) (Message, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Decode reads one whole message; a tag is cut off unchecked, which is for
+// dissectors and tests. A Session checks it.
+func Decode(b []byte) (Message, error) {
+	h, err := ParseHeader(b, MaxMessage)
+	if err != nil {
+		return nil, err
+	}
+	if h.Length != len(b) {
+		return nil, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, but there are %d bytes", h.Length, len(b))}
+	}
+	end := len(b)
+	if h.Tagged() {
+		end -= TagLen
+	}
+	return DecodeBody(h.Type, b[HeaderLen:end])
+}

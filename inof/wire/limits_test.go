@@ -1,0 +1,51 @@
+package wire_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// The addresses of one fault, at the sender and at the receiver.
+func TestAddressesOfAFaultUpToTheLimit(t *testing.T) {
+	f := wire.FaultRecord{Op: wire.Put, Device: inoftest.DevID(0), Port: "Ethernet1", Why: 1, Since: inoftest.T0}
+	for n := range wire.MaxFaultAddrs {
+		f.Addrs = append(f.Addrs, inoftest.ManyHost(n))
+	}
+	u := &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{f}}
+	frame := inoftest.FrameOf(t, u)
+	if m, err := wire.Decode(frame); err != nil || len(m.(*wire.Update).Faults[0].Addrs) != wire.MaxFaultAddrs {
+		t.Fatalf("at the limit: %v", err)
+	}
+	u.Faults[0].Addrs = append(u.Faults[0].Addrs, inoftest.ManyHost(wire.MaxFaultAddrs))
+	_, err := wire.Encode(u)
+	inoftest.IsLimit(t, err, "fault addresses", wire.MaxFaultAddrs)
+	// One more, as another implementation might send it: the TLV is the last one.
+	at := len(frame) - 5*wire.MaxFaultAddrs - 8 - 1 - len(f.Port) - 5 - 2 - 4
+	frame = inoftest.Relength(append(frame, 4, 20, 9, 9, 9))
+	n := len(frame) - at - 4
+	frame[at+1], frame[at+2], frame[at+3] = byte(n>>16), byte(n>>8), byte(n)
+	if _, err := wire.Decode(frame); wire.CodeOf(err) != wire.CodeMalformed || !strings.Contains(err.Error(), "more than 16384") {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// The lengths of names, as the codec takes them in either direction.
+func TestNamesUpToTheLimit(t *testing.T) {
+	update := func(zoneLen, portLen, nqnLen int) *wire.Update {
+		h := inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), strings.Repeat("p", portLen))
+		h.NQN = strings.Repeat("n", nqnLen)
+		return &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: strings.Repeat("z", zoneLen)}}}, Hosts: []wire.HostRecord{{Op: wire.Put, Host: h}}}
+	}
+	if _, err := wire.Decode(inoftest.FrameOf(t, update(63, 63, 255))); err != nil {
+		t.Error(err)
+	}
+	for _, n := range [][3]int{{64, 63, 255}, {63, 64, 255}, {63, 63, 256}, {0, 63, 255}, {63, 0, 255}} {
+		if _, err := wire.Encode(update(n[0], n[1], n[2])); wire.CodeOf(err) != wire.CodeMalformed {
+			t.Errorf("names of %v bytes: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// DefaultPort is the TCP port a reflector listens on.
+const DefaultPort = 19516
+
+// Version is the protocol version of this package (docs/protocol.md).
+const Version = 2
+
+// MsgType is the type octet of a message header.
+type MsgType uint8
+
+const (
+	TypeOpen         MsgType = 1
+	TypeKeepalive    MsgType = 2
+	TypeUpdate       MsgType = 3
+	TypeEndOfSync    MsgType = 4
+	TypeNotification MsgType = 5
+	TypeReport       MsgType = 6
+	TypePathKeys     MsgType = 7
+	TypeBound        MsgType = 8
+
+	lastType = TypeBound
+)
+
+func (t MsgType) String() string {
+	switch t {
+	case TypeOpen:
+		return "Open"
+	case TypeKeepalive:
+		return "Keepalive"
+	case TypeUpdate:
+		return "Update"
+	case TypeEndOfSync:
+		return "EndOfSync"
+	case TypeNotification:
+		return "Notification"
+	case TypeReport:
+		return "Report"
+	case TypePathKeys:
+		return "PathKeys"
+	case TypeBound:
+		return "Bound"
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Message is one of *Open, *Keepalive, *Update, *EndOfSync, *Notification, *Report,
+// *PathKeys, *Bound. A message that was handed to a Session or Peer must not be changed any more.
+type Message interface {
+	Type() MsgType
+}
+
+// Roles of a device, a bitmap.
+type Roles uint8
+
+const (
+	RoleReflector Roles = 1 << 0
+	RoleClient    Roles = 1 << 1
+)
+
+func (r Roles) String() string {
+	switch r {
+	case RoleReflector:
+		return "reflector"
+	case RoleClient:
+		return "client"
+	case RoleReflector | RoleClient:
+		return "reflector,client"
+	}
+	return fmt.Sprintf("roles %#x", uint8(r))
+}
+
+// Capabilities is the bitmap of optional abilities; unknown bits are ignored.
+type Capabilities uint64
+
+// CapInterestAll is a client that asks for all hosts, not only for those
+// that concern it.
+const CapInterestAll Capabilities = 1 << 0
+
+// NonceLen is the length of a session nonce in bytes.
+const NonceLen = 32
+
+// Open is the first message in each direction of a session.
+type Open struct {
+	Device     netip.Addr // device id of the sender
+	Roles      Roles
+	MinVersion uint8 // protocol versions that the sender speaks, both included
+	MaxVersion uint8
+	Caps       Capabilities
+	Hold       time.Duration // whole milliseconds, MinHold..MaxHold
+	Keepalive  time.Duration // whole milliseconds, MinKeepalive..Hold/3 is usual
+	Nonce      [NonceLen]byte
+	Epoch      uint64
+	Auth       AuthMode
+	Resume     *Resume // nil: nothing to resume from
+}
+
+// Resume names the last Update seen from the receiver of the Open, which has to
+// send only what came after it.
+type Resume struct {
+	Epoch uint64
+	Seq   uint64
+}
+
+// Keepalive says that the sender lives, and as the first message after the Open
+// that it knows the password.
+type Keepalive struct {
+	Proof  []byte // in the dialer's first: that it knows a second password; nil: it has one
+	Demand uint64 // the receiver answers at once; 0: need not
+	Answer uint64 // to this Demand; 0: to none
+}
+
+// Update carries changes of records. They are applied in the order of the fields:
+// settings, zones, hosts, faults.
+type Update struct {
+	Origin netip.Addr // device whose change this is
+	Epoch  uint64     // of the origin: one value for each start of its process
+	Seq    uint64     // the origin's change number within the epoch, from 1
+
+	// Wall-clock stamps by which the latency of a fault is measured; zero when
+	// not known. Nanoseconds since 1970 on the wire.
+	FaultAt     time.Time // the event that caused the change
+	SentAt      time.Time // the origin handed the Update to its sessions
+	ReflectedAt time.Time // the reflector handed it to its sessions
+	DecidedAt   time.Time // the origin took the event up; only where FaultAt is known
+	ReflectorAt time.Time // the reflector's transport read it
+	// ReceivedAt is when our transport read the last of its bytes, with monotonic
+	// reading: not on the wire. Zero for what was handed over in process.
+	ReceivedAt time.Time
+
+	// Devices are the states of devices of which the records are, where Origin,
+	// Epoch and Seq do not say it: of two reflectors the newer word counts.
+	Devices []DeviceStamp
+	// Pos is the number of the message in the log of the reflector that passed it
+	// on. Zero: if the reflector is the origin, Epoch and Seq are it.
+	Pos Stamp
+	// Partial says that the message is part of a run: a session that ends before
+	// its last message cannot be resumed.
+	Partial bool
+	// Anew says that a full sync of the sender begins: a Change of a fault refers to nothing
+	// that was said before.
+	Anew bool
+	// Cluster: the reflector's zones, as far as it has told them, are those of a
+	// cluster as of a log entry. With More the entry is 0.
+	Cluster ClusterStamp
+
+	// Refused tells the receiver which of its hosts the sender has no room for.
+	Refused *Refusal
+
+	// More says that the zones and settings here are part of a change or full sync of which
+	// more follows: they take effect with the first message without it.
+	More     bool
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Faults   []FaultRecord
+}
+
+// Empty tells whether the Update carries no record at all.
+func (u *Update) Empty() bool {
+	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0
+}
+
+// EndOfSync says that a full sync is complete: what the sender did not repeat
+// since the session began is gone. Epoch and Seq are the last ones of the sender.
+// Resumed says that only what the receiver had missed was sent: nothing is gone.
+type EndOfSync struct {
+	Epoch   uint64
+	Seq     uint64
+	Resumed bool
+	// Short are devices of whose hosts the reflector has no room for some, sorted: nothing of
+	// them is gone.
+	Short   []netip.Addr
+	Cluster ClusterStamp // of a reflector in a cluster
+	Members []netip.Addr // device ids of that cluster's reflectors, sorted
+}
+
+// Notification is the last message of a session: why the sender closes it.
+type Notification struct {
+	Code Code
+	Text string // at most MaxNotificationText bytes of UTF-8, for a person
+}
+
+func (*Open) Type() MsgType         { return TypeOpen }
+func (*Keepalive) Type() MsgType    { return TypeKeepalive }
+func (*Update) Type() MsgType       { return TypeUpdate }
+func (*EndOfSync) Type() MsgType    { return TypeEndOfSync }
+func (*Notification) Type() MsgType { return TypeNotification }
+
+// Delivery is one message for one or more devices.
+type Delivery struct {
+	To  []netip.Addr // sorted, each once
+	Msg Message
+}

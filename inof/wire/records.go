@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// Op tells what is done with a record.
+type Op uint8
+
+const (
+	Put      Op = 1 // add the record, or replace the one with its key
+	Withdraw Op = 2 // remove the record with its key
+	Change   Op = 3 // of a fault: some addresses join it, some leave it, the others stay
+)
+
+func (o Op) String() string {
+	switch o {
+	case Put:
+		return "put"
+	case Withdraw:
+		return "withdraw"
+	case Change:
+		return "change"
+	}
+	return "unknown"
+}
+
+// HostRecord puts or withdraws one attachment; its key is Host.HostKey. Of a
+// withdrawn record only the key and Why travel.
+type HostRecord struct {
+	Op   Op
+	Host zone.Host
+	Why  snsd.Reason // of a withdrawal: 4 zone changed, 5 moved or replaced, 6 aged out
+}
+
+// FaultRecord is a fault of one access port; its key is (Device, Port). Addrs are
+// the host addresses behind the port that cannot be reached, at most
+// MaxFaultAddrs. Of a withdrawn record only the key travels.
+//
+// A Change says only what differs from what the same sender said before: Addrs cannot be
+// reached any more either, Gone can, or are nobody's concern any more. With it a host that
+// comes or goes behind a port with a fault costs the same however many are there.
+type FaultRecord struct {
+	Op     Op
+	Device netip.Addr
+	Port   string
+	Why    snsd.Reason
+	Since  time.Time
+	Addrs  []netip.Addr
+	Gone   []netip.Addr // of a Change, at most MaxFaultAddrs
+}
+
+// ZoneRecord puts or withdraws a configured zone; its key is Zone.Name. Of a
+// withdrawn record only the name travels.
+type ZoneRecord struct {
+	Op   Op
+	Zone zone.Zone
+}
+
+// BFDSettings are the device-to-device liveness timers that a reflector hands out.
+type BFDSettings struct {
+	Enabled    bool          `json:"enabled"`
+	Interval   time.Duration `json:"interval"`    // 3 ms .. 1 s, whole microseconds
+	DetectMult uint8         `json:"detect_mult"` // 3..50
+	// MeshAll asks for sessions between all devices that know of each other, not only
+	// between those with hosts in a common zone.
+	MeshAll bool `json:"mesh_all"`
+}
+
+// Settings are the switches that a reflector sets for every client.
+type Settings struct {
+	AutoJoin bool        `json:"auto_join"` // hosts of no zone join the default zone
+	Hard     bool        `json:"hard"`      // isolate zones in the dataplane too
+	BFD      BFDSettings `json:"bfd"`
+}
+
+// PortKey is a port of a device.
+type PortKey struct {
+	Device netip.Addr
+	Port   string
+}
