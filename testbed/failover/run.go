@@ -109,7 +109,7 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	if err := b.await(ctx, "I/O", func() error { _, _, _, err := b.now(); return err }); err != nil {
 		return r, err
 	}
-	if err := rest(ctx, 4*time.Second); err != nil {
+	if err := rest(ctx, 2*time.Second); err != nil {
 		return r, err
 	}
 	ahead, within, err := b.clock()
@@ -221,7 +221,7 @@ func (b *Bed) toldOfBoth(files []string) error {
 
 // settle waits after a fault until I/O flows again, and has done so for a while.
 func (b *Bed) settle(ctx context.Context) error {
-	const quiet, most = 3 * time.Second, 100 * time.Second
+	const quiet, most = 2 * time.Second, 100 * time.Second
 	begun, since := time.Now(), time.Now()
 	for time.Since(begun) < most {
 		n, _, _, err := b.now()
