@@ -36,6 +36,16 @@ func Summary(w io.Writer, r *scenario.Result) error {
 		}
 		b.WriteByte('\n')
 	}
+	if len(r.Jobs) > 0 {
+		fmt.Fprint(tw, "reduction\tdone\ttook us\tchunks\twrong\tsent again\tduplicates\tslots at most\twaited for in vain\t\n")
+		for _, j := range r.Jobs {
+			fmt.Fprintf(tw, "%s\t%t\t%.1f\t%d\t%d\t%d\t%d\t%d\t%s\t\n", j.Name, j.Done, j.Took.Seconds()*1e6, j.Chunks, j.Wrong, j.Resends, j.Duplicates, j.PeakSlots, strings.Join(j.Stalled, " "))
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
+		b.WriteByte('\n')
+	}
 	if len(r.Groups) > 0 {
 		fmt.Fprint(tw, "traffic\tflows\tdone\tGb/s\tleast\tmost\tFCT p50 ms\tp99\tmax\tslowdown mean\tp99\tretx\t\n")
 	}

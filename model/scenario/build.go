@@ -64,7 +64,9 @@ type builder struct {
 	groups   []group
 	faults   []fault
 	probes   []probe
+	apps     []app // loads and jobs, by number
 	loads    []load
+	jobs     []job
 	switches []model.NodeID
 	// initiators of all loads, who are told of faults
 	initiators []model.NodeID

@@ -8,6 +8,7 @@ import (
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/control"
+	"github.com/openinof/inof/model/reduce"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -217,7 +218,11 @@ func (r runner) Carrier(s *model.Sim, p model.PortID, up bool) {
 
 // Control passes a frame on to the control plane.
 func (r runner) Control(_ *model.Sim, p model.PortID, frame []byte) {
-	if r.b.plane != nil {
+	if n, ok := reduce.Owns(frame); ok && n > 0 && n <= len(r.b.apps) {
+		if j, ok := r.b.apps[n-1].(*reduce.Job); ok {
+			r.failed(j.Control(p, frame))
+		}
+	} else if r.b.plane != nil {
 		r.b.plane.Control(p, frame)
 	}
 }

@@ -18,6 +18,7 @@ type Result struct {
 	Totals    model.Totals       `json:"totals"`
 	Groups    []GroupResult      `json:"traffic"`
 	Loads     []LoadResult       `json:"storage,omitempty"`
+	Jobs      []JobResult        `json:"reductions,omitempty"`
 	Control   *control.Report    `json:"control,omitempty"`
 	Hash      uint64             `json:"-"`     // of all events, if File.Trace asked for it
 	Ports     []PortResult       `json:"ports"` // queues that did something
@@ -136,6 +137,7 @@ func (b *builder) result(rec *recorder) *Result {
 	r.Metrics["incidents"] = float64(len(r.Incidents))
 	b.metrics(r)
 	b.loadResults(r)
+	b.jobResults(r)
 	b.controlResults(r)
 	r.Hash = s.TraceHash()
 	return r

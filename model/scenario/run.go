@@ -111,8 +111,8 @@ func (r runner) Timer(s *model.Sim, tag uint64) {
 	if n := int(tag >> 56); n > 0 {
 		if n == tagControl {
 			r.failed(r.b.plane.Timer())
-		} else if n <= len(r.b.loads) {
-			r.failed(r.b.loads[n-1].Timer(tag))
+		} else if n <= len(r.b.apps) {
+			r.failed(r.b.apps[n-1].Timer(tag))
 		}
 		return
 	}
@@ -242,7 +242,7 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 // begin plans the faults and starts what acts on the fabric.
 func (b *builder) begin() error {
 	s := b.sim
-	if len(b.faults)+len(b.loads) > 0 || b.plane != nil || s.MayErrorDown() {
+	if len(b.faults)+len(b.apps) > 0 || b.plane != nil || s.MayErrorDown() {
 		s.SetHandler(runner{b})
 		b.f.Cores = 1
 	}
@@ -251,6 +251,9 @@ func (b *builder) begin() error {
 	}
 	if b.plane != nil {
 		b.plane.Start()
+	}
+	for _, j := range b.jobs {
+		j.Start()
 	}
 	for _, l := range b.loads {
 		if err := l.Start(); err != nil {
@@ -275,7 +278,7 @@ func (b *builder) advance(ctx context.Context, rec *recorder) error {
 			return err
 		}
 		rec.sample()
-		if at == b.f.Duration || b.f.UntilIdle && len(b.loads) == 0 && b.plane == nil && b.sim.Active()+b.sim.Pending() == 0 {
+		if at == b.f.Duration || b.f.UntilIdle && b.idle() {
 			return nil
 		}
 	}

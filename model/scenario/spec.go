@@ -214,7 +214,7 @@ type Rule struct {
 type Traffic struct {
 	Line   int
 	Name   string     `yaml:"name"`
-	Kind   string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson, storage
+	Kind   string     `yaml:"kind"` // flows, incast, permutation, all-to-all, poisson, storage, allreduce
 	From   []string   `yaml:"from"` // hosts: h0, h0..h15, "*"; h0/1 is the second port
 	To     []string   `yaml:"to"`
 	Shift  int        `yaml:"shift"` // permutation: host i sends to i + shift
@@ -242,6 +242,12 @@ type Traffic struct {
 	Service   model.Time `yaml:"service"`
 	KeepAlive model.Time `yaml:"keep-alive"`
 	Reconnect model.Time `yaml:"reconnect"`
+
+	// allreduce: from are the ranks, bytes the vector of each, a multiple of 4
+	Method string     `yaml:"method"` // in-network (default): switches combine; ring: the hosts alone
+	Op     string     `yaml:"op"`     // sum (default), max or min
+	Slots  int        `yaml:"slots"`  // chunks of a rank on their way, default 128
+	Resend model.Time `yaml:"resend"` // a rank without a result for so long sends again, default 100us
 }
 
 // Block is a size of I/O.

@@ -13,17 +13,10 @@ type load struct {
 	*storage.Load
 }
 
-// maxLoads bounds the loads of a file: their number is 8 bits of a tag, and one is taken.
-const maxLoads = 254
-
 // storage adds a storage load.
 func (b *builder) storage(key string, t *Traffic) {
-	if len(b.loads) == maxLoads {
-		b.problem(t.Line, key, "more than %d storage loads", maxLoads)
-		return
-	}
 	cfg := storage.Config{Initiators: b.owners(t.Line, key+".from", t.From), Targets: b.owners(t.Line, key+".to", t.To), Depth: t.Depth, ReadPercent: t.Read,
-		Service: t.Service, KeepAlive: t.KeepAlive, Reconnect: t.Reconnect, Begin: t.Start, Seed: b.f.Seed + t.Seed<<32, Tag: uint8(len(b.loads) + 1), TOS: workload.DataTOS}
+		Service: t.Service, KeepAlive: t.KeepAlive, Reconnect: t.Reconnect, Begin: t.Start, Seed: b.f.Seed + t.Seed<<32, Tag: b.nextApp(key, t), TOS: workload.DataTOS}
 	if t.DSCP != nil {
 		cfg.TOS = b.dscp(t.Line, key+".dscp", *t.DSCP)
 	}
@@ -41,6 +34,7 @@ func (b *builder) storage(key string, t *Traffic) {
 		b.problem(t.Line, key, "%v", err)
 		return
 	}
+	b.apps = append(b.apps, l)
 	b.loads = append(b.loads, load{t.Name, cfg.Initiators, l})
 	b.initiators = append(b.initiators, cfg.Initiators...)
 }
@@ -81,10 +75,10 @@ func (r runner) failed(err error) {
 	}
 }
 
-// Delivered passes a message on to its load.
+// Delivered passes a message on to whom it is of.
 func (r runner) Delivered(_ *model.Sim, _ model.FlowID, tag uint64) {
-	if n := int(tag >> 56); n > 0 && n <= len(r.b.loads) {
-		r.failed(r.b.loads[n-1].Delivered(tag))
+	if n := int(tag >> 56); n > 0 && n <= len(r.b.apps) {
+		r.failed(r.b.apps[n-1].Delivered(tag))
 	}
 }
 

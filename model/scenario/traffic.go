@@ -25,6 +25,10 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.storage(key, t)
 		return
 	}
+	if t.Kind == "allreduce" {
+		b.allReduce(key, t)
+		return
+	}
 	from := b.endpoints(t.Line, key+".from", t.From)
 	to := b.endpoints(t.Line, key+".to", t.To)
 	if len(from) == 0 {
@@ -71,7 +75,7 @@ func (b *builder) traffic(i int, t *Traffic) {
 		b.poisson(i, key, t, from, to)
 		return
 	default:
-		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson or storage", t.Kind)
+		b.problem(t.Line, key+".kind", "%q is not flows, incast, permutation, all-to-all, poisson, storage or allreduce", t.Kind)
 		return
 	}
 	if t.Every < 0 || t.Every > 0 && t.Copies < 2 {
