@@ -567,7 +567,7 @@ local MAX_MEMBERS = 9 -- of a cluster
 local MAX_OUTSIDE = 64 -- hosts outside of a binding that are named
 local MAX_WARNINGS = 32 -- of a report
 local MAX_PATHS = 256 -- of path keys
-local MAX_SHORT = 64 -- of an End-of-Sync
+local MAX_SHORT = 4096 -- of an End-of-Sync
 local MAX_BOUND = 1024 -- prefixes, names of a device
 
 -- cluster is the state of a cluster's log of which a reflector's zones are.

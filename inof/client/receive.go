@@ -38,13 +38,14 @@ func (c *Client) Receive(reflector netip.Addr, m wire.Message, now time.Time) (A
 		}
 	case *wire.EndOfSync:
 		c.counters.Syncs++
-		s.kind = wire.ResumeKind{Done: true, Resumed: m.Resumed}
+		if !s.synced { // another one ends what the first one has spared
+			s.kind, a.Synced = wire.ResumeKind{Done: true, Resumed: m.Resumed}, true
+		}
 		c.learned.complete(idx, m, &a, now)
 		if !m.Resumed {
 			c.counters.Swept += uint64(len(a.Hosts) + len(a.Faults))
 		}
 		s.pos, s.clean = wire.Stamp{Epoch: m.Epoch, Seq: m.Seq}, true
-		a.Synced = true
 	case *wire.Bound:
 		a.Bound = c.bind(reflector, m)
 	default:

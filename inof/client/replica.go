@@ -22,6 +22,7 @@ type replica struct {
 	heard   bool   // it has completed a sync since the start
 	anew    bool   // this session began with a full sync
 	session uint32 // number of its session, from 1
+	whole   uint32 // of the last one in which a sync was complete
 
 	zones   *zoneTable     // whole, and stands while the reflector is silent; nil: not whole yet
 	staged  *zoneTable     // of a full sync whose zones are not all there yet
@@ -183,8 +184,15 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		l.waited = true
 	}
 	t := newTouched()
+	short := make(map[netip.Addr]bool, len(m.Short))
+	for _, dev := range m.Short {
+		short[dev] = true
+	}
 	open := func(session uint32, dev netip.Addr) bool { // nobody knows
-		return !m.Resumed && session != s.session && slices.Contains(m.Short, dev)
+		if m.Resumed { // nor did they before
+			return session < s.whole
+		}
+		return session != s.session && short[dev]
 	}
 	for k, f := range s.faults {
 		if f.session != s.session && s.anew { // it is over for hosts that were said without it
@@ -215,7 +223,7 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		h.session, h.overruled = s.session, false
 		s.hosts[k] = h
 	}
-	s.anew = false
+	s.anew, s.whole = false, s.session
 	for k, e := range s.ended {
 		if now.Sub(e.at) > endingTime {
 			delete(s.ended, k)

@@ -82,7 +82,7 @@ func (r *Reflector) SetBindings(next map[netip.Addr]wire.Binding, now time.Time)
 			told = append(told, d)
 		}
 		asked := len(d.outside) > 0
-		d.outside = nil
+		d.outside, d.asked = nil, d.asked || asked
 		for _, h := range r.excluded(d, next[id]) {
 			why := next[id].Outside(&h)
 			r.removeHost(t, d, h.HostKey, snsd.ReasonAgedOut)

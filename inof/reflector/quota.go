@@ -58,6 +58,8 @@ func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
 	}
 	if len(d.refused) < mostRefused {
 		d.refused[k] = struct{}{}
+	} else {
+		d.beyond = true
 	}
 	d.limit = limit.Limit
 	r.short[d.id] = d
@@ -65,36 +67,55 @@ func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
 	return &limit
 }
 
-// unrefuse forgets what was refused of a device: all, or one host that is there, or gone.
-func (r *Reflector) unrefuse(d *device, k *zone.HostKey) {
-	if d.refused == nil {
+// unrefuse forgets a refused host that is there now, or gone. With the last of them all hosts
+// of the device are known, unless more were refused than are remembered: then it is asked.
+func (r *Reflector) unrefuse(d *device, k zone.HostKey) {
+	if len(d.refused) == 0 {
 		return
 	}
-	if k != nil {
-		delete(d.refused, *k)
-	}
-	if k == nil || len(d.refused) == 0 {
-		d.refused = nil
-		delete(r.short, d.id)
+	delete(d.refused, k)
+	switch {
+	case len(d.refused) > 0 || !d.synced || d.asked || d.forgot != 0: // or its End-of-Sync is to come
+	case d.beyond:
+		r.ask(d)
+	default:
+		r.whole(d)
 	}
 }
 
-// shortOnes are the devices of whose hosts some are refused, sorted; with too many of them an
+// ask has a device say everything again; until it has, hosts of it may be missing.
+func (r *Reflector) ask(d *device) {
+	d.refused, d.beyond = nil, false
+	r.refusal(d, true)
+}
+
+// whole says that no host of a device is missing any more, or that there is no device. Clients
+// whose End-of-Sync spared what they knew of it get another one, which ends what is not there.
+func (r *Reflector) whole(d *device) {
+	d.refused, d.beyond, d.asked = nil, false, false
+	if r.short[d.id] == nil {
+		return
+	}
+	delete(r.short, d.id)
+	for _, c := range r.devices {
+		if i, was := slices.BinarySearchFunc(c.spared, d.id, netip.Addr.Compare); was {
+			c.spared, c.endsSpared, r.ends = slices.Delete(c.spared, i, i+1), true, true
+		}
+	}
+}
+
+// shortOnes are the devices of whose hosts some may be missing, sorted; with too many of them an
 // End-of-Sync says that nothing at all is gone.
 func (r *Reflector) shortOnes() (list []netip.Addr, tooMany bool) {
 	if len(r.short) > wire.MaxSyncShort {
 		return nil, true
 	}
-	for id := range r.short {
-		list = append(list, id)
-	}
-	slices.SortFunc(list, netip.Addr.Compare)
-	return list, false
+	return slices.SortedFunc(maps.Keys(r.short), netip.Addr.Compare), false
 }
 
 // refusal lets a device hear what is refused of it. Again: it is to say everything again.
 func (r *Reflector) refusal(d *device, again bool) {
-	d.sayAgain = d.sayAgain || again
+	d.sayAgain, d.asked = d.sayAgain || again, d.asked || again
 	r.post([]news{{feedKey: feedKey{kind: keyRefused}}}, receivers{list: []*device{d}}, r.ownCause())
 }
 
@@ -110,12 +131,11 @@ func (r *Reflector) tellRefusal(d *device) {
 func (r *Reflector) invite() {
 	for _, id := range slices.SortedFunc(maps.Keys(r.short), netip.Addr.Compare) {
 		d := r.short[id]
-		if !d.up || !d.synced {
+		if !d.up || !d.synced || len(d.refused) == 0 {
 			continue
 		}
 		if room, _ := r.roomFor(d); room >= min(len(d.refused), inviteRoom) {
-			r.unrefuse(d, nil)
-			r.refusal(d, true)
+			r.ask(d)
 		}
 	}
 }
@@ -152,6 +172,9 @@ type Short struct {
 // Short are the devices of which hosts are refused, sorted.
 func (r *Reflector) Short() (out []Short) {
 	for _, d := range r.short {
+		if len(d.refused) == 0 { // it says everything again
+			continue
+		}
 		out = append(out, Short{Device: d.id, Refused: len(d.refused), Limit: d.limit, Hosts: len(d.hosts)})
 	}
 	slices.SortFunc(out, func(a, b Short) int { return a.Device.Compare(b.Device) })

@@ -1,10 +1,12 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
@@ -258,5 +260,153 @@ func TestFaultsThatListWhatADeviceHasNotTakeNoRoom(t *testing.T) {
 	own := &wire.Update{Origin: dev, Epoch: 1, Seq: 2, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Addrs: list[:300]}}}
 	if _, err := r.Receive(dev, own, inoftest.T0); err != nil {
 		t.Errorf("a list of its own hosts: %v", err)
+	}
+}
+
+// spareFabric is a client that knows hosts of a device from an earlier start of the reflector,
+// which now has room for one of them.
+type spareFabric struct {
+	t          *testing.T
+	r          *Reflector
+	c          *client.Client
+	bad, third netip.Addr
+	held       map[zone.HostKey]bool // by the client, of the device
+}
+
+func newSpareFabric(t *testing.T) *spareFabric {
+	f := &spareFabric{t: t, bad: inoftest.ScaleDev(1), third: inoftest.ScaleDev(3), held: map[zone.HostKey]bool{}}
+	f.c = client.New(f.third, 1)
+	f.c.PutHost(inoftest.HostAt(inoftest.ScaleHost(9), f.third, "Ethernet0"))
+	for _, cfg := range []Config{{}, {Bindings: map[netip.Addr]wire.Binding{f.bad: {MaxHosts: 1}}}} {
+		f.c.Down(inoftest.ReflID, inoftest.T0)
+		f.r = quotaReflector(t, cfg, 1)
+		f.r.epoch = uint64(len(cfg.Bindings) + 1)
+		quotaSay(t, f.r, f.bad, wire.Put, 1, 5)
+		f.join(nil)
+	}
+	f.holds(5)
+	return f
+}
+
+// join begins a session of the client.
+func (f *spareFabric) join(seen *wire.Resume) {
+	f.t.Helper()
+	own := f.c.Up(inoftest.ReflID, inoftest.T0)
+	f.hear(f.r.Resume(f.third, seen, nil, inoftest.T0), nil)
+	for _, d := range own {
+		f.hear(f.r.Receive(f.third, d.Msg, inoftest.T0))
+	}
+}
+
+// hear lets the client have what is for it.
+func (f *spareFabric) hear(ds []wire.Delivery, err error) {
+	f.t.Helper()
+	for _, d := range ds {
+		if slices.Contains(d.To, f.third) {
+			a, err := f.c.Receive(inoftest.ReflID, d.Msg, inoftest.T0)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			for _, h := range a.Hosts {
+				f.held[h.Host.HostKey] = h.Op == wire.Put
+			}
+		}
+	}
+	var refused *wire.RefusedError
+	if err != nil && !errors.As(err, &refused) {
+		f.t.Fatal(err)
+	}
+}
+
+// say lets the device say, or take back, hosts from first on.
+func (f *spareFabric) say(op wire.Op, first, n int) {
+	f.t.Helper()
+	u := &wire.Update{Origin: f.bad, Epoch: 1, Seq: 2}
+	for i := range n {
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: op, Host: inoftest.HostAt(inoftest.ScaleHost(first+i), f.bad, "Ethernet0")})
+	}
+	f.hear(f.r.Receive(f.bad, u, inoftest.T0))
+}
+
+// holds checks how many hosts of the device the client knows.
+func (f *spareFabric) holds(want int) {
+	f.t.Helper()
+	n := 0
+	for _, there := range f.held {
+		if there {
+			n++
+		}
+	}
+	if n != want {
+		f.t.Errorf("the client knows %d hosts of the device, want %d", n, want)
+	}
+}
+
+// What a client knows of a device from before, and a full sync spared because the reflector had
+// no room for all of that device's hosts, ends when the device has no more of them than are there:
+// also in a session that resumes, and behind one. Until then it stands.
+func TestWhatASyncSparedEndsWhenNothingIsMissing(t *testing.T) {
+	withdraw := func(f *spareFabric) { f.say(wire.Withdraw, 1, 5) }
+	for name, run := range map[string]func(f *spareFabric){
+		"withdrawn": withdraw,
+		"said again": func(f *spareFabric) { // there is room, and some have left unsaid meanwhile
+			f.r.cfg.Bindings = nil
+			f.hear(f.r.Receive(f.bad, &wire.Update{Origin: f.bad, Epoch: 1, Seq: 2}, inoftest.T0))
+			f.join(nil) // while the device is about to say everything
+			f.holds(5)
+			f.hear(f.r.Receive(f.bad, &wire.EndOfSync{Epoch: 1, Seq: 2}, inoftest.T0))
+			f.holds(1)
+			withdraw(f)
+		},
+		"gone": func(f *spareFabric) {
+			f.r.Leave(f.bad, inoftest.T0)
+			f.hear(f.r.Tick(inoftest.T0.Add(time.Hour)), nil)
+		},
+		"behind a session that resumed": func(f *spareFabric) {
+			point := f.c.ResumePoint(inoftest.ReflID)
+			f.r.Leave(f.third, inoftest.T0)
+			f.c.Down(inoftest.ReflID, inoftest.T0)
+			f.join(point)
+			f.holds(5)
+			withdraw(f)
+		},
+		"while there was no session": func(f *spareFabric) {
+			point := f.c.ResumePoint(inoftest.ReflID)
+			f.r.Leave(f.third, inoftest.T0)
+			f.c.Down(inoftest.ReflID, inoftest.T0)
+			withdraw(f)
+			f.holds(5)
+			f.join(point)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSpareFabric(t)
+			f.say(wire.Withdraw, 5, 1)
+			f.holds(5)
+			run(f)
+			f.holds(0)
+			if len(f.r.short) != 0 {
+				t.Errorf("the device is short for ever")
+			}
+		})
+	}
+}
+
+// A device that was asked to say everything again is asked once more when its session broke
+// before it has, and can resume.
+func TestADeviceThatWasAskedAgainIsAskedInItsNextSession(t *testing.T) {
+	dev := inoftest.ScaleDev(1)
+	r := quotaReflector(t, Config{Bindings: map[netip.Addr]wire.Binding{dev: {MaxHosts: 1}}}, 1)
+	quotaSay(t, r, dev, wire.Put, 1, 5)
+	r.cfg.Bindings = nil
+	if ds, _ := r.Receive(dev, &wire.Update{Origin: dev, Epoch: 1, Seq: 2}, inoftest.T0); toldRefusal(ds, dev) == nil || !toldRefusal(ds, dev).Again {
+		t.Fatalf("it is told %+v", toldRefusal(ds, dev))
+	}
+	point := r.ResumePoint(dev)
+	r.Leave(dev, inoftest.T0)
+	r.Resume(dev, nil, point, inoftest.T0)
+	ds, err := r.Receive(dev, &wire.EndOfSync{Epoch: 1, Seq: 2, Resumed: true}, inoftest.T0)
+	if told := toldRefusal(ds, dev); err != nil || told == nil || !told.Again {
+		t.Errorf("it is told %+v, %v", told, err)
 	}
 }

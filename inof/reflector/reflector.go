@@ -86,7 +86,14 @@ type device struct {
 	faults  map[string]*faultEntry    // by port
 	refused map[zone.HostKey]struct{} // hosts for which there is no room
 	limit   int                       // that says so
+	beyond  bool                      // more were refused than are remembered
+	asked   bool                      // to say everything again, and it has not
 	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
+	// spared are the devices, sorted, of which some hosts may be missing here since before the
+	// End-of-Sync of its last full sync, which named them.
+	spared []netip.Addr
+	// endsSpared: one of them is whole, or gone, and the device has to hear of that.
+	endsSpared bool
 	// tellRefused: the device has not been told yet of what is refused now.
 	tellRefused bool
 	sayAgain    bool         // it has not been told that it is to say everything again
@@ -209,14 +216,22 @@ func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
 	var to, resumed []netip.Addr
 	for _, d := range r.devices {
 		switch {
-		case !d.up || d.owed != nil || d.told || d.missed != nil:
+		case !d.up || d.owed != nil || d.missed != nil || d.told && !d.endsSpared:
 			continue
+		case d.told:
+			to = append(to, d.id)
 		case d.resumes:
 			resumed = append(resumed, d.id)
+			if d.endsSpared {
+				to = append(to, d.id)
+			}
 		case d.synced && !missing && !(early && r.cfg.Unsure && d.holds):
 			to = append(to, d.id)
 		default:
 			continue
+		}
+		if d.endsSpared = false; !d.resumes && !d.told {
+			d.spared, _ = r.shortOnes()
 		}
 		d.told, d.whole = true, true
 		r.moves++

@@ -43,10 +43,10 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeCease, Text: "there is nothing to resume from any more; try again"}}}
 	}
 	if offered == nil { // it says everything again
-		r.unrefuse(d, nil)
-		d.outside = nil
+		d.refused, d.beyond, d.asked, d.outside = nil, false, false, nil
 	}
-	d.tellRefused, d.sayAgain = len(d.outside) > 0 || len(d.refused) > 0, false
+	d.sayAgain = d.asked
+	d.tellRefused = d.sayAgain || len(d.outside) > 0 || len(d.refused) > 0
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
 	d.in, d.offered = wire.ResumeKind{}, offered
@@ -140,7 +140,7 @@ func (d *device) empty() bool {
 func (r *Reflector) forget(d *device) {
 	d.whole, d.clean = false, false
 	r.moves++
-	r.unrefuse(d, nil)
+	r.whole(d)
 	d.outside = nil
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {

@@ -73,7 +73,7 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 		if known {
 			r.removeHost(t, d, k, h.Why)
 		}
-		r.unrefuse(d, &k)
+		r.unrefuse(d, k)
 		r.inside(d, k)
 		return nil, nil
 	case (zone.Rules{AllowLoopback: true}).CheckAddr(k.Addr) != nil:
@@ -86,13 +86,13 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 		if err := r.hostFits(d, k); err != nil {
 			return &r.counters.OverLimit, err
 		}
-		r.unrefuse(d, &k)
 		r.hosts++
 	}
 	if d.hosts == nil {
 		d.hosts = map[zone.HostKey]uint32{}
 	}
 	d.hosts[k] = d.gen
+	r.unrefuse(d, k)
 	if d.forgot != 0 {
 		r.unfault(t, d, k)
 	}
@@ -133,6 +133,9 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 	default:
 		d.forgot = 0
 		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
+		if d.asked = false; len(d.refused) == 0 {
+			r.whole(d)
+		}
 	}
 	r.commit(t, r.ownCause())
 	d.synced, r.ends = true, true

@@ -22,8 +22,8 @@ func (r *Refusal) Empty() bool { return r.Hosts == 0 && r.Outside == 0 }
 // MaxOutsideNamed is how many hosts outside of its binding a device is told by address.
 const MaxOutsideNamed = 64
 
-// MaxSyncShort is how many devices an End-of-Sync names of whose hosts some are refused.
-const MaxSyncShort = 64
+// MaxSyncShort is how many devices an End-of-Sync names of whose hosts some may be missing.
+const MaxSyncShort = DefaultMaxClients
 
 // refusalAgain is the flag of Refusal.Again.
 const refusalAgain uint8 = 1 << 0
