@@ -128,7 +128,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				l.auth = func(netip.Addr) link.Auth { return c.here }
 				l.start(0)
 				l.awaitLeader(0)
-				they := newTransport(transportConfig{Self: MemberID{c.as, 5}, Auth: func() link.Auth { return c.they }, Dial: l.w.dialer(c.as),
+				they := newTransport(transportConfig{Self: MemberID{c.as, 5}, Auth: func() link.Auth { return c.they }, Dial: l.w.From(c.as),
 					Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
 				defer they.Close()
 				_, err := they.request(context.Background(), MemberID{Device: devAddr(0)}, memberAt(0).Address, []byte{byte(opStatus)})
@@ -149,7 +149,7 @@ func TestOnlyMembersChangeAnything(t *testing.T) {
 	inLab(t, 1, func(t *testing.T, l *lab) {
 		l.start(0)
 		l.awaitLeader(0)
-		they := newTransport(transportConfig{Self: MemberID{devAddr(5), 5}, Auth: func() link.Auth { return l.auth(devAddr(5)) }, Dial: l.w.dialer(devAddr(5)),
+		they := newTransport(transportConfig{Self: MemberID{devAddr(5), 5}, Auth: func() link.Auth { return l.auth(devAddr(5)) }, Dial: l.w.From(devAddr(5)),
 			Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
 		defer they.Close()
 		ask := func(target MemberID, body ...[]byte) error {
@@ -187,7 +187,7 @@ func TestOnlyMembersChangeAnything(t *testing.T) {
 // rawHandshake makes a connection of a member whose next bytes are ours.
 func rawHandshake(t *testing.T, l *lab, as MemberID) *conn {
 	t.Helper()
-	nc, err := l.w.dialer(as.Device)(context.Background(), memberAt(0).Address)
+	nc, err := l.w.From(as.Device)(context.Background(), memberAt(0).Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestFloodsAreBounded(t *testing.T) {
 		var open []net.Conn
 		for range 4 * maxPending {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if c, err := l.w.dialer(stranger)(ctx, memberAt(0).Address); err == nil {
+			if c, err := l.w.From(stranger)(ctx, memberAt(0).Address); err == nil {
 				open = append(open, c)
 			}
 			cancel()

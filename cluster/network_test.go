@@ -3,9 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,124 +14,14 @@ import (
 
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/testbed/wires"
 	"github.com/openinof/inof/zone"
 )
-
-// wires is a network in memory between devices, in which pairs can be cut apart.
-type wires struct {
-	mu        sync.Mutex
-	listeners map[netip.AddrPort]*port
-	cut       map[[2]netip.Addr]bool
-	links     []cable
-}
-
-type cable struct {
-	a, b netip.Addr
-	ends [2]net.Conn
-}
-
-type port struct {
-	w    *wires
-	addr netip.AddrPort
-	in   chan net.Conn
-	done chan struct{}
-	once sync.Once
-}
-
-func newWires() *wires {
-	return &wires{listeners: map[netip.AddrPort]*port{}, cut: map[[2]netip.Addr]bool{}}
-}
-
-func (w *wires) listen(_ context.Context, addr netip.AddrPort) (net.Listener, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.listeners[addr] != nil {
-		return nil, fmt.Errorf("%s is in use", addr)
-	}
-	p := &port{w: w, addr: addr, in: make(chan net.Conn), done: make(chan struct{})}
-	w.listeners[addr] = p
-	return p, nil
-}
-
-func (p *port) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.in:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *port) Close() error {
-	p.once.Do(func() {
-		p.w.mu.Lock()
-		delete(p.w.listeners, p.addr)
-		p.w.mu.Unlock()
-		close(p.done)
-	})
-	return nil
-}
-
-func (p *port) Addr() net.Addr { return net.TCPAddrFromAddrPort(p.addr) }
-
-// dialer gives the Dial of a device. Towards one that is cut off nothing ever comes
-// back, as on a real network.
-func (w *wires) dialer(from netip.Addr) func(context.Context, netip.AddrPort) (net.Conn, error) {
-	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-		w.mu.Lock()
-		p, cut := w.listeners[to], w.cut[pair(from, to.Addr())]
-		w.mu.Unlock()
-		if cut {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}
-		if p == nil {
-			return nil, errors.New("connection refused")
-		}
-		a, b := net.Pipe()
-		select {
-		case p.in <- b:
-		case <-p.done:
-			return nil, errors.New("connection refused")
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		w.mu.Lock()
-		w.links = append(w.links, cable{from, to.Addr(), [2]net.Conn{a, b}})
-		w.mu.Unlock()
-		return a, nil
-	}
-}
-
-func pair(a, b netip.Addr) [2]netip.Addr {
-	if b.Less(a) {
-		a, b = b, a
-	}
-	return [2]netip.Addr{a, b}
-}
-
-// set cuts a pair apart, with all its connections, or joins it.
-func (w *wires) set(a, b netip.Addr, cut bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut[pair(a, b)] = cut
-	if !cut {
-		return
-	}
-	w.links = slices.DeleteFunc(w.links, func(l cable) bool {
-		if pair(l.a, l.b) != pair(a, b) {
-			return false
-		}
-		_ = l.ends[0].Close()
-		_ = l.ends[1].Close()
-		return true
-	})
-}
 
 // lab is some members of a cluster in one process.
 type lab struct {
 	t       *testing.T
-	w       *wires
+	w       *wires.Net
 	members []Member
 	stores  map[netip.Addr]*Storage
 	nodes   map[netip.Addr]*running
@@ -162,7 +50,7 @@ func memberAt(i int) Member {
 }
 
 func newLab(t *testing.T, n int) *lab {
-	l := &lab{t: t, w: newWires(), stores: map[netip.Addr]*Storage{}, nodes: map[netip.Addr]*running{}}
+	l := &lab{t: t, w: &wires.Net{}, stores: map[netip.Addr]*Storage{}, nodes: map[netip.Addr]*running{}}
 	l.auth = func(netip.Addr) link.Auth {
 		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
 	}
@@ -177,7 +65,7 @@ func (l *lab) partition(sides ...[]int) { l.apart(sides, true) }
 func (l *lab) heal(n int) {
 	for i := range n {
 		for j := range i {
-			l.w.set(devAddr(i), devAddr(j), false)
+			l.w.Part(devAddr(i), devAddr(j), false)
 		}
 	}
 }
@@ -187,7 +75,7 @@ func (l *lab) apart(sides [][]int, cut bool) {
 		for _, b := range sides[i+1:] {
 			for _, x := range a {
 				for _, y := range b {
-					l.w.set(devAddr(x), devAddr(y), cut)
+					l.w.Part(devAddr(x), devAddr(y), cut)
 				}
 			}
 		}
@@ -201,7 +89,7 @@ func (l *lab) start(i int) *running {
 		l.stores[dev] = MemoryStorage()
 	}
 	cfg := Config{Self: dev, Members: l.members, Storage: l.stores[dev], Auth: func() link.Auth { return l.auth(dev) },
-		Seed: func() (zone.Set, error) { return l.seed, nil }, ListenOn: l.w.listen, Dial: l.w.dialer(dev),
+		Seed: func() (zone.Set, error) { return l.seed, nil }, ListenOn: l.w.Listen, Dial: l.w.From(dev),
 		Event: func(e Event) { l.mu.Lock(); l.events = append(l.events, dev.String()+": "+e.Text); l.mu.Unlock() }}
 	if !slices.ContainsFunc(cfg.Members, func(m Member) bool { return m.Device == dev }) {
 		cfg.Members = append(slices.Clone(cfg.Members), memberAt(i))
@@ -228,6 +116,9 @@ func (l *lab) start(i int) *running {
 			b, err := n.Next(ctx)
 			if err != nil {
 				return
+			}
+			if at := cfg.Storage.inForce(); at < b.Stamp.Index {
+				l.t.Errorf("%s is to bring entry %d into force, and its disk has %d: after a power cut it would say older zones again", dev, b.Stamp.Index, at)
 			}
 			r.take(b)
 			n.Done(b.Stamp.Index)

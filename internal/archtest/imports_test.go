@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
-	"cluster": slices.Concat(values, []string{"inof/link", "inof/wire"}),
+	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
@@ -87,9 +87,10 @@ var allowed = map[string][]string{
 	"internal/archtest":  {},
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
-	"labs":        {},
-	"scripts":     {}, // shell, and a test of it
-	"testbed/...": belowCmd,
+	"labs":          {},
+	"scripts":       {}, // shell, and a test of it
+	"testbed/...":   append([]string{"cluster"}, belowCmd...),
+	"testbed/wires": {}, // below everything whose tests use it
 	// Programs reach the machines through device and internal/daemon only.
 	"cmd/...": slices.Concat(values, []string{"zone/imports", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
@@ -113,7 +114,8 @@ var alsoInTests = map[string][]string{
 	"bfd":              {"internal/netnstest"},
 	"model/...":        {"internal/netnstest"},
 	"internal/api/...": {"internal/daemon"},
-	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest"},
+	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/wires"},
+	"cluster":          {"testbed/wires"},
 }
 
 // pure are the rooms that decide and never act: they take input and the time, and

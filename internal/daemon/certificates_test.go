@@ -166,7 +166,7 @@ func TestCertificatesOfADaemon(t *testing.T) {
 		sessionOf("tor2", year, "")
 		sessionOf("spine", year+time.Hour, "")
 		before := *peersOf(t, tor2)[reflectorID].CertificateExpires
-		f.net.cut()
+		f.net.Cut()
 		settle(20 * time.Second)
 		expect("renewed", true, true)
 		if now := *peersOf(t, tor2)[reflectorID].CertificateExpires; !now.After(before) {
@@ -178,7 +178,7 @@ func TestCertificatesOfADaemon(t *testing.T) {
 
 		// Files that do not match are not used; sessions go on with the old ones.
 		p.file("spine.key", "PRIVATE KEY", []byte("broken"), nil)
-		f.net.cut()
+		f.net.Cut()
 		settle(20 * time.Second)
 		expect("broken key", true, true)
 		s, _ = spine.d.Status(t.Context())

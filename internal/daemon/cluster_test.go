@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,18 +22,14 @@ import (
 
 // clusterFabric is three reflectors in a cluster and two switches; each switch has
 // sessions to all members.
-type clusterFabric struct {
-	*testFabric
-	mu   sync.Mutex
-	away map[string]bool // members that others do not reach
-}
+type clusterFabric struct{ *testFabric }
 
 var memberNames = []string{"m1", "m2", "m3"}
 
 func memberID(name string) string { return "10.0.0.10" + name[1:] }
 
 func newClusterFabric(t *testing.T, seed string) *clusterFabric {
-	f := &clusterFabric{testFabric: newTestFabric(t), away: map[string]bool{}}
+	f := &clusterFabric{newTestFabric(t)}
 	for _, name := range memberNames {
 		f.member(name, seed)
 	}
@@ -73,14 +68,7 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 		list[i] = fabric.Port{Name: p, AdminUp: true}
 	}
 	n := &node{t: f.t, f: f.testFabric, cfg: cfg, fake: fabric.NewFake(fabric.FakeConfig{Name: name}, list...)}
-	n.tune = func(e *Env) {
-		e.Dial = func(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-			if addr.Port() == config.DefaultClusterPort && f.parted(name, "m"+addr.Addr().String()[9:]) {
-				return nil, errors.New("no route to host")
-			}
-			return f.net.dial(ctx, addr)
-		}
-	}
+	n.tune = func(e *Env) { e.Dial = f.net.From(cfg.Device.ID) }
 	f.nodes[name] = n
 	n.start()
 	return n
@@ -88,21 +76,14 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 
 // isolate cuts a member off from the other members; its clients still reach it.
 func (f *clusterFabric) isolate(names ...string) {
-	f.mu.Lock()
-	clear(f.away)
-	for _, n := range names {
-		f.away[n] = true
+	f.net.Join()
+	for i, a := range memberNames {
+		for _, b := range memberNames[:i] {
+			f.net.Part(netip.MustParseAddr(memberID(a)), netip.MustParseAddr(memberID(b)), slices.Contains(names, a) || slices.Contains(names, b))
+		}
 	}
-	f.mu.Unlock()
-	f.net.cut()
+	f.net.Cut()
 	settle(20 * time.Second)
-}
-
-// parted tells whether one of two members is cut off.
-func (f *clusterFabric) parted(a, b string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.away[a] || f.away[b]
 }
 
 func (f *clusterFabric) leader() string {
@@ -310,7 +291,7 @@ func TestAMemberThatIsAwayHoldsNothingBack(t *testing.T) {
 // all is told to nobody.
 func TestAClusterOfSwitches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &clusterFabric{testFabric: newTestFabric(t), away: map[string]bool{}}
+		f := &clusterFabric{newTestFabric(t)}
 		box := func(name, seed string) {
 			list, others := "", []string{}
 			for _, m := range memberNames {

@@ -3,9 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net/netip"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -14,7 +12,6 @@ import (
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/inof/link"
-	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -89,11 +86,7 @@ func (s *clusterStore) Run(ctx context.Context) error {
 		if err != nil {
 			return nil
 		}
-		var members []netip.Addr
-		for _, m := range b.Members {
-			members = append(members, m.Device)
-		}
-		err = s.device.Do(ctx, func(c *device.Core, now time.Time) { s.broken.Add(applyCluster(c, b, members, now)) })
+		err = s.device.Do(ctx, func(c *device.Core, now time.Time) { s.broken.Add(b.InForce(c, now)) })
 		if err != nil {
 			return nil // the device stops
 		}
@@ -191,37 +184,4 @@ func (g gated) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-}
-
-// applyCluster brings what a cluster has committed into force, in order. It returns how
-// much of it the reflector did not take.
-func applyCluster(c *device.Core, b cluster.Batch, members []netip.Addr, now time.Time) (broken uint64) {
-	step := func(index uint64, change func(*reflector.Reflector) ([]wire.Delivery, error)) {
-		err := c.ChangeZones(func(r *reflector.Reflector) ([]wire.Delivery, error) {
-			r.SetCluster(wire.ClusterStamp{ID: b.Stamp.ID, Index: index}, members)
-			return change(r)
-		}, now)
-		if err != nil {
-			broken++
-			c.Complain(now, "zones", fmt.Sprint(index), fmt.Errorf("entry %d of the cluster is not in force: %w", index, err))
-		}
-	}
-	if b.Set != nil {
-		step(b.Stamp.Index, func(r *reflector.Reflector) ([]wire.Delivery, error) { return r.SetZones(*b.Set, now) })
-	}
-	for _, e := range b.Edits {
-		step(e.Index, func(r *reflector.Reflector) ([]wire.Delivery, error) {
-			switch {
-			case e.Gone:
-				return r.DeleteZone(e.Zone.Name, now), nil
-			case e.Zone.Name != "":
-				return r.PutZone(e.Zone, now)
-			}
-			return nil, nil
-		})
-	}
-	if b.Stamp.Known() {
-		c.ClusterFormed(now)
-	}
-	return broken
 }

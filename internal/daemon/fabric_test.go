@@ -230,7 +230,7 @@ func TestCutSessionsComeBackWithoutANotice(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
 		for range 5 {
-			f.net.cut()
+			f.net.Cut()
 			settle(20 * time.Second)
 		}
 		f.expect("cut", nil)

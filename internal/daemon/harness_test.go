@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -17,89 +16,8 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/wires"
 )
-
-// memNet is a network in memory: listeners by address.
-type memNet struct {
-	mu        sync.Mutex
-	listeners map[netip.AddrPort]*memListener
-	conns     []net.Conn
-}
-
-type memListener struct {
-	n     *memNet
-	addr  netip.AddrPort
-	queue chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newMemNet() *memNet { return &memNet{listeners: make(map[netip.AddrPort]*memListener)} }
-
-func (n *memNet) listen(_ context.Context, addr netip.AddrPort) (net.Listener, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.listeners[addr] != nil {
-		return nil, fmt.Errorf("address %s is in use", addr)
-	}
-	l := &memListener{n: n, addr: addr, queue: make(chan net.Conn), done: make(chan struct{})}
-	n.listeners[addr] = l
-	return l, nil
-}
-
-func (n *memNet) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-	n.mu.Lock()
-	l := n.listeners[addr]
-	n.mu.Unlock()
-	if l == nil {
-		return nil, errors.New("connection refused")
-	}
-	a, b := net.Pipe()
-	select {
-	case l.queue <- b:
-		n.mu.Lock()
-		n.conns = append(n.conns, a, b)
-		n.mu.Unlock()
-		return a, nil
-	case <-l.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// cut breaks every connection there is.
-func (n *memNet) cut() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, c := range n.conns {
-		c.Close()
-	}
-	n.conns = nil
-}
-
-func (l *memListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.queue:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *memListener) Close() error {
-	l.once.Do(func() {
-		close(l.done)
-		l.n.mu.Lock()
-		defer l.n.mu.Unlock()
-		if l.n.listeners[l.addr] == l {
-			delete(l.n.listeners, l.addr)
-		}
-	})
-	return nil
-}
-
-func (l *memListener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.addr) }
 
 // node is one device of a fabric in memory.
 type node struct {
@@ -116,7 +34,7 @@ type node struct {
 // testFabric is a reflector and clients in one process.
 type testFabric struct {
 	t     *testing.T
-	net   *memNet
+	net   *wires.Net
 	nodes map[string]*node
 	hosts map[string]*labHost
 	paths func(n *node) PathsEnv // nil: no BFD process
@@ -125,7 +43,7 @@ type testFabric struct {
 const reflectorID = "10.0.0.100"
 
 func newTestFabric(t *testing.T) *testFabric {
-	f := &testFabric{t: t, net: newMemNet(), nodes: map[string]*node{}, hosts: map[string]*labHost{}}
+	f := &testFabric{t: t, net: &wires.Net{}, nodes: map[string]*node{}, hosts: map[string]*labHost{}}
 	t.Cleanup(func() {
 		for _, h := range f.hosts {
 			h.close()
@@ -169,9 +87,9 @@ func (f *testFabric) add(name, id, role string, ports ...string) *node {
 func (n *node) start() {
 	n.t.Helper()
 	env := Env{
-		Dataplane: n.fake, Listen: n.f.net.listen, Dial: n.f.net.dial,
+		Dataplane: n.fake, Listen: n.f.net.Listen, Dial: n.f.net.Dial,
 		Manage: func(config.Management) (net.Listener, error) {
-			return &memListener{n: newMemNet(), queue: make(chan net.Conn), done: make(chan struct{})}, nil
+			return (&wires.Net{}).Listen(context.Background(), netip.AddrPort{})
 		},
 	}
 	if n.tune != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/testbed/wires"
 )
 
 // starting runs a reflector whose listener is opened by listen; told is when it was ready.
@@ -23,7 +24,7 @@ func starting(t *testing.T, listen func(context.Context, netip.AddrPort) (net.Li
 	}
 	ready := make(chan struct{})
 	d, err := New(cfg, Env{Listen: listen, Ready: func() { close(ready) }, Manage: func(config.Management) (net.Listener, error) {
-		return newMemNet().listen(t.Context(), netip.AddrPort{})
+		return new(wires.Net).Listen(t.Context(), netip.AddrPort{})
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +46,10 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestADaemonIsReadyOnceItListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		open, n := make(chan struct{}), newMemNet()
+		open, n := make(chan struct{}), new(wires.Net)
 		told, stop := starting(t, func(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
 			<-open
-			return n.listen(ctx, addr)
+			return n.Listen(ctx, addr)
 		})
 		settle(time.Minute)
 		if isClosed(told) {

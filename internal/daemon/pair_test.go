@@ -200,7 +200,7 @@ func TestASilentReflectorChangesNothing(t *testing.T) {
 			settle(3 * time.Minute)
 			f.expect(r+" is back", nil)
 		}
-		f.net.cut()
+		f.net.Cut()
 		settle(time.Minute)
 		f.expect("every connection was cut", nil)
 		peers, err := f.nodes["tor1"].d.Peers(t.Context())

@@ -15,23 +15,24 @@ import (
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/wires"
 )
 
 // processes are the BFD processes of a test's devices, on one network in memory.
 type processes struct {
 	t       *testing.T
 	net     *bfd.MemoryNet
-	sockets *memNet
+	sockets *wires.Net
 	broken  atomic.Bool
 }
 
 // newProcesses gives every client of the fabric a BFD process when it asks for one.
 func newProcesses(t *testing.T, f *testFabric) *processes {
-	p := &processes{t: t, net: bfd.NewMemoryNet(), sockets: newMemNet()}
+	p := &processes{t: t, net: bfd.NewMemoryNet(), sockets: new(wires.Net)}
 	f.paths = func(n *node) PathsEnv {
 		id := netip.AddrPortFrom(n.cfg.Device.ID, 1)
 		return PathsEnv{
-			Dial: func(ctx context.Context, _ config.BFD) (net.Conn, error) { return p.sockets.dial(ctx, id) },
+			Dial: func(ctx context.Context, _ config.BFD) (net.Conn, error) { return p.sockets.Dial(ctx, id) },
 			Start: func(config.BFD) error {
 				if p.broken.Load() {
 					return errors.New("no such program")
@@ -44,7 +45,7 @@ func newProcesses(t *testing.T, f *testFabric) *processes {
 }
 
 func (p *processes) start(id netip.AddrPort) error {
-	l, err := p.sockets.listen(context.Background(), id)
+	l, err := p.sockets.Listen(context.Background(), id)
 	if err != nil {
 		return err
 	}
