@@ -88,7 +88,9 @@ func TestFilesOfAMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.setApplied(2) // the third entry may not be committed
+	if err := s.setInForce(2); err != nil { // the third entry may not be committed
+		t.Fatal(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,18 +101,6 @@ func TestFilesOfAMember(t *testing.T) {
 	m, err := s.replay()
 	if err != nil || again != first || m.Index() != 2 || len(m.Set().Zones) != 1 {
 		t.Errorf("incarnation %x and %x, index %d, %v, %v", first, again, m.Index(), m.Set(), err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "applied"), []byte("torn"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = OpenStorage(dir); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := s.replay(); err != nil || m.Index() != 0 {
-		t.Errorf("without knowing how far it was: index %d, %v", m.Index(), err)
 	}
 	_ = s.Close()
 	if err := os.WriteFile(filepath.Join(dir, "raft.db"), bytes.Repeat([]byte{7}, 70000), 0o600); err != nil {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
+	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/zone"
 )
 
@@ -78,6 +81,48 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 		change(t, l.node(left[0]), addZone("green"))
 		if _, err := l.node(at).Change(t.Context(), addZone("x")); err == nil {
 			t.Error("one that was removed makes a change")
+		}
+	})
+}
+
+// A member that was away while another one joined and came to lead knows nothing of that one,
+// and follows it all the same: members that it knows do.
+func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		l.awaitLeader(seq(3)...)
+		change(t, l.node(0), addZone("blue"))
+		l.await("all have it", time.Minute, func() bool { return l.node(2).shown("blue") != "-" })
+		l.crash(2)
+		for _, i := range []int{3, 4} {
+			l.start(i)
+			time.Sleep(time.Second)
+			if err := l.node(0).Add(t.Context(), devAddr(i), memberAt(i).Address); err != nil {
+				t.Fatal(err)
+			}
+			l.await("it votes", time.Minute, func() bool { return voters(l.node(0)) == i+1 })
+		}
+		if err := l.node(1).Remove(t.Context(), devAddr(0)); err != nil {
+			t.Fatal(err)
+		}
+		l.crash(0)
+		rest := []int{1, 3, 4}
+		for l.awaitLeader(rest...) == 1 {
+			l.crash(1)
+			time.Sleep(3 * time.Second)
+			l.start(1)
+		}
+		change(t, l.node(4), addZone("red"))
+		l.start(2)
+		l.await("it has what the new leader has", time.Minute, func() bool { return l.node(2).shown("red") != "-" })
+		stranger := newTransport(transportConfig{Self: MemberID{devAddr(6), 5}, Auth: func() link.Auth { return l.auth(devAddr(6)) }, Dial: l.w.From(devAddr(6)),
+			Timeout: time.Second, state: func() (uint64, bool) { return l.node(2).cluster.Load(), false }})
+		defer stranger.Close()
+		q := &raft.AppendEntriesRequest{Term: 1000, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("x"), Addr: []byte("y")}}
+		if err := stranger.AppendEntries(raft.ServerID(l.node(2).Self().String()), raft.ServerAddress(memberAt(2).Address.String()), q, &raft.AppendEntriesResponse{}); err == nil || !strings.Contains(err.Error(), "no member") {
+			t.Errorf("a stranger that leads nobody is followed: %v", err)
 		}
 	})
 }

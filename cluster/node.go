@@ -124,7 +124,7 @@ type Node struct {
 	unseeded string   // why the first entry cannot be made
 	counters Counters
 
-	configuring sync.Mutex // one change of members at a time
+	configuring chan struct{} // holds one while members are changed: one change at a time
 	changes     chan struct{}
 }
 
@@ -132,7 +132,7 @@ type Node struct {
 // anybody else is heard.
 func Open(cfg Config) (*Node, error) {
 	n := &Node{cfg: withDefaults(cfg), ready: make(chan struct{}), kick: make(chan struct{}, 1), applied: make(chan struct{}),
-		changes: make(chan struct{}, maxConcurrentChangesHere)}
+		changes: make(chan struct{}, maxConcurrentChangesHere), configuring: make(chan struct{}, 1)}
 	for _, m := range cfg.Members {
 		if m.Device == cfg.Self {
 			n.address = m.Address
@@ -157,7 +157,7 @@ func Open(cfg Config) (*Node, error) {
 	n.session = random()
 	timeout := max(2*n.cfg.Election, 250*time.Millisecond)
 	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, Auth: cfg.Auth, Listen: cfg.ListenOn, Dial: cfg.Dial, Timeout: timeout,
-		state: n.helloState, member: n.isMember, strayed: n.noteStrayed, serve: n.serve})
+		state: n.helloState, member: n.isMember, leads: n.leads, strayed: n.noteStrayed, serve: n.serve})
 	return n, nil
 }
 

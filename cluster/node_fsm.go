@@ -22,7 +22,6 @@ func (f *fsm) Apply(l *raft.Log) any {
 	n.counters.Applied++
 	n.cluster.Store(n.machine.Cluster())
 	if edit.Index == l.Index {
-		n.cfg.Storage.setApplied(l.Index)
 		n.publish(edit)
 	}
 	return res
@@ -56,7 +55,6 @@ func (f *fsm) Restore(from io.ReadCloser) error {
 	}
 	n.machine = m
 	n.cluster.Store(m.Cluster())
-	n.cfg.Storage.setApplied(m.Index())
 	n.publish(Edit{Index: m.Index(), All: true})
 	return nil
 }
@@ -104,13 +102,17 @@ type Batch struct {
 // batchEdits bounds a batch: whoever brings it into force is busy meanwhile.
 const batchEdits = 32
 
-// Next waits for what is committed next. The reader says with Done what is in force.
+// Next waits for what is committed next, which it notes on the disk as in force. The reader
+// says with Done that it is.
 func (n *Node) Next(ctx context.Context) (Batch, error) {
 	for {
 		n.mu.Lock()
 		if len(n.feed) > 0 {
 			b := n.take()
 			n.mu.Unlock()
+			if err := n.cfg.Storage.setInForce(b.Stamp.Index); err != nil {
+				n.count(func(c *Counters) { c.DiskErrors++ })
+			}
 			b.Members = n.Members()
 			return b, nil
 		}

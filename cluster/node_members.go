@@ -98,8 +98,12 @@ func (n *Node) follow(ctx context.Context, r *raft.Raft, q configure, reply []by
 
 // configureHere does it as the leader.
 func (n *Node) configureHere(ctx context.Context, q configure) error {
-	n.configuring.Lock()
-	defer n.configuring.Unlock()
+	select {
+	case n.configuring <- struct{}{}:
+		defer func() { <-n.configuring }()
+	case <-ctx.Done():
+		return fmt.Errorf("another change of members is under way: %w", ctx.Err())
+	}
 	r := n.up()
 	if r == nil || r.State() != raft.Leader {
 		return fmt.Errorf("%w: the leader has changed; try again", ErrNoLeader)
@@ -180,10 +184,12 @@ func (n *Node) admit(ctx context.Context, r *raft.Raft, q configure, present []r
 
 // promote gives a vote to the members that have caught up. It is for the leader.
 func (n *Node) promote(ctx context.Context, r *raft.Raft) {
-	if !n.configuring.TryLock() {
+	select {
+	case n.configuring <- struct{}{}:
+		defer func() { <-n.configuring }()
+	default:
 		return
 	}
-	defer n.configuring.Unlock()
 	for _, s := range n.configuration().Servers {
 		if s.Suffrage == raft.Voter {
 			continue
@@ -263,12 +269,46 @@ func (n *Node) ask(ctx context.Context, s raft.Server) (report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberStatusWait)
 	defer cancel()
+	return n.askAt(ctx, target, at)
+}
+
+func (n *Node) askAt(ctx context.Context, target MemberID, at netip.AddrPort) (report, error) {
 	b, err := n.trans.request(ctx, target, at, []byte{byte(opStatus)})
 	if err != nil {
 		return report{}, err
 	}
 	var rep report
 	return rep, json.Unmarshal(b, &rep)
+}
+
+// leads reports whether one that is no member, for all this one knows, is the leader: the
+// members may have changed while this one was away, and it learns that from the leader only.
+// A device that is a member as another incarnation is taken at its word, of others the
+// members that are known here are asked.
+func (n *Node) leads(ctx context.Context, id MemberID) bool {
+	known := map[netip.Addr]netip.AddrPort{}
+	for _, m := range slices.Concat(n.cfg.Members, n.Members()) {
+		known[m.Device] = m.Address
+	}
+	if _, ok := known[id.Device]; ok {
+		return true
+	}
+	delete(known, n.self.Device)
+	ctx, cancel := context.WithTimeout(ctx, memberStatusWait)
+	defer cancel()
+	answers := make(chan bool, len(known))
+	for dev, at := range known {
+		go func() {
+			rep, err := n.askAt(ctx, MemberID{Device: dev}, at)
+			answers <- err == nil && rep.Leader == id.String()
+		}()
+	}
+	for range known {
+		if <-answers {
+			return true
+		}
+	}
+	return false
 }
 
 // MemberStatus is one member as operators see it.

@@ -15,23 +15,24 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Storage is what a member keeps: the log, its votes, snapshots, and how far it had
-// applied the log.
+// Storage is what a member keeps: the log, its votes, snapshots, and how far the log was in
+// force.
 type Storage struct {
 	Logs      raft.LogStore
 	Stable    raft.StableStore
 	Snapshots raft.SnapshotStore
-	// Applied keeps the index of the last entry in force, so that a member begins with
-	// the zones it ended with. Losing it costs nothing but that.
-	Applied    func() uint64
-	SetApplied func(uint64)
-	Closer     func() error
+	Closer    func() error
 
 	stopping atomic.Bool
 }
 
-// keyIncarnation is where the stable store has the incarnation.
-var keyIncarnation = []byte("inof-incarnation")
+// Where the stable store has the incarnation, and the index of the last entry that came into
+// force. The latter is on the disk before clients are told of the entry: a member that comes
+// back, also after a power cut, never says zones of before those it had said.
+var (
+	keyIncarnation = []byte("inof-incarnation")
+	keyInForce     = []byte("inof-in-force")
+)
 
 // OpenStorage opens the files of a member below a directory, and makes them at the
 // first time.
@@ -51,20 +52,12 @@ func OpenStorage(dir string) (*Storage, error) {
 		_ = store.Close()
 		return wrong(err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "applied"), os.O_RDWR|os.O_CREATE, 0o600)
+	cache, err := raft.NewLogCache(512, store)
 	if err != nil {
 		_ = store.Close()
 		return wrong(err)
 	}
-	cache, err := raft.NewLogCache(512, store)
-	if err != nil {
-		return wrong(err)
-	}
-	return &Storage{Logs: cache, Stable: store, Snapshots: snaps,
-		Applied:    func() uint64 { return readApplied(f) },
-		SetApplied: func(v uint64) { writeApplied(f, v) },
-		Closer:     func() error { return errors.Join(store.Close(), f.Close()) },
-	}, nil
+	return &Storage{Logs: cache, Stable: store, Snapshots: snaps, Closer: store.Close}, nil
 }
 
 // openBolt opens the store; a damaged file must be an error, not a panic.
@@ -77,36 +70,23 @@ func openBolt(path string) (store *raftboltdb.BoltStore, err error) {
 	return raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: &bbolt.Options{Timeout: 2 * time.Second, FreelistType: bbolt.FreelistMapType}})
 }
 
-// The file has the index and its complement: a torn one counts as none. It is written
-// without a sync: after a power cut an older index is as good.
-func readApplied(f *os.File) uint64 {
-	var b [16]byte
-	if _, err := f.ReadAt(b[:], 0); err != nil {
-		return 0
-	}
-	v := binary.BigEndian.Uint64(b[:8])
-	if binary.BigEndian.Uint64(b[8:]) != ^v {
+// MemoryStorage keeps everything in memory, for tests and simulations. It outlives
+// the Nodes that use it, as a disk does.
+func MemoryStorage() *Storage {
+	store := raft.NewInmemStore()
+	return &Storage{Logs: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore()}
+}
+
+// inForce is the index of the last entry that came into force, 0: of none.
+func (s *Storage) inForce() uint64 {
+	v, err := s.Stable.GetUint64(keyInForce)
+	if err != nil { // not found
 		return 0
 	}
 	return v
 }
 
-func writeApplied(f *os.File, v uint64) {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], v)
-	binary.BigEndian.PutUint64(b[8:], ^v)
-	_, _ = f.WriteAt(b[:], 0)
-}
-
-// MemoryStorage keeps everything in memory, for tests and simulations. It outlives
-// the Nodes that use it, as a disk does.
-func MemoryStorage() *Storage {
-	store := raft.NewInmemStore()
-	var applied atomic.Uint64
-	return &Storage{Logs: store, Stable: store, Snapshots: raft.NewInmemSnapshotStore(), Applied: applied.Load, SetApplied: applied.Store}
-}
-
-func (s *Storage) setApplied(v uint64) { s.SetApplied(v) }
+func (s *Storage) setInForce(v uint64) error { return s.Stable.SetUint64(keyInForce, v) }
 
 func (s *Storage) stop() { s.stopping.Store(true) }
 
@@ -133,7 +113,7 @@ func (s *Storage) incarnation() (uint64, error) {
 }
 
 // replay gives the Machine as it was in force last: the newest snapshot and the
-// entries behind it up to the applied one, which were committed.
+// entries behind it up to the one in force, which were committed.
 func (s *Storage) replay() (*Machine, error) {
 	m, index, err := s.newest()
 	if err != nil {
@@ -147,7 +127,7 @@ func (s *Storage) replay() (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := max(index+1, first); i <= min(last, s.Applied()); i++ {
+	for i := max(index+1, first); i <= min(last, s.inForce()); i++ {
 		var l raft.Log
 		if err := s.Logs.GetLog(i, &l); err != nil {
 			return nil, fmt.Errorf("log entry %d: %w", i, err)

@@ -26,6 +26,9 @@ const (
 // consensus tells whether only members may ask, of the incarnation they are known by.
 func (o op) consensus() bool { return o <= opTimeout }
 
+// leading tells whether only a leader asks for it.
+func (o op) leading() bool { return o == opAppend || o == opSnapshot }
+
 // limit is the longest request in bytes.
 func (o op) limit() int {
 	switch o {

@@ -25,9 +25,11 @@ type transportConfig struct {
 	Listen  func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
 	Dial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Timeout time.Duration // of one small request
-	// state says what the own hello tells; member whether a peer is one.
+	// state says what the own hello tells; member whether a peer is one; leads whether one that
+	// is none for all that is known here is the leader, as known members say.
 	state  func() (cluster uint64, fresh bool)
 	member func(MemberID) bool
+	leads  func(context.Context, MemberID) bool
 	// strayed is told that the cluster knows this device by another incarnation.
 	strayed func(from MemberID)
 	// serve answers a request that is none of Raft.

@@ -154,7 +154,7 @@ func (t *transport) requests(ctx context.Context, c *conn) {
 			return
 		}
 		o := op(b[0])
-		if why := t.mayAsk(c, o); why != "" {
+		if why := t.mayAsk(ctx, c, o); why != "" {
 			t.count(func(c *TransportCounters) { c.NotMember++ })
 			_ = c.nc.SetDeadline(time.Now().Add(t.cfg.Timeout))
 			_ = c.write(recordRefusal, []byte(why))
@@ -172,7 +172,7 @@ func (t *transport) requests(ctx context.Context, c *conn) {
 }
 
 // mayAsk tells why a peer may not ask for something; empty: it may.
-func (t *transport) mayAsk(c *conn, o op) string {
+func (t *transport) mayAsk(ctx context.Context, c *conn, o op) string {
 	cluster, fresh := t.cfg.state()
 	switch {
 	case o == opStatus:
@@ -183,7 +183,9 @@ func (t *transport) mayAsk(c *conn, o op) string {
 		return "this member is of another cluster"
 	case o.consensus() && fresh:
 		return "" // it was given our incarnation: by the first start, or by an operator
-	case !t.cfg.member(c.peer.Self):
+	case t.cfg.member(c.peer.Self):
+	case o.leading() && t.cfg.leads(ctx, c.peer.Self): // it became a member while this one was away
+	default:
 		return "the sender is no member of this cluster"
 	}
 	return ""
