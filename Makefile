@@ -52,9 +52,10 @@ race: needs ## the same under the race detector, but for simulators of one gorou
 model: ## the dataplane model against the published results, and every shipped scenario (MODEL=short: fewer seeds)
 	INOF_MODEL=$(MODEL) $(GO) test -count 1 -timeout 30m ./model/...
 
-sim: ## whole fabrics in virtual time under seeded faults: SEEDS (default 2000) with one reflector, half as many with two, and one of 1,000 devices
+sim: ## whole fabrics in virtual time under seeded faults: SEEDS (default 2000) with one reflector, half as many with two, a 20th with a cluster, and one of 1,000 devices
 	$(GO) test ./testbed/sim -run TestSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $(SEEDS)
 	$(GO) test ./testbed/sim -run TestSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $$(($(SEEDS) / 2)) -sim.reflectors 2
+	$(GO) test ./testbed/sim -run TestClusterSeeds -count 1 -timeout 1h -v -sim.first 1000 -sim.seeds $$(($(SEEDS) / 20))
 	$(GO) test ./testbed/sim -run TestScale -count 1 -timeout 15m -v -sim.scale
 
 lint: ## gofmt, go vet, staticcheck

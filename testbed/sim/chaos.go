@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
@@ -73,6 +75,9 @@ func strike(w *world) {
 func (w *world) heal() bool {
 	w.rough, w.lossy = false, 0
 	w.tracef("the faults stop")
+	if w.quorum != nil {
+		w.quorum.heal()
+	}
 	for _, d := range w.all {
 		clear(d.blocked)
 		if !d.running {
@@ -271,7 +276,7 @@ func (w *world) freshAddr(six bool) netip.Addr {
 func (w *world) toggleAutoJoin() {
 	next := w.zones.now().Set
 	next.AutoJoin = !next.AutoJoin
-	w.configure(next, nil)
+	w.configure(next, nil, cluster.Entry{Kind: cluster.KindSetting, Name: cluster.SettingAutoJoin, Value: strconv.FormatBool(next.AutoJoin)})
 }
 
 // changeZone adds, changes or removes a zone.
@@ -280,6 +285,7 @@ func (w *world) changeZone() {
 	next := zone.Set{AutoJoin: set.AutoJoin, Zones: slices.Clone(set.Zones)}
 	n := len(next.Zones)
 	var op func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error)
+	var e cluster.Entry
 	switch w.rng.IntN(5) {
 	case 0: // a new one
 		z := zone.Zone{Name: fmt.Sprintf("z%d", w.rng.IntN(40)), Members: w.members(1 + w.rng.IntN(5))}
@@ -287,7 +293,7 @@ func (w *world) changeZone() {
 			return
 		}
 		next.Zones = append(next.Zones, z)
-		op = putZone(z)
+		op, e = putZone(z), cluster.Entry{Kind: cluster.KindAddZone, Name: z.Name, Members: z.Members}
 	case 1: // removed
 		if n == 0 {
 			return
@@ -298,6 +304,7 @@ func (w *world) changeZone() {
 		op = func(r *reflector.Reflector, now time.Time) ([]wire.Delivery, error) {
 			return r.DeleteZone(name, now), nil
 		}
+		e = cluster.Entry{Kind: cluster.KindRemoveZone, Name: name}
 	default: // other members
 		if n == 0 {
 			return
@@ -306,13 +313,15 @@ func (w *world) changeZone() {
 		z.Members = slices.Clone(z.Members)
 		if len(z.Members) > 1 && w.chance(0.5) {
 			i := w.rng.IntN(len(z.Members))
+			e = cluster.Entry{Kind: cluster.KindRemoveMembers, Name: z.Name, Members: slices.Clone(z.Members[i : i+1])}
 			z.Members = slices.Delete(z.Members, i, i+1)
 		} else {
-			z.Members = append(z.Members, w.members(1)...)
+			e = cluster.Entry{Kind: cluster.KindAddMembers, Name: z.Name, Members: w.members(1)}
+			z.Members = append(z.Members, e.Members...)
 		}
 		op = putZone(*z)
 	}
-	w.configure(next, op)
+	w.configure(next, op, e)
 }
 
 func putZone(z zone.Zone) func(*reflector.Reflector, time.Time) ([]wire.Delivery, error) {
@@ -320,8 +329,13 @@ func putZone(z zone.Zone) func(*reflector.Reflector, time.Time) ([]wire.Delivery
 }
 
 // configure puts a zone configuration in force at every reflector, one a little
-// later than the other, or at one only; it is on their disks even when they are down.
-func (w *world) configure(next zone.Set, op func(*reflector.Reflector, time.Time) ([]wire.Delivery, error)) {
+// later than the other, or at one only; it is on their disks even when they are down. A
+// cluster is asked for the change e.
+func (w *world) configure(next zone.Set, op func(*reflector.Reflector, time.Time) ([]wire.Delivery, error), e cluster.Entry) {
+	if w.quorum != nil {
+		w.quorum.propose(e)
+		return
+	}
 	v := len(w.zones)
 	w.zones = append(w.zones, next.Canonical())
 	w.changed = w.now
@@ -339,18 +353,25 @@ func (r *device) putInForce(v int, op func(*reflector.Reflector, time.Time) ([]w
 	if r.version != v-1 {
 		op = nil // it is about another configuration than the one there
 	}
+	r.inForce(v, func() error {
+		return r.core.ChangeZones(func(x *reflector.Reflector) ([]wire.Delivery, error) {
+			if op != nil && !w.chance(0.2) {
+				return op(x, w.time())
+			}
+			return x.SetZones(w.zones.at(v).Set, w.time())
+		}, w.time())
+	})
+}
+
+// inForce brings a version into force at a reflector, by change if it runs.
+func (r *device) inForce(v int, change func() error) {
+	w := r.w
 	r.version, r.had = v, append(r.had, v)
 	w.tracef("%s has zones version %d", r.name, v)
 	if !r.running {
 		return
 	}
-	err := r.core.ChangeZones(func(x *reflector.Reflector) ([]wire.Delivery, error) {
-		if op != nil && !w.chance(0.2) {
-			return op(x, w.time())
-		}
-		return x.SetZones(w.zones.at(v).Set, w.time())
-	}, w.time())
-	if err != nil {
+	if err := change(); err != nil {
 		w.failf("%s: zones version %d: %v", r.name, v, err)
 	}
 	for _, e := range r.ends() {

@@ -25,6 +25,7 @@ type device struct {
 	name     string
 	ports    []*cable // access ports
 	reflects bool
+	member   *member // of a cluster; nil: it stands alone
 
 	running bool
 	life    uint64
@@ -62,10 +63,20 @@ func (d *device) access() bool { return len(d.ports) > 0 }
 // start runs the process with what the disk holds.
 func (d *device) start() {
 	w := d.w
+	if d.running {
+		return
+	}
+	if d.member != nil && !d.member.open() {
+		w.after(10*time.Millisecond, d.start)
+		return
+	}
 	d.life++
 	d.epoch = uint64(w.now)<<16 | w.rng.Uint64()&0xffff | 1 // a later start has a greater one
 	d.dialed, d.accepted = map[netip.Addr]*end{}, map[netip.Addr]*end{}
 	d.draining = map[netip.Addr]bool{}
+	if w.quorum != nil {
+		clear(d.held) // a member that lags is heard by one that heard no other yet
+	}
 	st := d.load()
 	if d.dark {
 		d.dark = false
@@ -79,6 +90,9 @@ func (d *device) start() {
 		Reflector: reflector.Config{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
 	}
 	cfg.Reflector.Bindings = w.bindings()
+	for _, r := range w.reflectors {
+		cfg.Addresses = append(cfg.Addresses, r.id)
+	}
 	if d.reflects {
 		cfg.Zones = w.zones.at(d.version).Set
 	}
@@ -86,6 +100,10 @@ func (d *device) start() {
 		cfg.Keep = &d.disk
 	}
 	c, err := core.New(cfg, d, w.time())
+	if err == nil && d.member != nil {
+		_, stamp := d.member.node.Zones()
+		c.SetCluster(stamp)
+	}
 	if err == nil {
 		err = c.Restore(st, w.time())
 	}
@@ -108,6 +126,9 @@ func (d *device) start() {
 		d.portEvent(l, fabric.PortAdded)
 	}
 	c.Start(w.time())
+	if d.member != nil {
+		d.member.run()
+	}
 	d.settle()
 	for _, r := range w.reflectors {
 		if d.access() && r != d {
@@ -143,6 +164,9 @@ func (d *device) stop(orderly bool) {
 		e.closed = true
 	}
 	d.running, d.core = false, nil
+	if d.member != nil {
+		d.member.end()
+	}
 	d.forgotten()
 }
 

@@ -135,6 +135,10 @@ func (d *device) lose() {
 	d.w.tracef("%s loses its state", d.name)
 	d.disk.Lose()
 	d.diskSeen, d.tailSeen = nil, nil
+	if d.member != nil && !d.w.quorum.lacks() {
+		d.w.tracef("%s loses its log", d.name)
+		d.member.wipe()
+	}
 	d.forgotten()
 	d.holding = true
 }

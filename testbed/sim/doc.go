@@ -6,7 +6,7 @@
 //
 // # What is simulated
 //
-// Sessions are inof.Session machines: every message is encoded, sealed, cut into
+// Sessions are link.Session machines: every message is encoded, sealed, cut into
 // a byte stream in order, opened and decoded. Connections are cut, with or without
 // the ends noticing, and dialed again with the dialer's own back-off. Devices stop
 // in an orderly way, crash or lose their power; what they keep are rows that come to
@@ -37,10 +37,18 @@
 //	go test ./testbed/sim -run TestSeeds -sim.seeds 3000 -timeout 1h        that many, from -sim.first on
 //	go test ./testbed/sim -run TestSeeds -sim.seed 42 -sim.trace            one seed, every event
 //	go test ./testbed/sim -run TestSeeds -sim.devices 50 -sim.hosts 200     larger fabrics
+//	go test ./testbed/sim -run TestClusterSeeds -sim.seeds 100              reflectors that are a cluster
 //	go test ./testbed/sim -run TestScale -sim.scale -v                      1,000 devices, 4,000 hosts, 500 zones
 //
 // With two reflectors (-sim.reflectors 2, and always a part of TestPairSeeds) their
 // zones differ for a moment or a minute, or over a whole comparison: then the truth is
 // what they agree on, identical or union as the seed says, and while a device hears both
 // no notice may follow one of them alone.
+//
+// Three reflectors or more are the members of a cluster (TestClusterSeeds): the real one, whose
+// goroutines run in the bubble of virtual time of testing/synctest, over a transport in memory,
+// with their own log and snapshots. Leaders are stopped, members set apart, wiped, replaced,
+// removed and added; an operator asks any of them for changes. The truth is the log that follows
+// from what was asked and answered. Goroutines of one moment run in any order, so that a seed
+// gives alike runs, not equal ones: a failure leaves its trace in a file.
 package sim

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/zone"
 )
@@ -41,13 +42,17 @@ func (w *world) differ() bool {
 
 // unify gives all reflectors the newest zones.
 func (w *world) unify() {
-	if w.differ() {
-		w.configure(w.zones.now().Set, nil)
+	if w.quorum == nil && w.differ() {
+		w.configure(w.zones.now().Set, nil, cluster.Entry{})
 	}
 }
 
-// sets are the configurations of all reflectors at present, each different one once.
+// sets are the configurations of all reflectors at present, each different one once; of a
+// cluster the newest one.
 func (w *world) sets() []zone.Set {
+	if w.quorum != nil {
+		return []zone.Set{w.zones.now().Set}
+	}
 	var vs []int
 	for _, r := range w.reflectors {
 		if !slices.Contains(vs, r.version) {
@@ -127,11 +132,46 @@ func (d *device) heldWords() string {
 	return s
 }
 
-// putTogether tells whether some configuration that a device may hold of a reflector
+// voice is what a device may hold of one that speaks for itself: a reflector, or a cluster,
+// whose members speak as the one of them that is furthest.
+type voice struct {
+	had  []int // versions, oldest first
+	held int   // the oldest one that may be in force at the device
+}
+
+// voices are those that a device hears.
+func (w *world) voices(d *device) []voice {
+	if w.quorum != nil {
+		one := voice{}
+		for v := range w.zones {
+			one.had = append(one.had, v)
+		}
+		for _, r := range w.reflectors {
+			one.held = max(one.held, d.heldOf(r))
+		}
+		return []voice{one}
+	}
+	var out []voice
+	for _, r := range w.reflectors {
+		out = append(out, voice{r.had, d.heldOf(r)})
+	}
+	return out
+}
+
+// mayHold gives the versions that may be in force, newest first.
+func (v voice) mayHold(yield func(int) bool) {
+	for i := len(v.had) - 1; i >= 0 && v.had[i] >= v.held; i-- {
+		if !yield(v.had[i]) {
+			return
+		}
+	}
+}
+
+// putTogether tells whether some configuration that a device may hold of a voice
 // puts both addresses into one zone, under some claim to each.
-func (w *world) putTogether(r *device, a, b netip.Addr, d *device) bool {
-	for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
-		as, bs := w.couldBe(w.zones[r.had[i]], a), w.couldBe(w.zones[r.had[i]], b)
+func (w *world) putTogether(v voice, a, b netip.Addr) bool {
+	for n := range v.mayHold {
+		as, bs := w.couldBe(w.zones[n], a), w.couldBe(w.zones[n], b)
 		if slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) }) {
 			return true
 		}
@@ -142,15 +182,15 @@ func (w *world) putTogether(r *device, a, b netip.Addr, d *device) bool {
 // mayShare tells whether a device may tell that two addresses are in one zone: if some
 // reflector does, and where all have to agree and all are heard, if each does.
 func (w *world) mayShare(a, b netip.Addr, d *device) bool {
-	together := func(r *device) bool { return w.putTogether(r, a, b, d) }
+	voices, together := w.voices(d), func(v voice) bool { return w.putTogether(v, a, b) }
 	if w.agree == client.AgreeUnion && w.several() { // the two may be put into it by different ones
 		as, bs := w.everIn(a, d), w.everIn(b, d)
 		return slices.ContainsFunc(as, func(z string) bool { return slices.Contains(bs, z) })
 	}
 	if w.agree == client.AgreeIdentical && d.hearsAll() {
-		return !slices.ContainsFunc(w.reflectors, func(r *device) bool { return !together(r) })
+		return !slices.ContainsFunc(voices, func(v voice) bool { return !together(v) })
 	}
-	return slices.ContainsFunc(w.reflectors, together)
+	return slices.ContainsFunc(voices, together)
 }
 
 // hearsAll tells whether a device has the complete view of every reflector. Of one
@@ -177,9 +217,9 @@ func (w *world) bothUnzoned(a, b netip.Addr, d *device) bool {
 func (w *world) everIn(a netip.Addr, d *device) []string {
 	var out []string
 	joins, free := false, false
-	for _, r := range w.reflectors {
-		for i := len(r.had) - 1; i >= 0 && r.had[i] >= d.heldOf(r); i-- {
-			set := w.zones[r.had[i]]
+	for _, v := range w.voices(d) {
+		for n := range v.mayHold {
+			set := w.zones[n]
 			out = append(out, w.couldBe(set, a)...)
 			joins = joins || set.AutoJoin
 			set.AutoJoin = false

@@ -31,6 +31,11 @@ func (w *world) settled() (string, bool) {
 			return d.name + " has old zones", false
 		}
 	}
+	if w.quorum != nil {
+		if why, ok := w.quorum.settled(); !ok {
+			return why, false
+		}
+	}
 	for _, d := range w.devices {
 		for _, r := range w.reflectors {
 			if r == d {

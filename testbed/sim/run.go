@@ -16,6 +16,9 @@ func Run(cfg Config) (Result, error) {
 	w := newWorld(cfg)
 	w.build()
 	w.story()
+	if w.quorum != nil {
+		w.quorum.close()
+	}
 	res := Result{
 		Seed: cfg.Seed, Devices: len(w.devices), Reflectors: len(w.reflectors), Hosts: len(w.hosts), Virtual: w.now, Events: w.done,
 		Faults: w.faults, Notices: w.notices, Checks: w.checks, Excused: w.excused, Hash: w.hash,
@@ -92,7 +95,22 @@ func (w *world) quiet() {
 	for range 6 {
 		d, r := pick(w, w.devices), pick(w, w.reflectors)
 		away := w.short(30 * time.Second)
-		switch w.rng.IntN(6) {
+		kinds := 6
+		if w.quorum != nil {
+			kinds = 9
+		}
+		switch w.rng.IntN(kinds) {
+		case 6:
+			if m := w.quorum.someMember((*member).leads); m != nil {
+				w.hush = fmt.Sprintf("the crash of %s for %v, which leads", m.d.name, away)
+				w.restart(m.d, false, away)
+			}
+		case 7:
+			w.hush = "members of the cluster are apart"
+			w.partMembers()
+		case 8:
+			w.hush = "a member is removed from the cluster, and added again"
+			w.dismissMember()
 		case 4:
 			w.hush = fmt.Sprintf("the crash of %s for %v, its state lost", d.name, away)
 			w.restart(d, false, away)
@@ -137,6 +155,9 @@ func (w *world) build() {
 		}
 		return least + w.rng.IntN(most-least+1)
 	}
+	if cfg.Cluster && cfg.Reflectors == 0 {
+		cfg.Reflectors = 3
+	}
 	devices, reflectors := size(cfg.Devices, 1, 8), size(cfg.Reflectors, 1, 1)
 	hosts, zones := size(cfg.Hosts, 2, 3*devices+2), size(cfg.Zones, 0, 8)
 	merged := w.chance(0.2) // one device is reflector and switch at once
@@ -168,7 +189,10 @@ func (w *world) build() {
 	for _, r := range w.reflectors {
 		r.had = []int{0}
 	}
-	if len(w.reflectors) > 1 && w.chance(0.3) {
+	switch {
+	case cfg.Cluster:
+		w.quorum = newQuorum(w)
+	case len(w.reflectors) > 1 && w.chance(0.3):
 		w.agree = client.AgreeUnion
 	}
 }

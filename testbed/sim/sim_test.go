@@ -1,10 +1,14 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/openinof/inof/internal/netnstest"
@@ -137,6 +141,36 @@ func TestPairSeeds(t *testing.T) {
 	began := time.Now()
 	for s := uint64(1); time.Since(began) < pairBudget; s++ {
 		run(s)
+	}
+}
+
+// clusterSeeds is how many runs with a cluster are a part of every test.
+const clusterSeeds = 5
+
+// TestClusterSeeds has reflectors that are the members of a cluster.
+func TestClusterSeeds(t *testing.T) {
+	run := func(s uint64) (res Result) {
+		cfg := config(s)
+		cfg.Cluster = true
+		var told bytes.Buffer // the next run of this seed may be another one
+		cfg.Trace = &told
+		var err error
+		synctest.Test(t, func(*testing.T) { res, err = Run(cfg) })
+		if *trace {
+			fmt.Print(told.String())
+		}
+		if err != nil {
+			name := filepath.Join(os.TempDir(), fmt.Sprintf("sim-cluster-%d.trace", s))
+			t.Errorf("%v\nits trace: %s (%v)", err, name, os.WriteFile(name, told.Bytes(), 0o600))
+		}
+		return res
+	}
+	if *seed != 0 {
+		t.Logf("%+v", run(*seed))
+		return
+	}
+	for s := range uint64(cmp.Or(*seeds, clusterSeeds)) {
+		run(*first + s)
 	}
 }
 

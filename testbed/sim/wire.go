@@ -66,7 +66,7 @@ func (d *device) dial(r *device, attempt int) {
 			}
 		})
 	}
-	if !r.running || d.w.now < d.blocked[r.id] {
+	if !r.running || r.member != nil && !r.member.formed || d.w.now < d.blocked[r.id] {
 		again()
 		return
 	}

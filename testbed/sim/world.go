@@ -24,6 +24,7 @@ type Config struct {
 	Trace      io.Writer
 	Hash       bool // make Result.Hash, which slows the run down
 	Hostile    bool // a bad client and a bad host strike too
+	Cluster    bool // the reflectors are members of a cluster: only in a bubble of testing/synctest
 	NoSave     bool // only reflectors have a disk
 	NoWatch    bool // notices are counted, not checked one by one
 }
@@ -62,6 +63,9 @@ func (f *Failure) Error() string {
 	test := "TestSeeds"
 	if f.Config.Hostile {
 		test = "TestHostileSeeds"
+	}
+	if f.Config.Cluster {
+		test = "TestClusterSeeds"
 	}
 	return text + "\nreplay: go test ./testbed/sim -run " + test + " -sim.trace -sim.seed " + f.Config.args()
 }
@@ -125,6 +129,7 @@ type world struct {
 	hosts      []*host
 	links      []*cable
 
+	quorum *quorum // nil: the reflectors are in no cluster
 	zones  history
 	agree  client.Agreement
 	lossy  float64 // share of frames on access links that are lost or doubled
@@ -178,7 +183,11 @@ func (w *world) after(d time.Duration, fn func()) { w.at(w.now+d, fn) }
 // run lets virtual time pass; false when something was found wrong.
 func (w *world) run(d time.Duration) bool {
 	end := w.now + d
-	for len(w.fails) == 0 && w.next(end) {
+	next := w.next
+	if w.quorum != nil {
+		next = w.quorum.next
+	}
+	for len(w.fails) == 0 && next(end) {
 	}
 	return len(w.fails) == 0
 }
