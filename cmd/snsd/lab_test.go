@@ -158,17 +158,22 @@ func (l *lines) next() line {
 }
 
 func (c *cable) start(edit func(*options)) (*lines, context.CancelFunc, chan error) {
+	l := &lines{c.t, make(chan line, 1000)}
+	cancel, done := c.startTo(l, edit)
+	return l, cancel, done
+}
+
+func (c *cable) startTo(out writer, edit func(*options)) (context.CancelFunc, chan error) {
 	o := testOptions()
 	o.netns = c.host.Path()
 	if edit != nil {
 		edit(&o)
 	}
-	l := &lines{c.t, make(chan line, 1000)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, o, l) }()
+	go func() { done <- run(ctx, o, out) }()
 	c.t.Cleanup(cancel)
-	return l, cancel, done
+	return cancel, done
 }
 
 func testOptions() options {

@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
@@ -133,7 +132,7 @@ func writeFilesCmd() *cobra.Command {
 	return &cobra.Command{Use: "write-files", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// It is needed while I/O stands still.
-			_ = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE)
+			_ = lockMemory()
 			return hostkernel.ServeWrites(cmd.InOrStdin(), cmd.OutOrStdout())
 		}}
 }

@@ -15,7 +15,6 @@ import (
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
@@ -80,8 +79,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// So that no page of this program has to be fetched while I/O stands still.
-	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE); err != nil {
+	if err := lockMemory(); err != nil {
 		log.Info("memory is not locked", "error", err)
 	}
 	if err := s.kernel.Writer.Start(); err != nil { // at once: it is needed when there is no time to start it
