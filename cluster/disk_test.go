@@ -59,7 +59,7 @@ func TestAFailingDiskIsWaitedFor(t *testing.T) {
 		}
 		disks[bad].fails.Store(false)
 		l.awaitLeader(bad, good)
-		change(t, l.node(bad), addZone("blue"))
+		mustChange(t, l.node(bad), addZone("blue"))
 		disks[good].fails.Store(true)
 		disks[bad].fails.Store(true)
 		l.partition([]int{bad}, []int{good}) // both want to vote

@@ -1,10 +1,15 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // EntryVersion is the version octet of every log entry. A member that meets another
@@ -23,10 +28,12 @@ const (
 	KindRemoveMembers Kind = 5
 	KindReplace       Kind = 6 // all zones at once; settings stay
 	KindSetting       Kind = 7 // one setting
+	KindCommit        Kind = 8 // a difference of plans, made for one version
+	KindSettle        Kind = 9 // a version that waits stays, or is taken back
 )
 
 func (k Kind) String() string {
-	names := [...]string{1: "genesis", 2: "add-zone", 3: "remove-zone", 4: "add-members", 5: "remove-members", 6: "replace", 7: "setting"}
+	names := [...]string{1: "genesis", 2: "add-zone", 3: "remove-zone", 4: "add-members", 5: "remove-members", 6: "replace", 7: "setting", 8: "commit", 9: "settle"}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
 	}
@@ -40,6 +47,9 @@ const (
 	MaxSettings = 64       // names of settings that a cluster keeps
 	maxKey      = 63
 	maxValue    = 255
+	maxWho      = 255
+	maxBase     = 64
+	MaxComment  = 1000
 )
 
 // Names of settings.
@@ -61,6 +71,7 @@ type Entry struct {
 	// Since is the last index that the origin had applied when the change arose: if
 	// it was applied before, it was later than this.
 	Since uint64
+	Meta  change.Meta // who makes it, from where and when; the time in nanoseconds
 
 	Name    string        // of the zone, or of the setting
 	Members []zone.Member // of an added zone, or to be added or removed
@@ -69,6 +80,12 @@ type Entry struct {
 	Cluster uint64        // Genesis: random, not zero
 	Rules   zone.Rules    // Genesis: the same for all members, for ever
 	Set     zone.Set      // Genesis: AutoJoin and Hard; the zones are in Zones
+
+	Delta    change.Delta // Commit
+	Base     string       // Commit: the version it was made for; empty: whichever there is
+	Deadline time.Time    // Commit: without a confirmation before it is taken back; zero: it stays
+	Number   uint64       // Settle: of the version that waits; 0: whichever does
+	Stay     bool         // Settle: it stays
 }
 
 // Encode gives the bytes of an entry. The error is a *Refusal.
@@ -78,7 +95,10 @@ func (e *Entry) Encode() ([]byte, error) {
 	b = binary.BigEndian.AppendUint64(b, e.ID.Origin)
 	b = binary.BigEndian.AppendUint64(b, e.ID.Number)
 	b = binary.BigEndian.AppendUint64(b, e.Since)
-	var err error
+	b, err := appendMeta(b, &e.Meta)
+	if err != nil {
+		return nil, err
+	}
 	switch e.Kind {
 	case KindGenesis:
 		b = binary.BigEndian.AppendUint64(b, e.Cluster)
@@ -96,6 +116,18 @@ func (e *Entry) Encode() ([]byte, error) {
 			return nil, refuse(CodeInvalid, "setting %.80q: name or value is too long", e.Name)
 		}
 		b = appendText(appendText(b, e.Name), e.Value)
+	case KindCommit:
+		if len(e.Base) > maxBase {
+			return nil, refuse(CodeInvalid, "%.80q is no version", e.Base)
+		}
+		b = appendTime(appendText(b, e.Base), e.Deadline)
+		delta, jsonErr := json.Marshal(&e.Delta)
+		if jsonErr != nil {
+			return nil, refuse(CodeInvalid, "%v", jsonErr)
+		}
+		b = appendBytes(b, delta)
+	case KindSettle:
+		b = appendFlag(binary.BigEndian.AppendUint64(b, e.Number), e.Stay)
 	default:
 		return nil, refuse(CodeInvalid, "%v is no kind of change", e.Kind)
 	}
@@ -125,11 +157,12 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	r := &reader{b: b, where: "entry"}
 	version := r.u8("version")
 	e := &Entry{Kind: Kind(r.u8("kind"))}
-	if r.err == nil && (version != EntryVersion || e.Kind < KindGenesis || e.Kind > KindSetting) {
+	if r.err == nil && (version != EntryVersion || e.Kind < KindGenesis || e.Kind > KindSettle) {
 		return nil, &UnknownEntryError{version, e.Kind}
 	}
 	e.ID = RequestID{r.u64("origin"), r.u64("number")}
 	e.Since = r.u64("since")
+	e.Meta = r.meta()
 	switch e.Kind {
 	case KindGenesis:
 		e.Cluster = r.u64("cluster")
@@ -145,11 +178,50 @@ func DecodeEntry(b []byte) (*Entry, error) {
 		e.Zones = r.zones()
 	case KindSetting:
 		e.Name, e.Value = r.text("setting", maxKey), r.text("value", maxValue)
+	case KindCommit:
+		e.Base, e.Deadline = r.text("base", maxBase), r.time("deadline")
+		if text := r.bytes("difference", MaxEntry); r.err == nil {
+			dec := json.NewDecoder(bytes.NewReader(text))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&e.Delta); err != nil {
+				r.fail("difference: %v", err)
+			} else if _, err := dec.Token(); err != io.EOF {
+				r.fail("difference: something follows it")
+			}
+		}
+	case KindSettle:
+		e.Number, e.Stay = r.u64("number"), r.flag("stay")
 	}
 	if err := r.end(); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// appendTime writes nanoseconds since 1970, 0 for no time.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.BigEndian.AppendUint64(b, 0)
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(t.UnixNano()))
+}
+
+func (r *reader) time(what string) time.Time {
+	if n := r.u64(what); n != 0 {
+		return time.Unix(0, int64(n)).UTC()
+	}
+	return time.Time{}
+}
+
+func appendMeta(b []byte, m *change.Meta) ([]byte, error) {
+	if len(m.By) > maxWho || len(m.From) > maxWho || len(m.Comment) > MaxComment {
+		return nil, refuse(CodeInvalid, "who makes the change, or the comment, is too long: at most %d and %d bytes", maxWho, MaxComment)
+	}
+	return appendText(appendText(appendText(appendTime(b, m.Time), m.By), m.From), m.Comment), nil
+}
+
+func (r *reader) meta() change.Meta {
+	return change.Meta{Time: r.time("time"), By: r.text("by", maxWho), From: r.text("from", maxWho), Comment: r.text("comment", MaxComment)}
 }
 
 func appendRules(b []byte, rules zone.Rules) []byte {

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 func unhex(t *testing.T, s string) []byte {
@@ -25,14 +27,18 @@ func TestBytesStayWhatTheyAre(t *testing.T) {
 		e    Entry
 		want string
 	}{
-		"add zone": {Entry{Kind: KindAddZone, ID: RequestID{0x11, 2}, Since: 3, Name: "db", Members: parse([]string{"192.0.2.1"})},
-			"01 02 0000000000000011 0000000000000002 0000000000000003  0002 6462  00000001  0009 3139322e302e322e31"},
+		"add zone": {Entry{Kind: KindAddZone, ID: RequestID{0x11, 2}, Since: 3, Meta: change.Meta{Time: time.Unix(0, 7), By: "alice", From: "x"}, Name: "db", Members: parse([]string{"192.0.2.1"})},
+			"01 02 0000000000000011 0000000000000002 0000000000000003 0000000000000007 0005 616c696365 0001 78 0000  0002 6462  00000001  0009 3139322e302e322e31"},
 		"remove zone": {Entry{Kind: KindRemoveZone, ID: RequestID{0x11, 4}, Since: 5, Name: "db"},
-			"01 03 0000000000000011 0000000000000004 0000000000000005  0002 6462"},
+			"01 03 0000000000000011 0000000000000004 0000000000000005 0000000000000000 0000 0000 0000  0002 6462"},
 		"setting": {Entry{Kind: KindSetting, ID: RequestID{1, 1}, Name: "hard-zoning", Value: "true"},
-			"01 07 0000000000000001 0000000000000001 0000000000000000  000b 686172642d7a6f6e696e67  0004 74727565"},
+			"01 07 0000000000000001 0000000000000001 0000000000000000 0000000000000000 0000 0000 0000  000b 686172642d7a6f6e696e67  0004 74727565"},
+		"commit": {Entry{Kind: KindCommit, ID: RequestID{1, 1}, Base: "b", Deadline: time.Unix(0, 9), Delta: change.Delta{Gone: change.Gone{Zones: []string{"z"}}}},
+			"01 08 0000000000000001 0000000000000001 0000000000000000 0000000000000000 0000 0000 0000  0001 62 0000000000000009 00000021" + hex.EncodeToString([]byte(`{"put":{},"gone":{"zones":["z"]}}`))},
+		"settle": {Entry{Kind: KindSettle, ID: RequestID{1, 1}, Number: 5, Stay: true},
+			"01 09 0000000000000001 0000000000000001 0000000000000000 0000000000000000 0000 0000 0000  0000000000000005 01"},
 		"genesis": {Entry{Kind: KindGenesis, ID: RequestID{1, 1}, Cluster: 0xc1, Rules: zone.Rules{AllowLoopback: true, MaxZones: 160000, MaxMembers: 320000}, Set: zone.Set{AutoJoin: true}, Zones: []zone.Zone{{Name: "a"}}},
-			"01 01 0000000000000001 0000000000000001 0000000000000000  00000000000000c1 01 00  01 00027100 0004e200  00000001  0001 61 00000000"},
+			"01 01 0000000000000001 0000000000000001 0000000000000000 0000000000000000 0000 0000 0000  00000000000000c1 01 00  01 00027100 0004e200  00000001  0001 61 00000000"},
 	} {
 		if got, want := hex.EncodeToString(encode(t, c.e)), hex.EncodeToString(unhex(t, c.want)); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, want)

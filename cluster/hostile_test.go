@@ -95,7 +95,7 @@ func TestMembersSpeakInEachMode(t *testing.T) {
 					l.start(i)
 				}
 				l.awaitLeader(seq(3)...)
-				change(t, l.node(0), addZone("blue"))
+				mustChange(t, l.node(0), addZone("blue"))
 			})
 		})
 	}
@@ -267,7 +267,7 @@ func TestHostileBytesEndTheConnection(t *testing.T) {
 				t.Errorf("%s: not counted", name)
 			}
 		}
-		change(t, l.node(2), addZone("still"))
+		mustChange(t, l.node(2), addZone("still"))
 	})
 }
 
@@ -307,7 +307,7 @@ func TestFloodsAreBounded(t *testing.T) {
 			conns = append(conns, rawHandshake(t, l, MemberID{stranger, 9}))
 		}
 		l.await("the cluster works", time.Minute, func() bool { _, ok := l.leader(seq(3)...); return ok })
-		change(t, l.node(1), addZone("still"))
+		mustChange(t, l.node(1), addZone("still"))
 		for _, c := range conns {
 			_ = c.nc.Close()
 		}

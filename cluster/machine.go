@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // Machine is the replicated state: the zones and settings of a cluster, and which
@@ -15,8 +16,9 @@ type Machine struct {
 	index    uint64 // of the last entry that was applied
 	cluster  uint64 // 0: the first entry is missing
 	rules    zone.Rules
-	zones    map[string]zone.Zone // canonical; never changed in place
-	members  int
+	book     *change.Book         // what operators write of zones, and its versions
+	zones    map[string]zone.Zone // those in force, canonical; never changed in place
+	members  int                  // of them
 	settings map[string]string
 	done     dedup
 	halted   error // an entry that this version does not know
@@ -24,7 +26,7 @@ type Machine struct {
 
 // NewMachine gives a Machine before its first entry.
 func NewMachine() *Machine {
-	return &Machine{zones: map[string]zone.Zone{}, settings: map[string]string{}, done: newDedup()}
+	return &Machine{book: change.NewBook(&change.Plan{}, change.Meta{}), zones: map[string]zone.Zone{}, settings: map[string]string{}, done: newDedup()}
 }
 
 // Result is the outcome of an entry.
@@ -54,7 +56,10 @@ func (m *Machine) Cluster() uint64 { return m.cluster }
 // Halted tells why entries are not applied any more; nil: they are.
 func (m *Machine) Halted() error { return m.halted }
 
-// Set gives all zones and switches, sorted by name.
+// Book gives a copy of what operators write of zones, with its versions.
+func (m *Machine) Book() *change.Book { return m.book.Clone() }
+
+// Set gives all zones that are in force and the switches, sorted by name.
 func (m *Machine) Set() zone.Set {
 	s := zone.Set{Zones: make([]zone.Zone, 0, len(m.zones)), AutoJoin: m.settings[SettingAutoJoin] == "true", Hard: m.settings[SettingHard] == "true"}
 	for _, name := range slices.Sorted(maps.Keys(m.zones)) {
@@ -107,35 +112,40 @@ func (m *Machine) change(e *Entry, edit *Edit) *Refusal {
 	if m.cluster == 0 {
 		return refuse(CodeUnformed, "the cluster is not formed yet: its first entry is missing")
 	}
-	old, had := m.zones[e.Name]
 	switch e.Kind {
-	case KindAddZone:
-		if had {
-			return refuse(CodeExists, "zone %q: already exists", e.Name)
-		}
-		return m.put(zone.Zone{Name: e.Name, Members: e.Members}, edit)
-	case KindRemoveZone:
-		if !had {
-			return refuse(CodeNotFound, "zone %q: not found", e.Name)
-		}
-		m.members -= len(old.Members)
-		delete(m.zones, e.Name)
-		edit.Zone, edit.Gone = zone.Zone{Name: e.Name}, true
-		return nil
-	case KindAddMembers:
-		if !had {
-			return refuse(CodeNotFound, "zone %q: not found", e.Name)
-		}
-		return m.put(zone.Zone{Name: e.Name, Members: slices.Concat(old.Members, e.Members)}, edit)
-	case KindRemoveMembers:
-		if !had {
-			return refuse(CodeNotFound, "zone %q: not found", e.Name)
-		}
-		return m.without(old, e.Members, edit)
 	case KindReplace:
-		return m.replace(e.Zones, edit)
+		return m.replace(e.Zones, e.Meta, edit)
+	case KindSetting:
+		return m.set(e.Name, e.Value, edit)
+	case KindCommit:
+		return m.commit(change.Order{Delta: e.Delta, Base: e.Base, Meta: e.Meta, Deadline: e.Deadline}, edit)
+	case KindSettle:
+		return m.settle(e, edit)
 	}
-	return m.set(e.Name, e.Value, edit)
+	old, had := m.book.Plan().Zones[e.Name]
+	switch {
+	case e.Kind == KindAddZone && had:
+		return refuse(CodeExists, "zone %q: already exists", e.Name)
+	case e.Kind != KindAddZone && !had:
+		return refuse(CodeNotFound, "zone %q: not found", e.Name)
+	}
+	list := slices.Clone(e.Members)
+	switch e.Kind {
+	case KindRemoveZone:
+		return m.edit(e, func(p *change.Plan) { p.DropZone(e.Name) }, edit)
+	case KindAddMembers:
+		list = slices.Concat(old.Members, e.Members)
+	case KindRemoveMembers:
+		list = slices.Clone(old.Members)
+		for _, g := range e.Members {
+			i := slices.Index(list, g.Canonical())
+			if i < 0 {
+				return refuse(CodeNotFound, "member %s of zone %q: not found", g, e.Name)
+			}
+			list = slices.Delete(list, i, i+1)
+		}
+	}
+	return m.edit(e, func(p *change.Plan) { p.PutZone(e.Name, change.Zone{Members: list, Aliases: old.Aliases}) }, edit)
 }
 
 func (m *Machine) genesis(e *Entry, edit *Edit) *Refusal {
@@ -146,33 +156,158 @@ func (m *Machine) genesis(e *Entry, edit *Edit) *Refusal {
 		return refuse(CodeInvalid, "a first entry without cluster id or limits")
 	}
 	m.rules = e.Rules
-	if r := m.replace(e.Zones, edit); r != nil {
+	if r := m.replace(e.Zones, e.Meta, edit); r != nil {
 		return r
 	}
+	m.book = change.NewBook(m.book.Plan(), e.Meta)
 	m.cluster = e.Cluster
 	m.settings[SettingAutoJoin], m.settings[SettingHard] = strconv.FormatBool(e.Set.AutoJoin), strconv.FormatBool(e.Set.Hard)
 	return nil
 }
 
-// put adds or replaces a zone.
-func (m *Machine) put(z zone.Zone, edit *Edit) *Refusal {
-	if r := m.check(z); r != nil {
+// edit makes a change of one zone, in the zone sets too where it is in them.
+func (m *Machine) edit(e *Entry, do func(*change.Plan), edit *Edit) *Refusal {
+	p := m.book.Plan()
+	part := &change.Plan{Zones: map[string]change.Zone{}, Sets: p.Sets, Active: p.Active}
+	if z, had := p.Zones[e.Name]; had {
+		part.Zones[e.Name] = z
+	}
+	next := part.Clone()
+	do(next)
+	return m.commit(change.Order{Delta: change.Diff(part, next), Meta: e.Meta}, edit)
+}
+
+// commit makes a change for everybody, or says why not; then nothing has changed.
+func (m *Machine) commit(o change.Order, edit *Edit) *Refusal {
+	if err := m.book.Admit(o.Base); err != nil {
+		return refuse(CodeConflict, "%v", err)
+	}
+	changed, r := m.follows(&o.Delta)
+	if r != nil {
 		return r
 	}
-	z = z.Canonical()
-	old, had := m.zones[z.Name]
-	switch {
-	case !had && len(m.zones) >= m.rules.MaxZones:
-		return refuse(CodeLimit, "zone %q: the limit of %d zones is reached", z.Name, m.rules.MaxZones)
-	case m.members-len(old.Members)+len(z.Members) > m.rules.MaxMembers:
-		return refuse(CodeLimit, "zone %q: the limit of %d members of all zones is reached", z.Name, m.rules.MaxMembers)
-	case wireSize(&z) > maxZoneWire:
-		return refuse(CodeLimit, "zone %q has %d members, too many for one message: name ranges instead of single addresses", z.Name, len(z.Members))
+	if _, _, err := m.book.Commit(o); err != nil {
+		return refuse(CodeConflict, "%v", err) // it was admitted
 	}
-	m.members += len(z.Members) - len(old.Members)
-	m.zones[z.Name] = z
-	edit.Zone = z
+	m.take(changed, edit)
 	return nil
+}
+
+// settle ends the waiting of a version.
+func (m *Machine) settle(e *Entry, edit *Edit) *Refusal {
+	if e.Stay {
+		if _, err := m.book.Confirm(e.Number); err != nil {
+			return refuse(CodeSettled, "%v", err)
+		}
+		return nil
+	}
+	back := m.book.Last().Back
+	var changed map[string]*zone.Zone
+	if m.book.Pending() != nil {
+		var r *Refusal
+		if changed, r = m.follows(&back); r != nil {
+			return r // it was in force before
+		}
+	}
+	if _, err := m.book.Abort(e.Number, e.Meta); err != nil {
+		return refuse(CodeSettled, "%v", err)
+	}
+	m.take(changed, edit)
+	return nil
+}
+
+// follows gives what a change of the plan does to the zones in force (nil: gone), or why it may
+// not be. Of zones alone, where there are no zone sets, no others are looked at.
+func (m *Machine) follows(d *change.Delta) (map[string]*zone.Zone, *Refusal) {
+	p := m.book.Plan()
+	changed := map[string]*zone.Zone{}
+	if d.OnlyZones() && len(p.Sets) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(d.Put.Zones)) { // so that all members say the same
+			z := d.Put.Zones[name]
+			for _, a := range z.Aliases {
+				if _, ok := p.Aliases[a]; !ok {
+					return nil, refuse(CodeInvalid, "zone %q: alias %q: %v", name, a, change.ErrNoAlias)
+				}
+			}
+			whole := p.ExpandOf(name, z).Canonical()
+			changed[name] = &whole
+		}
+		for _, name := range d.Gone.Zones {
+			if _, put := changed[name]; !put {
+				changed[name] = nil
+			}
+		}
+	} else {
+		next := p.Clone()
+		next.Apply(d)
+		if err := next.Check(m.rules); err != nil {
+			return nil, m.checkRefusal(err)
+		}
+		there := map[string]bool{}
+		for _, z := range next.InForce().Zones {
+			there[z.Name] = true
+			if old, had := m.zones[z.Name]; !had || !slices.Equal(old.Members, z.Members) {
+				changed[z.Name] = &z
+			}
+		}
+		for name := range m.zones {
+			if !there[name] {
+				changed[name] = nil
+			}
+		}
+	}
+	return changed, m.fits(changed)
+}
+
+// fits tells whether the zones in force may become these.
+func (m *Machine) fits(changed map[string]*zone.Zone) *Refusal {
+	zones, members := len(m.zones), m.members
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		old, had := m.zones[name]
+		members -= len(old.Members)
+		z := changed[name]
+		if z == nil {
+			if had {
+				zones--
+			}
+			continue
+		}
+		if !had {
+			zones++
+		}
+		if r := m.check(*z); r != nil {
+			return r
+		}
+		if wireSize(z) > maxZoneWire {
+			return refuse(CodeLimit, "zone %q has %d members, too many for one message: name ranges instead of single addresses", name, len(z.Members))
+		}
+		members += len(z.Members)
+	}
+	switch {
+	case zones > m.rules.MaxZones:
+		return refuse(CodeLimit, "the limit of %d zones is reached: there would be %d", m.rules.MaxZones, zones)
+	case members > m.rules.MaxMembers:
+		return refuse(CodeLimit, "the limit of %d members of all zones is reached: there would be %d", m.rules.MaxMembers, members)
+	}
+	return nil
+}
+
+// take brings changed zones into force, and tells those who hold a copy.
+func (m *Machine) take(changed map[string]*zone.Zone, edit *Edit) {
+	for name, z := range changed {
+		m.members -= len(m.zones[name].Members)
+		if z == nil {
+			delete(m.zones, name)
+			edit.Zone, edit.Gone = zone.Zone{Name: name}, true
+			continue
+		}
+		m.members += len(z.Members)
+		m.zones[name] = *z
+		edit.Zone, edit.Gone = *z, false
+	}
+	if len(changed) > 1 {
+		*edit = Edit{Index: edit.Index, All: true}
+	}
 }
 
 // check tells whether a zone may ever be.
@@ -186,40 +321,23 @@ func (m *Machine) check(z zone.Zone) *Refusal {
 	return nil
 }
 
-// without removes members of a zone; one that it does not have refuses all.
-func (m *Machine) without(z zone.Zone, gone []zone.Member, edit *Edit) *Refusal {
-	left := slices.Clone(z.Members)
-	for _, g := range gone {
-		i := slices.Index(left, g.Canonical())
-		if i < 0 {
-			return refuse(CodeNotFound, "member %s of zone %q: not found", g, z.Name)
-		}
-		left = slices.Delete(left, i, i+1)
+// replace makes a list of zones all there are, without aliases and zone sets.
+func (m *Machine) replace(zones []zone.Zone, meta change.Meta, edit *Edit) *Refusal {
+	if err := m.rules.Check(zone.Set{Zones: zones}); err != nil {
+		return m.checkRefusal(err)
 	}
-	return m.put(zone.Zone{Name: z.Name, Members: left}, edit)
+	if r := m.commit(change.Order{Delta: change.Diff(m.book.Plan(), change.PlanOf(zone.Set{Zones: zones})), Meta: meta}, edit); r != nil {
+		return r
+	}
+	*edit = Edit{Index: edit.Index, All: true}
+	return nil
 }
 
-// replace makes a list of zones all there are.
-func (m *Machine) replace(zones []zone.Zone, edit *Edit) *Refusal {
-	if err := m.rules.Check(zone.Set{Zones: zones}); err != nil {
-		code := CodeInvalid
-		if errors.Is(err, zone.ErrTooManyZones) || errors.Is(err, zone.ErrTooManyMembers) {
-			code = CodeLimit
-		}
-		return refuse(code, "%v", err)
+func (m *Machine) checkRefusal(err error) *Refusal {
+	if errors.Is(err, zone.ErrTooManyZones) || errors.Is(err, zone.ErrTooManyMembers) {
+		return refuse(CodeLimit, "%v", err)
 	}
-	next := Machine{rules: m.rules, zones: make(map[string]zone.Zone, len(zones))}
-	for _, z := range zones {
-		if z.Name == zone.DefaultName {
-			continue // without members, as Check says
-		}
-		if r := next.put(z, &Edit{}); r != nil {
-			return r
-		}
-	}
-	m.zones, m.members = next.zones, next.members
-	edit.All = true
-	return nil
+	return refuse(CodeInvalid, "%v", err)
 }
 
 func (m *Machine) set(key, value string, edit *Edit) *Refusal {

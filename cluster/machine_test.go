@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // encode gives the bytes of an entry that must be good.
@@ -172,8 +174,28 @@ func drawEntry(t *rapid.T) Entry {
 	drawZone := rapid.Custom(func(t *rapid.T) zone.Zone {
 		return zone.Zone{Name: names.Draw(t, "zone"), Members: members.Draw(t, "members")}
 	})
-	e := Entry{Kind: Kind(rapid.IntRange(1, 7).Draw(t, "kind")), ID: RequestID{rapid.Uint64Range(1, 3).Draw(t, "origin"), rapid.Uint64Range(1, 6).Draw(t, "number")}, Since: rapid.Uint64Range(0, 20).Draw(t, "since")}
+	e := Entry{Kind: Kind(rapid.IntRange(1, 9).Draw(t, "kind")), ID: RequestID{rapid.Uint64Range(1, 3).Draw(t, "origin"), rapid.Uint64Range(1, 6).Draw(t, "number")}, Since: rapid.Uint64Range(0, 20).Draw(t, "since")}
+	e.Meta.By, e.Meta.Time = rapid.SampledFrom([]string{"", "alice"}).Draw(t, "by"), time.Unix(0, rapid.Int64Range(1, 9).Draw(t, "at")).UTC()
 	switch e.Kind {
+	case KindCommit:
+		p := &change.Plan{Active: rapid.SampledFrom([]string{"", "", "", "s"}).Draw(t, "active"), Zones: map[string]change.Zone{}}
+		if rapid.Bool().Draw(t, "alias") {
+			p.PutAlias("x", members.Draw(t, "members"))
+		}
+		for _, name := range []string{"a", "b"} {
+			if rapid.Bool().Draw(t, "zone") {
+				p.PutZone(name, change.Zone{Members: members.Draw(t, "members"), Aliases: rapid.SliceOfN(rapid.Just("x"), 0, 1).Draw(t, "aliases")})
+			}
+		}
+		if rapid.Bool().Draw(t, "set") {
+			p.PutSet("s", rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "zones"))
+		}
+		e.Delta = change.Diff(&change.Plan{Zones: map[string]change.Zone{"c": {}}}, p)
+		if rapid.Bool().Draw(t, "confirm") {
+			e.Deadline = time.Unix(0, 99).UTC()
+		}
+	case KindSettle:
+		e.Stay = rapid.Bool().Draw(t, "stay")
 	case KindGenesis:
 		e.Cluster, e.Rules = rapid.Uint64().Draw(t, "cluster"), zone.Rules{MaxZones: rapid.IntRange(0, 3).Draw(t, "zones"), MaxMembers: rapid.IntRange(0, 6).Draw(t, "members")}
 		e.Zones, e.Set = rapid.SliceOfN(drawZone, 0, 3).Draw(t, "set"), zone.Set{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard")}
@@ -291,6 +313,7 @@ func TestBrokenSnapshotsAreErrors(t *testing.T) {
 
 func FuzzDecodeEntry(f *testing.F) {
 	for _, e := range []Entry{addZone("a", "192.0.2.1", "2001:db8::/64"), {Kind: KindRemoveZone, Name: "a"}, {Kind: KindReplace, Zones: []zone.Zone{{Name: "x"}}},
+		{Kind: KindCommit, Base: "0123456789abcdef", Delta: change.Diff(&change.Plan{}, change.PlanOf(zone.Set{Zones: []zone.Zone{{Name: "x"}}}))}, {Kind: KindSettle, Number: 2, Stay: true},
 		{Kind: KindSetting, Name: SettingHard, Value: "true"}, {Kind: KindGenesis, Cluster: 1, Rules: zone.Rules{MaxZones: 1, MaxMembers: 1}}} {
 		b, err := e.Encode()
 		if err != nil {
@@ -326,4 +349,48 @@ func FuzzReadSnapshot(f *testing.F) {
 			t.Fatal("two snapshots of one machine differ")
 		}
 	})
+}
+
+// Two who change the same version: the second is refused at every member, with the difference; and
+// what waits for a confirmation is taken back once.
+func TestTheLogSettlesWhoWasFirst(t *testing.T) {
+	d := newDriver(t, zone.Rules{MaxZones: 9, MaxMembers: 99}, zone.Zone{Name: "a", Members: parse([]string{"192.0.2.1"})})
+	base := d.m.Book().Base()
+	commit := func(name string) Entry {
+		next := d.m.Book().Plan().Clone()
+		next.PutAlias("both", parse([]string{"192.0.2.7", "192.0.2.8"}))
+		next.PutZone(name, change.Zone{Aliases: []string{"both"}})
+		return Entry{Kind: KindCommit, Base: base, Delta: change.Diff(d.m.Book().Plan(), next), Meta: change.Meta{By: "alice"}, Deadline: time.Unix(60, 0)}
+	}
+	one, two := commit("one"), commit("two")
+	if r := d.do(one); r.Refused != nil {
+		t.Fatal(r.Refused)
+	}
+	if z, _ := d.m.Set().Find("one"); len(z.Members) != 2 {
+		t.Errorf("in force %v", d.m.Set())
+	}
+	if r := d.do(two); codeOf(r) != CodeConflict || !strings.Contains(r.Refused.Text, "waits for its confirmation") {
+		t.Errorf("another one while it waits: %+v", r.Refused)
+	}
+	if r := d.do(addZone("three")); codeOf(r) != CodeConflict {
+		t.Errorf("a single step while it waits: %+v", r.Refused)
+	}
+	number := d.m.Book().Pending().Number
+	if r := d.do(Entry{Kind: KindSettle, Number: number, Stay: true}); r.Refused != nil || d.m.Book().Pending() != nil {
+		t.Fatal(r.Refused)
+	}
+	if r := d.do(two); codeOf(r) != CodeConflict || !strings.Contains(r.Refused.Text, "+ zone one with 1 member(s)") || !strings.Contains(r.Refused.Text, "by alice") {
+		t.Errorf("the second writer: %+v", r.Refused)
+	}
+	base = d.m.Book().Base()
+	before := d.m.Set()
+	if r := d.do(commit("four")); r.Refused != nil {
+		t.Fatal(r.Refused)
+	}
+	number = d.m.Book().Pending().Number
+	for i, want := range []Code{CodeOK, CodeSettled} {
+		if r := d.do(Entry{Kind: KindSettle, Number: number}); codeOf(r) != want || !d.m.Set().Equal(before) {
+			t.Errorf("return %d: %+v", i, r.Refused)
+		}
+	}
 }

@@ -29,7 +29,7 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 			l.start(i)
 		}
 		leader := l.awaitLeader(seq(3)...)
-		change(t, l.node(0), addZone("blue", "192.0.2.101"))
+		mustChange(t, l.node(0), addZone("blue", "192.0.2.101"))
 		l.start(3)
 		l.start(4)
 		time.Sleep(5 * time.Second)
@@ -57,7 +57,7 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 		l.crash((leader + 1) % 3)
 		rest := []int{(leader + 2) % 3, 3, 4}
 		l.awaitLeader(rest...)
-		change(t, l.node(3), addZone("red"))
+		mustChange(t, l.node(3), addZone("red"))
 		for _, i := range []int{leader, (leader + 1) % 3} {
 			if err := l.node(4).Remove(t.Context(), devAddr(i)); err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 			}
 		}
 		l.awaitLeader(left...)
-		change(t, l.node(left[0]), addZone("green"))
+		mustChange(t, l.node(left[0]), addZone("green"))
 		if _, err := l.node(at).Change(t.Context(), addZone("x")); err == nil {
 			t.Error("one that was removed makes a change")
 		}
@@ -136,7 +136,7 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 				l.start(i)
 			}
 			l.awaitLeader(seq(3)...)
-			change(t, l.node(1), addZone("blue", "192.0.2.101"))
+			mustChange(t, l.node(1), addZone("blue", "192.0.2.101"))
 			before := l.node(wiped).Self()
 			l.crash(wiped)
 			delete(l.stores, devAddr(wiped))
@@ -162,7 +162,7 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 			}
 			l.crash(rest[0])
 			l.awaitLeader(wiped, rest[1])
-			change(t, l.node(wiped), addZone("red"))
+			mustChange(t, l.node(wiped), addZone("red"))
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestAMemberThatWasAwayForLongGetsASnapshot(t *testing.T) {
 		l.awaitLeader(seq(3)...)
 		l.crash(2)
 		for i := range 60 {
-			change(t, l.node(0), addZone(fmt.Sprintf("zone %d", i), "192.0.2.101"))
+			mustChange(t, l.node(0), addZone(fmt.Sprintf("zone %d", i), "192.0.2.101"))
 		}
 		time.Sleep(5 * time.Second)
 		l.start(2)
@@ -195,7 +195,7 @@ func TestAMemberThatWasAwayForLongGetsASnapshot(t *testing.T) {
 			}
 		}
 		l.awaitLeader(seq(3)...)
-		change(t, l.node(2), addZone("after"))
+		mustChange(t, l.node(2), addZone("after"))
 	})
 }
 

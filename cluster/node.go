@@ -18,6 +18,7 @@ import (
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // MaxMembers is how many members a cluster may have. More only slow it down: five
@@ -203,6 +204,13 @@ func (n *Node) Zones() (zone.Set, wire.ClusterStamp) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.machine.Set(), n.stamp()
+}
+
+// Book gives what operators write of zones, as of the last entry that was applied here.
+func (n *Node) Book() *change.Book {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.machine.Book()
 }
 
 // Settings gives the settings of the cluster.

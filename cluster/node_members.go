@@ -329,6 +329,12 @@ type MemberStatus struct {
 	Error     string        // why it is not reachable
 }
 
+// Leads reports whether this member is the leader, as far as it knows.
+func (n *Node) Leads() bool {
+	r := n.up()
+	return r != nil && r.State() == raft.Leader
+}
+
 // Status is the cluster as this member sees it.
 type Status struct {
 	Cluster uint64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func change(t *testing.T, r *running, e Entry) {
+func mustChange(t *testing.T, r *running, e Entry) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -23,7 +23,7 @@ func TestChangeAtAnyMemberReachesAll(t *testing.T) {
 		}
 		leader := l.awaitLeader(seq(3)...)
 		follower := (leader + 1) % 3
-		change(t, l.node(follower), addZone("blue", "192.0.2.101", "192.0.2.102"))
+		mustChange(t, l.node(follower), addZone("blue", "192.0.2.101", "192.0.2.102"))
 		if got := l.node(follower).shown("blue"); got != "192.0.2.101 192.0.2.102" {
 			t.Errorf("where the change was made it is not in force: %q", got)
 		}
@@ -50,7 +50,7 @@ func TestMinorityRefusesAndSaysSo(t *testing.T) {
 		}
 		old := l.awaitLeader(seq(3)...)
 		rest := []int{(old + 1) % 3, (old + 2) % 3}
-		change(t, l.node(old), addZone("blue", "192.0.2.101"))
+		mustChange(t, l.node(old), addZone("blue", "192.0.2.101"))
 		l.partition([]int{old}, rest)
 		l.awaitLeader(rest...)
 		l.await("the minority knows", time.Minute, func() bool { return l.node(old).Trouble() != "" })
@@ -62,7 +62,7 @@ func TestMinorityRefusesAndSaysSo(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("the refusal took %v", took)
 		}
-		change(t, l.node(rest[0]), Entry{Kind: KindAddMembers, Name: "blue", Members: parse([]string{"192.0.2.102"})})
+		mustChange(t, l.node(rest[0]), Entry{Kind: KindAddMembers, Name: "blue", Members: parse([]string{"192.0.2.102"})})
 		if l.node(old).shown("blue") != "192.0.2.101" || l.node(rest[0]).shown("blue") != "192.0.2.101 192.0.2.102" {
 			t.Errorf("%q, %q", l.node(old).shown("blue"), l.node(rest[0]).shown("blue"))
 		}
@@ -70,6 +70,6 @@ func TestMinorityRefusesAndSaysSo(t *testing.T) {
 		l.await("the minority is back", time.Minute, func() bool {
 			return l.node(old).shown("blue") == "192.0.2.101 192.0.2.102" && l.node(old).Trouble() == ""
 		})
-		change(t, l.node(old), addZone("red"))
+		mustChange(t, l.node(old), addZone("red"))
 	})
 }

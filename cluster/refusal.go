@@ -18,11 +18,13 @@ const (
 	CodeLimit    Code = 4 // too many zones or members, or a zone too large for a message
 	CodeExpired  Code = 5 // a repetition that comes too late to tell whether it was applied before
 	CodeUnformed Code = 6 // the cluster has no zones yet: its first entry is missing
+	CodeConflict Code = 8 // it was made for another version than the one in force, or one waits for a confirmation
+	CodeSettled  Code = 9 // no version waits for a confirmation
 	CodeTooOld   Code = 7 // this member does not know the kind of an earlier entry: it needs a newer version
 )
 
 func (c Code) String() string {
-	names := [...]string{"ok", "invalid", "exists", "not-found", "limit", "expired", "unformed", "too-old"}
+	names := [...]string{"ok", "invalid", "exists", "not-found", "limit", "expired", "unformed", "too-old", "conflict", "settled"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -3,20 +3,20 @@ package cluster
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"maps"
 	"slices"
 
-	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // A snapshot is a magic, the state in sections, each with a length of 32 bits, and
-// nothing after: head, settings, outcomes, then zones in groups, then an empty section.
+// nothing after: head, settings, outcomes, then the zones with their versions as JSON in pieces, then
+// an empty section.
 const (
-	snapshotMagic = "iNOFzns1"
-	zonesInGroup  = 256
-	// maxSection bounds a section, in bytes: so many zones of the largest size are
-	// unlikely, and a group is closed before.
+	snapshotMagic = "iNOFzns2"
+	// maxSection bounds a section, in bytes.
 	maxSection  = 8 << 20
 	MaxSnapshot = 512 << 20
 )
@@ -27,7 +27,7 @@ type Snapshot struct {
 	head     []byte
 	settings []byte
 	requests []byte
-	zones    map[string]zone.Zone
+	book     *change.Book
 }
 
 // Snapshot takes one; it copies no zone.
@@ -35,7 +35,7 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	if m.halted != nil {
 		return nil, m.halted
 	}
-	s := &Snapshot{zones: maps.Clone(m.zones)}
+	s := &Snapshot{book: m.Book()}
 	s.head = binary.BigEndian.AppendUint64(s.head, m.index)
 	s.head = binary.BigEndian.AppendUint64(s.head, m.cluster)
 	s.head = appendRules(s.head, m.rules)
@@ -68,22 +68,12 @@ func (s *Snapshot) Write(to io.Writer) error {
 			return err
 		}
 	}
-	var b []byte
-	n := 0
-	for _, name := range slices.Sorted(maps.Keys(s.zones)) {
-		var err error
-		if b, err = appendZone(b, s.zones[name]); err != nil {
-			return err
-		}
-		if n++; n == zonesInGroup || len(b) > maxSection/2 {
-			if err := writeSection(w, b); err != nil {
-				return err
-			}
-			b, n = b[:0], 0
-		}
+	text, err := json.Marshal(s.book)
+	if err != nil {
+		return err
 	}
-	if n > 0 {
-		if err := writeSection(w, b); err != nil {
+	for part := range slices.Chunk(text, maxSection/2) {
+		if err := writeSection(w, part); err != nil {
 			return err
 		}
 	}
@@ -126,20 +116,19 @@ func ReadSnapshot(from io.Reader) (*Machine, error) {
 			return nil, err
 		}
 	}
+	var text []byte
 	for {
 		b, err := readSection(in)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(b) == 0:
-			if _, err := in.ReadByte(); err != io.EOF {
-				return nil, broken("snapshot", "something follows the end")
-			}
-			return m, nil
-		}
-		if err := m.readZones(&reader{b: b, where: "snapshot"}); err != nil {
+		if err != nil {
 			return nil, err
 		}
+		if text = append(text, b...); len(b) > 0 {
+			continue
+		}
+		if _, err := in.ReadByte(); err != io.EOF {
+			return nil, broken("snapshot", "something follows the end")
+		}
+		return m, m.readBook(text)
 	}
 }
 
@@ -210,20 +199,20 @@ func (m *Machine) readRequests(r *reader) {
 	}
 }
 
-func (m *Machine) readZones(r *reader) error {
-	for len(r.b) > 0 && r.err == nil {
-		z := r.zone()
-		if r.err != nil {
-			break
-		}
-		if _, dup := m.zones[z.Name]; dup {
-			r.fail("zone %q is there twice", z.Name)
-			break
-		}
-		if refusal := m.put(z, &Edit{}); refusal != nil {
-			r.fail("%v", refusal)
-			break
-		}
+func (m *Machine) readBook(text []byte) error {
+	book := new(change.Book)
+	if err := json.Unmarshal(text, book); err != nil {
+		return broken("snapshot", "zones: %v", err)
 	}
-	return r.err
+	empty := change.Plan{}
+	delta := change.Diff(&empty, book.Plan())
+	if !delta.Empty() {
+		changed, r := m.follows(&delta)
+		if r != nil {
+			return broken("snapshot", "zones: %v", r)
+		}
+		m.take(changed, &Edit{})
+	}
+	m.book = book
+	return nil
 }

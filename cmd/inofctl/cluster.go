@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -78,6 +79,16 @@ func (a *app) exportCmd() *cobra.Command {
 	return &cobra.Command{Use: "export", Short: "Print the zones as a zone file", Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, c *api.Client) error {
+				z, err := c.Zoning(ctx)
+				switch {
+				case errors.Is(err, api.ErrRefused): // a client knows what is in force, not how it is written
+				case err != nil:
+					return err
+				case a.format == "json":
+					return a.print(z.Plan, nil)
+				default:
+					return config.WritePlan(a.out, z.Plan, "")
+				}
 				list, err := api.Ask[[]api.Zone](ctx, c, "zones", nil)
 				if err != nil {
 					return err

@@ -23,8 +23,15 @@ func (a *app) zoneCmd() *cobra.Command {
 	for _, c := range []*cobra.Command{remove, memberAdd, memberRemove} {
 		c.ValidArgsFunction = a.complete(zoneNames)
 	}
-	return group("zone", "Change the zones of a reflector or standalone device", add, remove, a.exportCmd(),
-		group("member", "Change the members of a zone", memberAdd, memberRemove))
+	c := group("zone", "Change the zones of a reflector or standalone device", add, remove, a.exportCmd(),
+		group("member", "Change the members of a zone", memberAdd, memberRemove),
+		a.zoneEditCmd(), a.zoneCommitCmd(), a.zoneImportCmd(),
+		a.zoneSettleCmd("confirm", "Keep a change that waits for its confirmation", true),
+		a.zoneSettleCmd("abort", "Take a change back that waits for its confirmation", false),
+		a.zoneHistoryCmd(), a.zoneShowCmd(), a.zoneRollbackCmd())
+	c.AddCommand(a.zoneReviewCmds()...)
+	c.AddCommand(a.zonePlanCmds()...)
+	return c
 }
 
 // zoneChangeCmd makes a command that changes a zone and says what was done.

@@ -12,6 +12,7 @@ var (
 	ErrRefused     = errors.New("refused")                // 403, not on this device or not in this state
 	ErrNotFound    = errors.New("not found")              // 404
 	ErrExists      = errors.New("already exists")         // 409
+	ErrConflict    = errors.New("conflict")               // 409, somebody else was first
 	ErrLimit       = errors.New("limit reached")          // 422
 	ErrUnavailable = errors.New("temporarily not able")   // 503
 	errTooLarge    = errors.New("request too large")      // 413
@@ -31,6 +32,7 @@ var kinds = []struct {
 	{ErrNotFound, http.StatusNotFound, "not-found"},
 	{errMethod, http.StatusMethodNotAllowed, "method-not-allowed"},
 	{ErrExists, http.StatusConflict, "exists"},
+	{ErrConflict, http.StatusConflict, "conflict"},
 	{errTooLarge, http.StatusRequestEntityTooLarge, "too-large"},
 	{ErrLimit, http.StatusUnprocessableEntity, "limit"},
 	{ErrUnavailable, http.StatusServiceUnavailable, "unavailable"},

@@ -61,6 +61,13 @@ type endpoint func(r *http.Request) (any, error)
 //	POST   /v1/cluster/members/replace  as for members
 //	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
 //	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
+//	GET    /v1/zoning         what operators write of zones, its version, what waits for a confirmation
+//	POST   /v1/zoning/check   {"plan": {...}, "base": "3f2a..."}: errors, warnings, difference, impact
+//	POST   /v1/zoning/commit  as check, and "confirm_s", "comment", "force"
+//	POST   /v1/zoning/confirm {"number": 7}: it stays; 0: whichever waits
+//	POST   /v1/zoning/abort   {"number": 7}: it is taken back
+//	GET    /v1/zoning/history the versions that are kept, newest first
+//	GET    /v1/zoning/history/{number}  what a version said
 //	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream
 //
 // Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
@@ -81,6 +88,7 @@ func Handler(src Source) http.Handler {
 		"/v1/why":           {"GET": h.why},
 	}
 	maps.Copy(paths, h.clusterPaths())
+	maps.Copy(paths, h.zoningPaths())
 	for _, q := range src.Queries() {
 		path := "/v1/" + q.Name
 		if paths[path] == nil {
@@ -93,7 +101,11 @@ func Handler(src Source) http.Handler {
 	}
 	mux.HandleFunc("/", h.noPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+		limit := int64(MaxBody)
+		if strings.HasPrefix(r.URL.Path, "/v1/zoning/") {
+			limit = MaxCandidate
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		patience(w, answerTimeout)
 		if r.Method == http.MethodGet && r.URL.Path == "/v1/events" && r.URL.Query().Has("follow") {
 			h.follow(w, r)

@@ -41,6 +41,7 @@ type Source interface {
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
 
 	ClusterSource
+	ZoningSource
 	EventSource
 }
 

@@ -212,6 +212,8 @@ type Zones struct {
 	Hard     bool   // isolation is asked for
 	// BoundNQNs: a zone member by NQN must be bound to a place (nqn-binding: required).
 	BoundNQNs bool
+	// MaxLoss is how many of a hundred pairs of hosts a change may take apart without --force, 0..100.
+	MaxLoss int
 }
 
 // NotifyPeers says of which hosts of its zones a host is told.

@@ -43,7 +43,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		Hosts:      Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second, Source: FrameSourceDoubt},
 		LLDP:       LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session:    Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
-		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true},
+		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true, MaxLoss: 10},
 		State:      "/var/lib/inof",
 		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
 		Log:        Log{slog.LevelInfo, "text"},

@@ -92,6 +92,9 @@ func (c *Config) zonesItem() item {
 		setting.Bool("hard-zoning", &z.Hard, false,
 			"Asks for isolation in the dataplane too. Reserved: it is passed on to all clients, none enforces it yet."),
 		binding,
+		setting.Int("max-loss", &z.MaxLoss, 10, 0, 100,
+			"How many of a hundred pairs of hosts that may exchange traffic `inofctl zone commit` takes apart without `--force`: beyond that it is "+
+				"taken for a mistake. `100` lets all pass, `0` none."),
 	), func(s *section) {
 		if !c.Device.Roles.OwnsZones() {
 			s.refuse("a client takes zones and their switches from its reflector; local settings for these are refused")

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 func member(t *testing.T, s string) zone.Member {
@@ -36,7 +37,7 @@ func testSet(t *testing.T) zone.Set {
 func TestZonesSurviveSavingAndLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zones.yaml")
 	set := testSet(t)
-	if err := SaveZones(path, set); err != nil {
+	if err := SavePlan(path, change.PlanOf(set)); err != nil {
 		t.Fatal(err)
 	}
 	got, err := LoadZones(path, zone.Rules{})
@@ -90,7 +91,7 @@ func TestSavingKeepsModeAndLinkAndLeavesNothingBehind(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveZones(link, testSet(t)); err != nil {
+	if err := SavePlan(link, change.PlanOf(testSet(t))); err != nil {
 		t.Fatal(err)
 	}
 	st, err := os.Lstat(path)
@@ -103,11 +104,11 @@ func TestSavingKeepsModeAndLinkAndLeavesNothingBehind(t *testing.T) {
 	if list, _ := os.ReadDir(dir); len(list) != 2 {
 		t.Errorf("left behind: %v", list)
 	}
-	err = SaveZones(filepath.Join(dir, "none", "zones.yaml"), testSet(t))
+	err = SavePlan(filepath.Join(dir, "none", "zones.yaml"), change.PlanOf(testSet(t)))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "saving zones to") {
 		t.Error(err)
 	}
-	if err := SaveZones(dir, testSet(t)); err == nil {
+	if err := SavePlan(dir, change.PlanOf(testSet(t))); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if list, _ := os.ReadDir(dir); len(list) != 2 {
@@ -194,7 +195,7 @@ func TestCheckTellsWhatAFileHolds(t *testing.T) {
 		}
 	}
 	check(conf, "does not exist yet, no zones are configured")
-	if err := SaveZones(zones, testSet(t)); err != nil {
+	if err := SavePlan(zones, change.PlanOf(testSet(t))); err != nil {
 		t.Fatal(err)
 	}
 	check(conf, zones+": good: 5 zones with 5 members")

@@ -87,7 +87,7 @@ func (d *Daemon) SetClusterSetting(ctx context.Context, v api.ClusterSetting) er
 	if v.Name != cluster.SettingAutoJoin && v.Name != cluster.SettingHard {
 		return fmt.Errorf("%w: %.80q is no setting; there are %s and %s", api.ErrInvalid, v.Name, cluster.SettingAutoJoin, cluster.SettingHard)
 	}
-	if err := s.commit(ctx, cluster.Entry{Kind: cluster.KindSetting, Name: v.Name, Value: v.Value}); err != nil {
+	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindSetting, Meta: d.meta(ctx, ""), Name: v.Name, Value: v.Value}); err != nil {
 		return err
 	}
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("%s was set to %s by %s", v.Name, v.Value, api.By(ctx)), Fields: callerFields(ctx)})
@@ -103,7 +103,7 @@ func (d *Daemon) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
 	if err := d.cfg.Load().ZoneRules().Check(zone.Set{Zones: zones}); err != nil {
 		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	if err := s.commit(ctx, cluster.Entry{Kind: cluster.KindReplace, Zones: zones}); err != nil {
+	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindReplace, Meta: d.meta(ctx, ""), Zones: zones}); err != nil {
 		return err
 	}
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("all zones were replaced by %d others by %s", len(zones), api.By(ctx)), Fields: callerFields(ctx)})

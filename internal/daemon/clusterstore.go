@@ -16,6 +16,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // clusterStore has the zones of a reflector that is a member of a cluster: the log of
@@ -102,6 +103,7 @@ func (s *clusterStore) String() string { return "zones of the cluster" }
 // kinds of refusals as the management API tells them.
 var refusals = map[cluster.Code]error{
 	cluster.CodeInvalid: api.ErrInvalid, cluster.CodeExists: api.ErrExists, cluster.CodeNotFound: api.ErrNotFound, cluster.CodeLimit: api.ErrLimit,
+	cluster.CodeConflict: api.ErrConflict,
 }
 
 // kindError is a text with the kind that decides on the status of an answer.
@@ -140,21 +142,55 @@ func clusterError(err error) error {
 }
 
 // change implements zoneKeeper.
-func (s *clusterStore) change(ctx context.Context, _ *Device, e zoneEdit) error {
+func (s *clusterStore) change(ctx context.Context, _ *Device, e zoneEdit, m change.Meta) error {
 	kind := map[zoneChange]cluster.Kind{zoneAdd: cluster.KindAddZone, zoneRemove: cluster.KindRemoveZone,
 		membersAdd: cluster.KindAddMembers, membersRemove: cluster.KindRemoveMembers}[e.do]
-	return s.commit(ctx, cluster.Entry{Kind: kind, Name: e.name, Members: e.members})
+	return s.enter(ctx, cluster.Entry{Kind: kind, Name: e.name, Members: e.members, Meta: m})
 }
 
-func (s *clusterStore) commit(ctx context.Context, e cluster.Entry) error {
+func (s *clusterStore) enter(ctx context.Context, e cluster.Entry) error {
 	_, err := s.node.Change(ctx, e)
 	return clusterError(err)
+}
+
+// zoning implements zoneKeeper.
+func (s *clusterStore) zoning() *change.Book { return s.node.Book() }
+
+// commit implements zoneKeeper.
+func (s *clusterStore) commit(ctx context.Context, _ *Device, o change.Order) (change.Version, bool, error) {
+	before := s.node.Book().Last().Number
+	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindCommit, Delta: o.Delta, Base: o.Base, Deadline: o.Deadline, Meta: o.Meta}); err != nil {
+		return change.Version{}, false, err
+	}
+	v := s.node.Book().Last()
+	return v, v.Number != before, nil
+}
+
+// settle implements zoneKeeper.
+func (s *clusterStore) settle(ctx context.Context, _ *Device, number uint64, stay bool, m change.Meta) (change.Version, error) {
+	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindSettle, Number: number, Stay: stay, Meta: m}); err != nil {
+		return change.Version{}, err
+	}
+	return s.node.Book().Last(), nil
+}
+
+// returns implements zoneKeeper: the leader does it, whoever that is then.
+func (s *clusterStore) returns(ctx context.Context, d *Device, now time.Time, m change.Meta) (v change.Version, done bool, err error) {
+	book := s.node.Book()
+	if !book.Due(now) || !s.node.Leads() {
+		return v, false, nil
+	}
+	v, err = s.settle(ctx, d, book.Pending().Number, false, m)
+	if err != nil {
+		return v, false, nil // it has lost the lead, or somebody was faster: the next turn knows
+	}
+	return v, true, nil
 }
 
 // reload implements zoneKeeper: the configuration has no say once there is a cluster.
 func (s *clusterStore) reload(_ context.Context, _ *Device, cfg *config.Config) error {
 	seed := s.seed
-	seed.BoundNQNs = cfg.Zones.BoundNQNs // of this device: which changes it takes
+	seed.BoundNQNs, seed.MaxLoss = cfg.Zones.BoundNQNs, cfg.Zones.MaxLoss // of this device: which changes it takes
 	if cfg.Zones == seed {
 		return nil
 	}

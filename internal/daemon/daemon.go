@@ -51,19 +51,20 @@ type Env struct {
 
 // Daemon is one configured device with all its tasks.
 type Daemon struct {
-	env     Env
-	cfg     atomic.Pointer[config.Config]
-	started time.Time
-	epoch   uint64
-	log     *api.EventLog
-	device  *Device
-	zones   zoneKeeper    // nil on a device that is a client only
-	cluster *clusterStore // zones, on a member of a cluster
-	keeper  *keep.Keeper
-	kept    device.State // what the last process kept; given up once the device has it
-	unsure  bool         // as a reflector: there may have been another one in its place
-	lock    *dirLock
-	auth    atomic.Pointer[link.Auth]
+	env      Env
+	cfg      atomic.Pointer[config.Config]
+	started  time.Time
+	epoch    uint64
+	log      *api.EventLog
+	device   *Device
+	zones    zoneKeeper    // nil on a device that is a client only
+	cluster  *clusterStore // zones, on a member of a cluster
+	keeper   *keep.Keeper
+	kept     device.State // what the last process kept; given up once the device has it
+	zoneRows []keep.Row   // kept versions of the zones; given up once they are read
+	unsure   bool         // as a reflector: there may have been another one in its place
+	lock     *dirLock
+	auth     atomic.Pointer[link.Auth]
 	// passwords belongs to New and Reload.
 	passwords passwords
 	certs     *certificates // of mode tls
@@ -188,13 +189,16 @@ func (d *Daemon) openZones(cfg *config.Config) (err error) {
 		d.zones = d.cluster
 	default:
 		file := newZoneStore(cfg)
-		warning, err := file.load()
+		file.now = d.env.Now
+		warning, err := file.load(d.zoneRows)
 		if err != nil {
 			return err
 		}
+		file.start(d.keeper)
 		d.zones = file
 		d.warn("zones", warning)
 	}
+	d.zoneRows = nil
 	return nil
 }
 
@@ -230,6 +234,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 		early = append(early, c)
 	}
 	early = append(early, healthWatch{d})
+	if d.zones != nil {
+		early = append(early, zoneReturns{d})
+	}
 	if d.paths != nil {
 		early = append(early, d.paths)
 	}

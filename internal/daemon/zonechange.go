@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // ChangeZone implements api.Source.
@@ -36,21 +37,18 @@ func (d *Daemon) ChangeZone(ctx context.Context, o api.ZoneOrder) (api.ZoneChang
 		}
 		e.members = append(e.members, m)
 	}
-	before, err := d.zonesNow(ctx)
-	if err != nil {
-		return done, err
-	}
-	e.outcome(before, &done)
+	plan := d.zones.zoning().Plan()
+	e.outcome(plan, &done)
 	if o.DryRun {
-		after, err := e.on(before, d.cfg.Load().ZoneRules())
+		after, err := e.onPlan(plan, d.cfg.Load().ZoneRules())
 		if err != nil {
 			return done, err
 		}
-		done.Impact, err = d.impact(ctx, before, after)
+		done.Impact, err = d.impactOf(ctx, after)
 		return done, err
 	}
-	if err := d.zones.change(ctx, d.device, e); err != nil {
-		return done, err
+	if err := d.zones.change(ctx, d.device, e, d.meta(ctx, "")); err != nil {
+		return done, d.refused(ctx, "change of zone "+o.Name, err)
 	}
 	d.zoneChanged(ctx, e.do, &done)
 	return done, nil
@@ -106,13 +104,10 @@ func fewMembers(list []string) string {
 }
 
 // outcome says what an edit of these zones does to the members of its zone.
-func (e zoneEdit) outcome(before zone.Set, done *api.ZoneChanged) {
-	var had []zone.Member
-	if i := slices.IndexFunc(before.Zones, func(z zone.Zone) bool { return z.Name == e.name }); i >= 0 {
-		had = before.Zones[i].Canonical().Members
-	}
+func (e zoneEdit) outcome(before *change.Plan, done *api.ZoneChanged) {
+	had := before.Zones[e.name].Members
 	if e.do == zoneRemove {
-		done.Removed = memberTexts(had)
+		done.Removed = before.Zones[e.name].Texts()
 		return
 	}
 	var seen []zone.Member
@@ -133,40 +128,38 @@ func (e zoneEdit) outcome(before zone.Set, done *api.ZoneChanged) {
 	}
 }
 
-func memberTexts(list []zone.Member) []string {
-	texts := make([]string, len(list))
-	for i, m := range list {
-		texts[i] = m.String()
+// onPlan gives the plan as it is after an edit.
+func (e zoneEdit) onPlan(plan *change.Plan, rules zone.Rules) (*change.Plan, error) {
+	old, had := plan.Zones[e.name]
+	var was *zone.Zone
+	if had {
+		was = &zone.Zone{Name: e.name, Members: slices.Clone(old.Members)}
 	}
-	return texts
+	wanted, err := e.apply(was)
+	if err != nil {
+		return nil, err
+	}
+	next := plan.Clone()
+	if wanted == nil {
+		next.DropZone(e.name)
+	} else {
+		next.PutZone(e.name, change.Zone{Members: wanted.Members, Aliases: old.Aliases})
+	}
+	if err := next.Check(rules); err != nil {
+		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
+	}
+	return next, nil
 }
 
-// on gives all zones as they are after an edit.
-func (e zoneEdit) on(set zone.Set, rules zone.Rules) (zone.Set, error) {
-	i := slices.IndexFunc(set.Zones, func(z zone.Zone) bool { return z.Name == e.name })
-	var old *zone.Zone
-	if i >= 0 {
-		v := set.Zones[i]
-		v.Members = slices.Clone(v.Canonical().Members)
-		old = &v
-	}
-	wanted, err := e.apply(old)
+// impactOf says what hosts would be told if another plan were in force.
+func (d *Daemon) impactOf(ctx context.Context, after *change.Plan) (*zone.Impact, error) {
+	before, err := d.zonesNow(ctx)
 	if err != nil {
-		return set, err
+		return nil, err
 	}
-	set.Zones = slices.Clone(set.Zones)
-	switch {
-	case wanted == nil:
-		set.Zones = slices.Delete(set.Zones, i, i+1)
-	case i >= 0:
-		set.Zones[i] = *wanted
-	default:
-		set.Zones = append(set.Zones, *wanted)
-	}
-	if err := rules.Check(set); err != nil {
-		return set, fmt.Errorf("%w: %w", api.ErrInvalid, err)
-	}
-	return set.Canonical(), nil
+	set := after.InForce()
+	set.AutoJoin, set.Hard = before.AutoJoin, before.Hard
+	return d.impact(ctx, before, set)
 }
 
 // zonesNow gives the zones in force.
@@ -178,15 +171,23 @@ func (d *Daemon) zonesNow(ctx context.Context) (set zone.Set, err error) {
 // shownNotices is how many notices of an impact are named.
 const shownNotices = 1000
 
-// impact says what hosts would be told if other zones were in force. The owner goroutine is
-// held up for a part of the table at a time.
+// impact says what hosts would be told if other zones were in force.
 func (d *Daemon) impact(ctx context.Context, before, after zone.Set) (*zone.Impact, error) {
-	var hosts []zone.Host
-	var faults []zone.Fault
-	var list []netip.Addr
-	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { faults, list = c.View().Faults(), c.Addresses() })
+	hosts, faults, err := d.fabricNow(ctx)
 	if err != nil {
 		return nil, err
+	}
+	x := zone.ImpactOf(before, after, hosts, faults, shownNotices)
+	return &x, nil
+}
+
+// fabricNow gives all hosts and faults that are known. The owner goroutine is held up for a part of
+// the table at a time.
+func (d *Daemon) fabricNow(ctx context.Context) (hosts []zone.Host, faults []zone.Fault, err error) {
+	var list []netip.Addr
+	err = d.device.Do(ctx, func(c *device.Core, _ time.Time) { faults, list = c.View().Faults(), c.Addresses() })
+	if err != nil {
+		return nil, nil, err
 	}
 	for part := range slices.Chunk(list, chunk) {
 		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
@@ -194,11 +195,10 @@ func (d *Daemon) impact(ctx context.Context, before, after zone.Set) (*zone.Impa
 				hosts = append(hosts, c.View().Attachments(a)...)
 			}
 		}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	x := zone.ImpactOf(before, after, hosts, faults, shownNotices)
-	return &x, nil
+	return hosts, faults, nil
 }
 
 // impactText says in one line whom a change of zones takes apart; empty: nobody.

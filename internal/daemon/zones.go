@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // zoneKeeper has the zones of a reflector or standalone device: the zone file of one
@@ -17,7 +19,15 @@ type zoneKeeper interface {
 	first() zone.Set
 	// change makes a change and returns when it is in force, and will be after a
 	// restart; or why not.
-	change(ctx context.Context, d *Device, e zoneEdit) error
+	change(ctx context.Context, d *Device, e zoneEdit, m change.Meta) error
+	// zoning gives what operators write of zones, with its versions; it must not be changed.
+	zoning() *change.Book
+	// commit makes a change of the whole; false: it changes nothing.
+	commit(ctx context.Context, d *Device, o change.Order) (change.Version, bool, error)
+	// settle has a version stay that waits for its confirmation, or takes it back.
+	settle(ctx context.Context, d *Device, number uint64, stay bool, m change.Meta) (change.Version, error)
+	// returns takes back what was not confirmed in time, if that is for this device to do.
+	returns(ctx context.Context, d *Device, now time.Time, m change.Meta) (change.Version, bool, error)
 	// reload brings what a new configuration says of zones into force.
 	reload(ctx context.Context, d *Device, cfg *config.Config) error
 	// warning says in one line what an operator should look at; empty: nothing.
@@ -81,7 +91,7 @@ func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
 }
 
 // first implements zoneKeeper.
-func (z *zoneStore) first() zone.Set { return z.set }
+func (z *zoneStore) first() zone.Set { return z.inForce(z.book.Plan()) }
 
 // addCounters implements zoneKeeper.
 func (z *zoneStore) addCounters(m map[string]any) { m["zone_file"] = z.status() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/zone/change"
 )
 
 const (
@@ -45,9 +46,9 @@ func TestStartWithTroubleInTheZoneFile(t *testing.T) {
 			}
 		}
 		z := newZoneStore(cfg)
-		warning, err := z.load()
-		if !says(err, c.fails) || !says(warning, c.warning) || len(z.set.Zones) != c.zones {
-			t.Errorf("%s: %d zones, warning %v, error %v", c.name, len(z.set.Zones), warning, err)
+		warning, err := z.load(nil)
+		if !says(err, c.fails) || !says(warning, c.warning) || len(z.first().Zones) != c.zones {
+			t.Errorf("%s: %d zones, warning %v, error %v", c.name, len(z.first().Zones), warning, err)
 		}
 		if got := z.warning(); (got == "") != (c.warning == "") || strings.Contains(got, "\n") || !strings.Contains(got, c.warning) {
 			t.Errorf("%s: operators see %q", c.name, got)
@@ -73,10 +74,10 @@ func TestABrokenZoneFileIsNotOverwritten(t *testing.T) {
 		}
 	}
 	z := newZoneStore(cfg)
-	if _, err := z.load(); err != nil {
+	if _, err := z.load(nil); err != nil {
 		t.Fatal(err)
 	}
-	err := z.change(t.Context(), nil, zoneEdit{do: zoneAdd, name: "c"})
+	err := z.change(t.Context(), nil, zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
 	if !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), cfg.Zones.File) {
 		t.Errorf("error %v", err)
 	}
@@ -105,7 +106,7 @@ func TestAZoneFileChangedByHandIsNotOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		z := newZoneStore(cfg)
-		if warning, err := z.load(); warning != nil || err != nil {
+		if warning, err := z.load(nil); warning != nil || err != nil {
 			t.Fatal(warning, err)
 		}
 		if c.file == "" {
@@ -115,7 +116,7 @@ func TestAZoneFileChangedByHandIsNotOverwritten(t *testing.T) {
 		} else if err := os.WriteFile(cfg.Zones.File, []byte(c.file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"})
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
 		if !errors.Is(err, api.ErrRefused) || !says(err, c.says) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -134,11 +135,11 @@ func TestAZoneFileOfOurOwnIsNoChangeByHand(t *testing.T) {
 	dir := t.TempDir()
 	cfg := &config.Config{State: dir, Zones: config.Zones{File: filepath.Join(dir, "zones.yaml")}}
 	z := newZoneStore(cfg)
-	if _, err := z.load(); err != nil {
+	if _, err := z.load(nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"})
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
 		if !errors.Is(err, ErrStopped) {
 			t.Errorf("error %v, want that of a device that has stopped", err)
 		}

@@ -56,6 +56,7 @@ type Keeper struct {
 	log     *unsaved // nil: there is none
 	fresh   int      // of pending, which Flush has still to write to log
 	rescued []Row    // of a file that has become unusable; the writer's
+	waiting []chan<- error
 
 	work   chan struct{} // there is something to write
 	end    chan bool     // clean or not
@@ -155,6 +156,25 @@ func (k *Keeper) Later(row func() Row) {
 	k.wake()
 }
 
+// Wait waits until all that was put and flushed before is on the disk, or says why it could not be
+// written. It needs Run. Any goroutine may call it.
+func (k *Keeper) Wait(ctx context.Context) error {
+	if why := k.failed.Load(); why != nil {
+		return errors.New(*why) // tried again later
+	}
+	done := make(chan error, 1)
+	k.mu.Lock()
+	k.waiting = append(k.waiting, done)
+	k.mu.Unlock()
+	k.wake()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (k *Keeper) wake() {
 	select {
 	case k.work <- struct{}{}:
@@ -240,8 +260,20 @@ func (k *Keeper) finish(clean bool) {
 	}
 }
 
-// save writes what is pending.
+// save writes what is pending, and tells those who wait for it.
 func (k *Keeper) save() error {
+	k.mu.Lock()
+	waiting := k.waiting
+	k.waiting = nil
+	k.mu.Unlock()
+	err := k.savePending()
+	for _, w := range waiting {
+		w <- err
+	}
+	return err
+}
+
+func (k *Keeper) savePending() error {
 	k.mu.Lock()
 	k.flush()
 	rows, later := k.pending, k.later

@@ -354,3 +354,31 @@ func TestRowsThatHaveNoRoomAreKnownToBeMissing(t *testing.T) {
 		t.Errorf("whole %v %d rows %v", f.Whole, len(f.Rows), f.Problems)
 	}
 }
+
+func TestWhoWaitsIsToldWhenItsRowsAreOnTheDisk(t *testing.T) {
+	r := newRig(t)
+	r.start()
+	done := make(chan error, 1)
+	go func() { done <- r.k.Run(t.Context()) }()
+	put(r.k, told, "a", "1")
+	r.k.Flush()
+	if err := r.k.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := readFile(filepath.Join(r.cfg.Dir, FileName))
+	if err != nil || !strings.Contains(text(c.rows), "told/a=1") {
+		t.Errorf("on the disk is %q, %v", text(c.rows), err)
+	}
+	if err := r.k.Wait(t.Context()); err != nil { // nothing is to be written
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.k.Wait(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	r.k.Close(true)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 // Process is how the reflector's process is started: the command line of a program
@@ -99,7 +100,7 @@ management: {socket: %[4]s/inofd.sock}
 	if err := os.WriteFile(filepath.Join(dir, "inofd.yaml"), []byte(doc), 0o600); err != nil {
 		return nil, err
 	}
-	if err := config.SaveZones(filepath.Join(dir, "zones.yaml"), set); err != nil {
+	if err := config.SavePlan(filepath.Join(dir, "zones.yaml"), change.PlanOf(set)); err != nil {
 		return nil, err
 	}
 	return o, o.start(ctx)

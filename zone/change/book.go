@@ -1,6 +1,8 @@
 package change
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,10 +72,13 @@ type Book struct {
 }
 
 // NewBook begins with a plan as version 1.
-func NewBook(p *Plan, m Meta) *Book {
+func NewBook(p *Plan, m Meta) *Book { return NewBookAfter(0, p, m) }
+
+// NewBookAfter begins with a plan as the version after a number, where those before are lost.
+func NewBookAfter(number uint64, p *Plan, m Meta) *Book {
 	b := &Book{plan: p.Clone()}
 	b.sum = b.plan.Sum()
-	b.versions = []Version{{Number: 1, Base: b.sum.Base(), Meta: m, Lines: []string{}}}
+	b.versions = []Version{{Number: number + 1, Base: b.sum.Base(), Meta: m, Lines: []string{}}}
 	return b
 }
 
@@ -95,6 +100,11 @@ func Restore(p *Plan, versions []Version, pending *Pending) (*Book, bool) {
 		b.pending = &Pending{pending.Number, pending.Deadline}
 	}
 	return b, true
+}
+
+// Clone gives a Book that can be changed without changing this one.
+func (b *Book) Clone() *Book {
+	return &Book{plan: b.plan.Clone(), sum: b.sum, versions: slices.Clone(b.versions), pending: b.Pending()}
 }
 
 // Plan gives the plan in force; it must not be changed.
@@ -241,5 +251,36 @@ func (b *Book) waits(number uint64) error {
 	case number != 0 && number != b.pending.Number:
 		return fmt.Errorf("%w: not version %d, but version %d does", ErrSettled, number, b.pending.Number)
 	}
+	return nil
+}
+
+// kept is a Book as JSON.
+type kept struct {
+	Plan     *Plan     `json:"plan"`
+	Versions []Version `json:"versions"`
+	Pending  *Pending  `json:"pending,omitempty"`
+}
+
+// MarshalJSON writes all of a Book; equal ones give equal bytes.
+func (b *Book) MarshalJSON() ([]byte, error) {
+	return json.Marshal(kept{b.plan, b.versions, b.pending})
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON. Whether the plan may be is for Check to say.
+func (b *Book) UnmarshalJSON(text []byte) error {
+	var k kept
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&k); err != nil {
+		return err
+	}
+	if k.Plan == nil {
+		return errors.New("a book without a plan")
+	}
+	read, ok := Restore(k.Plan, k.Versions, k.Pending)
+	if !ok {
+		return errors.New("the versions of a book do not belong to its plan")
+	}
+	*b = *read
 	return nil
 }

@@ -124,8 +124,10 @@ func (p *Plan) Has(name string) bool {
 }
 
 // Expand gives a zone with the members of its aliases in their place.
-func (p *Plan) Expand(name string) zone.Zone {
-	z := p.Zones[name]
+func (p *Plan) Expand(name string) zone.Zone { return p.ExpandOf(name, p.Zones[name]) }
+
+// ExpandOf is Expand for what a zone is to be.
+func (p *Plan) ExpandOf(name string, z Zone) zone.Zone {
 	if len(z.Aliases) == 0 {
 		return zone.Zone{Name: name, Members: z.Members}
 	}
@@ -218,7 +220,7 @@ func (p *Plan) checkSets(rules zone.Rules) (errs []error) {
 
 // near names what was perhaps meant: the same but for case.
 func near[V any](name string, there map[string]V) string {
-	for other := range there {
+	for _, other := range slices.Sorted(maps.Keys(there)) {
 		if strings.EqualFold(name, other) {
 			return fmt.Sprintf("; there is %q", other)
 		}

@@ -42,6 +42,7 @@ type Source struct {
 	DrainedValue  api.Drained
 
 	ZoneChangedValue api.ZoneChanged
+	ZonesValue       *Zones
 
 	TestNoticeValues []api.TestNotice
 	ClearedValues    []api.HostCleared
