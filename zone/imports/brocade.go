@@ -22,7 +22,6 @@ type brocade struct {
 	builder
 	effective bool  // the defined configuration is over
 	open      *list // what a continued line belongs to
-	foreign   bool  // the line before was none of ours, so those that are indented are not either
 }
 
 func (b *brocade) line(n int, line string) {
