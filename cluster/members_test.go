@@ -93,7 +93,7 @@ func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {
 			l.start(i)
 		}
 		l.awaitLeader(seq(3)...)
-		change(t, l.node(0), addZone("blue"))
+		mustChange(t, l.node(0), addZone("blue"))
 		l.await("all have it", time.Minute, func() bool { return l.node(2).shown("blue") != "-" })
 		l.crash(2)
 		for _, i := range []int{3, 4} {
@@ -114,7 +114,7 @@ func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			l.start(1)
 		}
-		change(t, l.node(4), addZone("red"))
+		mustChange(t, l.node(4), addZone("red"))
 		l.start(2)
 		l.await("it has what the new leader has", time.Minute, func() bool { return l.node(2).shown("red") != "-" })
 		stranger := newTransport(transportConfig{Self: MemberID{devAddr(6), 5}, Auth: func() link.Auth { return l.auth(devAddr(6)) }, Dial: l.w.From(devAddr(6)),

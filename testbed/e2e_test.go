@@ -181,7 +181,7 @@ func TestShippedLabsAreValid(t *testing.T) {
 				to := filepath.Join(t.TempDir(), filepath.Base(name))
 				if err := copyFile(topo, name, to, l.nodeVars(n.Name)); err != nil {
 					t.Errorf("%s: %s: %v", f, n.Name, err)
-				} else if _, err := config.Check(to); err != nil {
+				} else if _, _, err := config.Check(to, nil); err != nil {
 					t.Errorf("%s: %s: %v", f, n.Name, err)
 				}
 			}
