@@ -1,17 +1,33 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 var aiECNMechanism = Mechanism{Part: PartTuner, Kind: "ai-ecn",
-	About: "searches the thresholds of marking step by step for full use with a short queue: the heuristic mode, for traffic that no model was trained on",
+	About: "searches the thresholds of marking step by step for full use with a short queue (heuristic mode), or has a trained network choose them (inference mode)",
 	New: func() Settings {
-		return &AIECN{Every: 100 * Microsecond, First: 160_000, Least: 20_000, Most: 1_500_000, Percent: 20, PerRate: 100 * Gbps}
+		return &AIECN{Mode: heuristicMode, Elephant: 1_000_000, Every: 100 * Microsecond, First: 160_000, Least: 20_000, Most: 1_500_000, Percent: 20, PerRate: 100 * Gbps}
 	}}
 
-// AIECN is the heuristic mode of AI-ECN. The sources name it (BBR, heuristic search) and publish
+// Modes of AI-ECN.
+const (
+	heuristicMode = "heuristic"
+	inferenceMode = "inference"
+)
+
+// AIECN is AI-ECN. The sources name its heuristic mode (BBR, heuristic search) and publish
 // no steps; these are ours: a cycle of eight intervals tries a higher threshold and keeps it if
-// use rose by a hundredth, and a lower one and keeps it unless use fell by as much.
+// use rose by a hundredth, and a lower one and keeps it unless use fell by as much. In the
+// inference mode a ThresholdNet decides.
 type AIECN struct {
+	Mode     string `yaml:"mode" about:"heuristic or inference"`
+	Weights  string `yaml:"weights" about:"inference: file of the network, as inofctl fabric train writes it; empty = the one that is shipped"`
+	Elephant Size   `yaml:"elephant" about:"inference: a flow that sent more is an elephant"`
+	// Net is used instead of a file; Watch is told of all inputs of the network. Both are for training.
+	Net     *ThresholdNet
+	Watch   func(in [NetInputs]int32)
 	Every   Time    `yaml:"every" about:"an interval: time between two settings"`
 	First   Size    `yaml:"first" about:"lower threshold at the start, at per-rate"`
 	Least   Size    `yaml:"least" about:"safety policy: least lower threshold, at per-rate"`
@@ -25,6 +41,9 @@ func (c *AIECN) Check() error {
 	if c.Every <= 0 || c.Least < 1 || c.Most < c.Least || c.First < c.Least || c.First > c.Most || !(c.Percent > 0 && c.Percent <= 100) || c.PerRate <= 0 {
 		return fmt.Errorf("ai-ecn: want 0 < least <= first <= most, and a percentage")
 	}
+	if c.Mode != heuristicMode && c.Mode != inferenceMode || c.Elephant < 1 {
+		return fmt.Errorf("ai-ecn: mode %q, elephants above %d bytes: want %s or %s, and a size above 0", c.Mode, c.Elephant, heuristicMode, inferenceMode)
+	}
 	return nil
 }
 
@@ -37,7 +56,33 @@ func (c *AIECN) Tuner(sw Switch) (Tuner, error) {
 	for i := range a.queue {
 		a.queue[i].low = int64(c.First)
 	}
-	return a, nil
+	if c.Mode == heuristicMode {
+		return a, nil
+	}
+	net, err := c.network()
+	if err != nil {
+		return nil, err
+	}
+	return &inferredECN{aiECN: *a, net: net, watch: newFlowWatch(sw, c.Elephant), seen: make([]inferred, len(a.queue))}, nil
+}
+
+// network gives the network to infer with.
+func (c *AIECN) network() (*ThresholdNet, error) {
+	if c.Net != nil {
+		return c.Net, nil
+	}
+	if c.Weights == "" {
+		return ShippedThresholdNet()
+	}
+	text, err := os.ReadFile(c.Weights)
+	if err != nil {
+		return nil, fmt.Errorf("ai-ecn: weights: %w", err)
+	}
+	net, err := ParseThresholdNet(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("ai-ecn: weights: %s: %w", c.Weights, err)
+	}
+	return net, nil
 }
 
 // searched is what is known of one queue.
@@ -76,8 +121,7 @@ func (a *aiECN) Tick(sw Switch) {
 			use := (sent - e.sent) * useOne / max(1, full)
 			e.sent = sent
 			a.search(sw, e, q, use)
-			scale := func(v int64) int64 { return v * int64(sw.Rate(p)/Mbps) / int64(a.par.PerRate/Mbps) }
-			sw.SetMarking(p, q, scale(e.low), scale(4*e.low), a.par.Percent/100)
+			sw.SetMarking(p, q, a.scale(sw.Rate(p), e.low), a.scale(sw.Rate(p), 4*e.low), a.par.Percent/100)
 		}
 	}
 }
@@ -112,6 +156,9 @@ func (a *aiECN) search(sw Switch, e *searched, q int, use uint64) {
 	}
 	e.step = (e.step + 1) % cycleLong
 }
+
+// scale gives a size at per-rate as it is at the speed of a port.
+func (a *aiECN) scale(r Rate, v int64) int64 { return v * int64(r/Mbps) / int64(a.par.PerRate/Mbps) }
 
 // within is the safety policy.
 func (a *aiECN) within(low int64) int64 {

@@ -33,42 +33,22 @@ func (c *DynamicECN) Period() Time { return c.Every }
 
 // Tuner makes that of a switch.
 func (c *DynamicECN) Tuner(sw Switch) (Tuner, error) {
-	return &dynamicECN{par: c, queue: make([]dynamicQueue, sw.Ports()*NumQueues)}, nil
-}
-
-type dynamicQueue struct {
-	flows        map[FlowID]int64 // bytes so far
-	seen         map[FlowID]bool  // in this interval
-	bytes, whole int64            // of elephants, and of all, in this interval
-	n            uint64           // incast degree in 1/1024
-	low          int64
+	return &dynamicECN{par: c, watch: newFlowWatch(sw, c.Elephant), degree: make([]uint64, sw.Ports()*NumQueues)}, nil
 }
 
 type dynamicECN struct {
 	passive
-	par   *DynamicECN
-	queue []dynamicQueue
-	sets  uint64
+	par    *DynamicECN
+	watch  flowWatch
+	degree []uint64 // of incast at each queue, in 1/1024
+	sets   uint64
 }
 
 func (d *dynamicECN) Tapped() bool { return true }
 
 // Leave counts flows and elephants.
-func (d *dynamicECN) Leave(sw Switch, f Frame, _, out PortID, queue int, _ int64) {
-	if !f.IsData() {
-		return
-	}
-	e := &d.queue[int(out-sw.Port(0))*NumQueues+queue]
-	if e.flows == nil {
-		e.flows, e.seen = map[FlowID]int64{}, map[FlowID]bool{}
-	}
-	n := e.flows[f.Flow()] + int64(f.Size())
-	e.flows[f.Flow()] = n
-	e.seen[f.Flow()] = true
-	e.whole += int64(f.Size())
-	if n > int64(d.par.Elephant) {
-		e.bytes += int64(f.Size())
-	}
+func (d *dynamicECN) Leave(sw Switch, f Frame, _, out PortID, queue int, depth int64) {
+	d.watch.leave(sw, f, out, queue, depth)
 }
 
 // halvings gives 2^(-5 x), x = part/whole, in 1/65536: 32 steps, so that every machine has the
@@ -78,31 +58,26 @@ var halvings = [33]int64{65536, 58809, 52773, 47356, 42495, 38133, 34219, 30706,
 
 // Tick sets the thresholds of the queues that sent something.
 func (d *dynamicECN) Tick(sw Switch) {
-	for i := range d.queue {
-		e := &d.queue[i]
+	for i := range d.watch.queue {
+		e := &d.watch.queue[i]
 		if e.flows == nil {
 			continue
 		}
-		n := uint64(len(e.seen)) * 1024
-		e.n = max(n, e.n*98/100)
+		n := max(uint64(e.n)*1024, d.degree[i]*98/100)
+		d.degree[i] = n
 		if e.whole > 0 {
 			p, q := sw.Port(i/NumQueues), i%NumQueues
 			low := int64(d.par.Base)
-			if e.n > 8*1024 {
-				low = low * 8 * 1024 / int64(e.n)
+			if n > 8*1024 {
+				low = low * 8 * 1024 / int64(n)
 			}
 			low = low * halvings[(e.whole-e.bytes)*32/e.whole] / 65536
 			low = min(max(low, int64(d.par.Least)), int64(d.par.Most))
 			scale := func(v int64) int64 { return v * int64(sw.Rate(p)/Mbps) / int64(d.par.PerRate/Mbps) }
-			e.low = scale(low)
-			sw.SetMarking(p, q, e.low, scale(4*low), d.par.Percent/100)
+			sw.SetMarking(p, q, scale(low), scale(4*low), d.par.Percent/100)
 			d.sets++
 		}
-		clear(e.seen)
-		e.bytes, e.whole = 0, 0
-		if len(e.flows) > 65536 { // a switch forgets
-			clear(e.flows)
-		}
+		e.next()
 	}
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -57,14 +58,20 @@ func settingsOf(t *testing.T, part Part, kind string) Settings {
 // Every mechanism of the registry loses no frame unaccounted, and does on several cores what
 // it does on one, event for event.
 func TestMechanismsOnShards(t *testing.T) {
-	for _, m := range mechanisms {
+	inference := aiECNMechanism
+	inference.New = func() Settings {
+		set := aiECNMechanism.New().(*AIECN)
+		set.Mode = inferenceMode
+		return set
+	}
+	for _, m := range append(slices.Clone(mechanisms), &inference) {
 		cc := Control(Paper())
 		sp := ReferenceSwitch(4<<20, nil)
 		sp.ECN = ECN{Mode: ECNDequeue, KMin: 50_000, KMax: 200_000, PMax: 0.2}
 		sp.Lossless = 1<<3 | 1<<4
 		np := ReferenceNIC(nil)
 		np.RTO = Millisecond
-		switch set := settingsOf(t, m.Part, m.Kind).(type) {
+		switch set := m.New().(type) {
 		case Control:
 			cc = set
 		case BalancerSettings:

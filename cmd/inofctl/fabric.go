@@ -20,7 +20,7 @@ import (
 
 // newFabricCmd runs the embedded dataplane: scenarios, sizing, speed.
 func newFabricCmd() *cobra.Command {
-	c := group("fabric", "Simulate lossless fabrics frame by frame", fabricRunCmd(), fabricCheckCmd(), fabricCompareCmd(), fabricSweepCmd(), fabricListCmd(), fabricHeadroomCmd(), fabricBenchCmd(),
+	c := group("fabric", "Simulate lossless fabrics frame by frame", fabricRunCmd(), fabricCheckCmd(), fabricCompareCmd(), fabricSweepCmd(), fabricListCmd(), fabricHeadroomCmd(), fabricTrainCmd(), fabricBenchCmd(),
 		fabricServeCmd(), fabricStatusCmd(), fabricFaultCmd())
 	c.Long = `Simulates lossless Ethernet fabrics frame by frame: switches with shared buffers, PFC,
 ECN and deadlock watchdogs, links, and RDMA NICs with DCQCN. See docs/model.md.`
