@@ -119,6 +119,9 @@ func (c *Core) portFacts(f *health.Facts) {
 	for _, p := range c.released() {
 		f.Removed = append(f.Removed, health.RemovedPort{Port: p.Name, Hosts: len(c.table.Hosts(p.Name)), ToldAt: p.leaves})
 	}
+	if state, why := c.HardState(); state == api.HardAbnormal {
+		f.HardZoning = why
+	}
 	f.IdleNames = slices.DeleteFunc(c.cfg.Ports.Idle(c.PortNames()), func(s string) bool {
 		return s[0] == '!' // the ports that it leaves out are not known here
 	})

@@ -91,7 +91,7 @@ func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
 		list = append(list, api.Host{
 			Addr: h.Addr, Type: api.Local, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
 			Device: h.Device, Port: k.Port, MAC: h.MAC, Subscribes: h.Subscribes, State: snsd.Inactive,
-			Zones: []string{}, Hard: c.hardState(), Since: h.Since, Doubt: h.Doubt, LearnedFrom: api.LearnedLocal,
+			Zones: []string{}, Hard: api.HardOff, Since: h.Since, Doubt: h.Doubt, LearnedFrom: api.LearnedLocal,
 			Expires: c.expires(k), Removal: c.removal(k.Port), Refused: c.refusedBy(h.Addr, c.outside[k]),
 		})
 	}
@@ -103,7 +103,7 @@ func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
 			continue
 		}
 		list = append(list, api.Host{Addr: o.Addr, Type: api.Remote, Device: o.Device, Port: o.Port, State: snsd.Inactive,
-			Zones: []string{}, Hard: c.hardState(), LearnedFrom: o.Device.String(), Refused: []string{"refused here: " + o.Why}})
+			Zones: []string{}, Hard: api.HardOff, LearnedFrom: o.Device.String(), Refused: []string{"refused here: " + o.Why}})
 	}
 	return list
 }

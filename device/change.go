@@ -25,5 +25,6 @@ func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Tim
 	if len(changes) > 0 {
 		c.noLongerEarly(changes, now)
 		c.notify.ChangedBy(changes, by, now)
+		c.noteHardChanges(changes)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/reflector"
@@ -70,6 +71,7 @@ type Config struct {
 	// PathSecret is what a reflector makes keys of paths from; zero: it hands out none.
 	PathSecret reflector.PathSecret
 	Hosts      HostsConfig
+	HardZoning hardzone.Config
 	Epoch      uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart; nil: nothing is.
 	Keep keep.Sink
@@ -137,6 +139,7 @@ type Core struct {
 	stopwatch  Stopwatch   // nil: none
 	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
+	hard       hard
 	reports    map[netip.Addr]*wire.Report // by client: what is wrong there
 	synced     bool                        // as the notifier was told
 	unformed   bool                        // the reflector is of a cluster that has no zones yet
@@ -175,6 +178,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		reports:    make(map[netip.Addr]*wire.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
+	c.hard.cfg = cfg.HardZoning
 	c.keep.start(cfg.Keep)
 	c.dir.SetMultiPort(cfg.Hosts.MultiPort)
 	c.stopwatch, _ = out.(Stopwatch)

@@ -163,6 +163,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		here.Claim = zone.ClaimOpen // the reflectors decide, we do not
 		c.changed(c.place(here), at, now)
 		c.hostEvent(h, known, at)
+		c.noteHard(h.Addr) // another port of a host that is known is no change of its zones
 	}
 	c.contend(h.Addr, now) // a claim that loses from the start changes nothing in the Directory
 	c.subscribe(h, now)
@@ -215,6 +216,7 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.client.WithdrawHost(k, why)
 	c.client.MarkFault(at)
 	c.changed(c.dir.RemoveHost(k, why), at, now)
+	c.noteHard(addr)
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
 	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),

@@ -49,11 +49,12 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 		state, reason = c.dir.State(addr) // as seen from here: the paths count too
 	}
 	zones := v.ZonesOf(addr)
+	hard, hardWhy := c.HardState()
 	for _, h := range attachments {
 		a := api.Host{
 			Addr: h.Addr, Type: api.Remote, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
 			Device: h.Device, Port: h.HostKey.Port, MAC: h.MAC, Subscribes: h.Subscribes,
-			State: state, Reason: reason, Zones: zones, Hard: c.hardState(), Since: h.Since,
+			State: state, Reason: reason, Zones: zones, Hard: hard, HardWhy: hardWhy, Since: h.Since,
 			Conflict: !v.Holds(h.HostKey), Doubt: h.Doubt, LearnedFrom: c.learnedFrom(h.HostKey),
 		}
 		if h.Device == c.self {
@@ -65,13 +66,6 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 		list = append(list, a)
 	}
 	return list
-}
-
-func (c *Core) hardState() api.HardState {
-	if c.View().Zones().Hard {
-		return api.HardPending
-	}
-	return api.HardOff
 }
 
 // learnedFrom names who told us of a host.

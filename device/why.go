@@ -26,6 +26,7 @@ func (c *Core) Why(w *api.Why, a, b netip.Addr) {
 			w.Shared = append(w.Shared, name)
 		}
 	}
+	c.whyHard(w)
 	if c.notify == nil {
 		return
 	}

@@ -16,10 +16,17 @@ const (
 	Acked
 )
 
+// maxSettle is how many pairs one Settle looks at, so that no fault waits for it.
+const maxSettle = 1024
+
 // Settle closes those of the pairs that are to be closed whose notices are acked by all hosts
 // here that are told; told says it of a host here and the other one. The next Work has the steps.
 func (p *Policy) Settle(told func(host, subject netip.Addr) Told, now time.Time) {
-	for k := range p.closing {
+	looked := 0
+	for k := range p.closing { // in another order each time
+		if looked++; looked > maxSettle {
+			return
+		}
 		acked, waiting := false, false
 		for _, ends := range [2][2]*host{{p.byNum[k.Low], p.byNum[k.High]}, {p.byNum[k.High], p.byNum[k.Low]}} {
 			if len(ends[0].Ports) == 0 {
@@ -33,7 +40,7 @@ func (p *Policy) Settle(told func(host, subject netip.Addr) Told, now time.Time)
 			}
 		}
 		if acked && !waiting {
-			p.closing[k] = now
+			p.closeAt(k, now)
 		}
 	}
 }
@@ -41,7 +48,7 @@ func (p *Policy) Settle(told func(host, subject netip.Addr) Told, now time.Time)
 // CloseNow has the next Work close all that waits to be closed.
 func (p *Policy) CloseNow(now time.Time) {
 	for k := range p.closing {
-		p.closing[k] = now
+		p.closeAt(k, now)
 	}
 }
 

@@ -144,6 +144,9 @@ func ParsePermit(text string) (Permit, error) {
 	return Permit{Prefix: pre}, nil
 }
 
+// Equal reports whether both permit the same.
+func (p Permit) Equal(o Permit) bool { return p == o }
+
 // String is the inverse of ParsePermit.
 func (p Permit) String() string {
 	switch {

@@ -29,6 +29,7 @@ type Policy struct {
 	noted   map[netip.Addr]bool
 	queue   []netip.Addr          // what is noted, in order
 	closing map[PairKey]time.Time // permitted no more, and when they are closed at the latest
+	due     time.Time             // of the first of them; zero: there is none
 	refused map[PairKey]bool      // permitted, and there is no room for them
 	until   time.Time             // when adopted rows go that nobody has named, see Adopt
 	orphans []PairKey             // adopted rows of pairs without a host
@@ -99,11 +100,7 @@ func (p *Policy) Work(limit int, now time.Time) []Step {
 			}
 		}
 	}
-	for k, due := range p.closing {
-		if !now.Before(due) {
-			p.close(k)
-		}
-	}
+	p.closeDue(now)
 	for _, k := range p.orphans {
 		p.steps = append(p.steps, Step{Op: DeletePair, Pair: Pair{Key: k}})
 	}
@@ -118,14 +115,41 @@ func (p *Policy) Next(now time.Time) time.Time {
 	if len(p.queue) > 0 {
 		return now
 	}
-	next := p.until
-	for _, due := range p.closing {
-		if next.IsZero() || due.Before(next) {
-			next = due
+	if p.until.IsZero() || !p.due.IsZero() && p.due.Before(p.until) {
+		return p.due
+	}
+	return p.until
+}
+
+// closeDue closes what has waited long enough, or is not to wait.
+func (p *Policy) closeDue(now time.Time) {
+	if p.due.IsZero() || now.Before(p.due) {
+		return
+	}
+	p.due = time.Time{}
+	for k, due := range p.closing {
+		switch {
+		case !now.Before(due):
+			p.close(k)
+		case p.due.IsZero() || due.Before(p.due):
+			p.due = due
 		}
 	}
-	return next
 }
+
+// closeAt says when a pair is closed at the latest.
+func (p *Policy) closeAt(k PairKey, due time.Time) {
+	p.closing[k] = due
+	if p.due.IsZero() || due.Before(p.due) {
+		p.due = due
+	}
+}
+
+// NoRoom is how many pairs may talk and have no row for want of room.
+func (p *Policy) NoRoom() int { return len(p.refused) }
+
+// Closing is how many pairs wait to be closed.
+func (p *Policy) Closing() int { return len(p.closing) }
 
 // look compares the rows of an address with what is true.
 func (p *Policy) look(addr netip.Addr, now time.Time) {
@@ -234,7 +258,7 @@ func (p *Policy) open(a, b *host) {
 // beginClose has a pair closed when its notice is acked, or when its time is over.
 func (p *Policy) beginClose(k PairKey, now time.Time) {
 	if _, closing := p.closing[k]; !closing {
-		p.closing[k] = now.Add(p.cfg.CloseAfter)
+		p.closeAt(k, now.Add(p.cfg.CloseAfter))
 	}
 }
 

@@ -71,6 +71,9 @@ func (a *app) whyScreen(w io.Writer, y *api.Why) {
 	for i := range y.Told {
 		rows = append(rows, [2]string{"Told", health.ToldText(&y.Told[i])})
 	}
+	if y.Hard != nil {
+		rows = append(rows, [2]string{"Hard zoning", hardText(y.Hard)})
+	}
 	nameLines(w, rows)
 	if len(y.Notices) > 0 {
 		fmt.Fprintln(w, "\nLast notices")

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/fabric/linux/zonefilter"
 	"github.com/openinof/inof/fabric/sonic"
+	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
@@ -102,6 +104,14 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 		return err
 	}
 	env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
+	env.HardZoning = func(cfg hardzone.Config) (hardzone.Dataplane, error) {
+		f, err := zonefilter.Open(cfg)
+		if f == nil {
+			return nil, err
+		}
+		return f, err
+	}
+	env.EndHardZoning = func(cfg hardzone.Config) error { return zonefilter.RemovePins(cfg.Pins) }
 	if address := cfg.Ports.SONiC; address != "" {
 		switchDP := sonic.New(dp, address, log)
 		env.Dataplane = switchDP

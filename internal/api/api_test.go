@@ -171,6 +171,7 @@ func TestChangesReachTheSource(t *testing.T) {
 		second(c.Drain(ctx, api.DrainOrder{Port: "Ethernet4", Wait: api.Duration(time.Second)})),
 		second(c.TestNotice(ctx, netip.MustParseAddr("192.0.2.9"))),
 		second(c.ClearHost(ctx, netip.MustParseAddr("192.0.2.8"))),
+		c.OrderHardZoning(ctx, api.HardFlush),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -178,7 +179,7 @@ func TestChangesReachTheSource(t *testing.T) {
 	}
 	want := []string{"add zone z/.. ? [192.0.2.1]", "add zone empty []", "add members z [192.0.2.2 192.0.2.3]",
 		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2", "shut Ethernet1/2", "reload force=true",
-		"drain {Port:Ethernet4 Undo:false Wait:1000000000}", "test notice to 192.0.2.9", "clear host 192.0.2.8"}
+		"drain {Port:Ethernet4 Undo:false Wait:1000000000}", "test notice to 192.0.2.9", "clear host 192.0.2.8", "hard zoning: flush"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)
 	}

@@ -86,6 +86,7 @@ func Handler(src Source) http.Handler {
 		"/v1/test-notice":   {"POST": h.testNotice},
 		"/v1/clear-host":    {"POST": h.clearHost},
 		"/v1/why":           {"GET": h.why},
+		"/v1/hard-zoning":   {"GET": h.hardZoning, "POST": h.orderHardZoning},
 	}
 	maps.Copy(paths, h.clusterPaths())
 	maps.Copy(paths, h.zoningPaths())

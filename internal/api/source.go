@@ -36,6 +36,10 @@ type Source interface {
 	// ClearHost forgets a host on the ports of this device: it comes back with its next
 	// LLDPDU. ErrNotFound when nobody knows it, ErrRefused when another device has it.
 	ClearHost(ctx context.Context, host netip.Addr) ([]HostCleared, error)
+	// HardZoning says how the device enforces zones; OrderHardZoning suspends, resumes or
+	// flushes that. ErrRefused where it does not.
+	HardZoning(ctx context.Context) (HardZoning, error)
+	OrderHardZoning(ctx context.Context, order string) error
 	// ReloadConfig reads the configuration again and brings it into force. One that
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)

@@ -89,9 +89,11 @@ type HardState string
 
 // The values of Host.Hard.
 const (
-	HardOff      HardState = "off"      // hard zoning is not asked for
-	HardEnforced HardState = "enforced" // the dataplane has the filters
-	HardPending  HardState = "pending"  // asked for, not (yet) in the dataplane
+	HardOff        HardState = "off"        // hard zoning is not asked for
+	HardNormal     HardState = "normal"     // this device enforces it
+	HardProcessing HardState = "processing" // a change is on its way into the dataplane
+	HardAbnormal   HardState = "abnormal"   // it is not enforced as it should be; HardWhy says why
+	HardElsewhere  HardState = "elsewhere"  // this device forwards nothing: the host's switch does
 )
 
 // LearnedLocal is the LearnedFrom of what this device learned or was configured with itself.
@@ -113,6 +115,7 @@ type Host struct {
 	Reason      snsd.Reason   `json:"reason"` // why State is inactive, else none
 	Zones       []string      `json:"zones"`
 	Hard        HardState     `json:"hard_zoning"`
+	HardWhy     []string      `json:"hard_zoning_why,omitempty"`
 	LearnedFrom string        `json:"learned_from"`      // "local" or a reflector's address
 	Since       time.Time     `json:"since"`             // first learned by its access device
 	Expires     *time.Time    `json:"expires,omitempty"` // end of the LLDP time to live; local hosts only

@@ -26,10 +26,24 @@ type Why struct {
 	Notices []Notice `json:"notices"`
 	// Chain is the way of the last fault of which either was told, from its cause to the ack.
 	Chain []Step `json:"last_fault,omitempty"`
+	// Hard is what this device enforces between the two; nil: nothing.
+	Hard *WhyHard `json:"hard_zoning,omitempty"`
 
 	Good    bool   `json:"good"` // both can be reached, and know it
 	Verdict string `json:"verdict"`
 	Do      string `json:"do,omitempty"`
+}
+
+// WhyHard is what a device enforces between two hosts.
+type WhyHard struct {
+	Here    bool       `json:"here"`    // one of them is attached to this device
+	May     bool       `json:"may"`     // the zones say that they may talk
+	Open    bool       `json:"open"`    // they have a row
+	NoRoom  bool       `json:"no_room"` // they may talk, and there is no room for their row
+	Closing *time.Time `json:"closing,omitempty"`
+	// Kernel is what the dataplane has between them: passed, dropped, suspended, or an error.
+	Kernel string `json:"kernel"`
+	Agrees bool   `json:"agrees"` // the dataplane does what it was told
 }
 
 // WhyHost is one of the two.

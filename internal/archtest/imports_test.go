@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
-	"internal/api/...": slices.Concat(values, []string{"internal/api/..."}),
+	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
 	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query":       slices.Concat(values, []string{"device", "internal/api"}),
@@ -92,7 +92,7 @@ var allowed = map[string][]string{
 	"testbed/...":   append([]string{"cluster"}, belowCmd...),
 	"testbed/wires": {}, // below everything whose tests use it
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"zone/imports", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hardzone"
 )
 
 // Limits and defaults that other rooms name.
@@ -45,6 +46,7 @@ type Config struct {
 	Ports      Ports
 	LLDP       LLDP
 	Hosts      Hosts
+	HardZoning hardzone.Config
 	Reflector  Reflector // zero unless Device.Roles.Reflector
 	Client     Client    // zero unless Device.Roles.Client
 	Session    Session

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hardzone"
 )
 
 func noEnv(string) string { return "" }
@@ -41,6 +42,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Ports:      Ports{Access: []string{"e*"}, Max: 1024, RemovalHold: 2 * time.Minute},
 		Hosts:      Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second, Source: FrameSourceDoubt},
+		HardZoning: hardzone.Default(),
 		LLDP:       LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
 		Session:    Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true, MaxLoss: 10},

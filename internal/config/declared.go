@@ -21,7 +21,7 @@ func (c *Config) items() []item {
 		{Setting: setting.Choice("dataplane", &c.Dataplane, "linux", []string{"linux", "model"},
 			"`linux`: real ports of the Linux kernel. `model`: a switch of a simulated fabric that `inofctl fabric serve` runs ([model.md](model.md)), "+
 				"to try things out.").Fixed()},
-		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
+		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.hardZoningItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
 		{Setting: setting.Text("state-directory", &c.State, DefaultState, allowedPath,
 			"Where the daemon keeps what must survive a restart.", checkPath).Fixed()},
 		c.zonesItem(), c.errorDownItem(), c.notifyItem(), c.managementItem(), c.logItem(),
@@ -90,7 +90,8 @@ func (c *Config) zonesItem() item {
 		setting.Bool("default-zone-auto-join", &z.AutoJoin, true,
 			"Whether hosts in no configured zone see each other (in the zone `default`). `false` keeps a host silent until somebody zones it."),
 		setting.Bool("hard-zoning", &z.Hard, false,
-			"Asks for isolation in the dataplane too. Reserved: it is passed on to all clients, none enforces it yet."),
+			"Has the access switches forward between those hosts only that share a zone and are not both initiators or both targets; `hard-zoning` says how "+
+				"each of them does."),
 		binding,
 		setting.Int("max-loss", &z.MaxLoss, 10, 0, 100,
 			"How many of a hundred pairs of hosts that may exchange traffic `inofctl zone commit` takes apart without `--force`: beyond that it is "+

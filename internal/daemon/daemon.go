@@ -18,6 +18,7 @@ import (
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
@@ -29,6 +30,11 @@ import (
 type Env struct {
 	Dataplane fabric.Dataplane
 	Stats     func() any // counters of the dataplane; may be nil
+	// HardZoning opens what enforces zones: an error beside a dataplane says what is not as it
+	// should be. EndHardZoning ends what a process before this one left in force. Nil: the
+	// dataplane cannot filter.
+	HardZoning    func(hardzone.Config) (hardzone.Dataplane, error)
+	EndHardZoning func(hardzone.Config) error
 	// Listen and Dial open the transport of the sessions.
 	Listen func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
 	Dial   func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -71,6 +77,7 @@ type Daemon struct {
 	servers   []*link.Server
 	dialers   []*link.Dialer
 	paths     *bfdd.Client // nil: none are watched
+	hard      *hardZoning  // nil: there are no access ports
 	reloads   reloads
 	logged    atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
@@ -174,6 +181,10 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	d.device = owner
 	d.device.keeper, d.kept = d.keeper, device.State{}
+	if cfg.Device.Roles.Access() {
+		d.hard = newHardZoning(d, cfg)
+		d.device.hard = d.hard
+	}
 	d.buildPaths(cfg)
 	return d.buildSessions(cfg)
 }
@@ -232,6 +243,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	}
 	for _, c := range d.dialers {
 		early = append(early, c)
+	}
+	if d.hard != nil {
+		early = append(early, d.hard)
 	}
 	early = append(early, healthWatch{d})
 	if d.zones != nil {

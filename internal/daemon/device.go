@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
@@ -48,6 +49,8 @@ type Device struct {
 	realPorts bool
 	keeper    *keep.Keeper // nil: nothing is kept
 	sampler   *sampler
+	hard      *hardZoning // nil: nobody enforces zones
+	replaced  bool        // ports came, went, or have another interface
 	admin     *admin
 }
 
@@ -125,7 +128,8 @@ func (d *Device) Run(ctx context.Context) error {
 		now := d.now()
 		d.release(now)
 		d.core.Pump(now)
-		next := d.core.Next()
+		d.enforce(now)
+		next := sooner(d.core.Next(), d.core.HardNext(now))
 		if !next.Equal(due) || !next.After(now) {
 			due = next
 			timer.Reset(wait(next, now))
@@ -135,6 +139,26 @@ func (d *Device) Run(ctx context.Context) error {
 	d.core.Goodbye(now)
 	d.last()
 	return nil
+}
+
+// enforce hands rows of hard zoning over, once what hosts are told has left.
+func (d *Device) enforce(now time.Time) {
+	if d.hard == nil {
+		return
+	}
+	var ports []hardzone.Port
+	if d.replaced {
+		d.replaced, ports = false, d.core.HardPorts()
+	}
+	d.hard.hand(d.core, ports, now)
+}
+
+// sooner is the earlier of two times; zero is no time.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // last keeps what there is at a stop; nothing comes after it.
@@ -408,6 +432,7 @@ func (d *Device) Event(e api.Event) { d.log.Append(e) }
 // port takes an event of a port. What hosts send there is no BFD.
 func (d *Device) port(ev fabric.Event) {
 	d.core.Port(ev, d.now())
+	d.replaced = true
 	if d.paths == nil || !d.realPorts {
 		return
 	}

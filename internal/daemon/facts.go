@@ -19,6 +19,11 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	}
 	waiting := d.device.inbox.Status(f.Now)
 	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device
+	if d.hard != nil {
+		d.hard.mu.Lock()
+		f.HardSuspended = d.hard.state.suspended && d.hard.state.running
+		d.hard.mu.Unlock()
+	}
 	if d.zones != nil {
 		f.Zones = d.zones.warning()
 	}

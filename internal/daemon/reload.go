@@ -95,6 +95,15 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		merged.Hosts = next.Hosts
 		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetHosts(hostsConfig(next), now) })
 	})
+	if d.hard != nil && (changes.Has("hard-zoning") || changes.Has("hosts")) {
+		merged.HardZoning = next.HardZoning
+		merged.HardZoning.MaxPairs, merged.HardZoning.Pins = old.HardZoning.MaxPairs, old.HardZoning.Pins
+		h := merged.HardZoning
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { c.SetHardConfig(h) }); err != nil {
+			errs = append(errs, err)
+		}
+		d.hard.configure(&merged)
+	}
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
 		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(next.ErrorDown, now) })

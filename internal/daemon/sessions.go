@@ -22,12 +22,13 @@ import (
 // coreConfig translates the configuration for the device.Core.
 func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Config {
 	c := device.Config{
-		Self:      cfg.Device.ID,
-		Access:    cfg.Device.Roles.Access(),
-		Reflect:   cfg.Device.Roles.OwnsZones(),
-		LLDP:      lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
-		Hosts:     hostsConfig(cfg),
-		ErrorDown: cfg.ErrorDown,
+		Self:       cfg.Device.ID,
+		Access:     cfg.Device.Roles.Access(),
+		Reflect:    cfg.Device.Roles.OwnsZones(),
+		LLDP:       lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
+		Hosts:      hostsConfig(cfg),
+		HardZoning: cfg.HardZoning,
+		ErrorDown:  cfg.ErrorDown,
 		Notify: hostnotify.Config{
 			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
 			FramesPerWindow: cfg.Notify.FramesPerWindow, Window: cfg.Notify.Window,

@@ -177,6 +177,9 @@ func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.keeper.Counters()
 	m["sampler"] = d.device.sampler.counters()
+	if d.hard != nil {
+		m["hard_zoning"] = d.hard.counters()
+	}
 	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()
 	if d.auth.Load().Mode == wire.AuthTLS {

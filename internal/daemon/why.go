@@ -22,6 +22,7 @@ func (d *Daemon) Why(ctx context.Context, a, b netip.Addr) (api.Why, error) {
 	if err != nil {
 		return w, err
 	}
+	d.whyHard(ctx, &w, a, b)
 	w.Chain = d.chain(&w)
 	w.Notices = w.Notices[max(0, len(w.Notices)-noticesOfWhy):]
 	health.Explain(&w)

@@ -93,6 +93,23 @@ var deviceRules = []Rule{
 		Find: func(f *Facts) []string { return f.Certificates },
 	},
 	{
+		Name: "hard-zoning-abnormal",
+		When: "zones are to be enforced, and this device does not, or not as it should",
+		Do:   "see inofctl hard-zoning show; until it is mended hosts may reach others than those of their zones, or not reach some of them",
+		Find: func(f *Facts) []string { return f.HardZoning },
+	},
+	{
+		Name: "hard-zoning-suspended",
+		When: "an operator has suspended the enforcement of zones on this device",
+		Do:   "when the emergency is over: inofctl hard-zoning on",
+		Find: func(f *Facts) []string {
+			if !f.HardSuspended {
+				return nil
+			}
+			return []string{"hard zoning is suspended: this device lets everything pass"}
+		},
+	},
+	{
 		Name: "secret-exposed",
 		When: "everybody on the switch may read a file with a password or key",
 		Do:   "take the permission away, and change the secret if others use the switch",

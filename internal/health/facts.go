@@ -43,6 +43,9 @@ type Facts struct {
 	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is.
 	Waits   time.Duration
 	WaitsOf netip.Addr
+	// HardZoning is what keeps zones from being enforced; HardSuspended: an operator said so.
+	HardZoning    []string
+	HardSuspended bool
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
 }

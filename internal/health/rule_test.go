@@ -65,6 +65,8 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"reload-failed", func(f *Facts) { f.Reload = "line 3" }, "line 3"},
 		{"zones-not-in-force", func(f *Facts) { f.Zones = "line 4" }, "line 4"},
 		{"state-not-saved", func(f *Facts) { f.State = "disk full" }, "disk full"},
+		{"hard-zoning-abnormal", func(f *Facts) { f.HardZoning = []string{"this dataplane cannot filter"} }, "cannot filter"},
+		{"hard-zoning-suspended", func(f *Facts) { f.HardSuspended = true }, "suspended"},
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},
 		{"events-not-logged", func(f *Facts) { f.EventsNotLogged = 4 }, "4 event(s)"},
 		{"no-session", func(f *Facts) {

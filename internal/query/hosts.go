@@ -148,7 +148,7 @@ func hostDetails(p *Page, h *api.Host) {
 		{"MAC", mac},
 		{"Wants notices", YesNo(h.Subscribes)},
 		{"Zones", strings.Join(h.Zones, ", ")},
-		{"Hard zoning", string(h.Hard)},
+		{"Hard zoning", strings.Join(append([]string{string(h.Hard)}, h.HardWhy...), "; ")},
 		{"Learned from", h.LearnedFrom},
 		{"Known for", p.Age(h.Since)},
 		{"Expires in", expires},

@@ -45,6 +45,7 @@ type Source struct {
 	ZonesValue       *Zones
 
 	TestNoticeValues []api.TestNotice
+	HardValue        api.HardZoning
 	ClearedValues    []api.HostCleared
 
 	mu      sync.Mutex
@@ -166,6 +167,16 @@ func (s *Source) TestNotice(_ context.Context, host netip.Addr) ([]api.TestNotic
 // ClearHost implements api.Source.
 func (s *Source) ClearHost(_ context.Context, host netip.Addr) ([]api.HostCleared, error) {
 	return s.ClearedValues, s.change("clear host %s", host)
+}
+
+// HardZoning implements api.Source.
+func (s *Source) HardZoning(context.Context) (api.HardZoning, error) {
+	return s.HardValue, s.change("")
+}
+
+// OrderHardZoning implements api.Source.
+func (s *Source) OrderHardZoning(_ context.Context, order string) error {
+	return s.change("hard zoning: %s", order)
 }
 
 // ReloadConfig implements api.Source.
