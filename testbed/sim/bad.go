@@ -67,6 +67,7 @@ var badStrikes = []fault{
 	{2, (*world).readNothing},
 	{6, (*world).spoof},
 	{2, (*world).spoofMany},
+	{3, (*world).clone},
 }
 
 // asBad connects the bad client to a reflector and lets it speak; what it said stays, and its

@@ -376,7 +376,7 @@ func (r *device) inForce(v int, change func() error) {
 	}
 	for _, e := range r.ends() {
 		if !e.dialer && e.told {
-			e.mark(v)
+			e.owes = v
 		}
 	}
 	r.settle()

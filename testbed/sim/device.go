@@ -26,6 +26,7 @@ type device struct {
 	ports    []*cable // access ports
 	reflects bool
 	member   *member // of a cluster; nil: it stands alone
+	clone    bool    // of another one
 
 	running bool
 	life    uint64
@@ -140,6 +141,7 @@ func (d *device) start() {
 			})
 		}
 	}
+	d.marks()
 }
 
 // stop ends the process; an orderly stop writes the state first.

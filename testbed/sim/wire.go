@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/inof/link"
@@ -22,20 +23,23 @@ type conn struct {
 // end is one side of a connection: a session machine, and what is between it and
 // the Core of its device.
 type end struct {
-	c      *conn
-	dev    *device
-	life   uint64 // of dev when the connection was made
-	peer   *end
-	dialer bool
-	sess   *link.Session
-	up     bool // told to the Core
-	closed bool
-	told   bool // our End-of-Sync has been sent
-	heard  bool // the peer's End-of-Sync has been taken
-	last   time.Duration
-	began  time.Duration
-	timer  time.Duration             // when it is looked at next; 0: not planned
-	ended  func(lived time.Duration) // dials again
+	c        *conn
+	dev      *device
+	life     uint64 // of dev when the connection was made
+	peer     *end
+	dialer   bool
+	sess     *link.Session
+	up       bool // told to the Core
+	closed   bool
+	told     bool // our End-of-Sync has been sent
+	owes     int  // the zone version of which the peer has not been sent everything; 0: none
+	heard    bool // the peer's End-of-Sync has been taken
+	last     time.Duration
+	began    time.Duration
+	asks     bool                      // the session that stands was asked whether it is there
+	answered []func()                  // it is
+	timer    time.Duration             // when it is looked at next; 0: not planned
+	ended    func(lived time.Duration) // dials again
 }
 
 const (
@@ -110,6 +114,7 @@ func (e *end) session(role wire.Roles) {
 	if e.dialer {
 		sc.Resume = e.dev.core.ResumePoint(e.peer.dev.id, false)
 	} else {
+		sc.Confirm = true
 		sc.ResumeFor = func(dev netip.Addr) *wire.Resume { return e.dev.core.ResumePoint(dev, true) }
 	}
 	for i := range sc.Nonce {
@@ -137,6 +142,17 @@ func (e *end) send(b []byte) {
 		m := b[:n]
 		e.post(func() { e.peer.receive(m) })
 		b = b[n:]
+	}
+}
+
+// marks has zone versions noted at the clients that have been sent all that follows from them.
+func (d *device) marks() {
+	owed := d.core.Owed(nil)
+	for _, e := range d.ends() {
+		if e.owes != 0 && !slices.Contains(owed, e.peer.dev.id) {
+			e.mark(e.owes)
+			e.owes = 0
+		}
 	}
 }
 
@@ -189,10 +205,17 @@ func (e *end) receive(b []byte) {
 		e.close(err, true)
 		return
 	}
+	if e.sess.Proved() {
+		e.prove()
+	}
 	if st, _ := e.sess.State(); st == link.StateEstablished && !e.up {
 		e.established()
 	}
-	if m != nil {
+	if k, ok := m.(*wire.Keepalive); ok {
+		e.asked(k)
+		m = nil
+	}
+	if m != nil && !e.closed {
 		if e.dialer {
 			e.dev.core.ReflectorMessage(e.peer.dev.id, m, w.time())
 		} else {
@@ -210,6 +233,10 @@ func (e *end) receive(b []byte) {
 // established tells the Core; of two sessions of a device the newer one counts.
 func (e *end) established() {
 	w := e.dev.w
+	if e.dialer && e.dev.clone {
+		e.leaves()
+		return
+	}
 	if !e.dialer {
 		if old := e.dev.accepted[e.peer.dev.id]; old != nil {
 			old.close(errors.New("replaced by a newer session"), true)
