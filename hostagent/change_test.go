@@ -96,7 +96,7 @@ func TestAChangeOfOneAddressForgetsNothingOfTheOthers(t *testing.T) {
 		h.hear("eth1", n)
 		h.wantSaid("eth1", "+192.0.2.9 nqn.x", "+192.0.2.1 nqn.x", "?192.0.2.9", "?192.0.2.1", "!192.0.2.7/7")
 		h.Change(t.Context(), []Port{port("nqn.x", self1)})
-		h.wantSaid("eth1", "-2", "+192.0.2.1 nqn.x", "?192.0.2.1")
+		h.wantSaid("eth1", "-1", "+192.0.2.1 nqn.x", "?192.0.2.1")
 		h.Change(t.Context(), []Port{port("nqn.y", self1)})
 		h.wantSaid("eth1", "+192.0.2.1 nqn.y", "?192.0.2.1")
 		h.hear("eth1", n)

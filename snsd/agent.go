@@ -3,6 +3,7 @@ package snsd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ const (
 type AgentConfig struct {
 	Interface  string // its name of the port, part of the Port ID
 	MAC        fabric.MAC
-	Addrs      []netip.Addr // 1..MaxAgentAddrs, in the order of their numbers
+	Addrs      []netip.Addr // 1..MaxAgentAddrs
 	Subscribes bool         // asks for notices, and queries its zones
 	Service    Service      // role, protocol, service port and NQN that it registers
 	// Services are those of addresses that have others.
@@ -151,6 +152,7 @@ type Machine interface {
 // machine with one owner; it performs nothing itself.
 type Agent struct {
 	base
+	numbers map[netip.Addr]int // NN of each address: its own for as long as it is there
 }
 
 // NewAgent gives an agent whose link is down. Errors are of type *Error.
@@ -159,7 +161,9 @@ func NewAgent(cfg AgentConfig) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{b}, nil
+	a := &Agent{base: b}
+	a.number()
+	return a, nil
 }
 
 // Config gives what the agent is now.
@@ -235,19 +239,24 @@ func (a *Agent) SetSilent(silent bool, now time.Time) AgentOutput {
 	return out
 }
 
-// Set replaces the settings, but for the interface and its MAC, and registers the addresses at once,
-// each under the number of its place; numbers that are no longer used are shut down. What was told
-// to addresses that are gone is forgotten, and nothing else.
+// Set replaces the settings, but for the interface and its MAC, and registers the addresses at once. An address
+// keeps its number, so that no other one is ever registered in its place while it is there; numbers that are
+// not used any more are shut down. What was told to addresses that are gone is forgotten, and nothing else.
 func (a *Agent) Set(cfg AgentConfig, now time.Time) (AgentOutput, error) {
 	var out AgentOutput
 	cfg.Interface, cfg.MAC = a.cfg.Interface, a.cfg.MAC
 	if err := cfg.complete(); err != nil {
 		return out, err
 	}
-	for n := len(cfg.Addrs); n < len(a.cfg.Addrs); n++ {
-		a.registration(&out, n, 0)
-	}
+	old := maps.Clone(a.numbers)
+	was := a.cfg
 	a.cfg = cfg
+	a.number()
+	for _, addr := range was.Addrs {
+		if !a.uses(old[addr]) {
+			a.registration(&out, addr, old[addr], 0)
+		}
+	}
 	for k := range a.pairs {
 		if !slices.Contains(cfg.Addrs, k.host) {
 			delete(a.pairs, k)
@@ -257,6 +266,45 @@ func (a *Agent) Set(cfg AgentConfig, now time.Time) (AgentOutput, error) {
 		a.announce(&out, now)
 	}
 	return out, nil
+}
+
+// number gives each address a number, the lowest that is free where it has none.
+func (a *Agent) number() {
+	kept := make(map[netip.Addr]int, len(a.cfg.Addrs))
+	for _, addr := range a.cfg.Addrs {
+		if n, ok := a.numbers[addr]; ok {
+			kept[addr] = n
+		}
+	}
+	a.numbers = kept
+	for _, addr := range a.cfg.Addrs {
+		if _, ok := kept[addr]; ok {
+			continue
+		}
+		n := 1
+		for a.uses(n) {
+			n++
+		}
+		kept[addr] = n
+	}
+}
+
+// uses reports whether an address has a number.
+func (a *Agent) uses(number int) bool {
+	for _, n := range a.numbers {
+		if n == number {
+			return true
+		}
+	}
+	return false
+}
+
+// announce registers every address and sets the time of the next registration.
+func (a *Agent) announce(out *AgentOutput, now time.Time) {
+	a.register = now.Add(a.cfg.Interval)
+	for _, addr := range a.cfg.Addrs {
+		a.registration(out, addr, a.numbers[addr], a.cfg.TTL)
+	}
 }
 
 // SetAddrs is Set of other addresses.
@@ -270,8 +318,8 @@ func (a *Agent) SetAddrs(addrs []netip.Addr, now time.Time) (AgentOutput, error)
 // and takes the link as down.
 func (a *Agent) Shutdown(now time.Time) AgentOutput {
 	var out AgentOutput
-	for i := range a.cfg.Addrs {
-		a.registration(&out, i, 0)
+	for _, addr := range a.cfg.Addrs {
+		a.registration(&out, addr, a.numbers[addr], 0)
 	}
 	a.LinkDown(now)
 	return out

@@ -1,7 +1,7 @@
 package snsd
 
 import (
-	"time"
+	"net/netip"
 
 	"github.com/openinof/inof/fabric"
 )
@@ -16,27 +16,19 @@ func (a *base) version() uint8 {
 	return Version
 }
 
-// announce registers every address and sets the time of the next registration.
-func (a *base) announce(out *AgentOutput, now time.Time) {
-	a.register = now.Add(a.cfg.Interval)
-	for i := range a.cfg.Addrs {
-		a.registration(out, i, a.cfg.TTL)
-	}
-}
-
-// registration sends the LLDPDU of the address at index i.
-func (a *base) registration(out *AgentOutput, i int, ttl uint16) {
+// registration sends the LLDPDU of an address under its number.
+func (a *base) registration(out *AgentOutput, addr netip.Addr, number int, ttl uint16) {
 	if a.cfg.Silent || !a.up {
 		return
 	}
-	service, own := a.cfg.Services[a.cfg.Addrs[i]]
+	service, own := a.cfg.Services[addr]
 	if !own {
 		service = a.cfg.Service
 	}
 	frame := fabric.AppendEthernet(make([]byte, 0, 128), fabric.MACNearestBridge, a.cfg.MAC, fabric.EtherTypeLLDP)
 	frame, err := AppendRegistrationPDU(frame, &RegistrationPDU{
-		MAC: a.cfg.MAC, PortID: AgentPortID(a.cfg.Interface, i+1), TTL: ttl,
-		Registration: Registration{Addr: a.cfg.Addrs[i], Subscribes: a.cfg.Subscribes, ProtoVer: DefaultProtoVer, Service: service},
+		MAC: a.cfg.MAC, PortID: AgentPortID(a.cfg.Interface, number), TTL: ttl,
+		Registration: Registration{Addr: addr, Subscribes: a.cfg.Subscribes, ProtoVer: DefaultProtoVer, Service: service},
 	})
 	if err != nil {
 		return // cannot be: everything in it was checked when it was configured

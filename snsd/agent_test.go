@@ -3,7 +3,9 @@ package snsd
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,6 +220,40 @@ func TestAgentRegistersEveryInterval(t *testing.T) {
 	}
 	if !a.Next().IsZero() || len(a.Query(t0).Frames) != 0 {
 		t.Error("the agent goes on after its shutdown")
+	}
+}
+
+// An address has its number for as long as it is there: if another one took its place, even for one frame, the
+// switch would have it gone.
+func TestAnAddressKeepsItsNumber(t *testing.T) {
+	addr := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
+	a := newAgent(t, func(c *AgentConfig) { c.Addrs = []netip.Addr{addr(1), addr(2), addr(3)} })
+	numbers := func(out AgentOutput) string {
+		var said []string
+		for _, f := range out.Frames {
+			if i := bytes.Index(f, []byte("snsd_eth0_")); i >= 0 {
+				said = append(said, fmt.Sprintf("%s:%d", f[i+10:i+12], f[i+15])) // TTL
+				if reg := bytes.Index(f, []byte{0x00, 0x18, 0x82, 0x65}); reg > 0 {
+					said[len(said)-1] += fmt.Sprintf(":%d", f[reg+11])
+				}
+			}
+		}
+		return strings.Join(said, " ")
+	}
+	for _, c := range []struct {
+		addrs []netip.Addr
+		want  string // number, TTL, last byte of the address
+	}{
+		{[]netip.Addr{addr(2), addr(3)}, "01:0 02:120:2 03:120:3"},
+		{[]netip.Addr{addr(3), addr(2)}, "03:120:3 02:120:2"},
+		{[]netip.Addr{addr(9), addr(3), addr(2), addr(8)}, "01:120:9 03:120:3 02:120:2 04:120:8"},
+		{[]netip.Addr{addr(7), addr(8)}, "03:0 02:0 01:120:7 04:120:8"},
+	} {
+		a.LinkUp(t0)
+		out, err := a.SetAddrs(c.addrs, t0)
+		if got := numbers(out); err != nil || got != c.want {
+			t.Errorf("%v: %s, want %s, %v", c.addrs, got, c.want, err)
+		}
 	}
 }
 

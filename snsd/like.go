@@ -123,7 +123,8 @@ func (l *LikeAgent) LinkUp(now time.Time) AgentOutput {
 	l.up = true
 	if !l.started {
 		l.started = true
-		l.base.announce(&out, now)
+		clear(l.moved)
+		l.announce(&out, now)
 		l.query(&out)
 	}
 	return out
@@ -183,9 +184,9 @@ func (l *LikeAgent) announce(out *AgentOutput, now time.Time) {
 		if isNew && !at.After(now) {
 			delete(l.moved, a)
 			isNew = false
-			l.registration(out, i, l.cfg.TTL)
+			l.registration(out, a, i+1, l.cfg.TTL)
 		} else if all && !isNew {
-			l.registration(out, i, l.cfg.TTL)
+			l.registration(out, a, i+1, l.cfg.TTL)
 		}
 	}
 	if all {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,6 +89,15 @@ ip link set bond0.7 up
 ip addr add 192.0.2.11/24 dev bond0.7`)
 	f.knownAt(snsd.Active, "eth2")
 	f.lastWord(snsd.Active)
+
+	// More addresses, of both families.
+	second, third := netip.MustParseAddr("192.0.2.12"), netip.MustParseAddr("2001:db8::11")
+	f.in("/usr/sbin/ip addr add 192.0.2.12/24 dev bond0.7; /usr/sbin/ip addr add 2001:db8::11/64 dev bond0.7 nodad")
+	f.addressAt(second, snsd.Active, "eth2")
+	f.addressAt(third, snsd.Active, "eth2")
+	f.in("/usr/sbin/ip addr del 192.0.2.12/24 dev bond0.7")
+	f.addressAt(second, snsd.Active)
+	f.addressAt(third, snsd.Active, "eth2")
 
 	// A second cable.
 	f.in("/usr/sbin/ip link set eth2 down; /usr/sbin/ip link set eth2 master bond0; grep -q active-backup /proc/net/bonding/bond0")

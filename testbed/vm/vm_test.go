@@ -135,8 +135,14 @@ func (f *fixture) known(want snsd.State) { f.t.Helper(); f.knownAt(want, "eth2")
 // knownAt is known of one that is behind several ports.
 func (f *fixture) knownAt(want snsd.State, ports ...string) {
 	f.t.Helper()
-	labtest.Eventually(f.t, fmt.Sprintf("the switch to know the machine as %v at %v", want, ports), func() error {
-		hs, err := api.Ask[[]api.Host](context.Background(), f.api, "hosts", api.Where("addr", initiator.String()))
+	f.addressAt(initiator, want, ports...)
+}
+
+// addressAt is knownAt of any address.
+func (f *fixture) addressAt(addr netip.Addr, want snsd.State, ports ...string) {
+	f.t.Helper()
+	labtest.Eventually(f.t, fmt.Sprintf("the switch to know %v as %v at %v", addr, want, ports), func() error {
+		hs, err := api.Ask[[]api.Host](context.Background(), f.api, "hosts", api.Where("addr", addr.String()))
 		var at []string
 		for _, h := range hs {
 			if h.State == want {
