@@ -115,8 +115,14 @@ func (c *Core) ZoneNames() []string {
 	return slices.Compact(names)
 }
 
-// Differing lists the zones that are not the same at all reflectors.
-func (c *Core) Differing() []string { return c.client.Differing() }
+// Differing lists the zones that are not the same at all reflectors; none on a device that
+// asks no reflector.
+func (c *Core) Differing() []string {
+	if c.client == nil {
+		return nil
+	}
+	return c.client.Differing()
+}
 
 // Zone gives a zone as operators see it.
 func (c *Core) Zone(name string) (api.Zone, bool) {

@@ -10,15 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Caller is who is at the other end of the management socket, as the kernel says
-// (SO_PEERCRED, unix(7)): nobody can pretend to be another.
+// Caller is who is at the other end: of the management socket as the kernel says
+// (SO_PEERCRED, unix(7)), so that nobody can pretend to be another; over a network by a token.
 type Caller struct {
 	UID, PID int
-	Name     string // of the user; the number where it has none
+	Name     string // of the user; the number where it has none; over a network, of the token
+	From     string // address of one who comes over a network; empty: by the socket
 }
 
 // String names the caller for the log.
-func (c Caller) String() string { return fmt.Sprintf("%s (uid %d, process %d)", c.Name, c.UID, c.PID) }
+func (c Caller) String() string {
+	if c.From != "" {
+		return fmt.Sprintf("%s (token, from %s)", c.Name, c.From)
+	}
+	return fmt.Sprintf("%s (uid %d, process %d)", c.Name, c.UID, c.PID)
+}
 
 type callerKey struct{}
 

@@ -28,6 +28,8 @@ var kinds = []struct {
 	code   string
 }{
 	{ErrInvalid, http.StatusBadRequest, "invalid"},
+	{errNoToken, http.StatusUnauthorized, "no-token"},
+	{errTooMany, http.StatusTooManyRequests, "too-many"},
 	{ErrRefused, http.StatusForbidden, "refused"},
 	{ErrNotFound, http.StatusNotFound, "not-found"},
 	{errMethod, http.StatusMethodNotAllowed, "method-not-allowed"},

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -22,6 +23,7 @@ type EventLog struct {
 	grown chan struct{}              // closed and replaced by each Append
 	noted func(*Event)               // nil: nobody
 	tell  func(e Event, gone uint64) // nil: nobody
+	kinds map[string]uint64          // appended, by kind
 }
 
 // OnAppend has note called with each event from now on, one at a time. It must be quick,
@@ -36,7 +38,7 @@ func (l *EventLog) OnAppend(note func(*Event)) {
 // start time in microseconds, so that they grow across restarts of the daemon.
 func NewEventLog(size int, start time.Time) *EventLog {
 	first := uint64(max(start.UnixMicro(), 1))
-	return &EventLog{size: max(size, 1), begin: first, first: first, next: first, grown: make(chan struct{})}
+	return &EventLog{size: max(size, 1), begin: first, first: first, next: first, grown: make(chan struct{}), kinds: map[string]uint64{}}
 }
 
 // Restore puts events of before a restart back, before any is added. Those for which there is
@@ -71,6 +73,7 @@ func (l *EventLog) Append(e Event) Event {
 	defer l.mu.Unlock()
 	e.ID = l.next
 	l.next++
+	l.kinds[e.Kind]++
 	gone := uint64(0)
 	if len(l.ring) < l.size {
 		l.ring = append(l.ring, e)
@@ -88,6 +91,13 @@ func (l *EventLog) Append(e Event) Event {
 	close(l.grown)
 	l.grown = make(chan struct{})
 	return e
+}
+
+// Kinds are how many events of each kind there were since the start.
+func (l *EventLog) Kinds() map[string]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.kinds)
 }
 
 // Events implements EventSource.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -72,6 +74,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0), // of handshakes that fail anybody could make many
 		ConnContext:       withCaller,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

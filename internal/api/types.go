@@ -75,6 +75,15 @@ type Counter struct {
 	Value float64 `json:"value"`
 }
 
+// Leaf is one value of telemetry.
+type Leaf struct {
+	Path  string    `json:"path"`
+	Value any       `json:"value"` // times in nanoseconds
+	Unit  string    `json:"unit,omitempty"`
+	Class string    `json:"class"` // event, counter, gauge or config
+	Time  time.Time `json:"time"`  // when it was read
+}
+
 // HostType tells whether a host is attached to this device.
 type HostType string
 

@@ -78,9 +78,11 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
-	"internal/query":       slices.Concat(values, []string{"device", "internal/api"}),
+	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
+	// One table of what can be known, from what the API shows.
+	"internal/telemetry":   slices.Concat(values, []string{"internal/api", "internal/setting"}),
 	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof/link", "inof/wire", "internal/api", "internal/config"}),
@@ -120,7 +122,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/telemetry", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.

@@ -15,6 +15,7 @@ import (
 // Limits and defaults that other rooms name.
 const (
 	DefaultPort    = 19516 // TCP port of the reflector
+	DefaultHTTP    = 19518 // of management.http
 	MinPort        = 10000 // smallest reflector port
 	MaxPort        = 57999 // largest reflector port
 	MinPassword    = 8     // characters
@@ -56,6 +57,7 @@ type Config struct {
 	Notify     Notify
 	State      string // state-directory, absolute
 	Management Management
+	Metrics    Metrics
 	Log        Log
 }
 
@@ -245,6 +247,20 @@ type Management struct {
 	Mode   fs.FileMode // its permission bits
 	Group  string      // that it belongs to, by name or number; empty: that of the process
 	Events int         // events kept for readers, 16..1,000,000
+	HTTP   HTTP
+}
+
+// HTTP sets the API over a network; zero: off.
+type HTTP struct {
+	Listen netip.AddrPort // invalid: off
+	// Certificate and key are needed but on loopback.
+	CertificateFile, KeyFile string
+	TokenFile                string // of those who may come
+}
+
+// Metrics sets what Prometheus gets.
+type Metrics struct {
+	MaxSeries int // of one scrape, 100..1,000,000
 }
 
 // Log sets the daemon's log.

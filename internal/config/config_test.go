@@ -47,7 +47,8 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		Session:    Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true, MaxLoss: 10},
 		State:      "/var/lib/inof",
-		Management: Management{"/run/inof/inofd.sock", 0o660, "", 4096},
+		Management: Management{Socket: "/run/inof/inofd.sock", Mode: 0o660, Events: 4096},
+		Metrics:    Metrics{MaxSeries: 20_000},
 		Log:        Log{slog.LevelInfo, "text"},
 	}
 	for key, it := range each("", got.items()) { // what the defaults are is pinned by docs/config.md
@@ -143,6 +144,12 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "management: {mode: 0860}\n", `is not an octal number`},
 		{small + "management: {mode: 0460}\n", `is out of range`},
 		{small + "management: {socket: /" + strings.Repeat("x", 107) + "}\n", `has 108 bytes`},
+		{small + "management: {http: 192.0.2.1, token-file: /t}\n", `management.certificate-file: is missing: management.http is not on a loopback address`},
+		{small + "management: {http: 127.0.0.1}\n", `management.token-file: is missing: management.http lets nobody in without a token`},
+		{small + "management: {http: 19518, token-file: /t}\n", `management.http: "19518": is not an address and port; allowed: off, or an address`},
+		{small + "management: {token-file: /t}\n", `management.token-file: "/t": does not apply: management.http is off`},
+		{small + "management: {http: '[::1]:9', token-file: /t, key-file: /k}\n", `management.key-file: "/k": and certificate-file are needed together`},
+		{small + "metrics: {max-series: 1}\n", `metrics.max-series: "1": is too small; allowed: a whole number 100..1000000`},
 		{small + "error-down: {link-flap: {recovery: 1s}}\n", `error-down.link-flap.recovery: "1s": is too short; allowed: off, 30s..24h`},
 		{small + "error-down: {crc: {errors: 0}}\n", `error-down.crc.errors: "0": is too small; allowed: a whole number 1..1000000`},
 		{small + "error-down: {pfc-storm: {deadlocks: 101}}\n", `"101": is never reached: there are at most 100 within the window`},

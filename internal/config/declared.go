@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func (c *Config) items() []item {
 		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.hardZoningItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
 		{Setting: setting.Text("state-directory", &c.State, DefaultState, allowedPath,
 			"Where the daemon keeps what must survive a restart.", checkPath).Fixed()},
-		c.zonesItem(), c.errorDownItem(), c.notifyItem(), c.managementItem(), c.logItem(),
+		c.zonesItem(), c.errorDownItem(), c.notifyItem(), c.managementItem(), c.metricsItem(), c.logItem(),
 		c.bfdItem(), // after the management socket, which it stands beside
 	}
 }
@@ -157,6 +158,59 @@ func (c *Config) managementItem() item {
 			Fixed().Documented("that of the daemon", ""),
 		setting.Int("events", &m.Events, 4096, 16, 1_000_000,
 			"Events kept for `inofctl show event` and for a `watch` that was away.").Fixed(),
+		setting.Value("http", &m.HTTP.Listen, netip.AddrPort{}, "off, or an address or address:port",
+			"The API and `/metrics` over a network, for who has a token. Over TLS 1.2 or later, but on a loopback address.", parseHTTP, func(a netip.AddrPort) string {
+				if !a.IsValid() {
+					return "off"
+				}
+				return a.String()
+			}).Fixed().Documented("", fmt.Sprintf("`off`, `ADDRESS` (port %d) or `ADDRESS:PORT`", DefaultHTTP)),
+		setting.Text("certificate-file", &m.HTTP.CertificateFile, "", allowedPath,
+			"With `management.http`: the certificate (PEM) that is shown, and after it those of CAs. Read again when the file changes.", checkPath).Fixed(),
+		setting.Text("key-file", &m.HTTP.KeyFile, "", allowedPath, "With `management.http`: the private key of that certificate (PEM).", checkPath).Fixed(),
+		setting.Text("token-file", &m.HTTP.TokenFile, "", allowedPath,
+			"With `management.http`: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
+				"everything) and the SHA-256 of the token. Read again when the file changes ([operations](operations.md#over-a-network)).", checkPath).Fixed(),
+	), func(s *section) { c.checkHTTP(s) })
+}
+
+// checkHTTP sees that what listens on a network has what protects it.
+func (c *Config) checkHTTP(s *section) {
+	h := &c.Management.HTTP
+	if !h.Listen.IsValid() {
+		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file", "token-file")
+		*h = HTTP{}
+		return
+	}
+	if h.TokenFile == "" {
+		s.problem("token-file", "is missing: management.http lets nobody in without a token", allowedPath)
+	}
+	switch both := h.CertificateFile != "" && h.KeyFile != ""; {
+	case !both && (h.CertificateFile != "" || h.KeyFile != ""):
+		s.problem("key-file", "and certificate-file are needed together", allowedPath)
+	case !both && !h.Listen.Addr().IsLoopback():
+		s.problem("certificate-file", "is missing: management.http is not on a loopback address, so it takes TLS", "certificate-file and key-file")
+	}
+}
+
+func parseHTTP(v string) (netip.AddrPort, string) {
+	if v == "off" {
+		return netip.AddrPort{}, ""
+	}
+	if a, err := netip.ParseAddr(v); err == nil {
+		return netip.AddrPortFrom(a, DefaultHTTP), ""
+	}
+	ap, err := netip.ParseAddrPort(v)
+	if err != nil || ap.Port() == 0 {
+		return netip.AddrPort{}, "is not an address and port"
+	}
+	return ap, ""
+}
+
+func (c *Config) metricsItem() item {
+	return part("metrics", values(
+		setting.Int("max-series", &c.Metrics.MaxSeries, 20_000, 100, 1_000_000,
+			"Series that Prometheus gets at once. Beyond it the detail of priorities is left out, then that of peers, and counted.").Fixed(),
 	), nil)
 }
 

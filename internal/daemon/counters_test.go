@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/fabric/sonic"
+	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/model/remote"
@@ -44,6 +45,7 @@ func printed(t *testing.T) map[string]bool {
 	synctest.Test(t, func(t *testing.T) { status(t, newClusterFabric(t, "").testFabric) })
 	// What no device of these fabrics has.
 	add("certificates", (&certificates{}).counters())
+	add("http", api.DoorCounters{})
 	add("bfd_process", bfdd.ClientCounters{})
 	add("bfd", bfd.Counters{})
 	add("transport", bfd.TransportCounters{})

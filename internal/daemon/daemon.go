@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -78,6 +77,8 @@ type Daemon struct {
 	dialers   []*link.Dialer
 	paths     *bfdd.Client // nil: none are watched
 	hard      *hardZoning  // nil: there are no access ports
+	known     *known
+	web       *web // nil: nothing listens on a network
 	reloads   reloads
 	logged    atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
@@ -186,6 +187,10 @@ func (d *Daemon) build(cfg *config.Config) error {
 		d.device.hard = d.hard
 	}
 	d.buildPaths(cfg)
+	d.known = newKnown(d)
+	if cfg.Management.HTTP.Listen.IsValid() {
+		d.web = d.newWeb(cfg.Management.HTTP)
+	}
 	return d.buildSessions(cfg)
 }
 
@@ -254,7 +259,10 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	if d.paths != nil {
 		early = append(early, d.paths)
 	}
-	early = append(early, manage{d, socket})
+	early = append(early, d.known, manage{d, socket})
+	if d.web != nil {
+		early = append(early, d.web)
+	}
 	return late, early
 }
 
@@ -326,7 +334,7 @@ type manage struct {
 }
 
 func (m manage) Run(ctx context.Context) error {
-	return api.Serve(ctx, m.l, http.Handler(api.Handler(m.d)))
+	return api.Serve(ctx, m.l, m.d.handler())
 }
 
 func (m manage) String() string { return "management API" }

@@ -194,6 +194,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	for i, s := range d.servers {
 		m[fmt.Sprintf("inof_server_%d", i+1)] = s.Counters()
 	}
+	if d.web != nil {
+		m["http"] = d.web.door.Counters()
+	}
 	if d.paths != nil {
 		m["bfd_process"] = d.paths.Counters()
 	}

@@ -13,10 +13,11 @@ import (
 
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/telemetry"
 )
 
 // All are the queries there are.
-var All = []Query{status, hosts, zones, peers, ports, neighbours, faults, paths, notices, latencies, events, counters, members}
+var All = []Query{status, hosts, zones, peers, ports, neighbours, faults, paths, notices, latencies, events, counters, members, leaves}
 
 // Query is one of them: GET /v1/PATH, inofctl show NAME.
 type Query struct {
@@ -46,6 +47,7 @@ type Source interface {
 	BFD(ctx context.Context) (api.BFD, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 	ListEvents(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+	Telemetry(ctx context.Context) (telemetry.Tree, error)
 }
 
 // chunk is how many rows of a large table one turn of the owner goroutine reads.

@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openinof/inof/device"
+	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/query"
+	"github.com/openinof/inof/internal/telemetry"
+)
+
+const (
+	// leastSnapshot is how long a snapshot serves all who ask.
+	leastSnapshot = time.Second
+	// idleAfter is how long ports are read after nobody has asked any more.
+	idleAfter = 2 * time.Minute
+	// How often what drivers and modules tell is read while somebody asks.
+	driverPeriod, modulePeriod = time.Second, 10 * time.Second
+)
+
+// known reads what telemetry tells, for all its outlets: at most one snapshot a second, however
+// many ask. What takes a driver its time is read by a sampler of its own, within its share of
+// a core, and only while somebody asks; the owner of the Core answers what an operator's
+// questions ask of it too, in small parts.
+type known struct {
+	d     *Daemon
+	asked chan struct{} // somebody has
+
+	mu      sync.Mutex // one reads at a time
+	last    *telemetry.Snapshot
+	machine machine
+
+	readings sync.Mutex
+	health   map[string][2]fabric.Health // of the driver, of the module
+}
+
+func newKnown(d *Daemon) *known {
+	return &known{d: d, asked: make(chan struct{}, 1), health: map[string][2]fabric.Health{}}
+}
+
+func (k *known) String() string { return "telemetry" }
+
+// Snapshot gives what is known, not older than a second.
+func (k *known) Snapshot(ctx context.Context) (*telemetry.Snapshot, error) {
+	select {
+	case k.asked <- struct{}{}:
+	default:
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.d.env.Now(); k.last != nil && now.Sub(k.last.At) < leastSnapshot {
+		return k.last, nil
+	}
+	s, err := k.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.last = s
+	return s, nil
+}
+
+func (k *known) read(ctx context.Context) (*telemetry.Snapshot, error) {
+	d := k.d
+	s := &telemetry.Snapshot{At: d.env.Now(), Inconsistent: -1, Events: d.log.Kinds()}
+	var err error
+	get := func(read func() error) {
+		if err == nil {
+			err = read()
+		}
+	}
+	get(func() (err error) { s.Status, err = d.Status(ctx); return err })
+	get(func() (err error) { s.Counters, err = query.Counters(s.Status.Counters); return err })
+	get(func() (err error) { s.Peers, err = d.Peers(ctx); return err })
+	get(func() (err error) { s.Paths, err = d.BFD(ctx); return err })
+	get(func() (err error) { s.Latency, err = d.Latency(ctx); return err })
+	get(func() (err error) { s.Ports, err = d.Ports(ctx); s.CountersAt = d.env.Now(); return err })
+	get(func() error {
+		return d.Do(ctx, func(c *device.Core, now time.Time) {
+			s.Faults = c.ErrorDown(now)
+			if d.cfg.Load().Device.Roles.Client {
+				s.Inconsistent = len(c.Differing())
+			}
+		})
+	})
+	if c, clusterErr := d.Cluster(ctx); clusterErr == nil {
+		s.Cluster = &c
+	} else if !errors.Is(clusterErr, api.ErrRefused) && err == nil {
+		err = clusterErr
+	}
+	s.Machine = k.machine.read(d.env.Now())
+	k.readings.Lock()
+	defer k.readings.Unlock()
+	for _, p := range s.Ports {
+		for _, h := range k.health[p.Name] {
+			if h.Valid != 0 {
+				s.Health = append(s.Health, telemetry.Health{Port: p.Name, Health: h})
+			}
+		}
+	}
+	return s, err
+}
+
+// Run reads the ports while somebody asks.
+func (k *known) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-k.asked:
+			k.sample(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sample reads ports until nobody has asked for a while.
+func (k *known) sample(ctx context.Context) {
+	dp := k.d.env.Dataplane
+	if dp == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := newSampler(dp, k.d.env.Now)
+	go s.run(ctx)
+	idle := time.NewTimer(idleAfter)
+	defer idle.Stop()
+	set := map[string]bool{}
+	k.plan(ctx, s, set)
+	for {
+		select {
+		case list := <-s.out:
+			k.take(list)
+		case <-k.asked:
+			k.plan(ctx, s, set)
+			idle.Reset(idleAfter)
+		case <-idle.C:
+			k.readings.Lock()
+			clear(k.health) // what is old is nobody's present state
+			k.readings.Unlock()
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// plan has all ports of now read, and forgets those that are gone.
+func (k *known) plan(ctx context.Context, s *sampler, set map[string]bool) {
+	var names []string
+	if k.d.Do(ctx, func(c *device.Core, _ time.Time) { names = c.PortNames() }) != nil {
+		return // it stops
+	}
+	for name := range set {
+		if !slices.Contains(names, name) {
+			delete(set, name)
+			s.set(name, nil)
+			k.readings.Lock()
+			delete(k.health, name)
+			k.readings.Unlock()
+		}
+	}
+	for _, name := range names {
+		if !set[name] {
+			set[name] = true
+			s.set(name, []errdown.Need{{Fields: fabric.AllFields &^ (fabric.FieldCounters | moduleFields), Every: driverPeriod}, {Fields: moduleFields, Every: modulePeriod}})
+		}
+	}
+}
+
+// take keeps readings, the module's apart from the driver's.
+func (k *known) take(list []sample) {
+	k.readings.Lock()
+	defer k.readings.Unlock()
+	for i := range list {
+		both := k.health[list[i].port]
+		lane := 0
+		if list[i].health.Valid&moduleFields != 0 {
+			lane = 1
+		}
+		both[lane] = list[i].health
+		k.health[list[i].port] = both
+	}
+}
+
+// Telemetry implements query.Source.
+func (d *Daemon) Telemetry(ctx context.Context) (telemetry.Tree, error) {
+	s, err := d.known.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return telemetry.Read(s), nil
+}

@@ -1,0 +1,158 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/telemetry"
+)
+
+const (
+	// maxVisitors is how many connections over a network stand at once.
+	maxVisitors = 128
+	// scrapeTime bounds a scrape, and its reader.
+	scrapeTime = 10 * time.Second
+	// maxScrapes is how many scrapes are served at once.
+	maxScrapes = 4
+	// listenRetry is how long to wait after a listener that failed: telemetry must not end what
+	// hosts rely on.
+	listenRetry = 5 * time.Second
+)
+
+// handler is the API with /metrics beside it.
+func (d *Daemon) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api.Handler(d))
+	mux.Handle("/metrics", d.metrics())
+	return mux
+}
+
+func (d *Daemon) metrics() http.Handler {
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(&telemetry.Collector{MaxSeries: d.cfg.Load().Metrics.MaxSeries, Read: func() *telemetry.Snapshot {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+		defer cancel()
+		s, err := d.known.Snapshot(ctx)
+		if err != nil {
+			return nil // the daemon stops, or its owner is stuck: absent
+		}
+		return s
+	}})
+	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTime})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * scrapeTime)) // a recorder in a test has none
+		h.ServeHTTP(w, r)
+	})
+}
+
+// web serves the API and the metrics over a network.
+type web struct {
+	d    *Daemon
+	cfg  config.HTTP
+	door *api.Door
+}
+
+func (d *Daemon) newWeb(cfg config.HTTP) *web {
+	tokens := &fresh[[]api.Token]{path: cfg.TokenFile, read: func() ([]api.Token, error) {
+		data, err := os.ReadFile(cfg.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		return api.ParseTokens(data)
+	}}
+	return &web{d, cfg, &api.Door{Tokens: tokens.get, Refused: func(from netip.Addr, why string) {
+		d.log.Append(api.Event{Time: d.env.Now(), Kind: "refused", Text: fmt.Sprintf("management.http: %s: %s", from, why), Addr: from.String()})
+	}}}
+}
+
+func (w *web) String() string { return "management over a network" }
+
+// Run listens until ctx ends; a listener that fails is made again.
+func (w *web) Run(ctx context.Context) error {
+	for said := ""; ; {
+		err := w.serve(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if text := fmt.Sprintf("management.http: %v", err); text != said { // once, not each time
+			said = text
+			w.d.log.Append(api.Event{Time: w.d.env.Now(), Kind: "error", Text: text, Fields: map[string]string{"room": "management"}})
+		}
+		select {
+		case <-time.After(listenRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *web) serve(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", w.cfg.Listen.String())
+	if err != nil {
+		return err
+	}
+	l = netutil.LimitListener(l, maxVisitors)
+	if w.cfg.CertificateFile != "" {
+		cert := &fresh[*tls.Certificate]{path: w.cfg.CertificateFile, read: func() (*tls.Certificate, error) {
+			c, err := tls.LoadX509KeyPair(w.cfg.CertificateFile, w.cfg.KeyFile)
+			return &c, err
+		}}
+		if _, err := cert.get(); err != nil {
+			l.Close()
+			return err
+		}
+		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.get() }})
+	}
+	return api.Serve(ctx, l, w.door.Guard(w.d.handler()))
+}
+
+// fresh is what a file says, read again when the file has changed. What it said before stays in
+// force while a new one cannot be read.
+type fresh[T any] struct {
+	path string
+	read func() (T, error)
+
+	mu    sync.Mutex
+	value T
+	good  bool
+	of    os.FileInfo
+}
+
+func (f *fresh[T]) get() (T, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st, err := os.Stat(f.path)
+	if err == nil && f.of != nil && st.ModTime().Equal(f.of.ModTime()) && st.Size() == f.of.Size() && os.SameFile(st, f.of) {
+		return f.value, nil
+	}
+	if err == nil {
+		var v T
+		if v, err = f.read(); err == nil {
+			f.value, f.of, f.good = v, st, true
+		}
+	}
+	if f.good {
+		return f.value, nil
+	}
+	return f.value, err
+}

@@ -1,0 +1,47 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/api"
+)
+
+// Snapshot is what a device knows, each part with the time when it was read. Parts that the
+// device does not have are empty.
+type Snapshot struct {
+	At       time.Time // of what has no time of its own
+	Status   api.Status
+	Peers    []api.Peer
+	Ports    []api.Port
+	Faults   []api.ErrorDown
+	Paths    api.BFD
+	Latency  api.Latency
+	Cluster  *api.Cluster // nil: the device is in none
+	Counters []api.Counter
+	Events   map[string]uint64 // since the start, by kind
+	// Inconsistent is how many zones the reflectors differ about; negative: nobody compares.
+	Inconsistent int
+	// CountersAt is when the counters of the ports were read.
+	CountersAt time.Time
+	// Health is what was read last of each port, the module's apart.
+	Health []Health
+	// Machine is zero where that is not known.
+	Machine Machine
+}
+
+// Health is a reading of a port.
+type Health struct {
+	Port string
+	fabric.Health
+}
+
+// Machine is the load of the machine that the daemon runs on.
+type Machine struct {
+	At time.Time // zero: it was not read
+	// Busy is the share of all processors that was used, 0..1, since the reading before;
+	// negative: there was none.
+	Busy float64
+	// Bytes of memory.
+	Memory, Available uint64
+}
