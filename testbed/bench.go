@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // BenchOptions say how the fault-to-notice benchmark runs.
@@ -85,7 +86,7 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, lab.Down()) }()
-	b := &bench{BenchOptions: opt, lab: lab, truth: newTruth()}
+	b := &bench{BenchOptions: opt, lab: lab, truth: newDemoTruth()}
 	notice, err := b.notices(ctx)
 	if err != nil {
 		return res, err
@@ -107,7 +108,7 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 type bench struct {
 	BenchOptions
 	lab   *Lab
-	truth *truth
+	truth demoTruth
 }
 
 // notices pulls and plugs the cable again and again.
@@ -119,7 +120,7 @@ func (b *bench) notices(ctx context.Context) ([]time.Duration, error) {
 	defer ag.close()
 	subject, host := b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
 	at := b.truth.info(subject)
-	if _, err := waitNotice(ctx, ag, host, subject, active); err != nil {
+	if _, err := waitNotice(ctx, ag, host, subject, truth.Active); err != nil {
 		return nil, err
 	}
 	var out []time.Duration
@@ -128,19 +129,19 @@ func (b *bench) notices(ctx context.Context) ([]time.Duration, error) {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
-		fault, err := b.lab.Fault(at.tor, at.tport, false)
+		fault, err := b.lab.Fault(at.Switch, at.Port, false)
 		if err != nil {
 			return nil, err
 		}
-		h, err := waitNotice(ctx, ag, host, subject, inactive)
+		h, err := waitNotice(ctx, ag, host, subject, truth.Inactive)
 		if err != nil {
 			return nil, fmt.Errorf("trial %d: %w", i+1, err)
 		}
 		out = append(out, h.At.Sub(fault))
-		if _, err := b.lab.Fault(at.tor, at.tport, true); err != nil {
+		if _, err := b.lab.Fault(at.Switch, at.Port, true); err != nil {
 			return nil, err
 		}
-		if _, err := waitNotice(ctx, ag, host, subject, active); err != nil {
+		if _, err := waitNotice(ctx, ag, host, subject, truth.Active); err != nil {
 			return nil, fmt.Errorf("trial %d: %w", i+1, err)
 		}
 	}
@@ -181,7 +182,7 @@ func (b *bench) bound(ctx context.Context) ([]time.Duration, error) {
 	to := b.truth.info(b.truth.of(benchTold, "B"))
 	last := fmt.Sprintf("10.0.0.12:%d", benchPort)
 	first := fmt.Sprintf("10.0.0.1:%d", benchPort)
-	stop, err := b.relay("tor2", "--listen", last, "--raw", to.tport)
+	stop, err := b.relay("tor2", "--listen", last, "--raw", to.Port)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +201,8 @@ func (b *bench) bound(ctx context.Context) ([]time.Duration, error) {
 	}
 	defer conn.Close()
 	var rx *rawReader
-	if err := b.lab.Do(to.host, func() (err error) {
-		rx, err = newRawReader(to.port)
+	if err := b.lab.Do(to.Node, func() (err error) {
+		rx, err = newRawReader(to.NIC)
 		return err
 	}); err != nil {
 		return nil, err
@@ -229,7 +230,7 @@ func (b *bench) bound(ctx context.Context) ([]time.Duration, error) {
 // kernel measures how long it takes until netlink tells of a pulled cable.
 func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
 	at := b.truth.info(b.truth.of(benchPulled, "A"))
-	ns, err := netns.GetFromPath(b.lab.ns(at.tor).net)
+	ns, err := netns.GetFromPath(b.lab.ns(at.Switch).net)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
 	}
 	go func() {
 		for u := range updates {
-			if u.Attrs().Name == at.tport {
+			if u.Attrs().Name == at.Port {
 				select {
 				case changes <- seen{hasCarrier(u.Attrs()), time.Now()}:
 				default:
@@ -264,7 +265,7 @@ func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
 			case <-ctx.Done():
 				return time.Time{}, ctx.Err()
 			case <-limit:
-				return time.Time{}, fmt.Errorf("netlink does not tell of %s:%s within %s", at.tor, at.tport, demoWait)
+				return time.Time{}, fmt.Errorf("netlink does not tell of %s:%s within %s", at.Switch, at.Port, demoWait)
 			}
 		}
 	}
@@ -273,7 +274,7 @@ func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
-		fault, err := b.lab.Fault(at.tor, at.tport, false)
+		fault, err := b.lab.Fault(at.Switch, at.Port, false)
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +283,7 @@ func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
 			return nil, err
 		}
 		out = append(out, told.Sub(fault))
-		if _, err := b.lab.Fault(at.tor, at.tport, true); err != nil {
+		if _, err := b.lab.Fault(at.Switch, at.Port, true); err != nil {
 			return nil, err
 		}
 		if _, err := wait(true); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // PathBench is how long a silent path takes to be told, at one detection time.
@@ -65,7 +66,7 @@ func BenchPath(ctx context.Context, opt BenchOptions) (res []PathBench, err erro
 		return nil, err
 	}
 	defer ag.close()
-	b := &pathBench{bench: bench{BenchOptions: opt, lab: lab, truth: newTruth()}, agents: ag}
+	b := &pathBench{bench: bench{BenchOptions: opt, lab: lab, truth: newDemoTruth()}, agents: ag}
 	b.subject, b.host = b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
 	config, err := os.ReadFile(lab.ConfigFile("spine"))
 	if err != nil {
@@ -136,7 +137,7 @@ func (b *pathBench) trial(ctx context.Context, detection time.Duration) (decided
 	if _, err := b.lab.Forward("spine", false); err != nil {
 		return 0, 0, err
 	}
-	h, err := waitNotice(ctx, b.agents, b.host, b.subject, inactive)
+	h, err := waitNotice(ctx, b.agents, b.host, b.subject, truth.Inactive)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -161,7 +162,7 @@ func (b *pathBench) trial(ctx context.Context, detection time.Duration) (decided
 	if _, err := b.lab.Forward("spine", true); err != nil {
 		return 0, 0, err
 	}
-	_, err = waitNotice(ctx, b.agents, b.host, b.subject, active)
+	_, err = waitNotice(ctx, b.agents, b.host, b.subject, truth.Active)
 	return ev.Time.Sub(heard), h.At.Sub(heard), err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // DemoOptions say how the demo runs.
@@ -69,7 +70,7 @@ const (
 type demo struct {
 	DemoOptions
 	lab     *Lab
-	truth   *truth
+	truth   demoTruth
 	agents  *agents
 	sum     Summary
 	samples []time.Duration
@@ -88,7 +89,7 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 	topo.Name, opt.Own, opt.Replace = demoLab, true, true // replaces only what a killed run left
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	d := &demo{DemoOptions: opt, truth: newTruth(), stop: stop}
+	d := &demo{DemoOptions: opt, truth: newDemoTruth(), stop: stop}
 	d.intro()
 	if d.lab, err = Up(ctx, topo, opt.Options); err != nil {
 		return sum, err
@@ -124,9 +125,9 @@ func RunDemo(ctx context.Context, opt DemoOptions) (sum Summary, err error) {
 }
 
 func (d *demo) steps(ctx context.Context) error {
-	all := make([]netip.Addr, 0, len(d.truth.addrs))
-	for _, a := range d.truth.addrs {
-		all = append(all, a.addr)
+	all := make([]netip.Addr, 0, len(d.truth.Places()))
+	for _, a := range d.truth.Places() {
+		all = append(all, a.Addr)
 	}
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return d.register(ctx, all) },
@@ -190,27 +191,27 @@ func (d *demo) everywhere(ctx context.Context, hosts int) error {
 func (d *demo) pull(ctx context.Context, host, plane string) error {
 	a := d.truth.info(d.truth.of(host, plane))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("%s's cable to %s is pulled (%s behind %s %s)", host, a.tor, a.addr, a.tor, a.tport),
-		want:  d.truth.goes(linkDown, a.addr), about: []netip.Addr{a.addr}, carrier: true,
-		do: func() (time.Time, error) { return d.lab.Fault(a.tor, a.tport, false) },
+		title: fmt.Sprintf("%s's cable to %s is pulled (%s behind %s %s)", host, a.Switch, a.Addr, a.Switch, a.Port),
+		want:  d.truth.goes(truth.LinkDown, a.Addr), about: []netip.Addr{a.Addr}, carrier: true,
+		do: func() (time.Time, error) { return d.lab.Fault(a.Switch, a.Port, false) },
 	})
 }
 
 func (d *demo) plug(ctx context.Context, host, plane string) error {
 	a := d.truth.info(d.truth.of(host, plane))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("%s's cable to %s is plugged again: it registers, its peers and itself are told", host, a.tor),
-		want:  d.truth.comes(a.addr), about: []netip.Addr{a.addr},
-		do: func() (time.Time, error) { return d.lab.Fault(a.tor, a.tport, true) },
+		title: fmt.Sprintf("%s's cable to %s is plugged again: it registers, its peers and itself are told", host, a.Switch),
+		want:  d.truth.comes(a.Addr), about: []netip.Addr{a.Addr},
+		do: func() (time.Time, error) { return d.lab.Fault(a.Switch, a.Port, true) },
 	})
 }
 
 func (d *demo) ageOut(ctx context.Context) error {
 	a := d.truth.info(d.truth.of("i2", "B"))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("The agent of %s's %s is killed without a word; its LLDP lives 4 s", a.host, a.addr),
-		want:  d.truth.goes(agedOut, a.addr), about: []netip.Addr{a.addr},
-		do: func() (time.Time, error) { return d.lab.Kill(a.host, "snsd-"+a.port) },
+		title: fmt.Sprintf("The agent of %s's %s is killed without a word; its LLDP lives 4 s", a.Node, a.Addr),
+		want:  d.truth.goes(truth.AgedOut, a.Addr), about: []netip.Addr{a.Addr},
+		do: func() (time.Time, error) { return d.lab.Kill(a.Node, a.Agent) },
 	})
 }
 
@@ -218,10 +219,10 @@ func (d *demo) comeBack(ctx context.Context) error {
 	a := d.truth.info(d.truth.of("i2", "B"))
 	return d.step(ctx, stepPlan{
 		title: "The agent is started again",
-		want:  d.truth.comes(a.addr), about: []netip.Addr{a.addr},
+		want:  d.truth.comes(a.Addr), about: []netip.Addr{a.Addr},
 		do: func() (time.Time, error) {
 			at := time.Now()
-			return at, d.lab.Start(ctx, a.host, "snsd-"+a.port)
+			return at, d.lab.Start(ctx, a.Node, a.Agent)
 		},
 	})
 }
@@ -254,7 +255,7 @@ func (d *demo) restart(ctx context.Context, node string) error {
 	}
 	return d.step(ctx, stepPlan{
 		title: fmt.Sprintf("The daemon of %s, %s, is restarted: nobody may be told anything", node, what),
-		want:  expected{}, quiet: demoRestart,
+		want:  truth.Notices{}, quiet: demoRestart,
 		do: func() (time.Time, error) {
 			at := time.Now()
 			if err := d.lab.Stop(node, "inofd", StopGrace); err != nil {
@@ -266,7 +267,7 @@ func (d *demo) restart(ctx context.Context, node string) error {
 			if err := d.established(ctx); err != nil {
 				return err
 			}
-			return d.everywhere(ctx, len(d.truth.addrs))
+			return d.everywhere(ctx, len(d.truth.Places()))
 		},
 	})
 }
@@ -296,10 +297,10 @@ func (d *demo) goodbye(ctx context.Context, host, plane string) error {
 	a := d.truth.info(d.truth.of(host, plane))
 	return d.step(ctx, stepPlan{
 		title: fmt.Sprintf("%s shuts its port in plane %s down in good order", host, plane),
-		want:  d.truth.goes(agedOut, a.addr), about: []netip.Addr{a.addr},
+		want:  d.truth.goes(truth.AgedOut, a.Addr), about: []netip.Addr{a.Addr},
 		do: func() (time.Time, error) {
 			at := time.Now()
-			return at, d.lab.Stop(host, "snsd-"+a.port, StopGrace)
+			return at, d.lab.Stop(host, a.Agent, StopGrace)
 		},
 	})
 }

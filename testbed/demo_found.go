@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // This file holds the demo's faults that no lost carrier tells of.
@@ -27,7 +28,7 @@ func (d *demo) pathFails(ctx context.Context) error {
 	}
 	return d.step(ctx, stepPlan{
 		title: "The path between tor1 and tor2 goes silent: spine drops what it should pass on, no carrier is lost",
-		want:  d.truth.pathDown(), about: d.all(),
+		want:  d.truth.path(false), about: d.all(),
 		do:    func() (time.Time, error) { return d.lab.Forward("spine", false) },
 		fault: "silent path", by: demoDetect,
 	})
@@ -36,7 +37,7 @@ func (d *demo) pathFails(ctx context.Context) error {
 func (d *demo) pathWorks(ctx context.Context) error {
 	return d.step(ctx, stepPlan{
 		title: "spine passes packets on again: the path is told once it has worked for the hold-up time of 1 s",
-		want:  d.truth.pathUp(), about: d.all(),
+		want:  d.truth.path(true), about: d.all(),
 		do:   func() (time.Time, error) { return d.lab.Forward("spine", true) },
 		then: func() error { return d.pathState(ctx, "up") },
 	})
@@ -66,11 +67,11 @@ func (d *demo) pathState(ctx context.Context, report string) error {
 func (d *demo) damaged(ctx context.Context) error {
 	a := d.truth.info(d.truth.of("i2", "A"))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("%s sends %d frames that %s refuses, counted as CRC errors (a veth has no CRC: frames above its MTU stand for damaged ones)", a.host, demoDamaged, a.tor),
-		want:  d.truth.goes(packets, a.addr), about: []netip.Addr{a.addr},
-		do:    func() (time.Time, error) { return d.lab.Damage(a.host, a.port, demoDamaged) },
+		title: fmt.Sprintf("%s sends %d frames that %s refuses, counted as CRC errors (a veth has no CRC: frames above its MTU stand for damaged ones)", a.Node, demoDamaged, a.Switch),
+		want:  d.truth.goes(truth.Damaged, a.Addr), about: []netip.Addr{a.Addr},
+		do:    func() (time.Time, error) { return d.lab.Damage(a.Node, a.NIC, demoDamaged) },
 		then:  func() error { return d.errorDown(ctx, a, "crc") },
-		fault: fmt.Sprintf("damaged frames at %s %s", a.tor, a.tport), by: "the kernel's rx_dropped of the port, named as its CRC counter; error-down crc, 3 in 10 s",
+		fault: fmt.Sprintf("damaged frames at %s %s", a.Switch, a.Port), by: "the kernel's rx_dropped of the port, named as its CRC counter; error-down crc, 3 in 10 s",
 	})
 }
 
@@ -80,15 +81,15 @@ func (d *demo) damaged(ctx context.Context) error {
 func (d *demo) flapping(ctx context.Context) error {
 	a := d.truth.info(d.truth.of("t2", "A"))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("%s's cable to %s has a loose contact: %d changes of carrier (the agent is held, else it would register at each)", a.host, a.tor, demoFlaps),
-		want:  d.truth.goes(linkDown, a.addr), about: []netip.Addr{a.addr},
+		title: fmt.Sprintf("%s's cable to %s has a loose contact: %d changes of carrier (the agent is held, else it would register at each)", a.Node, a.Switch, demoFlaps),
+		want:  d.truth.goes(truth.LinkDown, a.Addr), about: []netip.Addr{a.Addr},
 		do: func() (time.Time, error) {
-			if at, err := d.lab.Signal(a.host, "snsd-"+a.port, unix.SIGSTOP); err != nil {
+			if at, err := d.lab.Signal(a.Node, a.Agent, unix.SIGSTOP); err != nil {
 				return at, err
 			}
 			var first time.Time
 			for i := range demoFlaps {
-				at, err := d.lab.Fault(a.tor, a.tport, i%2 == 1)
+				at, err := d.lab.Fault(a.Switch, a.Port, i%2 == 1)
 				if i == 0 {
 					first = at
 				}
@@ -99,30 +100,30 @@ func (d *demo) flapping(ctx context.Context) error {
 					return first, err
 				}
 			}
-			_, err := d.lab.Fault(a.tor, a.tport, true) // the contact is good again, the port stays shut
+			_, err := d.lab.Fault(a.Switch, a.Port, true) // the contact is good again, the port stays shut
 			return first, err
 		},
 		then: func() error {
 			if err := d.errorDown(ctx, a, "link-flap"); err != nil {
 				return err
 			}
-			_, err := d.lab.Signal(a.host, "snsd-"+a.port, unix.SIGCONT)
+			_, err := d.lab.Signal(a.Node, a.Agent, unix.SIGCONT)
 			return err
 		},
-		fault: fmt.Sprintf("flapping cable at %s %s", a.tor, a.tport), by: "carrier; then error-down link-flap, 5 changes in 10 s, shuts the port",
+		fault: fmt.Sprintf("flapping cable at %s %s", a.Switch, a.Port), by: "carrier; then error-down link-flap, 5 changes in 10 s, shuts the port",
 	})
 }
 
 // errorDown waits until a port is shut for a cause, and says when that was.
-func (d *demo) errorDown(ctx context.Context, a demoAddr, cause string) error {
-	return d.until(ctx, fmt.Sprintf("error-down of %s %s", a.tor, a.tport), func() error {
-		list, err := api.Ask[[]api.ErrorDown](ctx, d.client(a.tor), "error-down", nil)
+func (d *demo) errorDown(ctx context.Context, a truth.Place, cause string) error {
+	return d.until(ctx, fmt.Sprintf("error-down of %s %s", a.Switch, a.Port), func() error {
+		list, err := api.Ask[[]api.ErrorDown](ctx, d.client(a.Switch), "error-down", nil)
 		if err != nil {
 			return err
 		}
 		for _, e := range list {
-			if e.Port == a.tport && e.Cause == cause {
-				d.say("   %s inofctl show error-down at %s: port %s is shut for %s, recovery by hand", d.colour(dim, "seen:"), a.tor, e.Port, e.Cause)
+			if e.Port == a.Port && e.Cause == cause {
+				d.say("   %s inofctl show error-down at %s: port %s is shut for %s, recovery by hand", d.colour(dim, "seen:"), a.Switch, e.Port, e.Cause)
 				return nil
 			}
 		}
@@ -134,19 +135,19 @@ func (d *demo) errorDown(ctx context.Context, a demoAddr, cause string) error {
 func (d *demo) recover(ctx context.Context, host, plane string) error {
 	a := d.truth.info(d.truth.of(host, plane))
 	return d.step(ctx, stepPlan{
-		title: fmt.Sprintf("inofctl port recover %s at %s: %s registers, its peers and itself are told", a.tport, a.tor, a.host),
-		want:  d.truth.comes(a.addr), about: []netip.Addr{a.addr},
+		title: fmt.Sprintf("inofctl port recover %s at %s: %s registers, its peers and itself are told", a.Port, a.Switch, a.Node),
+		want:  d.truth.comes(a.Addr), about: []netip.Addr{a.Addr},
 		do: func() (time.Time, error) {
 			at := time.Now()
-			return at, api.NewClient(d.socket(a.tor)).RecoverPort(ctx, a.tport)
+			return at, api.NewClient(d.socket(a.Switch)).RecoverPort(ctx, a.Port)
 		},
 	})
 }
 
 func (d *demo) all() []netip.Addr {
 	var out []netip.Addr
-	for _, a := range d.truth.addrs {
-		out = append(out, a.addr)
+	for _, a := range d.truth.Places() {
+		out = append(out, a.Addr)
 	}
 	return out
 }

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/openinof/inof/testbed/agentlog"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // heard is one notice as a host agent printed it.
 type heard struct {
-	notice
+	truth.Notice
 	At    time.Time // the kernel's receive time stamp of the frame
 	Seq   uint32
 	Agent string // node/process
@@ -59,7 +60,7 @@ func (a *agents) read() ([]heard, error) {
 	err := a.output.Read(func(agent string, l agentlog.Line) {
 		switch l.Event {
 		case "notice", "duplicate":
-			out = append(out, heard{notice{l.Host, l.Subject, l.State, l.Reason}, l.Time, l.Seq, agent, l.Event == "duplicate"})
+			out = append(out, heard{truth.NoticeOf(l.Host, l.Subject, l.State, l.Reason), l.Time, l.Seq, agent, l.Event == "duplicate"})
 		case "query":
 			for _, host := range l.Addresses {
 				a.asked[host] = append(a.asked[host], l.Time)
@@ -76,7 +77,7 @@ const answerTime = 10 * time.Second
 // known tells whether a host was told the same last: that the other is active.
 func (a *agents) known(h heard) bool {
 	p := told{h.Host, h.Subject}
-	known := a.last[p] == active && h.State == active
+	known := a.last[p] == truth.Active && h.State == truth.Active
 	a.last[p] = h.State
 	return known
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // stepPlan is one step of the demo.
 type stepPlan struct {
 	title   string
-	want    expected
+	want    truth.Notices
 	about   []netip.Addr              // subjects, to say why others were not told
 	do      func() (time.Time, error) // acts and gives the time right before; nil: it happened already
 	then    func() error              // waits for what else must hold
@@ -47,7 +49,7 @@ func (d *demo) step(ctx context.Context, p stepPlan) error {
 // hold, and reads on for the quiet time.
 func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 	var got []heard
-	missing := make(expected, len(p.want))
+	missing := make(truth.Notices, len(p.want))
 	for n := range p.want {
 		missing[n] = true
 	}
@@ -64,7 +66,7 @@ func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 		}
 		for _, h := range hs {
 			got = append(got, h)
-			delete(missing, h.key())
+			delete(missing, h.Notice)
 		}
 		now := time.Now()
 		if end.IsZero() && (len(missing) == 0 || now.After(limit)) {
@@ -89,16 +91,16 @@ func (d *demo) collect(ctx context.Context, p stepPlan) ([]heard, error) {
 // judge compares what came with what had to come, and prints both.
 func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	type frame struct {
-		notice
+		truth.Notice
 		seq uint32
 	}
-	seen := make(map[notice]heard)
+	seen := make(map[truth.Notice]heard)
 	frames := make(map[frame]bool)
 	var wrong []heard
 	repeats, answers := 0, 0
 	for _, h := range got {
-		n := h.key()
-		switch f := (frame{h.notice, h.Seq}); {
+		n := h.Notice
+		switch f := (frame{h.Notice, h.Seq}); {
 		case frames[f]: // the same sequence number again: a retry whose ack was late
 			repeats++
 			continue
@@ -126,13 +128,13 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 	d.sum.Received += len(seen) + len(wrong)
 	d.sum.Unexpected += len(wrong)
 	d.report(p, at, seen)
-	for _, n := range p.want.sorted() {
+	for _, n := range p.want.Sorted() {
 		if _, ok := seen[n]; !ok {
 			d.wrong("missing: %s", d.words(n))
 		}
 	}
 	for _, h := range wrong {
-		d.wrong("unexpected: %s, %s, sequence number %d", d.words(h.notice), h.Agent, h.Seq)
+		d.wrong("unexpected: %s, %s, sequence number %d", d.words(h.Notice), h.Agent, h.Seq)
 	}
 	if repeats > 0 {
 		d.say("   %s", d.colour(dim, fmt.Sprintf("%d frames came twice (a retry)", repeats)))
@@ -151,7 +153,7 @@ func (d *demo) judge(p stepPlan, at time.Time, got []heard) {
 }
 
 // found keeps the times of a fault for the summary.
-func (d *demo) found(p stepPlan, at time.Time, seen map[notice]heard) {
+func (d *demo) found(p stepPlan, at time.Time, seen map[truth.Notice]heard) {
 	f := Found{Fault: p.fault, By: p.by}
 	for _, h := range seen {
 		us := micro(h.At.Sub(at))
@@ -167,7 +169,7 @@ func (d *demo) found(p stepPlan, at time.Time, seen map[notice]heard) {
 func micro(t time.Duration) float64 { return float64(t.Nanoseconds()/100) / 10 }
 
 // report prints who was told and who was rightly not.
-func (d *demo) report(p stepPlan, at time.Time, seen map[notice]heard) {
+func (d *demo) report(p stepPlan, at time.Time, seen map[truth.Notice]heard) {
 	told := make(map[netip.Addr]bool)
 	for n := range seen {
 		told[n.Host] = true
@@ -175,10 +177,10 @@ func (d *demo) report(p stepPlan, at time.Time, seen map[notice]heard) {
 	switch {
 	case p.bulk:
 		d.say("   %s %d notices, each host of exactly the others in its zones", d.colour(green, "told:"), len(seen))
-		for _, a := range d.truth.addrs {
+		for _, a := range d.truth.Places() {
 			var of []string
-			for _, n := range p.want.sorted() {
-				if _, ok := seen[n]; ok && n.Host == a.addr {
+			for _, n := range p.want.Sorted() {
+				if _, ok := seen[n]; ok && n.Host == a.Addr {
 					of = append(of, n.Subject.String())
 				}
 			}
@@ -189,22 +191,22 @@ func (d *demo) report(p stepPlan, at time.Time, seen map[notice]heard) {
 		d.say("   %s nobody, watched for %s", d.colour(green, "told:"), p.quiet)
 		return
 	}
-	order := p.want.sorted()
-	slices.SortStableFunc(order, func(a, b notice) int { return seen[a].At.Compare(seen[b].At) })
+	order := p.want.Sorted()
+	slices.SortStableFunc(order, func(a, b truth.Notice) int { return seen[a].At.Compare(seen[b].At) })
 	for _, n := range order {
 		if h, ok := seen[n]; ok {
 			reason := ""
-			if n.State == inactive {
+			if n.State == truth.Inactive {
 				reason = " (" + n.Reason + ")"
 			}
-			d.say("   %s %-20s at %s after %9s: %s is %s%s", d.colour(green, "told:"), d.truth.info(n.Host), d.truth.info(n.Host).tor,
+			d.say("   %s %-20s at %s after %9s: %s is %s%s", d.colour(green, "told:"), d.truth.info(n.Host), d.truth.info(n.Host).Switch,
 				showDelay(h.At.Sub(at)), d.truth.info(n.Subject), n.State, reason)
 		}
 	}
 	var quiet []string
-	for _, a := range d.truth.addrs {
-		if !told[a.addr] {
-			quiet = append(quiet, fmt.Sprintf("%s (%s)", a, d.truth.silent(a.addr, p.about)))
+	for _, a := range d.truth.Places() {
+		if !told[a.Addr] {
+			quiet = append(quiet, fmt.Sprintf("%s (%s)", a, d.truth.silent(a.Addr, p.about)))
 		}
 	}
 	if len(quiet) > 0 {
@@ -212,9 +214,9 @@ func (d *demo) report(p stepPlan, at time.Time, seen map[notice]heard) {
 	}
 }
 
-func (d *demo) words(n notice) string {
+func (d *demo) words(n truth.Notice) string {
 	s := fmt.Sprintf("%s about %s: %s", d.truth.info(n.Host), d.truth.info(n.Subject), n.State)
-	if n.State != active {
+	if n.State != truth.Active {
 		s += " (" + n.Reason + ")"
 	}
 	return s

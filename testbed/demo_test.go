@@ -15,17 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // The table of truth itself, checked against what the comments of the topology say.
 func TestTruthOfAPulledCable(t *testing.T) {
-	tr := newTruth()
-	for _, a := range tr.addrs {
-		tr.up[a.addr] = true
+	tr := newDemoTruth()
+	for _, a := range tr.Places() {
+		tr.SetAgent(a.Addr, true)
 	}
 	gone := netip.MustParseAddr("192.0.2.21")
 	var got []string
-	for _, n := range tr.goes(linkDown, gone).sorted() {
+	for _, n := range tr.goes(truth.LinkDown, gone).Sorted() {
 		got = append(got, n.String())
 	}
 	want := []string{
@@ -64,16 +65,16 @@ func TestDemoTopologyMatchesTheTruth(t *testing.T) {
 	for _, k := range topo.Links {
 		links[k.A.String()], links[k.B.String()] = k.B.String(), k.A.String()
 	}
-	for _, a := range newTruth().addrs {
-		if got := links[a.host+":"+a.port]; got != a.tor+":"+a.tport {
-			t.Errorf("%s: the cable goes to %s, the truth says %s:%s", a, got, a.tor, a.tport)
+	for _, a := range newDemoTruth().Places() {
+		if got := links[a.Node+":"+a.NIC]; got != a.Switch+":"+a.Port {
+			t.Errorf("%s: the cable goes to %s, the truth says %s:%s", a, got, a.Switch, a.Port)
 		}
 		found := false
-		for _, ag := range topo.Node(a.host).Agents {
-			found = found || ag.Port == a.port && strings.Contains(strings.Join(ag.Args, " "), "--address "+a.addr.String()+" ")
+		for _, ag := range topo.Node(a.Node).Agents {
+			found = found || ag.Port == a.NIC && strings.Contains(strings.Join(ag.Args, " "), "--address "+a.Addr.String()+" ")
 		}
 		if !found {
-			t.Errorf("%s: no agent at %s registers it", a, a.port)
+			t.Errorf("%s: no agent at %s registers it", a, a.NIC)
 		}
 	}
 	if len(topo.Ignored) > 0 {
@@ -96,7 +97,7 @@ func fakeDemo(t *testing.T) (*demo, *bytes.Buffer, func(string)) {
 	}
 	write("")
 	out := new(bytes.Buffer)
-	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newTruth(), agents: newAgents()}
+	d := &demo{DemoOptions: DemoOptions{Out: out}, truth: newDemoTruth(), agents: newAgents()}
 	d.agents.output.Add("x/snsd", file)
 	t.Cleanup(d.agents.close)
 	return d, out, write
@@ -104,8 +105,8 @@ func fakeDemo(t *testing.T) (*demo, *bytes.Buffer, func(string)) {
 
 func TestAStepCountsEveryWrongNotice(t *testing.T) {
 	d, out, write := fakeDemo(t)
-	for _, a := range d.truth.addrs {
-		d.truth.up[a.addr] = true
+	for _, a := range d.truth.Places() {
+		d.truth.SetAgent(a.Addr, true)
 	}
 	at := time.Now()
 	line := func(host, subject, state, seq string) {
@@ -119,7 +120,7 @@ func TestAStepCountsEveryWrongNotice(t *testing.T) {
 	line("192.0.2.11", "192.0.2.21", "inactive", "1") // a retry: not wrong
 	line("192.0.2.22", "192.0.2.21", "inactive", "7") // told twice
 	line("192.0.2.12", "192.0.2.21", "inactive", "8") // not its zone
-	want := d.truth.goes(linkDown, d.truth.of("t1", "A"))
+	want := d.truth.goes(truth.LinkDown, d.truth.of("t1", "A"))
 	plan := stepPlan{title: "x", want: want, about: []netip.Addr{d.truth.of("t1", "A")}, carrier: true, quiet: time.Millisecond}
 	// The missing notice is only counted once the time is over: it comes last.
 	line("198.51.100.21", "192.0.2.21", "inactive", "9")
@@ -148,8 +149,8 @@ func TestARepeatedNoticeIsTheOneThatIsDue(t *testing.T) {
 		write(fmt.Sprintf(`{"time":%q,"event":"duplicate","host":"192.0.2.21","subject":%q,"state":"active","seq":%d}`+"\n",
 			at.Format(time.RFC3339Nano), subject, i+1))
 	}
-	plan := stepPlan{title: "x", quiet: time.Millisecond, want: expected{}}
-	plan.want.add(netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("192.0.2.11"), active, "")
+	plan := stepPlan{title: "x", quiet: time.Millisecond, want: truth.Notices{}}
+	plan.want[truth.Notice{Host: netip.MustParseAddr("192.0.2.21"), Subject: netip.MustParseAddr("192.0.2.11"), State: truth.Active}] = true
 	if err := d.step(context.Background(), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -173,10 +174,10 @@ func TestAnAnswerToAZoneQueryIsNoMistake(t *testing.T) {
 	line(4*time.Millisecond, "192.0.2.11") // told once more than it asked
 	line(5*time.Second, "192.0.2.22")      // first told, whatever it asked
 	line(16*time.Second, "192.0.2.22")     // asked too long ago
-	d.agents.last[told{netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("192.0.2.11")}] = active
-	plan := stepPlan{title: "x", quiet: time.Millisecond, want: expected{}}
+	d.agents.last[told{netip.MustParseAddr("192.0.2.21"), netip.MustParseAddr("192.0.2.11")}] = truth.Active
+	plan := stepPlan{title: "x", quiet: time.Millisecond, want: truth.Notices{}}
 	for _, subject := range []string{"192.0.2.11", "192.0.2.22"} {
-		plan.want[notice{Host: netip.MustParseAddr("192.0.2.21"), Subject: netip.MustParseAddr(subject), State: active}] = true
+		plan.want[truth.Notice{Host: netip.MustParseAddr("192.0.2.21"), Subject: netip.MustParseAddr(subject), State: truth.Active}] = true
 	}
 	plan.do = func() (time.Time, error) { return at, nil }
 	if err := d.step(context.Background(), plan); err != nil {
@@ -190,10 +191,10 @@ func TestAnAnswerToAZoneQueryIsNoMistake(t *testing.T) {
 
 func TestMissingNoticesAreNamed(t *testing.T) {
 	d, _, _ := fakeDemo(t)
-	for _, a := range d.truth.addrs {
-		d.truth.up[a.addr] = true
+	for _, a := range d.truth.Places() {
+		d.truth.SetAgent(a.Addr, true)
 	}
-	d.judge(stepPlan{want: d.truth.goes(linkDown, d.truth.of("t1", "A"))}, time.Now(), nil)
+	d.judge(stepPlan{want: d.truth.goes(truth.LinkDown, d.truth.of("t1", "A"))}, time.Now(), nil)
 	if len(d.problem) != 4 || !strings.Contains(d.problem[0], "missing: i1 192.0.2.11 about t1 192.0.2.21: inactive (link-down)") {
 		t.Errorf("problems %q", d.problem)
 	}

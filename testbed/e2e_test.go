@@ -21,6 +21,7 @@ import (
 
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // binDir is where programs builds; TestMain removes it.
@@ -111,7 +112,7 @@ func TestAFabricWithoutItsReflector(t *testing.T) {
 			a.Args[slices.Index(a.Args, "--ttl")+1] = "120"
 		}
 	}
-	d := &demo{DemoOptions: DemoOptions{Out: &out}, truth: newTruth()}
+	d := &demo{DemoOptions: DemoOptions{Out: &out}, truth: newDemoTruth()}
 	d.lab = mustUp(t, topo, Options{Root: testRoot(t), BinDir: programs(t)})
 	if d.agents, err = followAgents(d.lab); err != nil {
 		t.Fatal(err)
@@ -126,27 +127,27 @@ func TestAFabricWithoutItsReflector(t *testing.T) {
 		}
 	}
 	var all []netip.Addr
-	for _, a := range d.truth.addrs {
-		all = append(all, a.addr)
+	for _, a := range d.truth.Places() {
+		all = append(all, a.Addr)
 	}
 	must(d.register(ctx, all))
-	must(d.step(ctx, stepPlan{title: "the reflector is killed", want: expected{}, quiet: demoRestart,
+	must(d.step(ctx, stepPlan{title: "the reflector is killed", want: truth.Notices{}, quiet: demoRestart,
 		do: func() (time.Time, error) { return d.lab.Kill("spine", "inofd") }}))
 
-	here, across := expected{}, expected{}
+	here, across := truth.Notices{}, truth.Notices{}
 	gone := d.truth.info(d.truth.of("t1", "A"))
-	for n := range d.truth.goes(linkDown, gone.addr) {
-		if d.truth.info(n.Host).tor == gone.tor {
+	for n := range d.truth.goes(truth.LinkDown, gone.Addr) {
+		if d.truth.info(n.Host).Switch == gone.Switch {
 			here[n] = true
 		} else {
 			across[n] = true
 		}
 	}
-	must(d.step(ctx, stepPlan{title: "a cable is pulled", want: here, about: []netip.Addr{gone.addr},
-		do: func() (time.Time, error) { return d.lab.Fault(gone.tor, gone.tport, false) }}))
-	must(d.step(ctx, stepPlan{title: "the reflector is back", want: across, about: []netip.Addr{gone.addr}, quiet: demoRestart,
+	must(d.step(ctx, stepPlan{title: "a cable is pulled", want: here, about: []netip.Addr{gone.Addr},
+		do: func() (time.Time, error) { return d.lab.Fault(gone.Switch, gone.Port, false) }}))
+	must(d.step(ctx, stepPlan{title: "the reflector is back", want: across, about: []netip.Addr{gone.Addr}, quiet: demoRestart,
 		do: func() (time.Time, error) { return time.Now(), d.lab.Start(ctx, "spine", "inofd") }}))
-	must(d.step(ctx, stepPlan{title: "an access switch's daemon is killed: its hosts are still there", want: expected{}, quiet: demoRestart,
+	must(d.step(ctx, stepPlan{title: "an access switch's daemon is killed: its hosts are still there", want: truth.Notices{}, quiet: demoRestart,
 		do: func() (time.Time, error) { return d.lab.Kill("tor2", "inofd") }}))
 	for _, p := range d.problem {
 		t.Error(p)

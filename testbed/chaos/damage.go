@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 const (
@@ -25,11 +26,11 @@ const (
 // is opened by hand, or, when hold is 0, by itself, and what the daemon goes through
 // meanwhile must not change that.
 func (r *runner) damage(ctx context.Context, l link, hold time.Duration) error {
-	began := r.port(l, portDamaged)
+	began := r.port(l, truth.PortDamaged)
 	if found, err := r.send(ctx, l); err != nil || !found {
 		return err
 	}
-	r.port(l, portShut)
+	r.port(l, truth.PortShut)
 	// The switch cannot have found them before they were sent.
 	due := began.Add(crcRecovery)
 	until := due.Add(-openLead)
@@ -39,8 +40,8 @@ func (r *runner) damage(ctx context.Context, l link, hold time.Duration) error {
 	if kept, err := r.keepsShut(ctx, l, until); err != nil || !kept {
 		return err
 	}
-	r.port(l, portOpening)
-	r.port(l, portWell)
+	r.port(l, truth.PortOpening)
+	r.port(l, truth.PortWell)
 	if hold == 0 {
 		if kept, err := r.keepsShut(ctx, l, due); err != nil || !kept {
 			return err
@@ -58,13 +59,13 @@ func earlier(a, b time.Time) time.Time {
 
 // port enters how far a port is with damaged frames. When it is shut its hosts lose
 // their carrier, which is a reason to tell them everything again.
-func (r *runner) port(l link, is phase) time.Time {
+func (r *runner) port(l link, is truth.Phase) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := time.Now()
 	for _, a := range r.fab.behind(l) {
 		r.truth.SetPort(a, is, at)
-		if is == portDamaged {
+		if is == truth.PortDamaged {
 			r.judge.Grant(a)
 		}
 	}
@@ -146,5 +147,5 @@ func (r *runner) await(ctx context.Context, l link, shut bool, do func() error) 
 func (r *runner) broken(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.judge.find(Finding{Kind: Broken, Time: time.Now(), Text: fmt.Sprintf(format, args...)})
+	r.judge.Find(truth.Finding{Kind: truth.Broken, Time: time.Now(), Text: fmt.Sprintf(format, args...)})
 }

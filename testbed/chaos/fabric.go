@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // labName is the lab that a run builds, unless it is told another.
@@ -17,7 +18,7 @@ const labName = "inofctl-chaos"
 // fabric is what a run knows of labs/pair.clab.yml.
 type fabric struct {
 	topo       *testbed.Topology
-	places     []Place
+	places     []truth.Place
 	agents     []process // in the order of places
 	reflectors []string
 	switches   []string // access switches
@@ -110,7 +111,7 @@ func (f *fabric) place(n *testbed.Node, a *testbed.Agent, ends map[string]testbe
 		if err != nil {
 			return err
 		}
-		f.places = append(f.places, Place{Addr: addr, Node: n.Name, Agent: "snsd-" + a.Port, Switch: sw.Name, Port: end.Port, Device: device, Role: role, Like: like})
+		f.places = append(f.places, truth.Place{Addr: addr, Node: n.Name, NIC: a.Port, Agent: "snsd-" + a.Port, Switch: sw.Name, Port: end.Port, Device: device, Role: role, Like: like})
 		f.agents = append(f.agents, process{n.Name, "snsd-" + a.Port})
 	}
 	return nil

@@ -100,7 +100,9 @@ func TestRulesOfThePacketFilter(t *testing.T) {
 		{Kind: Cut, Port: "eth3"},
 		{Kind: Hole, Port: "eth4", Size: 200, Way: "in"},
 		{Kind: Path, Node: "tor1", Peer: "tor2", Way: "both"},
-	}, func(node string) netip.Addr { return map[string]netip.Addr{"tor1": devX, "tor2": devY}[node] })
+	}, func(node string) netip.Addr {
+		return map[string]netip.Addr{"tor1": netip.MustParseAddr("10.0.0.1"), "tor2": netip.MustParseAddr("10.0.0.2")}[node]
+	})
 	want := `table inet inof_chaos
 delete table inet inof_chaos
 table inet inof_chaos {

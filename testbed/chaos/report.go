@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // Report is what a run found.
@@ -16,16 +18,16 @@ type Report struct {
 	Rounds   int          `json:"rounds"`
 	Faults   map[Kind]int `json:"faults"`
 	LeftOut  []string     `json:"left_out"` // kinds that cannot be made here, and why
-	Notices  Tally        `json:"notices"`
+	Notices  truth.Tally  `json:"notices"`
 	// FaultToNotice is from right before a cable was pulled to the kernel's time stamp
 	// of the notice at a host, where nothing else was wrong on the way meanwhile.
 	FaultToNotice Times `json:"fault_to_notice_ms"`
 	// Disturbed is the same where something was: a daemon away, a link lossy.
-	Disturbed Times     `json:"fault_to_notice_disturbed_ms"`
-	Settling  Times     `json:"settling_ms"` // from the healing of all faults to the truth at all hosts
-	Findings  []Finding `json:"findings"`
-	Kept      string    `json:"kept,omitempty"` // directory with all logs of a run that failed
-	last      []string  // faults of the last round as they were done
+	Disturbed Times           `json:"fault_to_notice_disturbed_ms"`
+	Settling  Times           `json:"settling_ms"` // from the healing of all faults to the truth at all hosts
+	Findings  []truth.Finding `json:"findings"`
+	Kept      string          `json:"kept,omitempty"` // directory with all logs of a run that failed
+	last      []string        // faults of the last round as they were done
 }
 
 // Times are a distribution, in milliseconds.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/agentlog"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // Options say how a run is made. The zero value, but for Out, is right for users.
@@ -68,8 +69,8 @@ type runner struct {
 
 	zoneTurn sync.Mutex // zone changes follow each other
 	mu       sync.Mutex // truth, judge and what follows
-	truth    *Truth
-	judge    *Judge
+	truth    *truth.History
+	judge    *truth.Judge
 	aways    []*away
 	done     []string // faults of all rounds as they were done
 	clean    []time.Duration
@@ -82,7 +83,7 @@ type runner struct {
 // about what it found.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	r := &runner{Options: opt.withDefaults()}
-	r.report = Report{Seed: r.Seed, Faults: map[Kind]int{}, LeftOut: []string{}, Findings: []Finding{}}
+	r.report = Report{Seed: r.Seed, Faults: map[Kind]int{}, LeftOut: []string{}, Findings: []truth.Finding{}}
 	r.leaveOut()
 	if len(r.Kinds) == 0 {
 		return &r.report, errors.New("no fault of the kinds asked for can be made here")
@@ -156,8 +157,8 @@ func (r *runner) begin() {
 	for _, z := range extraZones {
 		zones[z] = nil
 	}
-	r.truth = NewTruth(r.fab.places, zones, now)
-	r.judge = NewJudge(r.truth, now)
+	r.truth = truth.NewHistory(r.fab.places, zones, now)
+	r.judge = truth.NewJudge(r.truth, now)
 	r.judge.News, r.judge.Lost, r.judge.Restarted, r.judge.Paused = r.news, r.lostQuery, r.restarted, r.paused
 	for _, p := range r.fab.places {
 		r.truth.SetAgent(p.Addr, true, now)
@@ -293,7 +294,7 @@ func (r *runner) lostQuery(host netip.Addr, asked time.Time) bool {
 func (r *runner) restarted(host netip.Addr) bool {
 	p, _ := r.truth.Place(host)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {
-		return a.daemon && a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.begin))
+		return a.daemon && a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.Begin()))
 	})
 }
 
@@ -301,7 +302,7 @@ func (r *runner) restarted(host netip.Addr) bool {
 func (r *runner) paused(subject netip.Addr) bool {
 	p, _ := r.truth.Place(subject)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {
-		return a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.begin))
+		return a.node == p.Switch && (a.to.IsZero() || a.to.After(r.judge.Begin()))
 	})
 }
 
@@ -309,12 +310,12 @@ func (r *runner) paused(subject netip.Addr) bool {
 const diedBefore = 5 * time.Second
 
 // news measures how long a pulled cable took to be told.
-func (r *runner) news(p Pair, w string, since, at time.Time) {
-	if since.IsZero() || w != (word{reason: linkDown}).String() {
+func (r *runner) news(n truth.Notice, since, at time.Time) {
+	if since.IsZero() || n.Reason != truth.LinkDown {
 		return
 	}
-	host, _ := r.truth.Place(p.Host)
-	subject, _ := r.truth.Place(p.Subject)
+	host, _ := r.truth.Place(n.Host)
+	subject, _ := r.truth.Place(n.Subject)
 	disturbed := slices.ContainsFunc(r.aways, func(a *away) bool {
 		concerned := a.node == host.Switch || a.node == subject.Switch || a.node == host.Node || slices.Contains(r.fab.reflectors, a.node)
 		return concerned && a.from.Before(at) && (a.to.IsZero() || a.to.Add(aftermath).After(since))

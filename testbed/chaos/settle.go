@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // settle waits until the fabric is whole and all hosts know the truth, watches that
@@ -40,7 +41,7 @@ func (r *runner) settle(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if lacks != nil {
-		r.judge.find(Finding{Kind: Broken, Time: time.Now(), Text: fmt.Sprintf("not whole %s after the last fault was healed: %v", time.Since(healed).Round(time.Second), lacks)})
+		r.judge.Find(truth.Finding{Kind: truth.Broken, Time: time.Now(), Text: fmt.Sprintf("not whole %s after the last fault was healed: %v", time.Since(healed).Round(time.Second), lacks)})
 	}
 	r.judge.Quiet(time.Now())
 	t := r.judge.Tally
@@ -119,7 +120,7 @@ func (r *runner) finish(err error) {
 		return
 	}
 	if kerr := r.keep(); kerr != nil {
-		rep.Findings = append(rep.Findings, Finding{Kind: Broken, Time: time.Now(), Text: "the logs could not be kept: " + kerr.Error()})
+		rep.Findings = append(rep.Findings, truth.Finding{Kind: truth.Broken, Time: time.Now(), Text: "the logs could not be kept: " + kerr.Error()})
 	}
 }
 

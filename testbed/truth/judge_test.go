@@ -1,4 +1,4 @@
-package chaos
+package truth
 
 import (
 	"net/netip"
@@ -13,7 +13,7 @@ import (
 // in zone z, registered and told of each other.
 type court struct {
 	t     *testing.T
-	truth *Truth
+	truth *History
 	judge *Judge
 	now   time.Time
 	seq   uint32
@@ -27,7 +27,7 @@ var (
 func newCourt(t *testing.T) *court {
 	c := &court{t: t, now: time.Unix(1_800_000_000, 0)}
 	places := []Place{{Addr: addrA, Device: devX}, {Addr: addrB, Device: devX}, {Addr: addrC, Device: devY}}
-	c.truth = NewTruth(places, map[string][]netip.Addr{"z": {addrA, addrB, addrC}, "extra": nil}, c.now)
+	c.truth = NewHistory(places, map[string][]netip.Addr{"z": {addrA, addrB, addrC}, "extra": nil}, c.now)
 	c.judge = NewJudge(c.truth, c.now)
 	for _, p := range places {
 		c.truth.SetAgent(p.Addr, true, c.tick())
@@ -110,7 +110,7 @@ func TestHostsOfOneRoleAreNotToldOfEachOther(t *testing.T) {
 func TestACarrierFaultThatIsTold(t *testing.T) {
 	c := newCourt(t)
 	var since time.Time
-	c.judge.News = func(_ Pair, w string, from, _ time.Time) { since = from }
+	c.judge.News = func(_ Notice, from, _ time.Time) { since = from }
 	c.truth.SetLink(addrB, false, c.tick())
 	pulled := c.now
 	c.says(addrA, addrB, "inactive", "link-down")
@@ -474,29 +474,29 @@ func TestAWordIsNewsToAnAgentThatMissedTheOneBefore(t *testing.T) {
 }
 
 // port puts the port of an address into a phase of damaged frames.
-func (c *court) port(addr netip.Addr, is phase) { c.truth.SetPort(addr, is, c.tick()) }
+func (c *court) port(addr netip.Addr, is Phase) { c.truth.SetPort(addr, is, c.tick()) }
 
 // The others may be told as soon as damaged frames arrive and must be once the port is
 // shut; when it is open they are told that all is well.
 func TestDamagedFrames(t *testing.T) {
 	c := newCourt(t)
 	for range 2 { // the second fault is another one
-		c.port(addrB, portDamaged)
+		c.port(addrB, PortDamaged)
 		c.says(addrA, addrB, "inactive", "packet-error") // found before the port is shut
-		c.port(addrB, portShut)
+		c.port(addrB, PortShut)
 		c.says(addrC, addrB, "inactive", "packet-error") // late
-		c.port(addrB, portOpening)
-		c.port(addrB, portWell)
+		c.port(addrB, PortOpening)
+		c.port(addrB, PortWell)
 		c.says(addrA, addrB, "active", "none")
 		c.says(addrC, addrB, "active", "none")
 	}
 	c.quiet()
 	c.clean("told in order")
-	c.port(addrB, portDamaged)
-	c.port(addrB, portShut)
-	c.port(addrB, portOpening)
+	c.port(addrB, PortDamaged)
+	c.port(addrB, PortShut)
+	c.port(addrB, PortOpening)
 	c.says(addrA, addrB, "inactive", "link-down") // opened before it was told of, and no carrier yet
-	c.port(addrB, portWell)
+	c.port(addrB, PortWell)
 	c.says(addrA, addrB, "active", "none")
 	c.quiet()
 	c.clean("it passed by")
@@ -505,29 +505,29 @@ func TestDamagedFrames(t *testing.T) {
 func TestWhatIsWrongOfDamagedFrames(t *testing.T) {
 	for name, do := range map[string]func(*court){
 		"before they arrive": func(c *court) { c.says(addrA, addrB, "inactive", "packet-error") },
-		"of another host":    func(c *court) { c.port(addrB, portDamaged); c.says(addrA, addrC, "inactive", "packet-error") },
+		"of another host":    func(c *court) { c.port(addrB, PortDamaged); c.says(addrA, addrC, "inactive", "packet-error") },
 		"another reason": func(c *court) {
-			c.port(addrB, portDamaged)
-			c.port(addrB, portShut)
+			c.port(addrB, PortDamaged)
+			c.port(addrB, PortShut)
 			c.says(addrA, addrB, "inactive", "link-down")
 		},
 		"well again before it is open": func(c *court) {
-			c.port(addrB, portDamaged)
-			c.port(addrB, portShut)
+			c.port(addrB, PortDamaged)
+			c.port(addrB, PortShut)
 			c.says(addrA, addrB, "inactive", "packet-error")
 			c.says(addrA, addrB, "active", "none")
 		},
 		"taken back before the port is shut": func(c *court) {
-			c.port(addrB, portDamaged)
+			c.port(addrB, PortDamaged)
 			c.says(addrA, addrB, "inactive", "packet-error")
 			c.says(addrA, addrB, "active", "none")
 		},
 		"told again of one that is over": func(c *court) {
-			c.port(addrB, portDamaged)
+			c.port(addrB, PortDamaged)
 			c.says(addrA, addrB, "inactive", "packet-error")
-			c.port(addrB, portShut)
-			c.port(addrB, portOpening)
-			c.port(addrB, portWell)
+			c.port(addrB, PortShut)
+			c.port(addrB, PortOpening)
+			c.port(addrB, PortWell)
 			c.says(addrA, addrB, "active", "none")
 			c.says(addrA, addrB, "inactive", "packet-error")
 		},
@@ -542,9 +542,9 @@ func TestWhatIsWrongOfDamagedFrames(t *testing.T) {
 
 func TestAPortThatIsShutMustBeTold(t *testing.T) {
 	c := newCourt(t)
-	c.port(addrB, portDamaged)
+	c.port(addrB, PortDamaged)
 	c.says(addrA, addrB, "inactive", "packet-error")
-	c.port(addrB, portShut)
+	c.port(addrB, PortShut)
 	c.quiet()
 	c.finds(Missing, "192.0.2.3 about 192.0.2.2", "last told active", "inactive (packet-error)")
 }
@@ -556,7 +556,7 @@ func TestARegistrationBeforeDamagedFramesAreFound(t *testing.T) {
 	c.truth.SetAgent(addrB, false, c.tick())
 	c.says(addrA, addrB, "inactive", "aged-out")
 	c.says(addrC, addrB, "inactive", "aged-out")
-	c.port(addrB, portDamaged)
+	c.port(addrB, PortDamaged)
 	c.truth.SetAgent(addrB, true, c.tick())
 	c.says(addrA, addrB, "active", "none")
 	c.says(addrA, addrB, "inactive", "packet-error")
@@ -569,14 +569,14 @@ func TestARegistrationBeforeDamagedFramesAreFound(t *testing.T) {
 func TestAPortThatOpensIsNoPulledCable(t *testing.T) {
 	c := newCourt(t)
 	var since []time.Time
-	c.judge.News = func(_ Pair, w string, from, _ time.Time) {
-		if w == "inactive (link-down)" {
+	c.judge.News = func(n Notice, from, _ time.Time) {
+		if n.Reason == LinkDown {
 			since = append(since, from)
 		}
 	}
-	c.port(addrB, portDamaged)
-	c.port(addrB, portShut)
-	c.port(addrB, portOpening)
+	c.port(addrB, PortDamaged)
+	c.port(addrB, PortShut)
+	c.port(addrB, PortOpening)
 	c.says(addrA, addrB, "inactive", "link-down")
 	if len(since) != 1 || !since[0].IsZero() {
 		t.Errorf("counted from %v", since)

@@ -1,4 +1,4 @@
-package chaos
+package truth
 
 import (
 	"fmt"
@@ -58,10 +58,10 @@ type told struct {
 	was   bool      // it was told at all then
 }
 
-// Judge compares what hosts are told with the Truth. It is no goroutine's own: the caller
-// sees to it that calls of Judge and Truth do not overlap.
+// Judge compares what hosts are told with the History. It is no goroutine's own: the caller
+// sees to it that calls of Judge and History do not overlap.
 type Judge struct {
-	truth    *Truth
+	truth    *History
 	begin    time.Time // of the round
 	pairs    map[Pair]*told
 	granted  map[netip.Addr]int       // repetitions that a host may hear in this round
@@ -81,11 +81,11 @@ type Judge struct {
 	// switch had no daemon (nil: none ever is).
 	Lost func(host netip.Addr, asked time.Time) bool
 	// News hears of each new word and since when it was true (zero: not exactly known).
-	News func(p Pair, w string, since, at time.Time)
+	News func(n Notice, since, at time.Time)
 }
 
 // NewJudge begins at a moment when nobody was told anything.
-func NewJudge(t *Truth, at time.Time) *Judge {
+func NewJudge(t *History, at time.Time) *Judge {
 	j := &Judge{truth: t, begin: at, pairs: map[Pair]*told{}, granted: map[netip.Addr]int{},
 		asked: map[netip.Addr]time.Time{}, forgot: map[netip.Addr]time.Time{}, Tally: Tally{Words: map[string]int{}}}
 	for _, p := range t.pairs {
@@ -93,6 +93,9 @@ func NewJudge(t *Truth, at time.Time) *Judge {
 	}
 	return j
 }
+
+// Begin is when the round began.
+func (j *Judge) Begin() time.Time { return j.begin }
 
 // Grant lets a host be told once more of what is active, for a reason that is not in its
 // agent's own output.
@@ -124,7 +127,7 @@ func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 	case "notice", "duplicate":
 		j.notice(l)
 	case "refused", "deaf", "queue-full", "error":
-		j.find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.Raw)})
+		j.Find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.Raw)})
 	}
 }
 
@@ -145,7 +148,7 @@ func (j *Judge) notice(l agentlog.Line) {
 		j.wrong(p, l, "there is no such pair of addresses")
 		return
 	}
-	w := word{active: l.State == "active"}
+	w := word{active: l.State == Active}
 	if !w.active {
 		w.reason = l.Reason
 	}
@@ -213,8 +216,8 @@ func (j *Judge) repeat(p Pair, x *told, l agentlog.Line) {
 func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	line := j.truth.since(p, j.begin)
 	w := x.word
-	if w.reason == agedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
-		w.reason = zoneGone
+	if w.reason == AgedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
+		w.reason = ZoneGone
 	}
 	if mixed(line, j.Paused != nil && j.Paused(p.Subject)) {
 		if possible(line, w, l.Time) {
@@ -227,7 +230,7 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	for i := max(x.at, 0); i < len(line); i++ {
 		if line[i].says(w) && !line[i].from.After(l.Time) && !x.knows(line[i], w) {
 			x.at = i
-			if w.reason == damaged {
+			if w.reason == Damaged {
 				x.trip = max(x.trip, line[i].trip)
 			}
 			since := line[i].from
@@ -248,7 +251,7 @@ func (x *told) knows(s stretch, w word) bool { return w.active && s.trip > 0 && 
 
 func (j *Judge) tell(p Pair, w word, since, at time.Time) {
 	if j.News != nil {
-		j.News(p, w.String(), since, at)
+		j.News(w.about(p), since, at)
 	}
 }
 
@@ -298,6 +301,13 @@ func possible(line []stretch, w word, at time.Time) bool {
 	return !slices.Contains(good[:], false)
 }
 
+func (w word) about(p Pair) Notice {
+	if w.active {
+		return Notice{p.Host, p.Subject, Active, ""}
+	}
+	return Notice{p.Host, p.Subject, Inactive, w.reason}
+}
+
 func (w word) String() string {
 	if w.active {
 		return "active"
@@ -307,7 +317,7 @@ func (w word) String() string {
 
 func (j *Judge) wrong(p Pair, l agentlog.Line, why string) {
 	j.Tally.Unexpected++
-	j.find(Finding{Kind: Unexpected, Time: l.Time, Host: p.Host, Subject: p.Subject,
+	j.Find(Finding{Kind: Unexpected, Time: l.Time, Host: p.Host, Subject: p.Subject,
 		Text: fmt.Sprintf("%s was told that %s is %s %s, number %d: %s; the truth was %s",
 			p.Host, p.Subject, l.State, l.Reason, l.Seq, why, describe(j.truth.since(p, j.begin)))})
 }
@@ -315,7 +325,8 @@ func (j *Judge) wrong(p Pair, l agentlog.Line, why string) {
 // maxFindings bounds what is kept; all are counted.
 const maxFindings = 1000
 
-func (j *Judge) find(f Finding) {
+// Find adds a finding.
+func (j *Judge) Find(f Finding) {
 	if len(j.Findings) < maxFindings {
 		j.Findings = append(j.Findings, f)
 	}
@@ -375,7 +386,7 @@ func (j *Judge) Absent() []Finding {
 		case !x.fresh: // its agent does not remember that it was told of it
 		case !s.cond.active() && x.any && x.word.active:
 			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.seq)
-		case s.cond[byZone] && x.any && x.word.reason != zoneGone && x.word.reason != agedOut && !j.agedOut(p):
+		case s.cond[byZone] && x.any && x.word.reason != ZoneGone && x.word.reason != AgedOut && !j.agedOut(p):
 			miss("it was last told %s and not that it shares no zone any more", x.word)
 		}
 	}
@@ -396,7 +407,7 @@ func (j *Judge) Quiet(at time.Time) {
 	j.Tally.Missing += len(absent)
 	j.Tally.Expected += len(absent)
 	for _, f := range absent {
-		j.find(f)
+		j.Find(f)
 	}
 	for _, p := range j.truth.pairs {
 		x := j.pairs[p]
