@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,60 +20,59 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
+	"github.com/openinof/inof/testbed/agentlog"
 	"github.com/openinof/inof/testbed/labtest"
+	"github.com/openinof/inof/testbed/truth"
 )
 
-// zonesOfTheLab are those of labs/pair/zones.yaml, by hand: host addresses 192.0.2.x.
-var zonesOfTheLab = [][]int{
-	{11, 12, 21, 22, 91, 92}, // blue
-	{13, 23},                 // green
-	{13, 21},                 // mixed
-}
-
-// homes are where each address is attached: the host and the access port.
-var homes = map[int]struct{ host, agent, tor, port string }{
-	11: {"i1", "snsd-eth1", "tor1", "eth1"}, 21: {"t1", "snsd-eth1", "tor1", "eth2"}, 91: {"t9", "snsd-eth1", "tor1", "eth3"},
-	12: {"i2", "snsd-eth1", "tor2", "eth1"}, 22: {"t2", "snsd-eth1", "tor2", "eth2"}, 92: {"t9", "snsd-eth2", "tor2", "eth3"},
-	13: {"i3", "snsd-eth1", "tor3", "eth1"}, 23: {"t3", "snsd-eth1", "tor3", "eth2"},
-}
+// labTruth is what labs/pair says, by hand: host addresses 192.0.2.x, everyone there. All hosts
+// are told of all others in their zones.
+var labTruth = func() *truth.Facts {
+	var places []truth.Place
+	for _, p := range []struct {
+		n                     byte
+		host, nic, sw, swPort string
+	}{
+		{11, "i1", "eth1", "tor1", "eth1"}, {21, "t1", "eth1", "tor1", "eth2"}, {91, "t9", "eth1", "tor1", "eth3"},
+		{12, "i2", "eth1", "tor2", "eth1"}, {22, "t2", "eth1", "tor2", "eth2"}, {92, "t9", "eth2", "tor2", "eth3"},
+		{13, "i3", "eth1", "tor3", "eth1"}, {23, "t3", "eth1", "tor3", "eth2"},
+	} {
+		places = append(places, truth.Place{Addr: netip.AddrFrom4([4]byte{192, 0, 2, p.n}), Node: p.host, NIC: p.nic, Agent: "snsd-" + p.nic,
+			Switch: p.sw, Port: p.swPort, Device: netip.MustParseAddr(idOf[p.sw]), Role: "both"})
+	}
+	f := truth.NewFacts(places, map[string][]netip.Addr{
+		"blue":  {ip(11), ip(12), ip(21), ip(22), ip(91), ip(92)},
+		"green": {ip(13), ip(23)},
+		"mixed": {ip(13), ip(21)},
+	})
+	for _, p := range places {
+		f.SetAgent(p.Addr, true)
+	}
+	return f
+}()
 
 var (
 	spines = []string{"spine1", "spine2"}
 	tors   = []string{"tor1", "tor2", "tor3"}
 )
 
-func ip(n int) string { return fmt.Sprintf("192.0.2.%d", n) }
+func ip(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
 
-// peersOf lists with whom an address shares a zone, sorted.
-func peersOf(n int) []int {
-	set := map[int]bool{}
-	for _, z := range zonesOfTheLab {
-		if slices.Contains(z, n) {
-			for _, m := range z {
-				set[m] = m != n
-			}
+// peersOf lists with whom an address shares a zone.
+func peersOf(a netip.Addr) (out []netip.Addr) {
+	for _, p := range labTruth.Places() {
+		if p.Addr != a && labTruth.Share(a, p.Addr) {
+			out = append(out, p.Addr)
 		}
 	}
-	maps.DeleteFunc(set, func(_ int, in bool) bool { return !in })
-	return slices.Sorted(maps.Keys(set))
+	return out
 }
 
-// word is what a host was told.
-type word struct {
-	Host    string `json:"host"`
-	Subject string `json:"subject"`
-	State   string `json:"state"`
-	Reason  string `json:"reason"`
-}
-
-func (w word) String() string {
-	return w.Host + " about " + w.Subject + ": " + w.State + " " + w.Reason
-}
-
-// about gives the words with which every peer of an address is told of it.
-func about(n int, state, reason string) (out []word) {
-	for _, p := range peersOf(n) {
-		out = append(out, word{ip(p), ip(n), state, reason})
+// about gives what every peer of an address is told when that becomes so of it. What it is
+// told itself when it is back is the answer to its zone query.
+func about(a netip.Addr, state, reason string) (out []truth.Notice) {
+	for _, p := range peersOf(a) {
+		out = append(out, truth.NoticeOf(p, a, state, reason))
 	}
 	return out
 }
@@ -82,7 +81,7 @@ func about(n int, state, reason string) (out []word) {
 type fabric struct {
 	t    testing.TB
 	lab  *testbed.Lab
-	read map[int]int // by address: how much of what it was told has been looked at
+	read map[netip.Addr]int // how much of what it was told has been looked at
 }
 
 // newFabric builds the topology, its files changed by edit (path in labs, content). Every host
@@ -121,7 +120,7 @@ func newFabric(t testing.TB, name string, edit func(path, text string) string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fabric{t: t, lab: lab, read: map[int]int{}}
+	f := &fabric{t: t, lab: lab, read: map[netip.Addr]int{}}
 	t.Cleanup(f.close)
 	return f
 }
@@ -144,44 +143,38 @@ func (f *fabric) close() {
 // words reads what an address was told from an offset of its agent's output on,
 // repetitions on the wire, what it is told anew when its link is back, and answers to its own
 // zone query left out.
-func (f *fabric) words(n, from int) (out []word, end int) {
+func (f *fabric) words(of truth.Place, from int) (out []truth.Notice, end int) {
 	f.t.Helper()
-	h := homes[n]
-	b, err := os.ReadFile(filepath.Join(f.lab.NodeDir(h.host), "log", h.agent+".out"))
+	b, err := os.ReadFile(filepath.Join(f.lab.NodeDir(of.Node), "log", of.Agent+".out"))
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	b = b[:bytes.LastIndexByte(b, '\n')+1]
-	told, anew, seqs := map[string]string{}, map[string]bool{}, map[string]uint32{}
+	told, anew, seqs := map[netip.Addr]string{}, map[netip.Addr]bool{}, map[netip.Addr]uint32{}
 	var asked time.Time
 	at := 0
 	for line := range bytes.Lines(b) {
 		at += len(line)
-		var l struct {
-			word
-			Time  time.Time `json:"time"`
-			Event string    `json:"event"`
-			Seq   uint32    `json:"seq"`
-		}
+		var l agentlog.Line
 		if err := json.Unmarshal(line, &l); err != nil {
-			f.t.Fatalf("%s: %q: %v", h.host, line, err)
+			f.t.Fatalf("%s: %q: %v", of, line, err)
 		}
 		switch l.Event {
 		case "query":
 			asked = l.Time
 		case "link":
 			for s, state := range told {
-				anew[s] = state == "active"
+				anew[s] = state == truth.Active
 			}
 		case "notice":
 			if seqs[l.Subject] == l.Seq {
 				continue // repeated: an agent like the existing one takes it for another
 			}
 			seqs[l.Subject] = l.Seq
-			answer := l.State == "active" && told[l.Subject] == "active" && (anew[l.Subject] || l.Time.Sub(asked) < 2*time.Second)
+			answer := l.State == truth.Active && told[l.Subject] == truth.Active && (anew[l.Subject] || l.Time.Sub(asked) < 2*time.Second)
 			told[l.Subject], anew[l.Subject] = l.State, false
 			if at > from && !answer {
-				out = append(out, l.word)
+				out = append(out, truth.NoticeOf(l.Host, l.Subject, l.State, l.Reason))
 			}
 		}
 	}
@@ -191,16 +184,16 @@ func (f *fabric) words(n, from int) (out []word, end int) {
 // settled waits until every host was told of all its peers, and looks away from that.
 func (f *fabric) settled() {
 	f.t.Helper()
-	for n := range homes {
-		labtest.Eventually(f.t, ip(n)+" to be told of its peers", func() error {
-			last := map[string]string{}
-			ws, _ := f.words(n, 0)
+	for _, of := range labTruth.Places() {
+		labtest.Eventually(f.t, of.String()+" to be told of its peers", func() error {
+			last := map[netip.Addr]string{}
+			ws, _ := f.words(of, 0)
 			for _, w := range ws {
 				last[w.Subject] = w.State
 			}
-			for _, p := range peersOf(n) {
-				if last[ip(p)] != "active" {
-					return fmt.Errorf("of %s it was told %q", ip(p), last[ip(p)])
+			for _, p := range peersOf(of.Addr) {
+				if last[p] != truth.Active {
+					return fmt.Errorf("of %s it was told %q", p, last[p])
 				}
 			}
 			return nil
@@ -241,8 +234,8 @@ func (f *fabric) exec(node string, args ...string) {
 
 // forget looks away from all that was told until now.
 func (f *fabric) forget() {
-	for n := range homes {
-		_, f.read[n] = f.words(n, 0)
+	for _, of := range labTruth.Places() {
+		_, f.read[of.Addr] = f.words(of, 0)
 	}
 }
 
@@ -251,12 +244,12 @@ const quiet = 1500 * time.Millisecond
 
 // expect waits until the hosts were told exactly this since the last look, and nothing
 // else comes for a while.
-func (f *fabric) expect(step string, want ...[]word) {
+func (f *fabric) expect(step string, want ...[]truth.Notice) {
 	f.t.Helper()
 	all := slices.Concat(want...)
-	got := func() (out []word) {
-		for _, n := range slices.Sorted(maps.Keys(homes)) {
-			ws, _ := f.words(n, f.read[n])
+	got := func() (out []truth.Notice) {
+		for _, of := range labTruth.Places() {
+			ws, _ := f.words(of, f.read[of.Addr])
 			out = append(out, ws...)
 		}
 		return out

@@ -3,22 +3,24 @@ package pair
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/testbed/labtest"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // pulled pulls the cable of an address and plugs it again: all its peers are told once
 // of each. That it is told anew itself is the answer to its zone query.
-func (f *fabric) pulled(step string, n int) {
+func (f *fabric) pulled(step string, n byte) {
 	f.t.Helper()
-	h := homes[n]
-	f.cable(h.tor, h.port, false)
-	f.expect(step+": the cable of "+ip(n)+" is pulled", about(n, "inactive", "link-down"))
-	f.cable(h.tor, h.port, true)
-	f.expect(step+": the cable of "+ip(n)+" is plugged", about(n, "active", "none"))
+	h, _ := labTruth.Place(ip(n))
+	f.cable(h.Switch, h.Port, false)
+	f.expect(step+": the cable of "+h.String()+" is pulled", about(h.Addr, truth.Inactive, truth.LinkDown))
+	f.cable(h.Switch, h.Port, true)
+	f.expect(step+": the cable of "+h.String()+" is plugged", about(h.Addr, truth.Active, ""))
 }
 
 // Each reflector is killed in turn and both at once: that alone tells no host anything,
@@ -31,7 +33,7 @@ func TestReflectorsAreKilled(t *testing.T) {
 		f.kill(s)
 		f.sessions(s, "down", down)
 		f.expect(s + " is killed")
-		f.pulled("without "+s, []int{21, 92}[i])
+		f.pulled("without "+s, []byte{21, 92}[i])
 		f.start(s)
 		f.sessions(s, "there again", again)
 		f.expect(s + " is back")
@@ -44,17 +46,17 @@ func TestReflectorsAreKilled(t *testing.T) {
 	}
 	f.expect("both reflectors are killed")
 	f.cable("tor1", "eth2", false)
-	f.expect("a fault is told at the same switch", []word{{ip(11), ip(21), "inactive", "link-down"}, {ip(91), ip(21), "inactive", "link-down"}})
+	f.expect("a fault is told at the same switch", []truth.Notice{truth.NoticeOf(ip(11), ip(21), truth.Inactive, truth.LinkDown), truth.NoticeOf(ip(91), ip(21), truth.Inactive, truth.LinkDown)})
 	f.start("spine1")
 	f.sessions("spine1", "there again", again)
-	f.expect("one is back: the fault is told everywhere else", []word{
-		{ip(12), ip(21), "inactive", "link-down"}, {ip(22), ip(21), "inactive", "link-down"},
-		{ip(92), ip(21), "inactive", "link-down"}, {ip(13), ip(21), "inactive", "link-down"}})
+	f.expect("one is back: the fault is told everywhere else", []truth.Notice{
+		truth.NoticeOf(ip(12), ip(21), truth.Inactive, truth.LinkDown), truth.NoticeOf(ip(22), ip(21), truth.Inactive, truth.LinkDown),
+		truth.NoticeOf(ip(92), ip(21), truth.Inactive, truth.LinkDown), truth.NoticeOf(ip(13), ip(21), truth.Inactive, truth.LinkDown)})
 	f.start("spine2")
 	f.sessions("spine2", "there again", again)
 	f.expect("the other one is back")
 	f.cable("tor1", "eth2", true)
-	f.expect("the cable is plugged", about(21, "active", "none"))
+	f.expect("the cable is plugged", about(ip(21), truth.Active, ""))
 	f.pulled("with both again", 22)
 }
 
@@ -67,7 +69,7 @@ func TestASwitchThatIsCutOffResumes(t *testing.T) {
 		f.part("tor1", s, true)
 		f.session("tor1", s, "down", down)
 		f.expect("tor1 is parted from " + s)
-		f.pulled("parted from "+s, []int{91, 22}[i])
+		f.pulled("parted from "+s, []byte{91, 22}[i])
 		f.part("tor1", s, false)
 		f.session("tor1", s, "resumed in both directions", resumed)
 		var why string
@@ -114,14 +116,14 @@ func (f *fabric) differing(tor string, names ...string) {
 func TestZonesChangeAtOneReflectorThenAtBoth(t *testing.T) {
 	f := newFabric(t, "zones", asShipped)
 	f.ready()
-	broken, made := []word(nil), []word(nil)
-	for _, p := range peersOf(22) {
-		for _, w := range [][2]string{{ip(p), ip(22)}, {ip(22), ip(p)}} {
-			broken = append(broken, word{w[0], w[1], "inactive", "zone-changed"})
-			made = append(made, word{w[0], w[1], "active", "none"})
+	broken, made := []truth.Notice(nil), []truth.Notice(nil)
+	for _, p := range peersOf(ip(22)) {
+		for _, w := range [][2]netip.Addr{{p, ip(22)}, {ip(22), p}} {
+			broken = append(broken, truth.NoticeOf(w[0], w[1], truth.Inactive, truth.ZoneGone))
+			made = append(made, truth.NoticeOf(w[0], w[1], truth.Active, ""))
 		}
 	}
-	f.ctl("spine1", "zone", "member", "remove", "blue", ip(22))
+	f.ctl("spine1", "zone", "member", "remove", "blue", ip(22).String())
 	f.expect("a member is taken away at one", broken)
 	f.differing("tor1", "blue")
 	f.differing("tor2", "blue")
@@ -130,10 +132,10 @@ func TestZonesChangeAtOneReflectorThenAtBoth(t *testing.T) {
 		n := strings.Count(f.ctl("tor2", "show", "event", "-o", "json"), "the reflectors differ about 1 zone(s), such as blue")
 		return errorf(n == 1, "it is told %d times", n)
 	})
-	f.ctl("spine2", "zone", "member", "remove", "blue", ip(22))
+	f.ctl("spine2", "zone", "member", "remove", "blue", ip(22).String())
 	f.differing("tor2")
 	f.expect("and at the other one")
-	f.ctl("spine2", "zone", "member", "add", "blue", ip(22))
+	f.ctl("spine2", "zone", "member", "add", "blue", ip(22).String())
 	f.differing("tor2", "blue")
 	f.expect("it is added at one")
 	f.kill("spine2")
@@ -142,7 +144,7 @@ func TestZonesChangeAtOneReflectorThenAtBoth(t *testing.T) {
 	f.start("spine2")
 	f.sessions("spine2", "there again", again)
 	f.expect("it is back")
-	f.ctl("spine1", "zone", "member", "add", "blue", ip(22))
+	f.ctl("spine1", "zone", "member", "add", "blue", ip(22).String())
 	f.expect("it is added at the other one", made)
 	f.differing("tor2")
 	if n := strings.Count(f.ctl("tor2", "show", "event", "-o", "json"), "the reflectors agree about all zones again"); n < 1 {
