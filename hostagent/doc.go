@@ -11,4 +11,5 @@
 // Silence, a lost link to the switch, a restart or a change of configuration disconnects nothing.
 // Only a notice with reason 4, 5 or 6 does, only a controller that is the agent's own or that the
 // operator named, and never the last path of a subsystem unless the operator wants that.
+// A sick path that is to be avoided is connected anew, where there is another one.
 package hostagent
