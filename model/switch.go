@@ -86,6 +86,16 @@ func (s *Sim) setupSwitch(i int32) error {
 	return s.setupReference(sw)
 }
 
+// SetLossless has a switch protect, from now on, only those of its lossless classes that are named
+// by a bit. Buffer is set aside for all that its profile has. What is paused is resumed as its
+// ingress drains.
+func (s *Sim) SetLossless(n NodeID, classes uint8) {
+	if i := s.nodes[n].sw; i >= 0 && !s.switches[i].prof.PFC.Off {
+		sw := &s.switches[i]
+		sw.lossless = classes & sw.prof.Lossless
+	}
+}
+
 // depth gives a threshold as a depth of a queue in bytes; one that no queue reaches stays so.
 func depth(threshold float64) int32 { return int32(min(threshold, math.MaxInt32)) }
 

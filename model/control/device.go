@@ -35,15 +35,16 @@ type device struct {
 	access   []*accessPort
 	byName   map[string]*accessPort
 
-	dead    bool // the whole switch
-	running bool
-	life    uint64
-	epoch   uint64
-	core    *core.Core
-	bfd     *watcher
-	disk    keep.Memory
-	busy    model.Time // until then the daemon has work
-	tick    model.Time // planned; 0: none
+	protects bool // it has been told of a storage host
+	dead     bool // the whole switch
+	running  bool
+	life     uint64
+	epoch    uint64
+	core     *core.Core
+	bfd      *watcher
+	disk     keep.Memory
+	busy     model.Time // until then the daemon has work
+	tick     model.Time // planned; 0: none
 
 	streams  map[streamKey]*stream
 	listen   func(*stream) // takes connections to portINOF
@@ -186,6 +187,7 @@ func (d *device) settle() {
 	p := d.p
 	d.core.Pump(p.time())
 	d.core.Replan(d.plan)
+	d.followHosts()
 	if n := d.disk.Pending(); n > 4096 {
 		d.disk.Commit(n)
 	}
@@ -206,6 +208,22 @@ func (d *device) settle() {
 			d.settle()
 		}
 	})
+}
+
+// followHosts turns the lossless classes of the switch on when it knows the first storage host.
+func (d *device) followHosts() {
+	if d.protects || !d.p.cfg.LosslessFollows {
+		return
+	}
+	for h := range d.core.View().AllHosts() {
+		if h.Protocol != snsd.ProtocolRoCE { // of one that speaks LLDP alone nothing is known
+			continue
+		}
+		d.protects = true
+		d.p.sim.SetLossless(d.node, 0xff)
+		d.p.note(StepLossless, d.name, "", "%s (%s) is known: its class is protected", h.Addr, h.Role)
+		return
+	}
 }
 
 // route sends a routed frame, if there is a switch to send it.

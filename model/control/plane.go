@@ -101,6 +101,9 @@ const bootSpread = 100 * model.Millisecond
 func (p *Plane) Start() {
 	for _, d := range p.devices {
 		if d != nil {
+			if p.cfg.LosslessFollows && (len(d.access) > 0 || d.reflects) {
+				p.sim.SetLossless(d.node, 0)
+			}
 			p.after(p.between(bootSpread), d.start)
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	StepActs       = "host acts"       // the host's system has done something about the path
 	StepResumes    = "I/O resumes"     // the first I/O after the longest pause
 	StepSession    = "session"         // comes or goes; no part of the chain
+	StepLossless   = "lossless"        // a switch protects its classes from now on; no part of the chain
 )
 
 // Step is something that happened.

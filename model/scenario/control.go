@@ -31,8 +31,9 @@ type Control struct {
 	Storm          *StormCause `yaml:"pfc-storm"`
 	CRC            *CRCCause   `yaml:"crc"`
 	React          *HostReacts `yaml:"hosts"`
-	Class          *int        `yaml:"queue"` // of LLDP and NTS frames
-	DSCP           *int        `yaml:"dscp"`  // of sessions and BFD
+	Class          *int        `yaml:"queue"`            // of LLDP and NTS frames
+	DSCP           *int        `yaml:"dscp"`             // of sessions and BFD
+	Follows        bool        `yaml:"lossless-follows"` // a switch protects its lossless classes only once it knows a storage host
 }
 
 // HostZone is a zone of hosts.
@@ -128,7 +129,7 @@ func (b *builder) control() {
 	if c.DSCP != nil {
 		cfg.DSCP = *c.DSCP
 	}
-	cfg.OnNotice = b.told
+	cfg.OnNotice, cfg.LosslessFollows = b.told, c.Follows
 	if len(b.problems) > 0 {
 		return
 	}
@@ -271,6 +272,9 @@ func (b *builder) controlResults(r *Result) {
 	for _, st := range r.Control.Log {
 		if st.Step == control.StepFrameTaken && len(r.Control.Chains) > 0 && st.At > r.Control.Chains[0].Fault.At {
 			r.Metrics["notices"]++
+		}
+		if st.Step == control.StepLossless {
+			r.Metrics["lossless."+st.Node+"-ms"] = st.At.Seconds() * 1e3
 		}
 	}
 	r.Metrics["control-frames"], r.Metrics["control-frames-lost"] = float64(r.Totals.Created["control"]), float64(r.Totals.Created["control"]-r.Totals.Delivered["control"])
