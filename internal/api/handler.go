@@ -61,6 +61,7 @@ type endpoint func(r *http.Request) (any, error)
 //	POST   /v1/cluster/members/replace  as for members
 //	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
 //	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
+//	GET    /v1/audit          ?limit=  what operators did and were refused
 //	GET    /v1/zoning         what operators write of zones, its version, what waits for a confirmation
 //	POST   /v1/zoning/check   {"plan": {...}, "base": "3f2a..."}: errors, warnings, difference, impact
 //	POST   /v1/zoning/commit  as check, and "confirm_s", "comment", "force"
@@ -87,6 +88,7 @@ func Handler(src Source) http.Handler {
 		"/v1/clear-host":    {"POST": h.clearHost},
 		"/v1/why":           {"GET": h.why},
 		"/v1/hard-zoning":   {"GET": h.hardZoning, "POST": h.orderHardZoning},
+		"/v1/audit":         {"GET": h.auditRecords},
 	}
 	maps.Copy(paths, h.clusterPaths())
 	maps.Copy(paths, h.zoningPaths())
@@ -101,6 +103,7 @@ func Handler(src Source) http.Handler {
 		mux.Handle(path, route(methods))
 	}
 	mux.HandleFunc("/", h.noPath)
+	whole := audited(src, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit := int64(MaxBody)
 		if strings.HasPrefix(r.URL.Path, "/v1/zoning/") {
@@ -112,7 +115,7 @@ func Handler(src Source) http.Handler {
 			h.follow(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		whole.ServeHTTP(w, r)
 	})
 }
 

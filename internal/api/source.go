@@ -44,6 +44,9 @@ type Source interface {
 	// would take hosts away is ErrRefused, and nothing is changed, unless it is forced.
 	ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
 
+	// AuditRecords gives the newest records of what operators did and were refused.
+	AuditRecords(ctx context.Context, limit int) (AuditList, error)
+
 	ClusterSource
 	ZoningSource
 	EventSource

@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"internal/latency":   {}, // durations in, percentiles out
 	"internal/logbound":  {},
 	"internal/manual":    {},
+	"internal/audit":     {}, // what operators did, in files that show tampering
 	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
@@ -78,7 +79,7 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// One table of what can be known, from what the API shows.

@@ -20,6 +20,7 @@ import (
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
@@ -83,6 +84,9 @@ type Daemon struct {
 	logged    atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
 	incidents incidents
+	// audit keeps what operators do; auditBad: it cannot be written.
+	audit    *audit.Log
+	auditBad atomic.Bool
 }
 
 // task is something that runs as long as the daemon does.

@@ -35,6 +35,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 		d.kept.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
 	}
 	d.restoreEvents(found.Rows)
+	d.openAudit(cfg.State)
 	d.zoneRows = found.Rows
 	d.warn("state", warning)
 	for _, p := range slices.Concat(found.Problems, bad) {

@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/internal/config"
 )
 
@@ -56,6 +57,11 @@ type accessSetter interface {
 // forced.
 func (d *Daemon) Reload(ctx context.Context, next *config.Config, force bool) error {
 	_, err := d.reload(ctx, next, force)
+	r := audit.Record{By: "SIGHUP", From: "signal, which has no sender", What: "reload", Result: "done"}
+	if err != nil {
+		r.Result, r.Error = "refused", err.Error()
+	}
+	d.keepDeed(r)
 	return err
 }
 

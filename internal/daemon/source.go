@@ -182,6 +182,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	}
 	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()
+	m["audit"] = d.audit.Counters()
 	if d.auth.Load().Mode == wire.AuthTLS {
 		m["certificates"] = d.certs.counters()
 	}

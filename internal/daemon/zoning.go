@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
 )
@@ -111,6 +112,12 @@ func toldIn(x *zone.Impact, perWindow int, window time.Duration) time.Duration {
 func (d *Daemon) CommitZones(ctx context.Context, c api.ZoneCandidate) (api.ZoneCommitted, error) {
 	done := api.ZoneCommitted{Device: d.cfg.Load().Device.ID}
 	r, err := d.CheckZones(ctx, c)
+	if x := r.Impact; x != nil {
+		api.Note(ctx, "pairs", fmt.Sprintf("%d before, %d gained, %d lost", x.PairsBefore, x.PairsGained, x.PairsLost))
+	}
+	if c.Comment != "" {
+		api.Note(ctx, "comment", c.Comment)
+	}
 	switch {
 	case err != nil:
 	case r.Conflict != "":
@@ -196,6 +203,9 @@ func (d *Daemon) ZonesAt(_ context.Context, number uint64) (api.Zoning, error) {
 
 // versionMade makes known who made which version.
 func (d *Daemon) versionMade(ctx context.Context, what string, v change.Version) {
+	api.Note(ctx, "version", fmt.Sprint(v.Number))
+	api.Note(ctx, "base", v.Base)
+	api.Note(ctx, "changes", strings.Join(v.Lines, "; "))
 	fields := callerFields(ctx)
 	fields["version"], fields["base"], fields["change"] = fmt.Sprint(v.Number), v.Base, "version"
 	if v.Comment != "" {
@@ -237,6 +247,8 @@ func (z zoneReturns) Run(ctx context.Context) error {
 		v, done, err := z.d.zones.returns(ctx, z.d.device, now, m)
 		z.d.warn("zones", err)
 		if done {
+			z.d.keepDeed(audit.Record{By: m.By, From: m.From, What: "return of zones", Result: "done", Detail: map[string]string{
+				"version": fmt.Sprint(v.Number), "base": v.Base, "changes": strings.Join(v.Lines, "; ")}})
 			text := fmt.Sprintf("change of the zones was not confirmed in time and was taken back, version %d is in force: %s", v.Number, strings.Join(v.Lines, "; "))
 			z.d.log.Append(api.Event{Time: now, Kind: "zone", Text: text, Fields: map[string]string{"version": fmt.Sprint(v.Number), "base": v.Base, "change": "returned"}})
 		}

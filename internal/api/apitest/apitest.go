@@ -43,6 +43,7 @@ type Source struct {
 
 	ZoneChangedValue api.ZoneChanged
 	ZonesValue       *Zones
+	AuditValue       api.AuditList
 
 	TestNoticeValues []api.TestNotice
 	HardValue        api.HardZoning

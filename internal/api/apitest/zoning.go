@@ -147,3 +147,8 @@ func (s *Source) ZonesAt(_ context.Context, number uint64) (api.Zoning, error) {
 	}
 	return api.Zoning{Device: s.StatusValue.Device, Version: z.version(number), Plan: p}, nil
 }
+
+// AuditRecords implements api.Source.
+func (s *Source) AuditRecords(context.Context, int) (api.AuditList, error) {
+	return s.AuditValue, s.failure()
+}
