@@ -398,3 +398,36 @@ func TestAHostThatSpeaksBFDFailsNoPath(t *testing.T) {
 	}
 	f.only("spoofed", since, nil)
 }
+
+// A reflector that lost what it makes the keys of paths from hands out others: the paths go on
+// with the old ones until both ends have the new, and nobody notices.
+func TestAReflectorThatLosesItsPathSecretFlapsNoPath(t *testing.T) {
+	t.Parallel()
+	f := pathFabric(t, "pathsecret")
+	f.kept()
+	since := f.marks("i1", "i2", "t1")
+	taken := map[string]uint64{}
+	for _, n := range []string{"tor1", "tor2"} {
+		taken[n] = f.counter(n, "mesh.keys_taken")
+	}
+	f.stop("spine")
+	secrets, err := filepath.Glob(filepath.Join(f.lab.NodeDir("spine"), "*", "path-secret"))
+	if err != nil || len(secrets) != 1 {
+		t.Fatalf("secrets %v, %v", secrets, err)
+	}
+	if err := os.Remove(secrets[0]); err != nil {
+		t.Fatal(err)
+	}
+	f.start("spine")
+	for n, before := range taken {
+		f.established(n)
+		f.awaitCounter(n, "mesh.keys_taken", before+1)
+	}
+	f.rest(3 * detection)
+	for n := range taken {
+		if s := f.awaitPath(n, "up", func(_ api.BFD, s api.BFDSession) bool { return s.State == "Up" && !s.Fault }); s.Flaps != 0 {
+			t.Errorf("%s: session %+v", n, s)
+		}
+	}
+	f.only("another secret", since, nil)
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/labtest"
+	"github.com/openinof/inof/zone"
+)
+
+// rogueID is the device of the bad client; it is bound to 203.0.113.0/24.
+const rogueID = "10.0.0.99"
+
+// hostileFabric is the fabric with a machine that can reach the reflector, one on a port of tor2,
+// and devices that are bound to their hosts.
+func hostileFabric(t *testing.T) (*fab, *tap) {
+	f := newFabric(t, spec{
+		name: "hostile",
+		nodes: "    intruder: {kind: linux, exec: [ip addr add 10.1.3.1/31 dev eth1, ip route add 10.0.0.1/32 via 10.1.3.0]}\n" +
+			"    evil: {kind: linux}\n",
+		links: "    - endpoints: [\"spine:eth3\", \"intruder:eth1\"]\n    - endpoints: [\"tor2:eth2\", \"evil:eth1\"]\n",
+		edit: map[string]func(string) string{"spine": func(c string) string {
+			return c + "reflector: {records-per-second: 1000, records-burst: 1000, clients: [{device: 10.0.0.11, prefixes: [192.0.2.11, 192.0.2.21]}, " +
+				"{device: 10.0.0.12, prefixes: [192.0.2.12]}, {device: " + rogueID + ", prefixes: [203.0.113.0/24]}]}\n"
+		}},
+	})
+	f.run("spine", "ip", "addr", "add", "10.1.3.0/31", "dev", "eth3")
+	return f, f.wire("evil", "eth1")
+}
+
+// A client that knows the password and lies, floods, comes with another's id or reads nothing, and
+// a host that speaks for others at its port: while each does so a true fault is told to all whom it
+// concerns, nothing else is told to anybody, and a warning names who it is.
+func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
+	t.Parallel()
+	f, evil := hostileFabric(t)
+	self, victims := netip.MustParseAddr(rogueID), []string{target, init1, init2}
+	claim := func(addr string, op wire.Op) wire.HostRecord {
+		return wire.HostRecord{Op: op, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: self, Port: "eth1"},
+			MAC: fabric.MAC{2, 6, 6, 6, 6, 6}, Service: snsd.Service{Role: snsd.RoleTarget}, Since: time.Unix(0, 1)}}
+	}
+	for _, c := range []struct {
+		name  string
+		act   func(stop <-chan struct{})
+		words []string // of a warning
+	}{
+		{"a client that lies", func(<-chan struct{}) {
+			r, u := f.rogue(rogueID), &wire.Update{Origin: self, Epoch: 1, Seq: 1}
+			down := wire.FaultRecord{Op: wire.Put, Device: self, Port: "eth1", Why: snsd.ReasonLinkDown, Since: time.Now()}
+			for _, addr := range victims {
+				u.Hosts = append(u.Hosts, claim(addr, wire.Put))
+				down.Addrs = append(down.Addrs, netip.MustParseAddr(addr))
+			}
+			u.Faults = []wire.FaultRecord{down}
+			r.send(u)
+			r.send(&wire.EndOfSync{Epoch: 1, Seq: 1})
+		}, []string{"device " + rogueID + " are outside of its binding"}},
+		{"a client that reads nothing", func(<-chan struct{}) {
+			r := f.rogue(rogueID)
+			r.send(&wire.Update{Origin: self, Epoch: 2, Seq: 1, Hosts: []wire.HostRecord{claim("203.0.113.1", wire.Put)}})
+			r.send(&wire.EndOfSync{Epoch: 2, Seq: 1})
+		}, []string{rogueID + " has no session"}},
+		{"a client that floods", func(stop <-chan struct{}) {
+			r := f.rogue(rogueID)
+			for n := uint64(1); ; n++ {
+				e, err := wire.Encode(&wire.Update{Origin: self, Epoch: 3, Seq: n, FaultAt: time.Now(),
+					Hosts: []wire.HostRecord{claim("203.0.113.1", wire.Op(1+n%2))}})
+				if err != nil {
+					panic(err)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := r.c.Write(r.sess.Seal(nil, e, time.Now())); err != nil {
+					return // its time is over
+				}
+			}
+		}, []string{rogueID, "more records than it may"}},
+		{"a clone", func(stop <-chan struct{}) {
+			for {
+				if err := f.rogueRefused(tor1ID); err == nil || !strings.Contains(err.Error(), "duplicate device id") {
+					t.Errorf("a second %s: %v", tor1ID, err)
+				}
+				select {
+				case <-stop:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}, []string{"duplicate device id", tor1ID}},
+		{"a host that speaks for others", func(stop <-chan struct{}) {
+			seq := uint32(0)
+			for {
+				for i, addr := range victims {
+					evil.lldp(evil.registration(addr, i+1, 65535, func(r *snsd.Registration) { r.Role, r.NQN = snsd.RoleTarget, "nqn.2026-11.org.example:t1" }))
+					host, subject := netip.MustParseAddr(addr), netip.MustParseAddr(victims[(i+1)%len(victims)])
+					seq++
+					b, err := snsd.AppendAck(nil, snsd.Ack{Subject: subject, Host: host, Seq: seq})
+					if err == nil {
+						evil.nts(b)
+					}
+					if b, err = snsd.AppendNotify(nil, snsd.Notice{Subject: subject, Host: host, State: snsd.Inactive, Reason: snsd.ReasonLinkDown, Seq: seq}); err == nil {
+						evil.nts(b)
+					}
+				}
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		}, []string{"device " + tor2ID + " are outside of its binding"}},
+	} {
+		f.whileBad(c.name, c.act, c.words)
+	}
+}
+
+// whileBad has somebody act, waits until the reflector names who, and has a true fault told
+// meanwhile.
+func (f *fab) whileBad(name string, act func(stop <-chan struct{}), words []string) {
+	f.t.Helper()
+	since := f.marks("i1", "i2")
+	stop := make(chan struct{})
+	var acting sync.WaitGroup
+	acting.Go(func() { act(stop) })
+	defer acting.Wait()
+	defer close(stop)
+	labtest.Eventually(f.t, name+" to be named", func() error {
+		if w := f.status("spine").Warnings.String(); !hasAll(w, words) {
+			return fmt.Errorf("warnings %q, want %q", w, words)
+		}
+		return nil
+	})
+	f.stillTells()
+	f.only(name, since, map[string][]notice{
+		"i1": {{init1, target, "inactive", "link-down"}, {init1, target, "active", "none"}},
+		"i2": {{init2, target, "inactive", "link-down"}, {init2, target, "active", "none"}},
+	})
+}
