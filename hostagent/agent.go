@@ -41,6 +41,7 @@ type Agent struct {
 
 	actions chan Action
 	changes chan change
+	ended   chan struct{} // Run is over
 	asks    chan chan Status
 	status  statusLog
 }
@@ -72,7 +73,7 @@ const waitingActions = 1024
 // New makes an agent. say is told every event; its error ends the agent.
 func New(dp fabric.Dataplane, ports []Port, hooks *Hooks, say func(Line) error) *Agent {
 	a := &Agent{dp: dp, say: say, hooks: hooks, now: time.Now, ports: make(map[string]*port),
-		actions: make(chan Action, waitingActions), changes: make(chan change), asks: make(chan chan Status)}
+		actions: make(chan Action, waitingActions), changes: make(chan change), ended: make(chan struct{}), asks: make(chan chan Status)}
 	for _, p := range ports {
 		a.ports[p.Interface] = &port{Port: p, ignored: make(map[path]uint32)}
 	}
@@ -92,17 +93,21 @@ func (a *Agent) Change(ctx context.Context, ports []Port) {
 	c := change{ports, make(chan struct{})}
 	select {
 	case a.changes <- c:
+	case <-a.ended:
+		return
 	case <-ctx.Done():
 		return
 	}
 	select {
 	case <-c.done:
+	case <-a.ended:
 	case <-ctx.Done():
 	}
 }
 
-// Run works until ctx ends.
+// Run works until ctx ends. It may be called once.
 func (a *Agent) Run(ctx context.Context) error {
+	defer close(a.ended)
 	// The dataplane outlives the loop, so that a farewell can still be sent.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -1,11 +1,13 @@
 package hostagent
 
 import (
+	"context"
 	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostkernel"
 	"github.com/openinof/inof/snsd"
 )
@@ -109,5 +111,18 @@ func TestAChangeOfOneAddressForgetsNothingOfTheOthers(t *testing.T) {
 		if said := h.said("eth1"); len(said) == 0 || said[len(said)-1] != "!192.0.2.7/8" {
 			t.Errorf("%q", said)
 		}
+	})
+}
+
+// An agent that has ended keeps nobody waiting who would change it.
+func TestAChangeDoesNotWaitForAnAgentThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(fabric.NewFake(fabric.FakeConfig{}), nil, nil, func(Line) error { return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := a.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		a.Change(t.Context(), []Port{cablePort("eth1", self1)})
 	})
 }
