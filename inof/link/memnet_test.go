@@ -4,56 +4,40 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/testbed/wires"
 )
 
 // memNet is a network of one listener in memory.
 type memNet struct {
-	accept chan net.Conn
-	mu     sync.Mutex
-	fail   []error // what the next Accepts give
-	done   chan struct{}
-	once   sync.Once
+	net.Listener
+	wires wires.Net
+	mu    sync.Mutex
+	fail  []error // what the next Accepts give
 }
 
-func newMemNet() *memNet { return &memNet{accept: make(chan net.Conn), done: make(chan struct{})} }
+var memAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 250}), wire.DefaultPort)
+
+func newMemNet() *memNet {
+	n := new(memNet)
+	n.Listener, _ = n.wires.Listen(context.Background(), memAddr) // the only one
+	return n
+}
 
 func (n *memNet) Accept() (net.Conn, error) {
 	n.mu.Lock()
 	if len(n.fail) > 0 {
+		defer n.mu.Unlock()
 		err := n.fail[0]
 		n.fail = n.fail[1:]
-		n.mu.Unlock()
 		return nil, err
 	}
 	n.mu.Unlock()
-	select {
-	case c := <-n.accept:
-		return c, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (n *memNet) Close() error { n.once.Do(func() { close(n.done) }); return nil }
-
-func (n *memNet) Addr() net.Addr {
-	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 250), Port: wire.DefaultPort}
-}
-
-func (n *memNet) dial(ctx context.Context) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case n.accept <- far:
-		return near, nil
-	case <-n.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return n.Listener.Accept()
 }
 
 // fabricNet is a network that a reflector comes to and leaves.
@@ -100,7 +84,7 @@ func (f *fabricNet) dial(ctx context.Context) (net.Conn, error) {
 	if l == nil {
 		return nil, errors.New("connection refused")
 	}
-	c, err := l.dial(ctx)
+	c, err := l.wires.Dial(ctx, memAddr)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,44 +14,31 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/api/apitest"
+	"github.com/openinof/inof/testbed/wires"
 )
 
-// pipes is a listener of in-memory connections, so that time can be a fake one.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
+// dial serves on a network in memory, so that time can be a fake one, and connects.
+func dial(t *testing.T, serve func(net.Listener)) net.Conn {
+	var n wires.Net
+	l, err := n.Listen(t.Context(), netip.AddrPort{})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (p *pipes) Close() error {
-	select {
-	case <-p.done:
-	default:
-		close(p.done)
+	go serve(l)
+	c, err := n.Dial(t.Context(), netip.AddrPort{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	return c
 }
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 func TestAReaderThatTakesNothingIsCutOff(t *testing.T) {
 	for path, patience := range map[string]time.Duration{"/v1/events?follow=1": 10 * time.Second, "/v1/hosts": time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			src := apitest.Sample()
-			l := &pipes{make(chan net.Conn), make(chan struct{})}
 			ctx, cancel := context.WithCancel(t.Context())
 			served := make(chan error)
-			go func() { served <- api.Serve(ctx, l, api.Handler(src)) }()
-			here, there := net.Pipe()
-			l.conns <- there
+			here := dial(t, func(l net.Listener) { served <- api.Serve(ctx, l, api.Handler(src)) })
 			if _, err := io.WriteString(here, "GET "+path+" HTTP/1.1\r\nHost: inofd\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -79,12 +67,9 @@ func TestAReaderThatTakesNothingIsCutOff(t *testing.T) {
 
 func TestStreamsEndWhenTheDaemonStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{make(chan net.Conn), make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error)
-		go func() { served <- api.Serve(ctx, l, api.Handler(apitest.Sample())) }()
-		here, there := net.Pipe()
-		l.conns <- there
+		here := dial(t, func(l net.Listener) { served <- api.Serve(ctx, l, api.Handler(apitest.Sample())) })
 		go io.WriteString(here, "GET /v1/events?follow=1 HTTP/1.1\r\nHost: inofd\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(here), nil)
 		if err != nil {

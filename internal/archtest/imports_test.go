@@ -106,7 +106,7 @@ var alsoAllowed = map[string][]string{
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
 	"inof/wire":        {"inof/inoftest", "inof/link"}, // the examples of the document are those of a session
-	"inof/link":        {"inof/inoftest", "inof/client", "inof/reflector"},
+	"inof/link":        {"inof/inoftest", "inof/client", "inof/reflector", "testbed/wires"},
 	"inof/client":      {"inof/inoftest"},
 	"inof/reflector":   {"inof/inoftest", "inof/link", "inof/client"},
 	"fabric/linux/...": {"internal/netnstest"},
@@ -116,7 +116,8 @@ var alsoInTests = map[string][]string{
 	"internal/config":  {"internal/netnstest"},
 	"bfd":              {"internal/netnstest"},
 	"model/...":        {"internal/netnstest"},
-	"internal/api/...": {"internal/daemon"},
+	"internal/api/...": {"internal/daemon", "testbed/wires"},
+	"internal/bfdd":    {"testbed/wires"},
 	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/wires"},
 	"cluster":          {"testbed/wires"},
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/testbed/wires"
 )
 
 // site is one device: its BFD process, which may be killed, and its daemon.
@@ -25,7 +26,7 @@ type site struct {
 	build string
 
 	mu       sync.Mutex
-	listener *pipeListener
+	listener *wires.Net // its only address
 	ended    chan struct{}
 	stop     context.CancelFunc
 	silent   *atomic.Bool // of the present process: what it sends is lost
@@ -77,7 +78,7 @@ func (s *site) run() error {
 	silent := new(atomic.Bool)
 	srv := NewServer(ServerConfig{Build: s.build, Device: s.device(), monotonic: func() int64 { return time.Now().UnixNano() },
 		Conn: func() (bfd.Conn, error) { return mute{s.net.Conn(s.addr), silent, &s.ignored}, nil }})
-	l := &pipeListener{queue: make(chan net.Conn), done: make(chan struct{})}
+	l := new(wires.Net)
 	ctx, stop := context.WithCancel(context.Background())
 	ended, before, former := make(chan struct{}), s.ended, s.stop
 	if former != nil { // one that has ended already, or that a later one waits for
@@ -91,10 +92,11 @@ func (s *site) run() error {
 			<-before
 		}
 		<-time.After(s.starting)
+		in, _ := l.Listen(ctx, netip.AddrPort{})
 		s.mu.Lock()
 		s.listener = l
 		s.mu.Unlock()
-		_ = srv.Run(ctx, l)
+		_ = srv.Run(ctx, in)
 		s.mu.Lock()
 		if s.listener == l {
 			s.listener = nil
@@ -135,7 +137,7 @@ func (s *site) daemon(peers ...*site) {
 			if l == nil {
 				return nil, errors.New("connection refused")
 			}
-			return l.dial(ctx)
+			return l.Dial(ctx, netip.AddrPort{})
 		},
 		Sink: func(e bfd.Event) {
 			s.mu.Lock()
@@ -187,37 +189,6 @@ func (s *site) expect(step string, want ...string) {
 	}
 	s.reports = nil
 }
-
-// pipeListener accepts in-memory connections.
-type pipeListener struct {
-	queue chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case l.queue <- b:
-		return a, nil
-	case <-l.done:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.queue:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "test", Net: "unix"} }
 
 func wait(d time.Duration) {
 	<-time.After(d) // fake time
@@ -492,7 +463,7 @@ func TestASlowOwnerGetsTheLatestState(t *testing.T) {
 		release := make(chan struct{})
 		var got []string
 		a.killDaemon()
-		c := NewClient(ClientConfig{Build: "one", Device: a.device(), Dial: func(ctx context.Context) (net.Conn, error) { return a.listener.dial(ctx) },
+		c := NewClient(ClientConfig{Build: "one", Device: a.device(), Dial: func(ctx context.Context) (net.Conn, error) { return a.listener.Dial(ctx, netip.AddrPort{}) },
 			Sink: func(e bfd.Event) { <-release; got = append(got, fmt.Sprint(e.Report, e.Flaps)) }})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
