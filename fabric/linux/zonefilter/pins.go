@@ -24,6 +24,9 @@ func makePins(dir string) error {
 	if parent := filepath.Dir(dir); parent == "/sys/fs/bpf" {
 		at = parent
 	}
+	if !sharedMounts() {
+		return fmt.Errorf("%s is no bpf file system, and one that this process mounts would end with it: mount one before (mount -t bpf bpf %s)", dir, at)
+	}
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return fmt.Errorf("directory of the pins: %w", err)
 	}
@@ -34,6 +37,14 @@ func makePins(dir string) error {
 		return fmt.Errorf("directory of the pins: %w", err)
 	}
 	return nil
+}
+
+// sharedMounts reports whether what this process mounts is there for the next one too: it is in
+// the mount namespace of the machine.
+func sharedMounts() bool {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	first, err1 := os.Readlink("/proc/1/ns/mnt")
+	return err != nil || err1 != nil || own == first
 }
 
 func onBPF(dir string) bool {
