@@ -321,7 +321,24 @@ func (a *Actor) leavePath(ctx context.Context, p path, st *pathState, j job, pol
 	}
 	ctx, st.cancel = context.WithCancel(ctx)
 	l := &leaver{a: a, policy: policy, job: j, path: p}
-	a.spawn(ctx, func() { l.do(ctx, measure, cs) })
+	if measure == Destroy {
+		// Where I/O has no other way it gains nothing by leaving one that answers after all.
+		alone := slices.DeleteFunc(slices.Clone(cs), func(c hostkernel.Controller) bool { return a.elsewhere(&c, p) })
+		if len(alone) > 0 {
+			a.spawn(ctx, func() { l.do(ctx, Probe, alone) })
+		}
+		cs = slices.DeleteFunc(cs, func(c hostkernel.Controller) bool { return !a.elsewhere(&c, p) })
+	}
+	if len(cs) > 0 {
+		a.spawn(ctx, func() { l.do(ctx, measure, cs) })
+	}
+}
+
+// elsewhere reports whether I/O of a controller can take another path than this one, as last seen.
+func (a *Actor) elsewhere(c *hostkernel.Controller, p path) bool {
+	return slices.ContainsFunc(a.known, func(o hostkernel.Controller) bool {
+		return o.Joins(c) && o.Usable() && !o.On(p.host, p.subject)
+	})
 }
 
 // spawn runs f in a goroutine; where there are too many it waits for its turn there.

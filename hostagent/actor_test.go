@@ -174,6 +174,41 @@ func TestADeadPathIsLeftAtOnce(t *testing.T) {
 	}
 }
 
+// Where there is no other path, one that answers in spite of the notice is kept, and one that does not is left, so
+// that it comes back within a second.
+func TestTheOnlyPathIsLeftIfItGivesNoAnswer(t *testing.T) {
+	alone := func(t *testing.T) *bench {
+		b := newBench(t, "", nil)
+		b.kernel.Break(array2)
+		b.tell(word(array2, snsd.Inactive, snsd.ReasonBFDDown, 1), 2*refreshEvery)
+		b.want("live connecting")
+		return b
+	}
+	bubble(t, "it answers", func(t *testing.T) {
+		b := alone(t)
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonBFDDown, 1), time.Minute)
+		b.want("live connecting")
+	})
+	bubble(t, "it does not", func(t *testing.T) {
+		b := alone(t)
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonBFDDown, 1), answerWithin+answerLate+50*time.Millisecond)
+		b.want("connecting connecting")
+	})
+	bubble(t, "the other one is back", func(t *testing.T) {
+		b := alone(t)
+		defer b.stop()
+		b.kernel.Mend(array2)
+		time.Sleep(5 * time.Second)
+		b.want("live live")
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonBFDDown, 1), 40*time.Millisecond)
+		b.want("connecting live")
+	})
+}
+
 // A notice about a path on which the host has nothing is done with at once, and no other
 // path, source or discovery controller is touched.
 func TestOnlyThePathThatIsDeadIsLeft(t *testing.T) {
@@ -317,7 +352,8 @@ func TestNoCallThatBlocksStandsInTheWay(t *testing.T) {
 		defer b.stop()
 		b.kernel.Break(array1)
 		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), time.Second) // deleted, live, on a dead path: 94 s
-		b.tell(word(array2, snsd.Inactive, snsd.ReasonLinkDown, 1), 40*time.Millisecond)
+		b.kernel.Break(array2)
+		b.tell(word(array2, snsd.Inactive, snsd.ReasonLinkDown, 1), answerWithin+answerLate+50*time.Millisecond)
 		b.want("deleting connecting")
 	})
 }

@@ -146,4 +146,25 @@ func measure(t *testing.T, over Transport, faults []Fault) {
 	var table strings.Builder
 	Print(&table, rows)
 	t.Log("\n" + table.String())
+	if over == TCP && bfd == quick {
+		compare(t, rows)
+	}
+}
+
+// better is how many times as long I/O stands still by the existing agent's method, at least, where a path is dead at once
+// and nothing was said before.
+const better = 20
+
+func compare(t *testing.T, rows []Row) {
+	t.Helper()
+	for _, ours := range rows {
+		for _, theirs := range rows {
+			if !ours.ours || theirs.Method != "existing agent" || theirs.Fault != ours.Fault || strings.Contains(ours.Fault, "in order") || strings.Contains(ours.Fault, "withdrawn") {
+				continue
+			}
+			if theirs.Stall < better*ours.Stall {
+				t.Errorf("%s: I/O stood still %v with ours, %v with the existing agent: want %d times as long at least", ours.Fault, ours.Stall, theirs.Stall, better)
+			}
+		}
+	}
 }
