@@ -18,7 +18,7 @@ import (
 // they are for a hold time, in which the configuration can be corrected without any
 // host hearing of it. Then they leave, as hosts do that are not heard any more.
 
-// named tells whether the configuration names a port.
+// named reports whether the configuration names a port.
 func (c *Core) named(port string) bool { return c.cfg.Ports.IsZero() || c.cfg.Ports.Match(port) }
 
 // SetAccess changes which ports the configuration names, and how long the hosts of one

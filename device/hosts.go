@@ -45,7 +45,7 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 // back does not make the switch deaf.
 const mostLate = time.Second
 
-// late tells whether a frame was received before the port lost its carrier, although
+// late reports whether a frame was received before the port lost its carrier, although
 // that was told first: it is no evidence of what is behind the port now.
 func (p *port) late(at time.Time) bool {
 	return !at.IsZero() && at.Before(p.lost) && p.lost.Sub(at) < mostLate

@@ -45,7 +45,7 @@ func (k *keeping) start(to keep.Sink) {
 	k.ports, k.epochs, k.known = make(map[string]bool), make(map[netip.Addr]uint64), make(map[netip.Addr]bool)
 }
 
-// on tells whether rows are to be given: not while they are taken.
+// on reports whether rows are to be given: not while they are taken.
 func (c *Core) keeps() bool { return c.keep.to != nil && !c.restoring }
 
 // KeepRows gives what has changed and is not given yet. It is cheap when nothing has.

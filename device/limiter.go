@@ -26,7 +26,7 @@ const (
 	errorSources = 1024 // sources remembered; beyond them the oldest windows go
 )
 
-// pass tells whether an error of this source may be told now, and how many before
+// pass reports whether an error of this source may be told now, and how many before
 // it were not.
 func (l *eventLimiter) pass(source string, now time.Time) (skipped int, ok bool) {
 	if l.sources == nil {

@@ -95,7 +95,7 @@ func (m *mesh) configure(cfg MeshConfig) {
 // next is when tickMesh has something to do.
 func (m *mesh) next() time.Time { return sooner(m.due, m.forget) }
 
-// on tells whether the paths count.
+// on reports whether the paths count.
 func (m *mesh) on() bool { return !m.cfg.Off && (!m.known || m.settings.Enabled) }
 
 // notePartners looks whether other devices are to be watched than before. It is

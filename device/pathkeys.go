@@ -57,7 +57,7 @@ func (p *pathKeys) ask(refl netip.Addr, watched []netip.Addr) (list []netip.Addr
 	return list
 }
 
-// take notes what a reflector has handed out, and tells whether anything is news.
+// take notes what a reflector has handed out, and reports whether anything is news.
 func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news bool) {
 	for i := range m.Keys {
 		k := &m.Keys[i]
@@ -78,7 +78,7 @@ func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news bool) {
 	return news
 }
 
-// handed tells whether the path to a device is authenticated with keys that are handed out.
+// handed reports whether the path to a device is authenticated with keys that are handed out.
 func (m *mesh) handed(dev netip.Addr) bool {
 	return m.cfg.Handed && !slices.ContainsFunc(m.cfg.Plain, func(p netip.Prefix) bool { return p.Contains(dev) })
 }

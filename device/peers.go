@@ -71,7 +71,7 @@ func (c *Core) orSelf(ready func(dev netip.Addr) bool) func(netip.Addr) bool {
 	return func(dev netip.Addr) bool { return dev == c.self || ready(dev) }
 }
 
-// Waiting tells whether PullChanges has something to tell, Owing whether PullStep may have.
+// Waiting reports whether PullChanges has something to tell, Owing whether PullStep may have.
 func (c *Core) Waiting() bool { return c.refl != nil && c.refl.Waiting() }
 func (c *Core) Owing() bool   { return c.refl != nil && c.refl.Owing() }
 

@@ -57,7 +57,7 @@ func (c *Core) EndTestNotices(done chan time.Duration) {
 	c.tests = rest
 }
 
-// testAcked tells whether an ack is that of a test notice.
+// testAcked reports whether an ack is that of a test notice.
 func (c *Core) testAcked(port string, a snsd.Ack, at time.Time) bool {
 	if a.Host != a.Subject {
 		return false

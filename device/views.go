@@ -22,7 +22,7 @@ func (c *Core) View() *zone.Directory {
 // Self is the address of the device.
 func (c *Core) Self() netip.Addr { return c.self }
 
-// Synced tells whether the device knows all that its reflector knows.
+// Synced reports whether the device knows all that its reflector knows.
 func (c *Core) Synced() bool { return c.client == nil || c.client.Synced() }
 
 // Directory is the device's own table of hosts; to be read only.

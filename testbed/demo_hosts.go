@@ -74,7 +74,7 @@ func (a *agents) read() ([]heard, error) {
 // once a second at most, and a busy machine may take its time.
 const answerTime = 10 * time.Second
 
-// known tells whether a host was told the same last: that the other is active.
+// known reports whether a host was told the same last: that the other is active.
 func (a *agents) known(h heard) bool {
 	p := told{h.Host, h.Subject}
 	known := a.last[p] == truth.Active && h.State == truth.Active
@@ -82,7 +82,7 @@ func (a *agents) known(h heard) bool {
 	return known
 }
 
-// answers tells whether a notice that a host need not be given comes because it asked: a
+// answers reports whether a notice that a host need not be given comes because it asked: a
 // zone query that arrives when what the return of the link brought is acked already is
 // answered in full, once.
 func (a *agents) answers(h heard) bool {

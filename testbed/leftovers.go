@@ -39,7 +39,7 @@ func RemoveLeftovers(prefix string) error {
 	return err
 }
 
-// alivePID tells whether a process runs; one that only waits to be reaped does not.
+// alivePID reports whether a process runs; one that only waits to be reaped does not.
 func alivePID(pid int) bool {
 	state, _, err := procStat(pid)
 	return !errors.Is(err, os.ErrNotExist) && state != 'Z' && state != 'X'

@@ -171,7 +171,7 @@ func (l *Lab) Fault(node, port string, up bool) (at time.Time, err error) {
 	return at, nil
 }
 
-// Carrier tells whether frames can pass at a port.
+// Carrier reports whether frames can pass at a port.
 func (l *Lab) Carrier(node, port string) (bool, error) {
 	h, err := l.handle(node)
 	if err != nil {
@@ -184,7 +184,7 @@ func (l *Lab) Carrier(node, port string) (bool, error) {
 	return hasCarrier(lk.Attrs()), nil
 }
 
-// Shut tells whether a port is administratively down, as its switch makes one that is
+// Shut reports whether a port is administratively down, as its switch makes one that is
 // in error-down.
 func (l *Lab) Shut(node, port string) (bool, error) {
 	h, err := l.handle(node)

@@ -141,7 +141,7 @@ func takeTraces(t testing.TB, root string) traces {
 	return tr
 }
 
-// envBelow tells whether a process carries the mark of a lab below root.
+// envBelow reports whether a process carries the mark of a lab below root.
 func envBelow(pid int, root string) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return slices.ContainsFunc(strings.Split(string(b), "\x00"), func(e string) bool {

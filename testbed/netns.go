@@ -85,7 +85,7 @@ func removeNS(f nsFiles) error {
 	return errors.Join(errs...)
 }
 
-// isNS tells whether a namespace is mounted at p.
+// isNS reports whether a namespace is mounted at p.
 func isNS(p string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(p, &st) == nil && st.Type == nsfsMagic

@@ -39,7 +39,7 @@ func procStat(pid int) (state byte, start uint64, err error) {
 	return f[0][0], start, err
 }
 
-// Alive tells whether the very process is still running (a zombie is not).
+// Alive reports whether the very process is still running (a zombie is not).
 func (p Process) Alive() bool {
 	if p.PID <= 0 {
 		return false
@@ -98,7 +98,7 @@ func findProcesses(match func(pid int) bool) []Process {
 	return out
 }
 
-// hasEnv tells whether a process was started with NAME=value in its environment.
+// hasEnv reports whether a process was started with NAME=value in its environment.
 func hasEnv(pid int, entry string) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

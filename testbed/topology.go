@@ -124,7 +124,7 @@ var (
 	sysctlRE = regexp.MustCompile(`^net\.[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)*$`)
 )
 
-// ValidName tells whether s can name a lab or a node: letters, digits, '_', '.'
+// ValidName reports whether s can name a lab or a node: letters, digits, '_', '.'
 // and '-', 1 to 63 bytes, beginning with a letter or digit, so that it is a safe
 // file name and host name.
 func ValidName(s string) bool { return nameRE.MatchString(s) }

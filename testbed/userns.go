@@ -17,10 +17,10 @@ import (
 // envNested is set in a program that runs inside the user namespace made for it.
 const envNested = "INOF_LAB_NESTED"
 
-// Nested tells whether this program runs in a user namespace that Reexec made.
+// Nested reports whether this program runs in a user namespace that Reexec made.
 func Nested() bool { return os.Getenv(envNested) != "" }
 
-// Privileged tells whether this process can build labs. The error, which wraps
+// Privileged reports whether this process can build labs. The error, which wraps
 // ErrNotPermitted, says what is missing.
 func Privileged() error {
 	err := onOwnThread(func() error {

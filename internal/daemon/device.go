@@ -400,7 +400,7 @@ func (d *Device) release(now time.Time) {
 	}
 }
 
-// drained tells whether the session of a client has taken what it was given. If not, it tells
+// drained reports whether the session of a client has taken what it was given. If not, it tells
 // when it has.
 func (d *Device) drained(dev netip.Addr) bool {
 	p := d.toClients.Get(dev)

@@ -80,7 +80,7 @@ func (l *dirLock) release() {
 	}
 }
 
-// otherLLDPDaemon tells whether lldpd runs in our network namespace: two speakers
+// otherLLDPDaemon reports whether lldpd runs in our network namespace: two speakers
 // on one port would make two neighbours of one switch. One whose namespace we may not
 // look at, because we do not run as root, is taken for one of ours.
 func otherLLDPDaemon() bool {

@@ -27,7 +27,7 @@ type hold struct {
 	gap     time.Duration    // from the end of the last flush to the next; zero: there was none
 }
 
-// over tells whether what waits must not wait any longer.
+// over reports whether what waits must not wait any longer.
 func (h *hold) over(l reflector.Losses, now time.Time) bool {
 	gap := h.gap
 	burst := now.Sub(h.told) < maxHoldMessages && (h.by.Several || l == h.by)

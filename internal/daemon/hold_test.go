@@ -131,7 +131,7 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		return now
 	}
 	d.inbox.Put(link.PeerEvent{Peer: &link.Peer{}}, true, nil) // there is always another message
-	// say takes a change in and tells whether it has left.
+	// say takes a change in and reports whether it has left.
 	seq := uint64(1)
 	say := func(loss bool) bool {
 		seq++

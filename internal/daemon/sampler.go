@@ -85,14 +85,14 @@ func newSampler(dp fabric.Dataplane, now func() time.Time) *sampler {
 // set says what is to be read of a port from now on; no needs: nothing.
 func (s *sampler) set(port string, needs []errdown.Need) {
 	for i, l := range s.lanes {
-		var list []*wish
+		var list []*portNeed
 		for _, n := range needs {
 			fields := n.Fields &^ moduleFields
 			if i == 1 {
 				fields = n.Fields & moduleFields
 			}
 			if fields != 0 {
-				list = append(list, &wish{port: port, fields: fields, every: n.Every})
+				list = append(list, &portNeed{port: port, fields: fields, every: n.Every})
 			}
 		}
 		l.set(port, list)
@@ -141,38 +141,38 @@ type lane struct {
 	given, spare []sample
 
 	mu      sync.Mutex
-	wishes  []*wish // by port
-	turn    int     // of the goroutine that is in charge; one that hung is replaced
-	reading string  // port
+	needs   []*portNeed // by port
+	turn    int         // of the goroutine that is in charge; one that hung is replaced
+	reading string      // port
 	since   time.Time
 	stuck   map[string]bool
-	todo    []errand // memory for the next round
+	todo    []portRead // memory for the next round
 }
 
-// wish is one need of one port.
-type wish struct {
+// portNeed is what somebody needs to know of a port, and how often.
+type portNeed struct {
 	port   string
 	fields fabric.Fields
 	every  time.Duration
 	next   time.Time // zero: at once
 }
 
-func (l *lane) set(port string, list []*wish) {
+func (l *lane) set(port string, list []*portNeed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var others, have []*wish
-	for _, w := range l.wishes {
+	var others, have []*portNeed
+	for _, w := range l.needs {
 		if w.port == port {
 			have = append(have, w)
 		} else {
 			others = append(others, w)
 		}
 	}
-	if slices.EqualFunc(have, list, func(a, b *wish) bool { return a.fields == b.fields && a.every == b.every }) {
+	if slices.EqualFunc(have, list, func(a, b *portNeed) bool { return a.fields == b.fields && a.every == b.every }) {
 		return
 	}
-	l.wishes = append(others, list...)
-	slices.SortStableFunc(l.wishes, func(a, b *wish) int { return strings.Compare(a.port, b.port) })
+	l.needs = append(others, list...)
+	slices.SortStableFunc(l.needs, func(a, b *portNeed) int { return strings.Compare(a.port, b.port) })
 	l.wake()
 }
 
@@ -253,7 +253,7 @@ func (l *lane) wait(rest time.Time) time.Duration {
 	defer l.mu.Unlock()
 	now := l.s.now()
 	next := now.Add(time.Hour)
-	for _, w := range l.wishes {
+	for _, w := range l.needs {
 		if w.next.Before(next) && !l.stuck[w.port] {
 			next = w.next
 		}
@@ -265,27 +265,27 @@ func (l *lane) wait(rest time.Time) time.Duration {
 	return max(0, next.Sub(now))
 }
 
-// errand is what is to be read of one port now, and for whom.
-type errand struct {
+// portRead is what is to be read of one port now, and for whom.
+type portRead struct {
 	port   string
 	fields fabric.Fields
-	wishes []*wish
+	needs  []*portNeed
 }
 
-func (l *lane) due(now time.Time) []errand {
+func (l *lane) due(now time.Time) []portRead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	todo := l.todo[:0]
-	for i := 0; i < len(l.wishes); {
+	for i := 0; i < len(l.needs); {
 		first, fields := i, fabric.Fields(0)
-		port := l.wishes[first].port
-		for ; i < len(l.wishes) && l.wishes[i].port == port; i++ {
-			if w := l.wishes[i]; !now.Before(w.next) {
+		port := l.needs[first].port
+		for ; i < len(l.needs) && l.needs[i].port == port; i++ {
+			if w := l.needs[i]; !now.Before(w.next) {
 				fields |= w.fields
 			}
 		}
 		if fields != 0 && !l.stuck[port] {
-			todo = append(todo, errand{port, fields, l.wishes[first:i:i]})
+			todo = append(todo, portRead{port, fields, l.needs[first:i:i]})
 		}
 	}
 	l.todo = nil // until the round is over: a goroutine that hangs keeps it
@@ -294,7 +294,7 @@ func (l *lane) due(now time.Time) []errand {
 
 // round reads what is due; mine is false when another goroutine has taken over
 // because one of the reads took too long.
-func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, mine bool) {
+func (l *lane) round(todo []portRead, now time.Time, turn int) (list []sample, mine bool) {
 	list = l.memory(len(todo))
 	for i := range todo {
 		t := &todo[i]
@@ -313,7 +313,7 @@ func (l *lane) round(todo []errand, now time.Time, turn int) (list []sample, min
 		} else {
 			delete(l.stuck, t.port)
 		}
-		l.done(t.wishes, h.Valid, err, now)
+		l.done(t.needs, h.Valid, err, now)
 		l.mu.Unlock()
 		if !mine {
 			l.wake()
@@ -350,9 +350,9 @@ func (s *sampler) beat(now time.Time, every time.Duration) time.Time {
 }
 
 // done plans the next read for those for whom it was.
-func (l *lane) done(wishes []*wish, valid fabric.Fields, err error, now time.Time) {
+func (l *lane) done(needs []*portNeed, valid fabric.Fields, err error, now time.Time) {
 	untold := false
-	for _, w := range wishes {
+	for _, w := range needs {
 		if now.Before(w.next) {
 			continue
 		}

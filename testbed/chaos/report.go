@@ -61,7 +61,7 @@ func (t Times) String() string {
 	return fmt.Sprintf("%d samples, min %.3f, median %.3f, p90 %.3f, p99 %.3f, max %.3f ms", t.N, t.Min, t.P50, t.P90, t.P99, t.Max)
 }
 
-// Failed tells whether something was wrong.
+// Failed reports whether something was wrong.
 func (r *Report) Failed() bool {
 	return r.Notices.Unexpected > 0 || r.Notices.Missing > 0 || len(r.Findings) > 0
 }

@@ -193,7 +193,7 @@ func (r *runner) rounds(ctx context.Context) error {
 	return nil
 }
 
-// failed tells whether something wrong was found.
+// failed reports whether something wrong was found.
 func (r *runner) failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,7 +281,7 @@ func (r *runner) read() error {
 	return r.output.Read(func(agent string, l agentlog.Line) { r.judge.Hear(r.fab.owns(agent), l) })
 }
 
-// lostQuery tells whether the switch of a host had no daemon around a moment: a
+// lostQuery reports whether the switch of a host had no daemon around a moment: a
 // query is lost too when the daemon dies before it has read it.
 func (r *runner) lostQuery(host netip.Addr, asked time.Time) bool {
 	p, _ := r.truth.Place(host)
@@ -290,7 +290,7 @@ func (r *runner) lostQuery(host netip.Addr, asked time.Time) bool {
 	})
 }
 
-// restarted tells whether the switch of a host was without its daemon in this round.
+// restarted reports whether the switch of a host was without its daemon in this round.
 func (r *runner) restarted(host netip.Addr) bool {
 	p, _ := r.truth.Place(host)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {
@@ -298,7 +298,7 @@ func (r *runner) restarted(host netip.Addr) bool {
 	})
 }
 
-// paused tells whether the switch of a subject was stopped in this round.
+// paused reports whether the switch of a subject was stopped in this round.
 func (r *runner) paused(subject netip.Addr) bool {
 	p, _ := r.truth.Place(subject)
 	return slices.ContainsFunc(r.aways, func(a *away) bool {

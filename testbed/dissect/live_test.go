@@ -42,7 +42,7 @@ func (s *sniffer) stop() {
 	<-s.over
 }
 
-// finds tells whether a filter matches something captured so far. The file may end
+// finds reports whether a filter matches something captured so far. The file may end
 // within a packet, of which tshark complains.
 func (s *sniffer) finds(filter string) bool {
 	c := exec.Command("tshark", "-n", "-X", "lua_script:"+plugin, "-r", s.file, "-Y", filter)

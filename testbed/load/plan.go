@@ -50,7 +50,7 @@ func (r Range) at(i int) netip.Addr {
 	return a
 }
 
-// holds tells whether the range has n addresses.
+// holds reports whether the range has n addresses.
 func (r Range) holds(n int) error {
 	if last := r.at(n - 1); !last.IsValid() || last.BitLen() != r.First.BitLen() || r.Last.Less(last) {
 		return fmt.Errorf("range %v has fewer than %d addresses", r, n)

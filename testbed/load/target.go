@@ -94,7 +94,7 @@ func (t *Target) dial(ctx context.Context, creds *link.Credentials) (net.Conn, e
 	return c, nil
 }
 
-// identify tells whether the other end of a TLS connection may be a device.
+// identify reports whether the other end of a TLS connection may be a device.
 func identify(nc net.Conn, creds *link.Credentials) func(netip.Addr) error {
 	return func(dev netip.Addr) error {
 		return creds.Permit(nc.(*tls.Conn).ConnectionState().PeerCertificates[0], dev)

@@ -160,7 +160,7 @@ func (d *device) lapse() {
 	})
 }
 
-// haunted tells whether some device may still be said to have the address, because it
+// haunted reports whether some device may still be said to have the address, because it
 // lost its state and had it, whether that was withdrawn in time or not.
 func (w *world) haunted(a netip.Addr) bool {
 	return slices.ContainsFunc(w.devices, func(d *device) bool { return d.holding && d.ever[a] })

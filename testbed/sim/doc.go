@@ -24,7 +24,7 @@
 //     which that device may still hold puts together with it, nor about the host
 //     itself; and nothing twice in a row without a cause (see watch).
 //   - A reflector that stops, crashes or is cut off, and a switch that restarts or
-//     crashes, cause no notice at all (see quiet).
+//     crashes, cause no notice at all (see unnoticed).
 //   - Nothing grows: queues drain, and no device holds a host, a zone or a fault that
 //     is not there any more (see rest).
 //

@@ -219,7 +219,7 @@ func (h *host) frame(b []byte) {
 	h.do(out)
 }
 
-// forgotten tells whether the switch that told this has crashed meanwhile and forgot it.
+// forgotten reports whether the switch that told this has crashed meanwhile and forgot it.
 func (h *host) forgotten(n *snsd.Notice) bool {
 	if h.link == nil {
 		return false

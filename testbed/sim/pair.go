@@ -14,7 +14,7 @@ import (
 // This file is about several reflectors whose zones differ: for a moment, for a while,
 // or over a whole comparison with the truth.
 
-// several tells whether there is more than one reflector. With one nothing here draws
+// several reports whether there is more than one reflector. With one nothing here draws
 // a random number, so that what a seed of one reflector means does not depend on it.
 func (w *world) several() bool { return len(w.reflectors) > 1 }
 
@@ -35,7 +35,7 @@ func (w *world) lag() time.Duration {
 	return w.short(500 * time.Millisecond)
 }
 
-// differ tells whether the reflectors are to have different zones.
+// differ reports whether the reflectors are to have different zones.
 func (w *world) differ() bool {
 	return slices.ContainsFunc(w.reflectors, func(r *device) bool { return r.want != w.reflectors[0].want })
 }
@@ -167,7 +167,7 @@ func (v voice) mayHold(yield func(int) bool) {
 	}
 }
 
-// putTogether tells whether some configuration that a device may hold of a voice
+// putTogether reports whether some configuration that a device may hold of a voice
 // puts both addresses into one zone, under some claim to each.
 func (w *world) putTogether(v voice, a, b netip.Addr) bool {
 	for n := range v.mayHold {
@@ -179,7 +179,7 @@ func (w *world) putTogether(v voice, a, b netip.Addr) bool {
 	return false
 }
 
-// mayShare tells whether a device may tell that two addresses are in one zone: if some
+// mayShare reports whether a device may tell that two addresses are in one zone: if some
 // reflector does, and where all have to agree and all are heard, if each does.
 func (w *world) mayShare(a, b netip.Addr, d *device) bool {
 	voices, together := w.voices(d), func(v voice) bool { return w.putTogether(v, a, b) }
@@ -193,7 +193,7 @@ func (w *world) mayShare(a, b netip.Addr, d *device) bool {
 	return slices.ContainsFunc(voices, together)
 }
 
-// hearsAll tells whether a device has the complete view of every reflector. Of one
+// hearsAll reports whether a device has the complete view of every reflector. Of one
 // within itself nobody can tell from outside whether it waits for somebody.
 func (d *device) hearsAll() bool {
 	for _, r := range d.w.reflectors {
@@ -205,7 +205,7 @@ func (d *device) hearsAll() bool {
 	return true
 }
 
-// bothUnzoned tells whether each of two addresses was in the default zone of some
+// bothUnzoned reports whether each of two addresses was in the default zone of some
 // configuration that the device may hold, though never both at once.
 func (w *world) bothUnzoned(a, b netip.Addr, d *device) bool {
 	return slices.Contains(w.everIn(a, d), zone.DefaultName) && slices.Contains(w.everIn(b, d), zone.DefaultName)

@@ -20,7 +20,7 @@ const (
 	patience = 260 * time.Second // for the fabric to become calm: a grace time and more
 )
 
-// settled tells whether every device runs and has exchanged everything with every
+// settled reports whether every device runs and has exchanged everything with every
 // reflector.
 func (w *world) settled() (string, bool) {
 	for _, d := range w.all {
@@ -184,7 +184,7 @@ func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse
 	return ""
 }
 
-// toldBefore tells whether the switch told the host of the subject before the host
+// toldBefore reports whether the switch told the host of the subject before the host
 // forgot it.
 func (w *world) toldBefore(h *host, a, s netip.Addr) bool {
 	last := w.wire[pairKey{h.link.dev.id, a, s}]

@@ -59,7 +59,7 @@ func (w *world) story() {
 	if len(w.fails) > 0 {
 		return
 	}
-	w.quiet()
+	w.unnoticed()
 }
 
 // checked brings the fabric to rest and compares it with the truth.
@@ -88,9 +88,9 @@ func (w *world) wakeAll() {
 	}
 }
 
-// quiet breaks sessions and restarts processes whose state is saved: no host may
+// unnoticed breaks sessions and restarts processes whose state is saved: no host may
 // notice.
-func (w *world) quiet() {
+func (w *world) unnoticed() {
 	w.tracef("from here on nothing may be told")
 	for range 6 {
 		d, r := pick(w, w.devices), pick(w, w.reflectors)
@@ -135,7 +135,7 @@ func (w *world) quiet() {
 			}
 		}
 		w.faults++
-		w.tracef("quiet: %s", w.hush)
+		w.tracef("unnoticed: %s", w.hush)
 		if !w.run(away + w.between(0, 60*time.Second)) {
 			return
 		}

@@ -289,7 +289,7 @@ func (t *truth) subscriber(h *host, addr netip.Addr) *place {
 	return nil
 }
 
-// active tells whether a host with this address must know the other one as active,
+// active reports whether a host with this address must know the other one as active,
 // and with which service.
 func (t *truth) active(h *host, addr, subject netip.Addr) (snsd.Service, bool) {
 	ps := t.places[subject]

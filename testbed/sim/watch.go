@@ -97,7 +97,7 @@ func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
 	}
 }
 
-// meet tells whether the hosts that claim two addresses have roles that concern each other.
+// meet reports whether the hosts that claim two addresses have roles that concern each other.
 func (w *world) meet(a, b netip.Addr) bool {
 	return slices.ContainsFunc(w.claims[a], func(x claim) bool {
 		return slices.ContainsFunc(w.claims[b], func(y claim) bool { return x.host.svc.Role.Meets(y.host.svc.Role) })
@@ -117,25 +117,26 @@ func (d *device) acked(l *cable, h *host, a snsd.Ack, arrived time.Duration) {
 	}
 }
 
-// isOwn tells whether the subject is an address of the told host and of no other.
+// isOwn reports whether the subject is an address of the told host and of no other.
 func (w *world) isOwn(h *host, n snsd.Notice) bool {
 	return h != nil && slices.Contains(h.addrs, n.Host) && w.registered(h, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
 }
 
-// registered tells whether a host has ever registered one of its addresses.
+// registered reports whether a host has ever registered one of its addresses.
 func (w *world) registered(h *host, a netip.Addr) bool {
 	return slices.Contains(h.addrs, a) && slices.ContainsFunc(w.claims[a], func(c claim) bool { return c.host == h })
 }
 
-// contested tells whether more than one host ever claimed the address.
+// contested reports whether more than one host ever claimed the address.
 func (w *world) contested(a netip.Addr) bool {
 	cs := w.claims[a]
 	return slices.ContainsFunc(cs, func(c claim) bool { return c.host != cs[0].host })
 }
 
-// mayRepeat tells whether the told host had trouble since the last notice, was not registered for a while, its link was
-// down, the device forgot that notice or took another claim for the holder of the address,
-// or two hosts contest an address: after a restart the device may hear of them one by one.
+// mayRepeat reports whether the told host had trouble since the last notice, was not registered for
+// a while, its link was down, the device forgot that notice or took another claim for the holder of
+// the address, or two hosts contest an address: after a restart the device may hear of them one by
+// one.
 func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
 	return last.unsaved || last.dropped || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
@@ -143,7 +144,7 @@ func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	})
 }
 
-// ambiguous tells whether an address was registered with more than one name: of a
+// ambiguous reports whether an address was registered with more than one name: of a
 // host that moved a device may hear the old one again after its restart.
 func (w *world) ambiguous(a netip.Addr) bool {
 	cs := w.claims[a]

@@ -56,7 +56,7 @@ func (e *end) name() string {
 	return e.dev.name + "<" + e.peer.dev.name
 }
 
-// alive tells whether the process at this end still has it.
+// alive reports whether the process at this end still has it.
 func (e *end) alive() bool { return !e.closed && e.dev.running && e.dev.life == e.life }
 
 // dial opens a connection now, or plans the next try.

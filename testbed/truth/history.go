@@ -12,7 +12,7 @@ type word struct {
 	reason string // of one that is inactive
 }
 
-// says tells whether the word is true during a stretch of time.
+// says reports whether the word is true during a stretch of time.
 func (s stretch) says(w word) bool {
 	for x, doubt := range s.doubt {
 		if !doubt {
@@ -26,7 +26,7 @@ func (s stretch) says(w word) bool {
 	return s.cond.says(w)
 }
 
-// says tells whether the word is true when this is how things are.
+// says reports whether the word is true when this is how things are.
 func (c cond) says(w word) bool {
 	if w.active {
 		return c.active()
@@ -48,7 +48,7 @@ type stretch struct {
 	trip  int  // number of the port's fault, while it is in doubt whether the switch has found it
 }
 
-// same tells whether nothing but the time is different.
+// same reports whether nothing but the time is different.
 func (s stretch) same(o stretch) bool {
 	return s.cond == o.cond && s.doubt == o.doubt && s.trip == o.trip
 }

@@ -69,15 +69,15 @@ type Judge struct {
 	forgot   map[netip.Addr]time.Time // when the agent forgot last
 	Tally    Tally
 	Findings []Finding
-	// Restarted tells whether the switch of a host had no daemon for a while since
+	// Restarted reports whether the switch of a host had no daemon for a while since
 	// the last quiet moment (nil: none had). One that was restarted cannot tell that an
 	// address has left from that it shares no zone any more, and may call it either.
 	Restarted func(host netip.Addr) bool
-	// Paused tells whether the switch of a subject was stopped for a while since the last
+	// Paused reports whether the switch of a subject was stopped for a while since the last
 	// quiet moment (nil: none was). One that goes on finds frames and carrier events of
 	// the meantime in an order that is not that in which they happened.
 	Paused func(subject netip.Addr) bool
-	// Lost tells whether a zone query that a host sent then was lost because its
+	// Lost reports whether a zone query that a host sent then was lost because its
 	// switch had no daemon (nil: none ever is).
 	Lost func(host netip.Addr, asked time.Time) bool
 	// News hears of each new word and since when it was true (zero: not exactly known).
@@ -101,7 +101,7 @@ func (j *Judge) Begin() time.Time { return j.begin }
 // agent's own output.
 func (j *Judge) Grant(host netip.Addr) { j.granted[host]++ }
 
-// lost tells whether the last query of a host's agent was lost.
+// lost reports whether the last query of a host's agent was lost.
 func (j *Judge) lost(host netip.Addr) bool { return j.Lost != nil && j.Lost(host, j.asked[host]) }
 
 // Hear takes a line of an agent that owns the addresses. An agent like the existing one
@@ -187,7 +187,7 @@ func (j *Judge) notice(l agentlog.Line) {
 	j.news(p, x, l)
 }
 
-// returned tells whether a subject has become active since the last quiet moment.
+// returned reports whether a subject has become active since the last quiet moment.
 func (j *Judge) returned(p Pair, at time.Time) bool {
 	line := j.truth.since(p, j.begin)
 	for i := 1; i < len(line) && !line[i].from.After(at); i++ {
@@ -245,7 +245,7 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	j.wrong(p, l, "not true since the last quiet moment, or only before what it was told last")
 }
 
-// knows tells whether a host was told already that the switch has found the damaged
+// knows reports whether a host was told already that the switch has found the damaged
 // frames of which it is in doubt: then it has, and nobody is active there any more.
 func (x *told) knows(s stretch, w word) bool { return w.active && s.trip > 0 && s.trip <= x.trip }
 
@@ -255,9 +255,10 @@ func (j *Judge) tell(p Pair, w word, since, at time.Time) {
 	}
 }
 
-// mixed tells whether causes of different origins changed: zones are known from
-// reflectors, cables and registrations from the access switch, paths are seen from both
-// ends. Damaged frames are found by the switch that has the cable. A switch that was paused knows cables and registrations from different sockets.
+// mixed reports whether causes of different origins changed: zones are known from reflectors,
+// cables and registrations from the access switch, paths are seen from both ends. Damaged frames
+// are found by the switch that has the cable. A switch that was paused knows cables and
+// registrations from different sockets.
 func mixed(line []stretch, paused bool) bool {
 	origin := [causes]int{byZone: 0, byLink: 1, byAgent: 1, byPath: 2, byPort: 1}
 	if paused {
@@ -280,7 +281,7 @@ func mixed(line []stretch, paused bool) bool {
 	return n > 1
 }
 
-// possible tells whether a word could be true if the causes had changed in another order.
+// possible reports whether a word could be true if the causes had changed in another order.
 func possible(line []stretch, w word, at time.Time) bool {
 	var good, bad cond
 	for _, s := range line {
@@ -393,8 +394,8 @@ func (j *Judge) Absent() []Finding {
 	return out
 }
 
-// agedOut tells whether a subject was not registered for a while in this round. A switch that had told of it
-// that it was unreachable has nothing to add then and forgets the pair (package
+// agedOut reports whether a subject was not registered for a while in this round. A switch that had
+// told of it that it was unreachable has nothing to add then and forgets the pair (package
 // hostnotify, What a host is told): when the subject is back, and leaves the zone before it is
 // reachable again, nothing is left to be taken back.
 func (j *Judge) agedOut(p Pair) bool {

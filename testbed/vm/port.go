@@ -58,7 +58,7 @@ func openPort(name string, number int, conn net.Conn) (*port, error) {
 
 func (p *port) close() { p.raw.Close() }
 
-// passing tells whether an error of the raw socket is about the link, which may come
+// passing reports whether an error of the raw socket is about the link, which may come
 // back, and not about the socket.
 func passing(err error) bool {
 	return errors.Is(err, unix.ENETDOWN) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EMSGSIZE)

@@ -145,6 +145,6 @@ func TestFramesPassWhole(t *testing.T) {
 	}
 }
 
-// ofKernel tells whether a frame is this kernel's own IPv6, which begins before it is
+// ofKernel reports whether a frame is this kernel's own IPv6, which begins before it is
 // switched off.
 func ofKernel(frame []byte) bool { return bytes.HasPrefix(frame, []byte{0x33, 0x33}) }
