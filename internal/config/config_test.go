@@ -43,7 +43,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		Ports:      Ports{Access: []string{"e*"}, Max: 1024, RemovalHold: 2 * time.Minute},
 		Hosts:      Hosts{Conflict: ConflictProbe, MultiPort: MultiPortDevice, MaxTTL: 300 * time.Second, Source: FrameSourceDoubt},
 		HardZoning: hardzone.Default(),
-		LLDP:       LLDP{TransmitAuto, 30 * time.Second, 2 * time.Minute, 128, 80000, id},
+		LLDP:       LLDP{Transmit: TransmitAuto, Interval: 30 * time.Second, TTL: 2 * time.Minute, MaxNeighboursPerPort: 128, MaxHosts: 80000, ManagementAddress: id},
 		Session:    Session{Auth: AuthHMAC, Keepalive: 3 * time.Second, Hold: 9 * time.Second, ConnectTimeout: 5 * time.Second},
 		Zones:      Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true, MaxLoss: 10},
 		State:      "/var/lib/inof",

@@ -75,10 +75,7 @@ func (f *Filter) Check(v string) error {
 
 // check refuses parameters that are not known, given twice or wrong.
 func (q *Query) check(f Asked) error {
-	all := q.Filters
-	if q.Arg != nil {
-		all = append([]Filter{*q.Arg}, all...)
-	}
+	all := q.all()
 	var known []string
 	for _, x := range all {
 		known = append(known, x.Name)
@@ -94,6 +91,26 @@ func (q *Query) check(f Asked) error {
 		}
 	}
 	return nil
+}
+
+// all are the filters, that of the argument first.
+func (q *Query) all() []Filter {
+	if q.Arg == nil {
+		return q.Filters
+	}
+	return append([]Filter{*q.Arg}, q.Filters...)
+}
+
+// Row is the line of docs/operations.md.
+func (q *Query) Row() string {
+	text := q.Short
+	for i, f := range q.all() {
+		if i == 0 {
+			text += "; filters:"
+		}
+		text += " `" + f.Name + "`"
+	}
+	return fmt.Sprintf("| `GET /v1/%s` | %s |", q.Path, text)
 }
 
 // Asked are the values of filters, which were checked, and of flags.

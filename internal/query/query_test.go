@@ -1,47 +1,55 @@
 package query
 
 import (
+	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// What can be asked for has a name and a path of its own, each filter once, and stands in
-// docs/operations.md.
+var update = flag.Bool("update", false, "write the rows of docs/operations.md")
+
+// What can be asked for has a name and a path of its own, each filter once, and its row in
+// docs/operations.md: run with -update after a change.
 func TestEveryQueryIsToldApartAndDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
+	const doc = "../../docs/operations.md"
+	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	lines := strings.Split(string(text), "\n")
+	seen, at := map[string]bool{}, 0
 	for i := range All {
 		q := &All[i]
 		if q.Short == "" || seen["show "+q.Name] || seen["/v1/"+q.Path] {
 			t.Errorf("%s, /v1/%s: not declared, or declared twice", q.Name, q.Path)
 		}
 		seen["show "+q.Name], seen["/v1/"+q.Path] = true, true
-		row := ""
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "GET /") && strings.Contains(line, "/v1/"+q.Path+"`") {
-				row = line
-			}
-		}
-		filters := q.Filters
-		if q.Arg != nil {
-			filters = append([]Filter{*q.Arg}, filters...)
-		}
 		names := map[string]bool{}
-		for _, f := range filters {
+		for _, f := range q.all() {
 			if names[f.Name] {
 				t.Errorf("%s: filter %s is declared twice", q.Name, f.Name)
 			}
 			names[f.Name] = true
-			if !strings.Contains(row, "`"+f.Name+"`") {
-				t.Errorf("docs/operations.md does not say that /v1/%s has the filter %s", q.Path, f.Name)
-			}
 		}
-		if row == "" {
-			t.Errorf("docs/operations.md does not have /v1/%s", q.Path)
+		row, begins := q.Row(), "| `GET /v1/"+q.Path+"` |"
+		n := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, begins) })
+		switch {
+		case n >= 0 && lines[n] == row:
+		case !*update:
+			t.Errorf("docs/operations.md does not have: %s", row)
+		case n >= 0:
+			lines[n] = row
+		default:
+			n = at
+			lines = slices.Insert(lines, n, row)
+		}
+		at = n + 1
+	}
+	if *update {
+		if err := os.WriteFile(doc, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
