@@ -64,8 +64,11 @@ func (w Switch) QueueSent(p PortID, q int) (bytes uint64, marks uint32) {
 func (w Switch) QueueDrops(p PortID, q int) uint64 { return w.s.lost[int(p)*NumQueues+q].frames }
 
 // Marking gives the thresholds of a queue in bytes; ok tells whether it marks.
-func (w Switch) Marking(p PortID, q int) (low, high int64, ok bool) {
-	qu := &w.s.queues[int(p)*NumQueues+q]
+func (w Switch) Marking(p PortID, q int) (low, high int64, ok bool) { return w.s.Marking(p, q) }
+
+// Marking gives the thresholds of a queue in bytes; ok tells whether it marks.
+func (s *Sim) Marking(p PortID, q int) (low, high int64, ok bool) {
+	qu := &s.queues[int(p)*NumQueues+q]
 	return int64(qu.kmin), int64(qu.kmax), qu.kmin != noMarks
 }
 

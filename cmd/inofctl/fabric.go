@@ -34,7 +34,7 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // runScenario loads and runs one file with progress on stderr.
-func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet bool) (*scenario.Result, error) {
+func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet, live bool) (*scenario.Result, error) {
 	f, err := scenario.Load(path)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,9 @@ func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet 
 	}
 	f.Cores = cores
 	var p scenario.Progress
-	if !quiet {
+	if live {
+		f.Live = newLiveView(cmd.ErrOrStderr(), time.Now).see
+	} else if !quiet {
 		p = progressTo(cmd.ErrOrStderr(), time.Now)
 	}
 	return f.Run(cmd.Context(), p)
@@ -69,13 +71,16 @@ func progressTo(w io.Writer, clock func() time.Time) scenario.Progress {
 func fabricRunCmd() *cobra.Command {
 	var csvDir, plotDir, format string
 	var seed uint64
-	var quiet bool
+	var quiet, live bool
 	var cores int
 	c := &cobra.Command{Use: "run FILE", Short: "Run a scenario and check what it expects", Args: arguments(1, 1),
 		Long: `Runs a scenario file and prints throughput, completion times, pauses, queue peaks and
 losses. Ends with an error when an expectation of the file is not met.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := runScenario(cmd, args[0], seed, cores, quiet)
+			if live && (quiet || cores > 1) {
+				return usagef("--live shows a run on one core: not with --quiet, nor with --cores %d", cores)
+			}
+			res, err := runScenario(cmd, args[0], seed, cores, quiet, live)
 			if res == nil {
 				return err
 			}
@@ -104,6 +109,7 @@ losses. Ends with an error when an expectation of the file is not met.`,
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed instead of the file's")
 	c.Flags().IntVar(&cores, "cores", 1, "cores to use where the scenario has no faults and no storage; the result is the same")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress")
+	c.Flags().BoolVar(&live, "live", false, "show progress, rate and the fullest queues while it runs, on one core")
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/model/scenario"
 )
 
 // runFabric runs "fabric ..." alone.
@@ -116,5 +117,33 @@ func TestProgressSaysWhatIsLeft(t *testing.T) {
 	p(2*model.Millisecond, 10*model.Millisecond, 2_000_000)
 	if got := out.String(); got != "2ms of 10ms, 2.0 M events, about 8s left\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A run that is watched shows progress, rate and the fullest queues, and ends as one that is not.
+func TestFabricRunLive(t *testing.T) {
+	f, err := scenario.Load("../../scenarios/incast-pfc.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Trace = true
+	plain, err := f.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	f.Live = newLiveView(&out, func() time.Time { now = now.Add(200 * time.Millisecond); return now }).see
+	watched, err := f.Run(t.Context(), nil)
+	if err != nil || watched.Hash != plain.Hash {
+		t.Errorf("%v: %016x, unwatched %016x", err, watched.Hash, plain.Hash)
+	}
+	for _, want := range []string{"M frame-hops/s", " of 30ms", "s0>h16/3", "flows: 16 at work", "about "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%.1500s", want, out.String())
+		}
+	}
+	if _, err := runFabric(t, "run", "--live", "--cores", "2", "../../scenarios/incast-pfc.yaml"); err == nil {
+		t.Error("--live with two cores is accepted")
 	}
 }

@@ -3,16 +3,10 @@ package report
 import (
 	"encoding/csv"
 	"fmt"
-	"image/color"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/openinof/inof/model/scenario"
 )
@@ -139,76 +133,4 @@ func portRows(r *scenario.Result, c *csv.Writer) error {
 		}
 	}
 	return nil
-}
-
-// palette is a set of colours that stay apart in print and for colour-blind readers.
-var palette = []color.Color{
-	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255},
-	color.RGBA{204, 121, 167, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 0, 0, 255},
-}
-
-// Plots draws the recorded series of one or more results, one picture for each unit:
-// goodput, queue depth, XOFF frames. format is "svg" or "png"; what has nothing to
-// show is left out. It gives the names of the files.
-func Plots(dir, format string, results ...*scenario.Result) ([]string, error) {
-	if format != "svg" && format != "png" {
-		return nil, fmt.Errorf("plot format %q, want svg or png", format)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	var done []string
-	for _, kind := range []struct{ file, unit, label string }{
-		{"goodput", "Gb/s", "goodput, Gb/s"}, {"iops", "kIOPS", "thousand I/Os a second"}, {"queues", "KB", "queue depth, KB"}, {"xoff", "XOFF frames", "XOFF frames in a period"},
-	} {
-		p := plot.New()
-		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = results[0].Name, "time, ms", kind.label
-		p.Y.Min = 0
-		p.Legend.Top = true
-		p.Add(plotter.NewGrid())
-		lines, tallest := 0, 0.0
-		for _, r := range results {
-			s := r.Series.Select(kind.unit)
-			for i, name := range s.Names {
-				line, top, err := newLine(s, i, lines)
-				if err != nil {
-					return done, err
-				}
-				tallest = max(tallest, top)
-				lines++
-				p.Add(line)
-				label := strings.TrimSuffix(name, " "+kind.unit)
-				if len(results) > 1 {
-					label = r.Name + ": " + label
-				}
-				p.Legend.Add(label, line)
-			}
-		}
-		if lines == 0 || tallest == 0 {
-			continue
-		}
-		p.Y.Max = tallest * 1.35 // room for the legend
-		path := filepath.Join(dir, kind.file+"."+format)
-		if err := p.Save(17*vg.Centimeter, 8*vg.Centimeter, path); err != nil {
-			return done, fmt.Errorf("%s: %w", path, err)
-		}
-		done = append(done, path)
-	}
-	return done, nil
-}
-
-func newLine(s scenario.Series, i, n int) (*plotter.Line, float64, error) {
-	pts := make(plotter.XYs, len(s.Times))
-	top := 0.0
-	for k, t := range s.Times {
-		pts[k] = plotter.XY{X: t, Y: s.Values[i][k]}
-		top = max(top, s.Values[i][k])
-	}
-	line, err := plotter.NewLine(pts)
-	if err != nil {
-		return nil, 0, err
-	}
-	line.Color = palette[n%len(palette)]
-	line.Width = vg.Points(1.2)
-	return line, top, nil
 }

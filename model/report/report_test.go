@@ -102,3 +102,47 @@ func TestReports(t *testing.T) {
 		t.Errorf("%d lines, first %q", len(lines), lines[0])
 	}
 }
+
+// A picture says what it shows: its title, the moments of faults and thresholds of marking as
+// entries of a legend beside the plot, in a font that every reader has one like.
+func TestPicturesSayWhatTheyShow(t *testing.T) {
+	f, err := scenario.Parse("cut", []byte(`name: cut
+about: a cable goes
+duration: 300us
+reroute: 20us
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts: 2, link: {rate: 100G, delay: 1us}}
+switch: {ecn: {low: 5KB, high: 20KB, percent: 20}}
+traffic: [{name: in, kind: incast, from: [h0, h1, h3], to: h2}]
+faults: [{at: 100us, kind: link-down, link: leaf0-spine0}]
+record: {every: 10us, queues: leaf1>h2/3}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := f.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := Plots(t.TempDir(), "svg", r)
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"cut: a cable goes", "link-down leaf0-spine0, 0.1 ms", "sans-serif"}
+		if strings.HasSuffix(file, "queues.svg") {
+			want = append(want, "marks from, 5 KB", "marks all from, 20 KB", "leaf1&gt;h2/3")
+		}
+		for _, w := range want {
+			if !strings.Contains(string(data), w) {
+				t.Errorf("%s: no %q", file, w)
+			}
+		}
+	}
+	if n := strings.Count(wrapped(strings.Repeat("word ", 40)), "\n"); n != 2 {
+		t.Errorf("a title of 200 characters has %d breaks", n)
+	}
+}

@@ -12,9 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/openinof/inof/model/scenario"
 )
@@ -116,10 +114,7 @@ func StudyPlots(dir string, st *scenario.Study, patterns []string) ([]string, er
 		names = append(names, v.Name)
 	}
 	for _, k := range keys {
-		p := plot.New()
-		p.Title.Text, p.Y.Label.Text = k, k
-		p.Y.Min = 0
-		p.Add(plotter.NewGrid())
+		p := newPicture(fmt.Sprintf("%s, median of %d seeds", k, st.Seeds), "", k)
 		p.NominalX(names...)
 		bars := &errorBars{}
 		for i, v := range st.Variants {
@@ -140,7 +135,7 @@ func StudyPlots(dir string, st *scenario.Study, patterns []string) ([]string, er
 		line.Color, points.Color, eb.Color = palette[0], palette[0], palette[1]
 		p.Add(line, points, eb)
 		file := filepath.Join(dir, strings.NewReplacer("/", "-", ">", "-").Replace(k)+".svg")
-		if err := p.Save(17*vg.Centimeter, 8*vg.Centimeter, file); err != nil {
+		if err := p.save(file, "svg"); err != nil {
 			return done, fmt.Errorf("%s: %w", file, err)
 		}
 		done = append(done, file)

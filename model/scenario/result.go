@@ -13,23 +13,56 @@ import (
 
 // Result is what came out of a run.
 type Result struct {
-	Name      string             `json:"name"`
-	End       model.Time         `json:"end_ps"`
-	Totals    model.Totals       `json:"totals"`
-	Groups    []GroupResult      `json:"traffic"`
-	Loads     []LoadResult       `json:"storage,omitempty"`
-	Jobs      []JobResult        `json:"reductions,omitempty"`
-	Control   *control.Report    `json:"control,omitempty"`
-	Hash      uint64             `json:"-"`     // of all events, if File.Trace asked for it
-	Ports     []PortResult       `json:"ports"` // queues that did something
-	Links     []LinkResult       `json:"interfaces"`
-	Chips     []SwitchResult     `json:"switches"`
-	Flows     []FlowResult       `json:"flows"`
-	Series    Series             `json:"-"`
-	Metrics   map[string]float64 `json:"metrics"`
-	Incidents []IncidentResult   `json:"incidents,omitempty"`
-	expect    []Expect
-	file      string
+	Name       string             `json:"name"`
+	About      string             `json:"about,omitempty"`
+	End        model.Time         `json:"end_ps"`
+	Totals     model.Totals       `json:"totals"`
+	Groups     []GroupResult      `json:"traffic"`
+	Loads      []LoadResult       `json:"storage,omitempty"`
+	Jobs       []JobResult        `json:"reductions,omitempty"`
+	Control    *control.Report    `json:"control,omitempty"`
+	Hash       uint64             `json:"-"`     // of all events, if File.Trace asked for it
+	Ports      []PortResult       `json:"ports"` // queues that did something
+	Links      []LinkResult       `json:"interfaces"`
+	Chips      []SwitchResult     `json:"switches"`
+	Flows      []FlowResult       `json:"flows"`
+	Series     Series             `json:"-"`
+	Faults     []Moment           `json:"-"`
+	Thresholds []Threshold        `json:"-"`
+	Metrics    map[string]float64 `json:"metrics"`
+	Incidents  []IncidentResult   `json:"incidents,omitempty"`
+	expect     []Expect
+	file       string
+}
+
+// Moment is when something broke or was mended.
+type Moment struct {
+	Ms   float64
+	What string
+}
+
+// Threshold is a depth at which a recorded queue begins to act.
+type Threshold struct {
+	KB   float64
+	What string
+}
+
+// lines gives what a picture shows beside the series.
+func (b *builder) lines(r *Result) {
+	for i := range b.faults {
+		if f := &b.faults[i]; f.spec.At <= r.End {
+			r.Faults = append(r.Faults, Moment{f.spec.At.Seconds() * 1e3, f.spec.Kind + " " + f.where()})
+		}
+	}
+	when := ""
+	if len(b.f.Switch.Tuners) > 0 {
+		when = ", at the end"
+	}
+	for _, p := range b.probes {
+		if low, high, ok := b.sim.Marking(p.port, p.queue); ok {
+			r.Thresholds = append(r.Thresholds, Threshold{float64(low) / 1e3, "marks from" + when}, Threshold{float64(high) / 1e3, "marks all from" + when})
+		}
+	}
 }
 
 // GroupResult sums the flows of one traffic entry.
@@ -109,7 +142,7 @@ type FlowResult struct {
 
 func (b *builder) result(rec *recorder) *Result {
 	s := b.sim
-	r := &Result{Name: b.f.Name, End: s.Now(), Totals: s.Totals(), Series: rec.series, Metrics: map[string]float64{}, expect: b.f.Expect, file: b.f.path}
+	r := &Result{Name: b.f.Name, About: b.f.About, End: s.Now(), Totals: s.Totals(), Series: rec.series, Metrics: map[string]float64{}, expect: b.f.Expect, file: b.f.path}
 	for _, g := range b.groups {
 		b.group(r, g)
 	}
@@ -135,6 +168,7 @@ func (b *builder) result(rec *recorder) *Result {
 		r.Metrics[fmt.Sprintf("incident%d-ms", i+1)] = e.At.Seconds() * 1e3
 	}
 	r.Metrics["incidents"] = float64(len(r.Incidents))
+	b.lines(r)
 	b.metrics(r)
 	b.loadResults(r)
 	b.jobResults(r)

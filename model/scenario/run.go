@@ -225,6 +225,10 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 	if progress != nil {
 		s.OnProgress(func(now model.Time, events uint64) { progress(now, f.Duration, events) })
 	}
+	if f.Live != nil {
+		f.Cores = 1 // or others would change what it looks at
+		s.OnProgress(func(model.Time, uint64) { f.Live(b.look) })
+	}
 	rec := newRecorder(b)
 	err = b.advance(ctx, rec)
 	if b.broken != nil {
