@@ -259,7 +259,7 @@ func (m *Machine) follows(d *change.Delta) (map[string]*zone.Zone, *Refusal) {
 	return changed, m.fits(changed)
 }
 
-// fits tells whether the zones in force may become these.
+// fits reports whether the zones in force may become these.
 func (m *Machine) fits(changed map[string]*zone.Zone) *Refusal {
 	zones, members := len(m.zones), m.members
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
@@ -310,7 +310,7 @@ func (m *Machine) take(changed map[string]*zone.Zone, edit *Edit) {
 	}
 }
 
-// check tells whether a zone may ever be.
+// check reports whether a zone may ever be.
 func (m *Machine) check(z zone.Zone) *Refusal {
 	if z.Name == zone.DefaultName {
 		return refuse(CodeInvalid, "zone %q is always there; hosts in no other zone join it by themselves", z.Name)

@@ -149,7 +149,7 @@ func (n *Node) lead(ctx context.Context, r *raft.Raft, data []byte, st *changeSt
 	}
 }
 
-// fit tells whether this member can apply what it would decide on.
+// fit reports whether this member can apply what it would decide on.
 func (n *Node) fit() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -161,7 +161,7 @@ func (n *Node) patience() time.Duration {
 	return patienceWithoutLeader * (n.cfg.Heartbeat + n.cfg.Election)
 }
 
-// worthWaiting tells whether a leader may come soon: it was lost not long ago.
+// worthWaiting reports whether a leader may come soon: it was lost not long ago.
 func (n *Node) worthWaiting() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -109,9 +109,12 @@ func (n *Node) Next(ctx context.Context) (Batch, error) {
 		n.mu.Lock()
 		if len(n.feed) > 0 {
 			b := n.take()
+			further := b.Stamp.Index > n.done
 			n.mu.Unlock()
-			if err := n.cfg.Storage.setInForce(b.Stamp.Index); err != nil {
-				n.count(func(c *Counters) { c.DiskErrors++ })
+			if further {
+				if err := n.cfg.Storage.setInForce(b.Stamp.Index); err != nil {
+					n.count(func(c *Counters) { c.DiskErrors++ })
+				}
 			}
 			b.Members = n.Members()
 			return b, nil

@@ -23,10 +23,10 @@ const (
 	opRead      op = 19 // the index up to which a reader must have applied
 )
 
-// consensus tells whether only members may ask, of the incarnation they are known by.
+// consensus reports whether only members may ask, of the incarnation they are known by.
 func (o op) consensus() bool { return o <= opTimeout }
 
-// leading tells whether only a leader asks for it.
+// leading reports whether only a leader asks for it.
 func (o op) leading() bool { return o == opAppend || o == opSnapshot }
 
 // limit is the longest request in bytes.

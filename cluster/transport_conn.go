@@ -235,7 +235,7 @@ type rawClose struct {
 
 func (r *rawClose) Close() error { return r.raw.Close() }
 
-// permit tells whether the peer's certificate lets it be the device it says.
+// permit reports whether the peer's certificate lets it be the device it says.
 func (c *conn) permit(creds *link.Credentials) error {
 	if creds == nil || len(c.chain) == 0 {
 		return errors.New("no certificate")
@@ -243,7 +243,7 @@ func (c *conn) permit(creds *link.Credentials) error {
 	return creds.Permit(c.chain[0], c.peer.Self.Device)
 }
 
-// current tells whether the peer would be let in with what is in force now.
+// current reports whether the peer would be let in with what is in force now.
 func (c *conn) current(auth link.Auth) bool {
 	if auth.Mode != wire.AuthTLS || c.creds == nil {
 		return true

@@ -72,7 +72,7 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	sum := Result{Excused: map[Excuse]uint64{}}
+	sum := newTotal()
 	n := 0
 	for s := *first; *seeds == 0 && time.Since(began) < budget || n < *seeds; s++ {
 		res, err := Run(config(s))
@@ -80,17 +80,35 @@ func TestSeeds(t *testing.T) {
 			t.Error(err)
 		}
 		n++
-		sum.Virtual += res.Virtual
-		sum.Events += res.Events
-		sum.Faults += res.Faults
-		sum.Notices += res.Notices
-		sum.Checks += res.Checks
-		for e, k := range res.Excused {
-			sum.Excused[e] += k
-		}
+		sum.add(res)
 	}
-	t.Logf("%d seeds in %v: %v of virtual time, %d events, %d faults, %d notices, %d pairs compared, excused %v",
-		n, time.Since(began).Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.Events, sum.Faults, sum.Notices, sum.Checks, sum.Excused)
+	t.Log(sum)
+}
+
+// total is what several runs come to.
+type total struct {
+	Result
+	runs  int
+	began time.Time
+}
+
+func newTotal() *total { return &total{Result{Excused: map[Excuse]uint64{}}, 0, time.Now()} }
+
+func (s *total) add(r Result) {
+	s.runs++
+	s.Virtual += r.Virtual
+	s.Events += r.Events
+	s.Faults += r.Faults
+	s.Notices += r.Notices
+	s.Checks += r.Checks
+	for e, k := range r.Excused {
+		s.Excused[e] += k
+	}
+}
+
+func (s *total) String() string {
+	return fmt.Sprintf("%d seeds in %v: %v of virtual time, %d events, %d faults, %d notices, %d pairs compared, excused %v",
+		s.runs, time.Since(s.began).Round(time.Millisecond), s.Virtual.Round(time.Second), s.Events, s.Faults, s.Notices, s.Checks, s.Excused)
 }
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
@@ -169,9 +187,11 @@ func TestClusterSeeds(t *testing.T) {
 		t.Logf("%+v", run(*seed))
 		return
 	}
+	sum := newTotal()
 	for s := range uint64(cmp.Or(*seeds, clusterSeeds)) {
-		run(*first + s)
+		sum.add(run(*first + s))
 	}
+	t.Log(sum)
 }
 
 // hostileBudget is how long runs with a bad client and a bad host go on.
