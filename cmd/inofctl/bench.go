@@ -42,7 +42,7 @@ its machine. In mode tls one certificate must be good for all of these device id
 
 // newBenchCmd puts load on a reflector; see package load.
 func (a *app) benchCmd() *cobra.Command {
-	c := group("bench", "Measure a reflector under load beside its bound", a.benchFanoutCmd(), a.benchSyncCmd(), a.benchFailoverCmd(), a.benchHostileCmd(), newBenchReflectorCmd())
+	c := group("bench", "Measure a reflector under load beside its bound", a.benchFanoutCmd(), a.benchSyncCmd(), a.benchFailoverCmd(), a.benchHostileCmd(), a.benchHardZoningCmd(), newBenchReflectorCmd())
 	c.Long = "Measure a reflector under load beside its bound.\n" + benchHelp
 	return c
 }

@@ -22,12 +22,11 @@ type Filter struct {
 	tables map[string]*ebpf.Map
 	attach hardzone.Attach
 
-	hosts  map[addrKey]hostValue // as they should be
-	pairs  map[pairKey]uint32
-	extra  map[string]any // rows of permits, prefixes and bounds, by table
-	bounds []hardzone.Bound
-	ports  map[string]*portFilter
-	names  []string // of ports by number
+	hosts map[addrKey]hostValue // as they should be
+	pairs map[pairKey]uint32
+	extra map[string]any // rows of permits, prefixes and bounds, by table
+	ports map[string]*portFilter
+	names []string // of ports by number
 
 	adopted   []hardzone.Host
 	keys      []hardzone.PairKey

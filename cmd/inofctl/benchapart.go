@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openinof/inof/hardzone"
+	"github.com/openinof/inof/testbed/apart"
+)
+
+func (a *app) benchHardZoningCmd() *cobra.Command {
+	opt := apart.Default
+	c := &cobra.Command{Use: "hardzoning", Short: "What hard zoning costs a frame, beside nftables and beside no filter", Args: arguments(0, 0),
+		Long: `Measure hard zoning in this machine's kernel, as root: the time to load and to change rows, the memory of
+the tables, one run of the program (BPF_PROG_TEST_RUN), and one frame over a cable (veth) through each
+kind of filter, beside the same policy in sets of nftables and beside no filter, all in turn.`}
+	c.Flags().IntSliceVar(&opt.Memberships, "memberships", opt.Memberships, "sizes of the policy, in pairs that may talk, 1..1000000")
+	c.Flags().IntVar(&opt.Frames, "frames", opt.Frames, "frames of one measurement on the cable")
+	c.Flags().IntVar(&opt.Rounds, "rounds", opt.Rounds, "measurements of each kind; the least counts")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, n := range opt.Memberships {
+			if n < 1 || n > 1_000_000 {
+				return usagef("--memberships: %d, want 1..1000000", n)
+			}
+		}
+		if opt.Frames < 100 || opt.Rounds < 1 {
+			return usagef("--frames: want 100 or more; --rounds: want 1 or more")
+		}
+		res, err := apart.Bench(cmd.Context(), opt)
+		if err != nil {
+			return err
+		}
+		return a.print(res, func(w io.Writer) { printHardZoning(w, res) })
+	}
+	return c
+}
+
+func printHardZoning(w io.Writer, r *apart.Result) {
+	fmt.Fprintf(w, "Linux %s, %d processors\n", r.Kernel, r.CPUs)
+	for _, l := range r.LeftOut {
+		fmt.Fprintf(w, "left out: %s\n", l)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "\nmemberships\tload ms\tnft load ms\ttables MB\tone pair µs\tzone change µs\trun: nothing\tXDP ns\tTC ns\tXDP denied ns\t\n")
+	for i := range r.Sizes {
+		s := &r.Sizes[i]
+		fmt.Fprintf(tw, "%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", s.Memberships, s.LoadMS, s.NFTLoadMS, s.MemoryMB, s.UpdateUS.Median, s.ZoneUS.Median,
+			s.Run["nothing"], s.Run["xdp permitted"], s.Run["tc permitted"], s.Run["xdp denied"])
+	}
+	fmt.Fprint(tw, "\nns a frame on the cable\tno filter\tnative\ttc\tgeneric\tnftables\tabove none: native\ttc\tgeneric\tnftables\t\n")
+	for i := range r.Sizes {
+		s := &r.Sizes[i]
+		fmt.Fprintf(tw, "%d\t", s.Memberships)
+		kinds := []string{string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), apart.NFTables}
+		for _, way := range append([]string{apart.None}, kinds...) {
+			fmt.Fprintf(tw, "%.0f\t", s.Wire[way].Low)
+		}
+		for _, way := range kinds {
+			fmt.Fprintf(tw, "%.0f\t", s.Above(way))
+		}
+		fmt.Fprintln(tw)
+	}
+	tw.Flush()
+}
