@@ -51,6 +51,12 @@
 // a while, or now and then by itself after 30 s, whatever happens to the daemon.
 // Its host loses carrier meanwhile, as with a pulled cable.
 //
+// # Full disks
+//
+// Access switches have small disks of their own (disk.go). While one is full its daemon is not
+// restarted, nor until it has saved what it could not: a restart would repeat notices then, which it
+// says itself.
+//
 // # What is missing
 //
 // After a round, a host's last word about an address is not what is true; or its

@@ -136,6 +136,9 @@ func (f *fabric) targets() targets {
 	for _, n := range slices.Concat(f.reflectors, f.switches) {
 		t.daemons = append(t.daemons, process{n, "inofd"})
 	}
+	for _, n := range f.switches {
+		t.disks = append(t.disks, process{n, "inofd"})
+	}
 	for i, p := range f.places {
 		t.access = append(t.access, link{p.Switch, p.Port})
 		if !slices.Contains(t.agents, f.agents[i]) {

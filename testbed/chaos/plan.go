@@ -26,11 +26,12 @@ const (
 	CRC     Kind = "crc"     // damaged frames arrive at an access port until its switch shuts it; later it is opened
 	Hole    Kind = "hole"    // packets longer than some size do not pass between an access switch and a reflector, one way or both
 	Files   Kind = "files"   // a daemon can open no more files and sockets for a while
+	Disk    Kind = "disk"    // the disk with the state of an access switch is full for a while
 	Zone    Kind = "zone"    // an operator changes zones at both reflectors
 )
 
 // Kinds lists all kinds, as Plan draws them.
-var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Hole, Files, Zone}
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Hole, Files, Disk, Zone}
 
 // KindNames lists all kinds for people.
 func KindNames() string {
@@ -144,6 +145,7 @@ type targets struct {
 	inner   []link      // ports of reflectors to access switches
 	paths   [][2]string // pairs of access switches
 	daemons []process   // of switches
+	disks   []process   // those of them whose disks may be full
 	agents  []process   // of hosts
 	zones   []string    // that may be changed
 	members int         // addresses that may join them
@@ -230,6 +232,13 @@ func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
 			return f, false
 		}
 		p := t.daemons[rnd.IntN(len(t.daemons))]
+		f.Node, f.Proc = p.node, p.name
+		f.For = between(rnd, 100*time.Millisecond, 6*time.Second)
+	case Disk:
+		if len(t.disks) == 0 {
+			return f, false
+		}
+		p := t.disks[rnd.IntN(len(t.disks))]
 		f.Node, f.Proc = p.node, p.name
 		f.For = between(rnd, 100*time.Millisecond, 6*time.Second)
 	case Drop, Cut, Hole:

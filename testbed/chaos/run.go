@@ -94,6 +94,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	r.begin()
 	r.NoDaemons = true // until their configuration is tuned
+	ejectDisks(r.Options.Options, r.Name)
+	defer ejectDisks(r.Options.Options, r.Name)
 	if r.lab, err = testbed.Up(ctx, r.fab.topo, r.Options.Options); err != nil {
 		return &r.report, err
 	}
@@ -102,11 +104,15 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		err = r.rounds(ctx)
 	}
 	r.finish(err)
+	ejectDisks(r.Options.Options, r.Name)
 	return &r.report, errors.Join(err, r.lab.Down())
 }
 
 // start tunes the configuration of the switches and starts all programs.
 func (r *runner) start(ctx context.Context) error {
+	if err := r.disks(); err != nil {
+		return err
+	}
 	for _, n := range r.fab.reflectors {
 		if err := r.configure(n, tune); err != nil {
 			return err
