@@ -75,6 +75,16 @@ func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil }
 // urgent tells whether a loss is among it.
 func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankFault]) > 0 }
 
+// patient reports whether all that is among it are losses that need not be told at once.
+func (b *backlog) patient() bool {
+	for r := range ranks {
+		if r != rankAgain && len(b.queue[r]) > 0 {
+			return false
+		}
+	}
+	return b.dump == nil && len(b.queue[rankAgain]) > 0
+}
+
 // zonesWait reports whether zones or settings are among it.
 func (b *backlog) zonesWait() bool {
 	if b.dump != nil && b.dump.zones > 0 {

@@ -104,6 +104,7 @@ func (r *Reflector) commit(t *change, by *cause) {
 		var num uint32
 		r.plan(t, t.taken[i].Device, t.number(&num, news{feedKey: feedKey{keyTaken, t.taken[i]}}))
 	}
+	r.damp(t, by)
 	r.group(t, by)
 }
 
@@ -291,7 +292,7 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 			if !still {
 				why = t.why[h.HostKey]
 			}
-			r.plan(t, dev, t.number(&w.removes[i], news{feedKey{keyHost, h.HostKey}, true, why}))
+			r.plan(t, dev, t.number(&w.removes[i], news{feedKey: feedKey{keyHost, h.HostKey}, gone: true, why: why}))
 		}
 	}
 	for i := range w.now.atts {

@@ -46,14 +46,16 @@ func (k feedKey) port() wire.PortKey { return wire.PortKey{Device: k.host.Device
 // news is a key that has changed.
 type news struct {
 	feedKey
-	gone bool        // it goes, or is over, for those who hear of it
-	why  snsd.Reason // it is gone; where it still exists it has left their zones
+	gone bool // it goes, or is over, for those who hear of it
+	// again: it has changed so often of late that it need not be told at once.
+	again bool
+	why   snsd.Reason // it is gone; where it still exists it has left their zones
 }
 
 // loss tells whether the news are that a host is gone or that a port failed: what others
 // wait for.
 func (n *news) loss() bool {
-	return n.kind == keyHost && n.gone || (n.kind == keyPort || n.kind == keyDown) && !n.gone
+	return !n.again && (n.kind == keyHost && n.gone || (n.kind == keyPort || n.kind == keyDown) && !n.gone)
 }
 
 // rank is the order in which keys of a backlog are told. Losses overtake everything; faults and
@@ -63,6 +65,7 @@ type rank uint8
 const (
 	rankGone rank = iota
 	rankFault
+	rankAgain // losses of what changes too often
 	rankSettings
 	rankZone
 	rankDumpZones // of a full sync
@@ -79,9 +82,15 @@ func (n *news) rank() rank {
 	case keyZone:
 		return rankZone
 	case keyPort, keyDown:
+		if n.again {
+			return rankAgain
+		}
 		return rankFault
 	case keyHost:
-		if n.gone {
+		switch {
+		case n.gone && n.again:
+			return rankAgain
+		case n.gone:
 			return rankGone
 		}
 		return rankHost

@@ -89,7 +89,11 @@ func (r *Reflector) Pull(ready func(dev netip.Addr) bool, now time.Time) []wire.
 		for _, i := range s.posts {
 			b.add(&r.feed.posts[i])
 		}
-		if s.owed == nil || b.urgent() {
+		switch {
+		case s.owed == nil && b.patient():
+			r.owe(s.devices, b)
+			r.more = true
+		case s.owed == nil || b.urgent():
 			out = r.give(out, b, s.devices, s.owed != nil, ready, now)
 		}
 	}

@@ -109,10 +109,11 @@ type device struct {
 	// missed is set from the beginning of a session that resumes to the device's
 	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
 	missed  *uint64
-	resumes bool           // it is told what it had missed
-	owed    *backlog       // what it is still to be told; nil: nothing
-	owing   bool           // it is in Reflector.owing
-	turn    *turn          // while fresh posts are handed out
+	resumes bool     // it is told what it had missed
+	owed    *backlog // what it is still to be told; nil: nothing
+	owing   bool     // it is in Reflector.owing
+	turn    *turn    // while fresh posts are handed out
+	lately  lately
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 

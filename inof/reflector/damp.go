@@ -1,0 +1,58 @@
+package reflector
+
+import (
+	"time"
+
+	"github.com/openinof/inof/zone"
+)
+
+// A loss is told at once. But a port, or a host, that fails and recovers without end makes as much
+// work for each who is told as it has hosts, and what one is told waits behind what it was told
+// before. So the first changes of one key are told at once, and while it goes on changing what it is
+// then is told when nothing else is to do: once, however often it has changed since.
+
+const (
+	// oftenAtOnce is how many changes of one port, or one host, are told at once in oftenTime.
+	oftenAtOnce = 4
+	oftenTime   = time.Second
+	// mostOften is how many keys of a device are looked at in that time.
+	mostOften = 1024
+)
+
+// lately is how often the keys of a device have changed since a moment.
+type lately struct {
+	since   time.Time
+	changes map[feedKey]int
+}
+
+// damp marks the news of a change whose keys have changed too often of late.
+func (r *Reflector) damp(t *change, by *cause) {
+	d := r.devices[by.origin]
+	if d == nil || by.came.IsZero() || len(t.news) == 0 {
+		return
+	}
+	l := &d.lately
+	if l.changes == nil || by.came.Sub(l.since) > oftenTime {
+		*l = lately{by.came, map[feedKey]int{}}
+	}
+	counted := map[feedKey]bool{}
+	for i := range t.news {
+		n := &t.news[i]
+		k := n.feedKey
+		switch n.kind {
+		case keyPort, keyDown:
+			k = feedKey{keyPort, zone.HostKey{Device: k.host.Device, Port: k.host.Port}}
+		case keyHost:
+		default:
+			continue
+		}
+		if k.host.Device != d.id {
+			continue
+		}
+		if _, known := l.changes[k]; !counted[k] && (known || len(l.changes) < mostOften) {
+			counted[k] = true
+			l.changes[k]++
+		}
+		n.again = l.changes[k] > oftenAtOnce
+	}
+}
