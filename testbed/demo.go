@@ -33,6 +33,8 @@ type Summary struct {
 	// Found are the faults that no lost carrier tells of: when the first and the last
 	// host was told.
 	Found []Found `json:"found,omitempty"`
+	// Apart is what hard zoning let through; nil: the kernel here does not let a switch filter.
+	Apart *Apart `json:"hard_zoning,omitempty"`
 }
 
 // Found is a fault that had to be found.
@@ -151,6 +153,7 @@ func (d *demo) steps(ctx context.Context) error {
 		func(ctx context.Context) error { return d.recover(ctx, "t2", "A") },
 		func(ctx context.Context) error { return d.goodbye(ctx, "t2", "A") },
 		func(ctx context.Context) error { return d.goodbye(ctx, "t2", "B") },
+		d.keptApart,
 	}
 	for _, s := range steps {
 		if ctx.Err() != nil {
