@@ -156,7 +156,10 @@ func (n *Node) admit(ctx context.Context, r *raft.Raft, q configure, present []r
 			return fmt.Errorf("%w: nothing was changed: %w", ErrMemberState, err)
 		}
 		own, _ := n.helloState()
-		if !peer.Fresh && peer.Cluster != own {
+		switch {
+		case !peer.Fresh && peer.Cluster == 0:
+			return fmt.Errorf("%w: %s has a log of which nothing was ever in force, of this cluster or another one; stop it, move its cluster directory away and start it", ErrMemberState, q.Device)
+		case !peer.Fresh && peer.Cluster != own:
 			return fmt.Errorf("%w: %s has the state of another cluster (%016x); stop it, move its cluster directory away and start it", ErrMemberState, q.Device, peer.Cluster)
 		}
 		id = peer.Self

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openinof/inof/cluster"
@@ -84,13 +85,17 @@ func (q *quorum) patrol() {
 	go func() {
 		st := n.Status(ctx)
 		q.post(func() {
-			mend := q.look(&st)
+			of, mend := q.look(&st)
 			go func() {
 				err := mend(ctx, n)
 				q.post(func() {
 					q.asked = false
 					if err != nil {
 						q.w.tracef("the operator fails: %v", err)
+					}
+					if err != nil && strings.Contains(err.Error(), "nothing was ever in force") { // and what to do
+						q.w.restart(of, true, time.Second)
+						of.member.wipe()
 					}
 				})
 			}()
@@ -99,10 +104,10 @@ func (q *quorum) patrol() {
 }
 
 // look takes what a member says of all, and gives what the operator does about it.
-func (q *quorum) look(st *cluster.Status) func(context.Context, *cluster.Node) error {
+func (q *quorum) look(st *cluster.Status) (of *device, mend func(context.Context, *cluster.Node) error) {
 	nothing := func(context.Context, *cluster.Node) error { return nil }
 	if !st.Quorum {
-		return nothing
+		return nil, nothing
 	}
 	q.leader = st.Leader
 	for _, r := range q.w.reflectors {
@@ -110,19 +115,19 @@ func (q *quorum) look(st *cluster.Status) func(context.Context, *cluster.Node) e
 		switch {
 		case r.member.removed && i >= 0:
 			q.w.tracef("the operator removes %s", r.name)
-			return func(ctx context.Context, n *cluster.Node) error { return n.Remove(ctx, r.id) }
+			return r, func(ctx context.Context, n *cluster.Node) error { return n.Remove(ctx, r.id) }
 		case r.member.removed || !r.running:
 		case i < 0:
 			q.w.tracef("the operator adds %s", r.name)
-			return func(ctx context.Context, n *cluster.Node) error { return n.Add(ctx, r.id, memberAddress(r.id)) }
+			return r, func(ctx context.Context, n *cluster.Node) error { return n.Add(ctx, r.id, memberAddress(r.id)) }
 		case st.Members[i].ID != r.member.node.Self().String():
 			q.w.tracef("the operator replaces %s", r.name)
-			return func(ctx context.Context, n *cluster.Node) error { return n.Replace(ctx, r.id, memberAddress(r.id)) }
+			return r, func(ctx context.Context, n *cluster.Node) error { return n.Replace(ctx, r.id, memberAddress(r.id)) }
 		default:
 			r.member.votes = st.Members[i].Voter
 		}
 	}
-	return nothing
+	return nil, nothing
 }
 
 // heal ends what was done to the members. What an operator has to mend takes its time.
