@@ -83,6 +83,8 @@ func TestTables(t *testing.T) {
 		"zone-export":     "zone export",
 		"cluster-json":    "show cluster -o json",
 		"events":          "show event",
+		"telemetry":       "show telemetry",
+		"telemetry-json":  "show telemetry /inof/interfaces/interface[name=Ethernet2]/optic -o json",
 		"counters":        "show counter",
 		"counters-room":   "show counter inof",
 		"events-kind":     "show event --kind port",

@@ -139,6 +139,7 @@ func (d *Door) Guard(h http.Handler) http.Handler {
 			if errors.Is(err, errNoToken) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="inofd"`)
 			}
+			w.Header().Set("Connection", "close") // so that strangers do not fill the places there are
 			fail(w, err)
 			return
 		}
@@ -151,7 +152,12 @@ func (d *Door) Guard(h http.Handler) http.Handler {
 func (d *Door) enter(r *http.Request, from netip.Addr) (Token, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := d.failing[from]; l != nil && l.Tokens() < 1 {
+	source := from // an IPv6 /64 is one
+	if from.Is6() {
+		p, _ := from.Prefix(64) // 64 is a length of one
+		source = p.Addr()
+	}
+	if l := d.failing[source]; l != nil && l.Tokens() < 1 {
 		d.counts.TooMany++
 		return Token{}, errTooMany
 	}
@@ -170,7 +176,7 @@ func (d *Door) enter(r *http.Request, from netip.Addr) (Token, error) {
 	switch {
 	case found.Role == 0:
 		d.counts.NoToken++
-		d.failed(from)
+		d.failed(source)
 		return found, errNoToken
 	case found.Role < needed(r):
 		d.counts.NotAllowed++

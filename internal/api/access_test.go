@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -67,7 +68,7 @@ func TestGuessingATokenIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, h := door(t)
 		for i := range 5 {
-			if w := knock(h, "GET", "/v1/status", []string{"", "guess"}[i%2], "192.0.2.1"); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" {
+			if w := knock(h, "GET", "/v1/status", []string{"", "guess"}[i%2], "192.0.2.1"); w.Code != 401 || w.Header().Get("WWW-Authenticate") == "" || w.Header().Get("Connection") != "close" {
 				t.Fatalf("%d: %d %s", i, w.Code, w.Body)
 			}
 		}
@@ -76,6 +77,11 @@ func TestGuessingATokenIsSlow(t *testing.T) {
 		}
 		if w := knock(h, "GET", "/v1/status", "see", "192.0.2.2"); w.Code != 200 {
 			t.Errorf("another address: %d %s", w.Code, w.Body)
+		}
+		for i := range 6 { // the addresses of one IPv6 network are one
+			if w := knock(h, "GET", "/v1/status", "guess", fmt.Sprintf("[2001:db8::%d]", i)); (w.Code == 429) != (i == 5) {
+				t.Errorf("IPv6, %d: %d", i, w.Code)
+			}
 		}
 		time.Sleep(12 * time.Second)
 		if w := knock(h, "GET", "/v1/status", "see", "192.0.2.1"); w.Code != 200 {
@@ -87,7 +93,7 @@ func TestGuessingATokenIsSlow(t *testing.T) {
 		if n := len(d.failing); n > maxFailing {
 			t.Errorf("%d addresses are remembered", n)
 		}
-		if n := d.Counters(); n.TooMany != 1 || n.NoToken != 5+3*maxFailing {
+		if n := d.Counters(); n.TooMany != 2 || n.NoToken != 10+3*maxFailing {
 			t.Errorf("%+v", n)
 		}
 	})
