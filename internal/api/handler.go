@@ -61,6 +61,9 @@ type endpoint func(r *http.Request) (any, error)
 //	POST   /v1/cluster/members/replace  as for members
 //	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
 //	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
+//	POST   /v1/config/check   {}: what the configuration file would change
+//	POST   /v1/config/commit  {"confirm_s": 600, "force": false}
+//	POST   /v1/config/confirm, /v1/config/undo  {}
 //	GET    /v1/audit          ?limit=  what operators did and were refused
 //	GET    /v1/zoning         what operators write of zones, its version, what waits for a confirmation
 //	POST   /v1/zoning/check   {"plan": {...}, "base": "3f2a..."}: errors, warnings, difference, impact
@@ -92,6 +95,7 @@ func Handler(src Source) http.Handler {
 	}
 	maps.Copy(paths, h.clusterPaths())
 	maps.Copy(paths, h.zoningPaths())
+	maps.Copy(paths, h.configPaths())
 	for _, q := range src.Queries() {
 		path := "/v1/" + q.Name
 		if paths[path] == nil {

@@ -48,6 +48,7 @@ type Source interface {
 	AuditRecords(ctx context.Context, limit int) (AuditList, error)
 
 	ClusterSource
+	ConfigSource
 	ZoningSource
 	EventSource
 }

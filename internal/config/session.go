@@ -170,6 +170,18 @@ func load(path string, flags map[string]string, env func(string) string) (*Confi
 	if err != nil {
 		return nil, err
 	}
+	return loadText(path, data, flags, env)
+}
+
+// LoadText is LoadWith for what a file says, or said: path is what errors call it.
+func LoadText(path string, data []byte, flags map[string]string) (*Config, error) {
+	return loadText(path, data, flags, os.Getenv)
+}
+
+// ReadText gives what a configuration file says, within its limit.
+func ReadText(path string) ([]byte, error) { return readConfig(path) }
+
+func loadText(path string, data []byte, flags map[string]string, env func(string) string) (_ *Config, err error) {
 	p := newParser(path, env)
 	p.flags = flags
 	c, _ := p.config(path, data)

@@ -81,6 +81,7 @@ type Daemon struct {
 	known     *known
 	web       *web // nil: nothing listens on a network
 	reloads   reloads
+	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow
 	// incidents are the events that raise warnings.
 	incidents incidents
@@ -256,7 +257,7 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	if d.hard != nil {
 		early = append(early, d.hard)
 	}
-	early = append(early, healthWatch{d})
+	early = append(early, healthWatch{d}, configReturns{d})
 	if d.zones != nil {
 		early = append(early, zoneReturns{d})
 	}

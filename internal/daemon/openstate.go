@@ -37,6 +37,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	d.restoreEvents(found.Rows)
 	d.openAudit(cfg.State)
 	d.zoneRows = found.Rows
+	d.configs.open(d.keeper, found.Rows, cfg.File)
 	d.warn("state", warning)
 	for _, p := range slices.Concat(found.Problems, bad) {
 		d.warn("state", &p)

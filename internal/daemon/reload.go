@@ -31,6 +31,13 @@ func (r *reloads) note(n *uint64, trouble string) {
 	r.trouble = trouble
 }
 
+// stale says why the file is not what is in force, until the next reload.
+func (r *reloads) stale(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = why
+}
+
 // warning says in one line why the file is not what is in force; empty: it is.
 func (r *reloads) warning() string {
 	r.mu.Lock()
@@ -56,7 +63,15 @@ type accessSetter interface {
 // as a whole, with an error that wraps api.ErrRefused and names them, unless it is
 // forced.
 func (d *Daemon) Reload(ctx context.Context, next *config.Config, force bool) error {
-	_, err := d.reload(ctx, next, force)
+	err := d.configs.free()
+	if err == nil {
+		text, _ := config.ReadText(next.File) // it was read a moment ago
+		if _, err = d.reload(ctx, next, force); err == nil {
+			d.configs.loaded(text)
+		}
+	} else {
+		d.ReloadFailed(err)
+	}
 	r := audit.Record{By: "SIGHUP", From: "signal, which has no sender", What: "reload", Result: "done"}
 	if err != nil {
 		r.Result, r.Error = "refused", err.Error()
@@ -244,12 +259,19 @@ func (d *Daemon) ReloadFailed(err error) {
 
 // ReloadConfig implements api.Source.
 func (d *Daemon) ReloadConfig(ctx context.Context, force bool) (api.Reloaded, error) {
+	if err := d.configs.free(); err != nil {
+		return api.Reloaded{}, err
+	}
+	text, _ := config.ReadText(d.cfg.Load().File) // what cannot be read cannot be loaded either
 	next, err := d.env.Load()
 	if err != nil {
 		d.ReloadFailed(fmt.Errorf("configuration is not used: %w", err))
 		return api.Reloaded{}, fmt.Errorf("%w: the configuration in force stays: %w", api.ErrInvalid, err)
 	}
 	changes, err := d.reload(ctx, next, force)
+	if err == nil {
+		d.configs.loaded(text)
+	}
 	switch {
 	case errors.Is(err, api.ErrRefused):
 		return api.Reloaded{}, err

@@ -39,6 +39,7 @@ type Source struct {
 	BFDValue      api.BFD
 	WhyValue      api.Why
 	ReloadedValue api.Reloaded
+	ConfigValue   api.ConfigReview
 	DrainedValue  api.Drained
 
 	ZoneChangedValue api.ZoneChanged
