@@ -150,6 +150,7 @@ type port struct {
 	fabric.Port
 	present bool
 	fault   portFault
+	told    []netip.Addr  // of the fault: whom the reflectors were told of
 	kept    errdown.Saved // of its faults, as its row has it
 	lost    time.Time     // when the carrier was last lost
 	// draining: it is drained and not shut yet; nil: it is not.

@@ -150,6 +150,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 	old, known := c.local[h.HostKey]
 	h.Claim = old.Claim // contend finds whether it is the holder
 	c.listed(p, h.Addr, now)
+	h.Down = p.downAt(h.Addr)
 	if !known || old != h {
 		c.local[h.HostKey] = h
 		c.client.PutHost(h)

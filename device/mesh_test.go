@@ -202,7 +202,7 @@ func TestTheDevicesWithHostsInCommonZonesAreWatched(t *testing.T) {
 		t.Errorf("session %+v, want %+v", m.peers[0], want)
 	}
 	m.say(&wire.Update{Hosts: []wire.HostRecord{m.host(far3, "eth7", "192.0.2.77")}}) // in no zone of ours
-	m.say(&wire.Update{Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(far1), Port: "eth7", Why: snsd.ReasonLinkDown, Since: m.now, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}})
+	m.say(&wire.Update{Downs: []wire.DownRecord{{Device: netip.MustParseAddr(far1), Port: "eth7", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: m.now}, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}})
 	m.pass(time.Second)
 	m.expectWatched("a host of no common zone, and a fault")
 	m.withdraw(far2, t2)

@@ -33,7 +33,7 @@ func (o *orderly) SendFrame(string, []byte) {}
 
 func (o *orderly) ToReflectors(ds []wire.Delivery) {
 	for _, d := range ds {
-		if u, ok := d.Msg.(*wire.Update); ok && len(u.Faults) > 0 {
+		if u, ok := d.Msg.(*wire.Update); ok && len(u.Downs) > 0 {
 			o.note("update")
 		}
 	}

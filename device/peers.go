@@ -126,7 +126,7 @@ func (c *Core) ClientMessage(dev netip.Addr, m wire.Message, now time.Time) {
 	c.judgeNQNs(named, now)
 	c.protocolError(dev, err, now)
 	if u, ok := m.(*wire.Update); ok && err == nil && c.client == nil { // else the client's side tells
-		c.faultEvents(u.Faults, now)
+		c.downEvents(u.Downs, now)
 	}
 }
 
@@ -286,12 +286,8 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 	for _, h := range a.Claims {
 		add(c.dir.PutHost(h))
 	}
-	for _, f := range a.Faults {
-		if f.Op == wire.Put {
-			add(c.dir.SetFault(f.Device, f.Port, f.Addrs, f.Why))
-		} else {
-			add(c.dir.SetFault(f.Device, f.Port, nil, snsd.ReasonNone))
-		}
+	for _, d := range a.Downs {
+		add(c.dir.SetDown(d.Device, d.Port, d.Addrs, d.Down))
 	}
 	c.changedBy(changes, c.causeOf(a), now)
 	if a.Bound {
@@ -355,18 +351,18 @@ func (c *Core) appliedEvents(a *client.Applied, now time.Time) {
 		c.out.Event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
 			Addr: h.Host.Addr.String(), Fields: map[string]string{"change": h.Op.String()}})
 	}
-	c.faultEvents(a.Faults, now)
+	c.downEvents(a.Downs, now)
 }
 
-// faultEvents tells operators of other devices' faults.
-func (c *Core) faultEvents(faults []wire.FaultRecord, now time.Time) {
-	for i := range faults {
-		f := &faults[i]
-		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", f.Device, f.Port, f.Why, len(f.Addrs))
-		if f.Op == wire.Withdraw {
-			text = fmt.Sprintf("device %s port %s: fault is over", f.Device, f.Port)
+// downEvents tells operators of other devices' hosts that cannot be reached, or can again.
+func (c *Core) downEvents(downs []wire.DownRecord, now time.Time) {
+	for i := range downs {
+		d := &downs[i]
+		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", d.Device, d.Port, d.Why, len(d.Addrs))
+		if !d.Is() {
+			text = fmt.Sprintf("device %s port %s: %d host address(es) can be reached again", d.Device, d.Port, len(d.Addrs))
 		}
-		c.out.Event(api.Event{Time: now, Kind: "fault", Text: text, Device: f.Device.String(), Port: f.Port,
-			Fields: map[string]string{"change": f.Op.String(), "reason": f.Why.String()}})
+		c.out.Event(api.Event{Time: now, Kind: "fault", Text: text, Device: d.Device.String(), Port: d.Port,
+			Fields: map[string]string{"change": d.Op().String(), "reason": d.Why.String()}})
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // portFault is the fault record of a port as this device tells it to the others.
@@ -210,20 +210,46 @@ func (c *Core) faultEvent(ch errdown.Change, p *port, before bool) {
 		Fields: map[string]string{"cause": ch.Cause.String(), "state": state, "hosts": fmt.Sprint(len(p.fault.addrs))}})
 }
 
-// tellFault brings the fault record of a port to the reflectors first, because
-// that is the longer way, and then to the local hosts.
+// tellFault brings what a port's fault says of its hosts to the reflectors first, because that
+// is the longer way, and then to the local hosts.
 func (c *Core) tellFault(p *port, at, now time.Time) {
 	f := &p.fault
-	if len(f.addrs) == 0 {
-		c.client.WithdrawFault(p.Name)
-	} else {
-		c.client.PutFault(wire.FaultRecord{Port: p.Name, Why: f.why, Since: f.since, Addrs: slices.Clone(f.addrs)})
-	}
+	up := slices.DeleteFunc(slices.Clone(p.told), func(a netip.Addr) bool {
+		_, down := slices.BinarySearchFunc(f.addrs, a, netip.Addr.Compare)
+		return down
+	})
+	p.told = f.addrs
+	c.setDown(p.Name, up, zone.Down{})
+	c.setDown(p.Name, f.addrs, f.down())
 	if !at.IsZero() {
 		c.client.MarkFault(at)
 	}
 	c.flush(now)
-	c.changed(c.dir.SetFault(c.self, p.Name, f.addrs, f.why), at, now)
+	changes := c.dir.SetDown(c.self, p.Name, f.addrs, f.down())
+	c.changed(append(changes, c.dir.SetDown(c.self, p.Name, up, zone.Down{})...), at, now)
+}
+
+// down is what the fault says of a host that it lists.
+func (f *portFault) down() zone.Down { return zone.Down{Why: f.why, Since: f.since.Round(0)} }
+
+// downAt is what the fault of a port says of a host there.
+func (p *port) downAt(addr netip.Addr) zone.Down {
+	if _, listed := slices.BinarySearchFunc(p.fault.addrs, addr, netip.Addr.Compare); listed {
+		return p.fault.down()
+	}
+	return zone.Down{}
+}
+
+// setDown notes of local hosts whether they can be reached, for the reflectors.
+func (c *Core) setDown(name string, addrs []netip.Addr, down zone.Down) {
+	for _, a := range addrs {
+		k := zone.HostKey{Addr: a, Device: c.self, Port: name}
+		if h, known := c.local[k]; known {
+			h.Down = down
+			c.local[k] = h
+		}
+	}
+	c.client.SetDown(name, addrs, down)
 }
 
 // addrsOn lists the addresses learned on a port, or only those whose host was not

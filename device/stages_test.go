@@ -90,7 +90,7 @@ func (w *timed) fault(origin, reflector time.Duration) *wire.Update {
 	return &wire.Update{Origin: netip.MustParseAddr(far1),
 		FaultAt: w.wall(0, origin), DecidedAt: w.wall(100*us, origin), SentAt: w.wall(300*us, origin),
 		ReflectorAt: w.wall(600*us, reflector), ReflectedAt: w.wall(1000*us, reflector), ReceivedAt: w.t0.Add(1500 * us),
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(far1), Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}}
+		Downs: []wire.DownRecord{{Device: netip.MustParseAddr(far1), Port: "p", Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: []netip.Addr{netip.MustParseAddr(t1)}}}}
 }
 
 // check compares the only value of each stage (microseconds), or -1: counted as skewed.
@@ -128,7 +128,7 @@ func TestEachReasonHasItsOwnFigures(t *testing.T) {
 		w := newTimed(t)
 		w.now = w.t0.Add(2100 * us)
 		u := w.fault(0, 0)
-		u.Faults[0].Why = why
+		u.Downs[0].Why = why
 		w.hear(u)
 		w.now = w.t0.Add(5000 * us)
 		w.ackAll(0)

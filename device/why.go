@@ -64,18 +64,9 @@ func (c *Core) faultsOf(attachments []api.Host) (list []api.WhyFault) {
 
 // portFaultOf is the fault of a host's port, with the time of its begin where it is known.
 func (c *Core) portFaultOf(h *api.Host) (why snsd.Reason, since time.Time, ok bool) {
-	if p := c.ports[h.Port]; h.Device == c.self && p != nil {
-		_, ok = slices.BinarySearchFunc(p.fault.addrs, h.Addr, netip.Addr.Compare)
-		return p.fault.why, p.fault.since, ok
-	}
-	if c.refl != nil {
-		if f, stands := c.refl.Fault(h.Device, h.Port); stands && slices.Contains(f.Addrs, h.Addr) {
-			return f.Why, f.Since, true
-		}
-	}
-	for _, f := range c.View().Faults() {
-		if f.Device == h.Device && f.Port == h.Port && slices.Contains(f.Addrs, h.Addr) {
-			return f.Why, time.Time{}, true
+	for _, a := range c.View().Attachments(h.Addr) {
+		if a.Device == h.Device && a.HostKey.Port == h.Port {
+			return a.Down.Why, a.Down.Since, a.Down.Is()
 		}
 	}
 	return snsd.ReasonNone, time.Time{}, false

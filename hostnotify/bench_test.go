@@ -91,9 +91,9 @@ func (s *site) settle(tb testing.TB) (frames int) {
 
 func (s *site) fault(a netip.Addr, port string, why snsd.Reason) zone.Changes {
 	if why == 0 {
-		return s.dir.SetFault(s.remote, port, nil, 0)
+		return s.dir.SetDown(s.remote, port, []netip.Addr{a}, zone.Down{})
 	}
-	return s.dir.SetFault(s.remote, port, []netip.Addr{a}, why)
+	return s.dir.SetDown(s.remote, port, []netip.Addr{a}, zone.Down{Why: why})
 }
 
 // One remote target fails; 64 local hosts on 64 ports are told: from Changed to the

@@ -80,11 +80,11 @@ func BenchmarkAtTheLimits(b *testing.B) {
 			}
 		}
 	})
-	b.Run("SetFault", func(b *testing.B) {
+	b.Run("SetDown", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			h := benchHost(i*31%80_000, 256)
-			if len(d.SetFault(h.Device, h.HostKey.Port, []netip.Addr{h.Addr}, snsd.ReasonLinkDown)) != 1 || len(d.SetFault(h.Device, h.HostKey.Port, nil, 0)) != 1 {
+			if len(d.SetDown(h.Device, h.HostKey.Port, []netip.Addr{h.Addr}, Down{Why: snsd.ReasonLinkDown})) != 1 || len(d.SetDown(h.Device, h.HostKey.Port, []netip.Addr{h.Addr}, Down{})) != 1 {
 				b.Fatal("one address must have changed")
 			}
 		}

@@ -38,7 +38,7 @@ type DeviceCount struct {
 	Count  int        `json:"count"` // conflicting ones included: their device must learn of the winner
 }
 
-// Fault is the record about one access port whose hosts cannot be reached.
+// Fault are hosts at one access port that cannot be reached, or a whole device.
 type Fault struct {
 	Device netip.Addr   `json:"device"`
 	Port   string       `json:"port"` // empty: the whole device
@@ -52,7 +52,7 @@ type Counters struct {
 	HostsOverLimit  uint64 `json:"hosts_over_limit"` // beyond Limits
 	ZonesRejected   uint64 `json:"zones_rejected"`   // a bad name, or members for the default zone
 	MembersRejected uint64 `json:"members_rejected"` // malformed
-	FaultsRejected  uint64 `json:"faults_rejected"`  // no device or a bad port name
+	FaultsRejected  uint64 `json:"faults_rejected"`  // no device
 	Conflicts       uint64 `json:"conflicts"`        // attachments put beside another host's claim
 }
 
@@ -101,7 +101,7 @@ type Directory struct {
 
 	devs   []dev // by device id
 	devID  map[netip.Addr]uint32
-	faults map[portKey]*fault
+	faulty map[portKey]int // attachments there that are down
 	// How often the answer of Partners has changed.
 	partners uint64
 
@@ -136,7 +136,7 @@ type host struct {
 // attachment is a Host without what the host record already says.
 type attachment struct {
 	dev        uint32
-	fault      snsd.Reason // of the port, not of the device
+	down       Down // by its port, not by its device
 	subscribes bool
 	mac        fabric.MAC
 	port       string
@@ -156,11 +156,6 @@ type dev struct {
 	common int
 }
 
-type fault struct {
-	why   snsd.Reason
-	addrs []netip.Addr // sorted, never empty
-}
-
 const defaultSlot = 0
 
 // NewDirectory makes an empty table for the device self: no hosts, no zones,
@@ -176,7 +171,7 @@ func NewDirectory(self netip.Addr) *Directory {
 		byNQN:  newPostings[string](),
 		byPort: newPostings[portKey](),
 		devID:  make(map[netip.Addr]uint32),
-		faults: make(map[portKey]*fault),
+		faulty: make(map[portKey]int),
 	}
 }
 

@@ -93,14 +93,14 @@ func TestBondSurvivesOnePortAndConflictIsIgnored(t *testing.T) {
 	wantChanges(t, d.PutHost(first), Change{Addr: first.Addr})
 	wantChanges(t, d.PutHost(second))
 	wantChanges(t, d.PutHost(thief))
-	wantChanges(t, d.SetFault(thief.Device, "e3", []netip.Addr{first.Addr}, snsd.ReasonPacketError)) // a rival's fault is nobody's
+	wantChanges(t, setFault(d, thief.Device, "e3", []netip.Addr{first.Addr}, snsd.ReasonPacketError)) // a rival's fault is nobody's
 	list := []netip.Addr{first.Addr}
-	wantChanges(t, d.SetFault(first.Device, "e1", list, snsd.ReasonLinkDown))
-	wantChanges(t, d.SetFault(second.Device, "e2", list, snsd.ReasonPFCStorm), Change{Addr: first.Addr, Why: snsd.ReasonLinkDown})
-	if c := d.Conflicts(); len(c) != 1 || c[0].Winner != second || !slices.Equal(c[0].Losers, []Host{thief}) || d.Counters().Conflicts != 1 {
+	wantChanges(t, setFault(d, first.Device, "e1", list, snsd.ReasonLinkDown))
+	wantChanges(t, setFault(d, second.Device, "e2", list, snsd.ReasonPFCStorm), Change{Addr: first.Addr, Why: snsd.ReasonLinkDown})
+	if c := d.Conflicts(); len(c) != 1 || c[0].Winner.HostKey != second.HostKey || len(c[0].Losers) != 1 || c[0].Losers[0].HostKey != thief.HostKey || d.Counters().Conflicts != 1 {
 		t.Fatalf("conflicts %+v", c)
 	}
-	wantChanges(t, d.SetFault(first.Device, "e1", nil, 0), Change{Addr: first.Addr})
+	wantChanges(t, setFault(d, first.Device, "e1", nil, 0), Change{Addr: first.Addr})
 	wantChanges(t, d.RemoveHost(first.HostKey, snsd.ReasonAgedOut), Change{Addr: first.Addr, Why: snsd.ReasonPFCStorm})
 	wantChanges(t, d.RemoveHost(second.HostKey, snsd.ReasonAgedOut), Change{Addr: first.Addr, Why: snsd.ReasonPacketError})
 	wantChanges(t, d.RemoveHost(thief.HostKey, snsd.ReasonIPChanged), Change{Addr: first.Addr, Why: snsd.ReasonIPChanged})
@@ -109,14 +109,32 @@ func TestBondSurvivesOnePortAndConflictIsIgnored(t *testing.T) {
 	}
 }
 
-func TestFaultMayComeBeforeTheHost(t *testing.T) {
+// setFault has just these hosts at a port be down.
+func setFault(d *Directory, device netip.Addr, port string, addrs []netip.Addr, why snsd.Reason) (cs Changes) {
+	for _, f := range d.Faults() {
+		if f.Device == device && f.Port == port {
+			cs = append(cs, d.SetDown(device, port, slices.DeleteFunc(f.Addrs, func(a netip.Addr) bool { return why != 0 && slices.Contains(addrs, a) }), Down{})...)
+		}
+	}
+	return append(cs, d.SetDown(device, port, addrs, Down{Why: why})...)
+}
+
+func TestAHostIsPutWithItsState(t *testing.T) {
 	d := NewDirectory(addr("192.0.2.250"))
 	h := hostAt("192.0.2.1", "192.0.2.251", "e1")
-	wantChanges(t, d.SetFault(h.Device, "e1", []netip.Addr{h.Addr, h.Addr}, snsd.ReasonPacketError))
+	wantChanges(t, d.SetDown(h.Device, "e1", []netip.Addr{h.Addr}, Down{Why: snsd.ReasonPacketError})) // of nobody
+	h.Down.Why = snsd.ReasonPacketError
 	wantChanges(t, d.PutHost(h), Change{Addr: h.Addr, Why: snsd.ReasonPacketError})
 	want := []Fault{{Device: h.Device, Port: "e1", Why: snsd.ReasonPacketError, Addrs: []netip.Addr{h.Addr}}}
 	if diff := cmp.Diff(want, d.Faults(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Fatal(diff)
+	}
+	h.Down = Down{}
+	wantChanges(t, d.PutHost(h), Change{Addr: h.Addr})
+	wantChanges(t, d.SetDown(h.Device, "e1", []netip.Addr{h.Addr, h.Addr}, Down{Why: snsd.ReasonLinkDown}), Change{Addr: h.Addr, Why: snsd.ReasonLinkDown})
+	wantChanges(t, d.RemoveHost(h.HostKey, snsd.ReasonAgedOut), Change{Addr: h.Addr, Why: snsd.ReasonAgedOut})
+	if f := d.Faults(); len(f) > 0 {
+		t.Errorf("left: %v", f)
 	}
 }
 
@@ -145,10 +163,9 @@ func TestHostileInputIsCountedAndIgnored(t *testing.T) {
 	wantChanges(t, d.PutHost(hostAt("192.0.2.3", "192.0.2.251", "e1")))
 	wantChanges(t, d.PutZone(Zone{Name: "a\n"}))
 	wantChanges(t, d.PutZone(Zone{Name: "a", Members: []Member{{Kind: 9}, {Kind: MemberRange}}}))
-	wantChanges(t, d.SetFault(netip.Addr{}, "e1", nil, 1))
 	wantChanges(t, d.SetDeviceFault(netip.Addr{}, 7))
 	wantChanges(t, d.RemoveHost(HostKey{Addr: addr("192.0.2.1"), Device: addr("192.0.2.9"), Port: "e1"}, 6))
-	want := Counters{HostsRejected: 7, HostsOverLimit: 4, ZonesRejected: 1, MembersRejected: 2, FaultsRejected: 2}
+	want := Counters{HostsRejected: 7, HostsOverLimit: 4, ZonesRejected: 1, MembersRejected: 2, FaultsRejected: 1}
 	if got := d.Counters(); got != want {
 		t.Fatalf("counters %+v, want %+v", got, want)
 	}

@@ -9,76 +9,41 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// SetFault replaces the fault of one access port: the attachments of addrs there
-// cannot be reached, for the reason why. No addrs, or reason 0, clears it. A fault
-// may name addresses that are not known yet; it holds for them once they are.
-func (d *Directory) SetFault(device netip.Addr, port string, addrs []netip.Addr, why snsd.Reason) Changes {
-	device = device.Unmap()
-	if !isDevice(device) || !isPortName(port) {
-		d.counters.FaultsRejected++
-		return nil
-	}
-	now := &fault{why: why}
-	if why != snsd.ReasonNone {
-		now.addrs = make([]netip.Addr, len(addrs))
-		for i, a := range addrs {
-			now.addrs[i] = a.Unmap()
+// SetDown says of hosts at one access port that they cannot be reached, or can again. Those that
+// are not known are passed over: a host is put with the state that it has.
+func (d *Directory) SetDown(device netip.Addr, port string, addrs []netip.Addr, down Down) Changes {
+	for _, addr := range addrs {
+		k := HostKey{Addr: addr.Unmap(), Device: device.Unmap(), Port: port}
+		id, ok := d.byAddr[k.Addr]
+		if !ok {
+			continue
 		}
-		now.addrs = sortUnique(now.addrs, netip.Addr.Compare)
-	}
-	key := portKey{device, port}
-	was := d.faults[key]
-	if was == nil {
-		was = &fault{}
-	}
-	if len(now.addrs) > 0 {
-		d.faults[key] = now
-	} else {
-		delete(d.faults, key)
-	}
-	// Of a fault that stays what it is only those who join or leave it are looked at.
-	same := was.why == now.why
-	eachOf(was.addrs, now.addrs, func(a netip.Addr, both bool) {
-		if !both || !same {
-			d.refault(a, device, port)
+		i := d.attachmentAt(id, k)
+		if i < 0 || d.hosts[id].atts[i].down.Same(down) {
+			continue
 		}
-	})
+		a := &d.hosts[id].atts[i]
+		d.fault(a, -1)
+		differs := a.down.Why != down.Why
+		a.down = down
+		d.fault(a, +1)
+		if differs {
+			d.touch(id)
+			d.recontend(id)
+			d.restate(id)
+		}
+	}
 	return d.commit(snsd.ReasonNone)
 }
 
-// eachOf goes through the addresses of two sorted lists, each once.
-func eachOf(a, b []netip.Addr, f func(addr netip.Addr, both bool)) {
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].Less(b[0]):
-			f(a[0], false)
-			a = a[1:]
-		case len(a) == 0 || b[0].Less(a[0]):
-			f(b[0], false)
-			b = b[1:]
-		default:
-			f(a[0], true)
-			a, b = a[1:], b[1:]
-		}
-	}
-}
-
-// refault reads the fault of one attachment anew.
-func (d *Directory) refault(addr, device netip.Addr, port string) {
-	id, ok := d.byAddr[addr]
-	if !ok {
+// fault counts an attachment that is down at its port.
+func (d *Directory) fault(a *attachment, by int) {
+	if !a.down.Is() {
 		return
 	}
-	k := HostKey{Addr: addr, Device: device, Port: port}
-	i := d.attachmentAt(id, k)
-	if i < 0 {
-		return
-	}
-	if a, f := &d.hosts[id].atts[i], d.faultOf(k); a.fault != f {
-		d.touch(id)
-		a.fault = f
-		d.recontend(id)
-		d.restate(id)
+	k := portKey{d.devs[a.dev].addr, a.port}
+	if d.faulty[k] += by; d.faulty[k] == 0 {
+		delete(d.faulty, k)
 	}
 }
 
@@ -102,12 +67,22 @@ func (d *Directory) SetDeviceFault(device netip.Addr, why snsd.Reason) Changes {
 	return d.commit(snsd.ReasonNone)
 }
 
-// Faults lists the faults by device and port; a device's own comes before those
-// of its ports.
+// Faults lists the ports with hosts that are down, once for each reason, by device and port; a
+// device's own fault comes before those of its ports.
 func (d *Directory) Faults() []Fault {
 	var out []Fault
-	for k, f := range d.faults {
-		out = append(out, Fault{Device: k.device, Port: k.port, Why: f.why, Addrs: slices.Clone(f.addrs)})
+	for k := range d.faulty {
+		by := map[snsd.Reason][]netip.Addr{}
+		for _, id := range d.byPort.appendTo(nil, k) {
+			h := &d.hosts[id]
+			if i := d.attachmentAt(id, HostKey{Addr: h.addr, Device: k.device, Port: k.port}); i >= 0 && h.atts[i].down.Is() {
+				by[h.atts[i].down.Why] = append(by[h.atts[i].down.Why], h.addr)
+			}
+		}
+		for why, addrs := range by {
+			slices.SortFunc(addrs, netip.Addr.Compare)
+			out = append(out, Fault{Device: k.device, Port: k.port, Why: why, Addrs: addrs})
+		}
 	}
 	for i := range d.devs {
 		if v := &d.devs[i]; v.fault != snsd.ReasonNone {
@@ -115,21 +90,9 @@ func (d *Directory) Faults() []Fault {
 		}
 	}
 	slices.SortFunc(out, func(a, b Fault) int {
-		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port))
+		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port), cmp.Compare(a.Why, b.Why))
 	})
 	return out
-}
-
-// faultOf gives the reason why an attachment's port cannot reach it, 0 for none.
-func (d *Directory) faultOf(k HostKey) snsd.Reason {
-	f, ok := d.faults[portKey{k.Device, k.Port}]
-	if !ok {
-		return snsd.ReasonNone
-	}
-	if _, listed := slices.BinarySearchFunc(f.addrs, k.Addr, netip.Addr.Compare); !listed {
-		return snsd.ReasonNone
-	}
-	return f.why
 }
 
 // restate computes the state of a host: active when one attachment of its owner
@@ -142,7 +105,7 @@ func (d *Directory) restate(id uint32) {
 			continue
 		}
 		a := &h.atts[i]
-		why := worse(a.fault, d.devs[a.dev].fault)
+		why := worse(a.down.Why, d.devs[a.dev].fault)
 		if why == snsd.ReasonNone {
 			h.state, h.reason = snsd.Active, snsd.ReasonNone
 			return

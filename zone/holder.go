@@ -247,7 +247,7 @@ func (d *Directory) Alive(k HostKey) bool {
 }
 
 func (d *Directory) alive(a *attachment) bool {
-	return a.fault == snsd.ReasonNone && !d.devs[a.dev].away
+	return !a.down.Is() && !d.devs[a.dev].away
 }
 
 // Moves counts how often an address has passed from one holder to another since it is known.

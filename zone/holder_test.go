@@ -40,12 +40,12 @@ func TestAClaimOnAPortWithoutAFaultTakesTheAddressFromOneWithIt(t *testing.T) {
 	d, first, later := twoClaims()
 	list := []netip.Addr{first.Addr}
 	d.PutHost(later)
-	d.SetFault(later.Device, "e2", list, snsd.ReasonPFCStorm)
-	wantChanges(t, d.SetFault(first.Device, "e1", list, snsd.ReasonLinkDown), Change{Addr: first.Addr, Why: snsd.ReasonLinkDown})
+	setFault(d, later.Device, "e2", list, snsd.ReasonPFCStorm)
+	wantChanges(t, setFault(d, first.Device, "e1", list, snsd.ReasonLinkDown), Change{Addr: first.Addr, Why: snsd.ReasonLinkDown})
 	wantHolder(t, d, first) // both are dead: it keeps it
-	wantChanges(t, d.SetFault(later.Device, "e2", nil, 0), Change{Addr: first.Addr})
+	wantChanges(t, setFault(d, later.Device, "e2", nil, 0), Change{Addr: first.Addr})
 	wantHolder(t, d, later)
-	wantChanges(t, d.SetFault(first.Device, "e1", nil, 0))
+	wantChanges(t, setFault(d, first.Device, "e1", nil, 0))
 	wantHolder(t, d, later) // who has it keeps it
 	if d.Moves(first.Addr) != 1 {
 		t.Errorf("%d moves", d.Moves(first.Addr))
@@ -82,9 +82,9 @@ func TestWhoIsNamedKeepsTheAddressThoughItsPortHasAFault(t *testing.T) {
 	first.Claim, later.Claim = ClaimHolder, ClaimRival
 	d.PutHost(first)
 	d.PutHost(later)
-	d.SetFault(first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
+	setFault(d, first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
 	wantHolder(t, d, first)
-	later.Claim = ClaimOpen
+	later.Claim, first.Down.Why = ClaimOpen, snsd.ReasonLinkDown
 	d.PutHost(later)
 	wantHolder(t, d, later) // it came since, and is alive
 	first.Claim, later.Claim = ClaimOpen, ClaimRival
@@ -99,13 +99,13 @@ func TestOneMachineOnPortsOfTwoDevicesIsARivalUnlessAllowed(t *testing.T) {
 		later.MAC = first.MAC
 		d.SetMultiPort(policy)
 		d.PutHost(later)
-		d.SetFault(later.Device, "e2", []netip.Addr{first.Addr}, snsd.ReasonPFCStorm)
+		setFault(d, later.Device, "e2", []netip.Addr{first.Addr}, snsd.ReasonPFCStorm)
 		if d.Holds(later.HostKey) != (policy == MultiPortFabric) || len(d.Conflicts()) == 1 != (policy != MultiPortFabric) {
 			t.Errorf("policy %d: holds %v, conflicts %v", policy, d.Holds(later.HostKey), d.Conflicts())
 		}
-		d.SetFault(first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
+		setFault(d, first.Device, "e1", []netip.Addr{first.Addr}, snsd.ReasonLinkDown)
 		if policy == MultiPortFabric {
-			d.SetFault(later.Device, "e2", nil, 0)
+			setFault(d, later.Device, "e2", nil, 0)
 		}
 		if got, _ := d.State(first.Addr); got != state {
 			t.Errorf("policy %d: %v", policy, got)

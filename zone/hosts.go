@@ -71,7 +71,9 @@ func (d *Directory) replaceAttachment(id uint32, i int, h Host) Changes {
 		return nil
 	}
 	d.touch(id)
-	if now.mac == was.mac && now.claim == was.claim && now.doubt == was.doubt && now.service.NQN == was.service.NQN {
+	if now.mac == was.mac && now.claim == was.claim && now.doubt == was.doubt && now.service.NQN == was.service.NQN && now.down.Why == was.down.Why {
+		d.fault(&was, -1)
+		d.fault(&now, +1)
 		d.hosts[id].atts[i] = now // neither the holder nor the zones can differ
 		return d.commit(snsd.ReasonNone)
 	}
@@ -113,7 +115,7 @@ func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
 // attachmentOf turns a Host into what is stored of it.
 func (d *Directory) attachmentOf(h Host) attachment {
 	return attachment{
-		dev: d.device(h.Device), fault: d.faultOf(h.HostKey), subscribes: h.Subscribes,
+		dev: d.device(h.Device), down: h.Down, subscribes: h.Subscribes,
 		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since, claim: h.Claim, doubt: h.Doubt,
 	}
 }
@@ -122,7 +124,7 @@ func (d *Directory) attachmentOf(h Host) attachment {
 func (d *Directory) hostOf(addr netip.Addr, a *attachment) Host {
 	return Host{
 		HostKey: HostKey{Addr: addr, Device: d.devs[a.dev].addr, Port: a.port},
-		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim, Doubt: a.doubt,
+		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim, Doubt: a.doubt, Down: a.down,
 	}
 }
 
@@ -167,6 +169,7 @@ func (d *Directory) attach(id uint32, i int, a attachment) {
 	}
 	h.atts = slices.Insert(h.atts, i, a)
 	d.attached++
+	d.fault(&a, +1)
 	d.arrived(a.dev, id)
 	d.byPort.add(portKey{d.devs[a.dev].addr, a.port}, id)
 	if a.service.NQN != "" {
@@ -182,6 +185,7 @@ func (d *Directory) detach(id uint32, i int) {
 	a := h.atts[i]
 	h.atts = slices.Delete(h.atts, i, i+1)
 	d.attached--
+	d.fault(&a, -1)
 	d.byPort.remove(portKey{d.devs[a.dev].addr, a.port}, id)
 	if !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.dev == a.dev }) {
 		d.departed(a.dev, id)

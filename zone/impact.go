@@ -262,7 +262,7 @@ func shadow(s Set, hosts []Host, faults []Fault) *Directory {
 		if f.Port == "" {
 			d.SetDeviceFault(f.Device, f.Why)
 		} else {
-			d.SetFault(f.Device, f.Port, f.Addrs, f.Why)
+			d.SetDown(f.Device, f.Port, f.Addrs, Down{Why: f.Why})
 		}
 	}
 	return d

@@ -25,13 +25,12 @@ type naive struct {
 	away     map[netip.Addr]bool   // devices
 	multi    MultiPort
 	zones    map[string][]Member
-	faults   map[portKey]fault
 	devFault map[netip.Addr]snsd.Reason
 	autoJoin bool
 }
 
 func newNaive() *naive {
-	return &naive{hosts: map[HostKey]Host{}, order: map[HostKey]int{}, holder: map[netip.Addr]Host{}, moves: map[netip.Addr]uint32{}, away: map[netip.Addr]bool{}, zones: map[string][]Member{}, faults: map[portKey]fault{}, devFault: map[netip.Addr]snsd.Reason{}}
+	return &naive{hosts: map[HostKey]Host{}, order: map[HostKey]int{}, holder: map[netip.Addr]Host{}, moves: map[netip.Addr]uint32{}, away: map[netip.Addr]bool{}, zones: map[string][]Member{}, devFault: map[netip.Addr]snsd.Reason{}}
 }
 
 // one reports whether two attachments of one address are one claim.
@@ -64,8 +63,7 @@ func (n *naive) byArrival(a netip.Addr) []Host {
 // a device that is there.
 func (n *naive) alive(h Host, all []Host) bool {
 	return slices.ContainsFunc(all, func(o Host) bool {
-		f := n.faults[portKey{o.Device, o.HostKey.Port}]
-		return n.one(h, o) && !n.away[o.Device] && (f.why == 0 || !slices.Contains(f.addrs, o.Addr))
+		return n.one(h, o) && !n.away[o.Device] && !o.Down.Is()
 	})
 }
 
@@ -97,7 +95,7 @@ func (n *naive) vote() {
 			return r
 		}
 		best := slices.MinFunc(all, func(x, y Host) int { return slices.Compare(rank(x), rank(y)) })
-		if i := slices.IndexFunc(all, func(h Host) bool { return h.HostKey == had.HostKey && h.MAC == had.MAC }); known && i >= 0 && n.one(best, had) {
+		if i := slices.IndexFunc(all, func(h Host) bool { return h.HostKey == had.HostKey && h.MAC == had.MAC }); known && i >= 0 && n.one(best, had) && n.one(best, all[i]) {
 			best = all[i]
 		}
 		up := func(h Host) bool { return n.one(best, h) && n.alive(h, []Host{h}) }
@@ -147,8 +145,8 @@ func (n *naive) state(a netip.Addr) (snsd.State, snsd.Reason) {
 	least := snsd.ReasonNone
 	for _, h := range n.owned(a) {
 		var reasons []snsd.Reason
-		if f, ok := n.faults[portKey{h.Device, h.HostKey.Port}]; ok && slices.Contains(f.addrs, a) {
-			reasons = append(reasons, f.why)
+		if h.Down.Is() {
+			reasons = append(reasons, h.Down.Why)
 		}
 		if w := n.devFault[h.Device]; w != 0 {
 			reasons = append(reasons, w)
@@ -267,6 +265,9 @@ func (n *naive) step(t *rapid.T, d *Directory) (changes Changes, gone map[netip.
 	switch rapid.SampledFrom([]string{"put", "put", "put", "remove", "fault", "device", "away", "multi", "zone", "delete", "zones", "autojoin", "again"}).Draw(t, "op") {
 	case "put":
 		h := drawHost(t)
+		if rapid.IntRange(0, 3).Draw(t, "down") == 0 {
+			h.Down.Why = drawReason(t)
+		}
 		if was, known := n.hosts[h.HostKey]; !known || was.MAC != h.MAC {
 			n.arrived++
 			n.order[h.HostKey] = n.arrived
@@ -282,9 +283,16 @@ func (n *naive) step(t *rapid.T, d *Directory) (changes Changes, gone map[netip.
 	case "fault":
 		k, why := drawKey(t), drawReason(t)
 		list := rapid.SliceOfN(rapid.SampledFrom(modelAddrs), 0, 3).Draw(t, "addrs")
-		n.faults[portKey{k.Device, k.Port}] = fault{why: why, addrs: list}
+		down := Down{Why: why, Since: modelEpoch.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "since")) * time.Second)}
+		for _, a := range list {
+			k.Addr = a
+			if h, known := n.hosts[k]; known {
+				h.Down = down
+				n.hosts[k] = h
+			}
+		}
 		n.vote()
-		return d.SetFault(k.Device, k.Port, list, why), nil
+		return d.SetDown(k.Device, k.Port, list, down), nil
 	case "device":
 		dev, why := rapid.SampledFrom(modelDevs).Draw(t, "device"), snsd.Reason(rapid.SampledFrom([]int{0, 7}).Draw(t, "why"))
 		n.devFault[dev] = why

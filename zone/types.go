@@ -25,10 +25,29 @@ type Host struct {
 	Since time.Time `json:"since"` // when its access device first learned it, by its clock: for people, nothing is decided by it
 	Claim Claim     `json:"-"`     // whether it has the address, as the speaker knows; see holder.go
 	Doubt bool      `json:"doubt"` // whether its device has seen that it may be another host, see holder.go
+	Down  Down      `json:"-"`     // a fault of its port
 }
+
+// Down is why, and since when by the clock of its device, a host cannot be reached: a fault of
+// its port. The zero value: it can, as far as its device knows.
+type Down struct {
+	Why   snsd.Reason
+	Since time.Time
+}
+
+// Is reports whether the host is down.
+func (d Down) Is() bool { return d.Why != snsd.ReasonNone }
+
+// Same reports whether two say the same.
+func (d Down) Same(o Down) bool { return d.Why == o.Why && d.Since.Equal(o.Since) }
 
 // Same reports whether two say the same of a host; a doubt is nobody's word.
 func (h *Host) Same(o *Host) bool {
+	return h.Down.Same(o.Down) && h.SameButDown(o)
+}
+
+// SameButDown is Same but for whether the host is down.
+func (h *Host) SameButDown(o *Host) bool {
 	return h.HostKey == o.HostKey && h.MAC == o.MAC && h.Subscribes == o.Subscribes && h.Service == o.Service && h.Since.Equal(o.Since) && h.Claim == o.Claim
 }
 

@@ -10,7 +10,7 @@
 local args = { ... }
 
 local PORT, ETHERTYPE, OUI, SUBTYPE = 19516, 0x88a7, 0x001882, 101
-local HEADER, TAG, MAX_MESSAGE, MAX_FAULT_ADDRS, HOUR_MS = 16, 32, 1048576, 16384, 3600000
+local HEADER, TAG, MAX_MESSAGE, MAX_DOWN_ADDRS, HOUR_MS = 16, 32, 1048576, 16384, 3600000
 
 local inof = Proto("inof", "iNOF Protocol")
 local nts = Proto("nts", "SNSD Notification (NTS)")
@@ -21,7 +21,6 @@ local snsd = Proto("snsd", "SNSD Registration")
 local TYPES = { "Open", "Keepalive", "Update", "End-of-Sync", "Notification", "Report", "Path keys", "Bound" }
 local FAMILIES = { [4] = "IPv4", [6] = "IPv6" }
 local OPS = { "put", "withdraw" }
-local FAULT_OPS = { "put", "withdraw", "change" }
 local MODES = { "none", "hmac-sha256", "tls" }
 local MEMBERS = { "address", "range", "NQN", "port", "NQN at a place" }
 local PLACES = { "prefix", "device or port" }
@@ -152,19 +151,17 @@ field("uint8", "inof.host.flags", "Flags", base.HEX)
 field("bool", "inof.host.subscribes", "Subscribes to notices", 8, nil, 0x01)
 field("bool", "inof.host.rival", "Another host has the address", 8, nil, 0x02)
 field("bool", "inof.host.doubt", "May be another host", 8, nil, 0x04)
+field("bool", "inof.host.down", "Cannot be reached", 8, nil, 0x08)
 field("uint8", "inof.host.role", "Role", base.DEC, ROLES)
 field("uint8", "inof.host.protocol", "Storage protocol", base.DEC, PROTOCOLS)
 field("uint16", "inof.host.service_port", "Service port")
 instant("inof.host.since", "Known there since")
 field("string", "inof.host.nqn", "NQN")
-field("uint8", "inof.fault.op", "Operation", base.DEC, FAULT_OPS)
-field("uint8", "inof.fault.reason", "Reason", base.DEC, REASONS)
-address("inof.fault.device", "Access device")
-field("string", "inof.fault.port", "Access port")
-instant("inof.fault.since", "Since")
-field("uint16", "inof.fault.joined", "Hosts that join", base.DEC)
-address("inof.fault.address", "Unreachable host")
-address("inof.fault.gone", "Host that leaves")
+field("uint8", "inof.down.reason", "Reason", base.DEC, REASONS)
+instant("inof.down.since", "Since")
+address("inof.down.device", "Access device")
+field("string", "inof.down.port", "Access port")
+address("inof.down.address", "Host")
 field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
 field("string", "inof.report.rule", "Rule")
@@ -504,40 +501,31 @@ local function host_record(c, sum)
   if what ~= 1 then return label .. ", reason " .. name_of(REASONS, why) end
   local mac = c:take(6, "inof.host.mac")
   if mac then c.tree:add(F["inof.host.mac"], mac) end
-  c:flags("inof.host.flags", "inof.host.subscribes", "inof.host.rival", "inof.host.doubt")
+  local flags = c:flags("inof.host.flags", "inof.host.subscribes", "inof.host.rival", "inof.host.doubt", "inof.host.down")
   local role = c:num("inof.host.role", 1)
   label = ("%s, %s, %s"):format(label, name_of(ROLES, role), name_of(PROTOCOLS, c:num("inof.host.protocol", 1)))
   c:num("inof.host.service_port", 2)
   c:time("inof.host.since", "Known there since")
   c:text("inof.host.nqn", 0, 255)
+  if math.floor(flags / 8) % 2 == 1 then
+    label = label .. ", " .. name_of(REASONS, c:num("inof.down.reason", 1))
+    c:time("inof.down.since", "Since")
+  end
   return label
 end
 
-local function fault_record(c, sum)
-  local what = c:num("inof.fault.op", 1)
-  if not c.failed and not FAULT_OPS[what] then c:fail(("operation %d, want 1 (put), 2 (withdraw) or 3 (change)"):format(what)) end
-  local why = c:num("inof.fault.reason", 1)
-  local label = ("%s %s"):format(name_of(FAULT_OPS, what), c:address("inof.fault.device"))
-  label = label .. "/" .. c:text("inof.fault.port", 1, 63)
-  sum.fault = sum.fault + 1
-  if what == 2 then return label end
-  c:time("inof.fault.since", "Since")
-  local joined = what == 3 and c:num("inof.fault.joined", 2) or MAX_FAULT_ADDRS
-  local n, gone = 0, 0
+local function down_record(c, sum)
+  local why = c:num("inof.down.reason", 1)
+  c:time("inof.down.since", "Since")
+  local label = c:address("inof.down.device") .. "/" .. c:text("inof.down.port", 1, 63)
+  local n = 0
   while c:left() > 0 do
-    if what == 3 and n == joined and gone < MAX_FAULT_ADDRS then
-      c:address("inof.fault.gone")
-      gone = gone + 1
-    elseif n == MAX_FAULT_ADDRS or gone == MAX_FAULT_ADDRS then
-      c:fail(("more than %d addresses"):format(MAX_FAULT_ADDRS), "bad_length") break
-    else
-      c:address("inof.fault.address")
-      n = n + 1
-    end
+    if n == MAX_DOWN_ADDRS then c:fail(("more than %d addresses"):format(MAX_DOWN_ADDRS), "bad_length") break end
+    c:address("inof.down.address")
+    n = n + 1
   end
-  if what == 3 and n < joined and not c.failed then c:fail(("%d addresses, but %d are announced"):format(n, joined), "bad_length") end
-  local left = gone > 0 and (", %s less"):format(count(gone, "host")) or ""
-  return ("%s, %s, %s%s"):format(label, name_of(REASONS, why), count(n, "host"), left)
+  sum.down = sum.down + 1
+  return ("%s, %s, %s"):format(label, why == 0 and "reachable again" or name_of(REASONS, why), count(n, "host"))
 end
 
 local function stamp(c, sum)
@@ -652,7 +640,7 @@ local MESSAGES = {
     end },
     { "Zone", zone_record, many = true },
     { "Host", host_record, many = true },
-    { "Fault", fault_record, many = true },
+    { "Down", down_record, many = true },
     { "State of a device", function(c)
       local device = c:address("inof.record_of.device")
       return device .. ", " .. epoch_and_seq(c, "inof.record_of")
@@ -782,7 +770,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zone", "host", "fault" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "down" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
@@ -848,7 +836,7 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  local sum = { zone = 0, host = 0, fault = 0 }
+  local sum = { zone = 0, host = 0, down = 0 }
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
     if have > HEADER then tree:add(F["inof.data"], tvb(offset + HEADER, have - HEADER)) end

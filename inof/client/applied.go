@@ -32,7 +32,8 @@ type Applied struct {
 	// Claims are hosts that are as before, but for what the reflectors say of their claim
 	// to the address.
 	Claims []zone.Host
-	Faults []wire.FaultRecord
+	// Downs are hosts that are as before, but for whether they can be reached.
+	Downs []wire.DownRecord
 
 	// Taken are own hosts that the reflector has taken in: what follows from them for this
 	// device it has said.
@@ -46,11 +47,11 @@ type Applied struct {
 
 // Empty tells whether there is nothing to apply.
 func (a *Applied) Empty() bool {
-	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Faults) == 0
+	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Downs) == 0
 }
 
 func (a *Applied) sort() {
-	(&wire.Batch{Zones: a.Zones, Hosts: a.Hosts, Faults: a.Faults}).Sort()
+	(&wire.Batch{Zones: a.Zones, Hosts: a.Hosts, Downs: a.Downs}).Sort()
 	(&wire.Batch{Zones: a.Reserved}).Sort()
 	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return zone.CompareKeys(x.HostKey, y.HostKey) })
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
-// ClientCounters count what a Client did.
+// Counters count what a Client did.
 type Counters struct {
 	UpdatesOut        uint64 `json:"updates_out"`
 	RecordsOut        uint64 `json:"records_out"`
@@ -29,20 +28,17 @@ type Counters struct {
 }
 
 // Client is the client side of a device: what it tells its reflectors of its own
-// hosts and faults, and what it has learned from them.
+// hosts, and what it has learned from them.
 type Client struct {
 	self  netip.Addr
 	epoch uint64
 	seq   uint64
 
-	hosts  map[zone.HostKey]zone.Host
-	faults map[string]wire.FaultRecord // by port
-	told   map[string]wire.FaultRecord // the same as of the last Flush, which the reflectors have
+	hosts map[zone.HostKey]zone.Host
 	// What has changed since the last Flush, by key: only the latest state of a
 	// record leaves, however often it changed.
-	dirtyHosts  map[zone.HostKey]snsd.Reason // the reason counts when the host is gone
-	dirtyFaults map[string]struct{}
-	faultAt     time.Time
+	dirty   map[zone.HostKey]change
+	faultAt time.Time
 
 	refusals map[netip.Addr]wire.Refusal // by reflector that has no room for all own hosts
 	bound    map[netip.Addr]wire.Binding // what reflectors bind this device to
@@ -56,22 +52,19 @@ type Client struct {
 	counters Counters
 }
 
-// NewClient gives a client for the device self. Epoch is a new value at each start
+// New gives a client for the device self. Epoch is a new value at each start
 // of the process, never zero.
 func New(self netip.Addr, epoch uint64) *Client {
 	return &Client{
 		self: self, epoch: epoch,
-		hosts:       map[zone.HostKey]zone.Host{},
-		faults:      map[string]wire.FaultRecord{},
-		told:        map[string]wire.FaultRecord{},
-		refusals:    map[netip.Addr]wire.Refusal{},
-		bound:       map[netip.Addr]wire.Binding{},
-		again:       map[netip.Addr]time.Time{},
-		dirtyHosts:  map[zone.HostKey]snsd.Reason{},
-		dirtyFaults: map[string]struct{}{},
-		log:         newOwnLog(),
-		sent:        map[netip.Addr]wire.ResumeKind{},
-		learned:     newReplicas(self),
+		hosts:    map[zone.HostKey]zone.Host{},
+		refusals: map[netip.Addr]wire.Refusal{},
+		bound:    map[netip.Addr]wire.Binding{},
+		again:    map[netip.Addr]time.Time{},
+		dirty:    map[zone.HostKey]change{},
+		log:      newOwnLog(),
+		sent:     map[netip.Addr]wire.ResumeKind{},
+		learned:  newReplicas(self),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 func TestClientStampsItsEvents(t *testing.T) {
@@ -17,7 +18,7 @@ func TestClientStampsItsEvents(t *testing.T) {
 	if got, want := inoftest.TimesOf(first[0].Msg.(*wire.Update)), (inoftest.Stamped{Sent: inoftest.Us(5)}); got != want {
 		t.Errorf("without an event: %+v, want %+v", got, want)
 	}
-	c.PutFault(wire.FaultRecord{Port: "p", Why: snsd.ReasonLinkDown, Since: inoftest.Us(10), Addrs: []netip.Addr{inoftest.HostIP(0)}})
+	c.SetDown("p", []netip.Addr{inoftest.HostIP(0)}, zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.Us(10)})
 	c.MarkFault(inoftest.Us(10))
 	out := c.Flush(inoftest.Us(30))
 	wire.StampSent(out, inoftest.Us(40))

@@ -14,15 +14,13 @@ import (
 // counts, so that an old word never takes the place of a newer one. That a reflector is silent,
 // lost or in the midst of its sync withdraws nothing.
 
-// touched are hosts and ports of which a reflector says something else now.
+// touched are hosts of which a reflector says something else now, and why they are gone, if
+// they are.
 type touched struct {
-	hosts map[zone.HostKey]snsd.Reason // why they are gone, if they are
-	ports map[wire.PortKey]struct{}
+	hosts map[zone.HostKey]snsd.Reason
 }
 
-func newTouched() *touched {
-	return &touched{hosts: map[zone.HostKey]snsd.Reason{}, ports: map[wire.PortKey]struct{}{}}
-}
+func newTouched() *touched { return &touched{hosts: map[zone.HostKey]snsd.Reason{}} }
 
 func (t *touched) host(k zone.HostKey, why snsd.Reason) { t.hosts[k] = why }
 
@@ -68,24 +66,22 @@ func (l *replicas) withdraw(i int, k zone.HostKey, stamp wire.Stamp, why snsd.Re
 	}
 }
 
-// fault takes what reflector i says of a port. Its hosts there are of that state of their
-// device then, whether they are on the list or no longer.
-func (l *replicas) fault(i int, r *wire.FaultRecord, stamp wire.Stamp, t *touched) {
-	s, pk := &l.list[i], wire.PortKey{Device: r.Device, Port: r.Port}
-	old := s.faultAt(pk)
-	if r.Op == wire.Put {
-		s.faults[pk] = saidFault{*r, s.session}
-	} else {
-		delete(s.faults, pk)
-	}
-	t.ports[pk] = struct{}{}
-	for _, addr := range wire.Union(old.Addrs, r.Addrs) {
-		k := zone.HostKey{Addr: addr, Device: r.Device, Port: r.Port}
-		if h, ok := s.hosts[k]; ok && h.stamp.Before(stamp) {
-			h.stamp = stamp
-			s.hosts[k] = h
-			t.again(k)
+// down takes from reflector i whether hosts can be reached, as of a state of their device.
+func (l *replicas) down(i int, r *wire.DownRecord, stamp wire.Stamp, t *touched) {
+	s := &l.list[i]
+	for _, addr := range r.Addrs {
+		k := r.Key(addr)
+		h, said := s.hosts[k]
+		if !said {
+			continue
 		}
+		host := *h.host
+		host.Down, h.host = r.Down, &host
+		if h.stamp.Before(stamp) {
+			h.stamp = stamp
+		}
+		s.hosts[k] = h
+		t.again(k)
 	}
 }
 
@@ -94,16 +90,6 @@ func (t *touched) again(k zone.HostKey) {
 	if _, known := t.hosts[k]; !known {
 		t.hosts[k] = snsd.ReasonNone
 	}
-}
-
-// faultAt is what a Change of a port's fault refers to: what was said of it before, but in a
-// full sync only what was said in that.
-func (s *replica) faultAt(pk wire.PortKey) wire.FaultRecord {
-	f := s.faults[pk]
-	if s.anew && f.session != s.session {
-		return wire.FaultRecord{}
-	}
-	return f.FaultRecord
 }
 
 // decideHost gives the table that is right about a host, by the newest state of the host's
@@ -139,77 +125,32 @@ func (l *replicas) endedSince(k zone.HostKey, i int, stamp wire.Stamp) bool {
 
 // decide brings what is in force in step with the tables, for what was touched.
 func (l *replicas) decide(t *touched, a *Applied, now time.Time) {
+	downs := wire.Downs{}
 	for k, why := range t.hosts {
-		pk := wire.PortKey{Device: k.Device, Port: k.Port}
-		if _, ok := l.faults[pk]; ok || l.anyFault(pk) {
-			t.ports[pk] = struct{}{}
-		}
 		was, known := l.hosts[k]
 		i := l.decideHost(k)
-		switch {
-		case i < 0 && known:
-			delete(l.hosts, k)
-			delete(l.disputes, k)
-			a.Hosts = append(a.Hosts, wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: k}, Why: why})
-		case i < 0:
-		default:
-			is := knownHost{l.list[i].hosts[k].host, l.claim(k, now)}
-			l.hosts[k] = is
-			before := was
-			before.claim = is.claim
-			switch {
-			case !known || was.host != is.host && !before.record().Same(is.record()):
-				a.Hosts = append(a.Hosts, wire.HostRecord{Op: wire.Put, Host: *is.record()})
-			case was.claim != is.claim:
-				a.Claims = append(a.Claims, *is.record())
+		if i < 0 {
+			if known {
+				delete(l.hosts, k)
+				delete(l.disputes, k)
+				a.Hosts = append(a.Hosts, wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: k}, Why: why})
 			}
+			continue
+		}
+		is := knownHost{l.list[i].hosts[k].host, l.claim(k, now)}
+		l.hosts[k] = is
+		if !known || was.host != is.host && !was.said(is.claim).SameButDown(is.record()) {
+			a.Hosts = append(a.Hosts, wire.HostRecord{Op: wire.Put, Host: *is.record()})
+			continue
+		}
+		if was.claim != is.claim {
+			a.Claims = append(a.Claims, *is.record())
+		}
+		if !was.host.Down.Same(is.host.Down) {
+			downs[k] = is.host.Down
 		}
 	}
-	for pk := range t.ports {
-		l.decidePort(pk, a)
-	}
-}
-
-func (l *replicas) anyFault(pk wire.PortKey) bool {
-	for i := range l.list {
-		if _, ok := l.list[i].faults[pk]; ok {
-			return true
-		}
-	}
-	return false
-}
-
-// decidePort gives the fault of a port: the hosts in force there that the table which is right
-// about them says are unreachable.
-func (l *replicas) decidePort(pk wire.PortKey, a *Applied) {
-	is := wire.FaultRecord{Op: wire.Put, Device: pk.Device, Port: pk.Port}
-	var newest wire.Stamp
-	for i := range l.list {
-		for _, addr := range l.list[i].faults[pk].Addrs {
-			k := zone.HostKey{Addr: addr, Device: pk.Device, Port: pk.Port}
-			if _, known := l.hosts[k]; !known || l.decideHost(k) != i {
-				continue
-			}
-			h := l.list[i].hosts[k]
-			f := l.list[i].downAt(k, &h)
-			if f == nil {
-				continue
-			}
-			if len(is.Addrs) == 0 || newest.Before(h.stamp) {
-				is.Why, is.Since, newest = f.Why, f.Since, h.stamp
-			}
-			is.Addrs = append(is.Addrs, addr)
-		}
-	}
-	was, had := l.faults[pk]
-	switch is.Addrs = wire.SortedAddrs(is.Addrs); {
-	case len(is.Addrs) > 0 && (!had || !sameFault(&was, &is)):
-		l.faults[pk] = is
-		a.Faults = append(a.Faults, is)
-	case len(is.Addrs) == 0 && had:
-		delete(l.faults, pk)
-		a.Faults = append(a.Faults, wire.FaultRecord{Op: wire.Withdraw, Device: pk.Device, Port: pk.Port})
-	}
+	a.Downs = append(a.Downs, downs.Records()...)
 }
 
 // SaidBy gives the reflectors that say a remote host.

@@ -13,7 +13,7 @@ import (
 // A client has so many reflectors, and takes from them so much; what is known can change.
 func TestAClientTakesSoMuch(t *testing.T) {
 	c := New(inoftest.DevID(0), 7)
-	c.learned.most = room{hosts: 2, zones: 2, members: 3, faults: 1}
+	c.learned.most = room{hosts: 2, zones: 2, members: 3}
 	refl := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(200 + n)}) }
 	for n := range wire.MaxReflectors {
 		for _, d := range c.Up(refl(n), inoftest.T0) {
@@ -35,9 +35,6 @@ func TestAClientTakesSoMuch(t *testing.T) {
 	host := func(n int) wire.HostRecord {
 		return wire.HostRecord{Op: wire.Put, Host: inoftest.HostAt(inoftest.HostIP(n), inoftest.DevID(1), "Ethernet1")}
 	}
-	fault := func(port string) wire.FaultRecord {
-		return wire.FaultRecord{Op: wire.Put, Device: inoftest.DevID(1), Port: port, Why: 1, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(0)}}
-	}
 	z := func(name string, members ...int) wire.ZoneRecord {
 		r := wire.ZoneRecord{Op: wire.Put, Zone: zone.Zone{Name: name}}
 		for _, m := range members {
@@ -45,14 +42,13 @@ func TestAClientTakesSoMuch(t *testing.T) {
 		}
 		return r
 	}
-	if _, err := say(wire.Update{Zones: []wire.ZoneRecord{z("a", 1, 2), z("b", 3)}, Hosts: []wire.HostRecord{host(0), host(1)}, Faults: []wire.FaultRecord{fault("Ethernet1")}}); err != nil {
+	if _, err := say(wire.Update{Zones: []wire.ZoneRecord{z("a", 1, 2), z("b", 3)}, Hosts: []wire.HostRecord{host(0), host(1)}}); err != nil {
 		t.Fatal(err)
 	}
 	for what, u := range map[string]wire.Update{
 		"hosts":       {Hosts: []wire.HostRecord{host(2)}},
 		"zones":       {Zones: []wire.ZoneRecord{z("c")}},
 		"memberships": {Zones: []wire.ZoneRecord{z("b", 3, 4)}},
-		"faults":      {Faults: []wire.FaultRecord{fault("Ethernet2")}},
 	} {
 		_, err := say(u)
 		l, ok := errors.AsType[*wire.LimitError](err)
@@ -60,7 +56,7 @@ func TestAClientTakesSoMuch(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if c.Counters().OverLimit != 4 {
+	if c.Counters().OverLimit != 3 {
 		t.Errorf("%d counted", c.Counters().OverLimit)
 	}
 	changed := host(0)

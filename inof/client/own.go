@@ -2,7 +2,6 @@ package client
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
@@ -10,7 +9,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// What a client says of its own hosts and faults: the latest state of each record, by key,
+// What a client says of its own hosts: the latest state of each, by key,
 // leaves with the next Flush.
 
 // PutHost adds or replaces a host of this device; its Device is set by the client.
@@ -18,11 +17,11 @@ import (
 func (c *Client) PutHost(h zone.Host) {
 	h.Device = c.self
 	old, known := c.hosts[h.HostKey]
-	if _, dirty := c.dirtyHosts[h.HostKey]; known && !dirty && old.Same(&h) {
+	if _, dirty := c.dirty[h.HostKey]; known && !dirty && old.Same(&h) {
 		return
 	}
 	c.hosts[h.HostKey] = h
-	c.dirtyHosts[h.HostKey] = snsd.ReasonNone
+	c.dirty[h.HostKey] = change{}
 }
 
 // WithdrawHost removes a host of this device for a reason; one that is not there
@@ -33,39 +32,33 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 		return
 	}
 	delete(c.hosts, k)
-	c.dirtyHosts[k] = why
+	c.dirty[k] = change{why: why}
 }
 
 // Hosts are the own hosts by key, with the changes that wait for Flush; not to be changed.
 func (c *Client) Hosts() map[zone.HostKey]zone.Host { return c.hosts }
 
-// Faults are the own faults by port, like Hosts.
-func (c *Client) Faults() map[string]wire.FaultRecord { return c.faults }
-
-// PutFault adds or replaces the fault of one port of this device; Op and Device
-// are set by the client.
-func (c *Client) PutFault(f wire.FaultRecord) {
-	f.Op, f.Device = wire.Put, c.self
-	f.Addrs = wire.SortedAddrs(slices.Clone(f.Addrs))
-	old, known := c.faults[f.Port]
-	if _, dirty := c.dirtyFaults[f.Port]; known && !dirty && sameFault(&old, &f) {
-		return
+// SetDown says of own hosts at a port that they cannot be reached, or with the zero Down that
+// they can again. Hosts that are not there are passed over: they are put with their state.
+func (c *Client) SetDown(port string, addrs []netip.Addr, down zone.Down) {
+	for _, addr := range addrs {
+		k := zone.HostKey{Addr: addr, Device: c.self, Port: port}
+		h, known := c.hosts[k]
+		if !known || h.Down.Same(down) {
+			continue
+		}
+		h.Down = down
+		c.hosts[k] = h
+		if _, dirty := c.dirty[k]; !dirty {
+			c.dirty[k] = change{onlyDown: true}
+		}
 	}
-	c.faults[f.Port] = f
-	c.dirtyFaults[f.Port] = struct{}{}
 }
 
-func sameFault(a, b *wire.FaultRecord) bool {
-	return a.Device == b.Device && a.Port == b.Port && a.Why == b.Why && a.Since.Equal(b.Since) && slices.Equal(a.Addrs, b.Addrs)
-}
-
-// WithdrawFault clears the fault of a port; one that is not there is passed over.
-func (c *Client) WithdrawFault(port string) {
-	if _, known := c.faults[port]; !known {
-		return
-	}
-	delete(c.faults, port)
-	c.dirtyFaults[port] = struct{}{}
+// change is what is new of an own host since the last Flush.
+type change struct {
+	why      snsd.Reason // of one that is gone
+	onlyDown bool        // the reflectors have the rest
 }
 
 // MarkFault stamps the next Flush with the time of the event that caused the
@@ -95,9 +88,6 @@ func (c *Client) everything() wire.Batch {
 	for _, h := range c.hosts {
 		b.Hosts = append(b.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
 	}
-	for _, f := range c.faults {
-		b.Faults = append(b.Faults, f)
-	}
 	b.Sort()
 	return b
 }
@@ -105,29 +95,20 @@ func (c *Client) everything() wire.Batch {
 // pending empties the sets of changes into a batch, sorted by key.
 func (c *Client) pending() wire.Batch {
 	var b wire.Batch
-	for k, why := range c.dirtyHosts {
-		r := wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: k}, Why: why}
-		if h, ok := c.hosts[k]; ok {
-			r = wire.HostRecord{Op: wire.Put, Host: h}
-		}
-		b.Hosts = append(b.Hosts, r)
-	}
-	for port := range c.dirtyFaults {
-		var was, is *wire.FaultRecord
-		if f, ok := c.told[port]; ok {
-			was = &f
-		}
-		if f, ok := c.faults[port]; ok {
-			is, c.told[port] = &f, f
-		} else {
-			delete(c.told, port)
-		}
-		if f, ok := wire.Difference(was, is); ok {
-			b.Faults = append(b.Faults, f)
+	downs := wire.Downs{}
+	for k, ch := range c.dirty {
+		h, there := c.hosts[k]
+		switch {
+		case !there:
+			b.Hosts = append(b.Hosts, wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: k}, Why: ch.why})
+		case ch.onlyDown:
+			downs[k] = h.Down
+		default:
+			b.Hosts = append(b.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
 		}
 	}
-	clear(c.dirtyHosts)
-	clear(c.dirtyFaults)
+	clear(c.dirty)
+	b.Downs = downs.Records()
 	b.Sort()
 	return b
 }
@@ -151,7 +132,7 @@ func (c *Client) deliver(b *wire.Batch, to []netip.Addr, faultAt, now time.Time,
 		}
 		out = append(out, wire.Delivery{To: to, Msg: u})
 		c.counters.UpdatesOut++
-		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Faults))
+		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Downs))
 	}
 	return out
 }

@@ -12,10 +12,9 @@ const maxLogged = 8192
 // ownLog is what of the own records changed last with which number. It gives a
 // reflector that was away the latest state of what it has missed.
 type ownLog struct {
-	most   int // records that are gone, about
-	hosts  map[zone.HostKey]ownChange
-	faults map[string]uint64
-	base   uint64 // changes up to this one are no longer known
+	most  int // records that are gone, about
+	hosts map[zone.HostKey]ownChange
+	base  uint64 // changes up to this one are no longer known
 }
 
 type ownChange struct {
@@ -24,7 +23,7 @@ type ownChange struct {
 }
 
 func newOwnLog() ownLog {
-	return ownLog{hosts: map[zone.HostKey]ownChange{}, faults: map[string]uint64{}, most: maxLogged}
+	return ownLog{hosts: map[zone.HostKey]ownChange{}, most: maxLogged}
 }
 
 // note keeps the changes of an Update.
@@ -32,10 +31,12 @@ func (l *ownLog) note(u *wire.Update, c *Client) {
 	for i := range u.Hosts {
 		l.hosts[u.Hosts[i].Host.HostKey] = ownChange{u.Seq, u.Hosts[i].Why}
 	}
-	for i := range u.Faults {
-		l.faults[u.Faults[i].Port] = u.Seq
+	for i := range u.Downs {
+		for _, addr := range u.Downs[i].Addrs {
+			l.hosts[u.Downs[i].Key(addr)] = ownChange{seq: u.Seq}
+		}
 	}
-	if len(l.hosts)+len(l.faults) > l.most+2*(len(c.hosts)+len(c.faults)) {
+	if len(l.hosts) > l.most+2*len(c.hosts) {
 		l.trim(c)
 	}
 }
@@ -46,12 +47,6 @@ func (l *ownLog) trim(c *Client) {
 		if _, there := c.hosts[k]; !there {
 			l.base = max(l.base, ch.seq)
 			delete(l.hosts, k)
-		}
-	}
-	for port, seq := range l.faults {
-		if _, there := c.faults[port]; !there {
-			l.base = max(l.base, seq)
-			delete(l.faults, port)
 		}
 	}
 }
@@ -68,16 +63,6 @@ func (l *ownLog) after(seq uint64, c *Client) wire.Batch {
 			r = wire.HostRecord{Op: wire.Put, Host: h}
 		}
 		b.Hosts = append(b.Hosts, r)
-	}
-	for port, at := range l.faults {
-		if at <= seq {
-			continue
-		}
-		f, ok := c.faults[port]
-		if !ok {
-			f = wire.FaultRecord{Op: wire.Withdraw, Device: c.self, Port: port}
-		}
-		b.Faults = append(b.Faults, f)
 	}
 	b.Sort()
 	return b

@@ -43,7 +43,7 @@ func (c *Client) Receive(reflector netip.Addr, m wire.Message, now time.Time) (A
 		}
 		c.learned.complete(idx, m, &a, now)
 		if !m.Resumed {
-			c.counters.Swept += uint64(len(a.Hosts) + len(a.Faults))
+			c.counters.Swept += uint64(len(a.Hosts))
 		}
 		s.pos, s.clean = wire.Stamp{Epoch: m.Epoch, Seq: m.Seq}, true
 	case *wire.Bound:
@@ -60,7 +60,7 @@ func (c *Client) Receive(reflector netip.Addr, m wire.Message, now time.Time) (A
 func (c *Client) apply(idx int, u *wire.Update, a *Applied, now time.Time) error {
 	var refused wire.RefusedError
 	l, s := &c.learned, &c.learned.list[idx]
-	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Faults))
+	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Downs))
 	switch {
 	case u.Refused == nil:
 	default:
@@ -97,16 +97,11 @@ func (c *Client) apply(idx int, u *wire.Update, a *Applied, now time.Time) error
 			l.withdraw(idx, k, stamp, h.Why, t)
 		}
 	}
-	for i := range u.Faults {
-		r := &u.Faults[i]
-		if r.Device == c.self {
+	for i := range u.Downs {
+		if d := &u.Downs[i]; d.Device == c.self {
 			c.counters.OwnIgnored++
-			continue
-		}
-		said := s.faultAt(wire.PortKey{Device: r.Device, Port: r.Port})
-		f := said.Then(*r)
-		if !refused.Add(s.faultFits(&f, l.most)) {
-			l.fault(idx, &f, u.StampOf(r.Device), t)
+		} else {
+			l.down(idx, d, u.StampOf(d.Device), t)
 		}
 	}
 	l.decide(t, a, now)

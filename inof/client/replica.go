@@ -28,9 +28,8 @@ type replica struct {
 	staged  *zoneTable     // of a full sync whose zones are not all there yet
 	pending []*wire.Update // zones and settings of a change whose end is not there yet
 
-	hosts  map[zone.HostKey]saidHost
-	faults map[wire.PortKey]saidFault
-	ended  map[zone.HostKey]ending // hosts that their devices have withdrawn
+	hosts map[zone.HostKey]saidHost
+	ended map[zone.HostKey]ending // hosts that their devices have withdrawn
 
 	pos     wire.Stamp      // of its log: what was received last
 	clean   bool            // pos covers all that was said
@@ -48,11 +47,6 @@ type saidHost struct {
 	overruled bool
 }
 
-type saidFault struct {
-	wire.FaultRecord
-	session uint32
-}
-
 // ending is a host that its device has withdrawn. A reflector that has not heard of it yet
 // must not bring the host back.
 type ending struct {
@@ -66,16 +60,6 @@ const endingTime = 10 * time.Minute
 
 // sure reports whether a reflector with a session says the host in that session, or resumed it.
 func (s *replica) sure(h *saidHost) bool { return s.up && h.session == s.session }
-
-// downAt gives the fault that makes a host unreachable, nil if none does. In a full sync a
-// host comes behind the fault of its port: what was said of that port before is over for it.
-func (s *replica) downAt(k zone.HostKey, h *saidHost) *wire.FaultRecord {
-	f, ok := s.faults[wire.PortKey{Device: k.Device, Port: k.Port}]
-	if !ok || s.anew && h.session == s.session && f.session != s.session || !f.Lists(k.Addr) {
-		return nil
-	}
-	return &f.FaultRecord
-}
 
 // replicas are the tables of all reflectors, and what follows from them.
 type replicas struct {
@@ -95,7 +79,6 @@ type replicas struct {
 	voices    []int // replicas whose zones count
 	settings  *wire.Settings
 	hosts     map[zone.HostKey]knownHost
-	faults    map[wire.PortKey]wire.FaultRecord
 	disputes  map[zone.HostKey]*dispute // hosts about whose claim they differ
 	differing map[string]struct{}       // zones about which the voices differ
 	split     map[string]struct{}       // zones about which members of one cluster differ
@@ -107,16 +90,19 @@ type knownHost struct {
 	claim zone.Claim
 }
 
-func (h knownHost) record() *zone.Host {
+func (h knownHost) record() *zone.Host { return h.said(h.claim) }
+
+// said is the host with a claim.
+func (h knownHost) said(c zone.Claim) *zone.Host {
 	out := *h.host
-	out.Claim = h.claim
+	out.Claim = c
 	return &out
 }
 
 func newReplicas(self netip.Addr) replicas {
 	return replicas{
 		self: self, expected: 1, wait: DefaultReflectorWait, most: fullRoom,
-		hosts: map[zone.HostKey]knownHost{}, faults: map[wire.PortKey]wire.FaultRecord{}, disputes: map[zone.HostKey]*dispute{},
+		hosts: map[zone.HostKey]knownHost{}, disputes: map[zone.HostKey]*dispute{},
 		differing: map[string]struct{}{}, split: map[string]struct{}{},
 	}
 }
@@ -137,7 +123,7 @@ func (l *replicas) begin(id netip.Addr) error {
 		if len(l.list) == wire.MaxReflectors {
 			return &wire.LimitError{What: "reflectors", Key: "reflector " + id.String(), Limit: wire.MaxReflectors}
 		}
-		l.list = append(l.list, replica{id: id, hosts: map[zone.HostKey]saidHost{}, faults: map[wire.PortKey]saidFault{}, ended: map[zone.HostKey]ending{}})
+		l.list = append(l.list, replica{id: id, hosts: map[zone.HostKey]saidHost{}, ended: map[zone.HostKey]ending{}})
 		i = len(l.list) - 1
 	}
 	s := &l.list[i]
@@ -193,22 +179,6 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 			return session < s.whole
 		}
 		return session != s.session && short[dev]
-	}
-	for k, f := range s.faults {
-		if f.session != s.session && s.anew { // it is over for hosts that were said without it
-			f.Addrs = slices.DeleteFunc(slices.Clone(f.Addrs), func(addr netip.Addr) bool {
-				return s.hosts[zone.HostKey{Addr: addr, Device: k.Device, Port: k.Port}].session == s.session
-			})
-		}
-		switch {
-		case len(f.Addrs) == 0 || !m.Resumed && f.session != s.session && !open(f.session, k.Device):
-			delete(s.faults, k)
-			t.ports[k] = struct{}{}
-			continue
-		case !open(f.session, k.Device):
-			f.session = s.session
-		}
-		s.faults[k] = f
 	}
 	for k, h := range s.hosts {
 		switch {

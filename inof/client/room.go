@@ -7,14 +7,13 @@ import (
 // room is how much a client takes from one reflector: as much as that may hold. One that
 // sends without end is refused what is beyond it; what is known already is taken in any case.
 type room struct {
-	hosts, zones, members, faults int
+	hosts, zones, members int
 }
 
 var fullRoom = room{
 	hosts:   wire.DefaultMaxHosts,
 	zones:   wire.DefaultMaxZones,
 	members: wire.DefaultMaxMemberships,
-	faults:  wire.DefaultMaxHosts, // a fault without a host is nobody's concern
 }
 
 // trim leaves out the zones of an Update for which there is no room.
@@ -65,11 +64,4 @@ func (s *replica) hostFits(r *wire.HostRecord, most room) error {
 		return nil
 	}
 	return &wire.LimitError{What: "hosts", Key: "host " + r.Host.Addr.String(), Limit: most.hosts}
-}
-
-func (s *replica) faultFits(r *wire.FaultRecord, most room) error {
-	if _, known := s.faults[wire.PortKey{Device: r.Device, Port: r.Port}]; r.Op != wire.Put || known || len(s.faults) < most.faults {
-		return nil
-	}
-	return &wire.LimitError{What: "faults", Key: "fault of " + r.Device.String() + " port " + r.Port, Limit: most.faults}
 }

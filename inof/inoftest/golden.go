@@ -58,17 +58,18 @@ var Golden = map[string]wire.Message{
 	},
 	"update-fault": &wire.Update{
 		Origin: GoldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 2, FaultAt: goldenAt, SentAt: goldenAt.Add(150 * time.Microsecond), ReflectedAt: goldenAt.Add(300 * time.Microsecond),
-		Faults: []wire.FaultRecord{
-			{Op: wire.Put, Device: GoldenClient, Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: goldenAt, Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.7")}},
-			{Op: wire.Withdraw, Device: GoldenClient, Port: "Ethernet8"},
+		Downs: []wire.DownRecord{
+			{Device: GoldenClient, Port: "Ethernet4", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: goldenAt}, Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.7"), netip.MustParseAddr("198.51.100.8")}},
+			{Device: GoldenClient, Port: "Ethernet8", Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.9")}},
 		},
 	},
-	"update-fault-change": &wire.Update{
+	"update-host-down": &wire.Update{
 		Origin: GoldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt,
-		Faults: []wire.FaultRecord{
-			{Op: wire.Change, Device: GoldenClient, Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: goldenAt,
-				Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.8")}, Gone: []netip.Addr{netip.MustParseAddr("198.51.100.7")}},
-		},
+		Hosts: []wire.HostRecord{{Op: wire.Put, Host: zone.Host{
+			HostKey: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.8"), Device: GoldenClient, Port: "Ethernet4"},
+			MAC:     fabric.MAC{0x02, 0, 0, 0, 0, 0x08}, Since: goldenAt.Add(-time.Second),
+			Down: zone.Down{Why: snsd.ReasonLinkDown, Since: goldenAt},
+		}}},
 	},
 	"update-zones": &wire.Update{
 		Origin: GoldenRefl, Epoch: 0x18a0_0000_0000_0002, Seq: 1, SentAt: goldenAt, ReflectedAt: goldenAt, More: true,
@@ -100,12 +101,12 @@ var Golden = map[string]wire.Message{
 		Hosts: []wire.HostRecord{
 			{Op: wire.Withdraw, Why: snsd.ReasonIPChanged, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("198.51.100.9"), Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}}},
 		},
-		Faults: []wire.FaultRecord{{Op: wire.Withdraw, Device: netip.MustParseAddr("2001:db8::2"), Port: "Ethernet4"}},
+		Downs: []wire.DownRecord{{Device: netip.MustParseAddr("2001:db8::2"), Port: "Ethernet4", Addrs: []netip.Addr{netip.MustParseAddr("2001:db8:1::9")}}},
 	},
 	"update-position": &wire.Update{
 		Origin: netip.MustParseAddr("192.0.2.2"), Epoch: 0x18a0_0000_0000_0003, Seq: 13, SentAt: goldenAt, ReflectedAt: goldenAt.Add(100 * time.Microsecond),
-		Pos:    wire.Stamp{Epoch: 0x18a0_0000_0000_0002, Seq: 8},
-		Faults: []wire.FaultRecord{{Op: wire.Withdraw, Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0"}},
+		Pos:   wire.Stamp{Epoch: 0x18a0_0000_0000_0002, Seq: 8},
+		Downs: []wire.DownRecord{{Device: netip.MustParseAddr("192.0.2.2"), Port: "Ethernet0", Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.9")}}},
 	},
 	"end-of-sync-resumed": &wire.EndOfSync{Epoch: 0x18a0_0000_0000_0002, Seq: 8, Resumed: true},
 	"update-cluster": &wire.Update{

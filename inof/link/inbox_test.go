@@ -28,7 +28,7 @@ func inboxMessage(p *Peer, m wire.Message, size int) PeerEvent {
 }
 
 func faultUpdate(dev netip.Addr) *wire.Update {
-	return &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "p", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{dev}}}}
+	return &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Downs: []wire.DownRecord{{Device: dev, Port: "p", Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: []netip.Addr{dev}}}}
 }
 
 // A device that sends without end delays another one's message by one piece of one
@@ -78,7 +78,7 @@ func TestPiecesAreTheMessage(t *testing.T) {
 	gone := hostsUpdate(p.device, wire.Withdraw, 70)
 	u.Hosts = append(u.Hosts, gone.Hosts...)
 	for i := range 90 {
-		u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Put, Device: p.device, Port: string(rune('A' + i)), Why: snsd.ReasonLinkDown, Addrs: make([]netip.Addr, i)})
+		u.Downs = append(u.Downs, wire.DownRecord{Device: p.device, Port: string(rune('A' + i)), Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: make([]netip.Addr, i)})
 	}
 	b := NewInbox(0)
 	b.Put(PeerEvent{Peer: p, Kind: PeerUp}, true, nil)
@@ -102,11 +102,11 @@ func TestPiecesAreTheMessage(t *testing.T) {
 		}
 		for _, h := range m.Hosts {
 			ops = append(ops, h.Op)
-			if h.Op == wire.Withdraw && stage > 0 || h.Op == wire.Put && faults+len(m.Faults) < len(u.Faults) {
+			if h.Op == wire.Withdraw && stage > 0 || h.Op == wire.Put && faults+len(m.Downs) < len(u.Downs) {
 				t.Fatalf("a host to %v came out of turn", h.Op)
 			}
 		}
-		if faults += len(m.Faults); faults > 0 {
+		if faults += len(m.Downs); faults > 0 {
 			stage = 1
 		}
 	}

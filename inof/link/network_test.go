@@ -15,6 +15,7 @@ import (
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // A reflector and three clients: two share a zone and hear of each other's fault,
@@ -43,7 +44,7 @@ func TestThreeClientsAndAReflector(t *testing.T) {
 		}
 		cs[0].wait(func() {
 			at := time.Now()
-			cs[0].client.PutFault(wire.FaultRecord{Port: "p1", Why: snsd.ReasonLinkDown, Since: at, Addrs: []netip.Addr{inoftest.HostIP(0)}})
+			cs[0].client.SetDown("p1", []netip.Addr{inoftest.HostIP(0)}, zone.Down{Why: snsd.ReasonLinkDown, Since: at})
 			cs[0].client.MarkFault(at)
 			if err := cs[0].peers.Deliver(cs[0].client.Flush(at)); err != nil {
 				t.Error(err)
@@ -87,7 +88,7 @@ func TestThreeClientsAndAReflector(t *testing.T) {
 		after(time.Minute)
 		cs[0] = startPrepared(t, &f, auth, inoftest.DevID(0), 2, func(c *client.Client) {
 			c.PutHost(inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), "p1"))
-			c.PutFault(wire.FaultRecord{Port: "p1", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(0)}})
+			c.SetDown("p1", []netip.Addr{inoftest.HostIP(0)}, zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0})
 		})
 		after(10 * time.Second)
 		none("client restarted")

@@ -91,7 +91,7 @@ type clientNode struct {
 	stop    func()
 	applied []client.Applied
 	hosts   map[zone.HostKey]bool // that it holds
-	faults  map[wire.PortKey]bool
+	faults  map[zone.HostKey]bool
 }
 
 func startClient(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, hosts ...zone.Host) *clientNode {
@@ -106,7 +106,7 @@ func startClient(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epo
 // startPrepared starts a client that knows its records before its first session.
 func startPrepared(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, epoch uint64, prepare func(*client.Client)) *clientNode {
 	t.Helper()
-	n := &clientNode{client: client.New(dev, epoch), do: make(chan func()), hosts: map[zone.HostKey]bool{}, faults: map[wire.PortKey]bool{}}
+	n := &clientNode{client: client.New(dev, epoch), do: make(chan func()), hosts: map[zone.HostKey]bool{}, faults: map[zone.HostKey]bool{}}
 	prepare(n.client)
 	n.client.Flush(time.Now())
 	handle := func(ev PeerEvent) {
@@ -124,9 +124,12 @@ func startPrepared(t *testing.T, f *fabricNet, auth *password, dev netip.Addr, e
 			n.applied = append(n.applied, a)
 			for _, h := range a.Hosts {
 				n.hosts[h.Host.HostKey] = h.Op == wire.Put
+				n.faults[h.Host.HostKey] = h.Host.Down.Is()
 			}
-			for _, f := range a.Faults {
-				n.faults[wire.PortKey{Device: f.Device, Port: f.Port}] = f.Op == wire.Put
+			for i := range a.Downs {
+				for _, addr := range a.Downs[i].Addrs {
+					n.faults[a.Downs[i].Key(addr)] = a.Downs[i].Is()
+				}
 			}
 		}
 	}
@@ -168,8 +171,8 @@ func (n *clientNode) withdrawn() (hosts, faults, zones int) {
 					hosts++
 				}
 			}
-			for _, f := range a.Faults {
-				if f.Op == wire.Withdraw {
+			for _, d := range a.Downs {
+				if !d.Is() {
 					faults++
 				}
 			}

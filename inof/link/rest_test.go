@@ -16,6 +16,7 @@ import (
 
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // restingSessions counts the sessions of servers that rest.
@@ -32,11 +33,11 @@ func waitForRest(n int) {
 
 // updateOf has about so many bytes on the wire.
 func updateOf(dev netip.Addr, seq uint64, size int) *wire.Update {
-	f := wire.FaultRecord{Op: wire.Put, Device: dev, Port: "a", Why: snsd.ReasonLinkDown, Since: time.Unix(1_700_000_000, 0)}
+	f := wire.DownRecord{Device: dev, Port: "a", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: time.Unix(1_700_000_000, 0)}}
 	for i := range size / 4 {
 		f.Addrs = append(f.Addrs, netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}))
 	}
-	return &wire.Update{Origin: dev, Epoch: 1, Seq: seq, Faults: []wire.FaultRecord{f}}
+	return &wire.Update{Origin: dev, Epoch: 1, Seq: seq, Downs: []wire.DownRecord{f}}
 }
 
 // Whatever the sizes of messages, wherever the peer's writes cut them and whether the

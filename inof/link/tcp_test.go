@@ -305,7 +305,7 @@ func TestOneDeliverIsOneWrite(t *testing.T) {
 func benchUpdate() *wire.Update {
 	return &wire.Update{
 		Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, FaultAt: inoftest.T0, SentAt: inoftest.T0, ReflectedAt: inoftest.T0,
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(0), Port: "Ethernet4", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(0)}}},
+		Downs: []wire.DownRecord{{Device: inoftest.DevID(0), Port: "Ethernet4", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, Addrs: []netip.Addr{inoftest.HostIP(0)}}},
 	}
 }
 
@@ -389,8 +389,8 @@ func BenchmarkReflectorFault(b *testing.B) {
 		}
 		r.Receive(dev(i+1), &wire.EndOfSync{}, inoftest.T0)
 	}
-	fault := &wire.Update{Origin: dev(1), Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev(1), Port: "p", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{addr(1)}}}}
-	clear := &wire.Update{Origin: dev(1), Faults: []wire.FaultRecord{{Op: wire.Withdraw, Device: dev(1), Port: "p"}}}
+	fault := &wire.Update{Origin: dev(1), Downs: []wire.DownRecord{{Device: dev(1), Port: "p", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, Addrs: []netip.Addr{addr(1)}}}}
+	clear := &wire.Update{Origin: dev(1), Downs: []wire.DownRecord{{Device: dev(1), Port: "p", Addrs: []netip.Addr{addr(1)}}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, u := range []*wire.Update{fault, clear} {

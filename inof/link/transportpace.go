@@ -35,47 +35,6 @@ type pacer struct {
 	since time.Time     // it is held up without a pause; zero: it is not
 	last  time.Time     // end of the last time it was held up
 	held  time.Duration // all in all
-	// lists are how many addresses the faults of the device have, by port: to take one back is
-	// as much work as to tell it.
-	lists map[string]int
-}
-
-// weigh gives how much work a message of the device is, in records.
-func (p *pacer) weigh(m wire.Message) int {
-	n := wire.Weight(m)
-	u, ok := m.(*wire.Update)
-	if !ok || len(u.Faults) == 0 {
-		return n
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range u.Faults {
-		f := &u.Faults[i]
-		switch was := p.lists[f.Port]; {
-		case f.Op == wire.Withdraw:
-			n += was / wire.FaultAddrs
-			delete(p.lists, f.Port)
-		case f.Op == wire.Change:
-			p.list(f.Port, was+len(f.Addrs)-len(f.Gone))
-		default:
-			p.list(f.Port, len(f.Addrs))
-		}
-	}
-	return n
-}
-
-// list notes how many addresses a fault has; short ones weigh nothing. p.mu is held.
-func (p *pacer) list(port string, n int) {
-	if n < wire.FaultAddrs {
-		delete(p.lists, port)
-		return
-	}
-	if p.lists == nil {
-		p.lists = map[string]int{}
-	}
-	if _, known := p.lists[port]; known || len(p.lists) < wire.MaxFaultPorts {
-		p.lists[port] = n
-	}
 }
 
 // heldGap is how long a device must not have been held up to count as slowed down anew.
@@ -157,7 +116,7 @@ func (c *conn) slowDown(m wire.Message) error {
 	}
 	began := time.Now()
 	var due time.Duration
-	for n := c.pace.weigh(m); n > 0; { // one message may be more than a burst
+	for n := wire.Weight(m); n > 0; { // one message may be more than a burst
 		part := max(1, min(n, c.pace.Burst()))
 		if r := c.pace.ReserveN(began, part); r.OK() {
 			due = max(due, r.DelayFrom(began))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -21,10 +20,9 @@ type devZone struct {
 // touches. Who must be told what is the difference to the state after it.
 type change struct {
 	addrs    map[netip.Addr]entry
-	interest map[devZone]bool                   // was the device concerned with the zone
-	zones    map[string]bool                    // was the zone there
-	faults   map[wire.PortKey]*wire.FaultRecord // nil: there was none
-	why      map[zone.HostKey]snsd.Reason       // of hosts that are gone
+	interest map[devZone]bool             // was the device concerned with the zone
+	zones    map[string]bool              // was the zone there
+	why      map[zone.HostKey]snsd.Reason // of hosts that are gone
 	settings bool
 	repeat   bool           // also what is as before is told, as of a new state of its device
 	taken    []zone.HostKey // taken in: to be repeated to their device
@@ -32,17 +30,15 @@ type change struct {
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	news    []news
-	downs   map[news]uint32               // numbers of news of hosts that are down, or no more
-	plans   map[netip.Addr][]uint32       // news by number for each receiver, from 1
-	actors  []netip.Addr                  // only they are looked at, sorted; nil: all that may be concerned
-	classes map[netip.Addr]*class         // for whom an actor acts, if not for itself
-	listed  map[wire.PortKey][]netip.Addr // of faults: the addresses that may look different
+	plans   map[netip.Addr][]uint32 // news by number for each receiver, from 1
+	actors  []netip.Addr            // only they are looked at, sorted; nil: all that may be concerned
+	classes map[netip.Addr]*class   // for whom an actor acts, if not for itself
 }
 
 func (r *Reflector) begin() *change {
 	return &change{
 		addrs: map[netip.Addr]entry{}, interest: map[devZone]bool{}, zones: map[string]bool{},
-		faults: map[wire.PortKey]*wire.FaultRecord{}, why: map[zone.HostKey]snsd.Reason{},
+		why: map[zone.HostKey]snsd.Reason{},
 	}
 }
 
@@ -50,17 +46,6 @@ func (r *Reflector) begin() *change {
 func (r *Reflector) touch(t *change, addr netip.Addr) {
 	if _, ok := t.addrs[addr]; !ok {
 		t.addrs[addr] = r.interest.addrs[addr]
-	}
-}
-
-func (t *change) touchFault(d *device, port string) {
-	k := wire.PortKey{Device: d.id, Port: port}
-	if _, ok := t.faults[k]; ok {
-		return
-	}
-	t.faults[k] = nil
-	if e := d.faults[port]; e != nil {
-		t.faults[k] = &e.rec
 	}
 }
 
@@ -95,11 +80,9 @@ func (r *Reflector) commit(t *change, by *cause) {
 		r.interest.tidy(k.zone)
 	}
 	t.plans = map[netip.Addr][]uint32{}
-	r.listFaults(t)
 	r.cast(t)
 	r.postZones(t, by)
 	r.planHosts(t)
-	r.planFaults(t)
 	for i := range t.taken {
 		var num uint32
 		r.plan(t, t.taken[i].Device, t.number(&num, news{feedKey: feedKey{keyTaken, t.taken[i]}}))
@@ -260,11 +243,12 @@ type watched struct {
 	addr          netip.Addr
 	old, now      entry
 	puts, removes []uint32
+	downs         []uint32
 }
 
 func (r *Reflector) watch(t *change, addr netip.Addr) watched {
 	w := watched{addr: addr, old: r.was(t, addr), now: r.interest.addrs[addr]}
-	w.puts, w.removes = make([]uint32, len(w.now.atts)), make([]uint32, len(w.old.atts))
+	w.puts, w.downs, w.removes = make([]uint32, len(w.now.atts)), make([]uint32, len(w.now.atts)), make([]uint32, len(w.old.atts))
 	return w
 }
 
@@ -284,9 +268,6 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 		if h.Device == dev {
 			continue
 		}
-		if !still {
-			w.tellDown(r, t, dev, wire.PortKey{Device: h.Device, Port: h.HostKey.Port}, knew, knows)
-		}
 		if knew && (!knows || !still) {
 			why := snsd.ReasonZoneChanged
 			if !still {
@@ -297,15 +278,14 @@ func (w *watched) tell(r *Reflector, t *change, dev netip.Addr) {
 	}
 	for i := range w.now.atts {
 		h := &w.now.atts[i]
-		if h.Device == dev {
-			continue
-		}
-		w.tellDown(r, t, dev, wire.PortKey{Device: h.Device, Port: h.HostKey.Port}, knew, knows)
-		if !knows {
+		if h.Device == dev || !knows {
 			continue
 		}
 		j, was := findAtt(w.old.atts, h.HostKey)
-		if !knew || !was || t.repeat || !h.Same(&w.old.atts[j]) {
+		if knew {
+			w.tellDown(r, t, dev, i)
+		}
+		if !knew || !was || t.repeat || !h.SameButDown(&w.old.atts[j]) {
 			r.plan(t, dev, t.number(&w.puts[i], news{feedKey: feedKey{keyHost, h.HostKey}}))
 		}
 	}
@@ -336,13 +316,7 @@ func (r *Reflector) group(t *change, by *cause) {
 		nums := t.plans[actors[0]]
 		list := make([]news, 0, len(nums))
 		for _, n := range nums {
-			it := t.news[n-1]
-			if it.kind == keyPort { // of each host that the devices see there
-				it.host.Addr = netip.Addr{}
-			}
-			if i := len(list) - 1; i < 0 || list[i] != it {
-				list = append(list, it)
-			}
+			list = append(list, t.news[n-1])
 		}
 		r.post(list, r.everyone(t, actors), by)
 	}

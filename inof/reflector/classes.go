@@ -65,16 +65,6 @@ func (r *Reflector) cast(t *change) {
 			return
 		}
 	}
-	for pk := range t.faults {
-		apart[pk.Device] = struct{}{}
-		for _, addr := range t.listed[pk] {
-			see(r.was(t, addr))
-			see(r.interest.addrs[addr])
-		}
-		if large() {
-			return
-		}
-	}
 	for i := range t.taken {
 		apart[t.taken[i].Device] = struct{}{}
 	}

@@ -94,11 +94,11 @@ func TestOneOfAClassActsForAll(t *testing.T) {
 					u.Hosts = append(u.Hosts, h)
 				}
 				for range rapid.IntRange(0, 2).Draw(t, "faults") {
-					f := wire.FaultRecord{Op: wire.Put, Device: d, Port: port.Draw(t, "port"), Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: rapid.SliceOfN(host, 0, 4).Draw(t, "addresses")}
-					if rapid.IntRange(0, 2).Draw(t, "op") == 0 {
-						f = wire.FaultRecord{Op: wire.Withdraw, Device: d, Port: f.Port}
+					f := wire.DownRecord{Device: d, Port: port.Draw(t, "port"), Addrs: rapid.SliceOfN(host, 0, 4).Draw(t, "addresses")}
+					if rapid.IntRange(0, 2).Draw(t, "op") > 0 {
+						f.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}
 					}
-					u.Faults = append(u.Faults, f)
+					u.Downs = append(u.Downs, f)
 				}
 				receive(d, u)
 			},

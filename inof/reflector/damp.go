@@ -1,9 +1,8 @@
 package reflector
 
 import (
+	"net/netip"
 	"time"
-
-	"github.com/openinof/inof/zone"
 )
 
 // A loss is told at once. But a port, or a host, that fails and recovers without end makes as much
@@ -40,8 +39,8 @@ func (r *Reflector) damp(t *change, by *cause) {
 		n := &t.news[i]
 		k := n.feedKey
 		switch n.kind {
-		case keyPort, keyDown:
-			k = feedKey{keyPort, zone.HostKey{Device: k.host.Device, Port: k.host.Port}}
+		case keyDown: // all of a port together
+			k.host.Addr = netip.Addr{}
 		case keyHost:
 		default:
 			continue

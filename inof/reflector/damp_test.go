@@ -9,6 +9,7 @@ import (
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // flapping is a reflector with a device of 1,000 hosts at one port, one of one host, and others who
@@ -43,11 +44,11 @@ func newFlapping(t *testing.T) *flapping {
 // change has a port fail, or recover, and gives what is told of it at once.
 func (f *flapping) change(dev netip.Addr, down bool, hosts ...netip.Addr) []wire.Delivery {
 	f.t.Helper()
-	fault := wire.FaultRecord{Op: wire.Withdraw, Device: dev, Port: "Ethernet0"}
+	fault := wire.DownRecord{Device: dev, Port: "Ethernet0", Addrs: hosts}
 	if down {
-		fault.Op, fault.Why, fault.Since, fault.Addrs = wire.Put, snsd.ReasonLinkDown, f.now, hosts
+		fault.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: f.now}
 	}
-	if _, err := f.r.Receive(dev, &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{fault}}, f.now); err != nil {
+	if _, err := f.r.Receive(dev, &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Downs: []wire.DownRecord{fault}}, f.now); err != nil {
 		f.t.Fatal(err)
 	}
 	return f.count(f.r.Pull(nil, f.now))
@@ -82,7 +83,7 @@ func TestAPortThatFlapsDelaysNobodysFault(t *testing.T) {
 	ds := f.change(f.good, true, inoftest.ScaleHost(2000))
 	to := map[netip.Addr]bool{}
 	for _, d := range ds {
-		if u, ok := d.Msg.(*wire.Update); ok && slices.ContainsFunc(u.Faults, func(r wire.FaultRecord) bool { return r.Device == f.good }) {
+		if u, ok := d.Msg.(*wire.Update); ok && slices.ContainsFunc(u.Downs, func(r wire.DownRecord) bool { return r.Device == f.good }) {
 			for _, dev := range d.To {
 				to[dev] = true
 			}
@@ -95,8 +96,8 @@ func TestAPortThatFlapsDelaysNobodysFault(t *testing.T) {
 	for f.r.Owing() {
 		for _, d := range f.count(f.r.Step(nil, f.now)) {
 			if u, ok := d.Msg.(*wire.Update); ok {
-				for _, r := range u.Faults {
-					if r.Device == f.bad {
+				for _, r := range u.Downs {
+					if r.Device == f.bad && r.Is() {
 						for _, dev := range d.To {
 							last[dev] += len(r.Addrs)
 						}
@@ -112,7 +113,7 @@ func TestAPortThatFlapsDelaysNobodysFault(t *testing.T) {
 	}
 	// Later it counts anew: what fails once is told at once.
 	f.now = f.now.Add(2 * oftenTime)
-	if ds := f.change(f.bad, false); len(ds) == 0 {
+	if ds := f.change(f.bad, false, f.hosts...); len(ds) == 0 {
 		t.Error("a recovery a while later is not told at once")
 	}
 }

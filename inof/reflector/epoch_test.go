@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/openinof/inof/inof/client"
@@ -62,13 +61,13 @@ func clockSetBack(t *testing.T, which int) {
 	}
 	n.fromClient(inoftest.DevID(0), faulty(c, k, n))
 	n.deliverAll()
-	if len(n.fault[inoftest.DevID(1)]) != 1 {
+	if len(n.down(inoftest.DevID(1))) != 1 {
 		t.Error("a fault of the new life is not believed")
 	}
-	c.WithdrawFault(k.Port)
+	setDown(c, k.Port, zone.Down{})
 	n.fromClient(inoftest.DevID(0), c.Flush(n.now))
 	n.deliverAll()
-	if len(n.fault[inoftest.DevID(1)]) != 0 {
+	if len(n.down(inoftest.DevID(1))) != 0 {
 		t.Error("the end of a fault is not believed")
 	}
 	c.WithdrawHost(k, snsd.ReasonAgedOut)
@@ -81,7 +80,7 @@ func clockSetBack(t *testing.T, which int) {
 }
 
 func faulty(c *client.Client, k zone.HostKey, n *network) []wire.Delivery {
-	c.PutFault(wire.FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: n.now, Addrs: []netip.Addr{k.Addr}})
+	setDown(c, k.Port, zone.Down{Why: snsd.ReasonLinkDown, Since: n.now}, k.Addr)
 	return c.Flush(n.now)
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -28,20 +27,17 @@ const (
 	keyZone             // by name
 	keyHost             // of another device
 	keyTaken            // a host of the device itself, repeated to it
-	keyPort             // the fault of a port, as a whole
-	keyDown             // whether a host is down by the fault of its port
+	keyDown             // whether a host of another device is down
 	keyRefused          // how many hosts of the device itself are refused
 )
 
 // feedKey is one of them.
 type feedKey struct {
 	kind keyKind
-	host zone.HostKey // of a zone: its name as Port; of a port: without Addr
+	host zone.HostKey // of a zone: its name as Port
 }
 
 func zoneKey(name string) feedKey { return feedKey{keyZone, zone.HostKey{Port: name}} }
-
-func (k feedKey) port() wire.PortKey { return wire.PortKey{Device: k.host.Device, Port: k.host.Port} }
 
 // news is a key that has changed.
 type news struct {
@@ -52,19 +48,19 @@ type news struct {
 	why   snsd.Reason // it is gone; where it still exists it has left their zones
 }
 
-// loss tells whether the news are that a host is gone or that a port failed: what others
-// wait for.
+// loss reports whether the news are that a host is gone or cannot be reached: what others wait
+// for.
 func (n *news) loss() bool {
-	return !n.again && (n.kind == keyHost && n.gone || (n.kind == keyPort || n.kind == keyDown) && !n.gone)
+	return !n.again && (n.kind == keyHost && n.gone || n.kind == keyDown && !n.gone)
 }
 
-// rank is the order in which keys of a backlog are told. Losses overtake everything; faults and
-// zones come before the hosts that come.
+// rank is the order in which keys of a backlog are told. Losses overtake everything; what is
+// down, and zones, come before the hosts that come.
 type rank uint8
 
 const (
 	rankGone rank = iota
-	rankFault
+	rankDown
 	rankAgain // losses of what changes too often
 	rankSettings
 	rankZone
@@ -81,11 +77,11 @@ func (n *news) rank() rank {
 		return rankSettings
 	case keyZone:
 		return rankZone
-	case keyPort, keyDown:
+	case keyDown:
 		if n.again {
 			return rankAgain
 		}
-		return rankFault
+		return rankDown
 	case keyHost:
 		switch {
 		case n.gone && n.again:

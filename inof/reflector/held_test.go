@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
@@ -13,12 +14,11 @@ import (
 type held struct {
 	zones    map[string][]zone.Member
 	hosts    map[zone.HostKey]zone.Host
-	faults   map[wire.PortKey]wire.FaultRecord
 	settings *wire.Settings
 }
 
 func newHeld() *held {
-	return &held{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}, nil}
+	return &held{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, nil}
 }
 
 func (x *held) apply(t inoftest.Failer, dev netip.Addr, a client.Applied) {
@@ -47,11 +47,40 @@ func (x *held) apply(t inoftest.Failer, dev netip.Addr, a client.Applied) {
 		}
 		x.hosts[h.HostKey] = h
 	}
-	for _, f := range a.Faults {
-		if f.Op == wire.Put {
-			x.faults[wire.PortKey{Device: f.Device, Port: f.Port}] = f
-		} else {
-			delete(x.faults, wire.PortKey{Device: f.Device, Port: f.Port})
+	for i := range a.Downs {
+		d := &a.Downs[i]
+		for _, addr := range d.Addrs {
+			h, had := x.hosts[d.Key(addr)]
+			if !had {
+				t.Fatalf("%v: whether a host is down that is not there: %+v", dev, d)
+			}
+			h.Down = d.Down
+			x.hosts[d.Key(addr)] = h
 		}
 	}
+}
+
+// setDown has just these hosts at a port of a client be down.
+func setDown(c interface {
+	Hosts() map[zone.HostKey]zone.Host
+	SetDown(port string, addrs []netip.Addr, down zone.Down)
+}, port string, down zone.Down, addrs ...netip.Addr) {
+	var up []netip.Addr
+	for k := range c.Hosts() {
+		if k.Port == port && !slices.Contains(addrs, k.Addr) {
+			up = append(up, k.Addr)
+		}
+	}
+	c.SetDown(port, up, zone.Down{})
+	c.SetDown(port, addrs, down)
+}
+
+// down are the hosts that a device holds as down.
+func (n *network) down(dev netip.Addr) (list []zone.HostKey) {
+	for k, h := range n.hosts[dev] {
+		if h.Down.Is() {
+			list = append(list, k)
+		}
+	}
+	return list
 }

@@ -129,13 +129,13 @@ func (b *testbench) resume(dev netip.Addr) {
 func TestAFaultThatItsDeviceForgotIsOverForAHostThatItHears(t *testing.T) {
 	b, h, restart := twoSwitches(t)
 	one, two := inoftest.DevID(0), inoftest.DevID(1)
-	b.clients[one].PutFault(wire.FaultRecord{Port: "eth1", Why: snsd.ReasonLinkDown, Since: b.now, Addrs: []netip.Addr{h.Addr}})
+	setDown(b.clients[one], "eth1", zone.Down{Why: snsd.ReasonLinkDown, Since: b.now}, h.Addr)
 	b.flush(one)
 	restart(true)
-	last := func() *wire.FaultRecord {
+	last := func() *wire.DownRecord {
 		for _, a := range b.applied[two] {
-			if len(a.Faults) > 0 {
-				return &a.Faults[len(a.Faults)-1]
+			if len(a.Downs) > 0 {
+				return &a.Downs[len(a.Downs)-1]
 			}
 		}
 		return nil
@@ -145,8 +145,8 @@ func TestAFaultThatItsDeviceForgotIsOverForAHostThatItHears(t *testing.T) {
 	}
 	b.clients[one].PutHost(h)
 	b.flush(one)
-	if f := last(); f == nil || f.Op != wire.Withdraw {
-		t.Errorf("after the host is heard: %+v, want the fault withdrawn", f)
+	if f := last(); f == nil || f.Is() {
+		t.Errorf("after the host is heard: %+v, want it over", f)
 	}
 }
 

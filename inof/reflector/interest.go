@@ -88,12 +88,6 @@ func findAtt(atts []zone.Host, k zone.HostKey) (int, bool) {
 	return slices.BinarySearchFunc(atts, k, func(h zone.Host, k zone.HostKey) int { return zone.CompareKeys(h.HostKey, k) })
 }
 
-// hasAtt tells whether the address is attached at a port of a device.
-func (e *entry) hasAtt(addr, dev netip.Addr, port string) bool {
-	_, ok := findAtt(e.atts, zone.HostKey{Addr: addr, Device: dev, Port: port})
-	return ok
-}
-
 // attachedTo tells whether the address has an attachment at a device.
 func (e *entry) attachedTo(dev netip.Addr) bool {
 	return slices.ContainsFunc(e.atts, func(h zone.Host) bool { return h.Device == dev })
@@ -173,6 +167,9 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 	zones := r.dir.ZonesOf(addr)
 	if slices.Equal(zones, before.zones) && sameAtts(e.atts, before.atts) {
 		return false
+	}
+	if slices.Equal(zones, before.zones) && slices.EqualFunc(e.atts, before.atts, func(x, y zone.Host) bool { return x.Device == y.Device }) {
+		return true // in the same zones by the same devices
 	}
 	for _, z := range before.zones {
 		for i := range before.atts {
@@ -254,50 +251,4 @@ func (r *Reflector) hostFor(d *device, n news) wire.HostRecord {
 		n.why = snsd.ReasonZoneChanged
 	}
 	return wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: n.host}, Why: n.why}
-}
-
-// faultFor is the fault of a port as a device is to see it.
-func (r *Reflector) faultFor(d *device, pk wire.PortKey) wire.FaultRecord {
-	if v := r.faultView(d.id, pk); v != nil {
-		return *v
-	}
-	f := wire.FaultRecord{Op: wire.Withdraw, Device: pk.Device, Port: pk.Port}
-	if r.faultOf(pk) != nil { // it is not over, it only concerns the device no more
-		f.Why = snsd.ReasonZoneChanged
-	}
-	return f
-}
-
-// faultView is a fault as a device is to see it: only with the addresses it knows,
-// nil if there are none.
-func (r *Reflector) faultView(dev netip.Addr, pk wire.PortKey) *wire.FaultRecord {
-	d := r.devices[pk.Device]
-	if d == nil || d.faults[pk.Port] == nil {
-		return nil
-	}
-	return viewOf(&d.faults[pk.Port].rec, func(a netip.Addr) bool {
-		e := r.interest.addrs[a]
-		return e.hasAtt(a, pk.Device, pk.Port) && r.interest.knows(dev, a)
-	})
-}
-
-func viewOf(f *wire.FaultRecord, sees func(netip.Addr) bool) *wire.FaultRecord {
-	var addrs []netip.Addr
-	all := true
-	for _, a := range f.Addrs {
-		if sees(a) {
-			addrs = append(addrs, a)
-		} else {
-			all = false
-		}
-	}
-	switch {
-	case len(addrs) == 0:
-		return nil
-	case all:
-		return f
-	}
-	v := *f
-	v.Addrs = addrs
-	return &v
 }

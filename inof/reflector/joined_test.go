@@ -36,13 +36,12 @@ type network struct {
 	// what a device would hold that does all that Applied says
 	zones    map[netip.Addr]map[string][]zone.Member
 	hosts    map[netip.Addr]map[zone.HostKey]zone.Host
-	fault    map[netip.Addr]map[wire.PortKey]wire.FaultRecord
 	settings map[netip.Addr]*wire.Settings
 }
 
 func newNetwork(t inoftest.Failer, nRefl, nDev int, agree client.Agreement, cfg Config) *network {
 	n := &network{t: t, now: inoftest.T0, ownLog: 8192, agree: map[netip.Addr]client.Agreement{}, settings: map[netip.Addr]*wire.Settings{}, refls: map[netip.Addr]*Reflector{}, clients: map[netip.Addr]*client.Client{}, links: map[[2]netip.Addr]*line{},
-		zones: map[netip.Addr]map[string][]zone.Member{}, hosts: map[netip.Addr]map[zone.HostKey]zone.Host{}, fault: map[netip.Addr]map[wire.PortKey]wire.FaultRecord{}}
+		zones: map[netip.Addr]map[string][]zone.Member{}, hosts: map[netip.Addr]map[zone.HostKey]zone.Host{}}
 	for i := range nRefl {
 		id := netip.AddrFrom4([4]byte{192, 0, 2, byte(250 + i)})
 		n.ids = append(n.ids, id)
@@ -66,7 +65,7 @@ func (n *network) newClient(dev netip.Addr, epoch uint64, agree client.Agreement
 	c.SetReflectors(len(n.ids), agree, 10*time.Second)
 	c.RememberGone(n.ownLog)
 	n.clients[dev], n.agree[dev], n.settings[dev] = c, agree, nil
-	n.zones[dev], n.hosts[dev], n.fault[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}
+	n.zones[dev], n.hosts[dev] = map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}
 }
 
 func (n *network) link(dev, r netip.Addr) *line { return n.links[[2]netip.Addr{dev, r}] }
@@ -127,9 +126,6 @@ func (n *network) restartClient(dev netip.Addr, epoch uint64, agree client.Agree
 	for _, h := range old.Hosts() {
 		n.clients[dev].PutHost(h)
 	}
-	for _, f := range old.Faults() {
-		n.clients[dev].PutFault(f)
-	}
 	n.clients[dev].Flush(n.now)
 }
 
@@ -142,7 +138,7 @@ func (n *network) cut(dev, r netip.Addr) {
 	l.up, l.toClient, l.toRefl = false, nil, nil
 	a := n.clients[dev].Down(r, n.now)
 	gone := func(z wire.ZoneRecord) bool { return z.Op == wire.Withdraw }
-	if len(a.Hosts)+len(a.Faults) > 0 || a.Settings != nil || slices.ContainsFunc(a.Zones, gone) {
+	if len(a.Hosts)+len(a.Downs) > 0 || a.Settings != nil || slices.ContainsFunc(a.Zones, gone) {
 		n.t.Fatalf("%v: that reflector %v is silent changes %+v", dev, r, a)
 	}
 	n.apply(dev, a)
@@ -151,7 +147,7 @@ func (n *network) cut(dev, r netip.Addr) {
 
 func (n *network) apply(dev netip.Addr, a client.Applied) {
 	n.t.Helper()
-	h := held{n.zones[dev], n.hosts[dev], n.fault[dev], n.settings[dev]}
+	h := held{n.zones[dev], n.hosts[dev], n.settings[dev]}
 	h.apply(n.t, dev, a)
 	n.settings[dev] = h.settings
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -43,33 +42,29 @@ func TestALateReflectorBringsNothingBack(t *testing.T) {
 		n.deliverAll()
 		for i := range 7 {
 			if i%2 == 0 {
-				n.clients[speaks].PutFault(wire.FaultRecord{Port: "eth1", Why: snsd.ReasonLinkDown, Since: n.now, Addrs: []netip.Addr{steady.Addr}})
+				setDown(n.clients[speaks], "eth1", zone.Down{Why: snsd.ReasonLinkDown, Since: n.now}, steady.Addr)
 				n.clients[speaks].WithdrawHost(moving.HostKey, snsd.ReasonAgedOut)
 			} else {
-				n.clients[speaks].WithdrawFault("eth1")
+				setDown(n.clients[speaks], "eth1", zone.Down{})
 				n.clients[speaks].PutHost(moving)
 			}
 			flush()
 		}
 		if !there {
-			n.clients[speaks].WithdrawFault("eth1")
+			setDown(n.clients[speaks], "eth1", zone.Down{})
 			n.clients[speaks].PutHost(moving)
 			flush()
 		}
-		type state struct {
-			Hosts  map[zone.HostKey]zone.Host
-			Faults map[wire.PortKey]wire.FaultRecord
-		}
-		now := func() state {
+		now := func() map[zone.HostKey]zone.Host {
 			hosts := maps.Clone(n.hosts[hears])
 			for k, h := range hosts {
 				hosts[k] = unclaimed(h) // one voice more or less
 			}
-			return state{hosts, maps.Clone(n.fault[hears])}
+			return hosts
 		}
 		want := now()
-		if (len(want.Faults) == 1) != there {
-			t.Fatalf("at the end the fault is %v, want it there: %v", want.Faults, there)
+		if down := n.down(hears); (len(down) == 1) != there {
+			t.Fatalf("at the end %v is down, want it: %v", down, there)
 		}
 		for i := 1; n.deliverToClient(hears, late); i++ {
 			if diff := cmp.Diff(want, now(), inoftest.CmpOpts); diff != "" {
@@ -108,9 +103,9 @@ func TestALateReflectorBringsNothingBackAfterARestart(t *testing.T) {
 		n.deliverAll()
 		fault := func(there bool, to ...netip.Addr) {
 			if there {
-				n.clients[speaks].PutFault(wire.FaultRecord{Port: "eth1", Why: snsd.ReasonLinkDown, Since: n.now, Addrs: []netip.Addr{h.Addr}})
+				setDown(n.clients[speaks], "eth1", zone.Down{Why: snsd.ReasonLinkDown, Since: n.now}, h.Addr)
 			} else {
-				n.clients[speaks].WithdrawFault("eth1")
+				setDown(n.clients[speaks], "eth1", zone.Down{})
 			}
 			flush(to...)
 		}
@@ -135,23 +130,23 @@ func TestALateReflectorBringsNothingBackAfterARestart(t *testing.T) {
 			}
 		}
 		for i := 0; ; i++ {
-			if len(n.fault[hears]) > 0 {
-				t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.fault[hears])
+			if len(n.down(hears)) > 0 {
+				t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.down(hears))
 			}
 			if !n.deliverToRefl(speaks, late) {
 				break
 			}
 			for n.deliverToClient(hears, late) {
-				if len(n.fault[hears]) > 0 {
-					t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.fault[hears])
+				if len(n.down(hears)) > 0 {
+					t.Fatalf("late first: %v: word %d brings back the fault %v", lateFirst, i, n.down(hears))
 				}
 			}
 		}
 		n.settle()
 		fault(true, n.ids...) // a new one counts
 		n.deliverAll()
-		if len(n.fault[hears]) != 1 {
-			t.Errorf("the client holds the faults %v, want the new one", n.fault[hears])
+		if len(n.down(hears)) != 1 {
+			t.Errorf("the client holds the faults %v, want the new one", n.down(hears))
 		}
 		n.settle()
 	}

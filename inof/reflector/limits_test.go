@@ -19,7 +19,7 @@ import (
 func TestLimitsAreThoseOfTheDocument(t *testing.T) {
 	for what, v := range map[string][2]int{
 		"clients": {wire.DefaultMaxClients, 4096}, "zones": {wire.DefaultMaxZones, 160_000}, "hosts": {wire.DefaultMaxHosts, 80_000},
-		"memberships": {wire.DefaultMaxMemberships, 320_000}, "addresses of a fault": {wire.MaxFaultAddrs, 16_384}, "ports with a fault": {wire.MaxFaultPorts, 4096},
+		"memberships": {wire.DefaultMaxMemberships, 320_000}, "hosts down in one record": {wire.MaxDownAddrs, 16_384},
 		"message": {wire.MaxMessage, 1 << 20}, "message before Established": {wire.MaxHandshakeMessage, 4096}, "pending connections": {link.DefaultMaxPending, 256},
 		"zones of a configuration": {zone.DefaultMaxZones, wire.DefaultMaxZones}, "members of one": {zone.DefaultMaxMembers, wire.DefaultMaxMemberships},
 	} {
@@ -143,30 +143,6 @@ func TestZonesUpToTheLimit(t *testing.T) {
 	}
 	if c := r.Counters(); c.OverLimit != 4 || len(r.Zones().Zones) != wire.DefaultMaxZones {
 		t.Errorf("%d over the limit, %d zones", c.OverLimit, len(r.Zones().Zones))
-	}
-}
-
-// A device may have so many ports with a fault; a known one can change.
-func TestFaultsOfADeviceUpToTheLimit(t *testing.T) {
-	r := bigReflector(t, Config{})
-	r.Join(inoftest.DevID(0), inoftest.T0)
-	fault := func(n int) wire.FaultRecord {
-		return wire.FaultRecord{Op: wire.Put, Device: inoftest.DevID(0), Port: fmt.Sprintf("Ethernet%d", n), Why: 1, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(1)}}
-	}
-	u := &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1}
-	for n := range wire.MaxFaultPorts {
-		u.Faults = append(u.Faults, fault(n))
-	}
-	if _, err := r.Receive(inoftest.DevID(0), u, inoftest.T0); err != nil {
-		t.Fatal(err)
-	}
-	other := fault(3)
-	other.Why = 2
-	_, err := r.Receive(inoftest.DevID(0), &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 2, Faults: []wire.FaultRecord{fault(wire.MaxFaultPorts), other}}, inoftest.T0)
-	inoftest.IsLimit(t, err, "ports with a fault", wire.MaxFaultPorts)
-	d := r.devices[inoftest.DevID(0)]
-	if len(d.faults) != wire.MaxFaultPorts || d.faults["Ethernet3"].rec.Why != 2 || r.Counters().OverLimit != 1 {
-		t.Errorf("%d faults, the known one %+v, %d over the limit", len(d.faults), d.faults["Ethernet3"].rec, r.Counters().OverLimit)
 	}
 }
 

@@ -58,14 +58,13 @@ func (b *testbench) through(m wire.Message) wire.Message {
 // said is what a client was sent in a full sync.
 type said struct {
 	hosts  map[zone.HostKey]zone.Host
-	faults map[wire.PortKey]wire.FaultRecord
 	staged map[string][]zone.Member // zones of which more follow
 }
 
 func (b *testbench) hear(dev netip.Addr, u *wire.Update) {
 	x := b.said[dev]
 	if x == nil || u.Anew {
-		x = &said{map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}, map[string][]zone.Member{}}
+		x = &said{map[zone.HostKey]zone.Host{}, map[string][]zone.Member{}}
 		b.said[dev] = x
 	}
 	for _, z := range u.Zones {
@@ -85,10 +84,14 @@ func (b *testbench) hear(dev netip.Addr, u *wire.Update) {
 			delete(x.hosts, h.Host.HostKey)
 		}
 	}
-	for _, f := range u.Faults {
-		k := wire.PortKey{Device: f.Device, Port: f.Port}
-		was := x.faults[k]
-		x.faults[k] = was.Then(f)
+	for i := range u.Downs {
+		for _, addr := range u.Downs[i].Addrs {
+			k := u.Downs[i].Key(addr)
+			if h, there := x.hosts[k]; there {
+				h.Down = u.Downs[i].Down
+				x.hosts[k] = h
+			}
+		}
 	}
 }
 
@@ -190,10 +193,6 @@ func (b *testbench) checkPrefix() {
 			if !there || !was.atts[j].Same(&h) {
 				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, h, was.atts)
 			}
-			pk := wire.PortKey{Device: k.Device, Port: k.Port}
-			if f := b.refl.faultView(d.id, pk); f != nil && slices.Contains(f.Addrs, k.Addr) && !slices.Contains(x.faults[pk].Addrs, k.Addr) {
-				b.t.Fatalf("device %v was sent host %v amid its sync without the fault of its port", d.id, k)
-			}
 		}
 		for name, members := range x.staged {
 			if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.Members, members) {
@@ -243,23 +242,11 @@ func (b *testbench) check() {
 			zones[z.Name] = z.Members
 		}
 		hosts := map[zone.HostKey]zone.Host{}
-		faults := map[wire.PortKey]wire.FaultRecord{}
 		for _, h := range all {
 			if h.Device == dev || !own[h.Addr] && !slices.ContainsFunc(dir.ZonesOf(h.Addr), func(z string) bool { return everything || concerned[z] }) {
 				continue
 			}
 			hosts[h.HostKey] = h
-			pk := wire.PortKey{Device: h.Device, Port: h.HostKey.Port}
-			if e := b.refl.devices[h.Device].faults[h.HostKey.Port]; e != nil && slices.Contains(e.rec.Addrs, h.Addr) {
-				f, ok := faults[pk]
-				if !ok {
-					f = e.rec
-					f.Addrs = nil
-				}
-				f.Addrs = append(f.Addrs, h.Addr)
-				slices.SortFunc(f.Addrs, netip.Addr.Compare)
-				faults[pk] = f
-			}
 		}
 		got := b.held[dev]
 		if diff := cmp.Diff(zones, got.zones, inoftest.CmpOpts); diff != "" {
@@ -267,9 +254,6 @@ func (b *testbench) check() {
 		}
 		if diff := cmp.Diff(hosts, got.hosts, inoftest.CmpOpts); diff != "" {
 			b.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
-		}
-		if diff := cmp.Diff(faults, got.faults, inoftest.CmpOpts); diff != "" {
-			b.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
 		}
 		if s := got.settings; s == nil || *s != *b.refl.settings() {
 			b.t.Fatalf("settings at %v: %+v", dev, s)
@@ -341,12 +325,12 @@ func TestClientsHoldWhatConcernsThem(t *testing.T) {
 			},
 			"fault": func(t *rapid.T) {
 				k := key(t)
-				b.clients[k.Device].PutFault(wire.FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{k.Addr, inoftest.HostIP(0)}})
+				setDown(b.clients[k.Device], k.Port, zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, k.Addr, inoftest.HostIP(0))
 				b.flush(k.Device)
 			},
 			"clear": func(t *rapid.T) {
 				d := dev.Draw(t, "at")
-				b.clients[d].WithdrawFault(port.Draw(t, "port"))
+				setDown(b.clients[d], port.Draw(t, "port"), zone.Down{})
 				b.flush(d)
 			},
 			"put zone": func(t *rapid.T) {

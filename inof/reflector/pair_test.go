@@ -9,7 +9,6 @@ import (
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -96,12 +95,12 @@ func TestSessionsThatResume(t *testing.T) {
 			"fault": func(t *rapid.T) {
 				k := key(t)
 				since++
-				n.clients[k.Device].PutFault(wire.FaultRecord{Port: k.Port, Why: snsd.ReasonLinkDown, Since: inoftest.T0.Add(time.Duration(since) * time.Second), Addrs: []netip.Addr{k.Addr}})
+				setDown(n.clients[k.Device], k.Port, zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0.Add(time.Duration(since) * time.Second)}, k.Addr)
 				flush(k.Device)
 			},
 			"clear": func(t *rapid.T) {
 				d := dev.Draw(t, "at")
-				n.clients[d].WithdrawFault(port.Draw(t, "port"))
+				setDown(n.clients[d], port.Draw(t, "port"), zone.Down{})
 				flush(d)
 			},
 			"zones": setZones,

@@ -21,12 +21,11 @@ func faultedPort(tb testing.TB, hosts int) (r *Reflector, dev netip.Addr, set zo
 	r = scaleReflector(tb, 20, 0, zone.Set{Zones: []zone.Zone{z}})
 	dev = inoftest.ScaleDev(1)
 	u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1}
-	f := wire.FaultRecord{Op: wire.Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonPFCStorm, Since: inoftest.T0}
 	for i := range hosts {
-		u.Hosts = append(u.Hosts, wire.HostRecord{Op: wire.Put, Host: inoftest.HostAt(inoftest.ScaleHost(100+i), dev, "Ethernet0")})
-		f.Addrs = append(f.Addrs, inoftest.ScaleHost(100+i))
+		h := inoftest.HostAt(inoftest.ScaleHost(100+i), dev, "Ethernet0")
+		h.Down = zone.Down{Why: snsd.ReasonPFCStorm, Since: inoftest.T0}
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
 	}
-	u.Faults = []wire.FaultRecord{f}
 	if _, err := r.Receive(dev, u, inoftest.T0); err != nil {
 		tb.Fatal(err)
 	}
@@ -112,37 +111,33 @@ func BenchmarkFaultedPort(b *testing.B) {
 // portClient is a client with hosts behind a port with a fault.
 type portClient struct {
 	*client.Client
-	tb    testing.TB
-	dev   netip.Addr
-	addrs []netip.Addr
+	tb   testing.TB
+	dev  netip.Addr
+	down zone.Down
 }
 
 func newPortClient(tb testing.TB, dev netip.Addr, hosts int) *portClient {
-	c := &portClient{Client: client.New(dev, 1), tb: tb, dev: dev}
+	c := &portClient{Client: client.New(dev, 1), tb: tb, dev: dev, down: zone.Down{Why: snsd.ReasonPFCStorm, Since: inoftest.T0}}
 	c.Up(inoftest.ReflID, inoftest.T0)
 	for i := range hosts {
-		c.PutHost(inoftest.HostAt(inoftest.ScaleHost(100+i), dev, "Ethernet0"))
-		c.addrs = append(c.addrs, inoftest.ScaleHost(100+i))
+		c.put(inoftest.ScaleHost(100 + i))
 	}
-	c.tell()
+	c.Flush(inoftest.T0)
 	return c
 }
 
-func (c *portClient) tell() *wire.Update {
-	c.PutFault(wire.FaultRecord{Port: "Ethernet0", Why: snsd.ReasonPFCStorm, Since: inoftest.T0, Addrs: c.addrs})
-	ds := c.Flush(inoftest.T0)
-	return ds[len(ds)-1].Msg.(*wire.Update)
+func (c *portClient) put(addr netip.Addr) {
+	h := inoftest.HostAt(addr, c.dev, "Ethernet0")
+	h.Down = c.down
+	c.PutHost(h)
 }
 
 // toggle lets one more host come behind the port, or go.
 func (c *portClient) toggle(addr netip.Addr, on bool) *wire.Update {
-	h := inoftest.HostAt(addr, c.dev, "Ethernet0")
 	if on {
-		c.PutHost(h)
-		c.addrs = append(c.addrs, addr)
+		c.put(addr)
 	} else {
-		c.WithdrawHost(h.HostKey, snsd.ReasonAgedOut)
-		c.addrs = c.addrs[:len(c.addrs)-1]
+		c.WithdrawHost(zone.HostKey{Addr: addr, Device: c.dev, Port: "Ethernet0"}, snsd.ReasonAgedOut)
 	}
-	return c.tell()
+	return c.Flush(inoftest.T0)[0].Msg.(*wire.Update)
 }

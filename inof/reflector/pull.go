@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 const (
@@ -190,17 +190,16 @@ func (r *Reflector) disown(d *device) {
 type taking struct {
 	wire.Batch
 	refused *wire.Refusal
-	changes map[wire.PortKey]*wire.FaultRecord // of faults that are not told as a whole
-	whole   map[wire.PortKey]bool              // those that are
-	room    int                                // bytes
-	visits  int                                // records
+	downs   wire.Downs
+	room    int // bytes
+	visits  int // records
 }
 
 func (t *taking) on() bool { return t.room > 0 && t.visits > 0 }
 
 // take makes the next messages of a backlog, as they are for one of its devices.
 func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*wire.Update {
-	t := taking{room: wire.SyncChunk, visits: math.MaxInt}
+	t := taking{room: wire.SyncChunk, visits: math.MaxInt, downs: wire.Downs{}}
 	if n := r.cfg.SyncStep; n > 0 && b.full {
 		t.visits = n
 	} else if b.dump != nil {
@@ -208,7 +207,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*w
 	}
 	last := ranks - 1
 	if losses {
-		last = rankFault
+		last = rankDown
 	}
 	for k := range last + 1 {
 		switch {
@@ -228,11 +227,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*w
 			r.say(d, n, &t)
 		}
 	}
-	for pk, f := range t.changes {
-		if !t.whole[pk] {
-			t.Faults = append(t.Faults, f.Normal())
-		}
-	}
+	t.Downs = t.downs.Records()
 	t.Sort()
 	return r.messages(b, &t, now)
 }
@@ -340,8 +335,7 @@ func (r *Reflector) dumpZones(p *dump, t *taking) {
 	}
 }
 
-// dumpHosts tells of each host whether it is down, too. Zones come before: what waits for
-// a rank of them may not be there yet.
+// dumpHosts comes after the zones: what waits for a rank of them may not be there yet.
 func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 	if p.zones > 0 {
 		return
@@ -363,10 +357,6 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 				continue
 			}
 			t.host(wire.HostRecord{Op: wire.Put, Host: *h})
-			pk := wire.PortKey{Device: h.Device, Port: h.HostKey.Port}
-			if f := r.faultOf(pk); f != nil && f.Lists(addr) {
-				t.down(pk, f, addr, true)
-			}
 		}
 	}
 }
@@ -391,16 +381,11 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 		if i, there := findAtt(e.atts, k); there {
 			t.host(wire.HostRecord{Op: wire.Put, Host: e.atts[i]})
 		}
-	case keyPort:
-		t.fault(n.port(), r.faultFor(d, n.port()))
 	case keyDown:
-		f := r.faultOf(n.port())
-		if f == nil { // it is over, and the device saw no other host there
-			t.fault(n.port(), r.faultFor(d, n.port()))
-			return
-		}
 		e := r.interest.addrs[k.Addr]
-		t.down(n.port(), f, k.Addr, f.Lists(k.Addr) && e.hasAtt(k.Addr, k.Device, k.Port) && r.interest.knows(d.id, k.Addr))
+		if i, there := findAtt(e.atts, k); there && r.interest.knows(d.id, k.Addr) {
+			t.down(k, e.atts[i].Down)
+		}
 	case keyRefused:
 		t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.sayAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
 		d.sayAgain = false
@@ -417,33 +402,8 @@ func (t *taking) host(h wire.HostRecord) {
 	t.room -= h.Size()
 }
 
-func (t *taking) fault(pk wire.PortKey, f wire.FaultRecord) {
-	if t.whole[pk] {
-		return
-	}
-	t.Faults = append(t.Faults, f)
-	t.room -= f.Size()
-	if t.whole == nil {
-		t.whole = map[wire.PortKey]bool{}
-	}
-	t.whole[pk] = true
-}
-
-// down says of one host behind a port with a fault whether it is down.
-func (t *taking) down(pk wire.PortKey, f *wire.FaultRecord, addr netip.Addr, is bool) {
-	c := t.changes[pk]
-	if c == nil {
-		c = &wire.FaultRecord{Op: wire.Change, Device: pk.Device, Port: pk.Port, Since: f.Since, Why: snsd.ReasonZoneChanged}
-		if t.changes == nil {
-			t.changes = map[wire.PortKey]*wire.FaultRecord{}
-		}
-		t.changes[pk] = c
-		t.room -= c.Size()
-	}
-	if is {
-		c.Why, c.Addrs = f.Why, append(c.Addrs, addr)
-	} else {
-		c.Gone = append(c.Gone, addr)
-	}
-	t.room -= wire.AddrLen(addr)
+// down says whether a host is down.
+func (t *taking) down(k zone.HostKey, is zone.Down) {
+	t.downs[k] = is
+	t.room -= wire.AddrLen(k.Addr)
 }

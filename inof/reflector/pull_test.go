@@ -39,9 +39,9 @@ func (b *testbench) fault(host int, on bool) {
 	b.t.Helper()
 	dev := inoftest.DevID(host % 2)
 	if port := fmt.Sprint("p", host); on {
-		b.clients[dev].PutFault(wire.FaultRecord{Port: port, Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(host)}})
+		setDown(b.clients[dev], port, zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, inoftest.HostIP(host))
 	} else {
-		b.clients[dev].WithdrawFault(port)
+		setDown(b.clients[dev], port, zone.Down{})
 	}
 	b.flush(dev)
 }
@@ -49,7 +49,7 @@ func (b *testbench) fault(host int, on bool) {
 func records(ds []wire.Delivery) (n, bytes int) {
 	for _, d := range ds {
 		if u, ok := d.Msg.(*wire.Update); ok {
-			n += len(u.Zones) + len(u.Hosts) + len(u.Faults)
+			n += len(u.Zones) + len(u.Hosts) + len(u.Downs)
 			e, _ := wire.Encode(u)
 			bytes += e.Len()
 		}
@@ -115,9 +115,12 @@ func TestFaultAmidSync(t *testing.T) {
 			}
 			for _, h := range m.Hosts {
 				seenHosts[h.Host.Addr]++
+				if h.Host.Down.Is() {
+					seenFaults[h.Host.HostKey.Port]++
+				}
 			}
-			for _, f := range m.Faults {
-				seenFaults[f.Port]++
+			for _, d := range m.Downs {
+				seenFaults[d.Port]++
 			}
 		}
 	}
@@ -191,8 +194,8 @@ func TestNothingIsMadeForASlowDevice(t *testing.T) {
 	}
 	b.refl.Drained()
 	ds := b.refl.Step(nil, b.now)
-	if u := ds[0].Msg.(*wire.Update); len(u.Faults) != 1 || u.Faults[0].Op != wire.Withdraw || !slices.ContainsFunc(u.Hosts, func(h wire.HostRecord) bool { return h.Host.Service.Port == 19 }) {
-		t.Errorf("the next message has %d faults, %d hosts", len(u.Faults), len(u.Hosts))
+	if u := ds[0].Msg.(*wire.Update); len(u.Downs) != 1 || u.Downs[0].Is() || !slices.ContainsFunc(u.Hosts, func(h wire.HostRecord) bool { return h.Host.Service.Port == 19 }) {
+		t.Errorf("the next message has %d faults, %d hosts", len(u.Downs), len(u.Hosts))
 	}
 	b.toClients(ds)
 	b.finish()
@@ -325,18 +328,17 @@ func TestTheEndOfSyncWaitsForWhatHasChanged(t *testing.T) {
 	b.check()
 }
 
-// A host goes and then the fault of its port ends before a device pulls: it hears that the
-// fault is over, though no host that it sees was listed at the end.
+// A host that is down goes, and then the fault of its port ends, before a device pulls.
 func TestAFaultEndsForWhoHadNotPulled(t *testing.T) {
 	b := sharing(t, 3)
 	c := b.clients[inoftest.DevID(0)]
-	c.PutFault(wire.FaultRecord{Port: "p0", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(0)}})
+	setDown(c, "p0", zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, inoftest.HostIP(0))
 	b.flush(inoftest.DevID(0))
 	b.finish()
 	b.check()
 	c.WithdrawHost(zone.HostKey{Addr: inoftest.HostIP(0), Device: inoftest.DevID(0), Port: "p0"}, snsd.ReasonAgedOut)
 	b.flush(inoftest.DevID(0))
-	c.WithdrawFault("p0")
+	setDown(c, "p0", zone.Down{})
 	b.flush(inoftest.DevID(0))
 	b.finish()
 	b.check()
@@ -354,15 +356,15 @@ func TestALossOvertakesABacklog(t *testing.T) {
 	if len(d.owed.keys) != 150 {
 		t.Fatalf("%d keys wait", len(d.owed.keys))
 	}
-	b.clients[inoftest.DevID(1)].PutFault(wire.FaultRecord{Port: "p0", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.HostIP(1)}})
+	setDown(b.clients[inoftest.DevID(1)], "p0", zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, inoftest.HostIP(1))
 	b.flush(inoftest.DevID(1))
 	ds := b.refl.Pull(nil, b.now)
 	told := 0
 	for _, x := range ds {
 		if u := x.Msg.(*wire.Update); slices.Contains(x.To, inoftest.DevID(2)) {
 			told++
-			if len(u.Faults) != 1 || len(u.Hosts) != 0 || !u.Partial {
-				t.Errorf("it is told %d faults, %d hosts, partial %v", len(u.Faults), len(u.Hosts), u.Partial)
+			if len(u.Downs) != 1 || len(u.Hosts) != 0 || !u.Partial {
+				t.Errorf("it is told %d faults, %d hosts, partial %v", len(u.Downs), len(u.Hosts), u.Partial)
 			}
 		}
 	}

@@ -22,11 +22,6 @@ const (
 	mostRefused = 4096
 	// inviteRoom is how much room is enough to ask a device again.
 	inviteRoom = 64
-	// freeList is how long the list of a fault may be whatever the device's other ones are.
-	freeList = 256
-	// listedAhead is how many addresses a device may list in faults beyond the hosts that it
-	// has: a fault may come in a message before its hosts.
-	listedAhead = 4096
 )
 
 // roomFor is how many more hosts a device may have, and the limit that says so.
@@ -138,28 +133,6 @@ func (r *Reflector) invite() {
 			r.ask(d)
 		}
 	}
-}
-
-// listFits tells whether a device may list so many addresses in its faults: as many as it has
-// hosts, or while these are not known yet may have.
-func (r *Reflector) listFits(d *device, f *wire.FaultRecord) error {
-	if len(f.Addrs) <= freeList {
-		return nil
-	}
-	n := len(f.Addrs)
-	for port, e := range d.faults {
-		if port != f.Port {
-			n += len(e.rec.Addrs)
-		}
-	}
-	most := max(r.cfg.MaxDeviceHosts, wire.MaxFaultAddrs)
-	if d.synced && d.forgot == 0 { // all its hosts are known
-		most = min(most, len(d.hosts)+listedAhead)
-	}
-	if n > most {
-		return &wire.LimitError{What: "addresses in faults of one device", Key: "fault of port " + f.Port, Limit: most}
-	}
-	return nil
 }
 
 // Short is a device of which hosts are refused.

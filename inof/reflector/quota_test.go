@@ -164,27 +164,6 @@ func TestARefusedHostIsNeverToldAsGone(t *testing.T) {
 	}
 }
 
-// The lists of a device's faults are bounded all together, also while its hosts are not known yet.
-func TestTheFaultsOfADeviceListNoMoreThanItMayHave(t *testing.T) {
-	r := quotaReflector(t, Config{}, 0)
-	r.Join(inoftest.ScaleDev(1), inoftest.T0)
-	r.cfg.MaxDeviceHosts = wire.MaxFaultAddrs
-	dev, list := inoftest.ScaleDev(1), make([]netip.Addr, wire.MaxFaultAddrs)
-	for i := range list {
-		list[i] = inoftest.ScaleHost(i)
-	}
-	taken := 0
-	for i := range 20 {
-		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: string(rune('a' + i)), Why: snsd.ReasonLinkDown, Addrs: list}}}
-		if _, err := r.Receive(dev, u, inoftest.T0); err == nil {
-			taken++
-		}
-	}
-	if taken != 1 || r.counters.OverLimit != 19 {
-		t.Errorf("%d lists of %d addresses were taken, %d refused", taken, len(list), r.counters.OverLimit)
-	}
-}
-
 // A device that fills the table keeps no sync from ending: what other devices do not repeat
 // is gone, and only what that one does not may be there.
 func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
@@ -234,32 +213,28 @@ func TestADeviceThatFillsTheTableHoldsBackNobodysSync(t *testing.T) {
 	}
 }
 
-// 400 faults of 16,384 addresses took 604 MB: a device may list its hosts, and what it has not
-// takes no room.
+// 400 faults of 16,384 addresses took 604 MB: a device says of its hosts that they are down, and
+// what it has not takes no room.
 func TestFaultsThatListWhatADeviceHasNotTakeNoRoom(t *testing.T) {
 	r := quotaReflector(t, Config{}, 1)
-	dev, list := inoftest.ScaleDev(1), make([]netip.Addr, wire.MaxFaultAddrs)
+	dev, list := inoftest.ScaleDev(1), make([]netip.Addr, wire.MaxDownAddrs)
 	for i := range list {
 		list[i] = inoftest.ScaleHost(i)
 	}
 	quotaSay(t, r, dev, wire.Put, 0, 300)
-	refused := 0
+	addrs, heap := len(r.interest.addrs), inoftest.Heap()
 	for i := range 400 {
-		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: fmt.Sprintf("e%d", i), Why: snsd.ReasonLinkDown, Addrs: list}}}
-		if _, err := r.Receive(dev, u, inoftest.T0); err != nil {
-			refused++
+		u := &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Downs: []wire.DownRecord{{Device: dev, Port: fmt.Sprintf("e%d", i), Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: list}}}
+		if ds, err := r.Receive(dev, u, inoftest.T0); err != nil || len(ds) > 0 {
+			t.Fatalf("%d messages, %v", len(ds), err)
 		}
 	}
-	listed := 0
-	for _, e := range r.devices[dev].faults {
-		listed += len(e.rec.Addrs)
+	if n, now := len(r.interest.addrs), inoftest.Heap(); n != addrs || now > heap+1<<20 || len(r.dir.Faults()) > 0 {
+		t.Errorf("%d addresses in place of %d, %d KiB of heap more, faults %v", n, addrs, (now-heap)>>10, r.dir.Faults())
 	}
-	if refused != 400 || listed != 0 {
-		t.Errorf("%d of 400 lists are refused, %d addresses are listed", refused, listed)
-	}
-	own := &wire.Update{Origin: dev, Epoch: 1, Seq: 2, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Addrs: list[:300]}}}
-	if _, err := r.Receive(dev, own, inoftest.T0); err != nil {
-		t.Errorf("a list of its own hosts: %v", err)
+	own := &wire.Update{Origin: dev, Epoch: 1, Seq: 2, Downs: []wire.DownRecord{{Device: dev, Port: "Ethernet0", Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: list}}}
+	if _, err := r.Receive(dev, own, inoftest.T0); err != nil || len(r.dir.Faults()) != 1 || len(r.dir.Faults()[0].Addrs) != 300 {
+		t.Errorf("its own hosts: %v, %v", err, r.dir.Faults())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// ReflectorConfig bounds and tunes a Reflector; zero values mean the defaults.
+// Config bounds and tunes a Reflector; zero values mean the defaults.
 type Config struct {
 	MaxClients     int
 	MaxZones       int
@@ -40,7 +40,7 @@ type Config struct {
 // devices and passes each client what concerns it.
 //
 // A client is concerned with a zone in which a host of its own is a member, or for
-// which one of its ports is configured; it gets the hosts in that zone and their faults,
+// which one of its ports is configured; it gets the hosts in that zone,
 // and of all zones their names and members. All of a change is worked out before anything is sent: what a
 // client holds after it is taken from the tables, not from the change.
 type Reflector struct {
@@ -83,7 +83,6 @@ type device struct {
 	away    bool      // for so long that its claims yield to others
 	expires time.Time
 	hosts   map[zone.HostKey]uint32   // the session that said it last
-	faults  map[string]*faultEntry    // by port
 	refused map[zone.HostKey]struct{} // hosts for which there is no room
 	limit   int                       // that says so
 	beyond  bool                      // more were refused than are remembered
@@ -117,12 +116,7 @@ type device struct {
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
 }
 
-type faultEntry struct {
-	rec wire.FaultRecord // Addrs sorted
-	gen uint32
-}
-
-// NewReflector gives a reflector with a zone configuration. Now starts the time
+// New gives a reflector with a zone configuration. Now starts the time
 // for which End-of-Sync is held back for cfg.Known.
 func New(self netip.Addr, epoch uint64, set zone.Set, cfg Config, now time.Time) (*Reflector, error) {
 	cfg.MaxClients = cmp.Or(cfg.MaxClients, wire.DefaultMaxClients)

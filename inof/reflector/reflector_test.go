@@ -35,7 +35,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 			put(inoftest.HostAt(inoftest.HostIP(1), inoftest.DevID(0), "p")),
 			put(inoftest.HostAt(inoftest.HostIP(2), inoftest.DevID(0), "p")), // over the limit
 		},
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(1), Port: "p"}},
+		Downs: []wire.DownRecord{{Device: inoftest.DevID(1), Port: "p"}},
 	}
 	_, err := b.refl.Receive(inoftest.DevID(0), u, inoftest.T0)
 	var refused *wire.RefusedError

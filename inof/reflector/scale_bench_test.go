@@ -51,8 +51,8 @@ func BenchmarkReflectFault(b *testing.B) {
 		b.Run(fmt.Sprintf("%dof%d", tt.told, tt.clients), func(b *testing.B) {
 			r := scaleReflector(b, tt.clients, 1, scaleZone(tt.told))
 			dev := inoftest.ScaleDev(1)
-			fault := &wire.Update{Origin: dev, Epoch: 1, Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "Ethernet0", Why: snsd.ReasonLinkDown, Since: inoftest.T0, Addrs: []netip.Addr{inoftest.ScaleHost(1)}}}}
-			over := &wire.Update{Origin: dev, Epoch: 1, Faults: []wire.FaultRecord{{Op: wire.Withdraw, Device: dev, Port: fault.Faults[0].Port}}}
+			fault := &wire.Update{Origin: dev, Epoch: 1, Downs: []wire.DownRecord{{Device: dev, Port: "Ethernet0", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, Addrs: []netip.Addr{inoftest.ScaleHost(1)}}}}
+			over := &wire.Update{Origin: dev, Epoch: 1, Downs: []wire.DownRecord{{Device: dev, Port: "Ethernet0", Addrs: fault.Downs[0].Addrs}}}
 			b.ReportAllocs()
 			for b.Loop() {
 				for _, u := range []*wire.Update{fault, over} {

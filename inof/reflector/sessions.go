@@ -132,7 +132,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 }
 
 func (d *device) empty() bool {
-	return len(d.hosts) == 0 && len(d.faults) == 0
+	return len(d.hosts) == 0
 }
 
 // forget drops a device without records. The zones that name its ports remember

@@ -8,6 +8,7 @@ import (
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
@@ -19,7 +20,7 @@ func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
 	}
 	b.refl.cfg.Paced = true
 	u := &wire.Update{Origin: inoftest.DevID(0), Epoch: 7, Seq: 9, FaultAt: inoftest.Us(0), DecidedAt: inoftest.Us(10), SentAt: inoftest.Us(20), ReceivedAt: inoftest.Us(300),
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(0), Port: "p", Why: snsd.ReasonLinkDown, Since: inoftest.Us(0), Addrs: []netip.Addr{inoftest.HostIP(0)}}}}
+		Downs: []wire.DownRecord{{Device: inoftest.DevID(0), Port: "p", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.Us(0)}, Addrs: []netip.Addr{inoftest.HostIP(0)}}}}
 	if out, err := b.refl.Receive(inoftest.DevID(0), u, inoftest.Us(350)); err != nil || len(out) != 0 || !b.refl.Waiting() {
 		t.Fatalf("%d deliveries before a pull, %v", len(out), err)
 	}
@@ -35,7 +36,7 @@ func TestReflectorPassesStampsOnAndAddsItsOwn(t *testing.T) {
 	// What a client missed comes late for another reason than those measured.
 	b.refl.Leave(inoftest.DevID(1), inoftest.Us(500))
 	u2 := *u
-	u2.Seq, u2.Faults = 10, []wire.FaultRecord{{Op: wire.Withdraw, Device: inoftest.DevID(0), Port: "p"}}
+	u2.Seq, u2.Downs = 10, []wire.DownRecord{{Device: inoftest.DevID(0), Port: "p", Addrs: []netip.Addr{inoftest.HostIP(0)}}}
 	if _, err := b.refl.Receive(inoftest.DevID(0), &u2, inoftest.Us(600)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// ReflectorCounters count what a Reflector did.
+// Counters count what a Reflector did.
 type Counters struct {
 	UpdatesIn       uint64 `json:"updates_in"`
 	RecordsIn       uint64 `json:"records_in"`
@@ -43,7 +43,6 @@ type DeviceStatus struct {
 	Stale   bool            `json:"stale"`   // it left; its records are kept until Expires
 	Expires time.Time       `json:"expires"` // end of the grace time of a stale device
 	Hosts   int             `json:"hosts"`
-	Faults  int             `json:"faults"`
 	Zones   int             `json:"zones"` // zones it is concerned with
 	Out     wire.ResumeKind `json:"-"`     // how the session began, what it was sent
 	In      wire.ResumeKind `json:"-"`     // and what it sent
@@ -76,7 +75,7 @@ func (r *Reflector) Devices() []DeviceStatus {
 	for _, d := range r.devices {
 		out = append(out, DeviceStatus{
 			Device: d.id, Up: d.up, Synced: d.synced, Told: d.told, Stale: !d.expires.IsZero(), Expires: d.expires,
-			Hosts: len(d.hosts), Faults: len(d.faults), Zones: len(d.zones), Out: d.out, In: d.in,
+			Hosts: len(d.hosts), Zones: len(d.zones), Out: d.out, In: d.in,
 		})
 	}
 	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
@@ -106,16 +105,6 @@ func (r *Reflector) Awaited() []Awaited {
 	}
 	slices.SortFunc(out, func(a, b Awaited) int { return a.Device.Compare(b.Device) })
 	return out
-}
-
-// Fault is the fault record of a device's port, false when there is none. To be read only.
-func (r *Reflector) Fault(dev netip.Addr, port string) (wire.FaultRecord, bool) {
-	if d := r.devices[dev]; d != nil {
-		if f := d.faults[port]; f != nil {
-			return f.rec, true
-		}
-	}
-	return wire.FaultRecord{}, false
 }
 
 // Sessions tells how the present session with a device began: what it sent to us, and

@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// What a client says of its hosts and faults, as the reflector takes it in.
+// What a client says of its hosts, as the reflector takes it in.
 
 func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 	r.counters.UpdatesIn++
@@ -19,7 +18,7 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 		d.stamp = wire.Stamp{Epoch: u.Epoch, Seq: u.Seq}
 	}
 	d.clean = !u.Partial && (d.clean || d.synced)
-	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Faults) + len(u.Zones))
+	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Downs) + len(u.Zones))
 	t := r.begin()
 	r.isBack(t, d)
 	// What a device that resumes sends has changed meanwhile, maybe back to what is
@@ -40,16 +39,11 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 			refuse(err, counter)
 		}
 	}
-	for i := range u.Faults {
-		if f := &u.Faults[i]; f.Device != d.id {
-			refuse(&OwnerError{Record: "fault of port " + f.Port, Owner: f.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
+	for i := range u.Downs {
+		if rec := &u.Downs[i]; rec.Device != d.id {
+			refuse(&OwnerError{Record: "hosts at port " + rec.Port, Owner: rec.Device.String(), Sender: d.id.String()}, &r.counters.NotOwned)
 		} else {
-			whole := d.faultAfter(f)
-			if err := cmp.Or(d.faultFits(&whole), r.listFits(d, &whole)); err != nil {
-				refuse(err, &r.counters.OverLimit)
-				continue
-			}
-			r.takeFault(t, d, &whole)
+			r.takeDown(t, d, rec)
 		}
 	}
 	came := u.ReceivedAt
@@ -93,9 +87,6 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 	}
 	d.hosts[k] = d.gen
 	r.unrefuse(d, k)
-	if d.forgot != 0 {
-		r.unfault(t, d, k)
-	}
 	if t.repeat {
 		r.touch(t, k.Addr)
 	}
@@ -123,11 +114,6 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 		r.counters.HeldBack++
 		d.in = wire.Full("the sender has started without its state: nothing is removed yet")
 		d.forgot = d.gen // it stays awaited: others are not told of what it lacks
-		for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
-			if d.hosts[k] == d.gen {
-				r.unfault(t, d, k)
-			}
-		}
 	case m.Resumed:
 		r.counters.ResumedIn++
 	default:
@@ -152,14 +138,6 @@ func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n 
 	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
 		if chosen(d.hosts[k]) {
 			r.removeHost(t, d, k, snsd.ReasonAgedOut)
-			n++
-		}
-	}
-	for _, port := range slices.Sorted(maps.Keys(d.faults)) {
-		if chosen(d.faults[port].gen) {
-			t.touchFault(d, port)
-			delete(d.faults, port)
-			r.noteFault(t, d, port)
 			n++
 		}
 	}

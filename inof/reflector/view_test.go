@@ -8,19 +8,17 @@ import (
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
 // view is what one reflector's tables say that a device is to hold, worked out anew.
 type view struct {
-	zones  map[string][]zone.Member
-	hosts  map[zone.HostKey]zone.Host
-	faults map[wire.PortKey]wire.FaultRecord
+	zones map[string][]zone.Member
+	hosts map[zone.HostKey]zone.Host
 }
 
 func viewAt(r *Reflector, dev netip.Addr) view {
-	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}}
+	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}}
 	for name, z := range r.interest.zones {
 		v.zones[name] = z.Members
 	}
@@ -31,26 +29,18 @@ func viewAt(r *Reflector, dev netip.Addr) view {
 			}
 		}
 	}
-	for _, d := range r.devices {
-		for port := range d.faults {
-			if f := r.faultView(dev, wire.PortKey{Device: d.id, Port: port}); f != nil && d.id != dev {
-				v.faults[wire.PortKey{Device: d.id, Port: port}] = *f
-			}
-		}
-	}
 	return v
 }
 
 func (n *network) check(dev netip.Addr) {
 	n.t.Helper()
 	c := n.clients[dev]
-	hosts, faults, zones := map[zone.HostKey]zone.Host{}, map[wire.PortKey]wire.FaultRecord{}, map[string][]zone.Member{}
+	hosts, zones := map[zone.HostKey]zone.Host{}, map[string][]zone.Member{}
 	differ, claims := map[string]bool{}, map[zone.HostKey][]zone.Claim{}
 	for i, id := range n.ids {
 		r := n.refls[id]
-		if len(r.devices[dev].hosts) != len(c.Hosts()) || len(r.devices[dev].faults) != len(c.Faults()) {
-			n.t.Fatalf("device %v has %d hosts and %d faults, reflector %v knows %d and %d",
-				dev, len(c.Hosts()), len(c.Faults()), id, len(r.devices[dev].hosts), len(r.devices[dev].faults))
+		if len(r.devices[dev].hosts) != len(c.Hosts()) {
+			n.t.Fatalf("device %v has %d hosts, reflector %v knows %d", dev, len(c.Hosts()), id, len(r.devices[dev].hosts))
 		}
 		for k := range r.devices[dev].hosts {
 			at, _ := findAtt(r.interest.addrs[k.Addr].atts, k)
@@ -62,11 +52,6 @@ func (n *network) check(dev netip.Addr) {
 		for k, h := range v.hosts {
 			claims[k] = append(claims[k], h.Claim)
 			hosts[k] = h
-		}
-		for k, f := range v.faults { // two views differ by the zones only
-			if old, ok := faults[k]; !ok || len(f.Addrs) > len(old.Addrs) {
-				faults[k] = f
-			}
 		}
 		for name, ms := range v.zones {
 			old, had := zones[name]
@@ -113,11 +98,6 @@ func (n *network) check(dev netip.Addr) {
 	}
 	if diff := cmp.Diff(hosts, n.hosts[dev], inoftest.CmpOpts); diff != "" {
 		n.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
-	}
-	if len(differ) == 0 {
-		if diff := cmp.Diff(faults, n.fault[dev], inoftest.CmpOpts); diff != "" {
-			n.t.Fatalf("faults at %v (-want +got):\n%s", dev, diff)
-		}
 	}
 	if got := c.Differing(); len(got) != len(differ) {
 		n.t.Fatalf("%v finds differences in %v, want %v", dev, got, differ)

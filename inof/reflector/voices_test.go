@@ -8,7 +8,6 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
-	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -46,7 +45,7 @@ func TestALaterClaimWithAnEarlierClockIsARival(t *testing.T) {
 	n.settle()
 	l := liar(h, lies)
 	n.clients[lies].PutHost(l)
-	n.clients[lies].PutFault(wire.FaultRecord{Port: "lies", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{h.Addr}})
+	setDown(n.clients[lies], "lies", zone.Down{Why: snsd.ReasonLinkDown}, h.Addr)
 	n.settle()
 	if n.claimOf(hears, h.HostKey) != zone.ClaimHolder || n.claimOf(hears, l.HostKey) != zone.ClaimRival {
 		t.Errorf("the holder is named %v, the liar %v", n.claimOf(hears, h.HostKey), n.claimOf(hears, l.HostKey))
@@ -66,7 +65,7 @@ func TestAHostOnAPortWithAFaultLosesItsAddressToALivingClaim(t *testing.T) {
 	moved := liar(h, is)
 	n.clients[is].PutHost(moved)
 	n.settle()
-	n.clients[was].PutFault(wire.FaultRecord{Port: "Ethernet1", Why: snsd.ReasonLinkDown, Addrs: []netip.Addr{h.Addr}})
+	setDown(n.clients[was], "Ethernet1", zone.Down{Why: snsd.ReasonLinkDown}, h.Addr)
 	n.settle()
 	if n.claimOf(hears, h.HostKey) != zone.ClaimRival || n.claimOf(hears, moved.HostKey) != zone.ClaimHolder {
 		t.Errorf("the dead claim is named %v, the living one %v", n.claimOf(hears, h.HostKey), n.claimOf(hears, moved.HostKey))

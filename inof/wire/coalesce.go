@@ -13,7 +13,7 @@ type Coalescer struct {
 	settings *Settings
 	zones    map[string]ZoneRecord
 	hosts    map[zone.HostKey]HostRecord
-	faults   map[PortKey]FaultRecord
+	downs    Downs // of hosts that are not among the others
 	stamps   map[netip.Addr]Stamp
 	last     *Update    // its origin and number are those of the run
 	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
@@ -24,6 +24,9 @@ type Coalescer struct {
 	many     bool // more than one Update was added
 	anew     bool // one of them began a full sync
 }
+
+// downSize is about what a host that is down takes on the wire, in bytes.
+const downSize = 24
 
 // Add takes a message and reports whether it is of a kind that can wait so: an Update, of
 // which each record replaces what was said of it before, or an EndOfSync.
@@ -45,7 +48,7 @@ func (c *Coalescer) Size() int { return c.size }
 func (c *Coalescer) add(u *Update) {
 	if c.zones == nil {
 		c.zones, c.hosts = map[string]ZoneRecord{}, map[zone.HostKey]HostRecord{}
-		c.faults, c.stamps = map[PortKey]FaultRecord{}, map[netip.Addr]Stamp{}
+		c.downs, c.stamps = Downs{}, map[netip.Addr]Stamp{}
 	}
 	c.many, c.anew = c.many || c.last != nil, c.anew || u.Anew
 	c.last = u
@@ -79,16 +82,26 @@ func (c *Coalescer) add(u *Update) {
 			c.size -= old.Size()
 		}
 		c.hosts[r.Host.HostKey] = r
+		if _, had := c.downs[r.Host.HostKey]; had {
+			delete(c.downs, r.Host.HostKey)
+			c.size -= downSize
+		}
 		c.note(u, r.Host.Device)
 	}
-	for _, r := range u.Faults {
-		k := PortKey{r.Device, r.Port}
-		if old, had := c.faults[k]; had {
-			c.size -= old.Size()
-			r = old.Then(r)
+	for i := range u.Downs {
+		r := &u.Downs[i]
+		for _, addr := range r.Addrs {
+			k := r.Key(addr)
+			if h, waits := c.hosts[k]; waits { // or is gone
+				h.Host.Down = r.Down
+				c.hosts[k] = h
+				continue
+			}
+			if _, had := c.downs[k]; !had {
+				c.size += downSize
+			}
+			c.downs[k] = r.Down
 		}
-		c.size += r.Size()
-		c.faults[k] = r
 		c.note(u, r.Device)
 	}
 }
@@ -147,15 +160,12 @@ func (c *Coalescer) updates() []*Update {
 
 // batch gives what waits, sorted.
 func (c *Coalescer) batch() Batch {
-	b := Batch{Settings: c.settings}
+	b := Batch{Settings: c.settings, Downs: c.downs.Records()}
 	for _, r := range c.zones {
 		b.Zones = append(b.Zones, r)
 	}
 	for _, r := range c.hosts {
 		b.Hosts = append(b.Hosts, r)
-	}
-	for _, r := range c.faults {
-		b.Faults = append(b.Faults, r)
 	}
 	b.Sort()
 	return b

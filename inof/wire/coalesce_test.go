@@ -10,13 +10,15 @@ import (
 
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // What waits for a slow reader keeps the times of the event that waits longest.
 func TestCoalescedUpdatesKeepTheEarliestEvent(t *testing.T) {
 	fault := func(seq uint64, port string, at time.Time) *wire.Update {
 		return &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: seq, FaultAt: at, DecidedAt: at, SentAt: at,
-			Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(0), Port: port, Addrs: []netip.Addr{inoftest.HostIP(0)}}}}
+			Downs: []wire.DownRecord{{Device: inoftest.DevID(0), Port: port, Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: []netip.Addr{inoftest.HostIP(0)}}}}
 	}
 	var c wire.Coalescer
 	c.Add(&wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, SentAt: inoftest.Us(1), Hosts: []wire.HostRecord{{Op: wire.Put, Host: inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), "p")}}})

@@ -87,21 +87,20 @@ func drawHost(t *rapid.T) wire.HostRecord {
 		h.Host.Since = drawTime(t)
 		h.Host.Claim = rapid.SampledFrom([]zone.Claim{zone.ClaimHolder, zone.ClaimRival}).Draw(t, "claim")
 		h.Host.Doubt = rapid.Bool().Draw(t, "doubt")
+		h.Host.Down = drawDown(t)
 	}
 	return h
 }
 
-func drawFault(t *rapid.T) wire.FaultRecord {
-	f := wire.FaultRecord{Op: drawOp(t), Why: snsd.Reason(rapid.Byte().Draw(t, "why")), Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port")}
-	if f.Op == wire.Put && rapid.Bool().Draw(t, "change") {
-		f.Op = wire.Change
-		f.Gone = rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "gone")
+func drawDown(t *rapid.T) zone.Down {
+	if why := snsd.Reason(rapid.Byte().Draw(t, "why")); why != snsd.ReasonNone {
+		return zone.Down{Why: why, Since: drawTime(t)}
 	}
-	if f.Op != wire.Withdraw {
-		f.Since = drawTime(t)
-		f.Addrs = rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "addresses")
-	}
-	return f
+	return zone.Down{}
+}
+
+func drawDowns(t *rapid.T) wire.DownRecord {
+	return wire.DownRecord{Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port"), Down: drawDown(t), Addrs: rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "addresses")}
 }
 
 func drawZone(t *rapid.T) wire.ZoneRecord {
@@ -129,9 +128,9 @@ func drawUpdate(t *rapid.T) *wire.Update {
 	u := &wire.Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t), DecidedAt: drawTime(t), ReflectorAt: drawTime(t),
-		Zones:  rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
-		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
-		Faults: rapid.SliceOfN(rapid.Custom(drawFault), 0, 4).Draw(t, "faults"),
+		Zones: rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
+		Hosts: rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
+		Downs: rapid.SliceOfN(rapid.Custom(drawDowns), 0, 4).Draw(t, "downs"),
 	}
 	u.Devices = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) wire.DeviceStamp { return wire.DeviceStamp{Device: drawAddr(t), Stamp: drawStamp(t)} }), 0, 4).Draw(t, "devices")
 	if rapid.Bool().Draw(t, "position") {
@@ -354,7 +353,7 @@ func TestWhatCannotBeSentIsRefused(t *testing.T) {
 		f(&h)
 		return &wire.Update{Origin: inoftest.DevID(0), Hosts: []wire.HostRecord{{Op: wire.Put, Host: h}}}
 	}
-	many := make([]netip.Addr, wire.MaxFaultAddrs+1)
+	many := make([]netip.Addr, wire.MaxDownAddrs+1)
 	for i := range many {
 		many[i] = inoftest.HostIP(1)
 	}
@@ -371,7 +370,7 @@ func TestWhatCannotBeSentIsRefused(t *testing.T) {
 		"long NQN":      bad(func(h *zone.Host) { h.NQN = strings.Repeat("n", 256) }),
 		"no operation":  &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Zone: zone.Zone{Name: "a"}}}},
 		"bad member":    &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: []zone.Member{{}}}}}},
-		"many addrs":    &wire.Update{Origin: inoftest.DevID(0), Faults: []wire.FaultRecord{{Op: wire.Put, Device: inoftest.DevID(0), Port: "p", Addrs: many}}},
+		"many addrs":    &wire.Update{Origin: inoftest.DevID(0), Downs: []wire.DownRecord{{Device: inoftest.DevID(0), Port: "p", Addrs: many}}},
 		"large message": &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: members}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,5 +5,5 @@
 //
 // A message is a Header, TLVs and, where a session says so, a tag: wire.go. Each message has its
 // file (open.go, update.go), and so has each thing that records do together: batch and split.go,
-// coalesce.go, faultlist.go.
+// coalesce.go, downs.go.
 package wire

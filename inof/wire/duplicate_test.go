@@ -57,13 +57,13 @@ func TestASecondSingleTLVIsMalformed(t *testing.T) {
 
 // Records, and TLVs of a type that is not known, may come any number of times.
 func TestOtherTLVsMayRepeat(t *testing.T) {
-	const fault = "07 00000b 02 00 04 c0000201 03 657430" // a withdrawal: reason, device, port "et0"
+	const fault = "07 000012 00 0000000000000000 04 c0000201 03 657430" // nobody is down: reason, time, device, port "et0"
 	body := "01 000005 04 c0000201 02 000010 18a0000000000001 0000000000000002" + fault + fault + "50 000001 00 50 000001 00"
 	m, err := wire.Decode(inoftest.Message(t, wire.TypeUpdate, body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u := m.(*wire.Update); len(u.Faults) != 2 {
-		t.Fatalf("%d faults, want 2", len(u.Faults))
+	if u := m.(*wire.Update); len(u.Downs) != 2 {
+		t.Fatalf("%d records, want 2", len(u.Downs))
 	}
 }

@@ -7,10 +7,9 @@ const (
 	MaxMessage          = 1 << 20  // a whole message, header and tag included
 	MaxHandshakeMessage = 4096     // the same before the peer has proved the password
 	SyncChunk           = 32 << 10 // records of a full sync are grouped into Updates of about this size
-	MaxFaultAddrs       = 16384    // addresses in one fault record
+	MaxDownAddrs        = 16384    // addresses in one DownRecord
 	MaxNotificationText = 512      // text of a Notification
 	MaxReflectors       = 5        // reflectors of one client
-	MaxFaultPorts       = 4096     // ports of one device with a fault
 )
 
 // Limits of a reflector (the figures this project promises).

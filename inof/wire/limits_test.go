@@ -11,20 +11,20 @@ import (
 
 // The addresses of one fault, at the sender and at the receiver.
 func TestAddressesOfAFaultUpToTheLimit(t *testing.T) {
-	f := wire.FaultRecord{Op: wire.Put, Device: inoftest.DevID(0), Port: "Ethernet1", Why: 1, Since: inoftest.T0}
-	for n := range wire.MaxFaultAddrs {
+	f := wire.DownRecord{Device: inoftest.DevID(0), Port: "Ethernet1", Down: zone.Down{Why: 1, Since: inoftest.T0}}
+	for n := range wire.MaxDownAddrs {
 		f.Addrs = append(f.Addrs, inoftest.ManyHost(n))
 	}
-	u := &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, Faults: []wire.FaultRecord{f}}
+	u := &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, Downs: []wire.DownRecord{f}}
 	frame := inoftest.FrameOf(t, u)
-	if m, err := wire.Decode(frame); err != nil || len(m.(*wire.Update).Faults[0].Addrs) != wire.MaxFaultAddrs {
+	if m, err := wire.Decode(frame); err != nil || len(m.(*wire.Update).Downs[0].Addrs) != wire.MaxDownAddrs {
 		t.Fatalf("at the limit: %v", err)
 	}
-	u.Faults[0].Addrs = append(u.Faults[0].Addrs, inoftest.ManyHost(wire.MaxFaultAddrs))
+	u.Downs[0].Addrs = append(u.Downs[0].Addrs, inoftest.ManyHost(wire.MaxDownAddrs))
 	_, err := wire.Encode(u)
-	inoftest.IsLimit(t, err, "fault addresses", wire.MaxFaultAddrs)
+	inoftest.IsLimit(t, err, "addresses", wire.MaxDownAddrs)
 	// One more, as another implementation might send it: the TLV is the last one.
-	at := len(frame) - 5*wire.MaxFaultAddrs - 8 - 1 - len(f.Port) - 5 - 2 - 4
+	at := len(frame) - 5*wire.MaxDownAddrs - 1 - len(f.Port) - 5 - 8 - 1 - 4
 	frame = inoftest.Relength(append(frame, 4, 20, 9, 9, 9))
 	n := len(frame) - at - 4
 	frame[at+1], frame[at+2], frame[at+3] = byte(n>>16), byte(n>>8), byte(n)

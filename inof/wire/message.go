@@ -117,7 +117,7 @@ type Keepalive struct {
 }
 
 // Update carries changes of records. They are applied in the order of the fields:
-// settings, zones, hosts, faults.
+// settings, zones, hosts, whether hosts are down.
 type Update struct {
 	Origin netip.Addr // device whose change this is
 	Epoch  uint64     // of the origin: one value for each start of its process
@@ -143,8 +143,7 @@ type Update struct {
 	// Partial says that the message is part of a run: a session that ends before
 	// its last message cannot be resumed.
 	Partial bool
-	// Anew says that a full sync of the sender begins: a Change of a fault refers to nothing
-	// that was said before.
+	// Anew says that a full sync of the sender begins: its zones are staged, not added.
 	Anew bool
 	// Cluster: the reflector's zones, as far as it has told them, are those of a
 	// cluster as of a log entry. With More the entry is 0.
@@ -159,12 +158,12 @@ type Update struct {
 	Settings *Settings
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
-	Faults   []FaultRecord
+	Downs    []DownRecord
 }
 
 // Empty tells whether the Update carries no record at all.
 func (u *Update) Empty() bool {
-	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Faults) == 0
+	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Downs) == 0
 }
 
 // EndOfSync says that a full sync is complete: what the sender did not repeat

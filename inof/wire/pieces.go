@@ -2,18 +2,18 @@ package wire
 
 import "slices"
 
-// TellsLoss tells whether the message says of a host that it is gone, or of a port that it
-// failed: what others wait for.
+// TellsLoss tells whether the message says of a host that it is gone, or that
+// it cannot be reached: what others wait for.
 func (u *Update) TellsLoss() bool {
-	return slices.ContainsFunc(u.Faults, func(r FaultRecord) bool { return r.Op == Put || len(r.Addrs) > 0 }) ||
-		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw })
+	return slices.ContainsFunc(u.Downs, func(r DownRecord) bool { return r.Is() }) ||
+		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw || r.Host.Down.Is() })
 }
 
-// FaultAddrs is how many addresses of a fault weigh as much as a record.
-const FaultAddrs = 4
+// downAddrs is how many addresses of a DownRecord weigh as much as a record.
+const downAddrs = 4
 
 // weight is how much work the record is, in records.
-func (f *FaultRecord) weight() int { return 1 + (len(f.Addrs)+len(f.Gone))/FaultAddrs }
+func (d *DownRecord) weight() int { return 1 + len(d.Addrs)/downAddrs }
 
 // messageWeight is how much work a message is beside its records.
 const messageWeight = 4
@@ -23,8 +23,8 @@ func Weight(m Message) int {
 	switch m := m.(type) {
 	case *Update:
 		n := messageWeight + len(m.Zones) + len(m.Hosts)
-		for i := range m.Faults {
-			n += m.Faults[i].weight()
+		for i := range m.Downs {
+			n += m.Downs[i].weight()
 		}
 		return n
 	case *EndOfSync: // all that its device has said is looked at
@@ -38,14 +38,14 @@ func Weight(m Message) int {
 }
 
 // Cut divides a message into one of about so many records and the rest, nil if there is
-// none. The order is that of a batch: hosts that go, faults, hosts that come, so that
+// none. The order is that of a batch: hosts that go, hosts that are down, hosts that come, so that
 // between two of them no host looks reachable that is not.
 func (u *Update) Cut(records int) (first, rest *Update) {
-	if len(u.Hosts)+len(u.Faults) <= records && Weight(u) <= records+messageWeight {
+	if len(u.Hosts)+len(u.Downs) <= records && Weight(u) <= records+messageWeight {
 		return u, nil
 	}
 	head, tail := *u, *u
-	head.Hosts, head.Faults = nil, nil
+	head.Hosts, head.Downs = nil, nil
 	tail.Settings, tail.Zones, tail.Anew = nil, nil, false
 	slices.SortStableFunc(tail.Hosts, func(a, b HostRecord) int { return int(b.Op) - int(a.Op) })
 	gone := 0
@@ -56,16 +56,16 @@ func (u *Update) Cut(records int) (first, rest *Update) {
 	head.Hosts, tail.Hosts = tail.Hosts[:n:n], tail.Hosts[n:]
 	records -= n
 	n = 0
-	for n < len(tail.Faults) && records > 0 && gone == len(head.Hosts) {
-		records -= tail.Faults[n].weight()
+	for n < len(tail.Downs) && records > 0 && gone == len(head.Hosts) {
+		records -= tail.Downs[n].weight()
 		n++
 	}
-	head.Faults, tail.Faults = tail.Faults[:n:n], tail.Faults[n:]
-	if len(tail.Faults) == 0 && gone == len(head.Hosts) && records > 0 {
+	head.Downs, tail.Downs = tail.Downs[:n:n], tail.Downs[n:]
+	if len(tail.Downs) == 0 && gone == len(head.Hosts) && records > 0 {
 		n = min(len(tail.Hosts), records)
 		head.Hosts, tail.Hosts = append(head.Hosts, tail.Hosts[:n]...), tail.Hosts[n:]
 	}
-	if len(tail.Hosts)+len(tail.Faults) == 0 {
+	if len(tail.Hosts)+len(tail.Downs) == 0 {
 		return u, nil
 	}
 	return &head, &tail

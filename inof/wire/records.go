@@ -14,7 +14,6 @@ type Op uint8
 const (
 	Put      Op = 1 // add the record, or replace the one with its key
 	Withdraw Op = 2 // remove the record with its key
-	Change   Op = 3 // of a fault: some addresses join it, some leave it, the others stay
 )
 
 func (o Op) String() string {
@@ -23,8 +22,6 @@ func (o Op) String() string {
 		return "put"
 	case Withdraw:
 		return "withdraw"
-	case Change:
-		return "change"
 	}
 	return "unknown"
 }
@@ -37,21 +34,14 @@ type HostRecord struct {
 	Why  snsd.Reason // of a withdrawal: 4 zone changed, 5 moved or replaced, 6 aged out
 }
 
-// FaultRecord is a fault of one access port; its key is (Device, Port). Addrs are
-// the host addresses behind the port that cannot be reached, at most
-// MaxFaultAddrs. Of a withdrawn record only the key travels.
-//
-// A Change says only what differs from what the same sender said before: Addrs cannot be
-// reached any more either, Gone can, or are nobody's concern any more. With it a host that
-// comes or goes behind a port with a fault costs the same however many are there.
-type FaultRecord struct {
-	Op     Op
+// DownRecord says of hosts at one port of a device that they cannot be reached by a fault, or
+// with the zero Down that they can again. A receiver that does not know a host passes it over:
+// it is put with its state. So a fault of a port is one short record, however many hosts it has.
+type DownRecord struct {
 	Device netip.Addr
 	Port   string
-	Why    snsd.Reason
-	Since  time.Time
-	Addrs  []netip.Addr
-	Gone   []netip.Addr // of a Change, at most MaxFaultAddrs
+	zone.Down
+	Addrs []netip.Addr // at most MaxDownAddrs
 }
 
 // ZoneRecord puts or withdraws a configured zone; its key is Zone.Name. Of a
@@ -76,10 +66,4 @@ type Settings struct {
 	AutoJoin bool        `json:"auto_join"` // hosts of no zone join the default zone
 	Hard     bool        `json:"hard"`      // isolate zones in the dataplane too
 	BFD      BFDSettings `json:"bfd"`
-}
-
-// PortKey is a port of a device.
-type PortKey struct {
-	Device netip.Addr
-	Port   string
 }

@@ -24,6 +24,7 @@ const (
 	hostSubscribes uint8 = 1 << 0
 	hostRival      uint8 = 1 << 1 // another claim has the address, as the sender knows
 	hostDoubt      uint8 = 1 << 2 // its access device has seen that it may be another host
+	hostDown       uint8 = 1 << 3 // the last two fields are there
 )
 
 func checkOp(where string, o Op) error {
@@ -254,11 +255,17 @@ func (h *HostRecord) append(b []byte) ([]byte, error) {
 		if h.Host.Doubt {
 			flags |= hostDoubt
 		}
+		if h.Host.Down.Is() {
+			flags |= hostDown
+		}
 		b = append(b, h.Host.MAC[:]...)
 		b = append(b, flags, byte(s.Role), byte(s.Protocol))
 		b = binary.BigEndian.AppendUint16(b, s.Port)
 		b = appendTime(b, h.Host.Since)
 		b = appendText(b, s.NQN)
+		if h.Host.Down.Is() {
+			b = appendDown(b, h.Host.Down)
+		}
 	}
 	return endTLV(b, at), nil
 }
@@ -284,76 +291,57 @@ func decodeHost(r *reader) HostRecord {
 	h.Host.Service.Port = r.u16("host.service port")
 	h.Host.Since = r.time("host.since")
 	h.Host.NQN = r.text("host.nqn", 0, snsd.MaxNQN)
+	if flags&hostDown != 0 {
+		h.Host.Down = decodeDown(r, "host.down")
+	}
 	return h
 }
 
-func (f *FaultRecord) append(b []byte) ([]byte, error) {
-	if f.Op != Change {
-		if err := checkOp("Update.fault", f.Op); err != nil {
+func (d *DownRecord) append(b []byte) ([]byte, error) {
+	if err := CheckAddr("Update.down.device", d.Device); err != nil {
+		return nil, err
+	}
+	if err := checkText("Update.down.port", d.Port, 1, fabric.MaxPortName); err != nil {
+		return nil, err
+	}
+	if len(d.Addrs) > MaxDownAddrs {
+		return nil, &LimitError{What: "addresses", Key: "hosts down at port " + d.Port, Limit: MaxDownAddrs}
+	}
+	b, at := beginTLV(b, tlvUpdateDown)
+	b = appendText(appendAddr(appendDown(b, d.Down), d.Device), d.Port)
+	for _, a := range d.Addrs {
+		if err := CheckAddr("Update.down.address", a); err != nil {
 			return nil, err
 		}
-	}
-	if err := CheckAddr("Update.fault.device", f.Device); err != nil {
-		return nil, err
-	}
-	if err := checkText("Update.fault.port", f.Port, 1, fabric.MaxPortName); err != nil {
-		return nil, err
-	}
-	if len(f.Addrs) > MaxFaultAddrs || len(f.Gone) > MaxFaultAddrs {
-		return nil, &LimitError{What: "fault addresses", Key: "fault of port " + f.Port, Limit: MaxFaultAddrs}
-	}
-	b, at := beginTLV(b, tlvUpdateFault)
-	b = append(b, byte(f.Op), byte(f.Why))
-	b = appendText(appendAddr(b, f.Device), f.Port)
-	if f.Op == Withdraw {
-		return endTLV(b, at), nil
-	}
-	b = appendTime(b, f.Since)
-	lists := [][]netip.Addr{f.Addrs}
-	if f.Op == Change {
-		b = binary.BigEndian.AppendUint16(b, uint16(len(f.Addrs)))
-		lists = append(lists, f.Gone)
-	}
-	for _, list := range lists {
-		for _, a := range list {
-			if err := CheckAddr("Update.fault.address", a); err != nil {
-				return nil, err
-			}
-			b = appendAddr(b, a)
-		}
+		b = appendAddr(b, a)
 	}
 	return endTLV(b, at), nil
 }
 
-func decodeFault(r *reader) FaultRecord {
-	f := FaultRecord{Op: Op(r.u8("fault"))}
-	if r.err == nil && f.Op != Change && checkOp("fault", f.Op) != nil {
-		r.fail("fault", "operation %d, want %d (put), %d (withdraw) or %d (change)", f.Op, Put, Withdraw, Change)
-	}
-	f.Why = snsd.Reason(r.u8("fault.reason"))
-	f.Device = r.addr("fault.device")
-	f.Port = r.text("fault.port", 1, fabric.MaxPortName)
-	if f.Op == Withdraw {
-		return f
-	}
-	f.Since = r.time("fault.since")
-	joined := MaxFaultAddrs
-	if f.Op == Change {
-		joined = int(r.u16("fault.addresses"))
-	}
+func decodeDownRecord(r *reader) DownRecord {
+	d := DownRecord{Down: decodeDown(r, "down"), Device: r.addr("down.device"), Port: r.text("down.port", 1, fabric.MaxPortName)}
 	for r.err == nil && len(r.b) > 0 {
-		to := &f.Addrs
-		if len(f.Addrs) == joined && f.Op == Change {
-			to = &f.Gone
-		}
-		if len(*to) == MaxFaultAddrs {
-			r.fail("fault.addresses", "more than %d", MaxFaultAddrs)
+		if len(d.Addrs) == MaxDownAddrs {
+			r.fail("down.addresses", "more than %d", MaxDownAddrs)
 			break
 		}
-		*to = append(*to, r.addr("fault.address"))
+		d.Addrs = append(d.Addrs, r.addr("down.address"))
 	}
-	if f.Op == Change && r.err == nil && len(f.Addrs) < joined {
-		r.fail("fault.addresses", "%d, but %d are announced", len(f.Addrs), joined)
+	return d
+}
+
+// appendDown writes reason and time; both are 0 of a host that is not down.
+func appendDown(b []byte, d zone.Down) []byte {
+	if !d.Is() {
+		d = zone.Down{}
 	}
-	return f
+	return appendTime(append(b, byte(d.Why)), d.Since)
+}
+
+func decodeDown(r *reader, field string) zone.Down {
+	d := zone.Down{Why: snsd.Reason(r.u8(field + ".reason")), Since: r.time(field + ".since")}
+	if !d.Is() {
+		return zone.Down{}
+	}
+	return d
 }

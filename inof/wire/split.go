@@ -37,21 +37,15 @@ func (h *HostRecord) Size() int {
 	k := &h.Host.HostKey
 	n := tlvHeaderLen + 3 + AddrLen(k.Addr) + AddrLen(k.Device) + len(k.Port)
 	if h.Op == Put {
-		n += 20 + len(h.Host.NQN)
+		n += 29 + len(h.Host.NQN)
 	}
 	return n
 }
 
 // Size is the length of the record on the wire, in bytes, or a little more.
-func (f *FaultRecord) Size() int {
-	n := tlvHeaderLen + 11 + AddrLen(f.Device) + len(f.Port)
-	if f.Op == Change {
-		n += 2
-	}
-	for _, a := range f.Addrs {
-		n += AddrLen(a)
-	}
-	for _, a := range f.Gone {
+func (d *DownRecord) Size() int {
+	n := tlvHeaderLen + 10 + AddrLen(d.Device) + len(d.Port)
+	for _, a := range d.Addrs {
 		n += AddrLen(a)
 	}
 	return n
@@ -77,26 +71,26 @@ func (u *Update) sizeHint() int {
 	for i := range u.Hosts {
 		n += u.Hosts[i].Size()
 	}
-	for i := range u.Faults {
-		n += u.Faults[i].Size()
+	for i := range u.Downs {
+		n += u.Downs[i].Size()
 	}
 	return n
 }
 
 // Batch collects records, one for a key, and cuts them into Updates of about
 // SyncChunk bytes at record borders. Over all of them the order is settings, zones,
-// hosts that go, faults, hosts that come: so that between two of them no
+// hosts that go, hosts that are down, hosts that come: so that between two of them no
 // host looks reachable that is not.
 type Batch struct {
 	Settings *Settings
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
-	Faults   []FaultRecord
+	Downs    []DownRecord
 }
 
 // Empty reports whether there is no record.
 func (b *Batch) Empty() bool {
-	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Faults) == 0
+	return b.Settings == nil && len(b.Zones) == 0 && len(b.Hosts) == 0 && len(b.Downs) == 0
 }
 
 // Updates gives the records in Updates that are like one without records; none for an empty
@@ -135,9 +129,9 @@ func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 			cur.Hosts = append(cur.Hosts, b.Hosts[i])
 		}
 	}
-	for i := range b.Faults {
-		if next(b.Faults[i].Size()) {
-			cur.Faults = append(cur.Faults, b.Faults[i])
+	for i := range b.Downs {
+		if next(b.Downs[i].Size()) {
+			cur.Downs = append(cur.Downs, b.Downs[i])
 		}
 	}
 	for i := range b.Hosts {
@@ -152,7 +146,7 @@ func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 func (b *Batch) Sort() {
 	slices.SortFunc(b.Zones, func(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) })
 	slices.SortFunc(b.Hosts, func(x, y HostRecord) int { return zone.CompareKeys(x.Host.HostKey, y.Host.HostKey) })
-	slices.SortFunc(b.Faults, func(x, y FaultRecord) int {
+	slices.SortStableFunc(b.Downs, func(x, y DownRecord) int {
 		return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
 	})
 }

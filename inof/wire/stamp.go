@@ -85,8 +85,8 @@ func (u *Update) StampDevices(of func(netip.Addr) Stamp) {
 	for i := range u.Hosts {
 		add(u.Hosts[i].Host.Device)
 	}
-	for i := range u.Faults {
-		add(u.Faults[i].Device)
+	for i := range u.Downs {
+		add(u.Downs[i].Device)
 	}
 }
 

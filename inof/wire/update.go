@@ -15,7 +15,7 @@ const (
 	tlvUpdateSettings uint8 = 4
 	tlvUpdateZone     uint8 = 5
 	tlvUpdateHost     uint8 = 6
-	tlvUpdateFault    uint8 = 7
+	tlvUpdateDown     uint8 = 7
 	tlvUpdateDevice   uint8 = 8  // address, epoch u64, sequence u64; any number
 	tlvUpdatePos      uint8 = 9  // epoch u64, sequence u64
 	tlvUpdatePartial  uint8 = 10 // empty
@@ -103,8 +103,8 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for i := range u.Faults {
-		if b, err = u.Faults[i].append(b); err != nil {
+	for i := range u.Downs {
+		if b, err = u.Downs[i].append(b); err != nil {
 			return nil, err
 		}
 	}
@@ -185,8 +185,8 @@ func decodeUpdate(body []byte) (*Update, error) {
 			u.Zones = append(u.Zones, decodeZone(r))
 		case tlvUpdateHost:
 			u.Hosts = append(u.Hosts, decodeHost(r))
-		case tlvUpdateFault:
-			u.Faults = append(u.Faults, decodeFault(r))
+		case tlvUpdateDown:
+			u.Downs = append(u.Downs, decodeDownRecord(r))
 		case tlvUpdateMore:
 			u.More = true
 		case tlvUpdateDevice:

@@ -138,7 +138,7 @@ func TestAFaultAmidAStreamLeavesSoon(t *testing.T) {
 		u := &wire.Update{Origin: oneDevice, Epoch: 1, Seq: seq}
 		if loss {
 			since := holdEpoch.Add(time.Duration(seq))
-			u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: oneDevice, Port: "p", Why: snsd.ReasonLinkDown, Since: since, Addrs: []netip.Addr{hostOf(oneDevice)}}}
+			u.Downs = []wire.DownRecord{{Device: oneDevice, Port: "p", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: since}, Addrs: []netip.Addr{hostOf(oneDevice)}}}
 		} else {
 			u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: zone.Host{HostKey: zone.HostKey{Addr: hostOf(oneDevice), Device: oneDevice, Port: "p"}, Service: snsd.Service{Port: uint16(seq)}}}}
 		}

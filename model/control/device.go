@@ -367,14 +367,14 @@ func notices(list []snsd.Notice) string {
 // faults is what a message says of faults; empty when it is about something else.
 func faults(m wire.Message) string {
 	u, ok := m.(*wire.Update)
-	if !ok || len(u.Faults) == 0 {
+	if !ok || len(u.Downs) == 0 {
 		return ""
 	}
-	f := u.Faults[0]
-	if f.Op == wire.Withdraw {
-		return fmt.Sprintf("fault of %s port %s is over", f.Device, f.Port)
+	d := u.Downs[0]
+	if !d.Is() {
+		return fmt.Sprintf("fault of %s port %s is over", d.Device, d.Port)
 	}
-	return fmt.Sprintf("%s at %s port %s", f.Why, f.Device, f.Port)
+	return fmt.Sprintf("%s at %s port %s", d.Why, d.Device, d.Port)
 }
 
 // plan reads a port's health as often as the detectors need.

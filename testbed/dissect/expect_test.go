@@ -224,16 +224,19 @@ func (l *list) ofUpdate(u *wire.Update) {
 	for _, h := range u.Hosts {
 		l.ofHost(h)
 	}
-	for _, f := range u.Faults {
-		l.add("inof.fault.op", uint8(f.Op))
-		l.add("inof.fault.reason", uint8(f.Why))
-		l.addr("inof.fault.device", f.Device)
-		l.add("inof.fault.port", f.Port)
-		l.time("inof.fault.since", f.Since)
-		for _, a := range f.Addrs {
-			l.addr("inof.fault.address", a)
+	for _, d := range u.Downs {
+		l.ofDown(d.Down)
+		l.addr("inof.down.device", d.Device)
+		l.add("inof.down.port", d.Port)
+		for _, a := range d.Addrs {
+			l.addr("inof.down.address", a)
 		}
 	}
+}
+
+func (l *list) ofDown(d zone.Down) {
+	l.add("inof.down.reason", uint8(d.Why))
+	l.time("inof.down.since", d.Since)
 }
 
 func (l *list) ofMember(m zone.Member) {
@@ -277,17 +280,24 @@ func (l *list) ofHost(h wire.HostRecord) {
 	l.add("inof.host.mac", h.Host.MAC)
 	flags := uint64(0)
 	if h.Host.Subscribes {
-		flags = 1
+		flags |= 1
+	}
+	if h.Host.Down.Is() {
+		flags |= 8
 	}
 	l.hex("inof.host.flags", 2, flags)
 	l.bit("inof.host.subscribes", h.Host.Subscribes)
 	l.bit("inof.host.rival", h.Host.Claim == zone.ClaimRival)
 	l.bit("inof.host.doubt", h.Host.Doubt)
+	l.bit("inof.host.down", h.Host.Down.Is())
 	l.add("inof.host.role", uint8(h.Host.Role))
 	l.add("inof.host.protocol", uint8(h.Host.Protocol))
 	l.add("inof.host.service_port", h.Host.Service.Port)
 	l.time("inof.host.since", h.Host.Since)
 	l.text("inof.host.nqn", h.Host.NQN)
+	if h.Host.Down.Is() {
+		l.ofDown(h.Host.Down)
+	}
 }
 
 // shape are fields that say how the bytes are laid out and nothing about the message.

@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // talk is one session between two devices; what both sides send is kept.
@@ -159,9 +160,9 @@ func TestALongMessageIsShownWhole(t *testing.T) {
 	r, c := newSource(8), newCapture(t)
 	k, s := newTalk(t, hmac, opensOf(r)), c.stream()
 	u := &wire.Update{Origin: r.addr(), Epoch: 1, Seq: 1}
-	u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: r.addr(), Port: "Ethernet1", Why: snsd.ReasonLinkDown, Since: now}}
-	for i := range wire.MaxFaultAddrs {
-		u.Faults[0].Addrs = append(u.Faults[0].Addrs, netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
+	u.Downs = []wire.DownRecord{{Device: r.addr(), Port: "Ethernet1", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}}}
+	for i := range wire.MaxDownAddrs {
+		u.Downs[0].Addrs = append(u.Downs[0].Addrs, netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}))
 	}
 	for range 3000 {
 		u.Hosts = append(u.Hosts, r.host())

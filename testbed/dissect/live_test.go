@@ -110,7 +110,7 @@ func TestLiveCapture(t *testing.T) {
 	if _, err := l.Exec(ctx, "t1", "ip", "link", "set", "eth1", "down"); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(fabric, "inof.fault.op == 1 && inof.fault.reason == 1 && inof.fault.address.ipv4 == 192.0.2.21 && inof.latency.sent < 1")
+	waitFor(fabric, "inof.down.reason == 1 && inof.down.address.ipv4 == 192.0.2.21 && inof.latency.sent < 1")
 	waitFor(host, "nts.subject.ipv4 == 192.0.2.21 && nts.state == 0 && nts.reason == 1")
 	fabric.stop()
 	host.stop()

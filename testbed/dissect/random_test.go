@@ -87,20 +87,24 @@ func (r source) host() wire.HostRecord {
 		for i := range h.Host.MAC {
 			h.Host.MAC[i] = byte(r.IntN(256))
 		}
-		h.Host.Subscribes, h.Host.Since, h.Host.Service = r.IntN(2) == 0, r.time(), r.service()
+		h.Host.Subscribes, h.Host.Since, h.Host.Service, h.Host.Down = r.IntN(2) == 0, r.time(), r.service(), r.down()
 	}
 	return h
 }
 
-func (r source) fault() wire.FaultRecord {
-	f := wire.FaultRecord{Op: r.op(), Device: r.addr(), Port: r.name(60), Why: snsd.Reason(r.IntN(8))}
-	if f.Op == wire.Put {
-		f.Since = r.time()
-		for range r.IntN(5) {
-			f.Addrs = append(f.Addrs, r.addr())
-		}
+func (r source) down() (d zone.Down) {
+	if why := snsd.Reason(r.IntN(8)); why != snsd.ReasonNone {
+		d = zone.Down{Why: why, Since: r.time()}
 	}
-	return f
+	return d
+}
+
+func (r source) downs() wire.DownRecord {
+	d := wire.DownRecord{Device: r.addr(), Port: r.name(60), Down: r.down()}
+	for range r.IntN(5) {
+		d.Addrs = append(d.Addrs, r.addr())
+	}
+	return d
 }
 
 func (r source) stamp() wire.Stamp { return wire.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
@@ -136,7 +140,7 @@ func (r source) update() *wire.Update {
 		u.Hosts = append(u.Hosts, r.host())
 	}
 	for range r.IntN(3) {
-		u.Faults = append(u.Faults, r.fault())
+		u.Downs = append(u.Downs, r.downs())
 	}
 	return u
 }

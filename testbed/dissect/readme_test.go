@@ -25,9 +25,9 @@ func sample(t *testing.T) string {
 	host := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr("192.0.2.21"), Device: dev, Port: "eth3"}, Since: now}
 	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 1, Hosts: []wire.HostRecord{{Op: wire.Put, Host: host}}})
 	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 2, FaultAt: now, SentAt: now.Add(time.Millisecond), ReflectedAt: now.Add(2 * time.Millisecond),
-		Zones:  []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "oltp"}}},
-		Hosts:  []wire.HostRecord{{Op: wire.Withdraw, Why: snsd.ReasonAgedOut, Host: host}},
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: dev, Port: "eth3", Why: snsd.ReasonLinkDown, Since: now}}})
+		Zones: []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "oltp"}}},
+		Hosts: []wire.HostRecord{{Op: wire.Withdraw, Why: snsd.ReasonAgedOut, Host: host}},
+		Downs: []wire.DownRecord{{Device: dev, Port: "eth3", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}}}})
 	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 3, Partial: true, Pos: wire.Stamp{Epoch: 2, Seq: 9},
 		Devices: []wire.DeviceStamp{{Device: netip.MustParseAddr("10.0.0.12"), Stamp: wire.Stamp{Epoch: 3, Seq: 4}}}})
 	k.say(fromClient, &wire.Update{Origin: dev, Epoch: 1, Seq: 3, More: true})

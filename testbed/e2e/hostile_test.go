@@ -53,12 +53,12 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 	}{
 		{"a client that lies", func(<-chan struct{}) {
 			r, u := f.rogue(rogueID), &wire.Update{Origin: self, Epoch: 1, Seq: 1}
-			down := wire.FaultRecord{Op: wire.Put, Device: self, Port: "eth1", Why: snsd.ReasonLinkDown, Since: time.Now()}
+			down := wire.DownRecord{Device: self, Port: "eth1", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}}
 			for _, addr := range victims {
 				u.Hosts = append(u.Hosts, claim(addr, wire.Put))
 				down.Addrs = append(down.Addrs, netip.MustParseAddr(addr))
 			}
-			u.Faults = []wire.FaultRecord{down}
+			u.Downs = []wire.DownRecord{down}
 			r.send(u)
 			r.send(&wire.EndOfSync{Epoch: 1, Seq: 1})
 		}, []string{"device " + rogueID + " are outside of its binding"}},

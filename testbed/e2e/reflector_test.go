@@ -136,7 +136,7 @@ func TestAClientSpeaksForItselfOnly(t *testing.T) {
 	r := f.rogue(self.String())
 	after := f.lastEvent("spine")
 	r.send(&wire.Update{Origin: self, Epoch: 1, Seq: 1, Hosts: []wire.HostRecord{host(tor1ID, "203.0.113.1"), host(self.String(), "203.0.113.2")},
-		Faults: []wire.FaultRecord{{Op: wire.Put, Device: netip.MustParseAddr(tor1ID), Port: "eth1", Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: []netip.Addr{netip.MustParseAddr(target)}}}})
+		Downs: []wire.DownRecord{{Device: netip.MustParseAddr(tor1ID), Port: "eth1", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}, Addrs: []netip.Addr{netip.MustParseAddr(target)}}}})
 	f.awaitEvent("spine", after, "error", "from device 10.0.0.99", "203.0.113.1", "belongs to device "+tor1ID)
 	f.awaitHost("spine", "203.0.113.2")
 	if n := f.counter("spine", "core.records_refused"); n != 2 {

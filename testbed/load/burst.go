@@ -10,6 +10,7 @@ import (
 
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // Burst is many changes at once, each for all clients.
@@ -48,12 +49,11 @@ func (f *fanout) bursts(ctx context.Context) error {
 		return err
 	}
 	if f.res.FaultBurst, err = f.burst(ctx, true, func(o *client, j int, u *wire.Update) {
-		u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: o.dev, Port: portOf(j), Why: snsd.ReasonLinkDown, Since: now, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
+		u.Downs = []wire.DownRecord{{Device: o.dev, Port: portOf(j), Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
 	}); err != nil {
 		return err
 	}
 	_, err = f.burst(ctx, false, func(o *client, j int, u *wire.Update) {
-		u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: o.dev, Port: portOf(j)}}
 		h := putHost(f.plan.burstHost(j), o.dev, portOf(j), now)
 		h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
 		u.Hosts = []wire.HostRecord{h}

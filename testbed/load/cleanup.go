@@ -51,23 +51,15 @@ func (f *fanout) withdraw() error {
 		case o == 0:
 			gone(putHost(f.plan.zoneHost(), c.dev, portZone, time.Time{}))
 			gone(putHost(f.plan.allHost(), c.dev, portAll, time.Time{}))
-			for _, port := range []string{portZone, portAll} {
-				u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Withdraw, Device: c.dev, Port: port})
-			}
 			fallthrough
 		default:
 			for j := o; j < f.plan.burst; j += f.plan.origins {
 				gone(putHost(f.plan.burstHost(j), c.dev, fmt.Sprintf("burst%d", j), time.Time{}))
-				u.Faults = append(u.Faults, wire.FaultRecord{Op: wire.Withdraw, Device: c.dev, Port: fmt.Sprintf("burst%d", j)})
 			}
 		}
 		for part := range slices.Chunk(u.Hosts, partRecords) {
 			m := c.update(f.crew.epoch)
 			m.Hosts = part
-			if len(u.Faults) > 0 { // of the first hosts, or of all when they are few
-				n := min(len(u.Faults), partRecords)
-				m.Faults, u.Faults = u.Faults[:n], u.Faults[n:]
-			}
 			if err := c.send(m); err != nil {
 				return err
 			}

@@ -250,11 +250,11 @@ func (f *fanout) attach(ctx context.Context) error {
 func (f *fanout) fault(port string, addr netip.Addr, on bool) error {
 	o := f.origins[0]
 	u := o.update(f.crew.epoch)
-	r := wire.FaultRecord{Op: wire.Withdraw, Device: o.dev, Port: port}
+	r := wire.DownRecord{Device: o.dev, Port: port, Addrs: []netip.Addr{addr}}
 	if on {
-		r.Op, r.Why, r.Since, r.Addrs = wire.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{addr}
+		r.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: u.SentAt}
 	}
-	u.FaultAt, u.Faults = u.SentAt, []wire.FaultRecord{r}
+	u.FaultAt, u.Downs = u.SentAt, []wire.DownRecord{r}
 	return o.send(u)
 }
 

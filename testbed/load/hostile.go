@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // HostileOptions say how the harm that one client can do to others is measured.
@@ -104,11 +105,11 @@ var floods = []struct {
 	}},
 	{"lists", "faults of 400 ports with 16,384 addresses each", func(f *flooder) wire.Message {
 		u := f.update(f.epoch)
-		list := make([]netip.Addr, wire.MaxFaultAddrs)
+		list := make([]netip.Addr, wire.MaxDownAddrs)
 		for i := range list {
 			list[i] = f.plan.burstHost(i)
 		}
-		u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Why: snsd.ReasonLinkDown, Since: time.Now(), Addrs: list}}
+		u.Downs = []wire.DownRecord{{Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Down: zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}, Addrs: list}}
 		return u
 	}},
 	{"flaps", "a port with 1,000 hosts that fails and recovers", func(f *flooder) wire.Message {
@@ -119,14 +120,14 @@ var floods = []struct {
 			}
 			return u
 		}
-		r := wire.FaultRecord{Op: wire.Withdraw, Device: f.dev, Port: portAll}
+		r := wire.DownRecord{Device: f.dev, Port: portAll}
 		if f.n%2 == 1 {
-			r.Op, r.Why, r.Since = wire.Put, snsd.ReasonLinkDown, time.Now()
-			for i := range 1000 {
-				r.Addrs = append(r.Addrs, f.host(i))
-			}
+			r.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}
 		}
-		u.Faults = []wire.FaultRecord{r}
+		for i := range 1000 {
+			r.Addrs = append(r.Addrs, f.host(i))
+		}
+		u.Downs = []wire.DownRecord{r}
 		return u
 	}},
 	{"ends", "an End-of-Sync after the other", func(f *flooder) wire.Message { return &wire.EndOfSync{Epoch: f.epoch, Seq: f.seq} }},

@@ -15,9 +15,9 @@ import (
 
 // TLV types of an Update that are counted (docs/protocol.md, "Update").
 const (
-	tlvZone  = 5
-	tlvHost  = 6
-	tlvFault = 7
+	tlvZone = 5
+	tlvHost = 6
+	tlvDown = 7
 )
 
 // crowd is what the readers of one kind wait for together.
@@ -33,11 +33,12 @@ type watch struct {
 	armed atomic.Bool
 }
 
-// see looks at the value of a fault record: op, reason, device, port.
+// see looks at the value of a down record: reason, time, device, port.
 func (w *watch) see(v []byte) {
-	at := 2 + 1 + 4
-	if v[2] == 6 {
-		at = 2 + 1 + 16
+	const device = 1 + 8
+	at := device + 1 + 4
+	if v[device] == 6 {
+		at = device + 1 + 16
 	}
 	if bytes.HasPrefix(v[at:], w.port) && w.armed.CompareAndSwap(true, false) && w.crowd.pending.Add(-1) == 0 {
 		w.crowd.last <- time.Now()
@@ -133,7 +134,7 @@ func (r *reader) message(m []byte) error {
 		recs := uint64(0)
 		for at := wire.HeaderLen; at+4 <= end; {
 			switch m[at] &^ 0x80 {
-			case tlvFault:
+			case tlvDown:
 				if w := r.watch.Load(); w != nil {
 					w.see(m[at+4 : at+4+(int(m[at+1])<<16|int(m[at+2])<<8|int(m[at+3]))])
 				}

@@ -236,11 +236,11 @@ func (r *syncRun) once(ctx context.Context, n int) (took, fault time.Duration, e
 func (r *syncRun) fault(ctx context.Context, on bool) (time.Duration, error) {
 	from, to := r.crew.all[0], r.crew.all[1]
 	u := from.update(r.crew.epoch)
-	f := wire.FaultRecord{Op: wire.Withdraw, Device: from.dev, Port: portOf(0)}
+	d := wire.DownRecord{Device: from.dev, Port: portOf(0), Addrs: []netip.Addr{r.Hosts.at(0)}}
 	if on {
-		f.Op, f.Why, f.Since, f.Addrs = wire.Put, snsd.ReasonLinkDown, u.SentAt, []netip.Addr{r.Hosts.at(0)}
+		d.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: u.SentAt}
 	}
-	u.Faults = []wire.FaultRecord{f}
+	u.Downs = []wire.DownRecord{d}
 	r.crew.crowd.expect([]*reader{to.reader}, 1)
 	began := time.Now()
 	if err := from.send(u); err != nil {

@@ -110,11 +110,11 @@ func (w *world) claimAll() {
 			}
 		}
 		say(func(u *wire.Update) {
-			u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: "p1", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: all}}
+			u.Downs = []wire.DownRecord{{Device: hostileID, Port: "p1", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: w.time()}, Addrs: all}}
 		})
 		if w.chance(0.5) {
 			say(func(u *wire.Update) {
-				u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: "p1"}}
+				u.Downs = []wire.DownRecord{{Device: hostileID, Port: "p1", Addrs: all}}
 			})
 		}
 		w.mustName(hostileID)
@@ -148,9 +148,8 @@ func (w *world) flood() {
 				case 0:
 					u.Hosts = []wire.HostRecord{{Op: wire.Put, Host: h}}
 				case 1:
-					u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: "p2", Why: snsd.ReasonLinkDown, Since: w.time(), Addrs: []netip.Addr{h.Addr}}}
+					u.Downs = []wire.DownRecord{{Device: hostileID, Port: "p2", Down: zone.Down{Why: snsd.ReasonLinkDown, Since: w.time()}, Addrs: []netip.Addr{h.Addr}}}
 				default:
-					u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: "p2"}}
 					u.Hosts = []wire.HostRecord{{Op: wire.Withdraw, Host: zone.Host{HostKey: h.HostKey}, Why: snsd.ReasonAgedOut}}
 				}
 			})

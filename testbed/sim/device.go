@@ -353,11 +353,8 @@ func describe(m wire.Message) string {
 			s += "(" + h.Why.String() + ")"
 		}
 	}
-	for _, f := range u.Faults {
-		s += fmt.Sprintf(" %v fault %s/%s%v", f.Op, f.Device, f.Port, f.Addrs)
-		if len(f.Gone) > 0 {
-			s += fmt.Sprintf("-%v", f.Gone)
-		}
+	for _, d := range u.Downs {
+		s += fmt.Sprintf(" %v down %s/%s%v", d.Op(), d.Device, d.Port, d.Addrs)
 	}
 	if u.More {
 		s += " more"

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/wire"
@@ -26,8 +24,7 @@ func (w *world) lie() {
 	w.tracef("a hostile device lies to %s", r.name)
 	now := w.time()
 	r.core.ClientUp(hostileID, now)
-	own, lies := map[string]bool{}, 0
-	seq := uint64(0)
+	lies, seq := 0, uint64(0)
 	say := func(fill func(u *wire.Update)) {
 		seq++
 		u := &wire.Update{Origin: hostileID, Epoch: 1, Seq: seq, FaultAt: now, SentAt: now}
@@ -60,16 +57,15 @@ func (w *world) lie() {
 			})
 		case 2:
 			say(func(u *wire.Update) {
-				u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+				u.Downs = []wire.DownRecord{{Device: l.dev.id, Port: l.port, Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}, Addrs: all}}
 			})
-		case 3: // and as a change of a fault that there may be
+		case 3: // and that they can be reached again
 			say(func(u *wire.Update) {
-				u.Faults = []wire.FaultRecord{{Op: wire.Change, Device: l.dev.id, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Gone: all}}
+				u.Downs = []wire.DownRecord{{Device: l.dev.id, Port: l.port, Addrs: all}}
 			})
 		case 4: // its own port has the name of the victim's, and lists everybody
-			own[l.port] = true
 			say(func(u *wire.Update) {
-				u.Faults = []wire.FaultRecord{{Op: wire.Put, Device: hostileID, Port: l.port, Why: snsd.ReasonLinkDown, Since: now, Addrs: all}}
+				u.Downs = []wire.DownRecord{{Device: hostileID, Port: l.port, Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}, Addrs: all}}
 			})
 		case 5:
 			say(func(u *wire.Update) {
@@ -84,11 +80,6 @@ func (w *world) lie() {
 	}
 	if lies > 0 && w.named == 0 {
 		w.failf("%s names nobody after %d lies of %s", r.name, lies, hostileID)
-	}
-	for _, port := range slices.Sorted(maps.Keys(own)) {
-		say(func(u *wire.Update) {
-			u.Faults = []wire.FaultRecord{{Op: wire.Withdraw, Device: hostileID, Port: port}}
-		})
 	}
 	r.core.ClientDown(hostileID, nil, now)
 	r.settle()
