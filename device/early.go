@@ -53,10 +53,22 @@ func (e *early) Share(a, b netip.Addr) bool {
 }
 
 // Peers implements hostnotify.Directory. Those of a known host include the ones that asked: they
-// are to hear of it, while it hears of nobody who is not known.
+// are to hear of it, while it hears of nobody who is not known. One that asked here may be known
+// where it was before: who shares zones with it there is to hear of it.
 func (e *early) Peers(addr netip.Addr) iter.Seq[netip.Addr] {
 	if h, asked := e.hosts[addr]; asked && !h.registered {
-		return e.PeersFor(h.Host)
+		return func(yield func(netip.Addr) bool) {
+			for p := range e.PeersFor(h.Host) {
+				if !yield(p) {
+					return
+				}
+			}
+			for p := range e.Directory.Peers(addr) {
+				if !e.ShareFor(h.Host, p) && !yield(p) {
+					return
+				}
+			}
+		}
 	}
 	if len(e.hosts) == 0 {
 		return e.Directory.Peers(addr)
