@@ -41,12 +41,12 @@ func pickECMP(hash, seed uint32, n int32) int32 {
 // route gives the egress port of a frame, or -1.
 func (s *Sim) route(sw *swtch, pk int32) int32 {
 	p := &s.pool.pkts[pk]
-	r := s.routes[sw.routeBase+int32(p.dst)]
+	r := s.entry(sw, p.dst)
 	if r < routeGroup {
 		return sw.portBase + int32(r)
 	}
-	if r == routeNone {
-		return -1
+	if r >= routeLocal {
+		return s.toHost(r, p.dst)
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
 	if sw.balancer != nil {
@@ -55,14 +55,22 @@ func (s *Sim) route(sw *swtch, pk int32) int32 {
 	return int32(s.hops[g.off+pickECMP(p.hash&^s.innerECN, sw.seed, g.n)])
 }
 
+// toHost gives the port towards an endpoint of the switch itself, or -1.
+func (s *Sim) toHost(r, dst uint16) int32 {
+	if r == routeNone || int(dst) >= len(s.local) {
+		return -1
+	}
+	return s.local[dst]
+}
+
 // routeByHash is route for a flow of which no frame is at hand.
 func (s *Sim) routeByHash(sw *swtch, dst uint16, hash uint32) int32 {
-	r := s.routes[sw.routeBase+int32(dst)]
+	r := s.entry(sw, dst)
 	if r < routeGroup {
 		return sw.portBase + int32(r)
 	}
-	if r == routeNone {
-		return -1
+	if r >= routeLocal {
+		return s.toHost(r, dst)
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
 	return int32(s.hops[g.off+pickECMP(hash&^s.innerECN, sw.seed, g.n)])

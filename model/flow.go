@@ -140,7 +140,8 @@ func (s *Sim) reachable(a, b EndpointID) bool {
 	if sw < 0 {
 		return peer == s.nics[b].port // a cable between two hosts
 	}
-	return s.routes[s.switches[sw].routeBase+int32(b)] != routeNone
+	r := s.entry(&s.switches[sw], uint16(b))
+	return r < routeLocal || s.toHost(r, uint16(b)) >= 0
 }
 
 // sortStarts orders the listed flows by start and plans the first.

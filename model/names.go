@@ -64,10 +64,10 @@ func (s *Sim) ECMPWays(n NodeID, dst EndpointID) int {
 		return 1
 	}
 	sw := &s.switches[nd.sw]
-	switch r := s.routes[sw.routeBase+int32(dst)]; {
-	case r == routeNone:
+	switch r := s.entry(sw, uint16(dst)); {
+	case r >= routeLocal && s.toHost(r, uint16(dst)) < 0:
 		return 0
-	case r < routeGroup:
+	case r >= routeLocal, r < routeGroup:
 		return 1
 	default:
 		return int(s.groups[sw.groupBase+int32(r-routeGroup)].n)

@@ -85,3 +85,88 @@ func TestPathsAreComputedOnceAChange(t *testing.T) {
 		}
 	}
 }
+
+// Ways that switches with the same neighbours share are those that a search for each of them finds,
+// in random fabrics with parallel links, dead links and dead switches.
+func TestFamiliesTakeTheWaysThatASearchFinds(t *testing.T) {
+	shared := 0
+	for seed := range 60 {
+		rng := RNG(seed)
+		net := &Network{}
+		tops, leaves := 1+rng.Intn(4), 2+rng.Intn(6)
+		for range tops + leaves {
+			net.AddSwitch("s", ReferenceSwitch(64<<20, nil))
+		}
+		var cables []LinkID
+		join := func(a, b int) {
+			l, err := net.Connect(NodeID(a), NodeID(b), link100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cables = append(cables, l)
+		}
+		for i := range leaves {
+			for k := range tops {
+				for range 1 + rng.Intn(8)/6 {
+					join(tops+i, k)
+				}
+			}
+			if rng.Intn(6) == 0 && i > 0 {
+				join(tops+i, tops+rng.Intn(i))
+			}
+		}
+		for i := range leaves {
+			if _, err := net.Connect(net.AddHost("h", ReferenceNIC(nil)), NodeID(tops+i), link100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := net.Build(Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rng.Intn(4) {
+			s.SetLink(cables[rng.Intn(len(cables))], false)
+		}
+		if rng.Intn(3) == 0 {
+			s.KillSwitch(NodeID(rng.Intn(tops + leaves)))
+		}
+		got, want := s.newRouter(), s.newRouter()
+		for i := range want.paths {
+			for c := range want.paths[i] {
+				want.paths[i][c] = routeNone
+			}
+			want.groups[i], want.starts[i] = nil, nil
+		}
+		searched := 0
+		for c, d := range s.homes {
+			if !s.switches[d].dead {
+				want.towards(d, int32(c))
+				searched++
+			}
+		}
+		members := func(r *router, i int, e uint16) []int32 {
+			if e == routeNone || e < routeGroup {
+				return []int32{int32(e)}
+			}
+			at := r.starts[i][e-routeGroup]
+			return r.groups[i][at+1 : at+1+r.groups[i][at]]
+		}
+		for i := range want.paths {
+			for c := range want.paths[i] {
+				g, w := members(got, i, got.paths[i][c]), members(want, i, want.paths[i][c])
+				if !slices.Equal(g, w) {
+					t.Fatalf("fabric %d, switch %d, column %d: %v, a search finds %v", seed, i, c, g, w)
+				}
+			}
+			if !slices.Equal(got.groups[i], want.groups[i]) {
+				t.Fatalf("fabric %d, switch %d: other groups", seed, i)
+			}
+		}
+		if searched > tops+1 {
+			shared++
+		}
+	}
+	if shared == 0 {
+		t.Error("no fabric has a family")
+	}
+}

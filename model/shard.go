@@ -20,7 +20,7 @@ func (s *Sim) split(n int) (shards []*Sim, look Time) {
 		sh := s
 		if i > 0 {
 			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, lost: s.lost, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, controls: s.controls, innerECN: s.innerECN, longestRTT: s.longestRTT, ints: s.ints, telemetry: s.telemetry, receivers: s.receivers,
-				routes: s.routes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
+				routes: s.routes, home: s.home, local: s.local, homes: s.homes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
 				owner: s.owner, sorted: true, running: true}
 			sh.pool.free = -1
 		}

@@ -48,7 +48,10 @@ type Sim struct {
 	receivers  []receiver
 	controls   []control // [0] is none
 	routes     []uint16
-	paths      *router // over what is up now, for RerouteSwitch; nil = not computed since the last change
+	homes      []int32  // the switch of each column of routes
+	home       []uint16 // the column of each destination
+	local      []int32  // the port of its switch towards each endpoint, -1 = none
+	paths      *router  // over what is up now, for RerouteSwitch; nil = not computed since the last change
 
 	groups     []group
 	hops       []PortID

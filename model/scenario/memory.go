@@ -67,7 +67,7 @@ func (b *builder) fits(p parts) bool {
 	if buffer == 0 {
 		buffer = 32 << 20
 	}
-	ok := b.takes(t.Line, "topology", p.links*2*perPort+p.switches*(p.hosts+p.switches)*4)
+	ok := b.takes(t.Line, "topology", p.links*2*perPort+p.switches*min(p.hosts, p.switches)*4)
 	return ok && b.takes(cmp.Or(b.f.Switch.Line, t.Line), "switch.buffer", p.switches*(buffer/frame)*perFrame) // frames that fill all buffers
 }
 
