@@ -95,7 +95,7 @@ func (n *naive) vote() {
 			return r
 		}
 		best := slices.MinFunc(all, func(x, y Host) int { return slices.Compare(rank(x), rank(y)) })
-		if i := slices.IndexFunc(all, func(h Host) bool { return h.HostKey == had.HostKey && h.MAC == had.MAC }); known && i >= 0 && n.one(best, had) && n.one(best, all[i]) {
+		if i := slices.IndexFunc(all, func(h Host) bool { return h.HostKey == had.HostKey && h.MAC == had.MAC }); known && i >= 0 && n.one(best, all[i]) {
 			best = all[i]
 		}
 		up := func(h Host) bool { return n.one(best, h) && n.alive(h, []Host{h}) }
