@@ -17,6 +17,9 @@ import (
 //     frame's worth: a lost frame is repaired at once, a stalled host gets little more.
 //   - An active notice is repeated so once; from then on every Config.RepeatActive: the
 //     agent connects a while (3 s) after the last one, so more would keep it from that.
+//   - With each time-out a frame's worth of news may leave too, however much is under way: a
+//     host whose acks are lost is told all the same, and what waits for a host that
+//     hears nothing is not for its neighbours to fill.
 //   - An ack of what was acked before shows that a repetition was needless, and one that is
 //     proven lost that there were too many: either halves the window.
 const (
@@ -42,6 +45,7 @@ type agent struct {
 	expired stamp // when nothing had come for a time-out
 
 	window int    // most notices under way
+	beyond int    // more of them, let out since the last ack by time-outs
 	credit int    // acks since it last grew
 	frames uint32 // that held a notice for it
 	inside uint64 // the last of them, by Notifier.frameNo
@@ -121,18 +125,29 @@ func (n *Notifier) collectRetries() {
 }
 
 func (n *Notifier) expire(a *agent) {
-	wait := a.rto.timeout()
+	wait, out := a.rto.timeout(), false
+	repeat := func(p *pair) {
+		n.again(p)
+		if !p.sub.blocked() {
+			return
+		}
+		if !out {
+			out = true
+			a.beyond += repeatBurst
+		}
+		n.room(p.sub)
+	}
 	if p := a.fresh.head; p != nil && max(p.flight.left, a.acked, a.expired)+wait <= n.now {
 		a.expired = n.now
 		a.rto.expire()
 		for range repeatBurst {
 			if p := a.fresh.head; p != nil && p.flight.left+wait <= n.now {
-				n.again(p)
+				repeat(p)
 			}
 		}
 	}
 	for p := a.patient.head; p != nil && p.flight.left+stamp(n.cfg.RepeatActive) <= n.now; p = a.patient.head {
-		n.again(p)
+		repeat(p)
 	}
 	n.arm(a)
 }
@@ -163,7 +178,7 @@ func (n *Notifier) heard(p *pair, at stamp) {
 			a.shrink(p.flight.frame)
 		}
 	}
-	a.acked = max(a.acked, min(at, n.now))
+	a.acked, a.beyond = max(a.acked, min(at, n.now)), 0
 	a.grow(n.cfg.MaxInFlight)
 }
 

@@ -110,7 +110,7 @@ func (n *Notifier) enter(s *subscriber, c class) {
 // window is how many notices may be under way to s for another one of class c to be
 // sent. A quarter is kept for inactive ones.
 func (n *Notifier) window(s *subscriber, c class) int {
-	w := max(1, s.out.agent.window/max(1, s.out.agent.addrs))
+	w := max(1, (s.out.agent.window+s.out.agent.beyond)/max(1, s.out.agent.addrs))
 	if c == newActive {
 		w -= w / 4
 	}
@@ -126,6 +126,16 @@ func (n *Notifier) room(s *subscriber) {
 			n.enter(s, c)
 		}
 	}
+}
+
+// blocked reports whether news for the host waits for room.
+func (s *subscriber) blocked() bool {
+	for c := newInactive; c <= newActive; c++ {
+		if s.waiting[c].head != nil && s.turns[c].ring == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // enqueue puts the pair at the end of a list.
