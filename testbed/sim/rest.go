@@ -57,7 +57,6 @@ func (w *world) settled() (string, bool) {
 // something was found wrong.
 func (w *world) becomeCalm() bool {
 	w.rough, w.lossy = false, 0
-	w.changed = w.now // a session that has just come back is news too
 	for end := w.now + patience; ; {
 		if !w.run(500 * time.Millisecond) {
 			return false

@@ -140,7 +140,8 @@ func (w *world) unnoticed() {
 			return
 		}
 	}
-	if w.checked() {
+	// A session that has just come back may bring a dispute of reflectors, which lasts 2 s.
+	if w.run(calm) && w.checked() {
 		w.run(200 * time.Second)
 	}
 	w.hush = ""
