@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // asInofd makes the test program inofd.
@@ -63,12 +66,9 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 // Debian's Prometheus scrapes a switch that has no file, by its token, and the alert of one
 // without a reflector fires.
 func TestPrometheusScrapesASwitchUntilAnAlertFires(t *testing.T) {
-	prometheus, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("prometheus is not installed: apt-get install prometheus")
-	}
+	netnstest.Programs(t, "prometheus")
 	if os.Getuid() != 0 {
-		t.Skip("inofd with access ports needs root")
+		netnstest.Require(t, "inofd with access ports needs root", errors.New("not root"))
 	}
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -103,7 +103,7 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
 `, at))
 	page := freeAddress(t)
-	begin(t, exec.Command(prometheus, "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+page))
+	begin(t, exec.Command("prometheus", "--config.file="+conf, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+page))
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -105,21 +105,22 @@ var alsoAllowed = map[string][]string{
 
 // alsoInTests is what the tests of a package may import beyond the package itself.
 var alsoInTests = map[string][]string{
-	"inof/wire":        {"inof/inoftest", "inof/link"}, // the examples of the document are those of a session
-	"inof/link":        {"inof/inoftest", "inof/client", "inof/reflector", "testbed/wires"},
-	"inof/client":      {"inof/inoftest"},
-	"inof/reflector":   {"inof/inoftest", "inof/link", "inof/client"},
-	"fabric/linux/...": {"internal/netnstest"},
-	"fabric/sonic":     {"internal/netnstest"},
-	"hostkernel":       {"internal/netnstest"},
-	"internal/keep":    {"internal/netnstest"},
-	"internal/config":  {"internal/netnstest"},
-	"bfd":              {"internal/netnstest"},
-	"model/...":        {"internal/netnstest"},
-	"internal/api/...": {"internal/daemon", "testbed/wires"},
-	"internal/bfdd":    {"testbed/wires"},
-	"internal/daemon":  {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/wires"},
-	"cluster":          {"testbed/wires"},
+	"inof/wire":          {"inof/inoftest", "inof/link"}, // the examples of the document are those of a session
+	"inof/link":          {"inof/inoftest", "inof/client", "inof/reflector", "testbed/wires"},
+	"inof/client":        {"inof/inoftest"},
+	"inof/reflector":     {"inof/inoftest", "inof/link", "inof/client"},
+	"fabric/linux/...":   {"internal/netnstest"},
+	"fabric/sonic":       {"internal/netnstest"},
+	"hostkernel":         {"internal/netnstest"},
+	"internal/keep":      {"internal/netnstest"},
+	"internal/config":    {"internal/netnstest"},
+	"internal/telemetry": {"internal/netnstest"},
+	"bfd":                {"internal/netnstest"},
+	"model/...":          {"internal/netnstest"},
+	"internal/api/...":   {"internal/daemon", "testbed/wires"},
+	"internal/bfdd":      {"testbed/wires"},
+	"internal/daemon":    {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/wires"},
+	"cluster":            {"testbed/wires"},
 }
 
 // pure are the rooms that decide and never act: they take input and the time, and

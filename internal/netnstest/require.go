@@ -31,6 +31,8 @@ var packages = map[string]string{
 	"lintian":             "lintian",
 	"systemd-sysusers":    "systemd",
 	"openssl":             "openssl",
+	"prometheus":          "prometheus",
+	"promtool":            "prometheus",
 	"redis-server":        "redis-server",
 	"qemu-system-x86_64":  "qemu-system-x86",
 	"qemu-aarch64-static": "qemu-user-static",

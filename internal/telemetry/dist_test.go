@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openinof/inof/internal/netnstest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -87,13 +88,10 @@ func TestRulesAndDashboardUseMetricsThatThereAre(t *testing.T) {
 
 // Prometheus's own tool reads and tests the alerts, and reads each expression of the dashboard.
 func TestPromtoolTakesRulesAndDashboard(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed: apt-get install prometheus")
-	}
+	netnstest.Programs(t, "promtool")
 	run := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
