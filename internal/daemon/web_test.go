@@ -174,7 +174,7 @@ func TestTheNetworkTakesTLSAndATokenOfNow(t *testing.T) {
 		if code == 404 {
 			break
 		}
-		if i > 200 {
+		if i > 3000 {
 			t.Fatal(code, err)
 		}
 		time.Sleep(10 * time.Millisecond)
