@@ -3,6 +3,7 @@ package hostagent
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ const refreshEvery = time.Second
 const (
 	maxConnects = 8   // each holds a thread of the kernel
 	maxLeaving  = 256 // paths that are being left
+	maxPaths    = 4 * snsd.MaxAgentPairs
 )
 
 // Actor acts on the host's NVMe controllers. Its methods never wait for the kernel.
@@ -41,6 +43,7 @@ type Actor struct {
 	wake            chan struct{}
 
 	paths  map[path]*pathState     // of the loop
+	tidied time.Time               // when paths were last forgotten to make room
 	known  []hostkernel.Controller // as last seen, of the loop
 	missed []job                   // no controller was known: looked at once more after a refresh
 	fresh  chan seen
@@ -280,12 +283,14 @@ func (a *Actor) begin(ctx context.Context, j job) {
 	p, policy := path{j.notice.Host, j.notice.Subject}, a.Policy()
 	st := a.paths[p]
 	if st == nil {
-		if len(a.paths) >= snsd.MaxAgentPairs {
+		st = &pathState{}
+		switch {
+		case a.room():
+			a.paths[p] = st
+		case j.notice.State == snsd.Active: // to leave a path nothing need be known of it
 			a.report(Action{Kind: "refused", Subject: p.subject, Host: p.host, Seq: j.notice.Seq, Received: j.at, Begun: j.at, Done: a.now(), Error: "too many paths"})
 			return
 		}
-		st = &pathState{}
-		a.paths[p] = st
 	}
 	was := st.last
 	st.last = j.notice
@@ -303,6 +308,24 @@ func (a *Actor) begin(ctx context.Context, j job) {
 		st.wanted, st.working = false, false
 		a.leavePath(ctx, p, st, j, &policy)
 	}
+}
+
+// tidyEvery bounds how often paths are forgotten to make room.
+const tidyEvery = time.Second
+
+// room reports whether one more path can be kept. Those that nobody wants and on which there is nothing give way.
+func (a *Actor) room() bool {
+	if len(a.paths) >= maxPaths && a.now().Sub(a.tidied) >= tidyEvery {
+		a.tidied = a.now()
+		maps.DeleteFunc(a.paths, func(p path, st *pathState) bool {
+			if st.wanted || len(a.on(p)) > 0 {
+				return false
+			}
+			st.stop()
+			return true
+		})
+	}
+	return len(a.paths) < maxPaths
 }
 
 // leavePath begins the measure of an inactive notice.

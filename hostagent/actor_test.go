@@ -377,6 +377,36 @@ func TestAStormCostsOneEntryAPath(t *testing.T) {
 	})
 }
 
+// There are no more than so many paths; one that is dead is left all the same, and those that are gone make room.
+func TestPathsThatNobodyWantsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", func(p *Policy) { p.Connect = true })
+		defer b.stop()
+		at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}) }
+		fill := func() {
+			for i := range maxPaths {
+				b.Tell(word(at(i), snsd.Inactive, snsd.ReasonLinkDown, 1), time.Now())
+			}
+			synctest.Wait()
+		}
+		fill()
+		b.Tell(word(at(maxPaths), snsd.Inactive, snsd.ReasonLinkDown, 1), time.Now())
+		synctest.Wait()
+		if len(b.paths) != 1 {
+			t.Errorf("%d paths are known, want 1", len(b.paths))
+		}
+		fill() // within the second
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), 100*time.Millisecond)
+		b.want("connecting live")
+		b.Connect(word(array2, snsd.Active, snsd.ReasonNone, 1), time.Now())
+		synctest.Wait()
+		if len(b.paths) != maxPaths || !strings.Contains(b.said(), "refused 198.51.100.7") {
+			t.Errorf("%d paths are known; %s", len(b.paths), b.said())
+		}
+	})
+}
+
 // When the host's own port loses its carrier, paths from it are left if there is another one, and only then.
 func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -434,7 +434,7 @@ func (a *Agent) tell(p *port, e *snsd.AgentEvent) {
 		a.tellLine(l)
 	case snsd.AgentDropped:
 		l = l.Notice(&e.Notice)
-		l.Error = "too many notices wait: it is neither acked nor acted upon"
+		l.Error = "too many of them: it is neither acked nor acted upon"
 		a.tellLine(l)
 	case snsd.AgentDeaf:
 		l.Error = "500 frames or more within 500 ms: dropping everything for 10 s"

@@ -140,8 +140,8 @@ func TestANoticeForAnotherAddressIsRefused(t *testing.T) {
 	})
 }
 
-// Of a storm of 10,000 frames, which is more than there is room for subjects, each word is acked or counted, all that
-// is new about what this host has is acted on, and what is kept is bounded.
+// Of a storm of 10,000 frames each word is acked, all that is new is acted on, and what is kept is bounded. Of more targets
+// than there is room for, those that are not acted on are not acked.
 func TestAStormOfFramesIsActedOnWhole(t *testing.T) {
 	const frames = 10_000
 	subject := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
@@ -168,7 +168,7 @@ func TestAStormOfFramesIsActedOnWhole(t *testing.T) {
 			t.Errorf("%d acks", acks)
 		}
 		p := h.port("eth1")
-		if p.Counters.Received.Notices != frames+1 || len(p.Peers) != snsd.MaxAgentPairs || p.Counters.TableFull != frames+1-snsd.MaxAgentPairs {
+		if p.Counters.Received.Notices != frames+1 || len(p.Peers) != frames+1 {
 			t.Errorf("%d peers, %+v", len(p.Peers), p.Counters)
 		}
 		h.mu.Lock()
@@ -178,6 +178,22 @@ func TestAStormOfFramesIsActedOnWhole(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 			t.Errorf("%d bytes are kept of it", grown)
+		}
+	})
+	bubble(t, "more targets than there is room for", func(t *testing.T) {
+		h := newHost(t)
+		h.kernel.Break(array1)
+		h.said("eth1")
+		for i := range snsd.MaxAgentPairs + 100 {
+			h.hear("eth1", of(i, snsd.Active, snsd.ReasonNone))
+		}
+		h.hear("eth1", word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1_000_000))
+		h.want("connecting live")
+		if acks := len(h.said("eth1")); acks != snsd.MaxAgentPairs+1 {
+			t.Errorf("%d acks", acks)
+		}
+		if p := h.port("eth1"); p.Counters.TableFull != 100 || len(p.Peers) != snsd.MaxAgentPairs {
+			t.Errorf("%d peers, %+v", len(p.Peers), p.Counters)
 		}
 	})
 	bubble(t, "the same again and again", func(t *testing.T) {

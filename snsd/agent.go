@@ -19,8 +19,8 @@ const (
 
 	// MaxAgentAddrs is how many addresses one port can register: NN is 01..64.
 	MaxAgentAddrs = 64
-	// MaxAgentPairs is how many pairs of own address and subject an agent keeps.
-	MaxAgentPairs = 8192
+	// MaxAgentPairs is how many pairs of own address and subject an agent keeps, of each port.
+	MaxAgentPairs = 16384
 )
 
 // AgentConfig says what a host is. Zero times mean the defaults above.
@@ -91,10 +91,10 @@ const (
 	AgentDisconnect                           // it would remove the controller now
 	AgentProbe                                // it would send NVMe Keep Alive commands now
 	AgentDeaf                                 // too many frames: everything is dropped for a while (LikeAgent)
-	AgentDropped                              // its queue is full: neither acked nor acted upon (LikeAgent)
+	AgentDropped                              // there is no room for it: neither acked nor acted upon
 )
 
-var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf", "queue-full"}
+var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf", "no-room"}
 
 func (k AgentEventKind) String() string               { return name(k, agentEventNames) }
 func (k AgentEventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
@@ -130,7 +130,7 @@ type AgentCounters struct {
 	Duplicates    uint64        `json:"duplicates"`
 	Ignored       uint64        `json:"ignored"`
 	NotOurs       uint64        `json:"not_ours"`   // notices for an address that is not ours
-	TableFull     uint64        `json:"table_full"` // notices acked but not remembered
+	TableFull     uint64        `json:"table_full"` // notices of a new subject for which there is no room (AgentDropped; LikeAgent acks them)
 	Deaf          uint64        `json:"deaf"`       // frames dropped by the flood guard (LikeAgent)
 	QueueFull     uint64        `json:"queue_full"` // notices lost because too many waited (LikeAgent)
 	TooLong       uint64        `json:"too_long"`   // frames lost because of their length (LikeAgent)
@@ -153,6 +153,7 @@ type Machine interface {
 type Agent struct {
 	base
 	numbers map[netip.Addr]int // NN of each address: its own for as long as it is there
+	tidied  time.Time          // when pairs were last forgotten to make room
 }
 
 // NewAgent gives an agent whose link is down. Errors are of type *Error.
@@ -333,6 +334,11 @@ func (a *Agent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 		return out
 	}
 	a.notices(&out, f, now, func(n *Notice, at time.Time) {
+		if !a.room(n, now) {
+			a.count.TableFull++
+			teller(&out, n, false, at)(AgentDropped)
+			return
+		}
 		acked := a.acks()
 		if acked {
 			acks = append(acks, Ack{n.Subject, n.Host, n.Seq})
@@ -341,6 +347,22 @@ func (a *Agent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 	})
 	a.sendAcks(&out, acks)
 	return out
+}
+
+// tidyEvery bounds how often pairs are forgotten to make room, whatever a switch says meanwhile.
+const tidyEvery = time.Second
+
+// room reports whether a notice can be acted upon: its subject is known or can be, or nothing need be kept of it, as of
+// a path that is to be left. Pairs whose subject is gone for good give way.
+func (a *Agent) room(n *Notice, now time.Time) bool {
+	if n.Service.Role == RoleInitiator || n.State == Inactive || a.pairs[pair{n.Host, n.Subject}] != nil || len(a.pairs) < MaxAgentPairs {
+		return true
+	}
+	if now.Sub(a.tidied) >= tidyEvery {
+		a.tidied = now
+		maps.DeleteFunc(a.pairs, func(_ pair, p *peer) bool { return p.last.State == Inactive && p.last.Reason.Disconnects() })
+	}
+	return len(a.pairs) < MaxAgentPairs
 }
 
 // act decides what a notice for an own address leads to.

@@ -99,8 +99,8 @@ func teller(out *AgentOutput, n *Notice, acked bool, at time.Time) func(AgentEve
 	}
 }
 
-// peer gives what is known of a notice's subject, nil where nothing is to be done about it:
-// it is an initiator, or there are too many.
+// peer gives what is known of a notice's subject, nil where nothing is to be done about it: it is an initiator, or there
+// is no room for one more. To leave a path nothing need be known of it, and then nothing is kept.
 func (b *base) peer(n *Notice, tell func(AgentEventKind)) (pair, *peer) {
 	who := pair{n.Host, n.Subject}
 	if n.Service.Role == RoleInitiator {
@@ -110,13 +110,15 @@ func (b *base) peer(n *Notice, tell func(AgentEventKind)) (pair, *peer) {
 	}
 	p := b.pairs[who]
 	if p == nil {
-		if len(b.pairs) >= MaxAgentPairs {
+		p = new(peer)
+		switch {
+		case len(b.pairs) < MaxAgentPairs:
+			b.pairs[who] = p
+		case n.State == Active:
 			b.count.TableFull++
 			tell(AgentIgnored)
 			return who, nil
 		}
-		p = new(peer)
-		b.pairs[who] = p
 	}
 	return who, p
 }

@@ -305,21 +305,50 @@ func TestAgentSpeaksVersion0(t *testing.T) {
 	}
 }
 
-func TestAgentTableIsBounded(t *testing.T) {
+// What there is no room for is not acked, so that the switch tells it again and warns of it; a path is left without any
+// room, and subjects that are gone for good make some.
+func TestWhatAnAgentHasNoRoomForIsNotAcked(t *testing.T) {
 	a := newAgent(t, func(*AgentConfig) {})
+	a.LinkUp(t0)
 	n := goldenNotice(Active, 0)
 	n.Subject = netip.MustParseAddr("10.0.0.1")
-	for i := range MaxAgentPairs + 1 {
-		now := t0.Add(time.Duration(i) * 2 * time.Millisecond) // below the flood guard
-		out := tell(t, a, now, n)
-		if len(out.Frames) != 1 {
+	first := n
+	for i := range MaxAgentPairs {
+		if out := tell(t, a, t0, n); len(out.Frames) != 1 {
 			t.Fatalf("notice %d was not acked", i)
 		}
-		a.Tick(now)
 		n.Subject = n.Subject.Next()
 	}
-	if c := a.Counters(); c.TableFull != 1 || len(a.pairs) != MaxAgentPairs {
-		t.Errorf("%d pairs, %+v", len(a.pairs), c)
+	refused := func(c uint64) {
+		t.Helper()
+		out := tell(t, a, t0, n)
+		wantKinds(t, out, AgentDropped)
+		if len(out.Frames) != 0 || out.Events[0].Acked || a.Counters().TableFull != c || len(a.pairs) != MaxAgentPairs {
+			t.Errorf("%d frames, %d pairs, %+v", len(out.Frames), len(a.pairs), a.Counters())
+		}
+	}
+	refused(1)
+	refused(2)
+	for _, reason := range []Reason{ReasonLinkDown, ReasonZoneChanged} {
+		gone := n
+		gone.State, gone.Reason = Inactive, reason
+		what := AgentProbe
+		if reason.Disconnects() {
+			what = AgentDisconnect
+		}
+		out := tell(t, a, t0, gone)
+		wantKinds(t, out, AgentReceived, what)
+		if len(out.Frames) != 1 || len(a.pairs) != MaxAgentPairs {
+			t.Errorf("%v: %d frames, %d pairs", reason, len(out.Frames), len(a.pairs))
+		}
+	}
+	first.State, first.Reason = Inactive, ReasonAgedOut
+	tell(t, a, t0, first)
+	refused(3) // looked for once a second
+	out := tell(t, a, t0.Add(tidyEvery), n)
+	wantKinds(t, out, AgentReceived)
+	if len(out.Frames) != 1 || len(a.pairs) != MaxAgentPairs {
+		t.Errorf("%d frames, %d pairs", len(out.Frames), len(a.pairs))
 	}
 }
 

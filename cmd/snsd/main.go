@@ -36,7 +36,7 @@ func command() *cobra.Command {
 		Long: `snsd registers addresses of this host with its access switch (LLDP), asks for the
 state of its zones, acks what it is told and prints one line for each event:
 link, registered, query, notice, duplicate, ack, connect, disconnect, probe,
-refused, deaf, queue-full, withdrawn, dropped (a frame that the driver did not take), failover, error.
+refused, deaf, no-room, withdrawn, dropped (a frame that the driver did not take), failover, error.
 Times of notices are those at which the kernel received the frame.`,
 		Example: `  snsd --interface eth1 --address 192.0.2.1
   snsd --interface eth1 --address 192.0.2.7 --role target --nqn nqn.2026-01.net.example:array1 --output json`,

@@ -19,6 +19,7 @@ import (
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -43,7 +44,7 @@ func runCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return serve(ctx, f, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			return serve(ctx, f, slog.New(logbound.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))))
 		}}
 	f.flags(c)
 	return c
@@ -279,7 +280,7 @@ func (s *service) say(l line) error {
 		s.log.Info(l.Action.Text())
 	case l.Event == "notice" || l.Event == "link" || l.Event == "withdrawn":
 		s.log.Info(oneLine(&l))
-	case l.Event == "refused" || l.Event == "error":
+	case l.Event == "refused" || l.Event == "no-room" || l.Event == "error":
 		s.log.Warn(oneLine(&l))
 	}
 	return nil

@@ -105,6 +105,7 @@ var (
 	descNotices  = prometheus.NewDesc("snsd_notices_total", "Notices received, by port.", []string{"interface"}, nil)
 	descRefused  = prometheus.NewDesc("snsd_notices_refused_total", "Notices and frames that were malformed or not for this host, by port.", []string{"interface"}, nil)
 	descRepeated = prometheus.NewDesc("snsd_notices_repeated_total", "Notices that were received before, by port.", []string{"interface"}, nil)
+	descDropped  = prometheus.NewDesc("snsd_notices_dropped_total", "Notices of new targets for which there was no room: neither acked nor acted upon, by port.", []string{"interface"}, nil)
 	descPeers    = prometheus.NewDesc("snsd_peers", "Targets by the last word about them.", []string{"interface", "state"}, nil)
 	descHooks    = prometheus.NewDesc("snsd_hooks_total", "Calls of hooks, by outcome.", []string{"result"}, nil)
 	descStates   = prometheus.NewDesc("snsd_controllers", "NVMe controllers over fabrics, by state.", []string{"state"}, nil)
@@ -112,7 +113,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descPeers, descHooks, descStates} {
+	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descDropped, descPeers, descHooks, descStates} {
 		out <- d
 	}
 }
@@ -142,6 +143,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		count(descNotices, p.Counters.Received.Notices, p.Interface)
 		count(descRefused, p.Counters.NotOurs+p.Counters.Received.Malformed+p.Counters.Received.BadRoots+p.Counters.Received.NewerVersion, p.Interface)
 		count(descRepeated, p.Counters.Duplicates, p.Interface)
+		count(descDropped, p.Counters.TableFull, p.Interface)
 		states := map[string]int{"active": 0, "inactive": 0}
 		for _, n := range p.Peers {
 			states[n.State.String()]++

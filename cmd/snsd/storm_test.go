@@ -28,7 +28,7 @@ func (n *news) Write(b []byte) (int, error) {
 	switch l.Event {
 	case "notice":
 		n.told[l.Subject]++
-	case "deaf", "queue-full":
+	case "deaf", "no-room":
 		n.deaf = true
 	}
 	return len(b), nil

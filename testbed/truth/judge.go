@@ -126,7 +126,7 @@ func (j *Judge) Hear(owns []netip.Addr, l agentlog.Line) {
 		}
 	case "notice", "duplicate":
 		j.notice(l)
-	case "refused", "deaf", "queue-full", "error":
+	case "refused", "deaf", "no-room", "error":
 		j.Find(Finding{Kind: Broken, Time: l.Time, Host: l.Host, Subject: l.Subject, Text: fmt.Sprintf("agent of %v: %s", owns, l.Raw)})
 	}
 }
