@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	// What operators write of zones, its versions, and zones that other makers' switches print.
 	"zone/change":  {"fabric", "snsd", "zone"},
 	"zone/imports": {"zone", "zone/change"},
+	"zone/tree":    {"zone", "zone/change"},
 
 	"hardzone": slices.Concat(values, []string{"internal/setting"}),
 	// The rows of hard zoning in the kernel.
@@ -125,7 +126,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/telemetry", "internal/timerheap"}
+var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "zone/tree", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/telemetry", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
