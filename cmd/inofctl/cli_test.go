@@ -84,7 +84,7 @@ func TestTables(t *testing.T) {
 		"cluster-json":    "show cluster -o json",
 		"events":          "show event",
 		"telemetry":       "show telemetry",
-		"telemetry-json":  "show telemetry /inof/interfaces/interface[name=Ethernet2]/optic -o json",
+		"telemetry-json":  "show telemetry /inof/interfaces/interface[name=Ethernet2]/state/optic -o json",
 		"counters":        "show counter",
 		"counters-room":   "show counter inof",
 		"events-kind":     "show event --kind port",

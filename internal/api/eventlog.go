@@ -100,6 +100,16 @@ func (l *EventLog) Kinds() map[string]uint64 {
 	return maps.Clone(l.kinds)
 }
 
+// Latest gives the newest event; false: there was none.
+func (l *EventLog) Latest() (Event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ring) == 0 {
+		return Event{}, false
+	}
+	return l.ring[(l.start+len(l.ring)-1)%len(l.ring)], true
+}
+
 // Events implements EventSource.
 func (l *EventLog) Events(after uint64) EventBatch {
 	b, _ := l.batch(after)

@@ -21,7 +21,7 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone", "zone/change"}
 	machines = []string{"hardzone", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/client", "inof/reflector", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"inof/link", "device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"dist/yang", "inof/link", "device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -92,6 +92,7 @@ var allowed = map[string][]string{
 	"internal/netnstest": {}, // for tests only, see alsoInTests
 
 	"labs":          {},
+	"dist/yang":     {}, // files, embedded
 	"scripts":       {}, // shell, and a test of it
 	"testbed/...":   append([]string{"cluster"}, belowCmd...),
 	"testbed/wires": {}, // below everything whose tests use it
@@ -115,7 +116,7 @@ var alsoInTests = map[string][]string{
 	"hostkernel":         {"internal/netnstest"},
 	"internal/keep":      {"internal/netnstest"},
 	"internal/config":    {"internal/netnstest"},
-	"internal/telemetry": {"internal/netnstest"},
+	"internal/telemetry": {"dist/yang", "internal/netnstest"},
 	"bfd":                {"internal/netnstest"},
 	"model/...":          {"internal/netnstest"},
 	"internal/api/...":   {"internal/daemon", "testbed/wires"},

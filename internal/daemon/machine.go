@@ -26,6 +26,12 @@ func (m *machine) read(now time.Time) telemetry.Machine {
 		out.Busy = float64(busy-m.busy) / float64(all-m.all)
 	}
 	m.busy, m.all = busy, all
+	if _, rest, ok := strings.Cut(string(stat), "\nbtime "); ok {
+		line, _, _ := strings.Cut(rest, "\n")
+		if at, err := strconv.ParseInt(line, 10, 64); err == nil {
+			out.Boot = time.Unix(at, 0)
+		}
+	}
 	out.Memory, out.Available = kilobytes(string(mem), "MemTotal:"), kilobytes(string(mem), "MemAvailable:")
 	return out
 }

@@ -34,6 +34,7 @@ type known struct {
 
 	mu      sync.Mutex // one reads at a time
 	last    *telemetry.Snapshot
+	has     telemetry.Need // of last
 	machine machine
 
 	readings sync.Mutex
@@ -46,8 +47,8 @@ func newKnown(d *Daemon) *known {
 
 func (k *known) String() string { return "telemetry" }
 
-// Snapshot gives what is known, not older than a second.
-func (k *known) Snapshot(ctx context.Context) (*telemetry.Snapshot, error) {
+// Snapshot gives what is known, with the parts that are needed, not older than a second.
+func (k *known) Snapshot(ctx context.Context, need telemetry.Need) (*telemetry.Snapshot, error) {
 	select {
 	case k.asked <- struct{}{}:
 	default:
@@ -55,17 +56,20 @@ func (k *known) Snapshot(ctx context.Context) (*telemetry.Snapshot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now := k.d.env.Now(); k.last != nil && now.Sub(k.last.At) < leastSnapshot {
-		return k.last, nil
+		if k.has&need == need {
+			return k.last, nil
+		}
+		need |= k.has
 	}
-	s, err := k.read(ctx)
+	s, err := k.read(ctx, need)
 	if err != nil {
 		return nil, err
 	}
-	k.last = s
+	k.last, k.has = s, need
 	return s, nil
 }
 
-func (k *known) read(ctx context.Context) (*telemetry.Snapshot, error) {
+func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snapshot, error) {
 	d := k.d
 	s := &telemetry.Snapshot{At: d.env.Now(), Inconsistent: -1, Events: d.log.Kinds()}
 	var err error
@@ -88,6 +92,22 @@ func (k *known) read(ctx context.Context) (*telemetry.Snapshot, error) {
 			}
 		})
 	})
+	if d.zones != nil {
+		cfg, b := d.cfg.Load(), d.zones.zoning()
+		s.Zoning = &telemetry.Zoning{Version: versionNow(b), Plan: b.Plan(), AutoJoin: cfg.Zones.AutoJoin, Hard: cfg.Zones.Hard}
+	}
+	if e, ok := d.log.Latest(); ok {
+		s.Latest = &e
+	}
+	if need&telemetry.NeedHosts != 0 {
+		get(func() (err error) { s.Hosts, err = query.Hosts(ctx, d, query.Asked{}); return err })
+	}
+	if need&telemetry.NeedZones != 0 {
+		get(func() (err error) { s.Zones, err = query.Zones(ctx, d, query.Asked{}); return err })
+	}
+	if need&telemetry.NeedNeighbours != 0 {
+		get(func() (err error) { s.Neighbours, err = query.Neighbours(ctx, d); return err })
+	}
 	if c, clusterErr := d.Cluster(ctx); clusterErr == nil {
 		s.Cluster = &c
 	} else if !errors.Is(clusterErr, api.ErrRefused) && err == nil {
@@ -189,8 +209,8 @@ func (k *known) take(list []sample) {
 }
 
 // Telemetry implements query.Source.
-func (d *Daemon) Telemetry(ctx context.Context) (telemetry.Tree, error) {
-	s, err := d.known.Snapshot(ctx)
+func (d *Daemon) Telemetry(ctx context.Context, path string) (telemetry.Tree, error) {
+	s, err := d.known.Snapshot(ctx, telemetry.NeedsOf(path))
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (d *Daemon) metrics() http.Handler {
 	reg.MustRegister(&telemetry.Collector{MaxSeries: d.cfg.Load().Metrics.MaxSeries, Read: func() *telemetry.Snapshot {
 		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 		defer cancel()
-		s, err := d.known.Snapshot(ctx)
+		s, err := d.known.Snapshot(ctx, 0)
 		if err != nil {
 			return nil // the daemon stops, or its owner is stuck: absent
 		}

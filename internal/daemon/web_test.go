@@ -74,7 +74,7 @@ func TestPrometheusGetsWhatIsTrue(t *testing.T) {
 		if spine := f.nodes["spine"].scrape(t); strings.Contains(spine, "inof_port_up") || strings.Contains(spine, "zones_inconsistent") || !strings.Contains(spine, `inof_peer_up{peer="10.0.0.3",role="client"} 1`) {
 			t.Error("a reflector tells of what it does not have, or not of its clients")
 		}
-		leaves, err := ask[[]api.Leaf](t.Context(), n.d, "telemetry", "path", "/inof/interfaces/interface[name=eth1]/optic-input-power")
+		leaves, err := ask[[]api.Leaf](t.Context(), n.d, "telemetry", "path", "/inof/interfaces/interface[name=eth1]/state/optic-input-power")
 		if err != nil || len(leaves) != 1 || leaves[0].Value != -3.0 || time.Since(leaves[0].Time) > modulePeriod {
 			t.Errorf("%+v, %v", leaves, err)
 		}
@@ -92,13 +92,13 @@ func TestASnapshotServesAllWhoAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		n := f.nodes["tor1"]
-		a, err := n.d.known.Snapshot(t.Context())
-		b, _ := n.d.known.Snapshot(t.Context())
+		a, err := n.d.known.Snapshot(t.Context(), 0)
+		b, _ := n.d.known.Snapshot(t.Context(), 0)
 		if err != nil || a != b {
 			t.Errorf("read twice within a moment: %v", err)
 		}
 		settle(leastSnapshot)
-		if c, _ := n.d.known.Snapshot(t.Context()); c == a || !c.At.After(a.At) {
+		if c, _ := n.d.known.Snapshot(t.Context(), 0); c == a || !c.At.After(a.At) {
 			t.Error("an old snapshot is given again")
 		}
 	})

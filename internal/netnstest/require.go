@@ -38,6 +38,7 @@ var packages = map[string]string{
 	"qemu-aarch64-static": "qemu-user-static",
 	"tcpdump":             "tcpdump",
 	"tshark":              "tshark",
+	"yanglint":            "libyang2-tools",
 }
 
 // Required tells whether everything has to be tested: INOF_REQUIRE_NETNS=1.

@@ -12,16 +12,7 @@ import (
 
 var neighbours = list[api.Neighbour]{
 	name: "lldp", short: "LLDP neighbours with age and time to live",
-	read: func(ctx context.Context, src Source, _ Asked) (list []api.Neighbour, err error) {
-		var at []string
-		err = src.Do(ctx, func(c *device.Core, _ time.Time) { at = c.NeighbourPorts() })
-		for _, port := range at {
-			if err == nil {
-				err = src.Do(ctx, func(c *device.Core, now time.Time) { list = c.AppendNeighbours(list, port, now) })
-			}
-		}
-		return list, err
-	},
+	read: func(ctx context.Context, src Source, _ Asked) ([]api.Neighbour, error) { return Neighbours(ctx, src) },
 	order: func(a, b api.Neighbour) int {
 		return cmp.Or(api.ComparePorts(a.Port, b.Port), cmp.Compare(a.ChassisID, b.ChassisID), cmp.Compare(a.PortID, b.PortID))
 	},
@@ -52,4 +43,16 @@ func believed(n *api.Neighbour) string {
 		text += ", refused " + r
 	}
 	return text
+}
+
+// Neighbours reads all LLDP neighbours, a port at a time.
+func Neighbours(ctx context.Context, src Source) (list []api.Neighbour, err error) {
+	var at []string
+	err = src.Do(ctx, func(c *device.Core, _ time.Time) { at = c.NeighbourPorts() })
+	for _, port := range at {
+		if err == nil {
+			err = src.Do(ctx, func(c *device.Core, now time.Time) { list = c.AppendNeighbours(list, port, now) })
+		}
+	}
+	return list, err
 }

@@ -47,7 +47,7 @@ type Source interface {
 	BFD(ctx context.Context) (api.BFD, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 	ListEvents(ctx context.Context, q api.EventQuery) ([]api.Event, error)
-	Telemetry(ctx context.Context) (telemetry.Tree, error)
+	Telemetry(ctx context.Context, path string) (telemetry.Tree, error)
 }
 
 // chunk is how many rows of a large table one turn of the owner goroutine reads.

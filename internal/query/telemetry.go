@@ -11,8 +11,9 @@ import (
 
 var leaves = list[api.Leaf]{
 	name: "telemetry", short: "All that can be known of the device, leaf by leaf (docs/telemetry.md), or what begins with a path",
-	read: func(ctx context.Context, src Source, _ Asked) (out []api.Leaf, err error) {
-		tree, err := src.Telemetry(ctx)
+	long: "Hosts, zones and LLDP neighbours are given only to a path that begins there: /inof/hosts, /inof/zones, /lldp/interfaces.",
+	read: func(ctx context.Context, src Source, f Asked) (out []api.Leaf, err error) {
+		tree, err := src.Telemetry(ctx, f.Get("path"))
 		for i := range tree {
 			v := &tree[i]
 			out = append(out, api.Leaf{Path: v.Path(), Value: v.V, Unit: v.Leaf.Unit, Class: string(v.Leaf.Class), Time: v.At})

@@ -14,7 +14,7 @@ import (
 
 var zones = list[api.Zone]{
 	name: "zone", path: "zones", short: "Zones, or all about one zone",
-	read:  readZones,
+	read:  func(ctx context.Context, src Source, f Asked) ([]api.Zone, error) { return Zones(ctx, src, f) },
 	order: func(a, b api.Zone) int { return cmp.Compare(a.Name, b.Name) },
 	whole: func(rows *[]api.Zone) {
 		for i := range *rows {
@@ -51,7 +51,8 @@ var zoneColumns = []column[api.Zone]{
 	{"CONFIGURED", func(z *api.Zone, _ *Page) string { return FewText(z.Members, 3) }},
 }
 
-func readZones(ctx context.Context, src Source, f Asked) ([]api.Zone, error) {
+// Zones reads the zones that are asked for.
+func Zones(ctx context.Context, src Source, f Asked) ([]api.Zone, error) {
 	var names []string
 	err := src.Do(ctx, func(c *device.Core, _ time.Time) {
 		switch host, name := f.Addr("addr"), f.Get("name"); {

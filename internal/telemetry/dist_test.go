@@ -69,7 +69,7 @@ func TestRulesAndDashboardUseMetricsThatThereAre(t *testing.T) {
 	for _, l := range Leaves() {
 		name := namespace + l.Metric.Name
 		known[name] = true
-		if l.Type == "container" {
+		if l.Type == TypeHistogram {
 			known[name+"_bucket"] = true
 		}
 	}

@@ -30,7 +30,14 @@ func Rows() (out []string) {
 		if l.Least > 0 {
 			least = setting.Duration(l.Least)
 		}
-		out = append(out, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s | %s |", l.Path, l.Type, cmp.Or(l.Unit, "-"), l.Class, l.Source, least, l.Doc, metric))
+		typ := l.Type
+		if l.Many {
+			typ = "leaf-list of " + typ
+		}
+		if l.Set {
+			typ += ", rw"
+		}
+		out = append(out, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s | %s |", l.Path, typ, cmp.Or(l.Unit, "-"), l.Class, l.Source, least, l.Doc, metric))
 	}
 	return out
 }

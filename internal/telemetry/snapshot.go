@@ -5,10 +5,11 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/zone/change"
 )
 
 // Snapshot is what a device knows, each part with the time when it was read. Parts that the
-// device does not have are empty.
+// device does not have, or that nobody asked for, are empty.
 type Snapshot struct {
 	At       time.Time // of what has no time of its own
 	Status   api.Status
@@ -20,6 +21,7 @@ type Snapshot struct {
 	Cluster  *api.Cluster // nil: the device is in none
 	Counters []api.Counter
 	Events   map[string]uint64 // since the start, by kind
+	Latest   *api.Event        // nil: there was none
 	// Inconsistent is how many zones the reflectors differ about; negative: nobody compares.
 	Inconsistent int
 	// CountersAt is when the counters of the ports were read.
@@ -28,6 +30,19 @@ type Snapshot struct {
 	Health []Health
 	// Machine is zero where that is not known.
 	Machine Machine
+	// Settings of zones; nil where the device has none of its own.
+	Zoning *Zoning
+
+	Hosts      []api.Host      // NeedHosts
+	Zones      []api.Zone      // NeedZones
+	Neighbours []api.Neighbour // NeedNeighbours
+}
+
+// Zoning is what a device that owns zones was told of them.
+type Zoning struct {
+	Version        api.ZoneVersion
+	Plan           *change.Plan // not to be changed
+	AutoJoin, Hard bool
 }
 
 // Health is a reading of a port.
@@ -44,4 +59,5 @@ type Machine struct {
 	Busy float64
 	// Bytes of memory.
 	Memory, Available uint64
+	Boot              time.Time // zero: not known
 }

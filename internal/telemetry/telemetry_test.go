@@ -17,6 +17,9 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+	"github.com/openinof/inof/zone/change"
 )
 
 var now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -43,8 +46,28 @@ func sample() *Snapshot {
 			Total: api.Quantiles{Count: 3, P50: 640}, Buckets: []uint64{1, 2, 3}}},
 			Clocks: []api.Clock{{Reflector: a("192.0.2.250"), Ahead: -1500, Measured: now.Add(-time.Minute)}}},
 		Counters: []api.Counter{{Room: "hostnotify", Name: "acked", Value: 4}, {Room: "hostnotify", Name: "waiting", Value: 1}, {Room: "lldp", Name: "frames", Value: 9}},
-		Events:   map[string]uint64{"port": 3}, Health: []Health{h, silent}, Machine: Machine{At: now, Busy: 0.25, Memory: 1 << 30, Available: 1 << 29},
+		Zoning:   &Zoning{Version: api.ZoneVersion{Number: 7}, Plan: plan(), AutoJoin: true},
+		Hosts: []api.Host{{Addr: a("192.0.2.1"), Device: a("192.0.2.11"), Port: "Ethernet2", Role: snsd.RoleBoth, Protocol: snsd.ProtocolISCSI, State: snsd.Active, Zones: []string{"blue"}, Hard: api.HardOff, Since: now},
+			{Addr: a("192.0.2.1"), Device: a("192.0.2.11"), Port: "Ethernet2", Conflict: true}},
+		Zones:      []api.Zone{{Name: "blue", Members: []string{"192.0.2.1"}, Hosts: []netip.Addr{a("192.0.2.1")}, LearnedFrom: "local"}, {Name: "default"}},
+		Neighbours: []api.Neighbour{{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "SNSD", TTL: 120}},
+		Latest:     &api.Event{ID: 9, Time: now, Kind: "port", Text: "a \"text\"", Fields: map[string]string{"b": "1", "a": "2"}},
+		Events:     map[string]uint64{"port": 3}, Health: []Health{h, silent}, Machine: Machine{At: now, Busy: 0.25, Memory: 1 << 30, Available: 1 << 29},
 	}
+}
+
+// plan has one of everything that operators write.
+func plan() *change.Plan {
+	member, err := zone.ParseMember("192.0.2.1")
+	if err != nil {
+		panic(err)
+	}
+	p := &change.Plan{}
+	p.PutAlias("disks", []zone.Member{member})
+	p.PutZone("blue", change.Zone{Aliases: []string{"disks"}})
+	p.PutSet("day", []string{"blue"})
+	p.Active = "day"
+	return p
 }
 
 func find(t Tree, path string) *Value {
@@ -63,22 +86,26 @@ func TestValuesAreOfTheirTimeOrAbsent(t *testing.T) {
 		v  any
 		at time.Time
 	}{
-		"/interfaces/interface[name=Ethernet2]/state/counters/in-octets":                              {uint64(64000), now.Add(-time.Millisecond)},
-		"/inof/interfaces/interface[name=Ethernet2]/optic-input-power":                                {-2.345, now.Add(-time.Second)},
-		"/inof/interfaces/interface[name=Ethernet2]/priorities/priority[id=3]/in-pause-time":          {1500 * time.Millisecond, now.Add(-time.Second)},
-		"/inof/clocks/clock[reflector=192.0.2.250]/offset":                                            {-0.0015, now.Add(-time.Minute)},
-		"/inof/peers/peer[role=reflector][device=192.0.2.250][address=192.0.2.250:19516]/messages-in": {uint64(5), now},
-		"/inof/notices/stage[scope=told][name=acked][reason=link-down]/p50":                           {640 * time.Microsecond, now},
+		"/interfaces/interface[name=Ethernet2]/state/counters/in-octets":                                    {uint64(64000), now.Add(-time.Millisecond)},
+		"/inof/interfaces/interface[name=Ethernet2]/state/optic-input-power":                                {-2.345, now.Add(-time.Second)},
+		"/inof/interfaces/interface[name=Ethernet2]/priorities/priority[id=3]/state/in-pause-time":          {1500 * time.Millisecond, now.Add(-time.Second)},
+		"/inof/clocks/clock[reflector=192.0.2.250]/state/offset":                                            {-1500 * time.Microsecond, now.Add(-time.Minute)},
+		"/inof/peers/peer[role=reflector][device=192.0.2.250][address=192.0.2.250:19516]/state/messages-in": {uint64(5), now},
+		"/inof/zones/zone[name=blue]/state/learned-from":                                                    {"local", now},
+		"/inof/zone-sets/zone-set[name=day]/state/active":                                                   {true, now},
+		"/inof/hosts/host[address=192.0.2.1][device=192.0.2.11][port=Ethernet2]/state/conflict":             {false, now},
+		"/inof/events/latest/state/id":                                                                      {uint64(9), now},
+		"/inof/notices/stage[scope=told][name=acked][reason=link-down]/state/p50":                           {640 * time.Microsecond, now},
 	} {
 		if v := find(tree, path); v == nil || v.V != want.v || !v.At.Equal(want.at) {
 			t.Errorf("%s: %+v, want %v at %v", path, v, want.v, want.at)
 		}
 	}
 	for _, path := range []string{
-		"/interfaces/interface[name=Ethernet10]/state/counters/in-octets", "/inof/interfaces/interface[name=Ethernet10]/optic-input-power",
-		"/inof/interfaces/interface[name=Ethernet2]/priorities/priority[id=3]/out-pkts", // the driver does not tell
-		"/inof/interfaces/interface[name=Ethernet2]/priorities/priority[id=4]/in-pfc-frames",
-		"/inof/state/counts/zones-inconsistent", "/inof/cluster/leader", "/inof/paths/path[device=192.0.2.13]/up",
+		"/interfaces/interface[name=Ethernet10]/state/counters/in-octets", "/inof/interfaces/interface[name=Ethernet10]/state/optic-input-power",
+		"/qos/interfaces/interface[interface-id=Ethernet2]/output/queues/queue[name=3]/state/transmit-pkts", // the driver does not tell
+		"/inof/interfaces/interface[name=Ethernet2]/priorities/priority[id=4]/state/in-pfc-frames",
+		"/inof/state/counts/zones-inconsistent", "/inof/cluster/state/leader", "/inof/paths/path[device=192.0.2.13]/state/up",
 	} {
 		if v := find(tree, path); v != nil {
 			t.Errorf("%s is %v", path, v.V)

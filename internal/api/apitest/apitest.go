@@ -272,8 +272,8 @@ func Sample() *Source {
 				Counters: &fabric.Counters{RxFrames: 1000, TxFrames: 900, RxBytes: 64000, TxBytes: 57600, RxCRC: 2, RxErrors: 2, CarrierChanges: 1}},
 		},
 		Rows: map[string]any{"telemetry": []api.Leaf{
-			{Path: "/inof/interfaces/interface[name=Ethernet2]/optic-input-power", Value: -2.5, Unit: "dBm", Class: "gauge", Time: ago(time.Second)},
-			{Path: "/inof/interfaces/interface[name=Ethernet2]/state", Value: "up\x1b[2J", Class: "event", Time: Now},
+			{Path: "/inof/interfaces/interface[name=Ethernet2]/state/optic-input-power", Value: -2.5, Unit: "dBm", Class: "gauge", Time: ago(time.Second)},
+			{Path: "/inof/interfaces/interface[name=Ethernet2]/state/state", Value: "up\x1b[2J", Class: "event", Time: Now},
 		}, "lldp": []api.Neighbour{
 			{Port: "Ethernet10", ChassisID: "02:00:00:00:00:09", PortID: "eth0", TTL: 120, Age: api.Duration(100 * time.Second), ExpiresIn: api.Duration(20 * time.Second)},
 			{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "snsd_192.0.2.101", MAC: mac, SysName: "array-1", TTL: 120,
