@@ -247,6 +247,7 @@ func TestZonesOfANewSessionTakeEffectAsAWhole(t *testing.T) {
 	b.ReflectorDown(bareReflector, nil, b.now)
 	b.ReflectorUp(bareReflector, b.now)
 	expect("a session that resumes within a change", false, true)
+	say(&wire.Update{More: true, Zones: []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "c"}}}})
 	say(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Withdraw, Zone: zone.Zone{Name: "b"}}}})
 	if !b.share(i1, t1) || !b.share(i2, t1) || !b.share(i1, i2) {
 		t.Error("hosts of no zone are not in the default zone")

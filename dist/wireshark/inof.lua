@@ -93,6 +93,7 @@ field("bytes", "inof.nonce", "Nonce")
 field("uint8", "inof.auth", "Authentication", base.DEC, MODES)
 field("uint64", "inof.resume.epoch", "Resume: epoch", base.HEX)
 field("uint64", "inof.resume.seq", "Resume: sequence")
+field("bytes", "inof.resume.zones", "Resume: digest of the zones that the sender holds of the receiver")
 address("inof.origin", "Origin")
 instant("inof.time.fault", "Event")
 instant("inof.time.sent", "Sent by the origin")
@@ -620,6 +621,11 @@ local MESSAGES = {
       return sum.auth
     end, true },
     { "Resume", function(c) return epoch_and_seq(c, "inof.resume") end },
+    { "Zones held", function(c)
+      local r = c:take(16, "inof.resume.zones")
+      if r then c.tree:add(F["inof.resume.zones"], r) end
+      return "digest"
+    end },
   },
   { { "Second password", function(c)
       local r = c:take(32, "inof.proof")

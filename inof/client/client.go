@@ -164,10 +164,14 @@ func (c *Client) ResumePoint(reflector netip.Addr) *wire.Resume {
 		return &wire.Resume{Epoch: noEpoch}
 	}
 	s := &c.learned.list[i]
-	if !s.clean || !s.pos.Known() {
-		return &wire.Resume{Epoch: noEpoch}
+	at := wire.Resume{Epoch: noEpoch}
+	if s.clean && s.pos.Known() {
+		at = wire.Resume{Epoch: s.pos.Epoch, Seq: s.pos.Seq}
 	}
-	return &wire.Resume{Epoch: s.pos.Epoch, Seq: s.pos.Seq}
+	if s.zones != nil && s.zones.settings != nil {
+		at.Zones = s.zones.digest
+	}
+	return &at
 }
 
 // Sessions tells how the present session with a reflector began: what it sent to us,

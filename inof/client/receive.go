@@ -71,7 +71,6 @@ func (c *Client) apply(idx int, u *wire.Update, a *Applied, now time.Time) error
 			c.again[s.id] = now
 		}
 	}
-	s.anew = s.anew || u.Anew
 	l.hearZones(idx, s.trim(u, l.most, &refused), a)
 	t := newTouched()
 	for i := range u.Hosts {

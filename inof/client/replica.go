@@ -20,7 +20,6 @@ type replica struct {
 	up      bool
 	synced  bool   // its sync is complete in this session
 	heard   bool   // it has completed a sync since the start
-	anew    bool   // this session began with a full sync
 	session uint32 // number of its session, from 1
 	whole   uint32 // of the last one in which a sync was complete
 
@@ -127,20 +126,20 @@ func (l *replicas) begin(id netip.Addr) error {
 		i = len(l.list) - 1
 	}
 	s := &l.list[i]
-	s.up, s.synced, s.anew, s.kind = true, false, false, wire.ResumeKind{}
+	s.up, s.synced, s.kind = true, false, wire.ResumeKind{}
 	s.session++
 	return nil
 }
 
-// end closes the session of a reflector. What it said stands; what it was about to say anew it
-// has to begin again.
+// end closes the session of a reflector. What it said stands; what it was about to say it has
+// to begin again.
 func (l *replicas) end(id netip.Addr, a *Applied, now time.Time) {
 	i, up := l.index(id)
 	if !up {
 		return
 	}
 	s := &l.list[i]
-	s.up, s.synced, s.staged = false, false, nil
+	s.up, s.synced, s.staged, s.pending = false, false, nil, nil
 	l.recount(a, now)
 }
 
@@ -193,7 +192,7 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		h.session, h.overruled = s.session, false
 		s.hosts[k] = h
 	}
-	s.anew, s.whole = false, s.session
+	s.whole = s.session
 	for k, e := range s.ended {
 		if now.Sub(e.at) > endingTime {
 			delete(s.ended, k)

@@ -28,7 +28,7 @@ func (l *replicas) hearZones(i int, u *wire.Update, a *Applied) {
 		}
 		old := s.zones
 		s.zones, s.staged = s.staged, nil
-		s.zones.cluster = u.Cluster
+		s.zones.follow(u.Cluster, s.session)
 		l.exchange(i, old, a)
 		return
 	}
@@ -86,7 +86,7 @@ func (l *replicas) amend(i int, as wire.ClusterStamp, a *Applied) {
 	if of := s.zones.cluster.ID; of != as.ID {
 		defer l.divideAll()
 	}
-	s.zones.follow(as)
+	s.zones.follow(as, s.session)
 	for j, name := range names {
 		l.judge(name, before[j], l.words(name), a)
 	}
@@ -130,12 +130,13 @@ func zoneNames(tables ...*zoneTable) func(yield func(string) bool) {
 }
 
 // follow notes of which state of a cluster the table is. What was said after the End-of-Sync
-// was made may have come before it, out of a slow session's queue.
-func (t *zoneTable) follow(as wire.ClusterStamp) {
-	if as.ID == t.cluster.ID {
+// was made may have come before it, out of a slow session's queue; in another session the
+// reflector may be one that has lost the end of its log.
+func (t *zoneTable) follow(as wire.ClusterStamp, session uint32) {
+	if as.ID == t.cluster.ID && session == t.session {
 		as.Index = max(as.Index, t.cluster.Index)
 	}
-	t.cluster = as
+	t.cluster, t.session = as, session
 }
 
 // words are what the voices say of a zone.

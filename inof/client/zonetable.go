@@ -15,8 +15,10 @@ import (
 type zoneTable struct {
 	zones    map[string]wire.PackedMembers
 	members  int
+	digest   wire.ZoneDigest // of zones
 	settings *wire.Settings
 	cluster  wire.ClusterStamp // whose zones these are, and as of which entry of its log
+	session  uint32            // in which that was said
 }
 
 func newZoneTable() *zoneTable { return &zoneTable{zones: map[string]wire.PackedMembers{}} }
@@ -26,6 +28,7 @@ func (t *zoneTable) take(r *wire.ZoneRecord, others []*zoneTable) {
 	name := r.Zone.Name
 	if old, had := t.zones[name]; had {
 		t.members -= old.Count()
+		t.digest.Toggle(name, old)
 		delete(t.zones, name)
 	}
 	if r.Op != wire.Put {
@@ -40,6 +43,7 @@ func (t *zoneTable) take(r *wire.ZoneRecord, others []*zoneTable) {
 	}
 	t.zones[name] = is
 	t.members += is.Count()
+	t.digest.Toggle(name, is)
 }
 
 // word is what a table says of a zone.

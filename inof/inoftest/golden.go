@@ -30,6 +30,12 @@ var (
 	goldenAt     = time.Unix(1_700_000_000, 250_000_000).UTC()
 )
 
+// goldenZones is the digest of one zone.
+func goldenZones() (d wire.ZoneDigest) {
+	d.Toggle("db", wire.PackMembers([]zone.Member{AddrMember(netip.MustParseAddr("198.51.100.7"))}))
+	return d
+}
+
 // golden are the messages of the examples in docs/protocol.md, by name of the example.
 var Golden = map[string]wire.Message{
 	"open-client": &wire.Open{
@@ -39,6 +45,10 @@ var Golden = map[string]wire.Message{
 	"open-reflector": &wire.Open{
 		Device: GoldenRefl, Roles: wire.RoleReflector | wire.RoleClient, MinVersion: 2, MaxVersion: 2, Caps: 0, Hold: 9 * time.Second, Keepalive: time.Second,
 		Nonce: GoldenNonce(0x80), Epoch: 0x18a0_0000_0000_0002, Auth: wire.AuthHMAC, Resume: &wire.Resume{Epoch: 0x18a0_0000_0000_0001, Seq: 5},
+	},
+	"open-resume": &wire.Open{
+		Device: GoldenClient, Roles: wire.RoleClient, MinVersion: 2, MaxVersion: 2, Hold: 9 * time.Second, Keepalive: 3 * time.Second,
+		Nonce: GoldenNonce(0x00), Epoch: 0x18a0_0000_0000_0001, Auth: wire.AuthNone, Resume: &wire.Resume{Epoch: 0x18a0_0000_0000_0002, Seq: 7, Zones: goldenZones()},
 	},
 	"keepalive-none":      &wire.Keepalive{},
 	"keepalive-client":    &wire.Keepalive{},
@@ -145,7 +155,7 @@ func GoldenFrame(t *testing.T, name string, session map[string][]byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Type() == wire.TypeNotification {
+	if e.Type() == wire.TypeNotification || e.Type() == wire.TypeOpen {
 		return e.Append(nil, 0, false)
 	}
 	return e.Append(nil, 1, false)

@@ -114,6 +114,9 @@ func TestOneOfAClassActsForAll(t *testing.T) {
 				var seen *wire.Resume
 				if rapid.Bool().Draw(t, "resumes") {
 					seen = &wire.Resume{Epoch: 1, Seq: uint64(rapid.IntRange(0, int(pair[0].feed.seq)).Draw(t, "seen"))}
+					if rapid.Bool().Draw(t, "has the zones") {
+						seen.Zones = pair[0].interest.digest
+					}
 				}
 				do(func(r *Reflector) []wire.Delivery { r.SetInterest(d, all); return r.Resume(d, seen, nil, now) })
 			},

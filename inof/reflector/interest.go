@@ -14,6 +14,7 @@ import (
 type interest struct {
 	zones   map[string]zone.Zone    // configured ones, canonical
 	members int                     // of all of them
+	digest  wire.ZoneDigest         // of zones
 	all     map[netip.Addr]struct{} // devices that ask for everything
 	areas   map[string]*area        // by zone, the default zone too
 	addrs   map[netip.Addr]entry

@@ -77,6 +77,9 @@ func (m *machines) step(op byte, msg wire.Message) {
 	var resume *wire.Resume
 	if op>>6&1 == 1 {
 		resume = &wire.Resume{Epoch: 7, Seq: uint64(op >> 3)}
+		if op>>5&1 == 1 {
+			resume.Zones = m.refl.interest.digest
+		}
 	}
 	switch op & 7 {
 	case 0:

@@ -273,12 +273,17 @@ func (r *Reflector) stampOf(dev netip.Addr) wire.Stamp {
 	return wire.Stamp{}
 }
 
-// beginSync lets a device be told everything that concerns it.
+// beginSync lets a device be told everything that concerns it, but for the zones where those
+// that it holds are still the same.
 func (r *Reflector) beginSync(d *device) {
 	r.disown(d)
 	d.whole = false
 	r.moves++
 	b := &backlog{users: 1, full: true, anew: true, dump: r.dump(d)}
+	if d.zoned.Known() && d.zoned == r.interest.digest {
+		b.anew, b.dump.zones = false, 0
+		r.counters.ZonesAlike++
+	}
 	b.put(news{feedKey: feedKey{kind: keySettings}})
 	r.owe([]*device{d}, b)
 	r.more = true

@@ -105,6 +105,7 @@ type device struct {
 	// state: it may not know all its records yet. 0: it does.
 	forgot  uint32
 	out, in wire.ResumeKind
+	zoned   wire.ZoneDigest // the zones that it held of us when this session began
 	// missed is set from the beginning of a session that resumes to the device's
 	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
 	missed  *uint64

@@ -50,6 +50,10 @@ func TestWrongBytesOfResumptionHaveTypedErrors(t *testing.T) {
 		{"resume of a later version", openWith("09 000011" + eight + eight + "01"), ""},
 		{"resume without sequence", openWith("09 000008" + eight), "resume: truncated: 0 bytes are left, want 8"},
 		{"resume cut", openWith("09 00000f" + eight + "00000000000000"), "resume: truncated: 7 bytes are left, want 8"},
+		{"zones with the resume", openWith("09 000010" + eight + eight + "0a 000010" + eight + eight), ""},
+		{"zones without it", openWith("0a 000010" + eight + eight), "TLV type 10 without TLV type 9"},
+		{"zones cut", openWith("09 000010" + eight + eight + "0a 00000f" + eight + "00000000000000"), "zones: truncated: 15 bytes are left, want 16"},
+		{"zones twice", openWith("09 000010" + eight + eight + "0a 000010" + eight + eight + "0a 000010" + eight + eight), "twice"},
 		{"resume twice", openWith("09 000010" + eight + eight + "09 000010" + eight + eight), "twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

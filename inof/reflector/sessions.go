@@ -50,6 +50,9 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 	d.up, d.synced, d.told = true, false, false
 	r.moves++
 	d.in, d.offered = wire.ResumeKind{}, offered
+	if d.zoned = (wire.ZoneDigest{}); seen != nil {
+		d.zoned = seen.Zones
+	}
 	d.holds = seen != nil && seen.Epoch != r.epoch
 	d.gen++
 	d.expires = time.Time{}

@@ -30,6 +30,7 @@ type Counters struct {
 	Resumed         uint64 `json:"resumed"`     // sessions in which a client got only what it had missed
 	ResumedIn       uint64 `json:"resumed_in"`  // sessions in which a client sent only what it had to
 	ResumeLost      uint64 `json:"resume_lost"` // sessions that had to be begun again
+	ZonesAlike      uint64 `json:"zones_alike"` // full syncs without zones: the client holds the same
 	HeldBack        uint64 `json:"held_back"`   // syncs of clients that had started without their state
 	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
 }

@@ -63,6 +63,7 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	}
 	if had {
 		r.interest.members -= len(old.Members)
+		r.interest.digest.Toggle(name, wire.PackMembers(old.Members))
 		for _, dev := range portDevices(&old) {
 			r.bump(t, dev, name, -1)
 		}
@@ -75,6 +76,7 @@ func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
 	r.interest.zones[name] = *z
 	r.interest.zoneKeys.add(name)
 	r.interest.members += len(z.Members)
+	r.interest.digest.Toggle(name, wire.PackMembers(z.Members))
 	for _, dev := range portDevices(z) {
 		r.bump(t, dev, name, +1)
 	}

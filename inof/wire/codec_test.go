@@ -165,6 +165,7 @@ func drawMessage(t *rapid.T) wire.Message {
 		copy(o.Nonce[:], rapid.SliceOfN(rapid.Byte(), wire.NonceLen, wire.NonceLen).Draw(t, "nonce"))
 		if rapid.Bool().Draw(t, "resume") {
 			o.Resume = &wire.Resume{Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq")}
+			copy(o.Resume.Zones[:], rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "zones"))
 		}
 		return o
 	case wire.TypeKeepalive:

@@ -106,6 +106,9 @@ type Open struct {
 type Resume struct {
 	Epoch uint64
 	Seq   uint64
+	// Zones are the receiver's as the sender holds them, whole: where they are still the same
+	// a full sync brings none. Zero: it holds none.
+	Zones ZoneDigest
 }
 
 // Keepalive says that the sender lives, and as the first message after the Open

@@ -7,15 +7,16 @@ import (
 
 // TLV types of an Open (docs/protocol.md, "Open").
 const (
-	tlvOpenDevice    uint8 = 1 // address
-	tlvOpenVersions  uint8 = 2 // least u8, greatest u8
-	tlvOpenRoles     uint8 = 3 // u8
-	tlvOpenCaps      uint8 = 4 // u64
-	tlvOpenTimers    uint8 = 5 // hold ms u32, keepalive ms u32
-	tlvOpenNonce     uint8 = 6 // 32 bytes
-	tlvOpenEpoch     uint8 = 7 // u64
-	tlvOpenAuth      uint8 = 8 // u8
-	tlvOpenResume    uint8 = 9 // epoch u64, sequence u64; optional
+	tlvOpenDevice    uint8 = 1  // address
+	tlvOpenVersions  uint8 = 2  // least u8, greatest u8
+	tlvOpenRoles     uint8 = 3  // u8
+	tlvOpenCaps      uint8 = 4  // u64
+	tlvOpenTimers    uint8 = 5  // hold ms u32, keepalive ms u32
+	tlvOpenNonce     uint8 = 6  // 32 bytes
+	tlvOpenEpoch     uint8 = 7  // u64
+	tlvOpenAuth      uint8 = 8  // u8
+	tlvOpenResume    uint8 = 9  // epoch u64, sequence u64; optional
+	tlvOpenZones     uint8 = 10 // 16 bytes; only with the resume
 	openRequired           = 1<<tlvOpenDevice | 1<<tlvOpenVersions | 1<<tlvOpenRoles | 1<<tlvOpenTimers | 1<<tlvOpenNonce | 1<<tlvOpenEpoch | 1<<tlvOpenAuth
 	maxTimerMillisec       = int64(MaxHold / time.Millisecond)
 )
@@ -50,15 +51,20 @@ func (o *Open) appendBody(b []byte) ([]byte, error) {
 		b, at = beginTLV(b, tlvOpenResume)
 		b = binary.BigEndian.AppendUint64(b, o.Resume.Epoch)
 		b = endTLV(binary.BigEndian.AppendUint64(b, o.Resume.Seq), at)
+		if o.Resume.Zones.Known() {
+			b, at = beginTLV(b, tlvOpenZones)
+			b = endTLV(append(b, o.Resume.Zones[:]...), at)
+		}
 	}
 	return b, nil
 }
 
 func decodeOpen(body []byte) (*Open, error) {
 	var o Open
+	var zones ZoneDigest
 	var seen tlvSet
 	err := eachTLV("Open", body, func(typ uint8, r *reader) bool {
-		if typ <= tlvOpenResume && seen.again(typ, r) {
+		if typ <= tlvOpenZones && seen.again(typ, r) {
 			return true
 		}
 		switch typ {
@@ -84,6 +90,8 @@ func decodeOpen(body []byte) (*Open, error) {
 			o.Auth = AuthMode(r.u8("auth"))
 		case tlvOpenResume:
 			o.Resume = &Resume{Epoch: r.u64("resume"), Seq: r.u64("resume")}
+		case tlvOpenZones:
+			copy(zones[:], r.take("zones", len(zones)))
 		default:
 			return false
 		}
@@ -98,6 +106,12 @@ func decodeOpen(body []byte) (*Open, error) {
 				return nil, Malformed("Open", "TLV type %d is missing", typ)
 			}
 		}
+	}
+	switch {
+	case o.Resume != nil:
+		o.Resume.Zones = zones
+	case zones.Known():
+		return nil, Malformed("Open.zones", "TLV type %d without TLV type %d", tlvOpenZones, tlvOpenResume)
 	}
 	return &o, nil
 }

@@ -145,6 +145,9 @@ func (l *list) ofOpen(o *wire.Open) {
 	if o.Resume != nil {
 		l.hex("inof.resume.epoch", 16, o.Resume.Epoch)
 		l.add("inof.resume.seq", o.Resume.Seq)
+		if o.Resume.Zones.Known() {
+			l.add("inof.resume.zones", hex.EncodeToString(o.Resume.Zones[:]))
+		}
 	}
 }
 
@@ -349,7 +352,7 @@ func normal(t testing.TB, n *node) string {
 			t.Errorf("%s: %v", n.Name, err)
 		}
 		return strconv.FormatInt(int64(d), 10)
-	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "inof.proof" || n.Name == "inof.path.secret" || n.Name == "inof.path.sealed" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
+	case n.Name == "inof.tag" || n.Name == "inof.nonce" || n.Name == "inof.resume.zones" || n.Name == "inof.proof" || n.Name == "inof.path.secret" || n.Name == "inof.path.sealed" || n.Name == "snsd.reserved" || n.Name == "nts.padding":
 		return strings.ReplaceAll(n.Show, ":", "")
 	}
 	return n.Show

@@ -167,6 +167,11 @@ func (r source) open() *wire.Open {
 	}
 	if r.IntN(2) == 0 {
 		o.Resume = &wire.Resume{Epoch: r.Uint64(), Seq: r.Uint64()}
+		if r.IntN(2) == 0 {
+			for i := range o.Resume.Zones {
+				o.Resume.Zones[i] = byte(r.Uint32())
+			}
+		}
 	}
 	return o
 }

@@ -56,6 +56,8 @@ func TestTLVsOfResumption(t *testing.T) {
 		{"code twice", wire.TypeNotification, "01000002 0007 01000002 0007", "", "inof.malformed: Notification, TLV 1: is there twice"},
 		{"resume", wire.TypeOpen, openTLVs + "09000010" + twelve, "Resume: epoch 0x18a0000000000002, sequence 7", ""},
 		{"resume, cut", wire.TypeOpen, openTLVs + "0900000f 18a0000000000002 00000000000000", "", "inof.bad_length: Open, TLV 9: inof.resume.seq truncated: 7 of 8 bytes are left"},
+		{"zones held", wire.TypeOpen, openTLVs + "09000010" + twelve + "0a000010" + twelve, "Zones held: digest", ""},
+		{"zones held, cut", wire.TypeOpen, openTLVs + "09000010" + twelve + "0a00000f 18a0000000000002 00000000000000", "", "inof.bad_length: Open, TLV 10: inof.resume.zones truncated: 15 of 16 bytes are left"},
 		{"resume twice", wire.TypeOpen, openTLVs + "09000010" + twelve + "09000010" + twelve, "", "inof.malformed: Open, TLV 9: is there twice"},
 		{"asks for everything", wire.TypeOpen, strings.Replace(openTLVs, "04000008 0000000000000000", "04000008 0000000000000001", 1), "Capabilities: 0x0000000000000001", ""},
 	}
