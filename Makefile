@@ -62,6 +62,7 @@ lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); if [ -n "$$out" ]; then echo "not gofmt'ed:"; echo "$$out"; exit 1; fi
 	$(GO) vet $(PKGS)
 	$(GO) run $(STATICCHECK) $(PKGS)
+	@set -e; for dir in $$(scripts/modules); do echo "== $$dir"; (cd $$dir && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...); done
 
 bench: build ## every benchmark, and fault-to-notice on a real lab beside its bound
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)

@@ -64,6 +64,47 @@ func TestNeedsNamesOrInstallsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Modules within this one are tested with all packages of it, and only then.
+func TestModulesWithinThisOneAreTestedToo(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"scripts", "testbed/a", "testbed/b/c"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"test", "modules"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "scripts", name), text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"testbed/a/go.mod", "testbed/b/c/go.mod"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		script, pkgs, want string
+		status             int
+	}{
+		{"echo $PWD $*", "./...", "DIR test -v ./...\n== DIR/testbed/a\nDIR/testbed/a test -v ./...\n== DIR/testbed/b/c\nDIR/testbed/b/c test -v ./...\n", 0},
+		{"echo $PWD $*", "./bfd", "DIR test -v ./bfd\n", 0},
+		{"case $PWD in */a) exit 3;; esac", "./...", "== DIR/testbed/a\n== DIR/testbed/b/c\n", 3},
+	} {
+		cmd := exec.Command("scripts/test", "-v", c.pkgs)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), path(t, nil, map[string]string{"go": c.script})+":"+os.Getenv("PATH"), "GO=go")
+		out, err := cmd.CombinedOutput()
+		want := strings.ReplaceAll(c.want, "DIR", dir)
+		if status := cmd.ProcessState.ExitCode(); status != c.status || string(out) != want {
+			t.Errorf("%v, %s\nwant status %d,\n%s", err, out, c.status, want)
+		}
+	}
+}
+
 // The list stands behind what go test prints, and its exit status is go test's.
 func TestTheTestsEndWithWhatWasSkipped(t *testing.T) {
 	for _, c := range []struct {
