@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,12 +17,13 @@ type Caller struct {
 	UID, PID int
 	Name     string // of the user; the number where it has none; over a network, of the token
 	From     string // address of one who comes over a network; empty: by the socket
+	Proof    string // what one over a network has shown: password, SSH key; empty: a token
 }
 
 // String names the caller for the log.
 func (c Caller) String() string {
 	if c.From != "" {
-		return fmt.Sprintf("%s (token, from %s)", c.Name, c.From)
+		return fmt.Sprintf("%s (%s, from %s)", c.Name, cmp.Or(c.Proof, "token"), c.From)
 	}
 	return fmt.Sprintf("%s (uid %d, process %d)", c.Name, c.UID, c.PID)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -82,6 +83,28 @@ func audited(src Source, next http.Handler) http.Handler {
 		a.Audit(ctx, d)
 		answer.send()
 	})
+}
+
+// Do has src keep what is done in a context in another way than by the API, or refused: from is
+// that way, what says what is asked for, body how in its first bytes.
+func Do(ctx context.Context, src any, from, what, body string, do func(context.Context) error) error {
+	a, ok := src.(Auditor)
+	if !ok {
+		return do(ctx)
+	}
+	notes := &detail{notes: map[string]string{}}
+	ctx = context.WithValue(ctx, detailKey{}, notes)
+	d := Deed{By: By(ctx), From: from, What: what, Body: body[:min(len(body), auditedBody)], Result: "done"}
+	err := do(ctx)
+	if err != nil {
+		e := describe(err)
+		d.Result, d.Error = e.Code, e.Message[:min(len(e.Message), auditedError)]
+	}
+	notes.mu.Lock()
+	d.Detail = maps.Clone(notes.notes)
+	notes.mu.Unlock()
+	a.Audit(ctx, d)
+	return err
 }
 
 // firstBytes keeps the beginning of what is written to it.

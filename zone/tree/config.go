@@ -10,10 +10,7 @@ import (
 
 // Config is all that may be set.
 type Config struct {
-	Plan *change.Plan
-	// HardZoning and AutoJoin are settings of the whole fabric that are no part of a plan. What an
-	// edit does not name stays.
-	HardZoning, AutoJoin bool
+	Plan *change.Plan // nil: nothing
 }
 
 // Apply gives the Config after an edit; the one before is not changed. Default is the operation
@@ -46,7 +43,7 @@ func (c Config) Node() *Node {
 	if c.Plan != nil {
 		doc = c.Plan.Document()
 	}
-	settings := &Node{Name: "config", Kids: []*Node{{Name: "hard-zoning", Value: fmt.Sprint(c.HardZoning)}, {Name: "default-zone-auto-join", Value: fmt.Sprint(c.AutoJoin)}}}
+	settings := &Node{Name: "config"}
 	if doc.Active != "" {
 		settings.Kids = append(settings.Kids, &Node{Name: "active-zone-set", Value: doc.Active})
 	}
@@ -73,15 +70,8 @@ func entry(kind, name, what string, values []string) *Node {
 
 // read gives the Config that the data say.
 func (c Config) read(inof *data) (Config, error) {
-	settings := inof.kids["config"]
-	if v := settings.kids["hard-zoning"]; v != nil {
-		c.HardZoning = v.value == "true"
-	}
-	if v := settings.kids["default-zone-auto-join"]; v != nil {
-		c.AutoJoin = v.value == "true"
-	}
 	doc := change.Document{}
-	if v := settings.kids["active-zone-set"]; v != nil {
+	if v := inof.kids["config"].kids["active-zone-set"]; v != nil {
 		doc.Active = v.value
 	}
 	for _, l := range []struct {

@@ -1,6 +1,6 @@
 // Package tree is what an operator may set as the configuration of the YANG module openinof-inof:
 //
-//	/inof/config                             hard-zoning default-zone-auto-join active-zone-set
+//	/inof/config                             active-zone-set
 //	/inof/zones/zone[name]/config            name member*
 //	/inof/aliases/alias[name]/config         name member*
 //	/inof/zone-sets/zone-set[name]/config    name zone*

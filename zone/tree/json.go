@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -94,7 +95,7 @@ func decode(value []byte, path Path) (v any, err error) {
 	dec.UseNumber()
 	if err = dec.Decode(&v); err == nil {
 		if _, more := dec.Token(); more != io.EOF {
-			err = valueError("something follows the value")
+			err = errors.New("something follows the value")
 		}
 	}
 	if err != nil {
@@ -110,7 +111,7 @@ func plain(name string) string { return strings.TrimPrefix(name, Module+":") }
 func fill(n *Node, s *schema, v any, path Path) error {
 	switch s.kind {
 	case leaf, leafList:
-		text, err := scalar(s, v, path)
+		text, err := scalar(v, path)
 		n.Value = text
 		return err
 	}
@@ -132,7 +133,7 @@ func fill(n *Node, s *schema, v any, path Path) error {
 			return unknown(name, path)
 		}
 		if s.kind == list && k.name == s.key && len(n.Kids) > 0 && n.Kids[0].Name == s.key {
-			if text, err := scalar(k, members[name], path); err != nil || text != n.Kids[0].Value {
+			if text, err := scalar(members[name], path); err != nil || text != n.Kids[0].Value {
 				return wrong(path.with(Step{Name: k.name}), "is not the key that the path has")
 			}
 			continue
@@ -164,22 +165,12 @@ func member(n *Node, s *schema, v any, path Path) error {
 	return nil
 }
 
-func scalar(s *schema, v any, path Path) (string, error) {
-	switch v := v.(type) {
-	case bool:
-		if s.boolean {
-			return fmt.Sprint(v), nil
-		}
-	case string:
-		if !s.boolean {
-			return v, nil
-		}
+func scalar(v any, path Path) (string, error) {
+	text, ok := v.(string)
+	if !ok {
+		return "", wrong(path, "want a string")
 	}
-	want := "want a string"
-	if s.boolean {
-		want = "want true or false"
-	}
-	return "", wrong(path, want)
+	return text, nil
 }
 
 func wrong(path Path, message string) error {
@@ -231,10 +222,7 @@ func keyOf(n *Node, s *schema) string {
 
 // object gives the value of a node; prefix stands before the names of its members.
 func object(n *Node, s *schema, prefix string) any {
-	switch {
-	case s.boolean:
-		return n.Value == "true"
-	case s.kind == leaf || s.kind == leafList:
+	if s.kind == leaf || s.kind == leafList {
 		return n.Value
 	}
 	out := map[string]any{}

@@ -28,8 +28,6 @@ type schema struct {
 	kids []*schema
 	// read gives the one form of a value; nil: any text.
 	read func(string) (string, error)
-	// boolean says that JSON has no text here.
-	boolean bool
 }
 
 func (s *schema) below(name string) *schema {
@@ -54,8 +52,6 @@ func (s *schema) keyName() string {
 // root holds the one tree there is.
 var root = &schema{kind: container, kids: []*schema{{name: "inof", kind: container, kids: []*schema{
 	{name: "config", kind: container, kids: []*schema{
-		{name: "hard-zoning", kind: leaf, read: readBool, boolean: true},
-		{name: "default-zone-auto-join", kind: leaf, read: readBool, boolean: true},
 		{name: "active-zone-set", kind: leaf, read: readName},
 	}},
 	named("zones", "zone", &schema{name: "member", kind: leafList, read: readMember}),
@@ -69,13 +65,6 @@ func named(around, name string, values *schema) *schema {
 	return &schema{name: around, kind: container, kids: []*schema{{name: name, kind: list, key: "name", kids: []*schema{
 		key, {name: "config", kind: container, kids: []*schema{key, values}},
 	}}}}
-}
-
-func readBool(v string) (string, error) {
-	if v != "true" && v != "false" {
-		return "", valueError("want true or false")
-	}
-	return v, nil
 }
 
 func readName(v string) (string, error) { return v, zone.CheckName(v) }
@@ -95,7 +84,3 @@ func readAliasMember(v string) (string, error) {
 	}
 	return m.String(), nil
 }
-
-type valueError string
-
-func (e valueError) Error() string { return string(e) }

@@ -24,7 +24,7 @@ func before(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Plan: p, AutoJoin: true}
+	return Config{Plan: p}
 }
 
 // at is a path as it is written, for tests: names, with a key after "=".
@@ -100,7 +100,8 @@ func TestAnEditDoesWhatItsOperationSays(t *testing.T) {
 		{name: "a name that is not the key", path: "inof/zones/zone=a", op: Merge, value: `{"config":{"name":"b"}}`, tag: TagInvalidValue, where: "/inof/zones/zone[name=a]/config/name"},
 		{name: "no member", path: "inof/zones/zone=a/config/member", op: Merge, value: `["192.0.2.300"]`, tag: TagInvalidValue, where: "/inof/zones/zone[name=a]/config/member"},
 		{name: "an alias of an alias", path: "inof/aliases/alias=array/config/member", op: Merge, value: `["alias:x"]`, tag: TagInvalidValue, where: "/inof/aliases/alias[name=array]/config/member"},
-		{name: "no boolean", path: "inof/config/hard-zoning", op: Merge, value: `"true"`, tag: TagInvalidValue, where: "/inof/config/hard-zoning"},
+		{name: "no text", path: "inof/config/active-zone-set", op: Merge, value: `true`, tag: TagInvalidValue, where: "/inof/config/active-zone-set"},
+		{name: "a setting of the file", path: "inof/config/hard-zoning", op: Merge, value: `true`, tag: TagUnknownElement, where: "/inof/config"},
 		{name: "no array", path: "inof/zones/zone=a/config/member", op: Merge, value: `"192.0.2.3"`, tag: TagInvalidValue, where: "/inof/zones/zone[name=a]/config/member"},
 		{name: "no JSON", path: "inof/zones/zone=a", op: Merge, value: `{`, tag: TagInvalidValue, where: "/inof/zones/zone[name=a]"},
 		{name: "two values", path: "inof/zones/zone=a", op: Merge, value: `{} {}`, tag: TagInvalidValue, where: "/inof/zones/zone[name=a]"},
@@ -193,25 +194,6 @@ func TestTheDefaultOperation(t *testing.T) {
 	}
 }
 
-// What an edit does not name of the settings of the fabric stays.
-func TestSettingsStayUnlessTheyAreNamed(t *testing.T) {
-	n, err := EditJSON(nil, Replace, []byte(`{"inof":{}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := before(t).Apply(n, Merge)
-	if err != nil || !got.AutoJoin || got.HardZoning {
-		t.Errorf("%+v, %v", got, err)
-	}
-	n, err = EditJSON(at("inof/config"), Merge, []byte(`{"default-zone-auto-join":false,"openinof-inof:hard-zoning":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err = got.Apply(n, Merge); err != nil || got.AutoJoin || !got.HardZoning {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func TestReferencesToWhatIsNotThereAreNamed(t *testing.T) {
 	c := before(t)
 	for _, path := range []string{"inof/aliases", "inof/zones/zone=b", "inof/zone-sets"} {
@@ -253,7 +235,7 @@ func TestJSONIsReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"openinof-inof:inof":{"aliases":{"alias":[{"config":{"member":["192.0.2.20"],"name":"array"},"name":"array"}]},` +
-		`"config":{"active-zone-set":"day","default-zone-auto-join":true,"hard-zoning":false},` +
+		`"config":{"active-zone-set":"day"},` +
 		`"zone-sets":{"zone-set":[{"config":{"name":"day","zone":["a","b"]},"name":"day"}]},` +
 		`"zones":{"zone":[{"config":{"member":["192.0.2.1","192.0.2.2","alias:array"],"name":"a"},"name":"a"},{"config":{"member":["nqn.2026-01.org.example:b"],"name":"b"},"name":"b"}]}}}`
 	if string(all) != want {
@@ -265,7 +247,7 @@ func TestJSONIsReadBack(t *testing.T) {
 	}
 	empty := Config{Plan: &change.Plan{}}
 	got, err := empty.Apply(n, Merge)
-	if err != nil || !got.Plan.Equal(c.Plan) || !got.AutoJoin {
+	if err != nil || !got.Plan.Equal(c.Plan) {
 		t.Errorf("%v, %v", said(got), err)
 	}
 	for path, want := range map[string]string{
@@ -290,7 +272,7 @@ func TestJSONIsReadBack(t *testing.T) {
 func FuzzEdits(f *testing.F) {
 	f.Add("inof/zones/zone=a", "merge", `{"config":{"member":["192.0.2.9"]}}`)
 	f.Add("inof/zones/zone=a/config/member", "replace", `["alias:array"]`)
-	f.Add("", "replace", `{"openinof-inof:inof":{"config":{"hard-zoning":true}}}`)
+	f.Add("", "replace", `{"openinof-inof:inof":{"config":{"active-zone-set":"x"}}}`)
 	f.Add("inof/aliases", "delete", "")
 	f.Fuzz(func(t *testing.T, path, op, value string) {
 		n, err := EditJSON(at(path), Op(op), []byte(value))
