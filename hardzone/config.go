@@ -89,7 +89,7 @@ func (c *Config) Settings() []setting.Setting {
 			"Where the filter stands: XDP in the driver (`native`), traffic control (`tc`), or XDP behind the driver (`generic`). `auto` takes the "+
 				"first of them that the port has."),
 		setting.Int("max-pairs", &c.MaxPairs, 1<<20, 1<<10, 1<<24,
-			"Pairs of hosts that may talk for which there is room. What exceeds it is dropped, with a warning. Each takes about 80 bytes of the "+
+			"Pairs of hosts that may talk for which there is room. What exceeds it is dropped, with a warning. Each takes up to 100 bytes of the "+
 				"kernel's memory when it is used.").Fixed(),
 		setting.Span("audit", &c.Audit, time.Minute, time.Second, 24*time.Hour,
 			"How often the kernel's tables are compared with what they should be, and mended."),

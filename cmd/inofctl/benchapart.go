@@ -50,18 +50,27 @@ func printHardZoning(w io.Writer, r *apart.Result) {
 		fmt.Fprintf(tw, "%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", s.Memberships, s.LoadMS, s.NFTLoadMS, s.MemoryMB, s.UpdateUS.Median, s.ZoneUS.Median,
 			s.Run["nothing"], s.Run["xdp permitted"], s.Run["tc permitted"], s.Run["xdp denied"])
 	}
-	fmt.Fprint(tw, "\nns a frame on the cable\tno filter\tnative\ttc\tgeneric\tnftables\tabove none: native\ttc\tgeneric\tnftables\t\n")
-	for i := range r.Sizes {
-		s := &r.Sizes[i]
-		fmt.Fprintf(tw, "%d\t", s.Memberships)
-		kinds := []string{string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), apart.NFTables}
-		for _, way := range append([]string{apart.None}, kinds...) {
-			fmt.Fprintf(tw, "%.0f\t", s.Wire[way].Low)
+	kinds := []string{string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), apart.NFTables}
+	for _, t := range []struct {
+		title string
+		took  func(*apart.Size) map[string]apart.Spread
+		above func(*apart.Size, string) float64
+	}{
+		{"of a driver", func(s *apart.Size) map[string]apart.Spread { return s.Driver }, (*apart.Size).AboveDriver},
+		{"of a socket", func(s *apart.Size) map[string]apart.Spread { return s.Wire }, (*apart.Size).Above},
+	} {
+		fmt.Fprintf(tw, "\nns a frame %s\tno filter\tbare\tnative\ttc\tgeneric\tnftables\tabove none: native\ttc\tgeneric\tnftables\t\n", t.title)
+		for i := range r.Sizes {
+			s := &r.Sizes[i]
+			fmt.Fprintf(tw, "%d\t", s.Memberships)
+			for _, way := range append([]string{apart.None, apart.Bare}, kinds...) {
+				fmt.Fprintf(tw, "%.0f\t", t.took(s)[way].Low)
+			}
+			for _, way := range kinds {
+				fmt.Fprintf(tw, "%.0f\t", t.above(s, way))
+			}
+			fmt.Fprintln(tw)
 		}
-		for _, way := range kinds {
-			fmt.Fprintf(tw, "%.0f\t", s.Above(way))
-		}
-		fmt.Fprintln(tw)
 	}
 	tw.Flush()
 }

@@ -31,10 +31,11 @@ type Options struct {
 var Default = Options{Memberships: []int{1, 10_000, 320_000}, Frames: 10_000, Rounds: 31, Repeat: 1_000_000}
 
 // Ways are what is measured, in turn; None is no filter at all.
-var ways = []string{None, string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), NFTables}
+var ways = []string{None, Bare, string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), NFTables}
 
 const (
 	None     = "none"
+	Bare     = "bare" // native XDP, of a program that lets everything pass
 	NFTables = "nftables"
 )
 
@@ -60,6 +61,8 @@ type Size struct {
 	Run map[string]float64 `json:"run_ns"`
 	// Wire is a frame from one end of a cable through the filter at the other, in ns, for each way.
 	Wire map[string]Spread `json:"wire_ns"`
+	// Driver is the same with frames as a driver has them: see driver.
+	Driver map[string]Spread `json:"driver_ns"`
 }
 
 // Spread is the least, the median and the third quartile of several measurements.
@@ -78,6 +81,9 @@ func spread(v []float64) Spread {
 // Above is what a way costs above no filter: the least of each, which other work on the machine
 // disturbs least.
 func (s *Size) Above(way string) float64 { return s.Wire[way].Low - s.Wire[None].Low }
+
+// AboveDriver is the same with frames as a driver has them.
+func (s *Size) AboveDriver(way string) float64 { return s.Driver[way].Low - s.Driver[None].Low }
 
 // Bench measures.
 func Bench(ctx context.Context, opt Options) (res *Result, err error) {
@@ -159,7 +165,8 @@ func frame(src, dst netip.Addr) []byte {
 
 // wire is a cable with the sender at one end and the filters at the other.
 type wire struct {
-	index int
+	index int // of the port
+	peer  int // of the sender's end
 	fd    int
 	ns    netns.NsHandle
 }
@@ -193,6 +200,7 @@ func newWire() (*wire, error) {
 		case portName:
 			w.index = l.Attrs().Index
 		case "host1":
+			w.peer = l.Attrs().Index
 			if w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); err == nil {
 				_ = unix.SetsockoptInt(w.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
 				err = unix.Bind(w.fd, &unix.SockaddrLinklayer{Ifindex: l.Attrs().Index})
@@ -212,7 +220,7 @@ func (w *wire) close() {
 
 // size measures with one size of the policy.
 func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, error) {
-	s := &Size{Memberships: n, Run: make(map[string]float64), Wire: make(map[string]Spread)}
+	s := &Size{Memberships: n, Run: make(map[string]float64), Wire: make(map[string]Spread), Driver: make(map[string]Spread)}
 	cfg := hardzone.Default()
 	cfg.Pins, cfg.Samples = "", 0
 	f, err := zonefilter.Open(cfg)
@@ -252,7 +260,20 @@ func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, e
 		}
 		s.NFTLoadMS = float64(time.Since(began).Microseconds()) / 1e3
 	}
-	took := make(map[string][]float64)
+	if err := buffered(portName); err != nil {
+		return nil, err
+	}
+	var pairs [][2]netip.Addr
+	for i := range frames {
+		a, b := ends(i * (n / len(frames)))
+		pairs = append(pairs, [2]netip.Addr{a, b})
+	}
+	drv, err := w.newDriver(pairs)
+	if err != nil {
+		return nil, err
+	}
+	defer drv.close()
+	took, card := make(map[string][]float64), make(map[string][]float64)
 	for range opt.Rounds {
 		for _, way := range ways {
 			if ctx.Err() != nil {
@@ -266,13 +287,21 @@ func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, e
 				return nil, fmt.Errorf("%s: %w", way, err)
 			}
 			took[way] = append(took[way], w.send(frames, opt.Frames))
+			if _, err := drv.send(w, opt.Frames/10); err != nil { // warm
+				return nil, err
+			}
+			one, err := drv.send(w, 4*opt.Frames)
+			if err != nil {
+				return nil, err
+			}
+			card[way] = append(card[way], one)
 			if err := undo(); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for way, v := range took {
-		s.Wire[way] = spread(v)
+		s.Wire[way], s.Driver[way] = spread(v), spread(card[way])
 	}
 	return s, nil
 }
@@ -282,6 +311,8 @@ func (w *wire) filter(f *zonefilter.Filter, cfg hardzone.Config, way string) (un
 	switch way {
 	case None:
 		return func() error { return nil }, nil
+	case Bare:
+		return zonefilter.Bare(w.index, hardzone.AttachNative)
 	case NFTables:
 		const chain = "add chain netdev inof in { type filter hook ingress device " + portName + " priority 0; policy drop; }\n" +
 			"add rule netdev inof in ip saddr @places ip saddr . ip daddr @pairs accept\n"

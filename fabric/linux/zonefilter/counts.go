@@ -33,14 +33,7 @@ func (f *Filter) Counts() (hardzone.Counts, error) {
 		}
 		out.Ports[name] = hardzone.PortCounts{Passed: sum[0], Permitted: sum[1], Other: sum[2], NoPair: sum[3], BadSource: sum[4], Unlearned: sum[5], Malformed: sum[6]}
 	}
-	used := uint32(0)
-	for _, zone := range f.pairs {
-		used = max(used, zone)
-	}
-	for _, h := range f.hosts {
-		used = max(used, h.Zone)
-	}
-	for zone := range used + 1 {
+	for zone := range f.rows.lastZone() + 1 {
 		var cpus []zoneCountsValue
 		if err := f.tables[tableZoneCounts].Lookup(zone, &cpus); err != nil {
 			return out, err

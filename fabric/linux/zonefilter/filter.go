@@ -22,9 +22,7 @@ type Filter struct {
 	tables map[string]*ebpf.Map
 	attach hardzone.Attach
 
-	hosts map[addrKey]hostValue // as they should be
-	pairs map[pairKey]uint32
-	extra map[string]any // rows of permits, prefixes and bounds, by table
+	rows  rows // as they should be
 	ports map[string]*portFilter
 	names []string // of ports by number
 
@@ -46,8 +44,7 @@ func Open(cfg hardzone.Config) (*Filter, error) {
 		return nil, err
 	}
 	f := &Filter{dir: cfg.Pins, spec: spec, attach: cfg.Attach, cfg: cfg, tables: make(map[string]*ebpf.Map),
-		hosts: make(map[addrKey]hostValue), pairs: make(map[pairKey]uint32), extra: make(map[string]any),
-		ports: make(map[string]*portFilter), names: make([]string, 1, 16)}
+		rows: newRows(), ports: make(map[string]*portFilter), names: make([]string, 1, 16)}
 	var pinErr error
 	if f.dir != "" {
 		if err := makePins(f.dir); err != nil {
@@ -118,8 +115,13 @@ func (f *Filter) adopt() {
 	if m := f.tables[tableSettings]; m == nil || m.Lookup(uint32(0), &set) != nil || set.Version != layout {
 		return
 	}
-	hosts, pairs, ports := f.tables[tableHosts], f.tables[tablePairs], f.tables[tablePorts]
-	if hosts == nil || pairs == nil || ports == nil || ports.MaxEntries() != maxPorts+1 {
+	ports := f.tables[tablePorts]
+	for _, name := range []string{tablePlaces4, tablePlaces6, tableBlocks4, tableBlocks6, tableTiles, tableZones} {
+		if f.tables[name] == nil {
+			return
+		}
+	}
+	if ports == nil || ports.MaxEntries() != maxPorts+1 {
 		return
 	}
 	f.suspended = set.Mode == modeOff
@@ -133,17 +135,13 @@ func (f *Filter) adopt() {
 		}
 		f.names[n] = v.name()
 	}
-	var a addrKey
-	var h hostValue
-	for it := hosts.Iterate(); it.Next(&a, &h); {
-		f.hosts[a] = h
-		f.adopted = append(f.adopted, hardzone.Host{Addr: addrOf(a), Number: h.Number, Zone: h.Zone, Ports: f.portNames(h.Ports[:])})
+	_ = f.rows.adopt(f.tables) // what cannot be read an audit puts right
+	for h, place := range f.rows.all() {
+		h.Zone, h.Ports = place.Zone, f.portNames(place.Ports[:])
+		f.adopted = append(f.adopted, h)
 	}
-	var k pairKey
-	var zone uint32
-	for it := pairs.Iterate(); it.Next(&k, &zone); {
-		f.pairs[k] = zone
-		f.keys = append(f.keys, hardzone.PairKey(k))
+	for k, v := range f.rows.tiles.want {
+		pairsOf(k, v, func(p pairKey) { f.keys = append(f.keys, hardzone.PairKey(p)) })
 	}
 }
 
@@ -179,12 +177,8 @@ func (f *Filter) refill() error {
 			errs = append(errs, f.namePort(uint32(n), hardzone.Port{Name: name}))
 		}
 	}
-	for a, v := range f.hosts {
-		errs = append(errs, f.tables[tableHosts].Put(a, &v))
-	}
-	for k, zone := range f.pairs {
-		errs = append(errs, f.tables[tablePairs].Put(k, zone))
-	}
+	f.rows.again()
+	errs = append(errs, f.rows.flush(f.tables))
 	return errors.Join(errs...)
 }
 
@@ -265,26 +259,16 @@ func (f *Filter) Apply(steps []hardzone.Step) error {
 	return errors.Join(errs...)
 }
 
-// batch is from how many rows on they are written at once.
-const batch = 16
-
 // apply makes steps of one kind.
 func (f *Filter) apply(steps []hardzone.Step) error {
 	var errs []error
-	if steps[0].Op == hardzone.PutPair && len(steps) >= batch {
-		keys, zones := make([]pairKey, len(steps)), make([]uint32, len(steps))
-		for i := range steps {
-			keys[i], zones[i] = pairKey(steps[i].Pair.Key), f.counter(steps[i].Pair.Zone)
-			f.pairs[keys[i]] = zones[i]
-		}
-		if _, err := f.tables[tablePairs].BatchUpdate(keys, zones, nil); !errors.Is(err, ebpf.ErrNotSupported) {
-			return err
-		}
-	}
 	for i := range steps {
 		if err := f.step(&steps[i]); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", steps[i].Op, err))
 		}
+	}
+	if err := f.rows.flush(f.tables); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", steps[0].Op, err))
 	}
 	return errors.Join(errs...)
 }
@@ -297,17 +281,18 @@ func (f *Filter) counter(zone uint32) uint32 {
 	return zone
 }
 
+// step changes what should be; flush brings it into the kernel.
 func (f *Filter) step(s *hardzone.Step) error {
 	switch s.Op {
 	case hardzone.ClearZone:
 		zeros := make([]zoneCountsValue, ebpf.MustPossibleCPU())
 		return f.tables[tableZoneCounts].Put(s.Pair.Zone, zeros)
 	case hardzone.PutPair:
-		k, zone := pairKey(s.Pair.Key), f.counter(s.Pair.Zone)
-		f.pairs[k] = zone
-		return f.tables[tablePairs].Put(&k, &zone)
+		f.rows.putPair(pairKey(s.Pair.Key), f.counter(s.Pair.Zone))
+	case hardzone.DeletePair:
+		f.rows.deletePair(pairKey(s.Pair.Key))
 	case hardzone.PutHost:
-		k, v := keyOf(s.Host.Addr), hostValue{Number: s.Host.Number, Zone: f.counter(s.Host.Zone)}
+		v := placeValue{Number: s.Host.Number, Zone: f.counter(s.Host.Zone)}
 		for i, name := range s.Host.Ports[:min(len(s.Host.Ports), len(v.Ports))] {
 			n, err := f.number(name)
 			if err != nil {
@@ -315,18 +300,15 @@ func (f *Filter) step(s *hardzone.Step) error {
 			}
 			v.Ports[i] = n
 		}
-		f.hosts[k] = v
-		return f.tables[tableHosts].Put(&k, &v)
+		f.rows.setNumber(s.Host.Addr, v.Number)
+		f.rows.setPlace(s.Host.Addr, v)
 	case hardzone.DeleteHost:
-		k := keyOf(s.Host.Addr)
-		delete(f.hosts, k)
-		return gone(f.tables[tableHosts].Delete(&k))
-	case hardzone.DeletePair:
-		k := pairKey(s.Pair.Key)
-		delete(f.pairs, k)
-		return gone(f.tables[tablePairs].Delete(&k))
+		f.rows.setPlace(s.Host.Addr, placeValue{})
+		f.rows.setNumber(s.Host.Addr, 0)
+	default:
+		return fmt.Errorf("unknown step %d", s.Op)
 	}
-	return fmt.Errorf("unknown step %d", s.Op)
+	return nil
 }
 
 // gone is the error of a deletion: what is not there is deleted.
@@ -347,28 +329,47 @@ func (f *Filter) Suspend(on bool) error {
 // Look implements hardzone.Dataplane.
 func (f *Filter) Look(a, b netip.Addr) (s hardzone.Seen, err error) {
 	var set settingsValue
-	var rows [2]hostValue
 	if err := f.tables[tableSettings].Lookup(uint32(0), &set); err != nil {
 		return s, err
 	}
 	s.Suspended = set.Mode == modeOff
-	for i, addr := range [...]netip.Addr{a, b} {
-		if err := gone(f.tables[tableHosts].Lookup(keyOf(addr), &rows[i])); err != nil {
+	for _, end := range [...]struct {
+		addr   netip.Addr
+		number *uint32
+		ports  *[]string
+	}{{a, &s.A, &s.APorts}, {b, &s.B, &s.BPorts}} {
+		number, place, err := f.host(end.addr.Unmap())
+		if err != nil {
 			return s, err
 		}
+		*end.number, *end.ports = number, f.portNames(place.Ports[:])
 	}
-	s.A, s.B, s.APorts, s.BPorts = rows[0].Number, rows[1].Number, f.portNames(rows[0].Ports[:]), f.portNames(rows[1].Ports[:])
 	if s.A == 0 || s.B == 0 {
 		return s, nil
 	}
-	var zone uint32
-	switch err := f.tables[tablePairs].Lookup(pairKey(hardzone.KeyOf(s.A, s.B)), &zone); {
-	case err == nil:
-		s.Open = true
-	case gone(err) != nil:
+	var tile tileValue
+	k, word, bit := tileOf(pairKey(hardzone.KeyOf(s.A, s.B)))
+	if err := gone(f.tables[tableTiles].Lookup(k, &tile)); err != nil {
 		return s, err
 	}
+	s.Open = tile.Bits[word]&bit != 0
 	return s, nil
+}
+
+// host reads the rows of an address.
+func (f *Filter) host(a netip.Addr) (number uint32, place placeValue, err error) {
+	var block blockValue
+	var at int
+	if a.Is4() {
+		var k addr4Key
+		k, at = block4(a)
+		err = errors.Join(gone(f.tables[tableBlocks4].Lookup(k, &block)), gone(f.tables[tablePlaces4].Lookup(addr4Key(a.As4()), &place)))
+	} else {
+		var k addrKey
+		k, at = block6(a)
+		err = errors.Join(gone(f.tables[tableBlocks6].Lookup(k, &block)), gone(f.tables[tablePlaces6].Lookup(addrKey(a.As16()), &place)))
+	}
+	return block.Numbers[at], place, err
 }
 
 // Close implements hardzone.Dataplane: what is pinned stays in force.

@@ -75,7 +75,7 @@ func TestTheNextProcessTakesOverWhatIsInForce(t *testing.T) {
 		next := openPinned(t, dir)
 		defer next.Close()
 		hosts, pairs, suspended := next.Adopted()
-		if len(hosts) != len(rows) || len(pairs) != len(mayTalk) || suspended {
+		if len(hosts) != len(learned) || len(pairs) != len(mayTalk) || suspended {
 			t.Fatal(hosts, pairs, suspended)
 		}
 		for _, h := range hosts {
@@ -142,7 +142,7 @@ func TestTablesOfAnotherSizeAreTakenOver(t *testing.T) {
 	if seen, err := f.Look(hA, hB); err != nil || !seen.Open || !slices.Equal(seen.APorts, atPorts[hA]) {
 		t.Error(seen, err)
 	}
-	if n := f.tables[tablePairs].MaxEntries(); n != 2048 {
+	if n := f.tables[tableTiles].MaxEntries(); n != 2048 {
 		t.Error(n)
 	}
 	if a, err := f.Audit(); err != nil || a.Repaired() != 0 {
@@ -153,15 +153,15 @@ func TestTablesOfAnotherSizeAreTakenOver(t *testing.T) {
 func TestAnAuditRepairsWhatOthersChanged(t *testing.T) {
 	f := open(t, hardzone.Default())
 	fill(t, f, hardzone.Default())
-	if a, err := f.Audit(); err != nil || a.Repaired() != 0 || a.Pairs != len(mayTalk) || a.Hosts != len(rows) {
+	if a, err := f.Audit(); err != nil || a.Repaired() != 0 || a.Pairs != len(mayTalk) || a.Hosts != len(learned) {
 		t.Fatal(a, err)
 	}
-	a, b := keyOf(hA), keyOf(hB)
-	v := f.hosts[b]
+	a, b := addr4Key(hA.As4()), addr4Key(hB.As4())
+	v := f.rows.places4.want[b]
 	v.Number = 77
-	must(t, f.tables[tableHosts].Delete(&a))
-	must(t, f.tables[tableHosts].Put(&b, &v))
-	must(t, f.tables[tablePairs].Put(pairKey{5, 6}, uint32(0)))
+	must(t, f.tables[tablePlaces4].Delete(&a))
+	must(t, f.tables[tablePlaces4].Put(&b, &v))
+	must(t, f.tables[tableTiles].Put(tileKey{5, 6}, &tileValue{Bits: [8]uint32{1}}))
 	got, err := f.Audit()
 	if err != nil || got.Missing != 1 || got.Wrong != 1 || got.Foreign != 1 {
 		t.Fatal(got, err)

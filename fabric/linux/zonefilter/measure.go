@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 
 	"github.com/openinof/inof/hardzone"
 )
@@ -45,6 +46,24 @@ const (
 	xdpDrop = 1
 	tcDrop  = 2
 )
+
+// Bare puts a program that lets everything pass at an interface: what the place itself costs.
+func Bare(index int, way hardzone.Attach) (remove func() error, err error) {
+	prog, err := pass()
+	if err != nil {
+		return nil, err
+	}
+	defer prog.Close()
+	flags := link.XDPDriverMode
+	if way == hardzone.AttachGeneric {
+		flags = link.XDPGenericMode
+	}
+	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: index, Flags: flags})
+	if err != nil {
+		return nil, err
+	}
+	return l.Close, nil
+}
 
 // pass is a program that lets everything pass.
 func pass() (*ebpf.Program, error) {

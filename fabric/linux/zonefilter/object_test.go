@@ -35,8 +35,12 @@ func TestRowsHaveTheSizesOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, size := range map[string][2]uintptr{
-		tableHosts:      {unsafe.Sizeof(addrKey{}), unsafe.Sizeof(hostValue{})},
-		tablePairs:      {unsafe.Sizeof(pairKey{}), 4},
+		tablePlaces4:    {unsafe.Sizeof(addr4Key{}), unsafe.Sizeof(placeValue{})},
+		tablePlaces6:    {unsafe.Sizeof(addrKey{}), unsafe.Sizeof(placeValue{})},
+		tableBlocks4:    {unsafe.Sizeof(addr4Key{}), unsafe.Sizeof(blockValue{})},
+		tableBlocks6:    {unsafe.Sizeof(addrKey{}), unsafe.Sizeof(blockValue{})},
+		tableTiles:      {unsafe.Sizeof(tileKey{}), unsafe.Sizeof(tileValue{})},
+		tableZones:      {unsafe.Sizeof(pairKey{}), 4},
 		tablePermits:    {unsafe.Sizeof(permitKey{}), 4},
 		tablePrefixes:   {unsafe.Sizeof(prefixKey{}), 4},
 		tableBounds:     {unsafe.Sizeof(prefixKey{}), unsafe.Sizeof(boundValue{})},
@@ -52,6 +56,9 @@ func TestRowsHaveTheSizesOfTheProgram(t *testing.T) {
 	}
 	if n := spec.Maps[tableZoneCounts].MaxEntries; n != hardzone.ZoneCounters+1 {
 		t.Errorf("%d counters of zones", n)
+	}
+	if n := spec.Maps[tableZones].MaxEntries; n != maxZoneRows {
+		t.Errorf("%d rows of zones", n)
 	}
 	if n := spec.Maps[tablePortCounts].MaxEntries; n != maxPorts+1 {
 		t.Errorf("%d counters of ports", n)

@@ -50,7 +50,7 @@ var (
 	groups     = []netip.Addr{netip.MustParseAddr("224.0.0.5"), netip.MustParseAddr("239.1.1.1"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("ff02::1"), netip.MustParseAddr("ff0e::1")}
 	bindings   = []hardzone.Bound{{Prefix: netip.MustParsePrefix("203.0.113.2/32"), Ports: []string{"p2"}}}
 	atPorts    = map[netip.Addr][]string{hA: {"p1"}, hB: {"p2"}, hC: {"p1", "p2"}, h6A: {"p1"}, h6B: {"p2"}, remote: nil}
-	rows       = []netip.Addr{hA, hB, hC, h6A, h6B, remote}
+	learned    = []netip.Addr{hA, hB, hC, h6A, h6B, remote}
 	mayTalk    = map[[2]netip.Addr]bool{{hA, hB}: true, {hA, remote}: true, {h6A, h6B}: true}
 )
 
@@ -62,7 +62,7 @@ func fill(t interface{ Fatal(...any) }, f *Filter, cfg hardzone.Config) {
 	must(t, f.Configure(cfg, bindings))
 	number := make(map[netip.Addr]uint32)
 	var steps []hardzone.Step
-	for i, a := range rows {
+	for i, a := range learned {
 		number[a] = uint32(i + 1)
 		steps = append(steps, hardzone.Step{Op: hardzone.PutHost, Host: hardzone.Host{Addr: a, Number: uint32(i + 1), Ports: atPorts[a], Zone: 2}})
 	}

@@ -16,14 +16,21 @@ import (
 var object []byte
 
 // layout is the version of the tables; rows of another one are not understood.
-const layout = 1
+const layout = 2
 
 // The forms of rows, as filter.c has them.
 type (
-	addrKey   [16]byte
-	hostValue struct {
+	addr4Key   [4]byte
+	addrKey    [16]byte
+	placeValue struct {
 		Number, Zone uint32
 		Ports        [hardzone.MaxHostPorts]uint16
+	}
+	blockValue struct{ Numbers [blockSize]uint32 }
+	tileKey    struct{ Low, High uint32 }
+	tileValue  struct {
+		Zone uint32
+		Bits [tileSize * tileSize / 32]uint32
 	}
 	pairKey   struct{ Low, High uint32 }
 	permitKey struct {
@@ -67,7 +74,11 @@ const (
 	verdictNoPair, verdictSource          = 3, 4
 	verdictUnlearned, verdictMalformed    = 5, 6
 	maxPorts                              = 1024 // the table of ports has one more, number 0 is none
-	tableHosts, tablePairs, tablePorts    = "hosts", "pairs", "ports"
+	blockSize, tileSize, mixed            = 16, 16, 1<<32 - 1
+	tablePlaces4, tablePlaces6            = "places4", "places6"
+	tableBlocks4, tableBlocks6            = "blocks4", "blocks6"
+	tableTiles, tableZones, tablePorts    = "tiles", "zones", "ports"
+	maxZoneRows                           = 1 << 16 // of zones
 	tableSettings, tablePermits           = "settings", "permits"
 	tablePrefixes, tableBounds            = "prefixes", "bounds"
 	tablePortCounts, tableZoneCounts      = "port_counts", "zone_counts"
@@ -82,12 +93,10 @@ func load(maxPairs int) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the filter's object: %w", err)
 	}
-	spec.Maps[tablePairs].MaxEntries = uint32(maxPairs)
+	spec.Maps[tableTiles].MaxEntries = uint32(maxPairs)
 	spec.Maps[tablePorts] = &ebpf.MapSpec{Name: tablePorts, Type: ebpf.Array, KeySize: 4, ValueSize: 20, MaxEntries: maxPorts + 1}
 	return spec, nil
 }
-
-func keyOf(a netip.Addr) addrKey { return a.As16() }
 
 func addrOf(k addrKey) netip.Addr { return netip.AddrFrom16(k).Unmap() }
 
