@@ -3,6 +3,7 @@ package device
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func (w *leaving) SendFrame(port string, frame []byte) {
 		n := &pkt.Notices[i]
 		payload, err := snsd.AppendAck(nil, snsd.Ack{Subject: n.Subject, Host: n.Host, Seq: n.Seq})
 		if err == nil {
-			w.told = append(w.told, fabric.Frame{Port: port, Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: payload})
+			w.told = append(w.told, fabric.Frame{Port: port, Src: hostMAC("h" + strings.TrimPrefix(port, "eth")), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: payload})
 		}
 	}
 }

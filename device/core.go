@@ -87,6 +87,7 @@ type Counters struct {
 	LLDPErrors      uint64 `json:"lldp_errors"`
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
+	AcksForeign     uint64 `json:"acks_foreign"`    // acks from a machine that has not the address on that port
 	QueriesForeign  uint64 `json:"queries_foreign"` // zone queries for an address not registered on that port, not answered
 	QueriesEarly    uint64 `json:"queries_early"`   // zone queries answered before their address registered
 	QueriesHeld     uint64 `json:"queries_held"`    // zone queries for an address that a host has elsewhere, not answered

@@ -226,8 +226,14 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 }
 
 // ack hands over an ack with the time at which the kernel received it. It shows that the
-// host is there: if its link was down meanwhile, its peers need not wait for its LLDP.
+// host is there: if its link was down meanwhile, its peers need not wait for its LLDP. One of
+// another machine on the port says nothing of what the host has heard.
 func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
+	early, asked := c.early.hosts[a.Host]
+	if !c.table.Speaks(f.Port, f.Src, a.Host) && !(asked && early.HostKey.Port == f.Port && early.MAC == f.Src) {
+		c.counters.AcksForeign++
+		return
+	}
 	at := f.At
 	if at.IsZero() || at.After(now) {
 		at = now

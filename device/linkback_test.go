@@ -54,3 +54,41 @@ func TestAnAckOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
 		}
 	}
 }
+
+// Another machine that has taken a host's address on a port, and has not registered yet, acks what
+// is told to the host: it is repeated until the host itself acks it.
+func TestAnAckOfAnotherMachineIsNotTheHosts(t *testing.T) {
+	b := newBareCore(t, true)
+	for _, p := range []string{"eth1", "eth2"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+	for _, tt := range []struct {
+		src   string
+		acked bool
+	}{{"h9", false}, {"h1", true}} {
+		told := false
+		for _, n := range b.notify.Notices() {
+			if n.Host.String() != i1 {
+				continue
+			}
+			told = true
+			payload, err := snsd.AppendAck(nil, snsd.Ack{Subject: n.Subject, Host: n.Host, Seq: n.Seq})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Frame(fabric.Frame{Port: "eth1", Src: hostMAC(tt.src), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: payload, At: b.now}, b.now)
+			if got := b.notify.Told(n.Host, n.Subject).Acked; got != tt.acked {
+				t.Errorf("after an ack of %s: acked %v, want %v", tt.src, got, tt.acked)
+			}
+		}
+		if !told {
+			t.Fatal("nothing was told")
+		}
+	}
+	if b.counters.AcksForeign != 1 {
+		t.Errorf("%d acks of other machines counted, want 1", b.counters.AcksForeign)
+	}
+}

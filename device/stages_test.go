@@ -76,7 +76,7 @@ func (w *timed) ackAll(ago time.Duration) {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			w.Frame(fabric.Frame{Port: "eth1", EtherType: fabric.EtherTypeNTS, Payload: b, At: w.now.Add(-ago)}, w.now)
+			w.Frame(fabric.Frame{Port: "eth1", Src: hostMAC("h1"), EtherType: fabric.EtherTypeNTS, Payload: b, At: w.now.Add(-ago)}, w.now)
 		}
 	}
 	w.frames = nil

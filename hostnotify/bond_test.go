@@ -1,6 +1,7 @@
 package hostnotify
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,4 +86,30 @@ func TestAHostThatRegistersOnAnotherPortWhileOneIsDownIsToldEverything(t *testin
 	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
 	r.n.Subscribe(h.Addr, "p4", h.MAC, r.now)
 	expect(t, r.settle())
+}
+
+// A port that turns out to be another machine's, which claims the address of a host with another
+// port too, is none of the host's: what is under way there goes over the other one at once.
+func TestWhatWentToAnotherMachineIsToldOverTheHostsOwnPortAtOnce(t *testing.T) {
+	r := twoHosts(t)
+	h := r.w.hosts[ip(hostA)]
+	r.n.PortUp("p3", mac(8), r.now)
+	r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+	r.settle()
+	r.fault(farT, snsd.ReasonLinkDown)
+	over := func() (ports []string) {
+		for _, x := range r.poll() {
+			if x.Host == h.Addr {
+				ports = append(ports, x.Port)
+			}
+		}
+		return ports
+	}
+	if got := over(); !slices.Equal(got, []string{"p1"}) {
+		t.Fatalf("told over %v", got)
+	}
+	r.n.Subscribe(h.Addr, "p1", mac(77), r.now)
+	if got := over(); !slices.Equal(got, []string{"p3"}) {
+		t.Errorf("then told over %v, want p3", got)
+	}
 }

@@ -54,6 +54,7 @@ func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	if mac != s.mac {
 		if s.holds(s.mac) {
 			n.counters.Conflicts++
+			n.choose(s) // what is under way went to the other machine
 			return false
 		}
 		n.takeOver(s, mac)

@@ -103,6 +103,15 @@ func (t *Table) Claimants(port string, a netip.Addr) []fabric.MAC {
 	return macs
 }
 
+// Speaks reports whether frames of this source are those of the host that has the address on the
+// port: whether a neighbour that announces it as that host sends its LLDP frames from there.
+func (t *Table) Speaks(port string, src fabric.MAC, a netip.Addr) bool {
+	host, ok := t.owner(port, a)
+	return ok && slices.ContainsFunc(t.ports[port].claims[a], func(e *entry) bool {
+		return e.n.MAC == src && e.host(a).MAC == host.MAC
+	})
+}
+
 // Forget takes an address from the neighbours of a port that announce it with this MAC
 // address, for the reason why: it has moved, or an operator wants it so. Who announces
 // it again is learned again.

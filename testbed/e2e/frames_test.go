@@ -173,7 +173,7 @@ func TestHostsThatSpeakForOthersAreIgnored(t *testing.T) {
 	}{
 		{"core.nts_unexpected", must(snsd.AppendNotify(nil, snsd.Notice{Subject: addr(target), Host: addr(init1), State: snsd.Inactive, Reason: snsd.ReasonLinkDown}))},
 		{"core.queries_held", must(snsd.AppendQuery(nil, snsd.QueryPadding, addr(init1)))},
-		{"hostnotify.acks_unknown", must(snsd.AppendAck(nil, snsd.Ack{Subject: addr(target), Host: addr(init1), Seq: 1}))},
+		{"core.acks_foreign", must(snsd.AppendAck(nil, snsd.Ack{Subject: addr(target), Host: addr(init1), Seq: 1}))},
 	} {
 		before := f.counter("tor1", c.counter)
 		w.nts(c.payload)

@@ -102,6 +102,18 @@ func (t table) present(l *cable, h *host, addr netip.Addr) {
 	}
 }
 
+// anothers reports whether only other machines than h have the address behind a port.
+func (t table) anothers(l *cable, h *host, addr netip.Addr) (other bool) {
+	for i := range t {
+		if c := &t[i]; c.link == l && c.addr == addr {
+			if other = c.mac != h.mac; !other {
+				return false
+			}
+		}
+	}
+	return other
+}
+
 func (t table) known(port string, addr netip.Addr) bool {
 	return slices.ContainsFunc(t, func(c claimant) bool { return c.link.port == port && c.addr == addr })
 }

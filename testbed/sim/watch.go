@@ -61,7 +61,7 @@ func (w *world) spokeOf(d *device, l *cable, n snsd.Notice) {
 	if w.tracing() {
 		w.tracef("%s tells %s: %s %s %s #%d", l.name(), n.Host, n.Subject, n.State, n.Reason, n.Seq)
 	}
-	if w.hush != "" && !d.holding && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) {
+	if w.hush != "" && !d.holding && !w.contested(n.Host) && !w.contested(n.Subject) && !w.ambiguous(n.Subject) && !w.endsLate(d, n, last) {
 		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
 	}
 	if !w.cfg.NoWatch {
@@ -97,6 +97,15 @@ func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
 	}
 }
 
+// endsLate reports whether a host that was told to keep trying to reach a subject is told that
+// their zone has ended, by a switch that did not know the subject when it ended: it may hear of it
+// any time later, when a contested address passes to a host of its own that shares a zone with it.
+func (w *world) endsLate(d *device, n snsd.Notice, last *spoken) bool {
+	kept := last != nil && last.State == snsd.Inactive && !last.Reason.Disconnects()
+	return kept && n.State == snsd.Inactive && n.Reason == snsd.ReasonZoneChanged && !w.mayShare(n.Host, n.Subject, d) &&
+		slices.ContainsFunc(d.seen, func(c claimant) bool { return w.contested(c.addr) && w.mayShare(c.addr, n.Subject, d) })
+}
+
 // meet reports whether the hosts that claim two addresses have roles that concern each other.
 func (w *world) meet(a, b netip.Addr) bool {
 	return slices.ContainsFunc(w.claims[a], func(x claim) bool {
@@ -104,10 +113,11 @@ func (w *world) meet(a, b netip.Addr) bool {
 	})
 }
 
-// acked takes an ack: the first one of what a host was told last shows that it is there.
+// acked takes an ack: the first one of what a host was told last shows that it is there. That of a
+// machine that is not the one which has the address on that port shows nothing.
 func (d *device) acked(l *cable, h *host, a snsd.Ack, arrived time.Duration) {
 	last := d.w.wire[pairKey{d.id, a.Host, a.Subject}]
-	if last == nil || last.Seq != a.Seq || last.acked || last.unsaved {
+	if last == nil || last.Seq != a.Seq || last.acked || last.unsaved || d.seen.anothers(l, h, a.Host) {
 		return
 	}
 	last.acked = true
