@@ -16,6 +16,7 @@ import (
 const (
 	DefaultPort    = 19516 // TCP port of the reflector
 	DefaultHTTP    = 19518 // of management.http
+	DefaultGNMI    = 9339  // of management.gnmi (IANA)
 	MinPort        = 10000 // smallest reflector port
 	MaxPort        = 57999 // largest reflector port
 	MinPassword    = 8     // characters
@@ -248,9 +249,10 @@ type Management struct {
 	Group  string      // that it belongs to, by name or number; empty: that of the process
 	Events int         // events kept for readers, 16..1,000,000
 	HTTP   HTTP
+	GNMI   netip.AddrPort // gNMI; invalid: off
 }
 
-// HTTP sets the API over a network; zero: off.
+// HTTP sets the API over a network, and who may come to whatever listens there; zero: off.
 type HTTP struct {
 	Listen netip.AddrPort // invalid: off
 	// Certificate and key are needed but on loopback.

@@ -144,6 +144,8 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{small + "management: {http: 192.0.2.1, token-file: /t}\n", `management.certificate-file: is missing: management.http is not on a loopback address`},
 		{small + "management: {http: 127.0.0.1}\n", `management.token-file: is missing: management.http lets nobody in without a token`},
 		{small + "management: {http: 19518, token-file: /t}\n", `management.http: "19518": is not an address and port; allowed: off, or an address`},
+		{small + "management: {gnmi: 192.0.2.1, token-file: /t}\n", `management.certificate-file: is missing: management.gnmi is not on a loopback address`},
+		{small + "management: {gnmi: '127.0.0.1:0', token-file: /t}\n", `management.gnmi: "127.0.0.1:0": is not an address and port`},
 		{small + "management: {token-file: /t}\n", `management.token-file: "/t": does not apply: management.http is off`},
 		{small + "management: {http: '[::1]:9', token-file: /t, key-file: /k}\n", `management.key-file: "/k": and certificate-file are needed together`},
 		{small + "metrics: {max-series: 1}\n", `metrics.max-series: "1": is too small; allowed: a whole number 100..1000000`},

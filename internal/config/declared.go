@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -158,47 +159,65 @@ func (c *Config) managementItem() item {
 			Fixed().Documented("that of the daemon", ""),
 		setting.Int("events", &m.Events, 4096, 16, 1_000_000,
 			"Events kept for `inofctl show event` and for a `watch` that was away.").Fixed(),
-		setting.Value("http", &m.HTTP.Listen, netip.AddrPort{}, "off, or an address or address:port",
-			"The API and `/metrics` over a network, for who has a token. Over TLS 1.2 or later, but on a loopback address.", parseHTTP, func(a netip.AddrPort) string {
-				if !a.IsValid() {
-					return "off"
-				}
-				return a.String()
-			}).Fixed().Documented("", fmt.Sprintf("`off`, `ADDRESS` (port %d) or `ADDRESS:PORT`", DefaultHTTP)),
+		listener("http", &m.HTTP.Listen, DefaultHTTP, "The API and `/metrics` over a network, for who has a token. Over TLS 1.2 or later, but on a loopback address."),
+		listener("gnmi", &m.GNMI, DefaultGNMI, "gNMI, for who has a token. Over TLS 1.2 or later, but on a loopback address ([operations](operations.md#gnmi))."),
 		setting.Text("certificate-file", &m.HTTP.CertificateFile, "", allowedPath,
-			"With `management.http`: the certificate (PEM) that is shown, and after it those of CAs. Read again when the file changes.", checkPath).Fixed(),
-		setting.Text("key-file", &m.HTTP.KeyFile, "", allowedPath, "With `management.http`: the private key of that certificate (PEM).", checkPath).Fixed(),
+			"With `management.http` and `gnmi`: the certificate (PEM) that is shown, and after it those of CAs. Read again when the file changes.", checkPath).Fixed(),
+		setting.Text("key-file", &m.HTTP.KeyFile, "", allowedPath, "With these: the private key of that certificate (PEM).", checkPath).Fixed(),
 		setting.Text("token-file", &m.HTTP.TokenFile, "", allowedPath,
-			"With `management.http`: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
+			"With these: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
 				"everything) and the SHA-256 of the token. Read again when the file changes ([operations](operations.md#over-a-network)).", checkPath).Fixed(),
-	), func(s *section) { c.checkHTTP(s) })
+	), func(s *section) { c.checkNetwork(s) })
 }
 
-// checkHTTP sees that what listens on a network has what protects it.
-func (c *Config) checkHTTP(s *section) {
+// listener is the setting of an address on a network that something of the management listens on.
+func listener(name string, at *netip.AddrPort, port uint16, text string) setting.Setting {
+	return setting.Value(name, at, netip.AddrPort{}, "off, or an address or address:port", text,
+		func(v string) (netip.AddrPort, string) { return parseNetwork(v, port) }, func(a netip.AddrPort) string {
+			if !a.IsValid() {
+				return "off"
+			}
+			return a.String()
+		}).Fixed().Documented("", fmt.Sprintf("`off`, `ADDRESS` (port %d) or `ADDRESS:PORT`", port))
+}
+
+// checkNetwork sees that what listens on a network has what protects it.
+func (c *Config) checkNetwork(s *section) {
 	h := &c.Management.HTTP
-	if !h.Listen.IsValid() {
+	name, exposed := "", ""
+	for _, l := range []struct {
+		name string
+		at   netip.AddrPort
+	}{{"http", h.Listen}, {"gnmi", c.Management.GNMI}} {
+		if l.at.IsValid() {
+			name = cmp.Or(name, l.name)
+			if !l.at.Addr().IsLoopback() {
+				exposed = cmp.Or(exposed, l.name)
+			}
+		}
+	}
+	if name == "" {
 		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file", "token-file")
 		*h = HTTP{}
 		return
 	}
 	if h.TokenFile == "" {
-		s.problem("token-file", "is missing: management.http lets nobody in without a token", allowedPath)
+		s.problem("token-file", "is missing: management."+name+" lets nobody in without a token", allowedPath)
 	}
 	switch both := h.CertificateFile != "" && h.KeyFile != ""; {
 	case !both && (h.CertificateFile != "" || h.KeyFile != ""):
 		s.problem("key-file", "and certificate-file are needed together", allowedPath)
-	case !both && !h.Listen.Addr().IsLoopback():
-		s.problem("certificate-file", "is missing: management.http is not on a loopback address, so it takes TLS", "certificate-file and key-file")
+	case !both && exposed != "":
+		s.problem("certificate-file", "is missing: management."+exposed+" is not on a loopback address, so it takes TLS", "certificate-file and key-file")
 	}
 }
 
-func parseHTTP(v string) (netip.AddrPort, string) {
+func parseNetwork(v string, port uint16) (netip.AddrPort, string) {
 	if v == "off" {
 		return netip.AddrPort{}, ""
 	}
 	if a, err := netip.ParseAddr(v); err == nil {
-		return netip.AddrPortFrom(a, DefaultHTTP), ""
+		return netip.AddrPortFrom(a, port), ""
 	}
 	ap, err := netip.ParseAddrPort(v)
 	if err != nil || ap.Port() == 0 {

@@ -17,8 +17,6 @@ var config = group[Zoning]{
 	path: "/inof/config", source: "zones",
 	rows: zoningRow,
 	leaves: []leaf[Zoning]{
-		{Leaf{Path: "hard-zoning", Type: TypeBool, Class: Config, Set: true, Doc: "zones.hard-zoning"}, func(z *Zoning) any { return z.Hard }},
-		{Leaf{Path: "default-zone-auto-join", Type: TypeBool, Class: Config, Set: true, Doc: "zones.default-zone-auto-join"}, func(z *Zoning) any { return z.AutoJoin }},
 		{Leaf{Path: "active-zone-set", Type: TypeString, Class: Config, Set: true, Doc: "whose zones are in force; absent: all zones are"}, func(z *Zoning) any { return some(z.Plan.Active) }},
 	},
 }
