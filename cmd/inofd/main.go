@@ -21,6 +21,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
+	"github.com/openinof/inof/internal/journald"
 	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/internal/manual"
 	"github.com/openinof/inof/model/remote"
@@ -29,8 +30,8 @@ import (
 func main() {
 	if err := command().Execute(); err != nil {
 		text := "inofd: " + err.Error()
-		if underJournal() { // each line of it is a record of its own
-			prefix := priority(slog.LevelError)
+		if journald.Here() { // each line of it is a record of its own
+			prefix := journald.Prefix(slog.LevelError)
 			text = prefix + strings.ReplaceAll(text, "\n", "\n"+prefix)
 		}
 		fmt.Fprintln(os.Stderr, text)
@@ -123,6 +124,15 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 // newLog writes to standard error, within bounds.
 func newLog(format string, level *slog.LevelVar) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
+	here := journald.Here()
+	if here && format != "json" { // the journal has these itself
+		opts.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+				return slog.Attr{}
+			}
+			return a
+		}
+	}
 	lines := func(w io.Writer) slog.Handler {
 		if format == "json" {
 			return slog.NewJSONHandler(w, opts)
@@ -130,8 +140,8 @@ func newLog(format string, level *slog.LevelVar) *slog.Logger {
 		return slog.NewTextHandler(w, opts)
 	}
 	handler := lines(os.Stderr)
-	if underJournal() {
-		handler = newJournalHandler(os.Stderr, lines)
+	if here {
+		handler = journald.New(os.Stderr, lines)
 	}
 	return slog.New(logbound.New(handler))
 }

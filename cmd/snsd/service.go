@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/internal/journald"
 	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/snsd"
 )
@@ -44,7 +46,12 @@ func runCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return serve(ctx, f, slog.New(logbound.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))))
+			lines := func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }
+			handler := lines(cmd.ErrOrStderr())
+			if journald.Here() {
+				handler = journald.New(cmd.ErrOrStderr(), lines)
+			}
+			return serve(ctx, f, slog.New(logbound.New(handler)))
 		}}
 	f.flags(c)
 	return c

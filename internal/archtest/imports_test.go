@@ -70,17 +70,19 @@ var allowed = map[string][]string{
 	"internal/timerheap": {},
 	"internal/setting":   {}, // declarations of what an operator may set
 	"internal/latency":   {}, // durations in, percentiles out
+	"internal/journald":  {},
 	"internal/logbound":  {},
 	"internal/manual":    {},
+	"internal/syslog":    {},
 	"internal/audit":     {}, // what operators did, in files that show tampering
 	"internal/keep":      {}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
-	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting"}), // what is set about faults is declared where they are
+	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// One table of what can be known, from what the API shows.
@@ -115,6 +117,7 @@ var alsoInTests = map[string][]string{
 	"fabric/sonic":       {"internal/netnstest"},
 	"hostkernel":         {"internal/netnstest"},
 	"internal/keep":      {"internal/netnstest"},
+	"internal/syslog":    {"internal/netnstest"},
 	"internal/config":    {"internal/netnstest"},
 	"internal/telemetry": {"dist/yang", "internal/netnstest"},
 	"bfd":                {"internal/netnstest"},

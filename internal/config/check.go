@@ -40,6 +40,11 @@ func Check(path string, flags map[string]string) (text string, c *Config, err er
 			text += path + ": warning: " + w + "\n"
 		}
 	}
+	if l := &c.Log.Syslog; l.Encrypted() {
+		if _, err := l.TLS(); err != nil { // the daemon runs without, and warns
+			return "", nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	for _, w := range slices.Concat(c.Session.Warnings(), c.ExposedSecrets()) {
 		text += path + ": warning: " + w + "\n"
 	}

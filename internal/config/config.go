@@ -269,4 +269,5 @@ type Metrics struct {
 type Log struct {
 	Level  slog.Level
 	Format string // "text" or "json"
+	Syslog Syslog
 }

@@ -41,7 +41,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		File: "f", Device: Device{ID: id, Name: "a"}, Dataplane: "linux",
 		Zones: Zones{File: "/var/lib/inof/zones.yaml", AutoJoin: true, MaxLoss: 10},
 		State: "/var/lib/inof",
-		Log:   Log{slog.LevelInfo, "text"},
+		Log:   Log{Level: slog.LevelInfo, Format: "text", Syslog: Syslog{Facility: 23, Enterprise: 32473}},
 	}
 	for key, it := range each("", got.items()) { // what the defaults are is pinned by docs/config.md
 		foreign := strings.HasPrefix(key, "reflector.") || strings.HasPrefix(key, "client.") || strings.HasPrefix(key, "bfd.") || strings.HasPrefix(key, "model.")

@@ -265,7 +265,7 @@ func (c *Config) logItem() item {
 		return wrong
 	}
 	level.Text = func() string { return strings.ToLower(c.Log.Level.String()) }
-	return part("log", values(level,
+	return part("log", append(values(level,
 		setting.Choice("format", &c.Log.Format, "text", []string{"text", "json"}, "`json` for log collectors.").Fixed(),
-	), nil)
+	), c.syslogItem()), nil)
 }

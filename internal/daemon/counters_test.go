@@ -14,11 +14,12 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/logbound"
+	"github.com/openinof/inof/internal/syslog"
 	"github.com/openinof/inof/model/remote"
 )
 
 // numbered are the groups of which a daemon has several.
-var numbered = regexp.MustCompile(`^(inof_dialer|inof_server)_\d+$`)
+var numbered = regexp.MustCompile(`^(inof_dialer|inof_server|syslog)_\d+$`)
 
 // printed gives the names of all counters that daemons print, "group counter".
 func printed(t *testing.T) map[string]bool {
@@ -46,6 +47,7 @@ func printed(t *testing.T) map[string]bool {
 	// What no device of these fabrics has.
 	add("certificates", (&certificates{}).counters())
 	add("http", api.DoorCounters{})
+	add("syslog_1", syslog.Counters{})
 	add("bfd_process", bfdd.ClientCounters{})
 	add("bfd", bfd.Counters{})
 	add("transport", bfd.TransportCounters{})

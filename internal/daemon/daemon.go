@@ -24,6 +24,7 @@ import (
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/syslog"
 )
 
 // Env is what a Daemon needs of the world. Zero fields mean the real one.
@@ -83,6 +84,7 @@ type Daemon struct {
 	reloads   reloads
 	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow
+	syslogs   []*syslog.Sender
 	// incidents are the events that raise warnings.
 	incidents incidents
 	// audit keeps what operators do; auditBad: it cannot be written.
@@ -193,6 +195,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	d.buildPaths(cfg)
 	d.known = newKnown(d)
+	d.syslogs = d.newSyslogs(&cfg.Log.Syslog)
 	if cfg.Management.HTTP.Listen.IsValid() {
 		d.web = d.newWeb(cfg.Management.HTTP)
 	}
@@ -234,6 +237,9 @@ func (d *Daemon) warn(room string, err error) {
 // the device still says goodbye through them.
 func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	late = []task{d.keeper, logWriter{d}}
+	for _, s := range d.syslogs {
+		late = append(late, s)
+	}
 	if d.env.Dataplane != nil {
 		late = append(late, d.env.Dataplane)
 		if dp, ok := d.env.Dataplane.(fabric.LossReader); ok {

@@ -16,6 +16,7 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	f := health.Facts{
 		Now: d.env.Now(), Synced: s.Synced, HeldBack: s.HeldBack, Counts: s.Counts, Peers: peers,
 		Certificates: d.certs.warnings(), State: d.savingWarning(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(), Exposed: d.cfg.Load().ExposedSecrets(),
+		Syslog: d.syslogTroubles(),
 	}
 	waiting := d.device.inbox.Status(f.Now)
 	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device

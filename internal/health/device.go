@@ -126,6 +126,12 @@ var deviceRules = []Rule{
 			return []string{fmt.Sprintf("%d event(s) did not get into the log", f.EventsNotLogged)}
 		},
 	},
+	{
+		Name: "syslog-unreachable",
+		When: "a server of log.syslog is not reached, or refuses",
+		Do:   "see that it runs and takes what this device sends; events wait in the event log meanwhile, as many as management.events says",
+		Find: func(f *Facts) []string { return f.Syslog },
+	},
 }
 
 // some is a list of the text, unless there is none.

@@ -48,6 +48,8 @@ type Facts struct {
 	HardSuspended bool
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
+	// Syslog is what keeps events from syslog servers.
+	Syslog []string
 }
 
 // Awaited is a device that had a session with this reflector and has none now.

@@ -69,6 +69,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"hard-zoning-suspended", func(f *Facts) { f.HardSuspended = true }, "suspended"},
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},
 		{"events-not-logged", func(f *Facts) { f.EventsNotLogged = 4 }, "4 event(s)"},
+		{"syslog-unreachable", func(f *Facts) { f.Syslog = []string{"syslog to tls://192.0.2.9:6514: refused"} }, "tls://192.0.2.9:6514: refused"},
 		{"no-session", func(f *Facts) {
 			f.Peers[0].State, f.Peers[0].LastError = api.PeerConnect, "connection refused"
 		}, "no session with reflector 192.0.2.250:19516: connection refused"},

@@ -34,6 +34,8 @@ var packages = map[string]string{
 	"prometheus":          "prometheus",
 	"promtool":            "prometheus",
 	"redis-server":        "redis-server",
+	"rsyslogd":            "rsyslog",
+	"rsyslog over TLS":    "rsyslog-gnutls",
 	"qemu-system-x86_64":  "qemu-system-x86",
 	"qemu-aarch64-static": "qemu-user-static",
 	"tcpdump":             "tcpdump",

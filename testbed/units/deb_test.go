@@ -78,6 +78,13 @@ func fromInstallToPurge(t *testing.T, deb string) {
 	}
 	m.run("cp /usr/share/doc/inofd/examples/standalone.yaml /etc/inof/inofd.yaml; inofd check /etc/inof/inofd.yaml; systemctl start inofd")
 	m.run("inofctl show status")
+	labtest.Eventually(t, "the start in the journal, as fields", func() error {
+		out, err := m.try("journalctl -q -o cat --output-fields=MESSAGE INOF_KIND=daemon _SYSTEMD_UNIT=inofd.service")
+		if err != nil || !strings.Contains(out, "is running") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
 	for _, page := range []string{"man8/inofd.8", "man8/inofd-check.8", "man1/inofctl.1", "man1/inofctl-show-status.1"} {
 		m.run("zcat /usr/share/man/" + page + ".gz | grep -q '^.SH NAME'")
 	}

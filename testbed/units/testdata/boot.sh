@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # boot.sh DIR: starts a systemd as the first process of a machine of its own, made of namespaces: this machine's
-# programs, a copy of its /etc and of what dpkg knows, everything else new; of its units only targets. It runs until
+# programs, a copy of its /etc and of what dpkg knows, everything else new; of its units only targets and the journal. It runs until
 # it is told to power off, or this script is killed. DIR becomes the machine's root.
 set -euo pipefail
 if [ "${2:-}" = "" ]; then
@@ -46,7 +46,9 @@ inside)
 	for t in basic sysinit multi-user network-pre local-fs local-fs-pre sockets timers paths slices shutdown umount final poweroff; do
 		cp "/usr/lib/systemd/system/$t.target" "$root/units/" 2>/dev/null || true
 	done
-	cp /usr/lib/systemd/system/systemd-poweroff.service "$root/units/"
+	cp /usr/lib/systemd/system/systemd-{poweroff.service,journald.service,journald.socket} "$root/units/"
+	mkdir "$root/units/sockets.target.wants"
+	ln -s ../systemd-journald.socket "$root/units/sockets.target.wants/"
 	mount --bind "$root/units" "$root/usr/lib/systemd/system"
 	mount --bind "$root/local" "$root/usr/local"
 	mkdir -p "$root"/usr/local/{bin,sbin}
