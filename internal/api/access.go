@@ -37,7 +37,7 @@ func (r Role) String() string { return roleNames[r] }
 // needed is the role that a request takes.
 func needed(r *http.Request) Role {
 	switch {
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+	case r.Method == http.MethodGet || r.Method == http.MethodHead, r.URL.Path == "/v1/zoning/check": // which changes nothing
 		return Viewer
 	case strings.HasPrefix(r.URL.Path, "/v1/cluster"), r.URL.Path == "/v1/reload":
 		return Admin
@@ -95,7 +95,8 @@ const (
 	maxFailing        = 1024 // addresses that are remembered
 )
 
-// Door lets requests in that come over a network, by their token.
+// Door lets requests in that come over a network, by their token, or by the cookie that a
+// browser got for one.
 type Door struct {
 	// Tokens gives those that are taken now.
 	Tokens func() ([]Token, error)
@@ -104,6 +105,7 @@ type Door struct {
 
 	mu      sync.Mutex
 	failing map[netip.Addr]*rate.Limiter
+	logins  map[string]login // by the value of the cookie
 	counts  DoorCounters
 }
 
@@ -124,23 +126,24 @@ func (d *Door) Counters() DoorCounters {
 
 var (
 	errNoToken = errors.New("no token, or one that is not known: send Authorization: Bearer TOKEN") // 401
-	errTooMany = errors.New("too many log-ins failed from this address: wait a minute")             // 429
+	errRanOut  = fmt.Errorf("%w: the log-in has run out", errNoToken)
+	errTooMany = errors.New("too many log-ins failed from this address: wait a minute") // 429
 )
 
 // Guard lets through who may do what is asked for.
 func (d *Door) Guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := remote(r)
-		t, err := d.enter(r, from)
+		word, hasWord := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		var t Token
+		var err error
+		if _, none := r.Cookie(LoginCookie); none == nil && !hasWord {
+			t, err = d.admit(r)
+		} else {
+			t, err = d.enter(from, word, needed(r), r)
+		}
 		if err != nil {
-			if d.Refused != nil && !errors.Is(err, errTooMany) {
-				d.Refused(from, err.Error())
-			}
-			if errors.Is(err, errNoToken) {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="inofd"`)
-			}
-			w.Header().Set("Connection", "close") // so that strangers do not fill the places there are
-			fail(w, err)
+			d.refuse(w, from, err)
 			return
 		}
 		who := Caller{Name: t.Name, From: from.String()}
@@ -148,8 +151,35 @@ func (d *Door) Guard(h http.Handler) http.Handler {
 	})
 }
 
-// enter finds who asks; the error says why not.
-func (d *Door) enter(r *http.Request, from netip.Addr) (Token, error) {
+// refuse says why somebody may not come in.
+func (d *Door) refuse(w http.ResponseWriter, from netip.Addr, err error) {
+	if d.Refused != nil && !errors.Is(err, errTooMany) && !errors.Is(err, errRanOut) {
+		d.Refused(from, err.Error())
+	}
+	if errors.Is(err, errNoToken) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="inofd"`)
+	}
+	w.Header().Set("Connection", "close") // so that strangers do not fill the places there are
+	fail(w, err)
+}
+
+// admit lets a browser in that has logged in.
+func (d *Door) admit(r *http.Request) (Token, error) {
+	t, err := d.byCookie(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if errors.Is(err, errNoToken) {
+		d.counts.NoToken++
+		return t, errRanOut
+	}
+	if err != nil {
+		return t, err
+	}
+	return d.may(t, needed(r), r)
+}
+
+// enter finds whose token it is; the error says why it is not taken.
+func (d *Door) enter(from netip.Addr, word string, need Role, r *http.Request) (Token, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	source := from // an IPv6 /64 is one
@@ -165,7 +195,6 @@ func (d *Door) enter(r *http.Request, from netip.Addr) (Token, error) {
 	if err != nil {
 		return Token{}, fmt.Errorf("%w: management.token-file: %w", ErrUnavailable, err)
 	}
-	word, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(word)))
 	var found Token
 	for _, t := range list {
@@ -173,17 +202,22 @@ func (d *Door) enter(r *http.Request, from netip.Addr) (Token, error) {
 			found = t
 		}
 	}
-	switch {
-	case found.Role == 0:
+	if found.Role == 0 {
 		d.counts.NoToken++
 		d.failed(source)
 		return found, errNoToken
-	case found.Role < needed(r):
+	}
+	return d.may(found, need, r)
+}
+
+// may says whether a role is enough; the caller has the lock.
+func (d *Door) may(t Token, need Role, r *http.Request) (Token, error) {
+	if t.Role < need {
 		d.counts.NotAllowed++
-		return found, fmt.Errorf("%w: %s is %s, and %s %s takes %s", ErrRefused, found.Name, found.Role, r.Method, r.URL.Path, needed(r))
+		return t, fmt.Errorf("%w: %s is %s, and %s %s takes %s", ErrRefused, t.Name, t.Role, r.Method, r.URL.Path, need)
 	}
 	d.counts.LetIn++
-	return found, nil
+	return t, nil
 }
 
 // failed remembers a log-in that failed. Where too many addresses are remembered, all are

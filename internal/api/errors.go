@@ -19,6 +19,7 @@ var (
 	errMethod      = errors.New("method not allowed")     // 405
 	errInternal    = errors.New("internal error")         // 500
 	errTimeout     = errors.New("the daemon is too slow") // 504
+	errElsewhere   = errors.New("not for this host")      // 421
 )
 
 // kinds ties each kind of failure to its HTTP status and its code in JSON.
@@ -30,6 +31,7 @@ var kinds = []struct {
 	{ErrInvalid, http.StatusBadRequest, "invalid"},
 	{errNoToken, http.StatusUnauthorized, "no-token"},
 	{errTooMany, http.StatusTooManyRequests, "too-many"},
+	{errElsewhere, http.StatusMisdirectedRequest, "host"},
 	{ErrRefused, http.StatusForbidden, "refused"},
 	{ErrNotFound, http.StatusNotFound, "not-found"},
 	{errMethod, http.StatusMethodNotAllowed, "method-not-allowed"},

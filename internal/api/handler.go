@@ -72,11 +72,13 @@ type endpoint func(r *http.Request) (any, error)
 //	POST   /v1/zoning/abort   {"number": 7}: it is taken back
 //	GET    /v1/zoning/history the versions that are kept, newest first
 //	GET    /v1/zoning/history/{number}  what a version said
-//	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream
+//	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream; also with
+//	                          Accept: text/event-stream, of events of Server-Sent Events
 //
 // Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
 // word} with the HTTP status of its kind. A stream has one Event per line; a line
-// {"missed": n} tells a reader that was too slow how many events it lost.
+// {"missed": n} tells a reader that was too slow how many events it lost; in Server-Sent
+// Events (WHATWG HTML section 9.2) that is an event "missed".
 func Handler(src Source) http.Handler {
 	h := &handler{src: src}
 	mux := http.NewServeMux()
@@ -115,7 +117,7 @@ func Handler(src Source) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		patience(w, answerTimeout)
-		if r.Method == http.MethodGet && r.URL.Path == "/v1/events" && r.URL.Query().Has("follow") {
+		if r.Method == http.MethodGet && r.URL.Path == "/v1/events" && (r.URL.Query().Has("follow") || wantsEvents(r)) {
 			h.follow(w, r)
 			return
 		}
@@ -144,10 +146,15 @@ func route(methods map[string]endpoint) http.HandlerFunc {
 		case v == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			w.Header().Set("Content-Type", "application/json")
-			json.NewEncoder(w).Encode(v) // an error here is the reader's: it has gone
+			answer(w, v)
 		}
 	}
+}
+
+// answer writes a value as JSON.
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v) // an error here is the reader's: it has gone
 }
 
 // fail writes an error as JSON with its status.

@@ -3,7 +3,12 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -41,8 +46,60 @@ func ListEvents(ctx context.Context, src EventSource, q EventQuery) ([]Event, er
 	return filter(list, match), nil
 }
 
-// follow streams events until the reader or the server goes. Without `after` it
-// begins with the next event.
+// wantsEvents reports whether a request asks for Server-Sent Events.
+func wantsEvents(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), eventStream)
+}
+
+const (
+	eventStream = "text/event-stream"
+	// heartbeat is how often a stream of Server-Sent Events says that it is alive.
+	heartbeat = 15 * time.Second
+)
+
+// streamWriter writes a stream in one of its forms.
+type streamWriter interface {
+	event(e *Event) error
+	missed(n uint64) error
+	alive() error // says that the stream stands, where the form has a word for it
+	contentType() string
+}
+
+// lineWriter writes what a stream has, one JSON value a line.
+type lineWriter struct{ enc *json.Encoder }
+
+func (l lineWriter) event(e *Event) error  { return l.enc.Encode(e) }
+func (l lineWriter) missed(n uint64) error { return l.enc.Encode(missedLine{n}) }
+func (l lineWriter) alive() error          { return nil }
+func (l lineWriter) contentType() string   { return "application/jsonl" }
+
+// sseWriter writes it as Server-Sent Events; the ID of each is the event's, by which a browser
+// that comes back says where it was (Last-Event-ID).
+type sseWriter struct{ w io.Writer }
+
+func (s sseWriter) event(e *Event) error {
+	data, err := json.Marshal(e) // JSON has no line ends outside of texts, and escapes those within
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.w, "id: %d\ndata: %s\n\n", e.ID, data)
+	return err
+}
+
+func (s sseWriter) missed(n uint64) error {
+	_, err := fmt.Fprintf(s.w, "event: missed\ndata: {\"missed\":%d}\n\n", n)
+	return err
+}
+
+func (s sseWriter) alive() error {
+	_, err := io.WriteString(s.w, ": alive\n\n")
+	return err
+}
+
+func (s sseWriter) contentType() string { return eventStream }
+
+// follow streams events until the reader or the server goes. Without `after`, or a
+// Last-Event-ID, it begins with the next event.
 func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 	p := query(r)
 	p.choice("follow", "1", "true")
@@ -56,28 +113,48 @@ func (h *handler) follow(w http.ResponseWriter, r *http.Request) {
 	}
 	match, learn := eventMatch(r.Context(), h.src, q)
 	after := q.After
-	if !p.values.Has("after") {
+	var out streamWriter = lineWriter{json.NewEncoder(w)}
+	last, err := uint64(0), errors.New("none")
+	if wantsEvents(r) {
+		out = sseWriter{w}
+		last, err = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64)
+	}
+	switch {
+	case err == nil:
+		after = last
+	case !p.values.Has("after"):
 		after = h.src.Events(^uint64(0)).Last
 	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	rc, enc := http.NewResponseController(w), json.NewEncoder(w)
+	w.Header().Set("Content-Type", out.contentType())
+	w.Header().Set("Cache-Control", "no-store")
+	rc := http.NewResponseController(w)
 	patience(w, streamTimeout)
-	if rc.Flush() != nil {
+	if out.alive() != nil || rc.Flush() != nil {
 		return
 	}
 	for {
-		batch, err := h.src.Subscribe(r.Context(), after)
-		if err != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), heartbeat)
+		batch, err := h.src.Subscribe(ctx, after)
+		cancel()
+		patience(w, streamTimeout)
+		switch {
+		case r.Context().Err() != nil:
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			if out.alive() != nil || rc.Flush() != nil {
+				return
+			}
+			continue
+		case err != nil:
 			return
 		}
 		after = batch.Last
-		patience(w, streamTimeout)
-		if batch.Missed > 0 && enc.Encode(missedLine{batch.Missed}) != nil {
+		if batch.Missed > 0 && out.missed(batch.Missed) != nil {
 			return
 		}
 		for i := range batch.Events {
 			learn(&batch.Events[i])
-			if match(&batch.Events[i]) && enc.Encode(&batch.Events[i]) != nil {
+			if match(&batch.Events[i]) && out.event(&batch.Events[i]) != nil {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,5 +88,44 @@ func TestStreamsEndWhenTheDaemonStops(t *testing.T) {
 		if d := time.Since(start); d > time.Second {
 			t.Errorf("stopping took %v", d)
 		}
+	})
+}
+
+// A browser follows events as Server-Sent Events, and says with the ID of the last one where it
+// was when it comes back. A stream in which nothing happens says that it is alive.
+func TestABrowserFollowsEventsAndGoesOnWhereItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := apitest.Sample()
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		first := src.Append(api.Event{Kind: "host", Text: "one\nline <img src=x onerror=alert(1)>"})
+		second := src.Append(api.Event{Kind: "host", Text: "two"})
+		here := dial(t, func(l net.Listener) { served <- api.Serve(ctx, l, api.Handler(src)) })
+		if _, err := fmt.Fprintf(here, "GET /v1/events?kind=host HTTP/1.1\r\nHost: inofd\r\nAccept: text/event-stream\r\nLast-Event-ID: %d\r\n\r\n", first.ID-1); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(here), nil)
+		if err != nil || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+			t.Fatal(resp, err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		expect := func(want ...string) {
+			t.Helper()
+			for _, w := range want {
+				if !lines.Scan() || !strings.HasPrefix(lines.Text(), w) {
+					t.Fatalf("%q, want %q, %v", lines.Text(), w, lines.Err())
+				}
+			}
+		}
+		expect(": alive", "", fmt.Sprintf("id: %d", first.ID), `data: {"id":`, "", fmt.Sprintf("id: %d", second.ID), `data: {"id":`, "")
+		start := time.Now()
+		expect(": alive", "") // fake time
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("it says that it is alive after %v", d)
+		}
+		third := src.Append(api.Event{Kind: "host", Text: "three"})
+		expect(fmt.Sprintf("id: %d", third.ID), `data: {"id":`, "")
+		cancel()
+		<-served
 	})
 }

@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// One table of what can be known, from what the API shows.
@@ -95,11 +95,12 @@ var allowed = map[string][]string{
 
 	"labs":          {},
 	"dist/yang":     {}, // files, embedded
+	"dashboard":     {}, // a page, and a proxy to what it reads
 	"scripts":       {}, // shell, and a test of it
 	"testbed/...":   append([]string{"cluster"}, belowCmd...),
 	"testbed/wires": {}, // below everything whose tests use it
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"dashboard", "zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -277,6 +278,9 @@ func readModule(t *testing.T) []source {
 		if d.IsDir() {
 			if base := d.Name(); name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "out" || base == "bin") {
 				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != root {
+				return filepath.SkipDir // a module of its own: a tool, or tests with what the daemon must not need
 			}
 			return nil
 		}

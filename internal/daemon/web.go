@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
+	"github.com/openinof/inof/dashboard"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/telemetry"
@@ -63,7 +65,7 @@ func (d *Daemon) metrics() http.Handler {
 	})
 }
 
-// web serves the API and the metrics over a network.
+// web serves the API, the metrics and the dashboard over a network.
 type web struct {
 	d    *Daemon
 	cfg  config.HTTP
@@ -111,6 +113,7 @@ func (w *web) serve(ctx context.Context) error {
 		return err
 	}
 	l = netutil.LimitListener(l, maxVisitors)
+	named := func(string) bool { return false }
 	if w.cfg.CertificateFile != "" {
 		cert := &fresh[*tls.Certificate]{path: w.cfg.CertificateFile, read: func() (*tls.Certificate, error) {
 			c, err := tls.LoadX509KeyPair(w.cfg.CertificateFile, w.cfg.KeyFile)
@@ -122,8 +125,44 @@ func (w *web) serve(ctx context.Context) error {
 		}
 		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.get() }})
+		named = func(name string) bool {
+			c, err := cert.get()
+			return err == nil && c.Leaf != nil && c.Leaf.VerifyHostname(name) == nil
+		}
 	}
-	return api.Serve(ctx, l, w.door.Guard(w.d.handler()))
+	return api.Serve(ctx, l, w.handler(named))
+}
+
+// handler is the page and its log-in, for everybody; the API and the metrics for who has a
+// token. What a browser does by itself (its cookie) is taken only where the name that it was
+// led to is one of this device.
+func (w *web) handler(named func(string) bool) http.Handler {
+	guarded, here := w.door.Guard(w.d.handler()), http.NewServeMux()
+	here.Handle(api.LoginPath, w.door.Login())
+	here.Handle("/targets", w.door.Guard(http.HandlerFunc(w.targets)))
+	here.Handle("/", dashboard.Page())
+	browsers, cookies := api.NamedHere(named, here), api.NamedHere(named, guarded)
+	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch p := r.URL.Path; {
+		case dashboard.Has(p):
+			rw.Header().Set("Connection", "close") // strangers do not keep the places there are
+			_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(2 * scrapeTime))
+			browsers.ServeHTTP(rw, r)
+		case p == api.LoginPath, p == "/targets":
+			browsers.ServeHTTP(rw, r)
+		case r.Header.Get("Cookie") != "":
+			cookies.ServeHTTP(rw, r)
+		default:
+			guarded.ServeHTTP(rw, r)
+		}
+	}))
+}
+
+// targets says what the page shows: this device.
+func (w *web) targets(rw http.ResponseWriter, _ *http.Request) {
+	rw.Header().Set("Content-Type", "application/json")
+	name := w.d.cfg.Load().Device.Name
+	_ = json.NewEncoder(rw).Encode([]dashboard.Shown{{Name: name, Kind: dashboard.Daemon}}) // an error is the reader's
 }
 
 // fresh is what a file says, read again when the file has changed. What it said before stays in
