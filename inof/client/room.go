@@ -28,7 +28,7 @@ func (s *replica) trim(u *wire.Update, most room, refused *wire.RefusedError) *w
 	zones, members := len(t.zones), t.members
 	for _, p := range s.pending {
 		for i := range p.Zones {
-			zones, members = zones+1, members+len(p.Zones[i].Zone.Members)
+			zones, members = zones+1, members+p.Zones[i].Said().Count()
 		}
 	}
 	kept := *u
@@ -36,7 +36,7 @@ func (s *replica) trim(u *wire.Update, most room, refused *wire.RefusedError) *w
 	for i := range u.Zones {
 		r := &u.Zones[i]
 		old := t.word(r.Zone.Name)
-		more, had := len(r.Zone.Members), 0
+		more, had := r.Said().Count(), 0
 		if old.said {
 			had = old.members.Count()
 		}

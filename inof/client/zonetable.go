@@ -34,7 +34,7 @@ func (t *zoneTable) take(r *wire.ZoneRecord, others []*zoneTable) {
 	if r.Op != wire.Put {
 		return
 	}
-	is := wire.PackMembers(r.Zone.Members)
+	is := r.Said()
 	for _, o := range others {
 		if p, ok := o.zones[name]; ok && p == is {
 			is = p

@@ -12,15 +12,25 @@ import (
 // interest says which device is concerned with which zone, and therefore knows
 // which hosts. It is kept incrementally beside the Directory.
 type interest struct {
-	zones   map[string]zone.Zone    // configured ones, canonical
+	zones   map[string]*zoneRow     // configured ones
 	members int                     // of all of them
 	digest  wire.ZoneDigest         // of zones
 	all     map[netip.Addr]struct{} // devices that ask for everything
 	areas   map[string]*area        // by zone, the default zone too
 	addrs   map[netip.Addr]entry
 
-	zoneKeys roll[string]     // of zones
+	zoneRows roll[*zoneRow]   // of zones
 	addrKeys roll[netip.Addr] // of addrs
+}
+
+// zoneRow is a zone as it is told: every client is told all of them.
+type zoneRow struct {
+	name    string
+	members wire.PackedMembers // canonical
+}
+
+func (z *zoneRow) record() wire.ZoneRecord {
+	return wire.ZoneRecord{Op: wire.Put, Zone: zone.Zone{Name: z.name}, Packed: z.members}
 }
 
 // area is a zone with who is in it.
@@ -42,8 +52,8 @@ type entry struct {
 }
 
 func newInterest() interest {
-	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]zone.Zone{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
-		zoneKeys: newRoll[string](), addrKeys: newRoll[netip.Addr]()}
+	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]*zoneRow{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
+		zoneRows: newRoll[*zoneRow](), addrKeys: newRoll[netip.Addr]()}
 }
 
 func (in *interest) area(name string) *area {

@@ -195,8 +195,8 @@ func (b *testbench) checkPrefix() {
 			}
 		}
 		for name, members := range x.staged {
-			if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.Members, members) {
-				b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, members, z.Members)
+			if z, there := b.refl.interest.zones[name]; !there || !slices.Equal(z.members.Unpack(), members) {
+				b.t.Fatalf("device %v holds zone %s amid its sync as %v, the truth is %v", d.id, name, members, z)
 			}
 		}
 	}

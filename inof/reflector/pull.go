@@ -13,6 +13,9 @@ import (
 
 const (
 	syncVisits = 2048 // records of tables that a step of a full sync looks at
+	// About the least bytes of a zone and a host on the wire, for how many fit a message.
+	dumpedZone = 32
+	dumpedHost = 64
 	// Of a device that is concerned with no more hosts than this only those are looked at.
 	fewMost = 1024
 )
@@ -331,12 +334,11 @@ func (r *Reflector) dump(d *device) *dump {
 }
 
 func (r *Reflector) dumpZones(p *dump, t *taking) {
-	list := r.interest.zoneKeys.list
+	list := r.interest.zoneRows.list
+	t.Zones = slices.Grow(t.Zones, min(p.zones, len(list), t.room/dumpedZone))
 	for p.zones = min(p.zones, len(list)); p.zones > 0 && t.on(); t.visits-- {
 		p.zones--
-		if z, there := r.interest.zones[list[p.zones]]; there {
-			t.zone(wire.ZoneRecord{Op: wire.Put, Zone: z})
-		}
+		t.zone(list[p.zones].record())
 	}
 }
 
@@ -345,17 +347,21 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 	if p.zones > 0 {
 		return
 	}
+	_, all := r.interest.all[d.id]
 	list := r.interest.addrKeys.list
 	if p.few != nil {
 		list = p.few.addrs
 	}
+	if all {
+		t.Hosts = slices.Grow(t.Hosts, max(0, min(p.hosts, len(list), t.room/dumpedHost)))
+	}
 	for p.hosts = min(p.hosts, len(list)); p.hosts > 0 && t.on(); t.visits-- {
 		p.hosts--
 		addr := list[p.hosts]
-		if !r.interest.knows(d.id, addr) {
+		e := r.interest.addrs[addr]
+		if !(all && len(e.zones) > 0) && !r.interest.knows(d.id, addr) {
 			continue
 		}
-		e := r.interest.addrs[addr]
 		for i := range e.atts {
 			h := &e.atts[i]
 			if h.Device == d.id {
@@ -376,7 +382,7 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 		rec := wire.ZoneRecord{Op: wire.Withdraw}
 		rec.Zone.Name = k.Port
 		if z, there := r.interest.zones[k.Port]; there {
-			rec = wire.ZoneRecord{Op: wire.Put, Zone: z}
+			rec = z.record()
 		}
 		t.zone(rec)
 	case keyHost:

@@ -20,7 +20,7 @@ type view struct {
 func viewAt(r *Reflector, dev netip.Addr) view {
 	v := view{map[string][]zone.Member{}, map[zone.HostKey]zone.Host{}}
 	for name, z := range r.interest.zones {
-		v.zones[name] = z.Members
+		v.zones[name] = z.members.Unpack()
 	}
 	for addr, e := range r.interest.addrs {
 		for _, h := range e.atts {

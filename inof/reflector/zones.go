@@ -35,7 +35,7 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]wire.Delivery, erro
 			continue
 		}
 		wanted[z.Name] = struct{}{}
-		if old, ok := r.interest.zones[z.Name]; !ok || !slices.Equal(old.Members, z.Members) {
+		if old, ok := r.interest.zones[z.Name]; !ok || old.members != wire.PackMembers(z.Members) {
 			r.changeZone(t, z.Name, z)
 		}
 	}
@@ -57,36 +57,40 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]wire.Delivery, erro
 // changeZone notes in t that a zone becomes z, nil: is removed. The Directory
 // follows in applySet.
 func (r *Reflector) changeZone(t *change, name string, z *zone.Zone) {
-	old, had := r.interest.zones[name]
+	row, had := r.interest.zones[name]
 	if _, ok := t.zones[name]; !ok {
 		t.zones[name] = had
 	}
 	if had {
-		r.interest.members -= len(old.Members)
-		r.interest.digest.Toggle(name, wire.PackMembers(old.Members))
-		for _, dev := range portDevices(&old) {
+		r.interest.members -= row.members.Count()
+		r.interest.digest.Toggle(name, row.members)
+		for _, dev := range portDevices(row.members.Unpack()) {
 			r.bump(t, dev, name, -1)
 		}
 	}
 	if z == nil {
 		delete(r.interest.zones, name)
-		r.interest.zoneKeys.remove(name)
+		r.interest.zoneRows.remove(row)
 		return
 	}
-	r.interest.zones[name] = *z
-	r.interest.zoneKeys.add(name)
+	if !had {
+		row = &zoneRow{name: name}
+		r.interest.zones[name] = row
+		r.interest.zoneRows.add(row)
+	}
+	row.members = wire.PackMembers(z.Members)
 	r.interest.members += len(z.Members)
-	r.interest.digest.Toggle(name, wire.PackMembers(z.Members))
-	for _, dev := range portDevices(z) {
+	r.interest.digest.Toggle(name, row.members)
+	for _, dev := range portDevices(z.Members) {
 		r.bump(t, dev, name, +1)
 	}
 }
 
 // portDevices are the devices that a zone names, or ports of which, each once.
-func portDevices(z *zone.Zone) []netip.Addr {
+func portDevices(members []zone.Member) []netip.Addr {
 	var out []netip.Addr
-	for i := range z.Members {
-		if m := &z.Members[i]; m.Device.IsValid() && !slices.Contains(out, m.Device) {
+	for i := range members {
+		if m := &members[i]; m.Device.IsValid() && !slices.Contains(out, m.Device) {
 			out = append(out, m.Device)
 		}
 	}
@@ -125,16 +129,20 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]wire.Delivery, error)
 		return nil, err
 	}
 	old, had := r.interest.zones[z.Name]
+	var was wire.PackedMembers
+	if had {
+		was = old.members
+	}
 	switch {
 	case z.Name == zone.DefaultName:
 		return nil, &wire.LimitError{What: "zones of that name", Key: "zone " + z.Name, Limit: 1}
 	case !had && len(r.interest.zones) >= r.cfg.MaxZones:
 		r.counters.OverLimit++
 		return nil, &wire.LimitError{What: "zones", Key: "zone " + z.Name, Limit: r.cfg.MaxZones}
-	case r.interest.members-len(old.Members)+len(z.Members) > r.cfg.MaxMemberships:
+	case r.interest.members-was.Count()+len(z.Members) > r.cfg.MaxMemberships:
 		r.counters.OverLimit++
 		return nil, &wire.LimitError{What: "memberships", Key: "zone " + z.Name, Limit: r.cfg.MaxMemberships}
-	case had && slices.Equal(old.Members, z.Members):
+	case had && was == wire.PackMembers(z.Members):
 		return nil, nil
 	}
 	t := r.begin()

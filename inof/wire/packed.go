@@ -24,6 +24,14 @@ func PackMembers(members []zone.Member) PackedMembers {
 	return PackedMembers(b)
 }
 
+// Said are the members of a record, in whichever form it has them.
+func (z *ZoneRecord) Said() PackedMembers {
+	if z.Packed != "" {
+		return z.Packed
+	}
+	return PackMembers(z.Zone.Members)
+}
+
 // Unpack gives the members; never nil.
 func (p PackedMembers) Unpack() []zone.Member {
 	r := reader{b: []byte(p)}

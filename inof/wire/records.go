@@ -49,6 +49,9 @@ type DownRecord struct {
 type ZoneRecord struct {
 	Op   Op
 	Zone zone.Zone
+	// Packed are the members instead of Zone.Members, for who sends them often; a record that
+	// was received has none.
+	Packed PackedMembers
 }
 
 // BFDSettings are the device-to-device liveness timers that a reflector hands out.

@@ -52,6 +52,7 @@ func (z *ZoneRecord) append(b []byte) ([]byte, error) {
 	b, at := beginTLV(b, tlvUpdateZone)
 	b = appendText(append(b, byte(z.Op)), z.Zone.Name)
 	if z.Op == Put {
+		b = append(b, z.Packed...)
 		for i := range z.Zone.Members {
 			var err error
 			if b, err = appendMember(b, &z.Zone.Members[i]); err != nil {

@@ -21,6 +21,7 @@ const (
 func (z *ZoneRecord) Size() int {
 	n := tlvHeaderLen + 2 + len(z.Zone.Name)
 	if z.Op == Put {
+		n += len(z.Packed)
 		for i := range z.Zone.Members {
 			m := &z.Zone.Members[i]
 			n += memberHeaderLen + (m.First.BitLen()+m.Last.BitLen())/8 + len(m.NQN) + AddrLen(m.Device) + len(m.Port)
@@ -118,7 +119,7 @@ func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 	}
 	for i := range b.Zones {
 		if next(b.Zones[i].Size()) {
-			cur.Zones = append(cur.Zones, b.Zones[i])
+			cur.Zones = extend(cur.Zones, b.Zones, i)
 		}
 	}
 	for i, u := range out {
@@ -126,20 +127,29 @@ func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 	}
 	for i := range b.Hosts {
 		if b.Hosts[i].Op == Withdraw && next(b.Hosts[i].Size()) {
-			cur.Hosts = append(cur.Hosts, b.Hosts[i])
+			cur.Hosts = extend(cur.Hosts, b.Hosts, i)
 		}
 	}
 	for i := range b.Downs {
 		if next(b.Downs[i].Size()) {
-			cur.Downs = append(cur.Downs, b.Downs[i])
+			cur.Downs = extend(cur.Downs, b.Downs, i)
 		}
 	}
 	for i := range b.Hosts {
 		if b.Hosts[i].Op == Put && next(b.Hosts[i].Size()) {
-			cur.Hosts = append(cur.Hosts, b.Hosts[i])
+			cur.Hosts = extend(cur.Hosts, b.Hosts, i)
 		}
 	}
 	return out
+}
+
+// extend adds record i of all to those of a message, which stay a part of all where they follow
+// each other there: none is copied then.
+func extend[T any](some, all []T, i int) []T {
+	if n := len(some); n == 0 || n <= i && &some[0] == &all[i-n] {
+		return all[i-n : i+1 : i+1]
+	}
+	return append(some, all[i])
 }
 
 // Sort orders the records of each kind by their keys.
