@@ -38,6 +38,7 @@ const (
 	AttachNative  Attach = "native"  // XDP in the driver
 	AttachTC      Attach = "tc"      // the traffic control hook behind it
 	AttachGeneric Attach = "generic" // XDP behind the driver
+	AttachASIC    Attach = "asic"    // rules of the switch's ASIC (ports.sonic-redis)
 )
 
 // Config sets how a switch enforces zones. Whether it does is said for the whole fabric
@@ -85,9 +86,9 @@ func (c *Config) Settings() []setting.Setting {
 				"zone with a host of its own: with `pass` they are filtered at their own switch only."),
 		setting.Choice("discovery", &c.Discovery, DiscoveryPass, []Discovery{DiscoveryPass, DiscoveryPairs},
 			"`pairs` has ARP and IPv6 Neighbor Discovery pass between those hosts only that may talk, so that others do not even see them."),
-		setting.Choice("attach", &c.Attach, AttachAuto, []Attach{AttachAuto, AttachNative, AttachTC, AttachGeneric},
-			"Where the filter stands: XDP in the driver (`native`), traffic control (`tc`), or XDP behind the driver (`generic`). `auto` takes the "+
-				"first of them that the port has."),
+		setting.Choice("attach", &c.Attach, AttachAuto, []Attach{AttachAuto, AttachASIC, AttachNative, AttachTC, AttachGeneric},
+			"Where the filter stands: rules of the ASIC (`asic`, with `ports.sonic-redis`), XDP in the driver (`native`), traffic control (`tc`), or XDP "+
+				"behind the driver (`generic`). `auto` takes the ASIC on a SONiC switch, else the first of the others that the port has."),
 		setting.Int("max-pairs", &c.MaxPairs, 1<<20, 1<<10, 1<<24,
 			"Pairs of hosts that may talk for which there is room. What exceeds it is dropped, with a warning. Each takes up to 100 bytes of the "+
 				"kernel's memory when it is used.").Fixed(),

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux/zonefilter"
+	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/query"
@@ -37,11 +38,17 @@ func (a *app) hardZoningCmd() *cobra.Command {
 				return a.print(h, func(w io.Writer) { hardScreen(w, &h) })
 			})
 		}}
-	var pins string
+	var pins, redis string
 	remove := &cobra.Command{Use: "remove", Short: "Take the filters of a daemon that does not run any more out of the kernel", Args: arguments(0, 0),
 		Long: "Take tables and programs out of the kernel that a daemon left there which does not run any more: everything passes then.\nOf a daemon that runs: inofctl hard-zoning off.",
-		RunE: func(*cobra.Command, []string) error { return zonefilter.RemovePins(pins) }}
+		RunE: func(*cobra.Command, []string) error {
+			if redis != "" {
+				return sonic.RemoveACL(redis)
+			}
+			return zonefilter.RemovePins(pins)
+		}}
 	remove.Flags().StringVar(&pins, "pins", hardzone.DefaultPins, "hard-zoning.pins of the daemon")
+	remove.Flags().StringVar(&redis, "sonic-redis", "", "ports.sonic-redis of the daemon: take the rules out of the ASIC instead")
 	return group("hard-zoning", "How this switch keeps hosts of different zones apart", show,
 		order("off", "Let everything pass on this switch, for an emergency", "Let everything pass on this switch from now on, also after a restart of the daemon, until inofctl hard-zoning on.\nFilters stay in place and rows are kept up to date. Of a daemon that does not answer: inofctl hard-zoning remove.",
 			api.HardSuspend, "hard zoning is suspended on this switch: everything passes"),

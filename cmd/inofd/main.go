@@ -105,20 +105,46 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 		return err
 	}
 	env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
-	env.HardZoning = func(cfg hardzone.Config) (hardzone.Dataplane, error) {
-		f, err := zonefilter.Open(cfg)
-		if f == nil {
-			return nil, err
-		}
-		return f, err
-	}
-	env.EndHardZoning = func(cfg hardzone.Config) error { return zonefilter.RemovePins(cfg.Pins) }
-	if address := cfg.Ports.SONiC; address != "" {
+	address := cfg.Ports.SONiC
+	env.HardZoning = func(cfg hardzone.Config) (hardzone.Dataplane, error) { return openFilter(cfg, address) }
+	env.EndHardZoning = func(cfg hardzone.Config) error { return endFilter(cfg, address) }
+	if address != "" {
 		switchDP := sonic.New(dp, address, log)
 		env.Dataplane = switchDP
 		env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
 	}
 	return nil
+}
+
+// openFilter makes what keeps hosts apart: rules of the ASIC where it forwards, else programs in the kernel.
+func openFilter(cfg hardzone.Config, sonicAddress string) (hardzone.Dataplane, error) {
+	if inASIC(cfg, sonicAddress) {
+		if sonicAddress == "" {
+			return nil, errors.New("hard-zoning.attach asic needs ports.sonic-redis")
+		}
+		a, err := sonic.OpenACL(cfg, sonicAddress)
+		if a == nil {
+			return nil, err
+		}
+		return a, err
+	}
+	f, err := zonefilter.Open(cfg)
+	if f == nil {
+		return nil, err
+	}
+	return f, err
+}
+
+// endFilter takes away what a process before this one has left.
+func endFilter(cfg hardzone.Config, sonicAddress string) error {
+	if inASIC(cfg, sonicAddress) && sonicAddress != "" {
+		return sonic.RemoveACL(sonicAddress)
+	}
+	return zonefilter.RemovePins(cfg.Pins)
+}
+
+func inASIC(cfg hardzone.Config, sonicAddress string) bool {
+	return cfg.Attach == hardzone.AttachASIC || cfg.Attach == hardzone.AttachAuto && sonicAddress != ""
 }
 
 // newLog writes to standard error, within bounds.

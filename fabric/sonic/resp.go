@@ -42,7 +42,8 @@ type value struct {
 }
 
 // readReply reads one answer: a string, number or status as one value, an array of
-// these as several. Errors wrap errReply or errProtocol, or are the connection's.
+// these as several, an array within it (as SCAN has) as if it was no array. Errors wrap
+// errReply or errProtocol, or are the connection's.
 func readReply(r *bufio.Reader) ([]value, error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -58,9 +59,16 @@ func readReply(r *bufio.Reader) ([]value, error) {
 	}
 	out := make([]value, 0, max(n, 0))
 	var failed error
-	for range n {
+	for within := 0; n > 0; n-- {
 		if line, err = readLine(r); err != nil {
 			return nil, err
+		}
+		if line[0] == '*' && within == 0 {
+			if within, err = length(line, maxElements); err != nil {
+				return nil, err
+			}
+			n += max(within, 0)
+			continue
 		}
 		v, err := readValue(r, line)
 		if errors.Is(err, errReply) {

@@ -29,7 +29,7 @@ var (
 var allowed = map[string][]string{
 	"fabric":       {},
 	"fabric/linux": {"fabric"},
-	"fabric/sonic": {"fabric"},
+	"fabric/sonic": slices.Concat(values, []string{"hardzone"}),
 	"model/...":    {"fabric", "model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),

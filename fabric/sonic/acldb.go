@@ -1,0 +1,242 @@
+package sonic
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// More of SONiC's databases (database_config.json).
+const (
+	asicDB   = 1
+	configDB = 4
+)
+
+// aclChunk is how many commands go to the server at once.
+const aclChunk = 256
+
+// errRefused is a command that the server answered with an error.
+var errRefused = errors.New("the database refuses")
+
+// all does many commands, some at a time; each must be answered.
+func (d *db) all(commands [][]string) ([][]value, error) {
+	out := make([][]value, 0, len(commands))
+	for len(commands) > 0 {
+		n := min(aclChunk, len(commands))
+		answers, err := d.do(commands[:n]...)
+		if err != nil {
+			return out, err
+		}
+		for i, a := range answers {
+			if a == nil {
+				return out, fmt.Errorf("%w: %.200s", errRefused, strings.Join(commands[i], " "))
+			}
+		}
+		out, commands = append(out, answers...), commands[n:]
+	}
+	return out, nil
+}
+
+// scan gives the keys that match a pattern.
+func (d *db) scan(pattern string) (keys []string, err error) {
+	for cursor := "0"; ; {
+		answers, err := d.do([]string{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"})
+		if err != nil {
+			return nil, err
+		}
+		if len(answers[0]) == 0 {
+			return nil, fmt.Errorf("%w: SCAN", errRefused)
+		}
+		for _, v := range answers[0][1:] {
+			keys = append(keys, v.text)
+		}
+		if cursor = answers[0][0].text; cursor == "0" {
+			return keys, nil
+		}
+	}
+}
+
+// hashes reads the fields of many keys.
+func (d *db) hashes(keys []string) (map[string]map[string]string, error) {
+	commands := make([][]string, len(keys))
+	for i, k := range keys {
+		commands[i] = []string{"HGETALL", k}
+	}
+	answers, err := d.all(commands)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]map[string]string, len(keys))
+	for i, k := range keys {
+		fields := make(map[string]string, len(answers[i])/2)
+		for j := 0; j+1 < len(answers[i]); j += 2 {
+			fields[answers[i][j].text] = answers[i][j+1].text
+		}
+		out[k] = fields
+	}
+	return out, nil
+}
+
+// rowsOf reads the rules of a table by their keys. A key may be there twice (SCAN), or gone since.
+func (d *db) rowsOf(table string) (map[string]map[string]string, error) {
+	keys, err := d.scan("ACL_RULE|" + table + "|*")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.hashes(keys)
+	for k, fields := range rows {
+		if len(fields) == 0 {
+			delete(rows, k)
+		}
+	}
+	return rows, err
+}
+
+// put writes rules.
+func (a *ACL) put(rules []aclRule) error {
+	commands := make([][]string, len(rules))
+	for i, r := range rules {
+		commands[i] = append([]string{"HSET", r.key()}, r.fields()...)
+	}
+	_, err := a.config.all(commands)
+	return err
+}
+
+// del removes rows.
+func (a *ACL) del(keys []string) error {
+	commands := make([][]string, len(keys))
+	for i, k := range keys {
+		commands[i] = []string{"DEL", k}
+	}
+	_, err := a.config.all(commands)
+	return err
+}
+
+// What orchagent says of a rule (ACL_RULE_TABLE of STATE_DB).
+const aclActive = "Active"
+
+// mute reports whether this image's orchagent does not say what it has taken (before SONiC 202305).
+func (a *ACL) mute() (bool, error) {
+	keys, err := a.state.scan("ACL_TABLE_TABLE|*")
+	return len(keys) == 0, err
+}
+
+// taken says how many of the rules orchagent has not looked at yet, and which of them it did not
+// bring into the ASIC.
+func (a *ACL) taken(rules []aclRule) (unseen int, failed []string, err error) {
+	if a.silent {
+		return 0, nil, nil
+	}
+	commands := make([][]string, len(rules))
+	for i, r := range rules {
+		commands[i] = []string{"HMGET", "ACL_RULE_TABLE|" + r.table + "|" + r.name(), "status"}
+	}
+	answers, err := a.state.all(commands)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i, r := range rules {
+		switch v := at(answers[i], 0); {
+		case !v.ok:
+			unseen++
+		case v.text != aclActive:
+			failed = append(failed, fmt.Sprintf("%s of table %s is %.40s", r.name(), r.table, v.text))
+		}
+	}
+	return unseen, failed, nil
+}
+
+// await waits until orchagent has looked at rules, or for the time.
+func (a *ACL) await(rules []aclRule, most time.Duration) (unseen int, failed []string, err error) {
+	for until := time.Now().Add(most); ; time.Sleep(aclPause) {
+		unseen, failed, err = a.taken(rules)
+		if unseen == 0 || err != nil || time.Now().After(until) {
+			return unseen, failed, err
+		}
+	}
+}
+
+// readRoom finds how many rules the ASIC has room for in each table, as CRM counts it: the counter of a
+// rule of ours leads to the table in the ASIC. Tables of which nothing is said have no bound.
+func (a *ACL) readRoom() error {
+	for _, table := range []string{aclTable4, aclTable6} {
+		var names []string
+		for r := range a.there {
+			if r.table == table && len(names) < 8 {
+				names = append(names, table+":"+r.name())
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		oids, err := a.counters.all([][]string{append([]string{"HMGET", "ACL_COUNTER_RULE_MAP"}, names...)})
+		if err != nil {
+			return err
+		}
+		for _, oid := range oids[0] {
+			if !oid.ok {
+				continue
+			}
+			id, err := a.asic.all([][]string{{"HMGET", "ASIC_STATE:SAI_OBJECT_TYPE_ACL_COUNTER:" + oid.text, "SAI_ACL_COUNTER_ATTR_TABLE_ID"}})
+			if err != nil {
+				return err
+			}
+			stats, err := a.counters.all([][]string{{"HMGET", "CRM:ACL_TABLE_STATS:" + strings.TrimPrefix(at(id[0], 0).text, "oid:"),
+				"crm_stats_acl_entry_used", "crm_stats_acl_entry_available"}})
+			if err != nil {
+				return err
+			}
+			used, ok := number(at(stats[0], 0))
+			free, also := number(at(stats[0], 1))
+			if ok && also && used+free < 1<<24 {
+				a.room[table] = int(used + free)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// packets reads what rules have counted, by rule.
+func (a *ACL) packets(rules []aclRule) (map[aclRule]uint64, error) {
+	commands := make([][]string, len(rules))
+	for i, r := range rules {
+		commands[i] = []string{"HMGET", "ACL_COUNTER_RULE_MAP", r.table + ":" + r.name()}
+	}
+	oids, err := a.counters.all(commands)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rules {
+		commands[i] = []string{"HMGET", "COUNTERS:" + at(oids[i], 0).text, "SAI_ACL_COUNTER_ATTR_PACKETS"}
+	}
+	values, err := a.counters.all(commands)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[aclRule]uint64, len(rules))
+	for i, r := range rules {
+		out[r], _ = number(at(values[i], 0))
+	}
+	return out, nil
+}
+
+// able reports whether the ASIC can drop at the ingress, as far as it says what it can.
+func (a *ACL) able() error {
+	caps, err := a.state.hashes([]string{"ACL_STAGE_CAPABILITY_TABLE|INGRESS"})
+	if err != nil {
+		return err
+	}
+	list, said := caps["ACL_STAGE_CAPABILITY_TABLE|INGRESS"]["action_list"]
+	for action := range strings.SplitSeq(list, ",") {
+		if action == "PACKET_ACTION" {
+			return nil
+		}
+	}
+	if said {
+		return fmt.Errorf("the ASIC has no PACKET_ACTION at the ingress: ACL_STAGE_CAPABILITY_TABLE has %s", strconv.Quote(list))
+	}
+	return nil
+}
