@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build deb demo vm failover test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build deb image demo vm failover test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: build ## a lab fabric on real kernel links: hosts register, faults strike,
 deb: PROGRAMS := dpkg-deb
 deb: needs ## Debian packages of inofd and snsd into out (DEB_ARCH=arm64: for another architecture)
 	GO=$(GO) scripts/deb out
+
+image: needs ## the tree of the container image in out/image, and with docker, podman or buildah the image inof (LAB=1: inof-lab too)
+	GO=$(GO) scripts/image out/image
 
 vm: PROGRAMS := qemu-system-x86_64 ip
 vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's packages, into out/vm

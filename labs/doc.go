@@ -7,7 +7,7 @@ import "embed"
 
 // FS holds the topologies and the files they name.
 //
-//go:embed *.clab.yml demo pair standalone
+//go:embed *.clab.yml demo leafspine pair standalone
 var FS embed.FS
 
 // Demo is the topology of the demo and of the fault-to-notice benchmark.

@@ -31,7 +31,12 @@ type program struct {
 func (l *Lab) programs(n *nodeState) []program {
 	switch n.Kind {
 	case KindSwitch:
-		return []program{{name: "inofd", binary: "inofd", args: []string{"run", "-c", l.ConfigFile(n.Name)}, notify: true}}
+		args := []string{"run", "-c", l.ConfigFile(n.Name)}
+		if n.Container {
+			vars := l.nodeVars(n.Name)
+			args = append(args, "--state-directory", vars["INOF_NODE_STATE"], "--management.socket", filepath.Join(vars["INOF_NODE_RUN"], "inofd.sock"))
+		}
+		return []program{{name: "inofd", binary: "inofd", args: args, notify: true}}
 	case KindHost:
 		var ps []program
 		for _, a := range n.Agents {

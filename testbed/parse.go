@@ -201,6 +201,7 @@ func (w *walker) node(p pair, defaults *nodeDef, kinds, groups map[string]*nodeD
 	node.Labels = plain(labels, node.Name)
 	node.Env = plain(merge(own.env, group.env, k.env, defaults.env), node.Name)
 	node.Sysctls = plain(merge(own.sysctls, group.sysctls, k.sysctls, defaults.sysctls), node.Name)
+	w.container(&node, []*nodeDef{own, group, k, defaults}, at)
 	if node.Kind == KindSwitch && node.StartupConfig == "" {
 		w.errorf(p.kNode, at+".startup-config", "is missing: an %s runs inofd with it", KindSwitch)
 	}

@@ -89,8 +89,11 @@ func (w *walker) otherKey(p pair, path string, ignored map[string]string, known 
 // nodeDef is what defaults, a kind, a group or a node says.
 type nodeDef struct {
 	kind, group, startup located
+	image, cmd           located
+	binds                []located
 	exec                 []string
 	labels, env, sysctls map[string]located
+	container            []Ignored // what means nothing here unless the image is ours
 }
 
 func newNodeDef() *nodeDef { return &nodeDef{} }
@@ -133,6 +136,16 @@ func (w *walker) nodeDef(n *yaml.Node, path string) *nodeDef {
 					w.errs = append(w.errs, &ParseError{File: w.file, Line: d.sysctls[k].line, Path: at, Msg: fmt.Sprintf("%q: only net.* belongs to a namespace; the others would change this machine", k)})
 				}
 			}
+		case "image", "cmd", "binds", "entrypoint":
+			switch p.key {
+			case "image":
+				d.image = word()
+			case "cmd":
+				d.cmd = word()
+			case "binds":
+				d.binds = w.texts(p.val, at)
+			}
+			d.container = append(d.container, Ignored{Line: p.kNode.Line, Path: at, Why: ignoredNode[p.key]})
 		default:
 			w.otherKey(p, path, ignoredNode, nodeKeys)
 		}
@@ -218,7 +231,7 @@ func (w *walker) agents(n *Node, labels map[string]located, at string) {
 		}
 		common = append(common, args...)
 	}
-	if n.Kind != KindHost || !ok {
+	if n.Kind != KindHost || n.Container || !ok {
 		return
 	}
 	if len(addrs) == 0 {

@@ -53,6 +53,7 @@ type nodeState struct {
 	Env       map[string]string `json:"env,omitempty"`
 	Agents    []Agent           `json:"agents,omitempty"`
 	VM        *VM               `json:"vm,omitempty"`
+	Container bool              `json:"container,omitempty"`
 	Exec      []string          `json:"exec,omitempty"` // of a vm, at each start
 	Processes []Process         `json:"processes,omitempty"`
 }

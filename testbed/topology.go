@@ -58,6 +58,9 @@ type Node struct {
 	Line          int
 	Agents        []Agent // what the labels of an inof-host ask for
 	VM            *VM     `json:",omitempty"` // what those of a vm ask for
+	// Container is a node of kind linux with this project's image: what the container would
+	// have for itself is below the node's own directory here.
+	Container bool `json:",omitempty"`
 }
 
 // Agent is one snsd process of an inof-host node.

@@ -84,7 +84,7 @@ func claim(topo *Topology, opt Options) (*Lab, error) {
 	st := &state{Version: stateVersion, Name: topo.Name, File: topo.File, Phase: PhaseStarting, Step: "begin",
 		Boot: bootID(), Created: time.Now(), UserNS: currentNS(0, "user"), Nested: Nested(), Ignored: topo.Ignored}
 	for _, n := range topo.Nodes {
-		node := nodeState{Name: n.Name, Kind: n.Kind, Env: n.Env, Agents: n.Agents, VM: n.VM}
+		node := nodeState{Name: n.Name, Kind: n.Kind, Env: n.Env, Agents: n.Agents, VM: n.VM, Container: n.Container}
 		if n.Kind == KindVM {
 			node.Exec = n.Exec
 		}

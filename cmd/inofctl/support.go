@@ -93,7 +93,7 @@ var supportCommands = [][]string{
 
 func (a *app) supportCmd() *cobra.Command {
 	var file string
-	c := &cobra.Command{Use: "support [BUNDLE.tar.gz]", Short: "Collect what somebody who helps needs to see, without secrets", Args: arguments(0, 1),
+	c := &cobra.Command{Use: "support [BUNDLE.tar.gz|-]", Short: "Collect what somebody who helps needs to see, without secrets", Args: arguments(0, 1),
 		Long: "Collect all that the daemon shows, the settings in force in the configuration file and the environment, and what the system says, into one file. Passwords and keys of the " +
 			"configuration are taken out of everything, wherever they stand: run it as a user who may read them (root), so that it knows them.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,6 +116,9 @@ func (a *app) supportCmd() *cobra.Command {
 			path := "inof-support-" + a.now().UTC().Format("20060102-150405") + ".tar.gz"
 			if len(args) == 1 {
 				path = args[0]
+			}
+			if path == "-" {
+				return b.write(cmd.OutOrStdout())
 			}
 			out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {

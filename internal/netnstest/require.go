@@ -34,6 +34,7 @@ var packages = map[string]string{
 	"prometheus":          "prometheus",
 	"promtool":            "prometheus",
 	"redis-server":        "redis-server",
+	"buildah":             "buildah",
 	"rsyslogd":            "rsyslog",
 	"rsyslog over TLS":    "rsyslog-gnutls",
 	"qemu-system-x86_64":  "qemu-system-x86",
