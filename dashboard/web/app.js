@@ -6,10 +6,14 @@ import { span } from './format.js';
 import './table.js';
 import './chart.js';
 import * as overview from './views/overview.js';
+import * as topology from './views/topology.js';
 import * as hosts from './views/hosts.js';
+import * as zones from './views/zones.js';
 import * as events from './views/events.js';
+import * as notices from './views/notices.js';
+import * as queues from './views/queues.js';
 
-const views = { overview, hosts, events };
+const views = { overview, topology, hosts, zones, events, notices, queues };
 const order = Object.keys(views);
 
 const store = new Store();
@@ -172,7 +176,7 @@ addEventListener('keydown', (e) => {
   else if (e.key === '?') { page.help = true; page.open(null); }
   else if (e.key === '/') {
     e.preventDefault();
-    document.querySelector('inof-table')?.focusFilter?.();
+    (document.querySelector('inof-table') ?? { focusFilter: () => document.querySelector('.matrix-box')?.focus() }).focusFilter();
   }
 });
 

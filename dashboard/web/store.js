@@ -9,6 +9,9 @@ const periods = {
   fabric: 1000, record: 1e12,
 };
 
+// What is asked for where a path has much that no view needs.
+const asked = { telemetry: 'telemetry?path=' + encodeURIComponent('/inof/interfaces/interface') };
+
 const timeout = 30_000;            // for an answer, in ms
 const largest = 256 << 20;         // of an answer, in bytes: beyond it the tab would die
 const keptEvents = 50_000;         // of each target
@@ -122,8 +125,12 @@ export class Store {
   // start asks for the targets, again and again until they are there.
   async start() {
     try {
-      // A browser that a device serves directly logs in first; a proxy has no such path.
-      const who = await ask('/login').catch((e) => (e.status === 401 ? Promise.reject(e) : null));
+      // A browser that a device serves directly logs in first; a proxy says at once that nobody has to.
+      const who = await ask('/login');
+      if (who?.role === '') {
+        this.login ??= { text: '' };
+        return void this.changed();
+      }
       this.user = who?.name ? who : null;
       const list = await ask('/targets');
       this.targets = list.map((t, i) => new Target(t, i));
@@ -180,6 +187,7 @@ export class Store {
         if (!(path in periods) || (t.kind === 'daemon') === (path === 'fabric' || path === 'record')) continue;
         if (t.flying.has(path) || (t.due[path] ?? 0) > now) continue;
         if (t.down && path !== t.main) continue;
+        if (path === 'zoning' && !writes(t)) continue;
         this.fetch(t, path);
       }
       if (t.kind === 'daemon' && !t.down && t.loaded) this.follow(t, now);
@@ -190,7 +198,7 @@ export class Store {
     t.flying.add(path);
     const begun = performance.now();
     try {
-      const value = await ask(`${t.base}/v1/${path}`);
+      const value = await ask(`${t.base}/v1/${asked[path] ?? path}`);
       const took = performance.now() - begun;
       this.take(t, path, value);
       t.cost[path] = took;
@@ -273,6 +281,12 @@ export class Store {
     if (['host', 'zone', 'port', 'fault', 'error-down', 'peer'].includes(e.kind)) soon(t, e.kind);
     this.changed();
   }
+}
+
+// writes reports whether zones are written at a device: clients refuse to speak of it.
+function writes(t) {
+  const roles = t.data.status?.roles;
+  return roles != null && (roles.length === 0 || roles.includes('reflector'));
 }
 
 // soon has what an event changed asked for again before its time, where that is cheap.

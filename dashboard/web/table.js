@@ -157,7 +157,7 @@ class Table extends HTMLElement {
   }
 
   #save(as) {
-    if (as === 'csv') save(`${this.file}.csv`, 'text/csv', csv(this.#columns, this.view));
+    if (as === 'csv') save(`${this.file}.csv`, 'text/csv', csv(this.#columns.filter((c) => !c.plain), this.view));
     else save(`${this.file}.json`, 'application/json', JSON.stringify(this.view.map((r) => r.raw ?? r), null, 1));
   }
 
@@ -188,8 +188,8 @@ class Table extends HTMLElement {
         <div class="thead" role="rowgroup"><div role="row" class="tr" aria-rowindex="1">${this.#columns.map((c) => html`
           <div role="columnheader" class="th" aria-sort=${this.#sort?.id === c.id ? (this.#sort.down ? 'descending' : 'ascending') : 'none'}>
             <button class="sort" @click=${() => this.#setSort(c.id)}>${c.title}<span aria-hidden="true">${this.#sort?.id === c.id ? (this.#sort.down ? ' ↓' : ' ↑') : ''}</span></button>
-            <input type="search" spellcheck="false" autocomplete="off" placeholder="filter" aria-label=${`Filter ${c.title}`} data-id=${c.id}
-              .value=${this.#filters.get(c.id) ?? ''} @input=${(e) => this.#setFilter(c.id, e.target.value)}>
+            ${c.plain ? nothing : html`<input type="search" spellcheck="false" autocomplete="off" placeholder="filter" aria-label=${`Filter ${c.title}`} data-id=${c.id}
+              .value=${this.#filters.get(c.id) ?? ''} @input=${(e) => this.#setFilter(c.id, e.target.value)}>`}
           </div>`)}</div></div>
         <div class="tbody" role="rowgroup" .style=${`padding-top:${first * rowHeight}px;height:${n * rowHeight}px`}>${rows}</div>
         ${n === 0 ? html`<div class="table-none" role="row"><div role="gridcell">${this.#rows.length === 0 ? this.none : 'No row matches the filters.'}</div></div>` : nothing}

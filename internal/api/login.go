@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,7 +37,7 @@ type TokenBody struct {
 	Token string `json:"token"`
 }
 
-// LoggedIn says who a browser is.
+// LoggedIn says who a browser is; without a role: nobody, it has to log in.
 type LoggedIn struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
@@ -98,6 +99,9 @@ func (d *Door) remember(key string, l login) {
 
 func (d *Door) whoami(r *http.Request) (any, error) {
 	t, err := d.byCookie(r)
+	if errors.Is(err, errNoToken) {
+		return LoggedIn{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
