@@ -54,6 +54,9 @@ func Open(cfg hardzone.Config) (*Filter, error) {
 	}
 	if err := f.open(); err != nil {
 		f.Close()
+		if errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("this process may not load eBPF programs; it needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (docs/operations.md, hard zoning): %w", err)
+		}
 		return nil, err
 	}
 	return f, pinErr

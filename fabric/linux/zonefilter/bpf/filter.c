@@ -432,9 +432,10 @@ static __always_inline int judge(void *ctx, _Bool xdp, struct frame *f)
 	struct place *from;
 	struct settings *s;
 	struct bound *b;
+	struct addr src = f->src; // on the stack: before Linux 6.3 no other place may have a key
 	__u32 zero = 0, to;
 
-	from = f->six ? bpf_map_lookup_elem(&places6, &f->src) : bpf_map_lookup_elem(&places4, &f->src.w[3]);
+	from = f->six ? bpf_map_lookup_elem(&places6, &src) : bpf_map_lookup_elem(&places4, &src.w[3]);
 	if (from && on_port(from->ports)) {
 		to = number(&f->dst, f->six);
 		if (!to)
