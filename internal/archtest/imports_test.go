@@ -82,12 +82,14 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// One table of what can be known, from what the API shows.
 	"internal/telemetry":   slices.Concat(values, []string{"internal/api", "internal/setting"}),
 	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows
+	// The server of gNMI, on that table.
+	"internal/gnmi": slices.Concat(values, []string{"zone/tree", "internal/api", "internal/telemetry"}),
 	// The rules of what is wrong look at what the API shows.
 	"internal/health":    slices.Concat(values, []string{"bfd", "inof/link", "inof/wire", "internal/api", "internal/config"}),
 	"internal/archtest":  {},

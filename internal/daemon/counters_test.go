@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/internal/gnmi"
 	"github.com/openinof/inof/internal/logbound"
 	"github.com/openinof/inof/internal/syslog"
 	"github.com/openinof/inof/model/remote"
@@ -47,6 +48,7 @@ func printed(t *testing.T) map[string]bool {
 	// What no device of these fabrics has.
 	add("certificates", (&certificates{}).counters())
 	add("http", api.DoorCounters{})
+	add("gnmi", gnmi.Counters{})
 	add("syslog_1", syslog.Counters{})
 	add("bfd_process", bfdd.ClientCounters{})
 	add("bfd", bfd.Counters{})

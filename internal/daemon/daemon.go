@@ -80,7 +80,8 @@ type Daemon struct {
 	paths     *bfdd.Client // nil: none are watched
 	hard      *hardZoning  // nil: there are no access ports
 	known     *known
-	web       *web // nil: nothing listens on a network
+	web       *web           // nil: management.http is off
+	gnmi      *telemetryTask // nil: management.gnmi is off
 	reloads   reloads
 	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow
@@ -199,6 +200,9 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if cfg.Management.HTTP.Listen.IsValid() {
 		d.web = d.newWeb(cfg.Management.HTTP)
 	}
+	if cfg.Management.GNMI.IsValid() {
+		d.gnmi = d.newGNMI()
+	}
 	return d.buildSessions(cfg)
 }
 
@@ -273,6 +277,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	early = append(early, d.known, manage{d, socket})
 	if d.web != nil {
 		early = append(early, d.web)
+	}
+	if d.gnmi != nil {
+		early = append(early, d.gnmi)
 	}
 	return late, early
 }

@@ -198,6 +198,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	if d.web != nil {
 		m["http"] = d.web.door.Counters()
 	}
+	if d.gnmi != nil {
+		m["gnmi"] = d.gnmi.server.Counters()
+	}
 	for i, s := range d.syslogs {
 		m[fmt.Sprintf("syslog_%d", i+1)] = s.Counters()
 	}

@@ -47,15 +47,16 @@ func newKnown(d *Daemon) *known {
 
 func (k *known) String() string { return "telemetry" }
 
-// Snapshot gives what is known, with the parts that are needed, not older than a second.
-func (k *known) Snapshot(ctx context.Context, need telemetry.Need) (*telemetry.Snapshot, error) {
+// Snapshot gives what is known, with the parts that are needed, not older than a second, nor than
+// after.
+func (k *known) Snapshot(ctx context.Context, need telemetry.Need, after time.Time) (*telemetry.Snapshot, error) {
 	select {
 	case k.asked <- struct{}{}:
 	default:
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := k.d.env.Now(); k.last != nil && now.Sub(k.last.At) < leastSnapshot {
+	if now := k.d.env.Now(); k.last != nil && now.Sub(k.last.At) < leastSnapshot && k.last.At.After(after) {
 		if k.has&need == need {
 			return k.last, nil
 		}
@@ -210,7 +211,7 @@ func (k *known) take(list []sample) {
 
 // Telemetry implements query.Source.
 func (d *Daemon) Telemetry(ctx context.Context, path string) (telemetry.Tree, error) {
-	s, err := d.known.Snapshot(ctx, telemetry.NeedsOf(path))
+	s, err := d.known.Snapshot(ctx, telemetry.NeedsOf(path), time.Time{})
 	if err != nil {
 		return nil, err
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/openinof/inof/dashboard"
 	"github.com/openinof/inof/internal/api"
@@ -47,7 +43,7 @@ func (d *Daemon) metrics() http.Handler {
 	reg.MustRegister(&telemetry.Collector{MaxSeries: d.cfg.Load().Metrics.MaxSeries, Read: func() *telemetry.Snapshot {
 		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 		defer cancel()
-		s, err := d.known.Snapshot(ctx, 0)
+		s, err := d.known.Snapshot(ctx, 0, time.Time{})
 		if err != nil {
 			return nil // the daemon stops, or its owner is stuck: absent
 		}
@@ -73,58 +69,29 @@ type web struct {
 }
 
 func (d *Daemon) newWeb(cfg config.HTTP) *web {
-	tokens := &fresh[[]api.Token]{path: cfg.TokenFile, read: func() ([]api.Token, error) {
-		data, err := os.ReadFile(cfg.TokenFile)
-		if err != nil {
-			return nil, err
-		}
-		return api.ParseTokens(data)
-	}}
-	return &web{d, cfg, &api.Door{Tokens: tokens.get, Refused: func(from netip.Addr, why string) {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "refused", Text: fmt.Sprintf("management.http: %s: %s", from, why), Addr: from.String()})
-	}}}
+	return &web{d, cfg, &api.Door{Tokens: tokens(cfg), Refused: d.refusedBy("management.http")}}
 }
 
 func (w *web) String() string { return "management over a network" }
 
 // Run listens until ctx ends; a listener that fails is made again.
 func (w *web) Run(ctx context.Context) error {
-	for said := ""; ; {
-		err := w.serve(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if text := fmt.Sprintf("management.http: %v", err); text != said { // once, not each time
-			said = text
-			w.d.log.Append(api.Event{Time: w.d.env.Now(), Kind: "error", Text: text, Fields: map[string]string{"room": "management"}})
-		}
-		select {
-		case <-time.After(listenRetry):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return w.d.again(ctx, "management.http", w.serve)
 }
 
 func (w *web) serve(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", w.cfg.Listen.String())
+	l, err := visitors(ctx, w.cfg.Listen)
 	if err != nil {
 		return err
 	}
-	l = netutil.LimitListener(l, maxVisitors)
+	cert, err := shown(w.cfg)
+	if err != nil {
+		l.Close()
+		return err
+	}
 	named := func(string) bool { return false }
-	if w.cfg.CertificateFile != "" {
-		cert := &fresh[*tls.Certificate]{path: w.cfg.CertificateFile, read: func() (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(w.cfg.CertificateFile, w.cfg.KeyFile)
-			return &c, err
-		}}
-		if _, err := cert.get(); err != nil {
-			l.Close()
-			return err
-		}
-		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.get() }})
+	if cert != nil {
+		l = tls.NewListener(l, tlsWith(cert, "http/1.1"))
 		named = func(name string) bool {
 			c, err := cert.get()
 			return err == nil && c.Leaf != nil && c.Leaf.VerifyHostname(name) == nil

@@ -92,13 +92,13 @@ func TestASnapshotServesAllWhoAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		n := f.nodes["tor1"]
-		a, err := n.d.known.Snapshot(t.Context(), 0)
-		b, _ := n.d.known.Snapshot(t.Context(), 0)
+		a, err := n.d.known.Snapshot(t.Context(), 0, time.Time{})
+		b, _ := n.d.known.Snapshot(t.Context(), 0, time.Time{})
 		if err != nil || a != b {
 			t.Errorf("read twice within a moment: %v", err)
 		}
 		settle(leastSnapshot)
-		if c, _ := n.d.known.Snapshot(t.Context(), 0); c == a || !c.At.After(a.At) {
+		if c, _ := n.d.known.Snapshot(t.Context(), 0, time.Time{}); c == a || !c.At.After(a.At) {
 			t.Error("an old snapshot is given again")
 		}
 	})

@@ -37,8 +37,11 @@ type Leaf struct {
 	Source string
 	Class  Class
 	// Least is the shortest period after which a new value can be had; 0: at once.
-	Least  time.Duration
-	Needs  Need
+	Least time.Duration
+	Needs Need
+	// Each: it is of the newest event, and whoever follows it is told of each, all of its leaves
+	// together (atomic).
+	Each   bool
 	Metric Metric // zero: Prometheus has none
 }
 
@@ -115,6 +118,7 @@ type group[T any] struct {
 	source string // of those of its leaves that say none
 	least  time.Duration
 	needs  Need
+	each   bool
 	// keys are the leaves of the keys of the list that the path ends in, one group of a list
 	// has them.
 	keys   []Leaf
@@ -138,7 +142,7 @@ func (g group[T]) part() part {
 		if l.Least == 0 && l.Class != Event && l.Class != Config {
 			l.Least = g.least
 		}
-		l.Needs = g.needs
+		l.Needs, l.Each = g.needs, g.each
 		p.leaves = append(p.leaves, &l)
 	}
 	for _, l := range g.leaves {
@@ -150,13 +154,14 @@ func (g group[T]) part() part {
 	}
 	p.read = func(s *Snapshot, give func(Value)) {
 		g.rows(s, func(at time.Time, row *T, keys ...string) {
+			keys = slices.Clone(keys) // once for all leaves of the row
 			for i := range g.keys {
 				l := p.leaves[len(g.leaves)+i]
-				give(Value{Leaf: l, Keys: slices.Clone(keys), V: keyValue(l, keys[len(keys)-len(g.keys)+i]), At: at})
+				give(Value{Leaf: l, Keys: keys, V: keyValue(l, keys[len(keys)-len(g.keys)+i]), At: at})
 			}
 			for i := range g.leaves {
 				if v := g.leaves[i].value(row); v != nil {
-					give(Value{Leaf: p.leaves[i], Keys: slices.Clone(keys), V: v, At: at})
+					give(Value{Leaf: p.leaves[i], Keys: keys, V: v, At: at})
 				}
 			}
 		})
@@ -185,13 +190,16 @@ func keysOf(names ...string) (out []Leaf) {
 // table is all there is, in the order of docs/telemetry.md.
 var table = []part{
 	config.part(), device.part(), zoningState.part(), counts.part(), machine.part(),
-	openSystem.part(), openMachine.part(), openAlarms.part(), openMessage.part(),
+	openSystem.part(), openMachine.part(), openAlarms.part(), messagePart,
 	openInterfaces.part(), openEthernet.part(), openCounters.part(), openDrivers.part(), openQueues.part(), openLLDP.part(), openNeighbours.part(), openBFD.part(),
 	interfaces.part(), drivers.part(), priorities.part(), errorDown.part(),
 	zones.part(), zoneConfig.part(), aliases.part(), aliasState.part(), sets.part(), setState.part(), hosts.part(),
 	peers.part(), paths.part(), clocks.part(), cluster.part(),
-	notices.part(), stages.part(), latest.part(), events.part(), counters.part(),
+	notices.part(), stages.part(), latestPart, events.part(), counters.part(),
 }
+
+// Of an event, see OfEvent.
+var latestPart, messagePart = latest.part(), openMessage.part()
 
 // Leaves are all leaves there are.
 func Leaves() (out []*Leaf) {

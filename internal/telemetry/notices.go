@@ -95,7 +95,7 @@ var stages = group[stage]{
 
 // latest is atomic: its leaves are of one event.
 var latest = group[api.Event]{
-	path: "/inof/events/latest/state", source: "daemon",
+	path: "/inof/events/latest/state", source: "daemon", each: true,
 	rows: func(s *Snapshot, give func(time.Time, *api.Event, ...string)) {
 		if s.Latest != nil {
 			give(s.Latest.Time, s.Latest)
@@ -137,4 +137,13 @@ var events = group[kind]{
 	leaves: []leaf[kind]{
 		{Leaf{Path: "count", Type: TypeCounter, Class: Counter, Unit: "events", Doc: "since the start", Metric: Metric{Name: "events_total", Labels: "kind"}}, func(k *kind) any { return k.n }},
 	},
+}
+
+// OfEvent are the leaves that tell of each event, not only of the newest.
+func OfEvent(e *api.Event) (t Tree) {
+	s := &Snapshot{Latest: e}
+	for _, p := range []part{latestPart, messagePart} {
+		p.read(s, func(v Value) { t = append(t, v) })
+	}
+	return t
 }

@@ -258,7 +258,7 @@ var openAlarms = group[alarm]{
 }
 
 var openMessage = group[api.Event]{
-	path: "/system/messages/state/message", source: "daemon",
+	path: "/system/messages/state/message", source: "daemon", each: true,
 	rows: func(s *Snapshot, give func(time.Time, *api.Event, ...string)) {
 		if s.Latest != nil {
 			give(s.Latest.Time, s.Latest)

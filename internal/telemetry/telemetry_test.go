@@ -155,7 +155,7 @@ func TestADifferenceLeadsToTheNewTree(t *testing.T) {
 		}
 		changed, gone := Diff(a, b)
 		for i := range changed {
-			if was, ok := got[changed[i].id()]; ok && equal(was, changed[i].V) {
+			if was, ok := got[changed[i].id()]; ok && Equal(was, changed[i].V) {
 				t.Errorf("%s is no change", changed[i].Path())
 			}
 			got[changed[i].id()] = changed[i].V
@@ -167,7 +167,7 @@ func TestADifferenceLeadsToTheNewTree(t *testing.T) {
 			t.Errorf("%d values, want %d", len(got), len(b))
 		}
 		for i := range b {
-			if !equal(got[b[i].id()], b[i].V) {
+			if !Equal(got[b[i].id()], b[i].V) {
 				t.Errorf("%s is %v, want %v", b[i].Path(), got[b[i].id()], b[i].V)
 			}
 		}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,31 +55,90 @@ type id struct {
 
 func (v *Value) id() id { return id{v.Leaf, strings.Join(v.Keys, "\x00")} }
 
+// byLeaf are the places of the values of each leaf.
+func (t Tree) byLeaf() map[*Leaf][]int {
+	out := map[*Leaf][]int{}
+	for i := range t {
+		out[t[i].Leaf] = append(out[t[i].Leaf], i)
+	}
+	return out
+}
+
 // Diff says what is new or another than before, and what is gone (with its last value).
 func Diff(before, now Tree) (changed, gone Tree) {
-	old := make(map[id]*Value, len(before))
-	for i := range before {
-		old[before[i].id()] = &before[i]
-	}
-	for i := range now {
-		key := now[i].id()
-		if was, ok := old[key]; !ok || !equal(was.V, now[i].V) {
-			changed = append(changed, now[i])
+	old := before.byLeaf()
+	kept := make([]bool, len(before))
+	for leaf, places := range now.byLeaf() {
+		was := old[leaf]
+		find := finder(before, was)
+		for n, i := range places {
+			j := find(n, now[i].Keys)
+			if j < 0 {
+				changed = append(changed, now[i])
+				continue
+			}
+			if kept[j] = true; !Equal(before[j].V, now[i].V) {
+				changed = append(changed, now[i])
+			}
 		}
-		delete(old, key)
 	}
 	for i := range before {
-		if old[before[i].id()] != nil {
+		if !kept[i] {
 			gone = append(gone, before[i])
 		}
 	}
 	return changed, gone
 }
 
-func equal(a, b any) bool {
-	if x, ok := a.(time.Time); ok {
+// finder finds among the places of one leaf the one with the same keys, or -1. It looks at the n-th
+// first: mostly nothing has come or gone.
+func finder(t Tree, places []int) func(n int, keys []string) int {
+	var index map[string]int
+	return func(n int, keys []string) int {
+		if n < len(places) && slices.Equal(t[places[n]].Keys, keys) {
+			return places[n]
+		}
+		if index == nil {
+			index = make(map[string]int, len(places))
+			for _, i := range places {
+				index[strings.Join(t[i].Keys, "\x00")] = i
+			}
+		}
+		if i, ok := index[strings.Join(keys, "\x00")]; ok {
+			return i
+		}
+		return -1
+	}
+}
+
+// Hold puts into now, in place of counters and gauges that were there before, what they were then:
+// what is compared at a pace of its own does not move when something else is read in between.
+func Hold(before, now Tree) {
+	old := before.byLeaf()
+	for leaf, places := range now.byLeaf() {
+		if leaf.Class != Counter && leaf.Class != Gauge {
+			continue
+		}
+		find := finder(before, old[leaf])
+		for n, i := range places {
+			if j := find(n, now[i].Keys); j >= 0 {
+				now[i] = before[j]
+			}
+		}
+	}
+}
+
+// Equal reports whether two values of a leaf are the same.
+func Equal(a, b any) bool {
+	switch x := a.(type) {
+	case time.Time:
 		y, ok := b.(time.Time)
 		return ok && x.Equal(y)
+	case []string:
+		y, ok := b.([]string)
+		return ok && slices.Equal(x, y)
+	case Histogram:
+		return reflect.DeepEqual(a, b)
 	}
-	return reflect.DeepEqual(a, b)
+	return a == b // the others are comparable
 }

@@ -1,0 +1,223 @@
+package gnmi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	pb "github.com/openconfig/gnmi/proto/gnmi"
+	"github.com/openconfig/gnmi/proto/gnmi_ext"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/telemetry"
+)
+
+// version is that of the specification of gNMI which is spoken.
+const version = "0.10.0"
+
+// Source is what the daemon tells and does.
+type Source interface {
+	// Snapshot gives what is known with the parts that are needed, not older than a second, nor
+	// than after.
+	Snapshot(ctx context.Context, need telemetry.Need, after time.Time) (*telemetry.Snapshot, error)
+	Events(after uint64) api.EventBatch
+	Subscribe(ctx context.Context, after uint64) (api.EventBatch, error)
+	api.ZoningSource
+}
+
+// Gate lets in who logs in, for each request anew.
+type Gate interface {
+	Token(from netip.Addr, token string) (api.Visitor, error)
+	Password(from netip.Addr, name, password string) (api.Visitor, error)
+}
+
+// Server is one listener.
+type Server struct {
+	pb.UnimplementedGNMIServer
+	src     Source
+	gate    Gate
+	now     func() time.Time
+	refused func(from netip.Addr, why string) // told of each log-in that fails
+	hub     hub
+	streams atomic.Int64
+	gets    chan struct{} // a place for each Get at once
+	counts  counters
+}
+
+type counters struct {
+	capabilities, gets, sets, subscribes, bad, noLogin, notAllowed, tooMany, sent, duplicates, eventsDropped, slow, stuck atomic.Uint64
+}
+
+// Counters count requests.
+type Counters struct {
+	Capabilities  uint64 `json:"capabilities"`
+	Gets          uint64 `json:"gets"`
+	Sets          uint64 `json:"sets"`
+	Subscribes    uint64 `json:"subscribes"`
+	Streams       uint64 `json:"streams"`        // of Subscribe, now
+	Bad           uint64 `json:"bad"`            // requests answered with an error
+	NoLogin       uint64 `json:"no_login"`       // without a token or password, or with a wrong one
+	NotAllowed    uint64 `json:"not_allowed"`    // the role may not do that
+	TooMany       uint64 `json:"too_many"`       // after five log-ins that failed within a minute
+	Sent          uint64 `json:"sent"`           // messages to subscribers
+	Duplicates    uint64 `json:"duplicates"`     // values that a slow client did not get, but a newer one
+	EventsDropped uint64 `json:"events_dropped"` // events that a slow client did not get
+	Slow          uint64 `json:"slow"`           // clients cut off since too much waited for them
+	Stuck         uint64 `json:"stuck"`          // clients cut off that took no message for a minute
+}
+
+// Counters returns what was counted.
+func (s *Server) Counters() Counters {
+	c := &s.counts
+	return Counters{c.capabilities.Load(), c.gets.Load(), c.sets.Load(), c.subscribes.Load(), uint64(max(0, s.streams.Load())), c.bad.Load(), c.noLogin.Load(),
+		c.notAllowed.Load(), c.tooMany.Load(), c.sent.Load(), c.duplicates.Load(), c.eventsDropped.Load(), c.slow.Load(), c.stuck.Load()}
+}
+
+// New makes a server.
+func New(src Source, gate Gate, now func() time.Time, refused func(from netip.Addr, why string)) *Server {
+	return &Server{src: src, gate: gate, now: now, refused: refused, gets: make(chan struct{}, maxGets), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
+}
+
+// Bounds of what a peer may send or hold.
+const (
+	maxRequest  = 4 << 20  // bytes of a message
+	maxHeaders  = 16 << 10 // bytes of the metadata of a request
+	maxRequests = 128      // of one connection at once
+	maxGets     = 4        // at once, the others wait
+	handshake   = 10 * time.Second
+	silent      = time.Minute // after which a peer is asked whether it is there
+	idle        = 10 * time.Minute
+)
+
+// Serve answers on a listener until ctx ends; conf nil: without TLS.
+func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) error {
+	s.hub.ctx = ctx
+	opts := []grpc.ServerOption{
+		grpc.InTapHandle(s.enter), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxRequests),
+		grpc.ConnectionTimeout(handshake), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle, Time: silent, Timeout: silent / 3}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: silent / 6, PermitWithoutStream: true}),
+	}
+	if conf != nil {
+		opts = append(opts, grpc.Creds(credentials.NewTLS(conf)))
+	}
+	g := grpc.NewServer(opts...)
+	pb.RegisterGNMIServer(g, s)
+	ended := context.AfterFunc(ctx, g.Stop)
+	defer ended()
+	err := g.Serve(l)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// enter lets a request in, or not, before anything but its headers was read.
+func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
+	from := remote(ctx)
+	need, what := api.Viewer, info.FullMethodName
+	if what == pb.GNMI_Set_FullMethodName {
+		need = api.Operator
+	}
+	v, err := s.login(from, info.Header)
+	if err == nil {
+		if err = v.May(need, what); err != nil {
+			s.counts.notAllowed.Add(1)
+			s.refused(from, err.Error())
+			return ctx, status.Error(codes.PermissionDenied, err.Error())
+		}
+		return api.As(ctx, v), nil
+	}
+	switch {
+	case errors.Is(err, api.ErrTooMany):
+		s.counts.tooMany.Add(1)
+		return ctx, status.Error(codes.ResourceExhausted, err.Error())
+	case errors.Is(err, api.ErrUnavailable):
+		return ctx, status.Error(codes.Unavailable, err.Error())
+	}
+	s.counts.noLogin.Add(1)
+	s.refused(from, err.Error())
+	return ctx, status.Error(codes.Unauthenticated, err.Error())
+}
+
+// login knows who asks: by metadata username and password, or authorization, Basic or Bearer.
+func (s *Server) login(from netip.Addr, md metadata.MD) (api.Visitor, error) {
+	one := func(name string) string {
+		if v := md.Get(name); len(v) == 1 {
+			return v[0]
+		}
+		return ""
+	}
+	if name := one("username"); name != "" {
+		return s.gate.Password(from, name, one("password"))
+	}
+	auth := one("authorization")
+	if name, password, ok := basic(auth); ok {
+		return s.gate.Password(from, name, password)
+	}
+	token, _ := strings.CutPrefix(auth, "Bearer ")
+	return s.gate.Token(from, strings.TrimSpace(token))
+}
+
+func remote(ctx context.Context) netip.Addr {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return netip.Addr{}
+	}
+	host, _, _ := net.SplitHostPort(p.Addr.String())
+	a, _ := netip.ParseAddr(host)
+	return a.Unmap().WithZone("")
+}
+
+// refuse counts a request that is answered with an error.
+func (s *Server) refuse(err error) error {
+	s.counts.bad.Add(1)
+	return err
+}
+
+// unavailable is the error for a daemon that stops, or is too slow.
+func unavailable(err error) error {
+	return status.Error(codes.Unavailable, fmt.Sprintf("the device cannot be read now: %v", err))
+}
+
+// Capabilities implements gNMI.
+func (s *Server) Capabilities(_ context.Context, req *pb.CapabilityRequest) (*pb.CapabilityResponse, error) {
+	s.counts.capabilities.Add(1)
+	if _, err := depthOf(req.GetExtension()); err != nil {
+		return nil, s.refuse(err)
+	}
+	out := &pb.CapabilityResponse{SupportedEncodings: encodings, GNMIVersion: version}
+	for _, m := range modules {
+		out.SupportedModels = append(out.SupportedModels, &pb.ModelData{Name: m.name, Organization: m.organization, Version: m.version})
+	}
+	return out, nil
+}
+
+// depthOf reads the extensions of a request that reads: how many elements below a path are wanted;
+// 0: all.
+func depthOf(list []*gnmi_ext.Extension) (depth int, err error) {
+	for _, x := range list {
+		switch e := x.GetExt().(type) {
+		case *gnmi_ext.Extension_Depth:
+			depth = int(min(e.Depth.GetLevel(), maxSteps))
+		case *gnmi_ext.Extension_History:
+			return 0, status.Error(codes.Unimplemented, "the history extension: what was is not kept, only the newest events")
+		case *gnmi_ext.Extension_Commit, *gnmi_ext.Extension_MasterArbitration:
+			return 0, status.Error(codes.InvalidArgument, "an extension of Set in a request that reads")
+		}
+	}
+	return depth, nil
+}
