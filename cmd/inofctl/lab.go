@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/internal/query"
+	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
 )
 
@@ -116,7 +119,8 @@ const upHelp = `Build a lab from a containerlab topology file: a network namespa
 a veth pair for each link, and the daemons that the kinds of the nodes ask for.
 
 Kinds:
-  linux        a namespace and nothing else
+  linux        a namespace and nothing else; with the image inof or inof-lab what its
+               container would be: a switch with the bound files, or the agent of its cmd
   inof-switch  runs inofd with the startup-config, in which ${INOF_NODE_STATE},
                ${INOF_NODE_RUN}, ${INOF_NODE_LOG}, ${INOF_NODE_DIR}, ${INOF_NODE} and
                ${INOF_LAB} are replaced; label inof.zones names a zone file
@@ -132,12 +136,33 @@ Kinds:
 Exec lines run without a shell and before the node's daemons. Keys that containerlab
 knows and that mean nothing without containers are noted; others are refused.`
 
+// labFile is how the files of shipped labs end.
+const labFile = ".clab.yml"
+
+// shippedLabs are the names of the labs in this program.
+func shippedLabs() (names []string) {
+	files, err := fs.Glob(labs.FS, "*"+labFile)
+	must(err)
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f, labFile))
+	}
+	return names
+}
+
+// loadLab reads a topology file, or a shipped lab.
+func loadLab(name string) (*testbed.Topology, error) {
+	if slices.Contains(shippedLabs(), name) {
+		return testbed.LoadFS(labs.FS, name+labFile)
+	}
+	return testbed.Load(name)
+}
+
 func (f *labFlags) upCmd() *cobra.Command {
 	var replace, quiet bool
-	c := &cobra.Command{Use: "up FILE", Short: "Build a lab from a topology file (*.clab.yml)", Args: arguments(1, 1),
-		Long: upHelp,
+	c := &cobra.Command{Use: "up FILE|" + strings.Join(shippedLabs(), "|"), Short: "Build a lab from a topology file (*.clab.yml), or one that comes with this program", Args: arguments(1, 1),
+		Long: upHelp, ValidArgs: shippedLabs(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			topo, err := testbed.Load(args[0])
+			topo, err := loadLab(args[0])
 			if err != nil {
 				return err
 			}

@@ -278,7 +278,11 @@ func (a *app) zoneHistoryCmd() *cobra.Command {
 						if v.Confirm != nil {
 							what = "waits for its confirmation; " + what
 						}
-						rows = append(rows, []string{strconv.FormatUint(v.Number, 10), v.Time.Local().Format(time.DateTime), v.By, v.From, v.Comment, what})
+						at := ""
+						if !v.Time.IsZero() { // of the zones there were at the start nobody knows it
+							at = v.Time.Local().Format(time.DateTime)
+						}
+						rows = append(rows, []string{strconv.FormatUint(v.Number, 10), at, v.By, v.From, v.Comment, what})
 					}
 					query.Table(w, "VERSION TIME BY FROM COMMENT CHANGES", rows)
 				})
