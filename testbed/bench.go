@@ -1,12 +1,14 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -19,6 +21,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/fabric/linux/carrier"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed/truth"
 )
@@ -32,6 +35,10 @@ type BenchOptions struct {
 	Relay []string
 	// RelayEnv is added to its environment.
 	RelayEnv []string
+	// BesideBin and BesideEnv ask for a second lab, whose trials come by turns with those of the
+	// first: with the programs of another directory, or with more in the environment of its daemons.
+	BesideBin string
+	BesideEnv map[string]string
 }
 
 // Quantiles of one measurement, in microseconds.
@@ -48,14 +55,33 @@ type BenchResult struct {
 	// Notice runs from right before the system call that takes the carrier of a
 	// port at tor1 to the kernel's receive time stamp of the notice at a host of tor2.
 	Notice Quantiles `json:"fault_to_notice"`
-	// Kernel runs from the same moment until a program in tor1 has read the kernel's
-	// netlink message about the carrier: the part that no control plane can shorten.
+	// Loss runs from the same moment until the kernel function at tor1 has noticed the
+	// loss of carrier, the part that no control plane can shorten; without trials where nothing can
+	// be heard of it.
+	Loss Quantiles `json:"fault_to_loss"`
+	// LossToNotice is the rest.
+	LossToNotice Quantiles `json:"loss_to_notice"`
+	// Kernel runs from the system call until a program in tor1 has read the kernel's
+	// netlink message about the carrier.
 	Kernel Quantiles `json:"fault_to_netlink"`
 	// Bound runs from right before a TCP write in tor1, passed on by a relay in spine
 	// and one in tor2, to the kernel's receive time stamp of the raw frame at the same host.
 	Bound       Quantiles `json:"bound"`
 	MedianRatio float64   `json:"median_ratio"` // Notice to Bound
 	P99Ratio    float64   `json:"p99_ratio"`
+	// LossRatio and LossP99Ratio are LossToNotice to Bound.
+	LossRatio    float64 `json:"loss_median_ratio"`
+	LossP99Ratio float64 `json:"loss_p99_ratio"`
+	// Beside is a second lab, each trial after one of the first.
+	Beside *BenchBeside `json:"beside,omitempty"`
+}
+
+// BenchBeside is what another program or configuration needed in the same run.
+type BenchBeside struct {
+	Notice       Quantiles `json:"fault_to_notice"`
+	LossToNotice Quantiles `json:"loss_to_notice"`
+	MedianRatio  float64   `json:"median_ratio"` // of its notices to those of the first lab
+	P99Ratio     float64   `json:"p99_ratio"`
 }
 
 // The cable that is pulled, and the host across the fabric that is told.
@@ -76,76 +102,182 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 	if opt.Out == nil {
 		opt.Out = io.Discard
 	}
-	topo, err := LoadFS(labs.FS, labs.Demo)
-	if err != nil {
+	b := &bench{BenchOptions: opt, truth: newDemoTruth()}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.open(ctx, benchLab, opt.BinDir, nil); err != nil {
 		return res, err
 	}
-	topo.Name, opt.Own, opt.Replace = benchLab, true, true // replaces only what a killed run left
-	lab, err := Up(ctx, topo, opt.Options)
-	if err != nil {
-		return res, err
+	if opt.BesideBin != "" || len(opt.BesideEnv) > 0 {
+		if err := b.open(ctx, benchLab+"-2", cmp.Or(opt.BesideBin, opt.BinDir), opt.BesideEnv); err != nil {
+			return res, err
+		}
 	}
-	defer func() { err = errors.Join(err, lab.Down()) }()
-	b := &bench{BenchOptions: opt, lab: lab, truth: newDemoTruth()}
-	notice, err := b.notices(ctx)
-	if err != nil {
-		return res, err
-	}
-	bound, err := b.bound(ctx)
-	if err != nil {
+	if err := b.trials(ctx); err != nil {
 		return res, err
 	}
 	kernel, err := b.kernel(ctx)
 	if err != nil {
 		return res, err
 	}
-	res = BenchResult{Notice: quantiles(notice), Kernel: quantiles(kernel), Bound: quantiles(bound)}
+	first := b.sides[0]
+	res = BenchResult{Notice: quantiles(first.notice), Loss: quantiles(first.loss), LossToNotice: quantiles(first.rest),
+		Kernel: quantiles(kernel), Bound: quantiles(b.bounds)}
 	res.MedianRatio, res.P99Ratio = res.Notice.Median/res.Bound.Median, res.Notice.P99/res.Bound.P99
+	res.LossRatio, res.LossP99Ratio = res.LossToNotice.Median/res.Bound.Median, res.LossToNotice.P99/res.Bound.P99
+	if len(b.sides) > 1 {
+		other := &BenchBeside{Notice: quantiles(b.sides[1].notice), LossToNotice: quantiles(b.sides[1].rest)}
+		other.MedianRatio, other.P99Ratio = other.Notice.Median/res.Notice.Median, other.Notice.P99/res.Notice.P99
+		res.Beside = other
+	}
 	b.print(res)
 	return res, nil
 }
 
 type bench struct {
 	BenchOptions
-	lab   *Lab
-	truth demoTruth
+	lab    *Lab // the first
+	truth  demoTruth
+	sides  []*benchSide
+	bounds []time.Duration
 }
 
-// notices pulls and plugs the cable again and again.
-func (b *bench) notices(ctx context.Context) ([]time.Duration, error) {
-	ag, err := followAgents(b.lab)
+// benchSide is one lab with its measurements.
+type benchSide struct {
+	lab                *Lab
+	agents             *agents
+	watch              *carrier.Watch // nil: the kernel function cannot be heard
+	notice, loss, rest []time.Duration
+}
+
+// open starts a lab.
+func (b *bench) open(ctx context.Context, name, bin string, env map[string]string) error {
+	topo, err := LoadFS(labs.FS, labs.Demo)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer ag.close()
+	opt := b.Options
+	topo.Name, opt.BinDir, opt.Own, opt.Replace = name, bin, true, true // replaces only what a killed run left
+	for i := range topo.Nodes {
+		if n := &topo.Nodes[i]; len(env) > 0 && n.Kind == KindSwitch {
+			n.Env = maps.Clone(n.Env)
+			if n.Env == nil {
+				n.Env = map[string]string{}
+			}
+			maps.Copy(n.Env, env)
+		}
+	}
+	lab, err := Up(ctx, topo, opt)
+	if err != nil {
+		return err
+	}
+	if b.lab == nil {
+		b.lab = lab
+	}
+	s := &benchSide{lab: lab}
+	b.sides = append(b.sides, s)
+	if s.agents, err = followAgents(lab); err != nil {
+		return err
+	}
+	at := b.truth.info(b.truth.of(benchPulled, "A"))
+	return lab.Do(at.Switch, func() error {
+		port, err := net.InterfaceByName(at.Port)
+		if err != nil {
+			return err
+		}
+		if s.watch, _ = carrier.Open(carrier.Ways()...); s.watch == nil {
+			return nil
+		}
+		return s.watch.Add(port.Index)
+	})
+}
+
+func (b *bench) close() (err error) {
+	for _, s := range b.sides {
+		if s.agents != nil {
+			s.agents.close()
+		}
+		if s.watch != nil {
+			s.watch.Close()
+		}
+		err = errors.Join(err, s.lab.Down())
+	}
+	return err
+}
+
+// trials pulls and plugs the cable of each lab again and again, and measures the bound in between.
+func (b *bench) trials(ctx context.Context) error {
+	bound, err := b.openBound()
+	if err != nil {
+		return err
+	}
+	defer bound.close()
+	for _, s := range b.sides {
+		subject, host := b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
+		if _, err := waitNotice(ctx, s.agents, host, subject, truth.Active); err != nil {
+			return err
+		}
+	}
+	for i := range b.Trials {
+		for _, s := range b.sides {
+			if err := b.trial(ctx, s); err != nil {
+				return fmt.Errorf("lab %s, trial %d: %w", s.lab.Name, i+1, err)
+			}
+		}
+		took, err := bound.trial(ctx)
+		if err != nil {
+			return fmt.Errorf("bound, trial %d: %w", i+1, err)
+		}
+		b.bounds = append(b.bounds, took)
+	}
+	return nil
+}
+
+func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	subject, host := b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
 	at := b.truth.info(subject)
-	if _, err := waitNotice(ctx, ag, host, subject, truth.Active); err != nil {
-		return nil, err
+	// Let what the last trial started (acks, registrations) come to rest.
+	if err := pause(ctx, 20*time.Millisecond); err != nil {
+		return err
 	}
-	var out []time.Duration
-	for i := range b.Trials {
-		// Let what the last trial started (acks, registrations) come to rest.
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
+	if _, err := s.lost(); err != nil { // of the plugging before
+		return err
+	}
+	fault, err := s.lab.Fault(at.Switch, at.Port, false)
+	if err != nil {
+		return err
+	}
+	h, err := waitNotice(ctx, s.agents, host, subject, truth.Inactive)
+	if err != nil {
+		return err
+	}
+	s.notice = append(s.notice, h.At.Sub(fault))
+	lost, err := s.lost()
+	if err != nil {
+		return err
+	}
+	if !lost.IsZero() {
+		s.loss, s.rest = append(s.loss, lost.Sub(fault)), append(s.rest, h.At.Sub(lost))
+	}
+	if _, err := s.lab.Fault(at.Switch, at.Port, true); err != nil {
+		return err
+	}
+	_, err = waitNotice(ctx, s.agents, host, subject, truth.Active)
+	return err
+}
+
+// lost is when the kernel function noticed the first loss since the last call; zero: it was not
+// heard of.
+func (s *benchSide) lost() (at time.Time, err error) {
+	for s.watch != nil {
+		w, ok, err := s.watch.There()
+		if err != nil || !ok {
+			return at, err
 		}
-		fault, err := b.lab.Fault(at.Switch, at.Port, false)
-		if err != nil {
-			return nil, err
-		}
-		h, err := waitNotice(ctx, ag, host, subject, truth.Inactive)
-		if err != nil {
-			return nil, fmt.Errorf("trial %d: %w", i+1, err)
-		}
-		out = append(out, h.At.Sub(fault))
-		if _, err := b.lab.Fault(at.Switch, at.Port, true); err != nil {
-			return nil, err
-		}
-		if _, err := waitNotice(ctx, ag, host, subject, truth.Active); err != nil {
-			return nil, fmt.Errorf("trial %d: %w", i+1, err)
+		if at.IsZero() && !w.Carrier {
+			at = w.At.Round(0) // the agents' clock is the wall's
 		}
 	}
-	return out, nil
+	return at, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -176,55 +308,66 @@ func waitNotice(ctx context.Context, ag *agents, host, subject netip.Addr, state
 	return heard{}, fmt.Errorf("%s is not told within %s that %s is %s", host, demoWait, subject, state)
 }
 
-// bound measures the way itself: TCP from tor1 to spine, TCP from there to tor2, a
+// benchBound is the way itself: TCP from tor1 to spine, TCP from there to tor2, a
 // raw frame from there to the host.
-func (b *bench) bound(ctx context.Context) ([]time.Duration, error) {
+type benchBound struct {
+	stop []func()
+	conn net.Conn
+	rx   *rawReader
+	msg  [boundSize]byte
+}
+
+func (b *bench) openBound() (m *benchBound, err error) {
+	m = &benchBound{}
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
 	to := b.truth.info(b.truth.of(benchTold, "B"))
 	last := fmt.Sprintf("10.0.0.12:%d", benchPort)
 	first := fmt.Sprintf("10.0.0.1:%d", benchPort)
-	stop, err := b.relay("tor2", "--listen", last, "--raw", to.Port)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	stop, err = b.relay("spine", "--listen", first, "--dial", last)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	var conn net.Conn
-	if err := b.lab.Do("tor1", func() (err error) {
-		conn, err = net.DialTimeout("tcp", first, demoWait)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	var rx *rawReader
-	if err := b.lab.Do(to.Node, func() (err error) {
-		rx, err = newRawReader(to.NIC)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	defer rx.close()
-	var out []time.Duration
-	msg := make([]byte, boundSize)
-	for i := range b.Trials {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
-		at := time.Now()
-		if _, err := conn.Write(msg); err != nil {
-			return nil, err
-		}
-		got, err := rx.next()
+	for _, r := range [][]string{{"tor2", "--listen", last, "--raw", to.Port}, {"spine", "--listen", first, "--dial", last}} {
+		stop, err := b.relay(r[0], r[1:]...)
 		if err != nil {
-			return nil, fmt.Errorf("bound, trial %d: %w", i+1, err)
+			return m, err
 		}
-		out = append(out, got.Sub(at))
+		m.stop = append(m.stop, stop)
 	}
-	return out, nil
+	if err := b.lab.Do("tor1", func() (err error) {
+		m.conn, err = net.DialTimeout("tcp", first, demoWait)
+		return err
+	}); err != nil {
+		return m, err
+	}
+	return m, b.lab.Do(to.Node, func() (err error) {
+		m.rx, err = newRawReader(to.NIC)
+		return err
+	})
+}
+
+func (m *benchBound) trial(ctx context.Context) (time.Duration, error) {
+	if err := pause(ctx, 20*time.Millisecond); err != nil {
+		return 0, err
+	}
+	at := time.Now()
+	if _, err := m.conn.Write(m.msg[:]); err != nil {
+		return 0, err
+	}
+	got, err := m.rx.next()
+	return got.Sub(at), err
+}
+
+func (m *benchBound) close() {
+	if m.rx != nil {
+		m.rx.close()
+	}
+	if m.conn != nil {
+		_ = m.conn.Close()
+	}
+	for _, stop := range m.stop {
+		stop()
+	}
 }
 
 // kernel measures how long it takes until netlink tells of a pulled cable.
@@ -382,10 +525,18 @@ func (b *bench) print(res BenchResult) {
 		fmt.Fprintf(b.Out, "%-52s %6d %9.1f %9.1f %9.1f %9.1f\n", name, q.Trials, q.Min, q.Median, q.P99, q.Max)
 	}
 	fmt.Fprintf(b.Out, "%-52s %6s %9s %9s %9s %9s\n", "microseconds", "trials", "min", "median", "p99", "max")
-	row("carrier loss at tor1 to notice at a host of tor2", res.Notice)
-	row("of that, until netlink told tor1", res.Kernel)
+	row("cable of tor1 pulled to notice at a host of tor2", res.Notice)
+	row("of that, until the kernel of tor1 noticed", res.Loss)
+	row("and from there on", res.LossToNotice)
+	row("(the cable pulled until netlink told tor1)", res.Kernel)
 	row("bound: TCP write at tor1, relayed, raw frame", res.Bound)
 	fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of notice to bound", "", "", res.MedianRatio, res.P99Ratio)
+	fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of what follows the loss to bound", "", "", res.LossRatio, res.LossP99Ratio)
+	if o := res.Beside; o != nil {
+		row("the same beside it: cable pulled to notice", o.Notice)
+		row("of that, after the kernel noticed", o.LossToNotice)
+		fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of that beside it to this", "", "", o.MedianRatio, o.P99Ratio)
+	}
 	j, _ := json.Marshal(res)
 	fmt.Fprintln(b.Out, strings.TrimSpace(string(j)))
 }

@@ -426,6 +426,10 @@ takes until the kernel of a host at tor2 has received the notice. Beside it the 
 a bare TCP write at tor1, relayed through spine and tor2 and put on the wire as a raw
 frame to the same host.
 
+With --beside or --beside-env a second lab stands beside it, and its trials take turns with
+those of the first: another release, or another setting, on the same machine in the same
+minutes (--beside-env INOF_PORTS_CARRIER_SOURCE=netlink).
+
 With --fault path the spine drops what it should pass on, every carrier stays, and BFD
 finds it: at 10, 50 and 100 ms x 3, from the last packet that got through to the notice,
 beside the detection time.`,
@@ -447,6 +451,8 @@ beside the detection time.`,
 			return err
 		}}
 	c.Flags().IntVar(&opt.Trials, "trials", 0, "how often the fault strikes; 0: 200 cables, 20 paths of each kind")
+	c.Flags().StringVar(&opt.BesideBin, "beside", "", "directory of other programs, measured by turns with these")
+	c.Flags().StringToStringVar(&opt.BesideEnv, "beside-env", nil, "NAME=VALUE for the daemons of a second lab, measured by turns with the first")
 	c.Flags().Var(&oneOf{&fault, []string{"carrier", "path"}}, "fault", "what strikes")
 	return c
 }

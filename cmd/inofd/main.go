@@ -100,7 +100,7 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 		env.Dataplane, env.Stats = dp, func() any { return dp.Stats() }
 		return nil
 	}
-	dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Log: log})
+	dp, err := linux.New(linux.Config{Access: cfg.Ports.Access, Counters: cfg.Ports.Counters, Carrier: cfg.Ports.Carrier, Log: log})
 	if err != nil {
 		return err
 	}

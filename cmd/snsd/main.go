@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
@@ -92,7 +93,7 @@ func run(ctx context.Context, o options, out writer) error {
 		ctx, cancel = context.WithTimeout(ctx, o.lasts)
 		defer cancel()
 	}
-	dp, err := linux.New(linux.Config{Access: []string{o.ifname}, NetNS: o.netns})
+	dp, err := linux.New(linux.Config{Access: []string{o.ifname}, NetNS: o.netns, Carrier: fabric.CarrierNetlink})
 	if err != nil {
 		return fmt.Errorf("--interface %q: %w", o.ifname, err)
 	}

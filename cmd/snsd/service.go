@@ -17,6 +17,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
@@ -97,7 +98,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if err := s.look(); err != nil {
 		return err
 	}
-	if s.dp, err = linux.New(linux.Config{Access: names(s.ports), FrameRate: frameRate, CarrierPoll: -1}); err != nil {
+	if s.dp, err = linux.New(linux.Config{Access: names(s.ports), FrameRate: frameRate, CarrierPoll: -1, Carrier: fabric.CarrierNetlink}); err != nil {
 		return err
 	}
 	s.agent = hostagent.New(s.dp, s.ports, hostagent.NewHooks(cfg.Hooks.OnActive, cfg.Hooks.OnInactive), s.say)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -27,6 +28,10 @@ type Config struct {
 	// milliseconds for a second after any change. 0 means DefaultCarrierPoll, negative
 	// never.
 	CarrierPoll time.Duration
+
+	// Carrier says how changes of carrier are heard besides netlink, which tells of a loss late.
+	// Empty means fabric.CarrierAuto. Where all changes are heard (not by a tracepoint) nothing is polled.
+	Carrier fabric.CarrierSource
 
 	// Resync is how often everything is dumped anew even if nothing seems lost.
 	// 0 means DefaultResync, negative never.
@@ -75,12 +80,16 @@ func (c Config) complete() (Config, fabric.Names, error) {
 		return c, names, errors.New("access ports: none named, want at least one name or glob such as eth*")
 	}
 	setDefault(&c.CarrierPoll, DefaultCarrierPoll)
+	setDefault(&c.Carrier, fabric.CarrierAuto)
 	setDefault(&c.Resync, DefaultResync)
 	setDefault(&c.FrameRate, DefaultFrameRate)
 	setDefault(&c.QueueFrames, DefaultQueue)
 	setDefault(&c.QueueEvents, DefaultQueue)
 	if c.CarrierPoll > 0 && c.CarrierPoll < minCarrierPoll {
 		return c, names, fmt.Errorf("carrier poll interval %v is below %v", c.CarrierPoll, minCarrierPoll)
+	}
+	if !slices.Contains(fabric.CarrierSources(), c.Carrier) {
+		return c, names, fmt.Errorf("carrier source %q, want one of %v", c.Carrier, fabric.CarrierSources())
 	}
 	if c.FrameRate < 1 || c.QueueFrames < 1 || c.QueueEvents < 1 {
 		return c, names, fmt.Errorf("frame rate %d and queue lengths %d, %d must be above 0",

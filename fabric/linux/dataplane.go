@@ -27,6 +27,11 @@ type Dataplane struct {
 
 	noSysfs bool // of tests
 
+	changing sync.Mutex  // held while a message or a word changes ports, and until the owner has its event
+	hearing  hearing     // nil: changes of carrier are told by netlink alone
+	hears    atomic.Bool // hearing works
+	why      string      // there is no better one
+
 	mu      sync.RWMutex
 	ports   map[int]*port // by interface index
 	byName  map[string]*port
@@ -108,6 +113,9 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	wg.Go(func() {
 		<-ctx.Done()
 		d.current().close()
+		if d.hearing != nil {
+			d.hearing.Close()
+		}
 	})
 	wg.Go(func() { d.keep(ctx, poll) })
 	r.run()
@@ -117,6 +125,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 	if poll != nil {
 		poll.close()
 	}
+	d.hears.Store(false)
 	d.mu.Lock()
 	d.asker.close()
 	d.ethtool.close()
@@ -162,6 +171,8 @@ func (d *Dataplane) open() (*poller, error) {
 		poll, d.source = newPoller(probe), probe.String()
 	}
 	d.watcher, d.asker, d.ethtool, d.poll = w, a, e, poll
+	d.hearing, d.why = openHearing(d.cfg.Carrier)
+	d.hears.Store(d.hearing != nil)
 	return poll, nil
 }
 
@@ -170,6 +181,10 @@ func (d *Dataplane) current() *watcher {
 	defer d.mu.RUnlock()
 	return d.watcher
 }
+
+// idleRound is how often keep looks whether words were lost while it polls nothing: as long as
+// the kernel holds a notification back.
+const idleRound = time.Second
 
 // keep polls carrier and asks for a dump now and then.
 func (d *Dataplane) keep(ctx context.Context, poll *poller) {
@@ -189,8 +204,9 @@ func (d *Dataplane) keep(ctx context.Context, poll *poller) {
 			resync = now.Add(d.cfg.Resync)
 			d.resync(now)
 		}
-		if poll == nil {
-			t.Reset(max(time.Until(resync), time.Second))
+		d.makeGood(now)
+		if poll == nil || d.whole() {
+			t.Reset(d.idle(time.Until(resync)))
 			continue
 		}
 		poll.round(d.question)
@@ -206,8 +222,19 @@ func (d *Dataplane) keep(ctx context.Context, poll *poller) {
 	}
 }
 
+// idle is how long to rest while nothing is polled.
+func (d *Dataplane) idle(resync time.Duration) time.Duration {
+	if d.hears.Load() {
+		return idleRound
+	}
+	return max(resync, time.Second)
+}
+
 // alarm makes the poller faster for a while, at once.
 func (d *Dataplane) alarm(at time.Time) {
+	if d.whole() {
+		return // nothing is polled
+	}
 	now := int64(at.Sub(d.start))
 	if d.alert.Swap(now+int64(alertTime)) > now {
 		return // it is already
@@ -229,6 +256,7 @@ func (d *Dataplane) question(index int) {
 	}
 	p.asked.Store(true)
 	if err := w.ask(index); err != nil {
+		p.asked.Store(false)
 		d.count.errors.Add(1)
 	}
 }
@@ -301,6 +329,7 @@ func (d *Dataplane) Stats() Stats {
 	st := Stats{Messages: c.messages.Load(), BadMessages: c.badMessages.Load(), Lost: c.lost.Load(),
 		Errors: c.errors.Load(), Dumps: c.dumps.Load(), Events: c.events.Load(),
 		SeenByNotice: c.seenByNotice.Load(), SeenByPoll: c.seenByPoll.Load(), SeenByDump: c.seenByDump.Load(),
+		SeenEarly: c.seenEarly.Load(), Words: c.words.Load(), WordsLost: c.wordsLost.Load(), EarlyWrong: c.earlyWrong.Load(),
 		Polls: c.polls.Load(), PollCost: time.Duration(c.costNS.Load())}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -310,6 +339,16 @@ func (d *Dataplane) Stats() Stats {
 	}
 	sort.Slice(st.Ports, func(i, j int) bool { return st.Ports[i].Port < st.Ports[j].Port })
 	return st
+}
+
+// CarrierSource implements fabric.CarrierTeller.
+func (d *Dataplane) CarrierSource() (fabric.CarrierSource, string) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.hears.Load() {
+		return d.hearing.Source(), d.why
+	}
+	return fabric.CarrierNetlink, d.why
 }
 
 // LostFrames implements fabric.LossReader.

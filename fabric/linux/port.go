@@ -23,7 +23,8 @@ type port struct {
 	log     *slog.Logger
 	changes uint64                 // the kernel's carrier change count when last heard
 	seen    uint64                 // number of the dump in which it was last heard of
-	asked   atomic.Bool            // the poller has a question open
+	asked   atomic.Bool            // a question about it is open
+	doubt   doubt                  // about what was heard early
 	layout  atomic.Pointer[layout] // of the driver's counters, once it was asked
 	count   portCounters
 

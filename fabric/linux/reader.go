@@ -27,6 +27,9 @@ type reader struct {
 // run reads until the context ends.
 func (r *reader) run() {
 	r.dump = 1
+	if h := r.d.hearing; h != nil {
+		r.frames.Go(func() { r.hear(r.ctx, h) })
+	}
 	r.d.resync(time.Now())
 	h := handlers{link: r.link, done: r.dumped, bad: r.bad}
 	for r.ctx.Err() == nil {
@@ -90,19 +93,24 @@ func (r *reader) bad(err error) {
 // dumped removes the ports that a complete dump did not show.
 func (r *reader) dumped(at time.Time) {
 	r.d.count.dumps.Add(1)
-	for _, p := range r.d.ports { // only this goroutine writes, so it may read without the lock
+	r.d.changing.Lock()
+	defer r.d.changing.Unlock()
+	for _, p := range r.d.ports {
 		if p.seen != r.dump {
 			r.d.count.seenByDump.Add(1)
 			r.remove(p, at)
 		}
 	}
 	r.dump++
+	r.unanswered()
 	r.d.readyOnce.Do(func() { close(r.d.ready) })
 }
 
 // link takes in what the kernel says about one interface.
 func (r *reader) link(l link, gone bool, from linkSource, at time.Time) {
 	r.d.count.messages.Add(1)
+	r.d.changing.Lock()
+	defer r.d.changing.Unlock()
 	p := r.d.ports[l.index]
 	named := r.d.names.Load().Match(l.name)
 	if p != nil && (gone || p.name != l.name || !named) {
@@ -132,6 +140,7 @@ func (r *reader) update(p *port, l link, from linkSource, at time.Time) {
 	if from == fromPoll {
 		p.asked.Store(false)
 	}
+	r.weigh(p, &l, from)
 	now := l.port()
 	moved := now.Carrier != p.state.Carrier || now.AdminUp != p.state.AdminUp
 	if l.changes != p.changes || moved {
@@ -147,10 +156,7 @@ func (r *reader) update(p *port, l link, from linkSource, at time.Time) {
 	if now.MAC != p.state.MAC {
 		r.setMAC(p, now.MAC)
 	}
-	r.d.mu.Lock()
-	p.state = now
-	r.d.mu.Unlock()
-	r.emit(fabric.Event{Kind: fabric.PortChanged, Port: now, At: at, Changes: l.changes + 1})
+	r.tell(p, now, at)
 }
 
 // countSeen counts who saw a change first. The kernel sends a notification that it
@@ -194,7 +200,13 @@ func (r *reader) add(l link, at time.Time) {
 		"admin_up", l.adminUp, "carrier", p.state.Carrier)
 	r.emit(fabric.Event{Kind: fabric.PortAdded, Port: p.state, At: at, Changes: l.changes + 1})
 	p.start(r.d.frames, r.d.cfg.FrameRate, r.frames)
+	if r.d.hearing != nil {
+		r.listen(&l)
+	}
 	if r.poll == nil {
+		if r.d.hearing != nil {
+			r.d.question(l.index)
+		}
 		return
 	}
 	if err := r.poll.add(l.index, l.name); err != nil {
@@ -227,6 +239,9 @@ func (r *reader) remove(p *port, at time.Time) {
 	r.d.mu.Unlock()
 	if r.poll != nil {
 		r.poll.remove(p.index)
+	}
+	if r.d.hearing != nil {
+		r.d.hearing.Remove(p.index)
 	}
 	p.halt()
 	r.d.cfg.Log.Debug("port removed", "port", p.name, "index", p.index)

@@ -13,13 +13,18 @@ type Stats struct {
 	Errors      uint64 `json:"errors"`       // other failures of the link socket; each makes a new one
 	Dumps       uint64 `json:"dumps"`        // complete dumps read
 	Events      uint64 `json:"events"`       // events handed to the owner
-	// Carrier and administrative changes by who saw them first: a notification, the
-	// carrier poller, or a dump (which means that the others missed it).
+	// Carrier and administrative changes by who saw them first: the kernel function itself, a
+	// notification, the carrier poller, or a dump (which means that the others missed it).
+	SeenEarly    uint64 `json:"seen_early"`
 	SeenByNotice uint64 `json:"seen_by_notice"`
 	SeenByPoll   uint64 `json:"seen_by_poll"`
 	SeenByDump   uint64 `json:"seen_by_dump"`
+	Words        uint64 `json:"words"`       // heard of the kernel function about carrier
+	WordsLost    uint64 `json:"words_lost"`  // that the kernel could not hand over; all links are read then
+	EarlyWrong   uint64 `json:"early_wrong"` // losses heard early that netlink, when asked, knew nothing of
 	// Polls counts rounds over all ports; PollCost is the moving average of what one
 	// takes; PollSource says what they read: "sysfs", "ethtool" or "off".
+	// Where all changes are heard early there are no rounds.
 	Polls      uint64        `json:"polls"`
 	PollCost   time.Duration `json:"poll_cost_ns"`
 	PollSource string        `json:"poll_source"`
@@ -45,6 +50,7 @@ type PortStats struct {
 type counters struct {
 	messages, badMessages, lost, errors, dumps, events  atomic.Uint64
 	seenByNotice, seenByPoll, seenByDump, polls, costNS atomic.Uint64
+	seenEarly, words, wordsLost, earlyWrong             atomic.Uint64
 }
 
 type portCounters struct {

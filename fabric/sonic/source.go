@@ -75,6 +75,14 @@ func (s *Source) Run(ctx context.Context) error {
 	return s.Dataplane.Run(ctx)
 }
 
+// CarrierSource implements fabric.CarrierTeller.
+func (s *Source) CarrierSource() (source fabric.CarrierSource, why string) {
+	if d, ok := s.Dataplane.(fabric.CarrierTeller); ok {
+		return d.CarrierSource()
+	}
+	return fabric.CarrierNetlink, ""
+}
+
 // LostFrames implements fabric.LossReader; none where the dataplane cannot say.
 func (s *Source) LostFrames() []fabric.LostFrames {
 	d, ok := s.Dataplane.(fabric.LossReader)

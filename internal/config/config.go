@@ -124,6 +124,8 @@ type Ports struct {
 	// SONiC is where the Redis server of a SONiC switch listens, HOST:PORT or an
 	// absolute path; empty: this is none.
 	SONiC string
+	// Carrier says by what a lost carrier is heard before netlink tells it.
+	Carrier fabric.CarrierSource
 }
 
 // TransmitMode says whether the device sends LLDPDUs of its own.

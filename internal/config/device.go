@@ -125,6 +125,10 @@ func (c *Config) portsItem() item {
 			"On a SONiC switch the counters of ports are in its Redis databases and the kernel's know little of the traffic: write "+
 				"`/var/run/redis/redis.sock` there. Read are the ASIC's port counters, the state of the PFC watchdog and the received power.", checkRedis).
 			Fixed().Documented("", "`off`, `HOST:PORT`, an absolute path"),
+		setting.Choice("carrier-source", &p.Carrier, fabric.CarrierAuto, fabric.CarrierSources(),
+			"By what the loss of carrier is heard before netlink, which stays beside it, tells it: that is some tenths of a millisecond later, and "+
+				"up to a second where the kernel holds it back. `auto` takes the first of the functions of the kernel that kernel and rights allow; "+
+				"`netlink` none, where no program may stand in the kernel.").Fixed(),
 		setting.Span("removal-hold", &p.RemovalHold, 2*time.Minute, 0, 24*time.Hour,
 			"How long the hosts of a port that `ports.access` does not name any more stay what they are, before they count as gone (reason "+
 				"`aged-out`): the time in which a mistake can be corrected without any host hearing of it."),
