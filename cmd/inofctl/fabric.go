@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // runScenario loads and runs one file with progress on stderr.
-func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet, live bool) (*scenario.Result, error) {
+func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet, live, film bool) (*scenario.Result, error) {
 	f, err := scenario.Load(path)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func runScenario(cmd *cobra.Command, path string, seed uint64, cores int, quiet,
 	if seed != 0 {
 		f.Seed = seed
 	}
-	f.Cores = cores
+	f.Cores, f.Film = cores, film
 	var p scenario.Progress
 	if live {
 		f.Live = newLiveView(cmd.ErrOrStderr(), time.Now).see
@@ -69,7 +70,7 @@ func progressTo(w io.Writer, clock func() time.Time) scenario.Progress {
 }
 
 func fabricRunCmd() *cobra.Command {
-	var csvDir, plotDir, format string
+	var csvDir, plotDir, format, record string
 	var seed uint64
 	var quiet, live bool
 	var cores int
@@ -80,7 +81,7 @@ losses. Ends with an error when an expectation of the file is not met.`,
 			if live && (quiet || cores > 1) {
 				return usagef("--live shows a run on one core: not with --quiet, nor with --cores %d", cores)
 			}
-			res, err := runScenario(cmd, args[0], seed, cores, quiet, live)
+			res, err := runScenario(cmd, args[0], seed, cores, quiet, live, record != "")
 			if res == nil {
 				return err
 			}
@@ -97,6 +98,11 @@ losses. Ends with an error when an expectation of the file is not met.`,
 			if err := writeResult(cmd.ErrOrStderr(), res, csvDir, plotDir, format); err != nil {
 				return err
 			}
+			if record != "" {
+				if err := writeFilm(cmd.ErrOrStderr(), res.Film, record); err != nil {
+					return err
+				}
+			}
 			if res.Totals.Lossless > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "inofctl: %d frames were lost on lossless queues\n", res.Totals.Lossless)
 			}
@@ -104,6 +110,7 @@ losses. Ends with an error when an expectation of the file is not met.`,
 		}}
 	c.Flags().StringVar(&csvDir, "csv", "", "directory for series.csv, flows.csv, queues.csv, ports.csv and control.csv")
 	c.Flags().StringVar(&plotDir, "plot", "", "directory for pictures of the recorded series")
+	c.Flags().StringVar(&record, "record", "", "file to record the run in, for the dashboard's --record")
 	c.Flags().Var(&oneOf{value: &format, options: []string{"svg", "png"}}, "plot-format", "form of the pictures")
 	format = "svg"
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed instead of the file's")
@@ -111,6 +118,19 @@ losses. Ends with an error when an expectation of the file is not met.`,
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress")
 	c.Flags().BoolVar(&live, "live", false, "show progress, rate and the fullest queues while it runs, on one core")
 	return c
+}
+
+// writeFilm writes a recorded run.
+func writeFilm(w io.Writer, film *scenario.Film, path string) error {
+	data, err := json.Marshal(film)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "wrote %s: %d frames; look at it with: inofctl dashboard --record %s\n", path, len(film.Frames), path)
+	return nil
 }
 
 func writeResult(w io.Writer, res *scenario.Result, csvDir, plotDir, format string) error {

@@ -5,6 +5,7 @@ import { icon, badge, mark } from './ui.js';
 import { span } from './format.js';
 import './table.js';
 import './chart.js';
+import { Replay, recorded } from './model.js';
 import * as overview from './views/overview.js';
 import * as topology from './views/topology.js';
 import * as hosts from './views/hosts.js';
@@ -19,6 +20,7 @@ const order = Object.keys(views);
 const store = new Store();
 const page = {
   store,
+  replay: null,
   view: 'overview',
   params: {},
   drawer: null,       // {title, body: () => template}
@@ -42,6 +44,8 @@ const page = {
   },
   draw: () => later(),
 };
+
+page.replay = new Replay(() => later());
 
 // Themes: as the system, or chosen.
 const themes = ['auto', 'light', 'dark'];
@@ -79,7 +83,7 @@ function connection() {
   const down = ts.filter((t) => t.down);
   if (store.paused) return badge('idle', 'paused');
   if (ts.length === 0 || ts.every((t) => !t.loaded && !t.down)) return badge('idle', 'connecting');
-  if (down.length === 0) return badge('good', 'live');
+  if (down.length === 0) return ts.every((t) => t.kind === 'record') ? badge('info', 'recorded') : badge('good', 'live');
   return badge('bad', down.length === ts.length ? 'no answer' : `${down.length} of ${ts.length} do not answer`);
 }
 
@@ -92,6 +96,21 @@ function banners() {
 function faults() {
   return store.shown().flatMap((t) => Object.entries(t.fault).filter(([p, e]) => views[page.view].needs.includes(p) && e.status !== 403)
     .map(([p, e]) => html`<div class="banner warn" role="status">${mark('warn')}<div><strong>${t.name}</strong> does not tell its ${p}: ${e.message}</div></div>`));
+}
+
+// transport moves the moment of recorded runs, over all views.
+function transport() {
+  const ts = store.shown('record').filter((t) => t.data.record);
+  return ts.map((t) => {
+    const end = t.data.record.end_ms, at = recorded.at(t), faults = t.data.record.events.filter((e) => e.kind === 'fault');
+    const next = faults.find((e) => e.ms > at + 1e-9) ?? faults[0];
+    return html`<section class="transport card" aria-label=${`Replay of ${t.name}`}><button @click=${() => page.replay.toggle(ts)} aria-label=${page.replay.playing ? 'Hold' : 'Replay'}>${icon(page.replay.playing ? 'pause' : 'play')}</button>
+      <span class="moment">${at.toFixed(3)} ms<span class="muted"> of ${end.toFixed(3)}</span></span>
+      <span class="slider"><input type="range" min="0" max=${end} step=${end / 1000} .value=${String(at)} aria-label=${`Moment of ${t.name}, ms`} aria-valuetext=${`${at.toFixed(3)} ms`} @input=${(e) => page.replay.set(t, Number(e.target.value))}>
+        <span class="ticks" aria-hidden="true">${faults.slice(0, 200).map((e) => html`<i .style=${`left:${(100 * e.ms) / end}%`} title=${`${e.ms.toFixed(3)} ms: ${e.text} ${e.node}`}></i>`)}</span></span>
+      <label class="pick">Speed <select @change=${(e) => { page.replay.speed = Number(e.target.value); }}><option value="1">20 s</option><option value="0.2">100 s</option><option value="5">4 s</option></select></label>
+      ${next ? html`<button class="quiet" @click=${() => page.replay.set(t, next.ms + end / 1000)}>Next fault</button>` : nothing}</section>`;
+  });
 }
 
 function loginForm() {
@@ -151,7 +170,7 @@ function draw() {
     : html`<span class="muted device">${daemons[0]?.name ?? ''}</span>`}
         <button class="quiet" @click=${pause} title="Pause (p)" aria-label=${store.paused ? 'Go on' : 'Pause'}>${icon(store.paused ? 'play' : 'pause')}</button>
         <span role="status">${connection()}</span></div>
-      ${banners()}${faults()}
+      ${banners()}${faults()}${transport()}
       ${v.render(page)}
     </main>
     ${drawer ? html`<aside class="drawer" role="dialog" aria-label=${drawer.title}><div class="drawer-head"><h2 tabindex="-1">${drawer.title}</h2><button class="quiet" @click=${page.shut} aria-label="Close">${icon('close')}</button></div><div class="drawer-body" tabindex="0">${drawer.body()}</div></aside>` : nothing}

@@ -71,7 +71,7 @@ export function ofFabric(t) {
   const nodes = new Map(), links = [], seen = new Set();
   for (const s of f.switches ?? []) nodes.set(s.name, { id: s.name, label: s.name, kind: 'switch', level: s.off || down.has(s.name) ? 'bad' : 'good', sub: s.off || down.has(s.name) ? 'off' : t.kind === 'fabric' ? (s.attached ? 'has a daemon' : 'no daemon') : `${s.ports.length} ports` });
   for (const h of f.hosts ?? []) {
-    const cut = (h.ports ?? []).filter((p) => !p.carrier || down.has(`${h.name}:${p.name}`)).length;
+    const cut = (h.ports ?? []).filter((p) => p.carrier === false || down.has(`${h.name}:${p.name}`)).length;
     nodes.set(h.name, { id: h.name, label: h.name, kind: h.initiator === undefined ? 'host' : h.initiator ? 'initiator' : 'target', layer: 0, level: cut === 0 ? 'good' : cut < h.ports.length ? 'warn' : 'bad', sub: cut > 0 ? `${cut} of ${h.ports.length} ports down` : h.agent ? 'agent' : '' });
   }
   for (const n of [...(f.switches ?? []), ...(f.hosts ?? [])]) {

@@ -2,7 +2,7 @@
 // cursor, Enter opens what is behind a cell; a line below says in words what the cell shows.
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const labelWidth = 150, labelHeight = 96, largest = 8192; // of a canvas, in pixels of the page
+const labelWidth = 150, largest = 8192; // of a canvas, in pixels of the page
 
 class Matrix extends HTMLElement {
   #d = null;            // {rows, cols, value, text, over, tell, open, scale, axes}
@@ -75,10 +75,12 @@ class Matrix extends HTMLElement {
   }
 
   get #fit() {
-    const d = this.#d, w = this.#box.clientWidth - labelWidth - 12, h = this.#box.clientHeight - labelHeight - 12;
+    const d = this.#d, w = this.#box.clientWidth - labelWidth - 12, h = this.#box.clientHeight - this.#top - 12;
     const cw = d.wide ? Math.min(d.wide, w / Math.max(1, d.cols.length)) : Math.min(w / Math.max(1, d.cols.length), h / Math.max(1, d.rows.length));
     return Math.max(3, Math.min(d.wide ?? 34, Math.floor(cw)));
   }
+
+  get #top() { return this.#d?.wide ? 44 : 96; } // room for the labels of columns
 
   get #w() { return this.#cell || this.#fit; }
   get #h() { return this.#d.wide ? Math.max(22, Math.min(this.#w, 26)) : this.#w; }
@@ -91,8 +93,8 @@ class Matrix extends HTMLElement {
   #point(e) {
     if (!this.#d) return;
     const b = this.#box.getBoundingClientRect();
-    const c = Math.floor((e.clientX - b.left + this.#box.scrollLeft - labelWidth) / this.#w), r = Math.floor((e.clientY - b.top + this.#box.scrollTop - labelHeight) / this.#h);
-    if (e.clientX - b.left < labelWidth || e.clientY - b.top < labelHeight) return;
+    const c = Math.floor((e.clientX - b.left + this.#box.scrollLeft - labelWidth) / this.#w), r = Math.floor((e.clientY - b.top + this.#box.scrollTop - this.#top) / this.#h);
+    if (e.clientX - b.left < labelWidth || e.clientY - b.top < this.#top) return;
     if (r >= 0 && c >= 0 && r < this.#d.rows.length && c < this.#d.cols.length) this.#go(r, c);
   }
 
@@ -112,7 +114,7 @@ class Matrix extends HTMLElement {
     e.preventDefault();
     const nr = Math.min(d.rows.length - 1, Math.max(0, to[0])), nc = Math.min(d.cols.length - 1, Math.max(0, to[1]));
     this.#go(nr, nc);
-    const x = nc * this.#w, y = nr * this.#h, b = this.#box, w = b.clientWidth - labelWidth, h = b.clientHeight - labelHeight;
+    const x = nc * this.#w, y = nr * this.#h, b = this.#box, w = b.clientWidth - labelWidth, h = b.clientHeight - this.#top;
     if (x < b.scrollLeft) b.scrollLeft = x;
     if (x + this.#w > b.scrollLeft + w) b.scrollLeft = x + this.#w - w;
     if (y < b.scrollTop) b.scrollTop = y;
@@ -125,7 +127,7 @@ class Matrix extends HTMLElement {
 
   // Only what is on the screen is drawn: the canvas is as large as the box, and stays in place.
   #draw() {
-    const d = this.#d, box = this.#box, w = this.#w, h = this.#h, W = box.clientWidth, H = box.clientHeight, q = devicePixelRatio || 1;
+    const d = this.#d, labelHeight = this.#top, box = this.#box, w = this.#w, h = this.#h, W = box.clientWidth, H = box.clientHeight, q = devicePixelRatio || 1;
     box.setAttribute('aria-label', d.label);
     if (W === 0 || H === 0) return;
     this.style.setProperty('--w', `${Math.min(1e7, labelWidth + w * d.cols.length + 8)}px`);
@@ -186,7 +188,7 @@ class Matrix extends HTMLElement {
         }
         const s = w >= 26 && d.text?.(r, k);
         if (s) {
-          g.fillStyle = v > 0.55 ? css('--surface') : text;
+          g.fillStyle = readable(mix(none, color, v > 0 ? 0.15 + 0.85 * Math.min(1, v) : 0));
           g.fillText(s, x + w / 2, y + h / 2 + 0.5, w - 4);
         }
       }
@@ -249,6 +251,12 @@ class Matrix extends HTMLElement {
     }
   }
 }
+
+// mix lays a colour of the form #rrggbb over another one; readable is black or white, what is read better there.
+const parts = (c) => (c.length === 4 ? [...c.slice(1)].map((x) => parseInt(x + x, 16)) : [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+const mix = (under, over, share) => { const a = parts(under), b = parts(over); return a.map((x, i) => x + (b[i] - x) * share); };
+const light = (rgb) => { const [r, g, b] = rgb.map((x) => { const s = x / 255; return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const readable = (rgb) => (1.05 / (light(rgb) + 0.05) > (light(rgb) + 0.05) / 0.05 ? '#fff' : '#000');
 
 const short = (s, n) => (s.length > n ? `${s.slice(0, n - 1)}…` : s);
 

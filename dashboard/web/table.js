@@ -175,7 +175,7 @@ class Table extends HTMLElement {
     }
     render(html`
       <div class="table-bar">
-        <span class="muted" role="status">${n === this.#rows.length ? html`${count(n)} rows` : html`${count(n)} of ${count(this.#rows.length)} rows`}</span>
+        <span class="muted" role="status">${n === this.#rows.length ? html`${count(n)} ${n === 1 ? 'row' : 'rows'}` : html`${count(n)} of ${count(this.#rows.length)} rows`}</span>
         ${this.#filters.size > 0 ? html`<button class="quiet" @click=${() => { this.#filters.clear(); this.#dirty(); }}>${icon('close')}Clear filters</button>` : nothing}
         <span class="grow"></span>${this.extra}
         <button class="quiet" @click=${() => this.#save('csv')}>${icon('save')}CSV</button>

@@ -22,10 +22,14 @@ type recorder struct {
 	ios    []uint64
 	xoff   uint64
 	last   model.Time
+	camera *camera // nil: nobody wants a film
 }
 
 func newRecorder(b *builder) *recorder {
 	r := &recorder{b: b, acked: make([]int64, len(b.groups)), ios: make([]uint64, len(b.loads))}
+	if b.f.Film {
+		r.camera = &camera{film: &Film{}}
+	}
 	for _, g := range b.groups {
 		r.series.Names = append(r.series.Names, g.name+" Gb/s")
 	}
@@ -47,6 +51,9 @@ func (r *recorder) sample() {
 		return
 	}
 	r.last = s.Now()
+	if r.camera != nil {
+		r.camera.take(s)
+	}
 	rs := &r.series
 	rs.Times = append(rs.Times, s.Now().Seconds()*1e3)
 	i := 0

@@ -27,6 +27,7 @@ type Result struct {
 	Chips      []SwitchResult     `json:"switches"`
 	Flows      []FlowResult       `json:"flows"`
 	Series     Series             `json:"-"`
+	Film       *Film              `json:"-"` // nil: File.Film did not ask for it
 	Faults     []Moment           `json:"-"`
 	Thresholds []Threshold        `json:"-"`
 	Metrics    map[string]float64 `json:"metrics"`

@@ -237,6 +237,9 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		err = context.Cause(ctx)
 	}
 	res := b.result(rec)
+	if rec.camera != nil {
+		res.Film = rec.camera.cut(s, res)
+	}
 	if err == nil {
 		err = s.CheckConservation()
 	}

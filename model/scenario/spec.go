@@ -30,6 +30,8 @@ type File struct {
 	Cores int
 	// Live is called every 65,536 events with what tells how the run stands; it runs on one core then.
 	Live func(look func() Look)
+	// Film has the run recorded for looking at it again: Result.Film.
+	Film bool
 
 	// Trace keeps a hash of every event, to compare runs.
 	Trace bool

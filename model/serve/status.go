@@ -22,7 +22,9 @@ type Status struct {
 	Switches []SwitchInfo `json:"switches"`
 	Hosts    []HostInfo   `json:"hosts"`
 	Loads    []LoadInfo   `json:"storage,omitempty"`
-	Events   []Event      `json:"events"` // the last
+	// Queues are those that have something to tell.
+	Queues []scenario.QueueReading `json:"queues"`
+	Events []Event                 `json:"events"` // the last
 }
 
 // SwitchInfo is a switch.
@@ -114,6 +116,7 @@ func (s *Server) Status() Status {
 	_ = s.fabric.Do(func(sim *model.Sim) error {
 		st.Now = sim.Now()
 		st.Behind = s.fabric.Behind().Seconds() * 1e3
+		st.Queues = scenario.Readings(sim)
 		for n := range model.NodeID(sim.Nodes()) {
 			if sim.IsSwitch(n) {
 				st.Switches = append(st.Switches, SwitchInfo{Name: sim.NodeName(n), Attached: s.has(n), Off: s.fabric.Dead(n), Ports: ports(sim, n)})

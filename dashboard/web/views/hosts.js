@@ -1,6 +1,6 @@
 // Hosts: where each is, how it stands, in which zones.
-import { html, badge, levelOf, skeleton } from '../ui.js';
-import { ago, addressKey, micros } from '../format.js';
+import { html, badge, levelOf, empty, skeleton } from '../ui.js';
+import { ago, addressKey } from '../format.js';
 
 export const title = 'Hosts';
 export const needs = ['hosts'];
@@ -49,10 +49,9 @@ export function details(h) {
 
 export function render(page) {
   const ts = page.store.shown('daemon');
-  if (ts.length > 0 && ts.every((t) => !t.data.hosts && !t.down)) return skeleton('hosts');
+  if (ts.length === 0) return empty('No device is chosen', 'The hosts of a model are in its topology.');
+  if (ts.every((t) => !t.data.hosts && !t.down)) return skeleton('hosts');
   return html`<inof-table class="fill" id="hosts" .label=${'Hosts'} .file=${'hosts'} .columns=${columns(ts.length > 1)} .preset=${page.params}
     .none=${'No host is known. Hosts appear when they announce themselves by LLDP at an access port.'}
     .open=${(h) => page.open({ title: h.addr, body: () => details(h) })} .rows=${all(page)}></inof-table>`;
 }
-
-export const since = (h) => micros(h.since);

@@ -9,6 +9,7 @@ export const needs = ['notices'];
 // steps of the way: where the time goes until each.
 export const steps = [
   ['fault_at', 'fault seen', null],
+  ['detected_at', 'told by the platform', 'origin'],
   ['origin_decided_at', 'taken up by its device', 'origin'],
   ['origin_sent_at', 'handed to its sessions', 'origin'],
   ['reflector_at', 'read by the reflector', 'up'],
@@ -17,9 +18,10 @@ export const steps = [
   ['queued', 'compared with what the host knows', 'here'],
   ['sent', 'frame to the host', 'here'],
   ['acked', 'ack of the host', 'host'],
+  ['acted_at', 'the host has acted', 'acts'],
 ];
 
-export const parts = { origin: 'device of the fault', up: 'to the reflector', reflector: 'reflector', down: 'to this device', here: 'this device', host: "host's ack" };
+export const parts = { origin: 'device of the fault', up: 'to the reflector', reflector: 'reflector', down: 'to this device', here: 'this device', host: "host's ack", acts: 'the host acts (model)' };
 
 // way gives the segments of a notice: {part, from, to, what}, in µs since its first moment.
 export function way(n) {
@@ -42,9 +44,9 @@ const bar = (n, most) => {
   return html`<span class="fall" aria-hidden="true">${w.segments.map((s) => html`<i class=${s.part} .style=${`left:${(100 * s.from) / whole}%;width:max(1px,${(100 * (s.to - s.from)) / whole}%)`}></i>`)}</span>`;
 };
 
-export const legend = () => html`<ul class="legend">${Object.entries(parts).map(([k, v]) => html`<li><i class=${k}></i>${v}</li>`)}</ul>`;
+export const legend = (model) => html`<ul class="legend">${Object.entries(parts).filter(([k]) => k !== 'acts' || model).map(([k, v]) => html`<li><i class=${k}></i>${v}</li>`)}</ul>`;
 
-const total = (n) => n.fault_to_acked_us ?? (n.acked ? wayOf(n).total : null);
+const total = (n) => n.fault_to_acked_us ?? wayOf(n).segments.find((s) => s.key === 'acked')?.to ?? null;
 
 const columns = (many, most) => [
   { id: 'time', title: 'Begun', width: '130px', mono: true, text: (r) => r.when ?? stamp(r.raw.fault_at ?? r.raw.queued), sort: (r) => wayOf(r.raw).start ?? 0 },
@@ -93,7 +95,7 @@ export function render(page) {
   const ts = page.store.shown();
   if (ts.length > 0 && ts.every((t) => t.kind === 'daemon' && !t.data.notices && !t.down)) return skeleton('notices');
   const s = all(page), st = (page.state.noticesScale ??= { own: false });
-  return html`${legend()}<inof-table class="fill" id="notices" .label=${'Notices'} .file=${'notices'} .newest=${true} .columns=${columns(ts.length > 1, st.own ? 0 : s.most)} .preset=${page.params}
+  return html`${legend(ts.some((t) => t.kind === 'record'))}<inof-table class="fill" id="notices" .label=${'Notices'} .file=${'notices'} .newest=${true} .columns=${columns(ts.length > 1, st.own ? 0 : s.most)} .preset=${page.params}
     .none=${'No host was told anything yet. Notices appear when a host, a port or a path fails or comes back.'}
     .extra=${html`<div class="segments" role="group" aria-label="Scale of the bars"><button aria-pressed=${!st.own} @click=${() => { st.own = false; page.draw(); }}>One scale, ${duration(s.most)}</button><button aria-pressed=${st.own} @click=${() => { st.own = true; page.draw(); }}>Each its own</button></div>`}
     .open=${(r) => page.open({ title: 'Notice', body: () => details(r) })} .rows=${s.list}></inof-table>`;

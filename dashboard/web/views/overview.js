@@ -1,7 +1,8 @@
 // The device, or the devices, at a glance.
 import { html, badge, mark, levelOf, empty, skeleton, nothing } from '../ui.js';
-import { count, duration, span, bits, stamp, ago, compareNames } from '../format.js';
+import { count, duration, span, bits, bytes, stamp, ago, compareNames } from '../format.js';
 import { merged } from './events.js';
+import { recorded } from '../model.js';
 
 export const title = 'Overview';
 export const needs = ['ports', 'peers', 'latency', 'error-down'];
@@ -136,13 +137,51 @@ export function port(t, name) {
 
 function latest(page) {
   const list = merged(page).slice(-12).reverse();
-  return html`<section class="card"><h2>Latest events</h2>${list.length === 0 ? html`<p class="muted">Nothing has happened yet.</p>` : html`<ol class="latest">${list.map((r) => html`<li><time>${stamp(r.raw.time)}</time>${mark(levelOf.event(r.raw))}<span>${r.raw.text}</span></li>`)}</ol><p><a href="#/events">All events</a></p>`}</section>`;
+  return html`<section class="card"><h2>Latest events</h2>${list.length === 0 ? html`<p class="muted">Nothing has happened yet.</p>` : html`<ol class="latest">${list.map((r) => html`<li><time>${r.when ?? stamp(r.raw.time)}</time>${mark(levelOf.event(r.raw))}<span>${r.raw.text}</span></li>`)}</ol><p><a href="#/events">All events</a></p>`}</section>`;
+}
+
+// fabric is a model that runs.
+function fabric(t) {
+  const f = t.data.fabric;
+  if (!f) return t.down ? nothing : skeleton(t.name);
+  const daemons = f.switches.filter((x) => x.attached).length, off = f.switches.filter((x) => x.off).length, ports = f.hosts.flatMap((h) => h.ports), cut = ports.filter((p) => !p.carrier).length;
+  const heard = f.hosts.flatMap((h) => h.ports.flatMap((p) => (p.heard ?? []).map((x) => ({ host: h.name, port: p.name, ...x }))));
+  return html`<h2>${t.name} <span class="muted light">a model in real time</span></h2><div class="tiles">
+    ${tile('plain', 'Virtual time', span(f.now_ps / 1e12), f.behind_ms > 50 ? `${f.behind_ms.toFixed(0)} ms behind` : 'keeps up', '#/overview')}
+    ${tile(off > 0 ? 'bad' : daemons === f.switches.length ? 'good' : 'warn', 'Switches', html`${count(daemons)}<small> of ${count(f.switches.length)}</small>`, off > 0 ? `${off} off` : 'have a daemon', '#/topology')}
+    ${tile(cut > 0 ? 'bad' : 'good', 'Ports of hosts', html`${count(ports.length - cut)}<small> of ${count(ports.length)}</small>`, cut > 0 ? `${count(cut)} down` : 'all up', '#/topology')}
+    ${(f.storage ?? []).slice(0, 3).map((x) => tile(x.paths_up === x.paths ? 'good' : x.paths_up > 0 ? 'warn' : 'bad', `I/O of ${x.name}`, html`${count(Math.round(x.iops))}<small> /s</small>`, `${x.paths_up} of ${x.paths} paths`, '#/queues'))}</div>
+    <section class="card"><h2>What hosts heard last</h2>${heard.length === 0 ? html`<p class="muted">No host was told anything yet.</p>` : html`<div class="scroll short" tabindex="0" role="region" aria-label="Notices that hosts heard"><table class="plain"><thead><tr><th>Host</th><th>Port</th><th>About</th><th>State</th><th>Reason</th></tr></thead><tbody>
+      ${heard.slice(0, 500).map((x) => html`<tr><th scope="row">${x.host}</th><td>${x.port}</td><td>${x.subject}</td><td>${badge(x.state === 'active' ? 'good' : 'bad', x.state)}</td><td>${x.reason === 'none' ? '' : x.reason}</td></tr>`)}</tbody></table></div>`}</section>`;
+}
+
+const colors = ['--c1', '--c2', '--c3', '--c4', '--c5', '--c6', '--c7', '--c8'];
+
+// record is a run that is replayed.
+function record(t) {
+  const r = t.data.record;
+  if (!r) return t.down ? nothing : skeleton(t.name);
+  const at = recorded.at(t), { now } = recorded.frame(t), pfc = (now?.queues ?? []).reduce((n, q) => n + q.pfc, 0), told = recorded.notices(t).length;
+  const units = [...new Set(r.series.names.map((n) => n.split(' ').at(-1)))];
+  return html`<h2>${r.name} <span class="muted light">${r.about ?? ''}</span></h2><div class="tiles">
+    ${tile(now?.down?.length ? 'bad' : 'good', 'Ports without carrier', count(now?.down?.length ?? 0), now?.down?.length ? now.down.slice(0, 2).join(', ') : 'none', '#/topology')}
+    ${tile('plain', 'PFC frames until now', count(pfc), 'sent and received', '#/queues')}
+    ${tile('plain', 'Fullest queue', now?.queues?.length ? bytes(Math.max(...now.queues.map((q) => q.bytes))) : '–', now?.queues?.length ? now.queues.reduce((a, b) => (b.bytes > a.bytes ? b : a)).port : 'none has anything', '#/queues')}
+    ${tile('plain', 'Notices of faults', count(told), `of ${count(r.notices.length)} in the run`, '#/notices')}</div>
+    <div class="two">${units.map((u) => {
+    const which = r.series.names.map((n, i) => [n, i]).filter(([n]) => n.split(' ').at(-1) === u).slice(0, 8);
+    const until = r.series.times_ms.map((x) => x <= at);
+    return html`<section class="card"><h2>${u === 'frames' ? 'XOFF frames' : u}</h2><inof-chart .time=${false} .series=${which.map(([n], i) => ({ label: n, color: colors[i] }))} .format=${(v) => (Math.abs(v) >= 1000 ? count(Math.round(v)) : String(Number(v.toFixed(2))))}
+      .data=${[r.series.times_ms, ...which.map(([, i]) => r.series.values[i].map((v, k) => (until[k] ? v : null)))]}></inof-chart></section>`;
+  })}</div>`;
 }
 
 export function render(page) {
-  const ts = page.store.shown('daemon');
-  if (ts.length === 0) return empty('No device is chosen', 'Choose one above.');
-  if (ts.every((t) => !t.loaded)) return ts.some((t) => t.down) ? empty('No device answers', 'Is inofd running there? The page goes on asking.') : skeleton('the device');
+  const shown = page.store.shown(), ts = page.store.shown('daemon');
+  if (shown.length === 0) return empty('No device is chosen', 'Choose one above.');
+  const models = shown.filter((t) => t.kind !== 'daemon').map((t) => (t.kind === 'fabric' ? fabric(t) : record(t)));
+  if (ts.length === 0) return html`<div class="stack">${models}${latest(page)}</div>`;
+  if (ts.every((t) => !t.loaded) && models.length === 0) return ts.some((t) => t.down) ? empty('No device answers', 'Is inofd running there? The page goes on asking.') : skeleton('the device');
   return html`<div class="stack">${tiles(ts)}${attention(ts)}${ts.length > 1 ? devices(ts) : nothing}
-    <div class="two">${traffic(ts)}${latency(ts)}</div>${faceplates(page, ts)}${latest(page)}</div>`;
+    <div class="two">${traffic(ts)}${latency(ts)}</div>${faceplates(page, ts)}${models}${latest(page)}</div>`;
 }

@@ -48,8 +48,8 @@ function drawing(page, g) {
     return svg`<path class="link ${l.level} ${l.dashed ? 'dashed' : ''}" d=${d}><title>${l.label}</title></path>`;
   };
   return html`<div class="topo card" tabindex="-1"><svg viewBox=${`0 0 ${width} ${height}`} .style=${`min-width:${Math.min(width, 2600)}px;max-width:${Math.round(width * 1.3)}px`} role="group" aria-label="Topology">
-    ${g.layers.map((name, i) => svg`<text class="layer" x="4" y=${52 + i * gap - 32}>${name}</text>`)}
     ${[...g.links].sort((a, b) => (a.level === 'bad') - (b.level === 'bad')).map(line)}
+    ${g.layers.map((name, i) => svg`<text class="layer" x="4" y=${52 + i * gap - 32}>${name}</text>`)}
     ${all.map((n, i) => {
     const big = n.kind === 'switch' || n.kind === 'reflector', w = 112;
     return svg`<g class="node ${n.kind} ${n.level}" transform=${`translate(${n.x} ${y(n)})`} tabindex=${i === 0 ? 0 : -1} data-i=${i} role="button" aria-label=${`${n.kind} ${n.label}, ${n.level}${n.sub ? `, ${n.sub}` : ''}`}
