@@ -3,10 +3,7 @@
 // what happens and what can be ordered.
 package yang
 
-import (
-	"embed"
-	"fmt"
-)
+import "embed"
 
 // Files has the modules, each as NAME.yang.
 //
@@ -24,11 +21,11 @@ func Modules() []Module {
 	}
 }
 
-// Text gives what a module says.
+// Text gives what a module says, of Modules or of Netconf.
 func Text(name string) (string, error) {
 	b, err := Files.ReadFile(name + ".yang")
 	if err != nil {
-		return "", fmt.Errorf("there is no module %q", name)
+		return netconfText(name)
 	}
 	return string(b), nil
 }

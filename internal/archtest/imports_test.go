@@ -84,9 +84,11 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
+	// A door to what the API does.
+	"internal/netconf": slices.Concat(values, []string{"dist/yang", "internal/api", "internal/telemetry", "zone/tree"}),
 	// One table of what can be known, from what the API shows.
 	"internal/telemetry":   slices.Concat(values, []string{"internal/api", "internal/setting"}),
 	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows
@@ -124,6 +126,7 @@ var alsoInTests = map[string][]string{
 	"internal/keep":      {"internal/netnstest"},
 	"internal/syslog":    {"internal/netnstest"},
 	"internal/config":    {"internal/netnstest"},
+	"internal/netconf":   {"internal/netnstest"},
 	"internal/telemetry": {"dist/yang", "internal/netnstest"},
 	"bfd":                {"internal/netnstest"},
 	"model/...":          {"internal/netnstest"},

@@ -17,6 +17,7 @@ const (
 	DefaultPort    = 19516 // TCP port of the reflector
 	DefaultHTTP    = 19518 // of management.http
 	DefaultGNMI    = 9339  // of management.gnmi (IANA)
+	DefaultNetconf = 830   // of management.netconf (RFC 6242 section 7)
 	MinPort        = 10000 // smallest reflector port
 	MaxPort        = 57999 // largest reflector port
 	MinPassword    = 8     // characters
@@ -252,6 +253,9 @@ type Management struct {
 	Events int         // events kept for readers, 16..1,000,000
 	HTTP   HTTP
 	GNMI   netip.AddrPort // gNMI; invalid: off
+	// Netconf is where NETCONF is spoken over SSH; invalid: off.
+	Netconf  netip.AddrPort
+	UserFile string // of those who may come with a password or an SSH key
 }
 
 // HTTP sets the API over a network, and who may come to whatever listens there; zero: off.
@@ -259,7 +263,7 @@ type HTTP struct {
 	Listen netip.AddrPort // invalid: off
 	// Certificate and key are needed but on loopback.
 	CertificateFile, KeyFile string
-	TokenFile                string // of those who may come
+	TokenFile                string // of those who may come, here and by NETCONF
 }
 
 // Metrics sets what Prometheus gets.

@@ -161,13 +161,30 @@ func (c *Config) managementItem() item {
 			"Events kept for `inofctl show event` and for a `watch` that was away.").Fixed(),
 		listener("http", &m.HTTP.Listen, DefaultHTTP, "The API and `/metrics` over a network, for who has a token. Over TLS 1.2 or later, but on a loopback address."),
 		listener("gnmi", &m.GNMI, DefaultGNMI, "gNMI, for who has a token. Over TLS 1.2 or later, but on a loopback address ([operations](operations.md#gnmi))."),
+		listener("netconf", &m.Netconf, DefaultNetconf, "NETCONF over SSH, to read everything and to change zones ([operations](operations.md#netconf)). The host key is made "+
+			"once and kept in `state-directory`."),
 		setting.Text("certificate-file", &m.HTTP.CertificateFile, "", allowedPath,
 			"With `management.http` and `gnmi`: the certificate (PEM) that is shown, and after it those of CAs. Read again when the file changes.", checkPath).Fixed(),
 		setting.Text("key-file", &m.HTTP.KeyFile, "", allowedPath, "With these: the private key of that certificate (PEM).", checkPath).Fixed(),
 		setting.Text("token-file", &m.HTTP.TokenFile, "", allowedPath,
-			"With these: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
+			"With these, and with `netconf`: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
 				"everything) and the SHA-256 of the token. Read again when the file changes ([operations](operations.md#over-a-network)).", checkPath).Fixed(),
-	), func(s *section) { c.checkNetwork(s) })
+		setting.Text("user-file", &m.UserFile, "", allowedPath,
+			"With `management.netconf`: who may come with a password or an SSH key. A line has a name, a role as in `management.token-file`, and the bcrypt "+
+				"hash of a password (`htpasswd -nB NAME`) or an SSH public key; a user may have several lines. Read again when the file changes.", checkPath).Fixed(),
+	), func(s *section) { c.checkNetwork(s); c.checkNetconf(s) })
+}
+
+// checkNetconf sees that somebody may come.
+func (c *Config) checkNetconf(s *section) {
+	m := &c.Management
+	switch {
+	case !m.Netconf.IsValid():
+		s.foreign("management.netconf is off", "netconf, or leave it out", "user-file")
+		m.UserFile = ""
+	case m.UserFile == "" && m.HTTP.TokenFile == "":
+		s.problem("user-file", "is missing, as token-file is: management.netconf lets nobody in without one", allowedPath)
+	}
 }
 
 // listener is the setting of an address on a network that something of the management listens on.
@@ -197,8 +214,12 @@ func (c *Config) checkNetwork(s *section) {
 		}
 	}
 	if name == "" {
-		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file", "token-file")
-		*h = HTTP{}
+		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file")
+		if !c.Management.Netconf.IsValid() {
+			s.foreign("management.http is off", "http, or leave it out", "token-file")
+			h.TokenFile = ""
+		}
+		*h = HTTP{TokenFile: h.TokenFile}
 		return
 	}
 	if h.TokenFile == "" {

@@ -19,6 +19,9 @@ func (c *Config) ExposedSecrets() []string {
 	if f := c.Session.TLS.KeyFile; f != "" {
 		files = append(files, secret{"session.key-file", f})
 	}
+	if f := c.Management.UserFile; f != "" {
+		files = append(files, secret{"management.user-file", f})
+	}
 	for i, k := range c.BFD.Keys {
 		if k.From.Kind == PasswordFile {
 			files = append(files, secret{fmt.Sprintf("bfd.keys[%d]", i), k.From.Name})

@@ -15,6 +15,7 @@ import (
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/gnmi"
 	"github.com/openinof/inof/internal/logbound"
+	"github.com/openinof/inof/internal/netconf"
 	"github.com/openinof/inof/internal/syslog"
 	"github.com/openinof/inof/model/remote"
 )
@@ -50,6 +51,7 @@ func printed(t *testing.T) map[string]bool {
 	add("http", api.DoorCounters{})
 	add("gnmi", gnmi.Counters{})
 	add("syslog_1", syslog.Counters{})
+	add("netconf", netconf.Counters{})
 	add("bfd_process", bfdd.ClientCounters{})
 	add("bfd", bfd.Counters{})
 	add("transport", bfd.TransportCounters{})

@@ -82,6 +82,7 @@ type Daemon struct {
 	known     *known
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
+	netconf   *netconfDoor   // nil: nobody speaks it
 	reloads   reloads
 	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow
@@ -203,6 +204,11 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if cfg.Management.GNMI.IsValid() {
 		d.gnmi = d.newGNMI()
 	}
+	if cfg.Management.Netconf.IsValid() {
+		if d.netconf, err = d.newNetconf(); err != nil {
+			return err
+		}
+	}
 	return d.buildSessions(cfg)
 }
 
@@ -280,6 +286,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	}
 	if d.gnmi != nil {
 		early = append(early, d.gnmi)
+	}
+	if d.netconf != nil {
+		early = append(early, d.netconf)
 	}
 	return late, early
 }

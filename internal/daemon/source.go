@@ -204,6 +204,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	for i, s := range d.syslogs {
 		m[fmt.Sprintf("syslog_%d", i+1)] = s.Counters()
 	}
+	if d.netconf != nil {
+		m["netconf"] = d.netconf.srv.Counters()
+	}
 	if d.paths != nil {
 		m["bfd_process"] = d.paths.Counters()
 	}
