@@ -9,18 +9,18 @@ import (
 
 // Print writes the table as Markdown. "Times ours" is a stall as a multiple of ours in the same run.
 func Print(w io.Writer, rows []Row) {
-	fmt.Fprintln(w, "| fault | method | longest I/O held up | times ours | fault to notice | held up beyond that | notice to act | notice to last held up | other I/O | I/O errors | live again after |")
-	fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	fmt.Fprintln(w, "| fault | method | longest I/O held up | times ours | fault to notice | held up beyond that | notice to act | notice to last held up | I/O begun later | when it is back | before | I/O errors | live again after |")
+	fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, r := range rows {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %d | %s |\n", r.Fault, r.Method, seconds(r.Stall), times(r.Stall, rows, r.Fault),
-			known(r.Notice, r.Reason), seconds(r.Beyond), known(r.Done, ""), seconds(r.Last), seconds(r.Other), r.Errors, known(r.Usable, ""))
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %d | %s |\n", r.Fault, r.Method, seconds(r.Stall), times(r.Stall, rows, r.Fault),
+			known(r.Notice, r.Reason), seconds(r.Beyond), known(r.Done, ""), seconds(r.Last), seconds(r.Later), seconds(r.Back), seconds(r.Other), r.Errors, known(r.Usable, ""))
 	}
 }
 
 // times gives a stall as a multiple of ours at the same fault.
 func times(stall time.Duration, rows []Row, fault string) string {
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.ours && r.Fault == fault })
-	if i < 0 || rows[i].Stall == 0 {
+	if i < 0 || rows[i].Stall <= 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f", float64(stall)/float64(rows[i].Stall))

@@ -37,7 +37,9 @@ const asService = "chrt -r 20 "
 type Row struct {
 	Fault, Method string
 	Stall         time.Duration // the longest I/O that was begun before the path was left, or the fault was over
-	Other         time.Duration // the longest of all others: what this machine does by itself
+	Later         time.Duration // the longest that was begun after that, while the fault lasted
+	Back          time.Duration // the longest that was begun after the fault
+	Other         time.Duration // the longest before the fault: what this machine does by itself
 	Errors        int
 	Notice        time.Duration // from the fault to its notice in the host's kernel
 	Done          time.Duration // from the notice until the agent had acted
@@ -265,19 +267,21 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 	if r.Done >= 0 && r.ours {
 		until = from.Add(r.Done)
 	}
-	for _, s := range log.Slow {
-		took := time.Duration(s.Ended - s.Begun)
-		if s.Ended < at || s.Begun > until.UnixNano() {
-			r.Other = max(r.Other, took)
-		} else {
-			r.Stall = max(r.Stall, took)
+	r.Errors = log.Errors
+	for _, s := range log.IOs {
+		of := &r.Stall
+		switch {
+		case s.Ended < at:
+			of = &r.Other
+		case s.Begun > healed.UnixNano():
+			of = &r.Back
+		case s.Begun > until.UnixNano():
+			of = &r.Later
 		}
-		if s.Error != "" {
-			r.Errors++
-		}
+		*of = max(*of, time.Duration(s.Ended-s.Begun))
 	}
 	last := int64(0)
-	for _, s := range log.Slow {
+	for _, s := range log.IOs {
 		if s.Ended > at && s.Begun < until.UnixNano() && time.Duration(s.Ended-s.Begun) > r.Stall/2 {
 			last = max(last, s.Ended)
 		}
@@ -288,7 +292,7 @@ func (r *Row) evaluate(log *iolog.Log, lines []told, struck, healed time.Time) {
 			r.States = append(r.States, fmt.Sprintf("%d ms %s %s", (st.At-at)/1e6, st.Controller, st.State))
 		}
 	}
-	r.Beyond = r.Stall - max(r.Notice, 0)
+	r.Beyond = max(0, r.Stall-max(r.Notice, 0))
 	if last != 0 {
 		r.Last = time.Unix(0, last).Sub(from)
 	}
@@ -311,7 +315,7 @@ func lost(log *iolog.Log, at int64) bool {
 // slowest says of the I/Os after a moment that took longest when they were.
 func slowest(log *iolog.Log, at int64) (list []string) {
 	var after []iolog.IO
-	for _, s := range log.Slow {
+	for _, s := range log.IOs {
 		if s.Ended > at {
 			after = append(after, s)
 		}

@@ -5,11 +5,11 @@ package iolog
 type Log struct {
 	Count  int     `json:"count"`
 	Errors int     `json:"errors"`
-	Slow   []IO    `json:"slow"` // and those that failed, in the order of their ends
+	IOs    []IO    `json:"ios"` // in the order of their ends
 	States []State `json:"states"`
 }
 
-// IO is one read or write that took long or failed.
+// IO is one read or write.
 type IO struct {
 	Write bool   `json:"write,omitempty"`
 	Begun int64  `json:"begun"`
