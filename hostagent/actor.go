@@ -21,7 +21,7 @@ const refreshEvery = time.Second
 const (
 	maxConnects = 8   // each holds a thread of the kernel
 	maxLeaving  = 256 // paths that are being left
-	maxPaths    = 4 * snsd.MaxAgentPairs
+	maxPaths    = 2 * snsd.MaxAgentPairs
 )
 
 // Actor acts on the host's NVMe controllers. Its methods never wait for the kernel.
@@ -223,6 +223,7 @@ func (a *Actor) Run(ctx context.Context) {
 
 func (a *Actor) look() {
 	cs, err := a.kernel.Controllers()
+	_ = a.kernel.Tidy() // of controllers that are gone; it is tried again each second
 	a.fresh <- seen{cs, err}
 }
 

@@ -317,6 +317,38 @@ func TestWhatMustBeForgottenIsDeleted(t *testing.T) {
 	}
 }
 
+// With a restraint what must be forgotten stays for so long, and for good if it is active again within it.
+func TestWhatIsActiveAgainWithinTheRestraintStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, DefaultOwner, func(p *Policy) { p.DeleteAfter = 5 * time.Second })
+		defer b.stop()
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), 4*time.Second)
+		b.want("live live")
+		b.tell(word(array1, snsd.Active, snsd.ReasonNone, 2), time.Minute)
+		b.want("live live")
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 3), 4*time.Second)
+		b.want("live live")
+		time.Sleep(2 * time.Second)
+		b.want("- live")
+	})
+}
+
+// A dead path is left after the time that the operator has between the notice and that, unless it is active again.
+func TestAPathIsQuiescedBeforeItIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", func(p *Policy) { p.Quiesce = time.Second })
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), 900*time.Millisecond)
+		b.want("live live")
+		time.Sleep(200 * time.Millisecond)
+		b.want("connecting live")
+		b.tell(word(array2, snsd.Inactive, snsd.ReasonLinkDown, 1), 900*time.Millisecond)
+		b.tell(word(array2, snsd.Active, snsd.ReasonNone, 2), time.Minute)
+		b.want("connecting live")
+	})
+}
+
 // Both planes are withdrawn at one moment: one path stays.
 func TestTheLastPathIsNeverDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

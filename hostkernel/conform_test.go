@@ -146,6 +146,26 @@ var behaviour = map[string]func(w *world){
 			w.t.Errorf("%v, owner %q", err, w.Owner(n))
 		}
 	},
+	"what takes the number of one that is gone is nobody's": func(w *world) {
+		n := w.connected()
+		c := w.state(n, Live, 0)
+		if err := w.Claim(n, "snsd"); err != nil {
+			w.t.Error(err)
+		}
+		if err := w.Delete(&c); err != nil { // by another one, who releases nothing
+			w.t.Error(err)
+		}
+		if w.connected() != n || w.Owner(n) != "" || w.state(n, Live, 0).Owner != "" {
+			w.t.Errorf("owner %q", w.Owner(n))
+		}
+		if err := w.Tidy(); err != nil || w.Owner(n) != "" {
+			w.t.Errorf("%v, owner %q", err, w.Owner(n))
+		}
+		if err := w.Claim(n, "stacd"); err != nil || w.Tidy() != nil || w.Owner(n) != "stacd" {
+			w.t.Errorf("%v, owner %q", err, w.Owner(n))
+		}
+		_ = w.Release(n)
+	},
 	"the policy is numa unless somebody chose another": func(w *world) {
 		c := w.state(w.connected(), Live, 0)
 		if p, err := w.IOPolicy(&c); p != "numa" || err != nil {

@@ -371,6 +371,9 @@ func (f *Fake) Claim(instance int, owner string) error {
 	return nil
 }
 
+// Tidy implements Kernel: an owner goes with the controller.
+func (f *Fake) Tidy() error { return nil }
+
 // Release implements Kernel.
 func (f *Fake) Release(instance int) error { return f.Claim(instance, "") }
 

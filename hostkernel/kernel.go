@@ -34,10 +34,11 @@ type Kernel interface {
 	// HurryReconnect has a controller that lost its connection try anew each second, and gives
 	// what undoes it, to be called when it is live.
 	HurryReconnect(c *Controller) (undo func() error, err error)
-	// Owner, Claim and Release keep the registry.
+	// Owner, Claim and Release keep the registry; Tidy drops entries of ours whose controllers are gone.
 	Owner(instance int) string
 	Claim(instance int, owner string) error
 	Release(instance int) error
+	Tidy() error
 	// Options lists the connect options that are known, empty if the kernel does not say.
 	Options() ([]string, error)
 	// IOPolicy is how multipath chooses among the paths of a controller's subsystem: numa, round-robin, queue-depth.

@@ -183,6 +183,48 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// An entry of ours ends with its controller, also where nobody told us that it went; those of others are theirs to remove.
+func TestAnEntryEndsWithItsController(t *testing.T) {
+	tree := host(t)
+	at := tree.path(controllersDir, "nvme7")
+	renew := func() { // under another inode
+		if err := os.Rename(at, at+"-old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.RemoveAll(at + "-old")
+	}
+	renew()
+	if err := tree.Claim(7, "snsd"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Tidy(); err != nil || tree.Owner(7) != "snsd" {
+		t.Errorf("owner %q, %v", tree.Owner(7), err)
+	}
+	renew()
+	if tree.Owner(7) != "" {
+		t.Errorf("a later controller is of %q", tree.Owner(7))
+	}
+	foreign := tree.path(registryDir, "nvme8")
+	if err := os.MkdirAll(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "owner"), []byte("stacd\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Tidy(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(tree.path(registryDir, "nvme7")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("our entry: %v", err)
+	}
+	if tree.Owner(8) != "stacd" {
+		t.Errorf("the other's entry is of %q", tree.Owner(8))
+	}
+}
+
 func TestConnectOptions(t *testing.T) {
 	ten := 10
 	c := Connect{Transport: "tcp", NQN: "nqn.x", Target: netip.MustParseAddrPort("10.1.1.2:4420"), Source: netip.MustParseAddr("10.1.1.1"), HostNQN: "nqn.h", HostID: "id", CtrlLoss: &ten, Flags: []string{"hdr_digest"}}
