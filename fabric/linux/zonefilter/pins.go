@@ -17,8 +17,12 @@ const bpfMagic = 0xcafe4a11
 // makePins makes the directory of the pins. What is above it is mounted as a bpf file system
 // where there is none: systemd does that at /sys/fs/bpf, a bare machine does not.
 func makePins(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err == nil && onBPF(dir) {
+	err := os.MkdirAll(dir, 0o700)
+	switch {
+	case err == nil && onBPF(dir):
 		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("this user may not use the directory of the pins (hard-zoning.pins), nor make it: %w", err)
 	}
 	at := dir
 	if parent := filepath.Dir(dir); parent == "/sys/fs/bpf" {
