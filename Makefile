@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build deb image demo vm failover test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build tools deb image demo vm failover test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's pac
 failover: PROGRAMS := qemu-system-x86_64 ip
 failover: needs vm ## how long I/O stands still when a path fails, on Debian's kernel: FAILOVER (default all) is a pattern of "fault/method", BFD its interval
 	INOF_FAILOVER='$(FAILOVER)' INOF_FAILOVER_BFD='$(BFD)' $(GO) test -count 1 -v -timeout 0 -run TestFailOver ./testbed/failover
+
+tools: needs ## clients of gNMI that tests run, gnmi_cli and telegraf, built into the user's cache
+	GO=$(GO) scripts/tools
 
 # Not from the cache: Go does not see that a program of another project was installed meanwhile.
 test: build ## every test; ends with the list of those that this machine cannot run, and what to install for them

@@ -129,6 +129,7 @@ var alsoInTests = map[string][]string{
 	"internal/netconf":   {"internal/netnstest"},
 	"internal/telemetry": {"dist/yang", "internal/netnstest"},
 	"bfd":                {"internal/netnstest"},
+	"internal/gnmi":      {"internal/netnstest"},
 	"model/...":          {"internal/netnstest"},
 	"internal/api/...":   {"internal/daemon", "testbed/wires"},
 	"internal/bfdd":      {"testbed/wires"},

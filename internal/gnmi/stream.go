@@ -1,6 +1,7 @@
 package gnmi
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,7 +80,11 @@ type entry struct {
 	keys   []string
 	gone   []gone // sent before the values
 	values []waits
-	index  map[*telemetry.Leaf]int // of values
+}
+
+// find gives the place of a leaf among the values that wait, or -1.
+func (e *entry) find(l *telemetry.Leaf) int {
+	return slices.IndexFunc(e.values, func(w waits) bool { return w.Leaf == l })
 }
 
 type waits struct {
@@ -97,7 +102,7 @@ func (s *stream) entryOf(origin string, n *leafNode, keys []string) *entry {
 	id := origin + "\x00" + n.id(keys)
 	e := s.waiting[id]
 	if e == nil {
-		e = &entry{origin: origin, node: n, keys: keys, index: map[*telemetry.Leaf]int{}}
+		e = &entry{origin: origin, node: n, keys: keys}
 		if s.waiting == nil {
 			s.waiting = map[string]*entry{}
 		}
@@ -110,13 +115,12 @@ func (s *stream) entryOf(origin string, n *leafNode, keys []string) *entry {
 // offer has a value wait; the newest of a path counts.
 func (s *stream) offer(origin string, v *telemetry.Value) {
 	e := s.entryOf(origin, theSchema.of[v.Leaf], v.Keys)
-	if i, ok := e.index[v.Leaf]; ok {
+	if i := e.find(v.Leaf); i >= 0 {
 		e.values[i].Value = *v
 		e.values[i].again++
 		s.counts.duplicates.Add(1)
 		return
 	}
-	e.index[v.Leaf] = len(e.values)
 	e.values = append(e.values, waits{Value: *v})
 	if s.values++; s.values > maxPending && s.failed == nil {
 		s.failed = status.Errorf(codes.ResourceExhausted, "more than %d values wait for this client: subscribe to less, or sample at a longer interval", maxPending)
@@ -130,18 +134,11 @@ func (s *stream) drop(origin string, g *gone) {
 	if g.whole {
 		s.values -= len(e.values)
 		e.values, e.gone = nil, []gone{*g}
-		clear(e.index)
 		return
 	}
-	if i, ok := e.index[g.leaf]; ok {
-		e.values = append(e.values[:i:i], e.values[i+1:]...)
+	if i := e.find(g.leaf); i >= 0 {
+		e.values = slices.Delete(e.values, i, i+1)
 		s.values--
-		delete(e.index, g.leaf)
-		for leaf, j := range e.index {
-			if j > i {
-				e.index[leaf] = j - 1
-			}
-		}
 	}
 	e.gone = append(e.gone, *g)
 }
@@ -159,17 +156,17 @@ func (s *stream) take(c *difference) {
 	defer s.mu.Unlock()
 	defer s.wake()
 	for _, u := range s.subs {
-		for i := range c.changed {
-			v := &c.changed[i]
-			if w := u.leaves[v.Leaf]; w != nil && w.onChange && !v.Leaf.Each && w.covers(v.Keys) {
-				s.offer(u.origin, v)
-			}
-		}
 		for i := range c.gone {
 			g := &c.gone[i]
 			if w := u.leaves[g.leaf]; w != nil && !g.leaf.Each && w.covers(g.keys) {
 				s.drop(u.origin, g)
 				delete(u.sent, theSchema.of[g.leaf].id(g.keys)+"\x00"+g.leaf.Path)
+			}
+		}
+		for i := range c.changed {
+			v := &c.changed[i]
+			if w := u.leaves[v.Leaf]; w != nil && w.onChange && !v.Leaf.Each && w.covers(v.Keys) {
+				s.offer(u.origin, v)
 			}
 		}
 	}

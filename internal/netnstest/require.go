@@ -40,6 +40,8 @@ var packages = map[string]string{
 	"qemu-system-x86_64":  "qemu-system-x86",
 	"qemu-aarch64-static": "qemu-user-static",
 	"tcpdump":             "tcpdump",
+	"gnmi_cli":            "make tools",
+	"telegraf":            "make tools",
 	"tshark":              "tshark",
 	"yanglint":            "libyang2-tools",
 }
