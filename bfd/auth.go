@@ -131,7 +131,7 @@ func (a *Auth) Validate() error {
 	return nil
 }
 
-// equal tells whether both are the same; nil is no authentication.
+// equal reports whether both are the same; nil is no authentication.
 func (a *Auth) equal(o *Auth) bool {
 	if a == nil || o == nil {
 		return a == o
@@ -248,7 +248,7 @@ func (s *authState) check(p *Packet, b []byte, now instant) error {
 	return &PacketError{ErrAuth, "Auth Hash of key", int64(p.Auth.KeyID), "a hash made with our secret"}
 }
 
-// inWindow tells whether a sequence number may follow the last one: 0 (keyed) or 1
+// inWindow reports whether a sequence number may follow the last one: 0 (keyed) or 1
 // (meticulous) to 3 x Detect Mult ahead, in circular 32-bit arithmetic; of a peer of our
 // kind, any that is ahead.
 func (s *authState) inWindow(seq uint32, mult uint8) bool {

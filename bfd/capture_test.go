@@ -115,7 +115,7 @@ func (c *capture) take(p *Packet, out bool, at time.Time) {
 	}
 }
 
-// steady tells whether both ends have been Up for some time.
+// steady reports whether both ends have been Up for some time.
 func (c *capture) steady(d time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

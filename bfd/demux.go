@@ -93,7 +93,7 @@ func (m *Manager) findByAddress(a *Arrival, src, dst netip.Addr) (*session, erro
 // plain is an address as keys have it.
 func plain(a netip.Addr) netip.Addr { return a.WithZone("").Unmap() }
 
-// Echo tells whether an echo packet that came to port 3785 is to be returned to its
+// Echo reports whether an echo packet that came to port 3785 is to be returned to its
 // source (RFC 5880 section 6.4): only to the peer of a single-hop session that is Up
 // and offered it, and no faster than offered, give or take the jitter.
 func (m *Manager) Echo(a *Arrival, now time.Time) bool {

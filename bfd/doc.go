@@ -14,9 +14,9 @@
 // one goroutine on a thread of its own that reads what has come, then lets timers
 // fire, then sends. Linux sockets and an in-memory network both are a Conn.
 //
-// What is told is not the protocol's state but what follows from it (RFC 5882):
-// Down at once (a peer that was only started again gets a few seconds), Up again after a hold-up time that grows while a session flaps,
-// and AdminDown as no fault at all, since it says nothing about the path.
+// What is told is not the protocol's state but what follows from it (RFC 5882): Down at once (a
+// peer that was only started again gets a few seconds), Up again after a hold-up time that grows
+// while a session flaps, and AdminDown as no fault at all, since it says nothing about the path.
 //
 // Timing: detection counts from the moment the kernel got a packet, not from when
 // it was read. Everything received before a wake-up is handed in before detection

@@ -40,7 +40,7 @@ type handed struct {
 	turn  int     // the last that was
 }
 
-// after tells whether a sequence number is ahead of another one, in circular arithmetic.
+// after reports whether a sequence number is ahead of another one, in circular arithmetic.
 func after(a, b uint32) bool { return int32(a-b) > 0 }
 
 // seqClock is the machine's own clock as a sequence number.
@@ -57,10 +57,10 @@ func (m *Manager) firstSeq(a *Auth, now instant) uint32 {
 	return m.rng.u32()
 }
 
-// awaited tells whether there is no key yet.
+// awaited reports whether there is no key yet.
 func (a *Auth) awaited() bool { return a != nil && a.Handed && len(a.Keys) == 0 }
 
-// keyless tells whether the session waits for its first key: it says nothing, and nothing
+// keyless reports whether the session waits for its first key: it says nothing, and nothing
 // follows from it.
 func (s *session) keyless() bool { return s.auth != nil && len(s.auth.keys) == 0 }
 
@@ -78,7 +78,7 @@ func (s *authState) signer() (key int, ok bool) {
 	return 0, false
 }
 
-// peerHas tells whether the peer has shown a key lately.
+// peerHas reports whether the peer has shown a key lately.
 func (s *authState) peerHas(key int) bool {
 	at := s.keys[key].shown
 	return at != never && s.handed.heard-at <= shownFor

@@ -217,8 +217,8 @@ func (m *Manager) Next() time.Time {
 	return m.time(s.due)
 }
 
-// Tick lets all timers fire that are due, and sends along what is nearly due. Everything that was received before now
-// must have been handed in.
+// Tick lets all timers fire that are due, and sends along what is nearly due. Everything that was
+// received before now must have been handed in.
 func (m *Manager) Tick(now time.Time) {
 	t := m.advance(now)
 	for s := m.first(); s != nil; s = m.first() {

@@ -94,7 +94,7 @@ func (p Peer) Validate() error {
 	return nil
 }
 
-// equal tells whether nothing has to be done to get from one to the other.
+// equal reports whether nothing has to be done to get from one to the other.
 func (p *Peer) equal(o *Peer) bool {
 	return p.Key == o.Key && p.Timers == o.Timers && p.Passive == o.Passive && p.AdminDown == o.AdminDown &&
 		p.MinTTL == o.MinTTL && p.Auth.equal(o.Auth)

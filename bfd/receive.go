@@ -14,7 +14,7 @@ func (s *session) receive(p *Packet, raw []byte, at, now instant) error {
 	return nil
 }
 
-// doubts tells whether a packet that does not name our session is not to be believed,
+// doubts reports whether a packet that does not name our session is not to be believed,
 // though RFC 5880 section 6.8.6 would: anybody who can send from the peer's address may
 // have made it, while who names our discriminator has seen our packets or has guessed 32
 // bits. With authentication it was checked already. A peer that was started again sends

@@ -87,7 +87,7 @@ func (m *Manager) observe(s *session, from State, now instant) {
 	}
 }
 
-// blameless tells whether a session that has just left Up says nothing of the path:
+// blameless reports whether a session that has just left Up says nothing of the path:
 // the peer took it down because it was started again, or because it did not hear us
 // while this process did not run.
 func (s *session) blameless(now instant) bool {

@@ -97,7 +97,7 @@ func (m *Manager) ReportOf(k Key) (r Report, ok bool) {
 	return s.report.shown, true
 }
 
-// Healthy tells whether no session to this peer address reports a fault.
+// Healthy reports whether no session to this peer address reports a fault.
 func (m *Manager) Healthy(peer netip.Addr) bool {
 	peer = plain(peer)
 	for k, s := range m.byKey {

@@ -6,13 +6,13 @@ import "time"
 // 6.8.7 allows a limit that is no longer than the advertised Desired Min TX Interval.
 const finalSpacing = instant(MinInterval)
 
-// mute tells whether nothing may be sent on our own account (section 6.8.7): a
+// mute reports whether nothing may be sent on our own account (section 6.8.7): a
 // passive system waits to be spoken to, and a peer may ask for silence.
 func (s *session) mute() bool {
 	return s.peer.Passive && s.remoteDiscr == 0 || s.remoteMinRx == 0 || s.keyless()
 }
 
-// periodic tells whether packets are sent periodically (section 6.8.7).
+// periodic reports whether packets are sent periodically (section 6.8.7).
 func (s *session) periodic() bool {
 	if s.mute() {
 		return false
@@ -56,7 +56,7 @@ func (s *session) jittered(iv instant) instant {
 	return iv - instant(tenth) - instant(s.m.rng.upTo(most-tenth))
 }
 
-// mayGoAlong tells whether the next thing this session has to do is a packet that may
+// mayGoAlong reports whether the next thing this session has to do is a packet that may
 // be sent now, a little early.
 func (s *session) mayGoAlong(now instant) bool {
 	return s.due == s.txAt && s.txAt-early(s.txEvery) <= now

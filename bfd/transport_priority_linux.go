@@ -82,7 +82,7 @@ func lockMemory() error {
 	return unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 }
 
-// mayLock tells whether the limit does not count for us (CAP_IPC_LOCK).
+// mayLock reports whether the limit does not count for us (CAP_IPC_LOCK).
 func mayLock() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -29,7 +29,7 @@ type sender struct {
 	toLen uint32
 }
 
-// fits tells whether the socket is right for a packet; a session may get another
+// fits reports whether the socket is right for a packet; a session may get another
 // local address.
 func (o *sender) fits(s *Send) bool {
 	return o.local == s.Local && o.peer == s.Peer && o.dev == s.Interface && o.hops == s.Multihop

@@ -11,9 +11,9 @@ import (
 	"github.com/openinof/inof/zone/change"
 )
 
-// A snapshot is a magic, the state in sections, each with a length of 32 bits, and
-// nothing after: head, settings, outcomes, then the zones with their versions as JSON in pieces, then
-// an empty section.
+// A snapshot is a magic, the state in sections, each with a length of 32 bits, and nothing after:
+// head, settings, outcomes, then the zones with their versions as JSON in pieces, then an empty
+// section.
 const (
 	snapshotMagic = "iNOFzns2"
 	// maxSection bounds a section, in bytes.

@@ -180,7 +180,8 @@ func (c *conn) secure(auth link.Auth) error {
 		}
 		cfg := &tls.Config{
 			MinVersion: tls.VersionTLS13, NextProtos: []string{ALPN}, Certificates: []tls.Certificate{creds.Certificate},
-			// Names of hosts mean nothing here: the chain is verified below, the device id by permit.
+			// Names of hosts mean nothing here: the chain is verified below, the device id by
+			// permit.
 			InsecureSkipVerify: true, ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 			VerifyConnection: func(s tls.ConnectionState) error { return creds.Verify(s.PeerCertificates, usage, time.Now()) },
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// A host that asks at another port before it registers there is still known where it was: who shares
-// a zone with it there hears of what becomes of it.
+// A host that asks at another port before it registers there is still known where it was: who
+// shares a zone with it there hears of what becomes of it.
 func TestAHostThatAsksElsewhereStillHasItsPeers(t *testing.T) {
 	here, there := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	moved, peer, other := netip.MustParseAddr(t1), netip.MustParseAddr(i1), netip.MustParseAddr(i2)

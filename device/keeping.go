@@ -33,7 +33,8 @@ type keeping struct {
 type laterSink interface{ Later(func() keep.Row) }
 
 const (
-	// noticePause is how long changes of the history of notices are gathered: most are acked by then.
+	// noticePause is how long changes of the history of notices are gathered: most are acked by
+	// then.
 	noticePause = time.Second
 	// knownPause is how often a reflector looks for devices that it no longer knows.
 	knownPause = 10 * time.Second

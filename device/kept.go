@@ -15,7 +15,8 @@ import (
 	"github.com/openinof/inof/lldp"
 )
 
-// The tables of a device; the assembly has its event log beside them. A row is what is true of its key now; nothing is replayed.
+// The tables of a device; the assembly has its event log beside them. A row is what is true of its
+// key now; nothing is replayed.
 const (
 	tableDevice    keep.Table = "device"    // single values, by name: see the keys below
 	tablePort      keep.Table = "port"      // port name: KeptPort as JSON

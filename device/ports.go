@@ -95,8 +95,8 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 	c.forget(p)
 }
 
-// blinked reports whether the port, up before and after the event, was down in between: too
-// shortly for an event of its own, but its hosts may have seen it and forgotten what they were told.
+// blinked reports whether the port, up before and after the event, was down in between: too shortly
+// for an event of its own, but its hosts may have seen it and forgotten what they were told.
 func (p *port) blinked(ev *fabric.Event) bool {
 	return p.present && p.Up() && ev.Port.Up() && p.changes > 0 && ev.Changes > p.changes+1
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// A test notice is one that an agent acks and that changes nothing for it: it says that
-// the host's own address, as that of an initiator, is inactive. Agents ack what is
-// complete and for an address of theirs, and then ignore what is about an initiator; and
-// no agent has a controller to its own address, so that one that would act finds
-// nothing to remove. A repetition of what the host knows would not do: the existing agent suppresses
-// no duplicate, an 'active' begins its restraint anew and an 'inactive' disconnects.
-// The host is told of its own address by nobody else, so the ack is no other notice's.
+// A test notice is one that an agent acks and that changes nothing for it: it says that the host's
+// own address, as that of an initiator, is inactive. Agents ack what is complete and for an address
+// of theirs, and then ignore what is about an initiator; and no agent has a controller to its own
+// address, so that one that would act finds nothing to remove. A repetition of what the host knows
+// would not do: the existing agent suppresses no duplicate, an 'active' begins its restraint anew
+// and an 'inactive' disconnects. The host is told of its own address by nobody else, so the ack is
+// no other notice's.
 
 // testNotice is one that waits for its ack.
 type testNotice struct {

@@ -44,7 +44,7 @@ type Input struct {
 	jumps *uint64
 }
 
-// up tells whether what the port receives says something about it: while a link
+// up reports whether what the port receives says something about it: while a link
 // comes and goes errors are normal.
 func (in *Input) up() bool { return in.Present && in.Port.Up() && in.Missed == 0 }
 

@@ -91,7 +91,7 @@ func (m *Monitor) Undrain(name string, now time.Time) ([]Change, error) {
 	return r.done(), nil
 }
 
-// Drained tells whether a port is drained, and whether it was shut for that.
+// Drained reports whether a port is drained, and whether it was shut for that.
 func (m *Monitor) Drained(name string) (since time.Time, closed, ok bool) {
 	p, _ := m.find(name)
 	if p == nil {

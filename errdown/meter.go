@@ -107,7 +107,7 @@ type streak struct {
 
 func (s *streak) end() { *s = streak{} }
 
-// lasts notes that the condition holds from one time to another and tells whether
+// lasts notes that the condition holds from one time to another and reports whether
 // it has, without a break and in more than one reading, for a length.
 func (s *streak) lasts(from, to time.Time, length time.Duration) bool {
 	if s.readings == 0 {

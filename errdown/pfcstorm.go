@@ -177,7 +177,7 @@ type pfcStep struct {
 
 func (s *pfcStep) has(f fabric.Fields) bool { return s.valid&f == f }
 
-// held tells whether the priority was held through all of the interval, and how
+// held reports whether the priority was held through all of the interval, and how
 // many deadlocks the dataplane's own watchdog has found in it. Known is false when
 // the readings do not tell: PFC frames alone do not, for a port under load gets
 // them all the time.

@@ -213,8 +213,8 @@ func (r *run) emit(s *state, action Action) {
 	})
 }
 
-// release ends every cause that does not describe the port itself; open says whether the port, when we shut it,
-// is to be opened (it is not when the operator did, or when it is gone).
+// release ends every cause that does not describe the port itself; open says whether the port, when
+// we shut it, is to be opened (it is not when the operator did, or when it is gone).
 func (r *run) release(open bool) {
 	for i := range r.p.causes {
 		if s := &r.p.causes[i]; s.faulty && !s.detector.Policy().Lasting {

@@ -117,12 +117,12 @@ func (m *Monitor) Saved(name string) Saved {
 	return p.save()
 }
 
-// Empty tells whether nothing is to be kept.
+// Empty reports whether nothing is to be kept.
 func (s *Saved) Empty() bool {
 	return s.Flaps == 0 && !s.Shut && !s.Opening && len(s.Latched)+len(s.Standing) == 0
 }
 
-// SameFaults tells whether two differ in nothing but the flaps.
+// SameFaults reports whether two differ in nothing but the flaps.
 func (s *Saved) SameFaults(o *Saved) bool {
 	same := func(a, b SavedCause) bool { return a.Cause == b.Cause && a.Since.Equal(b.Since) && a.Due.Equal(b.Due) }
 	return s.Shut == o.Shut && s.Unseen == o.Unseen && s.Opening == o.Opening &&

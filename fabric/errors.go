@@ -10,6 +10,7 @@ var (
 	// ErrPortBusy: the driver did not take the frame, since its transmit ring is full or the
 	// carrier is gone, which is not told yet; it was dropped, send again later.
 	ErrPortBusy = errors.New("the driver did not take the frame: carrier just lost, or transmit ring full")
-	// ErrFrameSize: the frame is shorter than an Ethernet header or longer than the port's MTU allows.
+	// ErrFrameSize: the frame is shorter than an Ethernet header or longer than the port's MTU
+	// allows.
 	ErrFrameSize = errors.New("frame has a wrong size")
 )

@@ -102,8 +102,8 @@ func (f *Fake) Sent(port string) [][]byte {
 	return list
 }
 
-// Inject has a port receive a whole Ethernet frame now; Run must be running. A frame that a real port
-// would not pass on is counted, not an error; errors are ErrNoPort and ErrPortDown.
+// Inject has a port receive a whole Ethernet frame now; Run must be running. A frame that a real
+// port would not pass on is counted, not an error; errors are ErrNoPort and ErrPortDown.
 func (f *Fake) Inject(port string, frame []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +146,7 @@ func (f *Fake) Inject(port string, frame []byte) error {
 	return nil
 }
 
-// IsControl tells whether an untagged frame is one that a port with the address own
+// IsControl reports whether an untagged frame is one that a port with the address own
 // hands to the control plane: of a control protocol and addressed to that protocol's
 // group or to the port itself.
 func IsControl(etherType uint16, dst, own MAC) bool {

@@ -23,7 +23,7 @@ func ParseMAC(s string) (MAC, error) {
 // String gives the lower-case colon form.
 func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
-// IsZero tells whether no address is set.
+// IsZero reports whether no address is set.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
 // MarshalText gives the colon form, and an empty text for the zero address.

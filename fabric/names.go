@@ -104,7 +104,7 @@ func (e *nameEntry) match(name string) bool {
 	return ok && v >= 0 && uint64(v) >= e.first && uint64(v) <= e.last
 }
 
-// Match tells whether a port of this name belongs to the set.
+// Match reports whether a port of this name belongs to the set.
 func (n Names) Match(name string) bool {
 	if len(name) > MaxPortName || n.leave[name] {
 		return false
@@ -139,7 +139,7 @@ func (n Names) Idle(ports []string) []string {
 	return idle
 }
 
-// IsZero tells whether there is no entry at all.
+// IsZero reports whether there is no entry at all.
 func (n Names) IsZero() bool { return len(n.text) == 0 }
 
 // String lists the entries as they were given.

@@ -10,8 +10,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// Avoided: a path that answers is connected anew, which makes it the last one that the policy numa takes; where that
-// would do nothing, or harm, it is probed.
+// Avoided: a path that answers is connected anew, which makes it the last one that the policy numa
+// takes; where that would do nothing, or harm, it is probed.
 func TestADegradedPathIsAvoided(t *testing.T) {
 	avoid := func(p *Policy) { p.Connect, p.By[snsd.ReasonPacketError] = true, Avoid }
 	sick := word(array1, snsd.Inactive, snsd.ReasonPacketError, 1)

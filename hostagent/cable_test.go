@@ -16,7 +16,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// host is a whole agent: its ports are a fake dataplane, its kernel is a fake with a path on each plane.
+// host is a whole agent: its ports are a fake dataplane, its kernel is a fake with a path on each
+// plane.
 type host struct {
 	t      *testing.T
 	dp     *fabric.Fake
@@ -100,8 +101,8 @@ func (h *host) hear(port string, notices ...snsd.Notice) {
 	}
 }
 
-// said are the frames that a port sent since the last time: registrations as "+ADDRESS NQN" or "-NUMBER",
-// queries as "?ADDRESS", acks as "!SUBJECT/SEQUENCE".
+// said are the frames that a port sent since the last time: registrations as "+ADDRESS NQN" or
+// "-NUMBER", queries as "?ADDRESS", acks as "!SUBJECT/SEQUENCE".
 func (h *host) said(port string) (list []string) {
 	h.t.Helper()
 	synctest.Wait()

@@ -12,8 +12,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// A reload names other ports: those that are new register once they are there, those that are not named
-// any more say good-bye, and nothing is disconnected.
+// A reload names other ports: those that are new register once they are there, those that are not
+// named any more say good-bye, and nothing is disconnected.
 func TestPortsComeAndGoByConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, cablePort("eth1", self1))
@@ -55,8 +55,8 @@ func TestPortsComeAndGoByConfiguration(t *testing.T) {
 	})
 }
 
-// An interface without an address says nothing; with one it registers and asks at once, and when it loses
-// it again says good-bye.
+// An interface without an address says nothing; with one it registers and asks at once, and when it
+// loses it again says good-bye.
 func TestAddressesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, cablePort("eth1"))
@@ -80,8 +80,8 @@ func TestAddressesComeAndGo(t *testing.T) {
 	})
 }
 
-// One address of several goes, or serves something else: what was told to the others is still known, so that the
-// same notice again is no news.
+// One address of several goes, or serves something else: what was told to the others is still
+// known, so that the same notice again is no news.
 func TestAChangeOfOneAddressForgetsNothingOfTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := netip.MustParseAddr("192.0.2.9")

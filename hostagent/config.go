@@ -140,8 +140,8 @@ func Default() Config {
 	}
 }
 
-// Load reads the YAML file and, before it, the existing agent's file: where both say something, YAML wins.
-// One of them must be there. notes are what of the existing file is taken otherwise.
+// Load reads the YAML file and, before it, the existing agent's file: where both say something,
+// YAML wins. One of them must be there. notes are what of the existing file is taken otherwise.
 func Load(file, existing string) (c Config, notes []string, err error) {
 	c = Default()
 	found := false

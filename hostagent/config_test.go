@@ -107,8 +107,8 @@ func TestWhatIsWrongInYAMLIsSaid(t *testing.T) {
 	}
 }
 
-// What is registered goes out of the cables below an interface: of a VLAN the card's, of a bond each
-// member's; two VLANs of one card share its numbers.
+// What is registered goes out of the cables below an interface: of a VLAN the card's, of a bond
+// each member's; two VLANs of one card share its numbers.
 func TestInterfacesAreFollowedToTheirCables(t *testing.T) {
 	v6 := netip.MustParseAddr("2001:db8::1")
 	have := []hostkernel.Interface{

@@ -126,7 +126,8 @@ func (a *Actor) subsystems(ctx context.Context, n *snsd.Notice, base *hostkernel
 	return found, nil
 }
 
-// connectOne makes a controller unless there is one, and reports whether there is one now or must not be.
+// connectOne makes a controller unless there is one, and reports whether there is one now or must
+// not be.
 func (a *Actor) connectOne(ctx context.Context, n *snsd.Notice, c hostkernel.Connect, act Action) bool {
 	have, err := a.kernel.Controllers()
 	if slices.ContainsFunc(have, func(o hostkernel.Controller) bool {

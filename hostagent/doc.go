@@ -5,8 +5,9 @@
 //	Agent  one loop for frames, links and addresses; package snsd decides what is said and acked
 //	Actor  what is done about a notice; package hostkernel does it
 //
-// The two are coupled by a table with one entry a path, the newest word about it: a storm of notices
-// costs no more memory than there are paths, and what blocks in the kernel blocks nothing here.
+// The two are coupled by a table with one entry a path, the newest word about it: a storm of
+// notices costs no more memory than there are paths, and what blocks in the kernel blocks nothing
+// here.
 //
 // Silence, a lost link to the switch, a restart or a change of configuration disconnects nothing.
 // Only a notice with reason 4, 5 or 6 does, only a controller that is the agent's own or that the

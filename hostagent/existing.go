@@ -19,8 +19,9 @@ const (
 	existingItem = 127
 )
 
-// readExisting reads /etc/nvme/snsd.conf of the existing agent (1.00.029): sections [BASE], [SW] and [DC], a
-// line is an entry of `key = value` joined by `|`. What is done otherwise here is noted.
+// readExisting reads /etc/nvme/snsd.conf of the existing agent (1.00.029): sections [BASE], [SW]
+// and [DC], a line is an entry of `key = value` joined by `|`. What is done otherwise here is
+// noted.
 func (c *Config) readExisting(file string, b []byte) (notes []string, err error) {
 	if len(b) >= existingFile {
 		return nil, fmt.Errorf("%s: %d bytes, below %d", file, len(b), existingFile)

@@ -20,8 +20,8 @@ const (
 	hooksWait   = snsd.MaxAgentPairs // paths with a call that waits; of one path the newest does
 )
 
-// Hooks are programs of the operator that are told of notices, for iSCSI and other multipaths. Each gets
-// one JSON object on its standard input. Those of one path run one after the other.
+// Hooks are programs of the operator that are told of notices, for iSCSI and other multipaths. Each
+// gets one JSON object on its standard input. Those of one path run one after the other.
 type Hooks struct {
 	OnActive, OnInactive []string // program and arguments, no shell; empty: none
 	Limit                time.Duration

@@ -166,8 +166,8 @@ func (l *leaver) answers(ctx context.Context, c *hostkernel.Controller) error {
 	}
 }
 
-// probe asks a controller for a while; the first time it gives no answer its path is left, or, as the
-// existing agent does, left to the kernel.
+// probe asks a controller for a while; the first time it gives no answer its path is left, or, as
+// the existing agent does, left to the kernel.
 func (l *leaver) probe(ctx context.Context, c *hostkernel.Controller, only bool) {
 	act := l.action("probe")
 	act.Controllers = []string{c.Name()}
@@ -200,9 +200,10 @@ func (l *leaver) probe(ctx context.Context, c *hostkernel.Controller, only bool)
 	l.report(&act)
 }
 
-// avoid has the I/O of a path that still answers take another one: with the policy numa the kernel sends all I/O over the
-// path that it has had for longest, and one that is connected anew is the youngest. Nothing else was found to do that from the host
-// before Linux 6.11 (docs/hosts.md). Where that cannot be done it is probed alone.
+// avoid has the I/O of a path that still answers take another one: with the policy numa the kernel
+// sends all I/O over the path that it has had for longest, and one that is connected anew is the
+// youngest. Nothing else was found to do that from the host before Linux 6.11 (docs/hosts.md).
+// Where that cannot be done it is probed alone.
 func (l *leaver) avoid(ctx context.Context, c *hostkernel.Controller) {
 	act := l.action("avoid")
 	switch policy, err := l.a.kernel.IOPolicy(c); {
@@ -227,7 +228,8 @@ func (l *leaver) avoid(ctx context.Context, c *hostkernel.Controller) {
 	l.probe(ctx, c, false)
 }
 
-// anew deletes a controller, if it may be deleted, and has it connected again; it reports whether it was deleted.
+// anew deletes a controller, if it may be deleted, and has it connected again; it reports whether
+// it was deleted.
 func (l *leaver) anew(c *hostkernel.Controller, act *Action) bool {
 	mine, why := l.reserve(c)
 	if !mine {

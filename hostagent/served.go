@@ -8,8 +8,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// WithServed adds what this kernel's own target serves, at its interfaces, to what is registered. A subsystem and a port are
-// named where an address has one of each; else hosts ask by discovery.
+// WithServed adds what this kernel's own target serves, at its interfaces, to what is registered. A
+// subsystem and a port are named where an address has one of each; else hosts ask by discovery.
 func (c *Config) WithServed(served []hostkernel.Served, have []hostkernel.Interface) Config {
 	out := *c
 	out.Ports = slices.Clone(c.Ports)

@@ -8,8 +8,8 @@ import (
 	"github.com/openinof/inof/snsd"
 )
 
-// An address of the target is registered with what it serves, one that has several ports leaves it to
-// discovery, and a host that is an initiator too is both.
+// An address of the target is registered with what it serves, one that has several ports leaves it
+// to discovery, and a host that is an initiator too is both.
 func TestWhatIsServedIsRegistered(t *testing.T) {
 	c := Default()
 	c.Ports = []PortConfig{{Addresses: []netip.Addr{self2}, Role: snsd.RoleInitiator, Protocol: snsd.ProtocolTCP}}

@@ -243,8 +243,9 @@ func TestTheFakeBehavesLikeAKernel(t *testing.T) {
 	}
 }
 
-// EnvKernel has the same held against the kernel that runs: "SUBSYSTEM TARGET:PORT SOURCE INTERFACE", the interface
-// being the one that is cut off. testbed/failover does so in a virtual machine.
+// EnvKernel has the same held against the kernel that runs: "SUBSYSTEM TARGET:PORT SOURCE
+// INTERFACE", the interface being the one that is cut off. testbed/failover does so in a virtual
+// machine.
 const EnvKernel = "INOF_KERNEL"
 
 func TestTheKernelBehavesLikeTheFake(t *testing.T) {

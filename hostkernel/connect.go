@@ -96,7 +96,8 @@ const fabricsDevice = "dev/nvme-fabrics"
 var ErrConnected = errors.New("is connected already")
 
 // Connect makes a controller and gives its instance. It blocks until the controller is live or the
-// kernel gave up, seconds to minutes, and cannot be interrupted: call it from a goroutine of its own.
+// kernel gave up, seconds to minutes, and cannot be interrupted: call it from a goroutine of its
+// own.
 func (t Tree) Connect(c *Connect) (instance int, err error) {
 	options, err := c.options()
 	if err != nil {

@@ -76,8 +76,8 @@ func (c *Controller) parseAddress(text string) error {
 	return nil
 }
 
-// Joins reports whether two controllers, not one, are paths of one disk: to the same subsystem from the
-// same host.
+// Joins reports whether two controllers, not one, are paths of one disk: to the same subsystem from
+// the same host.
 func (c *Controller) Joins(o *Controller) bool {
 	return c.Instance != o.Instance && c.NQN == o.NQN && c.HostNQN == o.HostNQN && !c.Discovery && !o.Discovery
 }

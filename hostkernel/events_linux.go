@@ -21,8 +21,8 @@ type Event struct {
 // maxEvent is how much of a uevent is read: the kernel's own buffer has 2,048 bytes.
 const maxEvent = 8192
 
-// Events gives what the kernel says of NVMe controllers until ctx ends; then the channel is closed. An
-// empty Event says that some were lost: all is to be looked at anew.
+// Events gives what the kernel says of NVMe controllers until ctx ends; then the channel is closed.
+// An empty Event says that some were lost: all is to be looked at anew.
 func Events(ctx context.Context) (<-chan Event, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
 	if err != nil {

@@ -26,8 +26,8 @@ const (
 	fakeDelaySeconds = 10          // reconnect_delay
 )
 
-// Fake is a kernel that behaves like Linux as far as the agent can see, in memory. It is for tests, on
-// fake time.
+// Fake is a kernel that behaves like Linux as far as the agent can see, in memory. It is for tests,
+// on fake time.
 type Fake struct {
 	mu          sync.Mutex
 	controllers map[int]*fakeController

@@ -7,8 +7,8 @@ import (
 )
 
 // Kernel is what the agent needs of a host's kernel. Linux is the running one, Fake one that
-// behaves alike; the same table of cases is held against both (package kerneltest). Methods are safe for
-// concurrent use. Those that can block say so: they belong into goroutines of their own.
+// behaves alike; the same table of cases is held against both (package kerneltest). Methods are
+// safe for concurrent use. Those that can block say so: they belong into goroutines of their own.
 type Kernel interface {
 	// Controllers lists those over fabrics, by instance. What can be read is given also with
 	// an error.
@@ -27,9 +27,10 @@ type Kernel interface {
 	KeepAlive(c *Controller, within time.Duration) error
 	// Destroy ends the TCP sockets of a path, so that I/O fails over at once.
 	Destroy(s Sockets) (n int, err error)
-	// Unqueue drops what waits for a neighbour that does not answer on the interface of an address. A
-	// packet that waits there keeps its connection from being torn down, for as long as the kernel
-	// waits for it to leave (nvme_tcp_wait_queue: 100 ms by its count, half a second by the clock).
+	// Unqueue drops what waits for a neighbour that does not answer on the interface of an address.
+	// A packet that waits there keeps its connection from being torn down, for as long as the
+	// kernel waits for it to leave (nvme_tcp_wait_queue: 100 ms by its count, half a second by the
+	// clock).
 	Unqueue(source netip.Addr) error
 	// HurryReconnect has a controller that lost its connection try anew each second, and gives
 	// what undoes it, to be called when it is live.
@@ -41,7 +42,8 @@ type Kernel interface {
 	Tidy() error
 	// Options lists the connect options that are known, empty if the kernel does not say.
 	Options() ([]string, error)
-	// IOPolicy is how multipath chooses among the paths of a controller's subsystem: numa, round-robin, queue-depth.
+	// IOPolicy is how multipath chooses among the paths of a controller's subsystem: numa,
+	// round-robin, queue-depth.
 	IOPolicy(c *Controller) (string, error)
 	// Exclusions are what the operator wants nobody to connect to.
 	Exclusions() (Exclusions, error)

@@ -63,10 +63,10 @@ func (s Sockets) matches(family uint8, id []byte) bool {
 // ErrNoDestroy means that the kernel cannot destroy sockets (INET_DIAG_DESTROY).
 var ErrNoDestroy = errors.New("this kernel cannot destroy sockets (INET_DIAG_DESTROY)")
 
-// DestroySockets ends the sockets of a path as if the peer had answered with a reset, and gives
-// how many. I/O in flight on them fails over at once. Nothing else is touched. A socket that
-// goes by itself meanwhile is no error: the first that is destroyed has the kernel
-// end the others of its controller. CAP_NET_ADMIN is needed, in the network namespace of the sockets.
+// DestroySockets ends the sockets of a path as if the peer had answered with a reset, and gives how
+// many. I/O in flight on them fails over at once. Nothing else is touched. A socket that goes by
+// itself meanwhile is no error: the first that is destroyed has the kernel end the others of its
+// controller. CAP_NET_ADMIN is needed, in the network namespace of the sockets.
 func DestroySockets(s Sockets) (n int, err error) {
 	families := []uint8{unix.AF_INET6}
 	if s.Source.Is4() {
@@ -104,8 +104,8 @@ func DestroySockets(s Sockets) (n int, err error) {
 	return n, errors.Join(errs...)
 }
 
-// CanDestroy reports, by nil, whether this process may destroy sockets with this kernel. It asks for one
-// that is not there.
+// CanDestroy reports, by nil, whether this process may destroy sockets with this kernel. It asks
+// for one that is not there.
 func CanDestroy() error {
 	none := make([]byte, idLen)
 	kill := nl.NewNetlinkRequest(nl.SOCK_DESTROY, unix.NLM_F_ACK)

@@ -102,7 +102,8 @@ func TestBadControllersHideNoOther(t *testing.T) {
 	}
 }
 
-// A controller that comes and goes while controllers are read is there or is not; it is no error, and hides no other.
+// A controller that comes and goes while controllers are read is there or is not; it is no error,
+// and hides no other.
 func TestFilesThatVanishWhileTheyAreReadAreNoError(t *testing.T) {
 	tree := host(t)
 	from, to := tree.path(controllersDir, "nvme0"), tree.path("gone")

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// Writer writes files of the kernel by a child process that waits for them: a write that blocks cannot be
-// ended, and neither can a process with a thread in it. The child is there before it is needed: to start a program is
-// slow, and while I/O stands still it may be what stands still. One serves many writes at once.
+// Writer writes files of the kernel by a child process that waits for them: a write that blocks
+// cannot be ended, and neither can a process with a thread in it. The child is there before it is
+// needed: to start a program is slow, and while I/O stands still it may be what stands still. One
+// serves many writes at once.
 type Writer struct {
 	self []string // the program and its arguments, which call ServeWrites
 
@@ -30,8 +31,8 @@ type awaited struct {
 	done chan error
 }
 
-// NewWriter makes a writer by the command line of a program that calls ServeWrites. Its child starts with
-// Start, or at the first write.
+// NewWriter makes a writer by the command line of a program that calls ServeWrites. Its child
+// starts with Start, or at the first write.
 func NewWriter(self ...string) *Writer { return &Writer{self: self, waiting: map[int]awaited{}} }
 
 type order struct {
@@ -149,7 +150,8 @@ func (w *Writer) send(file, text string, done chan error) error {
 	}
 }
 
-// ServeWrites is the child's part: it does what is read until the input ends. What still blocks then is left behind.
+// ServeWrites is the child's part: it does what is read until the input ends. What still blocks
+// then is left behind.
 func ServeWrites(in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	enc, d := json.NewEncoder(out), json.NewDecoder(in)

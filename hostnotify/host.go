@@ -77,12 +77,12 @@ func (s *subscriber) link(p *port) *link {
 	return nil
 }
 
-// holds tells whether a link with this MAC is left.
+// holds reports whether a link with this MAC is left.
 func (s *subscriber) holds(mac fabric.MAC) bool {
 	return slices.ContainsFunc(s.links, func(l *link) bool { return l.mac == mac })
 }
 
-// isCutOff tells whether all ports of the host are down, or were while the process was away.
+// isCutOff reports whether all ports of the host are down, or were while the process was away.
 func (s *subscriber) isCutOff() bool {
 	return !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.isDown && !l.moved && l.mac == s.mac })
 }
@@ -93,12 +93,12 @@ func (s *subscriber) hasLost(mac fabric.MAC) bool {
 	return slices.ContainsFunc(s.links, func(l *link) bool { return l.port.isDown && l.mac == mac })
 }
 
-// yields tells whether another claim has the address, see Yield.
+// yields reports whether another claim has the address, see Yield.
 func (s *subscriber) yields() bool { return len(s.links) == 0 && !s.restored }
 
 func (s *subscriber) usable(l *link) bool { return l.port.up && l.mac == s.mac }
 
-// prefers tells whether notices rather go through l than through o: not over a port that
+// prefers reports whether notices rather go through l than through o: not over a port that
 // is about to be shut, and where they go now.
 func (s *subscriber) prefers(l, o *link) bool {
 	if l.port.leaving != o.port.leaving {
@@ -107,7 +107,7 @@ func (s *subscriber) prefers(l, o *link) bool {
 	return l == s.out
 }
 
-// leaving tells whether all ports of a host are about to be shut.
+// leaving reports whether all ports of a host are about to be shut.
 func (s *subscriber) leaving() bool {
 	return len(s.links) > 0 && !slices.ContainsFunc(s.links, func(l *link) bool { return !l.port.leaving })
 }

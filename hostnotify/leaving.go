@@ -22,7 +22,7 @@ func (n *Notifier) SetLeaving(port string, on bool, now time.Time) {
 	}
 }
 
-// Unsettled tells whether a host on the port, or a host that is told of one of the
+// Unsettled reports whether a host on the port, or a host that is told of one of the
 // addresses, has something to be told that it has not acked.
 func (n *Notifier) Unsettled(port string, addrs []netip.Addr) bool {
 	if p := n.ports[port]; p != nil {

@@ -76,8 +76,8 @@ func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now t
 	n.subscribe(host, port, mac, snsd.RoleUnknown, now)
 }
 
-// SubscribeAs is Subscribe of a host that the Directory does not know, but for whom it
-// shares zones with. Until Settle a peer that is known no more, or shares no zone, is no news to it.
+// SubscribeAs is Subscribe of a host that the Directory does not know, but for whom it shares zones
+// with. Until Settle a peer that is known no more, or shares no zone, is no news to it.
 func (n *Notifier) SubscribeAs(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, now time.Time) {
 	n.subscribe(host, port, mac, role, now)
 	if s := n.subs[host.Unmap()]; s != nil {
@@ -299,7 +299,7 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	return true
 }
 
-// SetSynced tells whether the Directory is complete. While it is not, a subject that is
+// SetSynced reports whether the Directory is complete. While it is not, a subject that is
 // not there, or shares no zone, is no news: it may not have been learned yet. (A
 // withdrawal with a reason is news at any time.) Once it is, everything that was
 // told is compared with the truth.

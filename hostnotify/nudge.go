@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Nudge sends a host once more one notice that it has acked, with its number: if the host
-// is there it acks that too. An inactive one is taken where there is one, as an active one
-// has the agent connect anew, but none of a subject that is gone and only kept. A host to which something is under way needs none.
+// Nudge sends a host once more one notice that it has acked, with its number: if the host is there
+// it acks that too. An inactive one is taken where there is one, as an active one has the agent
+// connect anew, but none of a subject that is gone and only kept. A host to which something is
+// under way needs none.
 func (n *Notifier) Nudge(host netip.Addr, now time.Time) {
 	n.touch(now)
 	s := n.subs[host.Unmap()]

@@ -37,7 +37,7 @@ func (p *pacer) note(now stamp) {
 	p.at = (p.at + 1) % len(p.last)
 }
 
-// idle tells whether nothing was sent in the last window.
+// idle reports whether nothing was sent in the last window.
 func (p *pacer) idle(now stamp) bool {
 	s := p.last[(p.at-1+len(p.last))%len(p.last)]
 	return s == never || now-s >= p.window

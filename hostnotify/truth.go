@@ -11,11 +11,11 @@ var active = verdict{said: true, state: snsd.Active}
 
 func inactive(r snsd.Reason) verdict { return verdict{said: true, state: snsd.Inactive, reason: r} }
 
-// keepAlive tells whether the host agent answers this reason by keep-alive commands
+// keepAlive reports whether the host agent answers this reason by keep-alive commands
 // only, leaving the controller in place.
 func keepAlive(r snsd.Reason) bool { return !r.Disconnects() }
 
-// escalates tells whether a host that was told inactive for the reason was must be
+// escalates reports whether a host that was told inactive for the reason was must be
 // told is as well (see the package comment).
 func escalates(was, is snsd.Reason) bool {
 	return keepAlive(was) && (is == snsd.ReasonZoneChanged || is == snsd.ReasonIPChanged)
@@ -42,7 +42,7 @@ func (n *Notifier) look(addr netip.Addr) view {
 	return v
 }
 
-// own tells whether the address belongs to the subscriber's own machine.
+// own reports whether the address belongs to the subscriber's own machine.
 func (v *view) own(s *subscriber) bool {
 	return v.addr == s.addr || (v.known && v.mac == s.mac && !v.mac.IsZero())
 }
@@ -58,7 +58,8 @@ func removes(v verdict) bool { return v.said && v.state == snsd.Inactive && v.re
 
 // truth is what is true between one host and one subject.
 type truth struct {
-	// open: it is not known yet, since the subject may not have been learned. What is decided stays.
+	// open: it is not known yet, since the subject may not have been learned. What is decided
+	// stays.
 	open bool
 	verdict
 	// over: the subject is gone or shares no zone any more: nothing follows the verdict.

@@ -19,9 +19,9 @@ type Directory interface {
 	// Peers are all known hosts in any state that share a zone with addr, each once, addr itself
 	// excepted; and those that SubscribeAs said.
 	Peers(addr netip.Addr) iter.Seq[netip.Addr]
-	// Share tells whether both are known and have a zone in common.
+	// Share reports whether both are known and have a zone in common.
 	Share(a, b netip.Addr) bool
-	// Known tells whether there is an attachment of the address.
+	// Known reports whether there is an attachment of the address.
 	Known(addr netip.Addr) bool
 	// Moves counts how often the address has passed from one holder to another.
 	Moves(addr netip.Addr) uint32

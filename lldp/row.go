@@ -10,8 +10,8 @@ import (
 	"github.com/openinof/inof/fabric"
 )
 
-// A neighbour is kept over a restart as one row. Its key is the port and the MSAP identifier
-// (IEEE 802.1AB: chassis id and port id); its value holds what Restore cannot read from the LLDPDU again.
+// A neighbour is kept over a restart as one row. Its key is the port and the MSAP identifier (IEEE
+// 802.1AB: chassis id and port id); its value holds what Restore cannot read from the LLDPDU again.
 
 // ErrRow says that a row cannot be read.
 var ErrRow = errors.New("not a row of an LLDP neighbour")

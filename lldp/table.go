@@ -167,7 +167,7 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 	return []Change{ch}, p.RegistrationErr
 }
 
-// loses tells whether n, in the place of e, announces an address less or as less
+// loses reports whether n, in the place of e, announces an address less or as less
 // than e does, and gives that address.
 func loses(e *entry, n *Neighbour) (a netip.Addr, lost bool) {
 	if e == nil {
@@ -181,7 +181,7 @@ func loses(e *entry, n *Neighbour) (a netip.Addr, lost bool) {
 	return a, false
 }
 
-// hasRoom tells whether addresses of e that were left out may fit by now.
+// hasRoom reports whether addresses of e that were left out may fit by now.
 func (t *Table) hasRoom(e *entry) bool {
 	return t.total < t.limits.Device && t.ports[e.n.Port].others < t.limits.PortOthers
 }

@@ -151,7 +151,7 @@ const (
 	capForwards = CapRepeater | CapBridge | CapAccess | CapRouter | CapCVLAN | CapSVLAN | CapTwoPortMAC
 )
 
-// Forwards tells whether the sender passes other stations' traffic on, so that it
+// Forwards reports whether the sender passes other stations' traffic on, so that it
 // is not a plain host.
 func (c Capabilities) Forwards() bool {
 	return c.Enabled&capForwards != 0 && c.Enabled&CapStation == 0

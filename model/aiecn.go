@@ -25,7 +25,8 @@ type AIECN struct {
 	Mode     string `yaml:"mode" about:"heuristic or inference"`
 	Weights  string `yaml:"weights" about:"inference: file of the network, as inofctl fabric train writes it; empty = the one that is shipped"`
 	Elephant Size   `yaml:"elephant" about:"inference: a flow that sent more is an elephant"`
-	// Net is used instead of a file; Watch is told of all inputs of the network. Both are for training.
+	// Net is used instead of a file; Watch is told of all inputs of the network. Both are for
+	// training.
 	Net     *ThresholdNet
 	Watch   func(in [NetInputs]int32)
 	Every   Time    `yaml:"every" about:"an interval: time between two settings"`

@@ -39,7 +39,8 @@ type ControlState struct {
 	RTTSum          Time
 }
 
-// Control is the settings of a rate control. What a flow's receiver tells its sender belongs to them.
+// Control is the settings of a rate control. What a flow's receiver tells its sender belongs to
+// them.
 type Control interface {
 	Settings
 	Controller() Controller

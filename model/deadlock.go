@@ -105,13 +105,13 @@ func (s *Sim) endRecovery(i int32) {
 	}
 }
 
-// Watchdog tells whether a switch looks for deadlocks.
+// Watchdog reports whether a switch looks for deadlocks.
 func (s *Sim) Watchdog(n NodeID) bool {
 	sw := s.nodes[n].sw
 	return sw >= 0 && s.switches[sw].prof.Deadlock.On
 }
 
-// ErrorDown tells whether deadlock control took a port down. Taking its link up again ends it.
+// ErrorDown reports whether deadlock control took a port down. Taking its link up again ends it.
 func (s *Sim) ErrorDown(p PortID) bool { return s.portInfo[p].errorDown }
 
 // RestorePFC turns PFC of a queue on again after deadlock control turned it off.

@@ -48,7 +48,8 @@ func TestDegradedLinkIsToldInTime(t *testing.T) {
 	for _, v := range after {
 		sum += v
 	}
-	// The mean is 3/0.596 ms; of 60 runs it deviates by 2.9/sqrt(60) ms. The ACKs of the link lose too: h0 is not the switch.
+	// The mean is 3/0.596 ms; of 60 runs it deviates by 2.9/sqrt(60) ms. The ACKs of the link lose
+	// too: h0 is not the switch.
 	if mean := sum / float64(len(after)); math.Abs(mean-3/0.596) > 1.2 {
 		t.Errorf("told after %.2f ms in the mean, want about %.2f", mean, 3/0.596)
 	}

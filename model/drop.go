@@ -34,7 +34,7 @@ func (r DropReason) String() string {
 // DropReasons lists the names of all reasons.
 func DropReasons() []string { return reasonNames[1:] }
 
-// Lossless tells whether the reason is a failure of flow control: no frame of a
+// Lossless reports whether the reason is a failure of flow control: no frame of a
 // lossless class may ever be lost for it.
 func (r DropReason) Lossless() bool { return r == DropHeadroom || r == DropEgress }
 

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Queues 1 and 2 share the first group evenly, queue 3 has its weight to itself, queue 7 goes first.
+// Queues 1 and 2 share the first group evenly, queue 3 has its weight to itself, queue 7 goes
+// first.
 func TestETSShares(t *testing.T) {
 	sp := ReferenceSwitch(16<<20, nil)
 	sp.Lossless = 0

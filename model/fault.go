@@ -48,7 +48,7 @@ type CarrierHandler interface {
 	Carrier(s *Sim, port PortID, up bool)
 }
 
-// LinkUp tells whether a port has carrier.
+// LinkUp reports whether a port has carrier.
 func (s *Sim) LinkUp(p PortID) bool { return s.ports[p].flags&portDown == 0 }
 
 // loseWire marks the frames in flight from a port whose carrier went; they are lost

@@ -133,7 +133,7 @@ func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 	return q
 }
 
-// reachable tells whether the tables have a way from one endpoint to another.
+// reachable reports whether the tables have a way from one endpoint to another.
 func (s *Sim) reachable(a, b EndpointID) bool {
 	peer := s.ports[s.nics[a].port].peer
 	sw := s.ports[peer].sw

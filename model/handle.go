@@ -63,10 +63,10 @@ func (w Switch) QueueSent(p PortID, q int) (bytes uint64, marks uint32) {
 // QueueDrops gives the frames that were dropped in front of a queue so far.
 func (w Switch) QueueDrops(p PortID, q int) uint64 { return w.s.lost[int(p)*NumQueues+q].frames }
 
-// Marking gives the thresholds of a queue in bytes; ok tells whether it marks.
+// Marking gives the thresholds of a queue in bytes; ok reports whether it marks.
 func (w Switch) Marking(p PortID, q int) (low, high int64, ok bool) { return w.s.Marking(p, q) }
 
-// Marking gives the thresholds of a queue in bytes; ok tells whether it marks.
+// Marking gives the thresholds of a queue in bytes; ok reports whether it marks.
 func (s *Sim) Marking(p PortID, q int) (low, high int64, ok bool) {
 	qu := &s.queues[int(p)*NumQueues+q]
 	return int64(qu.kmin), int64(qu.kmax), qu.kmin != noMarks

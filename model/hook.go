@@ -46,7 +46,7 @@ func (s *Sim) pausedFor(in int32, pt *port, q int32) uint8 {
 	return 1 << q
 }
 
-// mustWait tells whether the peer of port in must not send in class q.
+// mustWait reports whether the peer of port in must not send in class q.
 func (s *Sim) mustWait(in int32, pt *port, q int32) bool {
 	if s.ingress[in*NumQueues+q].xoff && s.pausedFor(in, pt, q)>>q&1 != 0 {
 		return true

@@ -170,7 +170,7 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	return c.bal, err
 }
 
-// MayErrorDown tells whether deadlock control may cut links, which shards cannot do.
+// MayErrorDown reports whether deadlock control may cut links, which shards cannot do.
 func (s *Sim) MayErrorDown() bool {
 	for i := range s.switches {
 		if d := &s.switches[i].prof.Deadlock; d.On && d.ErrorDown && d.TurnOff > 0 {

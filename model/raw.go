@@ -117,7 +117,7 @@ func (s *Sim) emit(pi, q, pk int32) {
 	}
 }
 
-// ownFrame tells whether a frame that waits in a switch was made there: it has passed
+// ownFrame reports whether a frame that waits in a switch was made there: it has passed
 // no switch yet, and no ingress was charged for it.
 func (p *packet) ownFrame() bool { return p.way&maxHops == 0 }
 

@@ -161,7 +161,7 @@ func (r *router) portsTo(id int32, want func(peer int32) bool) (m []int32) {
 	return m
 }
 
-// usable tells whether frames can pass from port pi to its peer.
+// usable reports whether frames can pass from port pi to its peer.
 func (s *Sim) usable(pi int32) bool {
 	pt := &s.ports[pi]
 	return (pt.flags|s.ports[pt.peer].flags)&portDown == 0

@@ -240,7 +240,8 @@ func TestBadControllers(t *testing.T) {
 	raw := func(b ...byte) func(*controller, uint16) []byte {
 		return func(*controller, uint16) []byte { return append(b, make([]byte, max(0, 128-len(b)))...) }
 	}
-	// The host sends: 0 ICReq, 1 Connect, 2 Get CAP, 3 Set CC, 4 Get CSTS, 5 the log's header, 6 its records.
+	// The host sends: 0 ICReq, 1 Connect, 2 Get CAP, 3 Set CC, 4 Get CSTS, 5 the log's header, 6
+	// its records.
 	for _, c := range []struct {
 		name string
 		set  func(*controller)

@@ -36,7 +36,7 @@ const (
 // OUI of the registration TLV, IEEE order.
 var OUI = [3]byte{0x00, 0x18, 0x82}
 
-// IsRegistration tells whether the value of an organizational TLV (127) is an SNSD
+// IsRegistration reports whether the value of an organizational TLV (127) is an SNSD
 // registration, well-formed or not.
 func IsRegistration(value []byte) bool {
 	return len(value) >= 4 && [3]byte(value[:3]) == OUI && value[3] == registrationSubtype
@@ -169,7 +169,7 @@ func readNQN(b []byte) (string, bool) {
 	return s, true
 }
 
-// CheckNQN tells whether a name fits the formats here: at most MaxNQN bytes of
+// CheckNQN reports whether a name fits the formats here: at most MaxNQN bytes of
 // printable UTF-8 (NVMe Base Specification 2.0, clause 4.5). Empty is fine.
 func CheckNQN(s string) error {
 	if len(s) > MaxNQN {

@@ -48,7 +48,7 @@ const (
 	ReasonBFDDown     Reason = 7
 )
 
-// Disconnects tells whether the existing host agent removes the controller at
+// Disconnects reports whether the existing host agent removes the controller at
 // once for this reason (4, 5, 6); for the others it lets the kernel find out by
 // keep-alive commands.
 func (r Reason) Disconnects() bool { return r >= ReasonZoneChanged && r <= ReasonAgedOut }

@@ -31,7 +31,7 @@ func (d *Directory) SetZones(s Set) Changes {
 	return d.commit(snsd.ReasonNone)
 }
 
-// hasDuplicates fills names and tells whether one came twice.
+// hasDuplicates fills names and reports whether one came twice.
 func hasDuplicates(zones []Zone, names map[string]bool) bool {
 	dup := false
 	for i := range zones {
@@ -178,7 +178,7 @@ func (d *Directory) candidates(gone, came parts) []uint32 {
 	})
 }
 
-// belongs tells whether a host is in a zone with these members; spans is the
+// belongs reports whether a host is in a zone with these members; spans is the
 // cover of its ranges.
 func (d *Directory) belongs(id uint32, p parts, spans []span) bool {
 	h := &d.hosts[id]

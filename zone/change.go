@@ -89,7 +89,7 @@ func (t *touched) compare(h *host, gone snsd.Reason) (c Change) {
 	return c
 }
 
-// leftOne tells whether before has a zone that after lacks; both are sorted.
+// leftOne reports whether before has a zone that after lacks; both are sorted.
 func leftOne(before, after []uint32) bool {
 	for _, z := range before {
 		if _, there := slices.BinarySearch(after, z); !there {

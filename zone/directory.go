@@ -191,7 +191,7 @@ func (d *Directory) SetHard(on bool) { d.hard = on }
 // Hard tells what SetHard or SetZones said last.
 func (d *Directory) Hard() bool { return d.hard }
 
-// AutoJoin tells whether hosts of no configured zone are in the default zone.
+// AutoJoin reports whether hosts of no configured zone are in the default zone.
 func (d *Directory) AutoJoin() bool { return d.autoJoin }
 
 // at gives the address of a host id.

@@ -29,11 +29,13 @@ type Impact struct {
 	PairsGained int `json:"pairs_gained"`
 	PairsLost   int `json:"pairs_lost"`
 	LostActive  int `json:"lost_active"` // of those lost, pairs of which both can be reached now
-	// CutOff are pairs of an initiator and a target's NQN without a path left, although there was one.
+	// CutOff are pairs of an initiator and a target's NQN without a path left, although there was
+	// one.
 	CutOff int        `json:"cut_off"`
 	Gained []PathPair `json:"gained"` // the first of them
 	Lost   []PathPair `json:"lost"`   // the first of them
-	// Alone counts the hosts that had a partner and will have none; AloneHosts are the first of them.
+	// Alone counts the hosts that had a partner and will have none; AloneHosts are the first of
+	// them.
 	Alone      int          `json:"alone"`
 	AloneHosts []netip.Addr `json:"alone_hosts"`
 	// IO says whether I/O runs between those who are lost; nothing here knows that yet.

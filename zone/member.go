@@ -257,7 +257,7 @@ func (m *Member) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Matches tells whether h is what the member names.
+// Matches reports whether h is what the member names.
 func (m Member) Matches(h Host) bool {
 	switch m.Kind {
 	case MemberAddr:
@@ -304,7 +304,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// asPrefix tells whether first..last is exactly one prefix, and which.
+// asPrefix reports whether first..last is exactly one prefix, and which.
 func asPrefix(first, last netip.Addr) (netip.Prefix, bool) {
 	if first.BitLen() != last.BitLen() || first.BitLen() == 0 {
 		return netip.Prefix{}, false
@@ -325,7 +325,7 @@ func asPrefix(first, last netip.Addr) (netip.Prefix, bool) {
 	return p, p.Masked() == p && bytes.Equal(lastOf(p).AsSlice(), b)
 }
 
-// isWord tells whether s is printable text without any space.
+// isWord reports whether s is printable text without any space.
 func isWord(s string) bool {
 	return isPrintable(s) && !strings.ContainsFunc(s, isSpace)
 }

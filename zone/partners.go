@@ -59,7 +59,7 @@ func (d *Directory) share(dev uint32, step int) {
 	}
 }
 
-// has tells whether a device has an attachment in the zone.
+// has reports whether a device has an attachment in the zone.
 func (s *slot) has(dev uint32) bool {
 	_, there := slices.BinarySearchFunc(s.devs, dev, func(c devCount, dev uint32) int { return int(c.dev) - int(dev) })
 	return there

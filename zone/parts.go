@@ -181,7 +181,7 @@ func cover(lists ...[]span) []span {
 	return out
 }
 
-// inCover tells whether a lies in one of the disjoint sorted spans.
+// inCover reports whether a lies in one of the disjoint sorted spans.
 func inCover(spans []span, a netip.Addr) bool {
 	i, ok := slices.BinarySearchFunc(spans, a, func(s span, a netip.Addr) int { return s.first.Compare(a) })
 	if ok {

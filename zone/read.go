@@ -81,7 +81,7 @@ func (d *Directory) Conflicts() []Conflict {
 // Len is the number of known addresses.
 func (d *Directory) Len() int { return len(d.byAddr) }
 
-// Known tells whether the address has an attachment, in whatever state.
+// Known reports whether the address has an attachment, in whatever state.
 func (d *Directory) Known(addr netip.Addr) bool {
 	_, ok := d.lookup(addr)
 	return ok
@@ -146,7 +146,7 @@ func (d *Directory) union(zones []uint32, self uint32) []netip.Addr {
 	return out
 }
 
-// Share tells whether two different known hosts are in a common zone.
+// Share reports whether two different known hosts are in a common zone.
 func (d *Directory) Share(a, b netip.Addr) bool {
 	x, ok := d.lookup(a)
 	if !ok {
@@ -156,7 +156,7 @@ func (d *Directory) Share(a, b netip.Addr) bool {
 	return ok && x != y && intersect(x.zones, y.zones)
 }
 
-// intersect tells whether two sorted lists have an id in common.
+// intersect reports whether two sorted lists have an id in common.
 func intersect(a, b []uint32) bool {
 	if len(a) > len(b) {
 		a, b = b, a

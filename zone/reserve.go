@@ -42,7 +42,7 @@ func (d *Directory) Reserve(name string, members []Member) Changes {
 	return d.commit(snsd.ReasonNone)
 }
 
-// barred tells whether a host must stay out of the default zone although it is in
+// barred reports whether a host must stay out of the default zone although it is in
 // no other.
 func (d *Directory) barred(id uint32) bool {
 	if len(d.reserved) == 0 {

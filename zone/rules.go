@@ -69,7 +69,7 @@ var forbidden = [...]struct {
 	{"multicast", netip.MustParsePrefix("ff00::/8"), false},
 }
 
-// CheckAddr tells whether a may be the address of a host, a device or a peer:
+// CheckAddr reports whether a may be the address of a host, a device or a peer:
 // unicast of global or private scope.
 func (r Rules) CheckAddr(a netip.Addr) error { return r.checkSpan(a.Unmap(), a.Unmap()) }
 
@@ -94,7 +94,7 @@ func (r Rules) checkSpan(first, last netip.Addr) error {
 	return nil
 }
 
-// CheckName tells whether a zone may have this name: 1..MaxName bytes of
+// CheckName reports whether a zone may have this name: 1..MaxName bytes of
 // printable UTF-8 without leading or trailing space.
 func CheckName(name string) error {
 	switch {
@@ -110,7 +110,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckMember tells whether m may stand in a zone.
+// CheckMember reports whether m may stand in a zone.
 func (r Rules) CheckMember(m Member) error {
 	m = m.Canonical()
 	if err := m.wellFormed(m.String()); err != nil {

@@ -39,7 +39,7 @@ func (s Set) Canonical() Set {
 	return Set{Zones: slices.Clip(out), AutoJoin: s.AutoJoin, Hard: s.Hard}
 }
 
-// Equal tells whether two configurations mean the same, whatever their order and
+// Equal reports whether two configurations mean the same, whatever their order and
 // duplicates.
 func (s Set) Equal(o Set) bool {
 	if s.AutoJoin != o.AutoJoin || s.Hard != o.Hard {

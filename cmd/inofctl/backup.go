@@ -260,7 +260,8 @@ func (m *manifest) restore(root string, force bool) error {
 	return nil
 }
 
-// write replaces a file at once or not at all, first with its permissions and then with its contents.
+// write replaces a file at once or not at all, first with its permissions and then with its
+// contents.
 func (f *backupFile) write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

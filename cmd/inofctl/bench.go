@@ -72,7 +72,7 @@ func (a *app) newBenchFlags(c *cobra.Command) *benchFlags {
 	return b
 }
 
-// options checks the flags; writes tells whether a live reflector's records are touched.
+// options checks the flags; writes reports whether a live reflector's records are touched.
 func (b *benchFlags) options(cmd *cobra.Command, writes bool) (opt load.Options, err error) {
 	self, err := os.Executable()
 	if err != nil {

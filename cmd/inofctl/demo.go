@@ -42,7 +42,7 @@ one JSON object; the exit code is 0 only if every notice came and no other did.`
 	return c
 }
 
-// colourful tells whether f is a terminal that may be coloured (https://no-color.org).
+// colourful reports whether f is a terminal that may be coloured (https://no-color.org).
 func colourful(f *os.File) bool {
 	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false

@@ -80,8 +80,8 @@ func (c *checkup) several(level, do, good string, found []string) {
 	}
 }
 
-// diagnose asks a daemon for what may be wrong. What a device does not have (zones, a cluster) is no
-// finding.
+// diagnose asks a daemon for what may be wrong. What a device does not have (zones, a cluster) is
+// no finding.
 func diagnose(ctx context.Context, cl *api.Client, now time.Time) ([]advice, error) {
 	c := &checkup{now: now}
 	st, err := api.Ask[api.Status](ctx, cl, "status", nil)
@@ -151,7 +151,8 @@ func (c *checkup) ports(ctx context.Context, cl *api.Client) error {
 	return nil
 }
 
-// hosts looks for storage of one name that is behind one switch alone: when that fails, nothing is left.
+// hosts looks for storage of one name that is behind one switch alone: when that fails, nothing is
+// left.
 func (c *checkup) hosts(ctx context.Context, cl *api.Client) error {
 	hosts, err := api.Ask[[]api.Host](ctx, cl, "hosts", nil)
 	if err != nil {

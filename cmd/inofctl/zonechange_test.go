@@ -191,8 +191,8 @@ func TestTwoReflectorsAreChangedBothOrNeither(t *testing.T) {
 	}
 }
 
-// Whatever answer of the second reflector is lost, and whenever, both end with the same zones: those
-// from before, also where a change that was never confirmed has to end by itself.
+// Whatever answer of the second reflector is lost, and whenever, both end with the same zones:
+// those from before, also where a change that was never confirmed has to end by itself.
 func TestALostAnswerOfOneReflectorLeavesBothTheSame(t *testing.T) {
 	for _, lost := range []string{"zoning", "check", "commit", "settle"} {
 		_, za, socketA := zoned(t)

@@ -116,8 +116,8 @@ func (all reflectors) commitChecked(ctx context.Context, list []api.ZoneCandidat
 	return done, nil
 }
 
-// takeBack ends the waiting of a change at the reflectors that have it. One that cannot be asked takes
-// it back by itself.
+// takeBack ends the waiting of a change at the reflectors that have it. One that cannot be asked
+// takes it back by itself.
 func (all reflectors) takeBack(ctx context.Context, done []api.ZoneCommitted) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -133,8 +133,8 @@ func (all reflectors) takeBack(ctx context.Context, done []api.ZoneCommitted) er
 	return errors.Join(errs...)
 }
 
-// undo makes all what they were, those too that keep the change already. Of one whose answer was lost
-// it is asked first what it has.
+// undo makes all what they were, those too that keep the change already. Of one whose answer was
+// lost it is asked first what it has.
 func (all reflectors) undo(ctx context.Context, done []api.ZoneCommitted) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockMemory keeps in memory what of this program is or comes there, and its whole code: no page of it is to be read from
-// a disk while I/O stands still. What the runtime sets aside and never uses, 64 MiB at its start, is not filled.
+// lockMemory keeps in memory what of this program is or comes there, and its whole code: no page of
+// it is to be read from a disk while I/O stands still. What the runtime sets aside and never uses,
+// 64 MiB at its start, is not filled.
 func lockMemory() error {
 	if err := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT); err != nil {
 		return fmt.Errorf("mlockall: %w", err)

@@ -207,7 +207,7 @@ func (s *Socket) recvError(err error) error {
 	return fmt.Errorf("interface %q: receive: %w", s.name, err)
 }
 
-// bound tells whether the interface still exists: the kernel sets a socket's
+// bound reports whether the interface still exists: the kernel sets a socket's
 // index to -1 when its interface is unregistered.
 func (s *Socket) bound() bool {
 	ok := false

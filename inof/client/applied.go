@@ -45,7 +45,7 @@ type Applied struct {
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
-// Empty tells whether there is nothing to apply.
+// Empty reports whether there is nothing to apply.
 func (a *Applied) Empty() bool {
 	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Downs) == 0
 }

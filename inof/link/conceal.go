@@ -8,7 +8,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 )
 
-// conceals tells whether messages of a type are encrypted in this session: in mode tls all
+// conceals reports whether messages of a type are encrypted in this session: in mode tls all
 // of it is, and mode none has no key.
 func (s *Session) conceals(t wire.MsgType) bool { return t == wire.TypePathKeys && s.used != nil }
 

@@ -431,7 +431,7 @@ func (r *msgReader) arm() error {
 	return nil
 }
 
-// early tells whether the deadline fired before the session's own: arm passes over
+// early reports whether the deadline fired before the session's own: arm passes over
 // small moves.
 func (r *msgReader) early(err error) bool {
 	ne, ok := errors.AsType[net.Error](err)

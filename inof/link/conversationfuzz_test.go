@@ -12,7 +12,7 @@ import (
 
 // deliverTo gives a frame of a body that the peer sealed to s. Messages that may not
 // come in an established session, and bodies that are malformed, are refused; others
-// arrive as they were sent. It tells whether the session goes on.
+// arrive as they were sent. It reports whether the session goes on.
 func deliverTo(t *testing.T, s *Session, frame []byte, typ wire.MsgType, body []byte) bool {
 	t.Helper()
 	want, wrong := wire.DecodeBody(typ, body)

@@ -67,7 +67,7 @@ func ParseAllowList(entries []string) (AllowList, error) {
 	return l, nil
 }
 
-// holds tells whether a certificate that speaks for a device is on the list.
+// holds reports whether a certificate that speaks for a device is on the list.
 func (l AllowList) holds(leaf *x509.Certificate, device netip.Addr) bool {
 	return len(l.prints)+len(l.devices) == 0 || l.devices[device] || l.prints[sha256.Sum256(leaf.Raw)]
 }
@@ -159,7 +159,7 @@ func weak(c *x509.Certificate) string {
 	return ""
 }
 
-// Permit tells whether the holder of a certificate may speak for a device: the
+// Permit reports whether the holder of a certificate may speak for a device: the
 // device id must be among the certificate's IP addresses, and either be on the allow list.
 func (c *Credentials) Permit(leaf *x509.Certificate, device netip.Addr) error {
 	if !names(leaf, device) {
@@ -171,7 +171,7 @@ func (c *Credentials) Permit(leaf *x509.Certificate, device netip.Addr) error {
 	return nil
 }
 
-// names tells whether an address is among those of a certificate.
+// names reports whether an address is among those of a certificate.
 func names(leaf *x509.Certificate, addr netip.Addr) bool {
 	for _, ip := range leaf.IPAddresses {
 		if a, ok := netip.AddrFromSlice(ip); ok && a.Unmap() == addr.Unmap() {

@@ -124,7 +124,7 @@ func (d *Dialer) Wake() {
 	}
 }
 
-// pause waits; it tells whether Wake ended that.
+// pause waits; it reports whether Wake ended that.
 func (d *Dialer) pause(ctx context.Context, wait time.Duration) (woken bool, err error) {
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -155,7 +155,7 @@ func (d *Dialer) fail(err error, wait time.Duration) {
 	d.cfg.Log.Warn("no session, trying again", "reflector", d.cfg.Name, "error", err, "wait", wait)
 }
 
-// once dials and runs one session; it tells whether it was Established.
+// once dials and runs one session; it reports whether it was Established.
 func (d *Dialer) once(ctx context.Context) (bool, error) {
 	d.host.tally.dials.Add(1)
 	dctx, cancel := context.WithTimeout(ctx, dialTimeout)

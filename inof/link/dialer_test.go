@@ -16,7 +16,8 @@ func TestAWokenDialerTriesAtOnce(t *testing.T) {
 		right, wrong := newPassword("password1"), newPassword("password2")
 		r := startReflector(t, &f, right, 1, inoftest.ThreeZones, nil)
 		c := startClient(t, &f, wrong, inoftest.DevID(0), 1)
-		// waiting is within the back-off: an attempt has failed a second ago, the next one is more than a second away.
+		// waiting is within the back-off: an attempt has failed a second ago, the next one is more
+		// than a second away.
 		waiting := func() (dials uint64) {
 			after(time.Minute)
 			for dials = c.dialer.Counters().Dials; c.dialer.Counters().Dials == dials; {

@@ -51,7 +51,7 @@ func (g *Guesses) at(p netip.Prefix) *guesser {
 	return g.sources[netip.Prefix{}] // nil but while the table is full
 }
 
-// Check tells whether a source may try. The error is for the peer; first says that it
+// Check reports whether a source may try. The error is for the peer; first says that it
 // is the first since the source could.
 func (g *Guesses) Check(from string, now time.Time) (first bool, err error) {
 	e := g.at(sourceOf(from))
@@ -99,7 +99,7 @@ func (g *Guesses) Right(from string) {
 	delete(g.sources, sourceOf(from))
 }
 
-// guessed tells whether a session ended because its peer does not know the password.
+// guessed reports whether a session ended because its peer does not know the password.
 func guessed(err error) bool {
 	p, ok := errors.AsType[*wire.ProtocolError](err)
 	return ok && p.Code == wire.CodeAuthFailed

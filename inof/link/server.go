@@ -20,7 +20,7 @@ type ServerConfig struct {
 	TransportConfig
 	// Listen opens the listener; called once by Run.
 	Listen func(ctx context.Context) (net.Listener, error)
-	// Allow tells whether a device may connect; nil: every device. It must be
+	// Allow reports whether a device may connect; nil: every device. It must be
 	// safe for concurrent use.
 	Allow func(dev netip.Addr) bool
 	// Everything tells which devices may ask for all hosts; nil: every one.
@@ -134,7 +134,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// sleep tells whether ctx still lives after d.
+// sleep reports whether ctx still lives after d.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,7 +18,7 @@ type SessionConfig struct {
 	Allow  func(device netip.Addr) bool // nil: every device
 	// Everything tells which devices may ask for all hosts; nil: every one.
 	Everything func(device netip.Addr) bool
-	// Identify tells whether the transport has proved that the peer is a device; it
+	// Identify reports whether the transport has proved that the peer is a device; it
 	// must be set in mode tls and is called with the device id of its Open.
 	Identify func(device netip.Addr) error
 	Dialer   bool // this side opened the connection
@@ -466,7 +466,7 @@ func (s *Session) Deadline() time.Time {
 	return s.begun.Add(s.cfg.HandshakeTimeout)
 }
 
-// Expired tells whether the peer was silent for too long.
+// Expired reports whether the peer was silent for too long.
 func (s *Session) Expired(now time.Time) error {
 	if now.Before(s.Deadline()) {
 		return nil

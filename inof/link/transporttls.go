@@ -117,7 +117,7 @@ func (t *tlsConn) verifyServer(s tls.ConnectionState) error {
 	return nil
 }
 
-// identify tells whether the peer may be a device.
+// identify reports whether the peer may be a device.
 func (t *tlsConn) identify(c *Credentials, device netip.Addr) error {
 	usage := x509.ExtKeyUsageClientAuth
 	if t.dialer {
@@ -259,7 +259,7 @@ func (c *conn) secure() error {
 	return nil
 }
 
-// identify tells whether the peer's certificate lets it be a device.
+// identify reports whether the peer's certificate lets it be a device.
 func (c *conn) identify(device netip.Addr) error {
 	t, ok := c.nc.(*tlsConn)
 	if !ok {

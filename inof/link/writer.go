@@ -314,7 +314,7 @@ func (w *writer) drain(idle chan struct{}) {
 	}
 }
 
-// whenDrained tells whether nothing waits; otherwise drain tells when that is so.
+// whenDrained reports whether nothing waits; otherwise drain tells when that is so.
 func (w *writer) whenDrained() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -348,7 +348,7 @@ func (w *writer) drop() {
 	}
 }
 
-// ends tells whether the session is on its way to its end.
+// ends reports whether the session is on its way to its end.
 func (w *writer) ends() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

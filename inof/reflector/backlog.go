@@ -72,7 +72,7 @@ func (b *backlog) next(r rank) (n news, ok bool) {
 
 func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil }
 
-// urgent tells whether a loss is among it.
+// urgent reports whether a loss is among it.
 func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankDown]) > 0 }
 
 // patient reports whether all that is among it are losses that need not be told at once.

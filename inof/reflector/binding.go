@@ -135,7 +135,8 @@ type OutsideHost struct {
 	Why string
 }
 
-// Outside are the hosts that bindings refuse, by device and address; of each device 4,096 are known.
+// Outside are the hosts that bindings refuse, by device and address; of each device 4,096 are
+// known.
 func (r *Reflector) Outside() (list []OutsideHost) {
 	for _, d := range r.devices {
 		for k, why := range d.outside {

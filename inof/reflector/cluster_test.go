@@ -233,8 +233,8 @@ func TestClusterIsOneVoice(t *testing.T) {
 	})
 }
 
-// The same with hosts that come and go: when all is quiet every device has what any one member says, and that a
-// member falls silent takes nothing away.
+// The same with hosts that come and go: when all is quiet every device has what any one member
+// says, and that a member falls silent takes nothing away.
 func TestClusterWithHostsSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newClustered(t, rapid.IntRange(2, 3).Draw(t, "members"), 3)

@@ -66,8 +66,8 @@ func (f *flapping) count(ds []wire.Delivery) []wire.Delivery {
 	return ds
 }
 
-// A port with 1,000 hosts that fails and recovers without end is told at once a few times; then what
-// a fault elsewhere waits behind does not grow with it, and what the port is at last is told.
+// A port with 1,000 hosts that fails and recovers without end is told at once a few times; then
+// what a fault elsewhere waits behind does not grow with it, and what the port is at last is told.
 func TestAPortThatFlapsDelaysNobodysFault(t *testing.T) {
 	f := newFlapping(t)
 	for i := range 100 {

@@ -122,8 +122,8 @@ func TestSessionsThatResume(t *testing.T) {
 					if p := n.refls[r].ResumePoint(d); p == nil || p.Epoch < n.clients[d].Epoch() || p.Epoch <= epoch/2 {
 						continue
 					}
-					// Who knows the later start tells it so. When nobody does any more, other devices
-					// that hold its later words may take the new ones for old.
+					// Who knows the later start tells it so. When nobody does any more, other
+					// devices that hold its later words may take the new ones for old.
 					n.restartClient(d, n.clients[d].Epoch()/1_000_000*1_000_000-back+epoch%1_000_000, agree)
 					n.join(d, refl.Draw(t, "first session"))
 					n.join(d, r)

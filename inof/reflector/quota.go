@@ -42,7 +42,7 @@ func (r *Reflector) roomFor(d *device) (room int, limit wire.LimitError) {
 	return room, limit
 }
 
-// hostFits tells whether a device may have one more host; what does not fit is remembered.
+// hostFits reports whether a device may have one more host; what does not fit is remembered.
 func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
 	room, limit := r.roomFor(d)
 	if room > 0 {

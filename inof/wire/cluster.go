@@ -16,7 +16,7 @@ type ClusterStamp struct {
 	Index uint64 // of the last log entry that is in force at the reflector; 0: not said
 }
 
-// Known tells whether there is a cluster.
+// Known reports whether there is a cluster.
 func (s ClusterStamp) Known() bool { return s.ID != 0 }
 
 func appendCluster(b []byte, s ClusterStamp) []byte {

@@ -26,7 +26,7 @@ func resumed(after uint64) ResumeKind {
 // Full is a full sync for a reason.
 func Full(why string) ResumeKind { return ResumeKind{Done: true, Why: why} }
 
-// CheckResume tells whether a log that begins after base and ends at seq covers
+// CheckResume reports whether a log that begins after base and ends at seq covers
 // what a receiver has missed.
 func CheckResume(r *Resume, epoch, base, seq uint64) ResumeKind {
 	switch {

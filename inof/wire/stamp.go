@@ -13,10 +13,10 @@ type Stamp struct {
 	Seq   uint64 `json:"seq"`
 }
 
-// Known tells whether the stamp says anything.
+// Known reports whether the stamp says anything.
 func (s Stamp) Known() bool { return s.Epoch != 0 }
 
-// Before tells whether s is older than o; false when one of them is not known. A
+// Before reports whether s is older than o; false when one of them is not known. A
 // later start of a process has a greater epoch.
 func (s Stamp) Before(o Stamp) bool {
 	if !s.Known() || !o.Known() {

@@ -160,7 +160,7 @@ func (s *tlvSet) again(typ uint8, r *reader) bool {
 	return false
 }
 
-// has tells whether there was a TLV of the type.
+// has reports whether there was a TLV of the type.
 func (s tlvSet) has(typ uint8) bool { return s&(1<<typ) != 0 }
 
 // reader takes fields from a value; the first error sticks.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// AuditRecord is what somebody did, or was refused; Hash is the SHA-256 of the record without it, Prev
-// that of the record before.
+// AuditRecord is what somebody did, or was refused; Hash is the SHA-256 of the record without it,
+// Prev that of the record before.
 type AuditRecord struct {
 	Seq    uint64            `json:"seq"`
 	Time   time.Time         `json:"time"`

@@ -20,7 +20,7 @@ type Cluster struct {
 	Committed uint64     `json:"committed_index"` // as far as this member knows
 	Applied   uint64     `json:"applied_index"`   // last entry with a change of zones that was applied
 	InForce   uint64     `json:"in_force_index"`  // the same, at the reflector
-	// Accepts tells whether a zone change is accepted here; Trouble says why not.
+	// Accepts reports whether a zone change is accepted here; Trouble says why not.
 	Accepts  bool              `json:"accepts_changes"`
 	Trouble  string            `json:"trouble,omitempty"`
 	Settings map[string]string `json:"settings"`

@@ -17,7 +17,7 @@ type EventQuery struct {
 	Addr  string
 }
 
-// Match tells whether the query asks for e; After is not looked at.
+// Match reports whether the query asks for e; After is not looked at.
 func (q EventQuery) Match(e *Event) bool {
 	return (q.Kind == "" || e.Kind == q.Kind) &&
 		(q.Port == "" || e.Port == q.Port) &&

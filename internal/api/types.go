@@ -84,7 +84,7 @@ type Leaf struct {
 	Time  time.Time `json:"time"`  // when it was read
 }
 
-// HostType tells whether a host is attached to this device.
+// HostType reports whether a host is attached to this device.
 type HostType string
 
 // The values of Host.Type.

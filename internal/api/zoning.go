@@ -16,8 +16,8 @@ import (
 // MaxCandidate is the largest request body of a change of all zones, in bytes.
 const MaxCandidate = 32 << 20
 
-// ZoningSource changes the zones as a whole. All of it is refused (ErrRefused) on a device that is a
-// client only.
+// ZoningSource changes the zones as a whole. All of it is refused (ErrRefused) on a device that is
+// a client only.
 type ZoningSource interface {
 	// Zoning gives what operators write of zones.
 	Zoning(ctx context.Context) (Zoning, error)
@@ -61,7 +61,8 @@ type ZoneVersion struct {
 type ZoneCandidate struct {
 	Plan *change.Plan `json:"plan"`
 	Base string       `json:"base"` // of the version that it was made from
-	// Confirm is after how long it is taken back if nobody confirms it, 0 or MinConfirm..MaxConfirm; 0: it stays.
+	// Confirm is after how long it is taken back if nobody confirms it, 0 or
+	// MinConfirm..MaxConfirm; 0: it stays.
 	Confirm Duration `json:"confirm_s,omitempty"`
 	Comment string   `json:"comment,omitempty"` // at most MaxComment bytes
 	Force   bool     `json:"force,omitempty"`   // also when many hosts are taken apart

@@ -120,8 +120,8 @@ func read(name string, from io.Reader, do func(Record) error) (n int, err error)
 	return n, errors.Join(err, lines.Err())
 }
 
-// Append writes a record and waits for the disk. Seq, Prev and Hash are set here; what is too long is
-// cut.
+// Append writes a record and waits for the disk. Seq, Prev and Hash are set here; what is too long
+// is cut.
 func (l *Log) Append(r Record) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,8 +239,8 @@ func walk(dir string, do func(Record) error) (n int, err error) {
 	return n, err
 }
 
-// Verify says how many records there are, and the first thing that is wrong with their chain: a line
-// that was changed, taken out or put in. Older files that were given up are no error.
+// Verify says how many records there are, and the first thing that is wrong with their chain: a
+// line that was changed, taken out or put in. Older files that were given up are no error.
 func Verify(dir string) (int, error) {
 	var last *Record
 	return walk(dir, func(r Record) error {

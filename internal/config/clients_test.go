@@ -64,7 +64,8 @@ func TestANakedNQNIsWarnedOfAndMayBeForbidden(t *testing.T) {
 	}
 }
 
-// What a device is told that it is bound to is one message: what it cannot hold is no configuration.
+// What a device is told that it is bound to is one message: what it cannot hold is no
+// configuration.
 func TestABindingIsNoLongerThanItsMessage(t *testing.T) {
 	for key, entry := range map[string]string{"prefixes": "10.%d.%d.1", "nqns": "nqn.2026-11.test:%d-%d"} {
 		for _, n := range []int{mostBound, mostBound + 1} {

@@ -36,7 +36,7 @@ type ClusterMember struct {
 	Address netip.AddrPort
 }
 
-// Enabled tells whether the reflector is a member of a cluster.
+// Enabled reports whether the reflector is a member of a cluster.
 func (c *Cluster) Enabled() bool { return len(c.Members) > 0 }
 
 // String gives DEVICE at ADDRESS.

@@ -40,7 +40,7 @@ func (c Changes) Restart() []string {
 	return out
 }
 
-// Has tells whether anything below the key differs.
+// Has reports whether anything below the key differs.
 func (c Changes) Has(key string) bool {
 	return slices.ContainsFunc(c, func(ch Change) bool {
 		return ch.Key == key || strings.HasPrefix(ch.Key, key+".")

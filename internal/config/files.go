@@ -33,7 +33,8 @@ func (c *Config) Files() []string {
 // leastKeyLine keeps the end of a key, of a few characters, from standing for words of a text.
 const leastKeyLine = 16
 
-// Secrets gives what must not be shown to anybody: passwords, keys, and the lines of the private key.
+// Secrets gives what must not be shown to anybody: passwords, keys, and the lines of the private
+// key.
 func (c *Config) Secrets() (out [][]byte) {
 	add := func(b []byte) {
 		if b = bytes.TrimSpace(b); len(b) > 0 {

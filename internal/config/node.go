@@ -183,7 +183,7 @@ func (s *section) sub(name string) *section {
 	return s.p.section(s.full(name), s.take(name))
 }
 
-// written tells whether anything is written in the section.
+// written reports whether anything is written in the section.
 func (s *section) written() bool { return len(s.order) > 0 }
 
 // refuse reports a section that has no business on this device.

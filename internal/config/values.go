@@ -28,7 +28,7 @@ func (s *section) scalar(name, allowed string) (text string, ok bool) {
 	return n.Value, true
 }
 
-// single tells whether n is one plain value, and reports it if not.
+// single reports whether n is one plain value, and reports it if not.
 func (s *section) single(n *yaml.Node, path, allowed string) bool {
 	pr := s.p.at(n, path)
 	pr.Allowed = allowed

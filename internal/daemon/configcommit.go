@@ -101,7 +101,8 @@ func (c *configs) free() error {
 	return &kindError{fmt.Sprintf("a configuration waits for its confirmation until %s: inofctl config confirm, or undo, first", c.deadline.UTC().Format(time.RFC3339)), api.ErrConflict}
 }
 
-// loaded notes what a reload has brought into force: nothing waits, and the way back is that before.
+// loaded notes what a reload has brought into force: nothing waits, and the way back is that
+// before.
 func (c *configs) loaded(text []byte) {
 	c.mu.Lock()
 	same := bytes.Equal(text, c.text) && !c.back

@@ -7,7 +7,8 @@ import (
 	"net/netip"
 )
 
-// This file has the listeners of the configuration: what an error of one says, and when all are open.
+// This file has the listeners of the configuration: what an error of one says, and when all are
+// open.
 
 // listenFor gives Env.Listen with errors that name the setting and what to do.
 func (d *Daemon) listenFor(setting string) func(context.Context, netip.AddrPort) (net.Listener, error) {

@@ -65,10 +65,10 @@ const (
 	// debtBurst is what rounds may cost at once without the next one waiting for it:
 	// four times what 128 ports take.
 	debtBurst = 10 * time.Millisecond
-	// dearRound is how many times the average a round is charged for at most: one that
-	// took longer was held up, by a process that was stopped or a machine that is busy,
-	// and must not keep ports from being watched for a hundred times as long. Drivers that have become
-	// slow raise the average within some rounds.
+	// dearRound is how many times the average a round is charged for at most: one that took longer
+	// was held up, by a process that was stopped or a machine that is busy, and must not keep ports
+	// from being watched for a hundred times as long. Drivers that have become slow raise the
+	// average within some rounds.
 	dearRound = 4
 	// moduleFields are read from the module itself.
 	moduleFields = fabric.FieldRxPower

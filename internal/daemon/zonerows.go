@@ -28,7 +28,8 @@ type zoneRows struct {
 	parts  map[uint64]int
 }
 
-// readZoneRows gives the versions that were kept, oldest first; those that are damaged are left out.
+// readZoneRows gives the versions that were kept, oldest first; those that are damaged are left
+// out.
 func readZoneRows(rows []keep.Row) (versions []change.Version, pending *change.Pending, parts map[uint64]int) {
 	texts, wanted := map[uint64]map[uint16][]byte{}, map[uint64]int{}
 	parts = map[uint64]int{}

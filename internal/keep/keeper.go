@@ -189,7 +189,8 @@ func (k *Keeper) lose() {
 	k.log = nil
 }
 
-// Close has everything written that is pending; clean says that nothing can come after. Run ends then.
+// Close has everything written that is pending; clean says that nothing can come after. Run ends
+// then.
 func (k *Keeper) Close(clean bool) {
 	select {
 	case k.end <- clean:
@@ -384,7 +385,7 @@ func (k *Keeper) open(rows []Row) (err error) {
 	return err
 }
 
-// moved tells whether the open file is no longer where it was, so that the next process would
+// moved reports whether the open file is no longer where it was, so that the next process would
 // not find it. Where its directory is still there it is written anew from the open one.
 func (k *Keeper) moved() error {
 	there, err := os.Stat(filepath.Join(k.cfg.Dir, FileName))

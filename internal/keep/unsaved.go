@@ -187,7 +187,8 @@ var (
 	errRowsMissing = errors.New("it says that rows had no room in it")
 )
 
-// readUnsaved gives the rows of both files, in their order, and the last generation. An error says that rows are missing.
+// readUnsaved gives the rows of both files, in their order, and the last generation. An error says
+// that rows are missing.
 func readUnsaved(prefix string, id uint64) (rows []Row, gen uint64, err error) {
 	type part struct {
 		rows []Row

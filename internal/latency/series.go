@@ -61,7 +61,7 @@ func (s *Series) RecordSet(d time.Duration) bool {
 	return true
 }
 
-// Skewed tells whether a difference of two devices' clocks says more about the clocks
+// Skewed reports whether a difference of two devices' clocks says more about the clocks
 // than about time: it is negative, or longer than MostSkew.
 func Skewed(d time.Duration) bool { return d < 0 || d > MostSkew }
 
@@ -88,7 +88,7 @@ type Summary struct {
 	Held       uint64 // left out by Hold
 }
 
-// Empty tells whether nothing was recorded nor left out.
+// Empty reports whether nothing was recorded nor left out.
 func (s *Series) Empty() bool { return s.kept == nil && s.skew == 0 && s.apart == 0 }
 
 // Summary works out the figures.

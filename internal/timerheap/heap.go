@@ -18,7 +18,7 @@ type Place[T any] struct {
 
 func (p *Place[T]) place() *Place[T] { return p }
 
-// Queued tells whether the entry is in a heap.
+// Queued reports whether the entry is in a heap.
 func (p *Place[T]) Queued() bool { return p.at != 0 }
 
 // Heap holds entries by when they are due, in a unit that is the owner's affair. The
@@ -121,7 +121,7 @@ func (h *Heap[T, E]) Each(yield func(e E, due int64)) {
 	}
 }
 
-// Sound tells whether the order and every place are right; for tests.
+// Sound reports whether the order and every place are right; for tests.
 func (h *Heap[T, E]) Sound() bool {
 	for i := range h.nodes {
 		n, p := &h.nodes[i], &h.nodes[max(0, i-1)/4]

@@ -43,9 +43,9 @@ type Config struct {
 	DSCP            int             // of routed ones
 	React           Reaction        // of hosts with an agent
 	OnNotice        func(Act) error // what a host does; called when it does it
-	// LosslessFollows has each switch with a daemon protect its lossless classes only once it
-	// knows a storage host, here or elsewhere. It goes on when that one is gone: silence is no reason
-	// to lose frames.
+	// LosslessFollows has each switch with a daemon protect its lossless classes only once it knows
+	// a storage host, here or elsewhere. It goes on when that one is gone: silence is no reason to
+	// lose frames.
 	LosslessFollows bool
 }
 

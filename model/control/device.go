@@ -144,7 +144,8 @@ func (d *device) start() {
 	}
 }
 
-// stop is a crash. What was not on the disk yet is in the memory of the machine, and comes there now.
+// stop is a crash. What was not on the disk yet is in the memory of the machine, and comes there
+// now.
 func (d *device) stop() {
 	d.disk.Commit(d.disk.Pending())
 	d.running, d.core = false, nil

@@ -122,7 +122,7 @@ func (p *Plane) between(most model.Time) model.Time {
 // unit draws a number in [0, 1).
 func (p *Plane) unit() float64 { return p.rng.Float64() }
 
-// Owns tells whether a timer is the Plane's.
+// Owns reports whether a timer is the Plane's.
 func (p *Plane) Owns(tag uint64) bool { return tag == p.tag }
 
 // Timer takes a timer of the Plane.

@@ -81,7 +81,7 @@ func (e *end) attach() {
 	}
 }
 
-// alive tells whether the process at this end still has it.
+// alive reports whether the process at this end still has it.
 func (e *end) alive() bool { return !e.closed && e.d.running && e.d.life == e.life }
 
 // begin makes the machine once the transport is there.

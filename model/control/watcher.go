@@ -24,7 +24,7 @@ func newWatcher(d *device) *watcher {
 	return &watcher{d: d, m: bfd.NewManager(bfd.Config{Seed: d.p.rng.Uint64()}, d.p.time())}
 }
 
-// alive tells whether the switch still has this process.
+// alive reports whether the switch still has this process.
 func (w *watcher) alive() bool { return w.d.bfd == w }
 
 // tellAll tells a daemon that has just started how all paths are.

@@ -166,7 +166,7 @@ func (d *Device) readyChan() chan struct{} {
 	return d.ready
 }
 
-// Running tells whether a control plane is attached.
+// Running reports whether a control plane is attached.
 func (d *Device) Running() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -71,7 +71,7 @@ func (f *Fabric) Run(ctx context.Context) error {
 	}
 }
 
-// catchUp runs the simulation up to now; it tells whether control frames are on
+// catchUp runs the simulation up to now; it reports whether control frames are on
 // their way.
 func (f *Fabric) catchUp() (bool, error) {
 	f.mu.Lock()
@@ -138,7 +138,7 @@ func (f *Fabric) ReviveSwitch(n model.NodeID) {
 	}
 }
 
-// Dead tells whether a switch is down, within Do.
+// Dead reports whether a switch is down, within Do.
 func (f *Fabric) Dead(n model.NodeID) bool { return f.dead[n] }
 
 // light gives a link the state that its cable, the administrators of both ends and

@@ -1,5 +1,6 @@
-// Package reduce lets the hosts of a job sum vectors over the fabric: in its switches, which combine
-// what comes from below and copy the result down again, or without them round a ring of hosts.
+// Package reduce lets the hosts of a job sum vectors over the fabric: in its switches, which
+// combine what comes from below and copy the result down again, or without them round a ring of
+// hosts.
 //
 // In the network a vector travels in chunks of 244 numbers. A switch of the job's tree has so many
 // slots, each in two versions; a chunk of a slot is sent by a host only when it has the result of

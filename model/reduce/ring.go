@@ -2,8 +2,8 @@ package reduce
 
 import "github.com/openinof/inof/model"
 
-// ring is the job done by the hosts alone: 2(n-1) rounds, in each of which every rank sends the n-th
-// part of its vector to the next; in the first half the parts are combined, in the second the
+// ring is the job done by the hosts alone: 2(n-1) rounds, in each of which every rank sends the
+// n-th part of its vector to the next; in the first half the parts are combined, in the second the
 // results go round.
 type ring struct {
 	to    []model.FlowID // from each rank to the next

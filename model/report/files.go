@@ -11,8 +11,8 @@ import (
 	"github.com/openinof/inof/model/scenario"
 )
 
-// CSV writes series.csv, flows.csv, queues.csv, ports.csv and, with a control plane, control.csv into a directory, which is made if
-// it is not there; it gives the names of the files.
+// CSV writes series.csv, flows.csv, queues.csv, ports.csv and, with a control plane, control.csv
+// into a directory, which is made if it is not there; it gives the names of the files.
 func CSV(dir string, r *scenario.Result) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

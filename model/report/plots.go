@@ -104,9 +104,9 @@ func (p *picture) save(path, format string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// Plots draws the recorded series of one or more results, one picture for each unit: goodput,
-// queue depth, XOFF frames, with the moments of faults and the thresholds of queues. format is "svg"
-// or "png"; what has nothing to show is left out. It gives the names of the files.
+// Plots draws the recorded series of one or more results, one picture for each unit: goodput, queue
+// depth, XOFF frames, with the moments of faults and the thresholds of queues. format is "svg" or
+// "png"; what has nothing to show is left out. It gives the names of the files.
 func Plots(dir, format string, results ...*scenario.Result) ([]string, error) {
 	if format != "svg" && format != "png" {
 		return nil, fmt.Errorf("plot format %q, want svg or png", format)

@@ -13,7 +13,8 @@ type app interface {
 	Delivered(tag uint64) error
 }
 
-// maxApps bounds storage loads and reductions of a file: their number is 8 bits of a tag, and one is taken.
+// maxApps bounds storage loads and reductions of a file: their number is 8 bits of a tag, and one
+// is taken.
 const maxApps = 254
 
 // nextApp gives the number of the next app; 0: there are too many.

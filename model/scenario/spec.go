@@ -28,7 +28,8 @@ type File struct {
 	// Cores is how many cores a run may use when nothing in the file needs to see the
 	// whole fabric at one moment (faults, storage); the result is the same.
 	Cores int
-	// Live is called every 65,536 events with what tells how the run stands; it runs on one core then.
+	// Live is called every 65,536 events with what tells how the run stands; it runs on one core
+	// then.
 	Live func(look func() Look)
 	// Film has the run recorded for looking at it again: Result.Film.
 	Film bool

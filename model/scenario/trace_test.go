@@ -58,8 +58,8 @@ func arrivals() uint64 {
 	return h.Sum64()
 }
 
-// TestTracesAreTheSameEverywhere: every shipped scenario of the dataplane does the same things at the same
-// moments as on the machine where testdata/traces.txt was written. A change that is meant
+// TestTracesAreTheSameEverywhere: every shipped scenario of the dataplane does the same things at
+// the same moments as on the machine where testdata/traces.txt was written. A change that is meant
 // to alter what the model does writes it anew: go test ./model/scenario -run Traces -update-traces
 func TestTracesAreTheSameEverywhere(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*.yaml")

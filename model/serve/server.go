@@ -208,7 +208,7 @@ func (s *Server) strike(text json.RawMessage) error {
 	return nil
 }
 
-// has tells whether a switch has a control plane; no other one may attach while it does.
+// has reports whether a switch has a control plane; no other one may attach while it does.
 func (s *Server) has(n model.NodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -201,7 +201,7 @@ const aliveLooks = 20
 // Begin is when the load begins.
 func (l *Load) Begin() model.Time { return l.cfg.Begin }
 
-// Owns tells whether a tag belongs to this load.
+// Owns reports whether a tag belongs to this load.
 func (l *Load) Owns(tag uint64) bool { return uint8(tag>>56) == l.cfg.Tag }
 
 // fresh draws a new I/O in slot n and issues it.

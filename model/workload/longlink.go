@@ -86,7 +86,8 @@ func (l LongLink) Run() (LongResult, error) {
 		open -= b.Paused - a.Paused
 	}
 	q := s.Queue(in, 3)
-	// A frame that is being sent when a stop begins ends within it, so that a share of just above 1 comes out.
+	// A frame that is being sent when a stop begins ends within it, so that a share of just above 1
+	// comes out.
 	res := LongResult{Use: min(1, float64(b.TxBytes-a.TxBytes)*8/rate/open.Seconds()), Peak: q.PeakIngress + q.PeakHeadroom, Xoff: q.TxXoff}
 	for _, n := range s.Totals().Dropped {
 		res.Drops += n

@@ -96,8 +96,9 @@ func TestModelClosedFormPeak(t *testing.T) {
 	}
 }
 
-// each runs f for n seeds (with INOF_MODEL=short a quarter of them, but 20) from 1 on, as many at a time as there are cores, and gives
-// what it returned by row: rows[k] holds value k of all seeds, sorted.
+// each runs f for n seeds (with INOF_MODEL=short a quarter of them, but 20) from 1 on, as many at a
+// time as there are cores, and gives what it returned by row: rows[k] holds value k of all seeds,
+// sorted.
 func each(t *testing.T, n int, f func(seed uint64) ([]float64, error)) (rows [][]float64) {
 	t.Helper()
 	if os.Getenv("INOF_MODEL") == "short" && n > 20 {

@@ -54,8 +54,8 @@
 // # Full disks
 //
 // Access switches have small disks of their own (disk.go). While one is full its daemon is not
-// restarted, nor until it has saved what it could not: a restart would repeat notices then, which it
-// says itself.
+// restarted, nor until it has saved what it could not: a restart would repeat notices then, which
+// it says itself.
 //
 // # What is missing
 //

@@ -6,7 +6,7 @@
 // array; a reflector beside them. Faults strike the links outside; each is tried with nothing
 // done about it, with the method of the existing host agent, and with ours.
 //
-// Over TCP the array and the host share one machine, so that one processor is emulated, not two. Their
-// packets still cross every switch. Over RDMA the array is a machine of its own: soft RoCE is to be had
-// in a machine's first namespace only. The host's clock times all I/O and all notices.
+// Over TCP the array and the host share one machine, so that one processor is emulated, not two.
+// Their packets still cross every switch. Over RDMA the array is a machine of its own: soft RoCE is
+// to be had in a machine's first namespace only. The host's clock times all I/O and all notices.
 package failover

@@ -93,8 +93,8 @@ func startTOR(ctx context.Context, b *Bed, _ *Method) (time.Time, error) {
 	return at, b.lab.Start(ctx, node, "inofd")
 }
 
-// shutDown ends the array's service on the plane. With our agent there it says good-bye, and the array goes
-// when the agent has ended, as their services are ordered.
+// shutDown ends the array's service on the plane. With our agent there it says good-bye, and the
+// array goes when the agent has ended, as their services are ordered.
 func shutDown(ctx context.Context, b *Bed, m *Method) (time.Time, error) {
 	at := time.Now()
 	if m.Ours {

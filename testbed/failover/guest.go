@@ -25,8 +25,9 @@ echo nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/
 echo 6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/nvme/hostid
 `
 
-// adminTimeout is how long a host over RDMA lets a command of its own wait, in seconds: a reset of a dead path takes as
-// long, and no path is back before. It is what `snsd doctor` proposes; the kernel's own is 60.
+// adminTimeout is how long a host over RDMA lets a command of its own wait, in seconds: a reset of
+// a dead path takes as long, and no path is back before. It is what `snsd doctor` proposes; the
+// kernel's own is 60.
 const adminTimeout = 10
 
 // setupHost gives the host its addresses.
@@ -85,7 +86,8 @@ echo %[4]s >$P/addr_trtype; echo ipv4 >$P/addr_adrfam; echo %[2]s >$P/addr_tradd
 	return b.String()
 }
 
-// openPort and shutPort begin and end the array's listening: the socket lives in the namespace of who links.
+// openPort and shutPort begin and end the array's listening: the socket lives in the namespace of
+// who links.
 func openPort(t Transport, plane int) string {
 	_, _, inside := t.at(plane)
 	return fmt.Sprintf("%sln -s /sys/kernel/config/nvmet/subsystems/%s /sys/kernel/config/nvmet/ports/%d/subsystems/\n", inside, Subsystem, plane+1)
@@ -228,7 +230,8 @@ func (b *Bed) readLog() (*iolog.Log, error) {
 	return l, json.Unmarshal(text, l)
 }
 
-// dialIn opens the way to the program that does I/O, over a link that no fault strikes while it is asked.
+// dialIn opens the way to the program that does I/O, over a link that no fault strikes while it is
+// asked.
 func (b *Bed) dialIn(plane int) error {
 	return b.lab.Do(tors[plane], func() error {
 		conn, err := net.Dial("udp", net.JoinHostPort(hostAddr(plane).String(), "7"))

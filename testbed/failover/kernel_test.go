@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The fake kernel that most tests have and the real one must agree: one table of cases, in hostkernel, is held against
-// both.
+// The fake kernel that most tests have and the real one must agree: one table of cases, in
+// hostkernel, is held against both.
 func TestTheKernelAndTheFakeAgree(t *testing.T) {
 	b := up(t, TCP, patient)
 	if out, err := exec.Command("go", "test", "-c", "-o", b.share("hostkernel.test"), "../../hostkernel").CombinedOutput(); err != nil {

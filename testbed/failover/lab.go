@@ -42,7 +42,8 @@ const (
 	RDMA Transport = "rdma"
 )
 
-// at is where the array's side of a plane is: the node, its card, and what goes before a command there.
+// at is where the array's side of a plane is: the node, its card, and what goes before a command
+// there.
 func (t Transport) at(plane int) (node, card, inside string) {
 	if t == RDMA {
 		return arrayNode, fmt.Sprintf("eth%d", plane+1), ""

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Print writes the table as Markdown. "Times ours" is a stall as a multiple of ours in the same run.
+// Print writes the table as Markdown. "Times ours" is a stall as a multiple of ours in the same
+// run.
 func Print(w io.Writer, rows []Row) {
 	fmt.Fprintln(w, "| fault | method | longest I/O held up | times ours | fault to notice | held up beyond that | notice to act | notice to last held up | I/O begun later | when it is back | before | I/O errors | live again after |")
 	fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")

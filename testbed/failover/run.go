@@ -29,8 +29,8 @@ var Methods = []Method{
 	{Name: "ours", Ours: true},
 }
 
-// asService is how our unit has systemd run the agent (dist/systemd/snsd.service): it does not wait behind the
-// programs whose I/O stands still. The existing agent's unit has nothing of this kind.
+// asService is how our unit has systemd run the agent (dist/systemd/snsd.service): it does not wait
+// behind the programs whose I/O stands still. The existing agent's unit has nothing of this kind.
 const asService = "chrt -r 20 "
 
 // Row is what one fault did to the I/O of one host. Times that are negative are not known.
@@ -154,12 +154,12 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	return r, undisturbed(lines, struck.Add(ahead))
 }
 
-// ErrBusy means that a path was taken for silent that was not: this machine had so much else to do that
-// packets of BFD came too late. The row says nothing about the fault.
+// ErrBusy means that a path was taken for silent that was not: this machine had so much else to do
+// that packets of BFD came too late. The row says nothing about the fault.
 var ErrBusy = errors.New("the machine was too busy: a whole path was taken for silent")
 
-// undisturbed gives ErrBusy if the host was told of a silent path on the plane that nothing struck, or before the
-// fault.
+// undisturbed gives ErrBusy if the host was told of a silent path on the plane that nothing struck,
+// or before the fault.
 func undisturbed(lines []told, struck time.Time) error {
 	for _, l := range lines {
 		if l.Event == "notice" && l.Reason == snsd.ReasonBFDDown.String() && (l.Subject == arrayAddr(1) || l.Subject == arrayAddr(0) && l.NS < struck.UnixNano()) {

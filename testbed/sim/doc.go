@@ -6,14 +6,14 @@
 //
 // # What is simulated
 //
-// Sessions are link.Session machines: every message is encoded, sealed, cut into
-// a byte stream in order, opened and decoded. Connections are cut, with or without
-// the ends noticing, and dialed again with the dialer's own back-off. Devices stop
-// in an orderly way, crash or lose their power; what they keep are rows that come to
-// their disk some time after they changed. A crash loses none, a power cut those that
-// have not come there yet (and takes the carrier of every port), and now and then a disk is
-// lost with all that is on it. Cables are pulled and plugged, also where no process sees it, hosts fall silent, restart, move, take another address or one that is
-// taken already; zones come, change and go; frames on access links are lost and doubled.
+// Sessions are link.Session machines: every message is encoded, sealed, cut into a byte stream in
+// order, opened and decoded. Connections are cut, with or without the ends noticing, and dialed
+// again with the dialer's own back-off. Devices stop in an orderly way, crash or lose their power;
+// what they keep are rows that come to their disk some time after they changed. A crash loses none,
+// a power cut those that have not come there yet (and takes the carrier of every port), and now and
+// then a disk is lost with all that is on it. Cables are pulled and plugged, also where no process
+// sees it, hosts fall silent, restart, move, take another address or one that is taken already;
+// zones come, change and go; frames on access links are lost and doubled.
 //
 // # What is checked
 //

@@ -105,7 +105,8 @@ func (w *world) compare() {
 	}
 }
 
-// oneHolder checks that all devices take the same host for the holder of an address that can be reached.
+// oneHolder checks that all devices take the same host for the holder of an address that can be
+// reached.
 func (w *world) oneHolder(t *truth) {
 	for _, a := range t.addrs {
 		if w.haunted(a) || !slices.ContainsFunc(t.claims[a], func(p place) bool { return p.reachable }) {

@@ -96,8 +96,8 @@ const (
 	// HeldBack: a switch lost its state and takes nothing back that it had said before,
 	// until it has had the time to hear its hosts.
 	HeldBack Excuse = "said by a switch that lost its state"
-	// LostQuery: a host forgot what it was told without a link that went down for its switch
-	// (its agent started anew, or another port still counts as its own), and its zone query, which it
+	// LostQuery: a host forgot what it was told without a link that went down for its switch (its
+	// agent started anew, or another port still counts as its own), and its zone query, which it
 	// sends once, did not arrive, or was forgotten in a crash.
 	LostQuery Excuse = "zone query lost"
 	// GivenUp: the switch gave the host up (it aged out, or lost its address to

@@ -43,7 +43,8 @@ func (f *fixture) agent() (s hostagent.Status) {
 	return s
 }
 
-// lastWord waits until the last word of the switch about the target, over any of the cables, is state.
+// lastWord waits until the last word of the switch about the target, over any of the cables, is
+// state.
 func (f *fixture) lastWord(state snsd.State) {
 	f.t.Helper()
 	labtest.Eventually(f.t, fmt.Sprintf("the machine to be told that the target is %v", state), func() error {
@@ -62,8 +63,8 @@ func (f *fixture) lastWord(state snsd.State) {
 	})
 }
 
-// An address of a VLAN on a bond is registered over each cable of the bond, whenever the bond, the VLAN, its
-// members and its address come; the host is told of its targets over either.
+// An address of a VLAN on a bond is registered over each cable of the bond, whenever the bond, the
+// VLAN, its members and its address come; the host is told of its targets over either.
 func TestAVLANOnABondIsRegisteredOverEachOfItsCables(t *testing.T) {
 	f := up(t, bondLab)
 	if err := os.WriteFile(filepath.Join(f.NodeDir("i1"), "share", "snsd.yaml"), []byte(bondConfig), 0o600); err != nil {
@@ -111,7 +112,8 @@ ip addr add 192.0.2.11/24 dev bond0.7`)
 	}
 	f.lastWord(snsd.Active)
 
-	// One of its cables is cut: the address is still there, and the machine is told over the other one.
+	// One of its cables is cut: the address is still there, and the machine is told over the other
+	// one.
 	if _, err := f.Fault("sw", "eth2", false); err != nil {
 		t.Fatal(err)
 	}

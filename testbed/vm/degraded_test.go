@@ -19,8 +19,9 @@ topology:
     - endpoints: ["i1:eth1", "p:eth1"]
 `
 
-// twoPaths makes an array in a namespace of the machine, with two paths to it, and a function that does I/O for a
-// second and says which share of it took the first path, in percent, and how many I/Os there were.
+// twoPaths makes an array in a namespace of the machine, with two paths to it, and a function that
+// does I/O for a second and says which share of it took the first path, in percent, and how many
+// I/Os there were.
 const twoPaths = `set -e
 ip() { /usr/sbin/ip "$@"; }
 modprobe -a nvme-tcp nvmet-tcp veth sch_netem; modprobe brd rd_nr=1 rd_size=32768
@@ -54,7 +55,8 @@ END
 connect 1; connect 2; sleep 1
 /usr/sbin/tc qdisc add dev h1 root netem delay 20ms`
 
-// What takes I/O off a path that is slow or loses packets, but works, on the kernel of Debian 12 (docs/hosts.md).
+// What takes I/O off a path that is slow or loses packets, but works, on the kernel of Debian 12
+// (docs/hosts.md).
 func TestWhatMovesIOOffADegradedPath(t *testing.T) {
 	f := up(t, lonelyLab)
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(suite.Programs(t), "iotime"), "../failover/iotime").CombinedOutput(); err != nil {

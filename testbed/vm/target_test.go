@@ -39,8 +39,8 @@ serve() { ln -s $C/subsystems/$1 $C/ports/1/subsystems/; }
 end() { rm $C/ports/1/subsystems/$1; }
 `
 
-// What the kernel's own target serves is registered, as it comes, changes and goes; and a host has left when an
-// array that is shut down in order ends its agent, before it ends its service.
+// What the kernel's own target serves is registered, as it comes, changes and goes; and a host has
+// left when an array that is shut down in order ends its agent, before it ends its service.
 func TestWhatTheKernelServesIsRegistered(t *testing.T) {
 	f := up(t, targetLab)
 	if err := os.WriteFile(filepath.Join(f.NodeDir("i1"), "share", "snsd.yaml"), []byte(targetConfig), 0o600); err != nil {

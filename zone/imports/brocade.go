@@ -144,8 +144,8 @@ func (b *brocade) command(n int, word, rest string) bool {
 	return true
 }
 
-// arguments takes the arguments of a command apart: in quotes or not, with commas or spaces between.
-// false: a quote is not closed.
+// arguments takes the arguments of a command apart: in quotes or not, with commas or spaces
+// between. false: a quote is not closed.
 func arguments(text string) (args []string, ok bool) {
 	for text = strings.TrimLeft(text, " \t,"); text != ""; text = strings.TrimLeft(text, " \t,") {
 		if q := text[0]; q == '"' || q == '\'' {

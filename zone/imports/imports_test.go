@@ -112,7 +112,8 @@ func TestZonesOfBothMakersAreReadWithTheirAliasesAndSets(t *testing.T) {
 	}
 	other := strings.ReplaceAll(running, "vsan 10", "vsan 20")
 	if p, err = MDS([]byte(running+other), Options{Map: o.Map, VSAN: "20"}); err != nil || len(p.Zones) != 2 {
-		// device aliases are of the switch, not of a VSAN: those of the second copy are there already
+		// device aliases are of the switch, not of a VSAN: those of the second copy are there
+		// already
 		if err == nil || !strings.Contains(err.Error(), `device-alias "host1" is there already, in line 4`) {
 			t.Errorf("one VSAN of two: %v", err)
 		}
