@@ -39,6 +39,9 @@ type BenchOptions struct {
 	// first: with the programs of another directory, or with more in the environment of its daemons.
 	BesideBin string
 	BesideEnv map[string]string
+	// Telemetry asks for one whose switches are scraped each second, and the one at which the cable
+	// is pulled followed by so many streams of gNMI.
+	Telemetry int
 }
 
 // Quantiles of one measurement, in microseconds.
@@ -107,9 +110,32 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 	if err := b.open(ctx, benchLab, opt.BinDir, nil); err != nil {
 		return res, err
 	}
-	if opt.BesideBin != "" || len(opt.BesideEnv) > 0 {
-		if err := b.open(ctx, benchLab+"-2", cmp.Or(opt.BesideBin, opt.BinDir), opt.BesideEnv); err != nil {
+	if opt.BesideBin != "" || len(opt.BesideEnv) > 0 || opt.Telemetry > 0 {
+		env := maps.Clone(opt.BesideEnv)
+		if opt.Telemetry > 0 {
+			dir, err := os.MkdirTemp("", "inof-bench-")
+			if err != nil {
+				return res, err
+			}
+			defer os.RemoveAll(dir)
+			if env, err = telemetryEnv(dir); err != nil {
+				return res, err
+			}
+			maps.Copy(env, opt.BesideEnv)
+		}
+		if err := b.open(ctx, benchLab+"-2", cmp.Or(opt.BesideBin, opt.BinDir), env); err != nil {
 			return res, err
+		}
+		if opt.Telemetry > 0 {
+			f, err := follow(ctx, b.sides[1].lab, opt.Telemetry)
+			if err != nil {
+				return res, err
+			}
+			begun := time.Now()
+			defer func() {
+				err = errors.Join(err, f.close())
+				fmt.Fprintf(opt.Out, "%d streams, and a scrape each second, took %.0f messages a second\n", opt.Telemetry, float64(f.got.Load())/time.Since(begun).Seconds())
+			}()
 		}
 	}
 	if err := b.trials(ctx); err != nil {
@@ -236,7 +262,11 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	subject, host := b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
 	at := b.truth.info(subject)
 	// Let what the last trial started (acks, registrations) come to rest.
-	if err := pause(ctx, 20*time.Millisecond); err != nil {
+	rest := 20 * time.Millisecond
+	if b.Telemetry > 0 {
+		rest = telemetryRest
+	}
+	if err := pause(ctx, rest); err != nil {
 		return err
 	}
 	if _, err := s.lost(); err != nil { // of the plugging before

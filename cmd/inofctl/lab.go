@@ -428,7 +428,8 @@ frame to the same host.
 
 With --beside or --beside-env a second lab stands beside it, and its trials take turns with
 those of the first: another release, or another setting, on the same machine in the same
-minutes (--beside-env INOF_PORTS_CARRIER_SOURCE=netlink).
+minutes (--beside-env INOF_PORTS_CARRIER_SOURCE=netlink). With --telemetry 64 the switch
+with the fault has as many subscribers as it takes, and all have a Prometheus.
 
 With --fault path the spine drops what it should pass on, every carrier stays, and BFD
 finds it: at 10, 50 and 100 ms x 3, from the last packet that got through to the notice,
@@ -452,6 +453,7 @@ beside the detection time.`,
 		}}
 	c.Flags().IntVar(&opt.Trials, "trials", 0, "how often the fault strikes; 0: 200 cables, 20 paths of each kind")
 	c.Flags().StringVar(&opt.BesideBin, "beside", "", "directory of other programs, measured by turns with these")
+	c.Flags().IntVar(&opt.Telemetry, "telemetry", 0, "streams of gNMI that follow the switch with the fault in a second lab, of which all are scraped each second; measured by turns with the first")
 	c.Flags().StringToStringVar(&opt.BesideEnv, "beside-env", nil, "NAME=VALUE for the daemons of a second lab, measured by turns with the first")
 	c.Flags().Var(&oneOf{&fault, []string{"carrier", "path"}}, "fault", "what strikes")
 	return c

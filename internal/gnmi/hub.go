@@ -12,6 +12,9 @@ import (
 const (
 	// beat is how often the device is read for all streams, and so the shortest period of a sample.
 	beat = time.Second
+	// pauseForNotices is how long after an event it is told: what hosts are to be told of it is
+	// told before, and a storm of events wakes the streams fifty times a second at most.
+	pauseForNotices = 20 * time.Millisecond
 	// settle is how long after an event the device is read: what the event causes is done by
 	// then, first of all that hosts are told.
 	settle = 100 * time.Millisecond
@@ -159,6 +162,14 @@ func follow(ctx context.Context, src Source, out chan<- api.EventBatch) {
 	for {
 		b, err := src.Subscribe(ctx, last)
 		if err != nil {
+			return
+		}
+		select {
+		case <-time.After(pauseForNotices):
+		case <-ctx.Done():
+			return
+		}
+		if b, err = src.Subscribe(ctx, last); err != nil { // with what came meanwhile
 			return
 		}
 		last = b.Last
