@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -215,7 +216,7 @@ func (w twoWay) Close() error {
 // client is the other end of a session.
 type client struct {
 	t  testing.TB
-	p  twoWay
+	p  io.Closer
 	in *messages
 	to sender
 	n  int
@@ -230,17 +231,26 @@ var anna = api.Visitor{Caller: api.Caller{Name: "anna", From: "192.0.2.77", Proo
 func dial(t testing.TB, s *Server, who api.Visitor, capabilities ...string) *client {
 	t.Helper()
 	a, b := newBuffer(), newBuffer()
-	c := &client{t: t, p: twoWay{a, b}, ended: make(chan struct{})}
+	p := twoWay{a, b}
 	x := s.place(who)
 	if x == nil {
 		t.Fatal("no place")
 	}
+	ended := make(chan struct{})
 	go func() {
-		defer close(c.ended)
+		defer close(ended)
 		s.session(t.Context(), x, twoWay{b, a})
 		a.close()
 	}()
-	c.in, c.to = newMessages(c.p), sender{w: c.p}
+	c := greetServer(t, p, p, capabilities...)
+	c.p, c.ended = p, ended
+	return c
+}
+
+// greetServer reads the hello of a server and answers it.
+func greetServer(t testing.TB, w io.Writer, r io.Reader, capabilities ...string) *client {
+	t.Helper()
+	c := &client{t: t, in: newMessages(r), to: sender{w: w}}
 	hello := c.receive()
 	if hello.name != "hello" || hello.child(nsBase, "session-id") == nil {
 		t.Fatalf("%s instead of a hello", hello.name)
@@ -305,7 +315,15 @@ func (c *client) raw(text string) {
 	} else {
 		text += endOfMessage
 	}
-	if _, err := c.p.Write([]byte(text)); err != nil {
+	if _, err := io.WriteString(c.to.w, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// begin sends the first chunk of a message.
+func (c *client) begin(text string) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c.to.w, "\n#%d\n%s", len(text), text); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -29,8 +29,9 @@ const (
 // module is one that the server implements, or imports only.
 type module struct {
 	yang.Module
-	features []string
-	imported bool
+	features  []string
+	imported  bool
+	version11 bool // YANG 1.1: the hello does not name it (RFC 7950 section 5.6.4)
 }
 
 // modules are all there are, sorted by name.
@@ -43,8 +44,10 @@ func modules() (out []module) {
 		switch m.Name {
 		case "ietf-netconf":
 			x.features = []string{"candidate", "confirmed-commit", "rollback-on-error", "validate"}
-		case "ietf-inet-types", "ietf-yang-types", "ietf-datastores":
+		case "ietf-inet-types", "ietf-yang-types":
 			x.imported = true
+		case "ietf-yang-library", "ietf-datastores":
+			x.version11 = true
 		}
 		out = append(out, x)
 	}
@@ -69,7 +72,7 @@ func capabilities() []string {
 		out = append(out, "urn:ietf:params:netconf:capability:"+name)
 	}
 	for _, m := range modules() {
-		if m.imported {
+		if m.imported || m.version11 {
 			continue
 		}
 		uri := m.Namespace + "?module=" + m.Name + "&revision=" + m.Revision
@@ -95,7 +98,7 @@ func (s *Server) hello(id uint32) *element {
 }
 
 // library is what the server has of modules.
-func (s *Server) library() *element {
+func library() *element {
 	leaf := func(name, text string) *element { return leafOf(nsLibrary, name, text) }
 	set := &element{space: nsLibrary, name: "module-set", keys: 1, kids: []*element{leaf("name", "all")}}
 	for _, imported := range []bool{false, true} {
@@ -124,8 +127,27 @@ func (s *Server) library() *element {
 	return out
 }
 
+// oldLibrary is the same for who knows RFC 7895 only.
+func oldLibrary() *element {
+	leaf := func(name, text string) *element { return leafOf(nsLibrary, name, text) }
+	out := el(nsLibrary, "modules-state", leaf("module-set-id", contentID()))
+	for _, m := range modules() {
+		e := &element{space: nsLibrary, name: "module", keys: 2, kids: []*element{leaf("name", m.Name), leaf("revision", m.Revision), leaf("namespace", m.Namespace)}}
+		for _, f := range m.features {
+			e.kids = append(e.kids, leaf("feature", f))
+		}
+		typ := "implement"
+		if m.imported {
+			typ = "import"
+		}
+		e.kids = append(e.kids, leaf("conformance-type", typ))
+		out.kids = append(out.kids, e)
+	}
+	return out
+}
+
 // monitoring is the state of the server.
-func (s *Server) monitoring(context.Context) *element {
+func (s *Server) monitoring() *element {
 	leaf := func(name, text string) *element { return leafOf(nsMonitoring, name, text) }
 	number := func(name string, n uint64) *element { return leaf(name, strconv.FormatUint(n&0xffffffff, 10)) }
 	caps := el(nsMonitoring, "capabilities")

@@ -102,8 +102,14 @@ func bodyOf(op *element) (text string) {
 	return text
 }
 
-// param gives a parameter of the operation; nil: it is not there.
-func (c *call) param(name string) *element { return c.op.child(c.op.space, name) }
+// param gives a parameter of the operation; nil: it is not there. One in no namespace is taken too:
+// so ncclient sends a configuration that is written as <config>.
+func (c *call) param(name string) *element {
+	if p := c.op.child(c.op.space, name); p != nil {
+		return p
+	}
+	return c.op.child("", name)
+}
 
 // needs gives a parameter that has to be there.
 func (c *call) needs(name string) (*element, error) {
@@ -119,7 +125,7 @@ func (c *call) datastore(name string) (store string, config *element, err error)
 	if err != nil {
 		return "", nil, err
 	}
-	if len(p.kids) != 1 || p.kids[0].space != nsBase {
+	if len(p.kids) != 1 || p.kids[0].space != nsBase && p.kids[0].space != "" {
 		return "", nil, refusef(string(tree.TagInvalidValue), "%s names no datastore", name).about(name)
 	}
 	switch k := p.kids[0]; {
@@ -177,7 +183,7 @@ func (c *call) get(ctx context.Context) ([]*element, error) {
 		}
 		trees = append(trees, inof)
 	}
-	trees = append(trees, c.srv.library(), c.srv.monitoring(ctx), streams(c.srv.started))
+	trees = append(trees, library(), oldLibrary(), c.srv.monitoring(), streams(c.srv.started))
 	return []*element{el(nsBase, "data", selected(trees, f)...)}, nil
 }
 

@@ -207,12 +207,17 @@ func (s *Server) connection(ctx context.Context, conn net.Conn, from netip.Addr)
 		sessions.Go(func() {
 			defer c.Close()
 			defer s.leave(x)
-			if s.subsystem(asked) {
-				idle.Stop()
-				s.session(ctx, x, sshPipe{channel, conn})
-				_ = channel.Close() // the reader may have done so
-				time.AfterFunc(goodbyeTime, func() { conn.Close() })
-				_ = c.Wait()
+			if !s.subsystem(asked) {
+				return
+			}
+			idle.Stop()
+			gone := make(chan struct{})
+			go func() { ssh.DiscardRequests(asked); close(gone) }()
+			s.session(ctx, x, sshPipe{channel, conn})
+			_ = channel.Close() // the client may have done so
+			select {            // it has taken all when it closes its side too
+			case <-gone:
+			case <-time.After(goodbyeTime):
 			}
 		})
 	}
@@ -230,7 +235,6 @@ func (s *Server) subsystem(asked <-chan *ssh.Request) bool {
 			return false
 		}
 		if good {
-			go ssh.DiscardRequests(asked)
 			return true
 		}
 	}

@@ -42,6 +42,7 @@ var packages = map[string]string{
 	"tcpdump":             "tcpdump",
 	"gnmi_cli":            "make tools",
 	"telegraf":            "make tools",
+	"yangcli":             "yangcli",
 	"tshark":              "tshark",
 	"yanglint":            "libyang2-tools",
 }
@@ -72,6 +73,15 @@ func Programs(t testing.TB, names ...string) {
 			missing(t, name+" is not installed", pkg)
 			return
 		}
+	}
+}
+
+// Python skips a test that runs a module of Debian's Python where that is not installed, or fails
+// it. Its package is python3-MODULE.
+func Python(t testing.TB, module string) {
+	t.Helper()
+	if out, err := exec.Command("/usr/bin/python3", "-c", "import "+module).CombinedOutput(); err != nil {
+		missing(t, fmt.Sprintf("Debian's Python has no module %s: %v %.200s", module, err, out), "python3-"+module)
 	}
 }
 
