@@ -225,14 +225,19 @@ func (d *Directory) Says(k HostKey, nqn string) bool {
 	return i >= 0 && d.hosts[id].atts[i].service.NQN == nqn
 }
 
+// mostAlike is how many addresses that say one NQN are looked at: a device may say it of all its
+// hosts.
+const mostAlike = 64
+
 // OtherByNQN gives another known machine, by its MAC address, that says the NQN of h. Ports
-// and planes of one host are such too.
+// and planes of one host are such too. Of more than 64 addresses that say it, it looks at 64.
 func (d *Directory) OtherByNQN(h Host) (Host, bool) {
 	if h.NQN == "" {
 		return Host{}, false
 	}
 	var one [1]uint32
-	for _, id := range d.byNQN.view(h.NQN, &one) {
+	ids := d.byNQN.view(h.NQN, &one)
+	for _, id := range ids[:min(len(ids), mostAlike)] {
 		o := &d.hosts[id]
 		for i := range o.atts {
 			if a := &o.atts[i]; a.service.NQN == h.NQN && a.mac != h.MAC {

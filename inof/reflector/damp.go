@@ -21,7 +21,15 @@ const (
 // lately is how often the keys of a device have changed since a moment.
 type lately struct {
 	since   time.Time
-	changes map[feedKey]int
+	changes map[feedKey]*often
+}
+
+// often is how often one of them has.
+type often struct {
+	n int
+	// gone is the last change of a port: what makes its other hosts the same is no other one, for a
+	// long message is taken in pieces.
+	gone bool
 }
 
 // damp marks the news of a change whose keys have changed too often of late.
@@ -32,7 +40,7 @@ func (r *Reflector) damp(t *change, by *cause) {
 	}
 	l := &d.lately
 	if l.changes == nil || by.came.Sub(l.since) > oftenTime {
-		*l = lately{by.came, map[feedKey]int{}}
+		*l = lately{by.came, map[feedKey]*often{}}
 	}
 	counted := map[feedKey]bool{}
 	for i := range t.news {
@@ -48,10 +56,17 @@ func (r *Reflector) damp(t *change, by *cause) {
 		if k.host.Device != d.id {
 			continue
 		}
-		if _, known := l.changes[k]; !counted[k] && (known || len(l.changes) < mostOften) {
-			counted[k] = true
-			l.changes[k]++
+		o := l.changes[k]
+		switch {
+		case o == nil && len(l.changes) >= mostOften:
+			continue
+		case o == nil:
+			o = &often{n: 1}
+			l.changes[k] = o
+		case !counted[k] && (n.kind == keyHost || o.gone != n.gone):
+			o.n++
 		}
-		n.again = l.changes[k] > oftenAtOnce
+		counted[k], o.gone = true, n.gone
+		n.again = o.n > oftenAtOnce
 	}
 }

@@ -24,7 +24,7 @@ const (
 func (r *Reflector) Waiting() bool { return r.feed.fresh < len(r.feed.posts) || r.ends }
 
 // Owing tells whether a Step can go on.
-func (r *Reflector) Owing() bool { return r.more }
+func (r *Reflector) Owing() bool { return r.more || len(r.handing) > 0 }
 
 // Owed appends the devices that have more to be told than they were given.
 func (r *Reflector) Owed(dst []netip.Addr) []netip.Addr {
@@ -104,10 +104,14 @@ func (r *Reflector) Pull(ready func(dev netip.Addr) bool, now time.Time) []wire.
 	return r.tell(out, now)
 }
 
-// Step gives the next about 32 KiB to the device that waits longest, and to those who have
-// the same to be told, if their sessions are ready.
+// Step goes on with what some devices were given and others not yet. Without such it gives the next
+// about 32 KiB to the device that waits longest, and to those who have the same to be told, if their
+// sessions are ready.
 func (r *Reflector) Step(ready func(dev netip.Addr) bool, now time.Time) []wire.Delivery {
 	var out []wire.Delivery
+	if len(r.handing) > 0 {
+		return r.tell(r.handOn(out, r.handing[0]), now)
+	}
 	r.more = false
 	for n := len(r.owing); n > 0; n-- {
 		d := r.owing[0]
@@ -135,12 +139,11 @@ func (r *Reflector) Step(ready func(dev netip.Addr) bool, now time.Time) []wire.
 // give lets those of some devices that are ready have about a message full of their backlog,
 // or of the losses in it.
 func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses bool, ready func(netip.Addr) bool, now time.Time) []wire.Delivery {
-	to := make([]netip.Addr, 0, len(devs))
 	can := devs
 	var cannot []*device
 	for i, d := range devs {
 		if ready == nil || ready(d.id) {
-			if to = append(to, d.id); len(cannot) > 0 {
+			if len(cannot) > 0 {
 				can = append(can, d)
 			}
 			continue
@@ -157,11 +160,14 @@ func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses
 	if len(can) < b.users {
 		b = b.clone(len(can))
 	}
-	for _, u := range r.take(b, can[0], losses, now) {
-		out = append(out, wire.Delivery{To: to, Msg: u})
-		r.counters.UpdatesOut++
-		r.counters.DeliveriesOut += uint64(len(to))
+	out = r.handAll(out, can)
+	h := &handing{to: can}
+	urgent := b.urgent()
+	if h.msgs, h.most = r.take(b, can[0], losses, now); urgent {
+		h.most = len(can)
 	}
+	r.counters.UpdatesOut += uint64(len(h.msgs))
+	out = r.hand(out, h)
 	if b.empty() {
 		b, r.ends = nil, true
 	} else {
@@ -187,6 +193,7 @@ func (r *Reflector) disown(d *device) {
 		d.owed.users--
 		d.owed = nil
 	}
+	r.takeBack(d)
 }
 
 // taking collects what is told next.
@@ -200,8 +207,9 @@ type taking struct {
 
 func (t *taking) on() bool { return t.room > 0 && t.visits > 0 }
 
-// take makes the next messages of a backlog, as they are for one of its devices.
-func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*wire.Update {
+// take makes the next messages of a backlog, as they are for one of its devices, and says how many
+// devices are given them in a step.
+func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) (msgs []*wire.Update, most int) {
 	t := taking{room: wire.SyncChunk, visits: math.MaxInt, downs: wire.Downs{}}
 	if n := r.cfg.SyncStep; n > 0 && b.full {
 		t.visits = n
@@ -232,7 +240,10 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) []*w
 	}
 	t.Downs = t.downs.Records()
 	t.Sort()
-	return r.messages(b, &t, now)
+	if most = r.cfg.SyncStep; most == 0 {
+		most = handBytes / max(1, wire.SyncChunk-t.room)
+	}
+	return r.messages(b, &t, now), most
 }
 
 // messages are the Updates of what was taken. While zones or settings wait that are not in

@@ -26,7 +26,7 @@ type Config struct {
 	// Paced says that what is to be told waits for Pull and Step; without it every call gives
 	// all that follows from it at once.
 	Paced    bool
-	SyncStep int // records that a step of a full sync tells; zero: about a message full
+	SyncStep int // records that a step of a full sync tells, and devices that are given something in one; zero: as many as fit
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
@@ -63,11 +63,12 @@ type Reflector struct {
 	patience time.Time               // until when they are awaited
 	next     time.Time               // end of a grace time or of patience
 
-	owing  []*device // with a backlog, or without one any more; who waits longest first
-	more   bool      // a Step may find somebody ready
-	told   int       // ToldSender
-	losses Losses
-	ends   bool // an End-of-Sync may be due
+	owing   []*device  // with a backlog, or without one any more; who waits longest first
+	handing []*handing // what some were given, and others not yet
+	more    bool       // a Step may find somebody ready
+	told    int        // ToldSender
+	losses  Losses
+	ends    bool // an End-of-Sync may be due
 
 	counters Counters
 }
@@ -112,6 +113,7 @@ type device struct {
 	resumes bool     // it is told what it had missed
 	owed    *backlog // what it is still to be told; nil: nothing
 	owing   bool     // it is in Reflector.owing
+	handing *handing // what it is given next, before anything else; nil: nothing
 	turn    *turn    // while fresh posts are handed out
 	lately  lately
 	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
@@ -156,7 +158,7 @@ func (r *Reflector) out(now time.Time) []wire.Delivery {
 		return nil
 	}
 	out := r.Pull(nil, now)
-	for r.more {
+	for r.Owing() {
 		out = append(out, r.Step(nil, now)...)
 	}
 	return out
@@ -212,7 +214,7 @@ func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
 	var to, resumed []netip.Addr
 	for _, d := range r.devices {
 		switch {
-		case !d.up || d.owed != nil || d.missed != nil || d.told && !d.endsSpared:
+		case !d.up || d.owed != nil || d.handing != nil || d.missed != nil || d.told && !d.endsSpared:
 			continue
 		case d.told:
 			to = append(to, d.id)

@@ -38,7 +38,7 @@ func Weight(m Message) int {
 }
 
 // Cut divides a message into one of about so many records and the rest, nil if there is
-// none. The order is that of a batch: hosts that go, hosts that are down, hosts that come, so that
+// none; also what one record says of many hosts is divided. The order is that of a batch: hosts that go, hosts that are down, hosts that come, so that
 // between two of them no host looks reachable that is not.
 func (u *Update) Cut(records int) (first, rest *Update) {
 	if len(u.Hosts)+len(u.Downs) <= records && Weight(u) <= records+messageWeight {
@@ -57,6 +57,12 @@ func (u *Update) Cut(records int) (first, rest *Update) {
 	records -= n
 	n = 0
 	for n < len(tail.Downs) && records > 0 && gone == len(head.Hosts) {
+		if d := tail.Downs[n]; d.weight() > max(records, 1) {
+			tail.Downs = slices.Clone(tail.Downs)
+			tail.Downs[n].Addrs = d.Addrs[:records*downAddrs]
+			d.Addrs = d.Addrs[records*downAddrs:]
+			tail.Downs = slices.Insert(tail.Downs, n+1, d)
+		}
 		records -= tail.Downs[n].weight()
 		n++
 	}

@@ -51,6 +51,11 @@ type Flood struct {
 	Quiet    Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
 	Fault    Quantiles `json:"fault"`         // the same under the flood
 	P99Ratio float64   `json:"p99_ratio"`
+	// The same without a flood, while other processes take the processor time that the flood
+	// took more than the quiet phases.
+	CPU          time.Duration `json:"cpu_ns"`
+	Control      Quantiles     `json:"control"`
+	ControlRatio float64       `json:"control_p99_ratio"`
 	// Memory of the reflector in MiB, at most: while hosts of all clients change and in the
 	// quiet phases, and under the flood.
 	QuietPeak   float64 `json:"quiet_rss_peak_mib"`
@@ -60,11 +65,14 @@ type Flood struct {
 	QuietLive float64 `json:"quiet_live_mib"`
 	Live      float64 `json:"live_mib"`
 
-	quiet, took []time.Duration
+	quiet, took, control []time.Duration
 }
 
 // floodHosts is how many hosts a device that floods has at most.
 const floodHosts = 4096
+
+// floodBegins is how long a flood lasts before the first fault under it.
+const floodBegins = 200 * time.Millisecond
 
 // flooder is a device that sends without end.
 type flooder struct {
@@ -175,8 +183,8 @@ func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err err
 				return nil, fmt.Errorf("flood %q: %w", r.Name, err)
 			}
 		}
-		r.Quiet, r.Fault = quantiles(r.quiet), quantiles(r.took)
-		r.P99Ratio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Peak/r.QuietPeak
+		r.Quiet, r.Fault, r.Control = quantiles(r.quiet), quantiles(r.took), quantiles(r.control)
+		r.P99Ratio, r.ControlRatio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Control.P99/r.Quiet.P99, r.Peak/r.QuietPeak
 		res.Floods = append(res.Floods, r)
 	}
 	return res, nil
@@ -210,7 +218,8 @@ func (f *fanout) change(ctx context.Context, times int) error {
 	return nil
 }
 
-// underFlood measures a quiet phase and one under flood i of device dev, and adds them.
+// underFlood measures a quiet phase, one under flood i of device dev, and its control, and adds
+// them.
 func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) error {
 	mib := func(n uint64) float64 { return float64(n) / (1 << 20) }
 	if _, err := f.own.resetPeak(ctx); err != nil {
@@ -222,8 +231,16 @@ func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) er
 	if err := pause(ctx, 500*time.Millisecond); err != nil {
 		return err
 	}
+	var used [4]time.Duration // before and after the quiet phase, and the flood
+	var err error
+	if used[0], err = f.used(ctx); err != nil {
+		return err
+	}
 	quiet, err := f.faultPhase(ctx, count)
 	if err != nil {
+		return err
+	}
+	if used[1], err = f.used(ctx); err != nil {
 		return err
 	}
 	s, err := f.own.resetPeak(ctx)
@@ -231,6 +248,9 @@ func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) er
 		return err
 	}
 	r.quiet, r.QuietPeak, r.QuietLive = append(r.quiet, quiet...), max(r.QuietPeak, mib(s.Peak)), max(r.QuietLive, mib(s.Heap))
+	if used[2], err = f.used(ctx); err != nil {
+		return err
+	}
 	stop, sent, err := f.flood(ctx, i, dev)
 	if err != nil {
 		return err
@@ -244,8 +264,27 @@ func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) er
 		return err
 	}
 	r.took, r.Peak, r.Live = append(r.took, took...), max(r.Peak, mib(s.Peak)), max(r.Live, mib(s.Heap))
+	if used[3], err = f.used(ctx); err != nil {
+		return err
+	}
 	r.Sent += sent.Load()
-	return pause(ctx, 200*time.Millisecond)
+	more := max(0, used[3]-used[2]-(used[1]-used[0]))
+	r.CPU += more
+	if err := pause(ctx, time.Second); err != nil { // what the flood left behind
+		return err
+	}
+	stop, err = burn(ctx, more)
+	if err != nil {
+		return err
+	}
+	if err = pause(ctx, floodBegins); err != nil {
+		stop()
+		return err
+	}
+	control, err := f.faultPhase(ctx, count)
+	stop()
+	r.control = append(r.control, control...)
+	return err
 }
 
 // flood lets device dev, which is nobody else's, send flood i until stop is called.
@@ -274,7 +313,7 @@ func (f *fanout) flood(ctx context.Context, i, dev int) (stop func(), sent *atom
 		<-done
 		<-c.done
 	}
-	return stop, sent, pause(ctx, 200*time.Millisecond)
+	return stop, sent, pause(ctx, floodBegins)
 }
 
 // faultPhase gives how long each of some faults of the first origin took.
