@@ -11,7 +11,7 @@ import (
 const Priorities = 8
 
 // Fields is a set of parts of a Health.
-type Fields uint16
+type Fields uint32
 
 // The parts of a Health. A driver that does not tell one differs from one that
 // tells 0.
@@ -25,13 +25,22 @@ const (
 	FieldTxFrames                                  // TxFrames of each priority
 	FieldDeadlocks                                 // Deadlocks and Deadlocked
 	FieldRxPower                                   // RxPower
+	FieldSpeed                                     // Speed
+	FieldPortECN                                   // ECNMarked of all queues
+	FieldECN                                       // ECNMarks of each queue
+	FieldBuffer                                    // QueueBytes, HeadroomBytes
+	FieldBufferPeak                                // QueuePeak, HeadroomPeak
+	FieldRestored                                  // Restored
+	FieldTxCast                                    // TxBroadcast, TxMulticast
+	FieldOptic                                     // Optic
 	endOfFields                                    // not a field
 	AllFields        = endOfFields - 1             // every part there is
 	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks
 	FieldsOfCounters = FieldCounters | FieldCRC // what a Counters tells
 )
 
-var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power"}
+var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power",
+	"speed", "port-ecn", "ecn", "buffer", "buffer-peak", "restored", "tx-cast", "optic"}
 
 // String lists the fields by name, "none" when there is none.
 func (f Fields) String() string {
@@ -101,6 +110,33 @@ type Health struct {
 	// RxPower is the optical power that the weakest lane receives, in 1/1000 dBm;
 	// NoLight without any.
 	RxPower int `json:"rx_power_mdbm"`
+
+	// Speed of the link in bits a second.
+	Speed uint64 `json:"speed_bps,omitzero"`
+	// ECNMarked are frames that were marked (RFC 3168: CE) on their way out, ECNMarks by queue.
+	ECNMarked uint64             `json:"ecn_marked,omitzero"`
+	ECNMarks  [Priorities]uint64 `json:"ecn_marks,omitzero"`
+	// Bytes of the buffer: what waits in a queue to be sent, and what came in of a priority
+	// and stands in its headroom; now, and the most since somebody set it back.
+	QueueBytes    [Priorities]uint64 `json:"queue_bytes,omitzero"`
+	HeadroomBytes [Priorities]uint64 `json:"headroom_bytes,omitzero"`
+	QueuePeak     [Priorities]uint64 `json:"queue_peak_bytes,omitzero"`
+	HeadroomPeak  [Priorities]uint64 `json:"headroom_peak_bytes,omitzero"`
+	// Restored are Deadlocks that are over.
+	Restored [Priorities]uint64 `json:"restored,omitzero"`
+
+	TxBroadcast uint64 `json:"tx_broadcast,omitzero"` // frames
+	TxMulticast uint64 `json:"tx_multicast,omitzero"` // frames
+	Optic       Optic  `json:"optic,omitzero"`
+}
+
+// Optic is what a module tells beside what it receives.
+type Optic struct {
+	Vendor, Serial string // printable; empty: not told
+	TxPower        int    // of the weakest lane, 1/1000 dBm; NoLight without any
+	Bias           int    // of the laser that takes most, microamperes
+	Temperature    int    // 1/1000 degrees Celsius
+	Voltage        int    // millivolts
 }
 
 // NoLight is the RxPower of a receiver that measures nothing: the least that the

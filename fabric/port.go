@@ -30,6 +30,7 @@ type Counters struct {
 	RxCRC    uint64 `json:"rx_crc_errors"`
 	RxDrops  uint64 `json:"rx_drops"`
 	TxDrops  uint64 `json:"tx_drops"`
+	TxErrors uint64 `json:"tx_errors"`
 	// CarrierChanges counts every change of carrier that the dataplane saw, so
 	// that a flap too short for events still counts.
 	CarrierChanges uint64 `json:"carrier_changes"`

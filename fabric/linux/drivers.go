@@ -37,6 +37,7 @@ var driverNames = []driverName{
 	{"mlxsw*", txPause, "tx_pause_prio_#"},
 	{"mlxsw*", fabric.FieldPauseTime, "rx_pause_duration_prio_#"},
 	{"mlxsw*", fabric.FieldTxFrames, "tx_frames_prio_#"},
+	{"mlxsw*", fabric.FieldPortECN, "ecn_marked"},
 
 	{"ice", fabric.FieldCRC, "rx_crc_errors.nic"},
 	{"ice", fabric.FieldBroadcast, "rx_broadcast.nic"},
@@ -94,7 +95,7 @@ type driverName struct {
 }
 
 // txPause stands for the second counter of FieldPause.
-const txPause fabric.Fields = 1 << 15
+const txPause fabric.Fields = 1 << 31
 
 // none is where a counter is that a driver does not have.
 const none = -1
@@ -107,6 +108,7 @@ type layout struct {
 	crc       int
 	broadcast int
 	multicast int
+	marked    int
 	pause     [fabric.Priorities]int
 	txPause   [fabric.Priorities]int
 	pauseTime [fabric.Priorities]int
@@ -118,7 +120,7 @@ type layout struct {
 
 // newLayout finds the counters among the names that a driver gives.
 func newLayout(driver string, names []string, own []fabric.CounterName) *layout {
-	l := &layout{driver: driver, n: len(names), crc: none, broadcast: none, multicast: none}
+	l := &layout{driver: driver, n: len(names), crc: none, broadcast: none, multicast: none, marked: none}
 	for p := range fabric.Priorities {
 		l.pause[p], l.txPause[p], l.pauseTime[p], l.txFrames[p] = none, none, none, none
 	}
@@ -156,7 +158,7 @@ func (l *layout) find(n driverName, at map[string]int) {
 	if ok, _ := path.Match(n.driver, l.driver); !ok || l.fields&n.field != 0 || n.field == fabric.FieldCRC && l.kernelCRC != "" {
 		return
 	}
-	single := map[fabric.Fields]*int{fabric.FieldCRC: &l.crc, fabric.FieldBroadcast: &l.broadcast, fabric.FieldMulticast: &l.multicast}
+	single := map[fabric.Fields]*int{fabric.FieldCRC: &l.crc, fabric.FieldBroadcast: &l.broadcast, fabric.FieldMulticast: &l.multicast, fabric.FieldPortECN: &l.marked}
 	if slot := single[n.field]; slot != nil {
 		if i, ok := at[n.name]; ok {
 			*slot = i
@@ -194,6 +196,9 @@ func (l *layout) fill(h *fabric.Health, want fabric.Fields, stats []uint64) {
 	}
 	if want&fabric.FieldMulticast != 0 {
 		h.RxMulticast = get(l.multicast)
+	}
+	if want&fabric.FieldPortECN != 0 {
+		h.ECNMarked = get(l.marked)
 	}
 	for p := range fabric.Priorities {
 		if want&fabric.FieldPause != 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"syscall"
 	"unsafe"
@@ -57,14 +58,18 @@ const (
 	// large the buffer is, and queues may be added at any time.
 	statsBuffer = statsHeader + 2*8*maxDriverCounters
 
-	drvinfoLen     = 196 // struct ethtool_drvinfo
-	drvinfoDriver  = 4
-	drvinfoStats   = 180
-	stringsHeader  = 12
-	moduleInfoLen  = 44 // struct ethtool_modinfo
-	eepromHeader   = 16
-	getModuleInfo  = unix.ETHTOOL_GMODULEINFO
-	getModuleBytes = unix.ETHTOOL_GMODULEEEPROM
+	drvinfoLen    = 196 // struct ethtool_drvinfo
+	drvinfoDriver = 4
+	drvinfoStats  = 180
+	stringsHeader = 12
+	moduleInfoLen = 44 // struct ethtool_modinfo
+	eepromHeader  = 16
+	settingsLen   = 44 // struct ethtool_cmd
+	settingsSpeed = 12
+
+	settingsSpeedHigh = 28
+	getModuleInfo     = unix.ETHTOOL_GMODULEINFO
+	getModuleBytes    = unix.ETHTOOL_GMODULEEEPROM
 )
 
 // newEthtool must be called in the ports' network namespace.
@@ -202,12 +207,25 @@ func (e *ethtool) module(name string, offset, n int) ([]byte, error) {
 	return b[eepromHeader:], nil
 }
 
-// rxPower reads what a port's module receives.
-func (e *ethtool) rxPower(name string) (int, error) {
+// eeprom gives the kind of a port's module, the size of its EEPROM and what reads that.
+func (e *ethtool) eeprom(name string) (kind uint32, size int, read func(offset, n int) ([]byte, error), err error) {
 	info := make([]byte, moduleInfoLen)
 	if err := e.ioctl(name, getModuleInfo, info); err != nil {
-		return 0, fmt.Errorf("module information: %w", err)
+		return 0, 0, nil, fmt.Errorf("module information: %w", err)
 	}
-	kind, size := binary.NativeEndian.Uint32(info[4:]), binary.NativeEndian.Uint32(info[8:])
-	return rxPower(kind, int(min(size, maxEEPROM)), func(offset, n int) ([]byte, error) { return e.module(name, offset, n) })
+	kind, size = binary.NativeEndian.Uint32(info[4:]), int(min(binary.NativeEndian.Uint32(info[8:]), maxEEPROM))
+	return kind, size, func(offset, n int) ([]byte, error) { return e.module(name, offset, n) }, nil
+}
+
+// speed is that of the link in Mbit/s, 0 where it is not known (ETHTOOL_GSET, struct ethtool_cmd).
+func (e *ethtool) speed(name string) (uint64, error) {
+	b := make([]byte, settingsLen)
+	if err := e.ioctl(name, unix.ETHTOOL_GSET, b); err != nil {
+		return 0, fmt.Errorf("link settings: %w", err)
+	}
+	speed := uint32(binary.NativeEndian.Uint16(b[settingsSpeed:])) | uint32(binary.NativeEndian.Uint16(b[settingsSpeedHigh:]))<<16
+	if speed == math.MaxUint32 || speed == math.MaxUint16 { // SPEED_UNKNOWN, of all and of old drivers
+		return 0, nil
+	}
+	return uint64(speed), nil
 }

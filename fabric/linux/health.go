@@ -21,14 +21,17 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 		return fabric.Health{}, err
 	}
 	h := fabric.Health{}
-	if want&^(fabric.FieldCounters|fabric.FieldRxPower) != 0 {
+	if want&driverFields != 0 {
 		err = d.driverHealth(p, &h, want)
 	}
 	if left := want &^ h.Valid; err == nil && left&kernelFields != 0 {
 		err = d.kernelHealth(p, a, &h, left)
 	}
-	if err == nil && want&fabric.FieldRxPower != 0 {
-		err = d.moduleHealth(p, &h)
+	if err == nil && want&fabric.FieldSpeed != 0 {
+		err = d.speed(p, &h)
+	}
+	if err == nil && want&(fabric.FieldRxPower|fabric.FieldOptic) != 0 {
+		err = d.moduleHealth(p, &h, want)
 	}
 	if err != nil {
 		return fabric.Health{}, fmt.Errorf("port %q: read health: %w", name, err)
@@ -36,6 +39,9 @@ func (d *Dataplane) Health(name string, want fabric.Fields) (fabric.Health, erro
 	h.At = time.Now()
 	return h, nil
 }
+
+// driverFields are those for which drivers have counters.
+const driverFields = fabric.FieldCRC | fabric.FieldBroadcast | fabric.FieldMulticast | fabric.FieldsOfPFC | fabric.FieldPortECN
 
 // kernelFields are those of which the link statistics tell something.
 const kernelFields = fabric.FieldsOfCounters | fabric.FieldMulticast
@@ -129,18 +135,40 @@ func (d *Dataplane) driverHealth(p *port, h *fabric.Health, want fabric.Fields) 
 }
 
 // moduleHealth asks the module, if there is one that can tell.
-func (d *Dataplane) moduleHealth(p *port, h *fabric.Health) error {
+func (d *Dataplane) moduleHealth(p *port, h *fabric.Health, want fabric.Fields) error {
 	e := d.tool()
 	if e == nil {
 		return fabric.ErrNoPort
 	}
-	power, err := e.rxPower(p.name)
+	kind, size, read, err := e.eeprom(p.name)
+	if err == nil && want&fabric.FieldRxPower != 0 {
+		if h.RxPower, err = rxPower(kind, size, read); err == nil {
+			h.Valid |= fabric.FieldRxPower
+		}
+	}
+	if err == nil && want&fabric.FieldOptic != 0 {
+		if h.Optic, err = optic(kind, size, read); err == nil {
+			h.Valid |= fabric.FieldOptic
+		}
+	}
+	if errors.Is(err, errNotTold) || notTold(err) || errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENXIO) {
+		return nil
+	}
+	return err
+}
+
+// speed asks the driver how fast the link is.
+func (d *Dataplane) speed(p *port, h *fabric.Health) error {
+	e := d.tool()
+	if e == nil {
+		return fabric.ErrNoPort
+	}
+	megabits, err := e.speed(p.name)
 	switch {
-	case err == nil:
-		h.RxPower = power
-		h.Valid |= fabric.FieldRxPower
-	case errors.Is(err, errNotTold), notTold(err), errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENXIO):
-	default:
+	case err == nil && megabits > 0:
+		h.Speed = megabits * 1_000_000
+		h.Valid |= fabric.FieldSpeed
+	case err != nil && !notTold(err):
 		return err
 	}
 	return nil

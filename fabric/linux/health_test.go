@@ -150,12 +150,49 @@ func TestReceivedPower(t *testing.T) {
 	}
 }
 
+// The values are those of the examples in SFF-8472 and SFF-8636, by their units.
+func TestModulesTellWhatTheyMeasureAndWhoMadeThem(t *testing.T) {
+	sfp := make([]byte, 512)
+	sfp[92] = 0x68
+	copy(sfp[20:], "EXAMPLE\x00OPTICS  ")
+	copy(sfp[68:], "SN-1            ")
+	copy(sfp[256+96:], []byte{0xf6, 0x80, 0x80, 0xe8, 0x0c, 0x35, 0x13, 0x88}) // -9.5 C, 3.3 V, 6.25 mA, 0.5 mW
+	qsfp := make([]byte, 256)
+	copy(qsfp[22:], []byte{0x22, 0x40})
+	copy(qsfp[26:], []byte{0x81, 0x24})
+	copy(qsfp[42:], []byte{0, 10, 0, 30, 0, 20, 0, 0, 0x27, 0x10, 0x03, 0xe8, 0, 0, 0x27, 0x10})
+	copy(qsfp[148:], "ACME            ")
+	copy(qsfp[196:], "Q7              ")
+	for _, c := range []struct {
+		kind uint32
+		b    []byte
+		want fabric.Optic
+	}{
+		{moduleSFF8472, sfp, fabric.Optic{Vendor: "EXAMPLEOPTICS", Serial: "SN-1", TxPower: -3010, Bias: 6250, Temperature: -9500, Voltage: 3300}},
+		{moduleSFF8636, qsfp, fabric.Optic{Vendor: "ACME", Serial: "Q7", TxPower: -10_000, Bias: 60, Temperature: 34_250, Voltage: 3306}},
+	} {
+		if got, err := optic(c.kind, len(c.b), eeprom(c.b)); err != nil || got != c.want {
+			t.Errorf("%+v, %v, want %+v", got, err, c.want)
+		}
+	}
+	if _, err := optic(moduleSFF8472, 512, eeprom(make([]byte, 512))); !errors.Is(err, errNotTold) {
+		t.Errorf("a cable without diagnostics: %v", err)
+	}
+	if _, err := optic(moduleSFF8636, 512, eeprom(make([]byte, 200))); err == nil {
+		t.Error("an EEPROM that ends early is taken")
+	}
+}
+
 func FuzzEEPROM(f *testing.F) {
 	f.Add(uint32(moduleSFF8472), 512, make([]byte, 512))
 	f.Add(uint32(moduleSFF8636), 256, make([]byte, 40))
 	f.Fuzz(func(t *testing.T, kind uint32, size int, b []byte) {
 		if p, err := rxPower(kind, size, eeprom(b)); err == nil && (p < fabric.NoLight || p > 10_000) {
 			t.Errorf("power %d", p)
+		}
+		o, err := optic(kind, size, eeprom(b))
+		if err == nil && (o.TxPower < fabric.NoLight || o.TxPower > 10_000 || o.Bias < 0 || strings.ContainsFunc(o.Vendor+o.Serial, func(r rune) bool { return r < ' ' || r > '~' })) {
+			t.Errorf("%+v", o)
 		}
 	})
 }
@@ -239,8 +276,8 @@ func TestHealthOfAPort(t *testing.T) {
 		valid fabric.Fields
 		crc   uint64
 	}{
-		{"kernel", nil, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast, 0},
-		{"driver", peerIndex, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast, uint64(host.Link("h0").Attrs().Index)},
+		{"kernel", nil, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast | fabric.FieldSpeed, 0},
+		{"driver", peerIndex, fabric.AllFields, fabric.FieldCounters | fabric.FieldCRC | fabric.FieldMulticast | fabric.FieldSpeed, uint64(host.Link("h0").Attrs().Index)},
 		{"one", peerIndex, fabric.FieldCRC, fabric.FieldCRC, uint64(host.Link("h0").Attrs().Index)},
 		{"what veth does not have", nil, fabric.FieldsOfPFC | fabric.FieldRxPower | fabric.FieldBroadcast, 0, 0},
 		{"nothing", nil, 0, 0, 0},

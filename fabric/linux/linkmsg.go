@@ -96,6 +96,6 @@ func parseStats64(v []byte) (c fabric.Counters, multicast uint64) {
 	}
 	return fabric.Counters{
 		RxFrames: at(0), TxFrames: at(1), RxBytes: at(2), TxBytes: at(3),
-		RxErrors: at(4), RxDrops: at(6), TxDrops: at(7), RxCRC: at(12),
+		RxErrors: at(4), TxErrors: at(5), RxDrops: at(6), TxDrops: at(7), RxCRC: at(12),
 	}, at(8)
 }

@@ -52,7 +52,7 @@ func TestParseLink(t *testing.T) {
 		{name: "up", msg: linkMessage(0, unix.ARPHRD_ETHER, 7, unix.IFF_UP|unix.IFF_LOWER_UP, name, mac,
 			attr(unix.IFLA_MTU, u32(9000)...), attr(unix.IFLA_CARRIER_CHANGES, u32(3)...), attr(unix.IFLA_STATS64, stats...)),
 			want: link{index: 7, name: "p0", mac: fabric.MAC{2, 0, 0, 0, 0, 9}, mtu: 9000, adminUp: true, carrier: true, changes: 3, ethernet: true,
-				counters: fabric.Counters{RxFrames: 1, TxFrames: 2, RxBytes: 3, TxBytes: 4, RxErrors: 5, RxDrops: 7, TxDrops: 8, RxCRC: 13}, multicast: 9}},
+				counters: fabric.Counters{RxFrames: 1, TxFrames: 2, RxBytes: 3, TxBytes: 4, RxErrors: 5, RxDrops: 7, TxDrops: 8, TxErrors: 6, RxCRC: 13}, multicast: 9}},
 		{name: "running without lower up is no carrier", msg: linkMessage(0, unix.ARPHRD_ETHER, 7, unix.IFF_UP|unix.IFF_RUNNING, name),
 			want: link{index: 7, name: "p0", adminUp: true, ethernet: true}},
 		{name: "other hardware", msg: linkMessage(0, unix.ARPHRD_LOOPBACK, 1, unix.IFF_UP, attr(unix.IFLA_IFNAME, 'l', 'o', 0)),

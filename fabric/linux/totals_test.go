@@ -76,7 +76,7 @@ func TestParseTotals(t *testing.T) {
 		binary.NativeEndian.PutUint64(v[8*i:], uint64(100+i))
 	}
 	index, got, err := parseTotals(statsMessage(7, statsLink64, v))
-	want := totals{fabric.Counters{RxFrames: 100, TxFrames: 101, RxBytes: 102, TxBytes: 103, RxErrors: 104, RxDrops: 106, TxDrops: 107, RxCRC: 112}, 108}
+	want := totals{fabric.Counters{RxFrames: 100, TxFrames: 101, RxBytes: 102, TxBytes: 103, RxErrors: 104, RxDrops: 106, TxDrops: 107, TxErrors: 105, RxCRC: 112}, 108}
 	if err != nil || index != 7 || got != want {
 		t.Errorf("%d %+v %v", index, got, err)
 	}

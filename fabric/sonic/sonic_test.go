@@ -151,11 +151,15 @@ func TestHealthFromASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fabric.Health{At: got.At, Valid: fabric.AllFields &^ (fabric.FieldPauseTime | fabric.FieldTxFrames),
-		Counters: fabric.Counters{RxFrames: 123456789 + 4321, CarrierChanges: 1},
-		RxCRC:    17, RxBroadcast: 21, RxMulticast: 4300, Deadlocked: 1 << 3, RxPower: -3210}
+	want := fabric.Health{At: got.At, Valid: fabric.AllFields &^ (fabric.FieldPauseTime | fabric.FieldTxFrames | fabric.FieldPortECN | fabric.FieldBuffer),
+		Counters: fabric.Counters{RxFrames: 123456789 + 4321, RxBytes: 1000, RxErrors: 18, RxDrops: 4,
+			TxFrames: 23, TxBytes: 2000, TxDrops: 5, TxErrors: 6, CarrierChanges: 1},
+		TxBroadcast: 1, TxMulticast: 2, Speed: 100_000_000_000,
+		Optic: fabric.Optic{Vendor: "ExampleOptics", Serial: "SN123", TxPower: -1500, Bias: 37250, Temperature: 34200, Voltage: 3303},
+		RxCRC: 17, RxBroadcast: 21, RxMulticast: 4300, Deadlocked: 1 << 3, RxPower: -3210}
 	want.RxPause[3], want.TxPause[3], want.RxPause[4] = 998877, 12, 5
-	want.Deadlocks[3] = 6
+	want.Deadlocks[3], want.Restored[3] = 6, 5
+	want.ECNMarks[3], want.QueuePeak[3], want.HeadroomPeak[3] = 555, 1<<20, 73728
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

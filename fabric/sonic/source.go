@@ -48,8 +48,9 @@ type Stats struct {
 type ids struct {
 	port    string
 	queues  [fabric.Priorities]string
-	watched [fabric.Priorities]bool // the queue has a PFC watchdog
-	until   time.Time               // then they are looked up again
+	groups  [fabric.Priorities]string // priority groups
+	watched [fabric.Priorities]bool   // the queue has a PFC watchdog
+	until   time.Time                 // then they are looked up again
 }
 
 // idLife is how long names are kept: a port that is split gets other ones, a
@@ -126,11 +127,17 @@ func (s *Source) Health(port string, want fabric.Fields) (fabric.Health, error) 
 	}
 	s.reads.Add(1)
 	var err error
-	if want&^fabric.FieldRxPower != 0 {
+	if want&^(fabric.FieldRxPower|fabric.FieldOptic|fabric.FieldSpeed) != 0 {
 		err = s.readCounters(port, want, &h)
 	}
 	if err == nil && want&fabric.FieldRxPower != 0 {
 		err = s.readPower(port, &h)
+	}
+	if err == nil && want&fabric.FieldOptic != 0 {
+		err = s.readOptic(port, &h)
+	}
+	if err == nil && want&fabric.FieldSpeed != 0 {
+		err = s.readSpeed(port, &h)
 	}
 	s.note(err)
 	if err != nil && h.Valid == 0 {
@@ -161,13 +168,19 @@ func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health)
 		return err
 	}
 	commands := [][]string{append([]string{"HMGET", "COUNTERS:" + id.port}, portFields...)}
-	queues := []int{}
-	if want&fabric.FieldDeadlocks != 0 {
-		for q, watched := range id.watched {
-			if watched {
-				queues = append(queues, q)
-				commands = append(commands, []string{"HMGET", "COUNTERS:" + id.queues[q], watchdogStatus, watchdogDeadlocks})
-			}
+	var take []func(answers [][]value) // what is to be done with the answers to commands
+	ask := func(key string, fields ...string) int {
+		commands = append(commands, append([]string{"HMGET", "COUNTERS:" + key}, fields...))
+		return len(commands) - 1
+	}
+	for q := range fabric.Priorities {
+		if want&(fabric.FieldDeadlocks|fabric.FieldRestored) != 0 && id.watched[q] {
+			i := ask(id.queues[q], watchdogStatus, watchdogDeadlocks, watchdogRestored)
+			take = append(take, func(answers [][]value) { watchdog(q, answers[i], h) })
+		}
+		if want&(fabric.FieldECN|fabric.FieldBufferPeak) != 0 && id.queues[q] != "" {
+			i, j := ask(id.queues[q], queueMarked, queuePeak), ask(id.groups[q], headroomPeak)
+			take = append(take, func(answers [][]value) { perQueue(q, answers[i], answers[j], h) })
 		}
 	}
 	answers, err := s.counters.do(commands...)
@@ -175,8 +188,8 @@ func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health)
 		return err
 	}
 	portCounters(answers[0], h)
-	for i, q := range queues {
-		watchdog(q, answers[i+1], h)
+	for _, t := range take {
+		t(answers)
 	}
 	return nil
 }
@@ -191,17 +204,19 @@ func (s *Source) lookUp(port string) (ids, error) {
 		return *id, nil
 	}
 	names := []string{"HMGET", "COUNTERS_QUEUE_NAME_MAP"}
+	groups := []string{"HMGET", "COUNTERS_PG_NAME_MAP"}
 	for q := range fabric.Priorities {
 		names = append(names, port+":"+strconv.Itoa(q))
+		groups = append(groups, port+":"+strconv.Itoa(q))
 	}
-	answers, err := s.counters.do([]string{"HMGET", "COUNTERS_PORT_NAME_MAP", port}, names)
+	answers, err := s.counters.do([]string{"HMGET", "COUNTERS_PORT_NAME_MAP", port}, names, groups)
 	if err != nil {
 		return ids{}, err
 	}
 	id = &ids{port: at(answers[0], 0).text, until: now.Add(idLife)}
 	var ask [][]string
 	for q := range fabric.Priorities {
-		id.queues[q] = at(answers[1], q).text
+		id.queues[q], id.groups[q] = at(answers[1], q).text, at(answers[2], q).text
 		ask = append(ask, []string{"HMGET", "COUNTERS:" + id.queues[q], watchdogStatus, watchdogDeadlocks})
 	}
 	if answers, err = s.counters.do(ask...); err != nil {
@@ -231,6 +246,29 @@ func (s *Source) readPower(port string, h *fabric.Health) error {
 	if !math.IsInf(least, 0) {
 		h.RxPower = int(math.Round(least * 1000))
 		h.Valid |= fabric.FieldRxPower
+	}
+	return nil
+}
+
+// readOptic reads what the module tells beside what it receives.
+func (s *Source) readOptic(port string, h *fabric.Health) error {
+	answers, err := s.state.do(append([]string{"HMGET", "TRANSCEIVER_DOM_SENSOR|" + port}, opticFields...),
+		[]string{"HMGET", "TRANSCEIVER_INFO|" + port, "manufacturer", "serial"})
+	if err == nil {
+		optic(answers[0], answers[1], h)
+	}
+	return err
+}
+
+// readSpeed reads how fast the link is, in Mbit/s there.
+func (s *Source) readSpeed(port string, h *fabric.Health) error {
+	answers, err := s.state.do([]string{"HMGET", "PORT_TABLE|" + port, "speed"})
+	if err != nil {
+		return err
+	}
+	if n, ok := number(at(answers[0], 0)); ok && n > 0 && n < 1e9 {
+		h.Speed = n * 1_000_000
+		h.Valid |= fabric.FieldSpeed
 	}
 	return nil
 }

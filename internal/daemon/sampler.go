@@ -71,7 +71,7 @@ const (
 	// average within some rounds.
 	dearRound = 4
 	// moduleFields are read from the module itself.
-	moduleFields = fabric.FieldRxPower
+	moduleFields = fabric.FieldRxPower | fabric.FieldOptic
 )
 
 func newSampler(dp fabric.Dataplane, now func() time.Time) *sampler {

@@ -38,11 +38,11 @@ type known struct {
 	machine machine
 
 	readings sync.Mutex
-	health   map[string][2]fabric.Health // of the driver, of the module
+	health   map[string][2]telemetry.Health // of the driver, of the module
 }
 
 func newKnown(d *Daemon) *known {
-	return &known{d: d, asked: make(chan struct{}, 1), health: map[string][2]fabric.Health{}}
+	return &known{d: d, asked: make(chan struct{}, 1), health: map[string][2]telemetry.Health{}}
 }
 
 func (k *known) String() string { return "telemetry" }
@@ -120,7 +120,7 @@ func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snaps
 	for _, p := range s.Ports {
 		for _, h := range k.health[p.Name] {
 			if h.Valid != 0 {
-				s.Health = append(s.Health, telemetry.Health{Port: p.Name, Health: h})
+				s.Health = append(s.Health, h)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (k *known) plan(ctx context.Context, s *sampler, set map[string]bool) {
 	for _, name := range names {
 		if !set[name] {
 			set[name] = true
-			s.set(name, []errdown.Need{{Fields: fabric.AllFields &^ (fabric.FieldCounters | moduleFields), Every: driverPeriod}, {Fields: moduleFields, Every: modulePeriod}})
+			s.set(name, []errdown.Need{{Fields: fabric.AllFields &^ moduleFields, Every: driverPeriod}, {Fields: moduleFields, Every: modulePeriod}})
 		}
 	}
 }
@@ -204,9 +204,23 @@ func (k *known) take(list []sample) {
 		if list[i].health.Valid&moduleFields != 0 {
 			lane = 1
 		}
-		both[lane] = list[i].health
+		now := telemetry.Health{Port: list[i].port, Health: list[i].health, InRate: -1, OutRate: -1}
+		if was := &both[lane]; lane == 0 && was.Has(fabric.FieldCounters) && now.Has(fabric.FieldCounters) {
+			span := now.At.Sub(was.At)
+			now.InRate = rate(now.Counters.RxBytes, was.Counters.RxBytes, span)
+			now.OutRate = rate(now.Counters.TxBytes, was.Counters.TxBytes, span)
+		}
+		both[lane] = now
 		k.health[list[i].port] = both
 	}
+}
+
+// rate is bits a second; negative where the total went back or there is no time between.
+func rate(now, was uint64, span time.Duration) float64 {
+	if now < was || span <= 0 {
+		return -1
+	}
+	return float64(now-was) * 8 / span.Seconds()
 }
 
 // Telemetry implements query.Source.

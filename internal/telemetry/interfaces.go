@@ -46,6 +46,25 @@ var drivers = group[Health]{
 	leaves: []leaf[Health]{
 		health(Leaf{Path: "optic-input-power", Type: TypeDecimal, Class: Gauge, Unit: "dBm", Doc: "received by the weakest lane; -40: no light",
 			Metric: Metric{Name: "optic_rx_power_dbm", Labels: "port"}}, fabric.FieldRxPower, func(h *Health) any { return float64(h.RxPower) / 1000 }),
+		health(Leaf{Path: "optic-output-power", Type: TypeDecimal, Class: Gauge, Unit: "dBm", Doc: "sent by the weakest lane; -40: no light",
+			Metric: Metric{Name: "optic_tx_power_dbm", Labels: "port"}}, fabric.FieldOptic, func(h *Health) any { return float64(h.Optic.TxPower) / 1000 }),
+		health(Leaf{Path: "optic-bias", Type: TypeDecimal, Class: Gauge, Unit: "amperes", Doc: "of the laser that takes most",
+			Metric: Metric{Name: "optic_bias_amperes", Labels: "port"}}, fabric.FieldOptic, func(h *Health) any { return float64(h.Optic.Bias) / 1e6 }),
+		health(Leaf{Path: "optic-temperature", Type: TypeDecimal, Class: Gauge, Unit: "celsius", Doc: "of the module",
+			Metric: Metric{Name: "optic_temperature_celsius", Labels: "port"}}, fabric.FieldOptic, func(h *Health) any { return float64(h.Optic.Temperature) / 1000 }),
+		health(Leaf{Path: "optic-voltage", Type: TypeDecimal, Class: Gauge, Unit: "volts", Doc: "of the module",
+			Metric: Metric{Name: "optic_voltage_volts", Labels: "port"}}, fabric.FieldOptic, func(h *Health) any { return float64(h.Optic.Voltage) / 1000 }),
+		health(Leaf{Path: "optic-vendor", Type: TypeString, Class: Event, Doc: "who made the module"}, fabric.FieldOptic, func(h *Health) any { return some(h.Optic.Vendor) }),
+		health(Leaf{Path: "optic-serial", Type: TypeString, Class: Event, Doc: "the module's serial number"}, fabric.FieldOptic, func(h *Health) any { return some(h.Optic.Serial) }),
+		health(Leaf{Path: "speed", Type: TypeUint64, Class: Event, Unit: "bits per second", Doc: "of the link"}, fabric.FieldSpeed, func(h *Health) any { return h.Speed }),
+		health(Leaf{Path: "speed-bytes", Type: TypeUint64, Class: Event, Unit: "bytes per second", Doc: "of the link, as Prometheus counts",
+			Metric: Metric{Name: "port_speed_bytes_per_second", Labels: "port"}}, fabric.FieldSpeed, func(h *Health) any { return h.Speed / 8 }),
+		health(Leaf{Path: "ecn-marked", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "marked on their way out (CE), of all queues",
+			Metric: Metric{Name: "port_ecn_marked_frames_total", Labels: "port"}}, fabric.FieldPortECN, func(h *Health) any { return h.ECNMarked }),
+		health(Leaf{Path: "in-utilization", Type: TypeDecimal, Class: Gauge, Unit: "ratio", Doc: "of the link, 0..1, between the last two readings",
+			Metric: Metric{Name: "port_utilization_ratio", Labels: "port", Fixed: "direction=in"}}, fabric.FieldSpeed|fabric.FieldCounters, func(h *Health) any { return h.share(h.InRate) }),
+		health(Leaf{Path: "out-utilization", Type: TypeDecimal, Class: Gauge, Unit: "ratio", Doc: "of the link, 0..1, between the last two readings",
+			Metric: Metric{Name: "port_utilization_ratio", Labels: "port", Fixed: "direction=out"}}, fabric.FieldSpeed|fabric.FieldCounters, func(h *Health) any { return h.share(h.OutRate) }),
 	},
 }
 
@@ -73,7 +92,8 @@ func priorityRows(s *Snapshot, give func(time.Time, *priority, ...string)) {
 	for i := range s.Health {
 		h := &s.Health[i]
 		for n := range fabric.Priorities {
-			if h.RxPause[n]+h.TxPause[n]+h.Deadlocks[n] > 0 || h.Deadlocked&(1<<n) != 0 { // it has seen PFC
+			// It has seen PFC, ECN or a queue.
+			if h.RxPause[n]+h.TxPause[n]+h.Deadlocks[n]+h.ECNMarks[n]+h.QueuePeak[n]+h.HeadroomPeak[n] > 0 || h.Deadlocked&(1<<n) != 0 {
 				give(h.At, &priority{h, n}, h.Port, strconv.Itoa(n))
 			}
 		}
@@ -92,6 +112,16 @@ var priorities = group[priority]{
 			func(h *Health, n int) any { return h.RxPauseTime[n] }),
 		perPriority("deadlocks", TypeCounter, "deadlocks", Counter, "found by the switch's own PFC watchdog", "port_pfc_deadlocks_total", "", fabric.FieldDeadlocks,
 			func(h *Health, n int) any { return h.Deadlocks[n] }),
+		perPriority("recoveries", TypeCounter, "deadlocks", Counter, "that are over", "port_pfc_recoveries_total", "", fabric.FieldRestored,
+			func(h *Health, n int) any { return h.Restored[n] }),
+		perPriority("queue-bytes", TypeUint64, "bytes", Gauge, "waiting to be sent", "queue_bytes", "part=queue", fabric.FieldBuffer,
+			func(h *Health, n int) any { return h.QueueBytes[n] }),
+		perPriority("queue-peak-bytes", TypeUint64, "bytes", Gauge, "the most that waited", "queue_bytes", "part=queue-peak", fabric.FieldBufferPeak,
+			func(h *Health, n int) any { return h.QueuePeak[n] }),
+		perPriority("headroom-bytes", TypeUint64, "bytes", Gauge, "received and held in the headroom", "queue_bytes", "part=headroom", fabric.FieldBuffer,
+			func(h *Health, n int) any { return h.HeadroomBytes[n] }),
+		perPriority("headroom-peak-bytes", TypeUint64, "bytes", Gauge, "the most that was", "queue_bytes", "part=headroom-peak", fabric.FieldBufferPeak,
+			func(h *Health, n int) any { return h.HeadroomPeak[n] }),
 		perPriority("deadlocked", TypeBool, "", Event, "it holds it to be in one now", "port_pfc_deadlocked", "", fabric.FieldDeadlocks,
 			func(h *Health, n int) any { return h.Deadlocked&(1<<n) != 0 }),
 	},

@@ -68,9 +68,18 @@ func total(path, unit, doc, metric, fixed string, of func(*fabric.Counters) uint
 var openCounters = group[fabric.Counters]{
 	path: interfaceState + "/counters", source: "kernel; SONiC: the ASIC", least: 10 * time.Millisecond,
 	rows: func(s *Snapshot, give func(time.Time, *fabric.Counters, ...string)) {
+		read := map[string]*Health{} // what the sampler read: of the ASIC, where the kernel's are the processor's
+		for i := range s.Health {
+			if h := &s.Health[i]; h.Has(fabric.FieldCounters) {
+				read[h.Port] = h
+			}
+		}
 		for i := range s.Ports {
-			if c := s.Ports[i].Counters; c != nil {
-				give(s.CountersAt, c, s.Ports[i].Name)
+			name := s.Ports[i].Name
+			if h := read[name]; h != nil {
+				give(h.At, &h.Counters, name)
+			} else if c := s.Ports[i].Counters; c != nil {
+				give(s.CountersAt, c, name)
 			}
 		}
 	},
@@ -82,6 +91,7 @@ var openCounters = group[fabric.Counters]{
 		total("in-discards", "frames", "received and dropped", "port_drops_total", "direction=in", func(c *fabric.Counters) uint64 { return c.RxDrops }),
 		total("out-discards", "frames", "not sent but dropped", "port_drops_total", "direction=out", func(c *fabric.Counters) uint64 { return c.TxDrops }),
 		total("in-errors", "frames", "received and bad", "port_errors_total", "direction=in", func(c *fabric.Counters) uint64 { return c.RxErrors }),
+		total("out-errors", "frames", "that could not be sent", "port_errors_total", "direction=out", func(c *fabric.Counters) uint64 { return c.TxErrors }),
 		total("link-transitions", "changes", "of the carrier", "port_carrier_changes_total", "", func(c *fabric.Counters) uint64 { return c.CarrierChanges }),
 		total("carrier-transitions", "changes", "of the carrier, by its name of before", "", "", func(c *fabric.Counters) uint64 { return c.CarrierChanges }),
 	},
@@ -97,6 +107,10 @@ var openDrivers = group[Health]{
 			Metric: Metric{Name: "port_received_broadcast_frames_total", Labels: "port"}}, fabric.FieldBroadcast, func(h *Health) any { return h.RxBroadcast }),
 		health(Leaf{Path: "in-multicast-pkts", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "received; of some drivers with broadcast",
 			Metric: Metric{Name: "port_received_multicast_frames_total", Labels: "port"}}, fabric.FieldMulticast, func(h *Health) any { return h.RxMulticast }),
+		health(Leaf{Path: "out-broadcast-pkts", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "sent",
+			Metric: Metric{Name: "port_sent_broadcast_frames_total", Labels: "port"}}, fabric.FieldTxCast, func(h *Health) any { return h.TxBroadcast }),
+		health(Leaf{Path: "out-multicast-pkts", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "sent",
+			Metric: Metric{Name: "port_sent_multicast_frames_total", Labels: "port"}}, fabric.FieldTxCast, func(h *Health) any { return h.TxMulticast }),
 	},
 }
 
@@ -106,6 +120,10 @@ var openQueues = group[priority]{
 	leaves: []leaf[priority]{
 		perPriority("transmit-pkts", TypeCounter, "frames", Counter, "sent of the priority", "port_priority_frames_total", "", fabric.FieldTxFrames,
 			func(h *Health, n int) any { return h.TxFrames[n] }),
+		perPriority("ecn-marked-pkts", TypeCounter, "frames", Counter, "marked on their way out (CE)", "ecn_marked_frames_total", "", fabric.FieldECN,
+			func(h *Health, n int) any { return h.ECNMarks[n] }),
+		perPriority("max-queue-len", TypeUint64, "bytes", Gauge, "the longest it was", "", "", fabric.FieldBufferPeak,
+			func(h *Health, n int) any { return h.QueuePeak[n] }),
 	},
 }
 

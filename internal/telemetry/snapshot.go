@@ -49,6 +49,17 @@ type Zoning struct {
 type Health struct {
 	Port string
 	fabric.Health
+	// InRate and OutRate are bits a second since the reading before; negative: there was none,
+	// or the totals went back.
+	InRate, OutRate float64
+}
+
+// share is a rate as a part of the speed of the link.
+func (h *Health) share(rate float64) any {
+	if rate < 0 || h.Speed == 0 {
+		return nil
+	}
+	return min(rate/float64(h.Speed), 1)
 }
 
 // Machine is the load of the machine that the daemon runs on.

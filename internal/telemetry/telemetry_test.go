@@ -28,7 +28,7 @@ var now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 func sample() *Snapshot {
 	a := netip.MustParseAddr
 	h := Health{Port: "Ethernet2"}
-	h.At, h.Valid, h.RxPower, h.RxCRC = now.Add(-time.Second), fabric.AllFields&^fabric.FieldTxFrames, -2345, 7
+	h.At, h.Valid, h.RxPower, h.RxCRC = now.Add(-time.Second), fabric.AllFields&^(fabric.FieldTxFrames|fabric.FieldCounters), -2345, 7
 	h.RxPause[3], h.RxPauseTime[3], h.Deadlocks[3] = 10, 1500*time.Millisecond, 2
 	silent := Health{Port: "Ethernet10"}
 	silent.At = now
