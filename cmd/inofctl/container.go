@@ -25,7 +25,7 @@ const (
 // links to other nodes of a lab, and comes back without them, so it must outlive its program.
 func (a *app) containerCmd() *cobra.Command {
 	c := &cobra.Command{
-		Use: "container PROGRAM [ARGS]", Short: "run a program as the first process of a container, and again when it ends",
+		Use: "container PROGRAM [ARGS]", Short: "Run a program as the first process of a container, and again when it ends",
 		Long: `Runs a program as the first process of a container: again whenever it ends, with pauses of up to 10 s, until
 it is told to end itself. SIGTERM, SIGINT and SIGHUP are passed on to the program; processes that lost their
 parent are buried.`,
