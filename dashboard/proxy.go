@@ -130,7 +130,7 @@ func (p *Proxy) enter(w http.ResponseWriter, r *http.Request) {
 	// Not a redirection: a cookie that is SameSite=Strict would not be sent when a link elsewhere led here.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Refresh", "0; url=/")
-	fmt.Fprint(w, `<!doctype html><html lang="en"><title>iNOF</title><p>Opening the dashboard: <a href="/">go on</a>.</p></html>`)
+	fmt.Fprint(w, `<!doctype html><html lang="en"><title>iNOF</title><link rel="icon" href="/icon.svg" type="image/svg+xml"><p>Opening the dashboard: <a href="/">go on</a>.</p></html>`)
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

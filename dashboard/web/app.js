@@ -157,7 +157,7 @@ function draw() {
       <div class="brand"><img src="icon.svg" alt="" width="24" height="24"><span>iNOF</span></div>
       <nav aria-label="Views">${order.map((k, i) => html`<a href=${`#/${k}`} aria-current=${k === page.view ? 'page' : nothing} title=${`${views[k].title} (${i + 1})`}>${icon(k)}<span>${views[k].title}</span></a>`)}</nav>
       <div class="side-foot">
-        <button class="quiet" @click=${() => setTheme(themes[(themes.indexOf(theme) + 1) % 3])} title="Light, dark, as the system (t)" aria-label=${`Theme: ${theme}`}>${icon({ auto: 'auto', light: 'sun', dark: 'moon' }[theme])}<span>${{ auto: 'As the system', light: 'Light', dark: 'Dark' }[theme]}</span></button>
+        <button class="quiet" @click=${() => setTheme(themes[(themes.indexOf(theme) + 1) % 3])} title="Light, dark, as the system (t)" aria-label=${`${{ auto: 'As the system', light: 'Light', dark: 'Dark' }[theme]}: colours`}>${icon({ auto: 'auto', light: 'sun', dark: 'moon' }[theme])}<span>${{ auto: 'As the system', light: 'Light', dark: 'Dark' }[theme]}</span></button>
         <button class="quiet" @click=${() => { page.help = true; page.open(null); }} title="Keys (?)" aria-label="Keys">${icon('help')}<span>Keys</span></button>
         ${store.user ? html`<button class="quiet" @click=${() => store.leave()} title="Log out" aria-label="Log out">${icon('out')}<span>${store.user.name} (${store.user.role})</span></button>` : nothing}
       </div>

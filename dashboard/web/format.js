@@ -7,6 +7,7 @@ export const count = (n) => (n == null ? '–' : whole.format(n));
 // micros reads an RFC 3339 time to the microsecond: Date has milliseconds only.
 export function micros(text) {
   if (!text) return null;
+  if (typeof text === 'number') return text; // microseconds already
   const m = /^(.*?)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (!m) return null;
   const base = Date.parse(m[1] + m[3]);
@@ -79,6 +80,19 @@ export const compareNames = (a, b) => names.compare(a ?? '', b ?? '');
 // addressKey has addresses sort as numbers do.
 export function addressKey(a) {
   if (!a) return '';
-  if (!a.includes(':')) return a.split('.').map((p) => p.padStart(3, '0')).join('.');
-  return '~' + a;
+  if (a.includes(':')) return '~' + a;
+  let n = 0;
+  for (const p of a.split('.')) n = n * 256 + Number(p);
+  return String.fromCharCode(48 + (n >>> 0) / 65536, 48 + (n % 65536)); // as texts compare
+}
+
+// portKey has Ethernet2 come before Ethernet10; there are few ports, and many hosts.
+const portKeys = new Map();
+export function portKey(name) {
+  let k = portKeys.get(name);
+  if (k === undefined) {
+    if (portKeys.size > 10_000) portKeys.clear();
+    portKeys.set(name, k = String(name ?? '').replace(/\d+/g, (d) => d.padStart(8, '0')));
+  }
+  return k;
 }

@@ -3,13 +3,12 @@
 
 const may = (a, b) => a !== b || a === 'both' || a === 'unknown' || a === '';
 
-// gather puts hosts into at most `most` groups: each alone, or by port, by switch, by runs of switches.
+// gather puts hosts, which are in order, into at most `most` groups: each alone, or by port, by switch, by runs of switches.
 export function gather(hosts, most) {
-  const sorted = [...hosts].sort((a, b) => (a.sortKey < b.sortKey ? -1 : a.sortKey > b.sortKey ? 1 : 0));
   const by = (key, label) => {
     const groups = [];
     let last = null;
-    for (const h of sorted) {
+    for (const h of hosts) {
       const k = key(h);
       if (k !== last) groups.push({ label: label(h), hosts: [] });
       last = k;
@@ -17,7 +16,7 @@ export function gather(hosts, most) {
     }
     return groups;
   };
-  if (hosts.length <= most) return { by: 'host', groups: sorted.map((h) => ({ label: h.addr, hosts: [h] })) };
+  if (hosts.length <= most) return { by: 'host', groups: hosts.map((h) => ({ label: h.addr, hosts: [h] })) };
   let groups = by((h) => `${h.device} ${h.port}`, (h) => `${h.device} ${h.port}`);
   if (groups.length <= most) return { by: 'port', groups };
   groups = by((h) => h.device, (h) => h.device);
@@ -32,17 +31,17 @@ export function gather(hosts, most) {
 
 // count gives for groups of rows and of columns how many pairs may exchange: a sparse map of r * cols + c.
 export function count(rows, cols) {
-  const kinds = new Map(); // zones and role → number
+  const kinds = new Map(); // list of zones → role → kind; equal lists of one device are the same list
   const list = [];         // of kinds: {zones, role, rows: Map(group → hosts), cols}
   const kindOf = (h) => {
-    const key = `${h.role}\n${h.zones.join('\n')}`;
-    let k = kinds.get(key);
-    if (k === undefined) {
-      k = list.length;
-      kinds.set(key, k);
-      list.push({ zones: h.zones, role: h.role, rows: new Map(), cols: new Map() });
+    let roles = kinds.get(h.zones);
+    if (!roles) kinds.set(h.zones, roles = new Map());
+    let k = roles.get(h.role);
+    if (!k) {
+      roles.set(h.role, k = { zones: h.zones, role: h.role, rows: new Map(), cols: new Map() });
+      list.push(k);
     }
-    return list[k];
+    return k;
   };
   rows.forEach((g, i) => g.hosts.forEach((h) => { const k = kindOf(h); k.rows.set(i, (k.rows.get(i) ?? 0) + 1); }));
   cols.forEach((g, i) => g.hosts.forEach((h) => { const k = kindOf(h); k.cols.set(i, (k.cols.get(i) ?? 0) + 1); }));

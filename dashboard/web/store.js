@@ -12,6 +12,9 @@ const periods = {
 // What is asked for where a path has much that no view needs.
 const asked = { telemetry: 'telemetry?path=' + encodeURIComponent('/inof/interfaces/interface') };
 
+// Hosts come in columns: tens of thousands of them otherwise take seconds to write, send and read.
+const hostColumns = 'application/vnd.inof.hosts+json';
+
 const timeout = 30_000;            // for an answer, in ms
 const largest = 256 << 20;         // of an answer, in bytes: beyond it the tab would die
 const keptEvents = 50_000;         // of each target
@@ -198,7 +201,8 @@ export class Store {
     t.flying.add(path);
     const begun = performance.now();
     try {
-      const value = await ask(`${t.base}/v1/${asked[path] ?? path}`);
+      let value = await ask(`${t.base}/v1/${asked[path] ?? path}`, path === 'hosts' ? { headers: { Accept: `${hostColumns}, application/json` } } : {});
+      if (path === 'hosts' && value?.count !== undefined) value = rowsOf(value);
       const took = performance.now() - begun;
       this.take(t, path, value);
       t.cost[path] = took;
@@ -281,6 +285,22 @@ export class Store {
     if (['host', 'zone', 'port', 'fault', 'error-down', 'peer'].includes(e.kind)) soon(t, e.kind);
     this.changed();
   }
+}
+
+// rowsOf makes hosts of columns (internal/api/columns.go); equal lists are the same list.
+export function rowsOf(c) {
+  const out = new Array(c.count), w = c.words, l = c.lists, x = c.texts;
+  const bool = (d) => ({ words: d.words.map((s) => s === 'true'), of: d.of });
+  const pick = (d, i) => d.words[d.of[i]];
+  const subscribes = bool(w.subscribes), conflict = bool(w.conflict), doubt = bool(w.doubt), ports = { words: w.service_port.words.map(Number), of: w.service_port.of };
+  for (let i = 0; i < c.count; i++) {
+    out[i] = {
+      addr: x.addr[i], type: pick(w.type, i), role: pick(w.role, i), protocol: pick(w.protocol, i), service_port: pick(ports, i), nqn: x.nqn[i], device: pick(w.device, i), port: pick(w.port, i), mac: x.mac[i],
+      subscribes: pick(subscribes, i), state: pick(w.state, i), reason: pick(w.reason, i), zones: pick(l.zones, i), hard_zoning: pick(w.hard_zoning, i), hard_zoning_why: pick(l.hard_zoning_why, i),
+      learned_from: pick(w.learned_from, i), since: c.since_us[i], conflict: pick(conflict, i), doubt: pick(doubt, i), refused: pick(l.refused, i),
+    };
+  }
+  return out;
 }
 
 // writes reports whether zones are written at a device: clients refuse to speak of it.

@@ -2,12 +2,12 @@
 // be filtered and sorted, and what is left can be saved.
 import { html, render, nothing } from './vendor/lit-html.js';
 import { icon, save, csv } from './ui.js';
-import { count } from './format.js';
+import { count, portKey } from './format.js';
 
 const rowHeight = 32;
 
 // sortable has numbers within names compare as numbers.
-const sortable = (v) => (typeof v === 'number' ? v : String(v ?? '').replace(/\d+/g, (d) => d.padStart(8, '0')));
+const sortable = (v) => (typeof v === 'number' ? v : portKey(v));
 
 // matcher reads a filter: words (any of those with | between), !word for all others, >5 and <5 for numbers.
 export function matcher(text) {
@@ -74,7 +74,7 @@ class Table extends HTMLElement {
     if (tests.length > 0) v = v.filter((r) => tests.every((f) => f(r)));
     const by = this.#sort && this.#columns.find((c) => c.id === this.#sort.id);
     if (by) {
-      const keyed = v.map((r) => [sortable(by.sort ? by.sort(r) : by.text(r)), r]);
+      const keyed = v.map((r) => [by.sort ? by.sort(r) : sortable(by.text(r)), r]);
       const d = this.#sort.down ? -1 : 1;
       keyed.sort((a, b) => (a[0] < b[0] ? -d : a[0] > b[0] ? d : 0));
       v = keyed.map((k) => k[1]);

@@ -75,7 +75,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream; also with
 //	                          Accept: text/event-stream, of events of Server-Sent Events
 //
-// Lists are JSON arrays in a stable order. A failure is {"error": text, "code":
+// Lists are JSON arrays in a stable order; hosts come in columns with Accept: HostColumns. A failure is {"error": text, "code":
 // word} with the HTTP status of its kind. A stream has one Event per line; a line
 // {"missed": n} tells a reader that was too slow how many events it lost; in Server-Sent
 // Events (WHATWG HTML section 9.2) that is an event "missed".
@@ -146,6 +146,11 @@ func route(methods map[string]endpoint) http.HandlerFunc {
 		case v == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
+			if hosts, ok := v.([]Host); ok && wantsColumns(r) {
+				w.Header().Set("Content-Type", HostColumns)
+				_, _ = w.Write(appendHostColumns(nil, hosts)) // an error here is the reader's
+				return
+			}
 			answer(w, v)
 		}
 	}

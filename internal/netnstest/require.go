@@ -18,6 +18,7 @@ const EnvSkipped = "INOF_SKIPPED"
 // packages are the Debian packages of the programs that tests run.
 var packages = map[string]string{
 	"bird":                "bird2",
+	"chromium":            "chromium",
 	"birdc":               "bird2",
 	"/usr/lib/frr/bfdd":   "frr",
 	"/usr/lib/frr/zebra":  "frr",

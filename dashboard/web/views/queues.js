@@ -101,8 +101,8 @@ export function render(page) {
     return empty('No priority flow control', 'No port that is shown has seen a PFC frame, or its driver does not tell. What a platform does not tell is absent here, never 0.');
   }
   const told = Object.entries(metrics).filter(([, m]) => rows.some((r) => r.cells.some((c) => c && m.of(c) != null)));
-  if (!told.some(([k]) => k === s.metric) && told.length > 0) s.metric = told[0][0];
-  const m = metrics[s.metric];
+  const metric = told.some(([k]) => k === s.metric) || told.length === 0 ? s.metric : told[0][0];
+  const m = metrics[metric];
   const value = (r, c) => { const x = rows[r].cells[c]; return x ? m.of(x) ?? null : null; };
   let top = 0;
   for (let r = 0; r < rows.length; r++) for (let c = 0; c < 8; c++) top = Math.max(top, value(r, c) ?? 0);
@@ -122,7 +122,7 @@ export function render(page) {
     open: (r, c) => page.open({ title: rows[r].label, body: () => html`<p class="lead">${words(r, c)}</p><table class="plain"><thead><tr><th>Priority</th>${told.map(([, y]) => html`<th class="num">${y.title}</th>`)}</tr></thead><tbody>
       ${rows[r].cells.map((x, i) => html`<tr><th scope="row">${i}</th>${told.map(([, y]) => html`<td class="num">${x && y.of(x) != null ? y.text(y.of(x)) : '–'}</td>`)}</tr>`)}</tbody></table>` }),
   };
-  return html`<div class="bar-row"><div class="segments" role="group" aria-label="What is shown">${told.map(([k, x]) => html`<button aria-pressed=${k === s.metric} @click=${() => { s.metric = k; page.draw(); }}>${x.title}</button>`)}</div>
+  return html`<div class="bar-row"><div class="segments" role="group" aria-label="What is shown">${told.map(([k, x]) => html`<button aria-pressed=${k === metric} @click=${() => { s.metric = k; page.draw(); }}>${x.title}</button>`)}</div>
     <span class="muted">${count(rows.length)} ports · full colour: ${m.text(scale)}</span>${dead.length > 0 ? badge('bad', `${dead.length} deadlocked`) : ''}</div>
     <inof-matrix class="card fill" .data=${data}></inof-matrix>`;
 }

@@ -52,12 +52,17 @@ function drawing(page, g) {
     ${g.layers.map((name, i) => svg`<text class="layer" x="4" y=${52 + i * gap - 32}>${name}</text>`)}
     ${all.map((n, i) => {
     const big = n.kind === 'switch' || n.kind === 'reflector', w = 112;
-    return svg`<g class="node ${n.kind} ${n.level}" transform=${`translate(${n.x} ${y(n)})`} tabindex=${i === 0 ? 0 : -1} data-i=${i} role="button" aria-label=${`${n.kind} ${n.label}, ${n.level}${n.sub ? `, ${n.sub}` : ''}`}
-      @click=${() => open(n)} @keydown=${(e) => key(e, n)}><title>${n.label}${n.sub ? `: ${n.sub}` : ''}</title>${(shapes[n.kind] ?? shapes.host)(w)}
-      ${big ? svg`<text class="name" y="-3">${cut(n.label, 16)}</text><text class="sub" y="12">${cut(n.hosts ? `${count(n.hosts.all)} hosts` : n.sub ?? '', 19)}</text>${n.level === 'bad' ? svg`<path class="cross" d="M50 -25l12 12m0 -12l-12 12"></path>` : nothing}`
-    : svg`<text class="name host" y="24">${cut(n.label, 13)}</text><text class="sub" y="37">${cut(n.sub ?? '', 13)}</text>${n.level === 'bad' ? svg`<path class="cross" d="M-5 -5l10 10m0 -10l-10 10"></path>` : nothing}`}</g>`;
+    return svg`<g class="node ${n.kind} ${n.level}" transform=${`translate(${n.x} ${y(n)})`} tabindex=${i === 0 ? 0 : -1} data-i=${i} role="button"
+      @click=${() => open(n)} @keydown=${(e) => key(e, n)}><title>${`${n.kind} ${n.label}${n.sub ? `, ${n.sub}` : ''}: ${words[n.level]}`}</title>${(shapes[n.kind] ?? shapes.host)(w)}
+      ${big ? svg`<text class="name" y="-3">${seen(n)[0]}</text><text class="sub" y="12">${seen(n)[1]}</text>${n.level === 'bad' ? svg`<path class="cross" d="M50 -25l12 12m0 -12l-12 12"></path>` : nothing}`
+    : svg`<text class="name host" y="24">${seen(n)[0]}</text><text class="sub" y="37">${seen(n)[1]}</text>${n.level === 'bad' ? svg`<path class="cross" d="M-5 -5l10 10m0 -10l-10 10"></path>` : nothing}`}</g>`;
   })}</svg></div>`;
 }
+
+const words = { good: 'good', warn: 'needs attention', bad: 'failed', idle: 'not known' };
+
+// seen are the two lines of a node.
+const seen = (n) => (n.kind === 'switch' || n.kind === 'reflector' ? [cut(n.label, 16), cut(n.hosts ? `${count(n.hosts.all)} hosts` : n.sub ?? '', 19)] : [cut(n.label, 13), cut(n.sub ?? '', 13)]);
 
 const cut = (s, n) => (s.length > n ? `${s.slice(0, n - 1)}…` : s);
 

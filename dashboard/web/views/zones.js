@@ -1,6 +1,6 @@
 // Who may see whom: initiators against targets, and what a candidate would change.
 import { html, badge, mark, empty, skeleton, save, nothing } from '../ui.js';
-import { count, duration, addressKey, compareNames } from '../format.js';
+import { count, duration, addressKey, portKey, compareNames } from '../format.js';
 import { ask } from '../store.js';
 import { gather, count as countPairs } from '../pairs.js';
 import { all as allHosts } from './hosts.js';
@@ -17,13 +17,14 @@ function layout(page) {
   if (s.hosts === hosts && s.of === s.zone) return s.layout;
   s.hosts = hosts;
   s.of = s.zone;
-  const seen = new Map();
+  const seen = new Map(), keys = new Map();
+  const key = (d) => keys.get(d) ?? (keys.set(d, addressKey(d)), keys.get(d));
   for (const h of hosts) {
     if (h.refused?.length || h.conflict || (s.zone && !h.zones.includes(s.zone))) continue;
     const was = seen.get(h.addr);
-    if (!was || h.type === 'local') seen.set(h.addr, { addr: h.addr, device: h.device, port: h.port, role: h.role, zones: h.zones, state: h.state, sortKey: `${addressKey(h.device)} ${h.port.replace(/\d+/g, (d) => d.padStart(6, '0'))} ${addressKey(h.addr)}` });
+    if (!was || h.type === 'local') seen.set(h.addr, { addr: h.addr, device: h.device, port: h.port, role: h.role, zones: h.zones, state: h.state, sortKey: `${key(h.device)} ${portKey(h.port)} ${addressKey(h.addr)}` });
   }
-  const list = [...seen.values()];
+  const list = [...seen.values()].sort((a, b) => (a.sortKey < b.sortKey ? -1 : a.sortKey > b.sortKey ? 1 : 0));
   const rows = gather(list.filter((h) => h.role !== 'target'), most), cols = gather(list.filter((h) => h.role !== 'initiator'), most);
   const n = countPairs(rows.groups, cols.groups);
   const where = (groups) => { const m = new Map(); groups.forEach((g, i) => g.hosts.forEach((h) => m.set(h.addr, i))); return m; };
