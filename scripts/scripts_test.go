@@ -67,7 +67,7 @@ func TestNeedsNamesOrInstallsWhatIsMissing(t *testing.T) {
 // Modules within this one are tested with all packages of it, and only then.
 func TestModulesWithinThisOneAreTestedToo(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"scripts", "testbed/a", "testbed/b/c"} {
+	for _, name := range []string{"scripts", "dashboard/build", "testbed/a", "testbed/b/c"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestModulesWithinThisOneAreTestedToo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"testbed/a/go.mod", "testbed/b/c/go.mod"} {
+	for _, name := range []string{"dashboard/build/go.mod", "testbed/a/go.mod", "testbed/b/c/go.mod"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -90,9 +90,9 @@ func TestModulesWithinThisOneAreTestedToo(t *testing.T) {
 		script, pkgs, want string
 		status             int
 	}{
-		{"echo $PWD $*", "./...", "DIR test -v ./...\n== DIR/testbed/a\nDIR/testbed/a test -v ./...\n== DIR/testbed/b/c\nDIR/testbed/b/c test -v ./...\n", 0},
+		{"echo $PWD $*", "./...", "DIR test -v ./...\n== DIR/dashboard/build\nDIR/dashboard/build test -v ./...\n== DIR/testbed/a\nDIR/testbed/a test -v ./...\n== DIR/testbed/b/c\nDIR/testbed/b/c test -v ./...\n", 0},
 		{"echo $PWD $*", "./bfd", "DIR test -v ./bfd\n", 0},
-		{"case $PWD in */a) exit 3;; esac", "./...", "== DIR/testbed/a\n== DIR/testbed/b/c\n", 3},
+		{"case $PWD in */a) exit 3;; esac", "./...", "== DIR/dashboard/build\n== DIR/testbed/a\n== DIR/testbed/b/c\n", 3},
 	} {
 		cmd := exec.Command("scripts/test", "-v", c.pkgs)
 		cmd.Dir = dir
