@@ -42,17 +42,7 @@ var ErrIsDrained = errors.New("is drained already")
 
 // Drain takes a port out of service in order. The error wraps ErrNoPort or ErrIsDrained.
 func (m *Monitor) Drain(name string, now time.Time) ([]Change, error) {
-	p, _ := m.find(name)
-	if p == nil || !p.present {
-		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
-	}
-	s := p.state(Drained)
-	if s.faulty {
-		return nil, fmt.Errorf("port %q %w", name, ErrIsDrained)
-	}
-	r := run{m: m, p: p, now: now, at: now}
-	r.trip(s)
-	return r.done(), nil
+	return m.byHand(name, Drained, ErrIsDrained, now)
 }
 
 // Close shuts a port that is drained.

@@ -280,16 +280,21 @@ func (m *Monitor) Recover(name string, now time.Time) ([]Change, error) {
 
 // Shut shuts a port by hand: an error-down that only Recover ends.
 func (m *Monitor) Shut(name string, now time.Time) ([]Change, error) {
+	return m.byHand(name, Manual, ErrIsShut, now)
+}
+
+// byHand trips a cause that is not observed; already says that it has.
+func (m *Monitor) byHand(name string, cause Cause, already error, now time.Time) ([]Change, error) {
 	p, _ := m.find(name)
 	if p == nil || !p.present {
 		return nil, fmt.Errorf("port %q: %w", name, ErrNoPort)
 	}
-	byHand := p.state(Manual)
-	if byHand.faulty {
-		return nil, fmt.Errorf("port %q %w", name, ErrIsShut)
+	s := p.state(cause)
+	if s.faulty {
+		return nil, fmt.Errorf("port %q %w", name, already)
 	}
 	r := run{m: m, p: p, now: now, at: now}
-	r.trip(byHand)
+	r.trip(s)
 	return r.done(), nil
 }
 

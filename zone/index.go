@@ -94,10 +94,7 @@ func Compile(s Set) *Index {
 	return ix
 }
 
-// Zones lists the compiled zones, canonical and sorted by name; not to be written to.
-func (ix *Index) Zones() []Zone { return ix.zones }
-
-// ZonesOf gives the indices into Zones of the zones that h is in, ascending.
+// ZonesOf gives the indices of the zones that h is in, by name, ascending.
 func (ix *Index) ZonesOf(h Host) []int {
 	var buf [32]uint32
 	ids := ix.match.of(h, buf[:0])

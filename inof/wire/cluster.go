@@ -39,32 +39,18 @@ func decodeCluster(r *reader) ClusterStamp {
 // Within is the stamp of a message that others of the same state follow.
 func (s ClusterStamp) Within() ClusterStamp { return ClusterStamp{ID: s.ID} }
 
-func appendShort(b []byte, short []netip.Addr) ([]byte, error) {
-	if len(short) > MaxSyncShort {
-		return nil, Malformed("EndOfSync.short", "%d, want at most %d", len(short), MaxSyncShort)
+// appendAddrs appends a TLV for each of some addresses, of which there are not more than most.
+func appendAddrs(b []byte, typ uint8, where string, list []netip.Addr, most int) ([]byte, error) {
+	if len(list) > most {
+		return nil, Malformed(where, "%d, want at most %d", len(list), most)
 	}
-	for _, dev := range short {
-		if err := CheckAddr("EndOfSync.short", dev); err != nil {
+	for _, a := range list {
+		if err := CheckAddr(where, a); err != nil {
 			return nil, err
 		}
 		var at int
-		b, at = beginTLV(b, tlvSyncShort)
-		b = endTLV(appendAddr(b, dev), at)
-	}
-	return b, nil
-}
-
-func appendMembers(b []byte, members []netip.Addr) ([]byte, error) {
-	if len(members) > MaxClusterMembers {
-		return nil, Malformed("EndOfSync.members", "%d, want at most %d", len(members), MaxClusterMembers)
-	}
-	for _, m := range members {
-		if err := CheckAddr("EndOfSync.member", m); err != nil {
-			return nil, err
-		}
-		var at int
-		b, at = beginTLV(b, tlvClusterMember)
-		b = endTLV(appendAddr(b, m), at)
+		b, at = beginTLV(b, typ)
+		b = endTLV(appendAddr(b, a), at)
 	}
 	return b, nil
 }

@@ -52,8 +52,8 @@ func Encode(m Message) (*Encoded, error) {
 			b, at = beginTLV(b, tlvSyncResumed)
 			b = endTLV(b, at)
 		}
-		if b, err = appendShort(b, m.Short); err == nil {
-			b, err = appendMembers(appendCluster(b, m.Cluster), m.Members)
+		if b, err = appendAddrs(b, tlvSyncShort, "EndOfSync.short", m.Short, MaxSyncShort); err == nil {
+			b, err = appendAddrs(appendCluster(b, m.Cluster), tlvClusterMember, "EndOfSync.member", m.Members, MaxClusterMembers)
 		}
 	case *Notification:
 		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))

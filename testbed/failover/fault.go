@@ -3,7 +3,6 @@ package failover
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,13 +123,4 @@ func member(do api.ZoneDo) func(context.Context, *Bed, *Method) (time.Time, erro
 		_, err := b.zones.ChangeZone(ctx, api.ZoneOrder{Do: do, Name: zoneName(0), Members: []string{arrayAddr(0).String()}})
 		return at, err
 	}
-}
-
-// FaultNamed finds a fault.
-func FaultNamed(name string) (*Fault, bool) {
-	i := slices.IndexFunc(Faults, func(f Fault) bool { return f.Name == name })
-	if i < 0 {
-		return nil, false
-	}
-	return &Faults[i], true
 }
