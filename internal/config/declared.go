@@ -170,7 +170,7 @@ func (c *Config) managementItem() item {
 			"With these, and with `netconf`: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
 				"everything) and the SHA-256 of the token. Read again when the file changes ([operations](operations.md#over-a-network)).", checkPath).Fixed(),
 		setting.Text("user-file", &m.UserFile, "", allowedPath,
-			"With `management.netconf`: who may come with a password or an SSH key. A line has a name, a role as in `management.token-file`, and the bcrypt "+
+			"With `management.netconf`, and with `gnmi`: who may come with a password, or (NETCONF) an SSH key. A line has a name, a role as in `management.token-file`, and the bcrypt "+
 				"hash of a password (`htpasswd -nB NAME`) or an SSH public key; a user may have several lines. Read again when the file changes.", checkPath).Fixed(),
 	), func(s *section) { c.checkNetwork(s); c.checkNetconf(s) })
 }
@@ -179,6 +179,7 @@ func (c *Config) managementItem() item {
 func (c *Config) checkNetconf(s *section) {
 	m := &c.Management
 	switch {
+	case !m.Netconf.IsValid() && m.GNMI.IsValid():
 	case !m.Netconf.IsValid():
 		s.foreign("management.netconf is off", "netconf, or leave it out", "user-file")
 		m.UserFile = ""
@@ -222,7 +223,7 @@ func (c *Config) checkNetwork(s *section) {
 		*h = HTTP{TokenFile: h.TokenFile}
 		return
 	}
-	if h.TokenFile == "" {
+	if h.TokenFile == "" && (h.Listen.IsValid() || c.Management.UserFile == "") {
 		s.problem("token-file", "is missing: management."+name+" lets nobody in without a token", allowedPath)
 	}
 	switch both := h.CertificateFile != "" && h.KeyFile != ""; {

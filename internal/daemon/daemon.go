@@ -82,6 +82,7 @@ type Daemon struct {
 	known     *known
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
+	gate      *api.Gate      // see gateway
 	netconf   *netconfDoor   // nil: nobody speaks it
 	reloads   reloads
 	configs   configs       // what was committed and may go back

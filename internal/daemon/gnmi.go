@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"time"
 
-	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/gnmi"
 	"github.com/openinof/inof/internal/telemetry"
 )
@@ -22,8 +21,7 @@ type telemetryTask struct {
 }
 
 func (d *Daemon) newGNMI() *telemetryTask {
-	gate := &api.Gate{Tokens: tokens(d.cfg.Load().Management.HTTP)}
-	return &telemetryTask{d, gnmi.New(d, gate, d.env.Now, d.refusedBy("management.gnmi"))}
+	return &telemetryTask{d, gnmi.New(d, d.gateway(), d.env.Now, d.refusedBy("management.gnmi"))}
 }
 
 func (t *telemetryTask) String() string { return "gNMI" }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/openinof/inof/internal/api"
@@ -26,24 +25,7 @@ func (d *Daemon) newNetconf() (*netconfDoor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("management.netconf: %w", err)
 	}
-	gate := &api.Gate{}
-	if file := m.HTTP.TokenFile; file != "" {
-		gate.Tokens = (&fresh[[]api.Token]{path: file, read: func() ([]api.Token, error) { return parsed(file, api.ParseTokens) }}).get
-	}
-	if file := m.UserFile; file != "" {
-		gate.Users = (&fresh[[]api.User]{path: file, read: func() ([]api.User, error) { return parsed(file, api.ParseUsers) }}).get
-	}
-	return &netconfDoor{d, m.Netconf, netconf.New(d, netconf.Config{HostKey: key, Gate: gate, Refused: func(from netip.Addr, why string) {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "refused", Text: fmt.Sprintf("management.netconf: %s: %s", from, why), Addr: from.String()})
-	}})}, nil
-}
-
-func parsed[T any](file string, parse func([]byte) (T, error)) (v T, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return v, err
-	}
-	return parse(data)
+	return &netconfDoor{d, m.Netconf, netconf.New(d, netconf.Config{HostKey: key, Gate: d.gateway(), Refused: d.refusedBy("management.netconf")})}, nil
 }
 
 func (n *netconfDoor) String() string { return "NETCONF" }

@@ -66,15 +66,32 @@ func tlsWith(cert *fresh[*tls.Certificate], protocols ...string) *tls.Config {
 }
 
 // tokens are those that are taken now.
-func tokens(cfg config.HTTP) func() ([]api.Token, error) {
-	f := &fresh[[]api.Token]{path: cfg.TokenFile, read: func() ([]api.Token, error) {
-		data, err := os.ReadFile(cfg.TokenFile)
-		if err != nil {
-			return nil, err
+func tokens(file string) func() ([]api.Token, error) {
+	return (&fresh[[]api.Token]{path: file, read: func() ([]api.Token, error) { return parsed(file, api.ParseTokens) }}).get
+}
+
+func parsed[T any](file string, parse func([]byte) (T, error)) (v T, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return v, err
+	}
+	return parse(data)
+}
+
+// gateway is the gate of all who log in otherwise than by HTTP: log-ins that fail are counted
+// together.
+func (d *Daemon) gateway() *api.Gate {
+	if d.gate == nil {
+		m := d.cfg.Load().Management
+		d.gate = &api.Gate{}
+		if m.HTTP.TokenFile != "" {
+			d.gate.Tokens = tokens(m.HTTP.TokenFile)
 		}
-		return api.ParseTokens(data)
-	}}
-	return f.get
+		if file := m.UserFile; file != "" {
+			d.gate.Users = (&fresh[[]api.User]{path: file, read: func() ([]api.User, error) { return parsed(file, api.ParseUsers) }}).get
+		}
+	}
+	return d.gate
 }
 
 // refusedBy makes known who was not let in by what a setting names.

@@ -36,6 +36,10 @@ type known struct {
 	last    *telemetry.Snapshot
 	has     telemetry.Need // of last
 	machine machine
+	// The large tables.
+	hosts      large[api.Host]
+	zones      large[api.Zone]
+	neighbours large[api.Neighbour]
 
 	readings sync.Mutex
 	health   map[string][2]telemetry.Health // of the driver, of the module
@@ -101,13 +105,22 @@ func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snaps
 		s.Latest = &e
 	}
 	if need&telemetry.NeedHosts != 0 {
-		get(func() (err error) { s.Hosts, err = query.Hosts(ctx, d, query.Asked{}); return err })
+		get(func() (err error) {
+			s.Hosts, err = k.hosts.get(d, s.Latest, func() ([]api.Host, error) { return query.Hosts(ctx, d, query.Asked{}) })
+			return err
+		})
 	}
 	if need&telemetry.NeedZones != 0 {
-		get(func() (err error) { s.Zones, err = query.Zones(ctx, d, query.Asked{}); return err })
+		get(func() (err error) {
+			s.Zones, err = k.zones.get(d, s.Latest, func() ([]api.Zone, error) { return query.Zones(ctx, d, query.Asked{}) })
+			return err
+		})
 	}
 	if need&telemetry.NeedNeighbours != 0 {
-		get(func() (err error) { s.Neighbours, err = query.Neighbours(ctx, d); return err })
+		get(func() (err error) {
+			s.Neighbours, err = k.neighbours.get(d, s.Latest, func() ([]api.Neighbour, error) { return query.Neighbours(ctx, d) })
+			return err
+		})
 	}
 	if c, clusterErr := d.Cluster(ctx); clusterErr == nil {
 		s.Cluster = &c
@@ -125,6 +138,36 @@ func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snaps
 		}
 	}
 	return s, err
+}
+
+// large is a table that is read again when something has happened since, or after largeAge; but for
+// a twentieth of all time at most.
+type large[T any] struct {
+	part telemetry.Part[T]
+	of   uint64 // the newest event then
+	cost time.Duration
+}
+
+const (
+	largeAge   = 10 * time.Second
+	largeShare = 20
+)
+
+func (l *large[T]) get(d *Daemon, newest *api.Event, read func() ([]T, error)) (telemetry.Part[T], error) {
+	begun, event := d.env.Now(), uint64(0)
+	if newest != nil {
+		event = newest.ID
+	}
+	age := begun.Sub(l.part.At)
+	if !l.part.At.IsZero() && (l.of == event && age < largeAge || age < largeShare*l.cost) {
+		return l.part, nil
+	}
+	rows, err := read()
+	if err != nil {
+		return l.part, err
+	}
+	*l = large[T]{telemetry.Part[T]{At: begun, Rows: rows}, event, d.env.Now().Sub(begun)}
+	return l.part, nil
 }
 
 // Run reads the ports while somebody asks.

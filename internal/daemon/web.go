@@ -69,7 +69,7 @@ type web struct {
 }
 
 func (d *Daemon) newWeb(cfg config.HTTP) *web {
-	return &web{d, cfg, &api.Door{Tokens: tokens(cfg), Refused: d.refusedBy("management.http")}}
+	return &web{d, cfg, &api.Door{Tokens: tokens(cfg.TokenFile), Refused: d.refusedBy("management.http")}}
 }
 
 func (w *web) String() string { return "management over a network" }

@@ -150,8 +150,9 @@ func TestYanglintTakesTheData(t *testing.T) {
 		}(), codes.OK, "")
 		b.src.change(func(s *telemetry.Snapshot) {
 			s.Status.Device, s.Status.Roles, s.Status.Started = addr("192.0.2.250"), []string{"reflector"}, time.Now()
-			s.Hosts = []api.Host{{Addr: addr("192.0.2.1"), Device: addr("192.0.2.11"), Port: "eth1", Role: snsd.RoleBoth, Zones: []string{"blue"}, Hard: api.HardOff, State: snsd.Active, Since: time.Now()}}
-			s.Zones = []api.Zone{{Name: "blue", Members: []string{"192.0.2.1"}, LearnedFrom: "local"}, {Name: "default"}}
+			s.Hosts.Rows = []api.Host{{Addr: addr("192.0.2.1"), Device: addr("192.0.2.11"), Port: "eth1", Role: snsd.RoleBoth, Zones: []string{"blue"}, Hard: api.HardOff, State: snsd.Active, Since: time.Now()}}
+			s.Hosts.At, s.Zones.At = time.Now(), time.Now()
+			s.Zones.Rows = []api.Zone{{Name: "blue", Members: []string{"192.0.2.1"}, LearnedFrom: "local"}, {Name: "default"}}
 			s.Peers = []api.Peer{{Device: addr("192.0.2.11"), Address: "192.0.2.11:4711", Role: "client", State: api.PeerEstablished, Since: time.Now()}}
 			s.Faults = []api.ErrorDown{{Port: "eth1", Cause: "link-down"}}
 			s.Paths = api.BFD{Sessions: []api.BFDSession{{Device: addr("192.0.2.12"), Report: "up"}}}

@@ -166,9 +166,9 @@ func lldpCount(path, counter, doc string) leaf[lldpRow] {
 var openNeighbours = group[api.Neighbour]{
 	path: "/lldp/interfaces/interface[name]/neighbors/neighbor[id]/state", source: "LLDP", needs: NeedNeighbours,
 	rows: func(s *Snapshot, give func(time.Time, *api.Neighbour, ...string)) {
-		for i := range s.Neighbours {
-			n := &s.Neighbours[i]
-			give(s.At, n, n.Port, n.ChassisID+" "+n.PortID)
+		for i := range s.Neighbours.Rows {
+			n := &s.Neighbours.Rows[i]
+			give(s.Neighbours.At, n, n.Port, n.ChassisID+" "+n.PortID)
 		}
 	},
 	keys: keysOf("id"),

@@ -33,9 +33,15 @@ type Snapshot struct {
 	// Settings of zones; nil where the device has none of its own.
 	Zoning *Zoning
 
-	Hosts      []api.Host      // NeedHosts
-	Zones      []api.Zone      // NeedZones
-	Neighbours []api.Neighbour // NeedNeighbours
+	Hosts      Part[api.Host]      // NeedHosts
+	Zones      Part[api.Zone]      // NeedZones
+	Neighbours Part[api.Neighbour] // NeedNeighbours
+}
+
+// Part is a large table, with the time when it was read.
+type Part[T any] struct {
+	At   time.Time
+	Rows []T
 }
 
 // Zoning is what a device that owns zones was told of them.

@@ -102,8 +102,8 @@ var setState = group[planned[[]string]]{
 var zones = group[api.Zone]{
 	path: zonePath + "/state", source: "daemon", needs: NeedZones,
 	rows: func(s *Snapshot, give func(time.Time, *api.Zone, ...string)) {
-		for i := range s.Zones {
-			give(s.At, &s.Zones[i], s.Zones[i].Name)
+		for i := range s.Zones.Rows {
+			give(s.Zones.At, &s.Zones.Rows[i], s.Zones.Rows[i].Name)
 		}
 	},
 	keys: keysOf("name"),
@@ -143,15 +143,15 @@ var (
 var hosts = group[api.Host]{
 	path: "/inof/hosts/host[address device port]/state", source: "daemon", needs: NeedHosts,
 	rows: func(s *Snapshot, give func(time.Time, *api.Host, ...string)) {
-		seen := make(map[[3]string]bool, len(s.Hosts))
-		for i := range s.Hosts {
-			h := &s.Hosts[i]
+		seen := make(map[[3]string]bool, len(s.Hosts.Rows))
+		for i := range s.Hosts.Rows {
+			h := &s.Hosts.Rows[i]
 			key := [3]string{h.Addr.String(), h.Device.String(), h.Port}
 			if len(h.Refused) > 0 || seen[key] { // of several claims at one port the first is the one that counts
 				continue
 			}
 			seen[key] = true
-			give(s.At, h, key[:]...)
+			give(s.Hosts.At, h, key[:]...)
 		}
 	},
 	keys: keysOf("address:"+TypeAddress, "device:"+TypeAddress, "port"),

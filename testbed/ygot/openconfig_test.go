@@ -36,7 +36,7 @@ func (source) Snapshot(context.Context, telemetry.Need, time.Time) (*telemetry.S
 		Ports: []api.Port{{Name: "Ethernet2", Index: 2, MTU: 9000, AdminUp: true, LastFlap: &now, Counters: &fabric.Counters{}},
 			{Name: "Ethernet10", Carrier: true}},
 		Health:     []telemetry.Health{h},
-		Neighbours: []api.Neighbour{{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "SNSD", SysName: "host", TTL: 120, Age: api.Duration(time.Second)}},
+		Neighbours: telemetry.Part[api.Neighbour]{At: now, Rows: []api.Neighbour{{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "SNSD", SysName: "host", TTL: 120, Age: api.Duration(time.Second)}}},
 		Paths:      api.BFD{Sessions: []api.BFDSession{{Device: a("192.0.2.12"), Local: a("192.0.2.11"), State: "AdminDown", RemoteState: "Init", LocalDiscr: 7, RemoteDiscr: 9, LastDown: &now, Flaps: 3}}},
 		Counters: []api.Counter{{Room: "lldp", Name: "frames_in", Value: 1}, {Room: "lldp", Name: "frames_discarded", Value: 1}, {Room: "lldp", Name: "frames_in_errors"},
 			{Room: "lldp", Name: "tlvs_discarded"}, {Room: "lldp", Name: "tlvs_unrecognized"}, {Room: "lldp", Name: "ageouts"}},
