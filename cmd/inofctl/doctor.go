@@ -96,12 +96,24 @@ func diagnose(ctx context.Context, cl *api.Client, now time.Time) ([]advice, err
 	if len(warned) == 0 {
 		c.say("ok", "", "device %s warns of nothing", st.Device)
 	}
+	c.carrier(st.Carrier)
 	for _, look := range []func(context.Context, *api.Client) error{c.clocks, c.sessions, c.ports, c.hosts, c.notices, c.zones, c.records} {
 		if err := look(ctx, cl); err != nil {
 			return nil, err
 		}
 	}
 	return c.list, nil
+}
+
+// carrier looks at how soon a loss of carrier is heard.
+func (c *checkup) carrier(s *api.CarrierSource) {
+	switch {
+	case s == nil:
+	case s.Early():
+		c.say("ok", "", "losses of carrier are %s", s.Heard())
+	default:
+		c.say("hint", "see \"Losses of carrier\" of docs/operations.md for what the kernel and the rights of the daemon must allow", "losses of carrier are %s", s.Heard())
+	}
 }
 
 func (c *checkup) clocks(ctx context.Context, cl *api.Client) error {

@@ -46,10 +46,18 @@ type Status struct {
 	Synced  bool       `json:"synced"` // false while a client still waits for its reflector's end of sync
 	// HeldBack is until when the device, which has started without its state, takes
 	// nothing back that it may have told its reflectors before.
-	HeldBack *time.Time     `json:"held_back_until,omitempty"`
-	Counts   Counts         `json:"counts"`
+	HeldBack *time.Time `json:"held_back_until,omitempty"`
+	Counts   Counts     `json:"counts"`
+	// Carrier is how losses of carrier are heard; nil: the device has no ports.
+	Carrier  *CarrierSource `json:"carrier,omitempty"`
 	Warnings Warnings       `json:"warnings"`           // what an operator should look at; empty: healthy
 	Counters map[string]any `json:"counters,omitempty"` // by room: "lldp", "inof", "hostnotify", ...
+}
+
+// CarrierSource says by what a loss of carrier is heard before netlink tells it.
+type CarrierSource struct {
+	Source string `json:"source"`        // fentry, kprobe, tracepoint, or netlink: by nothing
+	Why    string `json:"why,omitempty"` // there is nothing better
 }
 
 // Counts of what the device holds.

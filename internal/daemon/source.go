@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/device"
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
@@ -78,6 +79,10 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 		return s, err
 	}
 	d.addCounters(s.Counters)
+	if t, ok := d.env.Dataplane.(fabric.CarrierTeller); ok {
+		source, why := t.CarrierSource()
+		s.Carrier = &api.CarrierSource{Source: string(source), Why: why}
+	}
 	for _, p := range peers {
 		if p.Refused {
 			continue

@@ -37,7 +37,7 @@ func showStatus(p *Page, s *api.Status) {
 		roles = "standalone"
 	}
 	c := s.Counts
-	p.Pairs([][2]string{
+	pairs := [][2]string{
 		{"Device", fmt.Sprintf("%s (%s)", Addr(s.Device), s.Name)},
 		{"Roles", roles},
 		{"Version", s.Version},
@@ -49,7 +49,11 @@ func showStatus(p *Page, s *api.Status) {
 		{"Ports", fmt.Sprintf("%d of %d up, %d LLDP neighbours", c.PortsUp, c.Ports, c.Neighbours)},
 		{"Paths", fmt.Sprintf("%d watched, %d failed", c.Paths.Watched, c.Paths.Failed)},
 		{"Faults", Count(c.Faults)},
-	})
+	}
+	if s.Carrier != nil {
+		pairs = append(pairs, [2]string{"Carrier", s.Carrier.Heard()})
+	}
+	p.Pairs(pairs)
 	if s.HeldBack != nil {
 		fmt.Fprintf(p, "Held back:     until %s: started without its state, no host it had told its reflectors is taken back before\n", p.Stamp(*s.HeldBack))
 	}

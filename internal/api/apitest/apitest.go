@@ -243,6 +243,7 @@ func Sample() *Source {
 		ClusterValue: sampleCluster(),
 		EventLog:     log,
 		StatusValue: api.Status{Device: a("192.0.2.11"), Name: "tor-1", Roles: []string{"client"}, Version: "v1.2.3", PID: 42,
+			Carrier: &api.CarrierSource{Source: "netlink", Why: "fentry: operation not permitted\nkprobe: operation not permitted"},
 			Started: ago(49 * time.Hour), Uptime: api.Duration(49 * time.Hour), Synced: true,
 			Counts: api.Counts{HostsLocal: 2, HostsRemote: 2, Conflicts: 1, Zones: 2, Peers: 2, Established: 1, Ports: 2, PortsUp: 1, Neighbours: 2, Faults: 1, Paths: api.PathCounts{Watched: 3, Failed: 1}},
 			Warnings: api.Warnings{
