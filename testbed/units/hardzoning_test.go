@@ -27,7 +27,7 @@ func dropIn(t testing.TB) string {
 	return m[1]
 }
 
-// Without the drop-in it is said which rights are missing; with it the daemon's own user enforces
+// Without the drop-in it is said what is missing; with it the daemon's own user enforces
 // zones, a crash and a stop leave them in force, and an orderly end of it takes all away.
 func TestTheDropInGivesTheRightsOfHardZoning(t *testing.T) {
 	m := boot(t)
@@ -57,7 +57,7 @@ func TestTheDropInGivesTheRightsOfHardZoning(t *testing.T) {
 			return nil
 		})
 	}
-	state(api.HardAbnormal, "", "CAP_BPF")
+	state(api.HardAbnormal, "", "will not outlive the daemon")
 	m.run("mkdir -p /etc/systemd/system/inofd.service.d")
 	m.write("/etc/systemd/system/inofd.service.d/hard-zoning.conf", dropIn(t))
 	m.run("systemctl daemon-reload; systemctl restart inofd")

@@ -23,7 +23,7 @@ func steps(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	_, chapter, _ := strings.Cut(string(b), "## Install on a switch")
-	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	chapter, _, _ = strings.Cut(chapter, "\n##") // the next one, or one within it
 	var out []string
 	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(chapter, -1) {
 		out = append(out, m[1])
