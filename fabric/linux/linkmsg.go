@@ -19,6 +19,7 @@ type link struct {
 	adminUp  bool
 	carrier  bool // IFF_LOWER_UP, the driver's carrier right now; IFF_RUNNING follows linkwatch and lags
 	changes  uint64
+	master   int // the bridge or bond that it belongs to; 0: none
 	ethernet bool
 	counters fabric.Counters
 	// multicast frames received
@@ -80,6 +81,8 @@ func (l *link) attribute(typ uint16, v []byte) {
 		l.mtu = int(binary.NativeEndian.Uint32(v))
 	case typ == unix.IFLA_CARRIER_CHANGES && len(v) >= 4:
 		l.changes = uint64(binary.NativeEndian.Uint32(v))
+	case typ == unix.IFLA_MASTER && len(v) >= 4:
+		l.master = int(int32(binary.NativeEndian.Uint32(v)))
 	case typ == unix.IFLA_STATS64:
 		l.counters, l.multicast = parseStats64(v)
 	}

@@ -22,6 +22,7 @@ type port struct {
 	state   fabric.Port
 	log     *slog.Logger
 	changes uint64                 // the kernel's carrier change count when last heard
+	master  int                    // of a bridge or bond; 0: none
 	seen    uint64                 // number of the dump in which it was last heard of
 	asked   atomic.Bool            // a question about it is open
 	doubt   doubt                  // about what was heard early
@@ -63,6 +64,13 @@ func (p *port) openSockets(bypass bool) error {
 	if err != nil {
 		_ = lldp.Close()
 		return err
+	}
+	if p.master != 0 {
+		if err := nts.setWide(true); err != nil {
+			_ = lldp.Close()
+			_ = nts.Close()
+			return err
+		}
 	}
 	nts.stampSends()
 	p.lldp.Store(lldp)

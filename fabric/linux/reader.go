@@ -141,6 +141,10 @@ func (r *reader) update(p *port, l link, from linkSource, at time.Time) {
 		p.asked.Store(false)
 	}
 	r.weigh(p, &l, from)
+	if l.master != p.master {
+		p.master = l.master
+		r.setWide(p)
+	}
 	now := l.port()
 	moved := now.Carrier != p.state.Carrier || now.AdminUp != p.state.AdminUp
 	if l.changes != p.changes || moved {
@@ -180,11 +184,22 @@ func (r *reader) setMAC(p *port, mac fabric.MAC) {
 	}
 }
 
+// setWide has a port hear its notices and acks before a bridge takes them, or no longer.
+func (r *reader) setWide(p *port) {
+	s := p.nts.Load()
+	if s == nil {
+		return
+	}
+	if err := s.setWide(p.master != 0); err != nil {
+		r.d.cfg.Log.Warn("a port that joined or left a bridge may not hear acks", "port", p.name, "err", err)
+	}
+}
+
 // add makes an interface a port: first its sockets, so that the owner can send as
 // soon as it hears of it, then the event, then the frames.
 func (r *reader) add(l link, at time.Time) {
 	p := newPort(l.port(), r.d.cfg.Log)
-	p.changes, p.seen = l.changes, r.dump
+	p.changes, p.seen, p.master = l.changes, r.dump, l.master
 	p.openAsk = func() (s *Socket) {
 		_ = inNetNS(r.d.cfg.NetNS, func() error { // it tells of errors itself
 			s = p.openAsking(r.d.frames, r.d.cfg.FrameRate, r.frames)

@@ -143,6 +143,25 @@ func (s *Socket) setBypass(on bool) error {
 	return err
 }
 
+// setWide has the kernel show the filter all of the interface's traffic, as with several EtherTypes,
+// or frames of its one EtherType alone. An interface of a bridge needs it: the bridge takes what it
+// receives before a socket for one EtherType is asked, but for the groups that no bridge forwards.
+// What comes in while the kernel changes over, some milliseconds, is not heard.
+func (s *Socket) setWide(on bool) error {
+	proto := uint16(unix.ETH_P_ALL)
+	if !on && len(s.etherTypes) == 1 {
+		proto = s.etherTypes[0]
+	}
+	var err error
+	ctlErr := s.raw.Control(func(fd uintptr) {
+		err = unix.Bind(int(fd), &unix.SockaddrLinklayer{Protocol: proto<<8 | proto>>8, Ifindex: s.index})
+	})
+	if err = errors.Join(ctlErr, err); err != nil {
+		return fmt.Errorf("interface %q: packet socket for EtherType %#04x: %w", s.name, proto, err)
+	}
+	return nil
+}
+
 // setMAC changes the own address that the filter lets through.
 func (s *Socket) setMAC(mac fabric.MAC) error {
 	prog, err := filter(s.etherTypes, append([]fabric.MAC{mac}, s.groups...))
