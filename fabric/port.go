@@ -61,7 +61,7 @@ func (k EventKind) String() string {
 type Event struct {
 	Kind EventKind
 	Port Port
-	At   time.Time // when the dataplane was told, with monotonic reading
+	At   time.Time // when it happened, or when the dataplane was told; with monotonic reading
 	// Changes is one more than the changes of carrier that the port has had since the machine
 	// was started or the port was made, seen by anybody or not; zero: nobody counts them.
 	Changes uint64

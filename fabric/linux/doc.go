@@ -9,8 +9,10 @@
 //
 // Carrier. The kernel's linkwatch holds a carrier notification back for up to one
 // second when another one, of any interface on the machine, went out shortly
-// before. A poller therefore reads the ports' carrier change counts in addition
-// and asks for the state of a port whose count moved; see carrier.go.
+// before. So the loss is heard in the kernel function that notices it (package carrier; early.go
+// says how far that is believed). Where the kernel does not let us, or not of all changes, a poller
+// reads the ports' carrier change counts in addition and asks for the state of a port whose
+// count moved; see carrier.go.
 //
 // Frames. Each port has one AF_PACKET socket (man 7 packet) for each EtherType,
 // with its own kernel filter and receive buffer: a storm on one port or in one
