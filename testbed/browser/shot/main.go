@@ -26,7 +26,7 @@ func run() error {
 	defer end()
 	ctx, done := chromedp.NewContext(ctx)
 	defer done()
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(os.Args[1]), chromedp.WaitReady("#app")); err != nil {
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 760), chromedp.Navigate(os.Args[1]), chromedp.WaitReady("#app")); err != nil {
 		return err
 	}
 	go func() {
