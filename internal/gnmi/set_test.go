@@ -81,7 +81,7 @@ func TestACommitIsConfirmedByItsName(t *testing.T) {
 		b.code(set(&pb.SetRequest{Update: zone, Extension: commit(&gnmi_ext.Commit{Id: "7"})}), codes.InvalidArgument, "action")
 		b.code(set(&pb.SetRequest{Extension: commit(confirm("7"))}), codes.FailedPrecondition, "no commit waits")
 		b.code(set(&pb.SetRequest{Update: zone, Extension: commit(begin(0))}), codes.OK, "")
-		if p := b.src.book.Pending(); p == nil || p.Deadline.Sub(time.Now()) != rollback {
+		if p := b.src.book.Pending(); p == nil || time.Until(p.Deadline) != rollback {
 			t.Fatalf("%+v", p)
 		}
 		b.code(set(&pb.SetRequest{Update: zone}), codes.FailedPrecondition, "waits for its confirmation")
