@@ -114,7 +114,7 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		<-ctx.Done()
 		d.current().close()
 		if d.hearing != nil {
-			d.hearing.Close()
+			d.hearing.Stop()
 		}
 	})
 	wg.Go(func() { d.keep(ctx, poll) })
@@ -126,6 +126,9 @@ func (d *Dataplane) Run(ctx context.Context) error {
 		poll.close()
 	}
 	d.hears.Store(false)
+	if d.hearing != nil {
+		d.hearing.Close()
+	}
 	d.mu.Lock()
 	d.asker.close()
 	d.ethtool.close()

@@ -32,6 +32,7 @@ type hearing interface {
 	Lost() uint64
 	Source() fabric.CarrierSource
 	Whole() bool
+	Stop()
 	Close()
 }
 

@@ -92,6 +92,7 @@ func (w *words) Remove(int)                   {}
 func (w *words) Lost() uint64                 { return w.lost.Load() }
 func (w *words) Source() fabric.CarrierSource { return fabric.CarrierFentry }
 func (w *words) Whole() bool                  { return true }
+func (w *words) Stop()                        {}
 func (w *words) Close()                       { w.closed.Store(true) }
 
 func TestALossIsToldOnceByWhoeverSaysItFirst(t *testing.T) {
@@ -219,6 +220,8 @@ func TestAnAnswerThatIsLostIsAskedForAgain(t *testing.T) {
 	end()
 	c.r.ctx = ended // there is no kernel to ask
 	c.r.dumped(time.Now())
+	c.r.d.changing.Lock()
+	defer c.r.d.changing.Unlock()
 	if c.p.doubt.asked || c.p.asked.Load() || !c.p.doubt.pending {
 		t.Errorf("after a dump: %+v, asked %t; want a new question pending", c.p.doubt, c.p.asked.Load())
 	}
@@ -234,7 +237,9 @@ func TestLostWordsAreCountedAndMadeGood(t *testing.T) {
 	r.ready("p0")
 	receive(t, r.Ready(), "Ready")
 	w := &words{}
+	d.changing.Lock() // nobody hears meanwhile
 	d.hearing = w
+	d.changing.Unlock()
 	d.hears.Store(true)
 	defer d.hears.Store(false)
 	dumps := d.Stats().Dumps

@@ -265,6 +265,8 @@ func (r *reader) remove(p *port, at time.Time) {
 
 // stopAll ends all ports silently, at the end of Run.
 func (r *reader) stopAll() {
+	r.d.changing.Lock()
+	defer r.d.changing.Unlock()
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	for _, p := range r.d.ports {

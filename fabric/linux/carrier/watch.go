@@ -67,7 +67,7 @@ func (w *Watch) Wake() (err error) {
 	return err
 }
 
-// Read waits for the next word, until Close: then the error wraps os.ErrClosed. Wake comes first.
+// Read waits for the next word, until Stop: then the error wraps os.ErrClosed. Wake comes first.
 func (w *Watch) Read() (word Word, err error) {
 	waitErr := w.raw.Read(func(uintptr) bool {
 		err = w.ring.ReadInto(&w.rec)
@@ -165,13 +165,18 @@ func (w *Watch) Source() fabric.CarrierSource { return w.how }
 // that the kernel holds back.
 func (w *Watch) Whole() bool { return w.how != fabric.CarrierTracepoint }
 
-// Close ends Read.
-func (w *Watch) Close() {
-	if w.link != nil {
-		_ = w.link.Close()
-	}
+// Stop ends Read.
+func (w *Watch) Stop() {
 	if w.ready != nil {
 		_ = w.ready.Close()
+	}
+}
+
+// Close frees everything; no other method may be at work then.
+func (w *Watch) Close() {
+	w.Stop()
+	if w.link != nil {
+		_ = w.link.Close()
 	}
 	if w.ring != nil {
 		_ = w.ring.Close()
