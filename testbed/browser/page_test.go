@@ -206,6 +206,7 @@ func TestThePageIsUsableByKeyboard(t *testing.T) {
 // Dark or light is what the system says, until the operator chooses.
 func TestThePageIsDarkAndLight(t *testing.T) {
 	b := open(t, proxied(t, device("tor-1", reflector(t))))
+	b.until("document.documentElement.dataset.ready === 'yes' && document.styleSheets.length > 0")
 	ground := func() string { return eval[string](b, "getComputedStyle(document.body).backgroundColor") }
 	b.scheme("light")
 	light := ground()
