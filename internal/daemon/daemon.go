@@ -83,7 +83,7 @@ type Daemon struct {
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
 	gate      *api.Gate      // see gateway
-	netconf   *netconfDoor   // nil: nobody speaks it
+	netconf   *netconfTask   // nil: management.netconf is off
 	reloads   reloads
 	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow

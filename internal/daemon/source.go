@@ -210,7 +210,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 		m[fmt.Sprintf("syslog_%d", i+1)] = s.Counters()
 	}
 	if d.netconf != nil {
-		m["netconf"] = d.netconf.srv.Counters()
+		m["netconf"] = d.netconf.server.Counters()
 	}
 	if d.paths != nil {
 		m["bfd_process"] = d.paths.Counters()

@@ -88,7 +88,12 @@ func (d *Daemon) zoneChanged(ctx context.Context, do zoneChange, c *api.ZoneChan
 func callerFields(ctx context.Context) map[string]string {
 	f := map[string]string{}
 	if c, ok := api.CallerOf(ctx); ok {
-		f["user"], f["uid"], f["pid"] = c.Name, strconv.Itoa(c.UID), strconv.Itoa(c.PID)
+		f["user"] = c.Name
+		if c.From != "" {
+			f["from"] = c.From
+		} else {
+			f["uid"], f["pid"] = strconv.Itoa(c.UID), strconv.Itoa(c.PID)
+		}
 	}
 	return f
 }
