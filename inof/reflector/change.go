@@ -27,6 +27,7 @@ type change struct {
 	repeat   bool           // also what is as before is told, as of a new state of its device
 	taken    []zone.HostKey // taken in: to be repeated to their device
 	emptied  []netip.Addr   // that nobody has any more
+	lost     []news         // refused hosts that have gone
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
 	news    []news

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -62,6 +63,39 @@ func (r *Reflector) hostFits(d *device, k zone.HostKey) error {
 	return &limit
 }
 
+// lose notes that a host which is refused has gone: a client may know it from before.
+func (t *change) lose(d *device, k zone.HostKey, why snsd.Reason) {
+	if _, was := d.refused[k]; was || d.beyond {
+		t.lost = append(t.lost, goneKey(k, why))
+	}
+}
+
+// goneKey is the news that a host has gone. Nobody here knows whom it concerns, and who takes back
+// what is refused without end must delay nobody: it is told when nothing else is to do.
+func goneKey(k zone.HostKey, why snsd.Reason) news {
+	return news{feedKey: feedKey{keyHost, k}, gone: true, again: true, why: why}
+}
+
+// tellLost lets those clients hear of hosts that were refused, and have gone, whose End-of-Sync
+// spares what they know of the device.
+func (r *Reflector) tellLost(d *device, lost []news, by *cause) {
+	if len(lost) == 0 || r.short[d.id] == nil {
+		return
+	}
+	_, all := r.shortOnes()
+	var to []*device
+	for _, c := range r.devices {
+		_, spared := slices.BinarySearchFunc(c.spared, d.id, netip.Addr.Compare)
+		if c != d && c.follows() && (spared || all || !c.told) {
+			to = append(to, c)
+		}
+	}
+	if len(to) > 0 {
+		slices.SortFunc(to, compareDevices)
+		r.post(lost, receivers{list: to}, by)
+	}
+}
+
 // unrefuse forgets a refused host that is there now, or gone. With the last of them all hosts
 // of the device are known, unless more were refused than are remembered: then it is asked.
 func (r *Reflector) unrefuse(d *device, k zone.HostKey) {
@@ -80,7 +114,7 @@ func (r *Reflector) unrefuse(d *device, k zone.HostKey) {
 
 // ask has a device say everything again; until it has, hosts of it may be missing.
 func (r *Reflector) ask(d *device) {
-	d.refused, d.beyond = nil, false
+	d.were, d.refused, d.beyond = d.refused, nil, false
 	r.refusal(d, true)
 }
 

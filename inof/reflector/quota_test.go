@@ -356,8 +356,6 @@ func TestWhatASyncSparedEndsWhenNothingIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newSpareFabric(t)
-			f.say(wire.Withdraw, 5, 1)
-			f.holds(5)
 			run(f)
 			f.holds(0)
 			if len(f.r.short) != 0 {
@@ -365,6 +363,25 @@ func TestWhatASyncSparedEndsWhenNothingIsMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host that was refused, and that its device takes back, or does not say again, has gone also for
+// a client that knows it from before, while others of the device are still refused.
+func TestARefusedHostThatIsTakenBackIsGone(t *testing.T) {
+	f := newSpareFabric(t)
+	f.say(wire.Withdraw, 5, 1)
+	f.holds(4)
+	f.r.Leave(f.bad, inoftest.T0)
+	f.r.Join(f.bad, inoftest.T0)
+	f.say(wire.Put, 1, 3)
+	f.holds(4)
+	f.hear(f.r.Receive(f.bad, &wire.EndOfSync{Epoch: 1, Seq: 2}, inoftest.T0))
+	f.holds(3)
+	if len(f.r.short) != 1 {
+		t.Errorf("%d devices have hosts that are refused, want 1", len(f.r.short))
+	}
+	f.say(wire.Withdraw, 7, 1) // it was never there
+	f.holds(3)
 }
 
 // A device that was asked to say everything again is asked once more when its session broke

@@ -85,6 +85,7 @@ type device struct {
 	expires time.Time
 	hosts   map[zone.HostKey]uint32   // the session that said it last
 	refused map[zone.HostKey]struct{} // hosts for which there is no room
+	were    map[zone.HostKey]struct{} // refused before it began to say everything again
 	limit   int                       // that says so
 	beyond  bool                      // more were refused than are remembered
 	asked   bool                      // to say everything again, and it has not

@@ -43,7 +43,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeCease, Text: "there is nothing to resume from any more; try again"}}}
 	}
 	if offered == nil { // it says everything again
-		d.refused, d.beyond, d.asked, d.outside = nil, false, false, nil
+		d.were, d.refused, d.beyond, d.asked, d.outside = d.refused, nil, false, false, nil
 	}
 	d.sayAgain = d.asked
 	d.tellRefused = d.sayAgain || len(d.outside) > 0 || len(d.refused) > 0

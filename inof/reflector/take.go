@@ -50,7 +50,9 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 	if came.IsZero() {
 		came = now
 	}
-	r.commit(t, &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came})
+	by := &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came}
+	r.commit(t, by)
+	r.tellLost(d, t.lost, by)
 	if refused.Refused > 0 {
 		return &refused
 	}
@@ -66,6 +68,8 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 	case h.Op == wire.Withdraw:
 		if known {
 			r.removeHost(t, d, k, h.Why)
+		} else {
+			t.lose(d, k, h.Why)
 		}
 		r.unrefuse(d, k)
 		r.inside(d, k)
@@ -117,13 +121,21 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 	case m.Resumed:
 		r.counters.ResumedIn++
 	default:
-		d.forgot = 0
+		if d.forgot = 0; !d.beyond {
+			for _, k := range slices.SortedFunc(maps.Keys(d.were), zone.CompareKeys) {
+				if _, still := d.refused[k]; !still && d.hosts[k] == 0 {
+					t.lost = append(t.lost, goneKey(k, snsd.ReasonAgedOut))
+				}
+			}
+		}
+		d.were = nil
 		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
 		if d.asked = false; len(d.refused) == 0 {
 			r.whole(d)
 		}
 	}
 	r.commit(t, r.ownCause())
+	r.tellLost(d, t.lost, r.ownCause())
 	d.synced, r.ends = true, true
 	if d.forgot == 0 {
 		delete(r.awaited, d.id)
