@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,9 @@ import (
 	"github.com/openinof/inof/internal/manual"
 	"github.com/openinof/inof/model/remote"
 )
+
+// clock is what the daemon reads the time from; nil: the system's. Only a build for tests sets it.
+var clock func() time.Time
 
 func main() {
 	if err := command().Execute(); err != nil {
@@ -66,7 +70,7 @@ func run(from *source) error {
 	level := new(slog.LevelVar)
 	level.Set(cfg.Log.Level)
 	log := newLog(cfg.Log.Format, level)
-	env := daemon.Env{Log: log, Level: level, Ready: ready, Paths: paths(cfg), Unsaved: unsaved(cfg.Management.Socket)}
+	env := daemon.Env{Log: log, Now: clock, Level: level, Ready: ready, Paths: paths(cfg), Unsaved: unsaved(cfg.Management.Socket)}
 	if cfg.Device.Roles.Access() {
 		if err := openDataplane(cfg, &env, log); err != nil {
 			return fmt.Errorf("dataplane: %w", err)

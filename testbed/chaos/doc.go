@@ -57,6 +57,12 @@
 // restarted, nor until it has saved what it could not: a restart would repeat notices then, which
 // it says itself.
 //
+// # Clocks
+//
+// The wall clock that a switch's daemon reads is set by a second to 40 years, forward or back, and
+// set right after a while, also while it starts (clock.go). Nothing follows from it: no notice is
+// allowed or excused because of it.
+//
 // # What is missing
 //
 // After a round, a host's last word about an address is not what is true; or its

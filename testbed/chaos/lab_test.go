@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func binDir() string { return testbed.OwnRoot(rootPrefix) + "-bin" }
 
 var built = sync.OnceValue(func() error {
-	c := exec.Command("go", "build", "-o", binDir()+"/", "./cmd/inofd", "./cmd/inofctl", "./cmd/snsd")
+	c := exec.Command("go", "build", "-tags", "clocksteps", "-o", binDir()+"/", "./cmd/inofd", "./cmd/inofctl", "./cmd/snsd")
 	c.Dir = filepath.Join("..", "..")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
@@ -78,6 +78,7 @@ func run(t *testing.T, opt Options, short time.Duration) *Report {
 		}
 		opt.Seed = n
 	}
+	opt.ClockSteps = true
 	opt.Root, opt.BinDir, opt.Out = testbed.OwnRoot(rootPrefix), binDir(), t.Output()
 	rep, err := Run(context.Background(), opt)
 	var b strings.Builder

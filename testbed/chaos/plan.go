@@ -27,11 +27,12 @@ const (
 	Hole    Kind = "hole"    // packets longer than some size do not pass between an access switch and a reflector, one way or both
 	Files   Kind = "files"   // a daemon can open no more files and sockets for a while
 	Disk    Kind = "disk"    // the disk with the state of an access switch is full for a while
+	Clock   Kind = "clock"   // the clock that a switch's daemon reads is set, and set right after a while
 	Zone    Kind = "zone"    // an operator changes zones at both reflectors
 )
 
 // Kinds lists all kinds, as Plan draws them.
-var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Hole, Files, Disk, Zone}
+var Kinds = []Kind{Carrier, Flap, Kill, Term, Stop, Drop, Cut, Path, CRC, Hole, Files, Disk, Clock, Zone}
 
 // KindNames lists all kinds for people.
 func KindNames() string {
@@ -65,16 +66,17 @@ type Fault struct {
 	At     time.Duration // since the round began
 	For    time.Duration // until it is healed; between two changes of a flap; how long a port stays shut, 0: until it opens by itself
 	Kind   Kind
-	Node   string // of a process; the reflector of a link; an access switch at one end of a path
-	Peer   string // the access switch at the other end of the path
-	Proc   string // name of the process
-	Port   string // access port of Node, or port of a reflector
-	Times  int    // how often a cable flaps
-	Loss   int    // percent of packets lost
-	Size   int    // the longest packet that passes a hole, in bytes from the IP header on
-	Way    string // in, out or both, as the reflector sees it, or Node of a path
-	Zone   string // to be changed
-	Member int    // index of the address that joins, or leaves when it is in; -1: the zone is removed and made anew
+	Node   string        // of a process; the reflector of a link; an access switch at one end of a path
+	Peer   string        // the access switch at the other end of the path
+	Proc   string        // name of the process
+	Port   string        // access port of Node, or port of a reflector
+	Times  int           // how often a cable flaps
+	Loss   int           // percent of packets lost
+	Size   int           // the longest packet that passes a hole, in bytes from the IP header on
+	Step   time.Duration // by which a clock is set
+	Way    string        // in, out or both, as the reflector sees it, or Node of a path
+	Zone   string        // to be changed
+	Member int           // index of the address that joins, or leaves when it is in; -1: the zone is removed and made anew
 }
 
 func (f Fault) String() string {
@@ -98,6 +100,8 @@ func (f Fault) String() string {
 		return fmt.Sprintf("%s, the port is opened by hand after %s", s, f.For)
 	case Drop:
 		return fmt.Sprintf("%s %d%% %s for %s", s, f.Loss, f.Way, f.For)
+	case Clock:
+		return fmt.Sprintf("%s set by %s for %s", s, f.Step, f.For)
 	case Hole:
 		return fmt.Sprintf("%s of packets over %d bytes %s for %s", s, f.Size, f.Way, f.For)
 	}
@@ -122,6 +126,8 @@ func (f Fault) target() string {
 		return f.Node + "--" + f.Peer
 	case Zone:
 		return "zone " + f.Zone
+	case Clock:
+		return f.Node + "/clock"
 	}
 	return f.Node + "/" + f.Proc
 }
@@ -234,6 +240,17 @@ func (t targets) draw(rnd *rand.Rand, k Kind) (Fault, bool) {
 		p := t.daemons[rnd.IntN(len(t.daemons))]
 		f.Node, f.Proc = p.node, p.name
 		f.For = between(rnd, 100*time.Millisecond, 6*time.Second)
+	case Clock:
+		if len(t.daemons) == 0 {
+			return f, false
+		}
+		p := t.daemons[rnd.IntN(len(t.daemons))]
+		f.Node, f.Proc = p.node, p.name
+		f.For = between(rnd, 50*time.Millisecond, 6*time.Second)
+		f.Step = []time.Duration{time.Second, time.Minute, time.Hour, 40 * 365 * 24 * time.Hour}[rnd.IntN(4)]
+		if rnd.IntN(2) == 0 {
+			f.Step = -f.Step
+		}
 	case Disk:
 		if len(t.disks) == 0 {
 			return f, false

@@ -26,8 +26,10 @@ type Options struct {
 	Settle   time.Duration // how long a round may take to heal; 0: 90 s
 	Seed     uint64
 	Kinds    []Kind // empty: all
-	Keep     string // directory for the logs of a run that fails; empty: a new one in the temporary directory
-	Out      io.Writer
+	// ClockSteps says that the daemons are built with the tag clocksteps: their clocks can be set.
+	ClockSteps bool
+	Keep       string // directory for the logs of a run that fails; empty: a new one in the temporary directory
+	Out        io.Writer
 }
 
 // quietFor is how long after everything was told nothing may follow: longer than two
@@ -92,6 +94,11 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if r.fab, err = loadFabric(r.Name); err != nil {
 		return &r.report, err
 	}
+	remove, err := r.clocks()
+	if err != nil {
+		return &r.report, err
+	}
+	defer remove()
 	r.begin()
 	r.NoDaemons = true // until their configuration is tuned
 	ejectDisks(r.Options.Options, r.Name)
@@ -143,6 +150,10 @@ func (r *runner) configure(node, text string) error {
 
 // leaveOut drops the kinds of faults that this machine cannot make.
 func (r *runner) leaveOut() {
+	if !r.ClockSteps && slices.Contains(r.Kinds, Clock) {
+		r.report.LeftOut = append(r.report.LeftOut, string(Clock)+": inofd is not built with -tags clocksteps")
+		r.Kinds = slices.DeleteFunc(slices.Clone(r.Kinds), func(k Kind) bool { return k == Clock })
+	}
 	if _, err := exec.LookPath("nft"); err == nil {
 		return
 	}
@@ -187,6 +198,9 @@ func (r *runner) rounds(ctx context.Context) error {
 		}
 	}
 	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := r.clocksStep(); err != nil {
 		return err
 	}
 	r.begun = time.Now()

@@ -42,6 +42,8 @@ func (r *runner) strike(ctx context.Context, f Fault) error {
 		return r.lose(ctx, f, f.Node)
 	case Files:
 		return r.starve(ctx, process{f.Node, f.Proc}, f.For)
+	case Clock:
+		return r.setClock(ctx, f)
 	case Disk:
 		return r.fill(ctx, f)
 	case Path:
