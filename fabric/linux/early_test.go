@@ -112,6 +112,22 @@ func TestALossIsToldOnceByWhoeverSaysItFirst(t *testing.T) {
 	c.want("the word after it")
 }
 
+func TestTimesOfEventsDoNotGoBack(t *testing.T) {
+	c := newTold(t)
+	read := time.Now()
+	c.r.link(downAt(11), false, fromNotice, read.Add(-time.Millisecond))
+	c.r.link(upAt(12), false, fromNotice, read)
+	c.r.word(carrier.Word{Index: 1, Running: true, Changes: 13, At: read.Add(-time.Microsecond)})
+	var last time.Time
+	for range 3 {
+		ev := <-c.r.d.events
+		if ev.At.Before(last) {
+			t.Errorf("an event of %v comes after one of %v", ev.At, last)
+		}
+		last = ev.At
+	}
+}
+
 func TestNoOlderMessageBringsALostCarrierBack(t *testing.T) {
 	c := newTold(t)
 	c.word(11, false)

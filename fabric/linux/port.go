@@ -26,6 +26,7 @@ type port struct {
 	seen    uint64                 // number of the dump in which it was last heard of
 	asked   atomic.Bool            // a question about it is open
 	doubt   doubt                  // about what was heard early
+	toldAt  time.Time              // of the last event
 	layout  atomic.Pointer[layout] // of the driver's counters, once it was asked
 	count   portCounters
 

@@ -199,6 +199,7 @@ func (r *reader) setWide(p *port) {
 // soon as it hears of it, then the event, then the frames.
 func (r *reader) add(l link, at time.Time) {
 	p := newPort(l.port(), r.d.cfg.Log)
+	p.toldAt = at
 	p.changes, p.seen, p.master = l.changes, r.dump, l.master
 	p.openAsk = func() (s *Socket) {
 		_ = inNetNS(r.d.cfg.NetNS, func() error { // it tells of errors itself
