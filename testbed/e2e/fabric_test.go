@@ -171,9 +171,10 @@ func (f *fab) up(topology string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	programs := filepath.Dir(suite.Program(f.t, "inofd")) // building them is not the lab's time
 	ctx, cancel := context.WithTimeout(context.Background(), 2*labtest.Patience)
 	defer cancel()
-	f.lab, err = testbed.Up(ctx, topo, testbed.Options{Root: suite.Root(), BinDir: filepath.Dir(suite.Program(f.t, "inofd"))})
+	f.lab, err = testbed.Up(ctx, topo, testbed.Options{Root: suite.Root(), BinDir: programs})
 	if err != nil {
 		f.t.Fatal(err)
 	}
