@@ -93,8 +93,8 @@ func sampleTree(string) telemetry.Tree {
 			Clocks: []api.Clock{{Reflector: a("192.0.2.250"), Ahead: -1500, Measured: now}}},
 		Counters: []api.Counter{{Room: "hostnotify", Name: "acked", Value: 4}, {Room: "lldp", Name: "frames", Value: 9}},
 		Zoning:   &telemetry.Zoning{Version: api.ZoneVersion{Number: 7, Confirm: &now}, Plan: plan, AutoJoin: true},
-		Hosts:    []api.Host{{Addr: a("192.0.2.1"), Device: a("192.0.2.11"), Port: "Ethernet2", State: snsd.Active, Zones: []string{"blue"}, Hard: api.HardOff, Since: now}},
-		Zones:    []api.Zone{{Name: "blue", Members: []string{"192.0.2.1"}, Hosts: []netip.Addr{a("192.0.2.1")}, LearnedFrom: "local"}, {Name: "default"}},
+		Hosts:    telemetry.Part[api.Host]{Rows: []api.Host{{Addr: a("192.0.2.1"), Device: a("192.0.2.11"), Port: "Ethernet2", State: snsd.Active, Zones: []string{"blue"}, Hard: api.HardOff, Since: now}}},
+		Zones:    telemetry.Part[api.Zone]{Rows: []api.Zone{{Name: "blue", Members: []string{"192.0.2.1"}, Hosts: []netip.Addr{a("192.0.2.1")}, LearnedFrom: "local"}, {Name: "default"}}},
 		Latest:   &api.Event{ID: 9, Time: now, Kind: "port", Text: "a \"text\"", Fields: map[string]string{"b": "1"}}, Events: map[string]uint64{"port": 3},
 		Health: []telemetry.Health{h}, Machine: telemetry.Machine{At: now, Busy: 0.25, Memory: 1 << 30, Available: 1 << 29},
 	})

@@ -33,14 +33,13 @@ type pipe interface {
 
 // session is one client.
 type session struct {
-	srv    *Server
-	id     uint32
-	who    api.Visitor
-	pipe   pipe
-	since  time.Time
-	follow context.Context // that of a subscription
-	in     *messages
-	late   *time.Timer // closes the pipe where a message does not come to its end
+	srv   *Server
+	id    uint32
+	who   api.Visitor
+	pipe  pipe
+	since time.Time
+	in    *messages
+	late  *time.Timer // closes the pipe where a message does not come to its end
 
 	out  sync.Mutex // one message at a time
 	send sender
