@@ -36,36 +36,7 @@ func (e *Encoded) Len() int { return HeaderLen + len(e.body) + TagLen }
 // Encode makes the wire form of a message. The error is a *ProtocolError or
 // *LimitError that names the field, or wraps ErrTooLarge.
 func Encode(m Message) (*Encoded, error) {
-	var b []byte
-	var err error
-	switch m := m.(type) {
-	case *Open:
-		b, err = m.appendBody(make([]byte, 0, 128))
-	case *Keepalive:
-		b = m.appendBody(nil)
-	case *Update:
-		b, err = m.appendBody(make([]byte, 0, m.sizeHint()))
-	case *EndOfSync:
-		b = appendStamp(nil, m.Epoch, m.Seq)
-		if m.Resumed {
-			var at int
-			b, at = beginTLV(b, tlvSyncResumed)
-			b = endTLV(b, at)
-		}
-		if b, err = appendAddrs(b, tlvSyncShort, "EndOfSync.short", m.Short, MaxSyncShort); err == nil {
-			b, err = appendAddrs(appendCluster(b, m.Cluster), tlvClusterMember, "EndOfSync.member", m.Members, MaxClusterMembers)
-		}
-	case *Notification:
-		b, err = m.appendBody(make([]byte, 0, 16+len(m.Text)))
-	case *Report:
-		b, err = m.appendBody(nil)
-	case *PathKeys:
-		b, err = m.appendBody(nil)
-	case *Bound:
-		b, err = m.appendBody(nil)
-	default:
-		err = fmt.Errorf("cannot encode a %T", m)
-	}
+	b, err := m.appendBody(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,33 +49,10 @@ func Encode(m Message) (*Encoded, error) {
 
 // DecodeBody is the inverse of Encode for the bytes between header and tag.
 func DecodeBody(t MsgType, body []byte) (Message, error) {
-	switch t {
-	case TypeOpen:
-		return asMessage(decodeOpen(body))
-	case TypeKeepalive:
-		return asMessage(decodeKeepalive(body))
-	case TypeUpdate:
-		return asMessage(decodeUpdate(body))
-	case TypeEndOfSync:
-		return asMessage(decodeEndOfSync(body))
-	case TypeNotification:
-		return asMessage(decodeNotification(body))
-	case TypeReport:
-		return asMessage(decodeReport(body))
-	case TypePathKeys:
-		return asMessage(decodePathKeys(body))
-	case TypeBound:
-		return asMessage(readBound(body))
+	if !t.known() {
+		return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
 	}
-	return nil, &ProtocolError{Code: CodeType, Where: "header", Detail: t.String()}
-}
-
-// asMessage keeps a nil pointer from becoming a non-nil Message.
-func asMessage[M Message](m M, err error) (Message, error) {
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return messages[t].decode(body)
 }
 
 // Decode reads one whole message; a tag is cut off unchecked, which is for

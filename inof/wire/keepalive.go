@@ -12,7 +12,7 @@ const (
 	tlvAliveAnswer uint8 = 3 // u64
 )
 
-func (k *Keepalive) appendBody(b []byte) []byte {
+func (k *Keepalive) appendBody(b []byte) ([]byte, error) {
 	var at int
 	if k.Proof != nil {
 		b, at = beginTLV(b, tlvAliveProof)
@@ -26,7 +26,7 @@ func (k *Keepalive) appendBody(b []byte) []byte {
 		b, at = beginTLV(b, tlvAliveAnswer)
 		b = endTLV(binary.BigEndian.AppendUint64(b, k.Answer), at)
 	}
-	return b
+	return b, nil
 }
 
 func decodeKeepalive(body []byte) (*Keepalive, error) {

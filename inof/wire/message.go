@@ -24,28 +24,41 @@ const (
 	TypeReport       MsgType = 6
 	TypePathKeys     MsgType = 7
 	TypeBound        MsgType = 8
-
-	lastType = TypeBound
 )
 
+// messages are the types there are: name, and what reads the bytes between header and tag.
+var messages = [...]struct {
+	name   string
+	decode func(body []byte) (Message, error)
+}{
+	TypeOpen:         {"Open", reads(decodeOpen)},
+	TypeKeepalive:    {"Keepalive", reads(decodeKeepalive)},
+	TypeUpdate:       {"Update", reads(decodeUpdate)},
+	TypeEndOfSync:    {"EndOfSync", reads(decodeEndOfSync)},
+	TypeNotification: {"Notification", reads(decodeNotification)},
+	TypeReport:       {"Report", reads(decodeReport)},
+	TypePathKeys:     {"PathKeys", reads(decodePathKeys)},
+	TypeBound:        {"Bound", reads(readBound)},
+}
+
+const lastType = MsgType(len(messages) - 1)
+
+// reads keeps a nil pointer from becoming a Message that is not nil.
+func reads[M Message](decode func([]byte) (M, error)) func([]byte) (Message, error) {
+	return func(body []byte) (Message, error) {
+		m, err := decode(body)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}
+
+func (t MsgType) known() bool { return t >= TypeOpen && t <= lastType }
+
 func (t MsgType) String() string {
-	switch t {
-	case TypeOpen:
-		return "Open"
-	case TypeKeepalive:
-		return "Keepalive"
-	case TypeUpdate:
-		return "Update"
-	case TypeEndOfSync:
-		return "EndOfSync"
-	case TypeNotification:
-		return "Notification"
-	case TypeReport:
-		return "Report"
-	case TypePathKeys:
-		return "PathKeys"
-	case TypeBound:
-		return "Bound"
+	if t.known() {
+		return messages[t].name
 	}
 	return fmt.Sprintf("type %d", uint8(t))
 }
@@ -54,6 +67,8 @@ func (t MsgType) String() string {
 // *PathKeys, *Bound. A message that was handed to a Session or Peer must not be changed any more.
 type Message interface {
 	Type() MsgType
+	// appendBody writes what stands between header and tag.
+	appendBody(b []byte) ([]byte, error)
 }
 
 // Roles of a device, a bitmap.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func (o *Open) appendBody(b []byte) ([]byte, error) {
 			return nil, Malformed("Open.timers", "%v, want 0..%v", d, MaxHold)
 		}
 	}
-	b, at := beginTLV(b, tlvOpenDevice)
+	b, at := beginTLV(slices.Grow(b, 160), tlvOpenDevice)
 	b = endTLV(appendAddr(b, o.Device), at)
 	b, at = beginTLV(b, tlvOpenVersions)
 	b = endTLV(append(b, o.MinVersion, o.MaxVersion), at)

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,7 @@ const (
 )
 
 func (u *Update) appendBody(b []byte) ([]byte, error) {
+	b = slices.Grow(b, u.sizeHint())
 	if err := CheckAddr("Update.origin", u.Origin); err != nil {
 		return nil, err
 	}
@@ -218,6 +220,20 @@ func decodeUpdate(body []byte) (*Update, error) {
 		return nil, Malformed("Update", "TLV type %d (epoch and sequence) is missing", tlvUpdateStamp)
 	}
 	return &u, nil
+}
+
+func (e *EndOfSync) appendBody(b []byte) ([]byte, error) {
+	b = appendStamp(b, e.Epoch, e.Seq)
+	if e.Resumed {
+		var at int
+		b, at = beginTLV(b, tlvSyncResumed)
+		b = endTLV(b, at)
+	}
+	b, err := appendAddrs(b, tlvSyncShort, "EndOfSync.short", e.Short, MaxSyncShort)
+	if err != nil {
+		return nil, err
+	}
+	return appendAddrs(appendCluster(b, e.Cluster), tlvClusterMember, "EndOfSync.member", e.Members, MaxClusterMembers)
 }
 
 func decodeEndOfSync(body []byte) (*EndOfSync, error) {

@@ -78,7 +78,7 @@ func ParseHeader(b []byte, limit int) (Header, error) {
 	if h.Length < least || h.Length > limit {
 		return h, &ProtocolError{Code: CodeLength, Where: "header", Detail: fmt.Sprintf("length %d, want %d..%d", n, least, limit)}
 	}
-	if h.Type < TypeOpen || h.Type > lastType {
+	if !h.Type.known() {
 		return h, &ProtocolError{Code: CodeType, Where: "header", Detail: fmt.Sprintf("type %d, want %d..%d", h.Type, TypeOpen, lastType)}
 	}
 	if h.Flags&flagsUnknown != 0 {
