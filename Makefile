@@ -14,7 +14,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build tools deb image demo vm failover test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build tools deb deb-vm image demo vm failover test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,11 @@ deb: needs ## Debian packages of inofd and snsd into out (DEB_ARCH=arm64: for an
 
 image: needs ## the tree of the container image in out/image, and with docker, podman or buildah the image inof (LAB=1: inof-lab too)
 	GO=$(GO) scripts/image out/image
+
+deb-vm: PROGRAMS := qemu-system-x86_64 ip dpkg-deb mmdebstrap cpio
+deb-vm: needs vm ## both packages installed, started, upgraded and purged on a Debian in a virtual machine (needs root)
+	scripts/debian out/debian out/vm
+	INOF_DEBIAN=$(CURDIR)/out/debian $(GO) test -count 1 -v -timeout 20m -run TestPackagesOnDebian ./testbed/units
 
 vm: PROGRAMS := qemu-system-x86_64 ip
 vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's packages, into out/vm

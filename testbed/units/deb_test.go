@@ -2,7 +2,6 @@ package units
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -45,25 +44,16 @@ func newer(t testing.TB, deb string) string {
 func TestPackages(t *testing.T) {
 	netnstest.Programs(t, "dpkg-deb", "lintian", "systemctl")
 	debs := packages(t, t.TempDir())
-	t.Run("from install to purge", func(t *testing.T) { fromInstallToPurge(t, debs["inofd"]) })
-	t.Run("the agent from install to purge", func(t *testing.T) { theAgentFromInstallToPurge(t, debs["snsd"]) })
+	t.Run("from install to purge", func(t *testing.T) { fromInstallToPurge(boot(t), debs["inofd"]) })
+	t.Run("the agent from install to purge", func(t *testing.T) { theAgentFromInstallToPurge(boot(t), debs["snsd"]) })
 	t.Run("lintian", func(t *testing.T) { lintianClean(t, debs) })
 }
 
 // The package installs without a configuration, runs with one, is upgraded without losing
 // state, and leaves nothing behind when it is purged.
-func fromInstallToPurge(t *testing.T, deb string) {
-	later := newer(t, deb)
-	m := boot(t)
-	for to, from := range map[string]string{"/root/inofd.deb": deb, "/root/later.deb": later} {
-		b, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(m.at(to), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+func fromInstallToPurge(m *machine, deb string) {
+	t := m.t
+	m.copy(map[string]string{"/root/inofd.deb": deb, "/root/later.deb": newer(t, deb)})
 	m.run("rm -f /usr/sbin/policy-rc.d") // of a container's image: it forbids to start anything
 	if out := m.run("dpkg -i inofd.deb 2>&1"); !strings.Contains(out, "write /etc/inof/inofd.yaml") {
 		t.Errorf("without a configuration dpkg says: %s", out)

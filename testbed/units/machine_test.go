@@ -19,10 +19,12 @@ var suite = labtest.New("units")
 
 func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
 
-// machine is a systemd in namespaces of its own (testdata/boot.sh).
+// machine has a systemd as its first process: in namespaces of its own (testdata/boot.sh), or in a virtual machine.
 type machine struct {
-	t   testing.TB
-	pid int // of its first process
+	t      testing.TB
+	pid    int                                 // of its first process, in namespaces
+	exec   func(script string) ([]byte, error) // in a virtual machine
+	shared string                              // directory that it has as /lab/node
 }
 
 // boot starts a machine, which ends with the test. It has a cable: Ethernet0 leads to
@@ -74,10 +76,12 @@ func boot(t testing.TB) *machine {
 		}
 		return nil
 	})
-	// The addresses are those of the examples.
-	m.run("ip link set lo up; ip link add Ethernet0 type veth peer name host0; ip link set Ethernet0 up; ip link set host0 up; ip addr add 192.0.2.11/32 dev lo; ip addr add 192.0.2.250/32 dev lo")
+	m.run(cable)
 	return m
 }
+
+// cable gives a machine Ethernet0. The addresses are those of the examples.
+const cable = "ip link set lo up; ip link add Ethernet0 type veth peer name host0; ip link set Ethernet0 up; ip link set host0 up; ip addr add 192.0.2.11/32 dev lo; ip addr add 192.0.2.250/32 dev lo"
 
 // systemd finds the first process of a machine below pid; 0: there is none yet.
 func systemd(pid int) int {
@@ -96,8 +100,13 @@ func systemd(pid int) int {
 
 // try runs a shell script in the machine, as root.
 func (m *machine) try(script string) (string, error) {
+	script = "cd /root; " + script
+	if m.exec != nil {
+		out, err := m.exec("set -e; " + script)
+		return strings.TrimSpace(string(out)), err
+	}
 	c := exec.Command("nsenter", "--target", strconv.Itoa(m.pid), "--all",
-		"env", "-i", "HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "sh", "-ec", "cd /root; "+script)
+		"env", "-i", "HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "sh", "-ec", script)
 	out, err := c.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
@@ -119,8 +128,27 @@ func (m *machine) at(file string) string {
 
 func (m *machine) write(file, text string) {
 	m.t.Helper()
-	if err := os.WriteFile(m.at(file), []byte(text), 0o644); err != nil {
+	to := m.at(file)
+	if m.exec != nil {
+		to = filepath.Join(m.shared, "file")
+	}
+	if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
 		m.t.Fatal(err)
+	}
+	if m.exec != nil {
+		m.run("cp /lab/node/file " + file)
+	}
+}
+
+// copy puts files of this machine there, by their names there.
+func (m *machine) copy(files map[string]string) {
+	m.t.Helper()
+	for to, from := range files {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.write(to, string(b))
 	}
 }
 

@@ -162,18 +162,9 @@ func TestTheUnitOfAStorageHost(t *testing.T) {
 }
 
 // The package of the agent starts nothing by itself, is upgraded without a good-bye, and leaves nothing behind.
-func theAgentFromInstallToPurge(t *testing.T, deb string) {
-	later := newer(t, deb)
-	m := boot(t)
-	for to, from := range map[string]string{"/root/snsd.deb": deb, "/root/later.deb": later} {
-		b, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(m.at(to), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+func theAgentFromInstallToPurge(m *machine, deb string) {
+	t := m.t
+	m.copy(map[string]string{"/root/snsd.deb": deb, "/root/later.deb": newer(t, deb)})
 	m.run("rm -f /usr/sbin/policy-rc.d")
 	if out := m.run("dpkg -i snsd.deb 2>&1"); !strings.Contains(out, "write /etc/snsd/snsd.yaml") {
 		t.Errorf("without a configuration dpkg says: %s", out)
