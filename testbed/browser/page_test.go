@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/api/apitest"
+	"github.com/openinof/inof/internal/telemetry"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
@@ -44,11 +46,25 @@ func pfc(at time.Time, frames uint64, paused float64) []api.Leaf {
 	base := "/inof/interfaces/interface[name=Ethernet2]/priorities/priority"
 	var out []api.Leaf
 	for _, id := range []string{"3", "4"} {
-		out = append(out, api.Leaf{Path: base + "[id=" + id + "]/in-pfc-frames", Value: frames, Class: "counter", Time: at},
-			api.Leaf{Path: base + "[id=" + id + "]/in-pause-time", Value: uint64(paused * 1e9), Unit: "nanoseconds", Class: "counter", Time: at},
-			api.Leaf{Path: base + "[id=" + id + "]/deadlocks", Value: 2, Class: "counter", Time: at})
+		out = append(out, api.Leaf{Path: base + "[id=" + id + "]/state/in-pfc-frames", Value: frames, Class: "counter", Time: at},
+			api.Leaf{Path: base + "[id=" + id + "]/state/in-pause-time", Value: uint64(paused * 1e9), Unit: "nanoseconds", Class: "counter", Time: at},
+			api.Leaf{Path: base + "[id=" + id + "]/state/deadlocks", Value: 2, Class: "counter", Time: at})
 	}
 	return out
+}
+
+// The page reads leaves that there are.
+func TestThePageReadsTheLeavesOfTheTable(t *testing.T) {
+	there := map[string]bool{}
+	for _, l := range telemetry.Leaves() {
+		there[l.Path] = true
+	}
+	keys := regexp.MustCompile(`=[^]]*`)
+	for _, l := range pfc(time.Now(), 1, 1) {
+		if path := keys.ReplaceAllString(l.Path, ""); !there[path] {
+			t.Errorf("%s is no leaf of the table", path)
+		}
+	}
 }
 
 // What the page shows is what the API says, figure by figure.
@@ -127,7 +143,7 @@ func TestTextsOfHostsNeverBecomeMarkup(t *testing.T) {
 	}
 	src.PeerValues[1].LastError = hostile
 	src.NoticeValues[0].Port = hostile
-	src.Rows["telemetry"] = []api.Leaf{{Path: "/inof/interfaces/interface[name=" + hostile + "]/priorities/priority[id=3]/deadlocks", Value: hostile, Time: time.Now()}}
+	src.Rows["telemetry"] = []api.Leaf{{Path: "/inof/interfaces/interface[name=" + hostile + "]/priorities/priority[id=3]/state/deadlocks", Value: hostile, Time: time.Now()}}
 	src.WhyValue.Verdict = hostile
 	src.Append(api.Event{Time: time.Now(), Kind: hostile, Text: hostile, Port: hostile, Addr: hostile, Fields: map[string]string{hostile: hostile}})
 	b := open(t, proxied(t, device(hostile, src), device(hostile, src)))

@@ -17,7 +17,7 @@ const metrics = {
 
 const short = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)}M` : n >= 1e3 ? `${(n / 1e3).toFixed(1)}k` : n.toFixed(n < 10 && n > 0 ? 1 : 0));
 
-const leaf = /^\/inof\/interfaces\/interface\[name=(.*?)\]\/priorities\/priority\[id=(\d)\]\/([a-z-]+)$/;
+const leaf = /^\/inof\/interfaces\/interface\[name=(.*?)\]\/priorities\/priority\[id=(\d)\]\/state\/([a-z-]+)$/;
 
 // cells of a device: per port 8 of {pause, pfc, queue, headroom, deadlocks}, each undefined where nobody tells.
 function ofDevice(t) {
