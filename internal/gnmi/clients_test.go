@@ -75,7 +75,7 @@ func TestGnmiCliIsServed(t *testing.T) {
 	known := []string{"GNMI_USER=robot", "GNMI_PASS=robot-token"}
 	for _, c := range []struct{ want, args string }{
 		{`name: "openinof-inof"`, "-capabilities"},
-		{`{\"in-octets\":\"100\"`, "-get|-proto|path: <elem: <name: 'interfaces'> elem: <name: 'interface' key: <key: 'name' value: 'eth1'>> elem: <name: 'state'> elem: <name: 'counters'>> encoding: JSON_IETF"},
+		{`\"openconfig-interfaces:in-octets\":\"100\"`, "-get|-proto|path: <elem: <name: 'interfaces'> elem: <name: 'interface' key: <key: 'name' value: 'eth1'>> elem: <name: 'state'> elem: <name: 'counters'>> encoding: JSON_IETF"},
 		{`"in-octets": {Deprecated TypedValue_JsonVal 200}`, "-query|/interfaces/interface[name=eth2]/state/counters|-query_type|once"},
 		{`"in-octets": {Deprecated TypedValue_JsonVal 200}`, "-query|/interfaces/interface/state/counters|-query_type|polling|-polling_interval|100ms|-count|2"},
 		{`"in-octets": {Deprecated TypedValue_JsonVal 200}`, "-query|/interfaces/*/state/counters/in-octets|-query_type|streaming|-streaming_duration|2s"},
