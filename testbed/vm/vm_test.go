@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/netnstest"
 	"github.com/openinof/inof/snsd"
@@ -263,6 +265,9 @@ func (f *fixture) echo() {
 	sent := bytes.Repeat([]byte("there and back "), 40_000)
 	err := f.Do("p", func() error {
 		conn, err := net.DialTimeout("tcp", "198.51.100.11:7", labtest.Patience)
+		for end := time.Now().Add(labtest.Patience); errors.Is(err, unix.ECONNREFUSED) && time.Now().Before(end); labtest.Tick() { // nc does not listen yet
+			conn, err = net.DialTimeout("tcp", "198.51.100.11:7", labtest.Patience)
+		}
 		if err != nil {
 			return err
 		}
