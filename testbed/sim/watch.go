@@ -102,8 +102,13 @@ func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
 // any time later, when a contested address passes to a host of its own that shares a zone with it.
 func (w *world) endsLate(d *device, n snsd.Notice, last *spoken) bool {
 	kept := last != nil && last.State == snsd.Inactive && !last.Reason.Disconnects()
-	return kept && n.State == snsd.Inactive && n.Reason == snsd.ReasonZoneChanged && !w.mayShare(n.Host, n.Subject, d) &&
-		slices.ContainsFunc(d.seen, func(c claimant) bool { return w.contested(c.addr) && w.mayShare(c.addr, n.Subject, d) })
+	hears := func(c claimant) bool { return w.contested(c.addr) && w.mayShare(c.addr, n.Subject, d) }
+	if !kept || n.State != snsd.Inactive || n.Reason != snsd.ReasonZoneChanged || !slices.ContainsFunc(d.seen, hears) {
+		return false
+	}
+	// It has to be so: the subject may have moved to a port that is not in their zone.
+	t := w.truth()
+	return len(t.places[n.Subject]) > 0 && !slices.ContainsFunc(t.zones[n.Host], func(z string) bool { return slices.Contains(t.zones[n.Subject], z) })
 }
 
 // meet reports whether the hosts that claim two addresses have roles that concern each other.
