@@ -76,8 +76,17 @@ func TestSeeds(t *testing.T) {
 	n := 0
 	for s := *first; *seeds == 0 && time.Since(began) < budget || n < *seeds; s++ {
 		res, err := Run(config(s))
-		if err != nil {
+		why := ""
+		if config(s) == (Config{Seed: s}) {
+			why = openSeeds[s]
+		}
+		switch {
+		case err != nil && why != "":
+			t.Logf("OPEN, seed %d fails, %s: %v", s, why, err)
+		case err != nil:
 			t.Error(err)
+		case why != "":
+			t.Errorf("seed %d passes now: take it out of openSeeds (%s)", s, why)
 		}
 		n++
 		sum.add(res)
@@ -109,6 +118,13 @@ func (s *total) add(r Result) {
 func (s *total) String() string {
 	return fmt.Sprintf("%d seeds in %v: %v of virtual time, %d events, %d faults, %d notices, %d pairs compared, excused %v",
 		s.runs, time.Since(s.began).Round(time.Millisecond), s.Virtual.Round(time.Second), s.Events, s.Faults, s.Notices, s.Checks, s.Excused)
+}
+
+// openSeeds are runs that fail and whose cause nobody has mended yet. They are printed each time, and
+// one that passes has to be taken out; `-sim.seed` fails on them.
+var openSeeds = map[uint64]string{
+	2117: "a host whose agent ended and that another machine's claim to its address kept silent is not told again what it was told before",
+	2997: "a host whose agent began anew while its switch was away is not told again, its zone query was lost",
 }
 
 // namedSeeds are runs with one reflector that found something wrong: what it was.
