@@ -161,7 +161,8 @@ func TestYangcliChangesZones(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOME="+dir, "YUMA_HOME=")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Count(string(out), "RPC OK Reply") != 5 || !strings.Contains(string(out), "member 192.0.2.9") || !strings.Contains(string(out), "data 'module openinof-inof {") || strings.Contains(string(out), "Error:") {
+	// The sixth, of close-session, yangcli prints only if it reads it before it finds the session ended.
+	if n := strings.Count(string(out), "RPC OK Reply"); err != nil || n < 5 || n > 6 || !strings.Contains(string(out), "member 192.0.2.9") || !strings.Contains(string(out), "data 'module openinof-inof {") || strings.Contains(string(out), "Error:") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want(t, d, zoneA, zoneB, zoneC)
