@@ -105,6 +105,7 @@ func (p *port) blinked(ev *fabric.Event) bool {
 func (c *Core) forget(p *port) {
 	if !p.present && !c.restoring && c.table.Count(p.Name) == 0 {
 		c.faults.Forget(p.Name)
+		c.notify.PortGone(p.Name)
 		delete(c.ports, p.Name)
 		c.portRow(p)
 	}

@@ -113,3 +113,36 @@ func TestWhatWentToAnotherMachineIsToldOverTheHostsOwnPortAtOnce(t *testing.T) {
 		t.Errorf("then told over %v, want p3", got)
 	}
 }
+
+// The first port lost its carrier while another claim had the address, so that no host was behind it.
+func TestAPortThatWentDownWithoutAHostDoesNotCountAsOneThatIsUp(t *testing.T) {
+	r := twoHosts(t)
+	h := r.w.hosts[ip(hostA)]
+	r.n.PortUp("p3", mac(8), r.now)
+	r.n.Subscribe(h.Addr, "p3", h.MAC, r.now)
+	for _, p := range []string{"p1", "p3"} {
+		r.n.Yield(h.Addr, p, r.now)
+	}
+	r.now = r.now.Add(time.Minute)
+	r.settle() // nothing was sent there for a while
+	r.n.PortDown("p1")
+	for _, p := range []string{"p1", "p3"} {
+		r.n.Subscribe(h.Addr, p, h.MAC, r.now)
+	}
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
+	r.n.PortDown("p3")
+	expect(t, r.settle())
+	r.n.PortUp("p3", mac(8), r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" active")
+}
+
+func TestAPortThatIsGoneIsForgotten(t *testing.T) {
+	r := newRig(t, Config{})
+	before := len(r.n.portList)
+	r.n.PortUp("gone", mac(8), r.now)
+	r.n.PortDown("gone")
+	r.n.PortGone("gone")
+	if is := len(r.n.portList); is != before || len(r.n.ports) != before {
+		t.Errorf("%d ports are listed and %d known, there were %d", is, len(r.n.ports), before)
+	}
+}

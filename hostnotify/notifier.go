@@ -199,13 +199,11 @@ func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
 	}
 }
 
-// PortDown makes known that frames cannot pass the port, or that it is gone. What its
-// hosts were told stands; they wait until it is up.
+// PortDown makes known that frames cannot pass the port. What its hosts were told stands; they wait
+// until it is up. That it is down is known of a port without hosts too: one may have its address
+// there again, after another claim had it for a while.
 func (n *Notifier) PortDown(port string) {
-	p := n.ports[port]
-	if p == nil {
-		return
-	}
+	p := n.port(port)
 	p.up, p.isDown = false, true
 	for _, s := range p.subs {
 		if n.choose(s); s.isCutOff() && !s.owed {
@@ -214,7 +212,12 @@ func (n *Notifier) PortDown(port string) {
 			n.payBack(s) // another port is up, that had moved
 		}
 	}
-	if len(p.subs) == 0 && !p.leaving && p.pace.idle(n.now) {
+}
+
+// PortGone makes known that there is no such port any more, nor a host behind it.
+func (n *Notifier) PortGone(port string) {
+	n.PortDown(port)
+	if p := n.ports[port]; len(p.subs) == 0 && !p.leaving && p.pace.idle(n.now) {
 		n.removePort(p)
 	}
 }
