@@ -24,6 +24,7 @@ type benchFlags struct {
 	reflector                  string
 	password, cert, key, ca    string
 	devices, hosts             string
+	profiles                   string
 	yes                        bool
 	devicesWasSet, hostsWasSet func() bool
 }
@@ -66,6 +67,7 @@ func (a *app) newBenchFlags(c *cobra.Command) *benchFlags {
 	f.StringVar(&b.ca, "ca-file", "", "CAs of the reflector's certificate")
 	f.StringVar(&b.devices, "devices", load.DefaultDevices.String(), "device ids of the clients, FIRST-LAST or a prefix")
 	f.StringVar(&b.hosts, "hosts", load.DefaultHosts.String(), "addresses of their hosts")
+	f.StringVar(&b.profiles, "profiles", "", "directory for processor profiles of a reflector of one's own, one for each part")
 	f.BoolVar(&b.yes, "yes", false, "yes, put records into the live reflector")
 	b.devicesWasSet = func() bool { return f.Changed("devices") }
 	b.hostsWasSet = func() bool { return f.Changed("hosts") }
@@ -79,6 +81,7 @@ func (b *benchFlags) options(cmd *cobra.Command, writes bool) (opt load.Options,
 		return opt, err
 	}
 	opt.Auth, opt.Process.Command = b.auth, []string{self, "bench", "reflector"}
+	opt.Profiles = b.profiles
 	opt.Progress = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) }
 	if opt.Devices, err = load.ParseRange(b.devices); err != nil {
 		return opt, usageError{fmt.Errorf("--devices: %w", err)}

@@ -73,7 +73,7 @@ func (ps *Peers) send(d *wire.Delivery, now bool) error {
 		}
 		if e == nil {
 			var err error
-			if e, err = wire.Encode(d.Msg); err != nil {
+			if e, err = d.Encode(); err != nil {
 				return err
 			}
 		}

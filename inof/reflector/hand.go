@@ -16,6 +16,7 @@ const handBytes = 128 << 10
 // handing is what some devices were given, and others that are to be told the same not yet.
 type handing struct {
 	msgs []*wire.Update
+	form []wire.Form // of each of them: it is encoded once, however many steps there are
 	to   []*device // those others
 	most int       // of them in a step
 }
@@ -87,8 +88,8 @@ func (r *Reflector) deliver(out []wire.Delivery, h *handing, devs []*device) []w
 	for i, d := range devs {
 		to[i], d.handing = d.id, nil
 	}
-	for _, u := range h.msgs {
-		out = append(out, wire.Delivery{To: to, Msg: u})
+	for i, u := range h.msgs {
+		out = append(out, wire.Delivery{To: to, Msg: u, Form: &h.form[i]})
 		r.counters.DeliveriesOut += uint64(len(to))
 	}
 	return out

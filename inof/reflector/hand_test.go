@@ -157,3 +157,42 @@ func TestAFaultInPiecesIsOneChangeOfItsPort(t *testing.T) {
 		}
 	}
 }
+
+// What many are told alike, a few at a time, is encoded once for all of them.
+func TestWhatIsHandedOnInStepsIsEncodedOnce(t *testing.T) {
+	f := newFlapping(t)
+	u := &wire.Update{Origin: f.bad, Epoch: 1, Seq: 1}
+	for i := range f.hosts {
+		h := inoftest.HostAt(f.hosts[i], f.bad, "Ethernet0")
+		h.NQN = "nqn.2026-11.org.example:once"
+		u.Hosts = append(u.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
+	}
+	if _, err := f.r.Receive(f.bad, u, f.now); err != nil {
+		t.Fatal(err)
+	}
+	forms, times := map[wire.Message]*wire.Encoded{}, map[wire.Message]int{}
+	take := func(ds []wire.Delivery) {
+		for _, d := range ds {
+			e, err := d.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if was := forms[d.Msg]; was != nil && was != e {
+				t.Fatalf("a message of %d bytes is encoded again for %v", e.Len(), d.To)
+			}
+			forms[d.Msg] = e
+			times[d.Msg]++
+		}
+	}
+	take(f.r.Pull(nil, f.now))
+	for f.r.Owing() {
+		take(f.r.Step(nil, f.now))
+	}
+	again := 0
+	for _, n := range times {
+		again = max(again, n)
+	}
+	if again < 2 {
+		t.Fatalf("no message of %d was handed on in steps", len(times))
+	}
+}

@@ -166,6 +166,7 @@ func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses
 	if h.msgs, h.most = r.take(b, can[0], losses, now); urgent {
 		h.most = len(can)
 	}
+	h.form = make([]wire.Form, len(h.msgs))
 	r.counters.UpdatesOut += uint64(len(h.msgs))
 	out = r.hand(out, h)
 	if b.empty() {

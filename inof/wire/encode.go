@@ -47,6 +47,26 @@ func Encode(m Message) (*Encoded, error) {
 	return e, nil
 }
 
+// Form is the wire form of a message that several deliveries give, once the first of them was
+// encoded. It belongs to one goroutine.
+type Form struct{ e *Encoded }
+
+// Encode makes the wire form of what is delivered, or gives the one that was made for another
+// delivery. The errors are those of Encode.
+func (d *Delivery) Encode() (*Encoded, error) {
+	if d.Form == nil {
+		return Encode(d.Msg)
+	}
+	if d.Form.e == nil {
+		e, err := Encode(d.Msg)
+		if err != nil {
+			return nil, err
+		}
+		d.Form.e = e
+	}
+	return d.Form.e, nil
+}
+
 // DecodeBody is the inverse of Encode for the bytes between header and tag.
 func DecodeBody(t MsgType, body []byte) (Message, error) {
 	if !t.known() {

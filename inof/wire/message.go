@@ -214,4 +214,6 @@ func (*Notification) Type() MsgType { return TypeNotification }
 type Delivery struct {
 	To  []netip.Addr // sorted, each once
 	Msg Message
+	// Form is that of Msg for all deliveries that give it; nil: it is given by this one only.
+	Form *Form
 }

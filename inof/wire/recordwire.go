@@ -219,22 +219,18 @@ func decodeBound(r *reader) zone.Member {
 	return m
 }
 
-func checkHostKey(where string, k zone.HostKey) error {
-	if err := CheckAddr(where+".address", k.Addr); err != nil {
-		return err
-	}
-	if err := CheckAddr(where+".device", k.Device); err != nil {
-		return err
-	}
-	return checkText(where+".port", k.Port, 1, fabric.MaxPortName)
-}
-
 func (h *HostRecord) append(b []byte) ([]byte, error) {
 	k := h.Host.HostKey
 	if err := checkOp("Update.host", h.Op); err != nil {
 		return nil, err
 	}
-	if err := checkHostKey("Update.host", k); err != nil {
+	if err := CheckAddr("Update.host.address", k.Addr); err != nil {
+		return nil, err
+	}
+	if err := CheckAddr("Update.host.device", k.Device); err != nil {
+		return nil, err
+	}
+	if err := checkText("Update.host.port", k.Port, 1, fabric.MaxPortName); err != nil {
 		return nil, err
 	}
 	b, at := beginTLV(b, tlvUpdateHost)
@@ -340,7 +336,7 @@ func appendDown(b []byte, d zone.Down) []byte {
 }
 
 func decodeDown(r *reader, field string) zone.Down {
-	d := zone.Down{Why: snsd.Reason(r.u8(field + ".reason")), Since: r.time(field + ".since")}
+	d := zone.Down{Why: snsd.Reason(r.u8(field)), Since: r.time(field)}
 	if !d.Is() {
 		return zone.Down{}
 	}

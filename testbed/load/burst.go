@@ -43,17 +43,17 @@ func (f *fanout) bursts(ctx context.Context) error {
 	portOf := func(j int) string { return fmt.Sprintf("burst%d", j) }
 	f.say("bursts of %d changes from %d devices", f.Burst, f.Origins)
 	var err error
-	if f.res.HostBurst, err = f.burst(ctx, true, func(o *client, j int, u *wire.Update) {
+	if f.res.HostBurst, err = f.burst(ctx, "host-burst", func(o *client, j int, u *wire.Update) {
 		u.Hosts = []wire.HostRecord{putHost(f.plan.burstHost(j), o.dev, portOf(j), now)}
 	}); err != nil {
 		return err
 	}
-	if f.res.FaultBurst, err = f.burst(ctx, true, func(o *client, j int, u *wire.Update) {
+	if f.res.FaultBurst, err = f.burst(ctx, "fault-burst", func(o *client, j int, u *wire.Update) {
 		u.Downs = []wire.DownRecord{{Device: o.dev, Port: portOf(j), Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
 	}); err != nil {
 		return err
 	}
-	_, err = f.burst(ctx, false, func(o *client, j int, u *wire.Update) {
+	_, err = f.burst(ctx, "", func(o *client, j int, u *wire.Update) {
 		h := putHost(f.plan.burstHost(j), o.dev, portOf(j), now)
 		h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
 		u.Hosts = []wire.HostRecord{h}
@@ -62,8 +62,8 @@ func (f *fanout) bursts(ctx context.Context) error {
 }
 
 // burst sends one change after the other, each as a message, and waits until all
-// clients have all.
-func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, j int, u *wire.Update)) (*Burst, error) {
+// clients have all. Without a name it is not measured.
+func (f *fanout) burst(ctx context.Context, name string, fill func(o *client, j int, u *wire.Update)) (*Burst, error) {
 	lists := make([][]*wire.Encoded, len(f.origins))
 	for j := range f.Burst {
 		k := j % len(f.origins)
@@ -88,6 +88,12 @@ func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, 
 			return nil, err
 		}
 	}
+	stop := func() error { return nil }
+	if name != "" {
+		if stop, err = f.own.profile(ctx, f.Profiles, name); err != nil {
+			return nil, err
+		}
+	}
 	f.crew.crowd.expect(to, uint64(f.Burst))
 	start := make(chan struct{})
 	errs := make(chan error, len(f.origins))
@@ -106,7 +112,7 @@ func (f *fanout) burst(ctx context.Context, measured bool, fill func(o *client, 
 		return nil, err
 	}
 	at, err := f.crew.wait(ctx, f.crew.crowd, 5*time.Minute)
-	if err != nil || !measured {
+	if err = errors.Join(err, stop()); err != nil || name == "" {
 		return nil, err
 	}
 	b := &Burst{Changes: f.Burst, Deliveries: uint64(f.Burst) * uint64(f.Clients), Seconds: at.Sub(began).Seconds()}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -25,10 +26,11 @@ import (
 
 // request is one line on the standard input of the reflector's process.
 type request struct {
-	Op    string `json:"op"` // stats, bare, send
+	Op    string `json:"op"` // stats, send, profile
 	GC    bool   `json:"gc,omitempty"`
 	Reset bool   `json:"reset,omitempty"` // the peak begins anew
 	Bytes uint64 `json:"bytes,omitempty"`
+	File  string `json:"file,omitempty"` // of a profile that begins; empty: the one that runs ends
 }
 
 // reply is one line on its standard output.
@@ -109,6 +111,16 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 	case "send":
 		b.send(q.Bytes)
 		return reply{}, nil
+	case "profile":
+		if q.File == "" {
+			pprof.StopCPUProfile()
+			return reply{}, nil
+		}
+		f, err := os.Create(q.File)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{}, pprof.StartCPUProfile(f) // written when it ends
 	case "stats":
 		s, err := measure(ctx, d, q.GC)
 		if err == nil && q.Reset {
@@ -116,7 +128,7 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 		}
 		return reply{Stats: &s}, err
 	}
-	return reply{}, fmt.Errorf("%q is none of stats, send", q.Op)
+	return reply{}, fmt.Errorf("%q is none of stats, send, profile", q.Op)
 }
 
 func measure(ctx context.Context, d *daemon.Daemon, gc bool) (stats, error) {

@@ -32,6 +32,7 @@ type Options struct {
 	LiveZones Zones
 	Devices   Range
 	Hosts     Range
+	Profiles  string             // directory for profiles of a reflector of one's own; empty: none
 	Progress  func(string) // nil: nobody is told
 }
 
@@ -298,6 +299,10 @@ func (f *fanout) faults(ctx context.Context) error {
 			return err
 		}
 	}
+	stop, err := f.own.profile(ctx, f.Profiles, "faults")
+	if err != nil {
+		return err
+	}
 	f.say("%d faults of each kind", f.Count)
 	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
 	defer tick.Stop()
@@ -343,7 +348,7 @@ func (f *fanout) faults(ctx context.Context) error {
 	for k, kind := range kinds {
 		*kind.res = compare(took[k][0], took[k][1]).withTLS(took[k][2])
 	}
-	return nil
+	return stop()
 }
 
 // bareAddr is where the bare loop runs: beside the reflector, or here.

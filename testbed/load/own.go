@@ -186,6 +186,19 @@ func (o *ownReflector) stats(ctx context.Context, gc bool) (stats, error) {
 	return *r.Stats, nil
 }
 
+// profile takes a profile of where the process spends its processor time, until stop is called:
+// name.pprof in a directory. Without a directory, or a process of ours, it does nothing.
+func (o *ownReflector) profile(ctx context.Context, dir, name string) (stop func() error, err error) {
+	if o == nil || dir == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := filepath.Abs(filepath.Join(dir, name+".pprof"))
+	if err == nil {
+		_, err = o.ask(ctx, request{Op: "profile", File: file})
+	}
+	return func() error { _, err := o.ask(ctx, request{Op: "profile"}); return err }, err
+}
+
 // resetPeak lets the peak of memory begin anew.
 func (o *ownReflector) resetPeak(ctx context.Context) (stats, error) {
 	r, err := o.ask(ctx, request{Op: "stats", GC: true, Reset: true})

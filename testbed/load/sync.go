@@ -162,6 +162,10 @@ func (r *syncRun) measure(ctx context.Context) error {
 		}
 		r.res.Before = float64(s.RSS) / (1 << 20)
 	}
+	stop, err := r.own.profile(ctx, r.Profiles, "sync")
+	if err != nil {
+		return err
+	}
 	r.say("%d full syncs", r.Count)
 	for n := range r.Count {
 		d, fault, err := r.once(ctx, n)
@@ -178,6 +182,9 @@ func (r *syncRun) measure(ctx context.Context) error {
 		bound = append(bound, d)
 	}
 	r.res.Sync = compare(ours, bound)
+	if err := stop(); err != nil {
+		return err
+	}
 	if len(faults) > 0 {
 		q := quantiles(faults)
 		r.res.Fault = &q
