@@ -179,6 +179,7 @@ func (a *Actor) Run(ctx context.Context) {
 	// The first look is made before the first notice, so that no step of it is a first one then.
 	a.look()
 	a.refreshed(ctx, <-a.fresh)
+	a.dropDiscovery()
 	looking := false
 	refresh := func() {
 		if !looking {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/nvmetcp"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -522,6 +523,54 @@ func TestTargetsAreConnectedUntilItIsDone(t *testing.T) {
 		n.Service.NQN = ""
 		b.connect(n, time.Second)
 		b.want("live live")
+	})
+	bubble(t, "all subsystems of the port, over RDMA", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.kernel.Serve(at, "nqn.a", "nqn.b")
+		n := word(array1, snsd.Active, snsd.ReasonNone, 1)
+		n.Service.NQN, n.Service.Protocol = "", snsd.ProtocolRoCE
+		b.connect(n, time.Second)
+		list, _ := b.kernel.Controllers()
+		if len(list) != 2 || list[0].Transport != "rdma" || list[0].Discovery || list[1].Discovery || list[0].NQN == list[1].NQN {
+			t.Errorf("%+v; %s", list, b.said())
+		}
+	})
+	bubble(t, "over RDMA nobody answers", func(t *testing.T) {
+		b := connecting(t, nil)
+		defer b.stop()
+		b.kernel.Break(array1)
+		n := word(array1, snsd.Active, snsd.ReasonNone, 1)
+		n.Service.NQN, n.Service.Protocol = "", snsd.ProtocolRoCE
+		b.connect(n, 10*time.Second)
+		if said := b.said(); !strings.Contains(said, "discovery at "+array1.String()) || !strings.Contains(said, "timed out") {
+			t.Error(said)
+		}
+		b.kernel.Serve(at, nqn)
+		b.kernel.Mend(array1)
+		time.Sleep(10 * time.Second)
+		if list, _ := b.kernel.Controllers(); len(list) != 1 || list[0].NQN != nqn {
+			t.Errorf("%+v; %s", list, b.said())
+		}
+	})
+	bubble(t, "an earlier agent ended while it asked", func(t *testing.T) {
+		b := &bench{t: t, kernel: hostkernel.NewFake()}
+		b.kernel.Serve(at, nqn)
+		for _, owner := range []string{DefaultOwner, "stacd"} {
+			c := hostOptions
+			c.Transport, c.NQN, c.Target, c.Source = "rdma", nvmetcp.DiscoveryNQN, at, self1
+			n, err := b.kernel.Connect(&c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = b.kernel.Claim(n, owner)
+		}
+		b.start(DefaultPolicy())
+		defer b.stop()
+		time.Sleep(time.Second)
+		if list, _ := b.kernel.Controllers(); len(list) != 1 || list[0].Owner != "stacd" {
+			t.Errorf("%+v", list)
+		}
 	})
 	bubble(t, "excluded", func(t *testing.T) {
 		b := connecting(t, nil)

@@ -1,32 +1,19 @@
 package hostagent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/openinof/inof/hostkernel"
-	"github.com/openinof/inof/nvmetcp"
 	"github.com/openinof/inof/snsd"
 )
 
-// Finder finds out which subsystems a target serves at one of its addresses.
-type Finder func(ctx context.Context, source, target netip.Addr, h hostkernel.Connect) ([]Found, error)
-
-// Found is one subsystem.
-type Found struct {
-	NQN  string
-	Port uint16
-}
-
 // Times of connecting.
 const (
-	findWithin   = 5 * time.Second
 	firstRetry   = time.Second
 	longestRetry = time.Minute
 	portNVMe     = 4420
@@ -96,36 +83,6 @@ func (a *Actor) connectAll(ctx context.Context, n *snsd.Notice) bool {
 	return all
 }
 
-// subsystems tells what is to be connected: the notice names it, or the target is asked.
-func (a *Actor) subsystems(ctx context.Context, n *snsd.Notice, base *hostkernel.Connect) ([]Found, error) {
-	port := n.Service.Port
-	if n.Service.NQN != "" {
-		if port == 0 {
-			port = cmp.Or(a.Policy().Port, portNVMe)
-		}
-		return []Found{{n.Service.NQN, port}}, nil
-	}
-	if base.Transport != "tcp" {
-		return nil, fmt.Errorf("%v registers no subsystem name, and only targets over TCP are asked for it", n.Subject)
-	}
-	if a.find == nil {
-		return nil, errors.New("no discovery")
-	}
-	ctx, cancel := context.WithTimeout(ctx, findWithin)
-	defer cancel()
-	found, err := a.find(ctx, n.Host, n.Subject, *base)
-	if err != nil {
-		return nil, fmt.Errorf("discovery at %v: %w", n.Subject, err)
-	}
-	if port != 0 {
-		found = slices.DeleteFunc(found, func(f Found) bool { return f.Port != port })
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("the discovery log of %v names no subsystem at that address", n.Subject)
-	}
-	return found, nil
-}
-
 // connectOne makes a controller unless there is one, and reports whether there is one now or must
 // not be.
 func (a *Actor) connectOne(ctx context.Context, n *snsd.Notice, c hostkernel.Connect, act Action) bool {
@@ -188,35 +145,4 @@ func (a *Actor) connectOne(ctx context.Context, n *snsd.Notice, c hostkernel.Con
 		a.report(act)
 		return r.err == nil
 	}
-}
-
-// Discover asks a target over NVMe/TCP.
-func Discover(ctx context.Context, source, target netip.Addr, h hostkernel.Connect) ([]Found, error) {
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))}
-	conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(target, nvmetcp.DiscoveryPort).String())
-	if err != nil {
-		return nil, err
-	}
-	host := nvmetcp.Host{NQN: h.HostNQN}
-	if host.ID, err = hostkernel.ParseID(h.HostID); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	c, err := nvmetcp.Open(ctx, conn, host, nvmetcp.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	log, err := c.Log(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var list []Found
-	for _, e := range log.Entries {
-		f := Found{e.NQN, e.Port}
-		if e.Kind == nvmetcp.Subsystem && e.Transport == nvmetcp.TCP && e.Addr == target && e.Port != 0 && !slices.Contains(list, f) {
-			list = append(list, f)
-		}
-	}
-	return list, nil
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/nvmetcp"
 )
 
 // passthru is struct nvme_passthru_cmd (linux/nvme_ioctl.h), 72 bytes.
@@ -26,12 +28,21 @@ type passthru struct {
 
 const (
 	ioctlAdmin     = 0xC0484E41 // NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_passthru_cmd)
+	opcodeGetLog   = 0x02
 	opcodeKeepLive = 0x18
+
+	retainEvent = 1 << 15 // RAE of Get Log Page
+	logWithin   = 5000    // ms
 )
 
 // KeepAlive implements Kernel. When no answer comes in time the kernel takes the path for dead and
 // fails its I/O over: block timers make that 1 to 2 s, 7 s when a command of its own was under way.
 func (t Tree) KeepAlive(c *Controller, within time.Duration) error {
+	return t.admin(c, "keep alive", &passthru{opcode: opcodeKeepLive, timeout: uint32(max(1, within.Milliseconds()))})
+}
+
+// admin has a controller do a command.
+func (t Tree) admin(c *Controller, what string, cmd *passthru) error {
 	name := t.path("dev", c.Name())
 	// Without O_NONBLOCK, and not through package os: nothing may wait for the file but this call.
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -39,16 +50,31 @@ func (t Tree) KeepAlive(c *Controller, within time.Duration) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	defer unix.Close(fd)
-	cmd := &passthru{opcode: opcodeKeepLive, timeout: uint32(max(1, within.Milliseconds()))}
 	status, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), ioctlAdmin, uintptr(unsafe.Pointer(cmd)))
 	runtime.KeepAlive(cmd)
 	switch {
 	case errno != 0:
-		return fmt.Errorf("%s: keep alive: %w", name, errno)
+		return fmt.Errorf("%s: %s: %w", name, what, errno)
 	case status != 0:
-		return fmt.Errorf("%s: keep alive: NVMe status %#x", name, status)
+		return fmt.Errorf("%s: %s: NVMe status %#x", name, what, status)
 	}
 	return nil
+}
+
+// DiscoveryLog implements Kernel.
+func (t Tree) DiscoveryLog(c *Controller) (*nvmetcp.Log, error) {
+	return nvmetcp.ReadLog(func(page uint8, offset uint64, b []byte, retain bool) error {
+		dwords := uint32(len(b)/4 - 1)
+		var pin runtime.Pinner
+		pin.Pin(&b[0])
+		defer pin.Unpin()
+		cmd := &passthru{opcode: opcodeGetLog, addr: uint64(uintptr(unsafe.Pointer(&b[0]))), dataLen: uint32(len(b)),
+			cdw10: uint32(page) | dwords<<16, cdw11: dwords >> 16, cdw12: uint32(offset), cdw13: uint32(offset >> 32), timeout: logWithin}
+		if retain {
+			cmd.cdw10 |= retainEvent
+		}
+		return t.admin(c, "get log page", cmd)
+	})
 }
 
 // Reset implements Kernel: the write is done by a child, whose thread may be stuck for as long as

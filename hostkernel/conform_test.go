@@ -6,11 +6,14 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/openinof/inof/nvmetcp"
 )
 
 // world is a kernel, real or not, with a target that serves a subsystem.
@@ -170,6 +173,32 @@ var behaviour = map[string]func(w *world){
 		c := w.state(w.connected(), Live, 0)
 		if p, err := w.IOPolicy(&c); p != "numa" || err != nil {
 			w.t.Errorf("%q, %v", p, err)
+		}
+	},
+	"a discovery controller says what is served there, and is no path": func(w *world) {
+		c := w.connect
+		c.NQN = nvmetcp.DiscoveryNQN
+		n, err := w.Connect(&c)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		d := w.state(n, Live, 0)
+		if !d.Discovery {
+			w.t.Errorf("%+v", d)
+		}
+		log, err := w.DiscoveryLog(&d)
+		want := nvmetcp.Entry{Transport: nvmetcp.TCP, Kind: nvmetcp.Subsystem, NQN: w.connect.NQN, Addr: w.connect.Target.Addr(), Port: w.connect.Target.Port()}
+		if err != nil || !slices.ContainsFunc(log.Entries, func(e nvmetcp.Entry) bool {
+			e.PortID, e.Flags = 0, 0
+			return e == want
+		}) {
+			w.t.Errorf("%+v, %v: want %+v", log, err, want)
+		}
+		if err := w.Delete(&d); err != nil {
+			w.t.Error(err)
+		}
+		if _, err := w.DiscoveryLog(&d); !errors.Is(err, fs.ErrNotExist) {
+			w.t.Errorf("one that is gone: %v", err)
 		}
 	},
 	"it says which options it knows": func(w *world) {

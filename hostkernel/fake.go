@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/openinof/inof/nvmetcp"
 )
 
 // What calls take on Linux 6.1; those on a dead path were measured with I/O in flight.
@@ -129,19 +131,20 @@ func (f *Fake) Connect(c *Connect) (int, error) {
 		return 0, fs.ErrPermission
 	}
 	for _, o := range f.controllers {
-		if o.NQN == c.NQN && o.Target == c.Target && o.Source == c.Source && o.Iface == c.Iface && o.HostNQN == c.HostNQN {
+		if !o.Discovery && o.NQN == c.NQN && o.Target == c.Target && o.Source == c.Source && o.Iface == c.Iface && o.HostNQN == c.HostNQN {
 			return 0, ErrConnected
 		}
 	}
 	if err := f.reach(c.Target, c.NQN); err != nil {
 		return 0, err
 	}
+	discovery := c.NQN == nvmetcp.DiscoveryNQN || slices.Contains(c.Flags, "discovery")
 	n := 0
 	for f.controllers[n] != nil {
 		n++
 	}
 	f.controllers[n] = &fakeController{delay: fakeDelaySeconds, Controller: Controller{Instance: n, State: Live, Transport: c.Transport, NQN: c.NQN,
-		HostNQN: c.HostNQN, Target: c.Target, Source: c.Source, Iface: c.Iface, Discovery: slices.Contains(c.Flags, "discovery")}}
+		HostNQN: c.HostNQN, Target: c.Target, Source: c.Source, Iface: c.Iface, Discovery: discovery}}
 	if c.ReconnectDelay != nil {
 		f.controllers[n].delay = *c.ReconnectDelay
 	}
@@ -162,7 +165,7 @@ func (f *Fake) reach(at netip.AddrPort, nqn string) error {
 		return syscall.ETIMEDOUT
 	case !ok || len(nqns) == 0:
 		return syscall.ECONNREFUSED
-	case !slices.Contains(nqns, nqn):
+	case nqn != nvmetcp.DiscoveryNQN && !slices.Contains(nqns, nqn): // each port answers what it serves
 		return syscall.EIO
 	}
 	return nil
@@ -287,6 +290,27 @@ func (f *Fake) KeepAlive(c *Controller, within time.Duration) error {
 		return syscall.EINTR
 	}
 	return nil
+}
+
+// DiscoveryLog implements Kernel.
+func (f *Fake) DiscoveryLog(c *Controller) (*nvmetcp.Log, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	have := f.controllers[c.Instance]
+	switch {
+	case f.Forbidden:
+		return nil, fs.ErrPermission
+	case have == nil:
+		return nil, fs.ErrNotExist
+	case have.State != Live || f.broken[have.Target.Addr()]:
+		return nil, syscall.EAGAIN
+	}
+	log := &nvmetcp.Log{Generation: 1}
+	transport := map[string]nvmetcp.Transport{"tcp": nvmetcp.TCP, "rdma": nvmetcp.RDMA}[have.Transport]
+	for _, nqn := range f.serves[have.Target] {
+		log.Entries = append(log.Entries, nvmetcp.Entry{Transport: transport, Kind: nvmetcp.Subsystem, NQN: nqn, Addr: have.Target.Addr(), Port: have.Target.Port()})
+	}
+	return log, nil
 }
 
 // Destroy implements Kernel.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"github.com/openinof/inof/nvmetcp"
 )
 
 // Kernel is what the agent needs of a host's kernel. Linux is the running one, Fake one that
@@ -25,6 +27,8 @@ type Kernel interface {
 	// KeepAlive asks a live one for an answer within a time, which the kernel rounds up to seconds.
 	// Blocks for as long.
 	KeepAlive(c *Controller, within time.Duration) error
+	// DiscoveryLog reads what a discovery controller knows. Blocks for as long as the path is slow.
+	DiscoveryLog(c *Controller) (*nvmetcp.Log, error)
 	// Destroy ends the TCP sockets of a path, so that I/O fails over at once.
 	Destroy(s Sockets) (n int, err error)
 	// Unqueue drops what waits for a neighbour that does not answer on the interface of an address.

@@ -133,56 +133,17 @@ func (c *Conn) KeepAlive(ctx context.Context) error {
 	})
 }
 
-// Log reads the discovery log. It is read again when it changes meanwhile, at most ten times.
-func (c *Conn) Log(ctx context.Context) (*Log, error) {
-	var log *Log
-	err := c.within(ctx, func() error {
-		for range 10 {
-			l, again, err := c.readLog()
-			if err != nil || !again {
-				log = l
-				return err
-			}
-		}
-		return errors.New("nvme/tcp: the discovery log changed ten times while it was read")
+// Log reads the discovery log.
+func (c *Conn) Log(ctx context.Context) (log *Log, err error) {
+	err = c.within(ctx, func() error {
+		log, err = ReadLog(func(page uint8, offset uint64, b []byte, retain bool) error {
+			_, data, err := c.do(getLog(page, offset, len(b), retain))
+			copy(b, data)
+			return err
+		})
+		return err
 	})
 	return log, err
-}
-
-// entriesAtOnce is how many records one command asks for.
-const entriesAtOnce = 4
-
-func (c *Conn) readLog() (log *Log, again bool, err error) {
-	_, head, err := c.do(getLog(logDiscovery, 0, logHeader, true))
-	if err != nil {
-		return nil, false, err
-	}
-	generation, n, err := parseLogHeader(head)
-	if err != nil {
-		return nil, false, err
-	}
-	log = &Log{Generation: generation}
-	for at := 0; at < n; at += entriesAtOnce {
-		k := min(entriesAtOnce, n-at)
-		_, b, err := c.do(getLog(logDiscovery, uint64(logHeader+at*entryLen), k*entryLen, true))
-		if err != nil {
-			return nil, false, err
-		}
-		for ; len(b) > 0; b = b[entryLen:] {
-			e, err := parseEntry(b[:entryLen])
-			if err != nil {
-				log.Refused++
-				continue
-			}
-			log.Entries = append(log.Entries, e)
-		}
-	}
-	// The event of the log is armed again by this last look at its header.
-	_, head, err = c.do(getLog(logDiscovery, 0, logHeader, false))
-	if err != nil {
-		return nil, false, err
-	}
-	return log, binary.LittleEndian.Uint64(head) != generation, nil
 }
 
 // within runs f until ctx ends, which breaks off what waits for the connection.

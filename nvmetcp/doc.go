@@ -1,7 +1,7 @@
 // Package nvmetcp speaks NVMe over TCP as a host: PDUs with their digests, the fabrics
-// commands that open a discovery controller, and its log. The host agent asks a storage port
-// with it which subsystems stand behind the port; a discovery controller can use the same
-// codecs.
+// commands that open a discovery controller, and its log, which is the same over every transport.
+// The host agent asks a storage port with it which subsystems stand behind the port; a discovery
+// controller can use the same codecs.
 //
 // The PDUs are those of the NVMe/TCP transport specification (clause 3.6), the commands those
 // of NVMe over Fabrics (clauses 3.3, 3.5) and of the NVMe base specification, as the Linux

@@ -127,10 +127,62 @@ const MaxEntries = 4096
 func parseLogHeader(b []byte) (generation uint64, records int, err error) {
 	n := binary.LittleEndian.Uint64(b[8:])
 	if f := binary.LittleEndian.Uint16(b[16:]); f != 0 {
-		return 0, 0, fmt.Errorf("nvme/tcp: discovery log: record format %d, want 0", f)
+		return 0, 0, fmt.Errorf("NVMe discovery log: record format %d, want 0", f)
 	}
 	if n > MaxEntries {
-		return 0, 0, fmt.Errorf("nvme/tcp: discovery log: %d records, at most %d are read", n, MaxEntries)
+		return 0, 0, fmt.Errorf("NVMe discovery log: %d records, at most %d are read", n, MaxEntries)
 	}
 	return binary.LittleEndian.Uint64(b), int(n), nil
+}
+
+// Reader fills b from an offset of a log page on. With retain the event of the log stays as it is (RAE).
+type Reader func(page uint8, offset uint64, b []byte, retain bool) error
+
+// entriesAtOnce is how many records one command asks for.
+const entriesAtOnce = 4
+
+// ReadLog reads the discovery log of a controller, over whatever transport. It is read again when it
+// changes meanwhile, at most ten times.
+func ReadLog(read Reader) (*Log, error) {
+	for range 10 {
+		log, again, err := readLog(read)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			return log, nil
+		}
+	}
+	return nil, errors.New("NVMe discovery log: it changed ten times while it was read")
+}
+
+func readLog(read Reader) (log *Log, again bool, err error) {
+	head := make([]byte, logHeader)
+	if err := read(logDiscovery, 0, head, true); err != nil {
+		return nil, false, err
+	}
+	generation, n, err := parseLogHeader(head)
+	if err != nil {
+		return nil, false, err
+	}
+	log = &Log{Generation: generation}
+	for at := 0; at < n; at += entriesAtOnce {
+		b := make([]byte, min(entriesAtOnce, n-at)*entryLen)
+		if err := read(logDiscovery, uint64(logHeader+at*entryLen), b, true); err != nil {
+			return nil, false, err
+		}
+		for ; len(b) > 0; b = b[entryLen:] {
+			e, err := parseEntry(b[:entryLen])
+			if err != nil {
+				log.Refused++
+				continue
+			}
+			log.Entries = append(log.Entries, e)
+		}
+	}
+	// The event of the log is armed again by this last look at its header.
+	if err := read(logDiscovery, 0, head, false); err != nil {
+		return nil, false, err
+	}
+	return log, binary.LittleEndian.Uint64(head) != generation, nil
 }

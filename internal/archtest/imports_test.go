@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"model/control":      slices.Concat(values, machines, []string{"inof/link", "device", "model/...", "internal/api", "internal/keep", "internal/timerheap"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
-	"hostkernel": {},
+	"hostkernel": {"nvmetcp"},
 	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp"},
 
 	"snsd": {"fabric"},

@@ -70,8 +70,8 @@ func (b *Bed) begin(ctx context.Context) error {
 	}
 	files := map[string]string{b.share("host.yaml"): hostConfig, b.share("snsd.conf"): existingConfig(b.over)}
 	for p := range tors {
-		node, card, _ := b.over.at(p)
-		files[b.shareOf(node, fmt.Sprintf("array%d.yaml", p+1))] = arrayConfig(p, card)
+		node, _, _ := b.over.at(p)
+		files[b.shareOf(node, fmt.Sprintf("array%d.yaml", p+1))] = arrayConfig(b.over, p)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {

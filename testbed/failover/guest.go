@@ -109,9 +109,15 @@ func existingConfig(t Transport) string {
 // hostConfig is what our agent reads besides: times are short so that a test need not wait.
 const hostConfig = "register: {interval: 1s, ttl: 4s}\nconnect: {restraint: 1s}\nsocket: /run/snsd/host.sock\n"
 
-// arrayConfig is of one plane: an array has two controllers, each with its own agent.
-func arrayConfig(plane int, card string) string {
-	return fmt.Sprintf("target: {nvmet: true, interfaces: [%s]}\nregister: {interval: 1s, ttl: 4s}\nconnect: {enabled: false}\nsocket: /run/snsd/array%d.sock\n", card, plane+1)
+// arrayConfig is of one plane: an array has two controllers, each with its own agent. Over RDMA the
+// second one registers no subsystem, so that the host has to ask for it.
+func arrayConfig(t Transport, plane int) string {
+	_, card, _ := t.at(plane)
+	serves := fmt.Sprintf("target: {nvmet: true, interfaces: [%s]}\n", card)
+	if t == RDMA && plane == 1 {
+		serves = fmt.Sprintf("ports: [{interface: %s, protocol: roce, role: target}]\n", card)
+	}
+	return fmt.Sprintf("%sregister: {interval: 1s, ttl: 4s}\nconnect: {enabled: false}\nsocket: /run/snsd/array%d.sock\n", serves, plane+1)
 }
 
 // disconnect takes all controllers away; their paths must be whole.
