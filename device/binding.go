@@ -47,7 +47,7 @@ func (c *Core) place(h zone.Host) zone.Changes {
 	delete(c.contests, k)
 	c.presence.Drop(presence.Key{Port: k.Port, Addr: k.Addr})
 	if h, asked := c.early.hosts[k.Addr]; asked && h.HostKey == k {
-		c.early.remove(k.Addr)
+		c.dropEarly(k.Addr)
 	}
 	return c.dir.RemoveHost(k, snsd.ReasonAgedOut)
 }
@@ -72,7 +72,7 @@ func (c *Core) rebind(now time.Time) {
 	}
 	for _, a := range c.early.sorted() {
 		if h := c.early.hosts[a]; c.client.Outside(&h.Host) != "" {
-			c.early.remove(a)
+			c.dropEarly(a)
 			c.notify.Unsubscribe(a, h.HostKey.Port, now)
 		}
 	}

@@ -91,9 +91,11 @@ func (e *early) sorted() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(e.hosts), netip.Addr.Compare)
 }
 
-func (e *early) remove(addr netip.Addr) {
-	delete(e.hosts, addr)
-	e.plan()
+// dropEarly ends it for an address that asked.
+func (c *Core) dropEarly(addr netip.Addr) {
+	delete(c.early.hosts, addr)
+	c.early.plan()
+	c.forgetEarly(addr)
 }
 
 func (e *early) plan() {
@@ -174,11 +176,27 @@ func (c *Core) addEarly(h zone.Host, now time.Time) {
 	until := now.Add(EarlyLife)
 	c.early.hosts[h.Addr] = earlyHost{Host: h, until: until}
 	c.early.due = sooner(c.early.due, until)
+	c.keepEarly(&h)
 	c.notify.SubscribeAs(h.Addr, h.HostKey.Port, h.MAC, h.Role, now)
+	if c.restoring {
+		return
+	}
 	c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
 		Text: fmt.Sprintf("host %s (%s) on port %s asks for its zones before it has registered: it is told what they say, others hear of it when it registers",
 			h.Addr, h.MAC, h.HostKey.Port),
 		Fields: map[string]string{"change": "asked", "mac": h.MAC.String()}})
+}
+
+// restoreEarly goes on with the hosts that had asked when the last process ended, where their machine
+// is known. How long ago that was nobody knows: each has the whole of its time again.
+func (c *Core) restoreEarly(list []KeptEarly, now time.Time) {
+	for _, x := range list {
+		if c.ports[x.Port] == nil || c.localAddrs[x.Addr] > 0 {
+			c.forgetEarly(x.Addr)
+			continue
+		}
+		c.addEarly(zone.Host{HostKey: zone.HostKey{Addr: x.Addr, Device: c.self, Port: x.Port}, MAC: x.MAC, Subscribes: true, Service: x.Service}, now)
+	}
 }
 
 // endEarly forgets the addresses that have not registered in time.
@@ -191,7 +209,7 @@ func (c *Core) endEarly(now time.Time) {
 		if h.registered || now.Before(h.until) {
 			continue
 		}
-		c.early.remove(a)
+		c.dropEarly(a)
 		c.notify.Unsubscribe(a, h.HostKey.Port, now)
 		c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
 			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, EarlyLife),
@@ -221,7 +239,7 @@ func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
 		if c.leftElsewhere(h.Host) {
 			continue
 		}
-		c.early.remove(ch.Addr)
+		c.dropEarly(ch.Addr)
 		c.notify.Unsubscribe(ch.Addr, h.HostKey.Port, now)
 	}
 }
@@ -236,7 +254,7 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 func (c *Core) endRegistered(a *client.Applied, now time.Time) {
 	for _, addr := range c.early.sorted() {
 		if h := c.early.hosts[addr]; h.registered && (a.Synced || slices.Contains(a.Taken, h.HostKey)) {
-			c.early.remove(addr)
+			c.dropEarly(addr)
 			c.notify.Settle(addr, now)
 		}
 	}

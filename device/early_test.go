@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -32,5 +34,66 @@ func TestAHostThatAsksElsewhereStillHasItsPeers(t *testing.T) {
 	}
 	if !e.Share(peer, moved) || e.Share(moved, peer) || !e.Share(moved, other) {
 		t.Errorf("who hears of whom: %t, %t, %t", e.Share(peer, moved), e.Share(moved, peer), e.Share(moved, other))
+	}
+}
+
+// Up to two minutes pass until such a host registers: its switch may be restarted meanwhile, and the
+// link of the host may fail while no process sees it.
+func TestAHostThatHasAskedAndNotRegisteredIsStillToldAfterARestart(t *testing.T) {
+	const h, peer = t2, t1
+	for _, blinks := range []bool{false, true} {
+		b := newBareCore(t, true)
+		for _, p := range []string{"eth1", "eth2"} {
+			b.carrier(p, true, fabric.PortAdded)
+		}
+		b.Start(b.now)
+		b.register("h1", "eth1", i1)
+		b.register("h2", "eth2", peer)
+		query, err := snsd.AppendQuery(nil, 0, netip.MustParseAddr(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Frame(fabric.Frame{Port: "eth1", Src: hostMAC("h1"), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: query}, b.now)
+		told := 0
+		hears := func(want ...snsd.State) { // since it was asked last
+			t.Helper()
+			b.Tick(b.now)
+			var got []snsd.State
+			for _, n := range b.notify.Notices()[told:] {
+				if n.Host.String() != h || n.Subject.String() != peer {
+					continue
+				}
+				got = append(got, n.State)
+				ack, err := snsd.AppendAck(nil, snsd.Ack{Subject: n.Subject, Host: n.Host, Seq: n.Seq})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Frame(fabric.Frame{Port: "eth1", Src: hostMAC("h1"), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: ack}, b.now)
+			}
+			if told = len(b.notify.Notices()); !slices.Equal(got, want) {
+				t.Fatalf("link of the host fails: %v; it hears that its peer is %v, want %v", blinks, got, want)
+			}
+		}
+		hears(snsd.Active)
+		var again []snsd.State
+		if blinks {
+			b.changes["eth1"] += 2
+			again = []snsd.State{snsd.Active}
+		}
+		told = 0
+		b.restart(true, "eth1", "eth2")
+		hears(again...)
+		b.carrier("eth2", false, fabric.PortChanged)
+		hears(snsd.Inactive)
+		b.register("h1", "eth1", h)
+		hears()
+		b.carrier("eth2", true, fabric.PortChanged)
+		b.register("h2", "eth2", peer)
+		hears(snsd.Active)
+		told = 0
+		if b.restart(true, "eth1", "eth2"); b.Early() != 0 {
+			t.Error("it counts as one that has not registered, after another restart")
+		}
+		hears()
 	}
 }

@@ -208,7 +208,7 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	delete(c.contests, k)
 	delete(c.outside, k)
 	if h, asked := c.early.hosts[addr]; asked && h.HostKey == k {
-		c.early.remove(addr)
+		c.dropEarly(addr)
 	}
 	c.presence.Drop(presence.Key{Port: p.Name, Addr: addr})
 	if c.localAddrs[addr]--; c.localAddrs[addr] == 0 {

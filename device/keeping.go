@@ -11,6 +11,7 @@ import (
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/zone"
 )
 
 // This file gives rows to the Keeper as things change.
@@ -127,6 +128,23 @@ func (c *Core) keepNeighbour(ch *lldp.Change, p *port) {
 	k.value = binary.BigEndian.AppendUint32(k.value[:0], p.losses+1)
 	k.value = ch.Neighbour.AppendRow(k.value)
 	k.to.Put(tableNeighbour, k.key, k.value)
+}
+
+// keepEarly keeps that a host has asked before it registered.
+func (c *Core) keepEarly(h *zone.Host) {
+	if !c.keeps() {
+		return
+	}
+	b, err := json.Marshal(KeptEarly{Port: h.HostKey.Port, MAC: h.MAC, Service: h.Service})
+	if err == nil { // nothing in it can fail
+		c.keep.to.Put(tableEarly, h.Addr.AsSlice(), b)
+	}
+}
+
+func (c *Core) forgetEarly(addr netip.Addr) {
+	if c.keep.to != nil {
+		c.keep.to.Delete(tableEarly, addr.AsSlice())
+	}
 }
 
 func (c *Core) keepPath(dev netip.Addr, since time.Time) {

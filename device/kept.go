@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
+	"github.com/openinof/inof/snsd"
 )
 
 // The tables of a device; the assembly has its event log beside them. A row is what is true of its
@@ -26,6 +28,7 @@ const (
 	tableTold      keep.Table = "told"      // of hostnotify
 	tablePath      keep.Table = "path"      // device: since when the path to it fails
 	tableReflector keep.Table = "reflector" // device: epoch of which records are held
+	tableEarly     keep.Table = "early"     // address that asked and has not registered: KeptEarly as JSON
 	tableKnown     keep.Table = "known"     // device that this reflector knows: nothing
 	tableNotice    keep.Table = "notice"    // number: hostnotify.Notice as JSON; history for operators
 )
@@ -61,6 +64,14 @@ type KeptPort struct {
 	Lost   time.Time `json:"lost,omitzero"`
 }
 
+// KeptEarly is a host that asked for its zones and had not registered.
+type KeptEarly struct {
+	Addr    netip.Addr   `json:"-"`
+	Port    string       `json:"port"`
+	MAC     fabric.MAC   `json:"mac"`
+	Service snsd.Service `json:"service"` // of the machine
+}
+
 // SavedPath is a path that fails.
 type SavedPath struct {
 	Device netip.Addr
@@ -71,6 +82,7 @@ type SavedPath struct {
 type State struct {
 	Neighbours []lldp.Neighbour
 	Told       hostnotify.Kept
+	Early      []KeptEarly
 	Ports      map[string]KeptPort
 	Paths      []SavedPath
 	Known      []netip.Addr
@@ -145,6 +157,13 @@ func (st *State) add(r *keep.Row, heard *[]uint32) error {
 		}
 		st.Neighbours = append(st.Neighbours, n)
 		*heard = append(*heard, binary.BigEndian.Uint32(r.Value))
+	case tableEarly:
+		var h KeptEarly
+		err := json.Unmarshal(r.Value, &h)
+		if h.Addr, _ = netip.AddrFromSlice(r.Key); err != nil || snsd.CheckAddr(h.Addr) != nil {
+			return errors.Join(errRow, err)
+		}
+		st.Early = append(st.Early, h)
 	case tablePath, tableReflector, tableKnown:
 		return st.addDevice(r)
 	case tableNotice:

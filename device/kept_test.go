@@ -30,7 +30,7 @@ func stateOf(t *testing.T, f keep.Found) State {
 
 // FuzzRows feeds rows that are sound and mean nothing: table, lengths of key and value, both.
 func FuzzRows(f *testing.F) {
-	tables := []keep.Table{tableDevice, tablePort, tableNeighbour, tableHost, tableSubject, tableTold, tablePath, tableReflector, tableKnown, tableNotice, "event", "other"}
+	tables := []keep.Table{tableDevice, tablePort, tableNeighbour, tableHost, tableSubject, tableTold, tablePath, tableReflector, tableKnown, tableNotice, tableEarly, "event", "other"}
 	f.Add([]byte("\x00\x09\x08held-back\x7f\xff\xff\xff\xff\xff\xff\xff\x01\x04\x0feth1{\"losses\": 7}\x06\x04\x08\x0a\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		found := keep.Found{Whole: true}
