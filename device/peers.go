@@ -91,12 +91,13 @@ func (c *Core) Losses() reflector.Losses {
 	return c.refl.Losses()
 }
 
-// ToldSender is of how many keys only the sender of the last message of a client is told.
-func (c *Core) ToldSender() int {
+// Work is how many records the reflector has looked at because of the last message of a client,
+// beside those that it has.
+func (c *Core) Work() int {
 	if c.refl == nil {
 		return 0
 	}
-	return c.refl.ToldSender()
+	return c.refl.Work()
 }
 
 // ClientDrained says that the session of a client that was not ready is.

@@ -73,7 +73,7 @@ func (r *Reflector) commit(t *change, by *cause) {
 	for k, before := range t.interest {
 		now := r.interest.concerned(k.dev, k.zone)
 		switch {
-		case now == before:
+		case now == before || before && r.linger(t, k, by):
 			delete(t.interest, k)
 		case before:
 			t.left[k.zone] = append(t.left[k.zone], k.dev)
@@ -214,29 +214,7 @@ func (r *Reflector) planHosts(t *change) {
 			w.tell(r, t, dev)
 		}
 	}
-	// Hosts that are as before, but a device has come to a zone of theirs or left it.
-	met := map[netip.Addr]map[netip.Addr]struct{}{}
-	for k := range t.interest {
-		a := r.interest.areas[k.zone]
-		if d := r.devices[k.dev]; a == nil || d == nil || !d.follows() {
-			continue
-		}
-		for addr := range a.hosts {
-			if _, touched := t.addrs[addr]; touched {
-				continue
-			}
-			if met[addr] == nil {
-				met[addr] = map[netip.Addr]struct{}{}
-			}
-			met[addr][k.dev] = struct{}{}
-		}
-	}
-	for _, addr := range slices.SortedFunc(maps.Keys(met), netip.Addr.Compare) {
-		w := r.watch(t, addr)
-		for _, dev := range slices.SortedFunc(maps.Keys(met[addr]), netip.Addr.Compare) {
-			w.tell(r, t, dev)
-		}
-	}
+	r.met(t)
 }
 
 // watched is one address with the numbers of its records, 0 where there is none yet.
@@ -249,7 +227,9 @@ type watched struct {
 
 func (r *Reflector) watch(t *change, addr netip.Addr) watched {
 	w := watched{addr: addr, old: r.was(t, addr), now: r.interest.addrs[addr]}
-	w.puts, w.downs, w.removes = make([]uint32, len(w.now.atts)), make([]uint32, len(w.now.atts)), make([]uint32, len(w.old.atts))
+	n := len(w.now.atts)
+	nums := make([]uint32, 2*n+len(w.old.atts))
+	w.puts, w.downs, w.removes = nums[:n], nums[n:2*n], nums[2*n:]
 	return w
 }
 

@@ -38,10 +38,7 @@ func (r *Reflector) damp(t *change, by *cause) {
 	if d == nil || by.came.IsZero() || len(t.news) == 0 {
 		return
 	}
-	l := &d.lately
-	if l.changes == nil || by.came.Sub(l.since) > oftenTime {
-		*l = lately{by.came, map[feedKey]*often{}}
-	}
+	l := d.latelyAt(by.came)
 	counted := map[feedKey]bool{}
 	for i := range t.news {
 		n := &t.news[i]

@@ -182,6 +182,7 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 	if slices.Equal(zones, before.zones) && slices.EqualFunc(e.atts, before.atts, func(x, y zone.Host) bool { return x.Device == y.Device }) {
 		return true // in the same zones by the same devices
 	}
+	r.work += len(before.zones)*len(before.atts) + len(zones)*len(e.atts)
 	for _, z := range before.zones {
 		for i := range before.atts {
 			r.bump(t, before.atts[i].Device, z, -1)

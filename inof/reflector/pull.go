@@ -56,16 +56,13 @@ func (l *Losses) add(dev netip.Addr) {
 // Losses are those among what waits for Pull.
 func (r *Reflector) Losses() Losses { return r.losses }
 
-// ToldSender is of how many keys only the sender of the last message that was received is
-// told because of it.
-func (r *Reflector) ToldSender() int { return r.told }
+// Work is how many records the reflector has looked at because of the last message that was
+// received, beside those that it has.
+func (r *Reflector) Work() int { return r.work }
 
 // post lets devices hear of something.
 func (r *Reflector) post(list []news, to receivers, by *cause) {
 	r.feed.post(list, to, by)
-	if len(to.list) == 1 && to.list[0].id == by.origin {
-		r.told += len(list)
-	}
 	if !r.losses.Several && slices.ContainsFunc(list, func(n news) bool { return n.loss() }) {
 		r.losses.add(by.origin)
 	}

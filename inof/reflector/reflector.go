@@ -66,7 +66,7 @@ type Reflector struct {
 	owing   []*device  // with a backlog, or without one any more; who waits longest first
 	handing []*handing // what some were given, and others not yet
 	more    bool       // a Step may find somebody ready
-	told    int        // ToldSender
+	work    int        // Work
 	losses  Losses
 	ends    bool // an End-of-Sync may be due
 
@@ -117,7 +117,10 @@ type device struct {
 	handing *handing // what it is given next, before anything else; nil: nothing
 	turn    *turn    // while fresh posts are handed out
 	lately  lately
-	zones   map[string]int // zones it is concerned with: attachments and configured ports in them
+	// zones it is concerned with: attachments and configured ports in them, and one while it lingers.
+	zones        map[string]int
+	lingers      map[string]struct{} // zones that it is about to leave
+	lingersUntil time.Time
 }
 
 // New gives a reflector with a zone configuration. Now starts the time
@@ -183,7 +186,7 @@ func (r *Reflector) Receive(dev netip.Addr, m wire.Message, now time.Time) ([]wi
 		r.counters.UnknownPeer++
 		return nil, fmt.Errorf("%v of device %v, which has no session", m.Type(), dev)
 	}
-	r.told = 0
+	r.work = 0
 	switch m := m.(type) {
 	case *wire.Update:
 		before := len(d.refused)
@@ -253,13 +256,14 @@ func (r *Reflector) Tick(now time.Time) []wire.Delivery {
 		return r.out(now)
 	}
 	r.leaveAlone(now)
+	r.leaveZones(now)
 	var due []*device
 	for _, d := range r.devices {
 		if !d.expires.IsZero() && !now.Before(d.expires) {
 			due = append(due, d)
 		}
 	}
-	slices.SortFunc(due, func(a, b *device) int { return a.id.Compare(b.id) })
+	slices.SortFunc(due, compareDevices)
 	t := r.begin()
 	first := now
 	for _, d := range due {
@@ -293,7 +297,7 @@ func (r *Reflector) schedule() {
 		r.next = r.patience
 	}
 	for _, d := range r.devices {
-		for _, at := range [...]time.Time{d.expires, d.goesAway()} {
+		for _, at := range [...]time.Time{d.expires, d.goesAway(), d.lingersUntil} {
 			if !at.IsZero() && (r.next.IsZero() || at.Before(r.next)) {
 				r.next = at
 			}

@@ -125,6 +125,11 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 	d.missed, d.resumes = nil, false
 	r.disown(d)
 	r.moves++
+	if len(d.lingers) > 0 {
+		t := r.begin()
+		r.lingersNot(t, d)
+		r.commit(t, r.ownCause())
+	}
 	if d.empty() && !d.whole {
 		r.forget(d)
 	} else {

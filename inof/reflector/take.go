@@ -145,13 +145,21 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 }
 
 // drop removes the records of a device whose session number is chosen, as aged out.
-func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) (n uint64) {
-	// In order: who has an address may depend on which claim goes first.
-	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
-		if chosen(d.hosts[k]) {
-			r.removeHost(t, d, k, snsd.ReasonAgedOut)
-			n++
+func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) uint64 {
+	var keys []zone.HostKey
+	for k, gen := range d.hosts {
+		if chosen(gen) {
+			keys = append(keys, k)
 		}
 	}
-	return n
+	r.work += len(d.hosts) / passedOver
+	// In order: who has an address may depend on which claim goes first.
+	slices.SortFunc(keys, zone.CompareKeys)
+	for _, k := range keys {
+		r.removeHost(t, d, k, snsd.ReasonAgedOut)
+	}
+	return uint64(len(keys))
 }
+
+// passedOver is how many hosts that are passed over are as much work as one that is looked at.
+const passedOver = 16

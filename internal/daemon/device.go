@@ -314,7 +314,7 @@ func (d *Device) takePeer() {
 		d.core.ClientDown(dev, ev.Err, now)
 	case client:
 		d.core.ClientMessage(dev, ev.Msg, now)
-		ev.Peer.Charge(d.core.ToldSender())
+		ev.Peer.Charge(d.core.Work())
 	case ev.Kind == link.PeerUp:
 		d.core.ReflectorResumes(dev, ev.Seen, now)
 	case ev.Kind == link.PeerDown:
