@@ -20,13 +20,13 @@ func line(name, role, token string) string {
 }
 
 // door lets in three by their tokens, which are their names.
-func door(t *testing.T) (*Door, http.Handler) {
+func door(t *testing.T) (*Web, http.Handler) {
 	t.Helper()
 	list, err := ParseTokens([]byte("# who\n\n" + line("see", "viewer", "see") + line("work", "operator", "work") + line("root", "admin", "root")))
 	if err != nil || len(list) != 3 {
 		t.Fatal(list, err)
 	}
-	d := &Door{Tokens: func() ([]Token, error) { return list, nil }}
+	d := &Web{Door: &Door{Gate: &Gate{Tokens: func() ([]Token, error) { return list, nil }}}}
 	return d, d.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(By(r.Context()))) }))
 }
 
@@ -58,7 +58,7 @@ func TestEachRoleMayDoWhatItIsFor(t *testing.T) {
 	if w := knock(h, "GET", "/v1/status", "see", "192.0.2.1"); w.Body.String() != "see (token, from 192.0.2.1)" {
 		t.Errorf("the log says %s", w.Body)
 	}
-	if n := d.Counters(); n.LetIn != 7 || n.NotAllowed != 3 || n.NoToken != 0 {
+	if n := d.Counters(); n.LetIn != 7 || n.NotAllowed != 3 || n.NoLogin != 0 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -90,10 +90,10 @@ func TestGuessingATokenIsSlow(t *testing.T) {
 		for i := range 3 * maxFailing { // a flood is forgotten, not kept
 			knock(h, "GET", "/", "guess", netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}).String())
 		}
-		if n := len(d.failing); n > maxFailing {
+		if n := len(d.attempts.failing); n > maxFailing {
 			t.Errorf("%d addresses are remembered", n)
 		}
-		if n := d.Counters(); n.TooMany != 2 || n.NoToken != 10+3*maxFailing {
+		if n := d.Counters(); n.TooMany != 2 || n.NoLogin != 10+3*maxFailing {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -109,7 +109,7 @@ func TestAFileOfTokensIsReadStrictly(t *testing.T) {
 			t.Errorf("%.40q: %v %v, want %s", text, list, err, want)
 		}
 	}
-	d := &Door{Tokens: func() ([]Token, error) { return nil, errors.New("no such file") }}
+	d := &Web{Door: &Door{Gate: &Gate{Tokens: func() ([]Token, error) { return nil, errors.New("no such file") }}}}
 	h := d.Guard(http.NotFoundHandler())
 	if w := knock(h, "GET", "/", "see", "192.0.2.1"); w.Code != 503 || !strings.Contains(w.Body.String(), "management.token-file: no such file") {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -12,18 +11,18 @@ import (
 )
 
 // Caller is who is at the other end: of the management socket as the kernel says
-// (SO_PEERCRED, unix(7)), so that nobody can pretend to be another; over a network by a token.
+// (SO_PEERCRED, unix(7)), so that nobody can pretend to be another; over a network by what was shown.
 type Caller struct {
 	UID, PID int
-	Name     string // of the user; the number where it has none; over a network, of the token
+	Name     string // of the user; the number where it has none; over a network, of the user or the token
 	From     string // address of one who comes over a network; empty: by the socket
-	Proof    string // what one over a network has shown: password, SSH key; empty: a token
+	Proof    string // what one over a network has shown: token, password, certificate, SSH key
 }
 
 // String names the caller for the log.
 func (c Caller) String() string {
 	if c.From != "" {
-		return fmt.Sprintf("%s (%s, from %s)", c.Name, cmp.Or(c.Proof, "token"), c.From)
+		return fmt.Sprintf("%s (%s, from %s)", c.Name, c.Proof, c.From)
 	}
 	return fmt.Sprintf("%s (uid %d, process %d)", c.Name, c.UID, c.PID)
 }

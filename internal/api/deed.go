@@ -72,7 +72,7 @@ func audited(src Source, next http.Handler) http.Handler {
 		}{io.TeeReader(r.Body, body), r.Body}
 		answer := &heldAnswer{to: w, status: http.StatusOK}
 		next.ServeHTTP(answer, r)
-		d := Deed{By: By(ctx), From: "management socket", What: r.Method + " " + r.URL.RequestURI(), Body: body.String(), Detail: notes.notes, Result: "done"}
+		d := Deed{By: By(ctx), From: way(ctx), What: r.Method + " " + r.URL.RequestURI(), Body: body.String(), Detail: notes.notes, Result: "done"}
 		if answer.status/100 != 2 {
 			var e Error
 			d.Result = http.StatusText(answer.status)
@@ -83,6 +83,14 @@ func audited(src Source, next http.Handler) http.Handler {
 		a.Audit(ctx, d)
 		answer.send()
 	})
+}
+
+// way is how a request of the API came.
+func way(ctx context.Context) string {
+	if c, ok := CallerOf(ctx); ok && c.From != "" {
+		return "HTTP from " + c.From
+	}
+	return "management socket"
 }
 
 // Do has src keep what is done in a context in another way than by the API, or refused: from is

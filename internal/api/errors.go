@@ -29,8 +29,8 @@ var kinds = []struct {
 	code   string
 }{
 	{ErrInvalid, http.StatusBadRequest, "invalid"},
-	{errNoToken, http.StatusUnauthorized, "no-token"},
-	{errTooMany, http.StatusTooManyRequests, "too-many"},
+	{ErrNobody, http.StatusUnauthorized, "no-login"},
+	{ErrTooMany, http.StatusTooManyRequests, "too-many"},
 	{errElsewhere, http.StatusMisdirectedRequest, "host"},
 	{ErrRefused, http.StatusForbidden, "refused"},
 	{ErrNotFound, http.StatusNotFound, "not-found"},

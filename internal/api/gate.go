@@ -5,31 +5,34 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/time/rate"
 )
 
-// Gate lets in who logs in once for a session: with a password, a token in its place, or an SSH
-// key. Tokens and Users give those that are taken now; either may be nil.
+// Gate knows who may come over a network, whichever way: with a token, a password, a certificate or
+// an SSH key. Tokens and Users give those that are taken now; either may be nil.
 type Gate struct {
 	Tokens func() ([]Token, error)
 	Users  func() ([]User, error)
+	// Roots are the CAs whose certificates count; nil: none do.
+	Roots func() (*x509.CertPool, error)
 
 	slow     sync.Mutex // one bcrypt at a time: strangers cannot keep the processors busy
 	attempts attempts
 }
 
 // ErrTooMany refuses an address from which too many log-ins failed.
-var ErrTooMany = errTooMany
+var ErrTooMany = errors.New("too many log-ins failed from this address: wait a minute") // 429
 
 // ErrNobody says that there is nobody who shows that.
-var ErrNobody = errors.New("no such user, or not with that password, token or key")
+var ErrNobody = errors.New("no token, password, certificate or key that is known (by HTTP: Authorization: Bearer TOKEN)") // 401
 
 // Visitor is who was let in.
 type Visitor struct {
@@ -37,12 +40,32 @@ type Visitor struct {
 	Role Role
 }
 
-// May refuses what takes a higher role.
-func (v Visitor) May(need Role, what string) error {
-	if v.Role < need {
-		return fmt.Errorf("%w: %s is %s, and %s takes %s", ErrRefused, v.Name, v.Role, what, need)
+// Shown is what somebody shows who comes over a network.
+type Shown struct {
+	From           netip.Addr
+	Name, Password string // a user's, or the name of a token and the token
+	Authorization  string // as in HTTP: Basic with both, or Bearer with a token (RFC 7617, 6750)
+	// Certificates are those that the connection has shown, its own first: that it has the key is
+	// sure, and nothing else.
+	Certificates []*x509.Certificate
+}
+
+// Enter lets in who shows something: what a request says of its own counts before the certificate
+// of its connection. The error is ErrTooMany or ErrNobody, or says why nobody can be known now.
+func (g *Gate) Enter(s Shown) (Visitor, error) {
+	if s.Name == "" {
+		if code, ok := strings.CutPrefix(s.Authorization, "Basic "); ok {
+			text, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(code)) // what is none is nobody's
+			s.Name, s.Password, _ = strings.Cut(string(text), ":")
+			return g.Password(s.From, s.Name, s.Password)
+		}
+		if s.Authorization != "" || len(s.Certificates) == 0 {
+			token, _ := strings.CutPrefix(s.Authorization, "Bearer ")
+			return g.Token(s.From, strings.TrimSpace(token))
+		}
+		return g.certificate(s.From, s.Certificates)
 	}
-	return nil
+	return g.Password(s.From, s.Name, s.Password)
 }
 
 // Open says whether somebody from an address may try to log in; the error is ErrTooMany.
@@ -69,7 +92,7 @@ func (g *Gate) Password(from netip.Addr, name, password string) (Visitor, error)
 	sum := sha256.Sum256([]byte(password))
 	for _, t := range tokens {
 		if subtle.ConstantTimeCompare(t.Sum[:], sum[:]) == 1 && t.Name == name {
-			return Visitor{Caller{Name: t.Name, From: from.String(), Proof: "token"}, t.Role}, nil
+			return t.visitor(from), nil
 		}
 	}
 	hashes := [][]byte{nobody} // so that it takes as long for a user who is not there
@@ -99,18 +122,71 @@ func (g *Gate) Token(from netip.Addr, token string) (Visitor, error) {
 	if err != nil {
 		return Visitor{}, err
 	}
-	var found Token
-	sum := sha256.Sum256([]byte(token))
-	for _, t := range tokens {
+	t := tokenOf(tokens, sha256.Sum256([]byte(token)))
+	if t.Role == 0 {
+		g.Failed(from)
+		return Visitor{}, ErrNobody
+	}
+	return t.visitor(from), nil
+}
+
+// tokenOf finds a token by its digest; without a role: there is none.
+func tokenOf(list []Token, sum [sha256.Size]byte) (found Token) {
+	for _, t := range list {
 		if subtle.ConstantTimeCompare(t.Sum[:], sum[:]) == 1 {
 			found = t
 		}
 	}
-	if found.Role == 0 {
-		g.Failed(from)
-		return Visitor{}, ErrNobody
+	return found
+}
+
+func (t *Token) visitor(from netip.Addr) Visitor {
+	return Visitor{Caller{Name: t.Name, From: from.String(), Proof: "token"}, t.Role}
+}
+
+// certificate lets in the user whom the first certificate names, if a CA that is trusted now says
+// so, and a line of the users says that it may. The errors are those of Password.
+func (g *Gate) certificate(from netip.Addr, shown []*x509.Certificate) (Visitor, error) {
+	if err := g.Open(from); err != nil {
+		return Visitor{}, err
 	}
-	return Visitor{Caller{Name: found.Name, From: from.String(), Proof: "token"}, found.Role}, nil
+	_, users, err := g.known()
+	if err != nil {
+		return Visitor{}, err
+	}
+	c, between := shown[0], x509.NewCertPool()
+	for _, o := range shown[1:] {
+		between.AddCert(o)
+	}
+	roots := x509.NewCertPool() // nobody's
+	if g.Roots != nil {
+		if roots, err = g.Roots(); err != nil {
+			return Visitor{}, fmt.Errorf("%w: management.client-ca-file: %w", ErrUnavailable, err)
+		}
+	}
+	_, err = c.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		g.Failed(from)
+		return Visitor{}, fmt.Errorf("%w: the certificate of %.80q: %w", ErrNobody, certifiedName(c), err)
+	}
+	for _, u := range users {
+		if u.Certificate && u.Name == certifiedName(c) {
+			return Visitor{Caller{Name: u.Name, From: from.String(), Proof: "certificate"}, u.Role}, nil
+		}
+	}
+	g.Failed(from)
+	return Visitor{}, fmt.Errorf("%w: the certificate is of %.80q, who has no line of management.user-file for one", ErrNobody, certifiedName(c))
+}
+
+// certifiedName is whom a certificate is of: its common name; without one its first address of
+// mail, or else its first name of DNS.
+func certifiedName(c *x509.Certificate) string {
+	for _, names := range [][]string{{c.Subject.CommonName}, c.EmailAddresses, c.DNSNames} {
+		if len(names) > 0 && names[0] != "" {
+			return names[0]
+		}
+	}
+	return ""
 }
 
 // nobody is the bcrypt hash of a word that nobody knows.
@@ -148,53 +224,6 @@ func (g *Gate) known() (tokens []Token, users []User, err error) {
 		}
 	}
 	return tokens, users, nil
-}
-
-// attempts remember log-ins that failed, by address; an IPv6 /64 is one.
-type attempts struct {
-	mu      sync.Mutex
-	failing map[netip.Addr]*rate.Limiter
-}
-
-func source(from netip.Addr) netip.Addr {
-	if from.Is6() {
-		p, _ := from.Prefix(64) // 64 is a length of one
-		return p.Addr()
-	}
-	return from
-}
-
-// spent reports whether too many failed within the last minute.
-func (a *attempts) spent(from netip.Addr) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.failing[source(from)]
-	return l != nil && l.Tokens() < 1
-}
-
-// failed remembers one. Where too many addresses are remembered, those are forgotten that have
-// waited out their minute, and all if there are none.
-func (a *attempts) failed(from netip.Addr) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	from = source(from)
-	if len(a.failing) >= maxFailing && a.failing[from] == nil {
-		for at, l := range a.failing {
-			if l.Tokens() >= failuresPerMinute {
-				delete(a.failing, at)
-			}
-		}
-		if len(a.failing) >= maxFailing {
-			a.failing = nil
-		}
-	}
-	if a.failing == nil {
-		a.failing = map[netip.Addr]*rate.Limiter{}
-	}
-	if a.failing[from] == nil {
-		a.failing[from] = rate.NewLimiter(rate.Every(time.Minute/failuresPerMinute), failuresPerMinute)
-	}
-	a.failing[from].Allow()
 }
 
 // As has what is done in a context be done by a visitor.

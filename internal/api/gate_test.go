@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
@@ -168,4 +171,99 @@ func TestWhatIsDoneBesideTheAPIIsKept(t *testing.T) {
 	if err := Do(ctx, k, "NETCONF", "commit", "", func(context.Context) error { return nil }); err != nil || k.deeds[1].Result != "done" {
 		t.Errorf("%v, %+v", err, k.deeds)
 	}
+}
+
+// A certificate counts when a CA of now has signed it for clients, for now, in the name of somebody
+// whose line says so; every other one is a log-in that failed.
+func TestACertificateCountsAsItsCAAndItsUserSay(t *testing.T) {
+	users, err := ParseUsers([]byte("anna operator certificate\nbob admin " + hash(t, "secret") + "\nmail@example viewer certificate\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		pub, key, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := func(tmpl, parent *x509.Certificate) *x509.Certificate {
+			t.Helper()
+			if tmpl.NotAfter.IsZero() {
+				tmpl.NotBefore, tmpl.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+			}
+			tmpl.SerialNumber = big.NewInt(1)
+			der, err := x509.CreateCertificate(nil, tmpl, parent, pub, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := x509.ParseCertificate(der)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		authority := func(name string) *x509.Certificate {
+			c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true}
+			return made(c, c)
+		}
+		ca, other := authority("CA"), authority("other")
+		between := made(&x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true}, ca)
+		client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		of := func(name string) *x509.Certificate {
+			return &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: client}
+		}
+		server, old := of("anna"), of("anna")
+		server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		old.NotBefore, old.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(-time.Second)
+		roots := x509.NewCertPool()
+		roots.AddCert(ca)
+		var broken error
+		g := &Gate{Users: func() ([]User, error) { return users, nil }, Roots: func() (*x509.CertPool, error) { return roots, broken }}
+		from := netip.MustParseAddr("192.0.2.1")
+		for i, c := range []struct {
+			what  string
+			shown []*x509.Certificate
+			says  string // empty: it counts
+		}{
+			{"hers", []*x509.Certificate{made(of("anna"), ca)}, ""},
+			{"hers, of a CA between", []*x509.Certificate{made(of("anna"), between), between}, ""},
+			{"a name of mail", []*x509.Certificate{made(&x509.Certificate{EmailAddresses: []string{"mail@example"}, ExtKeyUsage: client}, ca)}, ""},
+			{"without the CA between", []*x509.Certificate{made(of("anna"), between)}, "unknown authority"},
+			{"of another CA", []*x509.Certificate{made(of("anna"), other)}, "unknown authority"},
+			{"with its own CA", []*x509.Certificate{made(of("anna"), other), other}, "unknown authority"},
+			{"for servers", []*x509.Certificate{made(server, ca)}, "incompatible key usage"},
+			{"of an hour ago", []*x509.Certificate{made(old, ca)}, "expired"},
+			{"a user without the word", []*x509.Certificate{made(of("bob"), ca)}, `"bob", who has no line`},
+			{"nobody", []*x509.Certificate{made(of("eve"), ca)}, `"eve", who has no line`},
+			{"no name", []*x509.Certificate{made(of(""), ca)}, `"", who has no line`},
+		} {
+			if i%4 == 0 {
+				time.Sleep(time.Minute) // five that failed are too many
+			}
+			v, err := g.Enter(Shown{From: from, Certificates: c.shown})
+			switch {
+			case c.says == "" && (err != nil || v.Proof != "certificate" || v.Role != map[string]Role{"anna": Operator, "mail@example": Viewer}[v.Name]):
+				t.Errorf("%s: %+v, %v", c.what, v, err)
+			case c.says != "" && (!errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), c.says)):
+				t.Errorf("%s: %v, want %s", c.what, err, c.says)
+			}
+		}
+		time.Sleep(time.Minute)
+		hers := []*x509.Certificate{made(of("anna"), ca)}
+		for range 5 { // what is shown besides counts before it
+			if _, err := g.Enter(Shown{From: from, Authorization: "Bearer guess", Certificates: hers}); !errors.Is(err, ErrNobody) {
+				t.Errorf("a wrong token beside her certificate: %v", err)
+			}
+		}
+		if _, err := g.Enter(Shown{From: from, Certificates: hers}); !errors.Is(err, ErrTooMany) {
+			t.Errorf("after five: %v", err)
+		}
+		time.Sleep(time.Minute)
+		broken = errors.New("no such file")
+		if _, err := g.Enter(Shown{From: from, Certificates: hers}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("CAs that cannot be read: %v", err)
+		}
+		if v, err := g.Enter(Shown{From: from, Authorization: "Basic Ym9iOnNlY3JldA=="}); err != nil || v.Role != Admin {
+			t.Errorf("bob:secret: %+v, %v", v, err)
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // logIn shows a token as a browser does, and gives its cookie.
-func logIn(d *Door, token, from string) (*httptest.ResponseRecorder, *http.Cookie) {
+func logIn(d *Web, token, from string) (*httptest.ResponseRecorder, *http.Cookie) {
 	r := httptest.NewRequest("POST", LoginPath, strings.NewReader(`{"token": "`+token+`"}`))
 	r.RemoteAddr = from + ":1234"
 	w := httptest.NewRecorder()

@@ -12,12 +12,14 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// User is somebody who logs in with a password or an SSH key.
+// User is somebody who logs in with a password, an SSH key or a certificate.
 type User struct {
 	Name   string
 	Role   Role
 	Hashes [][]byte // of passwords, bcrypt
 	Keys   []SSHKey
+	// Certificate: a certificate in that name is enough, of the CAs that are trusted.
+	Certificate bool
 }
 
 // SSHKey is a public key in the form of RFC 4253 section 6.6.
@@ -33,8 +35,8 @@ var keyTypes = []string{"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp3
 // maxCost bounds how long a bcrypt hash keeps a processor busy: about a second.
 const maxCost = 14
 
-// ParseUsers reads a file of users: lines of a name, a role, and the bcrypt hash of a password or
-// an SSH public key as ssh-keygen writes it. A user may have several lines. Empty lines, and
+// ParseUsers reads a file of users: lines of a name, a role, and the bcrypt hash of a password, an
+// SSH public key as ssh-keygen writes it, or the word certificate. A user may have several lines. Empty lines, and
 // those that begin with #, are left out. No error repeats a hash.
 func ParseUsers(data []byte) (list []User, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -44,7 +46,7 @@ func ParseUsers(data []byte) (list []User, err error) {
 			continue
 		}
 		if len(f) < 3 {
-			return nil, fmt.Errorf("line %d has %d words, want NAME ROLE and a bcrypt hash or an SSH public key", n, len(f))
+			return nil, fmt.Errorf("line %d has %d words, want NAME ROLE and a bcrypt hash, an SSH public key or the word certificate", n, len(f))
 		}
 		u := User{Name: f[0]}
 		for role, name := range roleNames {
@@ -66,6 +68,7 @@ func ParseUsers(data []byte) (list []User, err error) {
 			return nil, fmt.Errorf("line %d: %q is %s here and %s before", n, u.Name, u.Role, list[i].Role)
 		default:
 			list[i].Hashes, list[i].Keys = append(list[i].Hashes, u.Hashes...), append(list[i].Keys, u.Keys...)
+			list[i].Certificate = list[i].Certificate || u.Certificate
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -84,8 +87,12 @@ func (u *User) proof(f []string) error {
 		u.Hashes = [][]byte{[]byte(f[0])}
 		return nil
 	}
+	if f[0] == "certificate" && len(f) == 1 {
+		u.Certificate = true
+		return nil
+	}
 	if !slices.Contains(keyTypes, f[0]) {
-		return fmt.Errorf("the third word is neither a bcrypt hash nor one of %s", strings.Join(keyTypes, ", "))
+		return fmt.Errorf("the third word is neither a bcrypt hash nor certificate nor one of %s", strings.Join(keyTypes, ", "))
 	}
 	if len(f) < 2 {
 		return fmt.Errorf("%s without a key", f[0])

@@ -255,7 +255,7 @@ type Management struct {
 	GNMI   netip.AddrPort // gNMI; invalid: off
 	// Netconf is where NETCONF is spoken over SSH; invalid: off.
 	Netconf  netip.AddrPort
-	UserFile string // of those who may come with a password or an SSH key
+	UserFile string // of those who may come with a password, a certificate or an SSH key
 }
 
 // HTTP sets the API over a network, and who may come to whatever listens there; zero: off.
@@ -264,6 +264,8 @@ type HTTP struct {
 	// Certificate and key are needed but on loopback.
 	CertificateFile, KeyFile string
 	TokenFile                string // of those who may come, here and by NETCONF
+	// ClientCAFile has the CAs whose certificates clients may show; empty: none counts.
+	ClientCAFile string
 }
 
 // Metrics sets what Prometheus gets.

@@ -170,8 +170,11 @@ func (c *Config) managementItem() item {
 			"With these, and with `netconf`: who may come. A line has a name, a role (`viewer` reads, `operator` changes zones and ports too, `admin` "+
 				"everything) and the SHA-256 of the token. Read again when the file changes ([operations](operations.md#over-a-network)).", checkPath).Fixed(),
 		setting.Text("user-file", &m.UserFile, "", allowedPath,
-			"With `management.netconf`, and with `gnmi`: who may come with a password, or (NETCONF) an SSH key. A line has a name, a role as in `management.token-file`, and the bcrypt "+
-				"hash of a password (`htpasswd -nB NAME`) or an SSH public key; a user may have several lines. Read again when the file changes.", checkPath).Fixed(),
+			"With any of these: who may come with a password, with a certificate (`http`, `gnmi`) or with an SSH key (`netconf`). A line has a name, a role as in `management.token-file`, and the bcrypt "+
+				"hash of a password (`htpasswd -nB NAME`), the word `certificate` or an SSH public key; a user may have several lines. Read again when the file changes.", checkPath).Fixed(),
+		setting.Text("client-ca-file", &m.HTTP.ClientCAFile, "", allowedPath,
+			"With `management.http` and `gnmi`: the CAs (PEM) whose certificates clients may show in place of a token or password; who one is of is its common name, and has a line "+
+				"with `certificate` in `management.user-file`. Read again when the file changes.", checkPath).Fixed(),
 	), func(s *section) { c.checkNetwork(s); c.checkNetconf(s) })
 }
 
@@ -179,7 +182,7 @@ func (c *Config) managementItem() item {
 func (c *Config) checkNetconf(s *section) {
 	m := &c.Management
 	switch {
-	case !m.Netconf.IsValid() && m.GNMI.IsValid():
+	case !m.Netconf.IsValid() && (m.GNMI.IsValid() || m.HTTP.Listen.IsValid()):
 	case !m.Netconf.IsValid():
 		s.foreign("management.netconf is off", "netconf, or leave it out", "user-file")
 		m.UserFile = ""
@@ -215,7 +218,7 @@ func (c *Config) checkNetwork(s *section) {
 		}
 	}
 	if name == "" {
-		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file")
+		s.foreign("management.http is off", "http, or leave it out", "certificate-file", "key-file", "client-ca-file")
 		if !c.Management.Netconf.IsValid() {
 			s.foreign("management.http is off", "http, or leave it out", "token-file")
 			h.TokenFile = ""
@@ -223,8 +226,15 @@ func (c *Config) checkNetwork(s *section) {
 		*h = HTTP{TokenFile: h.TokenFile}
 		return
 	}
-	if h.TokenFile == "" && (h.Listen.IsValid() || c.Management.UserFile == "") {
-		s.problem("token-file", "is missing: management."+name+" lets nobody in without a token", allowedPath)
+	if h.TokenFile == "" && c.Management.UserFile == "" {
+		s.problem("token-file", "is missing, as user-file is: management."+name+" lets nobody in without one", allowedPath)
+	}
+	switch {
+	case h.ClientCAFile == "":
+	case h.CertificateFile == "":
+		s.problem("client-ca-file", "is of no use without certificate-file: there is no TLS", "certificate-file and key-file, or leave it out")
+	case c.Management.UserFile == "":
+		s.problem("client-ca-file", "is of no use without user-file: no certificate has a role", "user-file, or leave it out")
 	}
 	switch both := h.CertificateFile != "" && h.KeyFile != ""; {
 	case !both && (h.CertificateFile != "" || h.KeyFile != ""):

@@ -16,11 +16,11 @@ func (c *Config) ExposedSecrets() []string {
 	if c.Session.PasswordFrom.Kind == PasswordFile {
 		files = append(files, secret{"session.password-file", c.Session.PasswordFrom.Name})
 	}
-	if f := c.Session.TLS.KeyFile; f != "" {
-		files = append(files, secret{"session.key-file", f})
-	}
-	if f := c.Management.UserFile; f != "" {
-		files = append(files, secret{"management.user-file", f})
+	for _, s := range []secret{{"session.key-file", c.Session.TLS.KeyFile}, {"management.user-file", c.Management.UserFile},
+		{"management.key-file", c.Management.HTTP.KeyFile}, {"log.syslog.key-file", c.Log.Syslog.KeyFile}} {
+		if s.file != "" {
+			files = append(files, s)
+		}
 	}
 	for i, k := range c.BFD.Keys {
 		if k.From.Kind == PasswordFile {

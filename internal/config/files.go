@@ -7,7 +7,7 @@ import (
 )
 
 // Files lists the files that a configuration names and a device needs to be what it is: zones,
-// passwords, keys, certificates. That they are there is not said.
+// passwords, keys, certificates, who may come. That they are there is not said.
 func (c *Config) Files() []string {
 	var out []string
 	add := func(names ...string) {
@@ -22,6 +22,9 @@ func (c *Config) Files() []string {
 		add(c.Session.PasswordFrom.Name)
 	}
 	add(c.Session.TLS.Files()...)
+	h, l := &c.Management.HTTP, &c.Log.Syslog
+	add(h.CertificateFile, h.KeyFile, h.TokenFile, c.Management.UserFile, h.ClientCAFile)
+	add(l.CAFile, l.CertificateFile, l.KeyFile)
 	for _, k := range c.BFD.Keys {
 		if k.From.Kind == PasswordFile {
 			add(k.From.Name)
@@ -34,7 +37,7 @@ func (c *Config) Files() []string {
 const leastKeyLine = 16
 
 // Secrets gives what must not be shown to anybody: passwords, keys, and the lines of the private
-// key.
+// keys.
 func (c *Config) Secrets() (out [][]byte) {
 	add := func(b []byte) {
 		if b = bytes.TrimSpace(b); len(b) > 0 {
@@ -46,7 +49,11 @@ func (c *Config) Secrets() (out [][]byte) {
 	for _, k := range c.BFD.Keys {
 		add(k.Secret.Reveal())
 	}
-	if key, err := os.ReadFile(c.Session.TLS.KeyFile); err == nil {
+	for _, name := range []string{c.Session.TLS.KeyFile, c.Management.HTTP.KeyFile, c.Log.Syslog.KeyFile} {
+		key, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
 		for line := range bytes.Lines(key) {
 			if line = bytes.TrimSpace(line); len(line) >= leastKeyLine && !bytes.HasPrefix(line, []byte("-----")) {
 				add(line)

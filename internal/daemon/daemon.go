@@ -82,7 +82,7 @@ type Daemon struct {
 	known     *known
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
-	gate      *api.Gate      // see gateway
+	gate      *api.Gate      // see door
 	netconf   *netconfTask   // nil: management.netconf is off
 	reloads   reloads
 	configs   configs       // what was committed and may go back

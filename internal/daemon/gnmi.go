@@ -21,7 +21,7 @@ type telemetryTask struct {
 }
 
 func (d *Daemon) newGNMI() *telemetryTask {
-	return &telemetryTask{d, gnmi.New(d, d.gateway(), d.env.Now, d.refusedBy("management.gnmi"))}
+	return &telemetryTask{d, gnmi.New(d, d.door("management.gnmi"), d.env.Now)}
 }
 
 func (t *telemetryTask) String() string { return "gNMI" }
@@ -40,7 +40,7 @@ func (t *telemetryTask) Run(ctx context.Context) error {
 		}
 		var conf *tls.Config
 		if cert != nil {
-			conf = tlsWith(cert, "h2")
+			conf = tlsWith(cert, m.HTTP, "h2")
 		}
 		return t.server.Serve(ctx, l, conf)
 	})

@@ -18,7 +18,7 @@ func (d *Daemon) newNetconf() (*netconfTask, error) {
 	if err != nil {
 		return nil, fmt.Errorf("management.netconf: %w", err)
 	}
-	return &netconfTask{d, netconf.New(d, netconf.Config{HostKey: key, Gate: d.gateway(), Refused: d.refusedBy("management.netconf")})}, nil
+	return &netconfTask{d, netconf.New(d, netconf.Config{HostKey: key, Door: d.door("management.netconf")})}, nil
 }
 
 func (n *netconfTask) String() string { return "NETCONF" }

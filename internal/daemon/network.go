@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -59,44 +61,54 @@ func shown(cfg config.HTTP) (*fresh[*tls.Certificate], error) {
 	return cert, err
 }
 
-// tlsWith speaks TLS with a certificate, for the protocols.
-func tlsWith(cert *fresh[*tls.Certificate], protocols ...string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols,
+// tlsWith speaks TLS with a certificate, for the protocols. That of a client is asked for where one
+// counts; the gate checks it.
+func tlsWith(cert *fresh[*tls.Certificate], cfg config.HTTP, protocols ...string) *tls.Config {
+	out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.get() }}
-}
-
-// tokens are those that are taken now.
-func tokens(file string) func() ([]api.Token, error) {
-	return (&fresh[[]api.Token]{path: file, read: func() ([]api.Token, error) { return parsed(file, api.ParseTokens) }}).get
-}
-
-func parsed[T any](file string, parse func([]byte) (T, error)) (v T, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return v, err
+	if cfg.ClientCAFile != "" {
+		out.ClientAuth = tls.RequestClientCert
 	}
-	return parse(data)
+	return out
 }
 
-// gateway is the gate of all who log in otherwise than by HTTP: log-ins that fail are counted
-// together.
-func (d *Daemon) gateway() *api.Gate {
+// now is what a file says now; nil without a file.
+func now[T any](file string, parse func([]byte) (T, error)) func() (T, error) {
+	if file == "" {
+		return nil
+	}
+	return (&fresh[T]{path: file, read: func() (v T, err error) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return v, err
+		}
+		return parse(data)
+	}}).get
+}
+
+// authorities are the certificates of a file.
+func authorities(data []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return pool, nil
+}
+
+// door is that of the listener which a setting makes. All have one gate, so that log-ins that fail
+// are counted together.
+func (d *Daemon) door(setting string) *api.Door {
 	if d.gate == nil {
 		m := d.cfg.Load().Management
-		d.gate = &api.Gate{}
-		if m.HTTP.TokenFile != "" {
-			d.gate.Tokens = tokens(m.HTTP.TokenFile)
-		}
-		if file := m.UserFile; file != "" {
-			d.gate.Users = (&fresh[[]api.User]{path: file, read: func() ([]api.User, error) { return parsed(file, api.ParseUsers) }}).get
-		}
+		d.gate = &api.Gate{Tokens: now(m.HTTP.TokenFile, api.ParseTokens), Users: now(m.UserFile, api.ParseUsers), Roots: now(m.HTTP.ClientCAFile, authorities)}
 	}
-	return d.gate
-}
-
-// refusedBy makes known who was not let in by what a setting names.
-func (d *Daemon) refusedBy(setting string) func(from netip.Addr, why string) {
-	return func(from netip.Addr, why string) {
-		d.log.Append(api.Event{Time: d.env.Now(), Kind: "refused", Text: fmt.Sprintf("%s: %s: %s", setting, from, why), Addr: from.String()})
+	return &api.Door{
+		Gate: d.gate,
+		Refused: func(from netip.Addr, why string) {
+			d.log.Append(api.Event{Time: d.env.Now(), Kind: "refused", Text: fmt.Sprintf("%s: %s: %s", setting, from, why), Addr: from.String()})
+		},
+		Denied: func(v api.Visitor, what string, err error) {
+			d.Audit(context.Background(), api.Deed{By: v.String(), From: setting, What: what, Result: "refused", Error: err.Error()})
+		},
 	}
 }

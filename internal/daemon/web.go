@@ -65,11 +65,11 @@ func (d *Daemon) metrics() http.Handler {
 type web struct {
 	d    *Daemon
 	cfg  config.HTTP
-	door *api.Door
+	door *api.Web
 }
 
 func (d *Daemon) newWeb(cfg config.HTTP) *web {
-	return &web{d, cfg, &api.Door{Tokens: tokens(cfg.TokenFile), Refused: d.refusedBy("management.http")}}
+	return &web{d, cfg, &api.Web{Door: d.door("management.http")}}
 }
 
 func (w *web) String() string { return "management over a network" }
@@ -91,7 +91,7 @@ func (w *web) serve(ctx context.Context) error {
 	}
 	named := func(string) bool { return false }
 	if cert != nil {
-		l = tls.NewListener(l, tlsWith(cert, "http/1.1"))
+		l = tls.NewListener(l, tlsWith(cert, w.cfg, "http/1.1"))
 		named = func(name string) bool {
 			c, err := cert.get()
 			return err == nil && c.Leaf != nil && c.Leaf.VerifyHostname(name) == nil
@@ -101,8 +101,8 @@ func (w *web) serve(ctx context.Context) error {
 }
 
 // handler is the page and its log-in, for everybody; the API and the metrics for who has a
-// token. What a browser does by itself (its cookie) is taken only where the name that it was
-// led to is one of this device.
+// token or another proof. What a browser shows by itself (its cookie, a certificate) is taken only
+// where the name that it was led to is one of this device.
 func (w *web) handler(named func(string) bool) http.Handler {
 	guarded, here := w.door.Guard(w.d.handler()), http.NewServeMux()
 	here.Handle(api.LoginPath, w.door.Login())
@@ -117,7 +117,7 @@ func (w *web) handler(named func(string) bool) http.Handler {
 			browsers.ServeHTTP(rw, r)
 		case p == api.LoginPath, p == "/targets":
 			browsers.ServeHTTP(rw, r)
-		case r.Header.Get("Cookie") != "":
+		case r.Header.Get("Cookie") != "", r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
 			cookies.ServeHTTP(rw, r)
 		default:
 			guarded.ServeHTTP(rw, r)

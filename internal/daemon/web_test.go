@@ -151,7 +151,7 @@ func TestTheNetworkTakesTLSAndATokenOfNow(t *testing.T) {
 	tokens("first")
 	pool := certificate(t, cfg.CertificateFile, cfg.KeyFile)
 	d := &Daemon{env: Env{Now: time.Now}, log: api.NewEventLog(10, time.Now())}
-	d.cfg.Store(&config.Config{})
+	d.cfg.Store(&config.Config{Management: config.Management{HTTP: cfg}})
 	d.known = newKnown(d)
 	d.web = d.newWeb(cfg)
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,10 +23,11 @@ func TestThePageIsServedAndItsDataTakesALogIn(t *testing.T) {
 	}
 	d := &Daemon{env: Env{Now: time.Now}, log: api.NewEventLog(10, time.Now())}
 	c := &config.Config{}
+	c.Management.HTTP.TokenFile = file
 	c.Device.Name = "tor1"
 	d.cfg.Store(c)
 	d.known = newKnown(d)
-	h := d.newWeb(config.HTTP{TokenFile: file}).handler(func(name string) bool { return name == "tor1.example" })
+	h := d.newWeb(c.Management.HTTP).handler(func(name string) bool { return name == "tor1.example" })
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		r.Host = "tor1.example:19518"

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +34,7 @@ func listen(t *testing.T, withTLS bool) (*device, *Server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(src, &api.Gate{Tokens: func() ([]api.Token, error) { return list, nil }}, time.Now, func(netip.Addr, string) {})
+	s := New(src, &api.Door{Gate: &api.Gate{Tokens: func() ([]api.Token, error) { return list, nil }}}, time.Now)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

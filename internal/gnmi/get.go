@@ -2,7 +2,6 @@ package gnmi
 
 import (
 	"context"
-	"encoding/base64"
 	"strings"
 	"time"
 
@@ -192,18 +191,4 @@ func (l *leafNode) place(keys []string, depth int) string {
 		}
 	}
 	return b.String()
-}
-
-// basic reads the value of a header Authorization: Basic.
-func basic(header string) (name, password string, ok bool) {
-	code, ok := strings.CutPrefix(header, "Basic ")
-	if !ok {
-		return "", "", false
-	}
-	text, err := base64.StdEncoding.DecodeString(strings.TrimSpace(code))
-	if err != nil {
-		return "", "", true // it is nobody's
-	}
-	name, password, _ = strings.Cut(string(text), ":")
-	return name, password, true
 }

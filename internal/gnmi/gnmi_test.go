@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -102,9 +101,6 @@ type bench struct {
 	ctx context.Context
 }
 
-// gate lets in one token of each role.
-type gate struct{ *api.Gate }
-
 func run(t *testing.T, f func(b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := api.NewEventLog(100, time.Now())
@@ -121,8 +117,7 @@ func run(t *testing.T, f func(b *bench)) {
 			}
 			tokens = append(tokens, list...)
 		}
-		g := gate{&api.Gate{Tokens: func() ([]api.Token, error) { return tokens, nil }}}
-		s := New(src, g, time.Now, func(netip.Addr, string) {})
+		s := New(src, &api.Door{Gate: &api.Gate{Tokens: func() ([]api.Token, error) { return tokens, nil }}}, time.Now) // one of each role
 		l := bufconn.Listen(1 << 16)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -293,7 +288,7 @@ func TestNobodyComesInWithoutALogIn(t *testing.T) {
 		b.code(try(with("authorization", "Basic dmlld2VyOnZpZXdlci10b2tlbg==")), codes.OK, "") // viewer:viewer-token
 		_, err := b.Set(as(b.Context(), "viewer-token"), &pb.SetRequest{})
 		b.code(err, codes.PermissionDenied, "viewer is viewer")
-		b.code(try(b.Context()), codes.Unauthenticated, "no such user")
+		b.code(try(b.Context()), codes.Unauthenticated, "no token, password")
 		b.code(try(with("username", "viewer", "password", "operator-token")), codes.Unauthenticated, "")
 		b.code(try(with("authorization", "Basic !")), codes.Unauthenticated, "")
 		b.code(try(as(b.Context(), "wrong")), codes.Unauthenticated, "")

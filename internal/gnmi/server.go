@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,19 +38,12 @@ type Source interface {
 	api.ZoningSource
 }
 
-// Gate lets in who logs in, for each request anew.
-type Gate interface {
-	Token(from netip.Addr, token string) (api.Visitor, error)
-	Password(from netip.Addr, name, password string) (api.Visitor, error)
-}
-
 // Server is one listener.
 type Server struct {
 	pb.UnimplementedGNMIServer
 	src     Source
-	gate    Gate
+	door    *api.Door
 	now     func() time.Time
-	refused func(from netip.Addr, why string) // told of each log-in that fails
 	hub     hub
 	streams atomic.Int64
 	gets    chan struct{} // a place for each Get at once
@@ -59,20 +51,18 @@ type Server struct {
 }
 
 type counters struct {
-	capabilities, gets, sets, subscribes, bad, noLogin, notAllowed, tooMany, sent, duplicates, eventsDropped, slow, stuck atomic.Uint64
+	capabilities, gets, sets, subscribes, bad, sent, duplicates, eventsDropped, slow, stuck atomic.Uint64
 }
 
 // Counters count requests.
 type Counters struct {
+	api.DoorCounters
 	Capabilities  uint64 `json:"capabilities"`
 	Gets          uint64 `json:"gets"`
 	Sets          uint64 `json:"sets"`
 	Subscribes    uint64 `json:"subscribes"`
 	Streams       uint64 `json:"streams"`        // of Subscribe, now
 	Bad           uint64 `json:"bad"`            // requests answered with an error
-	NoLogin       uint64 `json:"no_login"`       // without a token or password, or with a wrong one
-	NotAllowed    uint64 `json:"not_allowed"`    // the role may not do that
-	TooMany       uint64 `json:"too_many"`       // after five log-ins that failed within a minute
 	Sent          uint64 `json:"sent"`           // messages to subscribers
 	Duplicates    uint64 `json:"duplicates"`     // values that a slow client did not get, but a newer one
 	EventsDropped uint64 `json:"events_dropped"` // events that a slow client did not get
@@ -83,13 +73,13 @@ type Counters struct {
 // Counters returns what was counted.
 func (s *Server) Counters() Counters {
 	c := &s.counts
-	return Counters{c.capabilities.Load(), c.gets.Load(), c.sets.Load(), c.subscribes.Load(), uint64(max(0, s.streams.Load())), c.bad.Load(), c.noLogin.Load(),
-		c.notAllowed.Load(), c.tooMany.Load(), c.sent.Load(), c.duplicates.Load(), c.eventsDropped.Load(), c.slow.Load(), c.stuck.Load()}
+	return Counters{s.door.Counters(), c.capabilities.Load(), c.gets.Load(), c.sets.Load(), c.subscribes.Load(), uint64(max(0, s.streams.Load())), c.bad.Load(),
+		c.sent.Load(), c.duplicates.Load(), c.eventsDropped.Load(), c.slow.Load(), c.stuck.Load()}
 }
 
-// New makes a server.
-func New(src Source, gate Gate, now func() time.Time, refused func(from netip.Addr, why string)) *Server {
-	return &Server{src: src, gate: gate, now: now, refused: refused, gets: make(chan struct{}, maxGets), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
+// New makes a server, for who may come in by a door.
+func New(src Source, door *api.Door, now func() time.Time) *Server {
+	return &Server{src: src, door: door, now: now, gets: make(chan struct{}, maxGets), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
 }
 
 // Bounds of what a peer may send or hold.
@@ -127,49 +117,40 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 
 // enter lets a request in, or not, before anything but its headers was read.
 func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, error) {
-	from := remote(ctx)
-	need, what := api.Viewer, info.FullMethodName
-	if what == pb.GNMI_Set_FullMethodName {
+	need := api.Viewer
+	if info.FullMethodName == pb.GNMI_Set_FullMethodName {
 		need = api.Operator
 	}
-	v, err := s.login(from, info.Header)
-	if err == nil {
-		if err = v.May(need, what); err != nil {
-			s.counts.notAllowed.Add(1)
-			s.refused(from, err.Error())
-			return ctx, status.Error(codes.PermissionDenied, err.Error())
-		}
-		return api.As(ctx, v), nil
-	}
+	v, err := s.door.Enter(shown(ctx, info.Header), need, info.FullMethodName)
 	switch {
+	case err == nil:
+		return api.As(ctx, v), nil
+	case errors.Is(err, api.ErrRefused):
+		return ctx, status.Error(codes.PermissionDenied, err.Error())
 	case errors.Is(err, api.ErrTooMany):
-		s.counts.tooMany.Add(1)
 		return ctx, status.Error(codes.ResourceExhausted, err.Error())
 	case errors.Is(err, api.ErrUnavailable):
 		return ctx, status.Error(codes.Unavailable, err.Error())
 	}
-	s.counts.noLogin.Add(1)
-	s.refused(from, err.Error())
 	return ctx, status.Error(codes.Unauthenticated, err.Error())
 }
 
-// login knows who asks: by metadata username and password, or authorization, Basic or Bearer.
-func (s *Server) login(from netip.Addr, md metadata.MD) (api.Visitor, error) {
+// shown is what a request shows of who asks: metadata username and password, authorization (Basic
+// or Bearer), or the certificate of its connection.
+func shown(ctx context.Context, md metadata.MD) api.Shown {
 	one := func(name string) string {
 		if v := md.Get(name); len(v) == 1 {
 			return v[0]
 		}
 		return ""
 	}
-	if name := one("username"); name != "" {
-		return s.gate.Password(from, name, one("password"))
+	out := api.Shown{From: remote(ctx), Name: one("username"), Password: one("password"), Authorization: one("authorization")}
+	if p, ok := peer.FromContext(ctx); ok {
+		if t, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			out.Certificates = t.State.PeerCertificates
+		}
 	}
-	auth := one("authorization")
-	if name, password, ok := basic(auth); ok {
-		return s.gate.Password(from, name, password)
-	}
-	token, _ := strings.CutPrefix(auth, "Bearer ")
-	return s.gate.Token(from, strings.TrimSpace(token))
+	return out
 }
 
 func remote(ctx context.Context) netip.Addr {

@@ -67,7 +67,7 @@ func overSSH(t *testing.T, d *fakeDevice) (s *Server, port, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(d, Config{HostKey: host, Gate: gate})
+	s = New(d, Config{HostKey: host, Door: &api.Door{Gate: gate}})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -134,7 +134,7 @@ func TestNcclientChangesZones(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want(t, d, zoneA, zoneB, zoneC, "p: 192.0.2.9")
-	if n := s.Counters(); n.Denied != 1 || n.BadHello+n.BadFraming+n.Malformed > 0 {
+	if n := s.Counters(); n.NotAllowed != 1 || n.BadHello+n.BadFraming+n.Malformed > 0 {
 		t.Errorf("%+v", n)
 	}
 }

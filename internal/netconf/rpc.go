@@ -71,11 +71,10 @@ func (s *session) do(ctx context.Context, rpc *element, followers *sync.WaitGrou
 		return nil, nil, refusef(string(tree.TagNotSupported), "%s", text).about(op.name)
 	}
 	c := &call{session: s, op: op, followers: followers}
+	if err := s.srv.cfg.Door.Pass(s.who, known.role, op.name); err != nil {
+		return nil, nil, errors.Join(err, refusef(tagAccessDenied, "%v", err))
+	}
 	do := func(ctx context.Context) error {
-		if err := s.who.May(known.role, op.name); err != nil {
-			s.srv.tally(func(c *Counters) { c.Denied++ })
-			return errors.Join(err, refusef(tagAccessDenied, "%v", err))
-		}
 		kids, err = known.do(c, ctx)
 		return err
 	}

@@ -31,12 +31,11 @@ const (
 
 // Counters count what comes over SSH.
 type Counters struct {
+	api.DoorCounters
 	Sessions      uint64 `json:"sessions"`      // begun
 	Open          uint64 `json:"open"`          // now
 	Dropped       uint64 `json:"dropped"`       // ended by something else than close-session
 	Full          uint64 `json:"full"`          // refused: 32 sessions, or too many strangers
-	NotLetIn      uint64 `json:"not_let_in"`    // no user, password, token or key that is known
-	TooMany       uint64 `json:"too_many"`      // after five log-ins that failed within a minute
 	Handshakes    uint64 `json:"handshakes"`    // of SSH that came to nothing before a log-in
 	NotNetconf    uint64 `json:"not_netconf"`   // channels and subsystems that are none of ours
 	BadHello      uint64 `json:"bad_hello"`     // none, or one without a base that is known
@@ -45,7 +44,6 @@ type Counters struct {
 	Malformed     uint64 `json:"malformed"`     // messages that are no rpc
 	RPCs          uint64 `json:"rpcs"`          // operations
 	Errors        uint64 `json:"errors"`        // of those, answered with an error
-	Denied        uint64 `json:"denied"`        // of those, for a role that is too low
 	Notifications uint64 `json:"notifications"` // sent
 	Lost          uint64 `json:"lost"`          // events that a client was too slow for
 }
@@ -53,9 +51,7 @@ type Counters struct {
 // Config is what a Server needs beside its Device.
 type Config struct {
 	HostKey ssh.Signer
-	Gate    *api.Gate
-	// Refused is told of each log-in that fails, at most so many as are answered.
-	Refused func(from netip.Addr, why string)
+	Door    *api.Door
 }
 
 // Server is the NETCONF server of a device.
@@ -83,6 +79,7 @@ func (s *Server) Counters() Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts
+	c.DoorCounters = s.cfg.Door.Counters()
 	c.Open = uint64(len(s.sessions))
 	return c
 }
@@ -135,8 +132,8 @@ func addressOf(conn net.Conn) netip.Addr {
 
 // admit takes a stranger in, while there is room for one.
 func (s *Server) admit(from netip.Addr) bool {
-	if s.cfg.Gate.Open(from) != nil {
-		s.tally(func(c *Counters) { c.TooMany++ })
+	if err := s.cfg.Door.Open(from); err != nil {
+		s.cfg.Door.TurnAway(from, err)
 		return false
 	}
 	s.mu.Lock()
@@ -256,12 +253,12 @@ func (s *Server) handshake(conn net.Conn, from netip.Addr) (*ssh.ServerConn, <-c
 		MaxAuthTries:  maxTries,
 		ServerVersion: "SSH-2.0-iNOF",
 		PasswordCallback: func(m ssh.ConnMetadata, password []byte) (*ssh.Permissions, error) {
-			v, err := s.cfg.Gate.Password(from, m.User(), string(password))
+			v, err := s.cfg.Door.Password(from, m.User(), string(password))
 			counted = counted || errors.Is(err, api.ErrNobody)
 			return let(v, err)
 		},
 		PublicKeyCallback: func(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			return let(s.cfg.Gate.Key(from, m.User(), key.Marshal()))
+			return let(s.cfg.Door.Key(from, m.User(), key.Marshal()))
 		},
 	}
 	cfg.AddHostKey(s.cfg.HostKey)
@@ -272,16 +269,10 @@ func (s *Server) handshake(conn net.Conn, from netip.Addr) (*ssh.ServerConn, <-c
 	case last == nil:
 		s.tally(func(c *Counters) { c.Handshakes++ })
 		return nil, nil, nil, err
-	case errors.Is(last, api.ErrTooMany):
-		s.tally(func(c *Counters) { c.TooMany++ })
-		return nil, nil, nil, err
 	case !counted && errors.Is(last, api.ErrNobody):
-		s.cfg.Gate.Failed(from)
+		s.cfg.Door.Failed(from)
 	}
-	s.tally(func(c *Counters) { c.NotLetIn++ })
-	if s.cfg.Refused != nil {
-		s.cfg.Refused(from, last.Error())
-	}
+	s.cfg.Door.TurnAway(from, last)
 	return nil, nil, nil, err
 }
 

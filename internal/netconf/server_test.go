@@ -67,7 +67,7 @@ func TestWhoComesInOverSSH(t *testing.T) {
 		subsystem(t, c).ok(`<close-session/>`)
 		_ = c.Wait()
 	}
-	if n := s.Counters(); n.Sessions != 2 || n.NotLetIn != 0 {
+	if n := s.Counters(); n.Sessions != 2 || n.NoLogin != 0 {
 		t.Errorf("%+v", n)
 	}
 	if _, err := login(port, "bob", ssh.PublicKeys(hers)); err == nil {
@@ -81,7 +81,7 @@ func TestWhoComesInOverSSH(t *testing.T) {
 	if _, err := login(port, "anna", ssh.Password("secret")); err == nil {
 		t.Error("after five that failed the address is let in")
 	}
-	until(t, "five are counted, and the sixth", func() bool { n := s.Counters(); return n.NotLetIn == 5 && n.TooMany == 1 })
+	until(t, "five are counted, and the sixth", func() bool { n := s.Counters(); return n.NoLogin == 5 && n.TooMany == 1 })
 }
 
 // Only the subsystem is there, once a connection, and 32 times in all.
@@ -157,7 +157,7 @@ func TestSilentStrangersTakeFewPlaces(t *testing.T) {
 		c.Close()
 	}
 	until(t, "they are forgotten", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.strangers) == 0 })
-	if n := s.Counters(); n.Handshakes != maxFromOne || n.NotLetIn != 0 {
+	if n := s.Counters(); n.Handshakes != maxFromOne || n.NoLogin != 0 {
 		t.Errorf("%+v", n)
 	}
 	c, err := login(port, "anna", ssh.Password("secret"))
@@ -308,7 +308,7 @@ func TestSessionsEndWithTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(d, Config{HostKey: host, Gate: &api.Gate{Tokens: func() ([]api.Token, error) { return nil, io.ErrUnexpectedEOF }}})
+	s := New(d, Config{HostKey: host, Door: &api.Door{Gate: &api.Gate{Tokens: func() ([]api.Token, error) { return nil, io.ErrUnexpectedEOF }}}})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()

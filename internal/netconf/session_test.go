@@ -38,7 +38,9 @@ func bubble(t *testing.T, do func(t *testing.T, d *fakeDevice, s *Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		d := newDevice(t)
-		do(t, d, New(d, Config{Gate: &api.Gate{}}))
+		do(t, d, New(d, Config{Door: &api.Door{Gate: &api.Gate{}, Denied: func(v api.Visitor, what string, err error) {
+			d.Audit(t.Context(), api.Deed{By: v.String(), What: what, Result: "refused", Error: err.Error()})
+		}}}))
 	})
 }
 
@@ -187,7 +189,7 @@ func TestAPersistentCommitOutlivesItsSession(t *testing.T) {
 		c.p.Close()
 		<-c.ended
 		want(t, d, zoneA, zoneB, zoneC)
-		next := dial(t, New(d, Config{Gate: &api.Gate{}}), anna)
+		next := dial(t, New(d, Config{Door: &api.Door{Gate: &api.Gate{}}}), anna)
 		next.fails(`<commit/>`, "invalid-value")
 		next.fails(`<commit><persist-id>ticket 8</persist-id></commit>`, "invalid-value")
 		next.fails(`<cancel-commit/>`, "invalid-value")
@@ -243,10 +245,10 @@ func TestAViewerChangesNothing(t *testing.T) {
 			}
 		}
 		want(t, d, zoneA, zoneB)
-		if len(d.ports) > 0 || len(d.deeds) != 4 || d.deeds[0].Result != "refused" {
+		if len(d.ports) > 0 || len(d.deeds) != 8 || d.deeds[0].Result != "refused" {
 			t.Errorf("%v, kept is %+v", d.ports, d.deeds)
 		}
-		if n := s.Counters(); n.Denied != 8 {
+		if n := s.Counters(); n.NotAllowed != 8 {
 			t.Errorf("%+v", n)
 		}
 	})

@@ -89,9 +89,9 @@ func TestThePageOutlivesAnswersThatAreNone(t *testing.T) {
 // device afterwards.
 func TestADeviceServesThePageAfterALogIn(t *testing.T) {
 	src := reflector(t)
-	door := &api.Door{Tokens: func() ([]api.Token, error) {
+	door := &api.Web{Door: &api.Door{Gate: &api.Gate{Tokens: func() ([]api.Token, error) {
 		return []api.Token{{Name: "me", Role: api.Viewer, Sum: sha256.Sum256([]byte("right"))}}, nil
-	}}
+	}}}}
 	mux := http.NewServeMux()
 	mux.Handle("/", dashboard.Page())
 	mux.Handle(api.LoginPath, door.Login())
