@@ -22,6 +22,7 @@ func TestThePageIsServedAndItsDataTakesALogIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Daemon{env: Env{Now: time.Now}, log: api.NewEventLog(10, time.Now())}
+	d.openAudit(t.TempDir())
 	c := &config.Config{}
 	c.Management.HTTP.TokenFile = file
 	c.Device.Name = "tor1"
