@@ -157,10 +157,10 @@ func TestAClientCertificateLetsInWithTheRoleOfItsUser(t *testing.T) {
 		t.Errorf("a certificate whose user is gone: %v", read)
 	}
 	records, err := d.audit.Newest(10)
-	if err != nil || len(records) != 1 || records[0].By != "see (certificate, from 127.0.0.1)" || records[0].From != "management.gnmi" || records[0].What != "/gnmi.gNMI/Set" || records[0].Result != "refused" {
+	if err != nil || len(records) != 2 || records[0].By != "anna (certificate, from 127.0.0.1)" || records[1].By != "see (certificate, from 127.0.0.1)" || records[1].From != "management.gnmi" || records[1].What != "/gnmi.gNMI/Set" || records[1].Result != "refused" {
 		t.Errorf("what was refused is not kept: %+v, %v", records, err)
 	}
-	if n := d.gnmi.server.Counters(); n.NotAllowed != 1 || n.NoLogin != 3 || n.LetIn != 3 {
+	if n := d.gnmi.server.Counters(); n.NotAllowed != 1 || n.NoLogin != 4 || n.LetIn != 3 {
 		t.Errorf("%+v", n)
 	}
 }
