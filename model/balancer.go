@@ -41,12 +41,15 @@ func pickECMP(hash, seed uint32, n int32) int32 {
 // route gives the egress port of a frame, or -1.
 func (s *Sim) route(sw *swtch, pk int32) int32 {
 	p := &s.pool.pkts[pk]
-	r := s.entry(sw, p.dst)
+	r := s.routes[sw.routeBase+int(p.dst)]
 	if r < routeGroup {
 		return sw.portBase + int32(r)
 	}
-	if r >= routeLocal {
-		return s.toHost(r, p.dst)
+	if r == routeLocal {
+		return s.local[s.destination(p)]
+	}
+	if r == routeNone {
+		return -1
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
 	if sw.balancer != nil {
@@ -55,22 +58,27 @@ func (s *Sim) route(sw *swtch, pk int32) int32 {
 	return int32(s.hops[g.off+pickECMP(p.hash&^s.innerECN, sw.seed, g.n)])
 }
 
-// toHost gives the port towards an endpoint of the switch itself, or -1.
-func (s *Sim) toHost(r, dst uint16) int32 {
-	if r == routeNone || int(dst) >= len(s.local) {
-		return -1
+// destination gives the endpoint that a frame of a queue pair is for. The line it is read from is
+// the one that the frame needs next, at its end.
+func (s *Sim) destination(p *packet) int32 {
+	r := &s.rx[p.flow]
+	if k := p.kind(); k == kindData || k == kindProbe && p.flags()&flagAnswer == 0 {
+		return r.dst
 	}
-	return s.local[dst]
+	return r.src
 }
 
 // routeByHash is route for a flow of which no frame is at hand.
-func (s *Sim) routeByHash(sw *swtch, dst uint16, hash uint32) int32 {
-	r := s.entry(sw, dst)
+func (s *Sim) routeByHash(sw *swtch, dst int32, hash uint32) int32 {
+	r := s.routes[sw.routeBase+int(s.home[dst])]
 	if r < routeGroup {
 		return sw.portBase + int32(r)
 	}
-	if r >= routeLocal {
-		return s.toHost(r, dst)
+	if r == routeLocal {
+		return s.local[dst]
+	}
+	if r == routeNone {
+		return -1
 	}
 	g := &s.groups[sw.groupBase+int32(r-routeGroup)]
 	return int32(s.hops[g.off+pickECMP(hash&^s.innerECN, sw.seed, g.n)])

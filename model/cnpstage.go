@@ -12,7 +12,7 @@ func (w Switch) SendCNP(flow FlowID, p PortID, dscp uint8) {
 	pk := s.pool.get()
 	tos := dscp << 2
 	q := s.switches[w.i].dscp[dscp&63]
-	s.pool.pkts[pk] = packet{flow: int32(flow), hash: r.hash, dst: r.src, size: cnpFrame, tos: tos, kf: kindFlags(kindCNP, 0, q)}
+	s.pool.pkts[pk] = packet{flow: int32(flow), hash: r.hash, dst: r.home, size: cnpFrame, tos: tos, kf: kindFlags(kindCNP, 0, q)}
 	s.made[kindCNP]++
 	s.emit(int32(p), int32(q), pk)
 }

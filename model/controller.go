@@ -98,7 +98,7 @@ func (q QP) Probe(serial uint32) {
 	n := &s.nics[p.nic]
 	pk := s.pool.get()
 	f := &s.pool.pkts[pk]
-	*f = packet{flow: q.id, psn: serial, hash: p.hash, dst: p.dst, size: probeFrame, tos: p.tos &^ ecnMask, kf: kindFlags(kindProbe, 0, p.q)}
+	*f = packet{flow: q.id, psn: serial, hash: p.hash, dst: p.home, size: probeFrame, tos: p.tos &^ ecnMask, kf: kindFlags(kindProbe, 0, p.q)}
 	s.made[kindProbe]++
 	s.hostQueue(n.port, &s.ports[n.port], pk, f)
 }
@@ -116,7 +116,7 @@ func (s *Sim) probed(pi int32, pt *port, pk int32, p *packet) {
 		return
 	}
 	r := &s.rx[p.flow]
-	*p = packet{flow: p.flow, psn: p.psn, hash: r.hash, dst: r.src, size: probeFrame, tos: answerQueue << 5, kf: kindFlags(kindProbe, flagAnswer, answerQueue)}
+	*p = packet{flow: p.flow, psn: p.psn, hash: r.hash, dst: r.home, size: probeFrame, tos: answerQueue << 5, kf: kindFlags(kindProbe, flagAnswer, answerQueue)}
 	s.made[kindProbe]++
 	s.hostQueue(pi, pt, pk, p)
 }

@@ -70,7 +70,7 @@ func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	}
 	_, goBack := rcv.(*GoBackN)
 	q.repeat = !goBack
-	s.rx = append(s.rx, rxqp{hash: q.hash ^ 0x5bd1e995, src: uint16(f.Src), class: f.hostClass(), lastNack: ^uint32(0), ctl: q.ctl, rcv: s.receiverOf(rcv, n.prof.MTU), ack: uint16(s.nics[f.Dst].prof.Ack + s.controls[q.ctl].answer.Ack)})
+	s.rx = append(s.rx, rxqp{hash: q.hash ^ 0x5bd1e995, src: int32(f.Src), dst: int32(f.Dst), home: s.home[f.Src], class: f.hostClass(), lastNack: ^uint32(0), ctl: q.ctl, rcv: s.receiverOf(rcv, n.prof.MTU), ack: uint16(s.nics[f.Dst].prof.Ack + s.controls[q.ctl].answer.Ack)})
 	if s.telemetry {
 		s.ints = growTo(s.ints, int(id)+1)
 	}
@@ -106,7 +106,7 @@ func (s *Sim) newQP(f *FlowSpec, nth uint32) qp {
 		frames = 1<<32 - 2
 	}
 	q := qp{
-		total: uint32(frames), nic: int32(f.Src), link: -1, dst: uint16(f.Dst), full: uint16(p.MTU + header),
+		total: uint32(frames), nic: int32(f.Src), link: -1, home: s.home[f.Dst], full: uint16(p.MTU + header),
 		last: uint16(f.Bytes - (frames-1)*int64(p.MTU) + int64(header)),
 		tos:  f.TOS &^ ecnMask, q: f.hostClass(), state: qpIdle, win: p.Window, msgs: -1, hole: noHole,
 		ctl: ctl,
@@ -140,8 +140,8 @@ func (s *Sim) reachable(a, b EndpointID) bool {
 	if sw < 0 {
 		return peer == s.nics[b].port // a cable between two hosts
 	}
-	r := s.entry(&s.switches[sw], uint16(b))
-	return r < routeLocal || s.toHost(r, uint16(b)) >= 0
+	r := s.routes[s.switches[sw].routeBase+int(s.home[b])]
+	return r < routeLocal || r == routeLocal && s.local[b] >= 0
 }
 
 // sortStarts orders the listed flows by start and plans the first.
@@ -269,7 +269,7 @@ func (s *Sim) IdealFCT(id FlowID) Time {
 		if peer.sw < 0 {
 			break
 		}
-		pi = s.routeByHash(&s.switches[peer.sw], q.dst, q.hash)
+		pi = s.routeByHash(&s.switches[peer.sw], int32(f.Dst), q.hash)
 		if pi < 0 {
 			return never
 		}

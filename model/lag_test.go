@@ -66,7 +66,7 @@ func TestLAGMemberFails(t *testing.T) {
 	}
 	got := func() (n uint64) {
 		for _, id := range ids {
-			n += s.rx[id].got + uint64(s.rx[id].ooo)
+			n += uint64(s.rx[id].expect) + uint64(s.rx[id].ooo)
 		}
 		return n
 	}

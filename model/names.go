@@ -64,10 +64,10 @@ func (s *Sim) ECMPWays(n NodeID, dst EndpointID) int {
 		return 1
 	}
 	sw := &s.switches[nd.sw]
-	switch r := s.entry(sw, uint16(dst)); {
-	case r >= routeLocal && s.toHost(r, uint16(dst)) < 0:
+	switch r := s.routes[sw.routeBase+int(s.home[dst])]; {
+	case r == routeNone, r == routeLocal && s.local[dst] < 0:
 		return 0
-	case r >= routeLocal, r < routeGroup:
+	case r == routeLocal, r < routeGroup:
 		return 1
 	default:
 		return int(s.groups[sw.groupBase+int32(r-routeGroup)].n)

@@ -129,7 +129,9 @@ func (n *Network) Build(o Options) (*Sim, error) {
 			return nil, err
 		}
 	}
-	s.buildRoutes()
+	if err := s.buildRoutes(); err != nil {
+		return nil, err
+	}
 	s.heap.init(s.eventRate())
 	s.startTuners()
 	return s, nil
@@ -174,9 +176,6 @@ func (n *Network) layout(s *Sim) error {
 			s.links[ref>>1].port[ref&1] = next + int32(k)
 		}
 		next += nd.nports
-	}
-	if len(s.nics) > 65535 {
-		return fmt.Errorf("%w: %d host ports, at most 65535", ErrTopology, len(s.nics))
 	}
 	for i := range n.links {
 		n.wire(s, i)

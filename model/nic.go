@@ -58,7 +58,7 @@ type qp struct {
 	nic     int32
 	link    int32 // next in the ready list
 	hash    uint32
-	dst     uint16
+	home    uint16 // packet.dst of its frames
 	full    uint16 // bytes on the wire of a full frame
 	last    uint16 // bytes on the wire of the last frame
 	tos     uint8
@@ -83,17 +83,17 @@ const noHole = ^uint32(0)
 // rxqp is the receiving side: one cache line, so that two cores that receive
 // neighbouring flows do not take it from each other.
 type rxqp struct {
-	expect   uint32
+	expect   uint32 // so many frames were delivered in order
 	lastNack uint32
 	nackAt   Time       // no NACK for lastNack before this moment
 	cnpAt    Time       // no CNP before this moment
-	got      uint64     // payload frames delivered in order
 	ahead    *aheadBits // selective repeat: frames received beyond expect
 	hash     uint32
 	unacked  int32
 	dups     uint32
 	ooo      uint32
-	src      uint16
+	src, dst int32  // endpoints
+	home     uint16 // packet.dst of its answers
 	class    uint8  // in which the sender's NIC sends, and this one answers
 	ctl      uint8  // the Control whose answers this end gives
 	ack      uint16 // bytes of an ACK on the wire
@@ -188,7 +188,7 @@ func (s *Sim) sendData(pi int32, pt *port, n *nic, q *qp, id int32) {
 		gap = s.span(size, q.psb)
 	}
 	pk := s.pool.get()
-	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.dst, size: size, tos: q.tos, kf: kindFlags(kindData, flags, q.q)}
+	s.pool.pkts[pk] = packet{flow: id, psn: psn, hash: q.hash, dst: q.home, size: size, tos: q.tos, kf: kindFlags(kindData, flags, q.q)}
 	s.made[kindData]++
 	again := psn < q.maxSent
 	if again {

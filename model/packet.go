@@ -66,7 +66,7 @@ type packet struct {
 	flow int32  // queue pair
 	psn  uint32 // sequence number in frames
 	hash uint32 // of the flow in this direction, for ECMP
-	dst  uint16 // endpoint
+	dst  uint16 // column of the switch it is for; who at that switch, its queue pair says
 	size uint16 // bytes on the wire
 	way  uint16 // ingress port within the switch it is queued in << hopBits | switches passed
 	tos  uint8  // DSCP << 2 | ECN

@@ -18,21 +18,16 @@ const linkLocal = ^uint16(0)
 // AddressSwitches gives every switch an address of its own, so that SendRouted works.
 // It is to be called before the run.
 func (s *Sim) AddressSwitches() error {
-	if len(s.nics)+len(s.switches) >= int(linkLocal) {
-		return fmt.Errorf("%w: %d host ports and %d switches, at most %d with addresses for switches", ErrTopology, len(s.nics), len(s.switches), linkLocal-1)
-	}
 	s.addressed = true
 	s.groups, s.hops = s.groups[:0], s.hops[:0]
-	s.buildRoutes()
-	return nil
-}
-
-// stride is how many destinations the table of a switch has.
-func (s *Sim) stride() int {
-	if s.addressed {
-		return len(s.nics) + len(s.switches)
+	if err := s.buildRoutes(); err != nil {
+		return err
 	}
-	return len(s.nics)
+	for id := range s.rx {
+		r := &s.rx[id]
+		r.home, s.qps[id].home = s.home[r.src], s.home[r.dst]
+	}
+	return nil
 }
 
 // SendControl puts a whole Ethernet frame (without FCS, 14..9216 bytes) into queue q of
@@ -57,7 +52,7 @@ func (s *Sim) SendRouted(from, to NodeID, tos uint8, hash uint32, frame []byte) 
 	if a < 0 || b < 0 || a == b || !s.addressed {
 		return fmt.Errorf("routed frame from %s to %s: want two switches that have addresses", s.nodes[from].name, s.nodes[to].name)
 	}
-	pk, err := s.newRaw(frame, uint16(len(s.nics)+int(b)), tos&^ecnMask, hash)
+	pk, err := s.newRaw(frame, uint16(b), tos&^ecnMask, hash)
 	if err != nil {
 		return err
 	}
@@ -125,7 +120,7 @@ func (p *packet) ownFrame() bool { return p.way&maxHops == 0 }
 func (s *Sim) arriveRaw(pi int32, pt *port, pk int32) {
 	dst := s.pool.pkts[pk].dst
 	switch {
-	case dst == linkLocal || pt.sw >= 0 && int32(dst) == int32(len(s.nics))+pt.sw:
+	case dst == linkLocal || int32(dst) == pt.sw: // each switch has a column of its number
 		s.consumeRaw(pi, pk)
 	case pt.sw >= 0:
 		s.forward(pi, pt, pk)

@@ -47,7 +47,6 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	switch {
 	case p.psn == r.expect:
 		r.expect++
-		r.got++
 		r.unacked++
 		if r.ahead != nil && s.receivers[r.rcv].rcv.Filled(RX{s, r, prof.NackGap}, r.fill()) == ReplyNack {
 			k = kindNack // the next hole
@@ -78,7 +77,7 @@ func (s *Sim) consumeData(pi int32, pt *port, pk int32, p *packet) {
 	if prof.AckTOS >= 0 {
 		tos, class = uint8(prof.AckTOS), uint8(prof.AckTOS)>>5
 	}
-	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.src, size: r.ack, tos: tos, kf: kindFlags(k, flags, class)}
+	*p = packet{flow: p.flow, psn: r.expect, hash: r.hash, dst: r.home, size: r.ack, tos: tos, kf: kindFlags(k, flags, class)}
 	s.made[k]++
 	id, expect := p.flow, p.psn
 	s.hostQueue(pi, pt, pk, p)
@@ -116,7 +115,6 @@ func (r *rxqp) fill() bool {
 		}
 		r.ahead[i/64] &^= 1 << (i % 64)
 		r.expect++
-		r.got++
 	}
 	for _, w := range r.ahead {
 		if w != 0 {
@@ -140,7 +138,7 @@ func (s *Sim) sendCNP(pi int32, pt *port, id int32, r *rxqp) {
 	pk := s.pool.get()
 	p := &s.pool.pkts[pk]
 	tos := s.controls[r.ctl].answer.CNPDSCP << 2
-	*p = packet{flow: id, hash: r.hash, dst: r.src, size: r.ack, tos: tos, kf: kindFlags(kindCNP, 0, tos>>5)}
+	*p = packet{flow: id, hash: r.hash, dst: r.home, size: r.ack, tos: tos, kf: kindFlags(kindCNP, 0, tos>>5)}
 	s.made[kindCNP]++
 	s.hostQueue(pi, pt, pk, p)
 }

@@ -19,17 +19,21 @@ type group struct {
 }
 
 // buildRoutes computes the tables of all switches.
-func (s *Sim) buildRoutes() {
+func (s *Sim) buildRoutes() error {
 	s.numberHomes()
+	if len(s.homes) >= int(linkLocal) {
+		return fmt.Errorf("%w: frames for %d switches, at most %d", ErrTopology, len(s.homes), linkLocal-1)
+	}
 	n := len(s.homes) + 1
 	s.routes = make([]uint16, len(s.switches)*n)
 	for i := range s.switches {
-		s.switches[i].routeBase = int32(i * n)
+		s.switches[i].routeBase = i * n
 	}
 	r := s.newRouter()
 	for i := range s.switches {
 		r.install(int32(i))
 	}
+	return nil
 }
 
 // numberHomes gives a column of the tables to each switch that has hosts, or an address. The last
@@ -55,7 +59,7 @@ func (s *Sim) numberHomes() {
 			s.homes = append(s.homes, int32(i))
 		}
 	}
-	s.home = make([]uint16, s.stride())
+	s.home = make([]uint16, len(s.nics))
 	s.local = make([]int32, len(s.nics))
 	for ep := range s.nics {
 		s.home[ep], s.local[ep] = uint16(len(s.homes)), -1
@@ -63,13 +67,7 @@ func (s *Sim) numberHomes() {
 			s.home[ep] = uint16(column[sw])
 		}
 	}
-	for k := len(s.nics); k < len(s.home); k++ {
-		s.home[k] = uint16(column[k-len(s.nics)])
-	}
 }
-
-// entry gives what the table of a switch says of a destination.
-func (s *Sim) entry(sw *swtch, dst uint16) uint16 { return s.routes[sw.routeBase+int32(s.home[dst])] }
 
 // router computes shortest paths over what is up at the moment it was made.
 type router struct {
@@ -238,7 +236,7 @@ func (r *router) install(id int32) {
 			s.hops = append(s.hops, PortID(sw.portBase+k))
 		}
 	}
-	row := s.routes[sw.routeBase : int(sw.routeBase)+len(s.homes)+1]
+	row := s.routes[sw.routeBase : sw.routeBase+len(s.homes)+1]
 	copy(row, r.paths[id])
 	for c := range row {
 		switch {

@@ -27,7 +27,7 @@ func (s *Sim) findLongestRTT() Time {
 			}
 			sum, sw := from.cost, a
 			for range maxHops {
-				pi := s.routeByHash(&s.switches[sw], uint16(to.nic), 0)
+				pi := s.routeByHash(&s.switches[sw], int32(to.nic), 0)
 				if pi < 0 {
 					sum = 0
 					break

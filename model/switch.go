@@ -8,7 +8,7 @@ type swtch struct {
 	node                  int32
 	portBase              int32
 	nports                int32
-	routeBase             int32 // of routes: one entry a destination switch
+	routeBase             int // of routes: one entry a destination switch
 	groupBase             int32
 	groupCount            int32
 	seed                  uint32 // of the ECMP hash

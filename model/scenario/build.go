@@ -14,7 +14,7 @@ import (
 
 // Limits of what a file may ask for.
 const (
-	maxHosts = 65_535
+	maxHosts = 1 << 18
 	maxFlows = 4_000_000
 	maxSteps = 10_000_000 // samples of a recording
 )

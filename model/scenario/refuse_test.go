@@ -109,9 +109,9 @@ func TestFabricsThatCannotBe(t *testing.T) {
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"no path", apart, "x.yaml:15: traffic[0]: flow 0: no path between a and b"},
-		{"hosts", topology("kind: star, hosts: 70000"), "x.yaml:3: topology: 70000 is not a number of parts"},
+		{"hosts", topology("kind: star, hosts: 300000"), "x.yaml:3: topology: 300000 is not a number of parts"},
 		{"ports", topology("kind: leaf-spine, leaves: 60000, spines: 60000, hosts: 1"), "x.yaml:3: topology: 60001 ports on one switch, at most 1024"},
-		{"hosts in all", topology("kind: clos, pods: 1000, tors: 1000, aggs: 2, cores: 2, hosts: 10"), "x.yaml:3: topology: 10000000 hosts, at most 65535"},
+		{"hosts in all", topology("kind: clos, pods: 1000, tors: 1000, aggs: 2, cores: 2, hosts: 10"), "x.yaml:3: topology: 10000000 hosts, at most 262144"},
 		{"memory of the fabric", topology("kind: ring, switches: 65000, hosts: 1"), "x.yaml:3: topology: needs up to"},
 		{"memory of the buffers", topology("kind: leaf-spine, leaves: 300, spines: 300, hosts: 1"), "x.yaml:3: switch.buffer: needs up to"},
 		{"memory of the flows", topology("kind: star, hosts: 1000") + "switch: {buffer: 500MB}\n", "x.yaml:4: traffic[0]: needs up to"},
