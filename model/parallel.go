@@ -15,22 +15,24 @@ import (
 // crossed. Ties are broken by entity and not by order of scheduling, so the run is
 // the same event for event as on one core.
 
-// shardsPerCore is above 1 so that a core whose shard has little to do takes another.
-
+// shardsPerCore is above 1 so that a core whose shard has little to do takes another. A large
+// fabric is cut finer, and on one core too: each shard works within the core's own cache for a
+// window, where the whole fabric would fetch from memory for each frame.
 const (
 	shardsPerCore = 4
-	maxShards     = 64
+	maxShards     = 1024
+	portsPerShard = 1024
+	minSpan       = 16 // windows that are worth cutting the fabric for
 )
 
 // ErrShards is wrapped by errors about running on several cores.
 var ErrShards = errors.New("shards")
 
-// flight is the wire of a cut link at its receiving shard.
+// flight is the wire of a cut link at its receiving shard, with the flags of its sender.
 type flight struct {
-	cut        bool
-	flags      uint8
 	head, tail int32
 	peer       int32
+	flags      uint8
 }
 
 // mail is a frame on its way to another shard.
@@ -88,12 +90,7 @@ func (s *Sim) arriveCut(pi int32) {
 		s.schedule(s.pool.pkts[f.head].at, evArrive, pi)
 	}
 	qt := &s.ports[f.peer]
-	if f.flags&portLossy != 0 && s.portInfo[f.peer].rng.Float64() < s.portInfo[pi].loss {
-		s.portInfo[f.peer].crc++
-		s.count(DropCRC, p)
-		s.portInfo[pi].lost++
-		s.portInfo[pi].lostB += uint64(p.size)
-		s.forgetContent(p)
+	if ((f.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<flagShift) != 0) && s.lostOnWire(pi, f.flags, f.peer, p) {
 		s.pool.put(pk)
 		return
 	}
@@ -107,11 +104,18 @@ func (s *Sim) arriveCut(pi int32) {
 	}
 }
 
-// RunOn is Run on n cores with the same result. The fabric must have no handler,
-// timers or messages (they would see shards), and no fault may be in force.
+// RunOn is Run on n cores with the same result. Where something looks at the whole fabric at one
+// moment, as timers do, the shards meet before, and it happens on one core. Of a Handler only
+// timers may be wanted (TimersOnly), and there may be no messages or control frames.
 func (s *Sim) RunOn(n int, until Time) error {
 	_, err := s.runOn(n, until, nil)
 	return err
+}
+
+// TimersOnly is what a Handler may implement to say that it has no use for the end of flows,
+// messages and control frames, but for timers, so that a fabric that it handles may be cut.
+type TimersOnly interface {
+	TimersOnly() bool
 }
 
 // Balance is how the work of a run on several cores fell, in the units of the clock it
@@ -142,32 +146,73 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	if n < 1 || n > 64 || until < s.now {
 		return b, fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
-	if n == 1 || len(s.switches) < n || s.MayErrorDown() {
+	shards := s.shardsFor(n)
+	if shards < 2 || s.MayErrorDown() {
 		return b, s.Run(until)
 	}
-	if s.handler != nil || len(s.msgs) > 0 || len(s.raws) > len(s.rawFree) {
+	if s.needsWhole() {
+		if n == 1 {
+			return b, s.Run(until)
+		}
 		return b, fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
 	}
-	if what := s.unowned(); what != "" {
-		return b, fmt.Errorf("%w: an event of the kind %q belongs to no shard", ErrShards, what)
-	}
-	for i := range s.ports {
-		if s.ports[i].flags&(portDown|portMute) != 0 {
-			return b, fmt.Errorf("%w: a link is faulty", ErrShards)
+	s.sortStarts()
+	cut := s.cutInto(shards)
+	for {
+		whole := s.firstWhole()
+		end := min(until, whole-1)
+		if cut == nil || end-s.now < minSpan*cut.look {
+			end = min(until, whole)
+			if err := s.Run(end); err != nil {
+				return b, err
+			}
+		} else if err := s.runCut(&b, cut, end, clock); err != nil {
+			return b, err
+		}
+		if s.now == until {
+			return b, nil
 		}
 	}
-	s.sortStarts()
-	shards, look := s.split(min(shardsPerCore*n, len(s.switches), maxShards))
-	if look <= 0 {
-		return b, s.Run(until)
-	}
-	c := &crew{shards: shards, order: slices.Clone(shards), clock: clock, bal: b, loads: make([]time.Duration, n)}
-	c.bal.Shards = len(shards)
+}
+
+// runCut runs the fabric in shards up to and including a moment.
+func (s *Sim) runCut(b *Balance, cut *cutting, until Time, clock func() time.Duration) error {
+	handler := s.handler
+	s.handler = nil // it wants timers only, and there are none
+	b.Shards = cut.shards
+	c := &crew{shards: s.split(cut), clock: clock, bal: b, loads: make([]time.Duration, b.Cores)}
+	c.order = slices.Clone(c.shards)
 	c.changed.L = &c.mu
-	err := c.together(s, n, look, until)
-	s.merge(shards)
-	s.now = until
-	return c.bal, err
+	err := c.together(s, b.Cores, cut.look, until)
+	s.merge(c.shards)
+	s.handler = handler
+	if err == nil {
+		s.now = until
+	}
+	return err
+}
+
+// shardsFor gives how many shards n cores should work on; 1 = the fabric is better left whole.
+func (s *Sim) shardsFor(n int) int {
+	if len(s.switches) < n {
+		return 1
+	}
+	k := len(s.ports) / portsPerShard
+	switch {
+	case n > 1:
+		k = max(k, shardsPerCore*n)
+	case k < shardsPerCore:
+		return 1
+	}
+	return min(k, len(s.switches), maxShards)
+}
+
+// needsWhole reports whether something is in use that would see shards.
+func (s *Sim) needsWhole() bool {
+	if h, ok := s.handler.(TimersOnly); s.handler != nil && (!ok || !h.TimersOnly()) {
+		return true
+	}
+	return len(s.msgs) > 0 || len(s.raws) > len(s.rawFree)
 }
 
 // MayErrorDown reports whether deadlock control may cut links, which shards cannot do.
@@ -196,7 +241,7 @@ type crew struct {
 	changed sync.Cond
 
 	clock func() time.Duration // measuring: one goroutine does all
-	bal   Balance
+	bal   *Balance
 	loads []time.Duration
 }
 
@@ -321,7 +366,9 @@ func (c *crew) meet() {
 	if c.clock != nil {
 		t = c.clock()
 	}
-	slices.SortFunc(c.order, func(a, b *Sim) int { return b.lastWindow - a.lastWindow })
+	if len(c.loads) > 1 {
+		slices.SortFunc(c.order, func(a, b *Sim) int { return b.lastWindow - a.lastWindow })
+	}
 	c.bal.Windows++
 	if c.clock != nil {
 		c.bal.Longest += slices.Max(c.loads)

@@ -129,3 +129,61 @@ func TestSeveralCoresOnRandomFabrics(t *testing.T) {
 		}
 	})
 }
+
+// breaks has links of W3's fabric fail, turn black, lose frames and come back while it runs, and the
+// switches follow one after the other.
+type breaks struct{ links []model.LinkID }
+
+func (b breaks) FlowDone(*model.Sim, model.FlowID)        {}
+func (b breaks) Control(*model.Sim, model.PortID, []byte) {}
+func (b breaks) TimersOnly() bool                         { return true }
+func (b breaks) link(tag uint64) model.LinkID             { return b.links[int(tag)*37%len(b.links)] }
+func (b breaks) Timer(s *model.Sim, tag uint64) {
+	switch l := b.link(tag); tag % 5 {
+	case 0:
+		s.SetLink(l, false)
+	case 1:
+		s.SetMute(l, true, false)
+	case 2:
+		s.SetLoss(l, 0.01)
+	case 3:
+		s.SetLink(b.link(tag-3), true)
+	case 4:
+		s.Reroute()
+	}
+	if tag < 40 {
+		s.At(s.Now()+model.Time(tag%7)*4*model.Microsecond+13, tag+1)
+	}
+}
+
+// Faults strike the whole fabric at one moment: shards meet for them, and the run stays the same.
+func TestSeveralCoresWithFaults(t *testing.T) {
+	build := func() *model.Sim {
+		s, f, err := workload.References[2].Build(model.Options{Seed: 3, Trace: true}, model.CX4())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SetHandler(breaks{f.Links})
+		s.At(5*model.Microsecond, 0)
+		return s
+	}
+	until := 300 * model.Microsecond
+	one := build()
+	if err := one.Run(until); err != nil {
+		t.Fatal(err)
+	}
+	want := stateOf(one)
+	if d := want.Totals.Dropped; d["no-carrier"] == 0 || d["crc"] == 0 || d["black-path"] == 0 {
+		t.Fatalf("the faults cost nothing: %v", d)
+	}
+	two := build()
+	if err := two.RunOn(2, until); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.CheckConservation(); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, stateOf(two)); d != "" {
+		t.Fatalf("%.2000s", d)
+	}
+}

@@ -187,7 +187,7 @@ func (s *Sim) launch(pi int32, pt *port, pk int32, p *packet) {
 
 // arrive takes the first frame off the wire of sender pi and hands it to its peer.
 func (s *Sim) arrive(pi int32) {
-	if s.flight != nil && s.flight[pi].cut {
+	if s.cut != nil && s.cut[pi>>6]>>(pi&63)&1 != 0 {
 		s.arriveCut(pi)
 		return
 	}
@@ -203,7 +203,7 @@ func (s *Sim) arrive(pi int32) {
 	}
 	qi := pt.peer
 	qt := &s.ports[qi]
-	if ((pt.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<flagShift) != 0) && s.lostOnWire(pi, pt, qi, p) {
+	if ((pt.flags|qt.flags)&(portLossy|portDown|portMute) != 0 || p.kf&(flagLost<<flagShift) != 0) && s.lostOnWire(pi, pt.flags, qi, p) {
 		s.pool.put(pk)
 		return
 	}
@@ -236,13 +236,13 @@ func (s *Sim) push(pt *port, qu *queue, q, pk int32, p *packet) {
 	}
 }
 
-// lostOnWire decides what happens to a frame on a damaged link.
-func (s *Sim) lostOnWire(pi int32, pt *port, qi int32, p *packet) bool {
+// lostOnWire decides what happens to a frame on a damaged link; flags are those of its sender.
+func (s *Sim) lostOnWire(pi int32, flags uint8, qi int32, p *packet) bool {
 	qt := &s.ports[qi]
 	switch {
-	case (pt.flags|qt.flags)&portDown != 0 || p.flags()&flagLost != 0:
+	case (flags|qt.flags)&portDown != 0 || p.flags()&flagLost != 0:
 		s.count(DropCarrier, p)
-	case pt.flags&portMute != 0:
+	case flags&portMute != 0:
 		s.count(DropBlackPath, p)
 	case s.portInfo[pi].loss > 0 && s.portInfo[qi].rng.Float64() < s.portInfo[pi].loss:
 		s.portInfo[qi].crc++

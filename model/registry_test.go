@@ -97,15 +97,15 @@ func TestMadeUpController(t *testing.T) {
 	}
 }
 
-// An event that belongs to the whole fabric is not given to a shard.
-func TestShardsRefuseEventsWithoutOwner(t *testing.T) {
+// An event that belongs to the whole fabric is given to no shard: they stop before it.
+func TestShardsStopBeforeEventsOfTheWhole(t *testing.T) {
 	s := oneSwitch(t, 2, ReferenceSwitch(8<<20, nil), ReferenceNIC(nil), link100, Options{})
 	s.At(Millisecond, 1)
-	if what := s.unowned(); what != "timer" {
-		t.Errorf("a timer waits, found %q", what)
+	if at := s.firstWhole(); at != Millisecond {
+		t.Errorf("a timer waits at 1 ms, found one at %v", at)
 	}
 	run(t, s, 2*Millisecond)
-	if what := s.unowned(); what != "" {
-		t.Errorf("nothing waits, found %q", what)
+	if at := s.firstWhole(); at != never {
+		t.Errorf("nothing waits, found something at %v", at)
 	}
 }

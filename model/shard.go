@@ -1,19 +1,45 @@
 package model
 
+import "math/bits"
+
 // How a fabric is cut into shards and put together again: parallel.go runs them.
 
-// split makes shards of the fabric; look is how far they may run apart. Shard 0 is s.
-func (s *Sim) split(n int) (shards []*Sim, look Time) {
-	s.owner = s.assign(n)
-	look = never
+// cutting is one way to cut the fabric, which its wiring decides.
+type cutting struct {
+	shards int
+	owner  []int16  // shard of each port
+	cut    []uint64 // bit of each port whose peer is in another shard
+	look   Time     // how far shards may run apart: the least delay of a cut link
+}
+
+// cutInto cuts the fabric into n shards; nil = there is nothing to cut.
+func (s *Sim) cutInto(n int) *cutting {
+	if c := s.cutting; c != nil && c.shards == n {
+		return c
+	}
+	c := &cutting{shards: n, owner: s.assign(n), cut: make([]uint64, (len(s.ports)+63)/64), look: never}
 	for i := range s.ports {
-		if pt := &s.ports[i]; s.owner[i] != s.owner[pt.peer] {
-			pt.flags |= portCut
-			look = min(look, pt.delay)
+		if pt := &s.ports[i]; c.owner[i] != c.owner[pt.peer] {
+			c.cut[i>>6] |= 1 << (i & 63)
+			c.look = min(c.look, pt.delay)
 		}
 	}
-	if look == never { // nothing to cut
-		return nil, 0
+	if c.look == never {
+		return nil
+	}
+	s.cutting = c
+	return c
+}
+
+// split makes shards of the fabric; shard 0 is s.
+func (s *Sim) split(c *cutting) (shards []*Sim) {
+	n := c.shards
+	s.owner, s.cut = c.owner, c.cut
+	s.flight = make([]flight, len(s.ports))
+	for i := range s.ports {
+		if s.isCut(int32(i)) {
+			s.ports[i].flags |= portCut
+		}
 	}
 	oldHeap, oldStarts := s.heap, s.starts
 	for i := range n {
@@ -21,14 +47,13 @@ func (s *Sim) split(n int) (shards []*Sim, look Time) {
 		if i > 0 {
 			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, lost: s.lost, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, controls: s.controls, innerECN: s.innerECN, longestRTT: s.longestRTT, ints: s.ints, telemetry: s.telemetry, receivers: s.receivers,
 				routes: s.routes, home: s.home, local: s.local, homes: s.homes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
-				owner: s.owner, sorted: true, running: true}
+				owner: s.owner, cut: s.cut, flight: s.flight, sorted: true, running: true}
 			sh.pool.free = -1
 		}
-		sh.shard = int8(i)
+		sh.shard = int16(i)
 		sh.heap = wheel{}
 		sh.heap.init(s.eventRate() / float64(n))
 		sh.out = [2][][]mail{make([][]mail, n), make([][]mail, n)}
-		sh.flight = make([]flight, len(s.ports))
 		sh.starts = nil
 		shards = append(shards, sh)
 	}
@@ -40,13 +65,16 @@ func (s *Sim) split(n int) (shards []*Sim, look Time) {
 	for _, sh := range shards {
 		sh.planStart()
 	}
-	return shards, look
+	return shards
 }
+
+// isCut reports whether a port's peer is in another shard.
+func (s *Sim) isCut(pi int32) bool { return s.cut[pi>>6]>>(pi&63)&1 != 0 }
 
 // assign gives each port a shard: access switches in order, so that hosts are shared
 // evenly, their hosts with them, and each further switch where most of its wires go
 // unless that shard has its share of the fabric's bandwidth already.
-func (s *Sim) assign(n int) []int8 {
+func (s *Sim) assign(n int) []int16 {
 	of := make([]int, len(s.switches))
 	hosts := make([]int, len(s.switches))
 	weight := make([]float64, len(s.switches))
@@ -84,14 +112,14 @@ func (s *Sim) assign(n int) []int8 {
 			}
 		}
 	}
-	owner := make([]int8, len(s.ports))
+	owner := make([]int16, len(s.ports))
 	for i := range s.ports {
 		sw := s.ports[i].sw
 		if sw < 0 {
 			sw = s.ports[s.ports[i].peer].sw
 		}
 		if sw >= 0 && of[sw] > 0 {
-			owner[i] = int8(of[sw])
+			owner[i] = int16(of[sw])
 		}
 	}
 	return s.joinHosts(owner)
@@ -128,7 +156,7 @@ func (s *Sim) vote(i int, of []int, load []float64, limit float64) int {
 }
 
 // joinHosts puts all ports of a host into the shard of its first.
-func (s *Sim) joinHosts(owner []int8) []int8 {
+func (s *Sim) joinHosts(owner []int16) []int16 {
 	for i := range s.nodes {
 		nd := &s.nodes[i]
 		for k := int32(1); nd.sw < 0 && k < nd.nports; k++ {
@@ -139,19 +167,19 @@ func (s *Sim) joinHosts(owner []int8) []int8 {
 }
 
 // ownerOf gives the shard that handles an event.
-func (s *Sim) ownerOf(key uint32) int8 {
+func (s *Sim) ownerOf(key uint32) int16 {
 	return s.owner[events[key>>keyBits].port(s, int32(key&keyMask))]
 }
 
-// unowned names an event that waits and belongs to the whole fabric; "" is none.
-func (s *Sim) unowned() string {
-	name := ""
-	s.heap.each(func(key uint32) {
-		if e := &events[key>>keyBits]; e.port == nil {
-			name = e.name
+// firstWhole gives the time of the first event that belongs to the whole fabric.
+func (s *Sim) firstWhole() Time {
+	first := never
+	s.heap.each(func(e event) {
+		if events[e.key>>keyBits].port == nil {
+			first = min(first, e.at)
 		}
 	})
-	return name
+	return first
 }
 
 // rehome gives events and frames of s to the shards that own them; s itself is shard 0.
@@ -161,7 +189,11 @@ func (s *Sim) rehome(shards []*Sim, from *wheel) {
 		if !ok {
 			break
 		}
-		if e.key>>keyBits != evStart { // each shard plans its own
+		switch kind := e.key >> keyBits; {
+		case kind == evStart: // each shard plans its own
+		case events[kind].port == nil:
+			s.held = append(s.held, e)
+		default:
 			shards[s.ownerOf(e.key)].heap.schedule(e.at, e.key)
 		}
 	}
@@ -169,8 +201,8 @@ func (s *Sim) rehome(shards []*Sim, from *wheel) {
 		pt := &s.ports[pi]
 		if pt.flags&portCut != 0 {
 			sh := shards[s.owner[pt.peer]]
-			f := &sh.flight[pi]
-			*f = flight{cut: true, flags: pt.flags, head: pt.flHead, tail: pt.flTail, peer: pt.peer}
+			f := &s.flight[pi]
+			*f = flight{flags: pt.flags, head: pt.flHead, tail: pt.flTail, peer: pt.peer}
 			sh.move(s, &f.head, &f.tail)
 			pt.flHead, pt.flTail = -1, -1
 		} else if sh := shards[s.owner[pi]]; sh != s {
@@ -184,8 +216,8 @@ func (s *Sim) rehome(shards []*Sim, from *wheel) {
 
 // moveHeld takes over what a port holds other than on its wire.
 func (s *Sim) moveHeld(from *Sim, pi int32) {
-	for q := range int32(NumQueues) {
-		qu := &s.queues[pi*NumQueues+q]
+	for m := s.ports[pi].ready; m != 0; m &= m - 1 {
+		qu := &s.queues[pi*NumQueues+int32(bits.TrailingZeros8(m))]
 		s.move(from, &qu.head, &qu.tail)
 	}
 	for i, pk := range s.portInfo[pi].react {
@@ -240,7 +272,7 @@ func (s *Sim) merge(shards []*Sim) {
 		sh := shards[s.owner[pi]]
 		if pt.flags&portCut != 0 {
 			to := shards[s.owner[pt.peer]]
-			f := &to.flight[pi]
+			f := &s.flight[pi]
 			s.move(to, &f.head, &f.tail)
 			pt.flHead, pt.flTail = f.head, f.tail
 			pt.flags &^= portCut
@@ -251,6 +283,7 @@ func (s *Sim) merge(shards []*Sim) {
 			s.moveHeld(sh, int32(pi))
 		}
 	}
+	peak := s.pool.peak
 	own := s.heap
 	s.heap = wheel{}
 	s.heap.init(s.eventRate())
@@ -262,7 +295,7 @@ func (s *Sim) merge(shards []*Sim) {
 		s.hash += sh.hash
 		s.active += sh.active
 		s.finished += sh.finished
-		s.pool.peak += sh.pool.peak
+		peak += sh.pool.peak
 		for k := range s.made {
 			s.made[k] += sh.made[k]
 			s.ended[k] += sh.ended[k]
@@ -274,7 +307,12 @@ func (s *Sim) merge(shards []*Sim) {
 			s.drops[r].add(&sh.drops[r])
 		}
 	}
-	s.flight, s.out, s.owner = nil, [2][][]mail{}, nil
+	s.peak = max(s.peak, peak)
+	for _, e := range s.held {
+		s.heap.schedule(e.at, e.key)
+	}
+	s.held = s.held[:0]
+	s.cut, s.flight, s.out, s.owner = nil, nil, [2][][]mail{}, nil
 	s.sorted = false
 }
 

@@ -20,7 +20,7 @@ type Totals struct {
 
 // Totals gives the counters of the whole fabric.
 func (s *Sim) Totals() Totals {
-	t := Totals{Events: s.events, Created: map[string]uint64{}, Delivered: map[string]uint64{}, Dropped: map[string]uint64{}, Live: s.pool.live, PeakLive: max(s.pool.peak, s.pool.live)}
+	t := Totals{Events: s.events, Created: map[string]uint64{}, Delivered: map[string]uint64{}, Dropped: map[string]uint64{}, Live: s.pool.live, PeakLive: max(s.peak, s.pool.peak, s.pool.live)}
 	for i := range s.queues {
 		t.Marks += uint64(s.queues[i].marks)
 		t.TxXoff += s.pauses[i].txXoff

@@ -155,20 +155,20 @@ func (w *wheel) advance() bool {
 	return true
 }
 
-// each calls f with the key of every event, in no order.
-func (w *wheel) each(f func(key uint32)) {
+// each calls f with every event, in no order.
+func (w *wheel) each(f func(e event)) {
 	for _, e := range w.run[w.ri:] {
-		f(e.key)
+		f(e)
 	}
 	for _, e := range w.far {
-		f(e.key)
+		f(e)
 	}
 	for k, head := range w.heads {
 		if w.bits[k>>6]>>(k&63)&1 == 0 {
 			continue
 		}
 		for i := head; i >= 0; i = w.ents[i].next {
-			f(w.ents[i].key)
+			f(event{at: w.ents[i].at, key: w.ents[i].key})
 		}
 	}
 }

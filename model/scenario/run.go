@@ -107,6 +107,9 @@ const tagReroute = 1 << 32
 
 func (r runner) FlowDone(*model.Sim, model.FlowID) {}
 
+// TimersOnly reports whether nothing but faults happens to the fabric.
+func (r runner) TimersOnly() bool { return len(r.b.apps) == 0 && r.b.plane == nil }
+
 func (r runner) Timer(s *model.Sim, tag uint64) {
 	if n := int(tag >> 56); n > 0 {
 		if n == tagControl {
@@ -251,6 +254,8 @@ func (b *builder) begin() error {
 	s := b.sim
 	if len(b.faults)+len(b.apps) > 0 || b.plane != nil || s.MayErrorDown() {
 		s.SetHandler(runner{b})
+	}
+	if !(runner{b}).TimersOnly() || s.MayErrorDown() {
 		b.f.Cores = 1
 	}
 	for i := range b.faults {

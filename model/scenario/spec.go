@@ -26,7 +26,7 @@ type File struct {
 	Expect     []Expect    `yaml:"expect"`
 
 	// Cores is how many cores a run may use when nothing in the file needs to see the
-	// whole fabric at one moment (faults, storage); the result is the same.
+	// whole fabric all the time (storage, a control plane); the result is the same.
 	Cores int
 	// Live is called every 65,536 events with what tells how the run stands; it runs on one core
 	// then.
