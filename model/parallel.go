@@ -21,7 +21,7 @@ import (
 const (
 	shardsPerCore = 4
 	maxShards     = 1024
-	portsPerShard = 1024
+	portsPerShard = 256
 	minSpan       = 16 // windows that are worth cutting the fabric for
 )
 
