@@ -18,6 +18,7 @@ func (a *app) benchHardZoningCmd() *cobra.Command {
 the tables, one run of the program (BPF_PROG_TEST_RUN), and one frame over a cable (veth) through each
 kind of filter, beside the same policy in sets of nftables and beside no filter, all in turn.`}
 	c.Flags().IntSliceVar(&opt.Memberships, "memberships", opt.Memberships, "sizes of the policy, in pairs that may talk, 1..1000000")
+	c.Flags().IntVar(&opt.Flows, "flows", opt.Flows, "different pairs whose frames come in turn, 1..65536")
 	c.Flags().IntVar(&opt.Frames, "frames", opt.Frames, "frames of one measurement on the cable")
 	c.Flags().IntVar(&opt.Rounds, "rounds", opt.Rounds, "measurements of each kind; the least counts")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -25,6 +26,9 @@ kind of filter, beside the same policy in sets of nftables and beside no filter,
 			if n < 1 || n > 1_000_000 {
 				return usagef("--memberships: %d, want 1..1000000", n)
 			}
+		}
+		if opt.Flows < 1 || opt.Flows > 1<<16 {
+			return usagef("--flows: %d, want 1..65536", opt.Flows)
 		}
 		if opt.Frames < 100 || opt.Rounds < 1 {
 			return usagef("--frames: want 100 or more; --rounds: want 1 or more")

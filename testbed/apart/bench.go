@@ -22,13 +22,14 @@ import (
 // Options of a run.
 type Options struct {
 	Memberships []int // sizes of the policy: pairs that may talk
+	Flows       int   // different pairs whose frames come in turn, as far as the policy has so many
 	Frames      int   // of one measurement on the wire
 	Rounds      int   // measurements of each kind, in turn; the least counts
 	Repeat      int   // runs of the program in one measurement without a wire
 }
 
 // Default are the options of the table in docs/performance.md.
-var Default = Options{Memberships: []int{1, 10_000, 320_000}, Frames: 10_000, Rounds: 31, Repeat: 1_000_000}
+var Default = Options{Memberships: []int{1, 10_000, 320_000}, Flows: 4096, Frames: 10_000, Rounds: 31, Repeat: 1_000_000}
 
 // Ways are what is measured, in turn; None is no filter at all.
 var ways = []string{None, Bare, string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), NFTables}
@@ -249,7 +250,7 @@ func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, e
 	if err := runs(f, opt.Repeat, s.Run); err != nil {
 		return nil, err
 	}
-	frames := make([][]byte, min(n, 4096))
+	frames := make([][]byte, min(n, opt.Flows))
 	for i := range frames {
 		frames[i] = frame(ends(i * (n / len(frames))))
 	}
@@ -287,10 +288,10 @@ func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, e
 				return nil, fmt.Errorf("%s: %w", way, err)
 			}
 			took[way] = append(took[way], w.send(frames, opt.Frames))
-			if _, err := drv.send(w, opt.Frames/10); err != nil { // warm
+			if _, err := drv.send(w, max(opt.Frames/10, len(frames))); err != nil { // warm
 				return nil, err
 			}
-			one, err := drv.send(w, 4*opt.Frames)
+			one, err := drv.send(w, opt.Frames)
 			if err != nil {
 				return nil, err
 			}
@@ -315,7 +316,7 @@ func (w *wire) filter(f *zonefilter.Filter, cfg hardzone.Config, way string) (un
 		return zonefilter.Bare(w.index, hardzone.AttachNative)
 	case NFTables:
 		const chain = "add chain netdev inof in { type filter hook ingress device " + portName + " priority 0; policy drop; }\n" +
-			"add rule netdev inof in ip saddr @places ip saddr . ip daddr @pairs accept\n"
+			"add rule netdev inof in ip saddr @places counter name ip saddr . ip daddr map @pairs counter accept\n"
 		return func() error { return nftables("delete chain netdev inof in\n") }, nftables(chain)
 	}
 	cfg.Attach = hardzone.Attach(way)
@@ -328,18 +329,19 @@ func (w *wire) filter(f *zonefilter.Filter, cfg hardzone.Config, way string) (un
 	return func() error { f.SetPorts(nil); return nil }, nil
 }
 
-// ruleset is the policy in sets of nftables, at the same place: who may send here, and to whom.
+// ruleset is the policy in sets of nftables, at the same place: who may send here, and to whom,
+// with the counter of the pair's zone; the rule beside it has that of the port.
 func ruleset(n int) string {
 	var b strings.Builder
-	b.WriteString("table netdev inof\ndelete table netdev inof\ntable netdev inof {\n set places { type ipv4_addr; elements = {")
+	b.WriteString("table netdev inof\ndelete table netdev inof\ntable netdev inof {\n counter zone {}\n set places { type ipv4_addr; elements = {")
 	for i := range min(n, locals) {
 		a, _ := ends(i)
 		fmt.Fprintf(&b, "%s,", a)
 	}
-	b.WriteString("} }\n set pairs { type ipv4_addr . ipv4_addr; elements = {")
+	b.WriteString("} }\n map pairs { type ipv4_addr . ipv4_addr : counter; elements = {")
 	for i := range n {
 		x, y := ends(i)
-		fmt.Fprintf(&b, "%s . %s,", x, y)
+		fmt.Fprintf(&b, "%s . %s : \"zone\",", x, y)
 	}
 	b.WriteString("} }\n}\n")
 	return b.String()
@@ -358,7 +360,7 @@ func nftables(commands string) error {
 // send gives the processor's time of one frame, in ns. The kernel carries each through the
 // filter before the call returns, in this thread; what other processes take does not count.
 func (w *wire) send(frames [][]byte, n int) float64 {
-	for i := range n / 10 { // warm
+	for i := range max(n/10, len(frames)) { // warm
 		_, _ = unix.Write(w.fd, frames[i%len(frames)])
 	}
 	began := cpuTime()

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheBenchmarkMeasuresEachKindOfFilter(t *testing.T) {
-	res, err := Bench(t.Context(), Options{Memberships: []int{1, 300}, Frames: 200, Rounds: 1, Repeat: 1000})
+	res, err := Bench(t.Context(), Options{Memberships: []int{1, 300}, Flows: 200, Frames: 200, Rounds: 1, Repeat: 1000})
 	if errors.Is(err, fs.ErrPermission) {
 		netnstest.Require(t, "eBPF and network namespaces", err)
 	}

@@ -11,6 +11,9 @@ import (
 // Audit implements hardzone.Dataplane.
 func (f *Filter) Audit() (out hardzone.Audited, err error) {
 	err = f.rows.audit(f.tables, &out)
+	if out.Repaired() > 0 {
+		err = errors.Join(err, f.renewEdition())
+	}
 	return out, err
 }
 

@@ -29,6 +29,7 @@ type Filter struct {
 	adopted   []hardzone.Host
 	keys      []hardzone.PairKey
 	suspended bool
+	edition   uint32 // of the tables
 	cfg       hardzone.Config
 }
 
@@ -127,7 +128,7 @@ func (f *Filter) adopt() {
 	if ports == nil || ports.MaxEntries() != maxPorts+1 {
 		return
 	}
-	f.suspended = set.Mode == modeOff
+	f.suspended, f.edition = set.Mode == modeOff, set.Edition
 	for n := uint32(1); n <= maxPorts; n++ {
 		var v portValue
 		if ports.Lookup(n, &v) != nil || v.Name[0] == 0 {
@@ -173,15 +174,14 @@ func (f *Filter) makeTables(given map[string]*ebpf.Map) error {
 
 // refill brings the rows of before into new tables.
 func (f *Filter) refill() error {
-	set := settingsOf(f.cfg, !f.suspended)
-	errs := []error{f.tables[tableSettings].Put(uint32(0), &set)}
+	errs := []error{f.renewEdition()}
 	for n, name := range f.names {
 		if name != "" {
 			errs = append(errs, f.namePort(uint32(n), hardzone.Port{Name: name}))
 		}
 	}
 	f.rows.again()
-	errs = append(errs, f.rows.flush(f.tables))
+	errs = append(errs, f.rows.flush(f.tables), f.renewEdition())
 	return errors.Join(errs...)
 }
 
@@ -219,10 +219,20 @@ func (f *Filter) Configure(cfg hardzone.Config, bounds []hardzone.Bound) error {
 		}
 		bound[prefixOf(b.Prefix)] = v
 	}
-	set := settingsOf(cfg, !f.suspended)
-	errs = append(errs, replace(f.tables[tablePermits], permits), replace(f.tables[tablePrefixes], prefixes), replace(f.tables[tableBounds], bound),
-		f.tables[tableSettings].Put(uint32(0), &set))
+	errs = append(errs, replace(f.tables[tablePermits], permits), replace(f.tables[tablePrefixes], prefixes), replace(f.tables[tableBounds], bound), f.renewEdition())
 	return errors.Join(errs...)
+}
+
+// renewEdition writes the settings, with another edition: what the program remembers of rows
+// that were there before is good no longer. It follows each change of rows.
+func (f *Filter) renewEdition() error {
+	f.edition++
+	set := settingsOf(f.cfg, !f.suspended)
+	set.Edition = f.edition
+	if err := f.tables[tableSettings].Put(uint32(0), &set); err != nil {
+		return fmt.Errorf("settings of the filter: %w", err)
+	}
+	return nil
 }
 
 // replace makes the rows of a small table those of want: what is new before what goes.
@@ -270,7 +280,7 @@ func (f *Filter) apply(steps []hardzone.Step) error {
 			errs = append(errs, fmt.Errorf("%s: %w", steps[i].Op, err))
 		}
 	}
-	if err := f.rows.flush(f.tables); err != nil {
+	if err := errors.Join(f.rows.flush(f.tables), f.renewEdition()); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", steps[0].Op, err))
 	}
 	return errors.Join(errs...)
@@ -325,8 +335,7 @@ func gone(err error) error {
 // Suspend implements hardzone.Dataplane.
 func (f *Filter) Suspend(on bool) error {
 	f.suspended = on
-	set := settingsOf(f.cfg, !on)
-	return f.tables[tableSettings].Put(uint32(0), &set)
+	return f.renewEdition()
 }
 
 // Look implements hardzone.Dataplane.

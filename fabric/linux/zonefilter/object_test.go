@@ -44,6 +44,7 @@ func TestRowsHaveTheSizesOfTheProgram(t *testing.T) {
 		tablePermits:    {unsafe.Sizeof(permitKey{}), 4},
 		tablePrefixes:   {unsafe.Sizeof(prefixKey{}), 4},
 		tableBounds:     {unsafe.Sizeof(prefixKey{}), unsafe.Sizeof(boundValue{})},
+		tableFlows:      {4, unsafe.Sizeof(seatValue{})},
 		tableSettings:   {4, unsafe.Sizeof(settingsValue{})},
 		tablePortCounts: {4, unsafe.Sizeof(countsValue{})},
 		tableZoneCounts: {4, unsafe.Sizeof(zoneCountsValue{})},

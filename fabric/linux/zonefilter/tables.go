@@ -16,7 +16,7 @@ import (
 var object []byte
 
 // layout is the version of the tables; rows of another one are not understood.
-const layout = 2
+const layout = 3
 
 // The forms of rows, as filter.c has them.
 type (
@@ -47,7 +47,9 @@ type (
 	settingsValue struct {
 		Mode, Unlearned, Discovery, Version uint32
 		SampleGap                           uint64
+		Edition, _                          uint32
 	}
+	seatValue       [4]struct{ Pair, Said uint64 }
 	countsValue     [8]uint64
 	zoneCountsValue struct{ Passed, Denied uint64 }
 	sampleValue     struct {
@@ -82,6 +84,7 @@ const (
 	tableSettings, tablePermits           = "settings", "permits"
 	tablePrefixes, tableBounds            = "prefixes", "bounds"
 	tablePortCounts, tableZoneCounts      = "port_counts", "zone_counts"
+	tableFlows                            = "flows"
 	tableSamples, programXDP, programTC   = "samples", "zone_xdp", "zone_tc"
 	variablePort                          = "PORT"
 	_, _, _                               = discoveryPass, unlearnedDrop, modeOff
@@ -94,6 +97,11 @@ func load(maxPairs int) (*ebpf.CollectionSpec, error) {
 		return nil, fmt.Errorf("read the filter's object: %w", err)
 	}
 	spec.Maps[tableTiles].MaxEntries = uint32(maxPairs)
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("the filter remembers what passes for each processor: %w", err)
+	}
+	spec.Maps[tableFlows].MaxEntries *= uint32(cpus)
 	spec.Maps[tablePorts] = &ebpf.MapSpec{Name: tablePorts, Type: ebpf.Array, KeySize: 4, ValueSize: 20, MaxEntries: maxPorts + 1}
 	return spec, nil
 }

@@ -7,8 +7,10 @@
 // a permission: three lookups in hash tables, however many zones there are. Receivers and
 // permissions are in rows of many neighbours each: 16 addresses that follow one another, and
 // 16 x 16 pairs of numbers. What a switch looks up then stays in the processor's caches, which
-// costs less than what the lookups themselves take. What is not permitted is looked at again
-// for exceptions, so that storage pays nothing for them.
+// costs less than what the lookups themselves take. What these three have said is remembered for
+// each pair of IPv4 addresses until any of the tables changes, so that most frames need one look
+// into an array. What is not permitted is looked at again for exceptions, so that storage pays nothing
+// for them.
 //
 // filter.o beside this file is made by `go generate` with Debian's clang; see generate.go.
 // Its tables are those of tables.go, which checks their sizes.
@@ -89,6 +91,8 @@ struct settings {
 	__u32 discovery;
 	__u32 version;	  // of this layout
 	__u64 sample_gap; // ns between samples of a processor; 0: none
+	__u32 edition;	  // of the tables: another one after each change
+	__u32 zero;
 };
 
 // What becomes of a frame: the index into counts.
@@ -101,6 +105,22 @@ struct counts {
 
 struct zone_counts {
 	__u64 passed, denied;
+};
+
+// What the tables said of a pair of IPv4 addresses that may talk, while they were of one edition.
+struct flow {
+	__u64 pair; // source, destination
+	__u64 said; // edition, port (16 bits), the zone's counter (16 bits)
+};
+
+#define SEAT 4
+#define SEAT_BITS 12
+#define SEATS (1 << SEAT_BITS) // of each processor, which alone uses them
+#define NO_ZONE 0xffff	       // has no counter
+
+// The flows that have one place: what the processor reads at once.
+struct seat {
+	struct flow flows[SEAT];
 };
 
 struct sample {
@@ -164,6 +184,13 @@ struct {
 } zones SEC(".maps"); // of pairs in tiles that are MIXED
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SEATS); // of one processor
+	__type(key, __u32);
+	__type(value, struct seat);
+} flows SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 10);
 	__type(key, struct permit);
@@ -222,6 +249,7 @@ struct {
 // What a frame says.
 struct frame {
 	struct addr src, dst;
+	__u32 zone;	     // of a pair that may talk: its counter
 	__u32 l4;	     // offset of what follows the IP header; 0: there is nothing to be read
 	__u16 sport, dport;  // once they were read; host byte order
 	__u8 protocol;
@@ -408,8 +436,8 @@ static __always_inline __u32 number(const struct addr *a, _Bool six)
 	return b ? b->numbers[last] : 0;
 }
 
-// may_talk reports whether a pair has a row, and counts for its zone.
-static __always_inline _Bool may_talk(__u32 a, __u32 b)
+// may_talk reports whether a pair has a row, and finds its counter.
+static __always_inline _Bool may_talk(__u32 a, __u32 b, __u32 *counter)
 {
 	struct pair p = {.low = a < b ? a : b, .high = a < b ? b : a};
 	struct tile_key k = {.low = p.low / TILE, .high = p.high / TILE};
@@ -423,7 +451,7 @@ static __always_inline _Bool may_talk(__u32 a, __u32 b)
 		exact = bpf_map_lookup_elem(&zones, &p);
 		zone = exact ? *exact : 0;
 	}
-	count_zone(zone, 1);
+	*counter = zone;
 	return 1;
 }
 
@@ -440,7 +468,8 @@ static __always_inline int judge(void *ctx, _Bool xdp, struct frame *f)
 		to = number(&f->dst, f->six);
 		if (!to)
 			goto outside;
-		if (from->number == to || may_talk(from->number, to))
+		f->zone = NO_ZONE;
+		if (from->number == to || may_talk(from->number, to, &f->zone))
 			return PASSED;
 		if (exempt(ctx, xdp, f))
 			return PERMITTED;
@@ -644,6 +673,62 @@ static __always_inline int look(struct frame *f, void *data, void *end, const st
 	return OTHER;
 }
 
+// seat_of gives the seat of a pair of addresses, with the rows where it may be remembered.
+static __always_inline struct seat *seat_of(const struct frame *f)
+{
+	__u64 h = f->src.w[3] * 0x9e3779b97f4a7c15;
+	__u32 at;
+
+	h ^= h >> 32; // else the last byte of an address would be in the first bits alone
+	h = (h + f->dst.w[3]) * 0xbf58476d1ce4e5b9;
+	at = bpf_get_smp_processor_id() * SEATS + (h >> (64 - SEAT_BITS));
+	return bpf_map_lookup_elem(&flows, &at);
+}
+
+// decide gives what becomes of a frame with addresses. What the tables say is remembered under
+// the edition that was there before they were looked at: should one change meanwhile, the next
+// frame of the pair sees another edition and looks again. Frames of one processor come one
+// after the other, and no other one uses its rows.
+static __always_inline int decide(void *ctx, _Bool xdp, struct frame *f, const struct settings *s)
+{
+	__u64 pair = (__u64)f->src.w[3] << 32 | f->dst.w[3], said = (__u64)s->edition << 32 | PORT << 16, ordered = 0;
+	struct seat *seat = f->six ? 0 : seat_of(f);
+	struct flow *w;
+	int verdict;
+
+	if (seat) {
+#pragma unroll
+		for (int i = 0; i < SEAT; i++) {
+			w = &seat->flows[i];
+			if (w->pair == pair && w->said >> 16 == said >> 16) {
+				count_zone(w->said & 0xffff, 1);
+				return PASSED;
+			}
+		}
+	}
+	said |= __sync_fetch_and_or(&ordered, 0); // 0, and no lookup is done before it
+	verdict = xdp ? judge_xdp(ctx, f) : judge_tc(ctx, f);
+	if (verdict != PASSED)
+		return verdict;
+	count_zone(f->zone, 1);
+	if (!seat)
+		return PASSED;
+	w = &seat->flows[0];
+#pragma unroll
+	for (int i = 1; i < SEAT; i++) // the place of what is good no longer
+		if (w->said >> 32 == said >> 32 && seat->flows[i].said >> 32 != said >> 32)
+			w = &seat->flows[i];
+	if (w->said >> 32 == said >> 32) { // there is none: that of the first, which others follow
+#pragma unroll
+		for (int i = 0; i < SEAT - 1; i++)
+			seat->flows[i] = seat->flows[i + 1];
+		w = &seat->flows[SEAT - 1];
+	}
+	w->pair = pair;
+	w->said = said | (f->zone & 0xffff);
+	return PASSED;
+}
+
 // passes judges a frame and counts it.
 static __always_inline _Bool passes(void *ctx, _Bool xdp, void *data, void *end)
 {
@@ -656,7 +741,7 @@ static __always_inline _Bool passes(void *ctx, _Bool xdp, void *data, void *end)
 		return 1;
 	verdict = look(&f, data, end, s);
 	if (verdict == JUDGE)
-		verdict = xdp ? judge_xdp(ctx, &f) : judge_tc(ctx, &f);
+		verdict = decide(ctx, xdp, &f, s);
 	c = bpf_map_lookup_elem(&port_counts, &port);
 	if (c)
 		c->n[verdict & 7]++;
