@@ -2,6 +2,7 @@ package link
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -29,11 +30,12 @@ type host struct {
 	tags  taggerPool
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
-	tlsAddr   netip.Addr // what the certificate of a dialer's peer must be good for
+	tls       *tls.Config // of a listener
+	tlsAddr   netip.Addr  // what the certificate of a dialer's peer must be good for
 }
 
 func newHost(cfg TransportConfig) *host {
-	return &host{cfg: cfg, bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
+	return &host{cfg: cfg, tls: listenerTLS(), bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
 }
 
 // taggerPool lends the sessions of a host as many taggers as there are at work.
@@ -83,7 +85,11 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 		_ = t.SetKeepAlive(false)
 	}
 	if sc.Auth.Mode == wire.AuthTLS {
-		nc = newTLSConn(nc, sc.Auth.TLS, sc.Dialer, h.tlsAddr)
+		if sc.Dialer {
+			nc = newTLSClient(nc, sc.Auth.TLS, h.tlsAddr)
+		} else {
+			nc = newTLSServer(nc, sc.Auth.TLS, h.tls)
+		}
 	}
 	c.nc, c.sess = nc, sess
 	c.view = PeerInfo{Address: nc.RemoteAddr().String(), Since: now, Auth: sc.Auth.Mode, Dialed: sc.Dialer}

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -26,8 +27,8 @@ func restingSessions() int {
 }
 
 func waitForRest(n int) {
-	for restingSessions() != n {
-		runtime.Gosched()
+	for restingSessions() != n { // which stops the world: the session needs the processor too
+		time.Sleep(200 * time.Microsecond)
 	}
 }
 
@@ -43,8 +44,63 @@ func updateOf(dev netip.Addr, seq uint64, size int) *wire.Update {
 // Whatever the sizes of messages, wherever the peer's writes cut them and whether the
 // session rested before or not: it takes all of them, in order.
 func TestSessionsThatRestTakeEverything(t *testing.T) {
+	restTakesEverything(t, nil)
+}
+
+// The same in TLS, where a record may be cut anywhere, and one read may bring several of them.
+func TestSessionsInTLSThatRestTakeEverything(t *testing.T) {
+	restTakesEverything(t, newCA(t, "CA"))
+}
+
+// inTLS lets a server speak TLS.
+func inTLS(cfg *ServerConfig, ca *testCA) {
+	store := NewCredentialStore(ca.issue(inoftest.ReflID, nil), nil)
+	cfg.Auth = func() Auth { return Auth{Mode: wire.AuthTLS, TLS: store} }
+}
+
+// cutting is a socket that writes as many bytes as it is told; what is more waits for the next
+// call.
+type cutting struct {
+	net.Conn
+	all []byte // not written yet
+	cut bool
+}
+
+func (c *cutting) Write(b []byte) (int, error) {
+	if !c.cut {
+		return c.Conn.Write(b)
+	}
+	c.all = append(c.all, b...)
+	return len(b), nil
+}
+
+// connectTLS is connect in TLS; what is written is cut by the returned socket.
+func connectTLS(t testing.TB, l *loopback, ca *testCA, dev netip.Addr) (net.Conn, *Session, *cutting) {
+	t.Helper()
+	raw, err := net.Dial("tcp", l.server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sock := &cutting{Conn: raw}
+	store := NewCredentialStore(ca.issue(dev, nil), nil)
+	nc := newTLSClient(sock, store, netip.Addr{})
+	if err := nc.shake(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := SessionConfig{Auth: Auth{Mode: wire.AuthTLS, TLS: store}, Identify: func(netip.Addr) error { return nil }}
+	_, s, err := handshakeOver(t, nc, dev, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, s, sock
+}
+
+func restTakesEverything(t *testing.T, ca *testCA) {
 	got := make(chan uint64, 10_000)
 	l := startLoopback(t, func(cfg *ServerConfig) {
+		if ca != nil {
+			inTLS(cfg, ca)
+		}
 		sink := cfg.Sink
 		cfg.Sink = func(ev PeerEvent) {
 			if u, ok := ev.Msg.(*wire.Update); ok {
@@ -55,8 +111,17 @@ func TestSessionsThatRestTakeEverything(t *testing.T) {
 	})
 	defer l.stop()
 	dev := netip.MustParseAddr("10.0.0.1")
-	nc, s := connect(t, l, dev)
-	defer nc.Close()
+	var nc, sock net.Conn
+	var s *Session
+	var tlsCut *cutting
+	if ca == nil {
+		nc, s = connect(t, l, dev)
+		sock = nc
+	} else {
+		nc, s, tlsCut = connectTLS(t, l, ca, dev)
+		sock = tlsCut.Conn
+	}
+	defer sock.Close()
 	<-l.peers
 	seq, want := uint64(0), uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,9 +143,20 @@ func TestSessionsThatRestTakeEverything(t *testing.T) {
 			}
 			stream = s.Seal(stream, e, time.Now())
 		}
+		if tlsCut != nil {
+			tlsCut.cut = true
+			for len(stream) > 0 { // in records of some sizes
+				n := min(len(stream), rapid.SampledFrom([]int{1, 100, 3000, 100_000}).Draw(t, "record"))
+				if _, err := nc.Write(stream[:n]); err != nil {
+					t.Fatal(err)
+				}
+				stream = stream[n:]
+			}
+			stream, tlsCut.all, tlsCut.cut = tlsCut.all, nil, false
+		}
 		for len(stream) > 0 {
 			n := min(len(stream), rapid.SampledFrom([]int{1, 15, 256, 257, 3000, 100_000}).Draw(t, "write"))
-			if _, err := nc.Write(stream[:n]); err != nil {
+			if _, err := sock.Write(stream[:n]); err != nil {
 				t.Fatal(err)
 			}
 			if stream = stream[n:]; rapid.IntRange(0, 9).Draw(t, "yield") == 0 {
@@ -120,6 +196,25 @@ func TestSessionsThatRestEnd(t *testing.T) {
 			waitForRest(1)
 			c.end(l, p, nc)
 			if ev := <-l.downs; ev.Peer != p || !c.want(ev.Err) {
+				t.Errorf("it ended with %v", ev.Err)
+			}
+			waitForRest(0)
+		})
+		t.Run(name+" in TLS", func(t *testing.T) {
+			ca := newCA(t, "CA")
+			l := startLoopback(t, func(cfg *ServerConfig) { inTLS(cfg, ca) })
+			defer l.stop()
+			_, _, sock := connectTLS(t, l, ca, netip.MustParseAddr("10.0.0.1"))
+			defer sock.Conn.Close()
+			p := <-l.peers
+			waitForRest(1)
+			c.end(l, p, sock.Conn)
+			ev := <-l.downs
+			if name == "garbage" { // it is none of the protocol any more, but of TLS
+				if wire.CodeOf(ev.Err) != wire.CodeTLS && wire.CodeOf(ev.Err) != wire.CodeNotINOF {
+					t.Errorf("it ended with %v", ev.Err)
+				}
+			} else if ev.Peer != p || !c.want(ev.Err) {
 				t.Errorf("it ended with %v", ev.Err)
 			}
 			waitForRest(0)

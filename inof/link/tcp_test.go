@@ -85,7 +85,14 @@ func handshakeAs(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session,
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSession(SessionConfig{Self: dev, Dialer: true, Roles: wire.RoleClient, Hold: patientHold, Auth: hmacAuth("password1"), Nonce: inoftest.GoldenNonce(dev.AsSlice()[3])}, time.Now())
+	return handshakeOver(t, nc, dev, SessionConfig{Auth: hmacAuth("password1")})
+}
+
+// handshakeOver makes the session of a dialer, with the rest of its configuration.
+func handshakeOver(t testing.TB, nc net.Conn, dev netip.Addr, cfg SessionConfig) (net.Conn, *Session, error) {
+	t.Helper()
+	cfg.Self, cfg.Dialer, cfg.Roles, cfg.Hold, cfg.Nonce = dev, true, wire.RoleClient, patientHold, inoftest.GoldenNonce(dev.AsSlice()[3])
+	s, err := NewSession(cfg, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,16 +100,20 @@ func handshakeAs(t testing.TB, l *loopback, dev netip.Addr) (net.Conn, *Session,
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if _, err := nc.Write(out); err != nil {
-			t.Fatal(err)
+	for {
+		if len(out) > 0 {
+			if _, err := nc.Write(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if st, _ := s.State(); st == StateEstablished {
+			return nc, s, nil
 		}
 		frame := readFrame(t, nc)
 		if _, out, err = s.Receive(frame, nil, time.Now()); err != nil {
 			return nc, s, err
 		}
 	}
-	return nc, s, nil
 }
 
 func readFrame(t testing.TB, r io.Reader) []byte {

@@ -38,8 +38,8 @@ func BenchmarkTLS(b *testing.B) {
 	ca := newCA(b, "CA")
 	x, y := net.Pipe()
 	cx, cy := &tape{Conn: x}, &tape{Conn: y}
-	d := newTLSConn(cx, NewCredentialStore(ca.issue(inoftest.DevID(0), nil), nil), true, netip.Addr{})
-	l := newTLSConn(cy, NewCredentialStore(ca.issue(inoftest.ReflID, nil), nil), false, netip.Addr{})
+	d := newTLSClient(cx, NewCredentialStore(ca.issue(inoftest.DevID(0), nil), nil), netip.Addr{})
+	l := newTLSServer(cy, NewCredentialStore(ca.issue(inoftest.ReflID, nil), nil), listenerTLS())
 	done := make(chan error, 1)
 	go func() { done <- l.shake() }()
 	if err := d.shake(); err != nil {

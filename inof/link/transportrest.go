@@ -31,46 +31,75 @@ func (s *Server) attend(c *conn, r *msgReader) {
 
 // rest waits until something comes, and attends to it. It owns c and r.
 func (s *Server) rest(c *conn, r *msgReader) {
-	r.rest.wait(c)
+	r.rest.wait()
 	s.attend(c, r)
 }
 
-// resting is a read that waits with a small stack.
+// resting is how a session waits with a small stack.
 type resting struct {
+	raw  syscall.RawConn
 	try  func(fd uintptr) bool // nil: the session never rests
-	came bool                  // the read is done and not looked at yet
-	got  int                   // bytes, at the beginning of the reader's buffer
+	came bool                  // the wait is over and its outcome not looked at yet
+	got  int                   // bytes that were read, at the beginning of the reader's buffer
 	err  error
 }
 
 // mayRest makes the reader leave its goroutine when nothing is there.
 func (r *msgReader) mayRest() {
-	if r.c.out.raw == nil {
-		return
-	}
-	r.rest.try = func(fd uintptr) bool {
-		n, err := syscall.Read(int(fd), r.buf)
-		for err == syscall.EINTR {
-			n, err = syscall.Read(int(fd), r.buf)
+	if t, ok := r.c.nc.(*tlsConn); ok {
+		if t.raw.sys != nil {
+			r.rest.raw, r.rest.try = t.raw.sys, r.look
 		}
-		switch {
-		case err == nil && n == 0:
-			r.rest.err = io.EOF
-		case err == nil:
-			r.rest.got, r.at = n, time.Now()
-		case err == syscall.EAGAIN:
-			return false // wait
-		default:
-			r.rest.err = &net.OpError{Op: "read", Net: "tcp", Source: r.c.nc.LocalAddr(), Addr: r.c.nc.RemoteAddr(), Err: os.NewSyscallError("read", err)}
-		}
-		return true
+	} else if r.c.out.raw != nil {
+		r.rest.raw, r.rest.try = r.c.out.raw, r.read
 	}
 }
 
-// wait reads once, as soon as there is something.
-func (w *resting) wait(c *conn) {
+// read takes what is there; false: nothing.
+func (r *msgReader) read(fd uintptr) bool {
+	n, err := syscall.Read(int(fd), r.buf)
+	for err == syscall.EINTR {
+		n, err = syscall.Read(int(fd), r.buf)
+	}
+	switch {
+	case err == nil && n == 0:
+		r.rest.err = io.EOF
+	case err == nil:
+		r.rest.got, r.at = n, time.Now()
+	case err == syscall.EAGAIN:
+		return false // wait
+	default:
+		r.rest.err = readError(r.c.nc, err)
+	}
+	return true
+}
+
+// readError is the error of a read system call as package net gives it.
+func readError(nc net.Conn, err error) error {
+	return &net.OpError{Op: "read", Net: "tcp", Source: nc.LocalAddr(), Addr: nc.RemoteAddr(), Err: os.NewSyscallError("read", err)}
+}
+
+// look reports whether something is there, and leaves it for TLS. An error is told only once by
+// the socket.
+func (r *msgReader) look(fd uintptr) bool {
+	var one [1]byte
+	_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	for err == syscall.EINTR {
+		_, _, err = syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	}
+	if err == syscall.EAGAIN {
+		return false // wait
+	}
+	if err != nil {
+		r.rest.err = readError(r.c.nc, err)
+	}
+	return true
+}
+
+// wait ends as soon as there is something.
+func (w *resting) wait() {
 	w.got, w.err = 0, nil
-	if err := c.out.raw.Read(w.try); err != nil {
+	if err := w.raw.Read(w.try); err != nil {
 		w.err = err
 	}
 	w.came = true
@@ -80,8 +109,10 @@ func (w *resting) wait(c *conn) {
 func (r *msgReader) settle() error {
 	if r.rest.came {
 		r.rest.came = false
-		if err := r.take(r.rest.got, r.rest.err); err != nil {
-			return err
+		if r.rest.got > 0 || r.rest.err != nil {
+			if err := r.take(r.rest.got, r.rest.err); err != nil {
+				return err
+			}
 		}
 	}
 	if r.rest.try == nil || r.from < r.to || r.filled {
@@ -92,5 +123,17 @@ func (r *msgReader) settle() error {
 	if err := r.arm(); err != nil {
 		return r.c.expired(err)
 	}
-	return errResting
+	t, ok := r.c.nc.(*tlsConn)
+	if !ok {
+		return errResting
+	}
+	// What TLS has read may be more than it has given: only it knows.
+	got, err := t.readNow(r.buf)
+	if err == errNothingYet {
+		return errResting
+	}
+	if got > 0 {
+		r.at = time.Now()
+	}
+	return r.take(got, err)
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
@@ -48,35 +49,50 @@ type tlsConn struct {
 	raw    *metered
 	store  *CredentialStore
 	dialer bool
-	addr   netip.Addr   // dialer: what the reflector's certificate must be good for; zero: not checked
-	creds  *Credentials // of this connection; set by shake
+	addr   netip.Addr // dialer: what the reflector's certificate must be good for; zero: not checked
 	chain  []*x509.Certificate
 	at     time.Time // of the handshake
 	plain  bool      // the peer speaks our protocol without TLS, and is told so without
 }
 
-// newTLSConn does not touch the network yet.
-func newTLSConn(nc net.Conn, store *CredentialStore, dialer bool, addr netip.Addr) *tlsConn {
-	t := &tlsConn{raw: &metered{Conn: nc}, store: store, dialer: dialer, addr: addr}
-	cfg := &tls.Config{
+// configTLS is what both sides have in common.
+func configTLS() *tls.Config {
+	return &tls.Config{
 		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13, NextProtos: []string{ALPN, formerALPN},
 		// A resumed connection would carry on what a certificate was once good for.
 		SessionTicketsDisabled:      true,
 		DynamicRecordSizingDisabled: true,
 	}
-	if dialer {
-		// Names of hosts mean nothing here: verifyServer checks the chain and the address.
-		cfg.InsecureSkipVerify = true
-		cfg.VerifyConnection = t.verifyServer
-		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &t.creds.Certificate, nil }
-		t.Conn = tls.Client(t.raw, cfg)
-		return t
-	}
+}
+
+// listenerTLS is for all connections of a listener: what differs is in their metered.
+func listenerTLS() *tls.Config {
+	cfg := configTLS()
 	// The certificate is asked for here and judged at the Open (identify), so that
 	// its owner can be told what is wrong with it.
 	cfg.ClientAuth = tls.RequestClientCert
-	cfg.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &t.creds.Certificate, nil }
+	cfg.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return &hello.Conn.(*metered).creds.Certificate, nil
+	}
+	return cfg
+}
+
+// newTLSServer does not touch the network yet.
+func newTLSServer(nc net.Conn, store *CredentialStore, cfg *tls.Config) *tlsConn {
+	t := &tlsConn{raw: newMetered(nc), store: store}
 	t.Conn = tls.Server(t.raw, cfg)
+	return t
+}
+
+// newTLSClient does not touch the network yet.
+func newTLSClient(nc net.Conn, store *CredentialStore, addr netip.Addr) *tlsConn {
+	t := &tlsConn{raw: newMetered(nc), store: store, dialer: true, addr: addr}
+	cfg := configTLS()
+	// Names of hosts mean nothing here: verifyServer checks the chain and the address.
+	cfg.InsecureSkipVerify = true
+	cfg.VerifyConnection = t.verifyServer
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &t.raw.creds.Certificate, nil }
+	t.Conn = tls.Client(t.raw, cfg)
 	return t
 }
 
@@ -85,7 +101,7 @@ func (t *tlsConn) shake() error {
 	if t.store.refresh != nil {
 		t.store.refresh()
 	}
-	t.creds = t.store.Get()
+	t.raw.creds = t.store.Get()
 	t.at = time.Now()
 	if err := t.Handshake(); err != nil {
 		return t.typed(err)
@@ -107,7 +123,7 @@ func (t *tlsConn) shake() error {
 
 // verifyServer checks what a reflector shows, before it sees our certificate.
 func (t *tlsConn) verifyServer(s tls.ConnectionState) error {
-	if err := t.creds.Verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth, t.at); err != nil {
+	if err := t.raw.creds.Verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth, t.at); err != nil {
 		return err
 	}
 	leaf := s.PeerCertificates[0]
@@ -134,7 +150,7 @@ func (t *tlsConn) identify(c *Credentials, device netip.Addr) error {
 // forgotten renewal does not tear down a fabric.
 func (t *tlsConn) recheck(device netip.Addr) error {
 	c := t.store.Get()
-	if c == t.creds {
+	if c == t.raw.creds {
 		return nil
 	}
 	return t.identify(c, device)
@@ -188,6 +204,24 @@ func (t *tlsConn) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
+// errNothingYet is of a read that would have to wait. TLS tries again after it, as after a
+// deadline.
+var errNothingYet error = nothingYet{}
+
+type nothingYet struct{}
+
+func (nothingYet) Error() string   { return "nothing is there yet" }
+func (nothingYet) Timeout() bool   { return true }
+func (nothingYet) Temporary() bool { return true }
+
+// readNow is Read, but for errNothingYet where that would wait for the peer.
+func (t *tlsConn) readNow(b []byte) (int, error) {
+	t.raw.now = true
+	n, err := t.Read(b)
+	t.raw.now = false
+	return n, err
+}
+
 // Read gives typed errors.
 func (t *tlsConn) Read(b []byte) (int, error) {
 	if t.plain {
@@ -215,14 +249,28 @@ func (t *tlsConn) CloseWrite() error {
 // Close closes the socket at once.
 func (t *tlsConn) Close() error { return t.raw.Close() }
 
-// metered bounds what a peer sends before the handshake is done.
+// metered is the socket under TLS. It bounds what a peer sends before the handshake is done.
 type metered struct {
 	net.Conn
+	creds *Credentials    // of this connection; set by shake
+	sys   syscall.RawConn // nil: it is no socket
 	open  atomic.Bool
+	now   bool // Read does not wait; the reader's
 	total int
 }
 
+func newMetered(nc net.Conn) *metered {
+	m := &metered{Conn: nc}
+	if sc, ok := nc.(syscall.Conn); ok {
+		m.sys, _ = sc.SyscallConn()
+	}
+	return m
+}
+
 func (m *metered) Read(b []byte) (int, error) {
+	if m.now {
+		return m.readNow(b)
+	}
 	if !m.open.Load() {
 		if m.total >= maxTLSHandshake {
 			return 0, &wire.ProtocolError{Code: wire.CodeLength, Where: "TLS handshake", Detail: fmt.Sprintf("more than %d bytes", maxTLSHandshake)}
@@ -232,6 +280,28 @@ func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	m.total += n
 	return n, err
+}
+
+// readNow gives what the socket has, or errNothingYet.
+func (m *metered) readNow(b []byte) (n int, err error) {
+	failed := m.sys.Read(func(fd uintptr) bool {
+		n, err = syscall.Read(int(fd), b)
+		for err == syscall.EINTR {
+			n, err = syscall.Read(int(fd), b)
+		}
+		return true // never wait for the socket
+	})
+	switch {
+	case failed != nil:
+		return 0, failed
+	case err == syscall.EAGAIN:
+		return 0, errNothingYet
+	case err != nil:
+		return 0, readError(m, err)
+	case n == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // secure does the TLS handshake of a session in mode tls, within the session's own
@@ -265,7 +335,7 @@ func (c *conn) identify(device netip.Addr) error {
 	if !ok {
 		return &wire.ProtocolError{Code: wire.CodeAuthMode, Where: "connection", Detail: "mode tls without TLS"}
 	}
-	return t.identify(t.creds, device)
+	return t.identify(t.raw.creds, device)
 }
 
 // recheck holds an established session against the credentials in force now.

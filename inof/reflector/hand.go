@@ -17,8 +17,8 @@ const handBytes = 128 << 10
 type handing struct {
 	msgs []*wire.Update
 	form []wire.Form // of each of them: it is encoded once, however many steps there are
-	to   []*device // those others
-	most int       // of them in a step
+	to   []*device   // those others
+	most int         // of them in a step
 }
 
 // hand gives messages to the first devices, and leaves the others to steps.

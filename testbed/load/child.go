@@ -26,7 +26,7 @@ import (
 
 // request is one line on the standard input of the reflector's process.
 type request struct {
-	Op    string `json:"op"` // stats, send, profile
+	Op    string `json:"op"` // stats, send, profile, heap
 	GC    bool   `json:"gc,omitempty"`
 	Reset bool   `json:"reset,omitempty"` // the peak begins anew
 	Bytes uint64 `json:"bytes,omitempty"`
@@ -121,6 +121,13 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 			return reply{}, err
 		}
 		return reply{}, pprof.StartCPUProfile(f) // written when it ends
+	case "heap":
+		f, err := os.Create(q.File)
+		if err != nil {
+			return reply{}, err
+		}
+		runtime.GC()
+		return reply{}, errors.Join(pprof.WriteHeapProfile(f), f.Close())
 	case "stats":
 		s, err := measure(ctx, d, q.GC)
 		if err == nil && q.Reset {
@@ -128,7 +135,7 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 		}
 		return reply{Stats: &s}, err
 	}
-	return reply{}, fmt.Errorf("%q is none of stats, send, profile", q.Op)
+	return reply{}, fmt.Errorf("%q is none of stats, send, profile, heap", q.Op)
 }
 
 func measure(ctx context.Context, d *daemon.Daemon, gc bool) (stats, error) {

@@ -202,6 +202,9 @@ func (f *fanout) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := f.own.heap(ctx, f.Profiles, "sessions-heap"); err != nil {
+		return err
+	}
 	n := float64(f.Clients + f.Origins)
 	kib := func(after, before uint64) float64 { return (float64(after) - float64(before)) / 1024 / n }
 	f.res.Memory = &Memory{Sessions: int(n), Heap: kib(after.Heap, before.Heap), Stack: kib(after.Stack, before.Stack), RSS: kib(after.RSS, before.RSS)}

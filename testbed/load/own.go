@@ -199,6 +199,19 @@ func (o *ownReflector) profile(ctx context.Context, dir, name string) (stop func
 	return func() error { _, err := o.ask(ctx, request{Op: "profile"}); return err }, err
 }
 
+// heap writes what is in use in the process's heap, by who allocated it, as name.pprof in a
+// directory; nowhere without one.
+func (o *ownReflector) heap(ctx context.Context, dir, name string) error {
+	if dir == "" {
+		return nil
+	}
+	file, err := filepath.Abs(filepath.Join(dir, name+".pprof"))
+	if err == nil {
+		_, err = o.ask(ctx, request{Op: "heap", File: file})
+	}
+	return err
+}
+
 // resetPeak lets the peak of memory begin anew.
 func (o *ownReflector) resetPeak(ctx context.Context) (stats, error) {
 	r, err := o.ask(ctx, request{Op: "stats", GC: true, Reset: true})
