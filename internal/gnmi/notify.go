@@ -20,8 +20,65 @@ func (s *stream) notification(origin string, at time.Time) *pb.Notification {
 
 // update is one leaf.
 func (s *stream) update(v *telemetry.Value, again uint32) *pb.Update {
-	l := theSchema.of[v.Leaf]
-	return &pb.Update{Path: &pb.Path{Elem: l.path(v.Keys, len(l.elems))}, Val: typed(v, s.encoding), Duplicates: again}
+	if again == 0 {
+		return s.updates.of(v, s.encoding)
+	}
+	return &pb.Update{Path: theSchema.pathOf(v), Val: typed(v, s.encoding), Duplicates: again}
+}
+
+// pathOf is where a value is.
+func (x *schema) pathOf(v *telemetry.Value) *pb.Path {
+	l := x.of[v.Leaf]
+	return &pb.Path{Elem: l.path(v.Keys, len(l.elems))}
+}
+
+// updates are those made last: what many are told is made once. Messages share them and do not
+// change them.
+type updates struct{ made map[updateKey]madeUpdate }
+
+type updateKey struct {
+	leaf     *telemetry.Leaf
+	keys     *string // of the row that was read: each reading has its own
+	encoding pb.Encoding
+}
+
+type madeUpdate struct {
+	v  any
+	up *pb.Update
+}
+
+// maxUpdates bounds what is kept for others: a beat of a large device.
+const maxUpdates = 1 << 14
+
+func (u *updates) of(v *telemetry.Value, e pb.Encoding) *pb.Update {
+	k := updateKey{leaf: v.Leaf, encoding: e}
+	if len(v.Keys) > 0 {
+		k.keys = &v.Keys[0]
+	}
+	if m, ok := u.made[k]; ok && telemetry.Equal(m.v, v.V) {
+		return m.up
+	}
+	if u.made == nil || len(u.made) >= maxUpdates {
+		u.made = map[updateKey]madeUpdate{}
+	}
+	up := &pb.Update{Path: theSchema.pathOf(v), Val: typed(v, e)}
+	u.made[k] = madeUpdate{v.V, up}
+	return up
+}
+
+// waited writes what has waited, events first.
+func (s *stream) waited(events []told, order []*entry, now time.Time, send func(*pb.Notification) error) error {
+	for _, t := range events {
+		if err := send(s.eventNote(t)); err != nil {
+			return err
+		}
+	}
+	for _, e := range order {
+		if err := s.entry(e, now, send); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entry writes what waits of one place, a notification for each time of reading.
@@ -66,9 +123,7 @@ func (s *stream) eventNote(e told) *pb.Notification {
 	top := len(l.elems) - 1
 	n.Prefix.Elem, n.Atomic = l.path(nil, top), true
 	for i := range t {
-		u := s.update(&t[i], 0)
-		u.Path.Elem = u.Path.Elem[top:]
-		n.Update = append(n.Update, u)
+		n.Update = append(n.Update, &pb.Update{Path: &pb.Path{Elem: theSchema.pathOf(&t[i]).Elem[top:]}, Val: typed(&t[i], s.encoding)})
 	}
 	return n
 }

@@ -47,6 +47,10 @@ type Server struct {
 	hub     hub
 	streams atomic.Int64
 	gets    chan struct{} // a place for each Get at once
+	// turn is held while a message to a subscriber is made, one at a time: however many there are,
+	// they keep one processor busy at most, and what hosts are to be told finds another one free.
+	turn    chan struct{}
+	updates updates // made by whoever has the turn
 	counts  counters
 }
 
@@ -79,7 +83,7 @@ func (s *Server) Counters() Counters {
 
 // New makes a server, for who may come in by a door.
 func New(src Source, door *api.Door, now func() time.Time) *Server {
-	return &Server{src: src, door: door, now: now, gets: make(chan struct{}, maxGets), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
+	return &Server{src: src, door: door, now: now, gets: make(chan struct{}, maxGets), turn: make(chan struct{}, 1), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
 }
 
 // Bounds of what a peer may send or hold.

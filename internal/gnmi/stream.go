@@ -55,6 +55,7 @@ type stream struct {
 	target   string
 	need     telemetry.Need
 	counts   *counters
+	updates  *updates
 
 	kick    chan struct{} // something waits
 	sending atomic.Int64  // since when the client has not taken a message, Unix nanoseconds; 0: it has all

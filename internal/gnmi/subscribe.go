@@ -130,7 +130,11 @@ func (s *Server) serve(ctx context.Context, c pb.GNMI_SubscribeServer, st *strea
 		}
 		return err
 	}
+	// Whoever makes messages has the turn, and gives it up while one is sent: a client may be slow.
+	begin, end := func() { s.turn <- struct{}{} }, func() { <-s.turn }
 	note := func(n *pb.Notification) error {
+		end()
+		defer begin()
 		return send(&pb.SubscribeResponse{Response: &pb.SubscribeResponse_Update{Update: n}})
 	}
 	sync := func() error {
@@ -138,7 +142,10 @@ func (s *Server) serve(ctx context.Context, c pb.GNMI_SubscribeServer, st *strea
 	}
 	present := func(tree telemetry.Tree) error {
 		if !list.GetUpdatesOnly() {
-			if err := st.all(tree, note); err != nil {
+			begin()
+			err := st.all(tree, note)
+			end()
+			if err != nil {
 				return err
 			}
 		}
@@ -188,15 +195,11 @@ func (s *Server) serve(ctx context.Context, c pb.GNMI_SubscribeServer, st *strea
 			s.counts.slow.Add(1)
 			return err
 		}
-		for _, t := range events {
-			if err := note(st.eventNote(t)); err != nil {
-				return err
-			}
-		}
-		for _, e := range order {
-			if err := st.entry(e, s.now(), note); err != nil {
-				return err
-			}
+		begin()
+		err = st.waited(events, order, s.now(), note)
+		end()
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -218,7 +221,7 @@ func (s *Server) newStream(list *pb.SubscriptionList, req *pb.SubscribeRequest) 
 	if err != nil {
 		return nil, err
 	}
-	st := &stream{encoding: list.GetEncoding(), target: list.GetPrefix().GetTarget(), counts: &s.counts, kick: make(chan struct{}, 1)}
+	st := &stream{encoding: list.GetEncoding(), target: list.GetPrefix().GetTarget(), counts: &s.counts, updates: &s.updates, kick: make(chan struct{}, 1)}
 	for i, x := range list.GetSubscription() {
 		q, err := parse(list.GetPrefix(), x.GetPath())
 		if err == nil {
