@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 
@@ -13,26 +15,45 @@ import (
 
 // advice is one thing that doctor found.
 type advice struct {
-	level string // ok, hint or bad
-	text  string
+	Level string `json:"level"` // ok, hint or bad
+	Text  string `json:"text"`
 }
 
 // doctorCmd says what of this host stands in the way of a fast fail-over. It changes nothing.
 func doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Say what of this host stands in the way of a fast fail-over, and what would help", Args: cobra.NoArgs,
+	output := "text"
+	c := &cobra.Command{Use: "doctor", Short: "Say what of this host stands in the way of a fast fail-over, and what would help", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			bad := 0
-			for _, a := range diagnose(hostkernel.Tree{}, hostkernel.CanDestroy) {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-4s %s\n", a.level, a.text)
-				if a.level == "bad" {
-					bad++
-				}
-			}
-			if bad > 0 {
-				return fmt.Errorf("%d of these keep I/O from leaving a dead path at once", bad)
-			}
-			return nil
+			return prescribe(cmd.OutOrStdout(), output, diagnose(hostkernel.Tree{}, hostkernel.CanDestroy))
 		}}
+	c.Flags().StringVarP(&output, "output", "o", output, "text or json")
+	return c
+}
+
+// prescribe writes what was found; it is an error if something is bad.
+func prescribe(out io.Writer, format string, found []advice) error {
+	switch format {
+	case "json":
+		if err := json.NewEncoder(out).Encode(found); err != nil {
+			return err
+		}
+	case "text":
+		for _, a := range found {
+			fmt.Fprintf(out, "%-4s %s\n", a.Level, a.Text)
+		}
+	default:
+		return fmt.Errorf("--output %q: want text or json", format)
+	}
+	bad := 0
+	for _, a := range found {
+		if a.Level == "bad" {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of these keep I/O from leaving a dead path at once", bad)
+	}
+	return nil
 }
 
 // diagnose looks at a host.

@@ -24,7 +24,7 @@ func diagnosis(t *testing.T, files map[string]string, canDestroy error) string {
 	}
 	var b strings.Builder
 	for _, a := range diagnose(hostkernel.Tree{Root: root}, func() error { return canDestroy }) {
-		b.WriteString(a.level + " " + a.text + "\n")
+		b.WriteString(a.Level + " " + a.Text + "\n")
 	}
 	return b.String()
 }
@@ -56,5 +56,24 @@ func TestDoctorSaysWhatStandsInTheWay(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
+	}
+}
+
+func TestDoctorSpeaksToPeopleAndPrograms(t *testing.T) {
+	found := []advice{{"ok", "native multipath is on"}, {"bad", "it is not"}}
+	for format, want := range map[string]string{
+		"text": "ok   native multipath is on\nbad  it is not\n",
+		"json": `[{"level":"ok","text":"native multipath is on"},{"level":"bad","text":"it is not"}]` + "\n",
+	} {
+		var b strings.Builder
+		if err := prescribe(&b, format, found); err == nil || b.String() != want {
+			t.Errorf("%s: %q, %v", format, b.String(), err)
+		}
+		if err := prescribe(&b, format, found[:1]); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+	if err := prescribe(&strings.Builder{}, "xml", found); err == nil || !strings.Contains(err.Error(), "xml") {
+		t.Error(err)
 	}
 }
