@@ -318,6 +318,21 @@ func TestWhatMustBeForgottenIsDeleted(t *testing.T) {
 	}
 }
 
+// A controller that waits for a keep-alive of the kernel before it gives its connection up is deleted after that.
+func TestWhatIsHeldByAKeepAliveIsDeletedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, DefaultOwner, nil)
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.kernel.UnderWay = true
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonZoneChanged, 1), 3*time.Second)
+		b.want("resetting live")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		b.want("- live")
+	})
+}
+
 // With a restraint what must be forgotten stays for so long, and for good if it is active again within it.
 func TestWhatIsActiveAgainWithinTheRestraintStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	answerLate   = 50 * time.Millisecond  // more, until it counts as unanswered
 	askEvery     = 100 * time.Millisecond
 	askTimes     = 100
-	downWithin   = 5 * time.Second // from the end of its sockets until a controller is not live any more
+	downWithin   = time.Minute // from the end of its sockets to `connecting`: the kernel may wait for a keep-alive
 	lookEvery    = 20 * time.Millisecond
 	resetWithin  = 3 * time.Minute // longer than the kernel's admin_timeout
 )
@@ -270,7 +270,7 @@ func (l *leaver) forget(ctx context.Context, c *hostkernel.Controller) {
 		} else if err != nil {
 			l.failOver([]hostkernel.Controller{now})
 			if mine && !l.down(ctx, &now) {
-				act.fail(fmt.Errorf("%s stays %s: it is not deleted", now.Name(), now.State))
+				act.fail(fmt.Errorf("%s has not given its connection up after %v: it is not deleted", now.Name(), downWithin))
 				return
 			}
 		}

@@ -22,6 +22,7 @@ type world struct {
 	t       *testing.T
 	connect Connect // to the target
 	cut     func(on bool)
+	await   func() // until a keep-alive of the kernel's is under way on a path that is cut
 }
 
 // behaviour is what both kernels must do alike.
@@ -102,6 +103,17 @@ var behaviour = map[string]func(w *world){
 		if err := undo(); err != nil {
 			w.t.Error(err)
 		}
+	},
+	// Linux 6.1 waits for it before it tears the controller down, however dead the path is.
+	"with a keep-alive under way it is held until that is given up": func(w *world) {
+		c := w.state(w.connected(), Live, 0)
+		w.cut(true)
+		w.await()
+		if n, err := w.Destroy(Sockets{Source: c.Source, Target: c.Target}); n == 0 || err != nil {
+			w.t.Errorf("%d destroyed, %v", n, err)
+		}
+		w.state(c.Instance, Resetting, time.Second)
+		w.state(c.Instance, Connecting, 10*time.Second)
 	},
 	"of another path nothing is destroyed": func(w *world) {
 		c := w.state(w.connected(), Live, 0)
@@ -264,6 +276,7 @@ func TestTheFakeBehavesLikeAKernel(t *testing.T) {
 						f.Mend(at.Addr())
 					}
 				}
+				w.await = func() { f.UnderWay = true }
 				do(w)
 				w.end()
 				time.Sleep(5 * time.Minute)
@@ -290,7 +303,8 @@ func TestTheKernelBehavesLikeTheFake(t *testing.T) {
 	base := Connect{Transport: "tcp", NQN: words[0], Target: netip.MustParseAddrPort(words[1]), Source: netip.MustParseAddr(words[2]), HostNQN: id.NQN, HostID: id.ID}
 	for name, do := range behaviour {
 		t.Run(name, func(t *testing.T) {
-			w := &world{Kernel: k, t: t, connect: base}
+			// It is sent when nothing came for up to half of keep_alive_tmo, 5 s, and given up after that.
+			w := &world{Kernel: k, t: t, connect: base, await: func() { time.Sleep(3 * time.Second) }}
 			isCut := false
 			w.cut = func(on bool) {
 				if on == isCut {

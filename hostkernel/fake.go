@@ -20,6 +20,7 @@ const (
 	fakeConnect      = 20 * time.Millisecond
 	fakeSilent       = 3200 * time.Millisecond // a connect without an answer: one SYN is repeated
 	fakeTearDown     = 30 * time.Millisecond   // from the end of a socket to `connecting`
+	fakeUnanswered   = 5600 * time.Millisecond // the same while a keep-alive of the kernel's is under way
 	fakeDelete       = 100 * time.Millisecond
 	fakeDeleteDead   = 94 * time.Second // a live controller on a dead path
 	fakeResetDead    = 65 * time.Second
@@ -39,6 +40,7 @@ type Fake struct {
 
 	NoDestroy  bool // INET_DIAG_DESTROY is missing
 	NoNVMe     bool
+	UnderWay   bool // keep-alives of the kernel's are under way when sockets are destroyed
 	Forbidden  bool // the rights are missing
 	Excluded   Exclusions
 	Policy     string // of all subsystems
@@ -329,11 +331,14 @@ func (f *Fake) Destroy(s Sockets) (int, error) {
 		if c.Transport == "tcp" && c.State == Live && c.Target == s.Target && cmp.Or(c.Source, s.Source) == s.Source {
 			n++ // the first socket takes the others of its controller with it
 			c.gen++
-			gen := c.gen
-			time.AfterFunc(fakeTearDown, func() {
+			gen, wait := c.gen, fakeTearDown
+			if f.UnderWay {
+				c.State, wait = Resetting, fakeUnanswered
+			}
+			time.AfterFunc(wait, func() {
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				if f.controllers[c.Instance] == c && c.gen == gen && c.State == Live {
+				if f.controllers[c.Instance] == c && c.gen == gen && (c.State == Live || c.State == Resetting) {
 					f.lose(c)
 				}
 			})

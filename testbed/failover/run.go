@@ -54,8 +54,8 @@ type Row struct {
 	Slow          []string // the I/Os that took longest, by when they began and ended after the fault
 }
 
-// stalled is how long an I/O takes that counts as held up: far above those of an idle
-// emulated machine.
+// stalled is how long an I/O takes at least that counts as held up: far above those of an idle
+// emulated machine. Where those before the fault took long, it is three times as much as they did.
 const stalled = 150 * time.Millisecond
 
 // name says over what the fault was.
@@ -111,7 +111,8 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	if err := b.await(ctx, "I/O", func() error { _, _, _, err := b.now(); return err }); err != nil {
 		return r, err
 	}
-	if err := rest(ctx, 2*time.Second); err != nil {
+	usual, err := b.usual(ctx, 2*time.Second)
+	if err != nil {
 		return r, err
 	}
 	ahead, within, err := b.clock()
@@ -123,11 +124,9 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if err := b.settle(ctx); err != nil {
-		return r, err
-	}
-	healed, err := f.Heal(ctx, b, m)
-	if err != nil {
+	unsettled := b.settle(ctx, max(stalled, 3*usual))
+	healed, err := f.Heal(ctx, b, m) // in any case: the next row needs the path
+	if err = cmp.Or(unsettled, err); err != nil {
 		return r, fmt.Errorf("the end of %s: %w", f.Name, err)
 	}
 	if err := b.await(ctx, "the path after "+f.Name, func() error { return b.bothLive(ctx, m) }); err != nil {
@@ -221,13 +220,27 @@ func (b *Bed) toldOfBoth(files []string) error {
 	return nil
 }
 
-// settle waits after a fault until I/O flows again, and has done so for a while.
-func (b *Bed) settle(ctx context.Context) error {
+// usual gives how long I/O takes without a fault, at most: the oldest in flight that was seen within
+// a time.
+func (b *Bed) usual(ctx context.Context, within time.Duration) (most time.Duration, err error) {
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		if n, _, _, err := b.now(); err == nil {
+			most = max(most, time.Duration(n.Oldest))
+		}
+		if err := rest(ctx, 50*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return most, nil
+}
+
+// settle waits after a fault until I/O flows again, each within a time, and has done so for a while.
+func (b *Bed) settle(ctx context.Context, each time.Duration) error {
 	const quiet, most = 2 * time.Second, 100 * time.Second
 	begun, since := time.Now(), time.Now()
 	for time.Since(begun) < most {
 		n, _, _, err := b.now()
-		if err != nil || time.Duration(n.Oldest) > stalled {
+		if err != nil || time.Duration(n.Oldest) > each {
 			since = time.Now()
 		}
 		if time.Since(since) > quiet {
@@ -237,7 +250,7 @@ func (b *Bed) settle(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("I/O stands still for %v", most)
+	return fmt.Errorf("for %v there was no moment in which all I/O took %v at most", most, each)
 }
 
 // evaluate works out a row. All times are of the machine's clock.
