@@ -86,9 +86,10 @@ func resumeUnsaved(prefix string, id uint64) (*unsaved, error) {
 	return u, nil
 }
 
-// reset empties a file.
+// reset empties a file. Its beginning stays until another one takes its place in one write: the
+// process may be killed in between.
 func (u *unsaved) reset(i int, gen uint64) error {
-	if err := u.files[i].Truncate(0); err != nil {
+	if err := u.files[i].Truncate(unsavedHeader); err != nil {
 		return err
 	}
 	b := append(make([]byte, 0, unsavedHeader), unsavedMagic...)
