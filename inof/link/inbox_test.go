@@ -177,13 +177,77 @@ func TestADeviceIsHeldToItsPace(t *testing.T) {
 			t.Errorf("held up since %v, for %v", since.Sub(began), held)
 		}
 		again := &conn{pace: ps.of(dev)}
-		(&Peer{c: again}).Charge(toldRecords * 100)
+		(&Peer{c: again}).Charge(workRecords * 100)
 		if err := again.slowDown(&wire.EndOfSync{}); err != nil || time.Since(began) < 12*time.Second {
 			t.Errorf("another session of the device, charged with 100 records: after %v, %v", time.Since(began), err)
 		}
 		again.out.stopping.Store(true)
 		if err := again.slowDown(hostsUpdate(dev, wire.Put, 1000)); err == nil {
 			t.Error("a session that is to end goes on waiting")
+		}
+	})
+}
+
+// A device whose messages make more work than it may is not served until that is made up for, and
+// nobody waits for it: what it has sent already rests too. Its end is told at once.
+func TestADeviceInDebtIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPacers(Pace{PerSecond: 100, Burst: 1000}, 10, func(netip.Addr) bool { return true })
+		flood, honest := inboxPeer(1), inboxPeer(2)
+		flood.c = &conn{pace: ps.of(flood.device)}
+		b := NewInbox(1 << 20)
+		take := func() *Peer {
+			t.Helper()
+			ev, _, ok := b.Take()
+			if !ok {
+				return nil
+			}
+			return ev.Peer
+		}
+		b.Put(PeerEvent{Peer: flood, Kind: PeerUp}, true, nil)
+		for range 10 {
+			b.Put(inboxMessage(flood, hostsUpdate(flood.device, wire.Withdraw, 1), 100), true, nil)
+		}
+		for range 3 { // its PeerUp, and two messages
+			if take() != flood {
+				t.Fatal("a device that owes nothing is not served")
+			}
+		}
+		flood.Charge(workRecords * 1000)
+		flood.Charge(workRecords * 200) // two seconds
+		began := time.Now()
+		b.Put(inboxMessage(honest, hostsUpdate(honest.device, wire.Put, 1), 100), true, nil)
+		if take() != honest {
+			t.Error("a device that owes work is served before another one's change")
+		}
+		<-b.Ready() // of what was put
+		if take() != nil {
+			t.Error("a device that owes work is served")
+		}
+		select {
+		case <-b.Ready():
+			t.Error("there is nothing to take, and the owner is woken")
+		default:
+		}
+		if n, s := b.Len(), b.Status(time.Now().Add(time.Second)); n != 0 || s.Events != 8 || s.Oldest != 0 {
+			t.Errorf("while a device rests %d events wait for the owner, status %+v", n, s)
+		}
+		<-b.Ready()
+		if waited := time.Since(began); waited != 2*time.Second || take() != flood {
+			t.Errorf("a device that owed the work of two seconds is served after %v", waited)
+		}
+		if _, held := flood.c.pace.info(time.Now()); held != 2*time.Second {
+			t.Errorf("it is shown as held up for %v", held)
+		}
+		flood.Charge(workRecords * 1000)
+		if take() != nil {
+			t.Error("a device that owes work again is served")
+		}
+		b.Put(PeerEvent{Peer: flood, Kind: PeerDown}, true, nil)
+		for range 8 {
+			if take() != flood {
+				t.Fatal("the end of a session waits for what its device owes")
+			}
 		}
 	})
 }

@@ -25,17 +25,20 @@ const (
 // it. Each device has a queue of its own, bounded in bytes. They are served in turn, those
 // first whose next message tells of a loss, and of a long message a piece at a time.
 // So what one device sends without end delays others by a piece, and when its queue is
-// full only its own session waits: it is not read, and TCP holds the peer back.
+// full only its own session waits: it is not read, and TCP holds the peer back. A device whose
+// messages have made more work than it may rests until that is made up for.
 type Inbox struct {
 	bytes int // of one device
 	ready chan struct{}
 
-	mu     sync.Mutex
-	inlets map[inletKey]*inlet // those with something in them, or with a reader that waits
-	losses []*inlet            // with something in them, in turn; their next tells of a loss
-	others []*inlet
-	row    int // losses taken in a row
-	events int
+	mu      sync.Mutex
+	inlets  map[inletKey]*inlet // those with something in them, or with a reader that waits
+	losses  []*inlet            // with something in them, in turn; their next tells of a loss
+	others  []*inlet
+	resting []*inlet
+	row     int // losses taken in a row
+	events  int
+	goesOn  *time.Timer // when the first of those that rest may; nil: there was none yet
 }
 
 // inletKey is a device on one side: it may be our reflector and our client at once.
@@ -51,6 +54,8 @@ type inlet struct {
 	bytes int
 	room  chan struct{} // closed when something was taken; nil: nobody waits
 	stuck int           // readers that wait
+	downs int           // of queue: sessions that have ended, for which nothing is held back
+	rests time.Time     // since when it rests; zero: it does not
 }
 
 // InboxStatus is what waits, for operators.
@@ -99,6 +104,9 @@ func (b *Inbox) Put(ev PeerEvent, client bool, stop <-chan struct{}) {
 	in.queue = append(in.queue, ev)
 	in.bytes += ev.Size
 	b.events++
+	if ev.Kind == PeerDown {
+		in.downs++
+	}
 	if len(in.queue) == 1 {
 		b.line(in)
 	}
@@ -125,11 +133,76 @@ func (b *Inbox) line(in *inlet) {
 // Ready has a value when there may be something to Take.
 func (b *Inbox) Ready() <-chan struct{} { return b.ready }
 
-// Len is how many events wait.
+// Len is how many events wait, but for those of devices that rest.
 func (b *Inbox) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.events
+	n := b.events
+	for _, in := range b.resting {
+		n -= len(in.queue)
+	}
+	return n
+}
+
+// mayGoOn is until when a device with something in its queue has to rest; zero: it has not.
+func (in *inlet) mayGoOn() time.Time {
+	if ev := &in.queue[0]; ev.Kind == PeerMessage && in.downs == 0 && ev.Peer.c != nil {
+		return ev.Peer.c.pace.restsUntil()
+	}
+	return time.Time{}
+}
+
+// goOn lines up those that have rested. b.mu is held.
+func (b *Inbox) goOn(now time.Time) {
+	b.resting = slices.DeleteFunc(b.resting, func(in *inlet) bool {
+		if in.mayGoOn().After(now) {
+			return false
+		}
+		in.queue[0].Peer.c.pace.note(in.rests, now)
+		in.rests = time.Time{}
+		b.line(in)
+		return true
+	})
+}
+
+// rest leaves a device out until it may go on. b.mu is held.
+func (b *Inbox) rest(in *inlet, now time.Time) {
+	in.rests = now
+	b.resting = append(b.resting, in)
+	first := in.mayGoOn()
+	for _, o := range b.resting {
+		if at := o.mayGoOn(); at.Before(first) {
+			first = at
+		}
+	}
+	if b.goesOn == nil {
+		b.goesOn = time.AfterFunc(first.Sub(now), b.wake)
+	} else {
+		b.goesOn.Reset(first.Sub(now))
+	}
+}
+
+// turn takes the next device out of its line, nil: there is none. b.mu is held.
+func (b *Inbox) turn(now time.Time) *inlet {
+	for {
+		from := &b.others
+		if len(b.losses) > 0 && (b.row < urgentRow || len(b.others) == 0) {
+			from = &b.losses
+		}
+		if len(*from) == 0 {
+			return nil
+		}
+		in := (*from)[0]
+		*from = slices.Delete(*from, 0, 1)
+		if in.mayGoOn().After(now) {
+			b.rest(in, now)
+			continue
+		}
+		if b.row++; from == &b.others {
+			b.row = 0
+		}
+		return in
+	}
 }
 
 // Take gives the next event, and which side of its session we are; ok is false when there
@@ -137,18 +210,12 @@ func (b *Inbox) Len() int {
 func (b *Inbox) Take() (ev PeerEvent, client, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from := &b.others
-	if len(b.losses) > 0 && (b.row < urgentRow || len(b.others) == 0) {
-		from = &b.losses
-		b.row++
-	} else {
-		b.row = 0
-	}
-	if len(*from) == 0 {
+	now := time.Now()
+	b.goOn(now)
+	in := b.turn(now)
+	if in == nil {
 		return ev, false, false
 	}
-	in := (*from)[0]
-	*from = slices.Delete(*from, 0, 1)
 	ev, whole := in.next()
 	if whole {
 		b.events--
@@ -163,7 +230,7 @@ func (b *Inbox) Take() (ev PeerEvent, client, ok bool) {
 		close(in.room)
 		in.room = nil
 	}
-	if b.events > 0 {
+	if len(b.losses)+len(b.others) > 0 {
 		b.wake()
 	}
 	return ev, in.key.client, true
@@ -178,6 +245,9 @@ func (in *inlet) next() (ev PeerEvent, whole bool) {
 			ev.Msg = first
 			return ev, false
 		}
+	}
+	if ev.Kind == PeerDown {
+		in.downs--
 	}
 	in.queue[0] = PeerEvent{}
 	in.queue = in.queue[1:]
@@ -199,6 +269,9 @@ func (b *Inbox) Status(now time.Time) InboxStatus {
 			continue
 		}
 		s.Peers++
+		if !in.rests.IsZero() { // it waits for itself
+			continue
+		}
 		if age := now.Sub(in.queue[0].At); age >= s.Oldest || !s.Device.IsValid() {
 			s.Oldest, s.Device = max(0, age), in.key.device
 		}

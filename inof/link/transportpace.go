@@ -35,6 +35,7 @@ type pacer struct {
 	since time.Time     // it is held up without a pause; zero: it is not
 	last  time.Time     // end of the last time it was held up
 	held  time.Duration // all in all
+	rests time.Time     // until when what it has said waits: it made too much work
 }
 
 // heldGap is how long a device must not have been held up to count as slowed down anew.
@@ -136,13 +137,34 @@ func (c *conn) slowDown(m wire.Message) error {
 	return nil
 }
 
-// toldRecords is how many records that a device is told weigh as much as one it says.
-const toldRecords = 4
+// workRecords is how many records that a message makes us look at, in tables or to tell them to
+// its sender, weigh as much as one that it has.
+const workRecords = 16
 
-// Charge counts what a peer was told because of what it said: who leaves a large zone and
-// comes back without end makes work too.
-func (p *Peer) Charge(told int) {
-	if n := told / toldRecords; n > 0 && p.c.pace != nil {
-		p.c.pace.ReserveN(time.Now(), min(n, p.c.pace.Burst()))
+// Charge counts what a message of the peer made us do beside its own weight: who leaves a large
+// zone and comes back without end makes work too. What makes more than the peer may is not
+// taken from the Inbox until that is made up for.
+func (p *Peer) Charge(work int) {
+	if n := work / workRecords; n > 0 && p.c.pace != nil {
+		p.c.pace.charge(n, time.Now())
 	}
+}
+
+func (p *pacer) charge(n int, now time.Time) {
+	due := p.ReserveN(now, min(n, p.Burst())).DelayFrom(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := now.Add(due); due > 0 && until.After(p.rests) {
+		p.rests = until
+	}
+}
+
+// restsUntil is until when what the device has said waits; zero: it does not. There may be no pacer.
+func (p *pacer) restsUntil() time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rests
 }
