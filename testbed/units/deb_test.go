@@ -29,12 +29,12 @@ func packages(t testing.TB, dir string) map[string]string {
 	return files
 }
 
-// newer is the same package of a later version.
+// newer is the same package of a later version, packed in no time.
 func newer(t testing.TB, deb string) string {
 	t.Helper()
 	dir := t.TempDir()
 	tree, out := filepath.Join(dir, "tree"), filepath.Join(dir, "newer.deb")
-	script := `dpkg-deb -R "$1" "$2" && sed -i 's/^Version: .*/Version: 9:1/' "$2/DEBIAN/control" && dpkg-deb --root-owner-group -b "$2" "$3"`
+	script := `dpkg-deb -R "$1" "$2" && sed -i 's/^Version: .*/Version: 9:1/' "$2/DEBIAN/control" && dpkg-deb -Znone --root-owner-group -b "$2" "$3"`
 	if text, err := exec.Command("sh", "-c", script, "newer", deb, tree, out).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -41,7 +41,7 @@ func bootDebian(t *testing.T, image string) *machine {
 	m := &machine{t: t, shared: filepath.Join(dir, "share")}
 	m.exec = func(script string) ([]byte, error) {
 		// Bounded there: scripts run one at a time, and one that hangs must not hide why.
-		r, err := vm.Do(ctx, socket, vm.Quote([]string{"timeout", "-k", "5", "120", "sh", "-c", script}))
+		r, err := vm.Do(ctx, socket, vm.Quote([]string{"timeout", "-k", "5", "300", "sh", "-c", script}))
 		if err == nil && r.Status != 0 {
 			err = fmt.Errorf("exit status %d", r.Status)
 		}
