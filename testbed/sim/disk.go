@@ -119,7 +119,14 @@ func (d *device) commit(rows, ops int) {
 // powerCut takes the power from a device whose process has just ended.
 func (d *device) powerCut() {
 	d.w.tracef("%s has no power, and %d rows that are not on its disk", d.name, d.disk.Pending())
+	had := d.toldRows()
 	d.disk.PowerCut()
+	has := d.toldRows()
+	for k, seq := range had {
+		if s := d.w.wire[k]; has[k] != seq && s != nil && s.Seq == seq {
+			s.unsaved = true
+		}
+	}
 	d.tailSeen = nil
 	d.forgotten()
 	d.dark = true
@@ -127,6 +134,18 @@ func (d *device) powerCut() {
 		l.refresh()
 		l.changes, l.known = 0, -1
 	}
+}
+
+// toldRows gives the numbers of the last notices that the next process would know.
+func (d *device) toldRows() map[pairKey]uint32 {
+	out := map[pairKey]uint32{}
+	st, _ := core.StateOf(d.disk.Look())
+	for _, h := range st.Told.Hosts {
+		for _, t := range h.Told {
+			out[pairKey{d.id, h.Addr, t.Subject}] = t.Seq
+		}
+	}
+	return out
 }
 
 // lose takes everything off the disk of a device that does not run. What it had told

@@ -142,6 +142,7 @@ var namedSeeds = map[uint64]string{
 	2790: "a reflector awaited a device that had left with nothing, after each of two restarts, and its word was late",
 	2117: "a port that lost its carrier while another claim had its host's address counted as one that is up, and the host was not told again",
 	2997: "a host had asked before it registered when its switch went down: that its link failed meanwhile was forgotten, and it was not told again",
+	4229: "the judge took a switch for knowing what it had told, which had not come to its disk when its power was cut",
 	1620: "a rival left an address before it was placed, and the first was kept out of the default zone",
 }
 

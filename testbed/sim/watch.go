@@ -20,7 +20,7 @@ type spoken struct {
 	acked   bool
 	dropped bool // and forgot since the host was not registered for a while
 	yielded bool // and then another claim had the host's address for a while
-	unsaved bool // and forgot in a crash
+	unsaved bool // and forgot in a crash: all it had told, or what had not come to its disk when its power was cut
 }
 
 // grace is how long after the trouble of a host it may be told things again: its
