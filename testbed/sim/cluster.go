@@ -19,8 +19,9 @@ import (
 // real ones (cluster.Node): the library's Raft, our transport on connections in memory, our
 // log entries and snapshots. They run as goroutines of their own, so that a run with them
 // has to be in a bubble of testing/synctest: the world sleeps until its next event is due,
-// and does what a member has for it in between. Which of two goroutines of one moment comes
-// first is left to the scheduler: equal seeds give alike runs, not equal ones.
+// and does what a member has for it in between, once all of them have done what they can at that
+// moment. Which of two messages that wait for it a goroutine of the library takes first is left to the
+// run time: equal seeds give much the same run, not always an equal one.
 
 // quorum is the cluster as the world sees it: what operators asked of it, and the log that
 // follows from that, kept apart from the code under test.
@@ -106,6 +107,7 @@ func (q *quorum) take() func() {
 // next is clock.next with members that have their own time.
 func (q *quorum) next(end time.Duration) bool {
 	for {
+		q.w.cfg.Wait()
 		if fn := q.take(); fn != nil {
 			q.w.now = max(q.w.now, time.Since(q.began))
 			fn()

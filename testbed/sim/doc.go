@@ -49,6 +49,8 @@
 // goroutines run in the bubble of virtual time of testing/synctest, over a transport in memory,
 // with their own log and snapshots. Leaders are stopped, members set apart, wiped, replaced,
 // removed and added; an operator asks any of them for changes. The truth is the log that follows
-// from what was asked and answered. Goroutines of one moment run in any order, so that a seed
-// gives alike runs, not equal ones: a failure leaves its trace in a file.
+// from what was asked and answered. What they draw follows from
+// the seed, and the world waits until they have done all they can at one moment, but which of two
+// messages a goroutine of the library takes first is left to the run time: a seed gives much the
+// same run, not always an equal one, and a failure leaves its trace in a file.
 package sim

@@ -132,9 +132,11 @@ func (d *device) acked(l *cable, h *host, a snsd.Ack, arrived time.Duration) {
 	}
 }
 
-// isOwn reports whether the subject is an address of the told host and of no other.
+// isOwn reports whether the subject is an address of the told host and of no other. Where another
+// host alone has ever claimed the address that is told, nobody knows that this one has it now.
 func (w *world) isOwn(h *host, n snsd.Notice) bool {
-	return h != nil && slices.Contains(h.addrs, n.Host) && w.registered(h, n.Subject) && !w.contested(n.Subject) && !w.contested(n.Host)
+	others := func(c claim) bool { return c.host != h }
+	return h != nil && slices.Contains(h.addrs, n.Host) && w.registered(h, n.Subject) && !w.contested(n.Subject) && !slices.ContainsFunc(w.claims[n.Host], others)
 }
 
 // registered reports whether a host has ever registered one of its addresses.

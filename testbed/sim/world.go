@@ -22,11 +22,12 @@ type Config struct {
 	Zones      int
 	Rounds     int // of chaos and rest
 	Trace      io.Writer
-	Hash       bool // make Result.Hash, which slows the run down
-	Hostile    bool // a bad client and a bad host strike too
-	Cluster    bool // the reflectors are members of a cluster: only in a bubble of testing/synctest
-	NoSave     bool // only reflectors have a disk
-	NoWatch    bool // notices are counted, not checked one by one
+	Hash       bool   // make Result.Hash, which slows the run down
+	Hostile    bool   // a bad client and a bad host strike too
+	Cluster    bool   // the reflectors are members of a cluster: only in a bubble of testing/synctest
+	Wait       func() // with Cluster: until the members' goroutines of this moment have done what they can
+	NoSave     bool   // only reflectors have a disk
+	NoWatch    bool   // notices are counted, not checked one by one
 }
 
 // Result is what a run came to.
