@@ -50,6 +50,7 @@ type Socket struct {
 	closeOnce sync.Once
 	closeErr  error
 	oob       [128]byte // of the one receiver
+	clock     clockSet  // of the one receiver
 	stamps    stamps
 }
 
@@ -89,6 +90,7 @@ func openSocket(name string, index int, mac fabric.MAC, etherTypes []uint16, gro
 	}
 	s := &Socket{name: name, index: index, conn: conn,
 		etherTypes: append([]uint16(nil), etherTypes...), groups: append([]fabric.MAC(nil), groups...)}
+	s.clock.look(time.Now())
 	s.mac.Store(&mac)
 	if s.raw, err = conn.SyscallConn(); err == nil {
 		err = s.setOptions()
@@ -209,7 +211,11 @@ func (s *Socket) Recv(buf []byte) (n int, at time.Time, err error) {
 	if err != nil {
 		return 0, time.Time{}, s.recvError(err)
 	}
-	at = stamp(s.oob[:oobn], time.Now())
+	at = time.Now()
+	s.clock.look(at)
+	if k, ok := kernelStamp(s.oob[:oobn], at); ok && s.clock.trusts(at.Sub(k)) {
+		at = k
+	}
 	if flags&unix.MSG_TRUNC != 0 {
 		return n, at, fmt.Errorf("interface %q: %w of %d bytes", s.name, ErrTruncated, len(buf))
 	}
@@ -236,14 +242,6 @@ func (s *Socket) bound() bool {
 		ok = err == nil && is && ll.Ifindex == s.index
 	})
 	return ok
-}
-
-// stamp is the kernel's time stamp, or now.
-func stamp(oob []byte, now time.Time) time.Time {
-	if at, ok := kernelStamp(oob, now); ok {
-		return at
-	}
-	return now
 }
 
 // Send puts a whole Ethernet frame on the wire without ever waiting. Errors wrap
