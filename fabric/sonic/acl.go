@@ -21,7 +21,8 @@ type ACL struct {
 	cfg       hardzone.Config
 	bounds    []hardzone.Bound
 	ports     []string // that are to be filtered
-	bound     []string // that the tables are bound to
+	bound     []string // that are, or the PortChannels that the last process bound
+	trunks    trunks
 	suspended bool
 	silent    bool // this image does not say which rules it has taken
 
@@ -324,8 +325,8 @@ func (a *ACL) define() error {
 		}
 	}
 	for _, t := range []string{aclTable4, aclTable6} {
-		need("ACL_TABLE_TYPE|"+t, "MATCHES@", aclMatches[t], "ACTIONS@", "PACKET_ACTION", "BIND_POINTS@", "PORT")
-		need("ACL_TABLE|"+t, "type", t, "stage", "ingress", "policy_desc", desc, "ports@", strings.Join(a.bound, ","))
+		need("ACL_TABLE_TYPE|"+t, "MATCHES@", aclMatches[t], "ACTIONS@", "PACKET_ACTION", "BIND_POINTS@", "PORT,PORTCHANNEL")
+		need("ACL_TABLE|"+t, "type", t, "stage", "ingress", "policy_desc", desc, "ports@", strings.Join(a.trunks.points(a.bound), ","))
 	}
 	_, err = a.config.all(commands)
 	return err
@@ -333,19 +334,25 @@ func (a *ACL) define() error {
 
 // SetPorts implements hardzone.Dataplane. Ports are bound when the ASIC has the rules.
 func (a *ACL) SetPorts(ports []hardzone.Port) []hardzone.PortState {
-	names := make([]string, len(ports))
+	all, states := make([]string, len(ports)), make([]hardzone.PortState, len(ports))
 	for i, p := range ports {
-		names[i] = p.Name
+		all[i] = p.Name
+	}
+	err := a.readTrunks()
+	names := make([]string, 0, len(ports))
+	for i, p := range all {
+		if states[i].Err = a.trunks.mixed(p, all); states[i].Err == nil {
+			names = append(names, p)
+		}
 	}
 	slices.Sort(names)
 	a.ports = names
-	err := a.flush()
+	err = errors.Join(err, a.flush())
 	if !a.suspended && !slices.Equal(names, a.bound) {
 		err = errors.Join(err, a.bind(names))
 	}
-	states := make([]hardzone.PortState, len(ports))
 	for i, p := range ports {
-		states[i] = hardzone.PortState{Port: p.Name, Err: err}
+		states[i].Port, states[i].Err = p.Name, errors.Join(states[i].Err, err)
 		if slices.Contains(a.bound, p.Name) {
 			states[i].Attach = hardzone.AttachASIC
 		}
@@ -404,7 +411,7 @@ func (a *ACL) Audit() (out hardzone.Audited, err error) {
 		out.Pairs += len(h.partners)
 	}
 	out.Pairs /= 2
-	if err := a.readRoom(); err != nil {
+	if err := errors.Join(a.readRoom(), a.readTrunks()); err != nil {
 		return out, err
 	}
 	var wrong []aclRule

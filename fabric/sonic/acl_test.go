@@ -32,6 +32,7 @@ type orchagent struct {
 	mu    sync.Mutex
 	rules map[string]map[string]string // in the ASIC, by key
 	ports map[string]string            // bound, by table
+	lag   map[string]string            // PortChannels, by member
 	ops   int
 	stop  chan struct{}
 	done  chan struct{}
@@ -179,7 +180,11 @@ func (o *orchagent) forwards(port string, src, dst netip.Addr, dport uint16) boo
 	if src.Is6() {
 		table, suffix = aclTable6, "V6"
 	}
-	if !slices.Contains(strings.Split(o.ports[table], ","), port) {
+	point := port
+	if lag := o.lag[port]; lag != "" { // a member that is bound itself is refused
+		point = lag
+	}
+	if !slices.Contains(strings.Split(o.ports[table], ","), point) {
 		return true
 	}
 	best, action := -1, "FORWARD"
@@ -609,4 +614,67 @@ func TestTheAccessWhitelistAndPermitsAreRulesOfTheirOwn(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+}
+
+func TestMembersOfAPortChannelAreFilteredThroughIt(t *testing.T) {
+	address := server(t)
+	o := newOrchagent(t, address, 4096)
+	config := &db{address: address, number: configDB}
+	defer config.close()
+	o.lag = map[string]string{"Ethernet0": "PortChannel1", "Ethernet4": "PortChannel1"}
+	for port, lag := range o.lag {
+		set(t, config, "HSET", "PORTCHANNEL_MEMBER|"+lag+"|"+port, "NULL", "NULL")
+	}
+	a := acl(t, address)
+	noErr(t, a.Configure(hardzone.Default(), nil))
+	noErr(t, a.Apply([]hardzone.Step{putPair(1, 2), putHost(1, "192.0.2.1", "Ethernet0", "Ethernet4"), putHost(2, "192.0.2.2", "Ethernet8"), putHost(3, "192.0.2.3", "Ethernet8")}))
+	noErr(t, portErr(a.SetPorts(aclPorts)))
+	bound := func() string {
+		rows, err := config.hashes([]string{"ACL_TABLE|" + aclTable4})
+		noErr(t, err)
+		return rows["ACL_TABLE|"+aclTable4]["ports@"]
+	}
+	if got := bound(); got != "PortChannel1,Ethernet8" {
+		t.Errorf("the table is bound to %s", got)
+	}
+	judged := func(a *ACL) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); o.forwards("Ethernet4", ip("192.0.2.1"), ip("192.0.2.3"), 4420); time.Sleep(3 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("what comes in at a member is not judged")
+			}
+		}
+		for _, port := range []string{"Ethernet0", "Ethernet4"} {
+			if !o.forwards(port, ip("192.0.2.1"), ip("192.0.2.2"), 4420) || o.forwards(port, ip("192.0.2.1"), ip("192.0.2.3"), 4420) || o.forwards(port, ip("192.0.2.2"), ip("192.0.2.1"), 4420) {
+				t.Errorf("%s does something else than the rows say", port)
+			}
+		}
+	}
+	judged(a)
+	noErr(t, a.Close())
+	a = acl(t, address) // the next process finds it so
+	noErr(t, a.Configure(hardzone.Default(), nil))
+	noErr(t, portErr(a.SetPorts(aclPorts)))
+	judged(a)
+
+	// A third member that nobody may filter: its frames must not be dropped, and that is said.
+	set(t, config, "HSET", "PORTCHANNEL_MEMBER|PortChannel1|Ethernet12", "NULL", "NULL")
+	states := a.SetPorts(aclPorts)
+	if states[0].Err == nil || !strings.Contains(states[0].Err.Error(), "Ethernet12") || states[0].Attach != "" || states[2].Err != nil || states[2].Attach != hardzone.AttachASIC {
+		t.Errorf("%+v", states)
+	}
+	if got := bound(); got != "Ethernet8" {
+		t.Errorf("the table is bound to %s", got)
+	}
+	// It is out of the PortChannel again, and another port with it: an audit follows.
+	set(t, config, "DEL", "PORTCHANNEL_MEMBER|PortChannel1|Ethernet12")
+	noErr(t, portErr(a.SetPorts(aclPorts)))
+	set(t, config, "DEL", "PORTCHANNEL_MEMBER|PortChannel1|Ethernet4")
+	if _, err := a.Audit(); err != nil {
+		t.Error(err)
+	}
+	if got := bound(); got != "PortChannel1,Ethernet4,Ethernet8" {
+		t.Errorf("after an audit the table is bound to %s", got)
+	}
+	noErr(t, a.Remove())
 }
