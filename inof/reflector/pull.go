@@ -203,7 +203,11 @@ type taking struct {
 	visits  int // records
 }
 
-func (t *taking) on() bool { return t.room > 0 && t.visits > 0 }
+// spareRoom is what the last record of a message may need: with less left it is full, so that no
+// message of one record follows each.
+const spareRoom = 512
+
+func (t *taking) on() bool { return t.room > spareRoom && t.visits > 0 }
 
 // take makes the next messages of a backlog, as they are for one of its devices, and says how many
 // devices are given them in a step.

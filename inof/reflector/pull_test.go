@@ -57,6 +57,30 @@ func records(ds []wire.Delivery) (n, bytes int) {
 	return n, bytes
 }
 
+// What is long leaves in messages that are full, and not in a full one and one of the last record
+// by turns.
+func TestAStepOfAFullSyncIsOneMessage(t *testing.T) {
+	b := bigBench(t, 5000, 4000)
+	b.join(inoftest.DevID(2))
+	steps := 0
+	for ; b.refl.Owing(); steps++ {
+		ds := b.refl.Step(nil, b.now)
+		updates := 0
+		for _, d := range ds {
+			if _, ok := d.Msg.(*wire.Update); ok {
+				updates++
+			}
+		}
+		if _, bytes := records(ds); updates > 1 {
+			t.Fatalf("step %d is %d messages, of %d bytes", steps, updates, bytes)
+		}
+		b.toClients(ds)
+	}
+	if steps < 10 {
+		t.Fatalf("%d steps", steps)
+	}
+}
+
 // A full sync of much goes out a message at a time; a fault that comes meanwhile reaches
 // everybody at once, the one in its sync too; the end comes last, and every zone and host once.
 func TestFaultAmidSync(t *testing.T) {
