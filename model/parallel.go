@@ -20,7 +20,7 @@ import (
 // window, where the whole fabric would fetch from memory for each frame.
 const (
 	shardsPerCore = 4
-	maxShards     = 1024
+	maxShards     = 256
 	portsPerShard = 256
 	minSpan       = 16 // windows that are worth cutting the fabric for
 )
