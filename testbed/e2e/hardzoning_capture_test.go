@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/testbed/labtest"
@@ -411,6 +412,29 @@ func (p *proof) restart(sig unix.Signal, program string) {
 	p.normal()
 }
 
+// dropped gives by link how many frames it dropped: it was down, or the other end, which has room
+// for 256, did not take them off in time. What a filter drops is not among them.
+func (p *proof) dropped() map[string]uint64 {
+	out := map[string]uint64{}
+	add := func(node, port string) {
+		p.in(node, func() error {
+			l, err := netlink.LinkByName(port)
+			if err != nil {
+				return err
+			}
+			if st := l.Attrs().Statistics; st != nil && st.TxDropped+st.RxDropped > 0 {
+				out[node+":"+port] = st.TxDropped + st.RxDropped
+			}
+			return nil
+		})
+	}
+	for i, h := range p.hosts {
+		add(h, "eth1")
+		add("sw", fmt.Sprintf("eth%d", i+1))
+	}
+	return out
+}
+
 // A capture at all hosts shows no frame between hosts that may not talk, and each frame of those that
 // may, while zones change, ports flap and the daemon is killed, stopped and upgraded. It goes on for
 // INOF_HARDZONING_CAPTURE, 0 s if that is not set, after each change was made once.
@@ -505,6 +529,7 @@ func TestByCaptureNothingDeniedPassesAndNothingPermittedIsLost(t *testing.T) {
 			for _, l := range p.lost[:min(len(p.lost), 10)] {
 				t.Error("lost:", l)
 			}
+			t.Log("frames that links dropped, as one that is down or full does:", p.dropped())
 			for _, l := range p.leaks[:min(len(p.leaks), 10)] {
 				t.Error(l)
 			}
