@@ -246,3 +246,48 @@ func TestAChangeWhoseLeaderIsLostIsMadeOnceOrNotAtAll(t *testing.T) {
 		}
 	})
 }
+
+// The leader may have begun to send a snapshot before a member was removed, and the member has been
+// added again and has caught up when it comes.
+func TestALateSnapshotDoesNotTakeAMemberBack(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		from, to := l.node(leader), l.node((leader+1)%3)
+		mustChange(t, from, addZone("blue", "192.0.2.101"))
+		l.await("it is in force everywhere", time.Minute, func() bool { return to.shown("blue") == from.shown("blue") })
+		if err := from.raft.Snapshot().Error(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := from.cfg.Storage.Snapshots.List()
+		if err != nil || len(list) == 0 {
+			t.Fatalf("%d snapshots, %v", len(list), err)
+		}
+		meta, data, err := from.cfg.Storage.Snapshots.Open(list[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer data.Close()
+		var without raft.Configuration
+		var at raft.Server
+		for _, s := range from.configuration().Servers {
+			if string(s.ID) == to.self.String() {
+				at = s
+			} else {
+				without.Servers = append(without.Servers, s)
+			}
+		}
+		q := &raft.InstallSnapshotRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(from.self.String()), Addr: []byte(from.address.String())},
+			SnapshotVersion: meta.Version, Term: from.raft.CurrentTerm(), LastLogIndex: meta.Index, LastLogTerm: meta.Term,
+			Configuration: raft.EncodeConfiguration(without), ConfigurationIndex: meta.ConfigurationIndex, Size: meta.Size}
+		var resp raft.InstallSnapshotResponse
+		if err := from.trans.InstallSnapshot(at.ID, at.Address, q, &resp, data); err != nil || !resp.Success {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		if !to.isMember(to.self) || to.Trouble() != "" {
+			t.Errorf("a member: %v; its trouble: %q", to.isMember(to.self), to.Trouble())
+		}
+	})
+}

@@ -158,7 +158,7 @@ func Open(cfg Config) (*Node, error) {
 	n.session = random()
 	timeout := max(2*n.cfg.Election, 250*time.Millisecond)
 	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, Auth: cfg.Auth, Listen: cfg.ListenOn, Dial: cfg.Dial, Timeout: timeout,
-		state: n.helloState, member: n.isMember, leads: n.leads, strayed: n.noteStrayed, serve: n.serve})
+		state: n.helloState, member: n.isMember, leads: n.leads, applied: n.progress, strayed: n.noteStrayed, serve: n.serve})
 	return n, nil
 }
 
@@ -289,6 +289,15 @@ func (n *Node) up() *raft.Raft {
 	default:
 		return nil
 	}
+}
+
+// progress is how far Raft has applied the log, and its term; zero while Raft is starting.
+func (n *Node) progress() (index, term uint64) {
+	r := n.up()
+	if r == nil {
+		return 0, 0
+	}
+	return r.AppliedIndex(), r.CurrentTerm()
 }
 
 // configuration is the present list of members; empty while there is none.

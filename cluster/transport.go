@@ -30,6 +30,8 @@ type transportConfig struct {
 	state  func() (cluster uint64, fresh bool)
 	member func(MemberID) bool
 	leads  func(context.Context, MemberID) bool
+	// applied is how far Raft has applied the log, and its term.
+	applied func() (index, term uint64)
 	// strayed is told that the cluster knows this device by another incarnation.
 	strayed func(from MemberID)
 	// serve answers a request that is none of Raft.

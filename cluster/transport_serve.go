@@ -210,6 +210,9 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 	rpc := raft.RPC{Command: q, RespChan: answers}
 	if install, ok := q.(*raft.InstallSnapshotRequest); ok {
 		rpc.Reader = &chunkReader{c: c, left: install.Size, timeout: t.cfg.Timeout}
+		if index, term := t.cfg.applied(); install.LastLogIndex <= index && install.Term >= term {
+			return t.decline(c, install, rpc.Reader)
+		}
 	}
 	if err := t.hand(rpc); err != nil {
 		return err
@@ -224,6 +227,17 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 	case <-t.closed:
 		return ErrStopped
 	}
+}
+
+// decline takes a snapshot of what is in force here already, and says that it is: the leader began to
+// send it before the member had caught up in another way, as one that was removed and added again. Raft
+// would go back to it, with the members of then, and count itself as none until they change again.
+func (t *transport) decline(c *conn, q *raft.InstallSnapshotRequest, data io.Reader) error {
+	if _, err := io.Copy(io.Discard, data); err != nil {
+		return err
+	}
+	b, err := encodeReply(&raft.InstallSnapshotResponse{Term: q.Term, Success: true})
+	return t.respond(c, b, err)
 }
 
 // hand gives a request to Raft, heartbeats on the fast path.
