@@ -84,7 +84,7 @@ type Entry struct {
 	Delta    change.Delta // Commit
 	Base     string       // Commit: the version it was made for; empty: whichever there is
 	Deadline time.Time    // Commit: without a confirmation before it is taken back; zero: it stays
-	Number   uint64       // Settle: of the version that waits; 0: whichever does
+	Number   uint64       // Settle: of the version that waits; 0: whichever does. Commit: see change.Order.Extends
 	Stay     bool         // Settle: it stays
 }
 
@@ -120,7 +120,7 @@ func (e *Entry) Encode() ([]byte, error) {
 		if len(e.Base) > maxBase {
 			return nil, refuse(CodeInvalid, "%.80q is no version", e.Base)
 		}
-		b = appendTime(appendText(b, e.Base), e.Deadline)
+		b = binary.BigEndian.AppendUint64(appendTime(appendText(b, e.Base), e.Deadline), e.Number)
 		delta, jsonErr := json.Marshal(&e.Delta)
 		if jsonErr != nil {
 			return nil, refuse(CodeInvalid, "%v", jsonErr)
@@ -179,7 +179,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	case KindSetting:
 		e.Name, e.Value = r.text("setting", maxKey), r.text("value", maxValue)
 	case KindCommit:
-		e.Base, e.Deadline = r.text("base", maxBase), r.time("deadline")
+		e.Base, e.Deadline, e.Number = r.text("base", maxBase), r.time("deadline"), r.u64("extends")
 		if text := r.bytes("difference", MaxEntry); r.err == nil {
 			dec := json.NewDecoder(bytes.NewReader(text))
 			dec.DisallowUnknownFields()

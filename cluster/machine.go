@@ -118,7 +118,7 @@ func (m *Machine) change(e *Entry, edit *Edit) *Refusal {
 	case KindSetting:
 		return m.set(e.Name, e.Value, edit)
 	case KindCommit:
-		return m.commit(change.Order{Delta: e.Delta, Base: e.Base, Meta: e.Meta, Deadline: e.Deadline}, edit)
+		return m.commit(change.Order{Delta: e.Delta, Base: e.Base, Meta: e.Meta, Deadline: e.Deadline, Extends: e.Number}, edit)
 	case KindSettle:
 		return m.settle(e, edit)
 	}
@@ -179,7 +179,7 @@ func (m *Machine) edit(e *Entry, do func(*change.Plan), edit *Edit) *Refusal {
 
 // commit makes a change for everybody, or says why not; then nothing has changed.
 func (m *Machine) commit(o change.Order, edit *Edit) *Refusal {
-	if err := m.book.Admit(o.Base); err != nil {
+	if err := m.book.Admit(o.Base, o.Extends); err != nil {
 		return refuse(CodeConflict, "%v", err)
 	}
 	changed, r := m.follows(&o.Delta)
@@ -201,7 +201,7 @@ func (m *Machine) settle(e *Entry, edit *Edit) *Refusal {
 		}
 		return nil
 	}
-	back := m.book.Last().Back
+	back := m.book.WayBack()
 	var changed map[string]*zone.Zone
 	if m.book.Pending() != nil {
 		var r *Refusal

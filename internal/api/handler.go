@@ -67,7 +67,7 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/audit          ?limit=  what operators did and were refused
 //	GET    /v1/zoning         what operators write of zones, its version, what waits for a confirmation
 //	POST   /v1/zoning/check   {"plan": {...}, "base": "3f2a..."}: errors, warnings, difference, impact
-//	POST   /v1/zoning/commit  as check, and "confirm_s", "comment", "force"
+//	POST   /v1/zoning/commit  as check, and "confirm_s", "comment", "force", "extends": what waits
 //	POST   /v1/zoning/confirm {"number": 7}: it stays; 0: whichever waits
 //	POST   /v1/zoning/abort   {"number": 7}: it is taken back
 //	GET    /v1/zoning/history the versions that are kept, newest first

@@ -64,8 +64,11 @@ type ZoneCandidate struct {
 	// Confirm is after how long it is taken back if nobody confirms it, 0 or
 	// MinConfirm..MaxConfirm; 0: it stays.
 	Confirm Duration `json:"confirm_s,omitempty"`
-	Comment string   `json:"comment,omitempty"` // at most MaxComment bytes
-	Force   bool     `json:"force,omitempty"`   // also when many hosts are taken apart
+	// Extends is the number of a version that waits and is to wait for Confirm from now on, with this
+	// change (which may be none) as a part of it; 0: none waits.
+	Extends uint64 `json:"extends,omitempty"`
+	Comment string `json:"comment,omitempty"` // at most MaxComment bytes
+	Force   bool   `json:"force,omitempty"`   // also when many hosts are taken apart
 }
 
 // Limits of a ZoneCandidate.
@@ -149,6 +152,8 @@ func candidate(r *http.Request) (ZoneCandidate, error) {
 		err = fmt.Errorf("%w: plan is missing", ErrInvalid)
 	case confirm != 0 && (confirm < MinConfirm || confirm > MaxConfirm):
 		err = fmt.Errorf("%w: confirm_s of %v: allowed are 0 and %v..%v", ErrInvalid, confirm, MinConfirm, MaxConfirm)
+	case c.Extends != 0 && confirm == 0:
+		err = fmt.Errorf("%w: extends without confirm_s: for how long?", ErrInvalid)
 	case len(c.Comment) > MaxComment:
 		err = fmt.Errorf("%w: the comment has %d bytes, at most %d", ErrInvalid, len(c.Comment), MaxComment)
 	}

@@ -158,12 +158,12 @@ func (s *clusterStore) zoning() *change.Book { return s.node.Book() }
 
 // commit implements zoneKeeper.
 func (s *clusterStore) commit(ctx context.Context, _ *Device, o change.Order) (change.Version, bool, error) {
-	before := s.node.Book().Last().Number
-	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindCommit, Delta: o.Delta, Base: o.Base, Deadline: o.Deadline, Meta: o.Meta}); err != nil {
+	was := s.node.Book()
+	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindCommit, Delta: o.Delta, Base: o.Base, Deadline: o.Deadline, Number: o.Extends, Meta: o.Meta}); err != nil {
 		return change.Version{}, false, err
 	}
-	v := s.node.Book().Last()
-	return v, v.Number != before, nil
+	is := s.node.Book()
+	return is.Last(), is.Last().Number != was.Last().Number || o.Extends != 0, nil
 }
 
 // settle implements zoneKeeper.

@@ -62,7 +62,7 @@ func (d *Daemon) CheckZones(ctx context.Context, c api.ZoneCandidate) (api.ZoneR
 	cfg := d.cfg.Load()
 	b := z.zoning()
 	r := api.ZoneReview{Device: cfg.Device.ID, Version: versionNow(b)}
-	if err := b.Admit(c.Base); err != nil {
+	if err := b.Admit(c.Base, c.Extends); err != nil {
 		r.Conflict = err.Error()
 	}
 	delta := change.Diff(b.Plan(), c.Plan)
@@ -130,7 +130,7 @@ func (d *Daemon) CommitZones(ctx context.Context, c api.ZoneCandidate) (api.Zone
 	if err != nil {
 		return done, d.refused(ctx, "change of the zones", err)
 	}
-	o := change.Order{Delta: change.Diff(d.zones.zoning().Plan(), c.Plan), Base: c.Base, Meta: d.meta(ctx, c.Comment)}
+	o := change.Order{Delta: change.Diff(d.zones.zoning().Plan(), c.Plan), Base: c.Base, Meta: d.meta(ctx, c.Comment), Extends: c.Extends}
 	if c.Confirm > 0 {
 		o.Deadline = o.Meta.Time.Add(time.Duration(c.Confirm))
 	}

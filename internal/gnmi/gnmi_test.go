@@ -64,7 +64,7 @@ func (d *device) Zoning(context.Context) (api.Zoning, error) {
 }
 
 func (d *device) CommitZones(_ context.Context, c api.ZoneCandidate) (api.ZoneCommitted, error) {
-	o := change.Order{Delta: change.Diff(d.book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{Comment: c.Comment}}
+	o := change.Order{Delta: change.Diff(d.book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{Comment: c.Comment}, Extends: c.Extends}
 	if err := c.Plan.Check(zone.Rules{}); err != nil {
 		return api.ZoneCommitted{}, errors.Join(api.ErrInvalid, err)
 	}

@@ -110,7 +110,7 @@ func (s *Server) set(ctx context.Context, req *pb.SetRequest) (*pb.SetResponse, 
 		if len(ops) > 0 {
 			return nil, status.Error(codes.InvalidArgument, "a Set that confirms or cancels a commit changes nothing else")
 		}
-		return s.settle(ctx, commit, &z.Version)
+		return s.settle(ctx, commit, &z)
 	}
 	if z.Version.Confirm != nil {
 		return nil, status.Errorf(codes.FailedPrecondition, "version %d by %s waits for its confirmation until %s: confirm or cancel it first", z.Version.Number, z.Version.By, z.Version.Confirm.UTC().Format(time.RFC3339))
@@ -121,8 +121,8 @@ func (s *Server) set(ctx context.Context, req *pb.SetRequest) (*pb.SetResponse, 
 		if confirm = rollback; c.GetRollbackDuration() != nil {
 			confirm = c.GetRollbackDuration().AsDuration()
 		}
-		if confirm < api.MinConfirm || confirm > api.MaxConfirm {
-			return nil, status.Errorf(codes.InvalidArgument, "rollback_duration of %v: allowed are %v..%v", confirm, api.MinConfirm, api.MaxConfirm)
+		if err := checkRollback(confirm); err != nil {
+			return nil, err
 		}
 		comment = commitComment + commit.GetId()
 	}
@@ -232,16 +232,31 @@ func commitOf(list []*gnmi_ext.Extension) (c *gnmi_ext.Commit, err error) {
 	return c, nil
 }
 
-// settle confirms a commit or takes it back.
-func (s *Server) settle(ctx context.Context, c *gnmi_ext.Commit, last *api.ZoneVersion) (*pb.SetResponse, error) {
+func checkRollback(confirm time.Duration) error {
+	if confirm < api.MinConfirm || confirm > api.MaxConfirm {
+		return status.Errorf(codes.InvalidArgument, "rollback_duration of %v: allowed are %v..%v", confirm, api.MinConfirm, api.MaxConfirm)
+	}
+	return nil
+}
+
+// settle confirms a commit, takes it back, or gives it more time.
+func (s *Server) settle(ctx context.Context, c *gnmi_ext.Commit, z *api.Zoning) (*pb.SetResponse, error) {
+	last := &z.Version
 	switch id, waits := strings.CutPrefix(last.Comment, commitComment); {
 	case last.Confirm == nil:
 		return nil, status.Errorf(codes.FailedPrecondition, "no commit waits: version %d is in force", last.Number)
 	case !waits || id != c.GetId():
 		return nil, status.Errorf(codes.FailedPrecondition, "version %d waits, but not as commit %.128q", last.Number, c.GetId())
 	}
-	if _, set := c.GetAction().(*gnmi_ext.Commit_SetRollbackDuration); set {
-		return nil, status.Error(codes.Unimplemented, "set_rollback_duration: the time of a commit is not changed; confirm it, or cancel and commit again")
+	if more, set := c.GetAction().(*gnmi_ext.Commit_SetRollbackDuration); set {
+		confirm := more.SetRollbackDuration.GetRollbackDuration().AsDuration()
+		if err := checkRollback(confirm); err != nil {
+			return nil, err
+		}
+		if _, err := s.src.CommitZones(ctx, api.ZoneCandidate{Plan: z.Plan, Base: last.Base, Confirm: api.Duration(confirm), Extends: last.Number, Comment: last.Comment}); err != nil {
+			return nil, err
+		}
+		return &pb.SetResponse{Timestamp: s.now().UnixNano()}, nil
 	}
 	_, stay := c.GetAction().(*gnmi_ext.Commit_Confirm)
 	if _, err := s.src.SettleZones(ctx, last.Number, stay); err != nil {

@@ -84,6 +84,15 @@ func TestACommitIsConfirmedByItsName(t *testing.T) {
 		if p := b.src.book.Pending(); p == nil || time.Until(p.Deadline) != rollback {
 			t.Fatalf("%+v", p)
 		}
+		more := func(id string, d time.Duration) *gnmi_ext.Commit {
+			return &gnmi_ext.Commit{Id: id, Action: &gnmi_ext.Commit_SetRollbackDuration{SetRollbackDuration: &gnmi_ext.CommitSetRollbackDuration{RollbackDuration: durationpb.New(d)}}}
+		}
+		b.code(set(&pb.SetRequest{Extension: commit(more("8", time.Hour))}), codes.FailedPrecondition, "not as commit")
+		b.code(set(&pb.SetRequest{Extension: commit(more("7", time.Second))}), codes.InvalidArgument, "rollback_duration")
+		b.code(set(&pb.SetRequest{Extension: commit(more("7", time.Hour))}), codes.OK, "")
+		if p := b.src.book.Pending(); p == nil || time.Until(p.Deadline) != time.Hour {
+			t.Fatalf("%+v waits", p)
+		}
 		b.code(set(&pb.SetRequest{Update: zone}), codes.FailedPrecondition, "waits for its confirmation")
 		b.code(set(&pb.SetRequest{Extension: commit(confirm("8"))}), codes.FailedPrecondition, `not as commit "8"`)
 		b.code(set(&pb.SetRequest{Update: zone, Extension: commit(confirm("7"))}), codes.InvalidArgument, "nothing else")

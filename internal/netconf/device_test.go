@@ -67,7 +67,7 @@ func (d *fakeDevice) CheckZones(_ context.Context, c api.ZoneCandidate) (api.Zon
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := api.ZoneReview{Loss: d.loss, Impact: &zone.Impact{PairsBefore: 4, PairsLost: 1}}
-	if err := d.book.Admit(c.Base); err != nil {
+	if err := d.book.Admit(c.Base, c.Extends); err != nil {
 		r.Conflict = err.Error()
 	}
 	if err := c.Plan.Check(zone.Rules{}); err != nil {
@@ -90,7 +90,7 @@ func (d *fakeDevice) CommitZones(ctx context.Context, c api.ZoneCandidate) (api.
 	case r.Loss != "" && !c.Force:
 		return api.ZoneCommitted{}, fmt.Errorf("%w: %s", api.ErrRefused, r.Loss)
 	}
-	o := change.Order{Delta: change.Diff(d.book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{By: api.By(ctx), Comment: c.Comment}}
+	o := change.Order{Delta: change.Diff(d.book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{By: api.By(ctx), Comment: c.Comment}, Extends: c.Extends}
 	if c.Confirm > 0 {
 		o.Deadline = d.now().Add(time.Duration(c.Confirm))
 	}

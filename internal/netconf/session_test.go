@@ -180,6 +180,56 @@ func TestAConfirmedCommit(t *testing.T) {
 	})
 }
 
+// RFC 6241 section 8.4.1: a second confirmed commit gives the first one more time; what it changes
+// stays with it, or goes back with it.
+func TestASecondConfirmedCommitExtendsTheFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, d *fakeDevice, s *Server) {
+		c, other := dial(t, s, anna), dial(t, s, anna)
+		begin := func() {
+			t.Helper()
+			c.ok(addZone("c"))
+			c.ok(waits)
+			time.Sleep(50 * time.Second)
+			other.fails(waits, "in-use") // it is not theirs
+			c.ok(waits)
+			if p := d.book.Pending(); p == nil || time.Until(p.Deadline) != time.Minute {
+				t.Fatalf("%+v waits", p)
+			}
+			c.ok(addZone("d"))
+			c.ok(`<commit><confirmed/><confirm-timeout>120</confirm-timeout></commit>`)
+			want(t, d, zoneA, zoneB, zoneC, "d: 192.0.2.9")
+			if p := d.book.Pending(); p == nil || time.Until(p.Deadline) != 2*time.Minute {
+				t.Fatalf("%+v waits", p)
+			}
+		}
+		begin()
+		c.ok(`<cancel-commit/>`)
+		want(t, d, zoneA, zoneB)
+		begin()
+		c.p.Close()
+		<-c.ended
+		want(t, d, zoneA, zoneB)
+		c = dial(t, s, anna)
+		begin()
+		c.ok(`<commit/>`)
+		want(t, d, zoneA, zoneB, zoneC, "d: 192.0.2.9")
+
+		c.ok(addZone("e"))
+		c.ok(`<commit><confirmed/><persist>one</persist></commit>`)
+		other.fails(`<commit><confirmed/></commit>`, "invalid-value")
+		other.fails(`<commit><confirmed/><persist>two</persist><persist-id>one</persist-id></commit>`, "invalid-value")
+		other.ok(`<commit><confirmed/><confirm-timeout>30</confirm-timeout><persist-id>one</persist-id></commit>`)
+		if p := d.book.Pending(); p == nil || time.Until(p.Deadline) != 30*time.Second {
+			t.Fatalf("%+v waits", p)
+		}
+		other.ok(addZone("f"))
+		other.ok(`<commit><confirmed/><persist>two</persist><persist-id>one</persist-id></commit>`)
+		c.fails(`<commit><persist-id>one</persist-id></commit>`, "invalid-value")
+		c.ok(`<cancel-commit><persist-id>two</persist-id></cancel-commit>`)
+		want(t, d, zoneA, zoneB, zoneC, "d: 192.0.2.9")
+	})
+}
+
 // With persist another session confirms, also one of a server that has begun anew.
 func TestAPersistentCommitOutlivesItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, d *fakeDevice, s *Server) {

@@ -243,7 +243,7 @@ func (s *store) commit(ctx context.Context, session uint32, o order) (err error)
 			return err
 		}
 		if o.confirm > 0 {
-			return refusef(tagFailed, "version %d waits for its confirmation until %s: confirm or cancel it before the next confirmed commit", version.Number, version.Confirm.UTC().Format(time.RFC3339))
+			return s.extend(ctx, session, d, &now, &version, o)
 		}
 		if _, err := s.dev.SettleZones(ctx, version.Number, true); err != nil {
 			return err
@@ -267,6 +267,34 @@ func (s *store) commit(ctx context.Context, session uint32, o order) (err error)
 		if o.confirm > 0 && o.persist == "" && done.Changed {
 			s.waits(session, done.Version.Number)
 		}
+	}
+	s.discard()
+	return nil
+}
+
+// extend gives what waits more time, with what the candidate changes as a part of it: without a
+// confirmation all of it is taken back (section 8.4.1).
+func (s *store) extend(ctx context.Context, session uint32, d *draft, now *tree.Config, version *api.ZoneVersion, o order) error {
+	word, persisted := strings.CutPrefix(version.Comment, persistWord)
+	if o.persist == "" && persisted {
+		o.persist = word
+	}
+	if d.config.Plan.Equal(now.Plan) && o.persist != word {
+		return &rpcError{tag: string(tree.TagInvalidValue), message: "persist: what waits has another one, and nothing is changed that could have a new one"}
+	}
+	if err := references(d.config); err != nil {
+		return err
+	}
+	c := api.ZoneCandidate{Plan: d.config.Plan, Base: d.base, Confirm: api.Duration(o.confirm), Extends: version.Number, Force: o.force}
+	if o.persist != "" {
+		c.Comment = persistWord + o.persist
+	}
+	done, err := s.dev.CommitZones(ctx, c)
+	if err != nil {
+		return err
+	}
+	if o.persist == "" {
+		s.waits(session, done.Version.Number)
 	}
 	s.discard()
 	return nil

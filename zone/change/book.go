@@ -37,7 +37,10 @@ type Version struct {
 
 // Pending says that the last version waits for its confirmation.
 type Pending struct {
-	Number   uint64    `json:"number"`
+	Number uint64 `json:"number"`
+	// Since is the version that is in force again when this is taken back: the one before the first
+	// change of those that wait together.
+	Since    uint64    `json:"since,omitempty"`
 	Deadline time.Time `json:"deadline"`
 }
 
@@ -49,6 +52,9 @@ type Order struct {
 	Meta Meta   `json:"meta"`
 	// Deadline: without a confirmation before it the change is taken back; zero: it stays.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Extends is the version that waits and is to wait until Deadline, with this change (which may be
+	// none) as a part of it: both stay, or both are taken back. 0: none waits.
+	Extends uint64 `json:"extends,omitempty"`
 }
 
 // Sentinels that the errors of a Book wrap.
@@ -97,7 +103,13 @@ func Restore(p *Plan, versions []Version, pending *Pending) (*Book, bool) {
 		}
 	}
 	if pending != nil && pending.Number == versions[last].Number && last > 0 {
-		b.pending = &Pending{pending.Number, pending.Deadline}
+		p := *pending
+		if p.Since == 0 {
+			p.Since = versions[last-1].Number
+		}
+		if slices.ContainsFunc(versions[:last], func(v Version) bool { return v.Number == p.Since }) {
+			b.pending = &p
+		}
 	}
 	return b, true
 }
@@ -144,10 +156,17 @@ func (b *Book) At(number uint64) (*Plan, error) {
 	return p, nil
 }
 
-// Admit says whether a change may be made; the error wraps ErrConflict or ErrPending and shows
-// what is different.
-func (b *Book) Admit(base string) error {
-	if b.pending != nil {
+// Admit says whether a change may be made; the error wraps ErrConflict, ErrPending or ErrSettled and
+// shows what is different. For extends see Order.
+func (b *Book) Admit(base string, extends uint64) error {
+	if extends != 0 {
+		if err := b.waits(extends); err != nil {
+			return err
+		}
+		if b.versions[0].Number >= b.pending.Since && len(b.versions) == MaxVersions {
+			return fmt.Errorf("%w: too many changes wait with it, version %d would not be kept: confirm or abort first", ErrPending, b.pending.Since)
+		}
+	} else if b.pending != nil {
 		return fmt.Errorf("%w: version %d by %s, until %s: confirm or abort it first", ErrPending, b.pending.Number, b.Last().By, b.pending.Deadline.UTC().Format(time.RFC3339))
 	}
 	if base == "" || base == b.Base() {
@@ -166,18 +185,27 @@ func (b *Book) Admit(base string) error {
 }
 
 // Commit makes a change and returns its version. One that changes nothing makes none: made is
-// false then.
+// false then, unless what waits is given more time.
 func (b *Book) Commit(o Order) (v Version, made bool, err error) {
-	if err := b.Admit(o.Base); err != nil {
+	if err := b.Admit(o.Base, o.Extends); err != nil {
 		return v, false, err
+	}
+	since := b.Last().Number
+	if b.pending != nil {
+		since = b.pending.Since
 	}
 	d := b.minimal(&o.Delta)
 	if d.Empty() {
+		if b.pending != nil && !o.Deadline.IsZero() {
+			b.pending.Deadline = o.Deadline
+			return b.Last(), true, nil
+		}
 		return b.Last(), false, nil
 	}
 	v = b.push(&d, o.Meta)
+	b.pending = nil
 	if !o.Deadline.IsZero() {
-		b.pending = &Pending{v.Number, o.Deadline}
+		b.pending = &Pending{Number: v.Number, Since: since, Deadline: o.Deadline}
 	}
 	return v, true, nil
 }
@@ -239,9 +267,22 @@ func (b *Book) Abort(number uint64, m Meta) (Version, error) {
 	if err := b.waits(number); err != nil {
 		return Version{}, err
 	}
+	back := b.wayBack()
 	b.pending = nil
-	back := b.Last().Back
 	return b.push(&back, m), nil
+}
+
+// WayBack is what taking back changes; empty where nothing waits.
+func (b *Book) WayBack() Delta {
+	if b.pending == nil {
+		return Delta{}
+	}
+	return b.wayBack()
+}
+
+func (b *Book) wayBack() Delta {
+	old, _ := b.At(b.pending.Since) // it is kept: Restore and Admit see to that
+	return Diff(b.plan, old)
 }
 
 func (b *Book) waits(number uint64) error {

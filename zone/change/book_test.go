@@ -182,6 +182,54 @@ func TestAVersionThatWaitsIsSettledOnce(t *testing.T) {
 	}
 }
 
+// A second change that extends a first one waits with it: both are taken back together, and what
+// changes nothing gives more time alone.
+func TestWhatWaitsIsExtendedAndTakenBackAsOne(t *testing.T) {
+	b := NewBook(&Plan{}, Meta{})
+	first, _, err := b.Commit(Order{Delta: add(t, b.Plan(), "one", "192.0.2.1"), Deadline: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := noon.Add(time.Hour)
+	if v, made, err := b.Commit(Order{Extends: first.Number, Deadline: later}); err != nil || !made || v.Number != first.Number || b.Due(noon) || !b.Due(later) {
+		t.Errorf("more time: %+v, %v, %v", v, made, err)
+	}
+	if _, _, err := b.Commit(Order{Extends: first.Number + 1, Deadline: later}); !errors.Is(err, ErrSettled) {
+		t.Errorf("another version: %v", err)
+	}
+	second, _, err := b.Commit(Order{Delta: add(t, b.Plan(), "two", "192.0.2.2"), Extends: first.Number, Base: b.Base(), Deadline: later})
+	if err != nil || len(b.Plan().Zones) != 2 {
+		t.Fatal(second, err)
+	}
+	text, err := b.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := new(Book) // after a restart too
+	if err := back.UnmarshalJSON(text); err != nil || !back.Due(later) {
+		t.Fatal(err)
+	}
+	for _, b := range []*Book{b, back} {
+		if v, err := b.Abort(second.Number, Meta{}); err != nil || len(b.Plan().Zones) != 0 || b.Pending() != nil || len(v.Lines) != 2 {
+			t.Errorf("%+v, %v, %v", v, err, b.Plan().Document())
+		}
+	}
+	// Versions are forgotten one day, but not the one that all goes back to.
+	v, _, err := b.Commit(Order{Delta: add(t, b.Plan(), "z", "192.0.2.1"), Deadline: later})
+	for n := 0; err == nil; n++ {
+		if n > 2*MaxVersions {
+			t.Fatal("no end")
+		}
+		v, _, err = b.Commit(Order{Delta: add(t, b.Plan(), fmt.Sprint("z", n), "192.0.2.1"), Extends: v.Number, Deadline: later})
+	}
+	if !errors.Is(err, ErrPending) {
+		t.Error(err)
+	}
+	if _, err := b.Abort(0, Meta{}); err != nil || len(b.Plan().Zones) != 0 {
+		t.Errorf("%v, %v", err, b.Plan().Document())
+	}
+}
+
 func TestAPlanInForceIsItsActiveSetWithItsAliases(t *testing.T) {
 	p := &Plan{}
 	p.PutAlias("array", parsed(t, "192.0.2.100", "192.0.2.101"))

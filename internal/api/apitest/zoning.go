@@ -70,7 +70,7 @@ func (s *Source) CheckZones(_ context.Context, c api.ZoneCandidate) (api.ZoneRev
 	}
 	r := z.Review
 	r.Device, r.Version = s.StatusValue.Device, z.version(z.Book.Last().Number)
-	if err := z.Book.Admit(c.Base); err != nil {
+	if err := z.Book.Admit(c.Base, c.Extends); err != nil {
 		r.Conflict = err.Error()
 	}
 	d := change.Diff(z.Book.Plan(), c.Plan)
@@ -87,7 +87,7 @@ func (s *Source) CommitZones(_ context.Context, c api.ZoneCandidate) (api.ZoneCo
 	if err != nil {
 		return api.ZoneCommitted{}, err
 	}
-	o := change.Order{Delta: change.Diff(z.Book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{Time: Now, By: "alice", From: "device 192.0.2.250", Comment: c.Comment}}
+	o := change.Order{Delta: change.Diff(z.Book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{Time: Now, By: "alice", From: "device 192.0.2.250", Comment: c.Comment}, Extends: c.Extends}
 	if c.Confirm > 0 {
 		o.Deadline = Now.Add(time.Duration(c.Confirm))
 	}
