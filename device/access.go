@@ -21,12 +21,6 @@ import (
 // named reports whether the configuration names a port.
 func (c *Core) named(port string) bool { return c.cfg.Ports.IsZero() || c.cfg.Ports.Match(port) }
 
-// SetAccess changes which ports the configuration names, and how long the hosts of one
-// that it does not name any more stay. The dataplane tells which ports come and go.
-func (c *Core) SetAccess(names fabric.Names, hold time.Duration) {
-	c.cfg.Ports, c.cfg.RemovalHold = names, hold
-}
-
 // release takes a port that the configuration does not name out of our hands.
 func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 	c.faults.Port(ev, now) // its faults stand as they were told; nobody looks for others

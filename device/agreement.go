@@ -38,12 +38,8 @@ func (c *Core) watchAgreement(now time.Time) {
 	}
 }
 
-// tickAgreement does what time has made due.
+// tickAgreement tells operators of reflectors that have differed for a while.
 func (c *Core) tickAgreement(now time.Time) {
-	if next := c.client.Next(); !next.IsZero() && !now.Before(next) {
-		a := c.client.Tick(now)
-		c.apply(&a, now)
-	}
 	g := &c.agreement
 	if g.due.IsZero() || now.Before(g.due) {
 		return

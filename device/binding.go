@@ -19,13 +19,6 @@ import (
 // This file is about hosts that reflectors refuse because their device may not have them. The
 // device itself knows what it is bound to: to its other hosts, too, such a host is nobody.
 
-// SetBindings changes which hosts devices may have, at a reflector.
-func (c *Core) SetBindings(b map[netip.Addr]wire.Binding, now time.Time) {
-	if c.refl != nil {
-		c.fromReflector(c.refl.SetBindings(b, now), now)
-	}
-}
-
 // Excluded are the hosts known to this reflector that bindings would not allow.
 func (c *Core) Excluded(b map[netip.Addr]wire.Binding) []zone.Host {
 	if c.refl == nil {
@@ -78,36 +71,6 @@ func (c *Core) rebind(now time.Time) {
 	}
 }
 
-// AppendRefused appends the hosts that are refused because of bindings, those of this device and
-// those that this reflector refuses: all, or those of one address. They are in no table, and
-// only shown.
-func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
-	asked := func(a netip.Addr) bool { return !addr.IsValid() || a == addr }
-	for _, k := range slices.SortedFunc(maps.Keys(c.outside), zone.CompareKeys) {
-		h := c.local[k]
-		if !asked(k.Addr) {
-			continue
-		}
-		list = append(list, api.Host{
-			Addr: h.Addr, Type: api.Local, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
-			Device: h.Device, Port: k.Port, MAC: h.MAC, Subscribes: h.Subscribes, State: snsd.Inactive,
-			Zones: []string{}, Hard: api.HardOff, Since: h.Since, Doubt: h.Doubt, LearnedFrom: api.LearnedLocal,
-			Expires: c.expires(k), Removal: c.removal(k.Port), Refused: c.refusedBy(h.Addr, c.outside[k]),
-		})
-	}
-	if c.refl == nil {
-		return list
-	}
-	for _, o := range c.refl.Outside() {
-		if _, own := c.outside[o.HostKey]; own || !asked(o.Addr) {
-			continue
-		}
-		list = append(list, api.Host{Addr: o.Addr, Type: api.Remote, Device: o.Device, Port: o.Port, State: snsd.Inactive,
-			Zones: []string{}, Hard: api.HardOff, LearnedFrom: o.Device.String(), Refused: []string{"refused here: " + o.Why}})
-	}
-	return list
-}
-
 // LosingByBeliefs lists the ports with hosts that would be refused if x were believed.
 func (c *Core) LosingByBeliefs(x lldp.Beliefs) (list []api.PortHosts) {
 	if c.table == nil {
@@ -118,23 +81,6 @@ func (c *Core) LosingByBeliefs(x lldp.Beliefs) (list []api.PortHosts) {
 		hosts := by[port]
 		slices.SortFunc(hosts, netip.Addr.Compare)
 		list = append(list, api.PortHosts{Port: port, Hosts: slices.Compact(hosts)})
-	}
-	return list
-}
-
-// refusedBy says which reflectors refuse a host of this device because of a binding, and why.
-func (c *Core) refusedBy(addr netip.Addr, why string) (list []string) {
-	if why != "" {
-		why = ": " + why
-	}
-	all := c.client.Refusals()
-	for _, id := range slices.SortedFunc(maps.Keys(all), netip.Addr.Compare) {
-		if slices.Contains(all[id].Named, addr) {
-			list = append(list, fmt.Sprintf("reflector %s binds this device, and the host is outside of that%s", id, why))
-		}
-	}
-	if len(list) == 0 && why != "" {
-		list = append(list, "reflectors bind this device, and the host is outside of that"+why)
 	}
 	return list
 }

@@ -22,6 +22,7 @@ func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]
 	if c.client == nil || c.ports[name] == nil {
 		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
 	}
+	defer c.settle(now)
 	changes, err := do(name, now)
 	if err != nil {
 		return fmt.Errorf("%w: %w", api.ErrRefused, err)
@@ -33,6 +34,5 @@ func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]
 		}
 		c.causeChanged(ch, at, now)
 	}
-	c.flush(now)
 	return nil
 }

@@ -2,7 +2,6 @@ package device
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,51 +10,13 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
 // This file is what a device does about an address of a local host that another host claims
-// too. Who has it the zone room says; here the holder is asked whether it is still there, and
-// withdrawn if not, and operators are told.
-
-// ConflictPolicy is what becomes of a local host's address when another host claims it and
-// both their ports are well.
-type ConflictPolicy uint8
-
-const (
-	ConflictProbe  ConflictPolicy = iota // the holder is asked, and keeps it if it answers
-	ConflictNewest                       // the new claim takes it
-	ConflictFirst                        // the holder keeps it
-)
-
-// HostsConfig is what is believed of hosts.
-type HostsConfig struct {
-	Conflict  ConflictPolicy
-	MultiPort zone.MultiPort
-	MaxTTL    time.Duration // longest LLDP time to live taken; zero: lldp.DefaultMaxTTL
-	Beliefs   lldp.Beliefs  // where hosts may be
-}
-
-// SetHosts changes what is believed of hosts; what is known already stands.
-func (c *Core) SetHosts(cfg HostsConfig, now time.Time) {
-	c.cfg.Hosts = cfg
-	if c.refl != nil {
-		c.fromReflector(c.refl.SetMultiPort(cfg.MultiPort, now), now)
-	}
-	if c.client == nil {
-		return
-	}
-	c.table.SetMaxTTL(cfg.MaxTTL)
-	for _, ch := range c.table.SetBeliefs(cfg.Beliefs, now) {
-		c.neighbourChanged(ch, now)
-	}
-	c.changed(c.dir.SetMultiPort(cfg.MultiPort), now, now)
-	for _, k := range slices.SortedFunc(maps.Keys(c.contests), zone.CompareKeys) {
-		c.contend(k.Addr, now)
-	}
-	c.flush(now)
-}
+// too. Who has it the zone room says; here it is followed which of the hosts are told, and whether
+// the holder is asked if it is still there, and operators are told. What becomes of its answer is
+// in holder.go.
 
 // contest is a local host's address that another host claims.
 type contest struct {
@@ -69,20 +30,15 @@ func (c *Core) contend(addr netip.Addr, now time.Time) {
 		return
 	}
 	claims := c.dir.Attachments(addr)
-	told := false
 	for _, h := range claims {
 		if h.Device != c.self {
 			continue
 		}
 		holds := c.dir.Holds(h.HostKey)
 		if c.tellClaim(h.HostKey, holds) {
-			told = true
 			c.subscribe(h, now)
 		}
 		c.contest(h, holds, claims, now)
-	}
-	if told && !c.restoring {
-		c.flush(now)
 	}
 }
 
@@ -155,7 +111,9 @@ func (c *Core) question(k zone.HostKey, holds bool, now time.Time) {
 	case !holds || p == nil || !p.present || !p.Up() || p.fault.active || c.cfg.Hosts.Conflict == ConflictFirst || c.safe(ask):
 		c.presence.Drop(ask)
 	case c.cfg.Hosts.Conflict == ConflictNewest && !c.restoring:
-		c.yield(ask, now)
+		if !slices.Contains(c.yields, ask) {
+			c.yields = append(c.yields, ask)
+		}
 	default:
 		c.presence.Ask(ask, now)
 	}
@@ -171,30 +129,11 @@ func (c *Core) onePort(k zone.HostKey, now time.Time) bool {
 	return true
 }
 
-// askPresent sends the questions that are due, and takes the address from who does not answer.
-func (c *Core) askPresent(now time.Time) {
-	send, lost := c.presence.Due(now)
-	for _, k := range send {
-		p := c.ports[k.Port]
-		if p == nil || !p.present {
-			c.presence.Drop(k)
-			continue
-		}
-		if c.presence.LastTry(k) { // behind a VLAN tag it hears notices only
-			c.notify.Nudge(k.Addr, now)
-		}
-		c.out.SendFrame(k.Port, presence.Question(p.MAC, k.Addr))
-	}
-	for _, k := range lost {
-		if c.rivalled(k) {
-			c.yield(k, now)
-		} else {
-			c.contend(k.Addr, now)
-		}
-	}
-	if len(lost) > 0 {
-		c.flush(now)
-	}
+// contested reports whether a port has an address that another host claims too.
+func (c *Core) contested(k presence.Key) bool {
+	own := zone.HostKey{Addr: k.Addr, Device: c.self, Port: k.Port}
+	_, claimed := c.contests[own]
+	return c.dir.Holds(own) && (claimed || len(c.table.Claimants(k.Port, k.Addr)) > 1)
 }
 
 // rivalled reports whether a claim beside the holder's could take its place: it is on a port
@@ -221,32 +160,6 @@ func (c *Core) safe(k presence.Key) bool {
 	})
 }
 
-// yield withdraws the host that has an address on a port, which passes to another claim. If
-// the host is there after all its next registration is a claim of its own.
-func (c *Core) yield(k presence.Key, now time.Time) {
-	macs := c.table.Claimants(k.Port, k.Addr)
-	if len(macs) == 0 {
-		return
-	}
-	c.counters.AddressesMoved++
-	c.out.Event(api.Event{Time: now, Kind: "conflict", Port: k.Port, Addr: k.Addr.String(),
-		Text:   fmt.Sprintf("address %s has moved: %s on port %s did not answer for it, and another host claims it", k.Addr, macs[0], k.Port),
-		Fields: map[string]string{"change": "moved", "mac": macs[0].String()}})
-	for _, ch := range c.table.Forget(k.Port, k.Addr, macs[0], snsd.ReasonIPChanged, now) {
-		c.neighbourChanged(ch, now)
-	}
-}
-
-// receiveAnswer takes a frame by which a host may say that it has an address.
-func (c *Core) receiveAnswer(f *fabric.Frame, now time.Time) {
-	a, err := presence.ParseAnswer(f.EtherType, f.Src, f.Payload)
-	if err != nil {
-		c.counters.AnswersIgnored++
-		return
-	}
-	c.present(f.Port, a.Addr, a.MAC, now)
-}
-
 // present takes evidence that a machine on a port has an address. One that answers for the
 // holder with a MAC address nobody claims it with (a host with several interfaces) counts.
 func (c *Core) present(port string, addr netip.Addr, mac fabric.MAC, now time.Time) {
@@ -265,5 +178,18 @@ func (c *Core) present(port string, addr netip.Addr, mac fabric.MAC, now time.Ti
 func (c *Core) heardFrom(n *lldp.Neighbour, now time.Time) {
 	for i := range n.Known {
 		c.present(n.Port, n.Known[i].Addr, n.Known[i].MAC, now)
+	}
+}
+
+// subscribe has a local host told what it asked for, or not (any more). Of several
+// hosts that claim one address only the one that has it is.
+func (c *Core) subscribe(h zone.Host, now time.Time) {
+	switch {
+	case h.Subscribes && c.dir.Holds(h.HostKey):
+		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)
+	case h.Subscribes:
+		c.notify.Yield(h.Addr, h.HostKey.Port, now)
+	default:
+		c.notify.Unsubscribe(h.Addr, h.HostKey.Port, now)
 	}
 }

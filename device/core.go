@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hardzone"
@@ -15,32 +14,12 @@ import (
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
-
-// Actions is how a Core acts on the world. None of the methods may wait for a peer
-// or a disk.
-type Actions interface {
-	// SendFrame puts a whole Ethernet frame on the wire of a port.
-	SendFrame(port string, frame []byte)
-	// ToReflectors and ToClients hand messages to the sessions this device dialed
-	// and to those it accepted. Receivers without a session are passed over.
-	ToReflectors([]wire.Delivery)
-	ToClients([]wire.Delivery)
-	// SetAdmin shuts or opens a port.
-	SetAdmin(port string, up bool)
-	// WatchPaths says which paths to other devices are to be watched: these and no
-	// others. What is found out comes back through Core.Path. The list is the
-	// receiver's.
-	WatchPaths([]bfd.Peer)
-	// Event makes known to operators what happened.
-	Event(api.Event)
-}
 
 // Config is what a Core needs to know of the configuration.
 type Config struct {
@@ -123,6 +102,8 @@ type Core struct {
 	outside    map[zone.HostKey]string    // of local, that reflectors do not let this device have, and why
 	contests   map[zone.HostKey]contest   // of these, whose address another host claims too
 	presence   *presence.Asker
+	yields     []presence.Key // addresses that pass to another claim once the input is through
+	said       []wire.Message // to this device by its own reflector, not taken in yet
 	early      early
 	replan     map[string]bool // ports whose health may be needed in another way
 	holdExpiry time.Time       // no LLDP ageing before
@@ -144,22 +125,6 @@ type Core struct {
 	reports    map[netip.Addr]*wire.Report // by client: what is wrong there
 	synced     bool                        // as the notifier was told
 	unformed   bool                        // the reflector is of a cluster that has no zones yet
-}
-
-// port is one access port.
-type port struct {
-	fabric.Port
-	present bool
-	fault   portFault
-	told    []netip.Addr  // of the fault: whom the reflectors were told of
-	kept    errdown.Saved // of its faults, as its row has it
-	lost    time.Time     // when the carrier was last lost
-	// draining: it is drained and not shut yet; nil: it is not.
-	draining *draining
-	leaves   time.Time     // when its hosts leave, because the configuration does not name it; zero: it does
-	losses   uint32        // how often it was
-	changes  uint64        // of carrier, as the last event had it
-	was      *restoredPort // until its first event after a restart
 }
 
 // New builds a device's control state. Now starts the grace time for the
@@ -214,6 +179,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 // hosts that are not there count as removed, and a device that is reflector and
 // client at once is connected with itself.
 func (c *Core) Start(now time.Time) {
+	defer c.settle(now)
 	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
 		if p := c.ports[name]; !p.present {
 			c.Port(fabric.Event{Kind: fabric.PortRemoved, Port: p.Port, At: now}, now)
@@ -224,35 +190,25 @@ func (c *Core) Start(now time.Time) {
 	}
 }
 
-// joinSelf connects a device that is reflector and client at once with itself.
-func (c *Core) joinSelf(now time.Time) {
-	if c.refl == nil || c.client == nil {
-		return
-	}
-	c.refl.SetInterest(c.self, c.cfg.InterestAll)
-	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
-	c.fromReflector(c.refl.Join(c.self, now), now)
-	c.fromClient(own, now)
-	c.pathSession(c.self, true)
-}
-
 // Tick does what time has made due and sends the frames that are ready.
 func (c *Core) Tick(now time.Time) {
 	if c.client != nil {
 		c.expire(now)
-		for _, ch := range c.faults.Tick(now) {
-			c.causeChanged(ch, ch.At, now)
-		}
+		c.causesChanged(c.faults.Tick(now), now)
 		c.askPresent(now)
 		c.endEarly(now)
-		c.flush(now)
+		if next := c.client.Next(); !next.IsZero() && !now.Before(next) {
+			a := c.client.Tick(now)
+			c.apply(&a, now)
+		}
 		c.tickAgreement(now)
 		c.tickMesh(now)
 		c.tickDrains(now)
 	}
 	if c.refl != nil {
-		c.fromReflector(c.refl.Tick(now), now)
+		c.fromReflector(c.refl.Tick(now))
 	}
+	c.settle(now)
 	c.Pump(now)
 }
 
@@ -313,9 +269,7 @@ func (c *Core) expire(now time.Time) {
 	if now.Before(c.holdExpiry) {
 		return
 	}
-	for _, ch := range c.table.Expire(now) {
-		c.neighbourChanged(ch, now)
-	}
+	c.neighboursChanged(c.table.Expire(now), now)
 }
 
 // Goodbye sends the frames that a device sends before it stops: shutdown LLDPDUs.
@@ -326,66 +280,4 @@ func (c *Core) Goodbye(now time.Time) {
 	for _, f := range c.speak.Stop() {
 		c.out.SendFrame(f.Port, f.Frame)
 	}
-}
-
-// SetErrorDown changes thresholds and actions; faults that stand stay.
-func (c *Core) SetErrorDown(cfg errdown.Config, now time.Time) {
-	if c.faults == nil {
-		return
-	}
-	for _, ch := range c.faults.SetConfig(cfg, now) {
-		c.causeChanged(ch, ch.At, now)
-	}
-	for name := range c.ports {
-		c.replan[name] = true
-	}
-	c.flush(now)
-}
-
-// SetTransmit changes what the device says about itself by LLDP, and whether.
-func (c *Core) SetTransmit(tx lldp.TxConfig, on bool, now time.Time) {
-	if c.client == nil {
-		return
-	}
-	c.Goodbye(now)
-	c.speak, c.cfg.Transmit = nil, nil
-	if !on {
-		return
-	}
-	c.cfg.Transmit = &tx
-	c.speak = lldp.NewTransmitter(tx)
-	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
-		if p := c.ports[name]; p.present && p.Up() {
-			c.speakOn(p, now)
-		}
-	}
-}
-
-// speakOn starts our LLDPDUs on a port. The first port's MAC is the chassis id.
-func (c *Core) speakOn(p *port, now time.Time) {
-	if c.cfg.Transmit.Local.Chassis.IsZero() {
-		c.cfg.Transmit.Local.Chassis = p.MAC
-		c.speak.SetLocal(c.cfg.Transmit.Local, now)
-	}
-	c.speak.PortUp(p.Name, p.Name, p.MAC, now)
-}
-
-// PortNames lists the ports that are there, sorted.
-func (c *Core) PortNames() []string {
-	names := make([]string, 0, len(c.ports))
-	for name, p := range c.ports {
-		if p.present {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// sooner is the earlier of two times; zero is no time.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/internal/api"
 )
 
@@ -27,18 +26,13 @@ const (
 	drainPoll = 100 * time.Millisecond
 )
 
-// draining is a port that is drained and not shut yet.
-type draining struct {
-	latest time.Time // shut by then
-	busy   time.Time // when somebody was last known to owe an ack
-}
-
 // Drain takes ports out of service in order; none named means all that are there.
 func (c *Core) Drain(names []string, wait time.Duration, now time.Time) (api.Drained, error) {
 	d := api.Drained{Ports: []string{}, Hosts: 0}
 	if c.client == nil {
 		return d, fmt.Errorf("%w: this device has no access ports", api.ErrRefused)
 	}
+	defer c.settle(now)
 	whole := len(names) == 0
 	if whole {
 		names = c.PortNames()
@@ -55,16 +49,13 @@ func (c *Core) Drain(names []string, wait time.Duration, now time.Time) (api.Dra
 		if err != nil {
 			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
 		}
-		for _, ch := range changes {
-			c.causeChanged(ch, ch.At, now)
-		}
+		c.causesChanged(changes, now)
 		p.draining = &draining{latest: now.Add(wait), busy: now}
 		c.drainDue = now
 		c.notify.SetLeaving(name, true, now)
 		d.Ports = append(d.Ports, name)
 		d.Hosts += len(p.fault.addrs)
 	}
-	c.flush(now)
 	return d, nil
 }
 
@@ -74,6 +65,7 @@ func (c *Core) Undrain(names []string, now time.Time) (api.Drained, error) {
 	if c.client == nil {
 		return d, fmt.Errorf("%w: this device has no access ports", api.ErrRefused)
 	}
+	defer c.settle(now)
 	if len(names) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(c.ports)) {
 			if _, _, ok := c.faults.Drained(name); ok {
@@ -89,37 +81,11 @@ func (c *Core) Undrain(names []string, now time.Time) (api.Drained, error) {
 		if err != nil {
 			return d, fmt.Errorf("%w: %w", api.ErrRefused, err)
 		}
-		for _, ch := range changes {
-			c.causeChanged(ch, ch.At, now)
-		}
+		c.causesChanged(changes, now)
 		d.Ports = append(d.Ports, name)
 		d.Hosts += len(c.table.Hosts(name))
 	}
-	c.flush(now)
 	return d, nil
-}
-
-// followDrain notes what has become of the draining of a port, whoever ended it: by
-// Undrain, by a recovery, or by opening the port behind our back.
-func (c *Core) followDrain(p *port, now time.Time) {
-	_, closed, ok := c.faults.Drained(p.Name)
-	if !ok || closed {
-		p.draining = nil
-	}
-	if !ok {
-		c.notify.SetLeaving(p.Name, false, now)
-	}
-}
-
-// drainText says what has become of the draining of a port.
-func drainText(ch *errdown.Change, hosts int) string {
-	switch {
-	case !ch.Faulty:
-		return fmt.Sprintf("port %s is not drained any more", ch.Port)
-	case ch.Action == errdown.ActionShut:
-		return fmt.Sprintf("port %s is drained and is being shut", ch.Port)
-	}
-	return fmt.Sprintf("port %s is being drained: its %d host address(es) leave, then it is shut", ch.Port, hosts)
 }
 
 // restoreDrains goes on with what the state says is drained: a port that was not shut yet
@@ -155,8 +121,6 @@ func (c *Core) tickDrains(now time.Time) {
 			c.drainDue = now.Add(drainPoll)
 			continue
 		}
-		for _, ch := range c.faults.Close(name, now) {
-			c.causeChanged(ch, ch.At, now)
-		}
+		c.causesChanged(c.faults.Close(name, now), now)
 	}
 }

@@ -262,12 +262,3 @@ func (c *Core) endRegistered(a *client.Applied, now time.Time) {
 
 // Early is how many hosts asked for their zones and have not registered.
 func (c *Core) Early() int { return len(c.early.hosts) }
-
-// rezoneEarly has the addresses that asked told what other zones say of them.
-func (c *Core) rezoneEarly(now time.Time) {
-	var all zone.Changes
-	for _, a := range c.early.sorted() {
-		all = append(all, zone.Change{Addr: a, Peers: true})
-	}
-	c.changed(all, now, now)
-}

@@ -14,20 +14,18 @@ import (
 // live: its peers are told that it has aged out. Who announces the address again is learned
 // again. The error wraps api.ErrNotFound, or api.ErrRefused when another device has the host.
 func (c *Core) ClearHost(addr netip.Addr, now time.Time) ([]api.HostCleared, error) {
+	defer c.settle(now)
 	var cleared []api.HostCleared
 	for _, name := range c.claimPorts(addr) {
 		macs := c.table.Claimants(name, addr)
 		for _, mac := range macs {
-			for _, ch := range c.table.Forget(name, addr, mac, snsd.ReasonAgedOut, now) {
-				c.neighbourChanged(ch, now)
-			}
+			c.neighboursChanged(c.table.Forget(name, addr, mac, snsd.ReasonAgedOut, now), now)
 		}
 		if len(macs) > 0 {
 			cleared = append(cleared, api.HostCleared{Host: addr, Port: name, MACs: macs})
 		}
 	}
 	if len(cleared) > 0 {
-		c.flush(now)
 		return cleared, nil
 	}
 	for _, h := range c.View().Attachments(addr) {

@@ -14,8 +14,9 @@ func (c *Core) ChangeZones(change func(r *reflector.Reflector) ([]wire.Delivery,
 	if c.refl == nil {
 		return fmt.Errorf("%w: this device is no reflector", api.ErrRefused)
 	}
+	defer c.settle(now)
 	ds, err := change(c.refl)
-	c.fromReflector(ds, now)
+	c.fromReflector(ds)
 	return err
 }
 
@@ -28,6 +29,7 @@ func (c *Core) SetCluster(s wire.ClusterStamp) {
 
 // ClusterFormed says that the cluster has zones: the reflector speaks from now on.
 func (c *Core) ClusterFormed(now time.Time) {
+	defer c.settle(now)
 	if c.unformed {
 		c.unformed = false
 		c.joinSelf(now)
@@ -36,7 +38,20 @@ func (c *Core) ClusterFormed(now time.Time) {
 
 // SetBFD changes what a reflector hands out about BFD.
 func (c *Core) SetBFD(s wire.BFDSettings, now time.Time) {
+	defer c.settle(now)
 	if c.refl != nil {
-		c.fromReflector(c.refl.SetBFD(s, now), now)
+		c.fromReflector(c.refl.SetBFD(s, now))
 	}
+}
+
+// joinSelf connects a device that is reflector and client at once with itself.
+func (c *Core) joinSelf(now time.Time) {
+	if c.refl == nil || c.client == nil {
+		return
+	}
+	c.refl.SetInterest(c.self, c.cfg.InterestAll)
+	own := c.client.Up(c.self, now) // both ends know of the session before either speaks
+	c.fromReflector(c.refl.Join(c.self, now))
+	c.fromClient(own, now)
+	c.pathSession(c.self, true)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/errdown"
-	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/lldp"
 )
 
@@ -56,9 +55,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 			faults = append(faults, p.Saved)
 		}
 	}
-	for _, ch := range c.faults.Restore(faults, now) {
-		c.causeChanged(ch, ch.At, now)
-	}
+	c.causesChanged(c.faults.Restore(faults, now), now)
 	c.restoreDrains(now)
 	return errors.Join(errs...)
 }
@@ -115,40 +112,10 @@ func (c *Core) restoreUnheard(p *port, now time.Time) {
 	c.tellFault(p, now, now)
 }
 
-// restoredPort makes a port known that the dataplane has not told of yet.
-func (c *Core) restoredPort(name string, st *State) {
-	if c.ports[name] != nil {
-		return
-	}
-	p := &port{Port: fabric.Port{Name: name}, was: &restoredPort{}}
-	if kept, ok := st.Ports[name]; ok {
-		p.kept, p.losses, p.lost = kept.Saved, kept.Losses, kept.Lost
-		p.was = &restoredPort{index: kept.Index, changes: kept.Changes, sameBoot: st.SameBoot}
-	}
-	c.ports[name] = p
-}
-
 // restoredPort is what proves, at the first event of a port, what became of it while the process
 // was away.
 type restoredPort struct {
 	index    int
 	changes  uint64
 	sameBoot bool
-}
-
-// back follows the first event of a port that was restored and is up. If it has lost its carrier
-// meanwhile, however shortly, its hosts may have forgotten everything, and what they
-// asked was heard by nobody: they are told all. If nobody can tell, all is
-// repeated once with the numbers it had. Otherwise nothing is told.
-func (c *Core) back(p *port, ev *fabric.Event) {
-	was := p.was
-	p.was = nil
-	switch {
-	case ev.Changes == 0 || was.changes == 0:
-		c.notify.Repeat(p.Name)
-		c.counters.PortsUnproved++
-	case !was.sameBoot || ev.Port.Index != was.index || ev.Changes != was.changes:
-		c.notify.Moved(p.Name)
-		c.counters.PortsMoved++
-	}
 }

@@ -11,15 +11,6 @@ import (
 	"github.com/openinof/inof/internal/latency"
 )
 
-// Stopwatch is what Actions may be besides: it tells the time after what it was asked
-// to do, which is later than the `now` of the input that led there. Without it that
-// `now` counts, as in virtual time.
-type Stopwatch interface {
-	Now() time.Time
-	// Left is when the last frame that was sent left: never later than its receiver had it.
-	Left() time.Time
-}
-
 // stages are the distributions of what a change of this or another device takes, as
 // far as the notifier does not know them. Those between devices' clocks are recorded
 // with RecordBetween, those of another device's clock, which may have been set in between,
@@ -47,14 +38,6 @@ type clockSample struct {
 
 // clockAge is how long a sample counts before one with a longer round trip replaces it.
 const clockAge = time.Minute
-
-// later is the time after an action.
-func (c *Core) later(now time.Time) time.Time {
-	if c.stopwatch != nil {
-		return c.stopwatch.Now()
-	}
-	return now
-}
 
 // measureOwn follows messages of this device that were just handed over.
 func (c *Core) measureOwn(ds []wire.Delivery, now time.Time) {

@@ -1,32 +1,16 @@
 package device
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
-
-// View is the table that operators see: a reflector's of the whole fabric, else
-// the device's own.
-func (c *Core) View() *zone.Directory {
-	if c.refl != nil {
-		return c.refl.Directory()
-	}
-	return c.dir
-}
-
-// Self is the address of the device.
-func (c *Core) Self() netip.Addr { return c.self }
-
-// Synced reports whether the device knows all that its reflector knows.
-func (c *Core) Synced() bool { return c.client == nil || c.client.Synced() }
-
-// Directory is the device's own table of hosts; to be read only.
-func (c *Core) Directory() *zone.Directory { return c.dir }
 
 func (c *Core) Addresses() []netip.Addr {
 	var addrs []netip.Addr
@@ -78,13 +62,6 @@ func (c *Core) learnedFrom(k zone.HostKey) string {
 		return dev.String()
 	}
 	return c.names(c.client.SaidBy(k))
-}
-
-func (c *Core) reflectorName() string {
-	if !c.reflector.IsValid() {
-		return "reflector"
-	}
-	return c.reflector.String()
 }
 
 // expires is when the LLDP time to live of a local host ends.
@@ -261,21 +238,6 @@ func (c *Core) Notices() []api.Notice {
 	return list
 }
 
-func stamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-func micros(from, to time.Time) *int64 {
-	if from.IsZero() || to.IsZero() {
-		return nil
-	}
-	us := to.Sub(from).Microseconds()
-	return &us
-}
-
 func (c *Core) Counts() api.Counts {
 	v := c.View()
 	n := api.Counts{Zones: len(v.Zones().Zones), Conflicts: len(v.Conflicts()), Faults: len(v.Faults())}
@@ -312,4 +274,51 @@ func (c *Core) Counters() map[string]any {
 		m["inof_reflector"] = c.refl.Counters()
 	}
 	return m
+}
+
+// AppendRefused appends the hosts that are refused because of bindings, those of this device and
+// those that this reflector refuses: all, or those of one address. They are in no table, and
+// only shown.
+func (c *Core) AppendRefused(list []api.Host, addr netip.Addr) []api.Host {
+	asked := func(a netip.Addr) bool { return !addr.IsValid() || a == addr }
+	for _, k := range slices.SortedFunc(maps.Keys(c.outside), zone.CompareKeys) {
+		h := c.local[k]
+		if !asked(k.Addr) {
+			continue
+		}
+		list = append(list, api.Host{
+			Addr: h.Addr, Type: api.Local, Role: h.Role, Protocol: h.Protocol, ServicePort: h.Service.Port, NQN: h.NQN,
+			Device: h.Device, Port: k.Port, MAC: h.MAC, Subscribes: h.Subscribes, State: snsd.Inactive,
+			Zones: []string{}, Hard: api.HardOff, Since: h.Since, Doubt: h.Doubt, LearnedFrom: api.LearnedLocal,
+			Expires: c.expires(k), Removal: c.removal(k.Port), Refused: c.refusedBy(h.Addr, c.outside[k]),
+		})
+	}
+	if c.refl == nil {
+		return list
+	}
+	for _, o := range c.refl.Outside() {
+		if _, own := c.outside[o.HostKey]; own || !asked(o.Addr) {
+			continue
+		}
+		list = append(list, api.Host{Addr: o.Addr, Type: api.Remote, Device: o.Device, Port: o.Port, State: snsd.Inactive,
+			Zones: []string{}, Hard: api.HardOff, LearnedFrom: o.Device.String(), Refused: []string{"refused here: " + o.Why}})
+	}
+	return list
+}
+
+// refusedBy says which reflectors refuse a host of this device because of a binding, and why.
+func (c *Core) refusedBy(addr netip.Addr, why string) (list []string) {
+	if why != "" {
+		why = ": " + why
+	}
+	all := c.client.Refusals()
+	for _, id := range slices.SortedFunc(maps.Keys(all), netip.Addr.Compare) {
+		if slices.Contains(all[id].Named, addr) {
+			list = append(list, fmt.Sprintf("reflector %s binds this device, and the host is outside of that%s", id, why))
+		}
+	}
+	if len(list) == 0 && why != "" {
+		list = append(list, "reflectors bind this device, and the host is outside of that"+why)
+	}
+	return list
 }

@@ -164,3 +164,13 @@ func (n *Notifier) hurry(s *subscriber) {
 	}
 	n.arm(s.out.agent)
 }
+
+// endGrace forgets the restored hosts that did not register.
+func (n *Notifier) endGrace() {
+	n.graceEnd = never
+	for _, s := range slices.Clone(n.order) {
+		if s.restored {
+			n.drop(s)
+		}
+	}
+}

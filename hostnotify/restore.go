@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -217,14 +216,4 @@ func (n *Notifier) subsOn(port string) []*subscriber {
 		return p.subs
 	}
 	return nil
-}
-
-// endGrace forgets the restored hosts that did not register.
-func (n *Notifier) endGrace() {
-	n.graceEnd = never
-	for _, s := range slices.Clone(n.order) {
-		if s.restored {
-			n.drop(s)
-		}
-	}
 }

@@ -95,6 +95,9 @@ func (c *Client) everything() wire.Batch {
 // pending empties the sets of changes into a batch, sorted by key.
 func (c *Client) pending() wire.Batch {
 	var b wire.Batch
+	if len(c.dirty) == 0 {
+		return b
+	}
 	downs := wire.Downs{}
 	for k, ch := range c.dirty {
 		h, there := c.hosts[k]
