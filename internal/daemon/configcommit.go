@@ -19,7 +19,7 @@ import (
 // configs knows the configuration before the last commit, and until when that one has to be
 // confirmed. The file is the operator's: it is never written.
 type configs struct {
-	one  sync.Mutex // one commit, confirmation or way back at a time
+	one  turns // one commit, confirmation or way back at a time
 	keep *keep.Keeper
 
 	mu       sync.Mutex

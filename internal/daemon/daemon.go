@@ -106,6 +106,7 @@ type task interface {
 // event log too.
 func New(cfg *config.Config, env Env) (*Daemon, error) {
 	d := &Daemon{env: env}
+	d.configs.one = newTurns()
 	d.cfg.Store(cfg)
 	if d.env.Now == nil {
 		d.env.Now = time.Now

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/openinof/inof/device"
@@ -28,7 +27,7 @@ const lastGoodZones = "zones.last-good.yaml"
 // changes that operators make at run time. A change is in the file before it is in
 // force, so that none is lost by a restart.
 type zoneStore struct {
-	mu       sync.Mutex
+	mu       turns
 	path     string // zone file
 	lastGood string
 	rules    zone.Rules
@@ -53,6 +52,7 @@ type ZoneStoreCounters struct {
 
 func newZoneStore(cfg *config.Config) *zoneStore {
 	return &zoneStore{
+		mu:       newTurns(),
 		path:     cfg.Zones.File,
 		lastGood: filepath.Join(cfg.State, lastGoodZones),
 		rules:    cfg.ZoneRules(),
