@@ -2,7 +2,6 @@ package zone
 
 import (
 	"net/netip"
-	"slices"
 )
 
 // matcher finds the zones of a host by hash for exact members and by tree for
@@ -72,40 +71,4 @@ func (m *matcher) said(ids []uint32, nqn string, addr netip.Addr, at portKey) []
 		ids = m.bound.appendTo(ids, nqn, addr, at)
 	}
 	return m.ports.appendTo(ids, at)
-}
-
-// Index is a compiled Set: it answers which configured zones a host is in. The
-// default zone is not part of it; that is the Directory's affair.
-type Index struct {
-	zones []Zone
-	match matcher
-}
-
-// Compile builds the index of s. Malformed members, which Validate refuses, match nothing.
-func Compile(s Set) *Index {
-	ix := &Index{match: newMatcher()}
-	ix.zones = s.Canonical().Zones
-	ix.zones = slices.DeleteFunc(ix.zones, func(z Zone) bool { return z.Name == DefaultName })
-	var sp splitter
-	for i, z := range ix.zones {
-		p, _ := sp.split(z.Members)
-		ix.match.add(uint32(i), p)
-	}
-	return ix
-}
-
-// ZonesOf gives the indices of the zones that h is in, by name, ascending.
-func (ix *Index) ZonesOf(h Host) []int {
-	var buf [32]uint32
-	ids := ix.match.of(h, buf[:0])
-	if len(ids) == 0 {
-		return nil
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	out := make([]int, len(ids))
-	for i, id := range ids {
-		out[i] = int(id)
-	}
-	return out
 }

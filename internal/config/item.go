@@ -128,21 +128,6 @@ func each(prefix string, list []item) iter.Seq2[string, *item] {
 	}
 }
 
-// rows are the lines of docs/config.md, those of an entry's keys after its list.
-func rows(prefix string, list []item) (out []string) {
-	for key, it := range each(prefix, list) {
-		if it.derived {
-			continue
-		}
-		out = append(out, it.Row(strings.TrimSuffix(key, it.Key)))
-		for i := range it.keys {
-			it.keys[i].Restart = it.Restart
-		}
-		out = append(out, rows(key+"[].", it.keys)...)
-	}
-	return out
-}
-
 func join[T any](list []T) string {
 	parts := make([]string, len(list))
 	for i, v := range list {

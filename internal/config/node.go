@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openinof/inof/internal/setting"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/openinof/inof/internal/setting"
 )
 
 // parser collects everything that is wrong with one file.

@@ -136,11 +136,6 @@ func TestWhatIsNoDurationIsCountedApart(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	var other Series
-	other.Record(time.Second)
-	if h := Total(&s, &other, new(Series)); h.Count() != 3 || h.Sum() != MostSkew+time.Second {
-		t.Errorf("together %d, %v", h.Count(), h.Sum())
-	}
 }
 
 func TestEmptySeriesHasAllBuckets(t *testing.T) {

@@ -106,14 +106,3 @@ func (s *Series) Summary() Summary {
 	out.Recent = Figures{Count: n, P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1)}
 	return out
 }
-
-// Total merges the distributions of several series.
-func Total(of ...*Series) *Histogram {
-	var h Histogram
-	for _, s := range of {
-		if s.kept != nil {
-			h.Merge(&s.kept.all)
-		}
-	}
-	return &h
-}

@@ -101,18 +101,6 @@ func (q *Query) all() []Filter {
 	return append([]Filter{*q.Arg}, q.Filters...)
 }
 
-// Row is the line of docs/operations.md.
-func (q *Query) Row() string {
-	text := q.Short
-	for i, f := range q.all() {
-		if i == 0 {
-			text += "; filters:"
-		}
-		text += " `" + f.Name + "`"
-	}
-	return fmt.Sprintf("| `GET /v1/%s` | %s |", q.Path, text)
-}
-
 // Asked are the values of filters, which were checked, and of flags.
 type Asked struct{ url.Values }
 

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openinof/inof/internal/netnstest"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 const dist = "../../dist/"

@@ -257,3 +257,5 @@ func TestTheDocumentIsTheTable(t *testing.T) {
 		t.Error("docs/telemetry.md is not what the table says: go test ./internal/telemetry -update")
 	}
 }
+
+func (v *Value) id() id { return id{v.Leaf, strings.Join(v.Keys, "\x00")} }

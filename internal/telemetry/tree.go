@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// Module is the name of the YANG module of the leaves below /inof, and of its root.
+const (
+	Module    = "openinof-inof"
+	Namespace = "urn:openinof:yang:inof"
+	Revision  = "2026-11-22"
+	root      = "inof"
+)
+
 // Value is what a leaf was when it was read.
 type Value struct {
 	Leaf *Leaf
@@ -52,8 +60,6 @@ type id struct {
 	leaf *Leaf
 	keys string
 }
-
-func (v *Value) id() id { return id{v.Leaf, strings.Join(v.Keys, "\x00")} }
 
 // byLeaf are the places of the values of each leaf.
 func (t Tree) byLeaf() map[*Leaf][]int {

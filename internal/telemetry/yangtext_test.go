@@ -6,15 +6,7 @@ import (
 	"strings"
 )
 
-// Module is the name of the YANG module of the leaves below /inof, and of its root.
-const (
-	Module    = "openinof-inof"
-	Namespace = "urn:openinof:yang:inof"
-	Revision  = "2026-11-22"
-	root      = "inof"
-)
-
-// YANG writes that module. Lists have their keys as leafs that refer to config or state, as in
+// YANG writes the module of the leaves below /inof. Lists have their keys as leafs that refer to config or state, as in
 // OpenConfig; what cannot be set is config false.
 func YANG() string {
 	top := &node{name: root}
