@@ -32,7 +32,7 @@ type Options struct {
 	LiveZones Zones
 	Devices   Range
 	Hosts     Range
-	Profiles  string             // directory for profiles of a reflector of one's own; empty: none
+	Profiles  string       // directory for profiles of a reflector of one's own; empty: none
 	Progress  func(string) // nil: nobody is told
 }
 
