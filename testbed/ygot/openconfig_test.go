@@ -48,7 +48,7 @@ func (source) Snapshot(context.Context, telemetry.Need, time.Time) (*telemetry.S
 // OpenConfig's models take what the device says: path, type and enumeration of each leaf. They are
 // older than those of docs/telemetry.md: without qos and link-transitions.
 func TestOpenConfigTakesWhatTheDeviceSays(t *testing.T) {
-	s := gnmi.New(source{}, nil, time.Now, nil)
+	s := gnmi.New(source{}, nil, time.Now)
 	all := map[string]any{}
 	for _, top := range []string{"interfaces", "lldp", "bfd", "system"} {
 		r, err := s.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{{Elem: []*pb.PathElem{{Name: top}}}}, Encoding: pb.Encoding_JSON_IETF})
