@@ -25,11 +25,12 @@ type orchagent struct {
 	state    db
 	counters db
 	asic     db
-	room     int    // rules of a table
-	mute     bool   // an image that says nothing
-	after    func() // each change of the ASIC
+	room     int  // rules of a table
+	mute     bool // an image that says nothing
 
+	turn  sync.Mutex // held for a whole step
 	mu    sync.Mutex
+	after func()                       // each change of the ASIC
 	rules map[string]map[string]string // in the ASIC, by key
 	ports map[string]string            // bound, by table
 	lag   map[string]string            // PortChannels, by member
@@ -79,6 +80,8 @@ func (o *orchagent) used(table string) (n int) {
 
 // step takes what differs.
 func (o *orchagent) step() {
+	o.turn.Lock()
+	defer o.turn.Unlock()
 	tables, err := o.config.scan("ACL_TABLE|*")
 	rules, err1 := o.config.scan("ACL_RULE|*")
 	rows, err2 := o.config.hashes(append(tables, rules...))
@@ -137,11 +140,11 @@ func (o *orchagent) step() {
 			}
 		}
 		o.mu.Lock()
-		free := o.room - o.used(table)
+		free, after := o.room-o.used(table), o.after
 		o.mu.Unlock()
 		o.must(&o.counters, "HSET", "CRM:ACL_TABLE_STATS:0x7"+table, "crm_stats_acl_entry_used", strconv.Itoa(o.room-free), "crm_stats_acl_entry_available", strconv.Itoa(free))
-		if o.after != nil {
-			o.after()
+		if after != nil {
+			after()
 		}
 	}
 	for _, k := range tables {
@@ -149,12 +152,13 @@ func (o *orchagent) step() {
 		name := strings.TrimPrefix(k, "ACL_TABLE|")
 		changed := o.ports[name] != rows[k]["ports@"]
 		o.ports[name] = rows[k]["ports@"]
+		after := o.after
 		o.mu.Unlock()
 		if !o.mute {
 			o.must(&o.state, "HSET", "ACL_TABLE_TABLE|"+name, "status", aclActive)
 		}
-		if changed && o.after != nil {
-			o.after()
+		if changed && after != nil {
+			after()
 		}
 	}
 	o.mu.Lock()
@@ -213,12 +217,14 @@ func (o *orchagent) settled(t interface{ Fatal(...any) }) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.turn.Lock() // what a step does last has been done
 		o.mu.Lock()
 		same := len(keys) == len(o.rules) || o.used(aclTable4) == o.room
 		for k := range o.rules {
 			same = same && slices.Contains(keys, k)
 		}
 		o.mu.Unlock()
+		o.turn.Unlock()
 		if same {
 			return
 		}

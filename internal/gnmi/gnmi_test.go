@@ -56,6 +56,8 @@ func (d *device) change(f func(s *telemetry.Snapshot)) {
 }
 
 func (d *device) Zoning(context.Context) (api.Zoning, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	v := api.ZoneVersion{Number: d.book.Last().Number, Base: d.book.Base(), Comment: d.book.Last().Comment}
 	if p := d.book.Pending(); p != nil {
 		v.Confirm = &p.Deadline
@@ -64,6 +66,8 @@ func (d *device) Zoning(context.Context) (api.Zoning, error) {
 }
 
 func (d *device) CommitZones(_ context.Context, c api.ZoneCandidate) (api.ZoneCommitted, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	o := change.Order{Delta: change.Diff(d.book.Plan(), c.Plan), Base: c.Base, Meta: change.Meta{Comment: c.Comment}, Extends: c.Extends}
 	if err := c.Plan.Check(zone.Rules{}); err != nil {
 		return api.ZoneCommitted{}, errors.Join(api.ErrInvalid, err)
@@ -71,17 +75,23 @@ func (d *device) CommitZones(_ context.Context, c api.ZoneCandidate) (api.ZoneCo
 	if c.Confirm > 0 {
 		o.Deadline = time.Now().Add(time.Duration(c.Confirm))
 	}
-	_, made, err := d.book.Commit(o)
+	next := d.book.Clone() // who reads the plan of before goes on
+	_, made, err := next.Commit(o)
+	d.book = next
 	return api.ZoneCommitted{Changed: made}, err
 }
 
 func (d *device) SettleZones(_ context.Context, number uint64, stay bool) (api.ZoneVersion, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var err error
+	next := d.book.Clone()
 	if stay {
-		_, err = d.book.Confirm(number)
+		_, err = next.Confirm(number)
 	} else {
-		_, err = d.book.Abort(number, change.Meta{})
+		_, err = next.Abort(number, change.Meta{})
 	}
+	d.book = next
 	return api.ZoneVersion{}, err
 }
 

@@ -94,7 +94,9 @@ func (d *fakeDevice) CommitZones(ctx context.Context, c api.ZoneCandidate) (api.
 	if c.Confirm > 0 {
 		o.Deadline = d.now().Add(time.Duration(c.Confirm))
 	}
-	_, made, err := d.book.Commit(o)
+	next := d.book.Clone() // who reads the plan of before goes on
+	_, made, err := next.Commit(o)
+	d.book = next
 	return api.ZoneCommitted{Changed: made, Version: d.version()}, err
 }
 
@@ -102,11 +104,13 @@ func (d *fakeDevice) SettleZones(ctx context.Context, number uint64, stay bool) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var err error
+	next := d.book.Clone()
 	if stay {
-		_, err = d.book.Confirm(number)
+		_, err = next.Confirm(number)
 	} else {
-		_, err = d.book.Abort(number, change.Meta{By: api.By(ctx)})
+		_, err = next.Abort(number, change.Meta{By: api.By(ctx)})
 	}
+	d.book = next
 	if err != nil {
 		err = fmt.Errorf("%w: %w", api.ErrRefused, err)
 	}
