@@ -59,6 +59,7 @@ func TestAMessageIsNeverLongerThanItsLimit(t *testing.T) {
 
 func FuzzAppend(f *testing.F) {
 	f.Add("h", "id", "name", "value", "text")
+	f.Add("[", "[", "name", "value", "text")
 	f.Add("", "\n", `]="`, `\"]`, "\xff\x00")
 	f.Fuzz(func(t *testing.T, host, id, name, value, text string) {
 		m := example()
@@ -67,8 +68,8 @@ func FuzzAppend(f *testing.F) {
 		if len(got) > MaxDatagram || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			t.Fatalf("%q", got)
 		}
-		if n := strings.Count(strings.SplitN(got, " [", 2)[0], " "); n != 5 {
-			t.Fatalf("%d fields before the structured data: %q", n+1, got)
+		if parts := strings.SplitN(got, " ", 7); len(parts) != 7 || !strings.HasPrefix(parts[6], "[inof@") {
+			t.Fatalf("the structured data is not the seventh field: %q", got)
 		}
 	})
 }
