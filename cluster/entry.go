@@ -120,12 +120,15 @@ func (e *Entry) Encode() ([]byte, error) {
 		if len(e.Base) > maxBase {
 			return nil, refuse(CodeInvalid, "%.80q is no version", e.Base)
 		}
-		b = binary.BigEndian.AppendUint64(appendTime(appendText(b, e.Base), e.Deadline), e.Number)
+		b = appendTime(appendText(b, e.Base), e.Deadline)
 		delta, jsonErr := json.Marshal(&e.Delta)
 		if jsonErr != nil {
 			return nil, refuse(CodeInvalid, "%v", jsonErr)
 		}
 		b = appendBytes(b, delta)
+		if e.Number != 0 { // last, and only if it says something: logs from before it have no place for it
+			b = binary.BigEndian.AppendUint64(b, e.Number)
+		}
 	case KindSettle:
 		b = appendFlag(binary.BigEndian.AppendUint64(b, e.Number), e.Stay)
 	default:
@@ -179,7 +182,7 @@ func DecodeEntry(b []byte) (*Entry, error) {
 	case KindSetting:
 		e.Name, e.Value = r.text("setting", maxKey), r.text("value", maxValue)
 	case KindCommit:
-		e.Base, e.Deadline, e.Number = r.text("base", maxBase), r.time("deadline"), r.u64("extends")
+		e.Base, e.Deadline = r.text("base", maxBase), r.time("deadline")
 		if text := r.bytes("difference", MaxEntry); r.err == nil {
 			dec := json.NewDecoder(bytes.NewReader(text))
 			dec.DisallowUnknownFields()
@@ -187,6 +190,11 @@ func DecodeEntry(b []byte) (*Entry, error) {
 				r.fail("difference: %v", err)
 			} else if _, err := dec.Token(); err != io.EOF {
 				r.fail("difference: something follows it")
+			}
+		}
+		if len(r.b) > 0 {
+			if e.Number = r.u64("extends"); e.Number == 0 {
+				r.fail("extends: 0, which is not written")
 			}
 		}
 	case KindSettle:
