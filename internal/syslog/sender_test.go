@@ -220,12 +220,8 @@ func TestDatagramsThatNobodyTakesAreCounted(t *testing.T) {
 		}
 	}
 	server.Close()
-	for range 50 { // the refusal of one datagram is told at the next
-		l.add(1)
-		time.Sleep(5 * time.Millisecond)
-		if sender.Counters().Lost > 0 {
-			break
-		}
+	for end := time.Now().Add(time.Minute); sender.Counters().Lost == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		l.add(1) // the refusal of one datagram is told at the next
 	}
 	stop()
 	<-done
