@@ -34,6 +34,8 @@ type proof struct {
 	// Below apart.mu.
 	must     map[way]bool // each frame has to arrive
 	pending  map[way]map[uint64]time.Time
+	heard    map[string]time.Time // by host: all that came before it is captured
+	act      string               // what is being done, and since when
 	lost     []string
 	required map[way]uint64 // frames that had to arrive, and did
 	denied   map[way]uint64 // that were sent and had not to arrive
@@ -47,12 +49,12 @@ type proof struct {
 const (
 	// closeMargin is how long frames may be on their way that passed the filter before it closed.
 	closeMargin = 200 * time.Millisecond
-	// lostAfter is after which time a frame has not arrived.
+	// lostAfter is how much later than a frame others have arrived when it has not.
 	lostAfter = 10 * time.Second
 )
 
 func newProof(t *testing.T, name string, routed bool) *proof {
-	p := &proof{apart: newApart(t, name, routed), must: map[way]bool{}, pending: map[way]map[uint64]time.Time{}, required: map[way]uint64{}, denied: map[way]uint64{},
+	p := &proof{apart: newApart(t, name, routed), must: map[way]bool{}, pending: map[way]map[uint64]time.Time{}, heard: map[string]time.Time{}, required: map[way]uint64{}, denied: map[way]uint64{},
 		seen: map[way]uint64{}, answers: map[way]uint64{}, pongs: map[way]uint64{}, breaks: map[way]int{}}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -105,6 +107,7 @@ func (p *proof) listen(at string) {
 		}
 		b, oob := make([]byte, 2048), make([]byte, 128)
 		for {
+			begun := time.Now()
 			n, oobn, _, _, err := unix.Recvmsg(fd, b, oob, 0)
 			select {
 			case <-p.stop:
@@ -115,7 +118,11 @@ func (p *proof) listen(at string) {
 				return
 			default:
 			}
-			if err == nil && n >= 34 {
+			if err != nil { // there was none
+				p.mu.Lock()
+				p.heard[at] = begun
+				p.mu.Unlock()
+			} else if n >= 34 {
 				p.captured(at, b[:n], stampOf(oob[:oobn]), names)
 			}
 		}
@@ -134,11 +141,12 @@ func stampOf(oob []byte) time.Time {
 
 func (p *proof) captured(at string, b []byte, when time.Time, names map[netip.Addr]string) {
 	w := way{names[netip.AddrFrom4([4]byte(b[26:30]))], names[netip.AddrFrom4([4]byte(b[30:34]))]}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard[at] = when
 	if w.from == "" || w.to == "" || w.from == w.to {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.seen[w]++
 	if since := p.closed[w]; !since.IsZero() && when.After(since) {
 		p.leaks = append(p.leaks, fmt.Sprintf("%s got a frame of protocol %d from %s to %s, %s after that was closed", at, b[23], w.from, w.to, when.Sub(since)))
@@ -308,9 +316,9 @@ func (p *proof) late() {
 	defer p.mu.Unlock()
 	for w, frames := range p.pending {
 		for seq, at := range frames {
-			if time.Since(at) > lostAfter {
+			if p.heard[w.to].Sub(at) > lostAfter {
 				delete(frames, seq)
-				p.lost = append(p.lost, fmt.Sprintf("frame %d of %v, which may talk throughout, sent at %s", seq, w, at.Format("15:04:05.000")))
+				p.lost = append(p.lost, fmt.Sprintf("frame %d of %v, which may talk throughout, sent at %s, missed after %s", seq, w, at.Format("15:04:05.000"), p.act))
 			}
 		}
 	}
@@ -483,29 +491,35 @@ func TestByCaptureNothingDeniedPassesAndNothingPermittedIsLost(t *testing.T) {
 			}
 			p.shut(never...)
 
-			acts := []func(){
-				func() { p.toggle("i2", "t1") },
-				func() { p.restart(unix.SIGKILL, inofd) },
-				func() { p.toggle("i1", "t2") },
-				func() { p.flap("i2", routed) },
-				func() { p.toggle("i2", "t1") },
-				func() { p.restart(unix.SIGTERM, upgraded) },
-				func() { p.flap("t2", routed) },
-				func() { p.toggle("i1", "t2") },
-				func() { p.restart(unix.SIGTERM, inofd) },
-				func() {
+			acts := []struct {
+				name string
+				do   func()
+			}{
+				{"i2 and t1", func() { p.toggle("i2", "t1") }},
+				{"a kill", func() { p.restart(unix.SIGKILL, inofd) }},
+				{"i1 and t2", func() { p.toggle("i1", "t2") }},
+				{"i2's cable", func() { p.flap("i2", routed) }},
+				{"i2 and t1", func() { p.toggle("i2", "t1") }},
+				{"an upgrade", func() { p.restart(unix.SIGTERM, upgraded) }},
+				{"t2's cable", func() { p.flap("t2", routed) }},
+				{"i1 and t2", func() { p.toggle("i1", "t2") }},
+				{"a restart", func() { p.restart(unix.SIGTERM, inofd) }},
+				{"a flush", func() {
 					if o := p.ctl("sw", "hard-zoning", "flush"); o.code != 0 {
 						t.Error(o.stderr)
 					}
-				},
+				}},
 			}
 			n := 0
 			for began := time.Now(); (n < len(acts) || time.Since(began) < more) && !t.Failed(); n++ {
-				do := acts[n%len(acts)]
+				act := acts[n%len(acts)]
 				if n >= len(acts) {
-					do = acts[p.rnd.IntN(len(acts))]
+					act = acts[p.rnd.IntN(len(acts))]
 				}
-				do()
+				p.mu.Lock()
+				p.act = fmt.Sprintf("%s at %s, %s before", act.name, time.Now().Format("15:04:05.000"), p.act[:min(len(p.act), 60)])
+				p.mu.Unlock()
+				act.do()
 				p.mu.Lock()
 				for _, l := range p.leaks[:min(len(p.leaks), 10)] {
 					t.Error(l)
@@ -526,7 +540,7 @@ func TestByCaptureNothingDeniedPassesAndNothingPermittedIsLost(t *testing.T) {
 			}
 			t.Logf("%d changes; %d frames captured at four hosts; %d of those that had to arrive did, %d did not; %d were sent to hosts that may not be reached, %d of them passed",
 				n, seen, passed, len(p.lost), denied, len(p.leaks))
-			for _, l := range p.lost[:min(len(p.lost), 10)] {
+			for _, l := range p.lost[:min(len(p.lost), 40)] {
 				t.Error("lost:", l)
 			}
 			t.Log("frames that links dropped, as one that is down or full does:", p.dropped())
