@@ -253,13 +253,6 @@ func (m *Monitor) Next() time.Time {
 	return next
 }
 
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // Recover ends the latched causes of a port by hand. The error wraps ErrNoPort,
 // ErrNoFault, or ErrNotByHand.
 func (m *Monitor) Recover(name string, now time.Time) ([]Change, error) {

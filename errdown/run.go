@@ -294,3 +294,10 @@ func (r *run) reconfigured() {
 		}
 	}
 }
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

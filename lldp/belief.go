@@ -3,8 +3,6 @@ package lldp
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-	"time"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -100,78 +98,4 @@ func (x *Beliefs) believe(n *Neighbour) {
 		kept = append(kept, h)
 	}
 	n.Known = kept
-}
-
-// InDoubt reports whether a host of the neighbour is in doubt.
-func (n *Neighbour) InDoubt() bool {
-	return slices.ContainsFunc(n.Known, func(h HostInfo) bool { return h.Doubt })
-}
-
-// SetBeliefs changes what is believed of hosts. What neighbours said last is judged anew:
-// hosts that may not be there are gone.
-func (t *Table) SetBeliefs(x Beliefs, now time.Time) (out []Change) {
-	t.beliefs = x
-	for _, e := range t.all() {
-		n, changed := t.rejudged(e, &x, now)
-		if !changed {
-			continue
-		}
-		old := e.n
-		t.take(e)
-		e.n = n
-		t.insert(e)
-		ch := Change{Kind: Updated, Neighbour: n, Old: &old, Put: t.puts(e), At: now}
-		t.settle(&ch, old.Known, snsd.ReasonAgedOut)
-		out = append(out, ch)
-	}
-	return out
-}
-
-// Losing lists by port the hosts that would be refused if x were believed.
-func (t *Table) Losing(x Beliefs) map[string][]netip.Addr {
-	out := map[string][]netip.Addr{}
-	for _, e := range t.all() {
-		n, _ := t.rejudged(e, &x, e.n.LastHeard)
-		for _, h := range e.n.Known {
-			if !announces(n.Known, h.Addr) {
-				out[n.Port] = append(out[n.Port], h.Addr)
-			}
-		}
-	}
-	return out
-}
-
-// rejudged gives a neighbour as it would be under other beliefs.
-func (t *Table) rejudged(e *entry, x *Beliefs, now time.Time) (Neighbour, bool) {
-	n := e.n
-	p, err := Parse(n.LLDPDU)
-	if err != nil { // it was read before
-		return n, false
-	}
-	is := newNeighbour(n.Port, n.MAC, p, n.LLDPDU, now)
-	x.believe(&is)
-	if cut := len(is.Known) + len(is.Refused) - len(n.Known) - len(n.Refused); cut > 0 { // a limit left some out
-		is.Known = slices.DeleteFunc(is.Known, func(h HostInfo) bool {
-			return !announces(n.Known, h.Addr) && !slices.ContainsFunc(n.Refused, func(r RefusedHost) bool { return r.Addr == h.Addr })
-		})
-	}
-	keepSince(is.Known, n.Known)
-	if slices.Equal(is.Known, n.Known) && slices.Equal(is.Refused, n.Refused) {
-		return n, false
-	}
-	n.Known, n.Refused = is.Known, is.Refused
-	return n, true
-}
-
-// all gives the neighbours of all ports in a stable order.
-func (t *Table) all() (list []*entry) {
-	names := make([]string, 0, len(t.ports))
-	for name := range t.ports {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		list = append(list, t.sorted(name)...)
-	}
-	return list
 }

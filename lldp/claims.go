@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -110,28 +109,4 @@ func (t *Table) Speaks(port string, src fabric.MAC, a netip.Addr) bool {
 	return ok && slices.ContainsFunc(t.ports[port].claims[a], func(e *entry) bool {
 		return e.n.MAC == src && e.host(a).MAC == host.MAC
 	})
-}
-
-// Forget takes an address from the neighbours of a port that announce it with this MAC
-// address, for the reason why: it has moved, or an operator wants it so. Who announces
-// it again is learned again.
-func (t *Table) Forget(port string, a netip.Addr, mac fabric.MAC, why snsd.Reason, now time.Time) []Change {
-	var out []Change
-	for _, e := range t.sorted(port) {
-		switch h := e.host(a); {
-		case h.Addr != a || h.MAC != mac:
-		case len(e.n.Known) == 1:
-			out = append(out, t.drop(e, why, now))
-		default:
-			old, n := e.n, e.n
-			n.Known = slices.DeleteFunc(slices.Clone(old.Known), func(h HostInfo) bool { return h.Addr == a })
-			t.take(e)
-			e.n, e.cut = n, e.cut+1
-			t.insert(e)
-			ch := Change{Kind: Updated, Neighbour: n, Old: &old, At: now}
-			t.settle(&ch, old.Known, why)
-			out = append(out, ch)
-		}
-	}
-	return out
 }

@@ -29,9 +29,6 @@ type Counters struct {
 	HostsRefused     uint64 `json:"hosts_refused"`     // addresses of new LLDPDUs that may not be at that port
 }
 
-// Counters gives a copy of the totals.
-func (t *Table) Counters() Counters { return t.count }
-
 // note counts a frame that was refused, or taken without its registration.
 func (c *Counters) note(err error) {
 	switch {

@@ -68,3 +68,29 @@ func (e *LimitError) Error() string {
 
 // Unwrap gives ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
+
+func tlvName(t uint8) string {
+	switch t {
+	case tlvEnd:
+		return "End Of LLDPDU"
+	case tlvChassisID:
+		return "Chassis ID"
+	case tlvPortID:
+		return "Port ID"
+	case tlvTTL:
+		return "Time To Live"
+	case tlvPortDesc:
+		return "Port Description"
+	case tlvSysName:
+		return "System Name"
+	case tlvSysDesc:
+		return "System Description"
+	case tlvCapabilities:
+		return "System Capabilities"
+	case tlvMgmtAddr:
+		return "Management Address"
+	case tlvOrg:
+		return "organizational"
+	}
+	return "reserved"
+}

@@ -118,3 +118,8 @@ func text(s *string) string {
 	}
 	return printable(*s)
 }
+
+// InDoubt reports whether a host of the neighbour is in doubt.
+func (n *Neighbour) InDoubt() bool {
+	return slices.ContainsFunc(n.Known, func(h HostInfo) bool { return h.Doubt })
+}

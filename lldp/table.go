@@ -2,7 +2,6 @@ package lldp
 
 import (
 	"bytes"
-	"cmp"
 	"math"
 	"net/netip"
 	"slices"
@@ -59,21 +58,6 @@ type Table struct {
 	total   int                           // sum of all weights
 	count   Counters
 	one     [1]Change // result of a refresh, so that the common case allocates nothing
-}
-
-type portTable struct {
-	byMSAP map[string]*entry       // key: the first two TLVs as sent
-	claims map[netip.Addr][]*entry // who announces an address on this port
-	regs   int                     // weight of registrations
-	others int                     // weight of the rest
-}
-
-type entry struct {
-	n   Neighbour
-	key string
-	timerheap.Place[entry]
-	weight int // max(1, len(n.Known))
-	cut    int // addresses left out because of a limit
 }
 
 // NewTable gives an empty table.
@@ -186,14 +170,6 @@ func (t *Table) hasRoom(e *entry) bool {
 	return t.total < t.limits.Device && t.ports[e.n.Port].others < t.limits.PortOthers
 }
 
-func (t *Table) lookup(port string, raw []byte) *entry {
-	p := t.ports[port]
-	if p == nil {
-		return nil
-	}
-	return p.byMSAP[string(raw[:peekMSAP(raw)])]
-}
-
 // refresh is the common case: the same bytes again.
 func (t *Table) refresh(e *entry, now, at time.Time) []Change {
 	e.n.LastHeard = now
@@ -276,61 +252,6 @@ func (t *Table) fit(e *entry, n *Neighbour) (cut int, err error) {
 	return cut, nil
 }
 
-// insert enters e into the maps of its port and counts its weight.
-func (t *Table) insert(e *entry) {
-	p := t.ports[e.n.Port]
-	if p == nil {
-		p = &portTable{byMSAP: make(map[string]*entry), claims: make(map[netip.Addr][]*entry)}
-		t.ports[e.n.Port] = p
-	}
-	p.byMSAP[e.key] = e
-	e.weight = max(1, len(e.n.Known))
-	t.weigh(p, e, e.weight)
-	for i := range e.n.Known {
-		a := e.n.Known[i].Addr
-		p.claims[a] = append(p.claims[a], e)
-	}
-}
-
-// take is the inverse of insert.
-func (t *Table) take(e *entry) {
-	p := t.ports[e.n.Port]
-	delete(p.byMSAP, e.key)
-	t.weigh(p, e, -e.weight)
-	for i := range e.n.Known {
-		a := e.n.Known[i].Addr
-		left := slices.DeleteFunc(p.claims[a], func(o *entry) bool { return o == e })
-		if len(left) == 0 {
-			delete(p.claims, a)
-		} else {
-			p.claims[a] = left
-		}
-	}
-	if len(p.byMSAP) == 0 {
-		delete(t.ports, e.n.Port)
-	}
-}
-
-func (t *Table) weigh(p *portTable, e *entry, w int) {
-	t.total += w
-	if e.n.Registration != nil {
-		p.regs += w
-	} else {
-		p.others += w
-	}
-}
-
-// drop removes a neighbour.
-func (t *Table) drop(e *entry, why snsd.Reason, at time.Time) Change {
-	t.take(e)
-	t.ages.Remove(e)
-	t.count.Deletes++
-	ch := Change{Kind: Removed, Neighbour: e.n, At: at}
-	t.settle(&ch, e.n.Known, why)
-	ch.Reason = why
-	return ch
-}
-
 // PortDown notes that a port lost its carrier: its neighbours stay, and age, but
 // are not confirmed until they are heard again.
 func (t *Table) PortDown(port string, now time.Time) {
@@ -365,22 +286,6 @@ func (t *Table) Expire(now time.Time) []Change {
 	return out
 }
 
-// age puts an entry where its Expires belongs.
-func (t *Table) age(e *entry) {
-	if t.base.IsZero() {
-		t.base = e.n.Expires
-	}
-	t.ages.Put(e, int64(e.n.Expires.Sub(t.base)))
-}
-
-// Ahead breaks ties, so that the order of changes does not depend on chance.
-func (e *entry) Ahead(o *entry) bool {
-	if e.n.Port != o.n.Port {
-		return e.n.Port < o.n.Port
-	}
-	return e.key < o.key
-}
-
 // Next is when Expire has something to do; zero when there are no neighbours.
 func (t *Table) Next() time.Time {
 	if t.ages.Len() == 0 {
@@ -395,19 +300,6 @@ func (t *Table) Len() int { return t.ages.Len() }
 
 // Weight is the number of addresses that count for Limits.Device.
 func (t *Table) Weight() int { return t.total }
-
-func (t *Table) sorted(port string) []*entry {
-	p := t.ports[port]
-	if p == nil {
-		return nil
-	}
-	es := make([]*entry, 0, len(p.byMSAP))
-	for _, e := range p.byMSAP {
-		es = append(es, e)
-	}
-	slices.SortFunc(es, func(a, b *entry) int { return cmp.Compare(a.key, b.key) })
-	return es
-}
 
 // Neighbours gives those of one port, in a stable order.
 func (t *Table) Neighbours(port string) []Neighbour {
@@ -427,3 +319,6 @@ func (t *Table) All() []Neighbour {
 	}
 	return out
 }
+
+// Counters gives a copy of the totals.
+func (t *Table) Counters() Counters { return t.count }

@@ -24,32 +24,6 @@ const (
 	maxPDU    = 1500
 )
 
-func tlvName(t uint8) string {
-	switch t {
-	case tlvEnd:
-		return "End Of LLDPDU"
-	case tlvChassisID:
-		return "Chassis ID"
-	case tlvPortID:
-		return "Port ID"
-	case tlvTTL:
-		return "Time To Live"
-	case tlvPortDesc:
-		return "Port Description"
-	case tlvSysName:
-		return "System Name"
-	case tlvSysDesc:
-		return "System Description"
-	case tlvCapabilities:
-		return "System Capabilities"
-	case tlvMgmtAddr:
-		return "Management Address"
-	case tlvOrg:
-		return "organizational"
-	}
-	return "reserved"
-}
-
 // cutTLV splits the first TLV off b.
 func cutTLV(b []byte) (typ uint8, info, rest []byte, err error) {
 	if len(b) < tlvHeader {

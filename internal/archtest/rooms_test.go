@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,6 +37,53 @@ var rooms = map[string][]string{
 		"queue.go",
 		"rows.go host.go pair.go history.go pacer.go rto.go stamp.go types.go doc.go", // what there is
 	},
+}
+
+// oneWay are packages that several inputs come into: whichever does, a file never calls one by which
+// it was called, however far away.
+var oneWay = []string{"errdown", "hardzone", "inof/client", "inof/wire", "lldp"}
+
+func TestFilesOfARoomCallOneWay(t *testing.T) {
+	for _, dir := range oneWay {
+		t.Run(dir, func(t *testing.T) {
+			calls := callsOf(t, filepath.Join("..", "..", dir), func(string) {})
+			to := map[string]map[string]string{} // by file: whom it calls, and where
+			for from, all := range calls.to {
+				for f := range all {
+					if a, b := calls.file[from], calls.file[f]; a != b {
+						if to[a] == nil {
+							to[a] = map[string]string{}
+						}
+						to[a][b] = from.Name() + " calls " + f.Name()
+					}
+				}
+			}
+			if len(to) < 3 {
+				t.Errorf("calls of only %d files found", len(to))
+			}
+			done := map[string]bool{}
+			var walk func(file string, way []string)
+			walk = func(file string, way []string) {
+				if i := slices.Index(way, file); i >= 0 {
+					for j := i; j < len(way); j++ {
+						next := append(way[j+1:], file)[0]
+						t.Errorf("%s calls %s, by which it was called: %s", way[j], next, to[way[j]][next])
+					}
+					return
+				}
+				if done[file] {
+					return
+				}
+				done[file] = true
+				for next := range to[file] {
+					walk(next, append(slices.Clone(way), file))
+				}
+			}
+			for file := range to {
+				walk(file, nil)
+			}
+		})
+	}
 }
 
 // none is an importer of empty packages: only calls inside of a package are looked for.
