@@ -225,3 +225,27 @@ func (d *Directory) device(a netip.Addr) uint32 {
 	}
 	return id
 }
+
+// intern makes the record of an address; it has no attachment yet.
+func (d *Directory) intern(a netip.Addr) uint32 {
+	var id uint32
+	if n := len(d.freeHosts); n > 0 {
+		id = d.freeHosts[n-1]
+		d.freeHosts = d.freeHosts[:n-1]
+	} else {
+		id = uint32(len(d.hosts))
+		d.hosts = append(d.hosts, host{})
+	}
+	d.hosts[id] = host{addr: a}
+	d.byAddr[a] = id
+	d.order.add(id, d.at)
+	return id
+}
+
+// forget frees the record of an address that has no attachment left.
+func (d *Directory) forget(id uint32) {
+	d.order.remove(id, d.at)
+	delete(d.byAddr, d.hosts[id].addr)
+	d.hosts[id] = host{}
+	d.freeHosts = append(d.freeHosts, id)
+}

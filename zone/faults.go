@@ -36,17 +36,6 @@ func (d *Directory) SetDown(device netip.Addr, port string, addrs []netip.Addr, 
 	return d.commit(snsd.ReasonNone)
 }
 
-// fault counts an attachment that is down at its port.
-func (d *Directory) fault(a *attachment, by int) {
-	if !a.down.Is() {
-		return
-	}
-	k := portKey{d.devs[a.dev].addr, a.port}
-	if d.faulty[k] += by; d.faulty[k] == 0 {
-		delete(d.faulty, k)
-	}
-}
-
 // SetDeviceFault says that nothing behind a device can be reached from here, for
 // the reason why; 0 clears it.
 func (d *Directory) SetDeviceFault(device netip.Addr, why snsd.Reason) Changes {
@@ -93,31 +82,4 @@ func (d *Directory) Faults() []Fault {
 		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port), cmp.Compare(a.Why, b.Why))
 	})
 	return out
-}
-
-// restate computes the state of a host: active when one attachment of its owner
-// can be reached, else inactive for the smallest reason, the most physical one.
-func (d *Directory) restate(id uint32) {
-	h := &d.hosts[id]
-	h.state, h.reason = snsd.Inactive, snsd.ReasonNone
-	for i := range h.atts {
-		if !d.counts(h, i) {
-			continue
-		}
-		a := &h.atts[i]
-		why := worse(a.down.Why, d.devs[a.dev].fault)
-		if why == snsd.ReasonNone {
-			h.state, h.reason = snsd.Active, snsd.ReasonNone
-			return
-		}
-		h.reason = worse(h.reason, why)
-	}
-}
-
-// worse gives the smaller of two reasons that is not 0.
-func worse(a, b snsd.Reason) snsd.Reason {
-	if a == snsd.ReasonNone || b != snsd.ReasonNone && b < a {
-		return b
-	}
-	return a
 }

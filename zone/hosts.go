@@ -3,7 +3,6 @@ package zone
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -45,21 +44,6 @@ func (d *Directory) PutHost(h Host) Changes {
 	}
 	d.settleHolder(id, had)
 	return d.commit(snsd.ReasonNone)
-}
-
-// holderOf is the claimant that has an address; none when nobody does.
-func (d *Directory) holderOf(id uint32) claimant {
-	if atts := d.hosts[id].atts; len(atts) > 0 {
-		return d.claimantOf(&atts[0])
-	}
-	return claimant{}
-}
-
-// settleHolder follows a change of the attachments of an address.
-func (d *Directory) settleHolder(id uint32, had claimant) {
-	d.contend(&d.hosts[id], had)
-	d.rematch(id)
-	d.restate(id)
 }
 
 // replaceAttachment is PutHost for an attachment that is known already; most
@@ -110,133 +94,6 @@ func (d *Directory) RemoveHost(k HostKey, why snsd.Reason) Changes {
 		d.settleHolder(id, had)
 	}
 	return d.commit(cmp.Or(why, snsd.ReasonAgedOut))
-}
-
-// attachmentOf turns a Host into what is stored of it.
-func (d *Directory) attachmentOf(h Host) attachment {
-	return attachment{
-		dev: d.device(h.Device), down: h.Down, subscribes: h.Subscribes,
-		mac: h.MAC, port: h.HostKey.Port, service: h.Service, since: h.Since, claim: h.Claim, doubt: h.Doubt,
-	}
-}
-
-// hostOf is the inverse.
-func (d *Directory) hostOf(addr netip.Addr, a *attachment) Host {
-	return Host{
-		HostKey: HostKey{Addr: addr, Device: d.devs[a.dev].addr, Port: a.port},
-		MAC:     a.mac, Subscribes: a.subscribes, Service: a.service, Since: a.since, Claim: a.claim, Doubt: a.doubt, Down: a.down,
-	}
-}
-
-// attachmentAt finds the attachment k of a host, -1 when there is none.
-func (d *Directory) attachmentAt(id uint32, k HostKey) int {
-	dev, ok := d.devID[k.Device]
-	if !ok {
-		return -1
-	}
-	return slices.IndexFunc(d.hosts[id].atts, func(a attachment) bool { return a.dev == dev && a.port == k.Port })
-}
-
-// intern makes the record of an address; it has no attachment yet.
-func (d *Directory) intern(a netip.Addr) uint32 {
-	var id uint32
-	if n := len(d.freeHosts); n > 0 {
-		id = d.freeHosts[n-1]
-		d.freeHosts = d.freeHosts[:n-1]
-	} else {
-		id = uint32(len(d.hosts))
-		d.hosts = append(d.hosts, host{})
-	}
-	d.hosts[id] = host{addr: a}
-	d.byAddr[a] = id
-	d.order.add(id, d.at)
-	return id
-}
-
-// forget frees the record of an address that has no attachment left.
-func (d *Directory) forget(id uint32) {
-	d.order.remove(id, d.at)
-	delete(d.byAddr, d.hosts[id].addr)
-	d.hosts[id] = host{}
-	d.freeHosts = append(d.freeHosts, id)
-}
-
-// attach puts an attachment at place i of its address.
-func (d *Directory) attach(id uint32, i int, a attachment) {
-	h := &d.hosts[id]
-	if h.atts == nil {
-		h.atts = make([]attachment, 0, 1)
-	}
-	h.atts = slices.Insert(h.atts, i, a)
-	d.attached++
-	d.fault(&a, +1)
-	d.arrived(a.dev, id)
-	d.byPort.add(portKey{d.devs[a.dev].addr, a.port}, id)
-	if a.service.NQN != "" {
-		d.byNQN.add(a.service.NQN, id)
-	}
-	for _, z := range h.zones {
-		d.count(z, a.dev, 1)
-	}
-}
-
-func (d *Directory) detach(id uint32, i int) {
-	h := &d.hosts[id]
-	a := h.atts[i]
-	h.atts = slices.Delete(h.atts, i, i+1)
-	d.attached--
-	d.fault(&a, -1)
-	d.byPort.remove(portKey{d.devs[a.dev].addr, a.port}, id)
-	if !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.dev == a.dev }) {
-		d.departed(a.dev, id)
-	}
-	if n := a.service.NQN; n != "" && !slices.ContainsFunc(h.atts, func(o attachment) bool { return o.service.NQN == n }) {
-		d.byNQN.remove(n, id)
-	}
-	for _, z := range h.zones {
-		d.count(z, a.dev, -1)
-	}
-}
-
-// rematch finds the zones of a host anew, from its address and the attachments
-// of its owner.
-func (d *Directory) rematch(id uint32) {
-	h := &d.hosts[id]
-	ids := d.matching(&d.match, d.scratch[:0], h)
-	if !slices.IsSorted(ids) {
-		slices.Sort(ids)
-	}
-	ids = slices.Compact(ids)
-	d.scratch = ids
-	if len(ids) == 0 && d.autoJoin && !d.barred(id) {
-		ids = append(ids, defaultSlot)
-	}
-	d.setZones(id, ids)
-}
-
-// setZones moves a host from the zones it is in to the sorted list want.
-func (d *Directory) setZones(id uint32, want []uint32) {
-	if slices.Equal(d.hosts[id].zones, want) {
-		return
-	}
-	gone, came := difference(d.hosts[id].zones, want, cmp.Compare[uint32])
-	d.touchZones(id)
-	h := &d.hosts[id]
-	h.zones = append(make([]uint32, 0, len(want)), want...)
-	for _, z := range gone {
-		d.slots[z].hosts.remove(id, d.at)
-	}
-	for _, z := range came {
-		d.slots[z].hosts.add(id, d.at)
-	}
-	for i := range h.atts {
-		for _, z := range gone {
-			d.count(z, h.atts[i].dev, -1)
-		}
-		for _, z := range came {
-			d.count(z, h.atts[i].dev, 1)
-		}
-	}
 }
 
 // isHostAddr refuses what no host can own network-wide. Loopback addresses are

@@ -82,3 +82,16 @@ func (d *Directory) departed(dev, id uint32) {
 		d.partners++
 	}
 }
+
+// count adds n attachments of a device to the zone, or takes them away.
+func (s *slot) count(dev uint32, n int) {
+	i, there := slices.BinarySearchFunc(s.devs, dev, func(c devCount, dev uint32) int { return int(c.dev) - int(dev) })
+	switch {
+	case !there:
+		s.devs = slices.Insert(s.devs, i, devCount{dev: dev, n: uint32(n)})
+	case int(s.devs[i].n)+n == 0:
+		s.devs = slices.Delete(s.devs, i, i+1)
+	default:
+		s.devs[i].n = uint32(int(s.devs[i].n) + n)
+	}
+}

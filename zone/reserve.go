@@ -41,28 +41,3 @@ func (d *Directory) Reserve(name string, members []Member) Changes {
 	}
 	return d.commit(snsd.ReasonNone)
 }
-
-// barred reports whether a host must stay out of the default zone although it is in
-// no other.
-func (d *Directory) barred(id uint32) bool {
-	if len(d.reserved) == 0 {
-		return false
-	}
-	ids := d.matching(&d.reserveMatch, d.reserveScratch[:0], &d.hosts[id])
-	d.reserveScratch = ids
-	return len(ids) > 0
-}
-
-// matching appends what a matcher has for an address and the attachments of its owner.
-func (d *Directory) matching(m *matcher, ids []uint32, h *host) []uint32 {
-	ids = m.addrs.appendTo(ids, h.addr)
-	ids = m.spans.appendTo(ids, h.addr)
-	for i := range h.atts {
-		if !d.counts(h, i) {
-			continue
-		}
-		a := &h.atts[i]
-		ids = m.said(ids, a.service.NQN, h.addr, portKey{d.devs[a.dev].addr, a.port})
-	}
-	return ids
-}

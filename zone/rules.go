@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Largest configuration taken by default. Rules may say otherwise.
@@ -189,9 +187,3 @@ func orDefault(v, def int) int {
 	}
 	return v
 }
-
-func isPrintable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-func isSpace(r rune) bool { return unicode.IsSpace(r) }
