@@ -117,7 +117,6 @@ type Options struct {
 // Build makes a fabric ready to run.
 func (n *Network) Build(o Options) (*Sim, error) {
 	s := &Sim{opt: o}
-	s.pool.free = -1
 	if err := n.layout(s); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ const (
 const MaxPorts = maxPorts
 
 // packet is one frame in the fabric: 32 bytes, two a cache line, addressed by its
-// index in the pool. next links it into a queue, a wire or the free list.
+// index in the pool. next links it into a queue or a wire.
 type packet struct {
 	at   Time // arrival at the far end, while on a wire
 	next int32
@@ -81,11 +81,11 @@ func kindFlags(k kind, flags, q uint8) uint8 {
 	return uint8(k) | flags<<flagShift | q<<prioShift
 }
 
-// pool holds all frames; free ones form a list with the most recently used first,
-// which is the one most likely still in the cache.
+// pool holds all frames. Those that are free are a stack: the one used last, which is the one most
+// likely still in the cache, is taken first, and taking it does not wait for what it holds.
 type pool struct {
 	pkts []packet
-	free int32
+	free []int32
 	live int
 	peak int
 }
@@ -93,9 +93,9 @@ type pool struct {
 // get takes a frame with undefined content.
 func (p *pool) get() int32 {
 	p.live++
-	i := p.free
-	if i >= 0 {
-		p.free = p.pkts[i].next
+	if n := len(p.free); n > 0 {
+		i := p.free[n-1]
+		p.free = p.free[:n-1]
 		return i
 	}
 	return p.grow()
@@ -117,6 +117,5 @@ func (p *pool) grow() int32 {
 
 func (p *pool) put(i int32) {
 	p.live--
-	p.pkts[i].next = p.free
-	p.free = i
+	p.free = append(p.free, i)
 }

@@ -37,35 +37,43 @@ type flight struct {
 
 // mail is a frame on its way to another shard.
 type mail struct {
-	port  int32
-	pkt   packet
-	times [NumQueues]uint16 // of a PFC frame
+	pkt  packet
+	port int32
 }
+
+// box is what one shard has for another at the end of a window.
+type box struct {
+	mails []mail
+	times [][NumQueues]uint16 // of the PFC frames among them, in their order
+}
+
+func (b *box) empty() { b.mails, b.times = b.mails[:0], b.times[:0] }
 
 // post gives a launched frame to the shard of the peer.
 func (s *Sim) post(pi int32, pt *port, pk int32, p *packet) {
-	m := mail{port: pi, pkt: *p}
+	b := &s.out[s.box][s.owner[pt.peer]]
 	if p.kind() == kindPFC {
-		m.times = s.pfcTimes[p.flow]
+		b.times = append(b.times, s.pfcTimes[p.flow])
 		s.pfcFree = append(s.pfcFree, p.flow)
 	}
-	to := s.owner[pt.peer]
-	s.out[s.box][to] = append(s.out[s.box][to], m)
+	b.mails = append(b.mails, mail{port: pi, pkt: *p})
 	s.mailAt = min(s.mailAt, p.at)
 	s.pool.put(pk)
 }
 
 // accept takes the frames that other shards sent.
-func (s *Sim) accept(mails []mail) {
-	for i := range mails {
-		m := &mails[i]
+func (s *Sim) accept(b *box) {
+	pfc := 0
+	for i := range b.mails {
+		m := &b.mails[i]
 		pk := s.pool.get()
 		p := &s.pool.pkts[pk]
 		*p = m.pkt
 		p.next = -1
 		if p.kind() == kindPFC {
 			p.flow = s.newTimes()
-			s.pfcTimes[p.flow] = m.times
+			s.pfcTimes[p.flow] = b.times[pfc]
+			pfc++
 		}
 		f := &s.flight[m.port]
 		if f.tail >= 0 {
@@ -380,7 +388,7 @@ func (c *crew) meet() {
 // collect takes the frames that other shards sent in the last window.
 func (s *Sim) collect(c *crew) {
 	for _, from := range c.shards {
-		s.accept(from.out[c.box^1][s.shard])
+		s.accept(&from.out[c.box^1][s.shard])
 	}
 }
 
@@ -389,7 +397,7 @@ func (s *Sim) window(c *crew) {
 	s.collect(c)
 	s.box, s.mailAt = c.box, never
 	for to := range s.out[s.box] { // read by all in the last window
-		s.out[s.box][to] = s.out[s.box][to][:0]
+		s.out[s.box][to].empty()
 	}
 	before := s.events
 	for s.batch(c.end, stopEvery) {

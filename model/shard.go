@@ -48,12 +48,11 @@ func (s *Sim) split(c *cutting) (shards []*Sim) {
 			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, lost: s.lost, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, controls: s.controls, innerECN: s.innerECN, longestRTT: s.longestRTT, ints: s.ints, telemetry: s.telemetry, receivers: s.receivers,
 				routes: s.routes, home: s.home, local: s.local, homes: s.homes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
 				owner: s.owner, cut: s.cut, flight: s.flight, sorted: true, running: true}
-			sh.pool.free = -1
 		}
 		sh.shard = int16(i)
 		sh.heap = wheel{}
 		sh.heap.init(s.eventRate() / float64(n))
-		sh.out = [2][][]mail{make([][]mail, n), make([][]mail, n)}
+		sh.out = [2][]box{make([]box, n), make([]box, n)}
 		sh.starts = nil
 		shards = append(shards, sh)
 	}
@@ -312,7 +311,7 @@ func (s *Sim) merge(shards []*Sim) {
 		s.heap.schedule(e.at, e.key)
 	}
 	s.held = s.held[:0]
-	s.cut, s.flight, s.out, s.owner = nil, nil, [2][][]mail{}, nil
+	s.cut, s.flight, s.out, s.owner = nil, nil, [2][]box{}, nil
 	s.sorted = false
 }
 

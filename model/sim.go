@@ -69,16 +69,16 @@ type Sim struct {
 	timers     timers
 	brakes     []brakeState
 	tuners     []tunerAt
-	cut        []uint64    // bit of each port whose peer is in another shard; nil = the fabric is whole
-	flight     []flight    // their wires, at the receiving shard
-	cutting    *cutting    // how the fabric was cut last
-	held       []event     // of the whole fabric, while it is cut
-	peak       int         // the most frames that all shards together had room for
-	out        [2][][]mail // frames for other shards: written in this window, read in this window
-	box        int         // which of them is written
-	mailAt     Time        // earliest arrival of those
-	first      Time        // of what is to do after the last window
-	owner      []int16     // shard of each port
+	cut        []uint64 // bit of each port whose peer is in another shard; nil = the fabric is whole
+	flight     []flight // their wires, at the receiving shard
+	cutting    *cutting // how the fabric was cut last
+	held       []event  // of the whole fabric, while it is cut
+	peak       int      // the most frames that all shards together had room for
+	out        [2][]box // frames for other shards: written in this window, read in this window
+	box        int      // which of them is written
+	mailAt     Time     // earliest arrival of those
+	first      Time     // of what is to do after the last window
+	owner      []int16  // shard of each port
 	shard      int16
 	lastWindow int // events of a shard in its last window
 
