@@ -50,9 +50,19 @@ func (s *sealer) seal(dst []byte, e *wire.Encoded) []byte {
 		return dst
 	}
 	t := s.taggers.get()
-	dst = append(dst, t.tag(&s.key, dst[at:])...)
+	dst = append(dst, t.sign(&s.key, dst[at:], e.Hash())...)
 	s.taggers.put(t)
 	return dst
+}
+
+// signedLen is the length of what a tag is of: the header of a message and the SHA-256 of its
+// body, which is the same for all who get the body.
+const signedLen = wire.HeaderLen + sha256.Size
+
+func digest(message []byte, hash *[sha256.Size]byte) (d [signedLen]byte) {
+	copy(d[:], message[:wire.HeaderLen])
+	copy(d[wire.HeaderLen:], hash[:])
+	return d
 }
 
 // opener checks the messages of the other direction.
@@ -62,10 +72,11 @@ type opener struct {
 	seq     uint64
 }
 
-// verify tells in constant time whether tag is that of b.
-func (o *opener) verify(tag, b []byte) bool {
+// verify tells in constant time whether tag is that of a message.
+func (o *opener) verify(tag, message []byte) bool {
+	hash := sha256.Sum256(message[wire.HeaderLen:])
 	t := o.taggers.get()
-	ok := hmac.Equal(t.tag(&o.key, b), tag)
+	ok := hmac.Equal(t.sign(&o.key, message, &hash), tag)
 	o.taggers.put(t)
 	return ok
 }

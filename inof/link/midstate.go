@@ -30,6 +30,7 @@ type tagger struct {
 	hash  hash.Hash
 	state encoding.BinaryUnmarshaler
 	from  [stateLen]byte // a state after one block; its chaining value is replaced
+	what  [signedLen]byte
 	sum   [wire.TagLen]byte
 }
 
@@ -120,6 +121,12 @@ func (t *tagger) tag(m *midstate, b []byte) []byte {
 	t.resume(&m.outer)
 	t.hash.Write(inner)
 	return t.hash.Sum(t.sum[:0])
+}
+
+// sign gives the tag of a message whose body has a hash, valid until the next one.
+func (t *tagger) sign(m *midstate, message []byte, hash *[sha256.Size]byte) []byte {
+	t.what = digest(message, hash)
+	return t.tag(m, t.what[:])
 }
 
 // resume goes on from a chaining value. It cannot fail: newMidstate has tried it.

@@ -34,6 +34,8 @@ func TestMidstateIsHMAC(t *testing.T) {
 				t.Fatalf("tag % x, want % x", got, want)
 			}
 			pool.put(tg)
+			msg = append(make([]byte, wire.HeaderLen), msg...)
+			want = tagByTheBook(key, msg)
 			o := opener{taggers: &pool, key: m}
 			if !o.verify(want, msg) {
 				t.Fatal("the right tag is not taken")
@@ -47,6 +49,39 @@ func TestMidstateIsHMAC(t *testing.T) {
 	})
 }
 
+// tagByTheBook is the tag of a message as docs/protocol.md has it.
+func tagByTheBook(key, message []byte) []byte {
+	hash := sha256.Sum256(message[wire.HeaderLen:])
+	h := hmac.New(sha256.New, key)
+	h.Write(message[:wire.HeaderLen])
+	h.Write(hash[:])
+	return h.Sum(nil)
+}
+
+// A body that many sessions send is hashed once, and each tag is still that of its session, its
+// number and the body, also when they send at once.
+func TestSessionsThatShareABodyHaveEachItsTag(t *testing.T) {
+	e := wire.Raw(wire.TypeUpdate, bytes.Repeat([]byte{7}, 1000))
+	var wg sync.WaitGroup
+	for k := range byte(8) {
+		m, err := newMidstate([]byte{k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			s := sealer{taggers: &ownTagger{}, key: m}
+			for range 3 {
+				frame := s.seal(nil, e)
+				end := len(frame) - wire.TagLen
+				if !bytes.Equal(frame[end:], tagByTheBook([]byte{k}, frame[:end])) {
+					t.Errorf("session %d: the tag is another", k)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Sessions that share taggers at the same time have each its own tags.
 func TestSharedTaggersKeepKeysApart(t *testing.T) {
 	var pool taggerPool
@@ -56,13 +91,12 @@ func TestSharedTaggersKeepKeysApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := hmac.New(sha256.New, []byte{k})
-		h.Write([]byte("message"))
-		want := h.Sum(nil)
+		message := append(make([]byte, wire.HeaderLen), "message"...)
+		want := tagByTheBook([]byte{k}, message)
 		wg.Go(func() {
 			o := opener{taggers: &pool, key: m}
 			for range 2000 {
-				if !o.verify(want, []byte("message")) {
+				if !o.verify(want, message) {
 					t.Error("the tag of another session's key")
 					return
 				}

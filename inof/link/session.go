@@ -1,6 +1,7 @@
 package link
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -217,8 +218,10 @@ func (s *Session) open(h wire.Header, frame []byte) ([]byte, error) {
 	}
 	end := len(frame) - wire.TagLen
 	body, tag := frame[wire.HeaderLen:end], frame[end:]
+	hash := sha256.Sum256(body)
+	signed := digest(frame, &hash)
 	if s.cfg.Dialer {
-		k := ChooseByListener(s.keys, frame[:end], tag)
+		k := ChooseByListener(s.keys, signed[:], tag)
 		if k == nil {
 			return nil, wrongTag(h)
 		}
@@ -233,7 +236,7 @@ func (s *Session) open(h wire.Header, frame []byte) ([]byte, error) {
 			proof = m.(*wire.Keepalive).Proof
 		}
 	}
-	k, tagged := ChooseByDialer(s.keys, frame[:end], tag, proof)
+	k, tagged := ChooseByDialer(s.keys, signed[:], tag, proof)
 	if k == nil {
 		return nil, wrongTag(h)
 	}

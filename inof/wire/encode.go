@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"sync"
 )
 
 // Encoded is a message in its wire form without the parts that differ from
@@ -9,6 +11,9 @@ import (
 type Encoded struct {
 	typ  MsgType
 	body []byte
+
+	hashing sync.Once
+	hash    [sha256.Size]byte
 }
 
 // Raw is a message of a body that was made otherwise, of which nothing is checked.
@@ -26,6 +31,13 @@ func (e *Encoded) Append(b []byte, seq uint64, tagged bool) []byte {
 
 // Body is what stands between header and tag; it must not be changed.
 func (e *Encoded) Body() []byte { return e.body }
+
+// Hash is the SHA-256 of the body, worked out once for all sessions. It is safe for concurrent
+// use.
+func (e *Encoded) Hash() *[sha256.Size]byte {
+	e.hashing.Do(func() { e.hash = sha256.Sum256(e.body) })
+	return &e.hash
+}
 
 // Type of the message.
 func (e *Encoded) Type() MsgType { return e.typ }
