@@ -36,7 +36,8 @@ const (
 	endOfFields                                    // not a field
 	AllFields        = endOfFields - 1             // every part there is
 	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks
-	FieldsOfCounters = FieldCounters | FieldCRC // what a Counters tells
+	FieldsOfCounters = FieldCounters | FieldCRC  // what a Counters tells
+	FieldsOfModule   = FieldRxPower | FieldOptic // what the module in the port is asked for itself
 )
 
 var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power",

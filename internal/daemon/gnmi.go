@@ -14,6 +14,12 @@ func (d *Daemon) Snapshot(ctx context.Context, need telemetry.Need, after time.T
 	return d.known.Snapshot(ctx, need, after)
 }
 
+// Quick implements gnmi.Source.
+func (d *Daemon) Quick(ctx context.Context) (*telemetry.Snapshot, error) { return d.known.Quick(ctx) }
+
+// Hasten implements gnmi.Source.
+func (d *Daemon) Hasten(p telemetry.Pace) (end func()) { return d.known.Hasten(p) }
+
 // telemetryTask serves gNMI on a network.
 type telemetryTask struct {
 	d      *Daemon

@@ -31,6 +31,7 @@ type sampler struct {
 // sample is one reading of one port.
 type sample struct {
 	port   string
+	want   fabric.Fields
 	health fabric.Health
 }
 
@@ -70,8 +71,6 @@ const (
 	// from being watched for a hundred times as long. Drivers that have become slow raise the
 	// average within some rounds.
 	dearRound = 4
-	// moduleFields are read from the module itself.
-	moduleFields = fabric.FieldRxPower | fabric.FieldOptic
 )
 
 func newSampler(dp fabric.Dataplane, now func() time.Time) *sampler {
@@ -87,9 +86,9 @@ func (s *sampler) set(port string, needs []errdown.Need) {
 	for i, l := range s.lanes {
 		var list []*portNeed
 		for _, n := range needs {
-			fields := n.Fields &^ moduleFields
+			fields := n.Fields &^ fabric.FieldsOfModule
 			if i == 1 {
-				fields = n.Fields & moduleFields
+				fields = n.Fields & fabric.FieldsOfModule
 			}
 			if fields != 0 {
 				list = append(list, &portNeed{port: port, fields: fields, every: n.Every})
@@ -302,7 +301,7 @@ func (l *lane) round(todo []portRead, now time.Time, turn int) (list []sample, m
 		l.reading, l.since = t.port, l.s.now()
 		l.mu.Unlock()
 
-		list = append(list, sample{port: t.port})
+		list = append(list, sample{port: t.port, want: t.fields})
 		h, err := &list[len(list)-1].health, error(nil)
 		*h, err = fabric.ReadHealth(l.s.dp, t.port, t.fields, l.s.now)
 		l.s.count.reads.Add(1)

@@ -20,8 +20,16 @@ const (
 	leastSnapshot = time.Second
 	// idleAfter is how long ports are read after nobody has asked any more.
 	idleAfter = 2 * time.Minute
-	// How often what drivers and modules tell is read while somebody asks.
+	// How often what drivers and modules tell is read while somebody asks, and nobody wants it faster.
 	driverPeriod, modulePeriod = time.Second, 10 * time.Second
+)
+
+// What is kept of a port: each with the time of its own reading.
+const (
+	ofDriver = iota
+	ofModule
+	ofKernel // totals, where they are wanted more often than the rest
+	parts
 )
 
 // known reads what telemetry tells, for all its outlets: at most one snapshot a second, however
@@ -42,11 +50,16 @@ type known struct {
 	neighbours large[api.Neighbour]
 
 	readings sync.Mutex
-	health   map[string][2]telemetry.Health // of the driver, of the module
+	health   map[string][parts]telemetry.Health
+	paces    map[*telemetry.Pace]bool // what is wanted faster than it is read by itself
+
+	quick   sync.Mutex
+	load    telemetry.Machine // as last read in a hurry
+	hurried machine
 }
 
 func newKnown(d *Daemon) *known {
-	return &known{d: d, asked: make(chan struct{}, 1), health: map[string][2]telemetry.Health{}}
+	return &known{d: d, asked: make(chan struct{}, 1), health: map[string][parts]telemetry.Health{}, paces: map[*telemetry.Pace]bool{}}
 }
 
 func (k *known) String() string { return "telemetry" }
@@ -54,10 +67,7 @@ func (k *known) String() string { return "telemetry" }
 // Snapshot gives what is known, with the parts that are needed, not older than a second, nor than
 // after.
 func (k *known) Snapshot(ctx context.Context, need telemetry.Need, after time.Time) (*telemetry.Snapshot, error) {
-	select {
-	case k.asked <- struct{}{}:
-	default:
-	}
+	k.ask()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now := k.d.env.Now(); k.last != nil && now.Sub(k.last.At) < leastSnapshot && k.last.At.After(after) {
@@ -128,16 +138,77 @@ func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snaps
 		err = clusterErr
 	}
 	s.Machine = k.machine.read(d.env.Now())
+	s.Health = k.healthOf(s.Ports)
+	return s, err
+}
+
+// healthOf gives what was read last of ports.
+func (k *known) healthOf(ports []api.Port) (out []telemetry.Health) {
 	k.readings.Lock()
 	defer k.readings.Unlock()
-	for _, p := range s.Ports {
-		for _, h := range k.health[p.Name] {
+	for i := range ports {
+		for _, h := range k.health[ports[i].Name] {
 			if h.Valid != 0 {
-				s.Health = append(s.Health, h)
+				out = append(out, h)
 			}
 		}
 	}
-	return s, err
+	return out
+}
+
+// Hasten has the platform read at a pace, within the share of the machine that readings have, until
+// end is called.
+func (k *known) Hasten(p telemetry.Pace) (end func()) {
+	k.readings.Lock()
+	k.paces[&p] = true
+	k.readings.Unlock()
+	k.ask()
+	return func() {
+		k.readings.Lock()
+		delete(k.paces, &p)
+		k.readings.Unlock()
+		k.ask()
+	}
+}
+
+func (k *known) pace() (p telemetry.Pace) {
+	k.readings.Lock()
+	defer k.readings.Unlock()
+	for one := range k.paces {
+		p.Add(*one)
+	}
+	return p
+}
+
+func (k *known) ask() {
+	select {
+	case k.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Quick gives the last snapshot with what was read since of ports and the machine: it asks nobody
+// else, and waits for no driver.
+func (k *known) Quick(ctx context.Context) (*telemetry.Snapshot, error) {
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	if last == nil {
+		return k.Snapshot(ctx, 0, time.Time{})
+	}
+	s := *last
+	s.Health = k.healthOf(s.Ports)
+	if every := k.pace()[telemetry.ReadMachine]; every > 0 {
+		k.quick.Lock()
+		defer k.quick.Unlock()
+		if now := k.d.env.Now(); now.Sub(k.load.At) >= every {
+			k.load = k.hurried.read(now)
+		}
+		if k.load.At.After(s.Machine.At) {
+			s.Machine = k.load
+		}
+	}
+	return &s, nil
 }
 
 // large is a table that is read again when something has happened since, or after largeAge; but for
@@ -194,7 +265,7 @@ func (k *known) sample(ctx context.Context) {
 	go s.run(ctx)
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
-	set := map[string]bool{}
+	set := map[string]telemetry.Pace{}
 	k.plan(ctx, s, set)
 	for {
 		select {
@@ -214,8 +285,8 @@ func (k *known) sample(ctx context.Context) {
 	}
 }
 
-// plan has all ports of now read, and forgets those that are gone.
-func (k *known) plan(ctx context.Context, s *sampler, set map[string]bool) {
+// plan has all ports of now read at the pace that is wanted, and forgets those that are gone.
+func (k *known) plan(ctx context.Context, s *sampler, set map[string]telemetry.Pace) {
 	var names []string
 	if k.d.Do(ctx, func(c *device.Core, _ time.Time) { names = c.PortNames() }) != nil {
 		return // it stops
@@ -229,32 +300,41 @@ func (k *known) plan(ctx context.Context, s *sampler, set map[string]bool) {
 			k.readings.Unlock()
 		}
 	}
+	p := telemetry.Pace{telemetry.ReadDrivers: driverPeriod, telemetry.ReadModules: modulePeriod}
+	p.Add(k.pace())
+	needs := []errdown.Need{{Fields: fabric.AllFields &^ fabric.FieldsOfModule, Every: p[telemetry.ReadDrivers]}, {Fields: fabric.FieldsOfModule, Every: p[telemetry.ReadModules]}}
+	if every := p[telemetry.ReadTotals]; every > 0 && every < p[telemetry.ReadDrivers] {
+		needs = append(needs, errdown.Need{Fields: fabric.FieldCounters, Every: every})
+	}
 	for _, name := range names {
-		if !set[name] {
-			set[name] = true
-			s.set(name, []errdown.Need{{Fields: fabric.AllFields &^ moduleFields, Every: driverPeriod}, {Fields: moduleFields, Every: modulePeriod}})
+		if set[name] != p {
+			set[name] = p
+			s.set(name, needs)
 		}
 	}
 }
 
-// take keeps readings, the module's apart from the driver's.
+// take keeps readings.
 func (k *known) take(list []sample) {
 	k.readings.Lock()
 	defer k.readings.Unlock()
 	for i := range list {
-		both := k.health[list[i].port]
-		lane := 0
-		if list[i].health.Valid&moduleFields != 0 {
-			lane = 1
+		kept := k.health[list[i].port]
+		lane := ofDriver
+		switch want := list[i].want; {
+		case want&fabric.FieldsOfModule != 0:
+			lane = ofModule
+		case want == fabric.FieldCounters:
+			lane = ofKernel
 		}
 		now := telemetry.Health{Port: list[i].port, Health: list[i].health, InRate: -1, OutRate: -1}
-		if was := &both[lane]; lane == 0 && was.Has(fabric.FieldCounters) && now.Has(fabric.FieldCounters) {
+		if was := &kept[lane]; lane == ofDriver && was.Has(fabric.FieldCounters) && now.Has(fabric.FieldCounters) {
 			span := now.At.Sub(was.At)
 			now.InRate = rate(now.Counters.RxBytes, was.Counters.RxBytes, span)
 			now.OutRate = rate(now.Counters.TxBytes, was.Counters.TxBytes, span)
 		}
-		both[lane] = now
-		k.health[list[i].port] = both
+		kept[lane] = now
+		k.health[list[i].port] = kept
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/telemetry"
 )
 
 // scrape gives what Prometheus gets of a node.
@@ -84,6 +85,89 @@ func TestPrometheusGetsWhatIsTrue(t *testing.T) {
 			t.Errorf("%d readings of nobody's present are kept", left)
 		}
 		n.d.known.readings.Unlock()
+	})
+}
+
+// What somebody wants faster is read faster, that alone and while it is wanted.
+func TestThePlatformIsReadAsFastAsItIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		n := f.nodes["tor1"]
+		k := n.d.known
+		if err := n.fake.SetHealth("eth1", fabric.Health{Valid: fabric.FieldSpeed | fabric.FieldRxPower, Speed: 1e9}); err != nil {
+			t.Fatal(err)
+		}
+		// paces gives how often the times of reading change within a second.
+		paces := func() (kernel, driver, module, machine int) {
+			var last [4]time.Time
+			var count [4]int
+			for range 1000 {
+				settle(time.Millisecond)
+				s, err := k.Quick(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var at [4]time.Time
+				at[3] = s.Machine.At
+				for _, h := range s.Health {
+					if h.Port != "eth1" {
+						continue
+					}
+					if h.Has(fabric.FieldCounters) && h.At.After(at[0]) {
+						at[0] = h.At
+					}
+					if h.Has(fabric.FieldSpeed) {
+						at[1] = h.At
+					}
+					if h.Has(fabric.FieldRxPower) {
+						at[2] = h.At
+					}
+				}
+				for i := range at {
+					if at[i] != last[i] {
+						count[i]++
+					}
+				}
+				last = at
+			}
+			return count[0], count[1], count[2], count[3]
+		}
+		within := func(what string, got, least, most int) {
+			t.Helper()
+			if got < least || got > most {
+				t.Errorf("%s: %d readings in a second, want %d to %d", what, got, least, most)
+			}
+		}
+		if _, err := k.Snapshot(t.Context(), 0, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		settle(modulePeriod + 2*time.Second)
+		kernel, driver, module, machine := paces()
+		within("totals of nobody", kernel, 1, 2)
+		within("drivers of nobody", driver, 1, 2)
+		within("modules of nobody", module, 1, 2)
+		within("machine of nobody", machine, 1, 1)
+
+		end := k.Hasten(telemetry.Pace{telemetry.ReadTotals: 10 * time.Millisecond})
+		kernel, driver, module, machine = paces()
+		within("totals", kernel, 99, 102)
+		within("drivers with totals", driver, 1, 3)
+		within("modules with totals", module, 1, 2)
+		within("machine with totals", machine, 1, 1)
+
+		other := k.Hasten(telemetry.Pace{telemetry.ReadDrivers: 50 * time.Millisecond, telemetry.ReadMachine: 20 * time.Millisecond})
+		end()
+		kernel, driver, _, machine = paces()
+		within("totals with drivers", kernel, 19, 22)
+		within("drivers", driver, 19, 22)
+		within("machine", machine, 49, 51)
+		other()
+		kernel, driver, _, _ = paces()
+		within("totals afterwards", kernel, 1, 3)
+		within("drivers afterwards", driver, 1, 3)
+		if v, err := k.Quick(t.Context()); err != nil || v.Machine.At.IsZero() {
+			t.Errorf("%+v, %v", v.Machine, err)
+		}
 	})
 }
 

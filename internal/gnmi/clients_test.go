@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +99,8 @@ func TestGnmiCliIsServed(t *testing.T) {
 	}
 }
 
-// telegraf gets samples and events, with the configuration that is shipped.
+// telegraf gets samples, several within a second where it asks for that, and events, with the
+// configuration that is shipped.
 func TestTelegrafIsServed(t *testing.T) {
 	netnstest.Programs(t, "telegraf")
 	src, _, addr := listen(t, false)
@@ -110,6 +113,7 @@ func TestTelegrafIsServed(t *testing.T) {
 	text := strings.NewReplacer(
 		`"192.0.2.11:9339", "192.0.2.12:9339"`, `"`+addr+`"`, `"${INOF_TOKEN_NAME}"`, `"robot"`, `"${INOF_TOKEN}"`, `"robot-token"`,
 		"tls_enable = true", "tls_enable = false", `"stdout"`, `"`+file+`"`, `"10s"`, `"1s"`).Replace(string(conf))
+	text = strings.Replace(text, `sample_interval = "1s"`, `sample_interval = "50ms"`, 1) // of the counters
 	path := filepath.Join(dir, "telegraf.conf")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -137,6 +141,9 @@ func TestTelegrafIsServed(t *testing.T) {
 				missing = want
 			}
 		}
+		if missing == "" && !severalInASecond(string(got), "inof_port_counters,", "name=eth1") {
+			missing = "five counters of one second"
+		}
 		if missing == "" {
 			return
 		}
@@ -144,6 +151,30 @@ func TestTelegrafIsServed(t *testing.T) {
 			said, _ := os.ReadFile(log.Name())
 			t.Fatalf("no %q in\n%s\n%s", missing, got, said)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// severalInASecond reports whether five lines with these words were read at as many times within
+// one second.
+func severalInASecond(lines string, words ...string) bool {
+	const several = 5
+	var times []int64
+	for line := range strings.Lines(lines) {
+		f := strings.Fields(line)
+		if len(f) == 0 || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			continue
+		}
+		if at, err := strconv.ParseInt(f[len(f)-1], 10, 64); err == nil {
+			times = append(times, at)
+		}
+	}
+	slices.Sort(times)
+	times = slices.Compact(times)
+	for i := several - 1; i < len(times); i++ {
+		if times[i]-times[i-several+1] < int64(time.Second) {
+			return true
+		}
+	}
+	return false
 }

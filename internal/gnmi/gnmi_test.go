@@ -32,7 +32,9 @@ type device struct {
 	*api.EventLog
 	mu    sync.Mutex
 	s     telemetry.Snapshot
-	reads int
+	reads int // snapshots
+	quick int // of which only what has a Reader
+	paces map[*telemetry.Pace]bool
 	book  *change.Book
 	deeds []api.Deed
 	api.ZoningSource
@@ -46,6 +48,37 @@ func (d *device) Snapshot(_ context.Context, _ telemetry.Need, _ time.Time) (*te
 	s.At = time.Now()
 	s.Zoning = &telemetry.Zoning{Plan: d.book.Plan()}
 	return &s, nil
+}
+
+func (d *device) Quick(ctx context.Context) (*telemetry.Snapshot, error) {
+	d.mu.Lock()
+	d.quick++
+	d.mu.Unlock()
+	return d.Snapshot(ctx, 0, time.Time{})
+}
+
+func (d *device) Hasten(p telemetry.Pace) (end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.paces == nil {
+		d.paces = map[*telemetry.Pace]bool{}
+	}
+	d.paces[&p] = true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.paces, &p)
+	}
+}
+
+// pace is the one that is asked for.
+func (d *device) pace() (p telemetry.Pace) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for one := range d.paces {
+		p.Add(*one)
+	}
+	return p
 }
 
 // change is a change of what is known.

@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	// beat is how often the device is read for all streams, and so the shortest period of a sample.
+	// beat is how often the device is read for all streams.
 	beat = time.Second
+	// quickBeat is how often what is read of the platform can be sampled in between: the shortest
+	// period of a sample.
+	quickBeat = 10 * time.Millisecond
 	// pauseForNotices is how long after an event it is told: what hosts are to be told of it is
 	// told before, and a storm of events wakes the streams fifty times a second at most.
 	pauseForNotices = 20 * time.Millisecond
@@ -30,10 +33,15 @@ type hub struct {
 
 	mu      sync.Mutex // also while the device is read: one does so at a time
 	streams map[*stream]bool
+	joined  chan struct{}  // somebody has
 	tree    telemetry.Tree // as last handed to the streams
 	at      time.Time      // when it was read
 	has     telemetry.Need // its large parts
 	running bool
+}
+
+func newHub(src Source, now func() time.Time) hub {
+	return hub{src: src, now: now, streams: map[*stream]bool{}, joined: make(chan struct{}, 1)}
 }
 
 // need is what the streams ask for together.
@@ -54,6 +62,11 @@ func (h *hub) join(ctx context.Context, s *stream) (telemetry.Tree, error) {
 		}
 	}
 	h.streams[s] = true
+	s.calm = h.src.Hasten(s.pace)
+	select {
+	case h.joined <- struct{}{}:
+	default:
+	}
 	if !h.running {
 		h.running = true
 		go h.run()
@@ -65,6 +78,7 @@ func (h *hub) leave(s *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.streams, s)
+	s.calm()
 }
 
 // read has the streams know what is new. Of an event, counters are left as they are: these are
@@ -100,6 +114,8 @@ func (h *hub) run() {
 	soon := time.NewTimer(time.Hour)
 	soon.Stop()
 	defer soon.Stop()
+	quick := time.NewTimer(time.Hour)
+	defer quick.Stop()
 	waits := false // for soon
 	var happened time.Time
 	for {
@@ -111,6 +127,12 @@ func (h *hub) run() {
 				waits, happened = true, h.now()
 				soon.Reset(settle)
 			}
+			continue
+		case <-h.joined:
+			quick.Reset(h.sample())
+			continue
+		case <-quick.C:
+			quick.Reset(h.sample())
 			continue
 		case <-soon.C:
 			event = true
@@ -128,7 +150,7 @@ func (h *hub) run() {
 		err := h.read(h.ctx, h.need(), happened, event)
 		if !event && err == nil {
 			for s := range h.streams {
-				s.tick(begun, h.tree)
+				s.tick(begun, h.tree, false)
 			}
 		}
 		h.mu.Unlock()
@@ -139,6 +161,57 @@ func (h *hub) run() {
 			next.Reset(max(beat-cost, share*cost))
 		}
 	}
+}
+
+// sample gives the streams the quick samples that are due, and says how long there are none.
+func (h *hub) sample() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begun := h.now()
+	first, wanted := h.due(begun)
+	if len(wanted) > 0 {
+		snapshot, err := h.src.Quick(h.ctx)
+		if err != nil {
+			return beat // it stops
+		}
+		tree := telemetry.ReadOf(snapshot, wanted)
+		for s := range h.streams {
+			s.tick(begun, tree, true)
+		}
+		first, _ = h.due(begun)
+	}
+	if first.IsZero() {
+		return time.Hour
+	}
+	now := h.now()
+	return max(first.Sub(now), quickBeat/2, share*now.Sub(begun))
+}
+
+// due gives when the next quick sample or its heartbeat is, zero: never; and the leaves of those
+// that are due now.
+func (h *hub) due(now time.Time) (first time.Time, wanted map[*telemetry.Leaf]bool) {
+	wanted = map[*telemetry.Leaf]bool{}
+	for s := range h.streams {
+		for _, u := range s.subs {
+			if !u.quick {
+				continue
+			}
+			next := u.next
+			if u.beats > 0 && u.nextBeat.Before(next) {
+				next = u.nextBeat
+			}
+			if first.IsZero() || next.Before(first) {
+				first = next
+			}
+			if now.Before(next) {
+				continue
+			}
+			for l := range u.leaves {
+				wanted[l] = true
+			}
+		}
+	}
+	return first, wanted
 }
 
 // tell hands events to the streams that want each of them.

@@ -33,6 +33,11 @@ type Source interface {
 	// Snapshot gives what is known with the parts that are needed, not older than a second, nor
 	// than after.
 	Snapshot(ctx context.Context, need telemetry.Need, after time.Time) (*telemetry.Snapshot, error)
+	// Quick is the last Snapshot with what was read since of that which has a Reader; it costs
+	// little and does not wait.
+	Quick(ctx context.Context) (*telemetry.Snapshot, error)
+	// Hasten has what it reads read at a pace until end is called.
+	Hasten(telemetry.Pace) (end func())
 	Events(after uint64) api.EventBatch
 	Subscribe(ctx context.Context, after uint64) (api.EventBatch, error)
 	api.ZoningSource
@@ -83,7 +88,7 @@ func (s *Server) Counters() Counters {
 
 // New makes a server, for who may come in by a door.
 func New(src Source, door *api.Door, now func() time.Time) *Server {
-	return &Server{src: src, door: door, now: now, gets: make(chan struct{}, maxGets), turn: make(chan struct{}, 1), hub: hub{src: src, now: now, streams: map[*stream]bool{}}}
+	return &Server{src: src, door: door, now: now, gets: make(chan struct{}, maxGets), turn: make(chan struct{}, 1), hub: newHub(src, now)}
 }
 
 // Bounds of what a peer may send or hold.

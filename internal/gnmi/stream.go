@@ -31,6 +31,7 @@ type sub struct {
 	// interval, next: of samples; beats, nextBeat: of the heartbeat; 0: none.
 	interval, beats time.Duration
 	next, nextBeat  time.Time
+	quick           bool // the interval is not one of whole beats of the hub
 	suppress        bool
 	sent            map[string]any // values as last sent, with suppress; by path
 }
@@ -54,6 +55,8 @@ type stream struct {
 	encoding pb.Encoding
 	target   string
 	need     telemetry.Need
+	pace     telemetry.Pace // of the platform's readings
+	calm     func()         // ends it
 	counts   *counters
 	updates  *updates
 
@@ -173,15 +176,15 @@ func (s *stream) take(c *difference) {
 	}
 }
 
-// tick is told by the hub that a beat has passed.
-func (s *stream) tick(now time.Time, tree telemetry.Tree) {
+// tick is told by the hub that a beat has passed, or that quick samples are due.
+func (s *stream) tick(now time.Time, tree telemetry.Tree, quick bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.wake()
 	for _, u := range s.subs {
 		sample := u.interval > 0 && !now.Before(u.next)
 		heart := u.beats > 0 && !now.Before(u.nextBeat)
-		if !sample && !heart {
+		if u.quick != quick || !sample && !heart {
 			continue
 		}
 		u.plan(now)

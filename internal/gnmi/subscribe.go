@@ -235,7 +235,7 @@ func (s *Server) newStream(list *pb.SubscriptionList, req *pb.SubscribeRequest) 
 			return nil, unknown(q)
 		}
 		u := &sub{origin: q.origin, leaves: map[*telemetry.Leaf]*wanted{}, sent: map[string]any{}}
-		least := beat
+		least := quickBeat
 		for _, a := range found {
 			u.leaves[a.Leaf] = &wanted{asked: a, depth: depth, onChange: a.Class == telemetry.Event || a.Class == telemetry.Config}
 			st.need |= a.Needs
@@ -244,6 +244,11 @@ func (s *Server) newStream(list *pb.SubscriptionList, req *pb.SubscribeRequest) 
 		if list.GetMode() == pb.SubscriptionList_STREAM {
 			if err := u.mode(x, least, s.now()); err != nil {
 				return nil, status.Errorf(codes.InvalidArgument, "subscription %d, %s: %v", i+1, q, err)
+			}
+			for l, w := range u.leaves {
+				if !w.onChange && u.interval < targetSample {
+					st.pace.Want(l, u.interval)
+				}
 			}
 		}
 		st.subs = append(st.subs, u)
@@ -285,6 +290,6 @@ func (u *sub) mode(x *pb.Subscription, least time.Duration, now time.Time) error
 	default:
 		return errors.New("a mode that is none of ON_CHANGE, SAMPLE and TARGET_DEFINED")
 	}
-	u.interval, u.next, u.suppress = interval, now.Add(interval), x.GetSuppressRedundant()
+	u.interval, u.next, u.suppress, u.quick = interval, now.Add(interval), x.GetSuppressRedundant(), interval%beat != 0
 	return nil
 }

@@ -207,6 +207,75 @@ func TestSamplesKeepTheirPace(t *testing.T) {
 	})
 }
 
+// What the platform is asked for itself is sampled as often as its least period allows, and the
+// device is read no more often for that; what nobody samples so is not.
+func TestSamplesBelowASecondAreOfNewReadings(t *testing.T) {
+	run(t, func(b *bench) {
+		list := list(pb.SubscriptionList_STREAM, every(octet1, 10*time.Millisecond), every("/interfaces/interface[name=eth2]/state/counters/in-octets", 250*time.Millisecond))
+		list.UpdatesOnly = true
+		f := b.subscribe(list)
+		f.expect("updates_only", "sync")
+		if p := b.src.pace(); p != (telemetry.Pace{telemetry.ReadTotals: 10 * time.Millisecond}) {
+			t.Errorf("the platform is read at %v", p)
+		}
+		b.src.mu.Lock()
+		begun, quick := b.src.reads-b.src.quick, b.src.quick
+		b.src.mu.Unlock()
+		var first, second []string
+		for i := range uint64(100) {
+			b.src.change(func(s *telemetry.Snapshot) { s.Ports = []api.Port{port("eth1", 1000+i), port("eth2", 1000+i)} })
+			time.Sleep(10 * time.Millisecond)
+			for _, got := range f.told() {
+				if strings.HasPrefix(got, octet1) {
+					first = append(first, got)
+				} else {
+					second = append(second, got)
+				}
+			}
+		}
+		slices.Sort(first)
+		if n := len(slices.Compact(first)); n < 99 {
+			t.Errorf("%d values in 100 periods of 10 ms: %q", n, first)
+		}
+		if n := len(second); n < 3 || n > 4 {
+			t.Errorf("%d values in 4 periods of 250 ms: %q", n, second)
+		}
+		b.src.mu.Lock()
+		if all, few := b.src.reads-b.src.quick-begun, b.src.quick-quick; all > 1 || few < 99 || few > 101 {
+			t.Errorf("in a second the device was read %d times, the platform %d times", all, few)
+		}
+		b.src.mu.Unlock()
+
+		// The same again is not sent where it is redundant, but at its heartbeat.
+		quiet := every(octet1, 100*time.Millisecond)
+		quiet.SuppressRedundant, quiet.HeartbeatInterval = true, uint64(5*time.Second)
+		q := b.subscribe(&pb.SubscriptionList{Subscription: []*pb.Subscription{quiet}})
+		q.told()
+		time.Sleep(4 * time.Second)
+		q.expect("nothing is new")
+		time.Sleep(1100 * time.Millisecond)
+		q.expect("heartbeat", octet1+" 1099")
+
+		f.stop()
+		q.stop()
+		time.Sleep(2 * beat)
+		if p := b.src.pace(); p != (telemetry.Pace{}) {
+			t.Errorf("for nobody the platform is read at %v", p)
+		}
+		b.src.mu.Lock()
+		quick = b.src.quick
+		b.src.mu.Unlock()
+		slow := b.subscribe(&pb.SubscriptionList{Subscription: []*pb.Subscription{every(octet1, 2*time.Second), every("/inof/state/machine/cpu-busy", 30*time.Second)}})
+		defer slow.stop()
+		time.Sleep(10 * time.Second)
+		b.src.mu.Lock()
+		defer b.src.mu.Unlock()
+		if b.src.quick != quick {
+			t.Error("it is read in a hurry for who is in none")
+		}
+	})
+}
+
 // The device chooses: events on change, the rest every 10 s.
 func TestTargetDefined(t *testing.T) {
 	run(t, func(b *bench) {
@@ -319,7 +388,9 @@ func TestBadSubscriptionsAreRefused(t *testing.T) {
 		b.subscribe(stream(on("/nowhere", 0))).ended(codes.Unimplemented, "/nowhere")
 		b.subscribe(stream()).ended(codes.InvalidArgument, "without a subscription")
 		b.subscribe(stream(make([]*pb.Subscription, 129)...)).ended(codes.ResourceExhausted, "129")
-		b.subscribe(stream(every(octets, time.Millisecond))).ended(codes.InvalidArgument, "the shortest is 1s")
+		b.subscribe(stream(every(octets, 9*time.Millisecond))).ended(codes.InvalidArgument, "sample_interval of 9ms: the shortest is 10ms")
+		b.subscribe(stream(every("/interfaces/interface/state/counters", 10*time.Millisecond))).ended(codes.InvalidArgument, "the shortest is 50ms")
+		b.subscribe(stream(every("/inof/notices", 999*time.Millisecond))).ended(codes.InvalidArgument, "the shortest is 1s")
 		b.subscribe(stream(&pb.Subscription{Path: path(octets), Mode: pb.SubscriptionMode_TARGET_DEFINED, SampleInterval: 1})).ended(codes.InvalidArgument, "TARGET_DEFINED")
 		b.subscribe(stream(&pb.Subscription{Path: path(octets), Mode: 9})).ended(codes.InvalidArgument, "none of")
 		b.subscribe(stream(&pb.Subscription{Path: path(octets), Mode: pb.SubscriptionMode_ON_CHANGE, HeartbeatInterval: 5})).ended(codes.InvalidArgument, "heartbeat_interval of 5ns")

@@ -73,7 +73,7 @@ func count[T any](path, doc, metric string, of func(*T) int) leaf[T] {
 }
 
 var machine = group[Machine]{
-	path: "/inof/state/machine", source: "/proc/stat, /proc/meminfo", least: 10 * time.Millisecond,
+	path: "/inof/state/machine", source: "/proc/stat, /proc/meminfo", reader: ReadMachine,
 	rows: machineRow,
 	leaves: []leaf[Machine]{
 		{Leaf{Path: "cpu-busy", Type: TypeDecimal, Class: Gauge, Unit: "ratio", Doc: "share of all processors that was used", Metric: Metric{Name: "device_cpu_ratio"}}, func(m *Machine) any {

@@ -26,6 +26,9 @@ var interfaces = group[api.Port]{
 
 // health is a leaf of what a driver tells, absent where it does not.
 func health(l Leaf, needs fabric.Fields, of func(*Health) any) leaf[Health] {
+	if needs&fabric.FieldsOfModule != 0 {
+		l.Reader = ReadModules
+	}
 	return leaf[Health]{l, func(h *Health) any {
 		if !h.Has(needs) {
 			return nil
@@ -41,7 +44,7 @@ func healthRows(s *Snapshot, give func(time.Time, *Health, ...string)) {
 }
 
 var drivers = group[Health]{
-	path: "/inof/interfaces/interface[name]/state", source: "driver, module; SONiC: the ASIC", least: time.Second,
+	path: "/inof/interfaces/interface[name]/state", source: "driver, module; SONiC: the ASIC", reader: ReadDrivers,
 	rows: healthRows,
 	leaves: []leaf[Health]{
 		health(Leaf{Path: "optic-input-power", Type: TypeDecimal, Class: Gauge, Unit: "dBm", Doc: "received by the weakest lane; -40: no light",
@@ -101,7 +104,7 @@ func priorityRows(s *Snapshot, give func(time.Time, *priority, ...string)) {
 }
 
 var priorities = group[priority]{
-	path: "/inof/interfaces/interface[name]/priorities/priority[id]/state", source: "driver; SONiC: the ASIC, the PFC watchdog", least: time.Second, keys: keysOf("id:" + TypeUint8),
+	path: "/inof/interfaces/interface[name]/priorities/priority[id]/state", source: "driver; SONiC: the ASIC, the PFC watchdog", reader: ReadDrivers, keys: keysOf("id:" + TypeUint8),
 	rows: priorityRows,
 	leaves: []leaf[priority]{
 		perPriority("in-pfc-frames", TypeCounter, "frames", Counter, "PFC frames received", "port_pfc_frames_total", "direction=in", fabric.FieldPause,

@@ -37,8 +37,9 @@ type Leaf struct {
 	Source string
 	Class  Class
 	// Least is the shortest period after which a new value can be had; 0: at once.
-	Least time.Duration
-	Needs Need
+	Least  time.Duration
+	Reader Reader // zero: what its group says
+	Needs  Need
 	// Each: it is of the newest event, and whoever follows it is told of each, all of its leaves
 	// together (atomic).
 	Each   bool
@@ -117,6 +118,7 @@ type group[T any] struct {
 	path   string
 	source string // of those of its leaves that say none
 	least  time.Duration
+	reader Reader // instead of least
 	needs  Need
 	each   bool
 	// keys are the leaves of the keys of the list that the path ends in, one group of a list
@@ -139,8 +141,11 @@ func (g group[T]) part() part {
 		if l.Source == "" {
 			l.Source = g.source
 		}
+		if l.Reader == 0 && l.Class != Config {
+			l.Reader = g.reader
+		}
 		if l.Least == 0 && l.Class != Event && l.Class != Config {
-			l.Least = g.least
+			l.Least = max(g.least, leastOf[l.Reader])
 		}
 		l.Needs, l.Each = g.needs, g.each
 		p.leaves = append(p.leaves, &l)

@@ -66,11 +66,11 @@ func total(path, unit, doc, metric, fixed string, of func(*fabric.Counters) uint
 }
 
 var openCounters = group[fabric.Counters]{
-	path: interfaceState + "/counters", source: "kernel; SONiC: the ASIC", least: 10 * time.Millisecond,
+	path: interfaceState + "/counters", source: "kernel; SONiC: the ASIC", reader: ReadTotals,
 	rows: func(s *Snapshot, give func(time.Time, *fabric.Counters, ...string)) {
 		read := map[string]*Health{} // what the sampler read: of the ASIC, where the kernel's are the processor's
 		for i := range s.Health {
-			if h := &s.Health[i]; h.Has(fabric.FieldCounters) {
+			if h := &s.Health[i]; h.Has(fabric.FieldCounters) && (read[h.Port] == nil || h.At.After(read[h.Port].At)) {
 				read[h.Port] = h
 			}
 		}
@@ -98,7 +98,7 @@ var openCounters = group[fabric.Counters]{
 }
 
 var openDrivers = group[Health]{
-	path: interfaceState + "/counters", source: "driver; SONiC: the ASIC", least: time.Second,
+	path: interfaceState + "/counters", source: "driver; SONiC: the ASIC", reader: ReadDrivers,
 	rows: healthRows,
 	leaves: []leaf[Health]{
 		health(Leaf{Path: "in-fcs-errors", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "received with a wrong checksum",
@@ -115,7 +115,7 @@ var openDrivers = group[Health]{
 }
 
 var openQueues = group[priority]{
-	path: "/qos/interfaces/interface[interface-id]/output/queues/queue[name]/state", source: "driver; SONiC: the ASIC", least: time.Second,
+	path: "/qos/interfaces/interface[interface-id]/output/queues/queue[name]/state", source: "driver; SONiC: the ASIC", reader: ReadDrivers,
 	rows: priorityRows, keys: keysOf("name"),
 	leaves: []leaf[priority]{
 		perPriority("transmit-pkts", TypeCounter, "frames", Counter, "sent of the priority", "port_priority_frames_total", "", fabric.FieldTxFrames,
@@ -235,7 +235,7 @@ var openSystem = group[Snapshot]{
 func wholeRow(s *Snapshot, give func(time.Time, *Snapshot, ...string)) { give(s.At, s) }
 
 var openMachine = group[Machine]{
-	path: "/system/memory/state", source: "/proc/meminfo", least: 10 * time.Millisecond,
+	path: "/system/memory/state", source: "/proc/meminfo", reader: ReadMachine,
 	rows: machineRow,
 	leaves: []leaf[Machine]{
 		{Leaf{Path: "physical", Type: TypeUint64, Class: Config, Unit: "bytes", Doc: "of the machine"}, func(m *Machine) any { return some(m.Memory) }},

@@ -55,6 +55,16 @@ func Read(s *Snapshot) (t Tree) {
 	return t
 }
 
+// ReadOf is Read of the groups of these leaves alone.
+func ReadOf(s *Snapshot, wanted map[*Leaf]bool) (t Tree) {
+	for _, p := range table {
+		if slices.ContainsFunc(p.leaves, func(l *Leaf) bool { return wanted[l] }) {
+			p.read(s, func(v Value) { t = append(t, v) })
+		}
+	}
+	return t
+}
+
 // id tells apart what a tree holds.
 type id struct {
 	leaf *Leaf

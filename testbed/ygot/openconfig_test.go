@@ -17,7 +17,7 @@ import (
 )
 
 // source has something of everything that OpenConfig has a path for.
-type source struct{ api.ZoningSource }
+type source struct{ gnmi.Source }
 
 func (source) Events(uint64) api.EventBatch { return api.EventBatch{} }
 
