@@ -2,85 +2,14 @@ package truth
 
 import (
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/openinof/inof/testbed/agentlog"
 )
-
-// court is a Judge of three addresses: a and b behind one switch, c behind another; all
-// in zone z, registered and told of each other.
-type court struct {
-	t     *testing.T
-	truth *History
-	judge *Judge
-	now   time.Time
-	seq   uint32
-}
 
 var (
 	addrA, addrB, addrC = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
 	devX, devY          = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 )
-
-func newCourt(t *testing.T) *court {
-	c := &court{t: t, now: time.Unix(1_800_000_000, 0)}
-	places := []Place{{Addr: addrA, Device: devX}, {Addr: addrB, Device: devX}, {Addr: addrC, Device: devY}}
-	c.truth = NewHistory(places, map[string][]netip.Addr{"z": {addrA, addrB, addrC}, "extra": nil}, c.now)
-	c.judge = NewJudge(c.truth, c.now)
-	for _, p := range places {
-		c.truth.SetAgent(p.Addr, true, c.tick())
-	}
-	for _, p := range c.truth.pairs {
-		c.says(p.Host, p.Subject, "active", "none")
-	}
-	c.quiet()
-	c.clean("the beginning")
-	return c
-}
-
-func (c *court) tick() time.Time {
-	c.now = c.now.Add(100 * time.Millisecond)
-	return c.now
-}
-
-// says lets a host be told something new, with a number of its own.
-func (c *court) says(host, subject netip.Addr, state, reason string) uint32 {
-	c.seq++
-	c.resent(host, subject, state, reason, c.seq)
-	return c.seq
-}
-
-func (c *court) resent(host, subject netip.Addr, state, reason string, seq uint32) {
-	c.judge.Hear([]netip.Addr{host}, agentlog.Line{Time: c.tick(), Event: "notice", Host: host, Subject: subject, State: state, Reason: reason, Seq: seq})
-}
-
-func (c *court) event(host netip.Addr, event string) {
-	c.judge.Hear([]netip.Addr{host}, agentlog.Line{Time: c.tick(), Event: event})
-}
-
-func (c *court) quiet() { c.judge.Quiet(c.tick()) }
-
-func (c *court) clean(when string) {
-	c.t.Helper()
-	if len(c.judge.Findings) > 0 {
-		c.t.Fatalf("%s: %v", when, c.judge.Findings)
-	}
-}
-
-// finds wants just one finding, with these words.
-func (c *court) finds(kind string, words ...string) {
-	c.t.Helper()
-	if len(c.judge.Findings) != 1 || c.judge.Findings[0].Kind != kind {
-		c.t.Fatalf("findings %v, want one that is %s", c.judge.Findings, kind)
-	}
-	for _, w := range words {
-		if !strings.Contains(c.judge.Findings[0].Text, w) {
-			c.t.Errorf("finding %v, want %q in it", c.judge.Findings[0], w)
-		}
-	}
-}
 
 // An agent like the existing one remembers what it was told when its link goes, and must
 // not be told it twice for that without a reason.
@@ -473,73 +402,6 @@ func TestAWordIsNewsToAnAgentThatMissedTheOneBefore(t *testing.T) {
 	}
 }
 
-// port puts the port of an address into a phase of damaged frames.
-func (c *court) port(addr netip.Addr, is Phase) { c.truth.SetPort(addr, is, c.tick()) }
-
-// The others may be told as soon as damaged frames arrive and must be once the port is
-// shut; when it is open they are told that all is well.
-func TestDamagedFrames(t *testing.T) {
-	c := newCourt(t)
-	for range 2 { // the second fault is another one
-		c.port(addrB, PortDamaged)
-		c.says(addrA, addrB, "inactive", "packet-error") // found before the port is shut
-		c.port(addrB, PortShut)
-		c.says(addrC, addrB, "inactive", "packet-error") // late
-		c.port(addrB, PortOpening)
-		c.port(addrB, PortWell)
-		c.says(addrA, addrB, "active", "none")
-		c.says(addrC, addrB, "active", "none")
-	}
-	c.quiet()
-	c.clean("told in order")
-	c.port(addrB, PortDamaged)
-	c.port(addrB, PortShut)
-	c.port(addrB, PortOpening)
-	c.says(addrA, addrB, "inactive", "link-down") // opened before it was told of, and no carrier yet
-	c.port(addrB, PortWell)
-	c.says(addrA, addrB, "active", "none")
-	c.quiet()
-	c.clean("it passed by")
-}
-
-func TestWhatIsWrongOfDamagedFrames(t *testing.T) {
-	for name, do := range map[string]func(*court){
-		"before they arrive": func(c *court) { c.says(addrA, addrB, "inactive", "packet-error") },
-		"of another host":    func(c *court) { c.port(addrB, PortDamaged); c.says(addrA, addrC, "inactive", "packet-error") },
-		"another reason": func(c *court) {
-			c.port(addrB, PortDamaged)
-			c.port(addrB, PortShut)
-			c.says(addrA, addrB, "inactive", "link-down")
-		},
-		"well again before it is open": func(c *court) {
-			c.port(addrB, PortDamaged)
-			c.port(addrB, PortShut)
-			c.says(addrA, addrB, "inactive", "packet-error")
-			c.says(addrA, addrB, "active", "none")
-		},
-		"taken back before the port is shut": func(c *court) {
-			c.port(addrB, PortDamaged)
-			c.says(addrA, addrB, "inactive", "packet-error")
-			c.says(addrA, addrB, "active", "none")
-		},
-		"told again of one that is over": func(c *court) {
-			c.port(addrB, PortDamaged)
-			c.says(addrA, addrB, "inactive", "packet-error")
-			c.port(addrB, PortShut)
-			c.port(addrB, PortOpening)
-			c.port(addrB, PortWell)
-			c.says(addrA, addrB, "active", "none")
-			c.says(addrA, addrB, "inactive", "packet-error")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCourt(t)
-			do(c)
-			c.finds(Unexpected)
-		})
-	}
-}
-
 func TestAPortThatIsShutMustBeTold(t *testing.T) {
 	c := newCourt(t)
 	c.port(addrB, PortDamaged)
@@ -547,22 +409,6 @@ func TestAPortThatIsShutMustBeTold(t *testing.T) {
 	c.port(addrB, PortShut)
 	c.quiet()
 	c.finds(Missing, "192.0.2.3 about 192.0.2.2", "last told active", "inactive (packet-error)")
-}
-
-// Who is placed in a zone, or registers, before the switch has found the damaged
-// frames is active until it has.
-func TestARegistrationBeforeDamagedFramesAreFound(t *testing.T) {
-	c := newCourt(t)
-	c.truth.SetAgent(addrB, false, c.tick())
-	c.says(addrA, addrB, "inactive", "aged-out")
-	c.says(addrC, addrB, "inactive", "aged-out")
-	c.port(addrB, PortDamaged)
-	c.truth.SetAgent(addrB, true, c.tick())
-	c.says(addrA, addrB, "active", "none")
-	c.says(addrA, addrB, "inactive", "packet-error")
-	c.clean("found after the registration")
-	c.says(addrA, addrB, "active", "none")
-	c.finds(Unexpected)
 }
 
 // The times until a notice are those of pulled cables.
