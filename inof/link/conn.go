@@ -145,13 +145,14 @@ func (c *conn) follow(r *msgReader) error {
 		if u, ok := m.(*wire.Update); ok {
 			u.ReceivedAt = r.at
 		}
-		if err := c.slowDown(m); err != nil {
-			return err
-		}
 		switch m := m.(type) {
-		case nil:
-		case *wire.Keepalive:
-			c.asked(m)
+		case nil, *wire.Keepalive:
+			if err := c.slowDown(); err != nil {
+				return err
+			}
+			if k, ok := m.(*wire.Keepalive); ok {
+				c.asked(k)
+			}
 		default:
 			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at, Size: len(frame)})
 		}

@@ -159,31 +159,147 @@ func TestAFullQueueHoldsUpItsOwnPeerOnly(t *testing.T) {
 	})
 }
 
-// A device that sends more than it may is held up, in fake time, to its pace; one message
-// of more than a burst too, and another session of the device does not begin anew.
+// A device that says more than it may is held to its pace, in fake time, whatever the size of its
+// messages, and another session of it does not begin anew.
 func TestADeviceIsHeldToItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ps := newPacers(Pace{PerSecond: 100, Burst: 1000}, 10, func(netip.Addr) bool { return true })
-		c := &conn{pace: ps.of(netip.AddrFrom4([4]byte{10, 0, 0, 1}))}
-		dev := inboxPeer(1).device
+		p := inboxPeer(1)
+		p.c = &conn{pace: ps.of(p.device)}
+		b := NewInbox(1 << 20)
 		began := time.Now()
-		if err := c.slowDown(hostsUpdate(dev, wire.Put, 1000-wire.Weight(&wire.Update{}))); err != nil || time.Since(began) != 0 {
-			t.Fatalf("a burst took %v, %v", time.Since(began), err)
+		takeAll := func(of *Peer, m wire.Message) {
+			t.Helper()
+			b.Put(inboxMessage(of, m, 100), true, nil)
+			for b.Status(time.Now()).Events > 0 {
+				if _, _, ok := b.Take(); !ok {
+					<-b.Ready()
+				}
+			}
 		}
-		if err := c.slowDown(hostsUpdate(dev, wire.Put, 1100-wire.Weight(&wire.Update{}))); err != nil || time.Since(began) != 11*time.Second {
-			t.Fatalf("1100 records more at 100 a second took %v, %v", time.Since(began), err)
+		takeAll(p, hostsUpdate(p.device, wire.Put, 1000-wire.Weight(&wire.Update{})))
+		if d := time.Since(began); d != 0 {
+			t.Fatalf("a burst took %v", d)
 		}
-		if since, held := c.pace.info(time.Now()); !since.Equal(began) || held != 11*time.Second {
-			t.Errorf("held up since %v, for %v", since.Sub(began), held)
+		// The last piece is taken when what came before it is made up for.
+		takeAll(p, hostsUpdate(p.device, wire.Put, 1100-wire.Weight(&wire.Update{})))
+		if d := time.Since(began); d < 10*time.Second || d > 11*time.Second {
+			t.Fatalf("1100 records more at 100 a second took %v", d)
 		}
-		again := &conn{pace: ps.of(dev)}
-		(&Peer{c: again}).Charge(workRecords * 100)
-		if err := again.slowDown(&wire.EndOfSync{}); err != nil || time.Since(began) < 12*time.Second {
-			t.Errorf("another session of the device, charged with 100 records: after %v, %v", time.Since(began), err)
+		if since, held := p.c.pace.info(time.Now()); !since.Equal(began) || held != time.Since(began) {
+			t.Errorf("held up since %v, for %v of %v", since.Sub(began), held, time.Since(began))
 		}
-		again.out.stopping.Store(true)
-		if err := again.slowDown(hostsUpdate(dev, wire.Put, 1000)); err == nil {
+		again := &Peer{device: p.device, c: &conn{pace: ps.of(p.device)}}
+		again.Charge(workRecords * 100)
+		if takeAll(again, &wire.EndOfSync{}); time.Since(began) != 12*time.Second {
+			t.Errorf("another session of the device, charged with 100 records: after %v", time.Since(began))
+		}
+	})
+}
+
+// Keepalives are answered at once and never come to the Inbox: they have a pace of their own, and
+// what a device owes for its records holds up none.
+func TestKeepalivesHaveAPaceOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPacers(Pace{}, 10, func(netip.Addr) bool { return true })
+		c := &conn{pace: ps.of(inboxPeer(1).device)}
+		c.pace.charge(DefaultRecordsBurst, time.Now())
+		c.pace.charge(DefaultRecordsBurst, time.Now())
+		began := time.Now()
+		for range keepalivesBurst {
+			if err := c.slowDown(); err != nil || time.Since(began) != 0 {
+				t.Fatalf("a burst took %v, %v", time.Since(began), err)
+			}
+		}
+		for range keepalivesPerSecond {
+			if err := c.slowDown(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(began); d != time.Second {
+			t.Errorf("as many as there may be in a second took %v", d)
+		}
+		c.out.stopping.Store(true)
+		if c.slowDown() == nil {
 			t.Error("a session that is to end goes on waiting")
+		}
+	})
+}
+
+// A switch that owes what its syncs have made loses a host: the loss and what it said before are
+// taken at once and in order, what it said after that waits. Who tells losses without end has
+// a share of its pace for them and no more.
+func TestALossDoesNotWaitForWhatItsDeviceOwes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond, burst = 100, 1000
+		ps := newPacers(Pace{PerSecond: perSecond, Burst: burst}, 10, func(netip.Addr) bool { return true })
+		p := inboxPeer(1)
+		p.c = &conn{pace: ps.of(p.device)}
+		b := NewInbox(1 << 20)
+		p.c.pace.charge(burst, time.Now())
+		p.c.pace.charge(burst, time.Now()) // ten seconds
+		began := time.Now()
+		change, after := hostsUpdate(p.device, wire.Put, 1), hostsUpdate(p.device, wire.Put, 2)
+		b.Put(inboxMessage(p, change, 100), true, nil)
+		if _, _, ok := b.Take(); ok {
+			t.Fatal("a device that owes is served")
+		}
+		loss := faultUpdate(p.device)
+		time.Sleep(time.Second)
+		if s := b.Status(time.Now()); s.Resting != 1 || s.RestingOldest != time.Second || s.RestingDevice != p.device || s.Oldest != 0 || s.Rested != 1 {
+			t.Errorf("while it rests: status %+v", s)
+		}
+		b.Put(inboxMessage(p, loss, 100), true, nil)
+		b.Put(inboxMessage(p, after, 100), true, nil)
+		for _, want := range []wire.Message{change, loss} {
+			<-b.Ready()
+			if ev, _, ok := b.Take(); !ok || ev.Msg != want {
+				t.Fatalf("%v is taken in the place of %v", ev.Msg, want)
+			}
+		}
+		if d := time.Since(began); d != time.Second {
+			t.Errorf("a loss waited %v for what its device owes", d-time.Second)
+		}
+		if _, _, ok := b.Take(); ok {
+			t.Error("what is no loss is served too")
+		}
+		if s := b.Status(time.Now()); s.Spared != 1 || s.Resting != 1 {
+			t.Errorf("after its loss: status %+v", s)
+		}
+		taken := 0
+		for range 10000 {
+			b.Put(inboxMessage(p, faultUpdate(p.device), 1), true, nil)
+		}
+		for end := time.Now().Add(8 * time.Second); time.Now().Before(end); {
+			if ev, _, ok := b.Take(); ok {
+				taken += wire.Weight(ev.Msg)
+				continue
+			}
+			<-b.Ready()
+		}
+		if most := burst/lossShare + 8*perSecond/lossShare + 20; taken > most || taken < most/2 {
+			t.Errorf("losses without end: %d records were taken in 8 s, want about %d at most", taken, most)
+		}
+	})
+}
+
+// A session that is to end does not wait for room in the queue of its device.
+func TestASessionThatIsToEndDoesNotWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inboxPeer(1)
+		p.c = &conn{}
+		b := NewInbox(100)
+		b.Put(inboxMessage(p, hostsUpdate(p.device, wire.Put, 1), 100), true, nil)
+		done := make(chan struct{})
+		go func() {
+			b.Put(inboxMessage(p, hostsUpdate(p.device, wire.Put, 1), 100), true, nil)
+			close(done)
+		}()
+		synctest.Wait()
+		p.c.out.stopping.Store(true)
+		<-done
+		if n := b.Len(); n != 1 {
+			t.Errorf("%d events wait, want the first", n)
 		}
 	})
 }
@@ -206,7 +322,7 @@ func TestADeviceInDebtIsNotServed(t *testing.T) {
 		}
 		b.Put(PeerEvent{Peer: flood, Kind: PeerUp}, true, nil)
 		for range 10 {
-			b.Put(inboxMessage(flood, hostsUpdate(flood.device, wire.Withdraw, 1), 100), true, nil)
+			b.Put(inboxMessage(flood, hostsUpdate(flood.device, wire.Put, 1), 100), true, nil)
 		}
 		for range 3 { // its PeerUp, and two messages
 			if take() != flood {
@@ -214,7 +330,7 @@ func TestADeviceInDebtIsNotServed(t *testing.T) {
 			}
 		}
 		flood.Charge(workRecords * 1000)
-		flood.Charge(workRecords * 200) // two seconds
+		flood.Charge(workRecords * 190) // with the two messages, two seconds
 		began := time.Now()
 		b.Put(inboxMessage(honest, hostsUpdate(honest.device, wire.Put, 1), 100), true, nil)
 		if take() != honest {

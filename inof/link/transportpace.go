@@ -12,7 +12,8 @@ import (
 )
 
 // Pace is how fast a device may send records; zero values mean the defaults. A sync or a
-// change of many hosts is a burst; what goes on and on is not read faster than this.
+// change of many hosts is a burst; what goes on and on is not taken faster than this, but for
+// losses: they may have lossShare of both beside it.
 type Pace struct {
 	PerSecond int // records a second, DefaultRecordsPerSecond
 	Burst     int // records at once, DefaultRecordsBurst
@@ -21,21 +22,47 @@ type Pace struct {
 const (
 	DefaultRecordsPerSecond = 2000
 	DefaultRecordsBurst     = 20_000
+	// lossShare is what a device that rests may still say, up to its last loss: one part in so
+	// many of its pace and of its burst.
+	lossShare = 4
+	// A keepalive asks for an answer, and no device has a reason to send more of them than
+	// four times the fastest rate.
+	keepalivesPerSecond = 4 * int(time.Second/wire.MinKeepalive)
+	keepalivesBurst     = 100
 )
 
 func (p Pace) withDefaults() Pace {
 	return Pace{cmp.Or(p.PerSecond, DefaultRecordsPerSecond), cmp.Or(p.Burst, DefaultRecordsBurst)}
 }
 
-// pacer slows one device down, whatever its session.
+// pacer slows one device down, whatever its session. A nil one slows nobody down.
 type pacer struct {
 	*rate.Limiter
+	losses     *rate.Limiter // taken for a loss while it was to rest
+	keepalives *rate.Limiter
 
-	mu    sync.Mutex
-	since time.Time     // it is held up without a pause; zero: it is not
-	last  time.Time     // end of the last time it was held up
-	held  time.Duration // all in all
-	rests time.Time     // until when what it has said waits: it made too much work
+	mu        sync.Mutex
+	since     time.Time     // it is held up without a pause; zero: it is not
+	last      time.Time     // end of the last time it was held up
+	held      time.Duration // all in all
+	rests     time.Time     // until when what it has said waits: it was too much
+	lossRests time.Time     // until when its losses do
+	spared    bool          // what was taken last was while it was to rest
+}
+
+func newPacer(p Pace) *pacer {
+	return &pacer{
+		Limiter:    rate.NewLimiter(rate.Limit(p.PerSecond), p.Burst),
+		losses:     rate.NewLimiter(rate.Limit(p.PerSecond)/lossShare, p.Burst/lossShare),
+		keepalives: rate.NewLimiter(rate.Limit(keepalivesPerSecond), keepalivesBurst),
+	}
+}
+
+func (p *pacer) set(pace Pace) {
+	p.SetLimit(rate.Limit(pace.PerSecond))
+	p.SetBurst(pace.Burst)
+	p.losses.SetLimit(rate.Limit(pace.PerSecond) / lossShare)
+	p.losses.SetBurst(pace.Burst / lossShare)
 }
 
 // heldGap is how long a device must not have been held up to count as slowed down anew.
@@ -43,6 +70,9 @@ const heldGap = 5 * time.Second
 
 // note keeps that the device was held up.
 func (p *pacer) note(from, to time.Time) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.since.IsZero() || from.Sub(p.last) > heldGap {
@@ -89,7 +119,7 @@ func (ps *pacers) of(dev netip.Addr) *pacer {
 				}
 			}
 		}
-		p = &pacer{Limiter: rate.NewLimiter(rate.Limit(ps.pace.PerSecond), ps.pace.Burst)}
+		p = newPacer(ps.pace)
 		ps.by[dev] = p
 	}
 	return p
@@ -101,29 +131,21 @@ func (ps *pacers) set(p Pace) {
 	defer ps.mu.Unlock()
 	ps.pace = p.withDefaults()
 	for _, p := range ps.by {
-		p.SetLimit(rate.Limit(ps.pace.PerSecond))
-		p.SetBurst(ps.pace.Burst)
+		p.set(ps.pace)
 	}
 }
 
 // slowest is how long a wait may be until the session looks whether it is to end.
 const slowest = 50 * time.Millisecond
 
-// slowDown waits until the device may send what it has sent. Nothing of it is read
-// meanwhile, so that TCP holds it back.
-func (c *conn) slowDown(m wire.Message) error {
+// slowDown waits until the device may send a keepalive, or what nobody knows: these are answered
+// at once, or passed over, and never come to the Inbox, which holds back the rest.
+func (c *conn) slowDown() error {
 	if c.pace == nil {
 		return nil
 	}
 	began := time.Now()
-	var due time.Duration
-	for n := wire.Weight(m); n > 0; { // one message may be more than a burst
-		part := max(1, min(n, c.pace.Burst()))
-		if r := c.pace.ReserveN(began, part); r.OK() {
-			due = max(due, r.DelayFrom(began))
-		}
-		n -= part
-	}
+	due := c.pace.keepalives.ReserveN(began, 1).DelayFrom(began)
 	if due <= 0 {
 		return nil
 	}
@@ -142,29 +164,56 @@ func (c *conn) slowDown(m wire.Message) error {
 const workRecords = 16
 
 // Charge counts what a message of the peer made us do beside its own weight: who leaves a large
-// zone and comes back without end makes work too. What makes more than the peer may is not
-// taken from the Inbox until that is made up for.
+// zone and comes back without end makes work too.
 func (p *Peer) Charge(work int) {
-	if n := work / workRecords; n > 0 && p.c.pace != nil {
+	if n := work / workRecords; n > 0 {
 		p.c.pace.charge(n, time.Now())
 	}
 }
 
-func (p *pacer) charge(n int, now time.Time) {
-	due := p.ReserveN(now, min(n, p.Burst())).DelayFrom(now)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := now.Add(due); due > 0 && until.After(p.rests) {
-		p.rests = until
+// take counts so many records of a message that is taken now, or of a piece, and reports whether
+// the device was to rest.
+func (p *pacer) take(n int, now time.Time) bool {
+	if p == nil {
+		return false
 	}
+	p.mu.Lock()
+	p.spared = p.rests.After(now)
+	spared := p.spared
+	p.mu.Unlock()
+	p.charge(n, now)
+	return spared
 }
 
-// restsUntil is until when what the device has said waits; zero: it does not. There may be no pacer.
-func (p *pacer) restsUntil() time.Time {
+// charge counts so many records more. What is taken although the device was to rest is on the
+// account of its losses too.
+func (p *pacer) charge(n int, now time.Time) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spared {
+		p.lossRests = reserve(p.losses, n, now)
+	}
+	p.rests = reserve(p.Limiter, n, now)
+}
+
+// reserve takes n from a limiter, at most its burst, and gives when that is made up for; a time
+// that is over, if it is.
+func reserve(l *rate.Limiter, n int, now time.Time) time.Time {
+	return now.Add(l.ReserveN(now, min(n, l.Burst())).DelayFrom(now))
+}
+
+// restsUntil is until when what the device has said waits; loss: if a loss is among it.
+func (p *pacer) restsUntil(loss bool) time.Time {
 	if p == nil {
 		return time.Time{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if loss && p.lossRests.Before(p.rests) {
+		return p.lossRests
+	}
 	return p.rests
 }

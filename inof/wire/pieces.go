@@ -37,9 +37,18 @@ func Weight(m Message) int {
 	return 1
 }
 
-// Cut divides a message into one of about so many records and the rest, nil if there is
-// none; also what one record says of many hosts is divided. The order is that of a batch: hosts that go, hosts that are down, hosts that come, so that
-// between two of them no host looks reachable that is not.
+// Order puts the hosts that go before those that come, as a Batch has them.
+func (u *Update) Order() {
+	byOp := func(a, b HostRecord) int { return int(b.Op) - int(a.Op) }
+	if !slices.IsSortedFunc(u.Hosts, byOp) {
+		slices.SortStableFunc(u.Hosts, byOp)
+	}
+}
+
+// Cut divides a message that is in order into one of about so many records and the rest, nil if
+// there is none; also what one record says of many hosts is divided. The order is that of a batch:
+// hosts that go, hosts that are down, hosts that come, so that between two of them no host looks
+// reachable that is not.
 func (u *Update) Cut(records int) (first, rest *Update) {
 	if len(u.Hosts)+len(u.Downs) <= records && Weight(u) <= records+messageWeight {
 		return u, nil
@@ -47,7 +56,6 @@ func (u *Update) Cut(records int) (first, rest *Update) {
 	head, tail := *u, *u
 	head.Hosts, head.Downs = nil, nil
 	tail.Settings, tail.Zones, tail.Anew = nil, nil, false
-	slices.SortStableFunc(tail.Hosts, func(a, b HostRecord) int { return int(b.Op) - int(a.Op) })
 	gone := 0
 	for gone < len(tail.Hosts) && tail.Hosts[gone].Op == Withdraw {
 		gone++

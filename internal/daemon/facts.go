@@ -20,6 +20,7 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	}
 	waiting := d.device.inbox.Status(f.Now)
 	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device
+	f.Rests, f.RestsOf = waiting.RestingOldest, waiting.RestingDevice
 	if d.hard != nil {
 		d.hard.mu.Lock()
 		f.HardSuspended = d.hard.state.suspended && d.hard.state.running

@@ -40,9 +40,11 @@ type Facts struct {
 	// Refused are devices of which this reflector refuses hosts, and reflectors that refuse
 	// hosts of this device.
 	Refused []Refused
-	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is.
-	Waits   time.Duration
-	WaitsOf netip.Addr
+	// Waits is the age of the message that waits longest to be handled, WaitsOf whose it is;
+	// but for those of devices that have said more than they may, of which Rests and RestsOf
+	// tell the same.
+	Waits, Rests     time.Duration
+	WaitsOf, RestsOf netip.Addr
 	// HardZoning is what keeps zones from being enforced; HardSuspended: an operator said so.
 	HardZoning    []string
 	HardSuspended bool

@@ -81,6 +81,17 @@ var loadRules = []Rule{
 			return []string{fmt.Sprintf("a message of device %s has waited for %s to be handled", f.WaitsOf, f.Waits.Round(time.Millisecond))}
 		},
 	},
+	{
+		Name: "messages-rest",
+		When: "a message of a device has waited for a second because the device has said more than it may; others do not wait for it, nor do its losses",
+		Do:   "see what changes there: inofctl show event on that device; if it is right, raise reflector.records-per-second and reflector.records-burst and reload",
+		Find: func(f *Facts) []string {
+			if f.Rests < waitsShown {
+				return nil
+			}
+			return []string{fmt.Sprintf("a message of device %s has waited for %s, for it has said more than it may", f.RestsOf, f.Rests.Round(time.Millisecond))}
+		},
+	},
 }
 
 // named lists a few of all addresses.
