@@ -3,7 +3,6 @@ package testbed
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -54,6 +52,8 @@ type Quantiles struct {
 
 // BenchResult is fault-to-notice beside its bound.
 type BenchResult struct {
+	// Realtime: the switches' daemons and the relays of the bound ran with SCHED_RR.
+	Realtime bool `json:"realtime"`
 	// Notice runs from right before the system call that takes the carrier of a
 	// port at tor1 to the kernel's receive time stamp of the notice at a host of tor2.
 	Notice Quantiles `json:"fault_to_notice"`
@@ -74,16 +74,21 @@ type BenchResult struct {
 	// LossRatio and LossP99Ratio are LossToNotice to Bound.
 	LossRatio    float64 `json:"loss_median_ratio"`
 	LossP99Ratio float64 `json:"loss_p99_ratio"`
+	// Hops are the way of the notices, step by step.
+	Hops []BenchHop `json:"hops"`
 	// Beside is a second lab, each trial after one of the first.
 	Beside *BenchBeside `json:"beside,omitempty"`
 }
 
 // BenchBeside is what another program or configuration needed in the same run.
 type BenchBeside struct {
-	Notice       Quantiles `json:"fault_to_notice"`
-	LossToNotice Quantiles `json:"loss_to_notice"`
-	MedianRatio  float64   `json:"median_ratio"` // of its notices to those of the first lab
-	P99Ratio     float64   `json:"p99_ratio"`
+	Notice       Quantiles  `json:"fault_to_notice"`
+	LossToNotice Quantiles  `json:"loss_to_notice"`
+	MedianRatio  float64    `json:"median_ratio"` // of its notices to those of the first lab
+	P99Ratio     float64    `json:"p99_ratio"`
+	LossRatio    float64    `json:"loss_median_ratio"` // of its LossToNotice to the bound
+	LossP99Ratio float64    `json:"loss_p99_ratio"`
+	Hops         []BenchHop `json:"hops"`
 }
 
 // The cable that is pulled, and the host across the fabric that is told.
@@ -91,6 +96,10 @@ const (
 	benchPulled = "t1" // plane A, at tor1
 	benchTold   = "i1" // plane B, at tor2
 )
+
+// benchAside is how long the bench keeps off the processors after a fault: what it waits for
+// carries its own time stamp.
+const benchAside = 4 * time.Millisecond
 
 // benchPort is the TCP port of the relays.
 const benchPort = 19999
@@ -103,6 +112,12 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 	}
 	if opt.Out == nil {
 		opt.Out = io.Discard
+	}
+	if opt.Realtime {
+		if err := onOwnThread(realtime); err != nil {
+			fmt.Fprintf(opt.Out, "at normal priority, unlike dist/systemd/inofd.service: %v\n", err)
+			opt.Realtime = false
+		}
 	}
 	b := &bench{BenchOptions: opt, truth: newDemoTruth()}
 	defer func() { err = errors.Join(err, b.close()) }()
@@ -145,12 +160,14 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 		return res, err
 	}
 	first := b.sides[0]
-	res = BenchResult{Notice: quantiles(first.notice), Loss: quantiles(first.loss), LossToNotice: quantiles(first.rest),
-		Kernel: quantiles(kernel), Bound: quantiles(b.bounds)}
+	res = BenchResult{Realtime: opt.Realtime, Notice: quantiles(first.notice), Loss: quantiles(first.loss), LossToNotice: quantiles(first.rest),
+		Kernel: quantiles(kernel), Bound: quantiles(b.bounds), Hops: first.hops.rows()}
 	res.MedianRatio, res.P99Ratio = res.Notice.Median/res.Bound.Median, res.Notice.P99/res.Bound.P99
 	res.LossRatio, res.LossP99Ratio = res.LossToNotice.Median/res.Bound.Median, res.LossToNotice.P99/res.Bound.P99
 	if len(b.sides) > 1 {
-		other := &BenchBeside{Notice: quantiles(b.sides[1].notice), LossToNotice: quantiles(b.sides[1].rest)}
+		side := b.sides[1]
+		other := &BenchBeside{Notice: quantiles(side.notice), LossToNotice: quantiles(side.rest), Hops: side.hops.rows()}
+		other.LossRatio, other.LossP99Ratio = other.LossToNotice.Median/res.Bound.Median, other.LossToNotice.P99/res.Bound.P99
 		other.MedianRatio, other.P99Ratio = other.Notice.Median/res.Notice.Median, other.Notice.P99/res.Notice.P99
 		res.Beside = other
 	}
@@ -172,6 +189,7 @@ type benchSide struct {
 	agents             *agents
 	watch              *carrier.Watch // nil: the kernel function cannot be heard
 	notice, loss, rest []time.Duration
+	hops               hops
 }
 
 // open starts a lab.
@@ -275,6 +293,9 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	if err != nil {
 		return err
 	}
+	if err := pause(ctx, benchAside); err != nil {
+		return err
+	}
 	h, err := waitNotice(ctx, s.agents, host, subject, truth.Inactive)
 	if err != nil {
 		return err
@@ -287,6 +308,11 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	if !lost.IsZero() {
 		s.loss, s.rest = append(s.loss, lost.Sub(fault)), append(s.rest, h.At.Sub(lost))
 	}
+	way, err := s.way(ctx, b.truth.info(host).Switch, host, subject)
+	if err != nil {
+		return err
+	}
+	s.hops.add(fault, lost, way, h.At)
 	if _, err := s.lab.Fault(at.Switch, at.Port, true); err != nil {
 		return err
 	}
@@ -456,7 +482,11 @@ func (b *bench) print(res BenchResult) {
 		row("the same beside it: cable pulled to notice", o.Notice)
 		row("of that, after the kernel noticed", o.LossToNotice)
 		fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of that beside it to this", "", "", o.MedianRatio, o.P99Ratio)
+		fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of what follows the loss beside it to bound", "", "", o.LossRatio, o.LossP99Ratio)
 	}
-	j, _ := json.Marshal(res)
-	fmt.Fprintln(b.Out, strings.TrimSpace(string(j)))
+	var beside []BenchHop
+	if res.Beside != nil {
+		beside = res.Beside.Hops
+	}
+	printHops(b.Out, res.Hops, beside)
 }

@@ -55,7 +55,7 @@ func (b *bench) openBound() (m *benchBound, err error) {
 func (b *bench) relay(node string, args ...string) (stop func(), err error) {
 	c := b.lab.Command(node, append(slices.Clone(b.Relay), args...)...)
 	c.Env = append(c.Env, b.RelayEnv...)
-	c.Stderr = os.Stderr
+	c.Stderr, c.realtime = os.Stderr, b.Realtime
 	r, err := c.StdoutPipe()
 	if err != nil {
 		return nil, err

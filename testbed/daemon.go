@@ -22,9 +22,11 @@ type program struct {
 	name   string // as in Process.Name
 	binary string
 	args   []string
-	notify bool          // tells READY=1 (sd_notify(3))
-	exec   []string      // command lines that are run in the node when it is ready
-	boot   time.Duration // how long it may take until then; 0: Options.ReadyTimeout
+	notify bool     // tells READY=1 (sd_notify(3))
+	exec   []string // command lines that are run in the node when it is ready
+	// realtime: Options.Realtime is for it.
+	realtime bool
+	boot     time.Duration // how long it may take until then; 0: Options.ReadyTimeout
 }
 
 // programs lists what a node's kind runs.
@@ -36,7 +38,7 @@ func (l *Lab) programs(n *nodeState) []program {
 			vars := l.nodeVars(n.Name)
 			args = append(args, "--state-directory", vars["INOF_NODE_STATE"], "--management.socket", filepath.Join(vars["INOF_NODE_RUN"], "inofd.sock"))
 		}
-		return []program{{name: "inofd", binary: "inofd", args: args, notify: true}}
+		return []program{{name: "inofd", binary: "inofd", args: args, notify: true, realtime: true}}
 	case KindHost:
 		var ps []program
 		for _, a := range n.Agents {
@@ -90,6 +92,7 @@ func (l *Lab) startProgram(ctx context.Context, node string, p program) error {
 	var ready *net.UnixConn
 	c := l.outside(context.Background(), node, append([]string{bin}, p.args...)...)
 	c.Dir = l.NodeDir(node)
+	c.realtime = p.realtime && l.opt.Realtime
 	if p.notify {
 		sock := filepath.Join(l.NodeDir(node), "run", p.name+".notify")
 		_ = os.Remove(sock)

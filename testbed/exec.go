@@ -9,13 +9,16 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Cmd is an exec.Cmd whose process begins inside a node's namespaces. Set its
 // fields as usual; Start, Run, Output and CombinedOutput are the node's own.
 type Cmd struct {
 	*exec.Cmd
-	ns nsFiles
+	ns       nsFiles
+	realtime bool
 }
 
 // Command prepares a program to run in a node. The program is looked up on this
@@ -88,9 +91,24 @@ func (c *Cmd) Start() error {
 		if err := c.ns.enterWithSys(); err != nil {
 			return err
 		}
+		if c.realtime { // the thread is this command's own, and what it starts inherits its class
+			if err := realtime(); err != nil {
+				return err
+			}
+		}
 		return c.Cmd.Start()
 	})
 }
+
+// realtime gives the calling thread, and what it starts, the scheduling class of
+// dist/systemd/inofd.service. It takes root, CAP_SYS_NICE or RLIMIT_RTPRIO.
+func realtime() error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: unitPriority}
+	return os.NewSyscallError("sched_setattr SCHED_RR", unix.SchedSetAttr(0, &attr, 0))
+}
+
+// unitPriority is CPUSchedulingPriority of the unit.
+const unitPriority = 20
 
 // Run starts the process and waits for its end.
 func (c *Cmd) Run() error {

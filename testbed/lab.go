@@ -28,6 +28,10 @@ type Options struct {
 	Own bool
 	// NoDaemons builds namespaces and links only.
 	NoDaemons bool
+	// Realtime gives the daemons of switches the scheduling class that dist/systemd/inofd.service
+	// gives them (SCHED_RR), as far as this process may; the agents of hosts, which stand on other
+	// machines, run at normal priority.
+	Realtime bool
 	// OnStep hears what is about to be done, after it was written to the state file.
 	OnStep func(step string)
 }

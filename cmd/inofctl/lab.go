@@ -419,12 +419,16 @@ func (f *labFlags) stopCmd() *cobra.Command {
 }
 
 func (f *labFlags) benchCmd() *cobra.Command {
-	opt, fault := testbed.BenchOptions{}, "carrier"
+	opt, fault, priority := testbed.BenchOptions{}, "carrier", "unit"
 	c := &cobra.Command{Use: "bench", Short: "Measure fault to notice across the demo's fabric, and its bound", Args: arguments(0, 0),
 		Long: `Pulls a cable at tor1 of the demo's fabric again and again and measures how long it
 takes until the kernel of a host at tor2 has received the notice. Beside it the bound:
 a bare TCP write at tor1, relayed through spine and tor2 and put on the wire as a raw
-frame to the same host.
+frame to the same host. Then the way hop by hop, from the times that tor2 keeps of each notice.
+
+The daemons of the switches, and the relays of the bound, run with the priority that
+dist/systemd/inofd.service gives (SCHED_RR), where that is permitted; --priority normal leaves
+it out: then they queue with the agents of the hosts, which are other machines elsewhere.
 
 With --beside or --beside-env a second lab stands beside it, and its trials take turns with
 those of the first: another release, or another setting, on the same machine in the same
@@ -444,17 +448,25 @@ beside the detection time.`,
 				return err
 			}
 			opt.Options, opt.Relay, opt.Out = f.options(), []string{self, "lab", "relay"}, cmd.OutOrStdout()
+			opt.Realtime = priority == "unit"
 			if fault == "path" {
 				_, err = testbed.BenchPath(cmd.Context(), opt)
 				return err
 			}
-			_, err = testbed.Bench(cmd.Context(), opt)
-			return err
+			if asJSON(cmd) {
+				opt.Out = cmd.ErrOrStderr()
+			}
+			res, err := testbed.Bench(cmd.Context(), opt)
+			if err != nil || !asJSON(cmd) {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(res)
 		}}
 	c.Flags().IntVar(&opt.Trials, "trials", 0, "how often the fault strikes; 0: 200 cables, 20 paths of each kind")
 	c.Flags().StringVar(&opt.BesideBin, "beside", "", "directory of other programs, measured by turns with these")
 	c.Flags().IntVar(&opt.Telemetry, "telemetry", 0, "streams of gNMI that follow the switch with the fault in a second lab, of which all are scraped each second; measured by turns with the first")
 	c.Flags().StringToStringVar(&opt.BesideEnv, "beside-env", nil, "NAME=VALUE for the daemons of a second lab, measured by turns with the first")
+	c.Flags().Var(&oneOf{&priority, []string{"unit", "normal"}}, "priority", "of the switches' daemons and of the bound: that of the systemd unit, or none")
 	c.Flags().Var(&oneOf{&fault, []string{"carrier", "path"}}, "fault", "what strikes")
 	return c
 }
