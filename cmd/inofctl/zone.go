@@ -28,7 +28,7 @@ func (a *app) zoneCmd() *cobra.Command {
 		a.zoneEditCmd(), a.zoneCommitCmd(), a.zoneImportCmd(),
 		a.zoneSettleCmd("confirm", "Keep a change that waits for its confirmation", true),
 		a.zoneSettleCmd("abort", "Take a change back that waits for its confirmation", false),
-		a.zoneHistoryCmd(), a.zoneShowCmd(), a.zoneRollbackCmd())
+		a.zoneExtendCmd(), a.zoneHistoryCmd(), a.zoneShowCmd(), a.zoneRollbackCmd())
 	c.AddCommand(a.zoneReviewCmds()...)
 	c.AddCommand(a.zonePlanCmds()...)
 	return c

@@ -233,7 +233,7 @@ func (a *app) commitZones(cmd *cobra.Command, f *commitFlags, make func(api.Zoni
 			case !c.Changed:
 				fmt.Fprintf(w, "%s: nothing has changed: version %d\n", c.Device, c.Version.Number)
 			case c.Version.Confirm != nil:
-				fmt.Fprintf(w, "%s: version %d is in force until %s, unless it is confirmed before: inofctl zone confirm\n", c.Device, c.Version.Number, c.Version.Confirm.Local().Format(time.RFC3339))
+				fmt.Fprintln(w, waitsLine(c.Device.String(), c.Version))
 			default:
 				fmt.Fprintf(w, "%s: version %d is in force\n", c.Device, c.Version.Number)
 			}
@@ -242,25 +242,54 @@ func (a *app) commitZones(cmd *cobra.Command, f *commitFlags, make func(api.Zoni
 }
 
 func (a *app) zoneSettleCmd(use, short string, stay bool) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: arguments(0, 0)}
+	a.waitingCmd(c, func(ctx context.Context, all reflectors, _ []string) ([]api.ZoneVersion, error) {
+		return all.settle(ctx, stay)
+	})
+	return c
+}
+
+func (a *app) zoneExtendCmd() *cobra.Command {
+	c := &cobra.Command{Use: "extend TIME", Short: "Give a change that waits for its confirmation more time, or less: TIME from now on", Args: arguments(1, 1),
+		Example: "  inofctl zone commit new.yaml --confirm 10m\n  inofctl zone extend 1h\n  inofctl zone confirm"}
+	a.waitingCmd(c, func(ctx context.Context, all reflectors, args []string) ([]api.ZoneVersion, error) {
+		confirm, err := time.ParseDuration(args[0])
+		if err != nil || confirm < api.MinConfirm || confirm > api.MaxConfirm {
+			return nil, usagef("%q is no time from %v to %v: write 10m or 1h30m", args[0], api.MinConfirm, api.MaxConfirm)
+		}
+		return all.extend(ctx, confirm)
+	})
+	return c
+}
+
+// waitingCmd has a command do something to what waits for its confirmation.
+func (a *app) waitingCmd(c *cobra.Command, do func(ctx context.Context, all reflectors, args []string) ([]api.ZoneVersion, error)) {
 	var also []string
-	c := &cobra.Command{Use: use, Short: short, Args: arguments(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, done := a.reflectors(also)
-			defer done()
-			ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
-			defer cancel()
-			list, err := all.settle(ctx, stay)
-			if err != nil {
-				return err
-			}
-			return a.print(list, func(w io.Writer) {
-				for i, v := range list {
+	addAlso(c, &also)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		all, done := a.reflectors(also)
+		defer done()
+		ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
+		defer cancel()
+		list, err := do(ctx, all, args)
+		if err != nil {
+			return err
+		}
+		return a.print(list, func(w io.Writer) {
+			for i, v := range list {
+				if v.Confirm != nil {
+					fmt.Fprintln(w, waitsLine(all[i].name, v))
+				} else {
 					fmt.Fprintf(w, "%s: version %d is in force\n", all[i].name, v.Number)
 				}
-			})
-		}}
-	addAlso(c, &also)
-	return c
+			}
+		})
+	}
+}
+
+// waitsLine says until when a version waits.
+func waitsLine(device string, v api.ZoneVersion) string {
+	return fmt.Sprintf("%s: version %d is in force until %s, unless it is confirmed before: inofctl zone confirm", device, v.Number, v.Confirm.Local().Format(time.RFC3339))
 }
 
 func (a *app) zoneHistoryCmd() *cobra.Command {

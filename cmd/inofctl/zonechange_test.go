@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/internal/api/apitest"
 	"github.com/openinof/inof/zone"
@@ -75,8 +76,19 @@ func TestACandidateFromItsFirstLineToItsConfirmation(t *testing.T) {
 	if code, _, errs := call(t, append([]string{"zone", "commit", file}, at...)...); code != 1 || !strings.Contains(errs, "waits for its confirmation") {
 		t.Errorf("commit while it waits: %d %s", code, errs)
 	}
+	if out := run("extend", "1h"); !strings.Contains(out, "version 2 is in force until "+apitest.Now.Add(time.Hour).Local().Format(time.RFC3339)) || zones.Book.Last().Number != 2 {
+		t.Errorf("extend: %s", out)
+	}
+	for _, bad := range []string{"1s", "25h", "soon"} {
+		if code, _, errs := call(t, append([]string{"zone", "extend", bad}, at...)...); code != exitUsage || !strings.Contains(errs, "is no time from 5s to 24h") {
+			t.Errorf("extend %s: %d %s", bad, code, errs)
+		}
+	}
 	if out := run("confirm"); !strings.Contains(out, "version 2 is in force") || zones.Book.Pending() != nil {
 		t.Errorf("confirm: %s", out)
+	}
+	if code, _, errs := call(t, append([]string{"zone", "extend", "1h"}, at...)...); code != 1 || !strings.Contains(errs, "no change waits for a confirmation") {
+		t.Errorf("extend of nothing: %d %s", code, errs)
 	}
 	if code, out, _ := call(t, append([]string{"zone", "check", file}, at...)...); code != exitFinding || !strings.Contains(out, "conflict: the zones were changed since version 1") {
 		t.Errorf("a candidate that is too old: %d %s", code, out)
@@ -167,6 +179,9 @@ func TestTwoReflectorsAreChangedBothOrNeither(t *testing.T) {
 	both(0, "commit", next, "--confirm", "10m")
 	if za.Book.Pending() == nil || zb.Book.Pending() == nil {
 		t.Error("nothing waits")
+	}
+	if out, _ := both(0, "extend", "20m"); strings.Count(out, "is in force until") != 2 || !za.Book.Pending().Deadline.Equal(zb.Book.Pending().Deadline) {
+		t.Errorf("extend: %s", out)
 	}
 	both(0, "confirm")
 	if za.Book.Pending() != nil || zb.Book.Pending() != nil {

@@ -165,9 +165,24 @@ func (r *reflector) back(ctx context.Context, done api.ZoneCommitted) error {
 	return err
 }
 
-// settle has what waits at all of them stay, or be taken back. That something waits everywhere is
-// asked first.
+// settle has what waits at all of them stay, or be taken back.
 func (all reflectors) settle(ctx context.Context, stay bool) ([]api.ZoneVersion, error) {
+	return all.waiting(ctx, func(r *reflector) (api.ZoneVersion, error) {
+		return r.client.SettleZones(ctx, r.now.Version.Number, stay)
+	})
+}
+
+// extend gives what waits at all of them another time to wait, from now on.
+func (all reflectors) extend(ctx context.Context, confirm time.Duration) ([]api.ZoneVersion, error) {
+	return all.waiting(ctx, func(r *reflector) (api.ZoneVersion, error) {
+		c, err := r.client.CommitZones(ctx, api.ZoneCandidate{Plan: r.now.Plan, Base: r.now.Version.Base, Confirm: api.Duration(confirm), Extends: r.now.Version.Number})
+		return c.Version, err
+	})
+}
+
+// waiting does something to what waits at all of them. That something waits everywhere is asked
+// first.
+func (all reflectors) waiting(ctx context.Context, do func(*reflector) (api.ZoneVersion, error)) ([]api.ZoneVersion, error) {
 	for _, r := range all {
 		var err error
 		if r.now, err = r.client.Zoning(ctx); err == nil && r.now.Version.Confirm == nil {
@@ -183,7 +198,10 @@ func (all reflectors) settle(ctx context.Context, stay bool) ([]api.ZoneVersion,
 	}
 	var out []api.ZoneVersion
 	for _, r := range all {
-		v, err := r.client.SettleZones(ctx, r.now.Version.Number, stay)
+		v, err := do(r)
+		if err != nil && len(all) == 1 {
+			return nil, err
+		}
 		if err != nil {
 			return nil, r.failed(fmt.Sprintf("%d of %d reflectors are done, ask it again", len(out), len(all)), err)
 		}
