@@ -1,10 +1,16 @@
 package testbed
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/snsd"
@@ -37,6 +43,101 @@ func TestAFabricOfContainersComesUpAsContainerlabUsersWriteIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the initiator to hear that the target is gone", told(snsd.Inactive))
+}
+
+// containerNode is what schemas/clab.schema.json of containerlab (draft 7, its node-config with
+// additionalProperties false) lets a node have, as far as our examples need it. It has no sysctls.
+type containerNode struct {
+	Kind          string
+	Image         string
+	Group         string
+	Cmd           string
+	Entrypoint    string
+	User          string
+	StartupConfig string `yaml:"startup-config"`
+	Exec          []string
+	Binds         []string
+	Ports         []string
+	Env           map[string]string
+	Labels        map[string]string
+	NetworkMode   string `yaml:"network-mode"`
+}
+
+// checkAsContainerlab says what that schema would not have of a topology of containers.
+func checkAsContainerlab(b []byte) error {
+	var topo struct {
+		Name, Prefix string
+		Topology     struct {
+			Defaults containerNode
+			Kinds    map[string]containerNode
+			Nodes    map[string]*containerNode
+			Links    []struct{ Endpoints []string }
+		}
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&topo); err != nil {
+		return err
+	}
+	if topo.Name == "" || topo.Topology.Nodes == nil {
+		return errors.New("name or topology.nodes is missing")
+	}
+	check := func(at string, n *containerNode) error {
+		switch {
+		case n.Kind != "" && n.Kind != "linux":
+			return fmt.Errorf("%s: kind %q", at, n.Kind)
+		case n.Exec != nil && len(n.Exec) == 0, n.Binds != nil && len(n.Binds) == 0:
+			return fmt.Errorf("%s: an empty list", at)
+		case len(slices.Compact(slices.Sorted(slices.Values(n.Binds)))) != len(n.Binds):
+			return fmt.Errorf("%s: binds has one twice", at)
+		}
+		return nil
+	}
+	errs := []error{check("defaults", &topo.Topology.Defaults)}
+	for name, n := range topo.Topology.Kinds {
+		if name != "linux" {
+			errs = append(errs, fmt.Errorf("kind %q", name))
+		}
+		errs = append(errs, check("kinds."+name, &n))
+	}
+	for name, n := range topo.Topology.Nodes {
+		if n != nil {
+			errs = append(errs, check("nodes."+name, n))
+		}
+	}
+	endpoint := regexp.MustCompile(`^\S+:\S+$`)
+	if topo.Topology.Links != nil && len(topo.Topology.Links) == 0 {
+		errs = append(errs, errors.New("links is empty"))
+	}
+	for _, l := range topo.Topology.Links {
+		if len(l.Endpoints) < 2 || l.Endpoints[0] == l.Endpoints[1] || slices.ContainsFunc(l.Endpoints, func(e string) bool { return !endpoint.MatchString(e) }) {
+			errs = append(errs, fmt.Errorf("endpoints %q", l.Endpoints))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// The example for containerlab has nothing that containerlab's schema does not know; a lab of our
+// own kinds would be refused there.
+func TestTheExampleForContainerlabKeepsToItsSchema(t *testing.T) {
+	good, err := labs.FS.ReadFile("leafspine.clab.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkAsContainerlab(good); err != nil {
+		t.Error(err)
+	}
+	for old, new := range map[string]string{
+		"      kind: linux\n":           "      kind: inof-switch\n",
+		"      image: inof-lab:latest":  "      sysctls: {a: b}",
+		`["spine:eth1", "leaf1:eth49"]`: `["spine"]`,
+		"name: inof-leafspine":          "",
+		"topology:\n":                   "other: 1\ntopology:\n",
+	} {
+		if bad := strings.Replace(string(good), old, new, 1); bad == string(good) || checkAsContainerlab([]byte(bad)) == nil {
+			t.Errorf("with %q in place of %q it is taken", new, old)
+		}
+	}
 }
 
 func TestANodeOfAContainerIsWhatItsImageAndCommandSay(t *testing.T) {
