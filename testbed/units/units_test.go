@@ -87,7 +87,7 @@ func TestTheUnitsOfAClient(t *testing.T) {
 		return fmt.Sprintf("%016x", sum)
 	}
 	for unit, caps := range map[string]string{
-		"inofd":     may(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON),
+		"inofd":     may(unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_BIND_SERVICE),
 		"inofd-bfd": may(unix.CAP_NET_ADMIN, unix.CAP_IPC_LOCK, unix.CAP_SYS_NICE),
 	} {
 		if s := m.run("systemctl is-active " + unit + "; systemctl is-enabled " + unit); s != "active\nenabled" {
