@@ -167,6 +167,47 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 	}
 }
 
+// Of three members one is replaced, and becomes a voter while another is away; then the third is lost.
+// The two that are left are a majority, though the one that was away knows nothing of the new one's
+// vote, or of the new one at all.
+func TestAMemberVotesForOneThatWasReplacedWhileItWasAway(t *testing.T) {
+	for _, knows := range []bool{false, true} {
+		inLab(t, 3, func(t *testing.T, l *lab) {
+			for i := range 3 {
+				l.start(i)
+			}
+			leader := l.awaitLeader(seq(3)...)
+			replaced, away := (leader+1)%3, (leader+2)%3
+			n := l.node(leader)
+			mustChange(t, n, addZone("blue"))
+			l.await("all have it", time.Minute, func() bool { return l.node(away).shown("blue") != "-" })
+			was := raft.ServerID(l.node(replaced).Self().String())
+			l.crash(replaced)
+			delete(l.stores, devAddr(replaced))
+			l.start(replaced)
+			id, at := raft.ServerID(l.node(replaced).Self().String()), raft.ServerAddress(memberAt(replaced).Address.String())
+			if err := errors.Join(n.raft.RemoveServer(was, 0, 0).Error(), n.raft.AddNonvoter(id, at, 0, 0).Error()); err != nil {
+				t.Fatal(err)
+			}
+			l.await("it has what the others have", time.Minute, func() bool { return l.node(replaced).shown("blue") != "-" })
+			if knows {
+				l.await("all know of it", time.Minute, func() bool { return l.node(away).isMember(l.node(replaced).Self()) })
+			}
+			l.crash(away)
+			if err := n.raft.AddVoter(id, at, 0, 0).Error(); err != nil {
+				t.Fatal(err)
+			}
+			mustChange(t, n, addZone("red"))
+			l.await("it has that too", time.Minute, func() bool { return l.node(replaced).shown("red") != "-" })
+			l.crash(leader)
+			l.start(away)
+			l.awaitLeader(replaced, away)
+			mustChange(t, l.node(away), addZone("green"))
+			l.await("nothing is lost", time.Minute, func() bool { return l.node(away).shown("red") != "-" && l.node(replaced).shown("green") != "-" })
+		})
+	}
+}
+
 // A member that was away for longer than the log reaches back gets a snapshot.
 func TestAMemberThatWasAwayForLongGetsASnapshot(t *testing.T) {
 	inLab(t, 3, func(t *testing.T, l *lab) {

@@ -158,7 +158,7 @@ func Open(cfg Config) (*Node, error) {
 	n.session = random()
 	timeout := max(2*n.cfg.Election, 250*time.Millisecond)
 	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, Auth: cfg.Auth, Listen: cfg.ListenOn, Dial: cfg.Dial, Timeout: timeout,
-		state: n.helloState, member: n.isMember, leads: n.leads, applied: n.progress, strayed: n.noteStrayed, serve: n.serve})
+		state: n.helloState, member: n.isMember, leads: n.leads, stands: n.stands, votes: n.votes, applied: n.progress, strayed: n.noteStrayed, serve: n.serve})
 	return n, nil
 }
 
@@ -321,6 +321,16 @@ func (n *Node) isMember(id MemberID) bool {
 	for _, s := range n.configuration().Servers {
 		if string(s.ID) == id.String() {
 			return true
+		}
+	}
+	return false
+}
+
+// votes reports whether a member has a vote, for all this one knows.
+func (n *Node) votes(id MemberID) bool {
+	for _, s := range n.configuration().Servers {
+		if string(s.ID) == id.String() {
+			return s.Suffrage == raft.Voter
 		}
 	}
 	return false

@@ -284,15 +284,30 @@ func (n *Node) askAt(ctx context.Context, target MemberID, at netip.AddrPort) (r
 	return rep, json.Unmarshal(b, &rep)
 }
 
+// devices gives the devices that are members as some incarnation, or are configured to be, and where
+// they listen.
+func (n *Node) devices() map[netip.Addr]netip.AddrPort {
+	known := map[netip.Addr]netip.AddrPort{}
+	for _, m := range slices.Concat(n.cfg.Members, n.Members()) {
+		known[m.Device] = m.Address
+	}
+	return known
+}
+
+// stands reports whether one that is no member, for all this one knows, may ask for its vote: a device
+// that is one as another incarnation, which was replaced while this one was away. It gets the vote
+// if its log is not older.
+func (n *Node) stands(id MemberID) bool {
+	_, known := n.devices()[id.Device]
+	return known
+}
+
 // leads reports whether one that is no member, for all this one knows, is the leader: the
 // members may have changed while this one was away, and it learns that from the leader only.
 // A device that is a member as another incarnation is taken at its word, of others the
 // members that are known here are asked.
 func (n *Node) leads(ctx context.Context, id MemberID) bool {
-	known := map[netip.Addr]netip.AddrPort{}
-	for _, m := range slices.Concat(n.cfg.Members, n.Members()) {
-		known[m.Device] = m.Address
-	}
+	known := n.devices()
 	if _, ok := known[id.Device]; ok {
 		return true
 	}

@@ -29,6 +29,9 @@ func (o op) consensus() bool { return o <= opTimeout }
 // leading reports whether only a leader asks for it.
 func (o op) leading() bool { return o == opAppend || o == opSnapshot }
 
+// voting reports whether a candidate asks for it.
+func (o op) voting() bool { return o == opVote || o == opPreVote }
+
 // limit is the longest request in bytes.
 func (o op) limit() int {
 	switch o {

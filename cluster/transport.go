@@ -30,6 +30,9 @@ type transportConfig struct {
 	state  func() (cluster uint64, fresh bool)
 	member func(MemberID) bool
 	leads  func(context.Context, MemberID) bool
+	// stands reports whether one that is no member, for all this one knows, may be a candidate.
+	stands func(MemberID) bool
+	votes  func(MemberID) bool // it has a vote, for all this one knows
 	// applied is how far Raft has applied the log, and its term.
 	applied func() (index, term uint64)
 	// strayed is told that the cluster knows this device by another incarnation.

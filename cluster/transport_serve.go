@@ -185,6 +185,7 @@ func (t *transport) mayAsk(ctx context.Context, c *conn, o op) string {
 		return "" // it was given our incarnation: by the first start, or by an operator
 	case t.cfg.member(c.peer.Self):
 	case o.leading() && t.cfg.leads(ctx, c.peer.Self): // it became a member while this one was away
+	case o.voting() && t.cfg.stands(c.peer.Self): // likewise, and the others are gone
 	default:
 		return "the sender is no member of this cluster"
 	}
@@ -206,6 +207,7 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 	if err := r.end(); err != nil {
 		return err
 	}
+	t.present(c.peer.Self, q)
 	answers := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: q, RespChan: answers}
 	if install, ok := q.(*raft.InstallSnapshotRequest); ok {
@@ -226,6 +228,22 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 		return t.respond(c, b, err)
 	case <-t.closed:
 		return ErrStopped
+	}
+}
+
+// present has Raft judge a candidate by its log. A voter must not ask its own list of members, which
+// may be older than the candidate (Ongaro, Consensus: bridging theory and practice, section 4.1): the
+// vote may be the one without which the cluster has no leader for ever. The library does ask, so who
+// has no vote in that list is presented as ourselves. Who may stand at all mayAsk has looked at.
+func (t *transport) present(from MemberID, q any) {
+	if t.cfg.votes == nil || t.cfg.votes(from) {
+		return
+	}
+	switch q := q.(type) {
+	case *raft.RequestVoteRequest:
+		q.ID = []byte(t.cfg.Self.String())
+	case *raft.RequestPreVoteRequest:
+		q.ID = []byte(t.cfg.Self.String())
 	}
 }
 
