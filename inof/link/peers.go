@@ -13,6 +13,7 @@ import (
 type Peers struct {
 	m       map[netip.Addr]*Peer
 	touched []*Peer
+	buf     []byte // for a message that one peer gets and nobody keeps; at most 2*maxBatch bytes
 }
 
 // Handle keeps the routes: call it with every PeerUp and PeerDown event. It tells
@@ -71,6 +72,9 @@ func (ps *Peers) send(d *wire.Delivery, now bool) error {
 			p.Close(n.Code, n.Text)
 			continue
 		}
+		if d.Form != nil && d.Form.Done != nil {
+			return ps.sendOnce(p, d)
+		}
 		if e == nil {
 			var err error
 			if e, err = d.Encode(); err != nil {
@@ -80,6 +84,23 @@ func (ps *Peers) send(d *wire.Delivery, now bool) error {
 		if p.c.out.send(e, d.Msg, now) == nil && !now {
 			ps.touched = append(ps.touched, p)
 		}
+	}
+	return nil
+}
+
+// sendOnce sends what is for one peer alone. Where the socket takes it at once, as that of a peer
+// does which asks for it a message at a time, its memory serves the next such message.
+func (ps *Peers) sendOnce(p *Peer, d *wire.Delivery) error {
+	e, err := d.EncodeOnce(ps.buf)
+	if err != nil {
+		return err
+	}
+	ps.buf = nil
+	if p.c.out.send(e, d.Msg, true) == nil && p.c.out.sealed() {
+		if b := e.Body(); cap(b) <= 2*maxBatch {
+			ps.buf = b
+		}
+		d.Form.Done()
 	}
 	return nil
 }

@@ -175,6 +175,13 @@ func (w *writer) resume() {
 	}
 }
 
+// sealed reports whether no message waits as it came: all were sealed into bytes of their own.
+func (w *writer) sealed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.head == len(w.queue) && w.wait == nil && !w.taking
+}
+
 // kick starts what was queued on its way.
 func (w *writer) kick() {
 	w.mu.Lock()

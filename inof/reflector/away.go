@@ -18,7 +18,7 @@ const awayAfter = 10 * time.Second
 // have passed from one to the other.
 func (r *Reflector) touchContested(t *change, cs zone.Changes) {
 	for _, c := range cs {
-		if len(r.interest.addrs[c.Addr].atts) > 1 {
+		if len(r.interest.at(c.Addr).atts) > 1 {
 			r.touch(t, c.Addr)
 		}
 	}

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 )
 
@@ -120,38 +121,39 @@ func (b *backlog) clone(users int) *backlog {
 // as they are at each step. What is put into a table meanwhile is behind it, and posted as
 // any change; so each key is told that is there throughout, and now and then one twice.
 type dump struct {
-	zones, hosts int      // of rolls
-	few          *fewKeys // of hosts only these; nil: all that the roll has
+	zones, hosts int          // of rolls
+	few          []netip.Addr // of hosts only these; nil: all that the roll has
 }
 
-// roll holds keys in an order in which they can be walked a few at a time, from the end to
-// the beginning, while keys come and go: one that comes is put at the end, where the walk
+// roll holds rows in an order in which they can be walked a few at a time, from the end to
+// the beginning, while rows come and go: one that comes is put at the end, where the walk
 // has been, and so is one that takes the place of another that goes.
-type roll[K comparable] struct {
-	list []K
-	at   map[K]int32
-}
+type roll[R placed] struct{ list []R }
 
-func newRoll[K comparable]() roll[K] { return roll[K]{at: map[K]int32{}} }
+// placed are rows that know their place in a roll.
+type placed interface{ at() *place }
 
-func (l *roll[K]) add(k K) {
-	if _, ok := l.at[k]; !ok {
-		l.at[k] = int32(len(l.list))
-		l.list = append(l.list, k)
+// place is one more than the index of a row in its roll; 0: it is in none.
+type place int32
+
+func (p *place) at() *place { return p }
+
+func (l *roll[R]) add(row R) {
+	if p := row.at(); *p == 0 {
+		l.list = append(l.list, row)
+		*p = place(len(l.list))
 	}
 }
 
-func (l *roll[K]) remove(k K) {
-	i, ok := l.at[k]
-	if !ok {
+func (l *roll[R]) remove(row R) {
+	p := row.at()
+	if *p == 0 {
 		return
 	}
-	delete(l.at, k)
-	var none K
+	var none R
 	last := len(l.list) - 1
-	if moved := l.list[last]; int(i) < last {
-		l.list[i], l.at[moved] = moved, i
-	}
+	moved := l.list[last]
+	l.list[*p-1], *moved.at() = moved, *p
 	l.list[last] = none
-	l.list = l.list[:last]
+	l.list, *p = l.list[:last], 0
 }

@@ -111,7 +111,7 @@ func (r *Reflector) tellBound(devs ...*device) (out []wire.Delivery) {
 // excluded are the hosts of a device that a binding would not allow, sorted.
 func (r *Reflector) excluded(d *device, b wire.Binding) (list []zone.Host) {
 	for _, k := range slices.SortedFunc(maps.Keys(d.hosts), zone.CompareKeys) {
-		e := r.interest.addrs[k.Addr]
+		e := r.interest.at(k.Addr)
 		if i, ok := findAtt(e.atts, k); ok && b.Outside(&e.atts[i]) != "" {
 			list = append(list, e.atts[i])
 		}

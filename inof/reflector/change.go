@@ -26,7 +26,7 @@ type change struct {
 	settings bool
 	repeat   bool           // also what is as before is told, as of a new state of its device
 	taken    []zone.HostKey // taken in: to be repeated to their device
-	emptied  []netip.Addr   // that nobody has any more
+	emptied  []*addrRow     // that nobody has any more
 	lost     []news         // refused hosts that have gone
 
 	left    map[string][]netip.Addr // devices that are no more concerned with a zone
@@ -46,7 +46,7 @@ func (r *Reflector) begin() *change {
 // touch keeps the state of an address before the change.
 func (r *Reflector) touch(t *change, addr netip.Addr) {
 	if _, ok := t.addrs[addr]; !ok {
-		t.addrs[addr] = r.interest.addrs[addr]
+		t.addrs[addr] = r.interest.at(addr)
 	}
 }
 
@@ -65,9 +65,9 @@ func (r *Reflector) commit(t *change, by *cause) {
 			delete(t.addrs, addr)
 		}
 	}
-	slices.SortFunc(t.emptied, netip.Addr.Compare)
-	for _, addr := range t.emptied {
-		r.interest.addrKeys.remove(addr)
+	slices.SortFunc(t.emptied, func(a, b *addrRow) int { return a.addr.Compare(b.addr) })
+	for _, row := range t.emptied {
+		r.interest.addrRows.remove(row)
 	}
 	t.left = map[string][]netip.Addr{}
 	for k, before := range t.interest {
@@ -135,7 +135,7 @@ func (r *Reflector) was(t *change, addr netip.Addr) entry {
 	if e, ok := t.addrs[addr]; ok {
 		return e
 	}
-	return r.interest.addrs[addr]
+	return r.interest.at(addr)
 }
 
 // devicesOf appends those concerned with a zone before or after the change.
@@ -160,7 +160,7 @@ func (r *Reflector) audience(t *change, dst []netip.Addr, addr netip.Addr) []net
 	if t.actors != nil {
 		return append(dst, t.actors...)
 	}
-	before, now := r.was(t, addr), r.interest.addrs[addr]
+	before, now := r.was(t, addr), r.interest.at(addr)
 	for _, atts := range [...][]zone.Host{before.atts, now.atts} {
 		for i := range atts {
 			dst = append(dst, atts[i].Device)
@@ -226,7 +226,7 @@ type watched struct {
 }
 
 func (r *Reflector) watch(t *change, addr netip.Addr) watched {
-	w := watched{addr: addr, old: r.was(t, addr), now: r.interest.addrs[addr]}
+	w := watched{addr: addr, old: r.was(t, addr), now: r.interest.at(addr)}
 	n := len(w.now.atts)
 	nums := make([]uint32, 2*n+len(w.old.atts))
 	w.puts, w.downs, w.removes = nums[:n], nums[n:2*n], nums[2*n:]

@@ -58,7 +58,7 @@ func (r *Reflector) cast(t *change) {
 		apart[k.dev] = struct{}{}
 	}
 	for addr, before := range t.addrs {
-		now := r.interest.addrs[addr]
+		now := r.interest.at(addr)
 		see(before)
 		see(now)
 		if large() {

@@ -12,7 +12,7 @@ import (
 // address with another claim may pass to that.
 func (r *Reflector) takeDown(t *change, d *device, rec *wire.DownRecord) {
 	for _, addr := range rec.Addrs {
-		e := r.interest.addrs[addr]
+		e := r.interest.at(addr)
 		i, found := findAtt(e.atts, rec.Key(addr))
 		if !found || e.atts[i].Down.Same(rec.Down) && !t.repeat {
 			continue
@@ -20,7 +20,7 @@ func (r *Reflector) takeDown(t *change, d *device, rec *wire.DownRecord) {
 		r.touch(t, addr)
 		e.atts = slices.Clone(e.atts)
 		e.atts[i].Down = rec.Down
-		r.interest.addrs[addr] = e
+		r.interest.put(addr, e)
 	}
 	r.touchContested(t, r.dir.SetDown(d.id, rec.Port, rec.Addrs, rec.Down))
 }

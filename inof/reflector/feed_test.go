@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -275,12 +274,16 @@ func FuzzBacklog(f *testing.F) {
 // and go.
 func TestRollWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newRoll[int]()
-		key := func() int { return rapid.IntRange(1, 12).Draw(t, "key") }
+		var l roll[*zoneRow]
+		var rows [12]zoneRow
+		key := func() *zoneRow { return &rows[rapid.IntRange(0, len(rows)-1).Draw(t, "key")] }
 		for range rapid.IntRange(0, 12).Draw(t, "keys") {
 			l.add(key())
 		}
-		throughout, visited := maps.Clone(l.at), map[int]bool{}
+		throughout, visited := map[*zoneRow]bool{}, map[*zoneRow]bool{}
+		for _, k := range l.list {
+			throughout[k] = true
+		}
 		for at := len(l.list); ; {
 			if at = min(at, len(l.list)); at == 0 {
 				break
@@ -298,12 +301,17 @@ func TestRollWalks(t *testing.T) {
 		}
 		for k := range throughout {
 			if !visited[k] {
-				t.Fatalf("the walk has not come to %d", k)
+				t.Fatalf("the walk has not come to %p", k)
 			}
 		}
 		for i, k := range l.list {
-			if int(l.at[k]) != i || len(l.list) != len(l.at) {
-				t.Fatalf("%v at %v", l.list, l.at)
+			if int(k.place) != i+1 {
+				t.Fatalf("row %d is at %d", i, k.place-1)
+			}
+		}
+		for i := range rows {
+			if k := &rows[i]; (k.place > 0) != slices.Contains(l.list, k) {
+				t.Fatalf("a row is at %d of %d", k.place-1, len(l.list))
 			}
 		}
 	})

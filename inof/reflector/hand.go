@@ -16,6 +16,7 @@ const handBytes = 128 << 10
 // handing is what some devices were given, and others that are to be told the same not yet.
 type handing struct {
 	msgs []*wire.Update
+	of   wire.Batch  // whose records theirs are
 	form []wire.Form // of each of them: it is encoded once, however many steps there are
 	to   []*device   // those others
 	most int         // of them in a step

@@ -17,14 +17,15 @@ type interest struct {
 	digest  wire.ZoneDigest         // of zones
 	all     map[netip.Addr]struct{} // devices that ask for everything
 	areas   map[string]*area        // by zone, the default zone too
-	addrs   map[netip.Addr]entry
+	addrs   map[netip.Addr]*addrRow
 
-	zoneRows roll[*zoneRow]   // of zones
-	addrKeys roll[netip.Addr] // of addrs
+	zoneRows roll[*zoneRow] // of zones
+	addrRows roll[*addrRow] // of addrs
 }
 
 // zoneRow is a zone as it is told: every client is told all of them.
 type zoneRow struct {
+	place
 	name    string
 	members wire.PackedMembers // canonical
 }
@@ -51,9 +52,34 @@ type entry struct {
 	zones []string    // sorted
 }
 
+// addrRow is an address with what is known of it.
+type addrRow struct {
+	place
+	addr netip.Addr
+	entry
+}
+
 func newInterest() interest {
-	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]*zoneRow{}, areas: map[string]*area{}, addrs: map[netip.Addr]entry{},
-		zoneRows: newRoll[*zoneRow](), addrKeys: newRoll[netip.Addr]()}
+	return interest{all: map[netip.Addr]struct{}{}, zones: map[string]*zoneRow{}, areas: map[string]*area{}, addrs: map[netip.Addr]*addrRow{}}
+}
+
+// at is what is known of an address.
+func (in *interest) at(addr netip.Addr) entry {
+	if row := in.addrs[addr]; row != nil {
+		return row.entry
+	}
+	return entry{}
+}
+
+// put replaces what is known of an address.
+func (in *interest) put(addr netip.Addr, e entry) {
+	row := in.addrs[addr]
+	if row == nil {
+		row = &addrRow{addr: addr}
+		in.addrs[addr] = row
+		in.addrRows.add(row)
+	}
+	row.entry = e
 }
 
 func (in *interest) area(name string) *area {
@@ -83,7 +109,7 @@ func (in *interest) concerned(dev netip.Addr, name string) bool {
 // knows tells whether a device is concerned with a host address: by a zone, or
 // because the address is attached to itself too and it must know whose it is.
 func (in *interest) knows(dev, addr netip.Addr) bool {
-	e := in.addrs[addr]
+	e := in.at(addr)
 	if e.attachedTo(dev) {
 		return true
 	}
@@ -113,7 +139,7 @@ func (r *Reflector) putHost(t *change, said *zone.Host) {
 		open.Claim = zone.ClaimOpen
 		h = &open
 	}
-	e := r.interest.addrs[h.Addr]
+	e := r.interest.at(h.Addr)
 	i, found := findAtt(e.atts, h.HostKey)
 	if found {
 		was := e.atts[i]
@@ -132,14 +158,13 @@ func (r *Reflector) putHost(t *change, said *zone.Host) {
 		atts = slices.Insert(atts, i, *h)
 	}
 	e.atts = atts
-	r.interest.addrs[h.Addr] = e
-	r.interest.addrKeys.add(h.Addr)
+	r.interest.put(h.Addr, e)
 	r.touchChanged(t, r.dir.PutHost(*h))
 }
 
 // dropHost removes one attachment.
 func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
-	e := r.interest.addrs[k.Addr]
+	e := r.interest.at(k.Addr)
 	i, found := findAtt(e.atts, k)
 	if !found {
 		return
@@ -147,7 +172,7 @@ func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
 	r.touch(t, k.Addr)
 	t.why[k] = why
 	e.atts = slices.Delete(slices.Clone(e.atts), i, i+1)
-	r.interest.addrs[k.Addr] = e
+	r.interest.put(k.Addr, e)
 	r.touchChanged(t, r.dir.RemoveHost(k, why))
 }
 
@@ -172,9 +197,16 @@ func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
 // settle brings areas in step with an address that was touched and tells whether
 // anything about it has changed.
 func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
-	e := r.interest.addrs[addr]
+	e := r.interest.at(addr)
 	e.atts = r.named(e.atts)
-	r.interest.addrs[addr] = e
+	row := r.interest.addrs[addr]
+	if row != nil {
+		row.entry = e
+		if len(e.atts) == 0 {
+			delete(r.interest.addrs, addr)
+			t.emptied = append(t.emptied, row)
+		}
+	}
 	zones := r.dir.ZonesOf(addr)
 	if slices.Equal(zones, before.zones) && sameAtts(e.atts, before.atts) {
 		return false
@@ -195,12 +227,8 @@ func (r *Reflector) settle(t *change, addr netip.Addr, before entry) bool {
 		}
 		r.interest.area(z).hosts[addr] = struct{}{}
 	}
-	e.zones = zones
-	if len(e.atts) == 0 {
-		delete(r.interest.addrs, addr)
-		t.emptied = append(t.emptied, addr)
-	} else {
-		r.interest.addrs[addr] = e
+	if row != nil {
+		row.zones = zones
 	}
 	for _, z := range before.zones {
 		r.interest.tidy(z)
@@ -254,7 +282,7 @@ func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
 
 // hostFor is a host of another device as one is to see it.
 func (r *Reflector) hostFor(d *device, n news) wire.HostRecord {
-	e := r.interest.addrs[n.host.Addr]
+	e := r.interest.at(n.host.Addr)
 	i, there := findAtt(e.atts, n.host)
 	switch {
 	case there && r.interest.knows(d.id, n.host.Addr):

@@ -188,7 +188,7 @@ func (b *testbench) checkPrefix() {
 			continue // its next step tells
 		}
 		for k, h := range x.hosts {
-			was := b.refl.interest.addrs[k.Addr]
+			was := b.refl.interest.at(k.Addr)
 			j, there := findAtt(was.atts, k)
 			if !there || !was.atts[j].Same(&h) {
 				b.t.Fatalf("device %v holds %+v amid its sync, the truth is %+v", d.id, h, was.atts)
@@ -209,7 +209,7 @@ func (b *testbench) check() {
 	dir.SetZones(b.refl.Zones())
 	var all []zone.Host
 	for _, addr := range slices.SortedFunc(maps.Keys(b.refl.interest.addrs), netip.Addr.Compare) {
-		for _, h := range b.refl.interest.addrs[addr].atts {
+		for _, h := range b.refl.interest.at(addr).atts {
 			dir.PutHost(h)
 			all = append(all, h)
 		}

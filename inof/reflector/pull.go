@@ -158,12 +158,14 @@ func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses
 		b = b.clone(len(can))
 	}
 	out = r.handAll(out, can)
-	h := &handing{to: can}
 	urgent := b.urgent()
-	if h.msgs, h.most = r.take(b, can[0], losses, now); urgent {
+	h := r.take(b, can[0], losses, now)
+	if h.to = can; urgent {
 		h.most = len(can)
 	}
-	h.form = make([]wire.Form, len(h.msgs))
+	if len(can) == 1 && len(h.msgs) == 1 {
+		h.form[0].Done = func() { r.used(h.of) }
+	}
 	r.counters.UpdatesOut += uint64(len(h.msgs))
 	out = r.hand(out, h)
 	if b.empty() {
@@ -209,14 +211,25 @@ const spareRoom = 512
 
 func (t *taking) on() bool { return t.room > spareRoom && t.visits > 0 }
 
+// used takes back the memory of records that nobody has any more, for the next message of a full
+// sync: it would be most of the garbage of one.
+func (r *Reflector) used(of wire.Batch) {
+	clear(of.Zones)
+	clear(of.Hosts)
+	r.spare = wire.Batch{Zones: of.Zones[:0], Hosts: of.Hosts[:0]}
+}
+
 // take makes the next messages of a backlog, as they are for one of its devices, and says how many
 // devices are given them in a step.
-func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) (msgs []*wire.Update, most int) {
+func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *handing {
 	t := taking{room: wire.SyncChunk, visits: math.MaxInt, downs: wire.Downs{}}
 	if n := r.cfg.SyncStep; n > 0 && b.full {
 		t.visits = n
 	} else if b.dump != nil {
 		t.visits = syncVisits
+	}
+	if b.dump != nil {
+		t.Batch, r.spare = r.spare, wire.Batch{}
 	}
 	last := ranks - 1
 	if losses {
@@ -241,11 +254,11 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) (msg
 		}
 	}
 	t.Downs = t.downs.Records()
-	t.Sort()
-	if most = r.cfg.SyncStep; most == 0 {
-		most = handBytes / max(1, wire.SyncChunk-t.room)
+	h := &handing{msgs: r.messages(b, &t, now), of: t.Batch, most: r.cfg.SyncStep}
+	if h.form = make([]wire.Form, len(h.msgs)); h.most == 0 {
+		h.most = handBytes / max(1, wire.SyncChunk-t.room)
 	}
-	return r.messages(b, &t, now), most
+	return h
 }
 
 // messages are the Updates of what was taken. While zones or settings wait that are not in
@@ -305,11 +318,6 @@ func (r *Reflector) beginSync(d *device) {
 	r.more = true
 }
 
-// fewKeys are the addresses that concern a device.
-type fewKeys struct {
-	addrs []netip.Addr
-}
-
 // dump gives what a full sync of a device goes through.
 func (r *Reflector) dump(d *device) *dump {
 	in := &r.interest
@@ -332,7 +340,6 @@ func (r *Reflector) dump(d *device) *dump {
 	if n > most {
 		return &dump{zones: math.MaxInt, hosts: math.MaxInt}
 	}
-	var few fewKeys
 	addrs := map[netip.Addr]struct{}{}
 	for k := range d.hosts {
 		addrs[k.Addr] = struct{}{}
@@ -342,8 +349,9 @@ func (r *Reflector) dump(d *device) *dump {
 			addrs[a] = struct{}{}
 		}
 	}
-	few.addrs = slices.SortedFunc(maps.Keys(addrs), netip.Addr.Compare)
-	return &dump{zones: math.MaxInt, hosts: len(few.addrs), few: &few}
+	few := slices.AppendSeq(make([]netip.Addr, 0, len(addrs)), maps.Keys(addrs))
+	slices.SortFunc(few, netip.Addr.Compare)
+	return &dump{zones: math.MaxInt, hosts: len(few), few: few}
 }
 
 func (r *Reflector) dumpZones(p *dump, t *taking) {
@@ -361,22 +369,26 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 		return
 	}
 	_, all := r.interest.all[d.id]
-	list := r.interest.addrKeys.list
+	list, n := r.interest.addrRows.list, len(r.interest.addrRows.list)
 	if p.few != nil {
-		list = p.few.addrs
+		n = len(p.few)
 	}
 	if all {
-		t.Hosts = slices.Grow(t.Hosts, max(0, min(p.hosts, len(list), t.room/dumpedHost)))
+		t.Hosts = slices.Grow(t.Hosts, max(0, min(p.hosts, n, t.room/dumpedHost)))
 	}
-	for p.hosts = min(p.hosts, len(list)); p.hosts > 0 && t.on(); t.visits-- {
+	for p.hosts = min(p.hosts, n); p.hosts > 0 && t.on(); t.visits-- {
 		p.hosts--
-		addr := list[p.hosts]
-		e := r.interest.addrs[addr]
-		if !(all && len(e.zones) > 0) && !r.interest.knows(d.id, addr) {
+		var row *addrRow
+		if p.few == nil {
+			row = list[p.hosts]
+		} else if row = r.interest.addrs[p.few[p.hosts]]; row == nil {
 			continue
 		}
-		for i := range e.atts {
-			h := &e.atts[i]
+		if !(all && len(row.zones) > 0) && !r.interest.knows(d.id, row.addr) {
+			continue
+		}
+		for i := range row.atts {
+			h := &row.atts[i]
 			if h.Device == d.id {
 				continue
 			}
@@ -401,12 +413,12 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 	case keyHost:
 		t.host(r.hostFor(d, n))
 	case keyTaken:
-		e := r.interest.addrs[k.Addr]
+		e := r.interest.at(k.Addr)
 		if i, there := findAtt(e.atts, k); there {
 			t.host(wire.HostRecord{Op: wire.Put, Host: e.atts[i]})
 		}
 	case keyDown:
-		e := r.interest.addrs[k.Addr]
+		e := r.interest.at(k.Addr)
 		if i, there := findAtt(e.atts, k); there && r.interest.knows(d.id, k.Addr) {
 			t.down(k, e.atts[i].Down)
 		}

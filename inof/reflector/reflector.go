@@ -68,7 +68,8 @@ type Reflector struct {
 	more    bool       // a Step may find somebody ready
 	work    int        // Work
 	losses  Losses
-	ends    bool // an End-of-Sync may be due
+	ends    bool       // an End-of-Sync may be due
+	spare   wire.Batch // without records: memory for those of a full sync
 
 	counters Counters
 }

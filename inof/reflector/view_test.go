@@ -43,8 +43,8 @@ func (n *network) check(dev netip.Addr) {
 			n.t.Fatalf("device %v has %d hosts, reflector %v knows %d", dev, len(c.Hosts()), id, len(r.devices[dev].hosts))
 		}
 		for k := range r.devices[dev].hosts {
-			at, _ := findAtt(r.interest.addrs[k.Addr].atts, k)
-			if is := r.interest.addrs[k.Addr].atts[at]; !ptr(unclaimed(is)).Same(ptr(unclaimed(c.Hosts()[k]))) {
+			at, _ := findAtt(r.interest.at(k.Addr).atts, k)
+			if is := r.interest.at(k.Addr).atts[at]; !ptr(unclaimed(is)).Same(ptr(unclaimed(c.Hosts()[k]))) {
 				n.t.Fatalf("reflector %v has an old %v", id, k)
 			}
 		}

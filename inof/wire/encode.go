@@ -47,8 +47,11 @@ func (e *Encoded) Len() int { return HeaderLen + len(e.body) + TagLen }
 
 // Encode makes the wire form of a message. The error is a *ProtocolError or
 // *LimitError that names the field, or wraps ErrTooLarge.
-func Encode(m Message) (*Encoded, error) {
-	b, err := m.appendBody(nil)
+func Encode(m Message) (*Encoded, error) { return encode(m, nil) }
+
+// encode makes the wire form in a buffer, if that is large enough.
+func encode(m Message, buf []byte) (*Encoded, error) {
+	b, err := m.appendBody(buf[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +64,15 @@ func Encode(m Message) (*Encoded, error) {
 
 // Form is the wire form of a message that several deliveries give, once the first of them was
 // encoded. It belongs to one goroutine.
-type Form struct{ e *Encoded }
+type Form struct {
+	e *Encoded
+	// Done is set where one delivery to one device is all there is of the message, by who can use
+	// the memory of its records again. It is for who has nothing left of the message.
+	Done func()
+}
+
+// EncodeOnce is Encode of a message that has a Form with Done, in a buffer that is used again.
+func (d *Delivery) EncodeOnce(buf []byte) (*Encoded, error) { return encode(d.Msg, buf) }
 
 // Encode makes the wire form of what is delivered, or gives the one that was made for another
 // delivery. The errors are those of Encode.

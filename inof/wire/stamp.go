@@ -63,7 +63,12 @@ func (u *Update) StampDevices(of func(netip.Addr) Stamp) {
 		return false
 	}
 	index := map[netip.Addr]struct{}(nil)
+	var last netip.Addr
 	add := func(dev netip.Addr) {
+		if dev == last {
+			return
+		}
+		last = dev
 		if len(u.Devices) > 8 { // a full sync has thousands
 			if index == nil {
 				index = make(map[netip.Addr]struct{}, 64)
