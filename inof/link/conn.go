@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
@@ -26,7 +27,8 @@ const (
 type host struct {
 	cfg   TransportConfig
 	tally tally
-	bufs  sync.Pool // *[]byte for writes
+	bufs  sync.Pool    // *[]byte for writes
+	busy  atomic.Int64 // sessions with something that waits
 	tags  taggerPool
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error

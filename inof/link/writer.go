@@ -278,6 +278,7 @@ func (w *writer) wrote(msgs, bytes int) {
 // background leaves the backlog to a goroutine. w.mu is held.
 func (w *writer) background() {
 	w.busy = true
+	w.c.host.busy.Add(1)
 	w.idle = make(chan struct{})
 	go w.drain(w.idle)
 }
@@ -314,6 +315,7 @@ func (w *writer) drain(idle chan struct{}) {
 	}
 	tell := w.asked && w.closing == nil
 	w.busy, w.asked = false, false
+	w.c.host.busy.Add(-1)
 	w.mu.Unlock()
 	w.recycle(bp, buf)
 	if tell {
@@ -323,6 +325,9 @@ func (w *writer) drain(idle chan struct{}) {
 
 // whenDrained reports whether nothing waits; otherwise drain tells when that is so.
 func (w *writer) whenDrained() bool {
+	if w.c.host.busy.Load() == 0 { // of a thousand sessions it need not be asked one by one
+		return true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closing == nil && !w.busy {

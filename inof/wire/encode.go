@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/sha256"
 	"fmt"
-	"sync"
 )
 
 // Encoded is a message in its wire form without the parts that differ from
@@ -11,13 +10,13 @@ import (
 type Encoded struct {
 	typ  MsgType
 	body []byte
-
-	hashing sync.Once
-	hash    [sha256.Size]byte
+	hash [sha256.Size]byte // of body
 }
 
 // Raw is a message of a body that was made otherwise, of which nothing is checked.
-func Raw(t MsgType, body []byte) *Encoded { return &Encoded{typ: t, body: body} }
+func Raw(t MsgType, body []byte) *Encoded {
+	return &Encoded{typ: t, body: body, hash: sha256.Sum256(body)}
+}
 
 // Append writes the message with the number that it has in its session and direction, but
 // for the tag that follows a tagged one.
@@ -32,12 +31,8 @@ func (e *Encoded) Append(b []byte, seq uint64, tagged bool) []byte {
 // Body is what stands between header and tag; it must not be changed.
 func (e *Encoded) Body() []byte { return e.body }
 
-// Hash is the SHA-256 of the body, worked out once for all sessions. It is safe for concurrent
-// use.
-func (e *Encoded) Hash() *[sha256.Size]byte {
-	e.hashing.Do(func() { e.hash = sha256.Sum256(e.body) })
-	return &e.hash
-}
+// Hash is the SHA-256 of the body, worked out once for all sessions; it must not be changed.
+func (e *Encoded) Hash() *[sha256.Size]byte { return &e.hash }
 
 // Type of the message.
 func (e *Encoded) Type() MsgType { return e.typ }
@@ -55,7 +50,7 @@ func encode(m Message, buf []byte) (*Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoded{typ: m.Type(), body: b}
+	e := Raw(m.Type(), b)
 	if e.Len() > MaxMessage {
 		return nil, fmt.Errorf("%v of %d bytes: %w of %d bytes", m.Type(), e.Len(), ErrTooLarge, MaxMessage)
 	}
