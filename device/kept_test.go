@@ -72,3 +72,17 @@ func TestADeviceThatForgotItsHostsGoesOnHoldingBackAfterAnotherRestart(t *testin
 		t.Errorf("in the end until %v", got)
 	}
 }
+
+// Clocks that are set while a device is away do not end what it holds back: that some of its hosts
+// may be missing.
+func TestAClockThatIsSetDoesNotEndWhatIsHeldBack(t *testing.T) {
+	for _, step := range []time.Duration{40 * 365 * 24 * time.Hour, -40 * 365 * 24 * time.Hour} {
+		b := newBareCore(t, false)
+		b.start(false, State{Incomplete: true})
+		b.now = b.now.Add(step)
+		b.restart(false)
+		if got, want := b.client.HeldBack(), b.now.Add(HoldBack); !got.Equal(want) {
+			t.Errorf("the clock is set by %v: holds back until %v, want %v", step, got, want)
+		}
+	}
+}

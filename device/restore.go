@@ -20,10 +20,11 @@ func (c *Core) Restore(st State, now time.Time) error {
 		return nil
 	}
 	c.restorePaths(st.Paths)
-	switch left := min(st.HeldBack.Sub(now), HoldBack); {
-	case st.Incomplete:
-		c.client.HoldBack(now.Add(HoldBack))
-	case left > 0:
+	if st.Incomplete || !st.HeldBack.IsZero() {
+		left := st.HeldBack.Sub(now)
+		if st.Incomplete || left <= 0 || left > HoldBack { // the clock was set, or nobody has listened since
+			left = HoldBack
+		}
 		c.client.HoldBack(now.Add(left))
 	}
 	c.keepHeldBack()

@@ -374,6 +374,21 @@ func TestErrorDownSurvivesARestart(t *testing.T) {
 	want(t, r.event(fabric.PortAdded, true, true), "-link-flap")
 }
 
+// A port that was shut is opened when its time is over, also if the clock was set back while the
+// process was away.
+func TestAClockThatIsSetBackLeavesNoPortShut(t *testing.T) {
+	r := newRig(t, flapConfig(RespondShut, time.Minute))
+	r.add()
+	r.flap(5)
+	r.event(fabric.PortChanged, false, false)
+	saved := r.m.Snapshot()
+	r.now = r.now.Add(-40 * 365 * 24 * time.Hour)
+	r.m = NewMonitor(flapConfig(RespondShut, time.Minute))
+	want(t, short(r.m.Restore(saved, r.now)), "+link-flap initial")
+	want(t, r.event(fabric.PortAdded, false, false))
+	want(t, r.after(time.Minute).tick(), "+link-down", "-link-flap open")
+}
+
 func TestConfigurationTakesEffectOnRunningFaults(t *testing.T) {
 	r := newRig(t, flapConfig(RespondShut, 0))
 	r.add()

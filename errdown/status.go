@@ -185,9 +185,14 @@ func (r *run) restore(l SavedCause, latched, holds bool) {
 	if st == nil || st.faulty || st.detector.Policy().Lasting {
 		return
 	}
-	st.faulty, st.latched, st.holds, st.since, st.due = true, latched, holds, l.Since, l.Due
-	if !latched {
-		st.due = time.Time{}
+	// Kept times are of a clock that may have been set since, and go on by their distances to now.
+	st.faulty, st.latched, st.holds, st.since, st.due = true, latched, holds, r.now.Add(min(0, l.Since.Sub(r.now))), time.Time{}
+	if latched && !l.Due.IsZero() {
+		left := l.Due.Sub(r.now)
+		if most := st.detector.Policy().Recovery; most > 0 {
+			left = min(left, most)
+		}
+		st.due = r.now.Add(left)
 	}
 	r.emit(st, ActionNone)
 }

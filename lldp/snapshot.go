@@ -12,15 +12,16 @@ import (
 // the limits or is known already is left out and told in the joined error.
 func (t *Table) Restore(ns []Neighbour, now time.Time) error {
 	var errs []error
+	behind := behind(ns, now)
 	for i := range ns {
-		if err := t.restore(&ns[i], now); err != nil {
+		if err := t.restore(&ns[i], behind, now); err != nil {
 			errs = append(errs, &FrameError{Port: ns[i].Port, Src: ns[i].MAC.String(), Err: err})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (t *Table) restore(s *Neighbour, now time.Time) error {
+func (t *Table) restore(s *Neighbour, behind time.Duration, now time.Time) error {
 	raw, _ := trimPDU(s.LLDPDU)
 	p, err := Parse(raw)
 	if err != nil {
@@ -35,9 +36,7 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 	p.TTL = min(p.TTL, t.maxTTL)
 	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
 	t.beliefs.believe(&n)
-	// Times from a file have no monotonic reading; distances to now get one.
-	n.FirstHeard = now.Add(min(0, s.FirstHeard.Sub(now)))
-	n.LastHeard = now.Add(min(0, s.LastHeard.Sub(now)))
+	n.FirstHeard, n.LastHeard = past(s.FirstHeard, behind, now), past(s.LastHeard, behind, now)
 	n.Confirmed = s.Confirmed
 	all := len(n.Known)
 	n.Known = slices.DeleteFunc(n.Known, func(h HostInfo) bool { return !announces(s.Known, h.Addr) })
@@ -45,6 +44,9 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 		n.Known[i].Since = n.FirstHeard
 	}
 	keepSince(n.Known, s.Known)
+	for i := range n.Known {
+		n.Known[i].Since = past(n.Known[i].Since, behind, now)
+	}
 	key := string(raw[:peekMSAP(raw)])
 	if _, err = t.store(nil, n, key, now); err == nil {
 		// What a limit had cut stays out until the neighbour is heard again.
@@ -52,4 +54,22 @@ func (t *Table) restore(s *Neighbour, now time.Time) error {
 		e.cut = all - len(e.n.Known)
 	}
 	return err
+}
+
+// behind is by how much the clock was set back, at least, since neighbours were kept: what was known
+// before the start was there before all that is heard after it.
+func behind(ns []Neighbour, now time.Time) (most time.Duration) {
+	for i := range ns {
+		most = max(most, ns[i].FirstHeard.Sub(now), ns[i].LastHeard.Sub(now))
+		for _, h := range ns[i].Known {
+			most = max(most, h.Since.Sub(now))
+		}
+	}
+	return most
+}
+
+// past is a time that was kept, as the clock of now has it. It has no monotonic reading, and gets
+// one by its distance to now: a clock that is set later changes no order.
+func past(kept time.Time, behind time.Duration, now time.Time) time.Time {
+	return now.Add(min(0, kept.Sub(now)-behind))
 }

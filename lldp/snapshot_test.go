@@ -74,3 +74,47 @@ func TestRestoreLeavesOutWhatIsBroken(t *testing.T) {
 		t.Errorf("times of the future were taken: %+v", n[0])
 	}
 }
+
+// A clock that was set back over a restart, or is set back after it, gives an address to nobody who
+// claims it later, and of those that were known before the earlier stays the earlier.
+func TestAClockThatIsSetBackMakesNobodyTheEarlier(t *testing.T) {
+	const back = 40 * 365 * 24 * time.Hour
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 2, 1, "192.0.2.11", 120), at(0), Learned)
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(10), Learned)
+	var rows []Neighbour
+	for _, n := range tab.All() {
+		row, err := ParseRow(n.RowKey(nil), n.AppendRow(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	again := NewTable(Limits{})
+	now := at(20).Add(-back)
+	if err := again.Restore(rows, now); err != nil {
+		t.Fatal(err)
+	}
+	f := registration("swp1", 3, 1, "192.0.2.11", 120)
+	hear(t, again, f, now.Add(time.Second), Learned)
+	if h := again.Hosts("swp1"); len(h) != 1 || h[0].MAC[5] != 2 || h[0].Since.After(now) {
+		t.Errorf("the address is of %+v, want that of the first", h)
+	}
+	// The clock that stands on: a time with a monotonic reading is compared by it.
+	stood := NewTable(Limits{})
+	start := time.Now()
+	for i := range rows {
+		rows[i].FirstHeard, rows[i].LastHeard = start.Round(0), start.Round(0)
+		for j := range rows[i].Known {
+			rows[i].Known[j].Since = start.Round(0)
+		}
+	}
+	if err := stood.Restore(rows, start); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range stood.Hosts("swp1") {
+		if h.Since == h.Since.Round(0) {
+			t.Errorf("%v has no monotonic reading", h.Since)
+		}
+	}
+}

@@ -53,10 +53,10 @@ process of its own.`
 func printHostile(w io.Writer, r *load.HostileResult) {
 	fmt.Fprintf(w, "%s, %d clients, %d faults a second; %d processors, load %s\n\n", r.Auth, r.Clients, r.Rate, r.Machine.CPUs, r.Machine.Load)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "flood\tsent\tfault, ms: quiet median\tp99\tflood median\tp99\tp99 ratio\tcontrol p99\tratio\tCPU, s\tMiB at most: quiet\tflood\tratio\tin use: quiet\tflood\t\n")
+	fmt.Fprint(tw, "flood\tsent\tfault, ms: quiet median\tp99\tflood median\tp99\tp99 ratio\tcontrol p99\tratio\tflood to control\tCPU, s\tMiB at most: quiet\tflood\tratio\tin use: quiet\tflood\t\n")
 	for i := range r.Floods {
 		f := &r.Floods[i]
-		fmt.Fprintf(tw, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t\n", f.Name, f.Sent, f.Quiet.Median, f.Quiet.P99, f.Fault.Median, f.Fault.P99, f.P99Ratio, f.Control.P99, f.ControlRatio, f.CPU.Seconds(), f.QuietPeak, f.Peak, f.MemoryRatio, f.QuietLive, f.Live)
+		fmt.Fprintf(tw, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t\n", f.Name, f.Sent, f.Quiet.Median, f.Quiet.P99, f.Fault.Median, f.Fault.P99, f.P99Ratio, f.Control.P99, f.ControlRatio, f.ToControl, f.CPU.Seconds(), f.QuietPeak, f.Peak, f.MemoryRatio, f.QuietLive, f.Live)
 	}
 	tw.Flush()
 	fmt.Fprintln(w)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
 	f, evil := hostileFabric(t)
 	self, victims := netip.MustParseAddr(rogueID), []string{target, init1, init2}
+	macs := []fabric.MAC{f.macOf("t1"), f.macOf("i1")}
 	claim := func(addr string, op wire.Op) wire.HostRecord {
 		return wire.HostRecord{Op: op, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: self, Port: "eth1"},
 			MAC: fabric.MAC{2, 6, 6, 6, 6, 6}, Service: snsd.Service{Role: snsd.RoleTarget}, Since: time.Unix(0, 1)}}
@@ -97,7 +99,26 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 				}
 			}
 		}, []string{"duplicate device id", tor1ID}},
-		{"a host that speaks for others", func(stop <-chan struct{}) {
+		// As another chassis, and in turn with the frames of the victim itself, if that is at another
+		// switch: at the same one it would be the second port of a bond, until a binding says else.
+		{"a host that says others' addresses in LLDP", func(stop <-chan struct{}) {
+			for round := 0; ; round++ {
+				for i, addr := range victims {
+					mac := evil.mac()
+					if round%2 == 1 && i < len(macs) {
+						mac = macs[i]
+					}
+					evil.send(fabric.MACNearestBridge, mac, fabric.EtherTypeLLDP, registrationOf(t, mac, addr, i+1, 65535,
+						func(r *snsd.Registration) { r.Role, r.NQN = snsd.RoleTarget, "nqn.2026-11.org.example:t1" }))
+				}
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		}, []string{"device " + tor2ID + " are outside of its binding"}},
+		{"a host that acks and tells for others", func(stop <-chan struct{}) {
 			seq := uint32(0)
 			for {
 				for i, addr := range victims {
@@ -122,6 +143,20 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 	} {
 		f.whileBad(c.name, c.act, c.words)
 	}
+}
+
+// macOf is the MAC address of a host.
+func (f *fab) macOf(node string) fabric.MAC {
+	f.t.Helper()
+	words := strings.Fields(f.run(node, "ip", "-br", "link", "show", "dev", "eth1"))
+	if len(words) < 3 {
+		f.t.Fatalf("%s: ip says %q of eth1", node, words)
+	}
+	hw, err := net.ParseMAC(words[2])
+	if err != nil || len(hw) != len(fabric.MAC{}) {
+		f.t.Fatalf("%s: ip says %q of eth1", node, words)
+	}
+	return fabric.MAC(hw)
 }
 
 // whileBad has somebody act, waits until the reflector names who, and has a true fault told

@@ -65,7 +65,7 @@ type failover struct {
 // Failover measures how long sessions are away when all connections break, and when
 // the reflector dies.
 func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error) {
-	f := &failover{FailoverOptions: opt, plan: plan{opt.Clients, opt.ZoneSize, 1, 0, opt.Devices, opt.Hosts}, conns: map[net.Conn]struct{}{},
+	f := &failover{FailoverOptions: opt, plan: plan{clients: opt.Clients, zoneSize: opt.ZoneSize, origins: 1, devices: opt.Devices, hosts: opt.Hosts}, conns: map[net.Conn]struct{}{},
 		seen: map[netip.Addr]*wire.Resume{}, seq: map[netip.Addr]uint64{}}
 	if err := errors.Join(f.plan.check(), raiseFiles(opt.Clients)); err != nil {
 		return nil, err

@@ -110,12 +110,13 @@ type fanout struct {
 	bare    *bareCrew
 	bareTLS *bareCrew // nil but in mode tls
 	added   []string  // zones of a live reflector
+	nth     int       // of the faults in turn
 	res     FanoutResult
 }
 
 // Fanout measures how changes are passed on.
 func Fanout(ctx context.Context, opt FanoutOptions) (res *FanoutResult, err error) {
-	f := &fanout{FanoutOptions: opt, plan: plan{opt.Clients, opt.ZoneSize, opt.Origins, opt.Burst, opt.Devices, opt.Hosts}}
+	f := &fanout{FanoutOptions: opt, plan: plan{clients: opt.Clients, zoneSize: opt.ZoneSize, origins: opt.Origins, burst: opt.Burst, devices: opt.Devices, hosts: opt.Hosts}}
 	if err := f.plan.check(); err != nil {
 		return nil, err
 	}

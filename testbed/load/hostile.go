@@ -56,6 +56,7 @@ type Flood struct {
 	CPU          time.Duration `json:"cpu_ns"`
 	Control      Quantiles     `json:"control"`
 	ControlRatio float64       `json:"control_p99_ratio"`
+	ToControl    float64       `json:"p99_to_control"` // p99 in the flood over that of the control
 	// Memory of the reflector in MiB, at most: while hosts of all clients change and in the
 	// quiet phases, and under the flood.
 	QuietPeak   float64 `json:"quiet_rss_peak_mib"`
@@ -149,13 +150,13 @@ func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err err
 	}
 	f := &fanout{FanoutOptions: FanoutOptions{Options: opt.Options, Clients: opt.Clients, ZoneSize: opt.ZoneSize, Count: opt.Count, Rate: opt.Rate, Origins: 1}}
 	rounds := max(1, opt.Rounds)
-	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods)*rounds, floodHosts * max(len(floods)*rounds, 4), opt.Devices, opt.Hosts}
+	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods)*rounds, floodHosts * max(len(floods)*rounds, 4), max(leastFaulty, opt.Rate), opt.Devices, opt.Hosts}
 	if err := errors.Join(f.plan.check(), raiseFiles(2*opt.Clients+64)); err != nil {
 		return nil, err
 	}
 	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
 	defer func() { err = errors.Join(err, f.leave()) }()
-	for _, step := range []func(context.Context) error{f.begin, f.connect, f.attach} {
+	for _, step := range []func(context.Context) error{f.begin, f.connect, f.attach, f.attachFaulty} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -185,6 +186,7 @@ func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err err
 		}
 		r.Quiet, r.Fault, r.Control = quantiles(r.quiet), quantiles(r.took), quantiles(r.control)
 		r.P99Ratio, r.ControlRatio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Control.P99/r.Quiet.P99, r.Peak/r.QuietPeak
+		r.ToControl = r.Fault.P99 / r.Control.P99
 		res.Floods = append(res.Floods, r)
 	}
 	return res, nil
@@ -198,6 +200,27 @@ const (
 	// reflector at work: between two collections.
 	churn = 6000
 )
+
+// leastFaulty is how many ports have faults in turn, at least; there are so many that none has more
+// than one in a second: what a port that flaps tells is told when nothing else is to do, which is
+// not what a fault waits for.
+const leastFaulty = 64
+
+// attachFaulty puts the hosts that have faults.
+func (f *fanout) attachFaulty(ctx context.Context) error {
+	o := f.origins[0]
+	u := o.update(f.crew.epoch)
+	for j := range f.plan.faulty {
+		u.Hosts = append(u.Hosts, putHost(f.plan.faultyHost(j), o.dev, f.plan.faultyPort(j), time.Now()))
+	}
+	had := f.crew.all[0].recs.Load()
+	if err := o.send(u); err != nil {
+		return err
+	}
+	return f.crew.until(ctx, time.Minute, "hosts that have faults", func() bool {
+		return f.crew.all[0].recs.Load() >= had+uint64(f.plan.faulty)
+	})
+}
 
 // change lets hosts of the clients change so often.
 func (f *fanout) change(ctx context.Context, times int) error {
@@ -316,13 +339,14 @@ func (f *fanout) flood(ctx context.Context, i, dev int) (stop func(), sent *atom
 	return stop, sent, pause(ctx, floodBegins)
 }
 
-// faultPhase gives how long each of some faults of the first origin took.
+// faultPhase gives how long each of some faults of the first origin took. The port recovers as soon
+// as all have heard of it.
 func (f *fanout) faultPhase(ctx context.Context, count int) ([]time.Duration, error) {
 	// Every client hears of the flood too: what counts is the fault.
 	crowd := newCrowd()
 	to := make([]*watch, min(f.ZoneSize, f.Clients))
 	for i := range to {
-		to[i] = &watch{crowd: crowd, port: append([]byte{byte(len(portZone))}, portZone...)}
+		to[i] = &watch{crowd: crowd}
 		r := f.crew.all[i].reader
 		r.watch.Store(to[i])
 		defer r.watch.Store(nil)
@@ -330,14 +354,17 @@ func (f *fanout) faultPhase(ctx context.Context, count int) ([]time.Duration, er
 	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
 	defer tick.Stop()
 	var took []time.Duration
-	for n := range count {
+	for range count {
 		<-tick.C
+		port, addr := f.plan.faultyPort(f.nth%f.plan.faulty), f.plan.faultyHost(f.nth%f.plan.faulty)
+		f.nth++
 		crowd.pending.Store(int64(len(to)))
 		for _, w := range to {
+			w.port = append([]byte{byte(len(port))}, port...)
 			w.armed.Store(true)
 		}
 		began := time.Now()
-		if err := f.fault(portZone, f.plan.zoneHost(), n%2 == 0); err != nil {
+		if err := f.fault(port, addr, true); err != nil {
 			return nil, err
 		}
 		at, err := f.crew.wait(ctx, crowd, 2*time.Minute)
@@ -345,6 +372,9 @@ func (f *fanout) faultPhase(ctx context.Context, count int) ([]time.Duration, er
 			return nil, err
 		}
 		took = append(took, at.Sub(began))
+		if err := f.fault(port, addr, false); err != nil {
+			return nil, err
+		}
 	}
 	return took, nil
 }

@@ -75,17 +75,18 @@ const (
 
 // plan is who is in which zone: the clients in zones of zoneSize, one host each; the
 // first origin in the first of these zones too; and all clients, by a port of theirs,
-// in one zone with the hosts of the origins.
+// in one zone with the hosts of the origins. Faulty are hosts of the first origin, in that first
+// zone too, at a port each.
 type plan struct {
-	clients, zoneSize, origins, burst int
-	devices, hosts                    Range
+	clients, zoneSize, origins, burst, faulty int
+	devices, hosts                            Range
 }
 
 func (p *plan) check() error {
 	if err := p.devices.holds(p.clients + p.origins); err != nil {
 		return fmt.Errorf("devices: %w", err)
 	}
-	if err := p.hosts.holds(p.clients + 2 + p.burst); err != nil {
+	if err := p.hosts.holds(p.clients + 2 + p.burst + p.faulty); err != nil {
 		return fmt.Errorf("hosts: %w", err)
 	}
 	return nil
@@ -94,6 +95,10 @@ func (p *plan) check() error {
 func (p *plan) zoneHost() netip.Addr       { return p.hosts.at(p.clients) }
 func (p *plan) allHost() netip.Addr        { return p.hosts.at(p.clients + 1) }
 func (p *plan) burstHost(j int) netip.Addr { return p.hosts.at(p.clients + 2 + j) }
+func (p *plan) faultyHost(j int) netip.Addr {
+	return p.hosts.at(p.clients + 2 + p.burst + j)
+}
+func (p *plan) faultyPort(j int) string { return fmt.Sprintf("faulty%05d", j) }
 
 // inZone is how many clients are in the zone of client i.
 func (p *plan) inZone(i int) int {
@@ -111,6 +116,9 @@ func (p *plan) zones() zone.Set {
 		z.Members = append(z.Members, zone.Member{Kind: zone.MemberAddr, First: p.hosts.at(i)})
 	}
 	set.Zones[0].Members = append(set.Zones[0].Members, zone.Member{Kind: zone.MemberAddr, First: p.zoneHost()})
+	if p.faulty > 0 {
+		set.Zones[0].Members = append(set.Zones[0].Members, zone.Member{Kind: zone.MemberRange, First: p.faultyHost(0), Last: p.faultyHost(p.faulty - 1)})
+	}
 	all := zone.Zone{Name: ZonePrefix + "all", Members: []zone.Member{
 		{Kind: zone.MemberAddr, First: p.allHost()},
 		{Kind: zone.MemberRange, First: p.burstHost(0), Last: p.burstHost(max(0, p.burst-1))},

@@ -29,7 +29,7 @@ type crowd struct {
 // watch waits for the next record of a fault of one port, whatever else comes.
 type watch struct {
 	crowd *crowd
-	port  []byte // with its length before it
+	port  []byte // with its length before it; set while it is not armed
 	armed atomic.Bool
 }
 
@@ -40,7 +40,7 @@ func (w *watch) see(v []byte) {
 	if v[device] == 6 {
 		at = device + 1 + 16
 	}
-	if bytes.HasPrefix(v[at:], w.port) && w.armed.CompareAndSwap(true, false) && w.crowd.pending.Add(-1) == 0 {
+	if w.armed.Load() && bytes.HasPrefix(v[at:], w.port) && w.armed.CompareAndSwap(true, false) && w.crowd.pending.Add(-1) == 0 {
 		w.crowd.last <- time.Now()
 	}
 }

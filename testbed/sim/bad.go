@@ -67,6 +67,7 @@ var badStrikes = []fault{
 	{2, (*world).readNothing},
 	{6, (*world).spoof},
 	{2, (*world).spoofMany},
+	{4, (*world).spoofSNSD},
 	{3, (*world).clone},
 }
 
@@ -237,6 +238,35 @@ func (w *world) spoofMany() {
 	w.tracef("the bad host registers a lot")
 	for n := range 100 {
 		w.inject(fabric.MAC{2, 6, 6, 6, 8, byte(n)}, []netip.Addr{badAddr(n)}, ownService())
+	}
+}
+
+// spoofSNSD has it ack in the names of others what they were told, and tell its switch notices of
+// its own, about everybody.
+func (w *world) spoofSNSD() {
+	w.tracef("the bad host acks and tells for others")
+	for range 1 + w.rng.IntN(40) {
+		host, subject := pick(w, w.hosts), pick(w, w.hosts)
+		if len(host.addrs) == 0 || len(subject.addrs) == 0 {
+			continue
+		}
+		h, s, seq := pick(w, host.addrs), pick(w, subject.addrs), uint32(w.rng.IntN(1000))
+		if h == s || h.Is4() != s.Is4() { // no frame holds it
+			continue
+		}
+		b, err := snsd.AppendAck(nil, snsd.Ack{Subject: s, Host: h, Seq: seq})
+		if w.chance(0.5) {
+			b, err = snsd.AppendNotify(nil, snsd.Notice{Subject: s, Host: h, State: snsd.Inactive, Reason: snsd.ReasonLinkDown, Seq: seq})
+		}
+		if err != nil {
+			w.failf("bad host: %v", err)
+			return
+		}
+		mac := fabric.MAC{2, 6, 6, 6, 7, byte(w.rng.IntN(4))}
+		if w.chance(0.5) {
+			mac = host.mac
+		}
+		w.fromRogue(append(fabric.AppendEthernet(nil, fabric.MACNTS, mac, fabric.EtherTypeNTS), b...))
 	}
 }
 

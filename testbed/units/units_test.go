@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -193,5 +194,57 @@ func TestTheUnitsAreConfined(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", u, err, out)
 		}
+	}
+}
+
+// What the kernel ends first when memory is short, and at which size a process ends itself, go
+// together: none of ours may take the machine, none is what others' want of memory ends first,
+// and the one that others hang on, the process of BFD, is spared before its owner. What is
+// bounded in bytes is above what its documents say that it takes, and what is bounded by a part
+// of the machine leaves it the larger part.
+func TestMemoryAndOOMScoresGoTogether(t *testing.T) {
+	type bounds struct {
+		score int
+		most  string
+	}
+	read := func(unit string) (b bounds) {
+		text, err := os.ReadFile("../../dist/systemd/" + unit + ".service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+			case "OOMScoreAdjust":
+				if b.score, err = strconv.Atoi(value); err != nil {
+					t.Fatalf("%s: %v", unit, err)
+				}
+			case "MemoryMax":
+				b.most = value
+			case "Restart":
+				if value == "no" {
+					t.Errorf("%s: who ends at its bound does not come back", unit)
+				}
+			}
+		}
+		return b
+	}
+	daemon, paths, agent := read("inofd"), read("inofd-bfd"), read("snsd")
+	for unit, b := range map[string]bounds{"inofd": daemon, "inofd-bfd": paths, "snsd": agent} {
+		// -1000 would keep the kernel from ending it at its own MemoryMax too.
+		if b.score > -500 || b.score <= -1000 {
+			t.Errorf("%s: OOMScoreAdjust %d, want less than -500 and more than -1000", unit, b.score)
+		}
+		if percent, is := strings.CutSuffix(b.most, "%"); is {
+			if n, err := strconv.Atoi(percent); err != nil || n < 10 || n > 50 {
+				t.Errorf("%s: MemoryMax %s of the machine, want 10..50", unit, b.most)
+			}
+		} else if mib, is := strings.CutSuffix(b.most, "M"); !is {
+			t.Errorf("%s: MemoryMax %q, want a bound in percent or M", unit, b.most)
+		} else if n, err := strconv.Atoi(mib); err != nil || n < 128 || n > 1024 {
+			t.Errorf("%s: MemoryMax %s, want 128M..1024M", unit, b.most)
+		}
+	}
+	if paths.score >= daemon.score {
+		t.Errorf("the process of BFD has %d, its owner %d: it goes first, and all paths with it", paths.score, daemon.score)
 	}
 }
