@@ -31,8 +31,12 @@ type timers struct {
 	free []int32
 }
 
-// At has the handler's Timer called at the given time (not before now) with the tag.
+// At has the handler's Timer called at the given time (not before now) with the tag. It is for what
+// looks at the whole fabric; of one port there is AtPort.
 func (s *Sim) At(at Time, tag uint64) {
+	if s.owner != nil {
+		panic("model: At is of the whole fabric, and this is a part of it; use AtPort")
+	}
 	if at < s.now {
 		at = s.now
 	}
@@ -46,6 +50,39 @@ func (s *Sim) At(at Time, tag uint64) {
 		t.tags = append(t.tags, tag)
 	}
 	s.schedule(at, evTimer, i)
+}
+
+// AtPort is At of something that concerns nothing but what belongs to the owner of one port, which
+// is a host's or a switch's: it does not need the whole fabric at that moment.
+func (s *Sim) AtPort(p PortID, at Time, tag uint64) {
+	at = max(at, s.now)
+	info := &s.portInfo[p]
+	a := append(info.alarms, alarm{at, tag})
+	i := len(a) - 1
+	for ; i > 0 && a[i-1].at > at; i-- { // those of one port are mostly of one span, and few
+		a[i] = a[i-1]
+	}
+	a[i] = alarm{at, tag}
+	info.alarms = a
+	s.schedule(at, evAlarm, int32(p))
+}
+
+// alarm is a timer of a port.
+type alarm struct {
+	at  Time
+	tag uint64
+}
+
+// fireAlarm takes the first alarm of a port; each has an event of its own.
+func (s *Sim) fireAlarm(pi int32) {
+	info := &s.portInfo[pi]
+	tag := info.alarms[0].tag
+	if info.alarms = info.alarms[1:]; len(info.alarms) == 0 {
+		info.alarms = nil
+	}
+	if s.handler != nil {
+		s.handler.Timer(s, tag)
+	}
 }
 
 func (s *Sim) fireTimer(i int32) {

@@ -18,6 +18,7 @@ const (
 	evStorm           // a storming NIC pauses again
 	evTimer           // a timer of a scenario or application
 	evTune            // a switch changes thresholds by the clock
+	evAlarm           // a timer of what belongs to the owner of a port
 	numEvents
 )
 
@@ -46,6 +47,7 @@ var events = [numEvents]eventKind{
 	evStorm:    {"storm", (*Sim).stormOn, portItself},
 	evTimer:    {"timer", (*Sim).fireTimer, nil},
 	evTune:     {"tune", (*Sim).tune, portOfTuner},
+	evAlarm:    {"alarm", (*Sim).fireAlarm, portItself},
 }
 
 func portItself(_ *Sim, idx int32) int32  { return idx }

@@ -15,15 +15,25 @@ type MessageHandler interface {
 type message struct {
 	end  uint32 // sequence number after its last frame
 	last uint16 // bytes on the wire of its last frame
-	tag  uint64
 }
 
-// msgQueue holds the messages of a queue pair that are not acknowledged.
+// msgQueue is the sending end of a queue pair's messages: those that are not acknowledged.
 type msgQueue struct {
 	list []message
 	head int // the first not acknowledged
 	cur  int // the one being sent
-	next int // the next to be delivered
+}
+
+// dueQueue is the receiving end: those of which the handler is still to be told.
+type dueQueue struct {
+	list []due
+	next int
+}
+
+// due is a message on its way.
+type due struct {
+	tag uint64
+	end uint32 // sequence number after its last frame
 }
 
 // OpenQP opens a queue pair for messages at the present time; Bytes and Start of the
@@ -42,7 +52,7 @@ func (s *Sim) OpenQP(f FlowSpec) (FlowID, error) {
 	s.sorted = wasRunning
 	q := &s.qps[id]
 	q.total, q.msgs = 0, int32(len(s.msgs))
-	s.msgs = append(s.msgs, msgQueue{})
+	s.msgs, s.dues = append(s.msgs, msgQueue{}), append(s.dues, dueQueue{})
 	s.flows[id].begun = true
 	return id, nil
 }
@@ -63,7 +73,12 @@ func (s *Sim) Post(id FlowID, bytes int64, tag uint64) error {
 	}
 	q.total += uint32(frames)
 	m := &s.msgs[q.msgs]
-	m.list = append(m.list, message{end: q.total, last: uint16(bytes-(frames-1)*int64(p.MTU)) + q.full - uint16(p.MTU), tag: tag})
+	m.list = append(m.list, message{end: q.total, last: uint16(bytes-(frames-1)*int64(p.MTU)) + q.full - uint16(p.MTU)})
+	if d := (due{tag, q.total}); s.owner == nil {
+		s.dues[q.msgs].list = append(s.dues[q.msgs].list, d)
+	} else {
+		s.announce(q.msgs, s.owner[s.nics[s.rx[id].dst].port], d)
+	}
 	s.wake(int32(id))
 	return nil
 }
@@ -75,7 +90,7 @@ func (s *Sim) CloseQP(id FlowID) {
 	q.sndNxt, q.hole = q.total, noHole
 	s.flows[id].done = s.now
 	if q.msgs >= 0 {
-		s.msgs[q.msgs] = msgQueue{}
+		s.msgs[q.msgs], s.dues[q.msgs] = msgQueue{}, dueQueue{}
 	}
 }
 
@@ -96,13 +111,16 @@ func (s *Sim) msgFrame(q *qp, psn uint32, flags uint8) (uint16, uint8) {
 
 // delivered tells the handler of messages that are complete at the receiver.
 func (s *Sim) delivered(id int32, expect uint32) {
-	m := &s.msgs[s.qps[id].msgs]
-	for m.next < len(m.list) && m.list[m.next].end <= expect {
-		tag := m.list[m.next].tag
-		m.next++
+	d := &s.dues[s.qps[id].msgs]
+	for d.next < len(d.list) && d.list[d.next].end <= expect {
+		tag := d.list[d.next].tag
+		if d.next++; d.next > 64 && d.next*2 > len(d.list) {
+			d.list = d.list[:copy(d.list, d.list[d.next:])]
+			d.next = 0
+		}
 		if h, ok := s.handler.(MessageHandler); ok {
 			h.Delivered(s, FlowID(id), tag)
-			m = &s.msgs[s.qps[id].msgs] // it may have opened queue pairs
+			d = &s.dues[s.qps[id].msgs] // it may have opened queue pairs
 		}
 	}
 }
@@ -114,9 +132,9 @@ func (s *Sim) ackedMessages(q *qp) {
 		m.head++
 	}
 	m.cur = max(m.cur, m.head)
-	if m.head > 64 && m.head*2 > len(m.list) && m.next >= m.head {
+	if m.head > 64 && m.head*2 > len(m.list) {
 		n := copy(m.list, m.list[m.head:])
 		m.list = m.list[:n]
-		m.cur, m.next, m.head = m.cur-m.head, m.next-m.head, 0
+		m.cur, m.head = m.cur-m.head, 0
 	}
 }

@@ -45,16 +45,41 @@ type mail struct {
 type box struct {
 	mails []mail
 	times [][NumQueues]uint16 // of the PFC frames among them, in their order
+	raws  [][]byte            // contents of the control frames among them, in their order
+	dues  []announced         // messages that will come there
 }
 
-func (b *box) empty() { b.mails, b.times = b.mails[:0], b.times[:0] }
+// announced is a message whose frames come no earlier than the next window.
+type announced struct {
+	msgs int32
+	due
+}
+
+func (b *box) empty() {
+	clear(b.raws)
+	b.mails, b.times, b.raws, b.dues = b.mails[:0], b.times[:0], b.raws[:0], b.dues[:0]
+}
+
+// announce tells the receiving end of a message what will be complete when.
+func (s *Sim) announce(msgs int32, to int16, d due) {
+	if to == s.shard {
+		s.dues[msgs].list = append(s.dues[msgs].list, d)
+		return
+	}
+	b := &s.out[s.box][to]
+	b.dues = append(b.dues, announced{msgs, d})
+}
 
 // post gives a launched frame to the shard of the peer.
 func (s *Sim) post(pi int32, pt *port, pk int32, p *packet) {
 	b := &s.out[s.box][s.owner[pt.peer]]
-	if p.kind() == kindPFC {
+	switch p.kind() {
+	case kindPFC:
 		b.times = append(b.times, s.pfcTimes[p.flow])
 		s.pfcFree = append(s.pfcFree, p.flow)
+	case kindRaw:
+		b.raws = append(b.raws, s.raws[p.flow])
+		s.forgetContent(p)
 	}
 	b.mails = append(b.mails, mail{port: pi, pkt: *p})
 	s.mailAt = min(s.mailAt, p.at)
@@ -63,17 +88,21 @@ func (s *Sim) post(pi int32, pt *port, pk int32, p *packet) {
 
 // accept takes the frames that other shards sent.
 func (s *Sim) accept(b *box) {
-	pfc := 0
+	pfc, raw := 0, 0
 	for i := range b.mails {
 		m := &b.mails[i]
 		pk := s.pool.get()
 		p := &s.pool.pkts[pk]
 		*p = m.pkt
 		p.next = -1
-		if p.kind() == kindPFC {
+		switch p.kind() {
+		case kindPFC:
 			p.flow = s.newTimes()
 			s.pfcTimes[p.flow] = b.times[pfc]
 			pfc++
+		case kindRaw:
+			p.flow = s.keepRaw(b.raws[raw])
+			raw++
 		}
 		f := &s.flight[m.port]
 		if f.tail >= 0 {
@@ -83,6 +112,9 @@ func (s *Sim) accept(b *box) {
 			s.schedule(p.at, evArrive, m.port)
 		}
 		f.tail = pk
+	}
+	for _, a := range b.dues {
+		s.dues[a.msgs].list = append(s.dues[a.msgs].list, a.due)
 	}
 }
 
@@ -105,6 +137,8 @@ func (s *Sim) arriveCut(pi int32) {
 	switch k := p.kind(); {
 	case k == kindPFC || k == kindPause:
 		s.receivePFC(f.peer, qt, pk)
+	case k == kindRaw:
+		s.arriveRaw(f.peer, qt, pk)
 	case qt.sw >= 0:
 		s.forward(f.peer, qt, pk)
 	default:
@@ -113,17 +147,21 @@ func (s *Sim) arriveCut(pi int32) {
 }
 
 // RunOn is Run on n cores with the same result. Where something looks at the whole fabric at one
-// moment, as timers do, the shards meet before, and it happens on one core. Of a Handler only
-// timers may be wanted (TimersOnly), and there may be no messages or control frames.
+// moment, as timers do, the shards meet before, and it happens on one core. A Handler has to say
+// what it looks at otherwise (Divisible).
 func (s *Sim) RunOn(n int, until Time) error {
 	_, err := s.runOn(n, until, nil)
 	return err
 }
 
-// TimersOnly is what a Handler may implement to say that it has no use for the end of flows,
-// messages and control frames, but for timers, so that a fabric that it handles may be cut.
-type TimersOnly interface {
-	TimersOnly() bool
+// Divisible is what a Handler may implement so that the fabric that it handles may be cut. Divided
+// reports whether, from now until the next timer of At, all that it does when it is told of a flow,
+// a message, a control frame or a timer of AtPort is with what belongs to the host or switch where
+// that happens, by the Sim that it is told by; several goroutines will then tell it, each of other
+// hosts. It is asked again after each timer of At, and says no where it goes on only for a while:
+// that is then run on one core.
+type Divisible interface {
+	Divided() bool
 }
 
 // Balance is how the work of a run on several cores fell, in the units of the clock it
@@ -155,21 +193,22 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 		return b, fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
 	shards := s.shardsFor(n)
-	if shards < 2 || s.MayErrorDown() {
+	if shards < 2 || s.mayErrorDown() {
 		return b, s.Run(until)
 	}
-	if s.needsWhole() {
+	parts, ok := s.handler.(Divisible)
+	if s.handler != nil && !ok {
 		if n == 1 {
 			return b, s.Run(until)
 		}
-		return b, fmt.Errorf("%w: a handler, messages or control frames are in use", ErrShards)
+		return b, fmt.Errorf("%w: the handler is not made for parts of a fabric", ErrShards)
 	}
 	s.sortStarts()
 	cut := s.cutInto(shards)
 	for {
 		whole := s.firstWhole()
 		end := min(until, whole-1)
-		if cut == nil || end-s.now < minSpan*cut.look {
+		if cut == nil || end-s.now < minSpan*cut.look || parts != nil && !parts.Divided() {
 			end = min(until, whole)
 			if err := s.Run(end); err != nil {
 				return b, err
@@ -185,15 +224,12 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 
 // runCut runs the fabric in shards up to and including a moment.
 func (s *Sim) runCut(b *Balance, cut *cutting, until Time, clock func() time.Duration) error {
-	handler := s.handler
-	s.handler = nil // it wants timers only, and there are none
 	b.Shards = cut.shards
 	c := &crew{shards: s.split(cut), clock: clock, bal: b, loads: make([]time.Duration, b.Cores)}
 	c.order = slices.Clone(c.shards)
 	c.changed.L = &c.mu
 	err := c.together(s, b.Cores, cut.look, until)
 	s.merge(c.shards)
-	s.handler = handler
 	if err == nil {
 		s.now = until
 	}
@@ -215,16 +251,19 @@ func (s *Sim) shardsFor(n int) int {
 	return min(k, len(s.switches), maxShards)
 }
 
-// needsWhole reports whether something is in use that would see shards.
-func (s *Sim) needsWhole() bool {
-	if h, ok := s.handler.(TimersOnly); s.handler != nil && (!ok || !h.TimersOnly()) {
-		return true
+// OneCore tells why RunOn would run a fabric on one core; "" = it would not.
+func (s *Sim) OneCore(n int) string {
+	switch {
+	case s.mayErrorDown():
+		return "deadlock control may take ports down (turn-off with error-down), at both ends of a link at one moment"
+	case s.shardsFor(n) < 2:
+		return fmt.Sprintf("%d switches are too few for %d cores", len(s.switches), n)
 	}
-	return len(s.msgs) > 0 || len(s.raws) > len(s.rawFree)
+	return ""
 }
 
-// MayErrorDown reports whether deadlock control may cut links, which shards cannot do.
-func (s *Sim) MayErrorDown() bool {
+// mayErrorDown reports whether deadlock control may cut links, which shards cannot do.
+func (s *Sim) mayErrorDown() bool {
 	for i := range s.switches {
 		if d := &s.switches[i].prof.Deadlock; d.On && d.ErrorDown && d.TurnOff > 0 {
 			return true

@@ -136,7 +136,7 @@ type breaks struct{ links []model.LinkID }
 
 func (b breaks) FlowDone(*model.Sim, model.FlowID)        {}
 func (b breaks) Control(*model.Sim, model.PortID, []byte) {}
-func (b breaks) TimersOnly() bool                         { return true }
+func (b breaks) Divided() bool                            { return true }
 func (b breaks) link(tag uint64) model.LinkID             { return b.links[int(tag)*37%len(b.links)] }
 func (b breaks) Timer(s *model.Sim, tag uint64) {
 	switch l := b.link(tag); tag % 5 {

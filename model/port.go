@@ -85,7 +85,8 @@ type portInfo struct {
 	hostDrops           uint64
 	ctlFrames, ctlBytes uint64 // PFC and PAUSE frames sent
 	carrierChanges      uint64
-	errorDown           bool // by deadlock control
+	alarms              []alarm // timers of applications there, in their order
+	errorDown           bool    // by deadlock control
 }
 
 type link struct {

@@ -75,18 +75,24 @@ func (s *Sim) newRaw(frame []byte, dst uint16, tos uint8, hash uint32) (int32, e
 	if len(frame) < 14 || len(frame) > 9216 {
 		return 0, fmt.Errorf("control frame of %d bytes, want 14..9216", len(frame))
 	}
-	i := int32(len(s.raws))
-	if n := len(s.rawFree); n > 0 {
-		i = s.rawFree[n-1]
-		s.rawFree = s.rawFree[:n-1]
-		s.raws[i] = frame
-	} else {
-		s.raws = append(s.raws, frame)
-	}
+	i := s.keepRaw(frame)
 	pk := s.pool.get()
 	s.pool.pkts[pk] = packet{flow: i, size: uint16(max(len(frame)+4, 64)), tos: tos, dst: dst, hash: hash, kf: kindFlags(kindRaw, 0, tos>>5)}
 	s.made[kindRaw]++
 	return pk, nil
+}
+
+// keepRaw gives the content of a control frame a number.
+func (s *Sim) keepRaw(frame []byte) int32 {
+	n := len(s.rawFree)
+	if n == 0 {
+		s.raws = append(s.raws, frame)
+		return int32(len(s.raws) - 1)
+	}
+	i := s.rawFree[n-1]
+	s.rawFree = s.rawFree[:n-1]
+	s.raws[i] = frame
+	return i
 }
 
 // emit queues a control frame where it was made; ownFrame knows it again there.

@@ -47,7 +47,7 @@ func (s *Sim) split(c *cutting) (shards []*Sim) {
 		if i > 0 {
 			sh = &Sim{opt: s.opt, now: s.now, ports: s.ports, queues: s.queues, lost: s.lost, ingress: s.ingress, switches: s.switches, nics: s.nics, qps: s.qps, rx: s.rx, controls: s.controls, innerECN: s.innerECN, longestRTT: s.longestRTT, ints: s.ints, telemetry: s.telemetry, receivers: s.receivers,
 				routes: s.routes, home: s.home, local: s.local, homes: s.homes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
-				owner: s.owner, cut: s.cut, flight: s.flight, sorted: true, running: true}
+				msgs: s.msgs, dues: s.dues, handler: s.handler, owner: s.owner, cut: s.cut, flight: s.flight, sorted: true, running: true}
 		}
 		sh.shard = int16(i)
 		sh.heap = wheel{}
@@ -240,11 +240,16 @@ func (s *Sim) move(from *Sim, head, tail *int32) {
 	for pk := *head; pk >= 0; {
 		p := from.pool.pkts[pk]
 		n := s.pool.get()
-		if p.kind() == kindPFC {
+		switch p.kind() {
+		case kindPFC:
 			t := s.newTimes()
 			s.pfcTimes[t] = from.pfcTimes[p.flow]
-			from.pfcFree = append(from.pfcFree, p.flow)
+			from.forgetContent(&p)
 			p.flow = t
+		case kindRaw:
+			i := s.keepRaw(from.raws[p.flow])
+			from.forgetContent(&p)
+			p.flow = i
 		}
 		from.pool.put(pk)
 		next := p.next

@@ -61,6 +61,7 @@ type Sim struct {
 	links      []link
 	flows      []flow
 	msgs       []msgQueue
+	dues       []dueQueue
 	starts     []int32 // flows in order of start that are not yet started
 	pfcTimes   [][NumQueues]uint16
 	pfcFree    []int32

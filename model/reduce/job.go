@@ -3,6 +3,7 @@ package reduce
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/openinof/inof/model"
 )
@@ -43,16 +44,15 @@ type Stats struct {
 
 // Job is a job at work: a part of a model.Handler, whose owner passes on what is its.
 type Job struct {
-	cfg     Config
-	sim     *model.Sim
-	chunks  int
-	last    int // numbers in the last chunk
-	ranks   []rank
-	nodes   []node                  // of the tree; the first is its root
-	at      map[model.PortID]portal // who gets what arrives at a port
-	ring    ring
-	waiting int // ranks that have not all
-	st      Stats
+	cfg    Config
+	sim    *model.Sim
+	chunks int
+	last   int // numbers in the last chunk
+	ranks  []rank
+	nodes  []node                  // of the tree; the first is its root
+	at     map[model.PortID]portal // who gets what arrives at a port
+	ring   ring
+	st     Stats // what a rank or a switch has by itself is not in it
 }
 
 type portal struct {
@@ -60,13 +60,17 @@ type portal struct {
 	child int // number of the child behind the port, or of the rank
 }
 
-// rank is a host of the job.
+// rank is a host of the job. What changes at a host or a switch belongs to it alone, so that parts of
+// a fabric may be simulated apart.
 type rank struct {
 	port model.PortID
 	kid  int // its number there
 	next int // the next chunk to send
 	have int // chunks with a result
 	slot []waits
+	done model.Time // when it had all; 0 = not yet
+
+	wrong, resends, duplicates uint64
 }
 
 // waits is a chunk on its way.
@@ -86,6 +90,8 @@ type node struct {
 	below  []int // ranks under each child
 	slots  [2][]slot
 	used   int
+
+	duplicates, complete uint64
 }
 
 // slot is a chunk in a switch.
@@ -112,7 +118,6 @@ func New(s *model.Sim, cfg Config) (*Job, error) {
 	j.chunks = (words + chunkInts - 1) / chunkInts
 	j.last = words - (j.chunks-1)*chunkInts
 	j.st.Chunks = j.chunks
-	j.waiting = len(cfg.Ranks)
 	seen := map[model.NodeID]bool{}
 	for _, ep := range cfg.Ranks {
 		if n := s.EndpointNode(ep); seen[n] {
@@ -154,7 +159,7 @@ func (j *Job) vector(rank, chunk int) []int32 {
 }
 
 // Timer takes a timer of this job.
-func (j *Job) Timer(tag uint64) error {
+func (j *Job) Timer(s *model.Sim, tag uint64) error {
 	n := int(tag & 0xffffffff)
 	switch {
 	case n == 0 && j.cfg.Ring:
@@ -164,7 +169,7 @@ func (j *Job) Timer(tag uint64) error {
 			for i := range j.ranks[k].slot {
 				j.ranks[k].slot[i].chunk = -1
 			}
-			if err := j.send(k); err != nil {
+			if err := j.send(s, k); err != nil {
 				return err
 			}
 			j.sim.At(j.sim.Now()+j.cfg.Resend/2, j.tag(k+1))
@@ -175,21 +180,21 @@ func (j *Job) Timer(tag uint64) error {
 }
 
 // send sends what chunks of a rank have a slot.
-func (j *Job) send(k int) error {
+func (j *Job) send(s *model.Sim, k int) error {
 	r := &j.ranks[k]
 	for ; r.next < j.chunks && r.slot[r.next%j.cfg.Slots].chunk < 0; r.next++ {
-		r.slot[r.next%j.cfg.Slots] = waits{chunk: r.next, since: j.sim.Now()}
-		if err := j.put(k, r.next); err != nil {
+		r.slot[r.next%j.cfg.Slots] = waits{chunk: r.next, since: s.Now()}
+		if err := j.put(s, k, r.next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *Job) put(k, chunk int) error {
+func (j *Job) put(s *model.Sim, k, chunk int) error {
 	r := &j.ranks[k]
 	f := frame{job: uint16(j.cfg.Tag), op: j.cfg.Op, chunk: uint32(chunk), child: uint16(r.kid), ranks: 1, vals: j.vector(k, chunk)}
-	return j.sim.SendControl(r.port, j.cfg.Queue, f.bytes())
+	return s.SendControl(r.port, j.cfg.Queue, f.bytes())
 }
 
 // again sends what has waited too long for its result.
@@ -207,8 +212,8 @@ func (j *Job) again(k int) error {
 			j.blame(0, w.chunk)
 		}
 		w.since = j.sim.Now()
-		j.st.Resends++
-		if err := j.put(k, w.chunk); err != nil {
+		r.resends++
+		if err := j.put(j.sim, k, w.chunk); err != nil {
 			return err
 		}
 	}
@@ -217,7 +222,7 @@ func (j *Job) again(k int) error {
 }
 
 // Control takes a frame of this job that arrived at a port.
-func (j *Job) Control(p model.PortID, b []byte) error {
+func (j *Job) Control(s *model.Sim, p model.PortID, b []byte) error {
 	f, err := parse(b)
 	if err != nil {
 		return err
@@ -227,19 +232,19 @@ func (j *Job) Control(p model.PortID, b []byte) error {
 	case !ok || f.chunk >= uint32(j.chunks):
 		return nil // it has lost its way
 	case to.node >= 0 && f.kind == kindUp:
-		return j.combine(to.node, to.child, &f)
+		return j.combine(s, to.node, to.child, &f)
 	case to.node >= 0:
-		return j.result(to.node, &f)
+		return j.result(s, to.node, &f)
 	}
-	return j.received(to.child, &f)
+	return j.received(s, to.child, &f)
 }
 
 // received gives a rank the result of a chunk.
-func (j *Job) received(k int, f *frame) error {
+func (j *Job) received(s *model.Sim, k int, f *frame) error {
 	r := &j.ranks[k]
 	w := &r.slot[int(f.chunk)%j.cfg.Slots]
 	if w.chunk != int(f.chunk) {
-		j.st.Duplicates++
+		r.duplicates++
 		return nil
 	}
 	for i, v := range f.vals {
@@ -248,30 +253,43 @@ func (j *Job) received(k int, f *frame) error {
 			want = j.cfg.Op.apply(want, j.value(n, w.chunk*chunkInts+i))
 		}
 		if v != want {
-			j.st.Wrong++
+			r.wrong++
 		}
 	}
 	w.chunk = -1
 	if r.have++; r.have == j.chunks {
-		j.finished()
+		r.done = s.Now()
 	}
-	return j.send(k)
+	return j.send(s, k)
 }
 
-func (j *Job) finished() {
-	if j.waiting--; j.waiting == 0 {
-		j.st.Done, j.st.Took = true, j.sim.Now()-j.cfg.Begin
-	}
-}
+// Divided reports whether ranks and switches do their part of the job by themselves between two
+// timers: they do.
+func (j *Job) Divided() bool { return true }
 
 // Done reports whether all ranks have all results.
-func (j *Job) Done() bool { return j.st.Done }
+func (j *Job) Done() bool {
+	return !slices.ContainsFunc(j.ranks, func(r rank) bool { return r.done == 0 })
+}
 
 // Stats gives how it stands.
 func (j *Job) Stats() Stats {
 	st := j.st
+	st.Done = j.Done()
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		st.Wrong += r.wrong
+		st.Resends += r.resends
+		st.Duplicates += r.duplicates
+		if st.Done {
+			st.Took = max(st.Took, r.done-j.cfg.Begin)
+		}
+	}
 	for i := range j.nodes {
 		n := &j.nodes[i]
+		st.Duplicates += n.duplicates
+		st.Complete += n.complete
+		st.PeakSlots = max(st.PeakSlots, n.used)
 		for v := range n.slots {
 			for k := range n.slots[v] {
 				if e := &n.slots[v][k]; e.chunk >= 0 && !e.done {

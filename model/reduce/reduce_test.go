@@ -16,10 +16,11 @@ type bench struct {
 }
 
 func (b bench) FlowDone(*model.Sim, model.FlowID)              {}
-func (b bench) Timer(_ *model.Sim, tag uint64)                 { b.ok(b.j.Timer(tag)) }
-func (b bench) Control(_ *model.Sim, p model.PortID, f []byte) { b.ok(b.j.Control(p, f)) }
-func (b bench) Delivered(_ *model.Sim, _ model.FlowID, tag uint64) {
-	b.ok(b.j.Delivered(tag))
+func (b bench) Divided() bool                                  { return b.j.Divided() }
+func (b bench) Timer(s *model.Sim, tag uint64)                 { b.ok(b.j.Timer(s, tag)) }
+func (b bench) Control(s *model.Sim, p model.PortID, f []byte) { b.ok(b.j.Control(s, p, f)) }
+func (b bench) Delivered(s *model.Sim, _ model.FlowID, tag uint64) {
+	b.ok(b.j.Delivered(s, tag))
 }
 
 func (b bench) ok(err error) {

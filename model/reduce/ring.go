@@ -34,12 +34,12 @@ func (j *Job) startRing() error {
 }
 
 // Delivered takes the arrival of a part at a rank, which passes it on.
-func (j *Job) Delivered(tag uint64) error {
+func (j *Job) Delivered(s *model.Sim, tag uint64) error {
 	k, n := int(tag&0xffffffff), len(j.ranks)
 	r := &j.ring
 	if r.round[k]++; r.round[k] == 2*(n-1) {
-		j.finished()
+		j.ranks[k].done = s.Now()
 		return nil
 	}
-	return j.sim.Post(r.to[k], r.part, j.tag((k+1)%n))
+	return s.Post(r.to[k], r.part, j.tag((k+1)%n))
 }

@@ -1,33 +1,34 @@
 package reduce
 
+import "github.com/openinof/inof/model"
+
 // What a switch of the tree does.
 
 // slot finds the place of a chunk, which another may have.
 func (n *node) slot(chunk, slots int) *slot { return &n.slots[chunk/slots&1][chunk%slots] }
 
 // combine takes the numbers of a child.
-func (j *Job) combine(at, child int, f *frame) error {
+func (j *Job) combine(s *model.Sim, at, child int, f *frame) error {
 	n := &j.nodes[at]
 	e := n.slot(int(f.chunk), j.cfg.Slots)
 	if e.chunk > int(f.chunk) {
-		j.st.Duplicates++ // of a chunk that all have long had
+		n.duplicates++ // of a chunk that all have long had
 		return nil
 	}
 	if e.chunk < int(f.chunk) {
 		if e.chunk < 0 {
 			n.used++
-			j.st.PeakSlots = max(j.st.PeakSlots, n.used)
 		}
 		*e = slot{chunk: int(f.chunk), vals: e.vals[:0]}
 	}
 	full := uint64(1)<<len(n.kids) - 1
 	if e.seen>>child&1 != 0 {
-		j.st.Duplicates++
+		n.duplicates++
 		switch {
 		case e.done: // the result was lost below
-			return j.down(n, e, child)
+			return j.down(s, n, e, child)
 		case e.seen == full && child == 0: // it was lost above; one of the children is enough to ask
-			return j.upwards(n, e)
+			return j.upwards(s, n, e)
 		}
 		return nil
 	}
@@ -43,43 +44,43 @@ func (j *Job) combine(at, child int, f *frame) error {
 	if e.seen != full {
 		return nil
 	}
-	j.st.Complete++
+	n.complete++
 	if n.parent >= 0 {
-		return j.upwards(n, e)
+		return j.upwards(s, n, e)
 	}
 	e.done = true
-	return j.spread(n, e)
+	return j.spread(s, n, e)
 }
 
 // result takes a result from above.
-func (j *Job) result(at int, f *frame) error {
+func (j *Job) result(s *model.Sim, at int, f *frame) error {
 	n := &j.nodes[at]
 	e := n.slot(int(f.chunk), j.cfg.Slots)
 	if e.chunk != int(f.chunk) || e.done {
-		j.st.Duplicates++
+		n.duplicates++
 		return nil
 	}
 	e.vals = append(e.vals[:0], f.vals...)
 	e.ranks, e.done = f.ranks, true
-	return j.spread(n, e)
+	return j.spread(s, n, e)
 }
 
-func (j *Job) upwards(n *node, e *slot) error {
+func (j *Job) upwards(s *model.Sim, n *node, e *slot) error {
 	f := frame{job: uint16(j.cfg.Tag), op: j.cfg.Op, chunk: uint32(e.chunk), child: uint16(n.kid), ranks: e.ranks, vals: e.vals}
-	return j.sim.SendControl(n.up, j.cfg.Queue, f.bytes())
+	return s.SendControl(n.up, j.cfg.Queue, f.bytes())
 }
 
 // spread copies a result to all children.
-func (j *Job) spread(n *node, e *slot) error {
+func (j *Job) spread(s *model.Sim, n *node, e *slot) error {
 	for k := range n.kids {
-		if err := j.down(n, e, k); err != nil {
+		if err := j.down(s, n, e, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *Job) down(n *node, e *slot, child int) error {
+func (j *Job) down(s *model.Sim, n *node, e *slot, child int) error {
 	f := frame{job: uint16(j.cfg.Tag), op: j.cfg.Op, kind: kindDown, chunk: uint32(e.chunk), child: uint16(child), ranks: e.ranks, vals: e.vals}
-	return j.sim.SendControl(n.kids[child], j.cfg.Queue, f.bytes())
+	return s.SendControl(n.kids[child], j.cfg.Queue, f.bytes())
 }

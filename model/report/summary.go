@@ -21,6 +21,9 @@ func Summary(w io.Writer, r *scenario.Result) error {
 	t := &r.Totals
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %v of virtual time, %d events, %d frame-hops\n", r.Name, r.End, t.Events, t.FrameHops)
+	if r.OneCore != "" {
+		fmt.Fprintf(&b, "on one core: %s\n", r.OneCore)
+	}
 	if t.Lossless > 0 {
 		fmt.Fprintf(&b, "\n!! LOSS ON A LOSSLESS QUEUE: %d frames found no room. Headroom or thresholds are wrong.\n", t.Lossless)
 	}

@@ -9,8 +9,9 @@ import (
 // app is something that lives on the fabric by timers and messages; its number, from 1, stands
 // in the upper 8 bits of their tags.
 type app interface {
-	Timer(tag uint64) error
-	Delivered(tag uint64) error
+	Timer(s *model.Sim, tag uint64) error
+	Delivered(s *model.Sim, tag uint64) error
+	Divided() bool // see model.Divisible
 }
 
 // maxApps bounds storage loads and reductions of a file: their number is 8 bits of a tag, and one

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/control"
@@ -72,7 +73,9 @@ type builder struct {
 	initiators []model.NodeID
 	plane      *control.Plane // nil: none
 	breaker    breaker        // nil: the fabric itself
-	broken     error          // of a load, while running
+	mu         sync.Mutex     // of broken
+	broken     error          // of an app, while running
+	oneCore    string         // why not on the cores that were asked for
 	cc         model.Control  // of all hosts; nil = none
 	need       int64          // bytes of memory that the run may take
 }

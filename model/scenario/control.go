@@ -218,10 +218,10 @@ func (r runner) Carrier(s *model.Sim, p model.PortID, up bool) {
 }
 
 // Control passes a frame on to the control plane.
-func (r runner) Control(_ *model.Sim, p model.PortID, frame []byte) {
+func (r runner) Control(s *model.Sim, p model.PortID, frame []byte) {
 	if n, ok := reduce.Owns(frame); ok && n > 0 && n <= len(r.b.apps) {
 		if j, ok := r.b.apps[n-1].(*reduce.Job); ok {
-			r.failed(j.Control(p, frame))
+			r.failed(j.Control(s, p, frame))
 		}
 	} else if r.b.plane != nil {
 		r.b.plane.Control(p, frame)

@@ -32,6 +32,7 @@ type Result struct {
 	Thresholds []Threshold        `json:"-"`
 	Metrics    map[string]float64 `json:"metrics"`
 	Incidents  []IncidentResult   `json:"incidents,omitempty"`
+	OneCore    string             `json:"one_core,omitempty"` // why the run used one core, if more were asked for
 	expect     []Expect
 	file       string
 }
@@ -143,7 +144,7 @@ type FlowResult struct {
 
 func (b *builder) result(rec *recorder) *Result {
 	s := b.sim
-	r := &Result{Name: b.f.Name, About: b.f.About, End: s.Now(), Totals: s.Totals(), Series: rec.series, Metrics: map[string]float64{}, expect: b.f.Expect, file: b.f.path}
+	r := &Result{Name: b.f.Name, About: b.f.About, End: s.Now(), Totals: s.Totals(), Series: rec.series, Metrics: map[string]float64{}, OneCore: b.oneCore, expect: b.f.Expect, file: b.f.path}
 	for _, g := range b.groups {
 		b.group(r, g)
 	}

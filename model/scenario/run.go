@@ -107,15 +107,22 @@ const tagReroute = 1 << 32
 
 func (r runner) FlowDone(*model.Sim, model.FlowID) {}
 
-// TimersOnly reports whether nothing but faults happens to the fabric.
-func (r runner) TimersOnly() bool { return len(r.b.apps) == 0 && r.b.plane == nil }
+// Divided reports whether all that happens, until the next timer, happens to one host or switch.
+func (r runner) Divided() bool {
+	for _, a := range r.b.apps {
+		if !a.Divided() {
+			return false
+		}
+	}
+	return r.b.plane == nil
+}
 
 func (r runner) Timer(s *model.Sim, tag uint64) {
 	if n := int(tag >> 56); n > 0 {
 		if n == tagControl {
 			r.failed(r.b.plane.Timer())
 		} else if n <= len(r.b.apps) {
-			r.failed(r.b.apps[n-1].Timer(tag))
+			r.failed(r.b.apps[n-1].Timer(s, tag))
 		}
 		return
 	}
@@ -229,7 +236,6 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 		s.OnProgress(func(now model.Time, events uint64) { progress(now, f.Duration, events) })
 	}
 	if f.Live != nil {
-		f.Cores = 1 // or others would change what it looks at
 		s.OnProgress(func(model.Time, uint64) { f.Live(b.look) })
 	}
 	rec := newRecorder(b)
@@ -252,11 +258,13 @@ func (f *File) Run(ctx context.Context, progress Progress) (*Result, error) {
 // begin plans the faults and starts what acts on the fabric.
 func (b *builder) begin() error {
 	s := b.sim
-	if len(b.faults)+len(b.apps) > 0 || b.plane != nil || s.MayErrorDown() {
+	if len(b.faults)+len(b.apps) > 0 || b.plane != nil || b.f.Reroute != nil {
 		s.SetHandler(runner{b})
 	}
-	if !(runner{b}).TimersOnly() || s.MayErrorDown() {
-		b.f.Cores = 1
+	if b.f.Cores > 1 {
+		if b.oneCore = b.whyOneCore(); b.oneCore != "" {
+			b.f.Cores = 1
+		}
 	}
 	for i := range b.faults {
 		s.At(b.faults[i].spec.At, uint64(i))
@@ -273,6 +281,17 @@ func (b *builder) begin() error {
 		}
 	}
 	return nil
+}
+
+// whyOneCore tells why more cores cannot help; "" = they can.
+func (b *builder) whyOneCore() string {
+	switch {
+	case b.plane != nil:
+		return "the control plane acts on several switches and hosts at one moment"
+	case b.f.Live != nil:
+		return "--live looks at the whole fabric all the time"
+	}
+	return b.sim.OneCore(b.f.Cores)
 }
 
 // advance runs in steps of the recording period, or in a hundred.

@@ -25,8 +25,8 @@ type File struct {
 	Record     Record      `yaml:"record"`
 	Expect     []Expect    `yaml:"expect"`
 
-	// Cores is how many cores a run may use when nothing in the file needs to see the
-	// whole fabric all the time (storage, a control plane); the result is the same.
+	// Cores is how many cores a run may use; the result is the same. Where something needs the
+	// whole fabric all the time (a control plane), it uses one, and Result.OneCore says why.
 	Cores int
 	// Live is called every 65,536 events with what tells how the run stands; it runs on one core
 	// then.

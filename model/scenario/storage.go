@@ -67,18 +67,23 @@ func (r runner) tell(ep model.EndpointID, up bool) {
 	}
 }
 
-// failed keeps the first error of a load; it ends the run.
+// failed keeps the first error of an app; it ends the run. Shards may have one at the same time.
 func (r runner) failed(err error) {
-	if err != nil && r.b.broken == nil {
+	if err == nil {
+		return
+	}
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	if r.b.broken == nil {
 		r.b.broken = err
 		r.b.sim.Stop()
 	}
 }
 
 // Delivered passes a message on to whom it is of.
-func (r runner) Delivered(_ *model.Sim, _ model.FlowID, tag uint64) {
+func (r runner) Delivered(s *model.Sim, _ model.FlowID, tag uint64) {
 	if n := int(tag >> 56); n > 0 && n <= len(r.b.apps) {
-		r.failed(r.b.apps[n-1].Delivered(tag))
+		r.failed(r.b.apps[n-1].Delivered(s, tag))
 	}
 }
 

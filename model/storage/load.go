@@ -62,26 +62,29 @@ func (l *Load) tag(step uint64, gen uint16, n int32) uint64 {
 type Load struct {
 	cfg     Config
 	sim     *model.Sim
-	rng     model.RNG
 	weights int
 	pairs   []pair
 	paths   []path
 	ios     []io
-	done    uint64
-	bytes   uint64
 	retried uint64
-	latency model.Time // sum
-	worst   model.Time
-	last    model.Time // when an I/O was completed last
+	last    model.Time // when an I/O was completed last, as far as is gathered
 	pauses  []Pause
 	log     []Event
+	downs   int        // paths that are down
+	settled model.Time // targets may have done with what was issued again elsewhere
 }
 
-// pair is one initiator at one target.
+// pair is one initiator at one target. But for what is said it belongs to the initiator.
 type pair struct {
 	first, n int32 // its paths
 	turn     int32
 	idle     []int32 // I/Os that no path can take
+	rng      model.RNG
+	done     uint64
+	bytes    uint64
+	latency  model.Time // sum
+	worst    model.Time
+	busy     []Pause // times in which I/Os were completed without a pause, since all were gathered
 }
 
 // path is a pair of ports with a queue pair each way.
@@ -119,7 +122,7 @@ type Event struct {
 
 // New prepares a load on a built fabric; Start begins it.
 func New(s *model.Sim, cfg Config) (*Load, error) {
-	l := &Load{cfg: cfg, sim: s, rng: model.RNG(cfg.Seed)}
+	l := &Load{cfg: cfg, sim: s}
 	for _, b := range cfg.Blocks {
 		if b.Bytes <= 0 || b.Bytes > 1<<30 || b.Weight <= 0 {
 			return nil, fmt.Errorf("%w: block of %d bytes with weight %d", ErrConfig, b.Bytes, b.Weight)
@@ -148,7 +151,7 @@ func (l *Load) addPair(i, t model.NodeID) error {
 		return fmt.Errorf("%w: %s or %s has no port", ErrConfig, l.sim.NodeName(i), l.sim.NodeName(t))
 	}
 	id := int32(len(l.pairs))
-	l.pairs = append(l.pairs, pair{first: int32(len(l.paths)), n: int32(n)})
+	l.pairs = append(l.pairs, pair{first: int32(len(l.paths)), n: int32(n), rng: model.RNG(l.cfg.Seed + uint64(id)<<20)})
 	for k := range n {
 		p := path{pair: id, src: l.sim.EndpointOf(i, k), dst: l.sim.EndpointOf(t, k), up: true}
 		l.paths = append(l.paths, p)
@@ -186,7 +189,7 @@ func (l *Load) begin() error {
 	for id := range l.pairs {
 		for range l.cfg.Depth {
 			l.ios = append(l.ios, io{pair: int32(id)})
-			if err := l.fresh(int32(len(l.ios) - 1)); err != nil {
+			if err := l.fresh(l.sim, int32(len(l.ios)-1)); err != nil {
 				return err
 			}
 		}
@@ -201,26 +204,31 @@ const aliveLooks = 20
 // Begin is when the load begins.
 func (l *Load) Begin() model.Time { return l.cfg.Begin }
 
+// Divided reports whether each host does its part of the load by itself: not while an initiator
+// looks for a way back to a target, and not as long as a target may serve what was issued again.
+func (l *Load) Divided() bool { return l.downs == 0 && l.sim.Now() >= l.settled }
+
 // Owns reports whether a tag belongs to this load.
 func (l *Load) Owns(tag uint64) bool { return uint8(tag>>56) == l.cfg.Tag }
 
 // fresh draws a new I/O in slot n and issues it.
-func (l *Load) fresh(n int32) error {
+func (l *Load) fresh(s *model.Sim, n int32) error {
 	o := &l.ios[n]
-	w := l.rng.Intn(l.weights)
+	rng := &l.pairs[o.pair].rng
+	w := rng.Intn(l.weights)
 	for _, b := range l.cfg.Blocks {
 		if w -= b.Weight; w < 0 {
 			o.bytes = b.Bytes
 			break
 		}
 	}
-	o.read = l.rng.Intn(100) < l.cfg.ReadPercent
-	o.begun, o.retried = l.sim.Now(), false
-	return l.issue(n)
+	o.read = rng.Intn(100) < l.cfg.ReadPercent
+	o.begun, o.retried = s.Now(), false
+	return l.issue(s, n)
 }
 
 // issue sends the command of an I/O on the next path that is up.
-func (l *Load) issue(n int32) error {
+func (l *Load) issue(s *model.Sim, n int32) error {
 	o := &l.ios[n]
 	o.gen++
 	pr := &l.pairs[o.pair]
@@ -230,10 +238,10 @@ func (l *Load) issue(n int32) error {
 		if p := &l.paths[k]; p.up {
 			o.path = k
 			if p.waiting == 0 {
-				p.heard = l.sim.Now()
+				p.heard = s.Now()
 			}
 			p.waiting++
-			return l.sim.Post(p.to, capsule, l.tag(stepCommand, o.gen, n))
+			return s.Post(p.to, capsule, l.tag(stepCommand, o.gen, n))
 		}
 	}
 	o.path = -1

@@ -14,8 +14,9 @@ type handler struct {
 
 func (h *handler) FlowDone(*model.Sim, model.FlowID)                {}
 func (h *handler) Control(*model.Sim, model.PortID, []byte)         {}
-func (h *handler) Timer(_ *model.Sim, tag uint64)                   { h.check(h.l.Timer(tag)) }
-func (h *handler) Delivered(_ *model.Sim, _ model.FlowID, t uint64) { h.check(h.l.Delivered(t)) }
+func (h *handler) Divided() bool                                    { return h.l.Divided() }
+func (h *handler) Timer(s *model.Sim, tag uint64)                   { h.check(h.l.Timer(s, tag)) }
+func (h *handler) Delivered(s *model.Sim, _ model.FlowID, t uint64) { h.check(h.l.Delivered(s, t)) }
 
 func (h *handler) check(err error) {
 	if err != nil {

@@ -88,15 +88,15 @@ func (l *Load) Ask(src, dst model.EndpointID, within model.Time) error {
 }
 
 // asked follows a keep-alive command and its answer.
-func (l *Load) asked(step uint64, gen uint16, k int32) error {
+func (l *Load) asked(s *model.Sim, step uint64, gen uint16, k int32) error {
 	p := &l.paths[k]
 	if p.gen != gen || !p.up {
 		return nil
 	}
 	if step == stepAsk {
-		return l.sim.Post(p.back, capsule, l.tag(stepAlright, gen, k))
+		return s.Post(p.back, capsule, l.tag(stepAlright, gen, k))
 	}
-	p.heard = l.sim.Now()
+	p.heard = s.Now()
 	return nil
 }
 

@@ -1,6 +1,11 @@
 package storage
 
-import "github.com/openinof/inof/model"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/openinof/inof/model"
+)
 
 // Pause is a time without a completed I/O.
 type Pause struct {
@@ -25,6 +30,7 @@ const (
 // Pauses gives the times of a millisecond and more without a completed I/O since the
 // load began, the present one included.
 func (l *Load) Pauses() []Pause {
+	l.gather()
 	if l.sim.Now()-l.last < pauseLeast || l.sim.Now() < l.cfg.Begin {
 		return l.pauses
 	}
@@ -43,9 +49,31 @@ func (l *Load) LongestPause(after model.Time) (longest Pause) {
 }
 
 // completed notes the end of an I/O.
-func (l *Load) completed() {
-	if l.sim.Now()-l.last >= pauseLeast && len(l.pauses) < maxPauses {
-		l.pauses = append(l.pauses, Pause{l.last, l.sim.Now()})
+func (p *pair) completed(now model.Time, o *io) {
+	took := now - o.begun
+	p.done++
+	p.bytes += uint64(o.bytes)
+	p.latency += took
+	p.worst = max(p.worst, took)
+	if n := len(p.busy); n > 0 && now-p.busy[n-1].To < pauseLeast {
+		p.busy[n-1].To = now
+	} else {
+		p.busy = append(p.busy, Pause{now, now})
 	}
-	l.last = l.sim.Now()
+}
+
+// gather finds the pauses of the whole load: where no pair was busy.
+func (l *Load) gather() {
+	var all []Pause
+	for i := range l.pairs {
+		all = append(all, l.pairs[i].busy...)
+		l.pairs[i].busy = l.pairs[i].busy[:0]
+	}
+	slices.SortFunc(all, func(a, b Pause) int { return cmp.Compare(a.From, b.From) })
+	for _, b := range all {
+		if b.From-l.last >= pauseLeast && len(l.pauses) < maxPauses {
+			l.pauses = append(l.pauses, Pause{l.last, b.From})
+		}
+		l.last = max(l.last, b.To)
+	}
 }

@@ -3,13 +3,13 @@ package storage
 import "github.com/openinof/inof/model"
 
 // Delivered takes the arrival of a message of this load.
-func (l *Load) Delivered(tag uint64) error {
+func (l *Load) Delivered(s *model.Sim, tag uint64) error {
 	step, gen, n := tag>>48&0xff, uint16(tag>>32), int32(uint32(tag))
 	switch step {
 	case stepProbe, stepEcho:
 		return l.probed(step, gen, n)
 	case stepAsk, stepAlright:
-		return l.asked(step, gen, n)
+		return l.asked(s, step, gen, n)
 	}
 	o := &l.ios[n]
 	if o.gen != gen || o.path < 0 {
@@ -17,34 +17,34 @@ func (l *Load) Delivered(tag uint64) error {
 	}
 	p := &l.paths[o.path]
 	if step == stepPull || step == stepReply {
-		p.heard = l.sim.Now()
+		p.heard = s.Now()
 	}
 	switch step {
 	case stepCommand:
 		if o.read {
-			l.sim.At(l.sim.Now()+l.cfg.Service, l.tag(stepService, gen, n))
+			l.serve(s, p, gen, n)
 			return nil
 		}
-		return l.sim.Post(p.back, capsule, l.tag(stepPull, gen, n))
+		return s.Post(p.back, capsule, l.tag(stepPull, gen, n))
 	case stepPull:
-		return l.sim.Post(p.to, o.bytes, l.tag(stepData, gen, n))
+		return s.Post(p.to, o.bytes, l.tag(stepData, gen, n))
 	case stepData:
-		l.sim.At(l.sim.Now()+l.cfg.Service, l.tag(stepService, gen, n))
+		l.serve(s, p, gen, n)
 	case stepReply:
-		took := l.sim.Now() - o.begun
-		l.done++
-		l.completed()
-		l.bytes += uint64(o.bytes)
-		l.latency += took
-		l.worst = max(l.worst, took)
+		l.pairs[o.pair].completed(s.Now(), o)
 		p.waiting--
-		return l.fresh(n)
+		return l.fresh(s, n)
 	}
 	return nil
 }
 
+// serve has a target take its time for an I/O.
+func (l *Load) serve(s *model.Sim, p *path, gen uint16, n int32) {
+	s.AtPort(s.EndpointPort(p.dst), s.Now()+l.cfg.Service, l.tag(stepService, gen, n))
+}
+
 // Timer takes a timer of this load.
-func (l *Load) Timer(tag uint64) error {
+func (l *Load) Timer(s *model.Sim, tag uint64) error {
 	step, gen, n := tag>>48&0xff, uint16(tag>>32), int32(uint32(tag))
 	switch step {
 	case stepService:
@@ -56,9 +56,10 @@ func (l *Load) Timer(tag uint64) error {
 		if o.read {
 			size += o.bytes
 		}
-		return l.sim.Post(l.paths[o.path].back, size, l.tag(stepReply, gen, n))
+		return s.Post(l.paths[o.path].back, size, l.tag(stepReply, gen, n))
 	case stepAlive:
 		l.sim.At(l.sim.Now()+l.cfg.KeepAlive/aliveLooks, tag)
+		l.gather()
 		return l.lookAtPaths()
 	case stepReconnect:
 		return l.probe(n)
@@ -90,6 +91,8 @@ func (l *Load) lookAtPaths() error {
 func (l *Load) down(k int32, why string) error {
 	p := &l.paths[k]
 	p.up = false
+	l.downs++
+	l.settled = l.sim.Now() + l.cfg.Service + 1
 	l.note(k, why)
 	l.sim.CloseQP(p.to)
 	l.sim.CloseQP(p.back)
@@ -100,7 +103,7 @@ func (l *Load) down(k int32, why string) error {
 				o.retried = true
 				l.retried++
 			}
-			if err := l.issue(int32(n)); err != nil {
+			if err := l.issue(l.sim, int32(n)); err != nil {
 				return err
 			}
 		}
@@ -121,12 +124,13 @@ func (l *Load) up(k int32, why string, open bool) error {
 		}
 	}
 	p.up, p.told, p.heard = true, false, l.sim.Now()
+	l.downs--
 	l.note(k, why)
 	pr := &l.pairs[p.pair]
 	idle := pr.idle
 	pr.idle = nil
 	for _, n := range idle {
-		if err := l.issue(n); err != nil {
+		if err := l.issue(l.sim, n); err != nil {
 			return err
 		}
 	}
@@ -178,12 +182,17 @@ type Stats struct {
 
 // Stats gives the totals so far.
 func (l *Load) Stats() Stats {
-	s := Stats{Done: l.done, Bytes: l.bytes, Retried: l.retried, Worst: l.worst}
-	if l.done > 0 {
-		s.Mean = l.latency / model.Time(l.done)
-	}
+	s, latency := Stats{Retried: l.retried}, model.Time(0)
 	for i := range l.pairs {
-		s.Waiting += len(l.pairs[i].idle)
+		p := &l.pairs[i]
+		s.Done += p.done
+		s.Bytes += p.bytes
+		s.Worst = max(s.Worst, p.worst)
+		s.Waiting += len(p.idle)
+		latency += p.latency
+	}
+	if s.Done > 0 {
+		s.Mean = latency / model.Time(s.Done)
 	}
 	return s
 }
