@@ -35,7 +35,7 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 		c.speak.PortDown(p.Name)
 	}
 	if n := len(c.table.Hosts(p.Name)); n > 0 {
-		c.out.Event(api.Event{Time: now, Kind: "port", Port: p.Name,
+		c.event(api.Event{Time: now, Kind: "port", Port: p.Name,
 			Text: fmt.Sprintf("port %s was removed from the configuration: its %d host address(es) stay as they are until %s, then they count as gone; "+
 				"named in ports.access again before that, they never were away", p.Name, n, p.leaves.Format(time.RFC3339)),
 			Fields: map[string]string{"event": "removed from configuration", "hosts": fmt.Sprint(n)}})

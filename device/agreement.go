@@ -31,7 +31,7 @@ func (c *Core) watchAgreement(now time.Time) {
 		g.due = now.Add(agreementQuiet)
 	case !differ && g.told:
 		g.told = false
-		c.out.Event(api.Event{Time: now, Kind: "zone", Text: "the reflectors agree about all zones again",
+		c.event(api.Event{Time: now, Kind: "zone", Text: "the reflectors agree about all zones again",
 			Fields: map[string]string{"change": "consistent"}})
 	case !differ:
 		g.due = time.Time{}
@@ -54,7 +54,7 @@ func (c *Core) tickAgreement(now time.Time) {
 	if len(first) > 3 {
 		first = first[:3]
 	}
-	c.out.Event(api.Event{Time: now, Kind: "zone", Fields: map[string]string{"change": "inconsistent", "zones": strconv.Itoa(len(names))},
+	c.event(api.Event{Time: now, Kind: "zone", Fields: map[string]string{"change": "inconsistent", "zones": strconv.Itoa(len(names))},
 		Text: fmt.Sprintf("the reflectors differ about %d zone(s), such as %s: %s; see show zone --inconsistent", len(names), strings.Join(first, ", "), effect)})
 }
 

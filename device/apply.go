@@ -75,7 +75,7 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 	}
 	c.watchAgreement(now)
 	if a.Synced {
-		c.out.Event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
+		c.event(api.Event{Time: now, Kind: "sync", Device: a.From.String(),
 			Text:   fmt.Sprintf("synchronized with reflector %s", a.From),
 			Fields: map[string]string{"sync": c.syncWith(a.From)}})
 	}
@@ -102,7 +102,7 @@ func (c *Core) appliedEvents(a *client.Applied, now time.Time) {
 		return
 	}
 	for _, z := range a.Zones {
-		c.out.Event(api.Event{Time: now, Kind: "zone", Device: a.From.String(),
+		c.event(api.Event{Time: now, Kind: "zone", Device: a.From.String(),
 			Text:   fmt.Sprintf("zone %s: %s by reflector %s", z.Zone.Name, z.Op, a.From),
 			Fields: map[string]string{"zone": z.Zone.Name, "change": z.Op.String()}})
 	}
@@ -112,7 +112,7 @@ func (c *Core) appliedEvents(a *client.Applied, now time.Time) {
 		if h.Op == wire.Withdraw {
 			text += " is gone: " + h.Why.String()
 		}
-		c.out.Event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
+		c.event(api.Event{Time: now, Kind: "host", Text: text, Device: h.Host.Device.String(), Port: h.Host.HostKey.Port,
 			Addr: h.Host.Addr.String(), Fields: map[string]string{"change": h.Op.String()}})
 	}
 	c.downEvents(a.Downs, now)
@@ -129,13 +129,16 @@ func (c *Core) rezoneEarly(now time.Time) {
 
 // downEvents tells operators of other devices' hosts that cannot be reached, or can again.
 func (c *Core) downEvents(downs []wire.DownRecord, now time.Time) {
-	for i := range downs {
-		d := &downs[i]
-		text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", d.Device, d.Port, d.Why, len(d.Addrs))
-		if !d.Is() {
-			text = fmt.Sprintf("device %s port %s: %d host address(es) can be reached again", d.Device, d.Port, len(d.Addrs))
-		}
-		c.out.Event(api.Event{Time: now, Kind: "fault", Text: text, Device: d.Device.String(), Port: d.Port,
-			Fields: map[string]string{"change": d.Op().String(), "reason": d.Why.String()}})
+	for _, d := range downs {
+		c.say(func() api.Event { return downEvent(&d, now) })
 	}
+}
+
+func downEvent(d *wire.DownRecord, now time.Time) api.Event {
+	text := fmt.Sprintf("device %s port %s: %s, %d host address(es) unreachable", d.Device, d.Port, d.Why, len(d.Addrs))
+	if !d.Is() {
+		text = fmt.Sprintf("device %s port %s: %d host address(es) can be reached again", d.Device, d.Port, len(d.Addrs))
+	}
+	return api.Event{Time: now, Kind: "fault", Text: text, Device: d.Device.String(), Port: d.Port,
+		Fields: map[string]string{"change": d.Op().String(), "reason": d.Why.String()}}
 }

@@ -100,7 +100,7 @@ func (c *Core) conflictEvent(k zone.HostKey, text string, now time.Time) {
 	if c.restoring {
 		return
 	}
-	c.out.Event(api.Event{Time: now, Kind: "conflict", Port: k.Port, Addr: k.Addr.String(), Text: text})
+	c.event(api.Event{Time: now, Kind: "conflict", Port: k.Port, Addr: k.Addr.String(), Text: text})
 }
 
 // question has the holder of a contested address asked, or not (any more).

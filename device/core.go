@@ -14,6 +14,7 @@ import (
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
@@ -114,8 +115,9 @@ type Core struct {
 	counters   Counters
 	nts        snsd.ParseCounters
 	limiter    eventLimiter
-	restoring  bool       // hosts are put back, not learned: no events
-	reflector  netip.Addr // that we had a session with last; for operators
+	unsaid     []func() api.Event // for operators, in order; Say makes them known
+	restoring  bool               // hosts are put back, not learned: no events
+	reflector  netip.Addr         // that we had a session with last; for operators
 	agreement  agreement
 	stages     stages
 	stopwatch  Stopwatch   // nil: none
@@ -212,17 +214,19 @@ func (c *Core) Tick(now time.Time) {
 	c.Pump(now)
 }
 
-// Pump sends the frames that are due now. It is cheap when there are none.
+// Pump sends the frames that are due now, notices first, and tells operators what happened. It is
+// cheap when there is nothing.
 func (c *Core) Pump(now time.Time) {
+	if c.notify != nil {
+		c.sendNotices(now)
+	}
 	c.notePartners(now)
 	if c.speak != nil {
 		for _, f := range c.speak.Due(now) {
 			c.out.SendFrame(f.Port, f.Frame)
 		}
 	}
-	if c.notify != nil {
-		c.sendNotices(now)
-	}
+	c.Say()
 	c.KeepRows(now)
 }
 
@@ -274,6 +278,7 @@ func (c *Core) expire(now time.Time) {
 
 // Goodbye sends the frames that a device sends before it stops: shutdown LLDPDUs.
 func (c *Core) Goodbye(now time.Time) {
+	defer c.Say()
 	if c.speak == nil {
 		return
 	}

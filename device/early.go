@@ -181,7 +181,7 @@ func (c *Core) addEarly(h zone.Host, now time.Time) {
 	if c.restoring {
 		return
 	}
-	c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
+	c.event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
 		Text: fmt.Sprintf("host %s (%s) on port %s asks for its zones before it has registered: it is told what they say, others hear of it when it registers",
 			h.Addr, h.MAC, h.HostKey.Port),
 		Fields: map[string]string{"change": "asked", "mac": h.MAC.String()}})
@@ -211,7 +211,7 @@ func (c *Core) endEarly(now time.Time) {
 		}
 		c.dropEarly(a)
 		c.notify.Unsubscribe(a, h.HostKey.Port, now)
-		c.out.Event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
+		c.event(api.Event{Time: now, Kind: "host", Port: h.HostKey.Port, Addr: a.String(),
 			Text:   fmt.Sprintf("host %s (%s) on port %s asked for its zones and has not registered within %s: it is told nothing more", a, h.MAC, h.HostKey.Port, EarlyLife),
 			Fields: map[string]string{"change": "not-registered", "mac": h.MAC.String()}})
 	}

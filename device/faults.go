@@ -61,22 +61,24 @@ func (c *Core) followFault(p *port, since, at, now time.Time) {
 
 // faultEvent tells of a change; before: the port had a fault before it.
 func (c *Core) faultEvent(ch errdown.Change, p *port, before bool) {
-	text := fmt.Sprintf("%s on port %s has cleared", ch.Cause, ch.Port)
-	switch hosts := len(p.fault.addrs); {
-	case ch.Faulty && before:
-		text = fmt.Sprintf("%s on port %s too: its %d host address(es) have been unreachable since %s", ch.Cause, ch.Port, hosts, p.fault.since.Format(time.TimeOnly))
-	case ch.Faulty:
-		text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, hosts)
-	}
-	if ch.Cause == errdown.Drained {
-		text = drainText(&ch, len(p.fault.addrs))
-	}
-	state := "cleared"
-	if ch.Faulty {
-		state = "faulty"
-	}
-	c.out.Event(api.Event{Time: ch.At, Kind: "fault", Text: text, Port: ch.Port,
-		Fields: map[string]string{"cause": ch.Cause.String(), "state": state, "hosts": fmt.Sprint(len(p.fault.addrs))}})
+	hosts, since := len(p.fault.addrs), p.fault.since
+	c.say(func() api.Event {
+		state, text := "cleared", fmt.Sprintf("%s on port %s has cleared", ch.Cause, ch.Port)
+		switch {
+		case ch.Faulty && before:
+			text = fmt.Sprintf("%s on port %s too: its %d host address(es) have been unreachable since %s", ch.Cause, ch.Port, hosts, since.Format(time.TimeOnly))
+		case ch.Faulty:
+			text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, hosts)
+		}
+		if ch.Cause == errdown.Drained {
+			text = drainText(&ch, hosts)
+		}
+		if ch.Faulty {
+			state = "faulty"
+		}
+		return api.Event{Time: ch.At, Kind: "fault", Text: text, Port: ch.Port,
+			Fields: map[string]string{"cause": ch.Cause.String(), "state": state, "hosts": fmt.Sprint(hosts)}}
+	})
 }
 
 // tellFault brings what a port's fault says of its hosts to the reflectors first, because that

@@ -41,7 +41,7 @@ func (c *Core) yield(k presence.Key, now time.Time) {
 		return
 	}
 	c.counters.AddressesMoved++
-	c.out.Event(api.Event{Time: now, Kind: "conflict", Port: k.Port, Addr: k.Addr.String(),
+	c.event(api.Event{Time: now, Kind: "conflict", Port: k.Port, Addr: k.Addr.String(),
 		Text:   fmt.Sprintf("address %s has moved: %s on port %s did not answer for it, and another host claims it", k.Addr, macs[0], k.Port),
 		Fields: map[string]string{"change": "moved", "mac": macs[0].String()}})
 	c.neighboursChanged(c.table.Forget(k.Port, k.Addr, macs[0], snsd.ReasonIPChanged, now), now)

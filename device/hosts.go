@@ -95,7 +95,7 @@ func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
 	if known {
 		verb = "changed"
 	}
-	c.out.Event(api.Event{Time: at, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
+	c.event(api.Event{Time: at, Kind: "host", Port: h.HostKey.Port, Addr: h.Addr.String(),
 		Text:   fmt.Sprintf("host %s (%s) %s on port %s", h.Addr, h.Role, verb, h.HostKey.Port),
 		Fields: map[string]string{"change": verb, "role": h.Role.String(), "mac": h.MAC.String()}})
 }
@@ -124,7 +124,7 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.noteHard(addr)
 	c.unlisted(p, addr, now)
 	c.notify.Unsubscribe(addr, p.Name, now)
-	c.out.Event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),
+	c.event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),
 		Text:   fmt.Sprintf("host %s (%s) left port %s: %s", addr, h.Role, p.Name, why),
 		Fields: map[string]string{"change": "left", "role": h.Role.String(), "reason": why.String()}})
 }

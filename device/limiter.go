@@ -80,5 +80,5 @@ func (c *Core) Complain(now time.Time, what, source string, err error) {
 	} else {
 		e.Port = source
 	}
-	c.out.Event(e)
+	c.event(e)
 }

@@ -214,7 +214,7 @@ func (c *Core) pathEvent(dev netip.Addr, text, state string, ev *bfd.Event, at t
 			fields["last_heard"] = ev.Heard.Format(time.RFC3339Nano)
 		}
 	}
-	c.out.Event(api.Event{Time: at, Kind: "path", Device: dev.String(), Text: fmt.Sprintf("path to device %s %s", dev, text), Fields: fields})
+	c.event(api.Event{Time: at, Kind: "path", Device: dev.String(), Text: fmt.Sprintf("path to device %s %s", dev, text), Fields: fields})
 }
 
 // save gives the failed paths, by device.

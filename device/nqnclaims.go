@@ -56,6 +56,6 @@ func (c *Core) nqnEvent(h zone.Host, now time.Time, what, text string) {
 	if skipped > 0 {
 		text += fmt.Sprintf(" (and %d more like it were not shown)", skipped)
 	}
-	c.out.Event(api.Event{Time: now, Kind: "host", Device: h.Device.String(), Port: h.HostKey.Port, Addr: h.Addr.String(), Text: text,
+	c.event(api.Event{Time: now, Kind: "host", Device: h.Device.String(), Port: h.HostKey.Port, Addr: h.Addr.String(), Text: text,
 		Fields: map[string]string{"change": what, "nqn": h.NQN}})
 }

@@ -144,7 +144,7 @@ func (c *Core) ReflectorResumes(dev netip.Addr, seen *wire.Resume, now time.Time
 	before := c.client.Epoch()
 	c.fromClient(c.client.Resume(dev, seen, now), now)
 	if c.client.Epoch() != before {
-		c.out.Event(api.Event{Time: now, Kind: "error", Device: dev.String(), Fields: map[string]string{"room": "peer"},
+		c.event(api.Event{Time: now, Kind: "error", Device: dev.String(), Fields: map[string]string{"room": "peer"},
 			Text: fmt.Sprintf("reflector %s has seen a later start of this device: the clock was set back and the last epoch was lost; going on behind it", dev)})
 	}
 	c.pathSession(dev, true)
@@ -188,5 +188,5 @@ func (c *Core) peerEvent(dev netip.Addr, role, state string, why error, now time
 		text += ": " + why.Error()
 		fields["error"] = why.Error()
 	}
-	c.out.Event(api.Event{Time: now, Kind: "peer", Text: text, Device: dev.String(), Fields: fields})
+	c.event(api.Event{Time: now, Kind: "peer", Text: text, Device: dev.String(), Fields: fields})
 }

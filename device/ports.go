@@ -82,16 +82,18 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 }
 
 func (c *Core) portEvent(ev fabric.Event, up bool) {
-	state := "down"
-	if up {
-		state = "up"
-	}
-	text := fmt.Sprintf("port %s is %s", ev.Port.Name, state)
-	if ev.Kind != fabric.PortChanged {
-		text = fmt.Sprintf("port %s %s, %s", ev.Port.Name, ev.Kind, state)
-	}
-	c.out.Event(api.Event{Time: ev.At, Kind: "port", Text: text, Port: ev.Port.Name,
-		Fields: map[string]string{"state": state, "event": ev.Kind.String()}})
+	c.say(func() api.Event {
+		state := "down"
+		if up {
+			state = "up"
+		}
+		text := fmt.Sprintf("port %s is %s", ev.Port.Name, state)
+		if ev.Kind != fabric.PortChanged {
+			text = fmt.Sprintf("port %s %s, %s", ev.Port.Name, ev.Kind, state)
+		}
+		return api.Event{Time: ev.At, Kind: "port", Text: text, Port: ev.Port.Name,
+			Fields: map[string]string{"state": state, "event": ev.Kind.String()}}
+	})
 }
 
 // Sample takes a reading of a port's health for the detectors that need it.

@@ -92,7 +92,7 @@ func (c *Cmd) Start() error {
 			return err
 		}
 		if c.realtime { // the thread is this command's own, and what it starts inherits its class
-			if err := realtime(); err != nil {
+			if err := realtime(unitPriority); err != nil {
 				return err
 			}
 		}
@@ -101,9 +101,9 @@ func (c *Cmd) Start() error {
 }
 
 // realtime gives the calling thread, and what it starts, the scheduling class of
-// dist/systemd/inofd.service. It takes root, CAP_SYS_NICE or RLIMIT_RTPRIO.
-func realtime() error {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: unitPriority}
+// dist/systemd/inofd.service at a priority. It takes root, CAP_SYS_NICE or RLIMIT_RTPRIO.
+func realtime(priority uint32) error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: priority}
 	return os.NewSyscallError("sched_setattr SCHED_RR", unix.SchedSetAttr(0, &attr, 0))
 }
 

@@ -3,6 +3,7 @@ package linux
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -80,6 +81,7 @@ func (r *reader) hear(ctx context.Context, h hearing) {
 		switch {
 		case err == nil:
 			r.word(word)
+			runtime.Gosched() // the owner first, on this thread, which is awake
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, carrier.ErrWord):
@@ -103,7 +105,7 @@ func (r *reader) word(w carrier.Word) {
 		return // netlink was first
 	}
 	p.doubt.heard, p.doubt.asked = w.Changes, false
-	r.confirm(p)
+	defer r.confirm(p)
 	if w.Carrier {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 
@@ -274,7 +275,12 @@ func (d *Device) samples(list []sample) {
 
 // PeerSink gives the sink for the sessions we accept (client) or dial.
 func (d *Device) PeerSink(client bool) func(link.PeerEvent) {
-	return func(ev link.PeerEvent) { d.inbox.Put(ev, client, d.stopped) }
+	return func(ev link.PeerEvent) {
+		d.inbox.Put(ev, client, d.stopped)
+		if u, ok := ev.Msg.(*wire.Update); ok && u.TellsLoss() {
+			runtime.Gosched() // the owner first, on this thread, which is awake
+		}
+	}
 }
 
 // ResumePoint gives what was seen of a device that we dial (or that dials us), for
@@ -336,6 +342,7 @@ func (d *Device) Do(ctx context.Context, fn func(c *device.Core, now time.Time))
 	req := func(now time.Time) {
 		defer close(done)
 		fn(d.core, now)
+		d.core.Say() // whoever asked finds it said
 	}
 	select {
 	case d.requests <- req:

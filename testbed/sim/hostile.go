@@ -78,6 +78,7 @@ func (w *world) lie() {
 			r.core.ClientMessage(hostileID, &wire.EndOfSync{Epoch: 1, Seq: seq, Resumed: w.chance(0.3)}, now)
 		}
 	}
+	r.core.Say()
 	if lies > 0 && w.named == 0 {
 		w.failf("%s names nobody after %d lies of %s", r.name, lies, hostileID)
 	}
