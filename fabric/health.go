@@ -33,6 +33,7 @@ const (
 	FieldRestored                                  // Restored
 	FieldTxCast                                    // TxBroadcast, TxMulticast
 	FieldOptic                                     // Optic
+	FieldMarking                                   // Marking of each queue
 	endOfFields                                    // not a field
 	AllFields        = endOfFields - 1             // every part there is
 	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks
@@ -41,7 +42,7 @@ const (
 )
 
 var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power",
-	"speed", "port-ecn", "ecn", "buffer", "buffer-peak", "restored", "tx-cast", "optic"}
+	"speed", "port-ecn", "ecn", "buffer", "buffer-peak", "restored", "tx-cast", "optic", "marking"}
 
 // String lists the fields by name, "none" when there is none.
 func (f Fields) String() string {
@@ -129,7 +130,29 @@ type Health struct {
 	TxBroadcast uint64 `json:"tx_broadcast,omitzero"` // frames
 	TxMulticast uint64 `json:"tx_multicast,omitzero"` // frames
 	Optic       Optic  `json:"optic,omitzero"`
+
+	Marking [Priorities]Marking `json:"marking,omitzero"`
 }
+
+// Marking is how a queue marks now (RFC 3168: CE): none of its frames while less than Low waits, of
+// those that come while High waits a part, beyond High all.
+type Marking struct {
+	Mode        MarkingMode `json:"mode"` // empty: it does not mark
+	Low         uint64      `json:"low_bytes"`
+	High        uint64      `json:"high_bytes"`
+	Probability float64     `json:"probability"` // at High, 0..1
+}
+
+// MarkingMode is who chooses the thresholds of a queue.
+type MarkingMode string
+
+// The values of MarkingMode.
+const (
+	MarkingStatic  MarkingMode = "STATIC"  // they are configured
+	MarkingDynamic MarkingMode = "DYNAMIC" // by the degree of incast
+	MarkingNN      MarkingMode = "NN"      // AI-ECN: a trained network
+	MarkingBBR     MarkingMode = "BBR"     // AI-ECN: a heuristic search
+)
 
 // Optic is what a module tells beside what it receives.
 type Optic struct {

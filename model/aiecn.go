@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"os"
+
+	"github.com/openinof/inof/fabric"
 )
 
 var aiECNMechanism = Mechanism{Part: PartTuner, Kind: "ai-ecn",
@@ -100,6 +102,8 @@ type aiECN struct {
 	queue       []searched
 	kept, eased uint64
 }
+
+func (*aiECN) marks() fabric.MarkingMode { return fabric.MarkingBBR }
 
 // Steps of the cycle; at the others it rests.
 const (

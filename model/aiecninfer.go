@@ -1,6 +1,10 @@
 package model
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/openinof/inof/fabric"
+)
 
 // inferredECN is the inference mode of AI-ECN: a small network chooses one of ten levels for each
 // queue, the lower threshold being 20 KB doubled so many times. Where the traffic is unlike that
@@ -27,6 +31,8 @@ const (
 	strangeOf   = 10
 	strangeMost = 2
 )
+
+func (*inferredECN) marks() fabric.MarkingMode { return fabric.MarkingNN }
 
 func (a *inferredECN) Tapped() bool { return true }
 

@@ -1,6 +1,10 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/openinof/inof/fabric"
+)
 
 var dynamicECNMechanism = Mechanism{Part: PartTuner, Kind: "dynamic-ecn",
 	About: "thresholds of marking by the degree of incast and the share of elephants",
@@ -43,6 +47,8 @@ type dynamicECN struct {
 	degree []uint64 // of incast at each queue, in 1/1024
 	sets   uint64
 }
+
+func (*dynamicECN) marks() fabric.MarkingMode { return fabric.MarkingDynamic }
 
 func (d *dynamicECN) Tapped() bool { return true }
 

@@ -1,5 +1,7 @@
 package model
 
+import "github.com/openinof/inof/fabric"
+
 // What mechanisms hold of the fabric: a switch and a frame, each a pair of words.
 
 // Switch is a switch as its mechanisms see it.
@@ -71,6 +73,26 @@ func (s *Sim) Marking(p PortID, q int) (low, high int64, ok bool) {
 	qu := &s.queues[int(p)*NumQueues+q]
 	return int64(qu.kmin), int64(qu.kmax), qu.kmin != noMarks
 }
+
+// MarkingSet tells all of how a queue marks: who chooses its thresholds, what they are, and the
+// probability at the upper one. Mode is empty where it does not mark.
+func (s *Sim) MarkingSet(p PortID, q int) (m fabric.Marking) {
+	qu := &s.queues[int(p)*NumQueues+q]
+	if qu.kmin == noMarks {
+		return m
+	}
+	m = fabric.Marking{Mode: fabric.MarkingStatic, Low: uint64(qu.kmin), High: uint64(qu.kmax), Probability: float64(qu.pmax) / (1 << 32)}
+	node := s.PortNode(p)
+	for i := range s.tuners {
+		if t, ok := s.tuners[i].tuner.(marker); ok && s.switches[s.tuners[i].sw].node == int32(node) {
+			m.Mode = t.marks()
+		}
+	}
+	return m
+}
+
+// marker is a Tuner that chooses thresholds of marking.
+type marker interface{ marks() fabric.MarkingMode }
 
 // SetMarking changes the thresholds of a queue from now on; probability is that at high.
 func (w Switch) SetMarking(p PortID, q int, low, high int64, probability float64) {

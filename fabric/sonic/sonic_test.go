@@ -151,7 +151,7 @@ func TestHealthFromASwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fabric.Health{At: got.At, Valid: fabric.AllFields &^ (fabric.FieldPauseTime | fabric.FieldTxFrames | fabric.FieldPortECN | fabric.FieldBuffer),
+	want := fabric.Health{At: got.At, Valid: fabric.AllFields &^ (fabric.FieldPauseTime | fabric.FieldTxFrames | fabric.FieldPortECN | fabric.FieldBuffer | fabric.FieldMarking),
 		Counters: fabric.Counters{RxFrames: 123456789 + 4321, RxBytes: 1000, RxErrors: 18, RxDrops: 4,
 			TxFrames: 23, TxBytes: 2000, TxDrops: 5, TxErrors: 6, CarrierChanges: 1},
 		TxBroadcast: 1, TxMulticast: 2, Speed: 100_000_000_000,

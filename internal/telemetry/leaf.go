@@ -197,7 +197,7 @@ var table = []part{
 	config.part(), device.part(), zoningState.part(), counts.part(), machine.part(),
 	openSystem.part(), openMachine.part(), openAlarms.part(), messagePart,
 	openInterfaces.part(), openEthernet.part(), openCounters.part(), openDrivers.part(), openQueues.part(), openLLDP.part(), openNeighbours.part(), openBFD.part(),
-	interfaces.part(), drivers.part(), priorities.part(), errorDown.part(),
+	interfaces.part(), drivers.part(), priorities.part(), marking.part(), errorDown.part(),
 	zones.part(), zoneConfig.part(), aliases.part(), aliasState.part(), sets.part(), setState.part(), hosts.part(),
 	peers.part(), paths.part(), clocks.part(), cluster.part(),
 	notices.part(), stages.part(), latestPart, events.part(), counters.part(),

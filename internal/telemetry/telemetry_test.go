@@ -30,6 +30,7 @@ func sample() *Snapshot {
 	h := Health{Port: "Ethernet2"}
 	h.At, h.Valid, h.RxPower, h.RxCRC = now.Add(-time.Second), fabric.AllFields&^(fabric.FieldTxFrames|fabric.FieldCounters), -2345, 7
 	h.RxPause[3], h.RxPauseTime[3], h.Deadlocks[3] = 10, 1500*time.Millisecond, 2
+	h.Marking[3] = fabric.Marking{Mode: fabric.MarkingBBR, Low: 20_000, High: 80_000, Probability: 0.2}
 	silent := Health{Port: "Ethernet10"}
 	silent.At = now
 	return &Snapshot{

@@ -10,7 +10,7 @@ import (
 // What a simulated port tells of itself. Deadlocks are told where the switch has a
 // watchdog, light never.
 const told = fabric.FieldsOfCounters | fabric.FieldPause | fabric.FieldPauseTime | fabric.FieldTxFrames | fabric.FieldDeadlocks |
-	fabric.FieldSpeed | fabric.FieldPortECN | fabric.FieldECN | fabric.FieldBuffer | fabric.FieldBufferPeak | fabric.FieldRestored
+	fabric.FieldSpeed | fabric.FieldPortECN | fabric.FieldECN | fabric.FieldBuffer | fabric.FieldBufferPeak | fabric.FieldRestored | fabric.FieldMarking
 
 // PortHealth reads the wanted fields of a simulated port, without the time.
 func PortHealth(s *model.Sim, p model.PortID, want fabric.Fields) fabric.Health {
@@ -26,6 +26,7 @@ func PortHealth(s *model.Sim, p model.PortID, want fabric.Fields) fabric.Health 
 		h.RxPause[q], h.TxPause[q], h.TxFrames[q] = st.RxXoff, st.TxXoff, st.TxFrames
 		h.RxPauseTime[q] = st.Paused.Duration()
 		h.Deadlocks[q], h.Restored[q], h.ECNMarks[q] = st.Deadlocks, st.Recoveries, st.Marks
+		h.Marking[q] = s.MarkingSet(p, q)
 		h.QueueBytes[q], h.QueuePeak[q] = uint64(max(st.Bytes, 0)), uint64(max(st.Peak, 0))
 		h.HeadroomBytes[q], h.HeadroomPeak[q] = uint64(max(st.Headroom, 0)), uint64(max(st.PeakHeadroom, 0))
 		if st.TurnedOff {

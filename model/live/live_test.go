@@ -132,3 +132,41 @@ func TestDataplaneOnTheModel(t *testing.T) {
 		}
 	})
 }
+
+// A port tells how its queues mark and who chooses that: the configuration, or what tunes it.
+func TestAPortTellsWhoChoosesItsThresholds(t *testing.T) {
+	for want, tuner := range map[fabric.MarkingMode]model.TunerSettings{
+		fabric.MarkingStatic:  nil,
+		fabric.MarkingDynamic: &model.DynamicECN{Every: model.Microsecond, Elephant: 1, Base: 2, Least: 1, Most: 3, Percent: 1, PerRate: model.Gbps},
+		fabric.MarkingBBR:     &model.AIECN{Mode: "heuristic", Elephant: 1, Every: model.Microsecond, First: 2, Least: 1, Most: 3, Percent: 1, PerRate: model.Gbps},
+		fabric.MarkingNN:      &model.AIECN{Mode: "inference", Elephant: 1, Every: model.Microsecond, First: 2, Least: 1, Most: 3, Percent: 1, PerRate: model.Gbps},
+	} {
+		sw := model.ReferenceSwitch(8<<20, nil)
+		sw.ECN = model.ECN{Mode: model.ECNDequeue, KMin: 20_000, KMax: 80_000, PMax: 0.25}
+		if tuner != nil {
+			sw.Tuners = append(sw.Tuners, tuner)
+		}
+		l := model.LinkSpec{Rate: 10 * model.Gbps, Delay: model.Microsecond}
+		wf, err := workload.TwoSites(1, l, l, workload.Profiles{Switch: sw, NIC: model.ReferenceNIC(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := wf.Net.Build(model.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := PortHealth(s, s.PortOf(wf.Edge[0], 0), fabric.AllFields)
+		marks := 0
+		for _, m := range h.Marking {
+			if m.Mode == "" {
+				continue
+			}
+			if marks++; m != (fabric.Marking{Mode: want, Low: 20_000, High: 80_000, Probability: 0.25}) {
+				t.Errorf("%s: %+v", want, m)
+			}
+		}
+		if !h.Has(fabric.FieldMarking) || marks == 0 {
+			t.Errorf("%s: no queue marks", want)
+		}
+	}
+}
