@@ -137,43 +137,39 @@ func many(n int) *apitest.Source {
 	return src
 }
 
-// 80,000 hosts are shown within a second, and scrolled, filtered and laid out without a pause
-// that one notices. The figures are printed; on a machine that is busy they are no verdict, so
-// the bound of the test is wider.
+// 80,000 hosts are shown, scrolled, filtered and laid out with no more elements than the screen has
+// room for, whatever is done: that keeps each of it below a second. How long it takes, and the
+// longest time for which the page did not answer, are printed: they are figures of a machine.
 func TestEightyThousandHosts(t *testing.T) {
 	const n = 80_000
 	b := open(t, proxied(t, device("spine-1", many(n))))
 	b.until("document.documentElement.dataset.ready === 'yes'")
+	eval[int](b, `window.longest = 0; new PerformanceObserver((l) => { for (const e of l.getEntries()) window.longest = Math.max(window.longest, e.duration); }).observe({type: 'longtask', buffered: true}); 0`)
 	first := eval[float64](b, "performance.getEntriesByType('paint').find((x) => x.name === 'first-contentful-paint')?.startTime ?? -1")
 	// From the key that asks for the view to its rows, with the answer of the device on the way.
-	took := func(what, begin, done string) time.Duration {
+	const most = 3000 // elements: hosts are 80,000
+	took := func(what, begin, done string) {
 		t.Helper()
-		eval[int](b, fmt.Sprintf(`window.began = performance.now(); window.took = 0;
+		eval[int](b, fmt.Sprintf(`window.longest = 0; window.began = performance.now(); window.took = 0;
 			window.watch = () => { if (%s) window.took = performance.now() - window.began; else requestAnimationFrame(window.watch); };
 			%s; requestAnimationFrame(window.watch); 0`, done, begin))
 		b.until("window.took > 0")
-		d := time.Duration(eval[float64](b, "window.took") * float64(time.Millisecond))
-		t.Logf("%-60s %v", what, d.Round(time.Millisecond))
-		return d
+		t.Logf("%-60s %4.0f ms, held up for %4.0f ms at most", what, eval[float64](b, "window.took"), eval[float64](b, "window.longest"))
+		if n := eval[int](b, "document.querySelectorAll('*').length"); n > most {
+			t.Errorf("%s: the page has %d elements, want at most %d", what, n, most)
+		}
 	}
 	t.Logf("%-60s %.0f ms", "first paint of the page", first)
-	worst := map[string]time.Duration{
-		"hosts": took("80,000 hosts: asked for, read, in the table", "location.hash = '#/hosts'", "document.querySelector('#hosts [role=status]')?.textContent.startsWith('80,000')"),
-	}
+	took("80,000 hosts: asked for, read, in the table", "location.hash = '#/hosts'", "document.querySelector('#hosts [role=status]')?.textContent.startsWith('80,000')")
 	if rows := eval[int](b, "document.querySelectorAll('#hosts .tbody .tr').length"); rows > 100 {
 		t.Errorf("%d rows are drawn", rows)
 	}
-	worst["filter"] = took("filter by a host's NQN", "{ const i = document.querySelector('[data-id=nqn]'); i.value = 'host-79999'; i.dispatchEvent(new Event('input', {bubbles: true})); }", "document.querySelector('#hosts .tbody .tr')?.innerText.includes('10.1.56.127')")
+	took("filter by a host's NQN", "{ const i = document.querySelector('[data-id=nqn]'); i.value = 'host-79999'; i.dispatchEvent(new Event('input', {bubbles: true})); }", "document.querySelector('#hosts .tbody .tr')?.innerText.includes('10.1.56.127')")
 	took("filter taken away", "{ const i = document.querySelector('[data-id=nqn]'); i.value = ''; i.dispatchEvent(new Event('input', {bubbles: true})); }", "document.querySelector('#hosts [role=status]')?.textContent.startsWith('80,000 rows')")
-	worst["sort"] = took("sort by port", "[...document.querySelectorAll('#hosts .sort')].find((x) => x.textContent.startsWith('Port')).click()", "document.querySelector('#hosts [aria-sort=ascending]')")
-	worst["scroll"] = took("scroll to the end", "document.querySelector('#hosts .grid').scrollTop = 1e9", "document.querySelector('#hosts [aria-rowindex=\"80001\"]')")
-	worst["zones"] = took("zone matrix of 60,000 by 20,000, grouped", "location.hash = '#/zones'", "document.querySelector('inof-matrix canvas')?.width > 0 && document.querySelector('.matrix-live')?.textContent")
-	worst["topology"] = took("topology", "location.hash = '#/topology'", "document.querySelector('.plate.field, .topo')")
-	for what, d := range worst {
-		if d > 5*time.Second {
-			t.Errorf("%s took %v", what, d)
-		}
-	}
+	took("sort by port", "[...document.querySelectorAll('#hosts .sort')].find((x) => x.textContent.startsWith('Port')).click()", "document.querySelector('#hosts [aria-sort=ascending]')")
+	took("scroll to the end", "document.querySelector('#hosts .grid').scrollTop = 1e9", "document.querySelector('#hosts [aria-rowindex=\"80001\"]')")
+	took("zone matrix of 60,000 by 20,000, grouped", "location.hash = '#/zones'", "document.querySelector('inof-matrix canvas')?.width > 0 && document.querySelector('.matrix-live')?.textContent")
+	took("topology", "location.hash = '#/topology'", "document.querySelector('.plate.field, .topo')")
 }
 
 // A run that was recorded is replayed in the same views.
