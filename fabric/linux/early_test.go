@@ -3,6 +3,7 @@ package linux
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux/carrier"
+	"github.com/openinof/inof/internal/netnstest"
 )
 
 // told is a reader with one port that is up, change number 10, and what its owner gets.
@@ -313,6 +315,40 @@ func TestALossIsHeardEarlyOnARealLink(t *testing.T) {
 				t.Errorf("an operator's shutting is told as a loss: %+v", ev)
 			}
 			t.Logf("of %d losses %d were heard early", losses, st.SeenEarly)
+		})
+	}
+}
+
+// The interfaces of this cable have the same index in their namespaces: linkwatch takes their losses
+// for not urgent, and tells netlink of one a second.
+func TestASecondLossWithinASecondIsNotHeldBack(t *testing.T) {
+	for _, how := range []fabric.CarrierSource{fabric.CarrierFentry, fabric.CarrierKprobe, fabric.CarrierTracepoint} {
+		t.Run(string(how), func(t *testing.T) {
+			sw, host := newSpace(t), newSpace(t)
+			sw.veth("p0", host, "h0")
+			if a, b := sw.Link("p0").Attrs().Index, host.Link("h0").Attrs().Index; a != b {
+				netnstest.Require(t, "a cable with one index at both ends", fmt.Errorf("the kernel gave %d and %d", a, b))
+			}
+			r, d := heard(t, sw, how)
+			r.ready("p0")
+			late := lateness(t)
+			const losses = 10
+			began, allowed := time.Now(), time.Duration(0)
+			for range losses {
+				host.SetUp("h0", false)
+				r.up("p0", false)
+				host.SetUp("h0", true)
+				r.up("p0", true)
+				allowed += 500*time.Millisecond + 2*late()
+			}
+			if took := time.Since(began); took > allowed {
+				t.Errorf("%d losses took %v, as if netlink had told them", losses, took)
+			}
+			st := d.Stats()
+			if d.whole() && st.Polls > 1 {
+				t.Errorf("polled %d times though all changes are heard", st.Polls)
+			}
+			t.Logf("seen first: word %d, poll %d, netlink %d", st.SeenEarly, st.SeenByPoll, st.SeenByNotice)
 		})
 	}
 }
