@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -273,8 +274,7 @@ func (p *proof) io(c net.Conn, w way) error {
 	}
 	want := 128
 	for {
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := io.ReadFull(c, b[:want]); err != nil {
+		if err := fill(c, b[:want]); err != nil {
 			return err
 		}
 		p.mu.Lock()
@@ -290,6 +290,23 @@ func (p *proof) io(c net.Conn, w way) error {
 		}
 		want = 24 + 4096
 	}
+}
+
+// fill reads until b is full. That this process was stopped is no silence of the peer.
+func fill(c net.Conn, b []byte) error {
+	for silent := 0; len(b) > 0; {
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		n, err := c.Read(b)
+		switch b = b[n:]; {
+		case n > 0:
+			silent = 0
+		case errors.Is(err, os.ErrDeadlineExceeded) && silent < 20:
+			silent++
+		default:
+			return err
+		}
+	}
+	return nil
 }
 
 // late counts what has not arrived.
