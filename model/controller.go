@@ -186,8 +186,14 @@ func (q QP) MTU() int32 { return q.s.nics[q.s.qps[q.id].nic].prof.MTU }
 func (q QP) Frame() int32 { return int32(q.s.qps[q.id].full) }
 
 // BaseRTT gives the longest round trip of the fabric when it is empty: propagation both ways and
-// the serialisation of one payload at every hop.
-func (q QP) BaseRTT() Time { return q.s.longestRTT }
+// the serialisation of one payload at every hop. A Controller that needs it asks first when a queue
+// pair opens: it is found then, over all pairs of access switches, and kept.
+func (q QP) BaseRTT() Time {
+	if q.s.longestRTT == 0 {
+		q.s.longestRTT = q.s.findLongestRTT()
+	}
+	return q.s.longestRTT
+}
 
 // SetWindow bounds the frames in flight; 0 is no bound.
 func (q QP) SetWindow(frames int32) { q.s.qps[q.id].win = frames }
@@ -215,9 +221,6 @@ func (s *Sim) controlOf(c Control) uint8 {
 		if s.controls[i].set == c {
 			return uint8(i)
 		}
-	}
-	if s.longestRTT == 0 {
-		s.longestRTT = s.findLongestRTT()
 	}
 	if c.Answer().Telemetry && !s.telemetry {
 		s.telemetry = true

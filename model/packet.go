@@ -85,7 +85,8 @@ func kindFlags(k kind, flags, q uint8) uint8 {
 // likely still in the cache, is taken first, and taking it does not wait for what it holds.
 type pool struct {
 	pkts []packet
-	free []int32
+	free []int32 // room for as many as pkts can be; the first n are free
+	n    int
 	live int
 	peak int
 }
@@ -93,14 +94,16 @@ type pool struct {
 // get takes a frame with undefined content.
 func (p *pool) get() int32 {
 	p.live++
-	if n := len(p.free); n > 0 {
-		i := p.free[n-1]
-		p.free = p.free[:n-1]
-		return i
+	if p.n > 0 {
+		p.n--
+		return p.free[p.n]
 	}
 	return p.grow()
 }
 
+// grow stays out of line so that get does not.
+//
+//go:noinline
 func (p *pool) grow() int32 {
 	p.peak = p.live
 	n := len(p.pkts)
@@ -111,11 +114,12 @@ func (p *pool) grow() int32 {
 	// Half as much again: doubling would leave up to half the peak unused.
 	bigger := make([]packet, n+1, n+n/2+256)
 	copy(bigger, p.pkts)
-	p.pkts = bigger
+	p.pkts, p.free = bigger, make([]int32, cap(bigger))
 	return int32(n)
 }
 
 func (p *pool) put(i int32) {
 	p.live--
-	p.free = append(p.free, i)
+	p.free[p.n] = i
+	p.n++
 }

@@ -16,7 +16,7 @@ func TestPoolMayMoveAtAnyMoment(t *testing.T) {
 	}
 	for at := Time(0); at < 300*Microsecond; at += 83 * Nanosecond {
 		// No free frames and no room: the next one made moves the pool.
-		s.pool.pkts, s.pool.free = slices.Clip(s.pool.pkts), nil
+		s.pool.pkts, s.pool.n = slices.Clip(s.pool.pkts), 0
 		run(t, s, at)
 		if err := s.CheckConservation(); err != nil {
 			t.Fatal(err)

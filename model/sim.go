@@ -40,7 +40,7 @@ type Sim struct {
 	nics       []nic
 	qps        []qp
 	rx         []rxqp
-	longestRTT Time       // of the empty fabric, once a Control is at work
+	longestRTT Time       // of the empty fabric, once somebody asked
 	plan       *nslbPlan  // of flows placed at the start
 	innerECN   uint32     // bits of a hash that hold the inner codepoint, in fabrics with tunnels
 	telemetry  bool       // switches write it
