@@ -35,8 +35,6 @@ type Device struct {
 	toReflectors link.Peers
 	toClients    link.Peers
 	log          *api.EventLog
-	events       []api.Event        // of this input: they are logged once what follows from it has left
-	asked        bool               // a request is handled, whose sender may look for its events
 	stamper      fabric.SendStamper // nil: the dataplane does not know when frames leave
 	left         time.Time          // the last frame
 	sendErrors   map[string]uint64  // by port; frames the dataplane did not take
@@ -112,7 +110,6 @@ func (d *Device) Run(ctx context.Context) error {
 		return nil
 	}
 	d.core.Start(d.now())
-	d.logEvents()
 	close(d.ready)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -132,7 +129,6 @@ func (d *Device) Run(ctx context.Context) error {
 		now := d.now()
 		d.release(now)
 		d.core.Pump(now)
-		d.logEvents()
 		d.enforce(now)
 		next := sooner(d.core.Next(), d.core.HardNext(now))
 		if !next.Equal(due) || !next.After(now) {
@@ -168,7 +164,6 @@ func sooner(a, b time.Time) time.Time {
 
 // last keeps what there is at a stop; nothing comes after it.
 func (d *Device) last() {
-	d.logEvents()
 	if d.keeper != nil {
 		d.core.KeepRows(d.now())
 		d.keeper.Close(true)
@@ -200,7 +195,7 @@ func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Tim
 	case <-d.inbox.Ready():
 		d.takePeer()
 	case fn := <-d.requests:
-		d.answer(fn)
+		fn(d.now())
 	case list := <-d.sampler.out:
 		d.samples(list)
 	case <-timer:
@@ -229,7 +224,7 @@ func (d *Device) pass() {
 			d.takePeer()
 			return
 		case fn := <-d.requests:
-			d.answer(fn)
+			fn(d.now())
 			return
 		default:
 		}
@@ -439,28 +434,7 @@ func (d *Device) setAdmin(port string, up bool) {
 }
 
 // Event implements device.Actions.
-func (d *Device) Event(e api.Event) {
-	if d.events = append(d.events, e); d.asked {
-		d.logEvents()
-	}
-}
-
-// logEvents hands the events of an input to the log, which wakes others: by then what hosts and
-// clients wait for has left.
-func (d *Device) logEvents() {
-	for i := range d.events {
-		d.log.Append(d.events[i])
-	}
-	clear(d.events)
-	d.events = d.events[:0]
-}
-
-// answer handles a request.
-func (d *Device) answer(fn func(now time.Time)) {
-	d.asked = true
-	fn(d.now())
-	d.asked = false
-}
+func (d *Device) Event(e api.Event) { d.log.Append(e) }
 
 // port takes an event of a port. What hosts send there is no BFD.
 func (d *Device) port(ev fabric.Event) {
