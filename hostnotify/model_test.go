@@ -48,6 +48,7 @@ type word struct {
 	excuses int // how often the same thing may be told again
 	// service is the one that the host connected to, nil: to none.
 	service *snsd.Service
+	gone    int // how often it left on the wire that this is gone, and was lost
 }
 
 func (m *model) truth(k key) (active bool, zoned bool) {
@@ -129,12 +130,17 @@ func (m *model) notice(port string, x snsd.Notice, lossy, lost bool) {
 		m.fresh(k, w, x)
 	}
 	if lost {
+		if removes(verdict{true, x.State, x.Reason}) {
+			w.gone++
+		}
 		return
 	}
 	w.arrived = verdict{true, x.State, x.Reason}
+	gone := w.gone
+	w.gone = 0
 	switch {
-	case x.State == snsd.Active && w.service != nil && w.service.ReplacedBy(x.Service):
-		m.t.Fatalf("told of the new service before the old one was taken back: %+v after %+v", x, *w.service)
+	case x.State == snsd.Active && w.service != nil && w.service.ReplacedBy(x.Service) && gone <= orderTries:
+		m.t.Fatalf("told of the new service before the old one was taken back: %+v after %+v (%d times in vain)", x, *w.service, gone)
 	case x.State == snsd.Active:
 		w.service = &x.Service
 	case removes(w.arrived):
