@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -179,7 +180,7 @@ func (p *picture) faults(results []*scenario.Result) error {
 				continue
 			}
 			seen[f] = true
-			if err := p.rule(plotter.XYs{{X: f.Ms, Y: 0}, {X: f.Ms, Y: p.Y.Max}}, fmt.Sprintf("%s, %.4g ms", f.What, f.Ms), color.RGBA{200, 0, 0, 255}); err != nil {
+			if err := p.rule(plotter.XYs{{X: f.Ms, Y: 0}, {X: f.Ms, Y: p.Y.Max}}, fmt.Sprintf("%s, %.4g ms", f.What, f.Ms), color.RGBA{200, 0, 0, 255}, dashes[0]); err != nil {
 				return err
 			}
 		}
@@ -187,31 +188,48 @@ func (p *picture) faults(results []*scenario.Result) error {
 	return nil
 }
 
-// thresholds draws a line at each threshold of marking that is near what queues reach.
+// dashes tell rules of one picture apart.
+var dashes = [][]vg.Length{{4, 3}, {1, 2}, {8, 2}, {6, 2, 1, 2}, {2, 4}, {10, 4, 2, 4}}
+
+// thresholds draws a line at each threshold of marking that is near what queues reach. One that not
+// all runs have says whose it is.
 func (p *picture) thresholds(results []*scenario.Result, tallest float64) error {
-	seen := map[scenario.Threshold]bool{}
+	of, runs := map[scenario.Threshold][]string{}, map[string]bool{}
+	for _, r := range results {
+		runs[r.Name] = true
+		for _, t := range r.Thresholds {
+			if names := of[t]; !slices.Contains(names, r.Name) {
+				of[t] = append(names, r.Name)
+			}
+		}
+	}
+	drawn := map[scenario.Threshold]bool{}
 	for _, r := range results {
 		for _, t := range r.Thresholds {
-			if seen[t] || t.KB > 2*tallest || len(r.Series.Times) == 0 {
+			if drawn[t] || t.KB > 2*tallest || len(r.Series.Times) == 0 {
 				continue
 			}
-			seen[t] = true
 			p.Y.Max = max(p.Y.Max, t.KB*1.05)
 			end := r.Series.Times[len(r.Series.Times)-1]
-			if err := p.rule(plotter.XYs{{X: 0, Y: t.KB}, {X: end, Y: t.KB}}, fmt.Sprintf("%s, %.4g KB", t.What, t.KB), color.Gray{110}); err != nil {
+			label := fmt.Sprintf("%s, %.4g KB", t.What, t.KB)
+			if len(of[t]) < len(runs) {
+				label = strings.Join(of[t], ", ") + ": " + label
+			}
+			if err := p.rule(plotter.XYs{{X: 0, Y: t.KB}, {X: end, Y: t.KB}}, label, color.Gray{110}, dashes[len(drawn)%len(dashes)]); err != nil {
 				return err
 			}
+			drawn[t] = true
 		}
 	}
 	return nil
 }
 
-func (p *picture) rule(at plotter.XYs, label string, c color.Color) error {
+func (p *picture) rule(at plotter.XYs, label string, c color.Color, dash []vg.Length) error {
 	line, err := plotter.NewLine(at)
 	if err != nil {
 		return err
 	}
-	line.Color, line.Width, line.Dashes = c, vg.Points(0.8), []vg.Length{vg.Points(4), vg.Points(3)}
+	line.Color, line.Width, line.Dashes = c, vg.Points(0.8), dash
 	p.Add(line)
 	p.name(label, line)
 	return nil

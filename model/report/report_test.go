@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,6 +140,26 @@ record: {every: 10us, queues: leaf1>h2/3}
 		for _, w := range want {
 			if !strings.Contains(string(data), w) {
 				t.Errorf("%s: no %q", file, w)
+			}
+		}
+	}
+	other := *r
+	other.Name, other.Thresholds = "other", append(slices.Clone(r.Thresholds[:1]), scenario.Threshold{KB: 7, What: "marks from"})
+	files, err = Plots(t.TempDir(), "svg", r, &other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "queues.svg") {
+			continue
+		}
+		for w, want := range map[string]bool{">marks from, 5 KB": true, "other: marks from, 7 KB": true, "cut: marks all from, 20 KB": true, ": marks from, 5 KB": false} {
+			if strings.Contains(string(data), w) != want {
+				t.Errorf("two runs: %q is there: %v", w, !want)
 			}
 		}
 	}
