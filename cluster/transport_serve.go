@@ -207,7 +207,9 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	t.present(c.peer.Self, q)
+	if o.voting() {
+		t.present(c.peer.Self, q)
+	}
 	answers := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: q, RespChan: answers}
 	if install, ok := q.(*raft.InstallSnapshotRequest); ok {
@@ -236,7 +238,7 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 // vote may be the one without which the cluster has no leader for ever. The library does ask, so who
 // has no vote in that list is presented as ourselves. Who may stand at all mayAsk has looked at.
 func (t *transport) present(from MemberID, q any) {
-	if t.cfg.votes == nil || t.cfg.votes(from) {
+	if t.cfg.votes(from) {
 		return
 	}
 	switch q := q.(type) {

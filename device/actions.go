@@ -47,16 +47,16 @@ func (c *Core) later(now time.Time) time.Time {
 // event tells operators of something by the next Say.
 func (c *Core) event(e api.Event) { c.say(func() api.Event { return e }) }
 
-// say is event for what happens on the way of a fault: the line is made when it is told. make
-// must hold what it is made of.
-func (c *Core) say(make func() api.Event) { c.unsaid = append(c.unsaid, make) }
+// say is event for what happens on the way of a fault: the line is made when it is told. It must
+// hold what it is made of.
+func (c *Core) say(line func() api.Event) { c.unsaid = append(c.unsaid, line) }
 
 // Say makes known to operators what has happened. Nobody waits for that: it comes after the
 // messages and frames of the same input, in Pump.
 func (c *Core) Say() {
-	for i, make := range c.unsaid {
+	for i, line := range c.unsaid {
 		c.unsaid[i] = nil
-		c.out.Event(make())
+		c.out.Event(line())
 	}
 	c.unsaid = c.unsaid[:0]
 }
