@@ -81,12 +81,17 @@ func goldenSession(t *testing.T) map[string][]byte {
 	return out
 }
 
-// documentExamples reads the hex blocks of docs/protocol.md: bytes up to the bar.
+// documentExamples reads the hex blocks of docs/protocol.md and docs/protocol-examples.md: bytes
+// up to the bar.
 func documentExamples(t *testing.T) map[string][]byte {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
+	var doc []byte
+	for _, file := range []string{"protocol.md", "protocol-examples.md"} {
+		text, err := os.ReadFile("../../docs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc = append(doc, text...)
 	}
 	out := map[string][]byte{}
 	name := ""
@@ -118,7 +123,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := inoftest.GoldenFrame(t, name, session)
 			if !bytes.Equal(doc[name], want) {
-				t.Errorf("docs/protocol.md, example %s:\n% x\nthe code says:\n% x", name, doc[name], want)
+				t.Errorf("documents, example %s:\n% x\nthe code says:\n% x", name, doc[name], want)
 			}
 			got, err := wire.Decode(want)
 			if err != nil {
@@ -131,7 +136,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 	}
 	for name := range doc {
 		if inoftest.Golden[name] == nil {
-			t.Errorf("example %s of docs/protocol.md is in no test", name)
+			t.Errorf("example %s of the documents is in no test", name)
 		}
 	}
 }
