@@ -70,13 +70,15 @@ func removeStale(path string) error {
 // have two seconds to finish.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           asking(h),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0), // of handshakes that fail anybody could make many
-		ConnContext:       withCaller,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return withRemote(withCaller(ctx, c), c)
+		},
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

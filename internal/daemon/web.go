@@ -84,6 +84,7 @@ func (w *web) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l = w.door.Watch(l, 0) // silence ends by the bounds of api.Serve
 	cert, err := shown(w.cfg)
 	if err != nil {
 		l.Close()

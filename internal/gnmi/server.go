@@ -97,9 +97,11 @@ const (
 	maxHeaders  = 16 << 10 // bytes of the metadata of a request
 	maxRequests = 128      // of one connection at once
 	maxGets     = 4        // at once, the others wait
-	handshake   = 10 * time.Second
-	silent      = time.Minute // after which a peer is asked whether it is there
-	idle        = 10 * time.Minute
+	// handshake is within which a connection has to be there, and somebody let in by it: strangers
+	// keep no places.
+	handshake = 10 * time.Second
+	silent    = time.Minute // after which a peer is asked whether it is there
+	idle      = 10 * time.Minute
 )
 
 // Serve answers on a listener until ctx ends; conf nil: without TLS.
@@ -117,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, conf *tls.Config) er
 	pb.RegisterGNMIServer(g, s)
 	ended := context.AfterFunc(ctx, g.Stop)
 	defer ended()
-	err := g.Serve(l)
+	err := g.Serve(s.door.Watch(l, handshake))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -130,9 +132,15 @@ func (s *Server) enter(ctx context.Context, info *tap.Info) (context.Context, er
 	if info.FullMethodName == pb.GNMI_Set_FullMethodName {
 		need = api.Operator
 	}
+	var from net.Addr
+	if p, ok := peer.FromContext(ctx); ok {
+		from = p.Addr
+	}
+	api.Asked(from)
 	v, err := s.door.Enter(shown(ctx, info.Header), need, info.FullMethodName)
 	switch {
 	case err == nil:
+		api.LetIn(from)
 		return api.As(ctx, v), nil
 	case errors.Is(err, api.ErrRefused):
 		return ctx, status.Error(codes.PermissionDenied, err.Error())

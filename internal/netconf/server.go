@@ -36,7 +36,6 @@ type Counters struct {
 	Open          uint64 `json:"open"`          // now
 	Dropped       uint64 `json:"dropped"`       // ended by something else than close-session
 	Full          uint64 `json:"full"`          // refused: 32 sessions, or too many strangers
-	Handshakes    uint64 `json:"handshakes"`    // of SSH that came to nothing before a log-in
 	NotNetconf    uint64 `json:"not_netconf"`   // channels and subsystems that are none of ours
 	BadHello      uint64 `json:"bad_hello"`     // none, or one without a base that is known
 	BadFraming    uint64 `json:"bad_framing"`   // sessions that ended by it
@@ -267,7 +266,7 @@ func (s *Server) handshake(conn net.Conn, from netip.Addr) (*ssh.ServerConn, <-c
 	case err == nil:
 		return c, channels, requests, nil
 	case last == nil:
-		s.tally(func(c *Counters) { c.Handshakes++ })
+		s.cfg.Door.Nothing()
 		return nil, nil, nil, err
 	case !counted && errors.Is(last, api.ErrNobody):
 		s.cfg.Door.Failed(from)

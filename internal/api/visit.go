@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Watch has a door know the connections of a listener: one that ends before a request of it was
+// read is counted in DoorCounters.Handshakes, whatever it has sent, and one of which nobody has been
+// let in within a time (0: no bound here) is closed.
+func (d *Door) Watch(l net.Listener, within time.Duration) net.Listener {
+	return &watched{l, d, within}
+}
+
+// Nothing counts a connection that came to nothing before a request, or a log-in, could be read.
+func (d *Door) Nothing() { d.handshakes.Add(1) }
+
+// Asked notes that a request was read of the connection with a remote address, if it is one that is
+// watched.
+func Asked(remote net.Addr) { note(remote, func(v *visit) { v.asked.Store(true) }) }
+
+// LetIn notes that somebody was let in by the connection with a remote address, if it is one that is
+// watched.
+func LetIn(remote net.Addr) {
+	note(remote, func(v *visit) {
+		if v.bound != nil {
+			v.bound.Stop()
+		}
+	})
+}
+
+func note(remote net.Addr, do func(*visit)) {
+	if a, ok := remote.(visitAddr); ok {
+		do(a.visit)
+	}
+}
+
+type watched struct {
+	net.Listener
+	door   *Door
+	within time.Duration
+}
+
+func (l *watched) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	v := &visit{Conn: c, door: l.door}
+	if l.within > 0 {
+		v.bound = time.AfterFunc(l.within, func() { v.Close() })
+	}
+	return v, nil
+}
+
+// visit is a connection of a door.
+type visit struct {
+	net.Conn
+	door          *Door
+	bound         *time.Timer
+	asked, closed atomic.Bool
+}
+
+// visitAddr is a remote address by which its connection is found: what reads requests hands on
+// nothing else of it.
+type visitAddr struct {
+	net.Addr
+	visit *visit
+}
+
+func (v *visit) RemoteAddr() net.Addr { return visitAddr{v.Conn.RemoteAddr(), v} }
+
+func (v *visit) Close() error {
+	if v.closed.CompareAndSwap(false, true) {
+		if v.bound != nil {
+			v.bound.Stop()
+		}
+		if !v.asked.Load() {
+			v.door.Nothing()
+		}
+	}
+	return v.Conn.Close()
+}
+
+type remoteKey struct{}
+
+// withRemote keeps by which address the requests of a connection come.
+func withRemote(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, remoteKey{}, conn.RemoteAddr())
+}
+
+// asking notes each request of connections that are watched.
+func asking(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		remote, _ := r.Context().Value(remoteKey{}).(net.Addr)
+		Asked(remote)
+		h.ServeHTTP(w, r)
+	})
+}
