@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 )
 
@@ -117,43 +116,21 @@ func (b *backlog) clone(users int) *backlog {
 	return &c
 }
 
-// dump is how far a full sync has come with the tables: what is ahead. It goes through them
-// as they are at each step. What is put into a table meanwhile is behind it, and posted as
-// any change; so each key is told that is there throughout, and now and then one twice.
-type dump struct {
-	zones, hosts int          // of rolls
-	few          []netip.Addr // of hosts only these; nil: all that the roll has
-}
-
-// roll holds rows in an order in which they can be walked a few at a time, from the end to
-// the beginning, while rows come and go: one that comes is put at the end, where the walk
-// has been, and so is one that takes the place of another that goes.
-type roll[R placed] struct{ list []R }
-
-// placed are rows that know their place in a roll.
-type placed interface{ at() *place }
-
-// place is one more than the index of a row in its roll; 0: it is in none.
-type place int32
-
-func (p *place) at() *place { return p }
-
-func (l *roll[R]) add(row R) {
-	if p := row.at(); *p == 0 {
-		l.list = append(l.list, row)
-		*p = place(len(l.list))
+// owe says what devices are still to be told, nil: nothing.
+func (r *Reflector) owe(devs []*device, b *backlog) {
+	for _, d := range devs {
+		if d.owed = b; b != nil && !d.owing {
+			d.owing = true
+			r.owing = append(r.owing, d)
+		}
 	}
 }
 
-func (l *roll[R]) remove(row R) {
-	p := row.at()
-	if *p == 0 {
-		return
+// disown forgets what a device is still to be told.
+func (r *Reflector) disown(d *device) {
+	if d.owed != nil {
+		d.owed.users--
+		d.owed = nil
 	}
-	var none R
-	last := len(l.list) - 1
-	moved := l.list[last]
-	l.list[*p-1], *moved.at() = moved, *p
-	l.list[last] = none
-	l.list, *p = l.list[:last], 0
+	r.takeBack(d)
 }

@@ -151,14 +151,3 @@ func (r *Reflector) Outside() (list []OutsideHost) {
 	})
 	return list
 }
-
-// outsideNamed are the addresses outside of which a device is told.
-func (d *device) outsideNamed() []netip.Addr {
-	var list []netip.Addr
-	for k := range d.outside {
-		list = append(list, k.Addr)
-	}
-	slices.SortFunc(list, netip.Addr.Compare)
-	list = slices.Compact(list)
-	return list[:min(len(list), wire.MaxOutsideNamed)]
-}

@@ -194,17 +194,3 @@ func (r *Reflector) expand(c *class) (all receivers) {
 	c.area.without = append(c.area.without, all.not)
 	return all
 }
-
-// enlist keeps the sorted list of an area in step with who is in it.
-func (a *area) enlist(d *device, in bool) {
-	i, found := slices.BinarySearchFunc(a.list, d.id, func(d *device, id netip.Addr) int { return d.id.Compare(id) })
-	switch {
-	case in && !found:
-		a.list = slices.Insert(a.list, i, d)
-	case !in && found:
-		a.list = slices.Delete(a.list, i, i+1)
-	default:
-		return
-	}
-	a.told, a.without = nil, nil
-}

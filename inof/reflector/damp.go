@@ -67,3 +67,21 @@ func (r *Reflector) damp(t *change, by *cause) {
 		n.again = o.n > oftenAtOnce
 	}
 }
+
+// latelyAt is how often the keys of a device have changed, from a change on that came at a time.
+func (d *device) latelyAt(came time.Time) *lately {
+	l := &d.lately
+	if l.changes == nil || came.Sub(l.since) > oftenTime {
+		*l = lately{came, map[feedKey]*often{}}
+	}
+	return l
+}
+
+// first reports whether a key changes for the first time, and notes that it has.
+func (l *lately) first(k feedKey) bool {
+	if l.changes[k] != nil || len(l.changes) >= mostOften {
+		return false
+	}
+	l.changes[k] = &often{n: 1}
+	return true
+}

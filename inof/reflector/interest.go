@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -130,52 +129,6 @@ func (e *entry) attachedTo(dev netip.Addr) bool {
 	return slices.ContainsFunc(e.atts, func(h zone.Host) bool { return h.Device == dev })
 }
 
-// putHost makes a host known or replaces what was known. That its device does not flag it
-// decides nothing: who has the address is found here.
-func (r *Reflector) putHost(t *change, said *zone.Host) {
-	h := said
-	if h.Claim == zone.ClaimHolder {
-		open := *said
-		open.Claim = zone.ClaimOpen
-		h = &open
-	}
-	e := r.interest.at(h.Addr)
-	i, found := findAtt(e.atts, h.HostKey)
-	if found {
-		was := e.atts[i]
-		_, was.Claim = r.dir.ClaimOf(h.HostKey)
-		if was.Same(h) {
-			return
-		}
-	}
-	r.touch(t, h.Addr)
-	atts := slices.Clone(e.atts)
-	if found {
-		claim := atts[i].Claim
-		atts[i] = *h
-		atts[i].Claim = claim // settle finds it
-	} else {
-		atts = slices.Insert(atts, i, *h)
-	}
-	e.atts = atts
-	r.interest.put(h.Addr, e)
-	r.touchChanged(t, r.dir.PutHost(*h))
-}
-
-// dropHost removes one attachment.
-func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
-	e := r.interest.at(k.Addr)
-	i, found := findAtt(e.atts, k)
-	if !found {
-		return
-	}
-	r.touch(t, k.Addr)
-	t.why[k] = why
-	e.atts = slices.Delete(slices.Clone(e.atts), i, i+1)
-	r.interest.put(k.Addr, e)
-	r.touchChanged(t, r.dir.RemoveHost(k, why))
-}
-
 // bump counts one more or one less reason for dev to be concerned with a zone.
 func (r *Reflector) bump(t *change, dev netip.Addr, name string, by int) {
 	a := r.interest.area(name)
@@ -280,15 +233,49 @@ func (r *Reflector) SetInterest(dev netip.Addr, all bool) {
 	}
 }
 
-// hostFor is a host of another device as one is to see it.
-func (r *Reflector) hostFor(d *device, n news) wire.HostRecord {
-	e := r.interest.at(n.host.Addr)
-	i, there := findAtt(e.atts, n.host)
+// enlist keeps the sorted list of an area in step with who is in it.
+func (a *area) enlist(d *device, in bool) {
+	i, found := slices.BinarySearchFunc(a.list, d.id, func(d *device, id netip.Addr) int { return d.id.Compare(id) })
 	switch {
-	case there && r.interest.knows(d.id, n.host.Addr):
-		return wire.HostRecord{Op: wire.Put, Host: e.atts[i]}
-	case there:
-		n.why = snsd.ReasonZoneChanged
+	case in && !found:
+		a.list = slices.Insert(a.list, i, d)
+	case !in && found:
+		a.list = slices.Delete(a.list, i, i+1)
+	default:
+		return
 	}
-	return wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: n.host}, Why: n.why}
+	a.told, a.without = nil, nil
+}
+
+// roll holds rows in an order in which they can be walked a few at a time, from the end to
+// the beginning, while rows come and go: one that comes is put at the end, where the walk
+// has been, and so is one that takes the place of another that goes.
+type roll[R placed] struct{ list []R }
+
+// placed are rows that know their place in a roll.
+type placed interface{ at() *place }
+
+// place is one more than the index of a row in its roll; 0: it is in none.
+type place int32
+
+func (p *place) at() *place { return p }
+
+func (l *roll[R]) add(row R) {
+	if p := row.at(); *p == 0 {
+		l.list = append(l.list, row)
+		*p = place(len(l.list))
+	}
+}
+
+func (l *roll[R]) remove(row R) {
+	p := row.at()
+	if *p == 0 {
+		return
+	}
+	var none R
+	last := len(l.list) - 1
+	moved := l.list[last]
+	l.list[*p-1], *moved.at() = moved, *p
+	l.list[last] = none
+	l.list, *p = l.list[:last], 0
 }

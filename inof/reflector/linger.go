@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 )
@@ -38,60 +37,4 @@ func (r *Reflector) lingersNot(t *change, d *device) {
 		r.bump(t, d.id, name, -1)
 	}
 	d.lingers, d.lingersUntil = nil, time.Time{}
-}
-
-// leaveZones lets devices leave the zones that they lingered in for long enough.
-func (r *Reflector) leaveZones(now time.Time) {
-	t := r.begin()
-	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
-		if d := r.devices[id]; !d.lingersUntil.IsZero() && !now.Before(d.lingersUntil) {
-			r.lingersNot(t, d)
-		}
-	}
-	if len(t.interest) > 0 {
-		r.commit(t, r.ownCause())
-	}
-}
-
-// latelyAt is how often the keys of a device have changed, from a change on that came at a time.
-func (d *device) latelyAt(came time.Time) *lately {
-	l := &d.lately
-	if l.changes == nil || came.Sub(l.since) > oftenTime {
-		*l = lately{came, map[feedKey]*often{}}
-	}
-	return l
-}
-
-// first reports whether a key changes for the first time, and notes that it has.
-func (l *lately) first(k feedKey) bool {
-	if l.changes[k] != nil || len(l.changes) >= mostOften {
-		return false
-	}
-	l.changes[k] = &often{n: 1}
-	return true
-}
-
-// met lets devices that have come to zones, or left them, hear of the hosts there that have not
-// changed themselves.
-func (r *Reflector) met(t *change) {
-	met := map[netip.Addr][]netip.Addr{} // by host
-	for k := range t.interest {
-		a := r.interest.areas[k.zone]
-		if d := r.devices[k.dev]; a == nil || d == nil || !d.follows() {
-			continue
-		}
-		r.work += len(a.hosts)
-		for addr := range a.hosts {
-			if _, touched := t.addrs[addr]; !touched && !slices.Contains(met[addr], k.dev) {
-				met[addr] = append(met[addr], k.dev)
-			}
-		}
-	}
-	for _, addr := range slices.SortedFunc(maps.Keys(met), netip.Addr.Compare) {
-		w := r.watch(t, addr)
-		slices.SortFunc(met[addr], netip.Addr.Compare)
-		for _, dev := range met[addr] {
-			w.tell(r, t, dev)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package reflector
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -74,56 +75,6 @@ type Reflector struct {
 	counters Counters
 }
 
-// device is one client, with or without a session.
-type device struct {
-	id      netip.Addr
-	up      bool
-	synced  bool
-	told    bool
-	gen     uint32    // number of its session, from 1
-	left    time.Time // when its session ended
-	away    bool      // for so long that its claims yield to others
-	expires time.Time
-	hosts   map[zone.HostKey]uint32   // the session that said it last
-	refused map[zone.HostKey]struct{} // hosts for which there is no room
-	were    map[zone.HostKey]struct{} // refused before it began to say everything again
-	limit   int                       // that says so
-	beyond  bool                      // more were refused than are remembered
-	asked   bool                      // to say everything again, and it has not
-	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
-	// spared are the devices, sorted, of which some hosts may be missing here since before the
-	// End-of-Sync of its last full sync, which named them.
-	spared []netip.Addr
-	// endsSpared: one of them is whole, or gone, and the device has to hear of that.
-	endsSpared bool
-	// tellRefused: the device has not been told yet of what is refused now.
-	tellRefused bool
-	sayAgain    bool         // it has not been told that it is to say everything again
-	stamp       wire.Stamp   // of its last message: the state its records are of
-	clean       bool         // stamp covers all that it said: it may resume after it
-	offered     *wire.Resume // after which stamp our Open said that it may resume
-	whole       bool         // it holds, or the feed has, all that concerns it
-	holds       bool         // it holds what an earlier start of this reflector said
-	// forgot is the session since which it says what it knows after a start without its
-	// state: it may not know all its records yet. 0: it does.
-	forgot  uint32
-	out, in wire.ResumeKind
-	zoned   wire.ZoneDigest // the zones that it held of us when this session began
-	// missed is set from the beginning of a session that resumes to the device's
-	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
-	missed  *uint64
-	resumes bool     // it is told what it had missed
-	owed    *backlog // what it is still to be told; nil: nothing
-	owing   bool     // it is in Reflector.owing
-	handing *handing // what it is given next, before anything else; nil: nothing
-	turn    *turn    // while fresh posts are handed out
-	lately  lately
-	// zones it is concerned with: attachments and configured ports in them, and one while it lingers.
-	zones        map[string]int
-	lingers      map[string]struct{} // zones that it is about to leave
-	lingersUntil time.Time
-}
-
 // New gives a reflector with a zone configuration. Now starts the time
 // for which End-of-Sync is held back for cfg.Known.
 func New(self netip.Addr, epoch uint64, set zone.Set, cfg Config, now time.Time) (*Reflector, error) {
@@ -157,27 +108,6 @@ func New(self netip.Addr, epoch uint64, set zone.Set, cfg Config, now time.Time)
 	return r, nil
 }
 
-// out gives what a call leads to at once.
-func (r *Reflector) out(now time.Time) []wire.Delivery {
-	if r.cfg.Paced {
-		return nil
-	}
-	out := r.Pull(nil, now)
-	for r.Owing() {
-		out = append(out, r.Step(nil, now)...)
-	}
-	return out
-}
-
-func (r *Reflector) device(id netip.Addr) *device {
-	d := r.devices[id]
-	if d == nil {
-		d = &device{id: id, zones: map[string]int{}}
-		r.devices[id] = d
-	}
-	return d
-}
-
 // Receive takes a message of an established session. Deliveries are valid also
 // when the error is a *RefusedError: records of another device and those over a
 // limit are left out and counted, the rest of the message is taken.
@@ -204,51 +134,6 @@ func (r *Reflector) Receive(dev netip.Addr, m wire.Message, now time.Time) ([]wi
 	}
 	r.counters.UnexpectedTypes++
 	return nil, &wire.ProtocolError{Code: wire.CodeUnexpected, Where: m.Type().String(), Detail: "no message for a reflector"}
-}
-
-// tell gives the End-of-Sync to every device that is due: it was told all there was. In a
-// full sync its own one is done, so that all its zones are known here, and no awaited
-// device is missing, nor may one be that nobody remembers.
-func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
-	if !r.ends || r.feed.fresh < len(r.feed.posts) { // which may concern them
-		return out
-	}
-	r.ends = false
-	early := now.Before(r.patience)
-	missing := len(r.awaited) > 0 && early
-	var to, resumed []netip.Addr
-	for _, d := range r.devices {
-		switch {
-		case !d.up || d.owed != nil || d.handing != nil || d.missed != nil || d.told && !d.endsSpared:
-			continue
-		case d.told:
-			to = append(to, d.id)
-		case d.resumes:
-			resumed = append(resumed, d.id)
-			if d.endsSpared {
-				to = append(to, d.id)
-			}
-		case d.synced && !missing && !(early && r.cfg.Unsure && d.holds):
-			to = append(to, d.id)
-		default:
-			continue
-		}
-		if d.endsSpared = false; !d.resumes && !d.told {
-			d.spared, _ = r.shortOnes()
-		}
-		d.told, d.whole = true, true
-		r.moves++
-	}
-	for _, end := range [...]struct {
-		to      []netip.Addr
-		resumed bool
-	}{{resumed, true}, {to, false}} {
-		if len(end.to) > 0 {
-			slices.SortFunc(end.to, netip.Addr.Compare)
-			out = append(out, wire.Delivery{To: end.to, Msg: r.endOfSyncNow(end.resumed)})
-		}
-	}
-	return out
 }
 
 // Tick does what is due: grace times that passed.
@@ -289,19 +174,30 @@ func (r *Reflector) Tick(now time.Time) []wire.Delivery {
 	return r.out(now)
 }
 
-// Next is when Tick has something to do; zero: nothing.
-func (r *Reflector) Next() time.Time { return r.next }
-
-func (r *Reflector) schedule() {
-	r.next = time.Time{}
-	if len(r.awaited) > 0 || r.cfg.Unsure {
-		r.next = r.patience
-	}
-	for _, d := range r.devices {
-		for _, at := range [...]time.Time{d.expires, d.goesAway(), d.lingersUntil} {
-			if !at.IsZero() && (r.next.IsZero() || at.Before(r.next)) {
-				r.next = at
-			}
+// leaveAlone lets the claims of devices that are gone for a while yield to others.
+func (r *Reflector) leaveAlone(now time.Time) {
+	t := r.begin()
+	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
+		d := r.devices[id]
+		if at := d.goesAway(); !at.IsZero() && !now.Before(at) {
+			d.away = true
+			r.touchContested(t, r.dir.SetAway(d.id, true))
 		}
+	}
+	if len(t.addrs) > 0 {
+		r.commit(t, r.ownCause())
+	}
+}
+
+// leaveZones lets devices leave the zones that they lingered in for long enough.
+func (r *Reflector) leaveZones(now time.Time) {
+	t := r.begin()
+	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
+		if d := r.devices[id]; !d.lingersUntil.IsZero() && !now.Before(d.lingersUntil) {
+			r.lingersNot(t, d)
+		}
+	}
+	if len(t.interest) > 0 {
+		r.commit(t, r.ownCause())
 	}
 }

@@ -71,39 +71,6 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 	return append(r.tellBound(d), r.out(now)...)
 }
 
-// catchUp tells a device whose session resumes what it has missed. Not before its
-// own sync: what it missed may follow from what it had said before, and be undone by
-// what it says now; of each record only the latest state is told.
-func (r *Reflector) catchUp(d *device, now time.Time) {
-	if d.missed == nil {
-		return
-	}
-	seq := *d.missed
-	d.missed = nil
-	r.moves++
-	if d.out = wire.CheckResume(&wire.Resume{Epoch: r.epoch, Seq: seq}, r.epoch, r.feed.base, r.feed.seq); !d.out.Resumed { // trimmed meanwhile
-		r.beginSync(d)
-		return
-	}
-	d.resumes = true
-	if b := r.feed.since(seq, d); b.empty() {
-		r.ends = true
-	} else {
-		// What comes late because of an outage is not measured, as in a full sync.
-		late := &cause{origin: b.last.origin, epoch: b.last.epoch, seq: b.last.seq, sent: now}
-		b.users, b.last, b.cause = 1, late, late
-		r.owe([]*device{d}, b)
-		r.more = true
-	}
-}
-
-// follows tells whether a device is told of changes: now, or by the feed when it is
-// back in time.
-func (d *device) follows() bool { return d.up || d.whole }
-
-// hears tells whether a device is told of a change at once.
-func (d *device) hears() bool { return d.up && d.missed == nil }
-
 func (r *Reflector) joined() int {
 	n := 0
 	for _, d := range r.devices {
@@ -137,10 +104,6 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 	}
 	r.schedule()
 	return r.out(now)
-}
-
-func (d *device) empty() bool {
-	return len(d.hosts) == 0
 }
 
 // forget drops a device without records. The zones that name its ports remember

@@ -99,12 +99,6 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 	return nil, nil
 }
 
-func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Reason) {
-	delete(d.hosts, k)
-	r.hosts--
-	r.dropHost(t, k, why)
-}
-
 // endOfSync removes what the device did not repeat in this session, unless it
 // needed not, or has started without its state and does not know yet what it has.
 func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
@@ -144,22 +138,10 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 	r.catchUp(d, now)
 }
 
-// drop removes the records of a device whose session number is chosen, as aged out.
-func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) uint64 {
-	var keys []zone.HostKey
-	for k, gen := range d.hosts {
-		if chosen(gen) {
-			keys = append(keys, k)
-		}
+// isBack takes a device for present again.
+func (r *Reflector) isBack(t *change, d *device) {
+	if d.away {
+		d.away = false
+		r.touchContested(t, r.dir.SetAway(d.id, false))
 	}
-	r.work += len(d.hosts) / passedOver
-	// In order: who has an address may depend on which claim goes first.
-	slices.SortFunc(keys, zone.CompareKeys)
-	for _, k := range keys {
-		r.removeHost(t, d, k, snsd.ReasonAgedOut)
-	}
-	return uint64(len(keys))
 }
-
-// passedOver is how many hosts that are passed over are as much work as one that is looked at.
-const passedOver = 16

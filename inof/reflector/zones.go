@@ -111,14 +111,6 @@ func (r *Reflector) applySet(t *change, set zone.Set, now time.Time) []wire.Deli
 	return r.out(now)
 }
 
-// touchChanged notes the hosts whose zones or state have changed in the Directory: of
-// those that stay in a zone nothing is to be told.
-func (r *Reflector) touchChanged(t *change, cs zone.Changes) {
-	for _, c := range cs {
-		r.touch(t, c.Addr)
-	}
-}
-
 // PutZone adds or replaces one zone. On an error nothing is changed.
 func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]wire.Delivery, error) {
 	if err := r.zoneRules().CheckZone(z); err != nil {
@@ -179,10 +171,6 @@ func (r *Reflector) SetBFD(b wire.BFDSettings, now time.Time) []wire.Delivery {
 // Zones is the present zone configuration, sorted by name.
 func (r *Reflector) Zones() zone.Set { return r.dir.Zones() }
 
-func (r *Reflector) settings() *wire.Settings {
-	return &wire.Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD}
-}
-
 // overLimit counts a zone configuration that is refused because it is too large.
 func (r *Reflector) overLimit(set zone.Set) {
 	members := 0
@@ -193,3 +181,24 @@ func (r *Reflector) overLimit(set zone.Set) {
 		r.counters.OverLimit++
 	}
 }
+
+// SetMultiPort says which attachments of an address count as one host.
+func (r *Reflector) SetMultiPort(m zone.MultiPort, now time.Time) []wire.Delivery {
+	t := r.begin()
+	r.touchContested(t, r.dir.SetMultiPort(m))
+	r.commit(t, r.ownCause())
+	return r.out(now)
+}
+
+// SetCluster says that the zones that are set from now on are those of a cluster as
+// of a log entry, and which reflectors are its members. Everything that is sent
+// afterwards says so.
+func (r *Reflector) SetCluster(s wire.ClusterStamp, members []netip.Addr) {
+	r.cluster = s
+	if !slices.Equal(members, r.members) {
+		r.members = slices.Clone(members[:min(len(members), wire.MaxClusterMembers)])
+	}
+}
+
+// Cluster is what SetCluster said last.
+func (r *Reflector) Cluster() wire.ClusterStamp { return r.cluster }

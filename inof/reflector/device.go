@@ -1,0 +1,127 @@
+package reflector
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/zone"
+)
+
+// device is one client, with or without a session.
+type device struct {
+	id      netip.Addr
+	up      bool
+	synced  bool
+	told    bool
+	gen     uint32    // number of its session, from 1
+	left    time.Time // when its session ended
+	away    bool      // for so long that its claims yield to others
+	expires time.Time
+	hosts   map[zone.HostKey]uint32   // the session that said it last
+	refused map[zone.HostKey]struct{} // hosts for which there is no room
+	were    map[zone.HostKey]struct{} // refused before it began to say everything again
+	limit   int                       // that says so
+	beyond  bool                      // more were refused than are remembered
+	asked   bool                      // to say everything again, and it has not
+	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
+	// spared are the devices, sorted, of which some hosts may be missing here since before the
+	// End-of-Sync of its last full sync, which named them.
+	spared []netip.Addr
+	// endsSpared: one of them is whole, or gone, and the device has to hear of that.
+	endsSpared bool
+	// tellRefused: the device has not been told yet of what is refused now.
+	tellRefused bool
+	sayAgain    bool         // it has not been told that it is to say everything again
+	stamp       wire.Stamp   // of its last message: the state its records are of
+	clean       bool         // stamp covers all that it said: it may resume after it
+	offered     *wire.Resume // after which stamp our Open said that it may resume
+	whole       bool         // it holds, or the feed has, all that concerns it
+	holds       bool         // it holds what an earlier start of this reflector said
+	// forgot is the session since which it says what it knows after a start without its
+	// state: it may not know all its records yet. 0: it does.
+	forgot  uint32
+	out, in wire.ResumeKind
+	zoned   wire.ZoneDigest // the zones that it held of us when this session began
+	// missed is set from the beginning of a session that resumes to the device's
+	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
+	missed  *uint64
+	resumes bool     // it is told what it had missed
+	owed    *backlog // what it is still to be told; nil: nothing
+	owing   bool     // it is in Reflector.owing
+	handing *handing // what it is given next, before anything else; nil: nothing
+	turn    *turn    // while fresh posts are handed out
+	lately  lately
+	// zones it is concerned with: attachments and configured ports in them, and one while it lingers.
+	zones        map[string]int
+	lingers      map[string]struct{} // zones that it is about to leave
+	lingersUntil time.Time
+}
+
+func (r *Reflector) device(id netip.Addr) *device {
+	d := r.devices[id]
+	if d == nil {
+		d = &device{id: id, zones: map[string]int{}}
+		r.devices[id] = d
+	}
+	return d
+}
+
+// Next is when Tick has something to do; zero: nothing.
+func (r *Reflector) Next() time.Time { return r.next }
+
+func (r *Reflector) schedule() {
+	r.next = time.Time{}
+	if len(r.awaited) > 0 || r.cfg.Unsure {
+		r.next = r.patience
+	}
+	for _, d := range r.devices {
+		for _, at := range [...]time.Time{d.expires, d.goesAway(), d.lingersUntil} {
+			if !at.IsZero() && (r.next.IsZero() || at.Before(r.next)) {
+				r.next = at
+			}
+		}
+	}
+}
+
+// follows tells whether a device is told of changes: now, or by the feed when it is
+// back in time.
+func (d *device) follows() bool { return d.up || d.whole }
+
+// hears tells whether a device is told of a change at once.
+func (d *device) hears() bool { return d.up && d.missed == nil }
+
+func (d *device) empty() bool {
+	return len(d.hosts) == 0
+}
+
+// outsideNamed are the addresses outside of which a device is told.
+func (d *device) outsideNamed() []netip.Addr {
+	var list []netip.Addr
+	for k := range d.outside {
+		list = append(list, k.Addr)
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	list = slices.Compact(list)
+	return list[:min(len(list), wire.MaxOutsideNamed)]
+}
+
+// awayAfter is how long a device may be without a session before what it claims gives way
+// to the claims of devices that have one: longer than a session takes to come back.
+const awayAfter = 10 * time.Second
+
+// goesAway is when a device counts as away; zero: it has a session, or does already.
+func (d *device) goesAway() time.Time {
+	if d.up || d.away || d.left.IsZero() {
+		return time.Time{}
+	}
+	return d.left.Add(awayAfter)
+}
+
+func compareDevices(a, b *device) int { return a.id.Compare(b.id) }
+
+func hasDevice(list []*device, d *device) bool {
+	i, ok := slices.BinarySearchFunc(list, d, compareDevices)
+	return ok && list[i] == d
+}
