@@ -55,16 +55,6 @@ func (s *sealer) seal(dst []byte, e *wire.Encoded) []byte {
 	return dst
 }
 
-// signedLen is the length of what a tag is of: the header of a message and the SHA-256 of its
-// body, which is the same for all who get the body.
-const signedLen = wire.HeaderLen + sha256.Size
-
-func digest(message []byte, hash *[sha256.Size]byte) (d [signedLen]byte) {
-	copy(d[:], message[:wire.HeaderLen])
-	copy(d[wire.HeaderLen:], hash[:])
-	return d
-}
-
 // opener checks the messages of the other direction.
 type opener struct {
 	taggers taggers

@@ -280,47 +280,6 @@ func (s *Server) remove(c *conn, err error) {
 	s.past[dev] = past{sessions: s.past[dev].sessions + 1, err: err.Error(), at: time.Now()}
 }
 
-// maxRefused is how many addresses are remembered whose connections never became
-// sessions.
-const maxRefused = 64
-
-// refuse remembers why a connection did not become a session. Nothing about its
-// sender is proved but the address. s.mu is held.
-func (s *Server) refuse(c *conn, err error) {
-	var peer *PeerError
-	if code := wire.CodeOf(err); code == wire.CodeCease || code == 0 && !errors.As(err, &peer) {
-		return
-	}
-	v := c.info()
-	v.State, v.LastError, v.LastErrAt, v.LastCode = StateConnect, err.Error(), time.Now(), ReasonOf(err)
-	v.Device = netip.Addr{}
-	s.forgive(v.Address)
-	if len(s.refused) >= maxRefused {
-		s.refused = slices.Delete(s.refused, 0, 1)
-	}
-	s.refused = append(s.refused, v)
-}
-
-// forgive forgets what was refused from an address, whatever its port. s.mu is held.
-func (s *Server) forgive(address string) {
-	from := hostOf(address)
-	s.refused = slices.DeleteFunc(s.refused, func(v PeerInfo) bool { return hostOf(v.Address) == from })
-}
-
-// hostOf is an address of the transport without its port.
-func hostOf(address string) string {
-	host, _, _ := net.SplitHostPort(address)
-	return host
-}
-
-// Refused are the last connections that did not become sessions, the newest of
-// each address, until a session comes from there.
-func (s *Server) Refused() []PeerInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.refused)
-}
-
 // recall shows what is remembered of the device with the new session.
 func (c *conn) recall(p past) {
 	c.mu.Lock()
@@ -373,3 +332,20 @@ func (s *Server) Infos() []PeerInfo {
 
 // Counters returns a copy.
 func (s *Server) Counters() TransportCounters { return s.host.tally.snapshot() }
+
+// attend takes messages until the session rests or ends. It owns c and r.
+func (s *Server) attend(c *conn, r *msgReader) {
+	err := c.follow(r)
+	if err == errResting {
+		go s.rest(c, r)
+		return
+	}
+	s.ended(c, c.end(err))
+	s.wg.Done()
+}
+
+// rest waits until something comes, and attends to it. It owns c and r.
+func (s *Server) rest(c *conn, r *msgReader) {
+	r.rest.wait()
+	s.attend(c, r)
+}

@@ -3,8 +3,6 @@ package link
 import (
 	"errors"
 	"io"
-	"net"
-	"os"
 	"syscall"
 	"time"
 )
@@ -17,23 +15,6 @@ import (
 
 // errResting says that a session is to wait for its peer in a new goroutine.
 var errResting = errors.New("the session rests")
-
-// attend takes messages until the session rests or ends. It owns c and r.
-func (s *Server) attend(c *conn, r *msgReader) {
-	err := c.follow(r)
-	if err == errResting {
-		go s.rest(c, r)
-		return
-	}
-	s.ended(c, c.end(err))
-	s.wg.Done()
-}
-
-// rest waits until something comes, and attends to it. It owns c and r.
-func (s *Server) rest(c *conn, r *msgReader) {
-	r.rest.wait()
-	s.attend(c, r)
-}
 
 // resting is how a session waits with a small stack.
 type resting struct {
@@ -72,11 +53,6 @@ func (r *msgReader) read(fd uintptr) bool {
 		r.rest.err = readError(r.c.nc, err)
 	}
 	return true
-}
-
-// readError is the error of a read system call as package net gives it.
-func readError(nc net.Conn, err error) error {
-	return &net.OpError{Op: "read", Net: "tcp", Source: nc.LocalAddr(), Addr: nc.RemoteAddr(), Err: os.NewSyscallError("read", err)}
 }
 
 // look reports whether something is there, and leaves it for TLS. An error is told only once by

@@ -144,7 +144,7 @@ var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "zone/tree", 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
 var edges = map[string][]string{
-	"inof/link": {"server.go", "dialer.go", "conn.go", "writer.go", "tally.go"}, // tally.go counts for the goroutines of the others
+	"inof/link": {"server.go", "dialer.go", "conn.go", "reader.go", "writer.go", "probe.go", "refused.go", "credentialstore.go", "tally.go"}, // the last two are for goroutines of the others
 	"cluster":   {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_storage.go", "node_watch.go"},
 	"bfd":       {"server.go", "conn.go", "listener.go", "socket.go"},
 }

@@ -1,8 +1,9 @@
 package link
 
 import (
+	"errors"
 	"fmt"
-	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -19,53 +20,6 @@ import (
 // probeTime is how long a session that stands may take to answer. The system of a
 // device that restarted refuses the question at once.
 const probeTime = time.Second
-
-// probe is a question on its way.
-type probe struct {
-	demand uint64
-	answer chan struct{} // closed by the answer
-}
-
-// answers asks the peer of an established session whether it is there.
-func (c *conn) answers(within time.Duration) bool {
-	c.mu.Lock()
-	if c.probe == nil {
-		c.probe = &probe{demand: rand.Uint64() | 1, answer: make(chan struct{})}
-	}
-	p := c.probe
-	c.mu.Unlock()
-	e, err := wire.Encode(&wire.Keepalive{Demand: p.demand})
-	if err != nil {
-		return false
-	}
-	if c.out.send(e, nil, true) != nil && !c.out.ends() {
-		return true // it has proved itself a moment ago and is not open yet
-	}
-	t := time.NewTimer(within)
-	defer t.Stop()
-	select {
-	case <-p.answer:
-		return true
-	case <-c.done:
-	case <-t.C:
-	}
-	return false
-}
-
-// asked handles a Keepalive that asks or answers.
-func (c *conn) asked(k *wire.Keepalive) {
-	if k.Demand != 0 {
-		if e, err := wire.Encode(&wire.Keepalive{Answer: k.Demand}); err == nil {
-			_ = c.out.send(e, nil, true) // an end of the session is told elsewhere
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.probe != nil && k.Answer == c.probe.demand {
-		close(c.probe.answer)
-		c.probe = nil
-	}
-}
 
 // contest asks the session of a newcomer's device, an error: it answers. S.mu is held
 // but while it waits; then there is none, or it is one that gave no answer.
@@ -97,4 +51,45 @@ func (s *Server) duplicate(dev netip.Addr, old, c *conn) error {
 	}
 	return &wire.ProtocolError{Code: wire.CodeDuplicate, Where: "Open.device", Detail: fmt.Sprintf(
 		"%s is connected from %s, which answers: two devices have this id, or one runs twice", dev, old.view.Address)}
+}
+
+// maxRefused is how many addresses are remembered whose connections never became
+// sessions.
+const maxRefused = 64
+
+// refuse remembers why a connection did not become a session. Nothing about its
+// sender is proved but the address. s.mu is held.
+func (s *Server) refuse(c *conn, err error) {
+	var peer *PeerError
+	if code := wire.CodeOf(err); code == wire.CodeCease || code == 0 && !errors.As(err, &peer) {
+		return
+	}
+	v := c.info()
+	v.State, v.LastError, v.LastErrAt, v.LastCode = StateConnect, err.Error(), time.Now(), ReasonOf(err)
+	v.Device = netip.Addr{}
+	s.forgive(v.Address)
+	if len(s.refused) >= maxRefused {
+		s.refused = slices.Delete(s.refused, 0, 1)
+	}
+	s.refused = append(s.refused, v)
+}
+
+// forgive forgets what was refused from an address, whatever its port. s.mu is held.
+func (s *Server) forgive(address string) {
+	from := hostOf(address)
+	s.refused = slices.DeleteFunc(s.refused, func(v PeerInfo) bool { return hostOf(v.Address) == from })
+}
+
+// Refused are the last connections that did not become sessions, the newest of
+// each address, until a session comes from there.
+func (s *Server) Refused() []PeerInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
+}
+
+// hostOf is an address of the transport without its port.
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	return host
 }
