@@ -22,8 +22,10 @@ func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Tim
 	for _, ch := range changes {
 		c.contend(ch.Addr, now)
 	}
+	for _, ch := range changes {
+		c.noLongerEarly(ch.Addr, now)
+	}
 	if len(changes) > 0 {
-		c.noLongerEarly(changes, now)
 		c.notify.ChangedBy(changes, by, now)
 		c.noteHardChanges(changes)
 	}

@@ -140,7 +140,7 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 	}
 	asked := zone.Host{HostKey: zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}, MAC: f.Src, Subscribes: true}
 	if why == "" {
-		asked.Service = oneService(machine)
+		asked.Service = serviceNow(machine)
 		why = c.client.Outside(&asked)
 	}
 	if why != "" {
@@ -153,15 +153,15 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 	return true
 }
 
-// oneService is what the registrations of a machine agree on: its role and NQN say what its
-// new address is.
-func oneService(machine []lldp.HostInfo) snsd.Service {
-	for i := range machine {
-		if machine[i].Service != machine[0].Service {
-			return snsd.Service{}
-		}
+// serviceNow is what a machine is now, by its registrations, the last heard first: its agent may
+// have been started with another role, and has not repeated the other ones. An NQN has to be that of
+// all, since zones name it.
+func serviceNow(machine []lldp.HostInfo) snsd.Service {
+	s := machine[0].Service
+	if slices.ContainsFunc(machine, func(h lldp.HostInfo) bool { return h.NQN != s.NQN }) {
+		s.NQN = ""
 	}
-	return machine[0].Service
+	return s
 }
 
 func (c *Core) refuseQuery(addr netip.Addr, f *fabric.Frame, why string, now time.Time) {
@@ -217,31 +217,26 @@ func (c *Core) endEarly(now time.Time) {
 	}
 }
 
-// noLongerEarly follows addresses that are known now. One that has registered where it asked
-// has been told already what its zones say. One that the machine left on another device, of which
-// this one hears only now, still has to register here: what it was told stands. Any other is of
-// somebody else.
-func (c *Core) noLongerEarly(changes zone.Changes, now time.Time) {
-	if len(c.early.hosts) == 0 {
+// noLongerEarly follows an address that is known now, or known of another host. One that has
+// registered where it asked has been told already what its zones say. One that the machine left on
+// another device, of which this one hears only now, still has to register here: what it was told
+// stands. Any other is of somebody else.
+func (c *Core) noLongerEarly(addr netip.Addr, now time.Time) {
+	h, asked := c.early.hosts[addr]
+	if !asked || !c.dir.Known(addr) {
 		return
 	}
-	for _, ch := range changes {
-		h, asked := c.early.hosts[ch.Addr]
-		if !asked || !c.dir.Known(ch.Addr) {
-			continue
-		}
-		if _, here := c.local[h.HostKey]; here {
-			h.until, h.registered = time.Time{}, true
-			c.early.hosts[ch.Addr] = h
-			c.early.plan()
-			continue
-		}
-		if c.leftElsewhere(h.Host) {
-			continue
-		}
-		c.dropEarly(ch.Addr)
-		c.notify.Unsubscribe(ch.Addr, h.HostKey.Port, now)
+	if _, here := c.local[h.HostKey]; here {
+		h.until, h.registered = time.Time{}, true
+		c.early.hosts[addr] = h
+		c.early.plan()
+		return
 	}
+	if c.leftElsewhere(h.Host) {
+		return
+	}
+	c.dropEarly(addr)
+	c.notify.Unsubscribe(addr, h.HostKey.Port, now)
 }
 
 // leftElsewhere reports whether the address is known only of the same machine on other devices.

@@ -4,8 +4,11 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -95,5 +98,87 @@ func TestAHostThatHasAskedAndNotRegisteredIsStillToldAfterARestart(t *testing.T)
 			t.Error("it counts as one that has not registered, after another restart")
 		}
 		hears()
+	}
+}
+
+// An address that asked before it registered is registered from the moment its port hears it say so,
+// by whatever machine there and whoever has the address meanwhile.
+func TestAnAddressThatAskedHasRegisteredWhenItsPortHearsIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		left    bool     // the machine that asks has left the address on another device
+		machine string   // that registers it
+		then    []string // what it is told
+	}{
+		{"nobody else has it", false, "h1", nil},
+		{"its machine has left it elsewhere", true, "h1", nil},
+		{"another machine registers", false, "h3", []string{"eth1: " + t1 + " active none"}},
+		{"another machine registers what the first has elsewhere", true, "h3", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const early = "192.0.2.13"
+			m := begun(t)
+			m.say(&wire.Update{Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "c", Members: []zone.Member{
+				{Kind: zone.MemberAddr, First: netip.MustParseAddr(early)}, {Kind: zone.MemberAddr, First: netip.MustParseAddr(t1)}}}}}})
+			query, err := snsd.AppendQuery(nil, 0, netip.MustParseAddr(early))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.c.Frame(fabric.Frame{Port: "eth1", Src: hostMAC("h1"), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: query}, m.now)
+			m.pass(time.Second)
+			m.expect("it asks", "eth1: "+t1+" active none")
+			if c.left {
+				r := m.host(far2, "eth7", early)
+				r.Host.MAC, r.Host.Claim = hostMAC("h1"), zone.ClaimHolder
+				m.say(&wire.Update{Hosts: []wire.HostRecord{r}})
+			}
+			m.pass(time.Second)
+			registers := func() {
+				for n, addr := range []string{i1, early} {
+					who := []string{"h1", c.machine}[n]
+					pdu, err := snsd.AppendRegistrationPDU(nil, &snsd.RegistrationPDU{
+						MAC: hostMAC(who), PortID: snsd.AgentPortID("eth0", n+1), TTL: 120,
+						Registration: snsd.Registration{Addr: netip.MustParseAddr(addr), Subscribes: true, ProtoVer: snsd.DefaultProtoVer,
+							Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-11.test:" + who}},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.c.Frame(fabric.Frame{Port: "eth1", Src: hostMAC(who), Dst: fabric.MACNearestBridge, EtherType: fabric.EtherTypeLLDP, Payload: pdu}, m.now)
+				}
+				m.pass(time.Second)
+			}
+			registers()
+			m.expect("it registers", c.then...)
+			for range 3 {
+				m.pass(EarlyLife / 3)
+				registers()
+			}
+			if slices.Contains(m.hostsChanged, early+" not-registered") {
+				t.Error("it is given up as one that has not registered")
+			}
+		})
+	}
+}
+
+// A machine whose agent was started with another role has not repeated all registrations yet.
+func TestAMachineIsWhatItSaidLast(t *testing.T) {
+	reg := func(role snsd.Role, nqn string) lldp.HostInfo {
+		return lldp.HostInfo{Service: snsd.Service{Role: role, Protocol: snsd.ProtocolRoCE, NQN: nqn}}
+	}
+	for _, c := range []struct {
+		name  string
+		heard []lldp.HostInfo // the last first
+		role  snsd.Role
+		nqn   string
+	}{
+		{"one", []lldp.HostInfo{reg(snsd.RoleTarget, "a")}, snsd.RoleTarget, "a"},
+		{"all agree", []lldp.HostInfo{reg(snsd.RoleTarget, "a"), reg(snsd.RoleTarget, "a")}, snsd.RoleTarget, "a"},
+		{"its role has changed", []lldp.HostInfo{reg(snsd.RoleInitiator, "a"), reg(snsd.RoleTarget, "a")}, snsd.RoleInitiator, "a"},
+		{"its name has changed, or it has two", []lldp.HostInfo{reg(snsd.RoleTarget, "b"), reg(snsd.RoleTarget, "a")}, snsd.RoleTarget, ""},
+	} {
+		if got := serviceNow(c.heard); got.Role != c.role || got.NQN != c.nqn {
+			t.Errorf("%s: %s %q, want %s %q", c.name, got.Role, got.NQN, c.role, c.nqn)
+		}
 	}
 }

@@ -84,6 +84,7 @@ func (c *Core) hostHere(p *port, info *lldp.HostInfo, at, now time.Time) {
 		c.noteHard(h.Addr) // another port of a host that is known is no change of its zones
 	}
 	c.contend(h.Addr, now) // a claim that loses from the start changes nothing in the Directory
+	c.noLongerEarly(h.Addr, now)
 	c.subscribe(h, now)
 }
 

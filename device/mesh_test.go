@@ -33,6 +33,8 @@ type meshCore struct {
 	peers   []bfd.Peer               // the last one
 	sent    []wire.Delivery
 	events  []string
+
+	hostsChanged []string // address and change of each event of a host
 }
 
 func (m *meshCore) SendFrame(port string, f []byte) {
@@ -53,8 +55,11 @@ func (m *meshCore) ToReflectors(ds []wire.Delivery) { m.sent = append(m.sent, ds
 func (m *meshCore) ToClients([]wire.Delivery)       {}
 func (m *meshCore) SetAdmin(string, bool)           {}
 func (m *meshCore) Event(e api.Event) {
-	if e.Kind == "path" {
+	switch e.Kind {
+	case "path":
 		m.events = append(m.events, e.Text)
+	case "host":
+		m.hostsChanged = append(m.hostsChanged, e.Addr+" "+e.Fields["change"])
 	}
 }
 func (m *meshCore) WatchPaths(peers []bfd.Peer) {

@@ -1,6 +1,7 @@
 package lldp
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -26,18 +27,24 @@ func (t *Table) Hosts(port string) []HostInfo {
 }
 
 // Registered gives the hosts registered on a port, and heard since its carrier came, by
-// frames of this source; sorted by address.
+// frames of this source: those heard last first, and by address where they were heard at once.
 func (t *Table) Registered(port string, src fabric.MAC) (hosts []HostInfo) {
 	p := t.ports[port]
 	if p == nil {
 		return nil
 	}
+	var list []*entry
 	for _, e := range p.byMSAP {
-		if e.n.MAC == src && e.n.Confirmed && e.n.Registration != nil {
-			hosts = append(hosts, e.n.Known...)
+		if e.n.MAC == src && e.n.Confirmed && e.n.Registration != nil && len(e.n.Known) > 0 {
+			list = append(list, e)
 		}
 	}
-	slices.SortFunc(hosts, func(a, b HostInfo) int { return a.Addr.Compare(b.Addr) })
+	slices.SortFunc(list, func(a, b *entry) int {
+		return cmp.Or(b.n.LastHeard.Compare(a.n.LastHeard), a.n.Known[0].Addr.Compare(b.n.Known[0].Addr))
+	})
+	for _, e := range list {
+		hosts = append(hosts, e.n.Known...)
+	}
 	return hosts
 }
 

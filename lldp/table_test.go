@@ -42,6 +42,21 @@ func TestNeighbourLife(t *testing.T) {
 	}
 }
 
+func TestWhatAMachineRegisteredLastComesFirst(t *testing.T) {
+	tab := NewTable(Limits{})
+	for n := range 3 {
+		hear(t, tab, registration("swp1", 1, n+1, fmt.Sprintf("192.0.2.1%d", n), 120), at(float64(n)), Learned)
+	}
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.10", 120), at(2), Refreshed)
+	var got []string
+	for _, h := range tab.Registered("swp1", registration("swp1", 1, 1, "192.0.2.10", 120).Src) {
+		got = append(got, h.Addr.String())
+	}
+	if want := []string{"192.0.2.10", "192.0.2.12", "192.0.2.11"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestShutdownRemoves(t *testing.T) {
 	tab := NewTable(Limits{})
 	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
