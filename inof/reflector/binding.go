@@ -55,14 +55,14 @@ func (r *Reflector) leaveOutside(d *device, k zone.HostKey, why string) {
 	if d.outside == nil {
 		d.outside = map[zone.HostKey]string{}
 	}
-	d.outside[k], d.tellRefused = why, true
+	d.outside[k], d.untold = why, true
 }
 
 // inside forgets a host that was outside, and is allowed now or gone.
 func (r *Reflector) inside(d *device, k zone.HostKey) {
 	if _, was := d.outside[k]; was {
 		delete(d.outside, k)
-		d.tellRefused = true
+		d.untold = true
 	}
 }
 
@@ -82,13 +82,15 @@ func (r *Reflector) SetBindings(next map[netip.Addr]wire.Binding, now time.Time)
 			told = append(told, d)
 		}
 		asked := len(d.outside) > 0
-		d.outside, d.asked = nil, d.asked || asked
+		if d.outside = nil; asked {
+			d.again = askAgain
+		}
 		for _, h := range r.excluded(d, next[id]) {
 			why := next[id].Outside(&h)
 			r.removeHost(t, d, h.HostKey, snsd.ReasonAgedOut)
 			r.leaveOutside(d, h.HostKey, why)
 		}
-		d.tellRefused = false
+		d.untold = false
 		if d.up && (asked || len(d.outside) > 0) {
 			r.refusal(d, asked)
 		}

@@ -11,58 +11,75 @@ import (
 
 // device is one client, with or without a session.
 type device struct {
-	id      netip.Addr
+	id netip.Addr
+	session
+	heard
+	refusals
+	holdings
+	delivery
+	concern
+}
+
+// session is what is known of the session that a device has: the next one begins with none of it.
+type session struct {
 	up      bool
-	synced  bool
-	told    bool
-	gen     uint32    // number of its session, from 1
+	synced  bool            // it has said all that it has to say
+	told    bool            // it has got our End-of-Sync
+	holds   bool            // it holds what an earlier start of this reflector said
+	zoned   wire.ZoneDigest // the zones that it held of us when the session began
+	offered *wire.Resume    // after which stamp our Open said that it may resume
+	out, in wire.ResumeKind // what it was sent, and what it sent
+	// missed is set from the beginning of a session that resumes to the device's
+	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
+	missed  *uint64
+	resumes bool // it is told what it had missed
+}
+
+// heard is what a device has said, in this session and in those before.
+type heard struct {
+	hosts map[zone.HostKey]uint32 // the session that said it last
+	stamp wire.Stamp              // of its last message: the state its records are of
+	clean bool                    // stamp covers all that it said: it may resume after it
+	gen   uint32                  // number of its session, from 1
+	// forgot is the session since which it says what it knows after a start without its
+	// state: it may not know all its records yet. 0: it does.
+	forgot  uint32
 	left    time.Time // when its session ended
 	away    bool      // for so long that its claims yield to others
-	expires time.Time
-	hosts   map[zone.HostKey]uint32   // the session that said it last
-	refused map[zone.HostKey]struct{} // hosts for which there is no room
-	were    map[zone.HostKey]struct{} // refused before it began to say everything again
-	limit   int                       // that says so
-	beyond  bool                      // more were refused than are remembered
-	asked   bool                      // to say everything again, and it has not
-	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
+	expires time.Time // when its records do; zero: not
+}
+
+// holdings is what a device has been told, in this session and in those before.
+type holdings struct {
+	whole bool // it holds, or the feed has, all that concerns it
 	// spared are the devices, sorted, of which some hosts may be missing here since before the
 	// End-of-Sync of its last full sync, which named them.
 	spared []netip.Addr
 	// endsSpared: one of them is whole, or gone, and the device has to hear of that.
 	endsSpared bool
-	// tellRefused: the device has not been told yet of what is refused now.
-	tellRefused bool
-	sayAgain    bool         // it has not been told that it is to say everything again
-	stamp       wire.Stamp   // of its last message: the state its records are of
-	clean       bool         // stamp covers all that it said: it may resume after it
-	offered     *wire.Resume // after which stamp our Open said that it may resume
-	whole       bool         // it holds, or the feed has, all that concerns it
-	holds       bool         // it holds what an earlier start of this reflector said
-	// forgot is the session since which it says what it knows after a start without its
-	// state: it may not know all its records yet. 0: it does.
-	forgot  uint32
-	out, in wire.ResumeKind
-	zoned   wire.ZoneDigest // the zones that it held of us when this session began
-	// missed is set from the beginning of a session that resumes to the device's
-	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
-	missed  *uint64
-	resumes bool     // it is told what it had missed
-	owed    *backlog // what it is still to be told; nil: nothing
+}
+
+// delivery is what a device is still to be told.
+type delivery struct {
+	owed    *backlog // nil: nothing
 	owing   bool     // it is in Reflector.owing
 	handing *handing // what it is given next, before anything else; nil: nothing
 	turn    *turn    // while fresh posts are handed out
-	lately  lately
+}
+
+// concern is what a device has to hear of.
+type concern struct {
 	// zones it is concerned with: attachments and configured ports in them, and one while it lingers.
 	zones        map[string]int
 	lingers      map[string]struct{} // zones that it is about to leave
 	lingersUntil time.Time
+	lately       lately // how often its keys have changed
 }
 
 func (r *Reflector) device(id netip.Addr) *device {
 	d := r.devices[id]
 	if d == nil {
-		d = &device{id: id, zones: map[string]int{}}
+		d = &device{id: id, concern: concern{zones: map[string]int{}}}
 		r.devices[id] = d
 	}
 	return d

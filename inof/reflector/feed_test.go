@@ -16,7 +16,7 @@ import (
 func feedDevices(n int) []*device {
 	out := make([]*device, n)
 	for i := range out {
-		out[i] = &device{id: inoftest.DevID(i), up: true}
+		out[i] = &device{id: inoftest.DevID(i), session: session{up: true}}
 	}
 	return out
 }

@@ -216,7 +216,7 @@ func (b *testbench) check() {
 	}
 	for dev, c := range b.clients {
 		d := b.refl.devices[dev]
-		if !b.joined[dev] || !d.told || b.refl.Waiting() || d.owed != nil {
+		if !b.joined[dev] || !d.told || b.refl.Waiting() || d.owed != nil || d.handing != nil {
 			continue
 		}
 		if len(d.hosts) != len(c.Hosts()) {

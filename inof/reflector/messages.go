@@ -195,8 +195,10 @@ func (r *Reflector) say(d *device, n news, t *taking) {
 			t.down(k, e.atts[i].Down)
 		}
 	case keyRefused:
-		t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.sayAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
-		d.sayAgain = false
+		t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.again == askAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
+		if d.again == askAgain {
+			d.again = saysAgain
+		}
 	}
 }
 

@@ -25,6 +25,33 @@ const (
 	inviteRoom = 64
 )
 
+// refusals is what of a device is refused, and what it has to hear of that.
+type refusals struct {
+	refused map[zone.HostKey]struct{} // hosts for which there is no room
+	were    map[zone.HostKey]struct{} // refused before it began to say everything again
+	beyond  bool                      // more were refused than are remembered
+	limit   int                       // that says so
+	outside map[zone.HostKey]string   // hosts outside of the device's binding, and why
+	again   again
+	untold  bool // it has not been told what is refused now
+}
+
+// again is whether a device is to say everything again.
+type again int
+
+const (
+	notAgain  again = iota
+	askAgain        // it is, and has to be told
+	saysAgain       // it has been told: its End-of-Sync is to come
+)
+
+// saidAgain is for a device that has said everything. What it was to be asked meanwhile it is asked.
+func (f *refusals) saidAgain() {
+	if f.again == saysAgain {
+		f.again = notAgain
+	}
+}
+
 // roomFor is how many more hosts a device may have, and the limit that says so.
 func (r *Reflector) roomFor(d *device) (room int, limit wire.LimitError) {
 	total := r.cfg.MaxHosts
@@ -104,7 +131,7 @@ func (r *Reflector) unrefuse(d *device, k zone.HostKey) {
 	}
 	delete(d.refused, k)
 	switch {
-	case len(d.refused) > 0 || !d.synced || d.asked || d.forgot != 0: // or its End-of-Sync is to come
+	case len(d.refused) > 0 || !d.synced || d.again != notAgain || d.forgot != 0: // or its End-of-Sync is to come
 	case d.beyond:
 		r.ask(d)
 	default:
@@ -121,7 +148,8 @@ func (r *Reflector) ask(d *device) {
 // whole says that no host of a device is missing any more, or that there is no device. Clients
 // whose End-of-Sync spared what they knew of it get another one, which ends what is not there.
 func (r *Reflector) whole(d *device) {
-	d.refused, d.beyond, d.asked = nil, false, false
+	d.refused, d.beyond = nil, false
+	d.saidAgain()
 	if r.short[d.id] == nil {
 		return
 	}
@@ -144,14 +172,16 @@ func (r *Reflector) shortOnes() (list []netip.Addr, tooMany bool) {
 
 // refusal lets a device hear what is refused of it. Again: it is to say everything again.
 func (r *Reflector) refusal(d *device, again bool) {
-	d.sayAgain, d.asked = d.sayAgain || again, d.asked || again
+	if again {
+		d.again = askAgain
+	}
 	r.post([]news{{feedKey: feedKey{kind: keyRefused}}}, receivers{list: []*device{d}}, r.ownCause())
 }
 
 // tellRefusal tells a device what is refused of it, if it has not been.
 func (r *Reflector) tellRefusal(d *device) {
-	if d.tellRefused {
-		d.tellRefused = false
+	if d.untold {
+		d.untold = false
 		r.refusal(d, false)
 	}
 }

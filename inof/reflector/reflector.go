@@ -122,7 +122,7 @@ func (r *Reflector) Receive(dev netip.Addr, m wire.Message, now time.Time) ([]wi
 	case *wire.Update:
 		before := len(d.refused)
 		err := r.update(d, m, now)
-		d.tellRefused = d.tellRefused || len(d.refused) > before
+		d.untold = d.untold || len(d.refused) > before
 		r.tellRefusal(d)
 		r.invite()
 		return r.out(now), err

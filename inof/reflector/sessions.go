@@ -43,24 +43,22 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeCease, Text: "there is nothing to resume from any more; try again"}}}
 	}
 	if offered == nil { // it says everything again
-		d.were, d.refused, d.beyond, d.asked, d.outside = d.refused, nil, false, false, nil
+		d.refusals = refusals{were: d.refused}
+	} else if d.again != notAgain {
+		d.again = askAgain
 	}
-	d.sayAgain = d.asked
-	d.tellRefused = d.sayAgain || len(d.outside) > 0 || len(d.refused) > 0
-	d.up, d.synced, d.told = true, false, false
+	d.untold = d.again == askAgain || len(d.outside) > 0 || len(d.refused) > 0
+	d.session = session{up: true, offered: offered}
 	r.moves++
-	d.in, d.offered = wire.ResumeKind{}, offered
-	if d.zoned = (wire.ZoneDigest{}); seen != nil {
-		d.zoned = seen.Zones
+	if seen != nil {
+		d.zoned, d.holds = seen.Zones, seen.Epoch != r.epoch
 	}
-	d.holds = seen != nil && seen.Epoch != r.epoch
 	d.gen++
 	d.expires = time.Time{}
 	r.schedule()
 	if d.out = wire.CheckResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
 		d.out = wire.Full("the sender no longer follows what the receiver holds")
 	}
-	d.missed, d.resumes = nil, false
 	r.disown(d)
 	if d.out.Resumed {
 		r.counters.Resumed++
@@ -88,8 +86,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 	if d == nil || !d.up {
 		return nil
 	}
-	d.up, d.synced, d.told, d.left = false, false, false, now
-	d.missed, d.resumes = nil, false
+	d.session, d.left = session{}, now
 	r.disown(d)
 	r.moves++
 	if len(d.lingers) > 0 {
