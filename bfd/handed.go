@@ -104,18 +104,6 @@ func (s *authState) toShow(now instant) (key int, ok bool) {
 	return 0, false
 }
 
-// emitSigned sends a packet signed with the key of both ends; with each while it is not
-// known, so that a process that was started again is heard within an interval.
-func (s *session) emitSigned(final bool, now instant) {
-	if key, ok := s.auth.signer(); ok {
-		s.emit(final, key, now)
-		return
-	}
-	for i := range s.auth.keys {
-		s.emit(final, i, now)
-	}
-}
-
 // keepOld takes over what is known of the keys of before, and those that are not wanted any
 // more as old ones.
 func (s *authState) keepOld(before *authState) {
@@ -167,14 +155,4 @@ func (s *authState) forgetOld(now instant) {
 		}
 	}
 	s.keys = keys
-}
-
-// show sends a packet signed with another key, when it is time.
-func (s *session) show(now instant) {
-	if s.auth == nil {
-		return
-	}
-	if key, ok := s.auth.toShow(now); ok {
-		s.emit(false, key, now)
-	}
 }

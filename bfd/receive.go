@@ -124,3 +124,20 @@ func (s *session) transition(remote State, now instant) {
 		}
 	}
 }
+
+// expire ends the detection time: a session that is Init or Up goes Down (section
+// 6.8.4), and whatever its state the peer is forgotten (sections 6.8.1 and 6.8.18).
+func (s *session) expire(now instant) {
+	s.detectAt = never
+	if s.restarted(now) {
+		return
+	}
+	wasAlive := s.state == StateInit || s.state == StateUp
+	s.forgetPeer()
+	if wasAlive {
+		s.m.counters.DetectExpired++
+		s.setState(StateDown, DiagDetectTime, now)
+	}
+	s.schedule(now)
+	s.flush(now)
+}

@@ -1,8 +1,6 @@
 package bfd
 
 import (
-	"net/netip"
-
 	"github.com/openinof/inof/internal/timerheap"
 )
 
@@ -121,9 +119,6 @@ func (s *session) endPoll(now instant) {
 	s.schedule(now)
 }
 
-// interval between periodic packets before jitter (sections 6.8.2 and 6.8.7).
-func (s *session) interval() instant { return span(max(s.txInUse, s.remoteMinRx)) }
-
 // detectionTime after section 6.8.4, zero while nothing was received.
 func (s *session) detectionTime() instant {
 	if !s.heard {
@@ -159,23 +154,6 @@ func (s *session) setState(to State, diag Diag, now instant) {
 	}
 	s.retime(now)
 	s.m.observe(s, from, now)
-}
-
-// expire ends the detection time: a session that is Init or Up goes Down (section
-// 6.8.4), and whatever its state the peer is forgotten (sections 6.8.1 and 6.8.18).
-func (s *session) expire(now instant) {
-	s.detectAt = never
-	if s.restarted(now) {
-		return
-	}
-	wasAlive := s.state == StateInit || s.state == StateUp
-	s.forgetPeer()
-	if wasAlive {
-		s.m.counters.DetectExpired++
-		s.setState(StateDown, DiagDetectTime, now)
-	}
-	s.schedule(now)
-	s.flush(now)
 }
 
 // forgetPeer sets what was learned from the peer back to its initial values.
@@ -238,6 +216,3 @@ func (s *session) graceFor(pause, now instant) bool {
 	s.detectAt = max(s.detectAt, now+s.detectionTime())
 	return true
 }
-
-// source is the address packets are sent from; the zero value leaves it to the kernel.
-func (s *session) source() netip.Addr { return s.peer.Local }

@@ -1,6 +1,9 @@
 package bfd
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // finalSpacing is the least time between two packets with the Final bit. Section
 // 6.8.7 allows a limit that is no longer than the advertised Desired Min TX Interval.
@@ -145,3 +148,31 @@ func (s *session) emit(final bool, key int, now instant) {
 	s.packetsOut++
 	s.m.counters.PacketsOut++
 }
+
+// emitSigned sends a packet signed with the key of both ends; with each while it is not
+// known, so that a process that was started again is heard within an interval.
+func (s *session) emitSigned(final bool, now instant) {
+	if key, ok := s.auth.signer(); ok {
+		s.emit(final, key, now)
+		return
+	}
+	for i := range s.auth.keys {
+		s.emit(final, i, now)
+	}
+}
+
+// show sends a packet signed with another key, when it is time.
+func (s *session) show(now instant) {
+	if s.auth == nil {
+		return
+	}
+	if key, ok := s.auth.toShow(now); ok {
+		s.emit(false, key, now)
+	}
+}
+
+// interval between periodic packets before jitter (sections 6.8.2 and 6.8.7).
+func (s *session) interval() instant { return span(max(s.txInUse, s.remoteMinRx)) }
+
+// source is the address packets are sent from; the zero value leaves it to the kernel.
+func (s *session) source() netip.Addr { return s.peer.Local }

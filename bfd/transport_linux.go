@@ -176,24 +176,6 @@ func (c *sockets) Read(until time.Time) ([]Received, error) {
 	return nil, nil
 }
 
-// interfaceName gives the name for an index, from memory for a few seconds.
-func (c *sockets) interfaceName(fd, index int, now time.Time) string {
-	if e, ok := c.names[index]; ok && now.Before(e.until) {
-		return e.name
-	}
-	ifr, err := unix.NewIfreq("")
-	if err != nil {
-		return ""
-	}
-	ifr.SetUint32(uint32(index))
-	name := ""
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, ifr); err == nil {
-		name = ifr.Name()
-	}
-	c.names[index] = ifname{name, now.Add(nameLifetime)}
-	return name
-}
-
 // Send implements Conn.
 func (c *sockets) Send(s *Send) error {
 	o := c.out[s.Discr]
@@ -234,19 +216,6 @@ func (c *sockets) zone(fd int, r *Received) uint32 {
 	}
 	index, _ := indexOf(fd, r.Interface)
 	return index
-}
-
-// Release implements Conn.
-func (c *sockets) Release(discr uint32) {
-	o := c.out[discr]
-	if o == nil {
-		return
-	}
-	delete(c.out, discr)
-	if o.users--; o.users == 0 {
-		unix.Close(o.fd)
-		delete(c.ports, o.number)
-	}
 }
 
 // Close implements Conn.

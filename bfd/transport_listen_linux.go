@@ -57,13 +57,6 @@ func openListener(a netip.Addr, port uint16, buffer int) (fd int, err error) {
 	return fd, unix.Bind(fd, sockaddr(a, port, 0))
 }
 
-func sockaddr(a netip.Addr, port uint16, zone uint32) unix.Sockaddr {
-	if a.Is4() {
-		return &unix.SockaddrInet4{Port: int(port), Addr: a.As4()}
-	}
-	return &unix.SockaddrInet6{Port: int(port), Addr: a.As16(), ZoneId: zone}
-}
-
 // mmsghdr is struct mmsghdr of recvmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
@@ -185,4 +178,22 @@ func (c *sockets) control(l *listener, p *Received, b []byte, now time.Time) (st
 		b = b[next:]
 	}
 	return stamp
+}
+
+// interfaceName gives the name for an index, from memory for a few seconds.
+func (c *sockets) interfaceName(fd, index int, now time.Time) string {
+	if e, ok := c.names[index]; ok && now.Before(e.until) {
+		return e.name
+	}
+	ifr, err := unix.NewIfreq("")
+	if err != nil {
+		return ""
+	}
+	ifr.SetUint32(uint32(index))
+	name := ""
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, ifr); err == nil {
+		name = ifr.Name()
+	}
+	c.names[index] = ifname{name, now.Add(nameLifetime)}
+	return name
 }

@@ -169,3 +169,23 @@ func (c *sockets) bind(fd int, o *sender, index uint32) (uint16, error) {
 	}
 	return 0, fmt.Errorf("source port: %w", unix.EADDRINUSE)
 }
+
+// Release implements Conn.
+func (c *sockets) Release(discr uint32) {
+	o := c.out[discr]
+	if o == nil {
+		return
+	}
+	delete(c.out, discr)
+	if o.users--; o.users == 0 {
+		unix.Close(o.fd)
+		delete(c.ports, o.number)
+	}
+}
+
+func sockaddr(a netip.Addr, port uint16, zone uint32) unix.Sockaddr {
+	if a.Is4() {
+		return &unix.SockaddrInet4{Port: int(port), Addr: a.As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(port), Addr: a.As16(), ZoneId: zone}
+}

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -187,12 +185,6 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
-func random() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:]) | 1
-}
-
 // String implements the daemon's task.
 func (n *Node) String() string { return "cluster member " + n.self.String() }
 
@@ -218,11 +210,6 @@ func (n *Node) Settings() map[string]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.machine.Settings()
-}
-
-// stamp is the state of the machine as clients are told. n.mu is held.
-func (n *Node) stamp() wire.ClusterStamp {
-	return wire.ClusterStamp{ID: n.machine.Cluster(), Index: n.machine.Index()}
 }
 
 // Run is the member until ctx ends.
@@ -279,73 +266,6 @@ func (n *Node) start() error {
 	n.raft = r
 	close(n.ready)
 	return nil
-}
-
-// up gives the Raft once it is there; nil before.
-func (n *Node) up() *raft.Raft {
-	select {
-	case <-n.ready:
-		return n.raft
-	default:
-		return nil
-	}
-}
-
-// progress is how far Raft has applied the log, and its term; zero while Raft is starting.
-func (n *Node) progress() (index, term uint64) {
-	r := n.up()
-	if r == nil {
-		return 0, 0
-	}
-	return r.AppliedIndex(), r.CurrentTerm()
-}
-
-// configuration is the present list of members; empty while there is none.
-func (n *Node) configuration() raft.Configuration {
-	r := n.up()
-	if r == nil {
-		return raft.Configuration{}
-	}
-	f := r.GetConfiguration()
-	if f.Error() != nil {
-		return raft.Configuration{}
-	}
-	return f.Configuration()
-}
-
-func (n *Node) helloState() (cluster uint64, fresh bool) {
-	return n.cluster.Load(), n.up() != nil && len(n.configuration().Servers) == 0
-}
-
-func (n *Node) isMember(id MemberID) bool {
-	for _, s := range n.configuration().Servers {
-		if string(s.ID) == id.String() {
-			return true
-		}
-	}
-	return false
-}
-
-// votes reports whether a member has a vote, for all this one knows.
-func (n *Node) votes(id MemberID) bool {
-	for _, s := range n.configuration().Servers {
-		if string(s.ID) == id.String() {
-			return s.Suffrage == raft.Voter
-		}
-	}
-	return false
-}
-
-func (n *Node) noteStrayed(MemberID) {
-	n.mu.Lock()
-	n.strayed = true
-	n.mu.Unlock()
-}
-
-func (n *Node) count(f func(*Counters)) {
-	n.mu.Lock()
-	f(&n.counters)
-	n.mu.Unlock()
 }
 
 // Counters returns copies.

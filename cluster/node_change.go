@@ -81,16 +81,6 @@ func (st *changeState) failed(n *Node) error {
 	return n.noLeader(st.last)
 }
 
-// pause waits; false: ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // attempt tries an entry once.
 func (n *Node) attempt(ctx context.Context, data []byte, st *changeState) (Result, error) {
 	r := n.up()
@@ -149,71 +139,11 @@ func (n *Node) lead(ctx context.Context, r *raft.Raft, data []byte, st *changeSt
 	}
 }
 
-// fit reports whether this member can apply what it would decide on.
-func (n *Node) fit() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.machine.Halted()
-}
-
-// patience is how long a change waits for a leader.
-func (n *Node) patience() time.Duration {
-	return patienceWithoutLeader * (n.cfg.Heartbeat + n.cfg.Election)
-}
-
 // worthWaiting reports whether a leader may come soon: it was lost not long ago.
 func (n *Node) worthWaiting() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.view.leader != "" || time.Since(n.view.since) < n.patience()
-}
-
-// serve answers requests of other members that are none of Raft.
-func (n *Node) serve(ctx context.Context, _ MemberID, o op, r *reader) ([]byte, error) {
-	switch o {
-	case opChange:
-		return n.serveChange(ctx, r.b)
-	case opStatus:
-		return json.Marshal(n.report())
-	case opRead:
-		index, err := n.readIndex(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(index)
-	case opConfigure:
-		var q configure
-		if err := json.Unmarshal(r.b, &q); err != nil {
-			return nil, broken("request", "%v", err)
-		}
-		if err := n.configureHere(ctx, q); err != nil {
-			return nil, err
-		}
-		return json.Marshal(n.up().LastIndex())
-	}
-	return nil, broken("request", "%d is unknown", o)
-}
-
-func (n *Node) serveChange(ctx context.Context, data []byte) ([]byte, error) {
-	if _, err := DecodeEntry(data); err != nil {
-		return nil, err
-	}
-	r := n.up()
-	if r == nil || r.State() != raft.Leader {
-		return nil, raft.ErrNotLeader
-	}
-	n.count(func(c *Counters) { c.Served++ })
-	ctx, cancel := context.WithTimeout(ctx, n.patience())
-	defer cancel()
-	var st changeState
-	res, err := n.lead(ctx, r, data, &st)
-	switch {
-	case err != nil && st.uncertain:
-		return nil, ErrUncertain
-	case err != nil:
-		return nil, err
-	}
-	return json.Marshal(res)
 }
 
 // Sync waits until this member has applied everything that was committed before the

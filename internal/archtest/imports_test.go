@@ -145,7 +145,7 @@ var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "zone/tree", 
 // transport*.go.
 var edges = map[string][]string{
 	"inof/link": {"server.go", "dialer.go", "conn.go", "reader.go", "writer.go", "probe.go", "refused.go", "credentialstore.go", "tally.go"}, // the last two are for goroutines of the others
-	"cluster":   {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_storage.go", "node_watch.go"},
+	"cluster":   {"node.go", "node_change.go", "node_fsm.go", "node_log.go", "node_members.go", "node_state.go", "node_status.go", "node_storage.go", "node_watch.go"},
 	"bfd":       {"server.go", "conn.go", "listener.go", "socket.go"},
 }
 

@@ -143,15 +143,6 @@ func (c *Config) checkBFD(s *section) {
 	}
 }
 
-// foreign reports the keys that are set elsewhere.
-func (s *section) foreign(why, allowed string, names ...string) {
-	for _, name := range names {
-		if _, _, ok := s.beside(name); ok || !isNull(s.values[name]) {
-			s.problem(name, "does not apply: "+why, allowed)
-		}
-	}
-}
-
 const allowedKey = "8..20 printable bytes"
 
 // bfdKeys is bfd.keys.

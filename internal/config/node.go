@@ -1,11 +1,8 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -57,30 +54,6 @@ func (p *parser) err() error {
 		return a.Column - b.Column
 	})
 	return &Error{Problems: p.problems, Dropped: p.dropped}
-}
-
-// document decodes the one YAML document of data; nil when it is empty or broken.
-func (p *parser) document(data []byte) *yaml.Node {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if !errors.Is(err, io.EOF) {
-			p.syntax(err, data)
-		}
-		return nil
-	}
-	var second yaml.Node
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		p.add(Problem{File: p.file, Line: second.Line, Column: max(second.Column, 1),
-			What: "a second YAML document begins", Allowed: "one document per file"})
-	case !errors.Is(err, io.EOF):
-		p.syntax(err, data)
-	}
-	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
-		return doc.Content[0]
-	}
-	return nil
 }
 
 // resolve follows an alias to what it stands for.
@@ -279,4 +252,13 @@ func find(n *yaml.Node, path ...string) *yaml.Node {
 		n = next
 	}
 	return n
+}
+
+// foreign reports the keys that are set elsewhere.
+func (s *section) foreign(why, allowed string, names ...string) {
+	for _, name := range names {
+		if _, _, ok := s.beside(name); ok || !isNull(s.values[name]) {
+			s.problem(name, "does not apply: "+why, allowed)
+		}
+	}
 }

@@ -1,6 +1,13 @@
 package config
 
-import "log/slog"
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Secret is a password that does not show up in logs, errors or JSON by accident.
 type Secret string
@@ -42,4 +49,46 @@ const (
 type PasswordFrom struct {
 	Kind PasswordKind
 	Name string
+}
+
+// readPasswords reads the password of a file, and from a second line the old one.
+func readPasswords(from PasswordFrom, env func(string) string) (password, old Secret, err error) {
+	v, err := readSecret(from, env)
+	if err != nil {
+		return "", "", err
+	}
+	lines := strings.Split(v, "\n")
+	if len(lines) > 2 {
+		return "", "", fmt.Errorf("that file has %d lines, want the password, and in a second line the old one while devices are moved", len(lines))
+	}
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, "\r")
+		if what := checkPassword(lines[i]); what != "" && i == 0 {
+			return "", "", fmt.Errorf("the password in that file %s", what)
+		} else if what != "" {
+			return "", "", fmt.Errorf("the old password in that file, its second line, %s", what)
+		}
+	}
+	if len(lines) == 1 {
+		return Secret(lines[0]), "", nil
+	}
+	if lines[0] == lines[1] {
+		return "", "", errors.New("the two passwords in that file are the same")
+	}
+	return Secret(lines[0]), Secret(lines[1]), nil
+}
+
+// checkPassword says what is wrong with a password without repeating it.
+func checkPassword(v string) string {
+	switch {
+	case v == "":
+		return "is empty or not set"
+	case len(v) > MaxPassword:
+		return fmt.Sprintf("has %d bytes", len(v))
+	case !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl):
+		return "has characters that cannot be printed"
+	case utf8.RuneCountInString(v) < MinPassword:
+		return fmt.Sprintf("has %d characters", utf8.RuneCountInString(v))
+	}
+	return ""
 }

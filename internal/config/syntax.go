@@ -5,15 +5,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // bang is an entry of a list that YAML takes for a tag.
 var bang = regexp.MustCompile(`[\[,-]\s*!`)
+
+// document decodes the one YAML document of data; nil when it is empty or broken.
+func (p *parser) document(data []byte) *yaml.Node {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if !errors.Is(err, io.EOF) {
+			p.syntax(err, data)
+		}
+		return nil
+	}
+	var second yaml.Node
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		p.add(Problem{File: p.file, Line: second.Line, Column: max(second.Column, 1),
+			What: "a second YAML document begins", Allowed: "one document per file"})
+	case !errors.Is(err, io.EOF):
+		p.syntax(err, data)
+	}
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
+		return doc.Content[0]
+	}
+	return nil
+}
 
 // syntax reports what the YAML decoder said, with the text of the line it is about and
 // what to do where the mistake is a common one.
