@@ -3,12 +3,12 @@ package model
 // The predicates of a switch, by the names that they have in the literature.
 
 // mayAdmit charges a frame to the buffer, or tells why there is no room.
-func (s *Sim) mayAdmit(sw *swtch, in, out int32, ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
+func (s *Sim) mayAdmit(sw *swtch, in, out int32, ip *port, ig *ingress, qu *queue, q, size int32) DropReason {
 	switch sw.mmu {
 	case MMUReference:
 		return sw.admitReference(ip, ig, q, size)
 	case MMUCells:
-		return sw.admitCells(ip, ot, ig, qu, q, size)
+		return sw.admitCells(ig, qu, q, size)
 	}
 	return sw.buffer.Admit(Switch{s, ip.sw}, PortID(in), PortID(out), int(q), size)
 }
@@ -48,12 +48,12 @@ func (s *Sim) shouldResume(sw *swtch, in int32, ip *port, ig *ingress, q int32) 
 }
 
 // marks draws whether a frame that sees a queue above its lower threshold is marked.
-func (s *Sim) marks(pt *port, qu *queue) bool {
+func (s *Sim) marks(out int32, qu *queue) bool {
 	if qu.bytes > qu.kmax {
 		return true
 	}
 	// r/2^32 < pmax (depth-kmin)/(kmax-kmin), without a division.
-	r := pt.rng.Uint64() >> 32
+	r := s.portInfo[out].marking.Uint64() >> 32
 	return r*uint64(qu.kmax-qu.kmin) < qu.pmax*uint64(qu.bytes-qu.kmin)
 }
 

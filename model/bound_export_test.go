@@ -12,15 +12,10 @@ func (s *Sim) Record(until Time, n int) *Recorded {
 	s.sortStarts()
 	r := &Recorded{rate: s.eventRate()}
 	sum := 0
-	for len(r.list) < n {
-		e, ok := s.heap.next(until)
-		if !ok {
-			break
-		}
-		r.list = append(r.list, e)
-		sum += s.heap.len()
-		s.now = e.at
-		s.dispatch(e.key)
+	for len(r.list) < n && s.heap.first() <= until {
+		r.list = append(r.list, s.heap.run[s.heap.ri])
+		sum += s.heap.len() - 1
+		s.batch(until, 1)
 	}
 	r.waiting = max(1, sum/max(1, len(r.list)))
 	return r

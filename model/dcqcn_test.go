@@ -139,7 +139,7 @@ func TestMarkingProbability(t *testing.T) {
 	sp := ReferenceSwitch(4<<20, nil)
 	sp.ECN = ECN{Mode: ECNDequeue, KMin: 100_000, KMax: 300_000, PMax: 0.4}
 	s := oneSwitch(t, 1, sp, ReferenceNIC(nil), link100, Options{Seed: 9})
-	pt, qu := &s.ports[s.PortOf(0, 0)], s.queues[int(s.PortOf(0, 0))*NumQueues+3]
+	out, qu := int32(s.PortOf(0, 0)), s.queues[int(s.PortOf(0, 0))*NumQueues+3]
 	const n = 200_000
 	for _, c := range []struct {
 		depth int32
@@ -148,7 +148,7 @@ func TestMarkingProbability(t *testing.T) {
 		hits := 0
 		for range n {
 			qu.bytes = c.depth
-			if qu.bytes > qu.kmin && s.marks(pt, &qu) {
+			if qu.bytes > qu.kmin && s.marks(out, &qu) {
 				hits++
 			}
 		}

@@ -54,19 +54,6 @@ func portItself(_ *Sim, idx int32) int32  { return idx }
 func portOfQueue(_ *Sim, idx int32) int32 { return idx / NumQueues }
 func portOfFlow(s *Sim, idx int32) int32  { return s.nics[s.qps[idx].nic].port }
 
-// dispatch handles an event; the two kinds that nearly all are go first.
-func (s *Sim) dispatch(key uint32) {
-	idx := int32(key & keyMask)
-	switch kind := key >> keyBits; kind {
-	case evArrive:
-		s.arrive(idx)
-	case evKick:
-		s.kick(idx)
-	default:
-		events[kind].handle(s, idx)
-	}
-}
-
 // kick has a port send, if this is the kick that counts.
 func (s *Sim) kick(pi int32) {
 	pt := &s.ports[pi]

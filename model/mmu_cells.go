@@ -29,7 +29,7 @@ func (s *Sim) setupCells(sw *swtch) error {
 		if n > total {
 			return fmt.Errorf("%w: switch %s: the link of port %d needs %d cells of headroom, the chip has %d", ErrProfile, s.nodes[sw.node].name, k, n, total)
 		}
-		s.ports[pi].hdrmCap = int32(n)
+		s.setHeadroom(pi, int32(n))
 		headroom += n * classes
 	}
 	if c.HeadroomPool > 0 {
@@ -79,7 +79,7 @@ func (sw *swtch) xoffLimit(q int32) int32 {
 	return sw.dynamic(sw.xoffAlpha[q])
 }
 
-func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32) DropReason {
+func (sw *swtch) admitCells(ig *ingress, qu *queue, q, size int32) DropReason {
 	c := &sw.prof.Cells
 	n := sw.cells(size)
 	lossless := sw.lossless>>q&1 != 0
@@ -96,7 +96,7 @@ func (sw *swtch) admitCells(ip, ot *port, ig *ingress, qu *queue, q, size int32)
 		sw.shared += add
 		sw.peakShared = max(sw.peakShared, sw.shared)
 		ig.peakUsed = max(ig.peakUsed, ig.used)
-	case lossless && ig.hdrm+n <= ip.hdrmCap && sw.hdrmUsed+n <= sw.hdrmPool:
+	case lossless && ig.hdrm+n <= ig.hdrmCap && sw.hdrmUsed+n <= sw.hdrmPool:
 		ig.hdrm += n
 		sw.hdrmUsed += n
 		ig.peakHdrm = max(ig.peakHdrm, ig.hdrm)

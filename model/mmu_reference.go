@@ -35,12 +35,12 @@ func (s *Sim) setupReference(sw *swtch) error {
 			return fmt.Errorf("%w: switch %s: %.0f bytes of headroom for a link of %v with a delay of %v, above the buffer of %d",
 				ErrProfile, s.nodes[sw.node].name, headroom, rate, pt.delay, p.Buffer)
 		}
-		pt.hdrmCap = int32(headroom)
+		s.setHeadroom(pi, int32(headroom))
 		pt.shift = p.Ref.AlphaShift
 		for r := rate; r > nicRate && pt.shift > 0; r /= 2 {
 			pt.shift--
 		}
-		pool += int64(pt.hdrmCap) * classes
+		pool += int64(headroom) * classes
 	}
 	if free -= pool; free <= 0 {
 		return fmt.Errorf("%w: switch %s: headroom and reserves of %d ports need %d bytes more than the buffer of %d",
@@ -79,7 +79,7 @@ func (sw *swtch) admitReference(ip *port, ig *ingress, q, size int32) DropReason
 			if ig.used+size > sw.prof.Ref.Reserve || sw.shared+size > sw.sharedCap {
 				return DropTail
 			}
-		case size+ig.hdrm > ip.hdrmCap:
+		case size+ig.hdrm > ig.hdrmCap:
 			return DropHeadroom
 		}
 	}

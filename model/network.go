@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // NodeID names a switch or a host of a Network; they count from 0 in order of Add.
@@ -82,6 +83,8 @@ func (n *Network) Connect(a, b NodeID, l LinkSpec) (LinkID, error) {
 		return 0, fmt.Errorf("%w: link %s has rate %v, want 1M..100T", ErrTopology, what, l.Rate)
 	case l.Delay <= 0:
 		return 0, fmt.Errorf("%w: link %s has delay %v, want more than 0", ErrTopology, what, l.Delay)
+	case l.Overhead < 0 || l.Overhead > math.MaxUint16:
+		return 0, fmt.Errorf("%w: link %s costs %d bytes a frame beyond its size, want 0..%d", ErrTopology, what, l.Overhead, math.MaxUint16)
 	case l.Loss < 0 || l.Loss > 1:
 		return 0, fmt.Errorf("%w: link %s has loss %g, want 0..1", ErrTopology, what, l.Loss)
 	case len(na.ports) >= maxPorts || len(nb.ports) >= maxPorts:
@@ -191,7 +194,7 @@ func (n *Network) wire(s *Sim, i int) {
 		pt := &s.ports[pi]
 		*pt = port{
 			peer: s.links[i].port[1-end], psb: spec.Rate.perByte(), delay: spec.Delay,
-			sw: nd.sw, nic: -1, kickAt: never, flHead: -1, flTail: -1, extra: spec.Overhead,
+			sw: nd.sw, nic: -1, kickAt: never, flHead: -1, flTail: -1, extra: uint16(spec.Overhead),
 		}
 		if nd.sw < 0 {
 			pt.nic = nd.nic + (pi - nd.portBase)

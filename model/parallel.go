@@ -141,8 +141,8 @@ func (s *Sim) arriveCut(pi int32) {
 		s.arriveRaw(f.peer, qt, pk)
 	case qt.sw >= 0:
 		s.forward(f.peer, qt, pk)
-	default:
-		s.hostReceive(f.peer, qt, pk)
+	case qt.flags&portSlow == 0 || !s.holdForHost(f.peer, qt, pk):
+		s.consume(f.peer, qt, pk)
 	}
 }
 

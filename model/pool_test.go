@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // The pool of frames may move whenever a frame is made, also while another one is being sent: a
@@ -27,5 +28,19 @@ func TestPoolMayMoveAtAnyMoment(t *testing.T) {
 	}
 	if s.XoffSent() < 10 {
 		t.Errorf("only %d XOFF: this test shows nothing", s.XoffSent())
+	}
+}
+
+// What each frame touches of a port, of a queue and of a receiving end is a cache line each, and
+// two frames share one.
+func TestHotRecordsAreCacheLines(t *testing.T) {
+	const line = 64
+	for what, size := range map[string][2]uintptr{
+		"port": {unsafe.Sizeof(port{}), line}, "queue": {unsafe.Sizeof(queue{}), line},
+		"receiving end": {unsafe.Sizeof(rxqp{}), line}, "frame": {unsafe.Sizeof(packet{}), line / 2},
+	} {
+		if size[0] != size[1] {
+			t.Errorf("a %s has %d bytes, want %d", what, size[0], size[1])
+		}
 	}
 }

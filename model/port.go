@@ -20,7 +20,7 @@ const (
 	pawsPause = 1 << iota // a PAUSE frame must be sent
 )
 
-// port is the hot part of one end of a link: what is touched for each frame. The
+// port is the hot part of one end of a link, one cache line: what is touched for each frame. The
 // transmit side is its own; frames in flight towards the peer hang on it, in order
 // of arrival, with one pending event for the first of them.
 type port struct {
@@ -31,8 +31,8 @@ type port struct {
 
 	flHead, flTail int32 // frames in flight
 	peer           int32
-	extra          int32 // bytes of preamble and gap of each frame
-	sw, nic        int32 // owner: index into switches or nics, the other is -1
+	sw, nic        int32  // owner: index into switches or nics, the other is -1
+	extra          uint16 // bytes of preamble and gap of each frame
 
 	ready   uint8 // queues that hold frames
 	paused  uint8 // queues that the peer has paused
@@ -42,9 +42,6 @@ type port struct {
 	discard uint8 // queues that drop instead of forward (recovery by discarding)
 	cur     uint8 // WDRR: the queue being served
 	paws    uint8 // what else goes before data: pawsPause
-
-	rng     RNG   // draws of marking
-	hdrmCap int32 // bytes or cells of headroom of each queue of what enters here
 	shift   uint8 // reference model: threshold = free >> shift
 }
 
@@ -77,6 +74,7 @@ type portInfo struct {
 	rate                Rate
 	loss                float64
 	rng                 RNG // draws of this port's receiver
+	marking             RNG // draws of its queues
 	lost                uint64
 	lostB               uint64
 	crc                 uint64
@@ -215,8 +213,8 @@ func (s *Sim) arrive(pi int32) {
 		s.arriveRaw(qi, qt, pk)
 	case qt.sw >= 0:
 		s.forward(qi, qt, pk)
-	default:
-		s.hostReceive(qi, qt, pk)
+	case qt.flags&portSlow == 0 || !s.holdForHost(qi, qt, pk):
+		s.consume(qi, qt, pk)
 	}
 }
 

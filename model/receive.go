@@ -1,13 +1,5 @@
 package model
 
-// hostReceive takes a frame that reached a host's port.
-func (s *Sim) hostReceive(pi int32, pt *port, pk int32) {
-	if pt.flags&portSlow != 0 && s.holdForHost(pi, pt, pk) {
-		return
-	}
-	s.consume(pi, pt, pk)
-}
-
 // consume is what the NIC does with a frame.
 func (s *Sim) consume(pi int32, pt *port, pk int32) {
 	p := &s.pool.pkts[pk]

@@ -166,16 +166,28 @@ func (s *Sim) RunWhile(until Time, cond func() bool) error {
 func (s *Sim) batch(until Time, n int) bool {
 	h := &s.heap
 	for range n {
-		e, ok := h.next(until)
-		if !ok {
+		if h.ri == len(h.run) && !h.advance() {
 			return false
 		}
+		e := h.run[h.ri]
+		if e.at > until {
+			return false
+		}
+		h.ri++
 		s.now = e.at
 		s.events++
 		if s.opt.Trace {
 			s.hash += mix64(uint64(e.at) ^ mix64(uint64(e.key)))
 		}
-		s.dispatch(e.key)
+		idx := int32(e.key & keyMask)
+		switch kind := e.key >> keyBits; kind { // nearly all are of the first two
+		case evArrive:
+			s.arrive(idx)
+		case evKick:
+			s.kick(idx)
+		default:
+			events[kind].handle(s, idx)
+		}
 	}
 	return true
 }

@@ -38,6 +38,7 @@ type swtch struct {
 type ingress struct {
 	used     int32 // guaranteed and shared, bytes or cells
 	hdrm     int32
+	hdrmCap  int32 // the most of it
 	peakUsed int32
 	peakHdrm int32
 	quanta   uint16 // of the PFC frame that is to be sent
@@ -61,9 +62,8 @@ func (s *Sim) setupSwitch(i int32) error {
 	sw.seed = uint32(rng.Uint64())
 	for k := range sw.nports {
 		pi := sw.portBase + k
-		pt := &s.ports[pi]
 		rate := s.portInfo[pi].rate
-		pt.rng = seedFor(s.opt.Seed, classPort, int(pi)+1<<24)
+		s.portInfo[pi].marking = seedFor(s.opt.Seed, classPort, int(pi)+1<<24)
 		if e := &p.ECN; e.Mode != ECNOff {
 			scale := 1.0
 			if e.PerRate > 0 {
@@ -84,6 +84,13 @@ func (s *Sim) setupSwitch(i int32) error {
 		return s.setupOther(i)
 	}
 	return s.setupReference(sw)
+}
+
+// setHeadroom gives each class of a port so many bytes or cells of headroom.
+func (s *Sim) setHeadroom(pi, n int32) {
+	for q := range int32(NumQueues) {
+		s.ingress[pi*NumQueues+q].hdrmCap = n
+	}
 }
 
 // SetLossless has a switch protect, from now on, only those of its lossless classes that are named
@@ -155,11 +162,11 @@ func (s *Sim) forward(in int32, ip *port, pk int32) {
 		s.dropAt(pk, out*NumQueues+q, DropRecovery)
 		return
 	}
-	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNEnqueue && !s.markAtEnqueue(sw, ot, qu, p) {
+	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNEnqueue && !s.markAtEnqueue(sw, out, qu, p) {
 		s.dropAt(pk, out*NumQueues+q, DropWRED)
 		return
 	}
-	if why := s.mayAdmit(sw, in, out, ip, ot, ig, qu, q, size); why != 0 {
+	if why := s.mayAdmit(sw, in, out, ip, ig, qu, q, size); why != 0 {
 		s.dropAt(pk, out*NumQueues+q, why)
 		return
 	}
@@ -191,7 +198,7 @@ func (s *Sim) leave(out int32, ot *port, p *packet, qu *queue, q, size int32) {
 	ig := &s.ingress[in*NumQueues+q]
 	s.release(sw, in, out, ip, ig, qu, q, size)
 	resume := ig.xoff && s.shouldResume(sw, in, ip, ig, q)
-	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNDequeue && s.marks(ot, qu) {
+	if qu.bytes > qu.kmin && sw.prof.ECN.Mode == ECNDequeue && s.marks(out, qu) {
 		mark(p, qu)
 	}
 	if resume {
@@ -208,8 +215,8 @@ func mark(p *packet, qu *queue) {
 }
 
 // markAtEnqueue is WRED/ECN when a frame enters; false means drop.
-func (s *Sim) markAtEnqueue(sw *swtch, ot *port, qu *queue, p *packet) bool {
-	if !s.marks(ot, qu) {
+func (s *Sim) markAtEnqueue(sw *swtch, out int32, qu *queue, p *packet) bool {
+	if !s.marks(out, qu) {
 		return true
 	}
 	if p.tos&ecnMask == 0 {

@@ -1,24 +1,26 @@
 package model
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // wheel is the event queue. What happens within the next few microseconds, which is
 // nearly everything, hangs in slots of a fixed width, found again by a bitmap; the
 // slot whose time has come is sorted into run and handled from there. What lies
-// beyond waits in a heap. Scheduling costs a store in a list instead of a walk up a
-// heap, and the order is exactly that of (time, key).
+// beyond waits in a heap until its slot has come. Scheduling costs a store in a list
+// instead of a walk up a heap, and the order is exactly that of (time, key).
 type wheel struct {
 	run   []event // the present slot in order, from ri on
 	ri    int
 	cur   int64 // number of the present slot, counted from time 0
 	shift uint
-	mask  int64
-	heads []int32 // first entry of each slot, valid where the bit is set
-	bits  []uint64
+	heads *[wheelSlots]int32 // first entry of each slot, -1 = none
+	bits  *[wheelSlots / 64]uint64
 	ents  []entry
 	free  int32
-	near  int // entries in slots
-	far   heap4
+	near  int   // entries in slots
+	far   heap4 // of later slots than the present one
 }
 
 type entry struct {
@@ -27,9 +29,10 @@ type entry struct {
 	next int32
 }
 
-// Sizes of the wheel: at most 2^wheelSlots slots of 2^shift ps.
+// Sizes of the wheel: slots of 2^shift ps.
 const (
-	wheelSlots    = 13
+	wheelSlots    = 1 << 13
+	wheelMask     = wheelSlots - 1
 	minWheelShift = 7  // 128 ps
 	maxWheelShift = 16 // 66 ns
 )
@@ -40,9 +43,10 @@ func (w *wheel) init(perSecond float64) {
 	for w.shift < maxWheelShift && perSecond*float64(int64(1)<<w.shift)/float64(Second) < 1 {
 		w.shift++
 	}
-	w.mask = 1<<wheelSlots - 1
-	w.heads = make([]int32, 1<<wheelSlots)
-	w.bits = make([]uint64, 1<<wheelSlots/64)
+	w.heads, w.bits = new([wheelSlots]int32), new([wheelSlots / 64]uint64)
+	for i := range w.heads {
+		w.heads[i] = -1
+	}
 	w.free = -1
 	w.cur = -1
 }
@@ -52,8 +56,7 @@ func (w *wheel) len() int { return len(w.run) - w.ri + w.near + len(w.far) }
 // schedule adds an event; at is not before the event being handled.
 func (w *wheel) schedule(at Time, key uint32) {
 	slot := int64(at) >> w.shift
-	d := slot - w.cur
-	if uint64(d-1) >= uint64(w.mask) {
+	if d := slot - w.cur; uint64(d-1) >= wheelMask {
 		w.outside(event{at: at, key: key}, d)
 		return
 	}
@@ -64,15 +67,10 @@ func (w *wheel) schedule(at Time, key uint32) {
 		i = int32(len(w.ents))
 		w.ents = append(w.ents, entry{})
 	}
-	k := slot & w.mask
-	e := &w.ents[i]
-	e.at, e.key, e.next = at, key, -1
-	if word := &w.bits[k>>6]; *word>>(k&63)&1 != 0 {
-		e.next = w.heads[k]
-	} else {
-		*word |= 1 << (k & 63)
-	}
+	k := slot & wheelMask
+	w.ents[i] = entry{at, key, w.heads[k]}
 	w.heads[k] = i
+	w.bits[k>>6] |= 1 << (k & 63)
 	w.near++
 }
 
@@ -80,8 +78,13 @@ func (w *wheel) schedule(at Time, key uint32) {
 func (w *wheel) outside(e event, d int64) {
 	if d > 0 {
 		w.far.push(e)
-		return
+	} else {
+		w.insert(e)
 	}
+}
+
+// insert puts an event into its place in run.
+func (w *wheel) insert(e event) {
 	w.run = append(w.run, e)
 	r := w.run
 	i := len(r) - 1
@@ -97,14 +100,6 @@ func (w *wheel) next(until Time) (event, bool) {
 	if w.ri == len(w.run) && !w.advance() {
 		return event{}, false
 	}
-	if len(w.far) > 0 && (w.ri == len(w.run) || w.far[0].before(w.run[w.ri])) {
-		e := w.far[0]
-		if e.at > until {
-			return e, false
-		}
-		w.far.pop()
-		return e, true
-	}
 	e := w.run[w.ri]
 	if e.at > until {
 		return e, false
@@ -116,32 +111,34 @@ func (w *wheel) next(until Time) (event, bool) {
 // advance goes to the slot of the next event; false means there is none.
 func (w *wheel) advance() bool {
 	w.run, w.ri = w.run[:0], 0
-	if w.near == 0 {
-		if len(w.far) == 0 {
-			return false
-		}
-		w.cur = int64(w.far[0].at) >> w.shift
-		return true
+	slot := int64(math.MaxInt64)
+	if w.near > 0 {
+		slot = w.cur + 1 + (w.find()-w.cur-1)&wheelMask
+	} else if len(w.far) == 0 {
+		return false
 	}
-	k := w.find()
-	slot := w.cur + 1 + (k-w.cur-1)&w.mask
 	if len(w.far) > 0 {
-		if f := int64(w.far[0].at) >> w.shift; f < slot {
-			w.cur = f
-			return true
-		}
+		slot = min(slot, int64(w.far[0].at)>>w.shift)
 	}
 	w.cur = slot
+	w.take(slot & wheelMask)
+	for len(w.far) > 0 && int64(w.far[0].at)>>w.shift == slot {
+		e := w.far[0]
+		w.far.pop()
+		w.insert(e)
+	}
+	return true
+}
+
+// take empties a slot into run, which is empty.
+func (w *wheel) take(k int64) {
 	w.bits[k>>6] &^= 1 << (k & 63)
-	r := w.run
-	i := w.heads[k]
+	r, i := w.run, w.heads[k]
+	w.heads[k] = -1
 	for i >= 0 {
 		n := &w.ents[i]
 		e := event{at: n.at, key: n.key}
-		next := n.next
-		n.next = w.free
-		w.free = i
-		i = next
+		i, n.next, w.free = n.next, w.free, i
 		r = append(r, e)
 		j := len(r) - 1
 		for j > 0 && e.before(r[j-1]) {
@@ -152,7 +149,6 @@ func (w *wheel) advance() bool {
 	}
 	w.near -= len(r)
 	w.run = r
-	return true
 }
 
 // each calls f with every event, in no order.
@@ -163,10 +159,7 @@ func (w *wheel) each(f func(e event)) {
 	for _, e := range w.far {
 		f(e)
 	}
-	for k, head := range w.heads {
-		if w.bits[k>>6]>>(k&63)&1 == 0 {
-			continue
-		}
+	for _, head := range w.heads {
 		for i := head; i >= 0; i = w.ents[i].next {
 			f(event{at: w.ents[i].at, key: w.ents[i].key})
 		}
@@ -175,11 +168,11 @@ func (w *wheel) each(f func(e event)) {
 
 // find gives the index of the first used slot after the present one.
 func (w *wheel) find() int64 {
-	from := (w.cur + 1) & w.mask
+	from := (w.cur + 1) & wheelMask
 	word := from >> 6
 	b := w.bits[word] >> (from & 63) << (from & 63)
 	for b == 0 {
-		word = (word + 1) & (w.mask >> 6)
+		word = (word + 1) & (wheelMask >> 6)
 		b = w.bits[word]
 	}
 	return word<<6 + int64(bits.TrailingZeros64(b))
