@@ -14,7 +14,7 @@ import (
 func (t *Table) SetBeliefs(x Beliefs, now time.Time) (out []Change) {
 	t.beliefs = x
 	for _, e := range t.all() {
-		n, changed := t.rejudged(e, &x, now)
+		n, changed := t.reconsidered(e, &x, now)
 		if !changed {
 			continue
 		}
@@ -33,7 +33,7 @@ func (t *Table) SetBeliefs(x Beliefs, now time.Time) (out []Change) {
 func (t *Table) Losing(x Beliefs) map[string][]netip.Addr {
 	out := map[string][]netip.Addr{}
 	for _, e := range t.all() {
-		n, _ := t.rejudged(e, &x, e.n.LastHeard)
+		n, _ := t.reconsidered(e, &x, e.n.LastHeard)
 		for _, h := range e.n.Known {
 			if !announces(n.Known, h.Addr) {
 				out[n.Port] = append(out[n.Port], h.Addr)
@@ -43,8 +43,8 @@ func (t *Table) Losing(x Beliefs) map[string][]netip.Addr {
 	return out
 }
 
-// rejudged gives a neighbour as it would be under other beliefs.
-func (t *Table) rejudged(e *entry, x *Beliefs, now time.Time) (Neighbour, bool) {
+// reconsidered gives a neighbour as it would be under other beliefs.
+func (t *Table) reconsidered(e *entry, x *Beliefs, now time.Time) (Neighbour, bool) {
 	n := e.n
 	p, err := Parse(n.LLDPDU)
 	if err != nil { // it was read before
