@@ -61,7 +61,7 @@ func (c *Client) deliver(b *wire.Batch, to []netip.Addr, faultAt, now time.Time,
 		}
 		out = append(out, wire.Delivery{To: to, Msg: u})
 		c.counters.UpdatesOut++
-		c.counters.RecordsOut += uint64(len(u.Hosts) + len(u.Downs))
+		c.counters.RecordsOut += uint64(u.Records())
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func (c *Client) Receive(reflector netip.Addr, m wire.Message, now time.Time) (A
 func (c *Client) apply(idx int, u *wire.Update, a *Applied, now time.Time) error {
 	var refused wire.RefusedError
 	l, s := &c.learned, &c.learned.list[idx]
-	c.counters.RecordsIn += uint64(len(u.Zones) + len(u.Hosts) + len(u.Downs))
+	c.counters.RecordsIn += uint64(u.Records())
 	switch {
 	case u.Refused == nil:
 	default:

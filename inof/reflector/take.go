@@ -18,7 +18,7 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 		d.stamp = wire.Stamp{Epoch: u.Epoch, Seq: u.Seq}
 	}
 	d.clean = !u.Partial && (d.clean || d.synced)
-	r.counters.RecordsIn += uint64(len(u.Hosts) + len(u.Downs) + len(u.Zones))
+	r.counters.RecordsIn += uint64(u.Records())
 	t := r.begin()
 	r.isBack(t, d)
 	// What a device that resumes sends has changed meanwhile, maybe back to what is

@@ -134,56 +134,6 @@ type Keepalive struct {
 	Answer uint64 // to this Demand; 0: to none
 }
 
-// Update carries changes of records. They are applied in the order of the fields:
-// settings, zones, hosts, whether hosts are down.
-type Update struct {
-	Origin netip.Addr // device whose change this is
-	Epoch  uint64     // of the origin: one value for each start of its process
-	Seq    uint64     // the origin's change number within the epoch, from 1
-
-	// Wall-clock stamps by which the latency of a fault is measured; zero when
-	// not known. Nanoseconds since 1970 on the wire.
-	FaultAt     time.Time // the event that caused the change
-	SentAt      time.Time // the origin handed the Update to its sessions
-	ReflectedAt time.Time // the reflector handed it to its sessions
-	DecidedAt   time.Time // the origin took the event up; only where FaultAt is known
-	ReflectorAt time.Time // the reflector's transport read it
-	// ReceivedAt is when our transport read the last of its bytes, with monotonic
-	// reading: not on the wire. Zero for what was handed over in process.
-	ReceivedAt time.Time
-
-	// Devices are the states of devices of which the records are, where Origin,
-	// Epoch and Seq do not say it: of two reflectors the newer word counts.
-	Devices []DeviceStamp
-	// Pos is the number of the message in the log of the reflector that passed it
-	// on. Zero: if the reflector is the origin, Epoch and Seq are it.
-	Pos Stamp
-	// Partial says that the message is part of a run: a session that ends before
-	// its last message cannot be resumed.
-	Partial bool
-	// Anew says that a full sync of the sender begins: its zones are staged, not added.
-	Anew bool
-	// Cluster: the reflector's zones, as far as it has told them, are those of a
-	// cluster as of a log entry. With More the entry is 0.
-	Cluster ClusterStamp
-
-	// Refused tells the receiver which of its hosts the sender has no room for.
-	Refused *Refusal
-
-	// More says that the zones and settings here are part of a change or full sync of which
-	// more follows: they take effect with the first message without it.
-	More     bool
-	Settings *Settings
-	Zones    []ZoneRecord
-	Hosts    []HostRecord
-	Downs    []DownRecord
-}
-
-// Empty tells whether the Update carries no record at all.
-func (u *Update) Empty() bool {
-	return u.Settings == nil && u.Refused == nil && len(u.Zones) == 0 && len(u.Hosts) == 0 && len(u.Downs) == 0
-}
-
 // EndOfSync says that a full sync is complete: what the sender did not repeat
 // since the session began is gone. Epoch and Seq are the last ones of the sender.
 // Resumed says that only what the receiver had missed was sent: nothing is gone.

@@ -9,12 +9,6 @@ func (u *Update) TellsLoss() bool {
 		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw || r.Host.Down.Is() })
 }
 
-// downAddrs is how many addresses of a DownRecord weigh as much as a record.
-const downAddrs = 4
-
-// weight is how much work the record is, in records.
-func (d *DownRecord) weight() int { return 1 + len(d.Addrs)/downAddrs }
-
 // messageWeight is how much work a message is beside its records.
 const messageWeight = 4
 
@@ -22,9 +16,9 @@ const messageWeight = 4
 func Weight(m Message) int {
 	switch m := m.(type) {
 	case *Update:
-		n := messageWeight + len(m.Zones) + len(m.Hosts)
-		for i := range m.Downs {
-			n += m.Downs[i].weight()
+		n := messageWeight
+		for i := range kinds {
+			n += kinds[i].weight(m)
 		}
 		return n
 	case *EndOfSync: // all that its device has said is looked at

@@ -2,11 +2,93 @@ package wire
 
 import (
 	"net/netip"
-	"time"
-
-	"github.com/openinof/inof/snsd"
-	"github.com/openinof/inof/zone"
 )
+
+// Sizes of records on the wire, in bytes and never too small: they decide where an
+// Update is split and how much its encoder allocates.
+const (
+	updateOverhead = 256 // header, tag, origin, stamp, times, settings, position, cluster and one device
+	addrSize       = 17
+)
+
+// AddrLen is the length of an address on the wire, in bytes, or a little more.
+func AddrLen(a netip.Addr) int {
+	switch {
+	case a.Is4():
+		return 5
+	case a.IsValid():
+		return addrSize
+	}
+	return 0
+}
+
+// Batch collects records, one for a key, and cuts them into Updates of about
+// SyncChunk bytes at record borders. Over all of them the order is settings, zones,
+// hosts that go, hosts that are down, hosts that come: so that between two of them no
+// host looks reachable that is not.
+type Batch struct {
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Downs    []DownRecord
+}
+
+// Empty reports whether there is no record.
+func (b *Batch) Empty() bool {
+	for i := range kinds {
+		if kinds[i].waiting(b) > 0 {
+			return false
+		}
+	}
+	return b.Settings == nil
+}
+
+// Updates gives the records in Updates that are like one without records; none for an empty
+// batch. A record that is too large for any message is left out and counted.
+func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
+	p := packing{like: like, tooLarge: tooLarge}
+	if b.Settings != nil {
+		p.next(16).Settings = b.Settings
+	}
+	zones.pack(b, whole, &p)
+	for i, u := range p.out {
+		u.More = like.More || i < len(p.out)-1
+	}
+	hosts.pack(b, going, &p)
+	downs.pack(b, whole, &p)
+	hosts.pack(b, coming, &p)
+	return p.out
+}
+
+// packing is a batch on its way into messages.
+type packing struct {
+	like     *Update
+	out      []*Update
+	room     int // in the last of out, in bytes
+	tooLarge *uint64
+}
+
+// next gives the message for a record of a size; nil: none can hold it.
+func (p *packing) next(size int) *Update {
+	if size > MaxMessage-updateOverhead {
+		*p.tooLarge++
+		return nil
+	}
+	if len(p.out) == 0 || size > p.room {
+		u := *p.like
+		p.out = append(p.out, &u)
+		p.room = SyncChunk
+	}
+	p.room -= size
+	return p.out[len(p.out)-1]
+}
+
+// Sort orders the records of each kind by their keys.
+func (b *Batch) Sort() {
+	for i := range kinds {
+		kinds[i].sort(b)
+	}
+}
 
 // Op tells what is done with a record.
 type Op uint8
@@ -26,47 +108,17 @@ func (o Op) String() string {
 	return "unknown"
 }
 
-// HostRecord puts or withdraws one attachment; its key is Host.HostKey. Of a
-// withdrawn record only the key and Why travel.
-type HostRecord struct {
-	Op   Op
-	Host zone.Host
-	Why  snsd.Reason // of a withdrawal: 4 zone changed, 5 moved or replaced, 6 aged out
+func checkOp(where string, o Op) error {
+	if o != Put && o != Withdraw {
+		return Malformed(where, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
+	}
+	return nil
 }
 
-// DownRecord says of hosts at one port of a device that they cannot be reached by a fault, or
-// with the zero Down that they can again. A receiver that does not know a host passes it over:
-// it is put with its state. So a fault of a port is one short record, however many hosts it has.
-type DownRecord struct {
-	Device netip.Addr
-	Port   string
-	zone.Down
-	Addrs []netip.Addr // at most MaxDownAddrs
-}
-
-// ZoneRecord puts or withdraws a configured zone; its key is Zone.Name. Of a
-// withdrawn record only the name travels.
-type ZoneRecord struct {
-	Op   Op
-	Zone zone.Zone
-	// Packed are the members instead of Zone.Members, for who sends them often; a record that
-	// was received has none.
-	Packed PackedMembers
-}
-
-// BFDSettings are the device-to-device liveness timers that a reflector hands out.
-type BFDSettings struct {
-	Enabled    bool          `json:"enabled"`
-	Interval   time.Duration `json:"interval"`    // 3 ms .. 1 s, whole microseconds
-	DetectMult uint8         `json:"detect_mult"` // 3..50
-	// MeshAll asks for sessions between all devices that know of each other, not only
-	// between those with hosts in a common zone.
-	MeshAll bool `json:"mesh_all"`
-}
-
-// Settings are the switches that a reflector sets for every client.
-type Settings struct {
-	AutoJoin bool        `json:"auto_join"` // hosts of no zone join the default zone
-	Hard     bool        `json:"hard"`      // isolate zones in the dataplane too
-	BFD      BFDSettings `json:"bfd"`
+func (r *reader) op(field string) Op {
+	o := Op(r.u8(field))
+	if r.err == nil && o != Put && o != Withdraw {
+		r.fail(field, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
+	}
+	return o
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -54,44 +55,40 @@ func (u *Update) StampOf(dev netip.Addr) Stamp {
 // StampDevices says of which state of their devices the records are, where the
 // origin does not say it already.
 func (u *Update) StampDevices(of func(netip.Addr) Stamp) {
-	seen := func(dev netip.Addr) bool {
-		for _, d := range u.Devices {
-			if d.Device == dev {
-				return true
+	s := stamper{of: of}
+	for i := range kinds {
+		kinds[i].devices(u, &s)
+	}
+}
+
+// stamper adds the states of devices to a message, each once.
+type stamper struct {
+	of    func(netip.Addr) Stamp
+	last  netip.Addr
+	index map[netip.Addr]struct{} // of many
+}
+
+func (s *stamper) add(u *Update, dev netip.Addr) {
+	if dev == s.last {
+		return
+	}
+	s.last = dev
+	if len(u.Devices) > 8 { // a full sync has thousands
+		if s.index == nil {
+			s.index = make(map[netip.Addr]struct{}, 64)
+			for _, d := range u.Devices {
+				s.index[d.Device] = struct{}{}
 			}
 		}
-		return false
-	}
-	index := map[netip.Addr]struct{}(nil)
-	var last netip.Addr
-	add := func(dev netip.Addr) {
-		if dev == last {
+		if _, ok := s.index[dev]; ok {
 			return
 		}
-		last = dev
-		if len(u.Devices) > 8 { // a full sync has thousands
-			if index == nil {
-				index = make(map[netip.Addr]struct{}, 64)
-				for _, d := range u.Devices {
-					index[d.Device] = struct{}{}
-				}
-			}
-			if _, ok := index[dev]; ok {
-				return
-			}
-			index[dev] = struct{}{}
-		} else if seen(dev) {
-			return
-		}
-		if s := of(dev); s.Known() && (dev != u.Origin || s != (Stamp{u.Epoch, u.Seq})) {
-			u.Devices = append(u.Devices, DeviceStamp{dev, s})
-		}
+		s.index[dev] = struct{}{}
+	} else if slices.ContainsFunc(u.Devices, func(d DeviceStamp) bool { return d.Device == dev }) {
+		return
 	}
-	for i := range u.Hosts {
-		add(u.Hosts[i].Host.Device)
-	}
-	for i := range u.Downs {
-		add(u.Downs[i].Device)
+	if at := s.of(dev); at.Known() && (dev != u.Origin || at != (Stamp{u.Epoch, u.Seq})) {
+		u.Devices = append(u.Devices, DeviceStamp{dev, at})
 	}
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -30,14 +31,6 @@ const (
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
-)
-
-// Flags of the settings TLV.
-const (
-	settingAutoJoin uint8 = 1 << 0
-	settingHard     uint8 = 1 << 1
-	settingBFD      uint8 = 1 << 2
-	settingMeshAll  uint8 = 1 << 3
 )
 
 func (u *Update) appendBody(b []byte) ([]byte, error) {
@@ -95,18 +88,8 @@ func (u *Update) appendBody(b []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for i := range u.Zones {
-		if b, err = u.Zones[i].append(b); err != nil {
-			return nil, err
-		}
-	}
-	for i := range u.Hosts {
-		if b, err = u.Hosts[i].append(b); err != nil {
-			return nil, err
-		}
-	}
-	for i := range u.Downs {
-		if b, err = u.Downs[i].append(b); err != nil {
+	for i := range kinds {
+		if b, err = kinds[i].append(u, b); err != nil {
 			return nil, err
 		}
 	}
@@ -117,42 +100,6 @@ func appendStamp(b []byte, epoch, seq uint64) []byte {
 	b, at := beginTLV(b, tlvUpdateStamp)
 	b = binary.BigEndian.AppendUint64(b, epoch)
 	return endTLV(binary.BigEndian.AppendUint64(b, seq), at)
-}
-
-func (s *Settings) append(b []byte) ([]byte, error) {
-	us := s.BFD.Interval.Microseconds()
-	if us < 0 || us > int64(time.Minute/time.Microsecond) {
-		return nil, Malformed("Update.settings.bfd", "interval %v, want 0..1m", s.BFD.Interval)
-	}
-	var flags uint8
-	if s.AutoJoin {
-		flags |= settingAutoJoin
-	}
-	if s.Hard {
-		flags |= settingHard
-	}
-	if s.BFD.Enabled {
-		flags |= settingBFD
-	}
-	if s.BFD.MeshAll {
-		flags |= settingMeshAll
-	}
-	b, at := beginTLV(b, tlvUpdateSettings)
-	b = append(b, flags)
-	b = binary.BigEndian.AppendUint32(b, uint32(us))
-	return endTLV(append(b, s.BFD.DetectMult), at), nil
-}
-
-func decodeSettings(r *reader) *Settings {
-	flags := r.u8("settings.flags")
-	s := &Settings{AutoJoin: flags&settingAutoJoin != 0, Hard: flags&settingHard != 0}
-	s.BFD.Enabled, s.BFD.MeshAll = flags&settingBFD != 0, flags&settingMeshAll != 0
-	s.BFD.Interval = time.Duration(r.u32("settings.bfd interval")) * time.Microsecond
-	if s.BFD.Interval > time.Minute {
-		r.fail("settings.bfd interval", "%v, want at most 1m", s.BFD.Interval)
-	}
-	s.BFD.DetectMult = r.u8("settings.bfd multiplier")
-	return s
 }
 
 // single tells which TLVs an Update holds at most once; the others are records.
@@ -183,12 +130,6 @@ func decodeUpdate(body []byte) (*Update, error) {
 			}
 		case tlvUpdateSettings:
 			u.Settings = decodeSettings(r)
-		case tlvUpdateZone:
-			u.Zones = append(u.Zones, decodeZone(r))
-		case tlvUpdateHost:
-			u.Hosts = append(u.Hosts, decodeHost(r))
-		case tlvUpdateDown:
-			u.Downs = append(u.Downs, decodeDownRecord(r))
 		case tlvUpdateMore:
 			u.More = true
 		case tlvUpdateDevice:
@@ -207,6 +148,12 @@ func decodeUpdate(body []byte) (*Update, error) {
 		case tlvCluster:
 			u.Cluster = decodeCluster(r)
 		default:
+			for i := range kinds {
+				if kinds[i].tlv == typ {
+					kinds[i].decode(&u, r)
+					return true
+				}
+			}
 			return false
 		}
 		return true
@@ -321,4 +268,49 @@ func decodeNotification(body []byte) (*Notification, error) {
 		return nil, err
 	}
 	return &n, nil
+}
+
+// Update carries changes of records. They are applied in the order of the fields:
+// settings, zones, hosts, whether hosts are down.
+type Update struct {
+	Origin netip.Addr // device whose change this is
+	Epoch  uint64     // of the origin: one value for each start of its process
+	Seq    uint64     // the origin's change number within the epoch, from 1
+
+	// Wall-clock stamps by which the latency of a fault is measured; zero when
+	// not known. Nanoseconds since 1970 on the wire.
+	FaultAt     time.Time // the event that caused the change
+	SentAt      time.Time // the origin handed the Update to its sessions
+	ReflectedAt time.Time // the reflector handed it to its sessions
+	DecidedAt   time.Time // the origin took the event up; only where FaultAt is known
+	ReflectorAt time.Time // the reflector's transport read it
+	// ReceivedAt is when our transport read the last of its bytes, with monotonic
+	// reading: not on the wire. Zero for what was handed over in process.
+	ReceivedAt time.Time
+
+	// Devices are the states of devices of which the records are, where Origin,
+	// Epoch and Seq do not say it: of two reflectors the newer word counts.
+	Devices []DeviceStamp
+	// Pos is the number of the message in the log of the reflector that passed it
+	// on. Zero: if the reflector is the origin, Epoch and Seq are it.
+	Pos Stamp
+	// Partial says that the message is part of a run: a session that ends before
+	// its last message cannot be resumed.
+	Partial bool
+	// Anew says that a full sync of the sender begins: its zones are staged, not added.
+	Anew bool
+	// Cluster: the reflector's zones, as far as it has told them, are those of a
+	// cluster as of a log entry. With More the entry is 0.
+	Cluster ClusterStamp
+
+	// Refused tells the receiver which of its hosts the sender has no room for.
+	Refused *Refusal
+
+	// More says that the zones and settings here are part of a change or full sync of which
+	// more follows: they take effect with the first message without it.
+	More     bool
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Downs    []DownRecord
 }

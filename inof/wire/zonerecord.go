@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -18,29 +19,6 @@ const (
 	wireMemberPort  uint8 = 4
 	wireMemberBound uint8 = 5
 )
-
-// Flags of a host record.
-const (
-	hostSubscribes uint8 = 1 << 0
-	hostRival      uint8 = 1 << 1 // another claim has the address, as the sender knows
-	hostDoubt      uint8 = 1 << 2 // its access device has seen that it may be another host
-	hostDown       uint8 = 1 << 3 // the last two fields are there
-)
-
-func checkOp(where string, o Op) error {
-	if o != Put && o != Withdraw {
-		return Malformed(where, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
-	}
-	return nil
-}
-
-func (r *reader) op(field string) Op {
-	o := Op(r.u8(field))
-	if r.err == nil && o != Put && o != Withdraw {
-		r.fail(field, "operation %d, want %d (put) or %d (withdraw)", o, Put, Withdraw)
-	}
-	return o
-}
 
 func (z *ZoneRecord) append(b []byte) ([]byte, error) {
 	if err := checkOp("Update.zone", z.Op); err != nil {
@@ -219,126 +197,43 @@ func decodeBound(r *reader) zone.Member {
 	return m
 }
 
-func (h *HostRecord) append(b []byte) ([]byte, error) {
-	k := h.Host.HostKey
-	if err := checkOp("Update.host", h.Op); err != nil {
-		return nil, err
-	}
-	if err := CheckAddr("Update.host.address", k.Addr); err != nil {
-		return nil, err
-	}
-	if err := CheckAddr("Update.host.device", k.Device); err != nil {
-		return nil, err
-	}
-	if err := checkText("Update.host.port", k.Port, 1, fabric.MaxPortName); err != nil {
-		return nil, err
-	}
-	b, at := beginTLV(b, tlvUpdateHost)
-	b = append(b, byte(h.Op), byte(h.Why))
-	b = appendAddr(appendAddr(b, k.Addr), k.Device)
-	b = appendText(b, k.Port)
-	if h.Op == Put {
-		s := &h.Host.Service
-		if err := checkText("Update.host.nqn", s.NQN, 0, snsd.MaxNQN); err != nil {
-			return nil, err
-		}
-		var flags uint8
-		if h.Host.Subscribes {
-			flags |= hostSubscribes
-		}
-		if h.Host.Claim == zone.ClaimRival {
-			flags |= hostRival
-		}
-		if h.Host.Doubt {
-			flags |= hostDoubt
-		}
-		if h.Host.Down.Is() {
-			flags |= hostDown
-		}
-		b = append(b, h.Host.MAC[:]...)
-		b = append(b, flags, byte(s.Role), byte(s.Protocol))
-		b = binary.BigEndian.AppendUint16(b, s.Port)
-		b = appendTime(b, h.Host.Since)
-		b = appendText(b, s.NQN)
-		if h.Host.Down.Is() {
-			b = appendDown(b, h.Host.Down)
-		}
-	}
-	return endTLV(b, at), nil
+// ZoneRecord puts or withdraws a configured zone; its key is Zone.Name. Of a
+// withdrawn record only the name travels.
+type ZoneRecord struct {
+	Op   Op
+	Zone zone.Zone
+	// Packed are the members instead of Zone.Members, for who sends them often; a record that
+	// was received has none.
+	Packed PackedMembers
 }
 
-func decodeHost(r *reader) HostRecord {
-	h := HostRecord{Op: r.op("host")}
-	h.Why = snsd.Reason(r.u8("host.reason"))
-	h.Host.Addr = r.addr("host.address")
-	h.Host.Device = r.addr("host.device")
-	h.Host.HostKey.Port = r.text("host.port", 1, fabric.MaxPortName)
-	if h.Op != Put {
-		return h
-	}
-	copy(h.Host.MAC[:], r.take("host.mac", 6))
-	flags := r.u8("host.flags")
-	h.Host.Subscribes = flags&hostSubscribes != 0
-	if flags&hostRival != 0 {
-		h.Host.Claim = zone.ClaimRival
-	}
-	h.Host.Doubt = flags&hostDoubt != 0
-	h.Host.Role = snsd.Role(r.u8("host.role"))
-	h.Host.Protocol = snsd.Protocol(r.u8("host.protocol"))
-	h.Host.Service.Port = r.u16("host.service port")
-	h.Host.Since = r.time("host.since")
-	h.Host.NQN = r.text("host.nqn", 0, snsd.MaxNQN)
-	if flags&hostDown != 0 {
-		h.Host.Down = decodeDown(r, "host.down")
-	}
-	return h
-}
-
-func (d *DownRecord) append(b []byte) ([]byte, error) {
-	if err := CheckAddr("Update.down.device", d.Device); err != nil {
-		return nil, err
-	}
-	if err := checkText("Update.down.port", d.Port, 1, fabric.MaxPortName); err != nil {
-		return nil, err
-	}
-	if len(d.Addrs) > MaxDownAddrs {
-		return nil, &LimitError{What: "addresses", Key: "hosts down at port " + d.Port, Limit: MaxDownAddrs}
-	}
-	b, at := beginTLV(b, tlvUpdateDown)
-	b = appendText(appendAddr(appendDown(b, d.Down), d.Device), d.Port)
-	for _, a := range d.Addrs {
-		if err := CheckAddr("Update.down.address", a); err != nil {
-			return nil, err
+// Size is the length of the record on the wire, in bytes, or a little more.
+func (z *ZoneRecord) Size() int {
+	n := tlvHeaderLen + 2 + len(z.Zone.Name)
+	if z.Op == Put {
+		n += len(z.Packed)
+		for i := range z.Zone.Members {
+			m := &z.Zone.Members[i]
+			n += memberHeaderLen + (m.First.BitLen()+m.Last.BitLen())/8 + len(m.NQN) + AddrLen(m.Device) + len(m.Port)
+			if m.Kind == zone.MemberBound {
+				n += 2 // kind of the place, length of the port's name
+			}
 		}
-		b = appendAddr(b, a)
 	}
-	return endTLV(b, at), nil
+	return n
 }
 
-func decodeDownRecord(r *reader) DownRecord {
-	d := DownRecord{Down: decodeDown(r, "down"), Device: r.addr("down.device"), Port: r.text("down.port", 1, fabric.MaxPortName)}
-	for r.err == nil && len(r.b) > 0 {
-		if len(d.Addrs) == MaxDownAddrs {
-			r.fail("down.addresses", "more than %d", MaxDownAddrs)
-			break
-		}
-		d.Addrs = append(d.Addrs, r.addr("down.address"))
+// FitsMessage refuses a zone that no message can hold: the error wraps ErrTooLarge.
+func FitsMessage(z *zone.Zone) error {
+	rec := ZoneRecord{Op: Put, Zone: *z}
+	if n := rec.Size(); n > MaxMessage-updateOverhead {
+		return fmt.Errorf("zone %q has %d members in %d bytes: %w; name ranges instead of single addresses", z.Name, len(z.Members), n, ErrTooLarge)
 	}
-	return d
+	return nil
 }
 
-// appendDown writes reason and time; both are 0 of a host that is not down.
-func appendDown(b []byte, d zone.Down) []byte {
-	if !d.Is() {
-		d = zone.Down{}
-	}
-	return appendTime(append(b, byte(d.Why)), d.Since)
-}
+func (z *ZoneRecord) weight() int        { return 1 }
+func (z *ZoneRecord) goes() bool         { return z.Op == Withdraw }
+func (z *ZoneRecord) device() netip.Addr { return netip.Addr{} } // it is the reflector's
 
-func decodeDown(r *reader, field string) zone.Down {
-	d := zone.Down{Why: snsd.Reason(r.u8(field)), Since: r.time(field)}
-	if !d.Is() {
-		return zone.Down{}
-	}
-	return d
-}
+func compareZones(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) }

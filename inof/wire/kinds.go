@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// record is one that an Update carries in any number: a pointer to it.
+type record[R any] interface {
+	*R
+	// append writes its TLV.
+	append(b []byte) ([]byte, error)
+	// Size is the length on the wire, in bytes, or a little more.
+	Size() int
+	// weight is how much work it is: that of a host is 1.
+	weight() int
+	// goes reports whether it withdraws something that others must not take for reachable.
+	goes() bool
+	// device is whose state it is; zero: that of no device.
+	device() netip.Addr
+}
+
+// kind is a kind of record: what is done with all that a message or batch has of it.
+type kind struct {
+	tlv     uint8
+	held    func(*Update) int // how many
+	append  func(*Update, []byte) ([]byte, error)
+	decode  func(*Update, *reader)
+	size    func(*Update) int
+	weight  func(*Update) int
+	devices func(*Update, *stamper)
+
+	waiting func(*Batch) int
+	pack    func(b *Batch, which which, into *packing)
+	sort    func(*Batch)
+}
+
+// kinds are those there are, in the order in which they stand in a message and are applied.
+var kinds = [...]kind{zones, hosts, downs}
+
+var (
+	zones = kindOf(tlvUpdateZone, decodeZone, compareZones, func(u *Update) *[]ZoneRecord { return &u.Zones }, func(b *Batch) *[]ZoneRecord { return &b.Zones })
+	hosts = kindOf(tlvUpdateHost, decodeHost, compareHosts, func(u *Update) *[]HostRecord { return &u.Hosts }, func(b *Batch) *[]HostRecord { return &b.Hosts })
+	downs = kindOf(tlvUpdateDown, decodeDownRecord, compareDowns, func(u *Update) *[]DownRecord { return &u.Downs }, func(b *Batch) *[]DownRecord { return &b.Downs })
+)
+
+// which are the records of a kind that are packed in one go.
+type which uint8
+
+const (
+	whole which = iota
+	going
+	coming
+)
+
+func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, compare func(x, y R) int, of func(*Update) *[]R, in func(*Batch) *[]R) kind {
+	return kind{
+		tlv:  tlv,
+		held: func(u *Update) int { return len(*of(u)) },
+		append: func(u *Update, b []byte) (_ []byte, err error) {
+			list := *of(u)
+			for i := range list {
+				if b, err = P(&list[i]).append(b); err != nil {
+					return nil, err
+				}
+			}
+			return b, nil
+		},
+		decode: func(u *Update, r *reader) {
+			list := of(u)
+			*list = append(*list, decode(r))
+		},
+		size:   func(u *Update) int { return sum(*of(u), P.Size) },
+		weight: func(u *Update) int { return sum(*of(u), P.weight) },
+		devices: func(u *Update, s *stamper) {
+			list := *of(u)
+			for i := range list {
+				if d := P(&list[i]).device(); d.IsValid() {
+					s.add(u, d)
+				}
+			}
+		},
+		waiting: func(b *Batch) int { return len(*in(b)) },
+		pack: func(b *Batch, which which, into *packing) {
+			all := *in(b)
+			for i := range all {
+				p := P(&all[i])
+				if which != whole && p.goes() != (which == going) {
+					continue
+				}
+				if u := into.next(p.Size()); u != nil {
+					list := of(u)
+					*list = extend(*list, all, i)
+				}
+			}
+		},
+		sort: func(b *Batch) { slices.SortStableFunc(*in(b), compare) },
+	}
+}
+
+func sum[R any, P record[R]](list []R, f func(P) int) (n int) {
+	for i := range list {
+		n += f(&list[i])
+	}
+	return n
+}
+
+// Empty reports whether the Update carries no record at all.
+func (u *Update) Empty() bool { return u.Settings == nil && u.Refused == nil && u.Records() == 0 }
+
+// Records is how many records it carries, beside the settings.
+func (u *Update) Records() (n int) {
+	for i := range kinds {
+		n += kinds[i].held(u)
+	}
+	return n
+}
+
+// sizeHint is the length of the message, in bytes, or a little more.
+func (u *Update) sizeHint() int {
+	n := updateOverhead + 40*len(u.Devices)
+	for i := range kinds {
+		n += kinds[i].size(u)
+	}
+	return n
+}
+
+// extend adds record i of all to those of a message, which stay a part of all where they follow
+// each other there: none is copied then.
+func extend[T any](some, all []T, i int) []T {
+	if n := len(some); n == 0 || n <= i && &some[0] == &all[i-n] {
+		return all[i-n : i+1 : i+1]
+	}
+	return append(some, all[i])
+}
