@@ -2,6 +2,8 @@ package wire_test
 
 import (
 	"net/netip"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,4 +80,40 @@ func TestARunKeepsStampsAndPosition(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestNoKindOfRecordIsLostWhileItWaitsOrIsCut(t *testing.T) {
+	addr := reflect.ValueOf([]netip.Addr{inoftest.DevID(1)})
+	lists := reflect.TypeFor[wire.Batch]()
+	for i := range lists.NumField() {
+		name := lists.Field(i).Name
+		if lists.Field(i).Type.Kind() != reflect.Slice {
+			continue
+		}
+		fill := func(v reflect.Value) {
+			list := v.FieldByName(name)
+			list.Set(reflect.MakeSlice(list.Type(), 1, 1))
+			if f := list.Index(0).FieldByName("Addrs"); f.IsValid() { // without any it says nothing
+				f.Set(addr)
+			}
+		}
+		holds := func(u wire.Message) bool { return reflect.ValueOf(u).Elem().FieldByName(name).Len() == 1 }
+		var u wire.Update
+		fill(reflect.ValueOf(&u).Elem())
+		if u.Empty() || u.Records() != 1 {
+			t.Errorf("%s: an Update with one counts %d", name, u.Records())
+		}
+		var c wire.Coalescer
+		c.Add(&wire.Update{Seq: 1})
+		c.Add(&u)
+		if out := c.Take(); !slices.ContainsFunc(out, holds) {
+			t.Errorf("%s: lost while it waited", name)
+		}
+		var b wire.Batch
+		fill(reflect.ValueOf(&b).Elem())
+		var tooLarge uint64
+		if out := b.Updates(&wire.Update{}, &tooLarge); b.Empty() || len(out) != 1 || !holds(out[0]) {
+			t.Errorf("%s: lost on its way into messages", name)
+		}
+	}
 }
