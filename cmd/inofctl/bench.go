@@ -43,16 +43,16 @@ its machine. In mode tls one certificate must be good for all of these device id
 
 // newBenchCmd puts load on a reflector; see package load.
 func (a *app) benchCmd() *cobra.Command {
-	c := group("bench", "Measure a reflector under load beside its bound", a.benchFanoutCmd(), a.benchSyncCmd(), a.benchFailoverCmd(), a.benchHostileCmd(), a.benchHardZoningCmd(), newBenchReflectorCmd())
+	c := group("bench", "Measure a reflector under load beside its bound", a.benchFanoutCmd(), a.benchSyncCmd(), a.benchFailoverCmd(), a.benchHostileCmd(), a.benchHardZoningCmd(), newBenchProcessCmd())
 	c.Long = "Measure a reflector under load beside its bound.\n" + benchHelp
 	return c
 }
 
-// newBenchReflectorCmd is the reflector's process.
-func newBenchReflectorCmd() *cobra.Command {
-	return &cobra.Command{Use: "reflector DIR", Hidden: true, Args: arguments(1, 1),
+// newBenchProcessCmd is one of the processes of a benchmark.
+func newBenchProcessCmd() *cobra.Command {
+	return &cobra.Command{Use: "process ROLE DIR", Hidden: true, Args: arguments(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return load.Main(cmd.Context(), args[0], os.Stdin, os.Stdout)
+			return load.Main(cmd.Context(), args[0], args[1], os.Stdin, os.Stdout)
 		}}
 }
 
@@ -80,7 +80,7 @@ func (b *benchFlags) options(cmd *cobra.Command, writes bool) (opt load.Options,
 	if err != nil {
 		return opt, err
 	}
-	opt.Auth, opt.Process.Command = b.auth, []string{self, "bench", "reflector"}
+	opt.Auth, opt.Process.Command = b.auth, []string{self, "bench", "process"}
 	opt.Profiles = b.profiles
 	opt.Progress = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) }
 	if opt.Devices, err = load.ParseRange(b.devices); err != nil {

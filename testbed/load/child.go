@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"runtime/trace"
 	"strconv"
 	"strings"
 	"time"
@@ -26,19 +26,23 @@ import (
 
 // request is one line on the standard input of the reflector's process.
 type request struct {
-	Op    string `json:"op"` // stats, send, profile, heap
-	GC    bool   `json:"gc,omitempty"`
-	Reset bool   `json:"reset,omitempty"` // the peak begins anew
-	Bytes uint64 `json:"bytes,omitempty"`
-	File  string `json:"file,omitempty"` // of a profile that begins; empty: the one that runs ends
+	Op    string   `json:"op"` // stats, send, profile, heap, trace; join, flood, burn, rest
+	GC    bool     `json:"gc,omitempty"`
+	Reset bool     `json:"reset,omitempty"` // the peak begins anew
+	Bytes uint64   `json:"bytes,omitempty"`
+	File  string   `json:"file,omitempty"`  // of a profile that begins; empty: the one that runs ends
+	Flood *floodOf `json:"flood,omitempty"` // join, flood, burn: see floodProcess
 }
 
 // reply is one line on its standard output.
 type reply struct {
-	Err   string `json:"error,omitempty"`
-	Ready bool   `json:"ready,omitempty"`
-	Bare  string `json:"bare,omitempty"` // where the bare loop listens
-	Stats *stats `json:"stats,omitempty"`
+	Err   string        `json:"error,omitempty"`
+	Ready bool          `json:"ready,omitempty"`
+	Bare  string        `json:"bare,omitempty"` // where the bare loop listens
+	Stats *stats        `json:"stats,omitempty"`
+	Sent  uint64        `json:"sent,omitempty"`  // messages of a flood that has ended
+	CPU   time.Duration `json:"cpu,omitempty"`   // of the process of floods, so far
+	Where string        `json:"where,omitempty"` // it may run
 }
 
 // stats is what the reflector's process has used so far.
@@ -51,13 +55,24 @@ type stats struct {
 	Transport link.TransportCounters `json:"transport"`
 }
 
-// Main is the reflector's process: a daemon with the configuration inofd.yaml of a
-// directory, and a bare loop beside it. It runs until its standard input ends.
-func Main(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
+// Main is one of the benchmark's processes, by its role: the reflector, or who floods it. It runs
+// until its standard input ends.
+func Main(ctx context.Context, role, dir string, in io.Reader, out io.Writer) error {
 	if err := raiseFiles(0); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(out)
+	switch role {
+	case "reflector":
+		return reflectorProcess(ctx, dir, in, out)
+	case "flooder":
+		return floodProcess(ctx, dir, in, out)
+	}
+	return fmt.Errorf("%q is no process of a benchmark: want reflector or flooder", role)
+}
+
+// reflectorProcess is a daemon with the configuration inofd.yaml of a directory, and a bare loop
+// beside it.
+func reflectorProcess(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	cfg, err := config.Load(filepath.Join(dir, "inofd.yaml"))
 	if err != nil {
 		return err
@@ -84,26 +99,12 @@ func Main(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer b.close()
-	if err := enc.Encode(reply{Ready: true, Bare: b.l.Addr().String()}); err != nil {
+	if err := json.NewEncoder(out).Encode(reply{Ready: true, Bare: b.l.Addr().String()}); err != nil {
 		return err
 	}
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		var q request
-		err := json.Unmarshal(lines.Bytes(), &q)
-		var r reply
-		if err == nil {
-			r, err = answer(ctx, d, b, q)
-		}
-		if err != nil {
-			r.Err = err.Error()
-		}
-		if err := enc.Encode(r); err != nil {
-			return err
-		}
-	}
+	err = answers(in, out, func(q request) (reply, error) { return answer(ctx, d, b, q) })
 	cancel()
-	return errors.Join(lines.Err(), <-ended)
+	return errors.Join(err, <-ended)
 }
 
 func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, error) {
@@ -121,6 +122,16 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 			return reply{}, err
 		}
 		return reply{}, pprof.StartCPUProfile(f) // written when it ends
+	case "trace":
+		if q.File == "" {
+			trace.Stop()
+			return reply{}, nil
+		}
+		f, err := os.Create(q.File)
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{}, trace.Start(f)
 	case "heap":
 		f, err := os.Create(q.File)
 		if err != nil {

@@ -110,7 +110,6 @@ type fanout struct {
 	bare    *bareCrew
 	bareTLS *bareCrew // nil but in mode tls
 	added   []string  // zones of a live reflector
-	nth     int       // of the faults in turn
 	res     FanoutResult
 }
 

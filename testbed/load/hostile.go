@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"math"
 	"net/netip"
-	"sync/atomic"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
@@ -19,8 +20,8 @@ type HostileOptions struct {
 	Options
 	Clients  int    // that read, all of them concerned with the hosts of the one that floods
 	ZoneSize int    // clients that share a zone with the fault
-	Count    int    // faults of all quiet phases of one kind of flood, and of all under it
-	Rounds   int    // into which these are divided: a quiet phase and a flood take turns
+	Count    int    // faults of all quiet slices of one kind of flood, of all under it, and of all controls
+	Rounds   int    // into which these are divided: a quiet slice, one under a flood and a control take turns
 	Rate     int    // a second
 	Only     string // of the ways to flood; empty: all
 }
@@ -39,196 +40,257 @@ type HostileResult struct {
 	Auth    string  `json:"auth"`
 	Clients int     `json:"clients"`
 	Rate    int     `json:"rate"`
+	Flooder string  `json:"flooder"` // where it runs
 	Floods  []Flood `json:"floods"`
 }
 
 // Flood is one way in which an authenticated client sends without end, and what a fault
 // elsewhere takes meanwhile.
 type Flood struct {
-	Name     string    `json:"name"`
-	What     string    `json:"what"`
-	Sent     uint64    `json:"messages_sent"` // of the flood; as fast as the reflector took them
-	Quiet    Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
-	Fault    Quantiles `json:"fault"`         // the same under the flood
-	P99Ratio float64   `json:"p99_ratio"`
-	// The same without a flood, while other processes take the processor time that the flood
-	// took more than the quiet phases.
-	CPU          time.Duration `json:"cpu_ns"`
+	Name  string    `json:"name"`
+	What  string    `json:"what"`
+	Sent  uint64    `json:"messages_sent"` // of the floods; as fast as the reflector took them
+	Quiet Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
+	Fault Quantiles `json:"fault"`         // the same under the flood
+	Ratio Ratio     `json:"p99_ratio"`     // of the flood to quiet
+	// The same without a flood, while the process that flooded takes as much processor time.
+	CPU          time.Duration `json:"cpu_ns"`           // of that process, in all floods
+	ReflectorCPU time.Duration `json:"reflector_cpu_ns"` // of the reflector, in all floods
 	Control      Quantiles     `json:"control"`
-	ControlRatio float64       `json:"control_p99_ratio"`
-	ToControl    float64       `json:"p99_to_control"` // p99 in the flood over that of the control
-	// Memory of the reflector in MiB, at most: while hosts of all clients change and in the
-	// quiet phases, and under the flood.
+	ControlRatio Ratio         `json:"control_p99_ratio"` // of the control to quiet
+	// Memory of the reflector in MiB, at most: while hosts of all clients change and faults come,
+	// and under the flood.
 	QuietPeak   float64 `json:"quiet_rss_peak_mib"`
 	Peak        float64 `json:"rss_peak_mib"`
 	MemoryRatio float64 `json:"memory_ratio"`
-	// What of it is in use, after a collection at the end of a phase.
+	// What of it is in use, after a collection at the end of each.
 	QuietLive float64 `json:"quiet_live_mib"`
 	Live      float64 `json:"live_mib"`
-
-	quiet, took, control []time.Duration
 }
 
-// floodHosts is how many hosts a device that floods has at most.
-const floodHosts = 4096
-
-// floodBegins is how long a flood lasts before the first fault under it.
-const floodBegins = 200 * time.Millisecond
-
-// flooder is a device that sends without end.
-type flooder struct {
-	*client
-	plan  *plan
-	first int // of its hosts
-	epoch uint64
-	n     int // messages made
+// Ratio is one of two p99s: of all slices together, and slice by slice.
+type Ratio struct {
+	All    float64 `json:"all"`
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
 }
 
-func (f *flooder) host(i int) netip.Addr { return f.plan.burstHost(f.first + i%floodHosts) }
+// slices of one kind, each with how long its faults took.
+type sliced [][]time.Duration
 
-// floods are the ways; make gives the next message.
-var floods = []struct {
-	name, what string
-	make       func(f *flooder) wire.Message
-}{
-	{"hosts", "messages of one host that changes", func(f *flooder) wire.Message {
-		u := f.update(f.epoch)
-		u.Hosts = []wire.HostRecord{putHost(f.host(f.n/8), f.dev, portAll, time.Now())}
-		return u
-	}},
-	{"losses", "messages of one host that goes or comes back", func(f *flooder) wire.Message {
-		u := f.update(f.epoch)
-		h := putHost(f.host(0), f.dev, portAll, time.Now())
-		if f.n%2 == 1 {
-			h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut
-		}
-		u.Hosts = []wire.HostRecord{h}
-		return u
-	}},
-	{"syncs", "messages of 4,000 hosts that change", func(f *flooder) wire.Message {
-		u := f.update(f.epoch)
-		for i := range 4000 {
-			u.Hosts = append(u.Hosts, putHost(f.host(i), f.dev, portAll, time.Now()))
-		}
-		return u
-	}},
-	{"lists", "faults of 400 ports with 16,384 addresses each", func(f *flooder) wire.Message {
-		u := f.update(f.epoch)
-		list := make([]netip.Addr, wire.MaxDownAddrs)
-		for i := range list {
-			list[i] = f.plan.burstHost(i)
-		}
-		u.Downs = []wire.DownRecord{{Device: f.dev, Port: fmt.Sprintf("p%d", f.n%400), Down: zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}, Addrs: list}}
-		return u
-	}},
-	{"flaps", "a port with 1,000 hosts that fails and recovers", func(f *flooder) wire.Message {
-		u := f.update(f.epoch)
-		if f.n == 0 {
-			for i := range 1000 {
-				u.Hosts = append(u.Hosts, putHost(f.host(i), f.dev, portAll, time.Now()))
-			}
-			return u
-		}
-		r := wire.DownRecord{Device: f.dev, Port: portAll}
-		if f.n%2 == 1 {
-			r.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: time.Now()}
-		}
-		for i := range 1000 {
-			r.Addrs = append(r.Addrs, f.host(i))
-		}
-		u.Downs = []wire.DownRecord{r}
-		return u
-	}},
-	{"ends", "an End-of-Sync after the other", func(f *flooder) wire.Message { return &wire.EndOfSync{Epoch: f.epoch, Seq: f.seq} }},
-	{"keepalives", "a keepalive after the other", func(*flooder) wire.Message { return &wire.Keepalive{} }},
-}
+func (s sliced) quantiles() Quantiles { return quantiles(slices.Concat(s...)) }
 
-// Hostile measures what one client that sends without end does to a fault elsewhere.
-func Hostile(ctx context.Context, opt HostileOptions) (_ *HostileResult, err error) {
-	if opt.Live != nil {
-		return nil, errors.New("a flood is for a reflector of one's own only")
+// to gives the ratio of the p99s to those of other slices of the same rounds.
+func (s sliced) to(other sliced) Ratio {
+	each := make([]float64, len(s))
+	for i := range s {
+		each[i] = quantiles(s[i]).P99 / quantiles(other[i]).P99
 	}
-	f := &fanout{FanoutOptions: FanoutOptions{Options: opt.Options, Clients: opt.Clients, ZoneSize: opt.ZoneSize, Count: opt.Count, Rate: opt.Rate, Origins: 1}}
-	rounds := max(1, opt.Rounds)
-	f.plan = plan{opt.Clients, opt.ZoneSize, 1 + len(floods)*rounds, floodHosts * max(len(floods)*rounds, 4), max(leastFaulty, opt.Rate), opt.Devices, opt.Hosts}
-	if err := errors.Join(f.plan.check(), raiseFiles(2*opt.Clients+64)); err != nil {
-		return nil, err
-	}
-	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
-	defer func() { err = errors.Join(err, f.leave()) }()
-	for _, step := range []func(context.Context) error{f.begin, f.connect, f.attach, f.attachFaulty} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	res.Auth = f.target.Auth.String()
-	f.say("%d changes of hosts", logMessages)
-	if err := f.change(ctx, logMessages); err != nil {
-		return nil, err
-	}
-	if err := pause(ctx, 3*time.Second); err != nil {
-		return nil, err
-	}
-	if _, err := f.faultPhase(ctx, 20); err != nil { // warms up
-		return nil, err
-	}
-	for i := range floods {
-		if opt.Only != "" && opt.Only != floods[i].name {
-			continue
-		}
-		r := Flood{Name: floods[i].name, What: floods[i].what}
-		f.say("under a flood of %s", r.What)
-		for round := range rounds {
-			// A device of its own each time: none has used up what it may send at once.
-			if err := f.underFlood(ctx, &r, i, i*rounds+round, max(1, opt.Count/rounds)); err != nil {
-				return nil, fmt.Errorf("flood %q: %w", r.Name, err)
-			}
-		}
-		r.Quiet, r.Fault, r.Control = quantiles(r.quiet), quantiles(r.took), quantiles(r.control)
-		r.P99Ratio, r.ControlRatio, r.MemoryRatio = r.Fault.P99/r.Quiet.P99, r.Control.P99/r.Quiet.P99, r.Peak/r.QuietPeak
-		r.ToControl = r.Fault.P99 / r.Control.P99
-		res.Floods = append(res.Floods, r)
-	}
-	return res, nil
+	slices.Sort(each)
+	return Ratio{All: s.quantiles().P99 / other.quantiles().P99, Min: each[0], Median: each[len(each)/2], Max: each[len(each)-1]}
 }
 
 const (
 	// logMessages is how many messages fill what a reflector keeps for clients that come
 	// back, as the hosts of a fabric do in a day or two.
 	logMessages = 45_000
-	// churn is how many change before each quiet phase, so that its memory is that of a
-	// reflector at work: between two collections.
+	// churn is how many change before the memory of a reflector at work is taken: that between two
+	// collections.
 	churn = 6000
+	// leastFaulty is how many ports have faults in turn, at least; there are so many that none has
+	// more than one in a second: what a port that flaps tells is told when nothing else is to do,
+	// which is not what a fault waits for.
+	leastFaulty = 64
+	// originRate is how many faults a second one device has at most. Faults of one device that
+	// come in a burst wait for each other.
+	originRate = 20
+	// settleTime is for what a flood has left behind.
+	settleTime = 300 * time.Millisecond
 )
 
-// leastFaulty is how many ports have faults in turn, at least; there are so many that none has more
-// than one in a second: what a port that flaps tells is told when nothing else is to do, which is
-// not what a fault waits for.
-const leastFaulty = 64
+// hostile is one run against one reflector.
+type hostile struct {
+	HostileOptions
+	plan    plan
+	own     *ownReflector
+	crew    *crew // the clients that hear of the fault, then the origins of faults
+	board   *board
+	nth     int // of the faults in turn
+	flooder child
+	where   string
+	epoch   uint64
+}
 
-// attachFaulty puts the hosts that have faults.
-func (f *fanout) attachFaulty(ctx context.Context) error {
-	o := f.origins[0]
-	u := o.update(f.crew.epoch)
-	for j := range f.plan.faulty {
-		u.Hosts = append(u.Hosts, putHost(f.plan.faultyHost(j), o.dev, f.plan.faultyPort(j), time.Now()))
+// Hostile measures what one client that sends without end does to a fault elsewhere.
+func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
+	if opt.Live != nil {
+		return nil, errors.New("a flood is for a reflector of one's own only")
 	}
-	had := f.crew.all[0].recs.Load()
-	if err := o.send(u); err != nil {
+	if err := raiseFiles(2*opt.Clients + 64); err != nil {
+		return nil, err
+	}
+	// This process is the clients of a fabric: its collections are none of the reflector's.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
+	opt.Rounds = max(1, opt.Rounds)
+	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
+	for i := range floods {
+		if opt.Only != "" && opt.Only != floods[i].name {
+			continue
+		}
+		f := &Flood{Name: floods[i].name, What: floods[i].what}
+		opt.say("under a flood of %s", f.What)
+		// Each against a reflector of its own: none finds what another has left.
+		h := &hostile{HostileOptions: opt, plan: plan{clients: opt.Clients, zoneSize: opt.ZoneSize, origins: (opt.Rate + originRate - 1) / originRate,
+			burst: floodHosts * max(opt.Rounds+1, 4), faulty: max(leastFaulty, opt.Rate), devices: opt.Devices, hosts: opt.Hosts}}
+		if err := errors.Join(h.measure(ctx, f), h.leave()); err != nil {
+			return nil, fmt.Errorf("flood %q: %w", f.Name, err)
+		}
+		res.Auth, res.Flooder = h.own.Auth.String(), h.where
+		res.Floods = append(res.Floods, *f)
+	}
+	return res, nil
+}
+
+// measure measures one way to flood.
+func (h *hostile) measure(ctx context.Context, f *Flood) error {
+	for _, step := range []func(context.Context) error{h.begin, h.attach, h.fill} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := h.faults(ctx, h.Rate/4); err != nil { // warms up
 		return err
 	}
-	return f.crew.until(ctx, time.Minute, "hosts that have faults", func() bool {
-		return f.crew.all[0].recs.Load() >= had+uint64(f.plan.faulty)
-	})
+	count := max(1, h.Count/h.Rounds)
+	if err := h.memory(ctx, f, count); err != nil {
+		return err
+	}
+	var quiet, under, control sliced
+	for round := range h.Rounds {
+		q, err := h.faults(ctx, count)
+		if err != nil {
+			return err
+		}
+		before, err := h.own.stats(ctx, false)
+		if err != nil {
+			return err
+		}
+		// A device of its own each time: none has used up what it may send at once.
+		began := time.Now()
+		u, cpu, err := h.underFlood(ctx, f, 1+round, count)
+		if err != nil {
+			return err
+		}
+		over := time.Since(began)
+		after, err := h.own.stats(ctx, false)
+		if err != nil {
+			return err
+		}
+		f.CPU, f.ReflectorCPU = f.CPU+cpu, f.ReflectorCPU+after.CPU-before.CPU
+		if err := pause(ctx, settleTime); err != nil {
+			return err
+		}
+		if _, err := h.flooder.ask(ctx, request{Op: "burn", Flood: &floodOf{CPU: cpu, Over: over}}); err != nil {
+			return err
+		}
+		c, err := h.faults(ctx, count)
+		if err != nil {
+			return err
+		}
+		if _, err := h.flooder.ask(ctx, request{Op: "rest"}); err != nil {
+			return err
+		}
+		quiet, under, control = append(quiet, q), append(under, u), append(control, c)
+	}
+	f.Quiet, f.Fault, f.Control = quiet.quantiles(), under.quantiles(), control.quantiles()
+	f.Ratio, f.ControlRatio = under.to(quiet), control.to(quiet)
+	return nil
+}
+
+// begin starts the processes and brings the clients in.
+func (h *hostile) begin(ctx context.Context) (err error) {
+	if err := h.plan.check(); err != nil {
+		return err
+	}
+	// None of those that flooded comes back: what they had stays until the run is over.
+	if h.own, err = startReflector(ctx, h.Process, h.Auth, h.plan.zones(), "grace: 1h"); err != nil {
+		return err
+	}
+	if err := h.flooder.start(h.Process, "flooder", h.own.dir); err != nil {
+		return err
+	}
+	measured := h.measured()
+	if h.crew, err = assemble(ctx, &h.own.Target, slices.Concat(h.Devices.list(0, measured), h.Devices.list(h.Clients, h.plan.origins))); err != nil {
+		return err
+	}
+	h.epoch = h.crew.epoch
+	r, err := h.flooder.ask(ctx, request{Op: "join", Flood: &floodOf{Addr: h.own.Addr, Auth: h.Auth, Clients: h.Clients, Measured: measured,
+		ZoneSize: h.ZoneSize, Origins: h.plan.origins, Burst: h.plan.burst, Devices: h.Devices, Hosts: h.Hosts}})
+	h.where = r.Where
+	return err
+}
+
+// measured is how many clients hear of the fault.
+func (h *hostile) measured() int { return min(h.ZoneSize, h.Clients) }
+
+// origin is the device that has a faulty port.
+func (h *hostile) origin(port int) *client { return h.crew.all[h.measured()+port%h.plan.origins] }
+
+// attach lets the hosts appear and waits until all have heard of those that have faults.
+func (h *hostile) attach(ctx context.Context) error {
+	for i, c := range h.crew.all[:h.measured()] {
+		u := c.update(h.epoch)
+		u.Hosts = []wire.HostRecord{putHost(h.Hosts.at(i), c.dev, portZone, time.Now())}
+		if err := c.send(u); err != nil {
+			return err
+		}
+	}
+	had := make([]uint64, h.measured())
+	for i, c := range h.crew.all[:h.measured()] {
+		had[i] = c.recs.Load()
+	}
+	for j := range h.plan.faulty {
+		o := h.origin(j)
+		u := o.update(h.epoch)
+		u.Hosts = []wire.HostRecord{putHost(h.plan.faultyHost(j), o.dev, h.plan.faultyPort(j), time.Now())}
+		if err := o.send(u); err != nil {
+			return err
+		}
+	}
+	if err := h.crew.until(ctx, time.Minute, "hosts that have faults", func() bool {
+		for i, c := range h.crew.all[:h.measured()] {
+			if c.recs.Load() < had[i]+uint64(h.plan.faulty) {
+				return false
+			}
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	h.board = newBoard(h.plan.faulty, h.measured())
+	for _, c := range h.crew.all[:h.measured()] {
+		c.watch.Store(h.board.watch())
+	}
+	return nil
+}
+
+// fill has the reflector keep as much as it does.
+func (h *hostile) fill(ctx context.Context) error {
+	if err := h.change(ctx, logMessages); err != nil {
+		return err
+	}
+	return pause(ctx, 3*time.Second)
 }
 
 // change lets hosts of the clients change so often.
-func (f *fanout) change(ctx context.Context, times int) error {
+func (h *hostile) change(ctx context.Context, times int) error {
 	for n := range times {
-		i := n % f.Clients
-		c := f.crew.all[i]
-		u := c.update(f.crew.epoch)
-		u.Hosts = []wire.HostRecord{putHost(f.Hosts.at(i), c.dev, portZone, time.Now())}
+		i := n % h.measured()
+		c := h.crew.all[i]
+		u := c.update(h.epoch)
+		u.Hosts = []wire.HostRecord{putHost(h.Hosts.at(i), c.dev, portZone, time.Now())}
 		if err := c.send(u); err != nil {
 			return err
 		}
@@ -241,140 +303,82 @@ func (f *fanout) change(ctx context.Context, times int) error {
 	return nil
 }
 
-// underFlood measures a quiet phase, one under flood i of device dev, and its control, and adds
-// them.
-func (f *fanout) underFlood(ctx context.Context, r *Flood, i, dev, count int) error {
-	mib := func(n uint64) float64 { return float64(n) / (1 << 20) }
-	if _, err := f.own.resetPeak(ctx); err != nil {
-		return err
+// fault sets or ends the fault of a port.
+func (h *hostile) fault(port int, on bool) error {
+	o := h.origin(port)
+	u := o.update(h.epoch)
+	r := wire.DownRecord{Device: o.dev, Port: h.plan.faultyPort(port), Addrs: []netip.Addr{h.plan.faultyHost(port)}}
+	if on {
+		r.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: u.SentAt}
 	}
-	if err := f.change(ctx, churn); err != nil {
-		return err
-	}
-	if err := pause(ctx, 500*time.Millisecond); err != nil {
-		return err
-	}
-	var used [4]time.Duration // before and after the quiet phase, and the flood
-	var err error
-	if used[0], err = f.used(ctx); err != nil {
-		return err
-	}
-	quiet, err := f.faultPhase(ctx, count)
-	if err != nil {
-		return err
-	}
-	if used[1], err = f.used(ctx); err != nil {
-		return err
-	}
-	s, err := f.own.resetPeak(ctx)
-	if err != nil {
-		return err
-	}
-	r.quiet, r.QuietPeak, r.QuietLive = append(r.quiet, quiet...), max(r.QuietPeak, mib(s.Peak)), max(r.QuietLive, mib(s.Heap))
-	if used[2], err = f.used(ctx); err != nil {
-		return err
-	}
-	stop, sent, err := f.flood(ctx, i, dev)
-	if err != nil {
-		return err
-	}
-	took, err := f.faultPhase(ctx, count)
-	stop()
-	if err != nil {
-		return err
-	}
-	if s, err = f.own.stats(ctx, true); err != nil {
-		return err
-	}
-	r.took, r.Peak, r.Live = append(r.took, took...), max(r.Peak, mib(s.Peak)), max(r.Live, mib(s.Heap))
-	if used[3], err = f.used(ctx); err != nil {
-		return err
-	}
-	r.Sent += sent.Load()
-	more := max(0, used[3]-used[2]-(used[1]-used[0]))
-	r.CPU += more
-	if err := pause(ctx, time.Second); err != nil { // what the flood left behind
-		return err
-	}
-	stop, err = burn(ctx, more)
-	if err != nil {
-		return err
-	}
-	if err = pause(ctx, floodBegins); err != nil {
-		stop()
-		return err
-	}
-	control, err := f.faultPhase(ctx, count)
-	stop()
-	r.control = append(r.control, control...)
-	return err
+	u.FaultAt, u.Downs = u.SentAt, []wire.DownRecord{r}
+	return o.send(u)
 }
 
-// flood lets device dev, which is nobody else's, send flood i until stop is called.
-func (f *fanout) flood(ctx context.Context, i, dev int) (stop func(), sent *atomic.Uint64, err error) {
-	c, err := connect(ctx, f.target, f.Devices.at(f.Clients+1+dev), 0, f.crew.epoch, newCrowd())
+// underFlood gives how long faults took while device dev floods, and the processor time that its
+// process has taken. They come from its first message on: it may send the most at the beginning.
+func (h *hostile) underFlood(ctx context.Context, f *Flood, dev, count int) ([]time.Duration, time.Duration, error) {
+	before, err := h.flooder.ask(ctx, request{Op: "rest"})
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
-	go c.run()
-	if err := c.send(&wire.EndOfSync{Epoch: f.crew.epoch}); err != nil {
-		return nil, nil, err
+	if _, err := h.flooder.ask(ctx, request{Op: "flood", Flood: &floodOf{Kind: f.Name, Device: dev}}); err != nil {
+		return nil, 0, err
 	}
-	fl := &flooder{client: c, plan: &f.plan, first: dev * floodHosts, epoch: f.crew.epoch}
-	sent = &atomic.Uint64{}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for c.send(floods[i].make(fl)) == nil {
-			fl.n++
-			sent.Add(1)
-		}
-	}()
-	stop = func() {
-		_ = c.nc.(*net.TCPConn).SetLinger(0) // what is on its way must not reach into the next phase
-		c.nc.Close()
-		<-done
-		<-c.done
+	took, err := h.faults(ctx, count)
+	if err != nil {
+		return nil, 0, err
 	}
-	return stop, sent, pause(ctx, floodBegins)
+	after, err := h.flooder.ask(ctx, request{Op: "rest"})
+	f.Sent += after.Sent
+	return took, after.CPU - before.CPU, err
 }
 
-// faultPhase gives how long each of some faults of the first origin took. The port recovers as soon
-// as all have heard of it.
-func (f *fanout) faultPhase(ctx context.Context, count int) ([]time.Duration, error) {
-	// Every client hears of the flood too: what counts is the fault.
-	crowd := newCrowd()
-	to := make([]*watch, min(f.ZoneSize, f.Clients))
-	for i := range to {
-		to[i] = &watch{crowd: crowd}
-		r := f.crew.all[i].reader
-		r.watch.Store(to[i])
-		defer r.watch.Store(nil)
+// memory takes that of a reflector at work, and under a flood. No fault of these slices is counted:
+// what a collection gives back is asked for anew.
+func (h *hostile) memory(ctx context.Context, f *Flood, count int) error {
+	peak := func() (peak, live float64, err error) {
+		s, err := h.own.resetPeak(ctx)
+		return float64(s.Peak) / (1 << 20), float64(s.Heap) / (1 << 20), err
 	}
-	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
-	defer tick.Stop()
-	var took []time.Duration
-	for range count {
-		<-tick.C
-		port, addr := f.plan.faultyPort(f.nth%f.plan.faulty), f.plan.faultyHost(f.nth%f.plan.faulty)
-		f.nth++
-		crowd.pending.Store(int64(len(to)))
-		for _, w := range to {
-			w.port = append([]byte{byte(len(port))}, port...)
-			w.armed.Store(true)
-		}
-		began := time.Now()
-		if err := f.fault(port, addr, true); err != nil {
-			return nil, err
-		}
-		at, err := f.crew.wait(ctx, crowd, 2*time.Minute)
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, at.Sub(began))
-		if err := f.fault(port, addr, false); err != nil {
-			return nil, err
-		}
+	if _, _, err := peak(); err != nil {
+		return err
 	}
-	return took, nil
+	err := h.change(ctx, churn)
+	if err == nil {
+		err = pause(ctx, 500*time.Millisecond)
+	}
+	if err == nil {
+		_, err = h.faults(ctx, count)
+	}
+	if err != nil {
+		return err
+	}
+	if f.QuietPeak, f.QuietLive, err = peak(); err != nil {
+		return err
+	}
+	if _, _, err = h.underFlood(ctx, f, 0, max(count, h.Rate)); err != nil {
+		return err
+	}
+	if f.Peak, f.Live, err = peak(); err != nil {
+		return err
+	}
+	f.MemoryRatio = f.Peak / math.Max(1, f.QuietPeak)
+	return pause(ctx, settleTime)
+}
+
+// leave ends the run.
+func (h *hostile) leave() error {
+	if h.flooder.cmd != nil {
+		_ = h.flooder.in.Close()
+		_ = h.flooder.cmd.Wait()
+		h.flooder.cmd = nil
+	}
+	if h.crew != nil {
+		h.crew.close()
+	}
+	if h.own != nil {
+		h.own.close()
+	}
+	return nil
 }

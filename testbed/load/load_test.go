@@ -15,12 +15,12 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// reflectorEnv makes the test binary the reflector's process.
-const reflectorEnv = "INOF_LOAD_TEST_REFLECTOR"
+// processEnv makes the test binary one of the benchmark's processes.
+const processEnv = "INOF_LOAD_TEST_PROCESS"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(reflectorEnv) != "" {
-		if err := Main(context.Background(), os.Args[len(os.Args)-1], os.Stdin, os.Stdout); err != nil {
+	if os.Getenv(processEnv) != "" {
+		if err := Main(context.Background(), os.Args[len(os.Args)-2], os.Args[len(os.Args)-1], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -34,7 +34,7 @@ func testProcess(t *testing.T) Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Process{Command: []string{self}, Env: []string{reflectorEnv + "=1"}}
+	return Process{Command: []string{self}, Env: []string{processEnv + "=1"}}
 }
 
 func testOptions(t *testing.T, auth string) Options {

@@ -1,18 +1,12 @@
 package load
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/openinof/inof/inof/link"
@@ -22,13 +16,6 @@ import (
 	"github.com/openinof/inof/zone/change"
 )
 
-// Process is how the reflector's process is started: the command line of a program
-// that calls Main with the directory that is appended to it.
-type Process struct {
-	Command []string
-	Env     []string // added to the environment
-}
-
 // ownReflector is a reflector that the benchmark has started.
 type ownReflector struct {
 	Target
@@ -36,9 +23,7 @@ type ownReflector struct {
 	dir  string
 	bare string // address of the bare loop
 
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
+	child
 	began time.Duration // from the start of the process until it was ready
 }
 
@@ -48,8 +33,8 @@ var (
 	ownPassword = "no secret: a reflector of a benchmark"
 )
 
-// startReflector starts a reflector with some zones.
-func startReflector(ctx context.Context, proc Process, auth string, set zone.Set) (_ *ownReflector, err error) {
+// startReflector starts a reflector with some zones, and more settings of its section.
+func startReflector(ctx context.Context, proc Process, auth string, set zone.Set, settings ...string) (_ *ownReflector, err error) {
 	mode, err := wire.ParseAuthMode(auth)
 	if err != nil {
 		return nil, err
@@ -90,13 +75,17 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 		o.Credentials = p.credentials
 		session += fmt.Sprintf(", certificate-file: %[1]s/cert.pem, key-file: %[1]s/key.pem, ca-file: %[1]s/ca.pem", dir)
 	}
+	more := ""
+	for _, s := range settings {
+		more += ", " + s
+	}
 	doc := fmt.Sprintf(`device: {id: %s, name: bench, roles: [reflector], allow-loopback: true}
-reflector: {listen: [%s], monitors: [0.0.0.0/0, "::/0"]}
-session: {%s}
+reflector: {listen: [%s], monitors: [0.0.0.0/0, "::/0"]%[5]s}
+session: {%[3]s}
 state-directory: %[4]s/state
 zones: {file: %[4]s/zones.yaml}
 management: {socket: %[4]s/inofd.sock}
-`, ownID, o.Addr, session, dir)
+`, ownID, o.Addr, session, dir, more)
 	if err := os.WriteFile(filepath.Join(dir, "inofd.yaml"), []byte(doc), 0o600); err != nil {
 		return nil, err
 	}
@@ -125,21 +114,9 @@ func freePort() (uint16, error) {
 // start starts the process and waits until it listens.
 func (o *ownReflector) start(ctx context.Context) error {
 	began := time.Now()
-	cmd := exec.Command(o.proc.Command[0], append(o.proc.Command[1:len(o.proc.Command):len(o.proc.Command)], o.dir)...)
-	cmd.Env = append(os.Environ(), o.proc.Env...)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	if err := o.child.start(o.proc, "reflector", o.dir); err != nil {
 		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("the reflector's process: %w", err)
-	}
-	o.cmd, o.in, o.out = cmd, in, bufio.NewReader(out)
 	r, err := o.read(ctx)
 	if err != nil {
 		o.kill()
@@ -147,35 +124,6 @@ func (o *ownReflector) start(ctx context.Context) error {
 	}
 	o.bare, o.began = r.Bare, time.Since(began)
 	return nil
-}
-
-// ask sends a request and waits for the reply.
-func (o *ownReflector) ask(ctx context.Context, q request) (reply, error) {
-	b, err := json.Marshal(q)
-	if err != nil {
-		return reply{}, err
-	}
-	if _, err := o.in.Write(append(b, '\n')); err != nil {
-		return reply{}, fmt.Errorf("the reflector's process: %w", err)
-	}
-	return o.read(ctx)
-}
-
-func (o *ownReflector) read(ctx context.Context) (r reply, err error) {
-	cmd := o.cmd
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // a read of a pipe knows no context
-	defer stop()
-	line, err := o.out.ReadBytes('\n')
-	if err != nil {
-		return r, errors.Join(ctx.Err(), fmt.Errorf("the reflector's process has ended: %w", err))
-	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, fmt.Errorf("the reflector's process: %w", err)
-	}
-	if r.Err != "" {
-		return r, fmt.Errorf("the reflector's process: %s", strings.TrimSpace(r.Err))
-	}
-	return r, nil
 }
 
 func (o *ownReflector) stats(ctx context.Context, gc bool) (stats, error) {
@@ -219,15 +167,6 @@ func (o *ownReflector) resetPeak(ctx context.Context) (stats, error) {
 		return stats{}, err
 	}
 	return *r.Stats, nil
-}
-
-// kill ends the process without a word.
-func (o *ownReflector) kill() {
-	if o.cmd != nil {
-		_ = o.cmd.Process.Kill()
-		_ = o.cmd.Wait()
-		o.cmd = nil
-	}
 }
 
 // close removes everything.

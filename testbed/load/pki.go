@@ -69,7 +69,8 @@ func (p *pki) credentials(dev netip.Addr) (*link.Credentials, error) {
 	return &link.Credentials{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: p.own}, Roots: p.roots}, nil
 }
 
-// write puts the files of the reflector into a directory: cert.pem, key.pem, ca.pem.
+// write puts the files of the reflector into a directory: cert.pem, key.pem, ca.pem;
+// and ca-key.pem, for readPKI.
 func (p *pki) write(dir string, addrs ...netip.Addr) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -83,13 +84,31 @@ func (p *pki) write(dir string, addrs ...netip.Addr) error {
 	if err != nil {
 		return err
 	}
+	issuer, err := x509.MarshalPKCS8PrivateKey(p.key)
+	if err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name, kind string
 		der        []byte
-	}{{"cert.pem", "CERTIFICATE", cert}, {"key.pem", "PRIVATE KEY", der}, {"ca.pem", "CERTIFICATE", p.ca.Raw}} {
+	}{{"cert.pem", "CERTIFICATE", cert}, {"key.pem", "PRIVATE KEY", der}, {"ca.pem", "CERTIFICATE", p.ca.Raw}, {"ca-key.pem", "PRIVATE KEY", issuer}} {
 		if err := os.WriteFile(filepath.Join(dir, f.name), pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readPKI gives what another process has written; it issues other serial numbers.
+func readPKI(dir string) (*pki, error) {
+	p := &pki{roots: x509.NewCertPool()}
+	p.serial.Store(1 << 32)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem"))
+	if err != nil {
+		return nil, err
+	}
+	p.ca, p.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	p.roots.AddCert(p.ca)
+	p.own, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return p, err
 }

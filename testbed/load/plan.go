@@ -34,6 +34,12 @@ func (r Range) String() string { return r.First.String() + "-" + r.Last.String()
 // MarshalText gives the text of String.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
+// UnmarshalText reads what MarshalText gives.
+func (r *Range) UnmarshalText(b []byte) (err error) {
+	*r, err = ParseRange(string(b))
+	return err
+}
+
 // at is the address i after the first.
 func (r Range) at(i int) netip.Addr {
 	b := r.First.As16()
@@ -98,7 +104,7 @@ func (p *plan) burstHost(j int) netip.Addr { return p.hosts.at(p.clients + 2 + j
 func (p *plan) faultyHost(j int) netip.Addr {
 	return p.hosts.at(p.clients + 2 + p.burst + j)
 }
-func (p *plan) faultyPort(j int) string { return fmt.Sprintf("faulty%05d", j) }
+func (p *plan) faultyPort(j int) string { return fmt.Sprintf(faultPrefix+"%05d", j) }
 
 // inZone is how many clients are in the zone of client i.
 func (p *plan) inZone(i int) int {

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -24,25 +23,6 @@ const (
 type crowd struct {
 	pending atomic.Int64
 	last    chan time.Time // when the last of them had all
-}
-
-// watch waits for the next record of a fault of one port, whatever else comes.
-type watch struct {
-	crowd *crowd
-	port  []byte // with its length before it; set while it is not armed
-	armed atomic.Bool
-}
-
-// see looks at the value of a down record: reason, time, device, port.
-func (w *watch) see(v []byte) {
-	const device = 1 + 8
-	at := device + 1 + 4
-	if v[device] == 6 {
-		at = device + 1 + 16
-	}
-	if w.armed.Load() && bytes.HasPrefix(v[at:], w.port) && w.armed.CompareAndSwap(true, false) && w.crowd.pending.Add(-1) == 0 {
-		w.crowd.last <- time.Now()
-	}
 }
 
 func newCrowd() *crowd { return &crowd{last: make(chan time.Time, 1)} }
