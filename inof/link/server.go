@@ -202,6 +202,19 @@ func (s *Server) mayTry(c *conn) error {
 	return err
 }
 
+// mayBegin refuses a device whose sessions begin and end too often. S.mu is held.
+func (s *Server) mayBegin(c *conn, pace *pacer) error {
+	first, err := pace.begins(time.Now())
+	if err != nil {
+		s.host.tally.tooMany.Add(1)
+	}
+	if dev := c.device(); first {
+		s.cfg.Log.Warn("sessions of a device begin and end too often", "peer", c.view.Address, "device", dev, "error", err)
+		s.cfg.Alarm(dev, fmt.Sprintf("its sessions begin and end too often, the last one from %s: %v; see in its log why they end", c.view.Address, err))
+	}
+	return err
+}
+
 func (s *Server) ended(c *conn, err error) {
 	if guessed(err) && c.peer == nil {
 		s.mu.Lock()
@@ -241,6 +254,10 @@ func (s *Server) establish(c *conn) error {
 	}
 	// Either this sees the credentials of a Recheck, or that sees this session.
 	if err := c.recheck(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if err := s.mayBegin(c, pace); err != nil {
 		s.mu.Unlock()
 		return err
 	}

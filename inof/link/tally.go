@@ -11,7 +11,7 @@ import (
 type tally struct {
 	accepted, acceptErrors, pendingRefused, dials, dialErrors, established atomic.Uint64
 	byCode                                                                 [wire.LastCode + 1]atomic.Uint64
-	coalesced, guesses                                                     atomic.Uint64
+	coalesced, guesses, tooMany                                            atomic.Uint64
 	byPeer, msgIn, msgOut, bytesIn, bytesOut, writes                       atomic.Uint64
 }
 
@@ -43,7 +43,7 @@ func (t *tally) snapshot() TransportCounters {
 		BadLength: by(wire.CodeLength), BadType: by(wire.CodeType), Malformed: by(wire.CodeMalformed), BadSequence: by(wire.CodeSequence),
 		BadDevice: by(wire.CodeOwnID, wire.CodeDevice, wire.CodeRole), BadTimers: by(wire.CodeTimers), BadCertificate: by(wire.CodeCertificate), TLSFailed: by(wire.CodeTLS), Unexpected: by(wire.CodeUnexpected),
 		HandshakeTimeout: by(wire.CodeHandshakeTimeout), HoldExpired: by(wire.CodeHoldExpired), Replaced: by(wire.CodeReplaced),
-		Coalesced: t.coalesced.Load(), LimitRefused: by(wire.CodeLimit), GuessesRefused: t.guesses.Load(), DuplicateRefused: by(wire.CodeDuplicate), SlowCut: by(wire.CodeSlow), NotifiedByPeer: t.byPeer.Load(),
+		Coalesced: t.coalesced.Load(), LimitRefused: by(wire.CodeLimit), GuessesRefused: t.guesses.Load(), SessionsRefused: t.tooMany.Load(), DuplicateRefused: by(wire.CodeDuplicate), SlowCut: by(wire.CodeSlow), NotifiedByPeer: t.byPeer.Load(),
 		MsgIn: t.msgIn.Load(), MsgOut: t.msgOut.Load(), BytesIn: t.bytesIn.Load(), BytesOut: t.bytesOut.Load(), Writes: t.writes.Load(),
 	}
 }

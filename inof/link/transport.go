@@ -172,6 +172,7 @@ type TransportCounters struct {
 	Replaced         uint64 `json:"replaced"`
 	LimitRefused     uint64 `json:"limit_refused"`
 	GuessesRefused   uint64 `json:"guesses_refused"`   // connections from sources of too many wrong passwords
+	SessionsRefused  uint64 `json:"sessions_refused"`  // of devices whose sessions begin and end too often
 	DuplicateRefused uint64 `json:"duplicate_refused"` // sessions of a device whose session stands and answers; on that device too
 	SlowCut          uint64 `json:"slow_cut"`
 	Coalesced        uint64 `json:"messages_coalesced"` // became part of the latest state that waits for a slow peer

@@ -2,6 +2,7 @@ package link
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -29,6 +30,10 @@ const (
 	// four times the fastest rate.
 	keepalivesPerSecond = 4 * int(time.Second/wire.MinKeepalive)
 	keepalivesBurst     = 100
+	// A session that begins costs a handshake, a full sync perhaps, and what of it has been read is
+	// taken when it ends. A dialer that waits as it should (Backoff) needs no more of them.
+	sessionsBurst = 20
+	sessionsEvery = 2 * time.Second
 )
 
 func (p Pace) withDefaults() Pace {
@@ -40,6 +45,7 @@ type pacer struct {
 	*rate.Limiter
 	losses     *rate.Limiter // taken for a loss while it was to rest
 	keepalives *rate.Limiter
+	sessions   *rate.Limiter
 
 	mu        sync.Mutex
 	since     time.Time     // it is held up without a pause; zero: it is not
@@ -48,6 +54,7 @@ type pacer struct {
 	rests     time.Time     // until when what it has said waits: it was too much
 	lossRests time.Time     // until when its losses do
 	spared    bool          // what was taken last was while it was to rest
+	refused   bool          // its last session, since there were too many
 }
 
 func newPacer(p Pace) *pacer {
@@ -55,7 +62,21 @@ func newPacer(p Pace) *pacer {
 		Limiter:    rate.NewLimiter(rate.Limit(p.PerSecond), p.Burst),
 		losses:     rate.NewLimiter(rate.Limit(p.PerSecond)/lossShare, p.Burst/lossShare),
 		keepalives: rate.NewLimiter(rate.Limit(keepalivesPerSecond), keepalivesBurst),
+		sessions:   rate.NewLimiter(rate.Every(sessionsEvery), sessionsBurst),
 	}
+}
+
+// begins counts a session that begins, unless there were too many; first says that it is the first
+// of those that are refused in a row.
+func (p *pacer) begins(now time.Time) (first bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sessions.AllowN(now, 1) {
+		p.refused = false
+		return false, nil
+	}
+	first, p.refused = !p.refused, true
+	return first, &wire.ProtocolError{Code: wire.CodeLimit, Where: "sessions of one device", Detail: fmt.Sprintf("%d began in a row; one more each %v", sessionsBurst, sessionsEvery)}
 }
 
 func (p *pacer) set(pace Pace) {

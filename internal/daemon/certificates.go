@@ -131,8 +131,8 @@ func (c *certificates) counters() map[string]uint64 {
 // recheck ends the sessions that what is in force now does not take any more.
 func (d *Daemon) recheck(why string) {
 	n := 0
-	for _, s := range d.servers {
-		n += s.Recheck()
+	if d.server != nil {
+		n += d.server.Recheck()
 	}
 	for _, c := range d.dialers {
 		n += c.Recheck()

@@ -75,7 +75,7 @@ type Daemon struct {
 	// passwords belongs to New and Reload.
 	passwords passwords
 	certs     *certificates // of mode tls
-	servers   []*link.Server
+	server    *link.Server  // nil: it is no reflector
 	dialers   []*link.Dialer
 	paths     *bfdd.Client // nil: none are watched
 	hard      *hardZoning  // nil: there are no access ports
@@ -258,12 +258,12 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 			early = append(early, lossWatch{d, dp})
 		}
 	}
-	for _, s := range d.servers {
-		if d.cluster != nil {
-			early = append(early, gated{s, d.cluster.formed})
-		} else {
-			early = append(early, s)
-		}
+	switch {
+	case d.server == nil:
+	case d.cluster != nil:
+		early = append(early, gated{d.server, d.cluster.formed})
+	default:
+		early = append(early, d.server)
 	}
 	if d.cluster != nil {
 		d.cluster.device = d.device

@@ -136,8 +136,8 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 	})
 	step("reflector", func() error {
 		merged.Reflector.RecordsPerSecond, merged.Reflector.RecordsBurst = next.Reflector.RecordsPerSecond, next.Reflector.RecordsBurst
-		for _, s := range d.servers {
-			s.SetPace(paceOf(next))
+		if d.server != nil {
+			d.server.SetPace(paceOf(next))
 		}
 		return nil
 	})

@@ -135,7 +135,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		},
 	}
 	if cfg.Device.Roles.Reflector {
-		if err := d.buildServers(cfg, common); err != nil {
+		if err := d.buildServer(cfg, common); err != nil {
 			return err
 		}
 	}
@@ -159,26 +159,21 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 	return nil
 }
 
-func (d *Daemon) buildServers(cfg *config.Config, common link.TransportConfig) error {
+func (d *Daemon) buildServer(cfg *config.Config, common link.TransportConfig) (err error) {
 	common.Sink, common.Resume = d.device.PeerSink(true), d.device.ResumePoint(true)
-	listen := d.listenFor("reflector.listen")
-	for _, addr := range cfg.Reflector.Listen {
-		server, err := link.NewServer(link.ServerConfig{
-			TransportConfig: common,
-			Listen:          func(ctx context.Context) (net.Listener, error) { return listen(ctx, addr) },
-			Allow:           func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
-			Everything: func(dev netip.Addr) bool {
-				return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
-			},
-			MaxPeers: cfg.Reflector.MaxClients,
-			Pace:     paceOf(cfg),
-		})
-		if err != nil {
-			return err
-		}
-		d.servers = append(d.servers, server)
-	}
-	return nil
+	d.server, err = link.NewServer(link.ServerConfig{
+		TransportConfig: common,
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			return d.listenAll(ctx, "reflector.listen", cfg.Reflector.Listen)
+		},
+		Allow: func(dev netip.Addr) bool { return d.cfg.Load().Reflector.Allows(dev) },
+		Everything: func(dev netip.Addr) bool {
+			return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
+		},
+		MaxPeers: cfg.Reflector.MaxClients,
+		Pace:     paceOf(cfg),
+	})
+	return err
 }
 
 // bindingsOf says which hosts devices may have.

@@ -106,11 +106,11 @@ func (d *Daemon) Peers(ctx context.Context) ([]api.Peer, error) {
 		info := c.Info()
 		peers = append(peers, peerOf(info, "reflector"))
 	}
-	for _, s := range d.servers {
-		for _, info := range s.Infos() {
+	if d.server != nil {
+		for _, info := range d.server.Infos() {
 			peers = append(peers, peerOf(info, "client"))
 		}
-		for _, info := range s.Refused() {
+		for _, info := range d.server.Refused() {
 			if d.env.Now().Sub(info.LastErrAt) < refusedShown {
 				p := peerOf(info, "client")
 				p.Refused = true
@@ -197,8 +197,8 @@ func (d *Daemon) addCounters(m map[string]any) {
 	for i, c := range d.dialers {
 		m[fmt.Sprintf("inof_dialer_%d", i+1)] = c.Counters()
 	}
-	for i, s := range d.servers {
-		m[fmt.Sprintf("inof_server_%d", i+1)] = s.Counters()
+	if d.server != nil {
+		m["inof_server_1"] = d.server.Counters()
 	}
 	if d.web != nil {
 		m["http"] = d.web.door.Counters()
