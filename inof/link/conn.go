@@ -27,11 +27,12 @@ type host struct {
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
 	tls       *tls.Config // of a listener
-	tlsAddr   netip.Addr  // what the certificate of a dialer's peer must be good for
+	turns     handshakeTurns
+	tlsAddr   netip.Addr // what the certificate of a dialer's peer must be good for
 }
 
 func newHost(cfg TransportConfig) *host {
-	return &host{cfg: cfg, tls: listenerTLS(), bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
+	return &host{cfg: cfg, tls: listenerTLS(), turns: newHandshakeTurns(), bufs: sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}}
 }
 
 // taggerPool lends the sessions of a host as many taggers as there are at work.
@@ -84,7 +85,7 @@ func newConn(h *host, nc net.Conn, sc SessionConfig, now time.Time) (*conn, erro
 		if sc.Dialer {
 			nc = newTLSClient(nc, sc.Auth.TLS, h.tlsAddr)
 		} else {
-			nc = newTLSServer(nc, sc.Auth.TLS, h.tls)
+			nc = newTLSServer(nc, sc.Auth.TLS, h.tls, h.turns)
 		}
 	}
 	c.nc, c.sess = nc, sess
@@ -314,6 +315,8 @@ func (c *conn) identify(device netip.Addr) error {
 	if !ok {
 		return &wire.ProtocolError{Code: wire.CodeAuthMode, Where: "connection", Detail: "mode tls without TLS"}
 	}
+	t.raw.turn(true)
+	defer t.raw.turn(false)
 	return t.identify(t.raw.creds, device)
 }
 

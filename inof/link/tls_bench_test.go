@@ -39,7 +39,7 @@ func BenchmarkTLS(b *testing.B) {
 	x, y := net.Pipe()
 	cx, cy := &tape{Conn: x}, &tape{Conn: y}
 	d := newTLSClient(cx, NewCredentialStore(ca.issue(inoftest.DevID(0), nil), nil), netip.Addr{})
-	l := newTLSServer(cy, NewCredentialStore(ca.issue(inoftest.ReflID, nil), nil), listenerTLS())
+	l := newTLSServer(cy, NewCredentialStore(ca.issue(inoftest.ReflID, nil), nil), listenerTLS(), nil)
 	done := make(chan error, 1)
 	go func() { done <- l.shake() }()
 	if err := d.shake(); err != nil {

@@ -137,3 +137,50 @@ func TestSlowTLSReaderIsCut(t *testing.T) {
 	// A Send that waited for the reader would not have come back at all.
 	t.Logf("longest Send %v", longest)
 }
+
+// TLS handshakes of a listener compute in turn, so that strangers do not take all processors; one
+// that waits for its peer holds nobody up, and one that fails gives its turn back.
+func TestTLSHandshakesTakeTurns(t *testing.T) {
+	l, _, dial := tlsLoopback(t, func(PeerEvent) {})
+	turns := l.server.host.turns
+	for range cap(turns) { // others compute
+		turns <- struct{}{}
+	}
+	d := dial(inoftest.DevID(0))
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = d.Run(ctx) })
+	for l.server.host.tally.accepted.Load() == 0 {
+		<-time.After(time.Millisecond)
+	}
+	select {
+	case <-l.peers:
+		t.Fatal("a session out of turn")
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range cap(turns) {
+		<-turns
+	}
+	<-l.peers
+	for i := range 2 * cap(turns) { // one half says nothing, the other what is no TLS
+		nc, err := net.Dial("tcp", l.server.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if i%2 == 0 {
+			if _, err := nc.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	other := dial(inoftest.DevID(1))
+	wg.Go(func() { _ = other.Run(ctx) })
+	<-l.peers
+	cancel()
+	wg.Wait()
+	l.stop()
+	if n := len(turns); n != 0 {
+		t.Errorf("%d turns are still taken", n)
+	}
+}

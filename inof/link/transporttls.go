@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,14 @@ import (
 // maxTLSHandshake is how many bytes a peer may send before the TLS handshake is
 // done: some certificates and no more.
 const maxTLSHandshake = 64 << 10
+
+// handshakeTurns are held by those TLS handshakes of a listener that compute, and not while they
+// wait for their peers: however many come, some processors are left to who has a session.
+type handshakeTurns chan struct{}
+
+func newHandshakeTurns() handshakeTurns {
+	return make(handshakeTurns, max(1, runtime.GOMAXPROCS(0)/2))
+}
 
 // tlsConn is the connection of a session in mode tls. Its Close is that of the
 // socket: the one of tls.Conn may wait for a peer that does not read.
@@ -56,8 +65,9 @@ func listenerTLS() *tls.Config {
 }
 
 // newTLSServer does not touch the network yet.
-func newTLSServer(nc net.Conn, store *CredentialStore, cfg *tls.Config) *tlsConn {
+func newTLSServer(nc net.Conn, store *CredentialStore, cfg *tls.Config, turns handshakeTurns) *tlsConn {
 	t := &tlsConn{raw: newMetered(nc), store: store}
+	t.raw.turns = turns
 	t.Conn = tls.Server(t.raw, cfg)
 	return t
 }
@@ -81,7 +91,9 @@ func (t *tlsConn) shake() error {
 	}
 	t.raw.creds = t.store.Get()
 	t.at = time.Now()
-	if err := t.Handshake(); err != nil {
+	err := t.Handshake()
+	t.raw.turn(false)
+	if err != nil {
 		return t.typed(err)
 	}
 	t.raw.open.Store(true)
@@ -235,6 +247,20 @@ type metered struct {
 	open  atomic.Bool
 	now   bool // Read does not wait; the reader's
 	total int
+	turns handshakeTurns // nil: a dialer's
+	mine  bool           // a turn
+}
+
+// turn takes a turn, or gives it back.
+func (m *metered) turn(take bool) {
+	if m.turns == nil || m.mine == take {
+		return
+	}
+	if m.mine = take; take {
+		m.turns <- struct{}{}
+	} else {
+		<-m.turns
+	}
 }
 
 func newMetered(nc net.Conn) *metered {
@@ -254,6 +280,8 @@ func (m *metered) Read(b []byte) (int, error) {
 			return 0, &wire.ProtocolError{Code: wire.CodeLength, Where: "TLS handshake", Detail: fmt.Sprintf("more than %d bytes", maxTLSHandshake)}
 		}
 		b = b[:min(len(b), maxTLSHandshake-m.total)]
+		m.turn(false)
+		defer m.turn(true)
 	}
 	n, err := m.Conn.Read(b)
 	m.total += n
