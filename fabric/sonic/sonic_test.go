@@ -140,7 +140,7 @@ func newSource(t testing.TB, address string) *Source {
 		t.Fatal(err)
 	}
 	s := New(fake, address, nil)
-	t.Cleanup(func() { s.counters.close(); s.state.close() })
+	t.Cleanup(func() { s.counters.close(); s.state.close(); s.config.close() })
 	return s
 }
 
@@ -177,6 +177,41 @@ func TestHealthFromASwitch(t *testing.T) {
 	}
 	if st := s.Stats(); st.Errors != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Thresholds are those of the queue's profile, whichever way the key names the queue; of a profile
+// that marks nothing, is not there or says no threshold nothing is told.
+func TestMarkingStandsInTheProfileOfAQueue(t *testing.T) {
+	address := server(t)
+	s, w := newSource(t, address), &db{address: address, number: configDB}
+	t.Cleanup(w.close)
+	set(t, w, "HSET", "QUEUE|Ethernet0|3-4", "scheduler", "scheduler.1", "wred_profile", "AZURE_LOSSLESS")
+	set(t, w, "HSET", "QUEUE|Ethernet0|6", "wred_profile", "[WRED_PROFILE|OLD]")
+	set(t, w, "HSET", "QUEUE|Ethernet0|0", "wred_profile", "DROPS")
+	set(t, w, "HSET", "QUEUE|Ethernet0|1", "wred_profile", "NONE")
+	set(t, w, "HSET", "QUEUE|Ethernet0|2", "wred_profile", "BROKEN")
+	set(t, w, "HSET", "QUEUE|Ethernet0|5", "scheduler", "scheduler.0")
+	set(t, w, "HSET", "QUEUE|Ethernet0,Ethernet4|7", "wred_profile", "AZURE_LOSSLESS")
+	profile := func(name, ecn, low, high, percent string) {
+		set(t, w, "HSET", "WRED_PROFILE|"+name, "ecn", ecn, "green_min_threshold", low, "green_max_threshold", high, "green_drop_probability", percent)
+	}
+	profile("AZURE_LOSSLESS", "ecn_all", "250000", "2097152", "5")
+	profile("OLD", "ecn_green_yellow", "1000", "2000", "100")
+	profile("DROPS", "ecn_none", "1000", "2000", "100")
+	profile("BROKEN", "ecn_all", "-1", "2000", "1000")
+	h, err := s.Health("Ethernet0", fabric.FieldMarking)
+	if err != nil || h.Valid != fabric.FieldMarking {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	var want [fabric.Priorities]fabric.Marking
+	want[3] = fabric.Marking{Mode: fabric.MarkingStatic, Low: 250000, High: 2097152, Probability: 0.05}
+	want[4], want[6] = want[3], fabric.Marking{Mode: fabric.MarkingStatic, Low: 1000, High: 2000, Probability: 1}
+	if d := cmp.Diff(want, h.Marking); d != "" {
+		t.Error(d)
+	}
+	if h, err := s.Health("Ethernet4", fabric.FieldMarking); err != nil || h.Valid != 0 {
+		t.Errorf("a port without profiles: %+v, %v", h, err)
 	}
 }
 

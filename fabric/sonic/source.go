@@ -30,6 +30,7 @@ type Source struct {
 	log      *slog.Logger
 	counters db
 	state    db
+	config   db
 	reads    atomic.Uint64
 	errors   atomic.Uint64
 	failing  atomic.Bool
@@ -66,13 +67,14 @@ func New(dp fabric.Dataplane, address string, log *slog.Logger) *Source {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Source{Dataplane: dp, log: log, ports: make(map[string]*ids),
-		counters: db{address: address, number: countersDB}, state: db{address: address, number: stateDB}}
+		counters: db{address: address, number: countersDB}, state: db{address: address, number: stateDB}, config: db{address: address, number: configDB}}
 }
 
 // Run runs the dataplane.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.counters.close()
 	defer s.state.close()
+	defer s.config.close()
 	return s.Dataplane.Run(ctx)
 }
 
@@ -127,7 +129,7 @@ func (s *Source) Health(port string, want fabric.Fields) (fabric.Health, error) 
 	}
 	s.reads.Add(1)
 	var err error
-	if want&^(fabric.FieldRxPower|fabric.FieldOptic|fabric.FieldSpeed) != 0 {
+	if want&^(fabric.FieldRxPower|fabric.FieldOptic|fabric.FieldSpeed|fabric.FieldMarking) != 0 {
 		err = s.readCounters(port, want, &h)
 	}
 	if err == nil && want&fabric.FieldRxPower != 0 {
@@ -138,6 +140,9 @@ func (s *Source) Health(port string, want fabric.Fields) (fabric.Health, error) 
 	}
 	if err == nil && want&fabric.FieldSpeed != 0 {
 		err = s.readSpeed(port, &h)
+	}
+	if err == nil && want&fabric.FieldMarking != 0 {
+		err = s.readMarking(port, &h)
 	}
 	s.note(err)
 	if err != nil && h.Valid == 0 {

@@ -12,7 +12,7 @@ var markingModes = []string{string(fabric.MarkingStatic), string(fabric.MarkingD
 // marking is how queues mark for congestion, and who chooses that. What is marked, how long queues
 // are and how often they are paused is told of the priority.
 var marking = group[fabric.Marking]{
-	path: "/inof/ai-ecn/queue[interface id]/state", source: "the model", reader: ReadDrivers, keys: keysOf("interface", "id:"+TypeUint8),
+	path: "/inof/ai-ecn/queue[interface id]/state", source: "the model; SONiC: CONFIG_DB, whose thresholds are STATIC", reader: ReadDrivers, keys: keysOf("interface", "id:"+TypeUint8),
 	rows: func(s *Snapshot, give func(time.Time, *fabric.Marking, ...string)) {
 		for i := range s.Health {
 			h := &s.Health[i]

@@ -115,3 +115,12 @@ func Eventually(t testing.TB, what string, cond func() error) {
 
 // Tick lets other processes work; their progress has no event to wait for.
 func Tick() { <-time.After(5 * time.Millisecond) }
+
+// Memory is a bound of the memory of a program, in bytes: with the race detector it needs ten times
+// as much.
+func Memory(bytes int) int {
+	if raceDetector {
+		return 10 * bytes
+	}
+	return bytes
+}
