@@ -21,6 +21,9 @@ func (s *Sim) Record(until Time, n int) *Recorded {
 	return r
 }
 
+// ProgressEach has a fabric that is cut put together each n events to tell its progress.
+func (s *Sim) ProgressEach(n int) { s.stop.cutEvery = n }
+
 // Events gives how many were recorded.
 func (r *Recorded) Events() int { return len(r.list) }
 

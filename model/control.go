@@ -9,14 +9,23 @@ const stopEvery = 1 << 16
 type stopper struct {
 	asked    atomic.Bool
 	progress func(now Time, events uint64)
+	cutEvery int // events after which a fabric that is cut is put together to tell progress
 }
+
+// cutProgress is some seconds of work of a large fabric: to put it together and cut it again takes
+// a few hundredths of that.
+const cutProgress = 1 << 22
+
 
 // Stop makes Run return ErrStopped soon; it may be called from any goroutine. The
 // simulation is consistent afterwards and Run may be called again.
 func (s *Sim) Stop() { s.stop.asked.Store(true) }
 
-// OnProgress has f called every 65,536 events from within Run.
-func (s *Sim) OnProgress(f func(now Time, events uint64)) { s.stop.progress = f }
+// OnProgress has f called from within Run: each 65,536 events, and each four million of a fabric that
+// is cut into shards, which is put together for it.
+func (s *Sim) OnProgress(f func(now Time, events uint64)) {
+	s.stop.progress, s.stop.cutEvery = f, cutProgress
+}
 
 func (st *stopper) due(s *Sim) bool {
 	if st.progress != nil {

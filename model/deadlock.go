@@ -11,9 +11,39 @@ func (s *Sim) watch(pi int32, pt *port, q int32, ps *pauseState) {
 	}
 	d := &s.switches[pt.sw].prof.Deadlock
 	if d.On && !ps.off {
-		ps.detecting = true
-		s.schedule(d.due(ps.since), evDetect, pi*NumQueues+q)
+		s.lookAt(d.due(ps.since), pi*NumQueues+q, ps)
 	}
+}
+
+// lookAt plans the look at a queue.
+func (s *Sim) lookAt(at Time, i int32, ps *pauseState) {
+	ps.detecting = true
+	if s.mayTrip(i) {
+		s.trip = min(s.trip, at)
+	}
+	s.schedule(at, evDetect, i)
+}
+
+// mayTrip reports whether the next deadlock of a queue may take its port down: as that cuts a link,
+// both ends of which may be in different shards, the whole fabric is there for it.
+func (s *Sim) mayTrip(i int32) bool {
+	pt := &s.ports[i/NumQueues]
+	if pt.sw < 0 {
+		return false
+	}
+	d := &s.switches[pt.sw].prof.Deadlock
+	return d.ErrorDown && d.TurnOff > 0 && len(s.pauses[i].recent) >= d.TurnOff-1
+}
+
+// leastTrip gives the least time from the begin of a pause to the look that may take a port down.
+func (s *Sim) leastTrip() Time {
+	least := never
+	for i := range s.switches {
+		if d := &s.switches[i].prof.Deadlock; d.On && d.ErrorDown && d.TurnOff > 0 {
+			least = min(least, d.Detect)
+		}
+	}
+	return least
 }
 
 // due gives when a pause that began at since is found to be a deadlock: at the first
@@ -36,8 +66,7 @@ func (s *Sim) detectDeadlock(i int32) {
 	}
 	d := &s.switches[pt.sw].prof.Deadlock
 	if t := d.due(ps.since); t > s.now { // it resumed meanwhile
-		ps.detecting = true
-		s.schedule(t, evDetect, i)
+		s.lookAt(t, i, ps)
 		return
 	}
 	ps.deadlocks++
@@ -56,8 +85,7 @@ func (s *Sim) detectDeadlock(i int32) {
 	case d.Recover == 0:
 		ps.total += s.now - ps.since
 		ps.since = s.now
-		ps.detecting = true
-		s.schedule(d.due(ps.since), evDetect, i)
+		s.lookAt(d.due(ps.since), i, ps)
 	default:
 		s.beginRecovery(pi, pt, q, ps, d)
 	}

@@ -193,7 +193,7 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 		return b, fmt.Errorf("%w: %d cores until %v", ErrShards, n, until)
 	}
 	shards := s.shardsFor(n)
-	if shards < 2 || s.mayErrorDown() {
+	if shards < 2 {
 		return b, s.Run(until)
 	}
 	parts, ok := s.handler.(Divisible)
@@ -205,6 +205,9 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	}
 	s.sortStarts()
 	cut := s.cutInto(shards)
+	if cut != nil && s.leastTrip() < cut.look {
+		cut = nil
+	}
 	for {
 		whole := s.firstWhole()
 		end := min(until, whole-1)
@@ -222,16 +225,18 @@ func (s *Sim) runOn(n int, until Time, clock func() time.Duration) (Balance, err
 	}
 }
 
-// runCut runs the fabric in shards up to and including a moment.
+// runCut runs the fabric in shards up to and including a moment, or until something concerns the
+// whole of it: then it is put together, and the time is what it has come to.
 func (s *Sim) runCut(b *Balance, cut *cutting, until Time, clock func() time.Duration) error {
 	b.Shards = cut.shards
 	c := &crew{shards: s.split(cut), clock: clock, bal: b, loads: make([]time.Duration, b.Cores)}
 	c.order = slices.Clone(c.shards)
 	c.changed.L = &c.mu
-	err := c.together(s, b.Cores, cut.look, until)
+	at, due, err := c.together(s, b.Cores, cut.look, until)
 	s.merge(c.shards)
-	if err == nil {
-		s.now = until
+	s.now = at
+	if due {
+		s.stop.progress(s.now, s.events)
 	}
 	return err
 }
@@ -253,23 +258,14 @@ func (s *Sim) shardsFor(n int) int {
 
 // OneCore tells why RunOn would run a fabric on one core; "" = it would not.
 func (s *Sim) OneCore(n int) string {
-	switch {
-	case s.mayErrorDown():
-		return "deadlock control may take ports down (turn-off with error-down), at both ends of a link at one moment"
-	case s.shardsFor(n) < 2:
+	shards := s.shardsFor(n)
+	if shards < 2 {
 		return fmt.Sprintf("%d switches are too few for %d cores", len(s.switches), n)
 	}
-	return ""
-}
-
-// mayErrorDown reports whether deadlock control may cut links, which shards cannot do.
-func (s *Sim) mayErrorDown() bool {
-	for i := range s.switches {
-		if d := &s.switches[i].prof.Deadlock; d.On && d.ErrorDown && d.TurnOff > 0 {
-			return true
-		}
+	if c := s.cutInto(shards); c != nil && s.leastTrip() < c.look {
+		return fmt.Sprintf("deadlock control may take a port down %v after a pause began, sooner than a frame passes a link: %v", s.leastTrip(), c.look)
 	}
-	return false
+	return ""
 }
 
 // crew is the cores at work on the shards of one window: each takes the next shard
@@ -362,8 +358,10 @@ func (c *crew) help() {
 	}
 }
 
-// together runs the shards window by window on n cores.
-func (c *crew) together(s *Sim, n int, look, until Time) error {
+// together runs the shards window by window on n cores, up to and including a moment, or until
+// progress is due to be told or deadlock control may take a port down. It gives the time to which
+// everything has happened.
+func (c *crew) together(s *Sim, n int, look, until Time) (at Time, due bool, err error) {
 	if c.clock != nil {
 		n = 1
 	}
@@ -373,13 +371,19 @@ func (c *crew) together(s *Sim, n int, look, until Time) error {
 	for _, sh := range c.shards {
 		sh.first = sh.heap.first()
 	}
-	var err error
-	for {
+	handled := 0
+	for at = until; ; {
 		first := never
 		for _, sh := range c.shards {
 			first = min(first, sh.first)
+			until = min(until, sh.trip-1)
 		}
-		if first > until || err != nil {
+		if first > until {
+			at = until
+			break
+		}
+		if due = s.stop.progress != nil && handled >= s.stop.cutEvery; due || err != nil {
+			at = c.end
 			break
 		}
 		c.end = min(first+look-1, until)
@@ -390,8 +394,8 @@ func (c *crew) together(s *Sim, n int, look, until Time) error {
 		c.tell()
 		c.run()
 		c.wait(func() bool { return c.busy.Load() == 0 })
-		c.meet()
-		if s.stop.due(s) {
+		handled += c.meet()
+		if s.stop.asked.Swap(false) {
 			err = ErrStopped
 		}
 	}
@@ -404,11 +408,11 @@ func (c *crew) together(s *Sim, n int, look, until Time) error {
 	for _, sh := range c.shards {
 		sh.collect(c)
 	}
-	return err
+	return at, due, err
 }
 
-// meet is what is done between two windows.
-func (c *crew) meet() {
+// meet is what is done between two windows. It gives how many events the last one had.
+func (c *crew) meet() (events int) {
 	var t time.Duration
 	if c.clock != nil {
 		t = c.clock()
@@ -422,6 +426,10 @@ func (c *crew) meet() {
 		clear(c.loads)
 		c.bal.Together += c.clock() - t
 	}
+	for _, sh := range c.shards {
+		events += sh.lastWindow
+	}
+	return events
 }
 
 // collect takes the frames that other shards sent in the last window.

@@ -187,3 +187,118 @@ func TestSeveralCoresWithFaults(t *testing.T) {
 		t.Fatalf("%.2000s", d)
 	}
 }
+
+// What is told of a run's progress is of the whole fabric, also when it runs in shards, and to be
+// looked at changes nothing.
+func TestProgressOfSeveralCoresIsOfTheWholeFabric(t *testing.T) {
+	build := func() *model.Sim {
+		s, _, err := workload.References[2].Build(model.Options{Seed: 3, Trace: true}, model.CX4())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	until := 60 * model.Microsecond
+	one := build()
+	if err := one.Run(until); err != nil {
+		t.Fatal(err)
+	}
+	two := build()
+	looks, before := 0, uint64(0)
+	two.OnProgress(func(now model.Time, events uint64) {
+		beside := build()
+		if err := beside.Run(now); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(stateOf(beside), stateOf(two)); d != "" || events != beside.Events() || two.Active() != beside.Active() || two.Pending() != beside.Pending() {
+			t.Errorf("at %v: %d events, want %d; %d flows at work, %d to come, want %d and %d\n%.1500s",
+				now, events, beside.Events(), two.Active(), two.Pending(), beside.Active(), beside.Pending(), d)
+		}
+		if events > before {
+			looks, before = looks+1, events
+		}
+	})
+	two.ProgressEach(20_000)
+	if err := two.RunOn(2, until); err != nil {
+		t.Fatal(err)
+	}
+	if looks < 3 {
+		t.Errorf("%d looks", looks)
+	}
+	if d := cmp.Diff(stateOf(one), stateOf(two)); d != "" {
+		t.Errorf("%.2000s", d)
+	}
+}
+
+// Deadlock control takes ports down on several cores as on one, at both ends of a link that the
+// cut passes, too: a NIC that storms, and switches that wait for it.
+func TestPortsAreTakenDownOnSeveralCores(t *testing.T) {
+	p := workload.Profiles{Switch: model.ReferenceSwitch(1<<20, nil), NIC: model.ReferenceNIC(nil)}
+	p.Switch.Deadlock = model.Deadlock{On: true, Detect: 50 * model.Microsecond, Recover: 20 * model.Microsecond, TurnOff: 3, ErrorDown: true, Window: model.Second}
+	l := model.LinkSpec{Rate: 100 * model.Gbps, Delay: model.Microsecond}
+	build := func() *model.Sim {
+		f, err := workload.LeafSpine(8, 4, 4, l, l, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := f.Net.Build(model.Options{Seed: 3, Trace: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range model.EndpointID(32) {
+			to := model.EndpointID(31)
+			if i%3 == 0 {
+				to = (i + 9) % 32
+			}
+			if i == to {
+				continue
+			}
+			if _, err := s.AddFlow(model.FlowSpec{Src: i, Dst: to, Bytes: model.Forever, TOS: workload.DataTOS}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Storm(31, 1<<3, 20*model.Microsecond, 3*model.Millisecond)
+		s.Storm(7, 1<<3, 20*model.Microsecond, 3*model.Millisecond)
+		return s
+	}
+	down := func(s *model.Sim) (hosts, uplinks int) {
+		for n := range s.Nodes() {
+			for k := range s.Ports(model.NodeID(n)) {
+				if p := s.PortOf(model.NodeID(n), k); !s.ErrorDown(p) {
+				} else if s.IsSwitch(s.PortNode(s.Peer(p))) {
+					uplinks++
+				} else {
+					hosts++
+				}
+			}
+		}
+		return hosts, uplinks
+	}
+	until := 2 * model.Millisecond
+	one := build()
+	if err := one.Run(until); err != nil {
+		t.Fatal(err)
+	}
+	if hosts, uplinks := down(one); hosts == 0 || uplinks == 0 {
+		t.Fatalf("%d ports to hosts and %d between switches are down: this test shows nothing", hosts, uplinks)
+	}
+	for _, cores := range []int{2, 3} {
+		s := build()
+		if why := s.OneCore(cores); why != "" {
+			t.Fatal(why)
+		}
+		b, err := s.MeasureShards(cores, until, func() time.Duration { return 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Windows < 500 {
+			t.Errorf("%d windows on %d cores: nearly all ran on one", b.Windows, cores)
+		}
+		if err := s.CheckConservation(); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(stateOf(one), stateOf(s)); d != "" {
+			t.Errorf("%d cores:\n%.2000s", cores, d)
+		}
+	}
+}

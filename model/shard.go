@@ -49,7 +49,7 @@ func (s *Sim) split(c *cutting) (shards []*Sim) {
 				routes: s.routes, home: s.home, local: s.local, homes: s.homes, groups: s.groups, hops: s.hops, pauses: s.pauses, portInfo: s.portInfo, nodes: s.nodes, links: s.links, flows: s.flows, brakes: s.brakes, tuners: s.tuners,
 				msgs: s.msgs, dues: s.dues, handler: s.handler, owner: s.owner, cut: s.cut, flight: s.flight, sorted: true, running: true}
 		}
-		sh.shard = int16(i)
+		sh.shard, sh.trip = int16(i), never
 		sh.heap = wheel{}
 		sh.heap.init(s.eventRate() / float64(n))
 		sh.out = [2][]box{make([]box, n), make([]box, n)}
@@ -170,11 +170,11 @@ func (s *Sim) ownerOf(key uint32) int16 {
 	return s.owner[events[key>>keyBits].port(s, int32(key&keyMask))]
 }
 
-// firstWhole gives the time of the first event that belongs to the whole fabric.
+// firstWhole gives the time of the first event that belongs, or may belong, to the whole fabric.
 func (s *Sim) firstWhole() Time {
 	first := never
 	s.heap.each(func(e event) {
-		if events[e.key>>keyBits].port == nil {
+		if kind := e.key >> keyBits; events[kind].port == nil || kind == evDetect && s.mayTrip(int32(e.key&keyMask)) {
 			first = min(first, e.at)
 		}
 	})

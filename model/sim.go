@@ -79,6 +79,7 @@ type Sim struct {
 	box        int      // which of them is written
 	mailAt     Time     // earliest arrival of those
 	first      Time     // of what is to do after the last window
+	trip       Time     // of the first look at a queue that may take its port down
 	owner      []int16  // shard of each port
 	shard      int16
 	lastWindow int // events of a shard in its last window

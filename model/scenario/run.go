@@ -285,11 +285,8 @@ func (b *builder) begin() error {
 
 // whyOneCore tells why more cores cannot help; "" = they can.
 func (b *builder) whyOneCore() string {
-	switch {
-	case b.plane != nil:
+	if b.plane != nil {
 		return "the control plane acts on several switches and hosts at one moment"
-	case b.f.Live != nil:
-		return "--live looks at the whole fabric all the time"
 	}
 	return b.sim.OneCore(b.f.Cores)
 }

@@ -28,8 +28,7 @@ type File struct {
 	// Cores is how many cores a run may use; the result is the same. Where something needs the
 	// whole fabric all the time (a control plane), it uses one, and Result.OneCore says why.
 	Cores int
-	// Live is called every 65,536 events with what tells how the run stands; it runs on one core
-	// then.
+	// Live is called as model.Sim.OnProgress is, with what tells how the run stands.
 	Live func(look func() Look)
 	// Film has the run recorded for looking at it again: Result.Film.
 	Film bool
