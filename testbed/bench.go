@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/linux/carrier"
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed/truth"
 )
@@ -27,7 +28,9 @@ import (
 type BenchOptions struct {
 	Options
 	Trials int       // 0: 200
-	Out    io.Writer // progress and result; nil: nothing
+	Out    io.Writer // the result; nil: nothing
+	// Progress hears of each trial.
+	Progress *progress.Teller
 	// Relay is the command line of the program that calls RelayMain.
 	Relay []string
 	// RelayEnv is added to its environment.
@@ -82,14 +85,29 @@ type BenchResult struct {
 
 // BenchBeside is what another program or configuration needed in the same run.
 type BenchBeside struct {
-	Notice       Quantiles  `json:"fault_to_notice"`
-	LossToNotice Quantiles  `json:"loss_to_notice"`
-	MedianRatio  float64    `json:"median_ratio"` // of its notices to those of the first lab
-	P99Ratio     float64    `json:"p99_ratio"`
-	LossRatio    float64    `json:"loss_median_ratio"` // of its LossToNotice to the bound
-	LossP99Ratio float64    `json:"loss_p99_ratio"`
-	Hops         []BenchHop `json:"hops"`
+	Notice       Quantiles `json:"fault_to_notice"`
+	LossToNotice Quantiles `json:"loss_to_notice"`
+	MedianRatio  float64   `json:"median_ratio"` // of its notices to those of the first lab
+	P99Ratio     float64   `json:"p99_ratio"`
+	LossRatio    float64   `json:"loss_median_ratio"` // of its LossToNotice to the bound
+	LossP99Ratio float64   `json:"loss_p99_ratio"`
+	// Median and P99 compare its LossToNotice, or its Notice where no loss is heard, with that of the
+	// first lab.
+	Median BenchRatio `json:"beside_to_first_median"`
+	P99    BenchRatio `json:"beside_to_first_p99"`
+	Hops   []BenchHop `json:"hops"`
 }
+
+// BenchRatio is how many times as long something took, and how exactly that is known: as other
+// trials of the same might have come, drawn from these again and again, 90 of 100 ratios lie between
+// Low and High.
+type BenchRatio struct {
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+func (r BenchRatio) String() string { return fmt.Sprintf("%.2fx (%.2f..%.2f)", r.Ratio, r.Low, r.High) }
 
 // The cable that is pulled, and the host across the fabric that is told.
 const (
@@ -169,6 +187,12 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 		other := &BenchBeside{Notice: quantiles(side.notice), LossToNotice: quantiles(side.rest), Hops: side.hops.rows()}
 		other.LossRatio, other.LossP99Ratio = other.LossToNotice.Median/res.Bound.Median, other.LossToNotice.P99/res.Bound.P99
 		other.MedianRatio, other.P99Ratio = other.Notice.Median/res.Notice.Median, other.Notice.P99/res.Notice.P99
+		mine, theirs := first.rest, side.rest
+		if len(mine) == 0 || len(theirs) == 0 {
+			mine, theirs = first.notice, side.notice
+		}
+		other.Median = ratioOf(mine, theirs, func(q Quantiles) float64 { return q.Median })
+		other.P99 = ratioOf(mine, theirs, func(q Quantiles) float64 { return q.P99 })
 		res.Beside = other
 	}
 	b.print(res)
@@ -260,8 +284,14 @@ func (b *bench) trials(ctx context.Context) error {
 			return err
 		}
 	}
+	begun := time.Now()
 	for i := range b.Trials {
-		for _, s := range b.sides {
+		b.Progress.At(i, b.Trials, time.Since(begun))
+		sides := slices.Clone(b.sides)
+		if i%2 == 1 {
+			slices.Reverse(sides) // neither has the better place
+		}
+		for _, s := range sides {
 			if err := b.trial(ctx, s); err != nil {
 				return fmt.Errorf("lab %s, trial %d: %w", s.lab.Name, i+1, err)
 			}
@@ -501,6 +531,7 @@ func (b *bench) print(res BenchResult) {
 		row("of that, after the kernel noticed", o.LossToNotice)
 		fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of that beside it to this", "", "", o.MedianRatio, o.P99Ratio)
 		fmt.Fprintf(b.Out, "%-52s %6s %9s %8.2fx %8.2fx\n", "ratio of what follows the loss beside it to bound", "", "", o.LossRatio, o.LossP99Ratio)
+		fmt.Fprintf(b.Out, "what follows the loss, beside it to this, and where 90 of 100 such ratios lie: median %v, p99 %v\n", o.Median, o.P99)
 	}
 	var beside []BenchHop
 	if res.Beside != nil {

@@ -76,6 +76,7 @@ func BenchPath(ctx context.Context, opt BenchOptions) (res []PathBench, err erro
 		return nil, fmt.Errorf("the configuration of spine has no line %q", pathConfig)
 	}
 	b.config = string(config)
+	b.begun = time.Now()
 	for _, iv := range pathIntervals {
 		row, err := b.measure(ctx, iv)
 		if err != nil {
@@ -92,6 +93,8 @@ type pathBench struct {
 	agents        *agents
 	subject, host netip.Addr
 	config        string // of spine
+	begun         time.Time
+	done          int // trials
 }
 
 // measure sets the timers at the reflector and makes the path silent again and again.
@@ -110,6 +113,8 @@ func (b *pathBench) measure(ctx context.Context, iv time.Duration) (PathBench, e
 		if err != nil {
 			return row, fmt.Errorf("trial %d: %w", i+1, err)
 		}
+		b.done++
+		b.Progress.At(b.done, len(pathIntervals)*b.Trials, time.Since(b.begun))
 		decided, notices = append(decided, d), append(notices, n)
 	}
 	row.Decided, row.Notice = quantiles(decided), quantiles(notices)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/openinof/inof/internal/progress"
 )
 
 // Options say where and how a lab is built. The zero value is right for users.
@@ -34,6 +36,8 @@ type Options struct {
 	Realtime bool
 	// OnStep hears what is about to be done, after it was written to the state file.
 	OnStep func(step string)
+	// Building hears how many of the nodes and links are made.
+	Building *progress.Teller
 }
 
 func (o Options) withDefaults() Options {

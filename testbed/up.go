@@ -129,6 +129,9 @@ func (l *Lab) build(ctx context.Context, topo *Topology) error {
 			return err
 		}
 	}
+	// Each node is made, configured and started.
+	begun, done := time.Now(), 0
+	did := func() { done++; l.opt.Building.At(done, 3*len(topo.Nodes)+len(topo.Links), time.Since(begun)) }
 	for _, n := range topo.Nodes {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -136,6 +139,7 @@ func (l *Lab) build(ctx context.Context, topo *Topology) error {
 		if err := l.buildNode(topo, n); err != nil {
 			return err
 		}
+		did()
 	}
 	for i, k := range topo.Links {
 		if err := ctx.Err(); err != nil {
@@ -151,17 +155,20 @@ func (l *Lab) build(ctx context.Context, topo *Topology) error {
 		if err := l.update(func(s *state) { s.Links = append(s.Links, ls) }); err != nil {
 			return err
 		}
+		did()
 	}
 	for _, n := range topo.Nodes {
 		if err := l.configureNode(ctx, n); err != nil {
 			return err
 		}
+		did()
 	}
 	if !l.opt.NoDaemons {
 		for _, n := range topo.Nodes {
 			if err := l.Start(ctx, n.Name, ""); err != nil {
 				return err
 			}
+			did()
 		}
 	}
 	return l.update(func(s *state) { s.Phase, s.Step = PhaseUp, "" })

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/hardzone"
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/testbed/apart"
 )
 
@@ -33,6 +34,7 @@ kind of filter, beside the same policy in sets of nftables and beside no filter,
 		if opt.Frames < 100 || opt.Rounds < 1 {
 			return usagef("--frames: want 100 or more; --rounds: want 1 or more")
 		}
+		opt.Progress = progress.To(cmd.ErrOrStderr(), "rounds")
 		res, err := apart.Bench(cmd.Context(), opt)
 		if err != nil {
 			return err

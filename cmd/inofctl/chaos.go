@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/testbed/chaos"
 )
 
@@ -52,6 +53,7 @@ same --seed gives the same faults.`,
 				opt.Seed = rand.Uint64N(1_000_000)
 			}
 			opt.Options, opt.Kinds = f.options(), ks
+			opt.Progress = progress.To(cmd.ErrOrStderr(), "seconds")
 			if verbose {
 				opt.Out = cmd.ErrOrStderr()
 			}

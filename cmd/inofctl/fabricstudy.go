@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/model/report"
 	"github.com/openinof/inof/model/scenario"
 )
@@ -31,7 +33,8 @@ func (s *studyFlags) run(cmd *cobra.Command, variants []scenario.Variant) (*scen
 	if s.seeds < 1 || s.seeds > 10_000 || s.cores < 1 {
 		return nil, usagef("--seeds %d, --cores %d: want 1 to 10000 seeds and a core", s.seeds, s.cores)
 	}
-	st, err := scenario.RunStudy(cmd.Context(), variants, s.seeds, s.cores)
+	begun, p := time.Now(), progress.To(cmd.ErrOrStderr(), "runs")
+	st, err := scenario.RunStudy(cmd.Context(), variants, s.seeds, s.cores, func(done, all int) { p.At(done, all, time.Since(begun)) })
 	if err != nil {
 		return nil, err
 	}

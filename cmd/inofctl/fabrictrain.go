@@ -5,9 +5,11 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/train"
 )
@@ -30,8 +32,10 @@ mechanisms, and prints how each did.`,
 			if p.Generations < 1 || p.Generations > 1000 {
 				return usagef("--generations %d: want 1..1000", p.Generations)
 			}
+			begun, left := time.Now(), progress.To(cmd.ErrOrStderr(), "generations")
 			p.Told = func(g int, mean, best int64) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "generation %d of %d: score %.3f in the mean, %.3f the best\n", g+1, p.Generations, float64(mean)/1e6, float64(best)/1e6)
+				left.At(g+1, p.Generations, time.Since(begun))
 			}
 			net, err := p.Train(cmd.Context())
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/labs"
 	"github.com/openinof/inof/testbed"
@@ -174,6 +175,7 @@ func (f *labFlags) upCmd() *cobra.Command {
 			opt.Replace = replace
 			if !quiet {
 				opt.OnStep = func(s string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", s) }
+				opt.Building = progress.To(cmd.ErrOrStderr(), "steps")
 				for _, i := range topo.Ignored {
 					fmt.Fprintf(cmd.ErrOrStderr(), "note: %s %s\n", args[0], i)
 				}
@@ -449,6 +451,7 @@ beside the detection time.`,
 			}
 			opt.Options, opt.Relay, opt.Out = f.options(), []string{self, "lab", "relay"}, cmd.OutOrStdout()
 			opt.Realtime = priority == "unit"
+			opt.Progress = progress.To(cmd.ErrOrStderr(), "trials")
 			if fault == "path" {
 				_, err = testbed.BenchPath(cmd.Context(), opt)
 				return err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/internal/query"
 )
 
@@ -148,7 +149,9 @@ func (a *app) collect(ctx context.Context, b *bundle) {
 	for i := range query.All {
 		paths = append(paths, query.All[i].Path)
 	}
-	for _, path := range paths {
+	begun, p := time.Now(), progress.To(a.err, "sources")
+	for i, path := range paths {
+		p.At(i, len(paths)+len(supportCommands), time.Since(begun))
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		text, err := api.Ask[json.RawMessage](ctx, cl, path, url.Values{})
 		cancel()
@@ -159,7 +162,8 @@ func (a *app) collect(ctx context.Context, b *bundle) {
 		b.add("daemon/"+strings.ReplaceAll(path, "/", "-")+".json", text, err)
 	}
 	b.add("version.txt", []byte(api.VersionText()+"\n"), nil)
-	for _, words := range supportCommands {
+	for i, words := range supportCommands {
+		p.At(len(paths)+i, len(paths)+len(supportCommands), time.Since(begun))
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		text, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		cancel()

@@ -121,8 +121,8 @@ type Spread struct {
 }
 
 // RunStudy runs all variants with seeds counted from each file's own, as many at a time as there
-// are workers. The first error ends it.
-func RunStudy(ctx context.Context, variants []Variant, seeds, workers int) (*Study, error) {
+// are workers; progress (may be nil) is told of each that has ended. The first error ends it.
+func RunStudy(ctx context.Context, variants []Variant, seeds, workers int, progress func(done, all int)) (*Study, error) {
 	results := make([][]*Result, len(variants))
 	files := make([]*File, 0, len(variants)*seeds)
 	for i, v := range variants {
@@ -141,6 +141,15 @@ func RunStudy(ctx context.Context, variants []Variant, seeds, workers int) (*Stu
 	defer cancel(nil)
 	next := make(chan int)
 	var wg sync.WaitGroup
+	var telling sync.Mutex
+	done := 0
+	did := func() {
+		telling.Lock()
+		defer telling.Unlock()
+		if done++; progress != nil {
+			progress(done, len(files))
+		}
+	}
 	for range max(1, min(workers, len(files))) {
 		wg.Go(func() {
 			for n := range next {
@@ -150,6 +159,7 @@ func RunStudy(ctx context.Context, variants []Variant, seeds, workers int) (*Stu
 					continue
 				}
 				results[n/seeds][n%seeds] = r
+				did()
 			}
 		})
 	}

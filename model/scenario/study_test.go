@@ -46,11 +46,16 @@ func TestRunStudy(t *testing.T) {
 	if err != nil || len(variants) != 4 || variants[1].Name != "balancer={kind: flowlet, gap: 20us} bytes=100KB" {
 		t.Fatalf("%v %v", variants, err)
 	}
-	one, err := RunStudy(t.Context(), variants, 3, 1)
+	told := 0
+	one, err := RunStudy(t.Context(), variants, 3, 1, func(done, all int) {
+		if told++; done != told || all != 3*len(variants) {
+			t.Errorf("%d of %d after %d runs", done, all, told)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := RunStudy(t.Context(), variants, 3, 4)
+	many, err := RunStudy(t.Context(), variants, 3, 4, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

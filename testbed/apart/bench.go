@@ -17,15 +17,17 @@ import (
 
 	"github.com/openinof/inof/fabric/linux/zonefilter"
 	"github.com/openinof/inof/hardzone"
+	"github.com/openinof/inof/internal/progress"
 )
 
 // Options of a run.
 type Options struct {
-	Memberships []int // sizes of the policy: pairs that may talk
-	Flows       int   // different pairs whose frames come in turn, as far as the policy has so many
-	Frames      int   // of one measurement on the wire
-	Rounds      int   // measurements of each kind, in turn; the least counts
-	Repeat      int   // runs of the program in one measurement without a wire
+	Memberships []int            // sizes of the policy: pairs that may talk
+	Flows       int              // different pairs whose frames come in turn, as far as the policy has so many
+	Frames      int              // of one measurement on the wire
+	Progress    *progress.Teller // hears of the rounds of each size
+	Rounds      int              // measurements of each kind, in turn; the least counts
+	Repeat      int              // runs of the program in one measurement without a wire
 }
 
 // Default are the options of the table in docs/performance.md.
@@ -275,7 +277,9 @@ func (w *wire) size(ctx context.Context, opt Options, n int, nft bool) (*Size, e
 	}
 	defer drv.close()
 	took, card := make(map[string][]float64), make(map[string][]float64)
-	for range opt.Rounds {
+	begun := time.Now()
+	for round := range opt.Rounds {
+		opt.Progress.At(round, opt.Rounds, time.Since(begun))
 		for _, way := range ways {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/agentlog"
 	"github.com/openinof/inof/testbed/truth"
@@ -30,6 +31,7 @@ type Options struct {
 	ClockSteps bool
 	Keep       string // directory for the logs of a run that fails; empty: a new one in the temporary directory
 	Out        io.Writer
+	Progress   *progress.Teller // hears of the time that is left
 }
 
 // quietFor is how long after everything was told nothing may follow: longer than two
@@ -206,6 +208,8 @@ func (r *runner) rounds(ctx context.Context) error {
 	r.begun = time.Now()
 	for !r.failed() && time.Since(r.begun) < r.Duration {
 		r.report.Rounds++
+		spent := time.Since(r.begun)
+		r.Progress.At(int(spent.Seconds()), int(r.Duration.Seconds()), spent)
 		if err := r.round(ctx); err != nil {
 			return err
 		}
