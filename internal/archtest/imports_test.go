@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
-	"model/control":      slices.Concat(values, machines, []string{"inof/link", "device", "model/...", "internal/api", "internal/keep", "internal/timerheap"}),
+	"model/control":      slices.Concat(values, machines, []string{"inof/link", "device", "model/...", "internal/api", "internal/keep", "internal/virtual"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {"nvmetcp"},
@@ -66,6 +66,8 @@ var allowed = map[string][]string{
 	"hostnotify":     slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
 
 	// One device as one machine. It shows operators itself as the API says it.
+	// Devices in virtual time, for the simulation and the model.
+	"internal/virtual": slices.Concat(values, []string{"device", "inof/link", "inof/wire", "internal/timerheap"}),
 	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
 
 	"internal/bfdd":      append([]string{"bfd"}, values...),

@@ -9,6 +9,7 @@ import (
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/virtual"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -146,7 +147,7 @@ func (c *Config) check(s *model.Sim) error {
 	if err := c.Timers.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if _, err := link.NewSession(link.SessionConfig{Self: deviceAddr(0), Auth: auth, Hold: c.Hold, Keepalive: c.Keepalive}, epoch); err != nil {
+	if _, err := link.NewSession(link.SessionConfig{Self: deviceAddr(0), Auth: auth, Hold: c.Hold, Keepalive: c.Keepalive}, virtual.Wall(0)); err != nil {
 		return fmt.Errorf("%w: sessions: %w", ErrConfig, err)
 	}
 	if err := c.ErrorDown.Validate(); err != nil {

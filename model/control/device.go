@@ -18,6 +18,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/virtual"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/snsd"
@@ -44,7 +45,7 @@ type device struct {
 	bfd      *watcher
 	disk     keep.Memory
 	busy     model.Time // until then the daemon has work
-	tick     model.Time // planned; 0: none
+	tick     virtual.Look
 
 	streams  map[streamKey]*stream
 	listen   func(*stream) // takes connections to portINOF
@@ -130,7 +131,8 @@ func (d *device) start() {
 		p.failed(fmt.Errorf("%w: switch %s: %w", ErrConfig, d.name, err))
 		return
 	}
-	d.core, d.running, d.tick, d.busy = c, true, 0, p.sim.Now()
+	d.core, d.running, d.busy = c, true, p.sim.Now()
+	d.tick.Forget()
 	for _, a := range d.access {
 		d.tellPort(a, fabric.PortAdded)
 	}
@@ -196,18 +198,10 @@ func (d *device) settle() {
 	if next.IsZero() {
 		return
 	}
-	at := max(stamp(next), p.sim.Now())
-	if d.tick != 0 && d.tick <= at && d.tick > p.sim.Now() {
-		return
-	}
-	d.tick = at
 	life := d.life
-	p.at(at, func() {
-		if d.running && d.life == life && d.tick == at {
-			d.tick = 0
-			d.core.Tick(p.time())
-			d.settle()
-		}
+	d.tick.Plan(p, next, func() bool { return d.running && d.life == life }, func() {
+		d.core.Tick(p.time())
+		d.settle()
 	})
 }
 
@@ -309,24 +303,14 @@ func (d *device) ToClients(ds []wire.Delivery) {
 }
 
 func (d *device) deliver(to map[netip.Addr]*end, ds []wire.Delivery, step string) {
-	for _, one := range ds {
-		var enc *wire.Encoded
-		if _, note := one.Msg.(*wire.Notification); !note {
-			var err error
-			if enc, err = wire.Encode(one.Msg); err != nil {
-				d.p.failed(err)
-				return
+	d.p.failed(virtual.Deliver(ds, to, func(e *end, m wire.Message, enc *wire.Encoded) {
+		if e.Up && !e.Closed {
+			if what := faults(m); what != "" {
+				d.p.note(step, d.name, e.peerName(), "%s", what)
 			}
+			e.deliver(m, enc)
 		}
-		for _, id := range one.To {
-			if e := to[id]; e != nil && e.up && !e.closed {
-				if what := faults(one.Msg); what != "" {
-					d.p.note(step, d.name, e.peerName(), "%s", what)
-				}
-				e.deliver(one.Msg, enc)
-			}
-		}
-	}
+	}))
 }
 
 // SetAdmin implements core.Actions.

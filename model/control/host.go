@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/virtual"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/snsd"
@@ -29,7 +31,7 @@ type nic struct {
 	ep    model.EndpointID
 	agent *snsd.Agent
 	plain *lldp.Transmitter
-	tick  model.Time // planned; 0: none
+	tick  virtual.Look
 }
 
 func newHost(p *Plane, n model.NodeID) *host {
@@ -113,24 +115,13 @@ func (c *nic) speak() {
 		c.send(o.Frame)
 	}
 	if next := c.plain.Next(); !next.IsZero() {
-		c.at(stamp(next), c.speak)
+		c.at(next, c.speak)
 	}
 }
 
 // at plans the next tick; an earlier one that is planned comes first.
-func (c *nic) at(t model.Time, fn func()) {
-	p := c.h.p
-	t = max(t, p.sim.Now())
-	if c.tick != 0 && c.tick <= t && c.tick > p.sim.Now() {
-		return
-	}
-	c.tick = t
-	p.at(t, func() {
-		if c.tick == t {
-			c.tick = 0
-			fn()
-		}
-	})
+func (c *nic) at(t time.Time, fn func()) {
+	c.tick.Plan(c.h.p, t, func() bool { return true }, fn)
 }
 
 // do does what the agent wants done.
@@ -143,7 +134,7 @@ func (c *nic) do(out snsd.AgentOutput) {
 		c.event(&out.Events[i])
 	}
 	if next := c.agent.Next(); !next.IsZero() {
-		c.at(stamp(next), func() { c.do(c.agent.Tick(p.time())) })
+		c.at(next, func() { c.do(c.agent.Tick(p.time())) })
 	}
 }
 

@@ -92,12 +92,12 @@ func (p *Plane) Report() *Report {
 		}
 		st := State{Name: d.name, Running: d.running}
 		for _, e := range d.taken {
-			if e.up {
+			if e.Up {
 				st.Sessions++
 			}
 		}
 		for _, e := range d.dialed {
-			if e.up {
+			if e.Up {
 				st.Sessions++
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/openinof/inof/bfd"
-	"github.com/openinof/inof/model"
+	"github.com/openinof/inof/internal/virtual"
 )
 
 // watcher is the BFD process of a switch: it has a processor of its own, answers at
@@ -14,7 +14,7 @@ type watcher struct {
 	d     *device
 	m     *bfd.Manager
 	peers []bfd.Peer
-	tick  model.Time // planned; 0: none
+	tick  virtual.Look
 }
 
 // Ports of multihop BFD.
@@ -74,17 +74,9 @@ func (w *watcher) settle() {
 	if next.IsZero() {
 		return
 	}
-	at := max(stamp(next), p.sim.Now())
-	if w.tick != 0 && w.tick <= at && w.tick > p.sim.Now() {
-		return
-	}
-	w.tick = at
-	p.at(at, func() {
-		if w.alive() && w.tick == at {
-			w.tick = 0
-			w.m.Wake(p.time())
-			w.m.Tick(p.time())
-			w.settle()
-		}
+	w.tick.Plan(p, next, w.alive, func() {
+		w.m.Wake(p.time())
+		w.m.Tick(p.time())
+		w.settle()
 	})
 }

@@ -375,7 +375,7 @@ func (r *device) inForce(v int, change func() error) {
 		w.failf("%s: zones version %d: %v", r.name, v, err)
 	}
 	for _, e := range r.ends() {
-		if !e.dialer && e.told {
+		if !e.Dialer && e.told {
 			e.owes = v
 		}
 	}

@@ -21,7 +21,7 @@ func (w *world) clone() {
 	var places []place
 	for _, d := range w.devices {
 		for _, r := range w.reflectors {
-			if c := d.connOf(r.id); r != d && r.running && c != nil && !c.cut && c.dials.up && c.takes.up {
+			if c := d.connOf(r.id); r != d && r.running && c != nil && !c.cut && c.dials.Up && c.takes.Up {
 				places = append(places, place{d, r})
 			}
 		}
@@ -70,14 +70,14 @@ func (e *end) prove() {
 		e.asks = false
 		w.tracef("%s is refused: another one stands", e.name())
 		err := &wire.ProtocolError{Code: wire.CodeDuplicate, Where: "Open.device", Detail: "two devices have this id"}
-		e.send(e.sess.Notify(nil, err))
+		e.send(e.Session.Notify(nil, err))
 		e.close(err, false)
 	})
 	old.say(&wire.Keepalive{Demand: 1})
 	w.after(time.Second, func() {
 		if e.alive() && e.asks {
 			e.asks = false
-			if !old.closed && !old.c.cut && old.peer.alive() && max(old.last, old.peer.last) <= w.now {
+			if !old.Closed && !old.c.cut && old.peer.alive() && max(old.last, old.peer.last) <= w.now {
 				w.failf("%s pushes out %s, which is there", e.name(), old.name())
 			}
 			e.take()
@@ -87,7 +87,7 @@ func (e *end) prove() {
 
 // take lets the dialer have its session.
 func (e *end) take() {
-	e.send(e.sess.Answer(nil, e.dev.w.time()))
+	e.send(e.Session.Answer(nil, e.dev.w.time()))
 	e.established()
 }
 
@@ -98,7 +98,7 @@ func (e *end) say(m wire.Message) {
 		e.dev.w.failf("%s: %v", e.name(), err)
 		return
 	}
-	e.send(e.sess.Seal(nil, enc, e.dev.w.time()))
+	e.send(e.Session.Seal(nil, enc, e.dev.w.time()))
 }
 
 // asked takes a question whether this end is there, or the answer to one.

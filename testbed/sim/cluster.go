@@ -114,8 +114,7 @@ func (q *quorum) next(end time.Duration) bool {
 			return true
 		}
 		due := end
-		if q.w.heap.Len() > 0 {
-			_, first := q.w.heap.First()
+		if first, ok := q.w.queue.Next(); ok {
 			due = min(due, time.Duration(first))
 		}
 		wait := due - time.Since(q.began)

@@ -14,6 +14,7 @@ import (
 	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/virtual"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -46,8 +47,8 @@ type device struct {
 	draining map[netip.Addr]bool          // sessions that still take what they were given
 	blocked  map[netip.Addr]time.Duration // no connection to that reflector before
 
-	tick  time.Duration // planned; 0: none
-	spins int           // ticks at one moment
+	tick  virtual.Look
+	spins int // ticks at one moment
 	spun  time.Duration
 
 	zonesAt time.Duration // reflector: when the last known change is in force
@@ -112,7 +113,8 @@ func (d *device) start() {
 		w.failf("%s does not start: %v", d.name, err)
 		return
 	}
-	d.core, d.running, d.tick = c, true, 0
+	d.core, d.running = c, true
+	d.tick.Forget()
 	if d.holding = d.holding || st.Incomplete; d.holding {
 		d.lapse()
 	}
@@ -163,7 +165,7 @@ func (d *device) stop(orderly bool) {
 		} else {
 			e.c.sever(w.chance(0.2))
 		}
-		e.closed = true
+		e.Closed = true
 	}
 	d.running, d.core = false, nil
 	if d.member != nil {
@@ -200,17 +202,8 @@ func (d *device) settle() {
 	if next.IsZero() {
 		return
 	}
-	at := max(stamp(next), w.now)
-	if d.tick != 0 && d.tick <= at && d.tick > w.now {
-		return
-	}
-	d.tick = at
 	life := d.life
-	w.at(at, func() {
-		if !d.running || d.life != life || d.tick != at {
-			return
-		}
-		d.tick = 0
+	d.tick.Plan(w, next, func() bool { return d.running && d.life == life }, func() {
 		if d.spun != w.now {
 			d.spun, d.spins = w.now, 0
 		}
@@ -286,20 +279,13 @@ func (d *device) ToReflectors(ds []wire.Delivery) { d.deliver(d.dialed, ds) }
 func (d *device) ToClients(ds []wire.Delivery) { d.deliver(d.accepted, ds) }
 
 func (d *device) deliver(to map[netip.Addr]*end, ds []wire.Delivery) {
-	for _, one := range ds {
-		var enc *wire.Encoded
-		if _, note := one.Msg.(*wire.Notification); !note {
-			var err error
-			if enc, err = wire.Encode(one.Msg); err != nil {
-				d.w.failf("%s: %s cannot be encoded: %v", d.name, describe(one.Msg), err)
-				return
-			}
+	err := virtual.Deliver(ds, to, func(e *end, m wire.Message, enc *wire.Encoded) {
+		if e.Up && !e.Closed {
+			e.deliver(m, enc)
 		}
-		for _, id := range one.To {
-			if e := to[id]; e != nil && e.up && !e.closed {
-				e.deliver(one.Msg, enc)
-			}
-		}
+	})
+	if err != nil {
+		d.w.failf("%s: a message cannot be encoded: %v", d.name, err)
 	}
 }
 
@@ -328,7 +314,7 @@ func (d *device) frame(l *cable, f *hostFrame, arrived time.Duration) {
 		f.host.queried(a, d, l)
 	}
 	d.core.Frame(fabric.Frame{
-		Port: l.port, At: epoch.Add(arrived), Dst: fabric.MAC(f.bytes[0:6]), Src: fabric.MAC(f.bytes[6:12]),
+		Port: l.port, At: virtual.Wall(arrived), Dst: fabric.MAC(f.bytes[0:6]), Src: fabric.MAC(f.bytes[6:12]),
 		EtherType: uint16(f.bytes[12])<<8 | uint16(f.bytes[13]), Payload: slices.Clone(f.bytes[14:]),
 	}, d.w.time())
 	d.settle()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/virtual"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 )
@@ -22,7 +23,7 @@ type host struct {
 	agent *snsd.Agent
 	on    bool // the agent runs
 	life  uint64
-	tick  time.Duration
+	tick  virtual.Look
 
 	silent  bool
 	heard   map[heardKey]heardOf         // since the agent forgot
@@ -52,7 +53,7 @@ func (h *host) boot() {
 	}
 	h.agent, h.on = a, true
 	h.life++
-	h.tick = 0
+	h.tick.Forget()
 	h.forget()
 	if h.link != nil && h.link.carrier {
 		h.unseen = true
@@ -184,18 +185,8 @@ func (h *host) plan() {
 	if next.IsZero() || !h.on {
 		return
 	}
-	at := max(stamp(next), h.w.now)
-	if h.tick != 0 && h.tick <= at {
-		return
-	}
-	h.tick = at
 	life := h.life
-	h.w.at(at, func() {
-		if h.on && h.life == life && h.tick == at {
-			h.tick = 0
-			h.do(h.agent.Tick(h.w.time()))
-		}
-	})
+	h.tick.Plan(h.w, next, func() bool { return h.on && h.life == life }, func() { h.do(h.agent.Tick(h.w.time())) })
 }
 
 // frame takes a frame of the switch. Who has an address the kernel answers, with or

@@ -198,7 +198,7 @@ func (w *world) mayShare(a, b netip.Addr, d *device) bool {
 func (d *device) hearsAll() bool {
 	for _, r := range d.w.reflectors {
 		e := d.dialed[r.id]
-		if e == nil || !e.up || !e.heard {
+		if e == nil || !e.Up || !e.heard {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ func (w *world) settled() (string, bool) {
 				continue
 			}
 			c := d.connOf(r.id)
-			if c == nil || c.cut || !c.dials.up || !c.takes.up || !c.dials.heard || !c.takes.heard {
+			if c == nil || c.cut || !c.dials.Up || !c.takes.Up || !c.dials.heard || !c.takes.heard {
 				return d.name + " is not in step with " + r.name, false
 			}
 			if max(c.dials.last, c.takes.last) > w.now+50*time.Millisecond {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/virtual"
 )
 
 // conn is one connection from a device to a reflector.
@@ -23,14 +24,11 @@ type conn struct {
 // end is one side of a connection: a session machine, and what is between it and
 // the Core of its device.
 type end struct {
+	virtual.End
 	c        *conn
 	dev      *device
 	life     uint64 // of dev when the connection was made
 	peer     *end
-	dialer   bool
-	sess     *link.Session
-	up       bool // told to the Core
-	closed   bool
 	told     bool // our End-of-Sync has been sent
 	owes     int  // the zone version of which the peer has not been sent everything; 0: none
 	heard    bool // the peer's End-of-Sync has been taken
@@ -38,7 +36,6 @@ type end struct {
 	began    time.Duration
 	asks     bool                      // the session that stands was asked whether it is there
 	answered []func()                  // it is
-	timer    time.Duration             // when it is looked at next; 0: not planned
 	ended    func(lived time.Duration) // dials again
 }
 
@@ -47,17 +44,15 @@ const (
 	keepalive = 3 * time.Second
 )
 
-var aKeepalive, _ = wire.Encode(&wire.Keepalive{})
-
 func (e *end) name() string {
-	if e.dialer {
+	if e.Dialer {
 		return e.dev.name + ">" + e.peer.dev.name
 	}
 	return e.dev.name + "<" + e.peer.dev.name
 }
 
 // alive reports whether the process at this end still has it.
-func (e *end) alive() bool { return !e.closed && e.dev.running && e.dev.life == e.life }
+func (e *end) alive() bool { return !e.Closed && e.dev.running && e.dev.life == e.life }
 
 // dial opens a connection now, or plans the next try.
 func (d *device) dial(r *device, attempt int) {
@@ -76,11 +71,11 @@ func (d *device) dial(r *device, attempt int) {
 	}
 	c := &conn{w: d.w, id: d.w.conns}
 	d.w.conns++
-	c.dials = &end{c: c, dev: d, life: d.life, dialer: true, began: d.w.now}
+	c.dials = &end{c: c, dev: d, life: d.life, began: d.w.now}
 	c.takes = &end{c: c, dev: r, life: r.life, began: d.w.now}
 	c.dials.peer, c.takes.peer = c.takes, c.dials
-	c.dials.session(wire.RoleClient)
-	c.takes.session(wire.RoleReflector)
+	c.dials.open(true)
+	c.takes.open(false)
 	d.dialed[r.id] = c.dials
 	c.dials.ended = func(lived time.Duration) {
 		if d.dialed[r.id] == c.dials {
@@ -93,38 +88,25 @@ func (d *device) dial(r *device, attempt int) {
 			again()
 		}
 	}
-	out, err := c.dials.sess.Start(nil, d.w.time())
+	out, err := c.dials.Session.Start(nil, d.w.time())
 	if err != nil {
 		d.w.failf("%s: %v", c.dials.name(), err)
 		return
 	}
 	c.dials.send(out)
-	c.dials.watch()
-	c.takes.watch()
+	c.dials.Watch()
+	c.takes.Watch()
 }
 
-func (e *end) session(role wire.Roles) {
-	sc := link.SessionConfig{
-		Self: e.dev.id, Dialer: e.dialer, Roles: role, Epoch: e.dev.epoch, Auth: e.dev.w.auth(),
-		Hold: hold, Keepalive: keepalive,
-	}
-	if e.dev.reflects && e.dev.access() {
-		sc.Roles = wire.RoleClient | wire.RoleReflector
-	}
-	if e.dialer {
-		sc.Resume = e.dev.core.ResumePoint(e.peer.dev.id, false)
-	} else {
-		sc.Confirm = true
-		sc.ResumeFor = func(dev netip.Addr) *wire.Resume { return e.dev.core.ResumePoint(dev, true) }
-	}
-	for i := range sc.Nonce {
-		sc.Nonce[i] = byte(e.dev.w.rng.Uint32())
-	}
-	s, err := link.NewSession(sc, e.dev.w.time())
+func (e *end) open(dials bool) {
+	w := e.dev.w
+	e.End = virtual.End{World: w, Core: e.dev.core, Peer: e.peer.dev.id, Dialer: dials, Alive: e.alive, Send: e.send,
+		Expired: func(err error) { e.close(err, true) }}
+	err := e.Open(link.SessionConfig{Self: e.dev.id, Confirm: !dials, Epoch: e.dev.epoch, Auth: w.auth(), Hold: hold, Keepalive: keepalive},
+		e.dev.reflects && e.dev.access(), func() byte { return byte(w.rng.Uint32()) })
 	if err != nil {
-		e.dev.w.failf("session of %s: %v", e.dev.name, err)
+		w.failf("session of %s: %v", e.dev.name, err)
 	}
-	e.sess = s
 }
 
 // auth is one for the whole run; the cheaper mode is the more frequent one.
@@ -183,10 +165,10 @@ func (e *end) deliver(m wire.Message, enc *wire.Encoded) {
 	if w.tracing() {
 		w.tracef("%s %s", e.name(), describe(m))
 	}
-	e.send(e.sess.Seal(nil, enc, w.time()))
+	e.send(e.Session.Seal(nil, enc, w.time()))
 	if _, ok := m.(*wire.EndOfSync); ok {
 		e.told = true
-		if !e.dialer {
+		if !e.Dialer {
 			e.mark(e.dev.version)
 		}
 	}
@@ -195,7 +177,7 @@ func (e *end) deliver(m wire.Message, enc *wire.Encoded) {
 // receive takes one message off the connection.
 func (e *end) receive(b []byte) {
 	w := e.dev.w
-	m, out, err := e.sess.Receive(b, nil, w.time())
+	m, out, err := e.Session.Receive(b, nil, w.time())
 	e.send(out)
 	if err != nil {
 		var told *link.PeerError
@@ -205,59 +187,50 @@ func (e *end) receive(b []byte) {
 		e.close(err, true)
 		return
 	}
-	if e.sess.Proved() {
+	if e.Session.Proved() {
 		e.prove()
 	}
-	if st, _ := e.sess.State(); st == link.StateEstablished && !e.up {
+	if st, _ := e.Session.State(); st == link.StateEstablished && !e.Up {
 		e.established()
 	}
 	if k, ok := m.(*wire.Keepalive); ok {
 		e.asked(k)
 		m = nil
 	}
-	if m != nil && !e.closed {
-		if e.dialer {
-			e.dev.core.ReflectorMessage(e.peer.dev.id, m, w.time())
-		} else {
-			e.dev.core.ClientMessage(e.peer.dev.id, m, w.time())
-		}
+	if m != nil && !e.Closed {
+		e.Message(m)
 		if _, ok := m.(*wire.EndOfSync); ok {
 			e.heard = true
 			w.tracef("%s sync is complete", e.name())
 		}
 	}
 	e.dev.settle()
-	e.watch()
+	e.Watch()
 }
 
 // established tells the Core; of two sessions of a device the newer one counts.
 func (e *end) established() {
 	w := e.dev.w
-	if e.dialer && e.dev.clone {
+	if e.Dialer && e.dev.clone {
 		e.leaves()
 		return
 	}
-	if !e.dialer {
+	if !e.Dialer {
 		if old := e.dev.accepted[e.peer.dev.id]; old != nil {
 			old.close(errors.New("replaced by a newer session"), true)
 		}
 		e.dev.accepted[e.peer.dev.id] = e
 	}
-	e.up = true
 	w.tracef("%s session is up", e.name())
-	if e.dialer {
-		e.dev.core.ReflectorResumes(e.peer.dev.id, e.sess.Peer().Resume, w.time())
-	} else {
-		e.dev.core.ClientResumes(e.peer.dev.id, e.sess.Peer().Resume, e.sess.Offered(), w.time())
-	}
+	e.Established()
 }
 
 // close ends this side; tell: the other one notices, a little later.
 func (e *end) close(err error, tell bool) {
-	if e.closed {
+	if e.Closed {
 		return
 	}
-	e.closed = true
+	e.Closed = true
 	w := e.dev.w
 	if tell && !e.c.cut {
 		e.post(func() { e.peer.close(errors.New("closed by the peer"), false) })
@@ -265,48 +238,17 @@ func (e *end) close(err error, tell bool) {
 	if !e.dev.running || e.dev.life != e.life {
 		return
 	}
-	if !e.dialer && e.dev.accepted[e.peer.dev.id] == e {
+	if !e.Dialer && e.dev.accepted[e.peer.dev.id] == e {
 		delete(e.dev.accepted, e.peer.dev.id)
 	}
-	if e.up {
+	if e.Up {
 		w.tracef("%s session is down: %v", e.name(), err)
-		if e.dialer {
-			e.dev.core.ReflectorDown(e.peer.dev.id, err, w.time())
-		} else {
-			e.dev.core.ClientDown(e.peer.dev.id, err, w.time())
-		}
+		e.Down(err)
 	}
 	if e.ended != nil {
 		e.ended(w.now - e.began)
 	}
 	e.dev.settle()
-}
-
-// watch plans the next look at the timers of the session.
-func (e *end) watch() {
-	next := stamp(e.sess.Deadline())
-	if k := e.sess.KeepaliveAt(); !k.IsZero() {
-		next = min(next, stamp(k))
-	}
-	if e.timer != 0 && e.timer <= next {
-		return // looked at earlier, and planned anew then
-	}
-	e.timer = next
-	e.dev.w.at(next, func() {
-		if e.timer != next || !e.alive() {
-			return
-		}
-		e.timer = 0
-		w := e.dev.w
-		if err := e.sess.Expired(w.time()); err != nil {
-			e.close(err, true)
-			return
-		}
-		if k := e.sess.KeepaliveAt(); !k.IsZero() && !k.After(w.time()) {
-			e.send(e.sess.Seal(nil, aKeepalive, w.time()))
-		}
-		e.watch()
-	})
 }
 
 // sever cuts the connection: what is on its way is lost. The ends notice at
