@@ -16,7 +16,6 @@ type stopper struct {
 // a few hundredths of that.
 const cutProgress = 1 << 22
 
-
 // Stop makes Run return ErrStopped soon; it may be called from any goroutine. The
 // simulation is consistent afterwards and Run may be called again.
 func (s *Sim) Stop() { s.stop.asked.Store(true) }
