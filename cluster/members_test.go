@@ -167,9 +167,9 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 	}
 }
 
-// Of three members one is replaced, and becomes a voter while another is away; then the third is lost.
-// The two that are left are a majority, though the one that was away knows nothing of the new one's
-// vote, or of the new one at all.
+// Of three members one is replaced, and becomes a voter while another is away; then the third is
+// lost. The two that are left are a majority, though the one that was away knows nothing of the new
+// one's vote, or of the new one at all.
 func TestAMemberVotesForOneThatWasReplacedWhileItWasAway(t *testing.T) {
 	for _, knows := range []bool{false, true} {
 		inLab(t, 3, func(t *testing.T, l *lab) {

@@ -206,8 +206,8 @@ func (n *Node) promote(ctx context.Context, r *raft.Raft) {
 	}
 }
 
-// devices gives the devices that are members as some incarnation, or are configured to be, and where
-// they listen.
+// devices gives the devices that are members as some incarnation, or are configured to be, and
+// where they listen.
 func (n *Node) devices() map[netip.Addr]netip.AddrPort {
 	known := map[netip.Addr]netip.AddrPort{}
 	for _, m := range slices.Concat(n.cfg.Members, n.Members()) {
@@ -216,9 +216,9 @@ func (n *Node) devices() map[netip.Addr]netip.AddrPort {
 	return known
 }
 
-// stands reports whether one that is no member, for all this one knows, may ask for its vote: a device
-// that is one as another incarnation, which was replaced while this one was away. It gets the vote
-// if its log is not older.
+// stands reports whether one that is no member, for all this one knows, may ask for its vote: a
+// device that is one as another incarnation, which was replaced while this one was away. It gets
+// the vote if its log is not older.
 func (n *Node) stands(id MemberID) bool {
 	_, known := n.devices()[id.Device]
 	return known

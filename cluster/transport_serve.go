@@ -233,10 +233,11 @@ func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
 	}
 }
 
-// present has Raft judge a candidate by its log. A voter must not ask its own list of members, which
-// may be older than the candidate (Ongaro, Consensus: bridging theory and practice, section 4.1): the
-// vote may be the one without which the cluster has no leader for ever. The library does ask, so who
-// has no vote in that list is presented as ourselves. Who may stand at all mayAsk has looked at.
+// present has Raft judge a candidate by its log. A voter must not ask its own list of members,
+// which may be older than the candidate (Ongaro, Consensus: bridging theory and practice, section
+// 4.1): the vote may be the one without which the cluster has no leader for ever. The library does
+// ask, so who has no vote in that list is presented as ourselves. Who may stand at all mayAsk has
+// looked at.
 func (t *transport) present(from MemberID, q any) {
 	if t.cfg.votes(from) {
 		return
@@ -249,9 +250,10 @@ func (t *transport) present(from MemberID, q any) {
 	}
 }
 
-// decline takes a snapshot of what is in force here already, and says that it is: the leader began to
-// send it before the member had caught up in another way, as one that was removed and added again. Raft
-// would go back to it, with the members of then, and count itself as none until they change again.
+// decline takes a snapshot of what is in force here already, and says that it is: the leader began
+// to send it before the member had caught up in another way, as one that was removed and added
+// again. Raft would go back to it, with the members of then, and count itself as none until they
+// change again.
 func (t *transport) decline(c *conn, q *raft.InstallSnapshotRequest, data io.Reader) error {
 	if _, err := io.Copy(io.Discard, data); err != nil {
 		return err

@@ -127,7 +127,8 @@ func (p *Proxy) enter(w http.ResponseWriter, r *http.Request) {
 		}
 		http.SetCookie(w, &http.Cookie{Name: p.cookie, Value: p.value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	}
-	// Not a redirection: a cookie that is SameSite=Strict would not be sent when a link elsewhere led here.
+	// Not a redirection: a cookie that is SameSite=Strict would not be sent when a link elsewhere
+	// led here.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Refresh", "0; url=/")
 	fmt.Fprint(w, `<!doctype html><html lang="en"><title>iNOF</title><link rel="icon" href="/icon.svg" type="image/svg+xml"><p>Opening the dashboard: <a href="/">go on</a>.</p></html>`)

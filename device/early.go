@@ -154,8 +154,8 @@ func (c *Core) mayAsk(addr netip.Addr, f *fabric.Frame, now time.Time) bool {
 }
 
 // serviceNow is what a machine is now, by its registrations, the last heard first: its agent may
-// have been started with another role, and has not repeated the other ones. An NQN has to be that of
-// all, since zones name it.
+// have been started with another role, and has not repeated the other ones. An NQN has to be that
+// of all, since zones name it.
 func serviceNow(machine []lldp.HostInfo) snsd.Service {
 	s := machine[0].Service
 	if slices.ContainsFunc(machine, func(h lldp.HostInfo) bool { return h.NQN != s.NQN }) {
@@ -187,8 +187,8 @@ func (c *Core) addEarly(h zone.Host, now time.Time) {
 		Fields: map[string]string{"change": "asked", "mac": h.MAC.String()}})
 }
 
-// restoreEarly goes on with the hosts that had asked when the last process ended, where their machine
-// is known. How long ago that was nobody knows: each has the whole of its time again.
+// restoreEarly goes on with the hosts that had asked when the last process ended, where their
+// machine is known. How long ago that was nobody knows: each has the whole of its time again.
 func (c *Core) restoreEarly(list []KeptEarly, now time.Time) {
 	for _, x := range list {
 		if c.ports[x.Port] == nil || c.localAddrs[x.Addr] > 0 {

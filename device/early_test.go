@@ -40,8 +40,8 @@ func TestAHostThatAsksElsewhereStillHasItsPeers(t *testing.T) {
 	}
 }
 
-// Up to two minutes pass until such a host registers: its switch may be restarted meanwhile, and the
-// link of the host may fail while no process sees it.
+// Up to two minutes pass until such a host registers: its switch may be restarted meanwhile, and
+// the link of the host may fail while no process sees it.
 func TestAHostThatHasAskedAndNotRegisteredIsStillToldAfterARestart(t *testing.T) {
 	const h, peer = t2, t1
 	for _, blinks := range []bool{false, true} {
@@ -101,8 +101,8 @@ func TestAHostThatHasAskedAndNotRegisteredIsStillToldAfterARestart(t *testing.T)
 	}
 }
 
-// An address that asked before it registered is registered from the moment its port hears it say so,
-// by whatever machine there and whoever has the address meanwhile.
+// An address that asked before it registered is registered from the moment its port hears it say
+// so, by whatever machine there and whoever has the address meanwhile.
 func TestAnAddressThatAskedHasRegisteredWhenItsPortHearsIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -62,7 +62,8 @@ func (b *bareCore) start(reflect bool, st State) {
 	b.Core = c
 }
 
-// restart is the end of the process as it is told to, and the next one; the ports come back as given.
+// restart is the end of the process as it is told to, and the next one; the ports come back as
+// given.
 func (b *bareCore) restart(reflect bool, up ...string) {
 	b.t.Helper()
 	b.KeepRows(b.now)

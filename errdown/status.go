@@ -147,8 +147,8 @@ func (p *port) save() Saved {
 // Restore takes a Snapshot back, before the first event. Link-down is not in it: the
 // first event of each port tells. The changes returned are the faults of the others,
 // which are in force at once; a port that was shut and turns out to be open is taken
-// as recovered by the operator, unless nobody had seen it shut yet: then it is shut. One that was to
-// be opened and turns out to be shut is opened.
+// as recovered by the operator, unless nobody had seen it shut yet: then it is shut. One that was
+// to be opened and turns out to be shut is opened.
 func (m *Monitor) Restore(saved []Saved, now time.Time) []Change {
 	var out []Change
 	for _, s := range saved {

@@ -315,7 +315,8 @@ func (a *Actor) begin(ctx context.Context, j job) {
 // tidyEvery bounds how often paths are forgotten to make room.
 const tidyEvery = time.Second
 
-// room reports whether one more path can be kept. Those that nobody wants and on which there is nothing give way.
+// room reports whether one more path can be kept. Those that nobody wants and on which there is
+// nothing give way.
 func (a *Actor) room() bool {
 	if len(a.paths) >= maxPaths && a.now().Sub(a.tidied) >= tidyEvery {
 		a.tidied = a.now()

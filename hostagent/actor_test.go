@@ -21,8 +21,8 @@ var (
 	hostOptions    = hostkernel.Connect{HostNQN: "nqn.h", HostID: "6f8ff1a5-5a0e-4d5f-9b5e-000000000001"}
 )
 
-// What is called dead is left within the time that the kernel needs for it, whosever it is, and nothing
-// is taken away.
+// What is called dead is left within the time that the kernel needs for it, whosever it is, and
+// nothing is taken away.
 func TestADeadPathIsLeftAtOnce(t *testing.T) {
 	for _, reason := range []snsd.Reason{snsd.ReasonLinkDown, snsd.ReasonPFCStorm, snsd.ReasonBFDDown} {
 		bubble(t, reason.String(), func(t *testing.T) {
@@ -34,8 +34,8 @@ func TestADeadPathIsLeftAtOnce(t *testing.T) {
 			if n := b.calls("delete") + b.calls("reset"); n != 0 {
 				t.Errorf("%v", b.kernel.Calls())
 			}
-			// It comes back by itself, within a second and not within reconnect_delay, and then has its own
-			// delay again.
+			// It comes back by itself, within a second and not within reconnect_delay, and then has
+			// its own delay again.
 			if d := b.kernel.Delay(0); d != 1 {
 				t.Errorf("it tries again each %d s", d)
 			}
@@ -52,8 +52,8 @@ func TestADeadPathIsLeftAtOnce(t *testing.T) {
 	}
 }
 
-// Where there is no other path, one that answers in spite of the notice is kept, and one that does not is left, so
-// that it comes back within a second.
+// Where there is no other path, one that answers in spite of the notice is kept, and one that does
+// not is left, so that it comes back within a second.
 func TestTheOnlyPathIsLeftIfItGivesNoAnswer(t *testing.T) {
 	alone := func(t *testing.T) *bench {
 		b := newBench(t, "", nil)
@@ -157,8 +157,8 @@ func TestPacketErrorsAreProbed(t *testing.T) {
 	})
 }
 
-// What must be forgotten is deleted if it is ours: at once if it answers, else once its path was left, never
-// while it is live on a dead path, which would hold up its I/O.
+// What must be forgotten is deleted if it is ours: at once if it answers, else once its path was
+// left, never while it is live on a dead path, which would hold up its I/O.
 func TestWhatMustBeForgottenIsDeleted(t *testing.T) {
 	for _, reason := range []snsd.Reason{snsd.ReasonZoneChanged, snsd.ReasonIPChanged, snsd.ReasonAgedOut} {
 		bubble(t, reason.String()+" answers", func(t *testing.T) {
@@ -195,7 +195,8 @@ func TestWhatMustBeForgottenIsDeleted(t *testing.T) {
 	}
 }
 
-// A controller that waits for a keep-alive of the kernel before it gives its connection up is deleted after that.
+// A controller that waits for a keep-alive of the kernel before it gives its connection up is
+// deleted after that.
 func TestWhatIsHeldByAKeepAliveIsDeletedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, DefaultOwner, nil)
@@ -210,7 +211,8 @@ func TestWhatIsHeldByAKeepAliveIsDeletedAfterIt(t *testing.T) {
 	})
 }
 
-// With a restraint what must be forgotten stays for so long, and for good if it is active again within it.
+// With a restraint what must be forgotten stays for so long, and for good if it is active again
+// within it.
 func TestWhatIsActiveAgainWithinTheRestraintStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, DefaultOwner, func(p *Policy) { p.DeleteAfter = 5 * time.Second })
@@ -226,7 +228,8 @@ func TestWhatIsActiveAgainWithinTheRestraintStays(t *testing.T) {
 	})
 }
 
-// A dead path is left after the time that the operator has between the notice and that, unless it is active again.
+// A dead path is left after the time that the operator has between the notice and that, unless it
+// is active again.
 func TestAPathIsQuiescedBeforeItIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "", func(p *Policy) { p.Quiesce = time.Second })
@@ -302,7 +305,8 @@ func TestAStormCostsOneEntryAPath(t *testing.T) {
 	})
 }
 
-// There are no more than so many paths; one that is dead is left all the same, and those that are gone make room.
+// There are no more than so many paths; one that is dead is left all the same, and those that are
+// gone make room.
 func TestPathsThatNobodyWantsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "", func(p *Policy) { p.Connect = true })
@@ -332,7 +336,8 @@ func TestPathsThatNobodyWantsMakeRoom(t *testing.T) {
 	})
 }
 
-// When the host's own port loses its carrier, paths from it are left if there is another one, and only then.
+// When the host's own port loses its carrier, paths from it are left if there is another one, and
+// only then.
 func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "", nil)

@@ -86,9 +86,10 @@ func (a *Agent) Act(actor *Actor) { a.actor = actor }
 // Report takes what an actor did.
 func (a *Agent) Report(act Action) { a.actions <- act }
 
-// Change gives the ports anew: other addresses, services and times. Ports that are not named any more
-// withdraw what they registered, and are forgotten; those that are new are at work once the dataplane
-// has them. It waits until that is done: let the dataplane go before or after, not meanwhile.
+// Change gives the ports anew: other addresses, services and times. Ports that are not named any
+// more withdraw what they registered, and are forgotten; those that are new are at work once the
+// dataplane has them. It waits until that is done: let the dataplane go before or after, not
+// meanwhile.
 func (a *Agent) Change(ctx context.Context, ports []Port) {
 	c := change{ports, make(chan struct{})}
 	select {

@@ -135,8 +135,8 @@ func readLog(k hostkernel.Kernel, owner string, c *hostkernel.Connect) (*nvmetcp
 	return log, errors.Join(err, k.Delete(&d), k.Release(instance))
 }
 
-// dropDiscovery deletes the discovery controllers that an earlier process of this agent left when it
-// ended while it asked.
+// dropDiscovery deletes the discovery controllers that an earlier process of this agent left when
+// it ended while it asked.
 func (a *Actor) dropDiscovery() {
 	owner := a.Policy().Owner
 	for _, c := range a.known {

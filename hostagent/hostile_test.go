@@ -79,8 +79,8 @@ func frame(roots ...[]byte) []byte {
 	return b
 }
 
-// Frames of every malformed kind are refused, said and counted; the good word in the same frame is acted on, and so is
-// the next frame.
+// Frames of every malformed kind are refused, said and counted; the good word in the same frame is
+// acted on, and so is the next frame.
 func TestMalformedFramesHideNoNews(t *testing.T) {
 	const addrs = "01 0004 c0000207 02 0004 c0000201 05 0004 00000009 "
 	whole := func(name string, b []byte) {
@@ -140,8 +140,8 @@ func TestANoticeForAnotherAddressIsRefused(t *testing.T) {
 	})
 }
 
-// Of a storm of 10,000 frames each word is acked, all that is new is acted on, and what is kept is bounded. Of more targets
-// than there is room for, those that are not acted on are not acked.
+// Of a storm of 10,000 frames each word is acked, all that is new is acted on, and what is kept is
+// bounded. Of more targets than there is room for, those that are not acted on are not acked.
 func TestAStormOfFramesIsActedOnWhole(t *testing.T) {
 	const frames = 10_000
 	subject := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
@@ -230,8 +230,8 @@ func TestAStormOfFramesIsActedOnWhole(t *testing.T) {
 	})
 }
 
-// A switch that says yes and no in one frame, under one number, in the past and again: the word that came last
-// counts, and in between nothing is deleted that is said to be there.
+// A switch that says yes and no in one frame, under one number, in the past and again: the word
+// that came last counts, and in between nothing is deleted that is said to be there.
 func TestASwitchThatContradictsItself(t *testing.T) {
 	active := func(seq uint32) snsd.Notice { return word(array1, snsd.Active, snsd.ReasonNone, seq) }
 	gone := func(seq uint32) snsd.Notice { return word(array1, snsd.Inactive, snsd.ReasonZoneChanged, seq) }
@@ -262,8 +262,9 @@ func TestASwitchThatContradictsItself(t *testing.T) {
 	}
 }
 
-// Two switches of one plane, as at a bond, tell of one path each under numbers of their own: the path is left at the
-// first word, the second changes nothing, and it is connected again when the one that spoke last says so.
+// Two switches of one plane, as at a bond, tell of one path each under numbers of their own: the
+// path is left at the first word, the second changes nothing, and it is connected again when the
+// one that spoke last says so.
 func TestTwoSwitchesOfOnePlane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, cablePort("eth1", self1), cablePort("eth2", self1))
@@ -294,7 +295,8 @@ func (h *host) wantSaidLast(port, want string) {
 	}
 }
 
-// No silence disconnects anything: not that of the switch, nor of its link, nor the agent's own restart.
+// No silence disconnects anything: not that of the switch, nor of its link, nor the agent's own
+// restart.
 func TestSilenceDisconnectsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -303,7 +303,8 @@ func TestTheKernelBehavesLikeTheFake(t *testing.T) {
 	base := Connect{Transport: "tcp", NQN: words[0], Target: netip.MustParseAddrPort(words[1]), Source: netip.MustParseAddr(words[2]), HostNQN: id.NQN, HostID: id.ID}
 	for name, do := range behaviour {
 		t.Run(name, func(t *testing.T) {
-			// It is sent when nothing came for up to half of keep_alive_tmo, 5 s, and given up after that.
+			// It is sent when nothing came for up to half of keep_alive_tmo, 5 s, and given up
+			// after that.
 			w := &world{Kernel: k, t: t, connect: base, await: func() { time.Sleep(3 * time.Second) }}
 			isCut := false
 			w.cut = func(on bool) {

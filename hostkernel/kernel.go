@@ -39,7 +39,8 @@ type Kernel interface {
 	// HurryReconnect has a controller that lost its connection try anew each second, and gives
 	// what undoes it, to be called when it is live.
 	HurryReconnect(c *Controller) (undo func() error, err error)
-	// Owner, Claim and Release keep the registry; Tidy drops entries of ours whose controllers are gone.
+	// Owner, Claim and Release keep the registry; Tidy drops entries of ours whose controllers are
+	// gone.
 	Owner(instance int) string
 	Claim(instance int, owner string) error
 	Release(instance int) error

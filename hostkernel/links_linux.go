@@ -82,8 +82,8 @@ func cables(l netlink.Link, byIndex map[int]netlink.Link, slaves map[int][]strin
 	return []string{l.Attrs().Name}
 }
 
-// WatchInterfaces tells, until ctx ends, that Interfaces may give something else now. Many changes may
-// be one word.
+// WatchInterfaces tells, until ctx ends, that Interfaces may give something else now. Many changes
+// may be one word.
 func WatchInterfaces(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	tell := func() {

@@ -19,11 +19,12 @@ const registryDir = "run/nvme/registry"
 // maxOwner bounds the name of an owner that is read.
 const maxOwner = 255
 
-// deviceFile of an entry is our own: the inode of the controller's directory in sysfs, by which it is told from a later
-// controller of the same number. Entries of others have none.
+// deviceFile of an entry is our own: the inode of the controller's directory in sysfs, by which it
+// is told from a later controller of the same number. Entries of others have none.
 const deviceFile = "snsd-device"
 
-// Owner gives who owns a controller, empty if nobody does, or the entry makes no sense or is of a former controller.
+// Owner gives who owns a controller, empty if nobody does, or the entry makes no sense or is of a
+// former controller.
 func (t Tree) Owner(instance int) string {
 	name := fmt.Sprintf("nvme%d", instance)
 	text, err := t.read(registryDir, name, "owner")
@@ -48,7 +49,8 @@ func (t Tree) outdated(entry, name string) bool {
 	return err == nil && device != t.device(name)
 }
 
-// Tidy removes our entries of controllers that are gone: libnvme's udev rule does so where libnvme is.
+// Tidy removes our entries of controllers that are gone: libnvme's udev rule does so where libnvme
+// is.
 func (t Tree) Tidy() error {
 	entries, err := os.ReadDir(t.path(registryDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -184,7 +184,8 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// An entry of ours ends with its controller, also where nobody told us that it went; those of others are theirs to remove.
+// An entry of ours ends with its controller, also where nobody told us that it went; those of
+// others are theirs to remove.
 func TestAnEntryEndsWithItsController(t *testing.T) {
 	tree := host(t)
 	at := tree.path(controllersDir, "nvme7")

@@ -71,7 +71,8 @@ func TestADeafHostThatRegistersOnAnotherPortIsToldThereAtOnce(t *testing.T) {
 }
 
 // A machine was moved twice: its first port is in use by another machine now, so that it seems up,
-// its second one is down, and now it registers on a third one. It may have been restarted meanwhile.
+// its second one is down, and now it registers on a third one. It may have been restarted
+// meanwhile.
 func TestAHostThatRegistersOnAnotherPortWhileOneIsDownIsToldEverything(t *testing.T) {
 	r := twoHosts(t)
 	h := r.w.hosts[ip(hostA)]
@@ -114,7 +115,8 @@ func TestWhatWentToAnotherMachineIsToldOverTheHostsOwnPortAtOnce(t *testing.T) {
 	}
 }
 
-// The first port lost its carrier while another claim had the address, so that no host was behind it.
+// The first port lost its carrier while another claim had the address, so that no host was behind
+// it.
 func TestAPortThatWentDownWithoutAHostDoesNotCountAsOneThatIsUp(t *testing.T) {
 	r := twoHosts(t)
 	h := r.w.hosts[ip(hostA)]

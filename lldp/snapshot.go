@@ -56,8 +56,8 @@ func (t *Table) restore(s *Neighbour, behind time.Duration, now time.Time) error
 	return err
 }
 
-// behind is by how much the clock was set back, at least, since neighbours were kept: what was known
-// before the start was there before all that is heard after it.
+// behind is by how much the clock was set back, at least, since neighbours were kept: what was
+// known before the start was there before all that is heard after it.
 func behind(ns []Neighbour, now time.Time) (most time.Duration) {
 	for i := range ns {
 		most = max(most, ns[i].FirstHeard.Sub(now), ns[i].LastHeard.Sub(now))

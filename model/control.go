@@ -20,8 +20,8 @@ const cutProgress = 1 << 22
 // simulation is consistent afterwards and Run may be called again.
 func (s *Sim) Stop() { s.stop.asked.Store(true) }
 
-// OnProgress has f called from within Run: each 65,536 events, and each four million of a fabric that
-// is cut into shards, which is put together for it.
+// OnProgress has f called from within Run: each 65,536 events, and each four million of a fabric
+// that is cut into shards, which is put together for it.
 func (s *Sim) OnProgress(f func(now Time, events uint64)) {
 	s.stop.progress, s.stop.cutEvery = f, cutProgress
 }

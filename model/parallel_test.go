@@ -130,8 +130,8 @@ func TestSeveralCoresOnRandomFabrics(t *testing.T) {
 	})
 }
 
-// breaks has links of W3's fabric fail, turn black, lose frames and come back while it runs, and the
-// switches follow one after the other.
+// breaks has links of W3's fabric fail, turn black, lose frames and come back while it runs, and
+// the switches follow one after the other.
 type breaks struct{ links []model.LinkID }
 
 func (b breaks) FlowDone(*model.Sim, model.FlowID)        {}

@@ -135,14 +135,15 @@ func parseLogHeader(b []byte) (generation uint64, records int, err error) {
 	return binary.LittleEndian.Uint64(b), int(n), nil
 }
 
-// Reader fills b from an offset of a log page on. With retain the event of the log stays as it is (RAE).
+// Reader fills b from an offset of a log page on. With retain the event of the log stays as it is
+// (RAE).
 type Reader func(page uint8, offset uint64, b []byte, retain bool) error
 
 // entriesAtOnce is how many records one command asks for.
 const entriesAtOnce = 4
 
-// ReadLog reads the discovery log of a controller, over whatever transport. It is read again when it
-// changes meanwhile, at most ten times.
+// ReadLog reads the discovery log of a controller, over whatever transport. It is read again when
+// it changes meanwhile, at most ten times.
 func ReadLog(read Reader) (*Log, error) {
 	for range 10 {
 		log, again, err := readLog(read)

@@ -240,9 +240,10 @@ func (a *Agent) SetSilent(silent bool, now time.Time) AgentOutput {
 	return out
 }
 
-// Set replaces the settings, but for the interface and its MAC, and registers the addresses at once. An address
-// keeps its number, so that no other one is ever registered in its place while it is there; numbers that are
-// not used any more are shut down. What was told to addresses that are gone is forgotten, and nothing else.
+// Set replaces the settings, but for the interface and its MAC, and registers the addresses at
+// once. An address keeps its number, so that no other one is ever registered in its place while it
+// is there; numbers that are not used any more are shut down. What was told to addresses that are
+// gone is forgotten, and nothing else.
 func (a *Agent) Set(cfg AgentConfig, now time.Time) (AgentOutput, error) {
 	var out AgentOutput
 	cfg.Interface, cfg.MAC = a.cfg.Interface, a.cfg.MAC
@@ -352,8 +353,8 @@ func (a *Agent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 // tidyEvery bounds how often pairs are forgotten to make room, whatever a switch says meanwhile.
 const tidyEvery = time.Second
 
-// room reports whether a notice can be acted upon: its subject is known or can be, or nothing need be kept of it, as of
-// a path that is to be left. Pairs whose subject is gone for good give way.
+// room reports whether a notice can be acted upon: its subject is known or can be, or nothing need
+// be kept of it, as of a path that is to be left. Pairs whose subject is gone for good give way.
 func (a *Agent) room(n *Notice, now time.Time) bool {
 	if n.Service.Role == RoleInitiator || n.State == Inactive || a.pairs[pair{n.Host, n.Subject}] != nil || len(a.pairs) < MaxAgentPairs {
 		return true

@@ -99,8 +99,9 @@ func teller(out *AgentOutput, n *Notice, acked bool, at time.Time) func(AgentEve
 	}
 }
 
-// peer gives what is known of a notice's subject, nil where nothing is to be done about it: it is an initiator, or there
-// is no room for one more. To leave a path nothing need be known of it, and then nothing is kept.
+// peer gives what is known of a notice's subject, nil where nothing is to be done about it: it is
+// an initiator, or there is no room for one more. To leave a path nothing need be known of it, and
+// then nothing is kept.
 func (b *base) peer(n *Notice, tell func(AgentEventKind)) (pair, *peer) {
 	who := pair{n.Host, n.Subject}
 	if n.Service.Role == RoleInitiator {

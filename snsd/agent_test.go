@@ -223,8 +223,8 @@ func TestAgentRegistersEveryInterval(t *testing.T) {
 	}
 }
 
-// An address has its number for as long as it is there: if another one took its place, even for one frame, the
-// switch would have it gone.
+// An address has its number for as long as it is there: if another one took its place, even for one
+// frame, the switch would have it gone.
 func TestAnAddressKeepsItsNumber(t *testing.T) {
 	addr := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
 	a := newAgent(t, func(c *AgentConfig) { c.Addrs = []netip.Addr{addr(1), addr(2), addr(3)} })
@@ -305,8 +305,8 @@ func TestAgentSpeaksVersion0(t *testing.T) {
 	}
 }
 
-// What there is no room for is not acked, so that the switch tells it again and warns of it; a path is left without any
-// room, and subjects that are gone for good make some.
+// What there is no room for is not acked, so that the switch tells it again and warns of it; a path
+// is left without any room, and subjects that are gone for good make some.
 func TestWhatAnAgentHasNoRoomForIsNotAcked(t *testing.T) {
 	a := newAgent(t, func(*AgentConfig) {})
 	a.LinkUp(t0)

@@ -36,7 +36,8 @@ type BenchOptions struct {
 	// RelayEnv is added to its environment.
 	RelayEnv []string
 	// BesideBin and BesideEnv ask for a second lab, whose trials come by turns with those of the
-	// first: with the programs of another directory, or with more in the environment of its daemons.
+	// first: with the programs of another directory, or with more in the environment of its
+	// daemons.
 	BesideBin string
 	BesideEnv map[string]string
 	// Telemetry asks for one whose switches are scraped each second, and the one at which the cable
@@ -91,16 +92,16 @@ type BenchBeside struct {
 	P99Ratio     float64   `json:"p99_ratio"`
 	LossRatio    float64   `json:"loss_median_ratio"` // of its LossToNotice to the bound
 	LossP99Ratio float64   `json:"loss_p99_ratio"`
-	// Median and P99 compare its LossToNotice, or its Notice where no loss is heard, with that of the
-	// first lab.
+	// Median and P99 compare its LossToNotice, or its Notice where no loss is heard, with that of
+	// the first lab.
 	Median BenchRatio `json:"beside_to_first_median"`
 	P99    BenchRatio `json:"beside_to_first_p99"`
 	Hops   []BenchHop `json:"hops"`
 }
 
 // BenchRatio is how many times as long something took, and how exactly that is known: as other
-// trials of the same might have come, drawn from these again and again, 90 of 100 ratios lie between
-// Low and High.
+// trials of the same might have come, drawn from these again and again, 90 of 100 ratios lie
+// between Low and High.
 type BenchRatio struct {
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`

@@ -22,8 +22,8 @@ import (
 
 // What follows the switches of the second lab with BenchOptions.Telemetry.
 const (
-	// telemetryRest is the time between two trials: faults do not strike while subscribers are still
-	// told of the one before.
+	// telemetryRest is the time between two trials: faults do not strike while subscribers are
+	// still told of the one before.
 	telemetryRest = 300 * time.Millisecond
 
 	benchGNMI   = "127.0.0.1:9339"
@@ -49,8 +49,8 @@ type followers struct {
 }
 
 // follow has streams clients of gNMI follow the switch at which cables are pulled: counters of
-// ports each second, and states of ports, peers and notices, and events, as they change. The metrics
-// of all switches are scraped.
+// ports each second, and states of ports, peers and notices, and events, as they change. The
+// metrics of all switches are scraped.
 func follow(ctx context.Context, lab *Lab, streams int) (*followers, error) {
 	ctx, stop := context.WithCancel(ctx)
 	f := &followers{stop: stop}

@@ -49,7 +49,8 @@ const (
 )
 
 // keptFiles are those of the state directory that make a device what it is: the secret behind the
-// keys of the paths, the host key of NETCONF by which clients know it, and the record of what operators did.
+// keys of the paths, the host key of NETCONF by which clients know it, and the record of what
+// operators did.
 var keptFiles = []string{"path-secret", "netconf-host-key", "zones.last-good.yaml", "audit.jsonl", "audit.jsonl.1", "audit.jsonl.2", "audit.jsonl.3", "audit.jsonl.4"}
 
 func (a *app) backupCmd() *cobra.Command {

@@ -120,7 +120,8 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 	return nil
 }
 
-// openFilter makes what keeps hosts apart: rules of the ASIC where it forwards, else programs in the kernel.
+// openFilter makes what keeps hosts apart: rules of the ASIC where it forwards, else programs in
+// the kernel.
 func openFilter(cfg hardzone.Config, sonicAddress string) (hardzone.Dataplane, error) {
 	if inASIC(cfg, sonicAddress) {
 		if sonicAddress == "" {

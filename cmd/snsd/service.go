@@ -140,7 +140,8 @@ func serves(p *hostagent.Port) bool {
 	return false
 }
 
-// follow takes changes of interfaces, of what nvmet serves and of the configuration until the agent ends.
+// follow takes changes of interfaces, of what nvmet serves and of the configuration until the agent
+// ends.
 func (s *service) follow(ctx context.Context, changes <-chan struct{}, done <-chan error) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -210,7 +211,8 @@ func (s *service) look() error {
 	return nil
 }
 
-// names are the cables that the dataplane is to have: there may be none yet, but never the loopback.
+// names are the cables that the dataplane is to have: there may be none yet, but never the
+// loopback.
 func names(ports []hostagent.Port) []string {
 	list := []string{"!lo"}
 	for _, p := range ports {

@@ -34,8 +34,8 @@ func (n *news) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A storm over a real link: the switch says 8,000 things in as many frames as fast as it can, again and again what is
-// not acked, and each of them is told once.
+// A storm over a real link: the switch says 8,000 things in as many frames as fast as it can, again
+// and again what is not acked, and each of them is told once.
 func TestOfAStormOverALinkEachWordIsTakenOnce(t *testing.T) {
 	const words = 8000
 	c := newCable(t)

@@ -30,7 +30,8 @@ type Config struct {
 	CarrierPoll time.Duration
 
 	// Carrier says how changes of carrier are heard besides netlink, which tells of a loss late.
-	// Empty means fabric.CarrierAuto. Where all changes are heard (not by a tracepoint) nothing is polled.
+	// Empty means fabric.CarrierAuto. Where all changes are heard (not by a tracepoint) nothing is
+	// polled.
 	Carrier fabric.CarrierSource
 
 	// Resync is how often everything is dumped anew even if nothing seems lost.

@@ -207,8 +207,9 @@ func (r *reader) listen(l *link) {
 	}
 }
 
-// tell makes a state that of a port and hands it to the owner. A word is of the moment itself, a link
-// message of when it was read: so that times do not go back, a word counts from the message before it.
+// tell makes a state that of a port and hands it to the owner. A word is of the moment itself, a
+// link message of when it was read: so that times do not go back, a word counts from the message
+// before it.
 func (r *reader) tell(p *port, now fabric.Port, at time.Time) {
 	if at.Before(p.toldAt) {
 		at = p.toldAt

@@ -300,8 +300,8 @@ func TestALossIsHeardEarlyOnARealLink(t *testing.T) {
 				host.SetUp("h0", true)
 				r.up("p0", true)
 			}
-			// Which of the two is read first is the machine's affair: that the kernel's word comes for
-			// the losses is not.
+			// Which of the two is read first is the machine's affair: that the kernel's word comes
+			// for the losses is not.
 			eventually(t, "the kernel function's words", func() bool { return d.Stats().Words >= losses/2 })
 			st := d.Stats()
 			if st.EarlyWrong != 0 || st.WordsLost != 0 {
@@ -319,8 +319,8 @@ func TestALossIsHeardEarlyOnARealLink(t *testing.T) {
 	}
 }
 
-// The interfaces of this cable have the same index in their namespaces: linkwatch takes their losses
-// for not urgent, and tells netlink of one a second.
+// The interfaces of this cable have the same index in their namespaces: linkwatch takes their
+// losses for not urgent, and tells netlink of one a second.
 func TestASecondLossWithinASecondIsNotHeldBack(t *testing.T) {
 	for _, how := range []fabric.CarrierSource{fabric.CarrierFentry, fabric.CarrierKprobe, fabric.CarrierTracepoint} {
 		t.Run(string(how), func(t *testing.T) {

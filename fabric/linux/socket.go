@@ -145,10 +145,10 @@ func (s *Socket) setBypass(on bool) error {
 	return err
 }
 
-// setWide has the kernel show the filter all of the interface's traffic, as with several EtherTypes,
-// or frames of its one EtherType alone. An interface of a bridge needs it: the bridge takes what it
-// receives before a socket for one EtherType is asked, but for the groups that no bridge forwards.
-// What comes in while the kernel changes over, some milliseconds, is not heard.
+// setWide has the kernel show the filter all of the interface's traffic, as with several
+// EtherTypes, or frames of its one EtherType alone. An interface of a bridge needs it: the bridge
+// takes what it receives before a socket for one EtherType is asked, but for the groups that no
+// bridge forwards. What comes in while the kernel changes over, some milliseconds, is not heard.
 func (s *Socket) setWide(on bool) error {
 	proto := uint16(unix.ETH_P_ALL)
 	if !on && len(s.etherTypes) == 1 {

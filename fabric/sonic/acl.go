@@ -244,7 +244,8 @@ func (a *ACL) sync() error {
 			fresh = append(fresh, r)
 		}
 	}
-	// What is not of pairs has room before all; the rest has an order, so that it is the same each time.
+	// What is not of pairs has room before all; the rest has an order, so that it is the same each
+	// time.
 	slices.SortFunc(fresh, func(x, y aclRule) int {
 		if x.priority != y.priority {
 			return x.priority - y.priority

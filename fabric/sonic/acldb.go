@@ -158,8 +158,8 @@ func (a *ACL) await(rules []aclRule, most time.Duration) (unseen int, failed []s
 	}
 }
 
-// readRoom finds how many rules the ASIC has room for in each table, as CRM counts it: the counter of a
-// rule of ours leads to the table in the ASIC. Tables of which nothing is said have no bound.
+// readRoom finds how many rules the ASIC has room for in each table, as CRM counts it: the counter
+// of a rule of ours leads to the table in the ASIC. Tables of which nothing is said have no bound.
 func (a *ACL) readRoom() error {
 	for _, table := range []string{aclTable4, aclTable6} {
 		var names []string

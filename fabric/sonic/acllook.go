@@ -51,8 +51,8 @@ func (a *ACL) Look(x, y netip.Addr) (s hardzone.Seen, err error) {
 	return s, nil
 }
 
-// Counts implements hardzone.Dataplane. An ASIC says of what it drops neither why nor of which zone;
-// all of it counts as between hosts that may not talk.
+// Counts implements hardzone.Dataplane. An ASIC says of what it drops neither why nor of which
+// zone; all of it counts as between hosts that may not talk.
 func (a *ACL) Counts() (hardzone.Counts, error) {
 	out := hardzone.Counts{Ports: make(map[string]hardzone.PortCounts)}
 	packets, err := a.packets(slices.Collect(maps.Keys(a.there)))

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// orchagent does what SONiC's does with ACL tables: it takes changes of CONFIG_DB in an order of its
-// own, one after the other, into an ASIC of so many rules, and says in other databases what it did.
+// orchagent does what SONiC's does with ACL tables: it takes changes of CONFIG_DB in an order of
+// its own, one after the other, into an ASIC of so many rules, and says in other databases what it
+// did.
 type orchagent struct {
 	t        testing.TB
 	config   db
@@ -171,7 +172,8 @@ func (o *orchagent) count() int {
 	return o.ops
 }
 
-// forwards is what the ASIC does with a TCP frame: the rule of the largest priority that it matches.
+// forwards is what the ASIC does with a TCP frame: the rule of the largest priority that it
+// matches.
 func (o *orchagent) forwards(port string, src, dst netip.Addr, dport uint16) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 
 // A loss is told at once. But a port, or a host, that fails and recovers without end makes as much
 // work for each who is told as it has hosts, and what one is told waits behind what it was told
-// before. So the first changes of one key are told at once, and while it goes on changing what it is
-// then is told when nothing else is to do: once, however often it has changed since.
+// before. So the first changes of one key are told at once, and while it goes on changing what it
+// is then is told when nothing else is to do: once, however often it has changed since.
 
 const (
 	// oftenAtOnce is how many changes of one port, or one host, are told at once in oftenTime.

@@ -69,7 +69,8 @@ type delivery struct {
 
 // concern is what a device has to hear of.
 type concern struct {
-	// zones it is concerned with: attachments and configured ports in them, and one while it lingers.
+	// zones it is concerned with: attachments and configured ports in them, and one while it
+	// lingers.
 	zones        map[string]int
 	lingers      map[string]struct{} // zones that it is about to leave
 	lingersUntil time.Time

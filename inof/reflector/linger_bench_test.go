@@ -12,8 +12,8 @@ import (
 )
 
 // What it costs the reflector, of 64 devices in one zone, that the only host that one of them has
-// in the zone leaves or comes back each millisecond, by the number of hosts there, if that device reads nothing of
-// what it is told.
+// in the zone leaves or comes back each millisecond, by the number of hosts there, if that device
+// reads nothing of what it is told.
 func BenchmarkTheOnlyHostOfADeviceComesAndGoes(b *testing.B) {
 	for _, hosts := range []int{64, 1000, 16_000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {

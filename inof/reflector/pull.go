@@ -68,8 +68,8 @@ func (r *Reflector) Pull(ready func(dev netip.Addr) bool, now time.Time) []wire.
 }
 
 // Step goes on with what some devices were given and others not yet. Without such it gives the next
-// about 32 KiB to the device that waits longest, and to those who have the same to be told, if their
-// sessions are ready.
+// about 32 KiB to the device that waits longest, and to those who have the same to be told, if
+// their sessions are ready.
 func (r *Reflector) Step(ready func(dev netip.Addr) bool, now time.Time) []wire.Delivery {
 	var out []wire.Delivery
 	if len(r.handing) > 0 {

@@ -45,7 +45,8 @@ const (
 	saysAgain       // it has been told: its End-of-Sync is to come
 )
 
-// saidAgain is for a device that has said everything. What it was to be asked meanwhile it is asked.
+// saidAgain is for a device that has said everything. What it was to be asked meanwhile it is
+// asked.
 func (f *refusals) saidAgain() {
 	if f.again == saysAgain {
 		f.again = notAgain

@@ -42,8 +42,8 @@ type Config struct {
 //
 // A client is concerned with a zone in which a host of its own is a member, or for
 // which one of its ports is configured; it gets the hosts in that zone,
-// and of all zones their names and members. All of a change is worked out before anything is sent: what a
-// client holds after it is taken from the tables, not from the change.
+// and of all zones their names and members. All of a change is worked out before anything is sent:
+// what a client holds after it is taken from the tables, not from the change.
 type Reflector struct {
 	self  netip.Addr
 	epoch uint64

@@ -11,7 +11,8 @@ import (
 )
 
 // Caller is who is at the other end: of the management socket as the kernel says
-// (SO_PEERCRED, unix(7)), so that nobody can pretend to be another; over a network by what was shown.
+// (SO_PEERCRED, unix(7)), so that nobody can pretend to be another; over a network by what was
+// shown.
 type Caller struct {
 	UID, PID int
 	Name     string // of the user; the number where it has none; over a network, of the user or the token

@@ -22,7 +22,8 @@ type Deed struct {
 	Error  string            // its text
 }
 
-// Auditor is a Source that keeps what was done and refused. Audit is called before there is an answer.
+// Auditor is a Source that keeps what was done and refused. Audit is called before there is an
+// answer.
 type Auditor interface {
 	Audit(ctx context.Context, d Deed)
 }

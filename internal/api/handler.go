@@ -75,10 +75,10 @@ type endpoint func(r *http.Request) (any, error)
 //	GET    /v1/events         ?follow=1 after= kind= port= addr= for a stream; also with
 //	                          Accept: text/event-stream, of events of Server-Sent Events
 //
-// Lists are JSON arrays in a stable order; hosts come in columns with Accept: HostColumns. A failure is {"error": text, "code":
-// word} with the HTTP status of its kind. A stream has one Event per line; a line
-// {"missed": n} tells a reader that was too slow how many events it lost; in Server-Sent
-// Events (WHATWG HTML section 9.2) that is an event "missed".
+// Lists are JSON arrays in a stable order; hosts come in columns with Accept: HostColumns. A
+// failure is {"error": text, "code": word} with the HTTP status of its kind. A stream has one Event
+// per line; a line {"missed": n} tells a reader that was too slow how many events it lost; in
+// Server-Sent Events (WHATWG HTML section 9.2) that is an event "missed".
 func Handler(src Source) http.Handler {
 	h := &handler{src: src}
 	mux := http.NewServeMux()

@@ -129,7 +129,8 @@ func (d *Web) logout(r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// byCookie finds whose cookie a request has. The error is errRanOut, or says why nobody can be known.
+// byCookie finds whose cookie a request has. The error is errRanOut, or says why nobody can be
+// known.
 func (d *Web) byCookie(r *http.Request) (Visitor, error) {
 	c, err := r.Cookie(LoginCookie)
 	if err != nil {

@@ -36,8 +36,8 @@ var keyTypes = []string{"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp3
 const maxCost = 14
 
 // ParseUsers reads a file of users: lines of a name, a role, and the bcrypt hash of a password, an
-// SSH public key as ssh-keygen writes it, or the word certificate. A user may have several lines. Empty lines, and
-// those that begin with #, are left out. No error repeats a hash.
+// SSH public key as ssh-keygen writes it, or the word certificate. A user may have several lines.
+// Empty lines, and those that begin with #, are left out. No error repeats a hash.
 func ParseUsers(data []byte) (list []User, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for n := 1; lines.Scan(); n++ {

@@ -9,8 +9,8 @@ import (
 )
 
 // Watch has a door know the connections of a listener: one that ends before a request of it was
-// read is counted in DoorCounters.Handshakes, whatever it has sent, and one of which nobody has been
-// let in within a time (0: no bound here) is closed.
+// read is counted in DoorCounters.Handshakes, whatever it has sent, and one of which nobody has
+// been let in within a time (0: no bound here) is closed.
 func (d *Door) Watch(l net.Listener, within time.Duration) net.Listener {
 	return &watched{l, d, within}
 }
@@ -22,8 +22,8 @@ func (d *Door) Nothing() { d.handshakes.Add(1) }
 // watched.
 func Asked(remote net.Addr) { note(remote, func(v *visit) { v.asked.Store(true) }) }
 
-// LetIn notes that somebody was let in by the connection with a remote address, if it is one that is
-// watched.
+// LetIn notes that somebody was let in by the connection with a remote address, if it is one that
+// is watched.
 func LetIn(remote net.Addr) {
 	note(remote, func(v *visit) {
 		if v.bound != nil {

@@ -64,8 +64,8 @@ type ZoneCandidate struct {
 	// Confirm is after how long it is taken back if nobody confirms it, 0 or
 	// MinConfirm..MaxConfirm; 0: it stays.
 	Confirm Duration `json:"confirm_s,omitempty"`
-	// Extends is the number of a version that waits and is to wait for Confirm from now on, with this
-	// change (which may be none) as a part of it; 0: none waits.
+	// Extends is the number of a version that waits and is to wait for Confirm from now on, with
+	// this change (which may be none) as a part of it; 0: none waits.
 	Extends uint64 `json:"extends,omitempty"`
 	Comment string `json:"comment,omitempty"` // at most MaxComment bytes
 	Force   bool   `json:"force,omitempty"`   // also when many hosts are taken apart

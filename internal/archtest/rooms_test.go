@@ -40,8 +40,8 @@ var rooms = map[string][]string{
 	},
 }
 
-// oneWay are packages that several inputs come into: whichever does, a file never calls one by which
-// it was called, however far away.
+// oneWay are packages that several inputs come into: whichever does, a file never calls one by
+// which it was called, however far away.
 var oneWay = []string{
 	"bfd", "cluster", "errdown", "hardzone", "inof/client", "inof/link", "inof/reflector", "inof/wire", "internal/config", "lldp", "zone",
 }

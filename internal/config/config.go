@@ -220,7 +220,8 @@ type Zones struct {
 	Hard     bool   // isolation is asked for
 	// BoundNQNs: a zone member by NQN must be bound to a place (nqn-binding: required).
 	BoundNQNs bool
-	// MaxLoss is how many of a hundred pairs of hosts a change may take apart without --force, 0..100.
+	// MaxLoss is how many of a hundred pairs of hosts a change may take apart without --force,
+	// 0..100.
 	MaxLoss int
 }
 

@@ -20,7 +20,8 @@ const (
 	leastSnapshot = time.Second
 	// idleAfter is how long ports are read after nobody has asked any more.
 	idleAfter = 2 * time.Minute
-	// How often what drivers and modules tell is read while somebody asks, and nobody wants it faster.
+	// How often what drivers and modules tell is read while somebody asks, and nobody wants it
+	// faster.
 	driverPeriod, modulePeriod = time.Second, 10 * time.Second
 )
 

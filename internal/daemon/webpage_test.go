@@ -14,7 +14,8 @@ import (
 	"github.com/openinof/inof/internal/config"
 )
 
-// The page is for everybody, what it shows for who has logged in, and only under a name of the device.
+// The page is for everybody, what it shows for who has logged in, and only under a name of the
+// device.
 func TestThePageIsServedAndItsDataTakesALogIn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	sum := sha256.Sum256([]byte("secret"))

@@ -29,8 +29,8 @@ const (
 	maxCommitID   = 128 // bytes
 )
 
-// Set implements gNMI, of what telemetry says may be set: all of it is one change of the zones, made
-// as a whole or not at all.
+// Set implements gNMI, of what telemetry says may be set: all of it is one change of the zones,
+// made as a whole or not at all.
 func (s *Server) Set(ctx context.Context, req *pb.SetRequest) (out *pb.SetResponse, err error) {
 	s.counts.sets.Add(1)
 	from := "gNMI"

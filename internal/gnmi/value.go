@@ -26,7 +26,8 @@ func checkEncoding(e pb.Encoding) error {
 	return status.Errorf(codes.Unimplemented, "encoding %v is not spoken: use JSON, JSON_IETF or PROTO", e)
 }
 
-// whole is a value of a leaf without units of Go: a bool, string, uint64, int64, float64 or []string.
+// whole is a value of a leaf without units of Go: a bool, string, uint64, int64, float64 or
+// []string.
 func whole(v any) any {
 	switch v := v.(type) {
 	case time.Time:

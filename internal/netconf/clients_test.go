@@ -26,8 +26,8 @@ import (
 	"github.com/openinof/inof/zone/change"
 )
 
-// overSSH serves a device on a port of the machine; key is the file of a key of anna's, whose password
-// is secret; robot is a viewer by the token token.
+// overSSH serves a device on a port of the machine; key is the file of a key of anna's, whose
+// password is secret; robot is a viewer by the token token.
 func overSSH(t *testing.T, d *fakeDevice) (s *Server, port, key string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -161,7 +161,8 @@ func TestYangcliChangesZones(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOME="+dir, "YUMA_HOME=")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	// The sixth, of close-session, yangcli prints only if it reads it before it finds the session ended.
+	// The sixth, of close-session, yangcli prints only if it reads it before it finds the session
+	// ended.
 	if n := strings.Count(string(out), "RPC OK Reply"); err != nil || n < 5 || n > 6 || !strings.Contains(string(out), "member 192.0.2.9") || !strings.Contains(string(out), "data 'module openinof-inof {") || strings.Contains(string(out), "Error:") {
 		t.Fatalf("%v\n%s", err, out)
 	}

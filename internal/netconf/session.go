@@ -219,7 +219,8 @@ func (s *session) reply(rpc *element, kids ...*element) *element {
 	return out
 }
 
-// opening gives the first element of the beginning of a message, for its attributes; nil: it has none.
+// opening gives the first element of the beginning of a message, for its attributes; nil: it has
+// none.
 func opening(message []byte) *element {
 	e, _ := decode(message[:min(len(message), 4<<10)]) // of its end nothing is left
 	if e == nil || e.name != "rpc" {

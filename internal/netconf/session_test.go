@@ -132,7 +132,8 @@ func TestTheSecondOfTwoWritersIsRefused(t *testing.T) {
 
 const waits = `<commit><confirmed/><confirm-timeout>60</confirm-timeout></commit>`
 
-// RFC 6241 section 8.4: what is not confirmed goes back, by word, with its session, by the deadline.
+// RFC 6241 section 8.4: what is not confirmed goes back, by word, with its session, by the
+// deadline.
 func TestAConfirmedCommit(t *testing.T) {
 	bubble(t, func(t *testing.T, d *fakeDevice, s *Server) {
 		c := dial(t, s, anna)

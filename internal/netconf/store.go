@@ -218,8 +218,8 @@ type order struct {
 	force     bool
 }
 
-// persistWord begins the comment of a version that waits for a confirmation with that persist-id: so
-// another member of a cluster knows it too, and the daemon after a restart.
+// persistWord begins the comment of a version that waits for a confirmation with that persist-id:
+// so another member of a cluster knows it too, and the daemon after a restart.
 const persistWord = "persist-id "
 
 // commit brings the candidate into force, confirms a commit, or both (section 8.4). One that

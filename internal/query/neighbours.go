@@ -33,7 +33,8 @@ var neighbours = list[api.Neighbour]{
 	},
 }.query()
 
-// believed says whether a neighbour was heard since its port came up, and what is not believed of it.
+// believed says whether a neighbour was heard since its port came up, and what is not believed of
+// it.
 func believed(n *api.Neighbour) string {
 	text := YesNo(n.Confirmed)
 	if n.Doubt {

@@ -2,7 +2,8 @@ package telemetry
 
 import "time"
 
-// Reader is what reads a leaf from the platform at a pace of its own; zero: it is read with the rest.
+// Reader is what reads a leaf from the platform at a pace of its own; zero: it is read with the
+// rest.
 type Reader uint8
 
 // The readers there are.

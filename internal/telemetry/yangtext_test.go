@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// YANG writes the module of the leaves below /inof. Lists have their keys as leafs that refer to config or state, as in
-// OpenConfig; what cannot be set is config false.
+// YANG writes the module of the leaves below /inof. Lists have their keys as leafs that refer to
+// config or state, as in OpenConfig; what cannot be set is config false.
 func YANG() string {
 	top := &node{name: root}
 	for _, l := range Leaves() {

@@ -60,8 +60,8 @@ type portal struct {
 	child int // number of the child behind the port, or of the rank
 }
 
-// rank is a host of the job. What changes at a host or a switch belongs to it alone, so that parts of
-// a fabric may be simulated apart.
+// rank is a host of the job. What changes at a host or a switch belongs to it alone, so that parts
+// of a fabric may be simulated apart.
 type rank struct {
 	port model.PortID
 	kid  int // its number there

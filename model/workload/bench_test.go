@@ -33,8 +33,8 @@ func BenchmarkReference(b *testing.B) {
 	}
 }
 
-// BenchmarkGrowth shows how speed falls as the fabric grows out of the caches: W3, in its pods of 64
-// hosts, from 5 pods on, for 100 us.
+// BenchmarkGrowth shows how speed falls as the fabric grows out of the caches: W3, in its pods of
+// 64 hosts, from 5 pods on, for 100 us.
 func BenchmarkGrowth(b *testing.B) {
 	for _, pods := range []int{5, 20, 80} {
 		b.Run(fmt.Sprintf("%d", 64*pods), func(b *testing.B) {

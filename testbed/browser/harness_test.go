@@ -38,8 +38,8 @@ type tab struct {
 	quiet   bool // the console may have errors from now on: the network fails
 }
 
-// open opens an address in a new browser. What it writes to the console, or loads from elsewhere, fails the
-// test.
+// open opens an address in a new browser. What it writes to the console, or loads from elsewhere,
+// fails the test.
 func open(t *testing.T, at string) *tab {
 	t.Helper()
 	netnstest.Programs(t, "chromium")

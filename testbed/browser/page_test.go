@@ -247,7 +247,8 @@ type violation struct {
 	Nodes            []string
 }
 
-// Everybody can use it, as far as a program can judge: axe-core finds nothing in any view, dark or light.
+// Everybody can use it, as far as a program can judge: axe-core finds nothing in any view, dark or
+// light.
 func TestAxeFindsNothing(t *testing.T) {
 	axe, err := os.ReadFile("testdata/axe.min.js")
 	if err != nil {

@@ -44,8 +44,8 @@
 // A veth pair has no cable that could damage a frame and no CRC. What it has is a
 // check of the length, and the kernel counts frames above the MTU as dropped at the port
 // that they arrive at (testbed.Lab.Damage). The access switches' configuration names
-// that counter as the one of damaged frames and has them shut the port; all that follows is as it would
-// be with a bad cable. The frames keep coming until the kernel shows the port shut.
+// that counter as the one of damaged frames and has them shut the port; all that follows is as it
+// would be with a bad cable. The frames keep coming until the kernel shows the port shut.
 // From the first one on the others may be told packet-error, and then nothing else; once
 // the port is shut they must be. It must stay shut until it is opened, by hand after
 // a while, or now and then by itself after 30 s, whatever happens to the daemon.

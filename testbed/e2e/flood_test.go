@@ -47,10 +47,10 @@ type flood struct {
 	peers sync.WaitGroup
 }
 
-// Peers that are slow, silent, huge, malformed or unknown, at gNMI, NETCONF and HTTP at once, beside
-// syslog servers that read nothing, talk back or hang up: each is refused as its protocol says, and
-// counted; no memory or descriptor stays with them, a fault is told to all whom it concerns
-// meanwhile, and who may come in does.
+// Peers that are slow, silent, huge, malformed or unknown, at gNMI, NETCONF and HTTP at once,
+// beside syslog servers that read nothing, talk back or hang up: each is refused as its protocol
+// says, and counted; no memory or descriptor stays with them, a fault is told to all whom it
+// concerns meanwhile, and who may come in does.
 func TestAFloodAtAllListenersIsRefusedAndCounted(t *testing.T) {
 	f := newFlood(t)
 	process, err := f.lab.Process("tor1", "inofd")
@@ -133,8 +133,8 @@ func newFlood(t *testing.T) *flood {
 			floodHTTP, floodGNMI, floodNetconf, filepath.Join(certs, "device.pem"), filepath.Join(certs, "device.key"), tokens), 1)
 		return strings.Replace(c, "log: {level: debug}", "log: {level: info, syslog: {servers: ["+strings.Join(syslog[:], ", ")+"]}}", 1)
 	}}})
-	// The first reads nothing, the second talks back without end, the third hangs up; at the place of
-	// the fourth there is none.
+	// The first reads nothing, the second talks back without end, the third hangs up; at the place
+	// of the fourth there is none.
 	for i, serve := range []func(net.Conn){func(net.Conn) {}, func(c net.Conn) { _, _ = io.Copy(c, noise{}) }, func(c net.Conn) { c.Close() }} {
 		l := f.listenAt("tor1", fmt.Sprintf("127.0.0.1:%d", 6001+i))
 		f.peers.Go(func() {

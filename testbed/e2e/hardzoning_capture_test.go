@@ -46,7 +46,8 @@ func (p *proof) release(ways ...way) {
 	})
 }
 
-// passing waits until frames of all kinds pass between those who may talk, and has all do so from now on.
+// passing waits until frames of all kinds pass between those who may talk, and has all do so from
+// now on.
 func (p *proof) passing() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -145,9 +146,9 @@ func (p *proof) dropped() map[string]uint64 {
 	return out
 }
 
-// A capture at all hosts shows no frame between hosts that may not talk, and each frame of those that
-// may, while zones change, ports flap and the daemon is killed, stopped and upgraded. It goes on for
-// INOF_HARDZONING_CAPTURE, 0 s if that is not set, after each change was made once.
+// A capture at all hosts shows no frame between hosts that may not talk, and each frame of those
+// that may, while zones change, ports flap and the daemon is killed, stopped and upgraded. It goes
+// on for INOF_HARDZONING_CAPTURE, 0 s if that is not set, after each change was made once.
 func TestByCaptureNothingDeniedPassesAndNothingPermittedIsLost(t *testing.T) {
 	var more time.Duration
 	if text := os.Getenv(envCapture); text != "" {

@@ -99,8 +99,9 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 				}
 			}
 		}, []string{"duplicate device id", tor1ID}},
-		// As another chassis, and in turn with the frames of the victim itself, if that is at another
-		// switch: at the same one it would be the second port of a bond, until a binding says else.
+		// As another chassis, and in turn with the frames of the victim itself, if that is at
+		// another switch: at the same one it would be the second port of a bond, until a binding
+		// says else.
 		{"a host that says others' addresses in LLDP", func(stop <-chan struct{}) {
 			for round := 0; ; round++ {
 				for i, addr := range victims {

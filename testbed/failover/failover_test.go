@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 // all.
 const EnvRows = "INOF_FAILOVER"
 
-// EnvBFD is how often BFD sends while the table is made, such as 100ms, where a machine has so much else to do that
-// silence is found where there is none.
+// EnvBFD is how often BFD sends while the table is made, such as 100ms, where a machine has so much
+// else to do that silence is found where there is none.
 const EnvBFD = "INOF_FAILOVER_BFD"
 
-// How soon a silent path is found out: where the table is made on a machine that has nothing else to do,
-// and beside other tests, which must not make a path look silent.
+// How soon a silent path is found out: where the table is made on a machine that has nothing else
+// to do, and beside other tests, which must not make a path look silent.
 var (
 	quick   = Detection{10 * time.Millisecond, 3}
 	patient = Detection{100 * time.Millisecond, 5}
@@ -153,8 +153,8 @@ func measure(t *testing.T, over Transport, faults []Fault) {
 // back is how long I/O may stand still while the path comes back.
 const back = time.Second
 
-// hold checks a row of our agent. What this machine does by itself is no fault of the agent: where it does much
-// else, all that is not the fault's counts as that.
+// hold checks a row of our agent. What this machine does by itself is no fault of the agent: where
+// it does much else, all that is not the fault's counts as that.
 func hold(t *testing.T, r *Row, goal time.Duration, busy bool) {
 	t.Helper()
 	own := 3 * r.Other
@@ -172,8 +172,8 @@ func hold(t *testing.T, r *Row, goal time.Duration, busy bool) {
 	}
 }
 
-// better is how many times as long I/O stands still by the existing agent's method, at least, where a path is dead at once
-// and nothing was said before.
+// better is how many times as long I/O stands still by the existing agent's method, at least, where
+// a path is dead at once and nothing was said before.
 const better = 20
 
 func compare(t *testing.T, rows []Row) {

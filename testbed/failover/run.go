@@ -220,8 +220,8 @@ func (b *Bed) toldOfBoth(files []string) error {
 	return nil
 }
 
-// usual gives how long I/O takes without a fault, at most: the oldest in flight that was seen within
-// a time.
+// usual gives how long I/O takes without a fault, at most: the oldest in flight that was seen
+// within a time.
 func (b *Bed) usual(ctx context.Context, within time.Duration) (most time.Duration, err error) {
 	for end := time.Now().Add(within); time.Now().Before(end); {
 		if n, _, _, err := b.now(); err == nil {
@@ -234,7 +234,8 @@ func (b *Bed) usual(ctx context.Context, within time.Duration) (most time.Durati
 	return most, nil
 }
 
-// settle waits after a fault until I/O flows again, each within a time, and has done so for a while.
+// settle waits after a fault until I/O flows again, each within a time, and has done so for a
+// while.
 func (b *Bed) settle(ctx context.Context, each time.Duration) error {
 	const quiet, most = 2 * time.Second, 100 * time.Second
 	begun, since := time.Now(), time.Now()

@@ -20,8 +20,8 @@ import (
 // log entries and snapshots. They run as goroutines of their own, so that a run with them
 // has to be in a bubble of testing/synctest: the world sleeps until its next event is due,
 // and does what a member has for it in between, once all of them have done what they can at that
-// moment. Which of two messages that wait for it a goroutine of the library takes first is left to the
-// run time: equal seeds give much the same run, not always an equal one.
+// moment. Which of two messages that wait for it a goroutine of the library takes first is left to
+// the run time: equal seeds give much the same run, not always an equal one.
 
 // quorum is the cluster as the world sees it: what operators asked of it, and the log that
 // follows from that, kept apart from the code under test.

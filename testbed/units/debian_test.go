@@ -65,8 +65,8 @@ func bootDebian(t *testing.T, image string) *machine {
 	return m
 }
 
-// Both packages are installed, started, upgraded and purged on a Debian with its own kernel, where the agent finds NVMe and
-// sockets that can be destroyed.
+// Both packages are installed, started, upgraded and purged on a Debian with its own kernel, where
+// the agent finds NVMe and sockets that can be destroyed.
 func TestPackagesOnDebian(t *testing.T) {
 	image := os.Getenv(EnvDebian)
 	if image == "" {
@@ -92,8 +92,8 @@ func TestPackagesOnDebian(t *testing.T) {
 	}
 }
 
-// The agent by its unit, on a kernel with NVMe: nothing of it is denied, it has its priority and its memory locked, and it
-// connects what this same kernel serves.
+// The agent by its unit, on a kernel with NVMe: nothing of it is denied, it has its priority and
+// its memory locked, and it connects what this same kernel serves.
 func theAgentWithNVMe(m *machine, deb string) {
 	t := m.t
 	m.copy(map[string]string{"/root/snsd.deb": deb})

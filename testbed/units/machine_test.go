@@ -19,7 +19,8 @@ var suite = labtest.New("units")
 
 func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
 
-// machine has a systemd as its first process: in namespaces of its own (testdata/boot.sh), or in a virtual machine.
+// machine has a systemd as its first process: in namespaces of its own (testdata/boot.sh), or in a
+// virtual machine.
 type machine struct {
 	t      testing.TB
 	pid    int                                 // of its first process, in namespaces

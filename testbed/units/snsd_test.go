@@ -87,9 +87,9 @@ const (
 	hostMetrics = "metrics: 127.0.0.1:9116\n"
 )
 
-// The unit of a storage host starts as the document says, on a kernel without NVMe too; a reload takes what is new and
-// keeps what it has where the file is wrong; the watchdog has an agent that does not answer start anew; the
-// metrics are there.
+// The unit of a storage host starts as the document says, on a kernel without NVMe too; a reload
+// takes what is new and keeps what it has where the file is wrong; the watchdog has an agent that
+// does not answer start anew; the metrics are there.
 func TestTheUnitOfAStorageHost(t *testing.T) {
 	m := boot(t)
 	installHost(m)
@@ -161,7 +161,8 @@ func TestTheUnitOfAStorageHost(t *testing.T) {
 	}
 }
 
-// The package of the agent starts nothing by itself, is upgraded without a good-bye, and leaves nothing behind.
+// The package of the agent starts nothing by itself, is upgraded without a good-bye, and leaves
+// nothing behind.
 func theAgentFromInstallToPurge(m *machine, deb string) {
 	t := m.t
 	m.copy(map[string]string{"/root/snsd.deb": deb, "/root/later.deb": newer(t, deb)})

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The filters of hard zoning load and work on the kernel of Debian 12, Linux 6.1, as on the one here: the same tests.
+// The filters of hard zoning load and work on the kernel of Debian 12, Linux 6.1, as on the one
+// here: the same tests.
 func TestHardZoningWorksOnThisKernel(t *testing.T) {
 	f := up(t, lonelyLab)
 	if out, err := exec.Command("go", "test", "-c", "-o", filepath.Join(suite.Programs(t), "zonefilter.test"), "../../fabric/linux/zonefilter").CombinedOutput(); err != nil {

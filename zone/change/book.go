@@ -52,8 +52,8 @@ type Order struct {
 	Meta Meta   `json:"meta"`
 	// Deadline: without a confirmation before it the change is taken back; zero: it stays.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Extends is the version that waits and is to wait until Deadline, with this change (which may be
-	// none) as a part of it: both stay, or both are taken back. 0: none waits.
+	// Extends is the version that waits and is to wait until Deadline, with this change (which may
+	// be none) as a part of it: both stay, or both are taken back. 0: none waits.
 	Extends uint64 `json:"extends,omitempty"`
 }
 
@@ -156,8 +156,8 @@ func (b *Book) At(number uint64) (*Plan, error) {
 	return p, nil
 }
 
-// Admit says whether a change may be made; the error wraps ErrConflict, ErrPending or ErrSettled and
-// shows what is different. For extends see Order.
+// Admit says whether a change may be made; the error wraps ErrConflict, ErrPending or ErrSettled
+// and shows what is different. For extends see Order.
 func (b *Book) Admit(base string, extends uint64) error {
 	if extends != 0 {
 		if err := b.waits(extends); err != nil {

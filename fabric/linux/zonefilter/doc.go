@@ -7,7 +7,7 @@
 // they outlive the process, and the next one takes them over as they are, with a newer program
 // in place of the old one without a moment in between.
 //
-// It needs Linux 5.18 (XDP of frames in fragments), traffic control 6.6; the oldest kernel that it is
-// tested on is 6.1. It needs no BTF of the kernel, and the rights of
+// It needs Linux 5.18 (XDP of frames in fragments), traffic control 6.6; the oldest kernel that it
+// is tested on is 6.1. It needs no BTF of the kernel, and the rights of
 // CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, or of root.
 package zonefilter
