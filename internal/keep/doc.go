@@ -8,7 +8,7 @@
 // leaves done or not done; then the file has done its duty and is emptied.
 //
 //	Put ─┬─> unsaved file, in memory            (survives SIGKILL)
-//	     └─> writer, 100 ms later ─> bbolt, fsync (survives a power cut)
+//	     └─> writer, 10 ms later ──> bbolt, fsync (survives a power cut)
 //
 // bbolt trusts its file: it maps it and follows what it finds there, so that one wrong bit can
 // end the process. Therefore the file is first read and checked by read.go, which trusts
