@@ -120,6 +120,14 @@ const (
 // carries its own time stamp.
 const benchAside = 4 * time.Millisecond
 
+// benchApart is at least between two faults of a lab. A port that changes more than four times in a
+// second is one that flaps: what it does then is told when nothing else is to do, and the bench
+// asks how long it takes until a cable that was pulled is told.
+const benchApart = 550 * time.Millisecond
+
+// benchRest is for what the last trial started (acks, registrations) to come to rest.
+const benchRest = 20 * time.Millisecond
+
 // benchPort is the TCP port of the relays.
 const benchPort = 19999
 
@@ -213,6 +221,7 @@ type benchSide struct {
 	lab                *Lab
 	agents             *agents
 	watch              *carrier.Watch // nil: the kernel function cannot be heard
+	pulled             time.Time      // the last cable
 	notice, loss, rest []time.Duration
 	hops               hops
 }
@@ -309,12 +318,11 @@ func (b *bench) trials(ctx context.Context) error {
 func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	subject, host := b.truth.of(benchPulled, "A"), b.truth.of(benchTold, "B")
 	at := b.truth.info(subject)
-	// Let what the last trial started (acks, registrations) come to rest.
-	rest := 20 * time.Millisecond
+	rest := benchRest
 	if b.Telemetry > 0 {
 		rest = telemetryRest
 	}
-	if err := pause(ctx, rest); err != nil {
+	if err := pause(ctx, max(rest, time.Until(s.pulled.Add(benchApart)))); err != nil {
 		return err
 	}
 	if _, err := s.lost(); err != nil { // of the plugging before
@@ -324,6 +332,7 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	if err != nil {
 		return err
 	}
+	s.pulled = fault
 	if err := pause(ctx, benchAside); err != nil {
 		return err
 	}

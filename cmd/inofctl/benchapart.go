@@ -17,7 +17,8 @@ func (a *app) benchHardZoningCmd() *cobra.Command {
 	c := &cobra.Command{Use: "hardzoning", Short: "What hard zoning costs a frame, beside nftables and beside no filter", Args: arguments(0, 0),
 		Long: `Measure hard zoning in this machine's kernel, as root: the time to load and to change rows, the memory of
 the tables, one run of the program (BPF_PROG_TEST_RUN), and one frame over a cable (veth) through each
-kind of filter, beside the same policy in sets of nftables and beside no filter, all in turn.`}
+kind of filter, beside the same policy in sets of nftables, beside a program of one lookup in a table of
+all pairs (the bound), and beside no filter, all in turn.`}
 	c.Flags().IntSliceVar(&opt.Memberships, "memberships", opt.Memberships, "sizes of the policy, in pairs that may talk, 1..1000000")
 	c.Flags().IntVar(&opt.Flows, "flows", opt.Flows, "different pairs whose frames come in turn, 1..65536")
 	c.Flags().IntVar(&opt.Frames, "frames", opt.Frames, "frames of one measurement on the cable")
@@ -50,13 +51,13 @@ func printHardZoning(w io.Writer, r *apart.Result) {
 		fmt.Fprintf(w, "left out: %s\n", l)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "\nmemberships\tload ms\tnft load ms\ttables MB\tone pair µs\tzone change µs\trun: nothing\tXDP ns\tTC ns\tXDP denied ns\t\n")
+	fmt.Fprint(tw, "\nmemberships\tload ms\tnft load ms\ttables MB\tone pair µs\tzone change µs\trun: nothing\tone lookup\tXDP ns\tTC ns\tXDP denied ns\t\n")
 	for i := range r.Sizes {
 		s := &r.Sizes[i]
-		fmt.Fprintf(tw, "%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", s.Memberships, s.LoadMS, s.NFTLoadMS, s.MemoryMB, s.UpdateUS.Median, s.ZoneUS.Median,
-			s.Run["nothing"], s.Run["xdp permitted"], s.Run["tc permitted"], s.Run["xdp denied"])
+		fmt.Fprintf(tw, "%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", s.Memberships, s.LoadMS, s.NFTLoadMS, s.MemoryMB, s.UpdateUS.Median, s.ZoneUS.Median,
+			s.Run["nothing"], s.Run["lookup"], s.Run["xdp permitted"], s.Run["tc permitted"], s.Run["xdp denied"])
 	}
-	kinds := []string{string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), apart.NFTables}
+	kinds := []string{apart.Lookup, string(hardzone.AttachNative), string(hardzone.AttachTC), string(hardzone.AttachGeneric), apart.NFTables}
 	for _, t := range []struct {
 		title string
 		took  func(*apart.Size) map[string]apart.Spread
@@ -65,7 +66,7 @@ func printHardZoning(w io.Writer, r *apart.Result) {
 		{"of a driver", func(s *apart.Size) map[string]apart.Spread { return s.Driver }, (*apart.Size).AboveDriver},
 		{"of a socket", func(s *apart.Size) map[string]apart.Spread { return s.Wire }, (*apart.Size).Above},
 	} {
-		fmt.Fprintf(tw, "\nns a frame %s\tno filter\tbare\tnative\ttc\tgeneric\tnftables\tabove none: native\ttc\tgeneric\tnftables\t\n", t.title)
+		fmt.Fprintf(tw, "\nns a frame %s\tno filter\tbare\tone lookup\tnative\ttc\tgeneric\tnftables\tabove none: one lookup\tnative\ttc\tgeneric\tnftables\t\n", t.title)
 		for i := range r.Sizes {
 			s := &r.Sizes[i]
 			fmt.Fprintf(tw, "%d\t", s.Memberships)
@@ -78,5 +79,23 @@ func printHardZoning(w io.Writer, r *apart.Result) {
 			fmt.Fprintln(tw)
 		}
 	}
+	printHardZoningGoals(tw, r)
 	tw.Flush()
+}
+
+// printHardZoningGoals holds the run against what is aimed for, frames as a driver has them.
+func printHardZoningGoals(w io.Writer, r *apart.Result) {
+	native := string(hardzone.AttachNative)
+	fmt.Fprint(w, "\ngoals, native, of a driver\tabove none ns (100)\tof nftables (0.25)\tof the smallest (1.3)\tof one lookup\t\n")
+	for i := range r.Sizes {
+		s := &r.Sizes[i]
+		ours := s.AboveDriver(native)
+		fmt.Fprintf(w, "%d\t%.0f\t", s.Memberships, ours)
+		if nft := s.AboveDriver(apart.NFTables); nft > 0 {
+			fmt.Fprintf(w, "%.2f\t", ours/nft)
+		} else {
+			fmt.Fprint(w, "-\t")
+		}
+		fmt.Fprintf(w, "%.2f\t%.2f\t\n", s.Driver[native].Low/r.Sizes[0].Driver[native].Low, s.Driver[native].Low/s.Driver[apart.Lookup].Low)
+	}
 }
