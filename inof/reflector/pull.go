@@ -166,9 +166,9 @@ func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
 	early := now.Before(r.patience)
 	missing := len(r.awaited) > 0 && early
 	var to, resumed []netip.Addr
-	for _, d := range r.devices {
+	for d := range r.unended {
 		switch {
-		case !d.up || d.owed != nil || d.handing != nil || d.missed != nil || d.told && !d.endsSpared:
+		case d.owed != nil || d.handing != nil || d.missed != nil:
 			continue
 		case d.told:
 			to = append(to, d.id)
@@ -186,6 +186,7 @@ func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
 			d.spared, _ = r.shortOnes()
 		}
 		d.told, d.whole = true, true
+		delete(r.unended, d)
 		r.moves++
 	}
 	for _, end := range [...]struct {

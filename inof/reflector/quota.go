@@ -158,6 +158,9 @@ func (r *Reflector) whole(d *device) {
 	for _, c := range r.devices {
 		if i, was := slices.BinarySearchFunc(c.spared, d.id, netip.Addr.Compare); was {
 			c.spared, c.endsSpared, r.ends = slices.Delete(c.spared, i, i+1), true, true
+			if c.up {
+				r.unended[c] = struct{}{}
+			}
 		}
 	}
 }

@@ -69,8 +69,9 @@ type Reflector struct {
 	more    bool       // a Step may find somebody ready
 	work    int        // Work
 	losses  Losses
-	ends    bool       // an End-of-Sync may be due
-	spare   wire.Batch // without records: memory for those of a full sync
+	ends    bool                 // an End-of-Sync may be due
+	unended map[*device]struct{} // those with a session to which one may be
+	spare   wire.Batch           // without records: memory for those of a full sync
 
 	counters Counters
 }
@@ -93,6 +94,7 @@ func New(self netip.Addr, epoch uint64, set zone.Set, cfg Config, now time.Time)
 		devices:  map[netip.Addr]*device{},
 		awaited:  map[netip.Addr]struct{}{},
 		short:    map[netip.Addr]*device{},
+		unended:  map[*device]struct{}{},
 		feed:     feed{most: cmp.Or(cfg.FeedPosts, maxFeedPosts)},
 	}
 	for _, d := range cfg.Known {

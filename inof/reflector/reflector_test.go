@@ -184,3 +184,29 @@ func TestFlushSendsTheLatestState(t *testing.T) {
 		t.Errorf("the same host again: %v", ds)
 	}
 }
+
+// A change is passed on without a look at those who have had their End-of-Sync: of 4,096 clients that
+// would take longer than the change.
+func TestOnlyThoseWithoutAnEndOfSyncAreAskedForIt(t *testing.T) {
+	b := newBench(t, inoftest.ThreeZones, Config{Grace: time.Minute, Known: []netip.Addr{inoftest.DevID(2)}}, 3)
+	asked := func(step string, want ...int) {
+		t.Helper()
+		if len(b.refl.unended) != len(want) {
+			t.Errorf("%s: %d devices are asked, want %d", step, len(b.refl.unended), len(want))
+		}
+		for _, d := range want {
+			if _, is := b.refl.unended[b.refl.devices[inoftest.DevID(d)]]; !is {
+				t.Errorf("%s: device %d is not asked", step, d)
+			}
+		}
+	}
+	mustJoin(t, b, 0, 1)
+	asked("one is missing", 0, 1)
+	b.toClients(b.refl.Leave(inoftest.DevID(1), b.now))
+	asked("one has left", 0)
+	mustJoin(t, b, 2)
+	asked("all are back")
+	if !b.clients[inoftest.DevID(0)].Synced() || !b.clients[inoftest.DevID(2)].Synced() {
+		t.Error("somebody was not told")
+	}
+}

@@ -49,6 +49,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 	}
 	d.untold = d.again == askAgain || len(d.outside) > 0 || len(d.refused) > 0
 	d.session = session{up: true, offered: offered}
+	r.unended[d] = struct{}{}
 	r.moves++
 	if seen != nil {
 		d.zoned, d.holds = seen.Zones, seen.Epoch != r.epoch
@@ -87,6 +88,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 		return nil
 	}
 	d.session, d.left = session{}, now
+	delete(r.unended, d)
 	r.disown(d)
 	r.moves++
 	if len(d.lingers) > 0 {

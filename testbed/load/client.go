@@ -113,17 +113,25 @@ func (c *client) update(epoch uint64) *wire.Update {
 
 // send puts messages on the wire in one write.
 func (c *client) send(ms ...wire.Message) error {
+	_, err := c.sendTimed(ms...)
+	return err
+}
+
+// sendTimed is send; it gives when the messages were ready to be written: what they cost their
+// sender until then is no cost of who passes them on.
+func (c *client) sendTimed(ms ...wire.Message) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buf = c.buf[:0]
 	for _, m := range ms {
 		e, err := wire.Encode(m)
 		if err != nil {
-			return err
+			return time.Time{}, err
 		}
 		c.buf = c.sess.Seal(c.buf, e, time.Now())
 	}
-	return c.write()
+	began := time.Now()
+	return began, c.write()
 }
 
 // pour makes messages ready, says so, and sends them without a pause once start is

@@ -250,8 +250,8 @@ func (f *fanout) attach(ctx context.Context) error {
 	return pause(ctx, 50*time.Millisecond) // for what comes twice to have come
 }
 
-// fault sets or ends the fault of a port of the first origin.
-func (f *fanout) fault(port string, addr netip.Addr, on bool) error {
+// fault sets or ends the fault of a port of the first origin, and gives when it was written.
+func (f *fanout) fault(port string, addr netip.Addr, on bool) (time.Time, error) {
 	o := f.origins[0]
 	u := o.update(f.crew.epoch)
 	r := wire.DownRecord{Device: o.dev, Port: port, Addrs: []netip.Addr{addr}}
@@ -259,7 +259,7 @@ func (f *fanout) fault(port string, addr netip.Addr, on bool) error {
 		r.Down = zone.Down{Why: snsd.ReasonLinkDown, Since: u.SentAt}
 	}
 	u.FaultAt, u.Downs = u.SentAt, []wire.DownRecord{r}
-	return o.send(u)
+	return o.sendTimed(u)
 }
 
 // faults measures single faults in turn with the bare loop.
@@ -283,7 +283,7 @@ func (f *fanout) faults(ctx context.Context) error {
 		k.to[0].keep.Store(true)
 		for _, on := range []bool{true, false} {
 			f.crew.crowd.expect(k.to, 1)
-			if err := f.fault(k.port, k.addr, on); err != nil {
+			if _, err := f.fault(k.port, k.addr, on); err != nil {
 				return err
 			}
 			if _, err := f.crew.wait(ctx, f.crew.crowd, time.Minute); err != nil {
@@ -310,22 +310,26 @@ func (f *fanout) faults(ctx context.Context) error {
 	tick := time.NewTicker(time.Second / time.Duration(f.Rate))
 	defer tick.Stop()
 	// single waits for its turn and gives how long it took until the last had it.
-	single := func(c *crowd, to []*reader, send func() error) (time.Duration, error) {
+	single := func(c *crowd, to []*reader, send func() (time.Time, error)) (time.Duration, error) {
 		<-tick.C
 		c.expect(to, 1)
-		began := time.Now()
-		if err := send(); err != nil {
+		began, err := send()
+		if err != nil {
 			return 0, err
 		}
 		at, err := f.crew.wait(ctx, c, time.Minute)
 		return at.Sub(began), err
 	}
 	bare := func(b *bareCrew, k int) (time.Duration, error) {
-		return single(b.crowd, b.to[:len(kinds[k].to)], func() error { _, err := b.from[k].Write(frame); return err })
+		return single(b.crowd, b.to[:len(kinds[k].to)], func() (time.Time, error) {
+			began := time.Now()
+			_, err := b.from[k].Write(frame)
+			return began, err
+		})
 	}
 	ways := []func(n, k int) (time.Duration, error){
 		func(n, k int) (time.Duration, error) {
-			return single(f.crew.crowd, kinds[k].to, func() error { return f.fault(kinds[k].port, kinds[k].addr, n%2 == 0) })
+			return single(f.crew.crowd, kinds[k].to, func() (time.Time, error) { return f.fault(kinds[k].port, kinds[k].addr, n%2 == 0) })
 		},
 		func(_, k int) (time.Duration, error) { return bare(f.bare, k) },
 		func(_, k int) (time.Duration, error) { return bare(f.bareTLS, k) },

@@ -154,6 +154,8 @@ var pairSeeds = map[uint64]string{
 	3829: "an answer from before auto-join was switched off let a host into the default zone when it was on again",
 	3837: "a host whose zone a reflector without auto-join took from the switch came into the other one's default zone unasked",
 	840:  "an early query's host was told everything again, since a reflector that came back still had its address on the switch it had left",
+	5964: "an address asked before it registered, another machine registered it there while the first had it elsewhere, and it was given up as never registered",
+	5972: "of a machine whose agent was started with another role a new address was told of hosts of its own role",
 }
 
 // TestPairSeeds has two reflectors: the named seeds, and as many as a few seconds allow.
