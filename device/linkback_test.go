@@ -10,12 +10,7 @@ import (
 
 func TestAnAckOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
 	b := newBareCore(t, true)
-	for _, p := range []string{"eth1", "eth2"} {
-		b.carrier(p, true, fabric.PortAdded)
-	}
-	b.Start(b.now)
-	b.register("h1", "eth1", i1)
-	b.register("h2", "eth2", i2)
+	b.twoHosts()
 	before := b.now
 	b.now = b.now.Add(time.Millisecond)
 	b.carrier("eth1", false, fabric.PortChanged)
@@ -59,12 +54,7 @@ func TestAnAckOfBeforeTheLossOfCarrierIsNoEvidence(t *testing.T) {
 // is told to the host: it is repeated until the host itself acks it.
 func TestAnAckOfAnotherMachineIsNotTheHosts(t *testing.T) {
 	b := newBareCore(t, true)
-	for _, p := range []string{"eth1", "eth2"} {
-		b.carrier(p, true, fabric.PortAdded)
-	}
-	b.Start(b.now)
-	b.register("h1", "eth1", i1)
-	b.register("h2", "eth2", i2)
+	b.twoHosts()
 	for _, tt := range []struct {
 		src   string
 		acked bool

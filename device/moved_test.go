@@ -30,12 +30,7 @@ func TestWhatIsToldAfterARestartDependsOnWhatIsProved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBareCore(t, true)
-			for _, p := range []string{"eth1", "eth2"} {
-				b.carrier(p, true, fabric.PortAdded)
-			}
-			b.Start(b.now)
-			b.register("h1", "eth1", i1)
-			b.register("h2", "eth2", i2)
+			b.twoHosts()
 			for _, s := range b.notify.Notices() {
 				b.notify.Ack(s.Port, snsd.Ack{Host: s.Host, Subject: s.Subject, Seq: s.Seq}, b.now)
 			}
@@ -63,12 +58,7 @@ func TestWhatIsToldAfterARestartDependsOnWhatIsProved(t *testing.T) {
 // standing inactive is no news.
 func TestAfterAKillNothingIsRepeated(t *testing.T) {
 	b := newBareCore(t, true)
-	for _, p := range []string{"eth1", "eth2"} {
-		b.carrier(p, true, fabric.PortAdded)
-	}
-	b.Start(b.now)
-	b.register("h1", "eth1", i1)
-	b.register("h2", "eth2", i2)
+	b.twoHosts()
 	ack := func() {
 		for _, s := range b.notify.Notices() {
 			b.notify.Ack(s.Port, snsd.Ack{Host: s.Host, Subject: s.Subject, Seq: s.Seq}, b.now)

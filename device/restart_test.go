@@ -289,3 +289,13 @@ func TestARivalOnAnotherPortEndsNothing(t *testing.T) {
 		t.Error("the rival's new address is not in the default zone, though no zone names it")
 	}
 }
+
+// twoHosts has i1 and i2 heard at ports of their own.
+func (b *bareCore) twoHosts() {
+	for _, p := range []string{"eth1", "eth2"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h2", "eth2", i2)
+}

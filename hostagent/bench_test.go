@@ -24,23 +24,30 @@ type bench struct {
 	acts []Action
 }
 
-// newBench connects both planes, as nobody's controllers or as owner's, and starts the actor.
-func newBench(t *testing.T, owner string, change func(p *Policy)) *bench {
+// connected is a kernel with a controller over each plane, nobody's or owner's.
+func connected(t *testing.T, owner string) *hostkernel.Fake {
 	t.Helper()
-	b := &bench{t: t, kernel: hostkernel.NewFake()}
+	kernel := hostkernel.NewFake()
 	for _, p := range []path{{self1, array1}, {self2, array2}} {
 		at := netip.AddrPortFrom(p.subject, 4420)
-		b.kernel.Serve(at, nqn)
+		kernel.Serve(at, nqn)
 		c := hostOptions
 		c.Transport, c.NQN, c.Target, c.Source = "tcp", nqn, at, p.host
-		n, err := b.kernel.Connect(&c)
+		n, err := kernel.Connect(&c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if owner != "" {
-			_ = b.kernel.Claim(n, owner)
+			_ = kernel.Claim(n, owner)
 		}
 	}
+	return kernel
+}
+
+// newBench connects both planes, as nobody's controllers or as owner's, and starts the actor.
+func newBench(t *testing.T, owner string, change func(p *Policy)) *bench {
+	t.Helper()
+	b := &bench{t: t, kernel: connected(t, owner)}
 	policy := DefaultPolicy()
 	policy.Options = hostOptions
 	if change != nil {

@@ -31,19 +31,8 @@ type host struct {
 // newHost has the ports eth1 (self1) and eth2 (self2), with a controller over each.
 func newHost(t *testing.T, ports ...Port) *host {
 	t.Helper()
-	h := &host{t: t, kernel: hostkernel.NewFake(),
+	h := &host{t: t, kernel: connected(t, DefaultOwner),
 		dp: fabric.NewFake(fabric.FakeConfig{QueueFrames: 20_000}, fabric.Port{Name: "eth1", AdminUp: true, Carrier: true}, fabric.Port{Name: "eth2", AdminUp: true, Carrier: true})}
-	for _, p := range []path{{self1, array1}, {self2, array2}} {
-		at := netip.AddrPortFrom(p.subject, 4420)
-		h.kernel.Serve(at, nqn)
-		c := hostOptions
-		c.Transport, c.NQN, c.Target, c.Source = "tcp", nqn, at, p.host
-		n, err := h.kernel.Connect(&c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = h.kernel.Claim(n, DefaultOwner)
-	}
 	if ports == nil {
 		ports = []Port{cablePort("eth1", self1), cablePort("eth2", self2)}
 	}

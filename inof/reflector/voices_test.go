@@ -29,6 +29,16 @@ func liar(h zone.Host, at netip.Addr) zone.Host {
 	return h
 }
 
+// claimed has three devices: the first has the host h, and the last one hears of it.
+func claimed(t *testing.T) (n *network, h zone.Host) {
+	n = newNetwork(t, 1, 3, client.AgreeIdentical, Config{})
+	h = inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), "Ethernet1")
+	n.clients[inoftest.DevID(0)].PutHost(h)
+	n.clients[inoftest.DevID(2)].PutHost(inoftest.HostAt(inoftest.HostIP(2), inoftest.DevID(2), "Ethernet1"))
+	n.settle()
+	return n, h
+}
+
 func (n *network) settleAt(dev netip.Addr) {
 	n.fromClient(dev, n.clients[dev].Flush(n.now))
 	n.deliverAll()
@@ -37,12 +47,8 @@ func (n *network) settleAt(dev netip.Addr) {
 // The order of arrival at the reflector decides, whatever a sender's clock says; a fault
 // that a rival tells of its claim concerns nobody.
 func TestALaterClaimWithAnEarlierClockIsARival(t *testing.T) {
-	n := newNetwork(t, 1, 3, client.AgreeIdentical, Config{})
+	n, h := claimed(t)
 	honest, lies, hears := inoftest.DevID(0), inoftest.DevID(1), inoftest.DevID(2)
-	h := inoftest.HostAt(inoftest.HostIP(0), honest, "Ethernet1")
-	n.clients[honest].PutHost(h)
-	n.clients[hears].PutHost(inoftest.HostAt(inoftest.HostIP(2), hears, "Ethernet1"))
-	n.settle()
 	l := liar(h, lies)
 	n.clients[lies].PutHost(l)
 	setDown(n.clients[lies], "lies", zone.Down{Why: snsd.ReasonLinkDown}, h.Addr)
@@ -56,12 +62,8 @@ func TestALaterClaimWithAnEarlierClockIsARival(t *testing.T) {
 }
 
 func TestAHostOnAPortWithAFaultLosesItsAddressToALivingClaim(t *testing.T) {
-	n := newNetwork(t, 1, 3, client.AgreeIdentical, Config{})
+	n, h := claimed(t)
 	was, is, hears := inoftest.DevID(0), inoftest.DevID(1), inoftest.DevID(2)
-	h := inoftest.HostAt(inoftest.HostIP(0), was, "Ethernet1")
-	n.clients[was].PutHost(h)
-	n.clients[hears].PutHost(inoftest.HostAt(inoftest.HostIP(2), hears, "Ethernet1"))
-	n.settle()
 	moved := liar(h, is)
 	n.clients[is].PutHost(moved)
 	n.settle()
@@ -74,13 +76,9 @@ func TestAHostOnAPortWithAFaultLosesItsAddressToALivingClaim(t *testing.T) {
 
 // A device that is gone for a while has nobody who could answer for its hosts.
 func TestTheClaimOfADeviceThatIsGoneYieldsAfterAWhile(t *testing.T) {
-	n := newNetwork(t, 1, 3, client.AgreeIdentical, Config{})
+	n, h := claimed(t)
 	r := n.ids[0]
 	gone, is, hears := inoftest.DevID(0), inoftest.DevID(1), inoftest.DevID(2)
-	h := inoftest.HostAt(inoftest.HostIP(0), gone, "Ethernet1")
-	n.clients[gone].PutHost(h)
-	n.clients[hears].PutHost(inoftest.HostAt(inoftest.HostIP(2), hears, "Ethernet1"))
-	n.settle()
 	moved := liar(h, is)
 	n.clients[is].PutHost(moved)
 	n.settle()
@@ -172,13 +170,9 @@ func TestOfReflectorsThatGoOnNamingDifferentHoldersTheFirstDecides(t *testing.T)
 // The device of a living claim still takes the one of a device that is gone for the holder.
 // Receivers must take the one whose zones they were told of.
 func TestAReflectorNamesTheHolderWhateverItsDeviceSays(t *testing.T) {
-	n := newNetwork(t, 1, 3, client.AgreeIdentical, Config{})
+	n, h := claimed(t)
 	r := n.ids[0]
 	gone, is, hears := inoftest.DevID(0), inoftest.DevID(1), inoftest.DevID(2)
-	h := inoftest.HostAt(inoftest.HostIP(0), gone, "Ethernet1")
-	n.clients[gone].PutHost(h)
-	n.clients[hears].PutHost(inoftest.HostAt(inoftest.HostIP(2), hears, "Ethernet1"))
-	n.settle()
 	moved := liar(h, is)
 	moved.Claim = zone.ClaimRival
 	n.clients[is].PutHost(moved)

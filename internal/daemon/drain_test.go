@@ -104,7 +104,7 @@ func TestASilentHostDoesNotHoldUpADraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		mute := f.hosts["i2"]
-		mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(true, now) }
+		mute.silent(true)
 		n := f.nodes["tor2"]
 		n.drain("eth2", false)
 		settle(device.DrainWait - time.Second)
@@ -169,7 +169,7 @@ func TestATestNoticeIsAckedAndChangesNothing(t *testing.T) {
 		if got := h.heard(); !slices.Equal(got, []string{i1 + agedOut}) {
 			t.Errorf("the agent was told %q", got)
 		}
-		h.do <- func(now time.Time) snsd.AgentOutput { return h.agent.SetSilent(true, now) }
+		h.silent(true)
 		if list, err = before.TestNotice(t.Context(), netip.MustParseAddr(i1)); err != nil || list[0].Acked || list[0].Sent != testNoticeTries {
 			t.Errorf("a silent host: %+v, %v", list, err)
 		}

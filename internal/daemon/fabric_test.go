@@ -91,7 +91,7 @@ func TestALinkThatIsBackIsNoEvidenceOfTheHost(t *testing.T) {
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(time.Second)
 		f.expectAnything()
-		f.hosts["t3"].do <- func(now time.Time) snsd.AgentOutput { return f.hosts["t3"].agent.SetSilent(true, now) }
+		f.hosts["t3"].silent(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", true)
 		settle(30 * time.Second)
 		for name := range f.hosts {
@@ -99,7 +99,7 @@ func TestALinkThatIsBackIsNoEvidenceOfTheHost(t *testing.T) {
 				t.Errorf("link up, host silent: host %s was told %q", name, got)
 			}
 		}
-		f.hosts["t3"].do <- func(now time.Time) snsd.AgentOutput { return f.hosts["t3"].agent.SetSilent(false, now) }
+		f.hosts["t3"].silent(false)
 		settle(40 * time.Second)
 		got := f.hosts["i1"].heard()
 		if len(got) != 1 || got[0] != t3+active {
@@ -112,7 +112,7 @@ func TestAgeOutIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
-		f.hosts["t2"].do <- func(now time.Time) snsd.AgentOutput { return f.hosts["t2"].agent.SetSilent(true, now) }
+		f.hosts["t2"].silent(true)
 		settle(121 * time.Second)
 		f.expect("aged out", map[string][]string{"i2": {t2 + agedOut}, "t3": {t2 + agedOut}})
 	})

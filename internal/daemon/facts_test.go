@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/snsd"
 )
 
 // warnedOf gives the warnings of one rule.
@@ -107,10 +106,7 @@ func TestTheStatusNamesSilentHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
-		mute := f.hosts["i1"]
-		silence := func(on bool) {
-			mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(on, now) }
-		}
+		silence := f.hosts["i1"].silent
 		silence(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(2 * time.Second)
@@ -146,10 +142,7 @@ func TestAReflectorHasTheWarningsOfItsClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
-		mute := f.hosts["i1"]
-		silence := func(on bool) {
-			mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(on, now) }
-		}
+		silence := f.hosts["i1"].silent
 		silence(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(12 * time.Second)

@@ -299,3 +299,8 @@ func ask[T any](ctx context.Context, d *Daemon, path string, filters ...string) 
 	}
 	return v, fmt.Errorf("nothing at %q", path)
 }
+
+// silent has the host ack nothing, or again.
+func (h *labHost) silent(on bool) {
+	h.do <- func(now time.Time) snsd.AgentOutput { return h.agent.SetSilent(on, now) }
+}

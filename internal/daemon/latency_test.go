@@ -9,7 +9,6 @@ import (
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/snsd"
 )
 
 func (n *node) stages(t *testing.T) []api.Stage {
@@ -91,7 +90,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 		if got := count("active") - was; got != 1 {
 			t.Errorf("%d notices because a host was heard again, want 1", got)
 		}
-		f.hosts["t3"].do <- func(now time.Time) snsd.AgentOutput { return f.hosts["t3"].agent.SetSilent(true, now) }
+		f.hosts["t3"].silent(true)
 		settle(121 * time.Second)
 		if got := count("aged-out"); got != 1 {
 			t.Errorf("%d notices because a host aged out, want 1", got)

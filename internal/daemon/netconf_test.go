@@ -155,14 +155,7 @@ func netconfZone(name string, members ...string) string {
 func TestACommitOverNetconf(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := threeSwitches(t)
-			f.expectAnything()
-			n := f.nodes["spine"]
-			n.halt()
-			n.overNetconf()
-			n.start()
-			settle(30 * time.Second)
-			f.expectAnything()
+			f, n := netconfAtSpine(t)
 			before := n.zoneFile()
 			c := n.netconf()
 			c.ok(netconfZone("c", i1, t2))
@@ -209,14 +202,7 @@ func TestACommitOverNetconf(t *testing.T) {
 // neither, by that.
 func TestASessionThatEndsTakesItsCommitBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := threeSwitches(t)
-		f.expectAnything()
-		n := f.nodes["spine"]
-		n.halt()
-		n.overNetconf()
-		n.start()
-		settle(30 * time.Second)
-		f.expectAnything()
+		f, n := netconfAtSpine(t)
 		before := n.zoneFile()
 		c := n.netconf()
 		c.ok(netconfZone("c", i1, t2))
@@ -233,4 +219,17 @@ func TestASessionThatEndsTakesItsCommitBack(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// netconfAtSpine is a fabric at rest whose reflector speaks NETCONF.
+func netconfAtSpine(t *testing.T) (*testFabric, *node) {
+	f := threeSwitches(t)
+	f.expectAnything()
+	n := f.nodes["spine"]
+	n.halt()
+	n.overNetconf()
+	n.start()
+	settle(30 * time.Second)
+	f.expectAnything()
+	return f, n
 }

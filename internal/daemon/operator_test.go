@@ -64,7 +64,7 @@ func TestANoticeToAHostThatLeftIsShownAsGivenUp(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
 		mute := f.hosts["i1"]
-		mute.do <- func(now time.Time) snsd.AgentOutput { return mute.agent.SetSilent(true, now) }
+		mute.silent(true)
 		_ = f.nodes["tor3"].fake.SetCarrier("eth2", false)
 		settle(10 * time.Second)
 		last := func() api.Notice {

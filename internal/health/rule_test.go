@@ -187,10 +187,10 @@ func TestRulesAreDocumented(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString("# Warnings\n\n" +
 		"What `inofctl show status` warns of, and what to do. `show status --check` exits with 3 while there\n" +
-		"is one; `-o json` has the name, the text and what to do of each. Warnings of what happened, as opposed\n" +
-		"to what stands, are shown for the time given after it happened last.\n\n" +
-		"A reflector has the warnings of its clients too, each with the devices that report it (every 10 s), as\n" +
-		"long as their sessions last: its status is that of the fabric.\n\n" +
+		"is one; `-o json` has the name, the text and what to do of each. Warnings of what happened, as\n" +
+		"opposed to what stands, are shown for the time given after it happened last.\n\n" +
+		"A reflector has the warnings of its clients too, each with the devices that report it (every 10 s),\n" +
+		"as long as their sessions last: its status is that of the fabric.\n\n" +
 		"| warning | raised when | what to do | stands |\n| --- | --- | --- | --- |\n")
 	seen := map[string]bool{}
 	for _, r := range Rules() {
