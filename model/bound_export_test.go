@@ -24,6 +24,14 @@ func (s *Sim) Record(until Time, n int) *Recorded {
 // ProgressEach has a fabric that is cut put together each n events to tell its progress.
 func (s *Sim) ProgressEach(n int) { s.stop.cutEvery = n }
 
+// LongestRTT gives the longest round trip as it is found, by walking between all pairs, and whether
+// hops were counted instead.
+func (s *Sim) LongestRTT() (found, walked Time, counted bool) {
+	far := s.farHosts()
+	_, counted = s.sameHops()
+	return s.findLongestRTT(), s.longestByWalk(far), counted && len(far) > 1
+}
+
 // Events gives how many were recorded.
 func (r *Recorded) Events() int { return len(r.list) }
 

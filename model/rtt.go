@@ -1,33 +1,134 @@
 package model
 
-// findLongestRTT walks between all pairs of access switches, from the host of each with the
-// longest cable.
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// farHost is the host of an access switch with the longest cable, and what that hop costs.
+type farHost struct {
+	sw, nic int32
+	cost    Time
+}
+
+// findLongestRTT gives the longest round trip between two access switches, from the host of each
+// with the longest cable.
 func (s *Sim) findLongestRTT() Time {
-	type edge struct {
-		nic  int32
-		cost Time
+	far := s.farHosts()
+	if hop, ok := s.sameHops(); ok && len(far) > 1 {
+		return s.longestByHops(far, hop)
 	}
-	far := map[int32]edge{} // by access switch
+	return s.longestByWalk(far)
+}
+
+// farHosts gives one for each access switch, in their order.
+func (s *Sim) farHosts() (far []farHost) {
+	of := make([]farHost, len(s.switches))
 	for i := range s.nics {
 		pt := &s.ports[s.nics[i].port]
 		sw := s.ports[pt.peer].sw
 		if sw < 0 {
 			continue
 		}
-		c := s.hopCost(int32(i), pt)
-		if e, ok := far[sw]; !ok || c > e.cost {
-			far[sw] = edge{int32(i), c}
+		if c := s.hopCost(int32(i), pt); c > of[sw].cost {
+			of[sw] = farHost{sw, int32(i), c}
 		}
 	}
-	longest := Time(0)
-	for a, from := range far {
-		for b, to := range far {
-			if a == b && len(far) > 1 {
+	for _, f := range of {
+		if f.cost > 0 {
+			far = append(far, f)
+		}
+	}
+	return far
+}
+
+// sameHops gives the cost of a hop between switches if all are alike, for the frames of every host.
+func (s *Sim) sameHops() (cost Time, same bool) {
+	for i := range s.nics {
+		if s.nics[i].prof.MTU != s.nics[0].prof.MTU {
+			return 0, false
+		}
+	}
+	for i := range s.ports {
+		pt := &s.ports[i]
+		if pt.sw < 0 || s.ports[pt.peer].sw < 0 {
+			continue
+		}
+		switch c := s.hopCost(0, pt); {
+		case cost == 0:
+			cost = c
+		case c != cost:
+			return 0, false
+		}
+	}
+	return cost, true
+}
+
+// longestByHops counts hops, all of which cost the same: to one of each family of switches with the
+// same neighbours, as all of a family are equally far from everybody else.
+func (s *Sim) longestByHops(far []farHost, hop Time) (longest Time) {
+	near := make([][]int32, len(s.switches))
+	r := &router{s: s}
+	for i := range near {
+		near[i] = r.neighbours(int32(i), nil)
+	}
+	families := map[string][]farHost{}
+	var order []string
+	for _, f := range far {
+		if len(near[f.sw]) == 0 {
+			continue // nobody reaches it
+		}
+		key := fmt.Sprint(near[f.sw])
+		if families[key] == nil {
+			order = append(order, key)
+		}
+		families[key] = append(families[key], f)
+	}
+	dist := make([]int32, len(near))
+	for _, key := range order {
+		family := families[key]
+		slices.SortStableFunc(family, func(a, b farHost) int { return cmp.Compare(b.cost, a.cost) })
+		if len(family) > 1 { // over a neighbour of both
+			longest = max(longest, family[0].cost+family[1].cost+2*hop)
+		}
+		hopsFrom(family[0].sw, near, dist)
+		for _, f := range far {
+			if d := dist[f.sw]; d > 0 && f.sw != family[0].sw {
+				longest = max(longest, f.cost+family[0].cost+Time(d)*hop)
+			}
+		}
+	}
+	return longest
+}
+
+// hopsFrom counts the hops from one switch to all others; -1 = there is no way.
+func hopsFrom(sw int32, near [][]int32, dist []int32) {
+	for i := range dist {
+		dist[i] = -1
+	}
+	dist[sw] = 0
+	queue := []int32{sw}
+	for k := 0; k < len(queue); k++ {
+		for _, next := range near[queue[k]] {
+			if dist[next] < 0 {
+				dist[next] = dist[queue[k]] + 1
+				queue = append(queue, next)
+			}
+		}
+	}
+}
+
+// longestByWalk follows the tables between all pairs.
+func (s *Sim) longestByWalk(far []farHost) (longest Time) {
+	for _, from := range far {
+		for _, to := range far {
+			if from.sw == to.sw && len(far) > 1 {
 				continue
 			}
-			sum, sw := from.cost, a
+			sum, sw := from.cost, from.sw
 			for range maxHops {
-				pi := s.routeByHash(&s.switches[sw], int32(to.nic), 0)
+				pi := s.routeByHash(&s.switches[sw], to.nic, 0)
 				if pi < 0 {
 					sum = 0
 					break
