@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	// One device as one machine. It shows operators itself as the API says it.
 	// Devices in virtual time, for the simulation and the model.
 	"internal/virtual": slices.Concat(values, []string{"device", "inof/link", "inof/wire", "internal/timerheap"}),
-	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
+	"device":           slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
 
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
