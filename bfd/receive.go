@@ -30,7 +30,8 @@ func (s *session) doubts(p *Packet, at instant) bool {
 		}
 		return true
 	case p.State == StateAdminDown: // of a peer that really is it will name us: it hears us
-		return s.state == StateInit || s.report.shown == ReportDown
+		// One that was up a moment ago may have failed, and be about to be told as down.
+		return s.state == StateInit || s.report.shown == ReportDown || s.report.shown == ReportUp
 	}
 	return false
 }
