@@ -19,7 +19,8 @@ end, and the reflector's memory. Quiet slices, slices under a flood and controls
 so that what else the machine does falls on all of them; each flood is by a device that has
 not used up what it may send at once, and faults come from its first message on, by the
 clock, whether or not those before have arrived. The reflector is a process of its own, and
-one for each kind of flood. Who floods, and the clients that are not measured, are another
+one for each kind of flood; it and the clients that are measured have the priority of the
+unit of inofd, where that is allowed. Who floods, and the clients that are not measured, are another
 process, of idle priority and on one processor: in a fabric they are other machines. In the
 control it takes as much processor time as in the flood, and sends nothing. A ratio is of the
 p99s of all slices; beside it stand the least, the median and the greatest of the slices.
@@ -33,6 +34,7 @@ Memory counts from its highest while hosts change.`
 	f.IntVar(&opt.Rounds, "rounds", 8, "times that a quiet slice, a flood and a control take turns")
 	f.Var(&oneOf{value: &opt.Only, options: load.FloodNames()}, "only", "one kind of flood (default all)")
 	f.IntVar(&opt.Rate, "rate", 200, "faults a second")
+	f.StringVar(&b.profiles, "profiles", "", "directory for traces of the reflector under each flood")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		for _, v := range []struct {
 			name        string
@@ -55,7 +57,7 @@ Memory counts from its highest while hosts change.`
 }
 
 func printHostile(w io.Writer, r *load.HostileResult) {
-	fmt.Fprintf(w, "%s, %d clients, %d faults a second; %d processors, load %s; who floods is %s\n\n", r.Auth, r.Clients, r.Rate, r.Machine.CPUs, r.Machine.Load, r.Flooder)
+	fmt.Fprintf(w, "%s, %d clients, %d faults a second; %d processors, load %s; who floods is %s; the reflector runs %s\n\n", r.Auth, r.Clients, r.Rate, r.Machine.CPUs, r.Machine.Load, r.Flooder, r.Process)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "flood\tsent\tfaults\tquiet, ms: median\tp99\tflood: median\tp99\tmax\tp99 ratio\tof slices\tcontrol: p99\tratio\tof slices\tCPU, s: flooder\treflector\tMiB at most: quiet\tflood\tratio\tin use: quiet\tflood\t\n")
 	of := func(x load.Ratio) string { return fmt.Sprintf("%.1f %.1f %.1f", x.Min, x.Median, x.Max) }
@@ -64,6 +66,14 @@ func printHostile(w io.Writer, r *load.HostileResult) {
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t%.2f\t%.2f\t%s\t%.1f\t%.1f\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t\n", f.Name, f.Sent, f.Fault.Trials,
 			f.Quiet.Median, f.Quiet.P99, f.Fault.Median, f.Fault.P99, f.Fault.Max, f.Ratio.All, of(f.Ratio), f.Control.P99, f.ControlRatio.All, of(f.ControlRatio),
 			f.CPU.Seconds(), f.ReflectorCPU.Seconds(), f.QuietPeak, f.Peak, f.MemoryRatio, f.QuietLive, f.Live)
+	}
+	tw.Flush()
+	fmt.Fprint(w, "\np99 of the parts of a fault's way, ms: until the reflector has read it, until it has made what tells it, until the last client has that\n\n")
+	fmt.Fprint(tw, "flood\tquiet: in\tthrough\tout\tflood: in\tthrough\tout\t\n")
+	for i := range r.Floods {
+		f := &r.Floods[i]
+		q, u := f.QuietHops, f.FaultHops
+		fmt.Fprintf(tw, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", f.Name, q.In, q.Through, q.Out, u.In, u.Through, u.Out)
 	}
 	tw.Flush()
 	fmt.Fprintln(w)

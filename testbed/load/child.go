@@ -26,7 +26,7 @@ import (
 
 // request is one line on the standard input of the reflector's process.
 type request struct {
-	Op    string   `json:"op"` // stats, send, profile, heap, trace; join, flood, burn, rest
+	Op    string   `json:"op"` // stats, send, profile, heap, trace, priority; join, flood, burn, rest
 	GC    bool     `json:"gc,omitempty"`
 	Reset bool     `json:"reset,omitempty"` // the peak begins anew
 	Bytes uint64   `json:"bytes,omitempty"`
@@ -132,6 +132,9 @@ func answer(ctx context.Context, d *daemon.Daemon, b *bare, q request) (reply, e
 			return reply{}, err
 		}
 		return reply{}, trace.Start(f)
+	case "priority":
+		with, err := asUnit()
+		return reply{Where: with}, err
 	case "heap":
 		f, err := os.Create(q.File)
 		if err != nil {

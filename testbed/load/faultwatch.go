@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/openinof/inof/inof/wire"
 )
 
 // faultPrefix begins the names of ports that have faults.
@@ -24,9 +26,10 @@ type board struct {
 
 // boarded is a port on it.
 type boarded struct {
-	turn atomic.Uint32 // of its faults; 0: it had none
-	left atomic.Int32  // readers that have not heard of it
-	at   atomic.Int64  // when the last had, from base on
+	turn atomic.Uint32          // of its faults; 0: it had none
+	left atomic.Int32           // readers that have not heard of it
+	at   atomic.Int64           // when the last had, from base on
+	last atomic.Pointer[[]byte] // the message that told it
 }
 
 // watch is what one reader has heard of.
@@ -49,8 +52,8 @@ func (b *board) begins(port int) {
 	p.turn.Add(1)
 }
 
-// see looks at the value of a down record: reason, time, device, port.
-func (w *watch) see(v []byte) {
+// see looks at the value of a down record: reason, time, device, port; m is its message.
+func (w *watch) see(v, m []byte) {
 	const device = 1 + 8
 	at := device + 1 + 4
 	if v[device] == 6 {
@@ -74,6 +77,8 @@ func (w *watch) see(v []byte) {
 	}
 	if w.seen[n] = turn; p.left.Add(-1) == 0 {
 		p.at.Store(int64(time.Since(w.board.base)))
+		m = bytes.Clone(m)
+		p.last.Store(&m)
 		w.board.open.Add(-1)
 	}
 }
@@ -81,12 +86,12 @@ func (w *watch) see(v []byte) {
 // lateLimit is how long a fault may take.
 const lateLimit = time.Minute
 
-// faults lets so many faults happen, so many a second, each at the next port, and gives how long
+// faults lets so many faults happen, so many a second, each at the next port, and gives what
 // each took until all had heard of it. Ports recover half a turn of all ports later.
-func (h *hostile) faults(ctx context.Context, count int) ([]time.Duration, error) {
+func (h *hostile) faults(ctx context.Context, count int) ([]faultTime, error) {
 	pause := time.Second / time.Duration(h.Rate)
 	ports := len(h.board.ports)
-	began, port := make([]time.Duration, count), make([]int, count)
+	all, port := make([]faultTime, count), make([]int, count)
 	down := make([]int, 0, count) // ports that are to recover, the oldest first
 	up := func() error {
 		p := down[0]
@@ -120,7 +125,7 @@ func (h *hostile) faults(ctx context.Context, count int) ([]time.Duration, error
 		}
 		port[i], down = p, append(down, p)
 		h.board.begins(p)
-		began[i] = time.Since(h.board.base)
+		all[i].all = time.Since(h.board.base)
 		if err := h.fault(p, true); err != nil {
 			return nil, err
 		}
@@ -133,13 +138,13 @@ func (h *hostile) faults(ctx context.Context, count int) ([]time.Duration, error
 			}
 		}
 		if i >= ports/2 { // before the port has its next
-			if err := h.took(ctx, port, began, i-ports/2); err != nil {
+			if err := h.took(ctx, port[i-ports/2], &all[i-ports/2]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for i := max(0, count-ports/2); i < count; i++ {
-		if err := h.took(ctx, port, began, i); err != nil {
+		if err := h.took(ctx, port[i], &all[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -148,14 +153,28 @@ func (h *hostile) faults(ctx context.Context, count int) ([]time.Duration, error
 			return nil, err
 		}
 	}
-	return began, nil
+	return all, nil
 }
 
+// faultTime is how long a fault took until the last had it, and on its way to that one: until the
+// reflector had read it, until it had made the message that tells it, and from there.
+type faultTime struct{ all, in, through, out time.Duration }
+
 // took puts how long a fault took in place of when it began.
-func (h *hostile) took(ctx context.Context, port []int, began []time.Duration, i int) error {
-	err := h.heard(ctx, port[i])
-	began[i] = time.Duration(h.board.ports[port[i]].at.Load()) - began[i]
-	return err
+func (h *hostile) took(ctx context.Context, port int, f *faultTime) error {
+	if err := h.heard(ctx, port); err != nil {
+		return err
+	}
+	p := &h.board.ports[port]
+	at := time.Duration(p.at.Load())
+	f.all = at - f.all
+	m, err := wire.Decode(*p.last.Load())
+	if err != nil {
+		return fmt.Errorf("what tells the fault of %s%05d: %w", faultPrefix, port, err)
+	}
+	u := m.(*wire.Update)
+	f.in, f.through, f.out = u.ReflectorAt.Sub(u.FaultAt), u.ReflectedAt.Sub(u.ReflectorAt), h.board.base.Add(at).Sub(u.ReflectedAt)
+	return nil
 }
 
 // heard waits until all have heard of the last fault of a port.

@@ -2,13 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -176,42 +172,4 @@ func processorTime(who int) (time.Duration, error) {
 	var u unix.Rusage
 	err := unix.Getrusage(who, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
-}
-
-// schedIdle is SCHED_IDLE of sched(7).
-const schedIdle = 5
-
-// stepAside lets the process run when nobody else wants the processor, on the last one where there
-// are several.
-func stepAside() (where string, err error) {
-	where = "in a process of idle priority"
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return "", fmt.Errorf("processors of this process: %w", err)
-	}
-	last := -1
-	for i := range 8 * len(set) * 8 {
-		if set.IsSet(i) {
-			last = i
-		}
-	}
-	if set.Count() > 1 {
-		set.Zero()
-		set.Set(last)
-		where += fmt.Sprintf(", on processor %d alone", last)
-	}
-	runtime.GOMAXPROCS(1)
-	for range 2 { // those that have begun meanwhile; others do as who began them
-		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return "", err
-		}
-		for _, t := range tasks {
-			id, _ := strconv.Atoi(t.Name())
-			if err := errors.Join(unix.SchedSetaffinity(id, &set), unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedIdle}, 0)); err != nil && !errors.Is(err, unix.ESRCH) {
-				return "", fmt.Errorf("priority of who floods: %w", err)
-			}
-		}
-	}
-	return where, nil
 }

@@ -41,6 +41,7 @@ type HostileResult struct {
 	Clients int     `json:"clients"`
 	Rate    int     `json:"rate"`
 	Flooder string  `json:"flooder"` // where it runs
+	Process string  `json:"process"` // the reflector's, and that of the clients that are measured: its priority
 	Floods  []Flood `json:"floods"`
 }
 
@@ -53,6 +54,9 @@ type Flood struct {
 	Quiet Quantiles `json:"quiet"`         // a fault until the last client of its zone has it
 	Fault Quantiles `json:"fault"`         // the same under the flood
 	Ratio Ratio     `json:"p99_ratio"`     // of the flood to quiet
+	// Where the time goes, quiet and under the flood.
+	QuietHops Hops `json:"quiet_hops"`
+	FaultHops Hops `json:"fault_hops"`
 	// The same without a flood, while the process that flooded takes as much processor time.
 	CPU          time.Duration `json:"cpu_ns"`           // of that process, in all floods
 	ReflectorCPU time.Duration `json:"reflector_cpu_ns"` // of the reflector, in all floods
@@ -76,16 +80,42 @@ type Ratio struct {
 	Max    float64 `json:"max"`
 }
 
-// slices of one kind, each with how long its faults took.
-type sliced [][]time.Duration
+// Hops are the p99s of the parts of the way of a fault, in milliseconds.
+type Hops struct {
+	In      float64 `json:"in_p99_ms"`      // from its origin until the reflector has read it
+	Through float64 `json:"through_p99_ms"` // until it has made the message that tells it
+	Out     float64 `json:"out_p99_ms"`     // until the last client has read that
+}
 
-func (s sliced) quantiles() Quantiles { return quantiles(slices.Concat(s...)) }
+// slices of one kind, each with what its faults took.
+type sliced [][]faultTime
+
+func part(all []faultTime, of func(faultTime) time.Duration) Quantiles {
+	ds := make([]time.Duration, len(all))
+	for i := range all {
+		ds[i] = of(all[i])
+	}
+	return quantiles(ds)
+}
+
+func whole(all []faultTime) Quantiles {
+	return part(all, func(f faultTime) time.Duration { return f.all })
+}
+
+func (s sliced) quantiles() Quantiles { return whole(slices.Concat(s...)) }
+
+func (s sliced) hops() Hops {
+	all := slices.Concat(s...)
+	return Hops{In: part(all, func(f faultTime) time.Duration { return f.in }).P99,
+		Through: part(all, func(f faultTime) time.Duration { return f.through }).P99,
+		Out:     part(all, func(f faultTime) time.Duration { return f.out }).P99}
+}
 
 // to gives the ratio of the p99s to those of other slices of the same rounds.
 func (s sliced) to(other sliced) Ratio {
 	each := make([]float64, len(s))
 	for i := range s {
-		each[i] = quantiles(s[i]).P99 / quantiles(other[i]).P99
+		each[i] = whole(s[i]).P99 / whole(other[i]).P99
 	}
 	slices.Sort(each)
 	return Ratio{All: s.quantiles().P99 / other.quantiles().P99, Min: each[0], Median: each[len(each)/2], Max: each[len(each)-1]}
@@ -119,6 +149,7 @@ type hostile struct {
 	nth     int // of the faults in turn
 	flooder child
 	where   string
+	with    string // what priority
 	epoch   uint64
 }
 
@@ -133,6 +164,10 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 	// This process is the clients of a fabric: its collections are none of the reflector's.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
+	if _, err := asUnit(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = asOthers() }()
 	opt.Rounds = max(1, opt.Rounds)
 	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
 	for i := range floods {
@@ -147,7 +182,7 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 		if err := errors.Join(h.measure(ctx, f), h.leave()); err != nil {
 			return nil, fmt.Errorf("flood %q: %w", f.Name, err)
 		}
-		res.Auth, res.Flooder = h.own.Auth.String(), h.where
+		res.Auth, res.Flooder, res.Process = h.own.Auth.String(), h.where, h.with
 		res.Floods = append(res.Floods, *f)
 	}
 	return res, nil
@@ -206,6 +241,7 @@ func (h *hostile) measure(ctx context.Context, f *Flood) error {
 	}
 	f.Quiet, f.Fault, f.Control = quiet.quantiles(), under.quantiles(), control.quantiles()
 	f.Ratio, f.ControlRatio = under.to(quiet), control.to(quiet)
+	f.QuietHops, f.FaultHops = quiet.hops(), under.hops()
 	return nil
 }
 
@@ -221,12 +257,17 @@ func (h *hostile) begin(ctx context.Context) (err error) {
 	if err := h.flooder.start(h.Process, "flooder", h.own.dir); err != nil {
 		return err
 	}
+	r, err := h.own.ask(ctx, request{Op: "priority"})
+	if err != nil {
+		return err
+	}
+	h.with = r.Where
 	measured := h.measured()
 	if h.crew, err = assemble(ctx, &h.own.Target, slices.Concat(h.Devices.list(0, measured), h.Devices.list(h.Clients, h.plan.origins))); err != nil {
 		return err
 	}
 	h.epoch = h.crew.epoch
-	r, err := h.flooder.ask(ctx, request{Op: "join", Flood: &floodOf{Addr: h.own.Addr, Auth: h.Auth, Clients: h.Clients, Measured: measured,
+	r, err = h.flooder.ask(ctx, request{Op: "join", Flood: &floodOf{Addr: h.own.Addr, Auth: h.Auth, Clients: h.Clients, Measured: measured,
 		ZoneSize: h.ZoneSize, Origins: h.plan.origins, Burst: h.plan.burst, Devices: h.Devices, Hosts: h.Hosts}})
 	h.where = r.Where
 	return err
@@ -317,8 +358,12 @@ func (h *hostile) fault(port int, on bool) error {
 
 // underFlood gives how long faults took while device dev floods, and the processor time that its
 // process has taken. They come from its first message on: it may send the most at the beginning.
-func (h *hostile) underFlood(ctx context.Context, f *Flood, dev, count int) ([]time.Duration, time.Duration, error) {
+func (h *hostile) underFlood(ctx context.Context, f *Flood, dev, count int) ([]faultTime, time.Duration, error) {
 	before, err := h.flooder.ask(ctx, request{Op: "rest"})
+	if err != nil {
+		return nil, 0, err
+	}
+	endTrace, err := h.own.trace(ctx, h.Profiles, fmt.Sprintf("%s-%d", f.Name, dev))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -326,7 +371,7 @@ func (h *hostile) underFlood(ctx context.Context, f *Flood, dev, count int) ([]t
 		return nil, 0, err
 	}
 	took, err := h.faults(ctx, count)
-	if err != nil {
+	if err := errors.Join(err, endTrace()); err != nil {
 		return nil, 0, err
 	}
 	after, err := h.flooder.ask(ctx, request{Op: "rest"})

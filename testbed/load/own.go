@@ -147,6 +147,19 @@ func (o *ownReflector) profile(ctx context.Context, dir, name string) (stop func
 	return func() error { _, err := o.ask(ctx, request{Op: "profile"}); return err }, err
 }
 
+// trace takes one of what the process does, until stop is called: name.trace in a directory, for go
+// tool trace; nowhere without one.
+func (o *ownReflector) trace(ctx context.Context, dir, name string) (stop func() error, err error) {
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := filepath.Abs(filepath.Join(dir, name+".trace"))
+	if err == nil {
+		_, err = o.ask(ctx, request{Op: "trace", File: file})
+	}
+	return func() error { _, err := o.ask(ctx, request{Op: "trace"}); return err }, err
+}
+
 // heap writes what is in use in the process's heap, by who allocated it, as name.pprof in a
 // directory; nowhere without one.
 func (o *ownReflector) heap(ctx context.Context, dir, name string) error {

@@ -116,7 +116,7 @@ func (r *reader) message(m []byte) error {
 			switch m[at] &^ 0x80 {
 			case tlvDown:
 				if w := r.watch.Load(); w != nil {
-					w.see(m[at+4 : at+4+(int(m[at+1])<<16|int(m[at+2])<<8|int(m[at+3]))])
+					w.see(m[at+4:at+4+(int(m[at+1])<<16|int(m[at+2])<<8|int(m[at+3]))], m)
 				}
 				recs++
 			case tlvHost:
