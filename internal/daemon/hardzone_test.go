@@ -125,6 +125,20 @@ func TestASwitchThatCannotFilterSaysSo(t *testing.T) {
 	})
 }
 
+// hostsAre sees what show host says of hard zoning.
+func hostsAre(t *testing.T, d *Daemon, state api.HardState, why string) {
+	t.Helper()
+	hosts, err := ask[[]api.Host](t.Context(), d, "hosts")
+	if err != nil || len(hosts) == 0 {
+		t.Fatalf("%d hosts, %v", len(hosts), err)
+	}
+	for _, h := range hosts {
+		if h.Hard != state || strings.Join(h.HardWhy, " ") != why {
+			t.Errorf("host %s: %s %q, want %s %q", h.Addr, h.Hard, h.HardWhy, state, why)
+		}
+	}
+}
+
 func TestTheRowsAreInTheKernelBeforeTheFiltersAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
@@ -144,7 +158,17 @@ func TestTheRowsAreInTheKernelBeforeTheFiltersAre(t *testing.T) {
 		if h, err := n.d.HardZoning(t.Context()); err != nil || h.State != api.HardAbnormal || h.Why[0] != "not yet" {
 			t.Errorf("%+v %v", h, err)
 		}
+		hostsAre(t, n.d, api.HardAbnormal, "not yet")
 		time.Sleep(2 * hardRetry)
+		hostsAre(t, n.d, api.HardNormal, "")
+		_ = n.d.device.Do(t.Context(), func(c *device.Core, now time.Time) { // before the rows are looked at
+			c.CloseHardNow(now)
+			if state, _ := c.HardState(); state != api.HardProcessing {
+				t.Errorf("all rows are to be looked at: %s", state)
+			}
+		})
+		time.Sleep(time.Second)
+		hostsAre(t, n.d, api.HardNormal, "")
 		h, err := n.d.HardZoning(t.Context())
 		if err != nil || h.State != api.HardNormal || h.Local == 0 || h.Pairs == 0 || len(h.Ports) == 0 {
 			t.Fatalf("%+v %v", h, err)
