@@ -65,10 +65,10 @@ var allowed = map[string][]string{
 	"inof/inoftest":  slices.Concat(values, []string{"inof/wire"}), // for tests only, see alsoInTests
 	"hostnotify":     slices.Concat(values, []string{"internal/latency", "internal/timerheap"}),
 
-	// One device as one machine. It shows operators itself as the API says it.
 	// Devices in virtual time, for the simulation and the model.
 	"internal/virtual": slices.Concat(values, []string{"device", "inof/link", "inof/wire", "internal/timerheap"}),
-	"device":           slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
+	// One device as one machine. It shows operators itself as the API says it.
+	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
 
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
