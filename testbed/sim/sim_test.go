@@ -211,6 +211,23 @@ func TestClusterSeeds(t *testing.T) {
 	t.Log(sum)
 }
 
+// laterSeeds are as many runs as take two or three seconds.
+const laterSeeds = 24
+
+// Upgrades roll without a notice, and so does the way back: devices of version 2 and of a later one
+// that adds what the protocol lets it add are one fabric, whichever each of them is after a restart.
+func TestHalfOfAFabricMaySpeakALaterVersion(t *testing.T) {
+	sum := newTotal()
+	for s := range uint64(cmp.Or(*seeds, laterSeeds)) {
+		res, err := Run(Config{Seed: *first + s, Reflectors: int(1 + s%2), Later: true})
+		if err != nil {
+			t.Error(err)
+		}
+		sum.add(res)
+	}
+	t.Log(sum)
+}
+
 // hostileBudget is how long runs with a bad client and a bad host go on.
 const hostileBudget = 6 * time.Second
 

@@ -111,7 +111,7 @@ func (e *end) open(dials bool) {
 
 // auth is one for the whole run; the cheaper mode is the more frequent one.
 func (w *world) auth() link.Auth {
-	if w.cfg.Seed%4 == 0 {
+	if w.cfg.Seed%4 == 0 && !w.cfg.Later {
 		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey([32]byte{1})}}
 	}
 	return link.Auth{Mode: wire.AuthNone}
@@ -122,8 +122,10 @@ func (e *end) send(b []byte) {
 	for len(b) > 0 {
 		n := binary.BigEndian.Uint32(b)
 		m := b[:n]
+		if b = b[n:]; e.dev.later() {
+			m = asLater(m)
+		}
 		e.post(func() { e.peer.receive(m) })
-		b = b[n:]
 	}
 }
 

@@ -26,6 +26,7 @@ type Config struct {
 	Hostile    bool   // a bad client and a bad host strike too
 	Cluster    bool   // the reflectors are members of a cluster: only in a bubble of testing/synctest
 	Wait       func() // with Cluster: until the members' goroutines of this moment have done what they can
+	Later      bool   // half of the devices speak a later version, without authentication
 	NoSave     bool   // only reflectors have a disk
 	NoWatch    bool   // notices are counted, not checked one by one
 }
