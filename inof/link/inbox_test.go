@@ -226,6 +226,59 @@ func TestKeepalivesHaveAPaceOfTheirOwn(t *testing.T) {
 	})
 }
 
+// A loss that stands behind more than is read of a device which owes is found as soon as there is
+// room for it: it waits for what its own device owes and no longer, nothing before it is left out,
+// and others do not wait at all.
+func TestALossBehindMoreThanIsReadWaitsForItsOwnDeviceOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond, burst, before = 100, 1000, 4 * restingRoom
+		ps := newPacers(Pace{PerSecond: perSecond, Burst: burst}, 10, func(netip.Addr) bool { return true })
+		p, other := inboxPeer(1), inboxPeer(2)
+		p.c, other.c = &conn{pace: ps.of(p.device)}, &conn{pace: ps.of(other.device)}
+		b := NewInbox(0)
+		p.c.pace.charge(burst, time.Now())
+		p.c.pace.charge(burst, time.Now()) // ten seconds
+		began := time.Now()
+		loss := faultUpdate(p.device)
+		go func() { // the session's reader
+			for range before {
+				b.Put(inboxMessage(p, hostsUpdate(p.device, wire.Put, 1), DefaultInboxBytes), true, nil)
+			}
+			b.Put(inboxMessage(p, loss, 100), true, nil)
+		}()
+		synctest.Wait()
+		if _, _, ok := b.Take(); ok {
+			t.Fatal("a device that owes is served")
+		}
+		synctest.Wait()
+		if s := b.Status(time.Now()); s.Events != restingRoom || s.Full != 1 {
+			t.Fatalf("read of it: %+v", s)
+		}
+		b.Put(inboxMessage(other, faultUpdate(other.device), 100), true, nil)
+		if ev, _, ok := b.Take(); !ok || ev.Peer != other || time.Since(began) != 0 {
+			t.Fatalf("another device waits: %v", ev.Peer)
+		}
+		for n := 0; ; n++ {
+			ev, _, ok := b.Take()
+			if !ok {
+				n--
+				<-b.Ready()
+				continue
+			}
+			if ev.Msg == loss {
+				if n != before {
+					t.Errorf("%d of %d messages came before it", n, before)
+				}
+				break
+			}
+		}
+		own := time.Duration(before*(1+4)) * time.Second / perSecond // what stands before it, at its pace
+		if d := time.Since(began); d < 10*time.Second || d > 10*time.Second+own {
+			t.Errorf("taken after %v, it owed for 10 s and said for %v more", d, own)
+		}
+	})
+}
+
 // What a device sends at once is read with pauses, in which others are; what it sends now and then
 // is read at once.
 func TestADeviceThatSendsMuchIsReadInTurns(t *testing.T) {
