@@ -138,6 +138,21 @@ type QP struct {
 	id int32
 }
 
+// perQP gives a list of what a Controller keeps of each queue pair room for one more of them, or for
+// as many as the fabric has room for.
+func perQP[T any](v []T, q QP) []T {
+	n := q.ID() + 1
+	if n <= len(v) {
+		return v
+	}
+	if n > cap(v) {
+		bigger := make([]T, len(v), max(n, cap(q.s.qps)))
+		copy(bigger, v)
+		v = bigger
+	}
+	return v[:n]
+}
+
 // ID numbers the queue pairs of a fabric from 0.
 func (q QP) ID() int { return int(q.id) }
 

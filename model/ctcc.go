@@ -59,7 +59,7 @@ type ctcc struct {
 func (c *ctccSender) Hears() Hear { return HearAcks | HearSent }
 
 func (c *ctccSender) Open(q QP) {
-	c.qps = growTo(c.qps, q.ID()+1)
+	c.qps = perQP(c.qps, q)
 	line := float64(q.Line())
 	c.qps[q.ID()] = ctcc{rate: min(line, float64(c.par.First)), line: line}
 	q.SetRate(Rate(c.qps[q.ID()].rate))

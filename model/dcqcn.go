@@ -134,7 +134,7 @@ func (r *reactionPoint) Hears() Hear {
 // Open begins at line rate.
 func (r *reactionPoint) Open(q QP) {
 	line := uint64(q.Line())
-	r.qps = growTo(r.qps, q.ID()+1)
+	r.qps = perQP(r.qps, q)
 	r.qps[q.ID()] = dcqcn{rate: line, target: line, line: line}
 }
 

@@ -58,7 +58,7 @@ func (d *dctcpSender) Hears() Hear { return HearAcks }
 
 func (d *dctcpSender) Open(q QP) {
 	line := uint64(q.Line())
-	d.qps = growTo(d.qps, q.ID()+1)
+	d.qps = perQP(d.qps, q)
 	d.qps[q.ID()] = dctcp{rate: line, line: line, alpha: alphaOne}
 	d.window(q, &d.qps[q.ID()])
 }

@@ -41,6 +41,13 @@ type flow struct {
 	begun bool
 }
 
+// ExpectFlows makes room for n more flows at once: many that are added one by one would have their
+// records copied to ever larger places, with the old ones beside them.
+func (s *Sim) ExpectFlows(n int) {
+	s.flows, s.starts = slices.Grow(s.flows, n), slices.Grow(s.starts, n)
+	s.qps, s.rx = slices.Grow(s.qps, n), slices.Grow(s.rx, n)
+}
+
 // AddFlow plans a flow; it may be called before and during a run.
 func (s *Sim) AddFlow(f FlowSpec) (FlowID, error) {
 	id := int32(len(s.flows))

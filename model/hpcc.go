@@ -55,7 +55,7 @@ func (h *hpccSender) Hears() Hear { return HearAcks }
 
 func (h *hpccSender) Open(q QP) {
 	line := float64(q.Line())
-	h.qps = growTo(h.qps, q.ID()+1)
+	h.qps = perQP(h.qps, q)
 	h.qps[q.ID()] = hpcc{cur: line, line: line, u: 1, ai: float64(h.par.AI) * line / float64(h.par.PerRate)}
 	q.windowFor(q.Line())
 }

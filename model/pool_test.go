@@ -44,3 +44,26 @@ func TestHotRecordsAreCacheLines(t *testing.T) {
 		}
 	}
 }
+
+// Flows that are expected are added without copying those before them, nor what their controller
+// keeps of each.
+func TestExpectedFlowsStayWhereTheyAre(t *testing.T) {
+	cc := CX4()
+	s := oneSwitch(t, 3, ReferenceSwitch(4<<20, cc), ReferenceNIC(cc), link100, Options{Seed: 1})
+	const n = 1000
+	s.ExpectFlows(n)
+	first := 0
+	for i := range n {
+		id, err := s.AddFlow(FlowSpec{Src: EndpointID(i % 2), Dst: 2, Bytes: 1000, Start: Time(i), TOS: 3 << 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms := cap(s.flows) + cap(s.qps) + cap(s.rx) + cap(s.starts) + cap(s.control(&s.qps[id]).(*reactionPoint).qps)
+		if i == 0 {
+			first = rooms
+		}
+		if rooms != first {
+			t.Fatalf("flow %d: room for %d records in all, at first for %d", i, rooms, first)
+		}
+	}
+}

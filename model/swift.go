@@ -56,7 +56,7 @@ func (t *swiftSender) Hears() Hear { return HearAcks | HearSent }
 
 func (t *swiftSender) Open(q QP) {
 	w := math.Ceil(q.fullWindow() / float64(q.MTU()))
-	t.qps = growTo(t.qps, q.ID()+1)
+	t.qps = perQP(t.qps, q)
 	t.qps[q.ID()] = swift{w: w, most: 8 * w}
 	q.SetWindow(int32(max(1, w)))
 }

@@ -59,7 +59,7 @@ const tcpFrame = 256
 func (t *tcpSender) Hears() Hear { return HearAcks }
 
 func (t *tcpSender) Open(q QP) {
-	t.qps = growTo(t.qps, q.ID()+1)
+	t.qps = perQP(t.qps, q)
 	t.qps[q.ID()] = tcp{cwnd: int64(t.par.First) * tcpFrame, ssthresh: int64(t.par.Most) * tcpFrame}
 	q.SetWindow(t.par.First)
 }

@@ -56,7 +56,7 @@ type timely struct {
 func (t *timelySender) Hears() Hear { return HearAcks | HearSent }
 
 func (t *timelySender) Open(q QP) {
-	t.qps = growTo(t.qps, q.ID()+1)
+	t.qps = perQP(t.qps, q)
 	t.qps[q.ID()] = timely{rate: float64(q.Line()), line: float64(q.Line())}
 }
 

@@ -197,6 +197,7 @@ func (b *builder) add(key string, t *Traffic, specs []model.FlowSpec) {
 		}
 		prio = uint8(*t.Prio)
 	}
+	b.sim.ExpectFlows(len(specs))
 	for _, f := range specs {
 		f.Tagged, f.Priority = tagged, prio
 		f.TOS, f.Rate, f.NoCC, f.NoECT = tos, t.Rate, t.NoCC, t.NoECT

@@ -68,7 +68,9 @@ func TestModelSize(t *testing.T) {
 // storageOn runs storage traffic at half load on two cores and says what it takes.
 func storageOn(t *testing.T, s *model.Sim, span model.Time) {
 	begun, cpu := time.Now(), cpuTime()
-	for _, fl := range Poisson(blocks(s.Endpoints(), span)) {
+	flows := Poisson(blocks(s.Endpoints(), span))
+	s.ExpectFlows(len(flows))
+	for _, fl := range flows {
 		if _, err := s.AddFlow(fl); err != nil {
 			t.Fatal(err)
 		}

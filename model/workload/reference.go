@@ -84,6 +84,7 @@ func start(f *Fabric, o model.Options, flows []model.FlowSpec) (*model.Sim, *Fab
 	if err != nil {
 		return nil, nil, err
 	}
+	s.ExpectFlows(len(flows))
 	for i, fl := range flows {
 		if _, err := s.AddFlow(fl); err != nil {
 			return nil, nil, fmt.Errorf("flow %d: %w", i, err)

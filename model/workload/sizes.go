@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -113,11 +112,15 @@ func (a Arrivals) gap(rate model.Rate) float64 { return a.Sizes.Mean() * 8 / (a.
 // Poisson makes the flows of the arrivals, sender by sender. A sender with nobody to send
 // to makes none.
 func Poisson(a Arrivals) []model.FlowSpec {
-	var out []model.FlowSpec
+	out := make([]model.FlowSpec, 0, max(0, int(1.01*a.Flows()))+64)
+	place := make(map[model.EndpointID]int, len(a.To))
+	for i := len(a.To) - 1; i >= 0; i-- {
+		place[a.To[i]] = i
+	}
 	for i, from := range a.From {
 		others := uint64(len(a.To))
-		self := slices.Index(a.To, from.ID)
-		if self >= 0 {
+		self, receives := place[from.ID]
+		if receives {
 			others--
 		}
 		if others == 0 {
@@ -131,7 +134,7 @@ func Poisson(a Arrivals) []model.FlowSpec {
 				break
 			}
 			to := int(rng.Uint64() % others)
-			if self >= 0 && to >= self {
+			if receives && to >= self {
 				to++
 			}
 			size := int64(a.Sizes.At(rng.Float64()))
