@@ -73,7 +73,9 @@ func strike(w *world) {
 // heal ends what would otherwise last: every process runs again. Cables and hosts
 // stay as they are.
 func (w *world) heal() bool {
-	w.rough, w.lossy = false, 0
+	if w.rough = false; w.lossy > 0 {
+		w.lossy, w.changed = 0, w.now // what was lost is still to be repeated
+	}
 	w.tracef("the faults stop")
 	if w.quorum != nil {
 		w.quorum.heal()
