@@ -7,16 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"time"
-
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric/linux/carrier"
 	"github.com/openinof/inof/internal/progress"
@@ -43,15 +38,6 @@ type BenchOptions struct {
 	// Telemetry asks for one whose switches are scraped each second, and the one at which the cable
 	// is pulled followed by so many streams of gNMI.
 	Telemetry int
-}
-
-// Quantiles of one measurement, in microseconds.
-type Quantiles struct {
-	Trials int     `json:"trials"`
-	Min    float64 `json:"min_us"`
-	Median float64 `json:"median_us"`
-	P99    float64 `json:"p99_us"`
-	Max    float64 `json:"max_us"`
 }
 
 // BenchResult is fault-to-notice beside its bound.
@@ -98,17 +84,6 @@ type BenchBeside struct {
 	P99    BenchRatio `json:"beside_to_first_p99"`
 	Hops   []BenchHop `json:"hops"`
 }
-
-// BenchRatio is how many times as long something took, and how exactly that is known: as other
-// trials of the same might have come, drawn from these again and again, 90 of 100 ratios lie
-// between Low and High.
-type BenchRatio struct {
-	Ratio float64 `json:"ratio"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-}
-
-func (r BenchRatio) String() string { return fmt.Sprintf("%.2fx (%.2f..%.2f)", r.Ratio, r.Low, r.High) }
 
 // The cable that is pulled, and the host across the fabric that is told.
 const (
@@ -419,109 +394,6 @@ func waitNotice(ctx context.Context, ag *agents, host, subject netip.Addr, state
 		}
 	}
 	return heard{}, fmt.Errorf("%s is not told within %s that %s is %s", host, demoWait, subject, state)
-}
-
-func (m *benchBound) trial(ctx context.Context) (time.Duration, error) {
-	if err := pause(ctx, 20*time.Millisecond); err != nil {
-		return 0, err
-	}
-	at := time.Now()
-	if _, err := m.conn.Write(m.msg[:]); err != nil {
-		return 0, err
-	}
-	got, err := m.rx.next()
-	return got.Sub(at), err
-}
-
-func (m *benchBound) close() {
-	if m.rx != nil {
-		m.rx.close()
-	}
-	if m.conn != nil {
-		_ = m.conn.Close()
-	}
-	for _, stop := range m.stop {
-		stop()
-	}
-}
-
-// kernel measures how long it takes until netlink tells of a pulled cable.
-func (b *bench) kernel(ctx context.Context) ([]time.Duration, error) {
-	at := b.truth.info(b.truth.of(benchPulled, "A"))
-	ns, err := netns.GetFromPath(b.lab.ns(at.Switch).net)
-	if err != nil {
-		return nil, err
-	}
-	defer ns.Close()
-	type seen struct {
-		up bool
-		at time.Time
-	}
-	changes, done := make(chan seen, 64), make(chan struct{})
-	updates := make(chan netlink.LinkUpdate)
-	defer close(done)
-	if err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{Namespace: &ns}); err != nil {
-		return nil, err
-	}
-	go func() {
-		for u := range updates {
-			if u.Attrs().Name == at.Port {
-				select {
-				case changes <- seen{hasCarrier(u.Attrs()), time.Now()}:
-				default:
-				}
-			}
-		}
-	}()
-	wait := func(up bool) (time.Time, error) {
-		for limit := time.After(demoWait); ; {
-			select {
-			case c := <-changes:
-				if c.up == up {
-					return c.at, nil
-				}
-			case <-ctx.Done():
-				return time.Time{}, ctx.Err()
-			case <-limit:
-				return time.Time{}, fmt.Errorf("netlink does not tell of %s:%s within %s", at.Switch, at.Port, demoWait)
-			}
-		}
-	}
-	var out []time.Duration
-	for range b.Trials {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
-		fault, err := b.lab.Fault(at.Switch, at.Port, false)
-		if err != nil {
-			return nil, err
-		}
-		told, err := wait(false)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, told.Sub(fault))
-		if _, err := b.lab.Fault(at.Switch, at.Port, true); err != nil {
-			return nil, err
-		}
-		if _, err := wait(true); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (r *rawReader) close() { unix.Close(r.fd) }
-
-func quantiles(ds []time.Duration) Quantiles {
-	s := slices.Sorted(slices.Values(ds))
-	us := func(t time.Duration) float64 { return math.Round(float64(t.Nanoseconds())/100) / 10 }
-	q := Quantiles{Trials: len(s)}
-	if len(s) > 0 {
-		q.Min, q.Median, q.Max = us(s[0]), us(median(s)), us(s[len(s)-1])
-		q.P99 = us(s[min(len(s)-1, int(math.Ceil(0.99*float64(len(s))))-1)])
-	}
-	return q
 }
 
 func (b *bench) print(res BenchResult) {

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -119,5 +120,31 @@ func (r *rawReader) next() (time.Time, error) {
 			}
 		}
 		return time.Time{}, errors.New("frame without a time stamp")
+	}
+}
+
+func (r *rawReader) close() { unix.Close(r.fd) }
+
+func (m *benchBound) trial(ctx context.Context) (time.Duration, error) {
+	if err := pause(ctx, 20*time.Millisecond); err != nil {
+		return 0, err
+	}
+	at := time.Now()
+	if _, err := m.conn.Write(m.msg[:]); err != nil {
+		return 0, err
+	}
+	got, err := m.rx.next()
+	return got.Sub(at), err
+}
+
+func (m *benchBound) close() {
+	if m.rx != nil {
+		m.rx.close()
+	}
+	if m.conn != nil {
+		_ = m.conn.Close()
+	}
+	for _, stop := range m.stop {
+		stop()
 	}
 }
