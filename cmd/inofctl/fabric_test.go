@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/scenario"
+	"github.com/openinof/inof/model/workload"
 )
 
 // runFabric runs "fabric ..." alone.
@@ -45,6 +47,40 @@ func TestFabricHeadroomInOneLine(t *testing.T) {
 		if _, err := runFabric(t, bad...); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
+	}
+}
+
+// The reaction of the peer is the standard's unless another time is given; what a receiver takes is
+// never more than all of the link.
+func TestFabricHeadroomByReaction(t *testing.T) {
+	sizes := func(args ...string) (a workload.Sizing) {
+		t.Helper()
+		var out, complaint bytes.Buffer
+		if code := run(t.Context(), append([]string{"fabric", "headroom", "--output", "json"}, args...), &out, &complaint); code != 0 {
+			t.Fatalf("%v: %d: %s", args, code, &complaint)
+		}
+		if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range a.Proof {
+			if !(p.Worst.Use > 0 && p.Worst.Use <= 1) {
+				t.Errorf("%v: %s: use %v", args, p.What, p.Worst.Use)
+			}
+		}
+		return a
+	}
+	link := []string{"--rate", "100G", "--m", "300"}
+	given, named := sizes(link...), sizes(append(link, "--reaction", "802.1Qbb", "--proof=false")...)
+	quick := sizes(append(link, "--reaction", "1us")...)
+	if given.Headroom.Reaction != model.QbbReaction || named.Room != given.Room {
+		t.Errorf("without --reaction %v and %d bytes, with the standard's name %d", given.Headroom.Reaction, given.Room, named.Room)
+	}
+	wire := (100 * model.Gbps).Bytes(model.QbbReaction - model.Microsecond)
+	if more := given.Room - quick.Room; more < wire || more > wire*101/100 { // which fills cells
+		t.Errorf("the standard's reaction asks for %d bytes more than 1 us, want %d and the rest of their cells", more, wire)
+	}
+	if out, err := runFabric(t, "headroom", "--km", "1", "--reaction", "soon"); err == nil || !strings.Contains(err.Error(), `--reaction: time "soon"`) || !strings.Contains(err.Error(), "802.1Qbb") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
