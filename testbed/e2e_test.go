@@ -182,7 +182,7 @@ func TestShippedLabsAreValid(t *testing.T) {
 				to := filepath.Join(t.TempDir(), filepath.Base(name))
 				if err := copyFile(topo, name, to, l.nodeVars(n.Name)); err != nil {
 					t.Errorf("%s: %s: %v", f, n.Name, err)
-				} else if _, _, err := config.Check(to, nil); err != nil {
+				} else if _, _, err := config.Check(to, config.Environment()); err != nil {
 					t.Errorf("%s: %s: %v", f, n.Name, err)
 				}
 			}

@@ -27,7 +27,7 @@ func checkCommand() *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			return check(cmd.OutOrStdout(), path, from.given(), format)
+			return check(cmd.OutOrStdout(), path, from.given, format)
 		},
 	}
 	from.flags(c)
@@ -36,11 +36,11 @@ func checkCommand() *cobra.Command {
 }
 
 // check says what is wrong with a configuration or zone file, and what it means.
-func check(w io.Writer, path string, flags map[string]string, format string) error {
+func check(w io.Writer, path string, given *config.Given, format string) error {
 	if format != "text" && format != "json" {
 		return fmt.Errorf("--output %q, allowed: text, json", format)
 	}
-	text, cfg, err := config.Check(path, flags)
+	text, cfg, err := config.Check(path, given)
 	if err == nil {
 		var ports string
 		if ports, err = portsOfMachine(path, cfg); ports != "" {

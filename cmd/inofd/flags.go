@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/openinof/inof/internal/config"
 )
@@ -14,8 +13,9 @@ import (
 // source is where a command takes its configuration from: a file, the environment, and a
 // flag for each setting.
 type source struct {
-	path string
-	cmd  *cobra.Command
+	path  string
+	cmd   *cobra.Command
+	given *config.Given
 }
 
 // settingsHelp is said by commands with such flags.
@@ -31,18 +31,8 @@ func (s *source) flags(cmd *cobra.Command) {
 	for _, one := range config.Flags() {
 		f.String(one.Key, "", one.Usage)
 	}
+	s.given = config.NewGiven(f)
 	cmd.Long = settingsHelp
-}
-
-// given are the flags that were written, by key.
-func (s *source) given() map[string]string {
-	out := map[string]string{}
-	for _, one := range config.Flags() {
-		if f := s.cmd.Flags().Lookup(one.Key); f.Changed {
-			out[one.Key] = f.Value.String()
-		}
-	}
-	return out
 }
 
 // file is the path, or config.NoFile where none is asked for, or needed: nobody named one, there
@@ -51,8 +41,7 @@ func (s *source) file() string {
 	if s.path == "" {
 		return config.NoFile
 	}
-	said := func(f *pflag.Flag) bool { return f != nil && f.Changed }
-	if said(s.cmd.Flags().Lookup("config")) || !said(s.cmd.Flags().Lookup("device.id")) && os.Getenv(config.EnvName("device.id")) == "" {
+	if _, _, said := s.given.Value("device.id"); !said || s.cmd.Flags().Changed("config") {
 		return s.path
 	}
 	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
@@ -61,4 +50,4 @@ func (s *source) file() string {
 	return s.path
 }
 
-func (s *source) load() (*config.Config, error) { return config.LoadWith(s.file(), s.given()) }
+func (s *source) load() (*config.Config, error) { return config.LoadWith(s.file(), s.given) }

@@ -182,7 +182,7 @@ func bfdKeys(b *BFD) item {
 				return
 			}
 			if k.From.Kind == PasswordEnv && !e.p.public {
-				v := e.p.env(k.From.Name)
+				v := e.p.given.variable(k.From.Name)
 				if what := checkBFDKey(v); what != "" {
 					e.problem("env", "the key in that variable "+what, allowedKey)
 				}
@@ -219,13 +219,13 @@ func checkBFDKey(v string) string {
 }
 
 // loadBFD reads the keys that come from files; what is wrong goes to their lines.
-func loadBFD(c *Config, p *parser, path string, data []byte, env func(string) string) {
+func loadBFD(c *Config, p *parser, path string, data []byte, given *Given) {
 	for i := range c.BFD.Keys {
 		k := &c.BFD.Keys[i]
 		if k.From.Kind == PasswordEnv {
 			continue
 		}
-		v, err := readSecret(k.From, env)
+		v, err := readSecret(k.From, given)
 		if what := checkBFDKey(v); err == nil && what != "" {
 			err = errors.New("the key in that file " + what)
 		}

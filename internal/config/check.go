@@ -12,10 +12,10 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// Check reads the file at path as the daemon would with flags (nil: none), a configuration
+// Check reads the file at path as the daemon would with what is given beside it, a configuration
 // with the zone file it names, or a zone file alone, and says in a line or two what it holds.
 // The configuration is nil for a zone file. The error has every problem of all files read.
-func Check(path string, flags map[string]string) (text string, c *Config, err error) {
+func Check(path string, given *Given) (text string, c *Config, err error) {
 	var data []byte
 	if path != NoFile {
 		data, err = readLimited(path, MaxZoneFileSize)
@@ -31,7 +31,7 @@ func Check(path string, flags map[string]string) (text string, c *Config, err er
 		}
 		return zoneSummary(path, set), nil, nil
 	}
-	c, err = LoadWith(path, flags)
+	c, err = LoadWith(path, given)
 	if err != nil {
 		return "", nil, err
 	}

@@ -18,7 +18,7 @@ reflector:
   clients:
     - 192.0.2.11
     - {device: 192.0.2.12, prefixes: [10.1.0.0/16, "2001:db8::1"], nqns: ["nqn.2026-01.org.example:a-*"], max-hosts: 48}
-`), noEnv)
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestABindingIsNoLongerThanItsMessage(t *testing.T) {
 				list[i] = fmt.Sprintf(entry, i/256, i%256)
 			}
 			_, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [reflector]}\nsession: {auth: none}\n"+
-				"reflector: {clients: [{device: 10.0.0.1, "+key+": [\""+strings.Join(list, "\", \"")+"\"]}]}\n"), noEnv)
+				"reflector: {clients: [{device: 10.0.0.1, "+key+": [\""+strings.Join(list, "\", \"")+"\"]}]}\n"), nil)
 			if (err != nil) != (n > mostBound) || err != nil && !strings.Contains(err.Error(), "has 1025 entries") {
 				t.Errorf("%d %s: %v", n, key, err)
 			}

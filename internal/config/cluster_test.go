@@ -9,7 +9,7 @@ import (
 const clusterDoc = "device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\nreflector:\n  cluster:\n"
 
 func TestClusterHasDefaultsForProduction(t *testing.T) {
-	c, err := Parse("f", []byte(clusterDoc+"    members:\n      - {device: 192.0.2.1}\n      - {device: 192.0.2.2, address: '192.0.2.12:20000'}\n      - {device: '2001:db8::3'}\n"), noEnv)
+	c, err := Parse("f", []byte(clusterDoc+"    members:\n      - {device: 192.0.2.1}\n      - {device: 192.0.2.2, address: '192.0.2.12:20000'}\n      - {device: '2001:db8::3'}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestClusterHasDefaultsForProduction(t *testing.T) {
 	if got := cl.Members[2].Address.String(); got != "[2001:db8::3]:19517" {
 		t.Error(got)
 	}
-	alone, err := Parse("f", []byte("device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\n"), noEnv)
+	alone, err := Parse("f", []byte("device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\n"), nil)
 	if err != nil || alone.Reflector.Cluster.Enabled() {
 		t.Errorf("a reflector without the section is in a cluster: %v", err)
 	}
@@ -40,7 +40,7 @@ func TestMistakesInAClusterAreNamed(t *testing.T) {
 		"    members: [{device: 192.0.2.2}]\n    leader: 192.0.2.2\n":                                   "unknown key",
 		"    members: [" + strings.Repeat("{device: 192.0.2.2}, ", 1) + "{device: 192.0.2.3, id: 1}]\n": "unknown key",
 	} {
-		_, err := Parse("f", []byte(clusterDoc+body), noEnv)
+		_, err := Parse("f", []byte(clusterDoc+body), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s gave %v, want %q", body, err, want)
 		}
@@ -49,11 +49,11 @@ func TestMistakesInAClusterAreNamed(t *testing.T) {
 	for i := range 8 {
 		many.WriteString("      - {device: 192.0.2." + string(rune('1'+i)) + "}\n")
 	}
-	if _, err := Parse("f", []byte(clusterDoc+"    members:\n"+many.String()), noEnv); err == nil || !strings.Contains(err.Error(), "has 8 entries") {
+	if _, err := Parse("f", []byte(clusterDoc+"    members:\n"+many.String()), nil); err == nil || !strings.Contains(err.Error(), "has 8 entries") {
 		t.Error(err)
 	}
 	client := strings.Replace(clusterDoc, "[reflector]", "[]", 1) + "    members: [{device: 192.0.2.2}]\nports: {access: [e0]}\n"
-	if _, err := Parse("f", []byte(client), noEnv); err == nil || !strings.Contains(err.Error(), "does not apply") {
+	if _, err := Parse("f", []byte(client), nil); err == nil || !strings.Contains(err.Error(), "does not apply") {
 		t.Error(err)
 	}
 }

@@ -37,9 +37,8 @@ const (
 type Config struct {
 	// File is the name the configuration was read from; NoFile: from none.
 	File string
-	// Flags are those of the command, by key: they win over the environment, and that over
-	// the file.
-	Flags map[string]string
+	// Given are flags and variables, which win over the file.
+	Given *Given
 	// From says of each key that is set where: FILE:LINE, flag --KEY or environment NAME.
 	From map[string]string
 

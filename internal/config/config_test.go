@@ -15,14 +15,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
 
 	"github.com/openinof/inof/fabric"
 )
 
-func noEnv(string) string { return "" }
-
-func fromMap(m map[string]string) func(string) string {
-	return func(k string) string { return m[k] }
+// given is what flags and variables say, until the test ends.
+func given(t *testing.T, flags, variables map[string]string) *Given {
+	t.Helper()
+	for name, v := range variables {
+		t.Setenv(name, v)
+	}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, one := range Flags() {
+		set.String(one.Key, "", one.Usage)
+	}
+	g := NewGiven(set)
+	for key, v := range flags {
+		if err := set.Set(key, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
 }
 
 var cmpNetip = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})
@@ -30,7 +44,7 @@ var cmpNetip = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})
 const small = "device: {id: 192.0.2.1, name: a}\nports: {access: [e*]}\n"
 
 func TestDefaultsOfAStandaloneDevice(t *testing.T) {
-	got, err := Parse("f", []byte(small), noEnv)
+	got, err := Parse("f", []byte(small), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +76,7 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 }
 
 func TestRolesDecideWhatIsReadAndDefaulted(t *testing.T) {
-	reflector, err := Parse("f", []byte("device: {id: '2001:db8::1', roles: [reflector]}\nsession: {auth: none}\n"), noEnv)
+	reflector, err := Parse("f", []byte("device: {id: '2001:db8::1', roles: [reflector]}\nsession: {auth: none}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +84,14 @@ func TestRolesDecideWhatIsReadAndDefaulted(t *testing.T) {
 	if d := cmp.Diff(want, reflector.Reflector.Listen, cmpNetip); d != "" {
 		t.Error(d)
 	}
-	both, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [e1]}\nsession: {auth: none}\n"), noEnv)
+	both, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [e1]}\nsession: {auth: none}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if both.Device.Roles.String() != "reflector+client" || len(both.Client.Reflectors) != 0 || both.Zones.File == "" {
 		t.Errorf("%+v", both)
 	}
-	client, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client]}\nports: {access: [e1]}\nsession: {auth: none}\nclient: {reflectors: [{address: 192.0.2.2}]}\n"), noEnv)
+	client, err := Parse("f", []byte("device: {id: 192.0.2.1, roles: [client]}\nports: {access: [e1]}\nsession: {auth: none}\nclient: {reflectors: [{address: 192.0.2.2}]}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +244,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 		{client + one + "session: {password-env: UNSET}\n", `the password in that variable is empty or not set`},
 		{"device: {id: 192.0.2.1, roles: [client, reflector]}\nports: {access: [a]}\n" + none + "client: {reflectors: [{address: 192.0.2.2}, {address: 192.0.2.3}, {address: 192.0.2.4}, {address: 192.0.2.5}, {address: 192.0.2.6}]}\n", `client.reflectors: has 5 entries, and this device is a reflector itself`},
 	} {
-		_, err := Parse("f", []byte(c.yaml), fromMap(map[string]string{"SHORT": "12345"}))
+		_, err := Parse("f", []byte(c.yaml), given(t, nil, map[string]string{"SHORT": "12345"}))
 		if err == nil {
 			t.Errorf("no error, want %q for:\n%s", c.want, c.yaml)
 			continue
@@ -246,7 +260,7 @@ func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 
 func TestAllMistakesAreReportedAtOnceInTheOrderOfLines(t *testing.T) {
 	_, err := Parse("f", []byte("log: {level: x}\nports:\n  access: [a]\n  max: 0\ndevice: {id: x}\n"),
-		fromMap(map[string]string{"INOF_NOTIFY_HISTORY": "-1"}))
+		given(t, nil, map[string]string{"INOF_NOTIFY_HISTORY": "-1"}))
 	var all *Error
 	if !errors.As(err, &all) {
 		t.Fatalf("%T", err)
@@ -270,7 +284,7 @@ func TestManyMistakesAreCounted(t *testing.T) {
 	for i := range 500 {
 		fmt.Fprintf(&b, "x%d: 1\n", i)
 	}
-	_, err := Parse("f", []byte(small+b.String()), noEnv)
+	_, err := Parse("f", []byte(small+b.String()), nil)
 	if !strings.HasSuffix(err.Error(), "\nand 400 more problems") {
 		t.Error(err.Error()[len(err.Error())-100:])
 	}
@@ -286,7 +300,7 @@ error-down:
     - names: [e2]
       pfc-storm: {action: notify}
   crc: {action: error-down, recovery: 5m}
-`), noEnv)
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +309,7 @@ error-down:
 	if x := c.ErrorDown.Ports[0]; !cmp.Equal(want, x.Config) || x.Names.String() != "e1*" || want.CRC.Recovery != 5*time.Minute {
 		t.Errorf("%s: %s", x.Names, cmp.Diff(want, x.Config))
 	}
-	other, _ := Parse("f", []byte(small), noEnv)
+	other, _ := Parse("f", []byte(small), nil)
 	d := Diff(other, c)
 	if got := d.Sections(); len(got) != 1 || len(d) != 3 || len(d.Restart()) != 0 || !d.Has("error-down.ports") {
 		t.Errorf("%v", d)
@@ -306,7 +320,7 @@ error-down:
 }
 
 func TestNamesOfDriverCounters(t *testing.T) {
-	c, err := Parse("f", []byte("device: {id: 192.0.2.1}\nports: {access: [a], counters: [{driver: 'x*', field: pause, name: 'rx_p#'}, {field: crc, name: fcs}]}\n"), noEnv)
+	c, err := Parse("f", []byte("device: {id: 192.0.2.1}\nports: {access: [a], counters: [{driver: 'x*', field: pause, name: 'rx_p#'}, {field: crc, name: fcs}]}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +331,7 @@ func TestNamesOfDriverCounters(t *testing.T) {
 }
 
 func TestAliasesAreFollowed(t *testing.T) {
-	c, err := Parse("f", []byte("device: {id: &a 192.0.2.1}\nports: {access: [e*]}\nlldp: {management-address: *a}\n"), noEnv)
+	c, err := Parse("f", []byte("device: {id: &a 192.0.2.1}\nports: {access: [e*]}\nlldp: {management-address: *a}\n"), nil)
 	if err != nil || c.LLDP.ManagementAddress != c.Device.ID {
 		t.Error(c, err)
 	}
@@ -326,7 +340,7 @@ func TestAliasesAreFollowed(t *testing.T) {
 func TestDiffTellsSectionsAndRestarts(t *testing.T) {
 	parse := func(text string) *Config {
 		t.Helper()
-		c, err := Parse("f", []byte(small+text), noEnv)
+		c, err := Parse("f", []byte(small+text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,7 +374,7 @@ func TestExamplesAreGood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Parse(name+".yaml", data, noEnv)
+		c, err := Parse(name+".yaml", data, nil)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -374,7 +388,7 @@ func TestExamplesAreGood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := Parse(name+".yaml", data, noEnv); err != nil || c.Model != want || c.Device.Name != name {
+		if c, err := Parse(name+".yaml", data, nil); err != nil || c.Model != want || c.Device.Name != name {
 			t.Errorf("%s: %+v, %v", name, c, err)
 		}
 	}

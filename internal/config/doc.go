@@ -11,13 +11,9 @@
 // front and underscores for dots and hyphens (INOF_LOG_LEVEL for log.level), and both by a
 // flag (--log.level). Each setting says where it comes from.
 //
-// spf13/viper was tried in version 1.21.0. As the reader of all it makes {ethernet1: {100: x}} of
-// the key Ethernet1.100, and cannot say in which line an unknown key stands. As the reader of flags
-// and variables alone (BindPFlag, BindEnv, IsSet) it gives the same values, an empty variable being
-// none, but not whose they are: whether the flag was written, or else the variable, has to be asked
-// beside it, which is all that section.beside and cmd/inofd/flags.go do in twenty lines. So none of
-// these would go, six would come to bind each key, and with them viper and eight modules that it
-// needs, for files that it does not read here: 2.2 MB of program.
+// Flags and variables are read by spf13/viper (Given). Files are not: of the key Ethernet1.100 it
+// makes {ethernet1: {100: x}}, and it cannot say in which line an unknown key stands.
 //
-// Parse and ParseZones are pure; Load and LoadZones read files and nothing else.
+// Parse and ParseZones read no file; Load and LoadZones read files. A Given reads the variables of
+// the process.
 package config

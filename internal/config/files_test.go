@@ -40,7 +40,7 @@ session: {auth: tls, certificate-file: /session.certificate-file, key-file: /ses
 management: {http: 192.0.2.1, certificate-file: /management.certificate-file, key-file: /management.key-file, token-file: /management.token-file, user-file: /management.user-file, client-ca-file: /management.client-ca-file}
 log: {syslog: {servers: ['tls://192.0.2.9'], ca-file: /log.syslog.ca-file, certificate-file: /log.syslog.certificate-file, key-file: /log.syslog.key-file}}
 `
-	parsed, err := Parse("f", []byte(text), func(string) string { return "" })
+	parsed, err := Parse("f", []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

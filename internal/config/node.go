@@ -14,8 +14,7 @@ import (
 // parser collects everything that is wrong with one file.
 type parser struct {
 	file     string
-	env      func(string) string
-	flags    map[string]string // by key
+	given    *Given
 	from     map[string]string // where each key that is set comes from
 	problems []Problem
 	dropped  int
@@ -24,11 +23,8 @@ type parser struct {
 	origin map[*yaml.Node]string
 }
 
-func newParser(file string, env func(string) string) *parser {
-	if env == nil {
-		env = func(string) string { return "" }
-	}
-	return &parser{file: file, env: env, origin: map[*yaml.Node]string{}, from: map[string]string{}}
+func newParser(file string, given *Given) *parser {
+	return &parser{file: file, given: given, origin: map[*yaml.Node]string{}, from: map[string]string{}}
 }
 
 func (p *parser) add(pr Problem) {
@@ -167,18 +163,12 @@ func (s *section) refuse(why string) {
 	}
 }
 
-// beside is what a flag or else the environment says of a key, and where that is; entries of
-// lists are not set there. An empty variable is none.
+// beside is what is given of a key beside the file; entries of lists are not set there.
 func (s *section) beside(name string) (value, from string, ok bool) {
 	if strings.Contains(s.path, "[") {
 		return "", "", false
 	}
-	key := s.full(name)
-	if v, ok := s.p.flags[key]; ok {
-		return v, "flag --" + key, true
-	}
-	v := s.p.env(EnvName(key))
-	return v, "environment " + EnvName(key), v != ""
+	return s.p.given.Value(s.full(name))
 }
 
 // note remembers where a key comes from.
@@ -187,11 +177,6 @@ func (s *section) note(name, from string) {
 		from = fmt.Sprintf("%s:%d", s.p.file, n.Line)
 	}
 	s.p.from[s.full(name)] = from
-}
-
-// EnvName is the environment variable of a key.
-func EnvName(key string) string {
-	return "INOF_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
 // has reports whether a key is set anywhere, be it to nothing.

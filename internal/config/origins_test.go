@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 )
 
 func TestTheEnvironmentOverridesTheFile(t *testing.T) {
@@ -20,7 +21,7 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 		"INOF_LOG_LEVEL": "debug", "INOF_DEVICE_ID": "192.0.2.77", "INOF_STATE_DIRECTORY": "/x",
 		"INOF_ERROR_DOWN_LINK_FLAP_CHANGES": "7", "INOF_MANAGEMENT_MODE": "0600",
 	}
-	c, err := Parse("f", []byte(small+"log: {level: error}\n"), fromMap(env))
+	c, err := Parse("f", []byte(small+"log: {level: error}\n"), given(t, nil, env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 		c.ErrorDown.LinkFlap.Changes != 7 || c.Management.Mode != 0o600 {
 		t.Errorf("%+v", c)
 	}
-	_, err = Parse("f", []byte(small), fromMap(map[string]string{"INOF_LOG_LEVEL": "loud"}))
+	_, err = Parse("f", []byte(small), given(t, nil, map[string]string{"INOF_LOG_LEVEL": "loud"}))
 	want := `environment INOF_LOG_LEVEL: log.level: "loud": is not a known value; allowed: debug, info, warn, error`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -42,7 +43,7 @@ func TestTheEnvironmentHasListsToo(t *testing.T) {
 		"INOF_DEVICE_ID": "192.0.2.77", "INOF_DEVICE_ROLES": "client", "INOF_PORTS_ACCESS": "eth1, eth2",
 		"INOF_CLIENT_REFLECTORS": "192.0.2.250,192.0.2.251:19600", "INOF_SESSION_AUTH": "none",
 	}
-	c, err := Parse("f", nil, fromMap(env))
+	c, err := Parse("f", nil, given(t, nil, env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestTheEnvironmentHasListsToo(t *testing.T) {
 	} {
 		wrong := maps.Clone(env)
 		wrong[name] = bad[0]
-		if _, err := Parse("f", nil, fromMap(wrong)); err == nil || !strings.Contains(err.Error(), bad[1]) {
+		if _, err := Parse("f", nil, given(t, nil, wrong)); err == nil || !strings.Contains(err.Error(), bad[1]) {
 			t.Errorf("%s: got %v, want %s", name, err, bad[1])
 		}
 	}
@@ -70,8 +71,8 @@ func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 	if err := os.WriteFile(path, []byte(small+"log:\n  level: error\n  format: json\nlldp: {interval: 10s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := fromMap(map[string]string{"INOF_LOG_LEVEL": "warn", "INOF_LLDP_INTERVAL": "20s", "INOF_MANAGEMENT_EVENTS": ""})
-	c, err := load(path, map[string]string{"log.level": "debug", "ports.access": "eth1,eth2"}, env)
+	env := map[string]string{"INOF_LOG_LEVEL": "warn", "INOF_LLDP_INTERVAL": "20s", "INOF_MANAGEMENT_EVENTS": ""}
+	c, err := LoadWith(path, given(t, map[string]string{"log.level": "debug", "ports.access": "eth1,eth2"}, env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +86,10 @@ func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 			t.Errorf("%s is %s from %s, want %v", s.Key, s.Value, s.From, w)
 		}
 	}
-	if again, err := load(c.File, c.Flags, env); err != nil || len(Diff(c, again)) != 0 {
+	if again, err := LoadWith(c.File, c.Given); err != nil || len(Diff(c, again)) != 0 {
 		t.Errorf("read again: %v %v", Diff(c, again), err)
 	}
-	_, err = load(path, map[string]string{"log.level": "loud"}, env)
+	_, err = LoadWith(path, given(t, map[string]string{"log.level": "loud"}, env))
 	if err == nil || !strings.HasPrefix(err.Error(), `flag --log.level: log.level: "loud": is not a known value`) {
 		t.Error(err)
 	}
@@ -98,12 +99,12 @@ func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 func TestFlagsAndTheEnvironmentAreEnough(t *testing.T) {
 	env := map[string]string{"INOF_DEVICE_ID": "192.0.2.1", "INOF_DEVICE_ROLES": "client", "INOF_CLIENT_REFLECTORS": "192.0.2.250",
 		"INOF_SESSION_PASSWORD_ENV": "SECRET", "SECRET": "a long enough one"}
-	c, err := load(NoFile, map[string]string{"ports.access": "eth*"}, fromMap(env))
+	c, err := LoadWith(NoFile, given(t, map[string]string{"ports.access": "eth*"}, env))
 	if err != nil || !c.Device.Roles.Client || string(c.Session.Password.Reveal()) != "a long enough one" {
 		t.Fatal(c, err)
 	}
-	delete(env, "INOF_CLIENT_REFLECTORS")
-	_, err = load(NoFile, map[string]string{"ports.access": "eth*"}, fromMap(env))
+	env["INOF_CLIENT_REFLECTORS"] = ""
+	_, err = LoadWith(NoFile, given(t, map[string]string{"ports.access": "eth*"}, env))
 	if err == nil || !strings.HasPrefix(err.Error(), "flags and environment: client.reflectors: is missing") {
 		t.Error(err)
 	}
@@ -123,6 +124,31 @@ func TestVariablesAndFlagsAreTold(t *testing.T) {
 	}
 }
 
+// Whatever text stands in the flag of a setting, or else in its variable, arrives as it is, and
+// no setting hides another.
+func TestEachSettingCanBeGivenByFlagAndVariable(t *testing.T) {
+	flags, variables := map[string]string{}, map[string]string{}
+	for i, one := range Flags() {
+		variables[EnvName(one.Key)] = fmt.Sprintf(" [%s],%d, ", one.Key, i)
+		if i%2 == 0 {
+			flags[one.Key] = []string{"", "0x10", `[a,"b] `}[i/2%3]
+		}
+	}
+	g := given(t, flags, variables)
+	for _, one := range Flags() {
+		want, from := variables[EnvName(one.Key)], "environment "+EnvName(one.Key)
+		if v, ok := flags[one.Key]; ok {
+			want, from = v, "flag --"+one.Key
+		}
+		if v, f, ok := g.Value(one.Key); v != want || f != from || !ok {
+			t.Errorf("%s is %q from %s, want %q from %s", one.Key, v, f, want, from)
+		}
+	}
+	if v, from, ok := NewGiven(new(pflag.FlagSet)).Value("log.colour"); ok {
+		t.Errorf("%q from %s", v, from)
+	}
+}
+
 func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -136,13 +162,13 @@ func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
 	write("cred", "battery staple")
 	write("short", "1234567")
 	head := "device: {id: 192.0.2.1, roles: [reflector]}\n"
-	env := fromMap(map[string]string{"CREDENTIALS_DIRECTORY": dir, "SECRET": "a long enough one"})
+	env := given(t, nil, map[string]string{"CREDENTIALS_DIRECTORY": dir, "SECRET": "a long enough one"})
 	for _, c := range []struct{ session, want string }{
 		{"password-file: " + pw, "correct horse"},
 		{"password-credential: cred", "battery staple"},
 		{"password-env: SECRET", "a long enough one"},
 	} {
-		got, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), nil, env)
+		got, err := LoadWith(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -159,12 +185,12 @@ func TestLoadReadsThePasswordFromEachSource(t *testing.T) {
 		{"password-credential: short", `the password in that file has 7 characters; allowed: 8 or more`},
 		{"password-credential: ../x", `is not a name`},
 	} {
-		_, err := load(write("c.yaml", head+"session: {"+c.session+"}\n"), nil, env)
+		_, err := LoadWith(write("c.yaml", head+"session: {"+c.session+"}\n"), env)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.session, err)
 		}
 	}
-	if _, err := load(write("c.yaml", head+"session: {password-credential: cred}\n"), nil, noEnv); err == nil || !strings.Contains(err.Error(), "CREDENTIALS_DIRECTORY is not set") {
+	if _, err := LoadWith(write("c.yaml", head+"session: {password-credential: cred}\n"), nil); err == nil || !strings.Contains(err.Error(), "CREDENTIALS_DIRECTORY is not set") {
 		t.Error(err)
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, fs.ErrNotExist) {

@@ -1,25 +1,19 @@
 package config
 
-import "os"
-
-// Parse reads a configuration from data; name is what errors call it, env looks
-// up environment variables (nil: none). No file is read: a password from a file
+// Parse reads a configuration from data; name is what errors call it, given wins
+// over what data says (nil: nothing does). No file is read: a password from a file
 // or credential stays empty (see Load). The error is an *Error with all problems.
-func Parse(name string, data []byte, env func(string) string) (*Config, error) {
-	c, p := parse(name, data, env)
+func Parse(name string, data []byte, given *Given) (*Config, error) {
+	c, p := newParser(name, given).config(name, data)
 	if err := p.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func parse(name string, data []byte, env func(string) string) (*Config, *parser) {
-	return newParser(name, env).config(name, data)
-}
-
 // config reads the whole of a configuration.
 func (p *parser) config(name string, data []byte) (*Config, *parser) {
-	c := &Config{File: name, Flags: p.flags, From: p.from}
+	c := &Config{File: name, Given: p.given, From: p.from}
 	root := p.section("", p.document(data))
 	if len(p.problems) > 0 && !root.written() {
 		return c, p // one syntax error, not one for each key it hid
@@ -31,11 +25,15 @@ func (p *parser) config(name string, data []byte) (*Config, *parser) {
 
 // Load reads and validates the configuration file and the password it names, with
 // the process's environment. The error is an *Error when the content is wrong.
-func Load(path string) (*Config, error) { return LoadWith(path, nil) }
+func Load(path string) (*Config, error) { return LoadWith(path, Environment()) }
 
-// LoadWith is Load with flags, by key. Of NoFile nothing but these and the environment is read.
-func LoadWith(path string, flags map[string]string) (*Config, error) {
-	return load(path, flags, os.Getenv)
+// LoadWith is Load with flags too. Of NoFile nothing but what is given is read.
+func LoadWith(path string, given *Given) (*Config, error) {
+	data, err := readConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	return LoadText(path, data, given)
 }
 
 // LoadPublic is Load without passwords, keys and certificates, for those who need none
@@ -45,7 +43,7 @@ func LoadPublic(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newParser(path, os.Getenv)
+	p := newParser(path, Environment())
 	p.public = true
 	c, _ := p.config(path, data)
 	if err := p.err(); err != nil {
@@ -54,28 +52,15 @@ func LoadPublic(path string) (*Config, error) {
 	return c, nil
 }
 
-func load(path string, flags map[string]string, env func(string) string) (*Config, error) {
-	data, err := readConfig(path)
-	if err != nil {
-		return nil, err
-	}
-	return loadText(path, data, flags, env)
-}
-
-// LoadText is LoadWith for what a file says, or said: path is what errors call it.
-func LoadText(path string, data []byte, flags map[string]string) (*Config, error) {
-	return loadText(path, data, flags, os.Getenv)
-}
-
 // ReadText gives what a configuration file says, within its limit.
 func ReadText(path string) ([]byte, error) { return readConfig(path) }
 
-func loadText(path string, data []byte, flags map[string]string, env func(string) string) (_ *Config, err error) {
-	p := newParser(path, env)
-	p.flags = flags
+// LoadText is LoadWith for what a file says, or said: path is what errors call it.
+func LoadText(path string, data []byte, given *Given) (_ *Config, err error) {
+	p := newParser(path, given)
 	c, _ := p.config(path, data)
 	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordCredential {
-		if c.Session.Password, c.Session.OldPassword, err = readPasswords(from, env); err != nil {
+		if c.Session.Password, c.Session.OldPassword, err = readPasswords(from, given); err != nil {
 			pr := Problem{File: path, Key: "session." + string(from.Kind), Value: from.Name, What: err.Error(), Allowed: allowedPassword}
 			if n := find(p.document(data), "session", string(from.Kind)); n != nil {
 				pr.Line, pr.Column = n.Line, n.Column
@@ -84,7 +69,7 @@ func loadText(path string, data []byte, flags map[string]string, env func(string
 		}
 	}
 	loadTLS(c, p, path, data)
-	loadBFD(c, p, path, data, env)
+	loadBFD(c, p, path, data, given)
 	if err := p.err(); err != nil {
 		return nil, err
 	}

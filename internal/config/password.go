@@ -52,8 +52,8 @@ type PasswordFrom struct {
 }
 
 // readPasswords reads the password of a file, and from a second line the old one.
-func readPasswords(from PasswordFrom, env func(string) string) (password, old Secret, err error) {
-	v, err := readSecret(from, env)
+func readPasswords(from PasswordFrom, given *Given) (password, old Secret, err error) {
+	v, err := readSecret(from, given)
 	if err != nil {
 		return "", "", err
 	}

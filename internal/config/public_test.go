@@ -72,13 +72,8 @@ func TestAHugeZoneFileIsRefusedBySize(t *testing.T) {
 // Keys made of the sessions' password need one, and are no keys by hand.
 func TestBFDKeysOfTheSessionsPassword(t *testing.T) {
 	const head = "device: {id: 192.0.2.1, roles: [client]}\nclient: {reflectors: [{address: 192.0.2.250}]}\nports: {access: [Ethernet*]}\n"
-	env := func(string) string { return "a long enough password" }
-	if c, err := Parse("f", []byte(head+"session: {password-env: P}\nbfd: {auth: session}\n"), func(k string) string {
-		if k == "P" {
-			return env(k)
-		}
-		return ""
-	}); err != nil || c.BFD.Auth != BFDAuthSession {
+	password := given(t, nil, map[string]string{"P": "a long enough password"})
+	if c, err := Parse("f", []byte(head+"session: {password-env: P}\nbfd: {auth: session}\n"), password); err != nil || c.BFD.Auth != BFDAuthSession {
 		t.Errorf("%v", err)
 	}
 	for _, bad := range []string{"session: {auth: none}\nbfd: {plain-peers: [10.0.0.0/33]}\n", "session: {auth: none}\nbfd: {auth: none, plain-peers: [10.0.0.1]}\n",

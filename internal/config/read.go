@@ -10,10 +10,10 @@ import (
 )
 
 // readSecret reads the one line of a file or credential.
-func readSecret(from PasswordFrom, env func(string) string) (string, error) {
+func readSecret(from PasswordFrom, given *Given) (string, error) {
 	file := from.Name
 	if from.Kind == PasswordCredential {
-		dir := env("CREDENTIALS_DIRECTORY")
+		dir := given.variable("CREDENTIALS_DIRECTORY")
 		if dir == "" {
 			return "", errors.New("CREDENTIALS_DIRECTORY is not set: the unit has no LoadCredential= or the daemon was not started by systemd")
 		}

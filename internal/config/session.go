@@ -101,7 +101,7 @@ func (c *Config) checkPasswordFrom(s *section) {
 		s.problem("auth", "hmac-sha256 needs a password and none is given", oneSource+"; auth: tls with certificates; auth: none for sessions without any protection")
 	}
 	if from.Kind == PasswordEnv && !s.p.public {
-		v := s.p.env(from.Name)
+		v := s.p.given.variable(from.Name)
 		if what := checkPassword(v); what != "" {
 			s.problem(string(PasswordEnv), "the password in that variable "+what, allowedPassword)
 			return

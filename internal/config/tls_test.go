@@ -200,19 +200,19 @@ func TestTLSSettings(t *testing.T) {
 		{"auth: tsl", `did you mean "tls"?; allowed: hmac-sha256, tls, none`},
 		{"auth: tls, tls-alow: [], " + files, `did you mean "tls-allow"?`},
 	} {
-		_, err := Parse("f", []byte(head+"session: {"+c.session+"}\n"), noEnv)
+		_, err := Parse("f", []byte(head+"session: {"+c.session+"}\n"), nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.session, err, c.want)
 		}
 	}
-	c, err := Parse("f", []byte(head+"session: {auth: tls, tls-allow: ['192.0.2.2', '"+print+"'], "+files+"}\n"), noEnv)
+	c, err := Parse("f", []byte(head+"session: {auth: tls, tls-allow: ['192.0.2.2', '"+print+"'], "+files+"}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(c.Session.TLS.Allow, " "); got != "192.0.2.2 "+strings.Repeat("ab", 32) || c.Session.TLS.Keys != nil || c.Session.TLS.KeyFile != "/k" {
 		t.Errorf("%+v", c.Session.TLS)
 	}
-	if _, err := Parse("f", []byte(small+"session: {auth: tls}\n"), noEnv); err != nil {
+	if _, err := Parse("f", []byte(small+"session: {auth: tls}\n"), nil); err != nil {
 		t.Errorf("a standalone device needs certificates: %v", err)
 	}
 }

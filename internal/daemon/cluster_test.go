@@ -59,7 +59,7 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 			f.t.Fatal(err)
 		}
 	}
-	cfg, err := config.Parse(name, []byte(doc+"notify: {peers: all}\nstate-directory: "+dir+"\n"), func(string) string { return "" })
+	cfg, err := config.Parse(name, []byte(doc+"notify: {peers: all}\nstate-directory: "+dir+"\n"), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func (d *Daemon) reviewConfig(ctx context.Context) (r api.ConfigReview, next *co
 	if text, err = config.ReadText(old.File); err != nil {
 		return r, nil, nil, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
-	next, err = config.LoadText(old.File, text, old.Flags)
+	next, err = config.LoadText(old.File, text, old.Given)
 	if err != nil {
 		r.Problems = strings.Split(err.Error(), "\n")
 		return r, nil, text, nil
@@ -225,7 +225,7 @@ func (d *Daemon) UndoConfig(ctx context.Context) (api.ConfigReview, error) {
 func (d *Daemon) configBack(ctx context.Context) error {
 	c := &d.configs
 	old := d.cfg.Load()
-	prev, err := config.LoadText(old.File, c.previous, old.Flags)
+	prev, err := config.LoadText(old.File, c.previous, old.Given)
 	if err != nil {
 		return fmt.Errorf("%w: the configuration before cannot be used any more: %w", api.ErrUnavailable, err)
 	}

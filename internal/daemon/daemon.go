@@ -136,7 +136,7 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 
 func (e *Env) defaults(cfg *config.Config) {
 	if e.Load == nil {
-		e.Load = func() (*config.Config, error) { return config.LoadWith(cfg.File, cfg.Flags) }
+		e.Load = func() (*config.Config, error) { return config.LoadWith(cfg.File, cfg.Given) }
 	}
 	if e.Boot == "" {
 		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it every port counts as not proved

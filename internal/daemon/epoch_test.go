@@ -65,7 +65,7 @@ func TestDaemonKeepsItsEpoch(t *testing.T) {
 	dir := t.TempDir()
 	last := uint64(0)
 	for i := range 3 {
-		cfg, err := config.Parse("x", []byte("device: {id: 10.0.0.1, roles: [reflector]}\nsession: {auth: none}\nstate-directory: "+dir+"\n"), func(string) string { return "" })
+		cfg, err := config.Parse("x", []byte("device: {id: 10.0.0.1, roles: [reflector]}\nsession: {auth: none}\nstate-directory: "+dir+"\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

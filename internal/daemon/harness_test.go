@@ -69,7 +69,7 @@ func (f *testFabric) add(name, id, role string, ports ...string) *node {
 		doc += "ports: {access: [eth*]}\n"
 	}
 	doc += "notify: {peers: all}\n" // so that targets hear of each other as well
-	cfg, err := config.Parse(name, []byte(doc), func(string) string { return "" })
+	cfg, err := config.Parse(name, []byte(doc), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // starting runs a reflector whose listener is opened by listen; told is when it was ready.
 func starting(t *testing.T, listen func(context.Context, netip.AddrPort) (net.Listener, error)) (told <-chan struct{}, stop func() error) {
 	t.Helper()
-	cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), func(string) string { return "" })
+	cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

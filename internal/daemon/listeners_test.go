@@ -18,7 +18,7 @@ import (
 // connected at the one takes nothing from it at the other.
 func TestACloneAtAnotherListenerTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nreflector: {listen: [10.0.0.100:19516, 10.0.1.100:19516]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), func(string) string { return "" })
+		cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nreflector: {listen: [10.0.0.100:19516, 10.0.1.100:19516]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

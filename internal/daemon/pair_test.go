@@ -19,7 +19,7 @@ import (
 func pairFabric(t *testing.T, agreement string) *testFabric {
 	f := newTestFabric(t)
 	device := func(name, doc string, ports ...string) {
-		cfg, err := config.Parse(name, []byte(doc+"session: {auth: none}\nnotify: {peers: all}\nstate-directory: "+t.TempDir()+"\n"), func(string) string { return "" })
+		cfg, err := config.Parse(name, []byte(doc+"session: {auth: none}\nnotify: {peers: all}\nstate-directory: "+t.TempDir()+"\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
