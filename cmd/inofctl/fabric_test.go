@@ -117,6 +117,9 @@ expect: [{metric: in.done, min: 2}]
 	if out, err := runFabric(t, "compare", "--seeds", "3", "--metric", "in.fct-*", good, bad, good); err != nil || !strings.Contains(out, "in.fct-p50-ms") || !strings.Contains(out, "median of 3 seeds") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	if out, err := runFabric(t, "compare", "--seeds", "3", good); err != nil || !strings.Contains(out, "in.fct-p50-ms") || strings.Contains(out, "the same") {
+		t.Errorf("one scenario alone: %v\n%s", err, out)
+	}
 	if out, err := runFabric(t, "sweep", good, "--set", "traffic.in.bytes=50KB,100KB", "--plot", dir, "--metric", "in.fct-p50-ms"); err != nil || !strings.Contains(out, "bytes=50KB") || !strings.Contains(out, "in.fct-p50-ms.svg") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -128,6 +131,35 @@ expect: [{metric: in.done, min: 2}]
 	}
 	if _, err := runFabric(t, "run", filepath.Join(dir, "none.yaml")); err == nil {
 		t.Error("a file that is not there was run")
+	}
+}
+
+// What the registry has is listed whole: each mechanism with its sets, and by its name its keys.
+func TestFabricListHasTheWholeRegistry(t *testing.T) {
+	all, err := runFabric(t, "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range model.Parts {
+		for _, m := range model.Mechanisms(p.Part) {
+			for _, set := range m.Sets {
+				if !strings.Contains(all, "set "+set.Name) || !strings.Contains(all, set.About) {
+					t.Errorf("%s %s: set %s is not listed", p.Part, m.Kind, set.Name)
+				}
+			}
+			one, err := runFabric(t, "list", m.Kind)
+			if err != nil || !strings.Contains(all, m.About) || !strings.Contains(one, m.About) {
+				t.Errorf("%s %s is not listed: %v", p.Part, m.Kind, err)
+			}
+			for _, k := range model.Keys(m.New()) {
+				if !strings.Contains(one, k.Name+": "+k.Default) || !strings.Contains(one, k.About) {
+					t.Errorf("%s %s: key %s is not listed in\n%s", p.Part, m.Kind, k.Name, one)
+				}
+			}
+		}
+	}
+	if _, err := runFabric(t, "list", "cubicle"); err == nil || !strings.Contains(err.Error(), "inofctl fabric list shows all") {
+		t.Error(err)
 	}
 }
 

@@ -46,9 +46,10 @@ func (s *studyFlags) run(cmd *cobra.Command, variants []scenario.Variant) (*scen
 
 func fabricCompareCmd() *cobra.Command {
 	var s studyFlags
-	c := &cobra.Command{Use: "compare FILE...", Short: "Run scenarios and show what differs, in one table", Args: arguments(2, -1),
+	c := &cobra.Command{Use: "compare FILE...", Short: "Run scenarios and show what differs, in one table", Args: arguments(1, -1),
 		Long: `Runs any number of scenarios and prints a table with a column for each: every metric that
-differs, or those of --metric. With --seeds the median and where 95 of 100 runs lie.`,
+differs (of one alone, every metric), or those of --metric. With --seeds the median and where 95
+of 100 runs lie.`,
 		Example: "  inofctl fabric compare --metric '*.fct-p99-ms,xoff' --seeds 20 incast-hpcc.yaml incast-timely.yaml incast-dctcp.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var variants []scenario.Variant

@@ -55,7 +55,7 @@ func Study(w io.Writer, st *scenario.Study, patterns []string) error {
 			fmt.Fprintf(w, "%s: %d of %d runs are not as the file expects\n", v.Name, v.Failed, st.Seeds)
 		}
 	}
-	if len(patterns) == 0 {
+	if len(patterns) == 0 && len(st.Variants) > 1 {
 		_, err := fmt.Fprintf(w, "%d metrics are the same\n", same)
 		return err
 	}
@@ -78,6 +78,7 @@ func chosen(st *scenario.Study, patterns []string) (keys []string, same int) {
 			take = take || ok && err == nil || p == k
 		}
 		if len(patterns) == 0 {
+			take = len(st.Variants) == 1
 			first := st.Variants[0].Metrics[k]
 			for _, v := range st.Variants[1:] {
 				take = take || v.Metrics[k] != first
