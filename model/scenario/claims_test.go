@@ -19,13 +19,14 @@ type claim struct {
 // ours is a figure of which no source tells, or another, as docs/model.md says.
 func ours(metric string, want float64) claim { return claim{metric, want, 2} }
 
-// farStar is 16 hosts and a receiver behind a link of another delay.
-func farStar(delay string) Setting {
+// starTo is a switch with that many hosts, the last of which, the receiver, has a link of another
+// delay.
+func starTo(hosts int, delay string) Setting {
 	var nodes, links []string
-	for i := range 17 {
+	for i := range hosts {
 		nodes = append(nodes, fmt.Sprintf("{name: h%d, kind: host}", i))
 		d := "1us"
-		if i == 16 {
+		if i == hosts-1 {
 			d = delay
 		}
 		links = append(links, fmt.Sprintf("{a: h%d, b: s0, rate: 100G, delay: %s}", i, d))
@@ -68,8 +69,8 @@ func TestModelWhatEachMechanismChanges(t *testing.T) {
 		want       []claim
 	}{
 		{"the receiver's notifications", "fast-cnp", none, []claim{{"s0>h16/3.peak-kb", 8278, 1}}},
-		{"the receiver's notifications, 10 us away", "fast-cnp", append([]Setting{farStar("10us")}, none...), []claim{{"s0>h16/3.peak-kb", 11663, 1}}},
-		{"fast CNP, the receiver 10 us away", "fast-cnp", []Setting{farStar("10us")}, []claim{{"s0>h16/3.peak-kb", 7865, 1}}},
+		{"the receiver's notifications, 10 us away", "fast-cnp", append([]Setting{starTo(17, "10us")}, none...), []claim{{"s0>h16/3.peak-kb", 11663, 1}}},
+		{"fast CNP, the receiver 10 us away", "fast-cnp", []Setting{starTo(17, "10us")}, []claim{{"s0>h16/3.peak-kb", 7865, 1}}},
 		{"a slow NIC without iQCN", "iqcn", none, []claim{{"s0>h8/3.settled-kb", 16697, 1}, {"in.final-gbps", 95.4, 1}}},
 		{"a long link without NPCC", "npcc", append([]Setting{longer}, none...), []claim{{"xoff", 288, 17}, {"in.gbps", 58.2, 1}, ours("s0>h4/3.peak-kb", 16160)}},
 		{"a long link with NPCC", "npcc", []Setting{longer}, []claim{{"in.gbps", 93.3, 1}, {"s0>h4/3.peak-kb", 4480, 10}}},
@@ -79,6 +80,9 @@ func TestModelWhatEachMechanismChanges(t *testing.T) {
 		{"mice, marking from 160 KB", "dynamic-ecn", fixedAt("160KB", "640KB"), []claim{ours("elephant.gbps", 60.3), {"mice.fct-p99-ms", 0.024, 3}}},
 		{"mice, marking from 640 KB", "dynamic-ecn", fixedAt("640KB", "2560KB"), []claim{ours("elephant.gbps", 63.2), {"mice.fct-p99-ms", 0.077, 1}}},
 		{"mice, marking from 2,560 KB", "dynamic-ecn", fixedAt("2560KB", "6MB"), []claim{ours("elephant.gbps", 65.9), {"mice.fct-p99-ms", 0.111, 1}}},
+		{"web search, marking from 20 KB", "ai-ecn-web-search", fixedAt("20KB", "80KB"), []claim{ours("web.slowdown-mean", 2.56), ours("web.slowdown-p99", 12.6)}},
+		{"web search, marking from 640 KB", "ai-ecn-web-search", fixedAt("640KB", "2560KB"), []claim{ours("web.slowdown-mean", 2.92), ours("web.slowdown-p99", 16.8), ours("xoff", 78)}},
+		{"a ring whose neighbours are across spines", "reduce-ring", []Setting{{"traffic.train.from", "[h0, h4, h8, h12, h1, h5, h9, h13, h2, h6, h10, h14, h3, h7, h11, h15]"}}, []claim{ours("train.took-us", 503)}}, // source 294
 		{"bursts, marking from 20 KB", "ai-ecn-incast", fixedAt("20KB", "80KB"), []claim{{"xoff", 0, 0}, ours("elephant.gbps", 4.84)}},
 		{"bursts, marking from 160 KB", "ai-ecn-incast", fixedAt("160KB", "640KB"), []claim{ours("xoff", 1), ours("elephant.gbps", 10.35)}},
 		{"bursts, marking from 640 KB", "ai-ecn-incast", fixedAt("640KB", "2560KB"), []claim{ours("xoff", 9), ours("elephant.gbps", 24.0)}},

@@ -42,10 +42,22 @@ func TestModelThresholdsAreTheTables(t *testing.T) {
 		{"ABC", "fixed 640/2560", is(.830, 1), is(.871, 1), is(88, 10), is(296, 15)},
 		{"ABC", "fixed 2560/6000", is(.775, 1.5), is(.894, 2), is(111, 10), is(4026, 15)},
 		{"ABC", "dynamic-ecn", is(.801, 1), is(.769, 1), is(13.6, 2), is(74, 15)}, // source 12 us
+		{"A", "ai-ecn heuristic", is(.922, 1), nil, nil, is(0, 0)},
+		{"B", "ai-ecn heuristic", is(.549, 2), nil, nil, is(0, 0)},
+		{"C", "ai-ecn heuristic", is(.869, 3), nil, is(28.2, 2), is(0, 0)},
+		{"ABC", "ai-ecn heuristic", is(.799, 1.5), nil, is(11, 10), is(15, 7)}, // source 9 XOFF
+		{"A", "ai-ecn inference", is(.953, 1), nil, nil, is(0, 0)},             // source .924
+		{"B", "ai-ecn inference", is(.586, 1), nil, nil, nil},                  // source .765
+		{"C", "ai-ecn inference", is(.870, 1), nil, is(16, 3), is(0, 0)},
+		{"ABC", "ai-ecn inference", is(.835, 1), nil, is(19, 3), nil}, // source .869, 23 us
 	}
 	seeds := map[string]uint64{"A": 77, "B": 78, "C": 79, "ABC": 80} // those of Cases
 	rivals := map[string]Marks{}
-	for _, m := range Rivals() {
+	net, err := model.ShippedThresholdNet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range append(Rivals(), Inferring(net, nil)) {
 		rivals[m.Name] = m
 	}
 	got := map[string]map[string]Outcome{"A": {}, "B": {}, "C": {}, "ABC": {}}
