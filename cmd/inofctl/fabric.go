@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/model"
 	"github.com/openinof/inof/model/report"
 	"github.com/openinof/inof/model/scenario"
@@ -289,10 +290,17 @@ func fabricBenchCmd() *cobra.Command {
 		Long: `Runs W1, W2 and W3 (docs/performance.md) with DCQCN, all features on, on one core, and prints
 frame-hops a second of processor time, peak memory and set-up time beside published peers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := bench(cmd.OutOrStdout(), only, count); err != nil || only != "" {
+			count = max(1, count)
+			all := count
+			if only == "" { // every workload, and the last on one core, on two, and split
+				all *= len(workload.References) + 3
+			}
+			begun, p, runs := time.Now(), progress.To(cmd.ErrOrStderr(), "runs"), 0
+			done := func() { runs++; p.At(runs, all, time.Since(begun)) }
+			if err := bench(cmd.OutOrStdout(), only, count, done); err != nil || only != "" {
 				return err
 			}
-			return benchCores(cmd.OutOrStdout(), count)
+			return benchCores(cmd.OutOrStdout(), count, done)
 		}}
 	c.Flags().StringVar(&only, "only", "", "one workload: W1, W2 or W3")
 	c.Flags().IntVar(&count, "count", 3, "runs of each; the median is printed")
@@ -303,7 +311,7 @@ frame-hops a second of processor time, peak memory and set-up time beside publis
 // quoted in docs/performance.md: HPCC ns-3, ns-3.39, htsim with DCQCN, htsim PFC only.
 var peers = map[string][4]float64{"W1": {0.93, 0.75, 2.0, 8.0}, "W2": {1.07, 0.80, 2.0, 3.5}, "W3": {0.42, 0.28, 0.89, 1.17}}
 
-func bench(w io.Writer, only string, count int) error {
+func bench(w io.Writer, only string, count int, done func()) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "workload\tframe-hops\tset-up ms\trun s\tM hops/s\tpeak RSS MB\tHPCC ns-3\tns-3.39\thtsim DCQCN\thtsim PFC only\ttimes HPCC ns-3\t\n")
 	found := false
@@ -312,7 +320,7 @@ func bench(w io.Writer, only string, count int) error {
 			continue
 		}
 		found = true
-		m, err := workload.Measure(r, count)
+		m, err := workload.Measure(r, count, done)
 		if err != nil {
 			return err
 		}
@@ -331,14 +339,14 @@ func bench(w io.Writer, only string, count int) error {
 
 // benchCores compares W3 on one core and on two by the clock on the wall, and by the processor
 // time of what each core has to do.
-func benchCores(w io.Writer, count int) error {
+func benchCores(w io.Writer, count int, done func()) error {
 	if runtime.NumCPU() < 2 {
 		return nil
 	}
 	w3 := workload.References[2]
 	var wall, cpu [3]time.Duration
 	var ideal []float64
-	for range max(1, count) {
+	for range count {
 		for cores := 1; cores <= 2; cores++ {
 			t, c, err := workload.Wall(w3, cores)
 			if err != nil {
@@ -347,17 +355,19 @@ func benchCores(w io.Writer, count int) error {
 			if wall[cores] == 0 || t < wall[cores] {
 				wall[cores], cpu[cores] = t, c
 			}
+			done()
 		}
 		_, x, err := workload.Split(w3, 2)
 		if err != nil {
 			return err
 		}
 		ideal = append(ideal, x)
+		done()
 	}
 	slices.Sort(ideal)
 	_, err := fmt.Fprintf(w, `W3 by the clock, best of %d: one core %.2f s, two cores %.2f s (processor time %.2f and %.2f s), %.2f times as fast
 by the processor time of the longer half of each window two cores could be %.2f times as fast
-`, max(1, count), wall[1].Seconds(), wall[2].Seconds(), cpu[1].Seconds(), cpu[2].Seconds(), wall[1].Seconds()/wall[2].Seconds(), ideal[len(ideal)/2])
+`, count, wall[1].Seconds(), wall[2].Seconds(), cpu[1].Seconds(), cpu[2].Seconds(), wall[1].Seconds()/wall[2].Seconds(), ideal[len(ideal)/2])
 	return err
 }
 

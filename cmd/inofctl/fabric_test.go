@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,6 +168,10 @@ func TestFabricBench(t *testing.T) {
 	out, err := runFabric(t, "bench", "--only", "W1", "--count", "1")
 	if err != nil || !strings.Contains(out, "640000") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	runs := 0
+	if err := bench(io.Discard, "W1", 2, func() { runs++ }); err != nil || runs != 2 {
+		t.Errorf("%d runs of 2 were told, %v", runs, err)
 	}
 	if _, err := runFabric(t, "bench", "--only", "W9"); err == nil {
 		t.Error("W9 was measured")

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/progress"
 	"github.com/openinof/inof/zone/change"
 	"github.com/openinof/inof/zone/imports"
 )
@@ -43,7 +45,8 @@ func (a *app) zoneImportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := read(text, imports.Options{Map: m, Rules: candidateRules, VSAN: vsan})
+			p, err := read(text, imports.Options{Map: m, Rules: candidateRules, VSAN: vsan,
+				Left: func(unit string) func(done, all int) { return progress.Begin(cmd.ErrOrStderr(), unit, time.Now) }})
 			if err != nil {
 				return fmt.Errorf("%s:\n%w", args[0], err)
 			}

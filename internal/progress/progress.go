@@ -23,6 +23,12 @@ type Teller struct {
 // To is a Teller that writes of units, such as "trials".
 func To(w io.Writer, unit string) *Teller { return &Teller{w: w, unit: unit} }
 
+// Begin is To for a step that begins now: what it gives takes how much of all is done.
+func Begin(w io.Writer, unit string, now func() time.Time) func(done, all int) {
+	begun, t := now(), To(w, unit)
+	return func(done, all int) { t.At(done, all, now().Sub(begun)) }
+}
+
 // At takes how much of all is done after a time.
 func (t *Teller) At(done, all int, spent time.Duration) {
 	if t == nil || t.w == nil || spent < patience || spent < t.last+pace || done <= 0 || done >= all {

@@ -25,8 +25,9 @@ type Measurement struct {
 }
 
 // Measure runs a workload n times with DCQCN and gives the run of median speed. Time
-// is processor time of the process, because other programs may share the machine.
-func Measure(r Reference, n int) (Measurement, error) {
+// is processor time of the process, because other programs may share the machine. done is called
+// after each run.
+func Measure(r Reference, n int, done func()) (Measurement, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var all []Measurement
 	for range max(1, n) {
@@ -48,6 +49,7 @@ func Measure(r Reference, n int) (Measurement, error) {
 		m.Speed = float64(m.Hops) / m.CPU.Seconds()
 		m.Peak = peakMemory()
 		all = append(all, m)
+		done()
 	}
 	slices.SortFunc(all, func(a, b Measurement) int { return int(a.CPU - b.CPU) })
 	return all[len(all)/2], nil

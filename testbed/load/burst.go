@@ -42,17 +42,20 @@ func (f *fanout) bursts(ctx context.Context) error {
 	now := time.Now()
 	portOf := func(j int) string { return fmt.Sprintf("burst%d", j) }
 	f.say("bursts of %d changes from %d devices", f.Burst, f.Origins)
+	left := f.left("bursts")
 	var err error
 	if f.res.HostBurst, err = f.burst(ctx, "host-burst", func(o *client, j int, u *wire.Update) {
 		u.Hosts = []wire.HostRecord{putHost(f.plan.burstHost(j), o.dev, portOf(j), now)}
 	}); err != nil {
 		return err
 	}
+	left(1, 3)
 	if f.res.FaultBurst, err = f.burst(ctx, "fault-burst", func(o *client, j int, u *wire.Update) {
 		u.Downs = []wire.DownRecord{{Device: o.dev, Port: portOf(j), Down: zone.Down{Why: snsd.ReasonLinkDown, Since: now}, Addrs: []netip.Addr{f.plan.burstHost(j)}}}
 	}); err != nil {
 		return err
 	}
+	left(2, 3)
 	_, err = f.burst(ctx, "", func(o *client, j int, u *wire.Update) {
 		h := putHost(f.plan.burstHost(j), o.dev, portOf(j), now)
 		h.Op, h.Why = wire.Withdraw, snsd.ReasonAgedOut

@@ -27,7 +27,9 @@ func (f *fanout) cleanUp() error {
 	// Not before the hosts are gone: without their zones they would come into the
 	// default zone, where others hear of them.
 	if errors.Join(errs...) == nil {
-		for _, name := range f.added {
+		left := f.left("zones")
+		for i, name := range f.added {
+			left(i, len(f.added))
 			errs = append(errs, f.LiveZones.RemoveZone(ctx, name))
 		}
 	}

@@ -37,8 +37,9 @@ const (
 	firstTries = 50 // of the first dial: the reflector may just have been started
 )
 
-// assemble connects devices, in order, and starts their readers.
-func assemble(ctx context.Context, t *Target, devs []netip.Addr) (*crew, error) {
+// assemble connects devices, in order, and starts their readers; left (nil: nobody) hears of how
+// many are connected.
+func assemble(ctx context.Context, t *Target, devs []netip.Addr, left func(done, all int)) (*crew, error) {
 	w := &crew{target: t, epoch: epochOf(time.Now()), crowd: newCrowd(), all: make([]*client, len(devs)), stop: make(chan struct{})}
 	var err error
 	for range firstTries {
@@ -67,6 +68,9 @@ func assemble(ctx context.Context, t *Target, devs []netip.Addr) (*crew, error) 
 	}
 	for i := 1; i < len(devs); i++ {
 		jobs <- i
+		if left != nil {
+			left(i, len(devs))
+		}
 	}
 	close(jobs)
 	for range dialers {

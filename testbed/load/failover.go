@@ -98,7 +98,7 @@ func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error)
 	if err := f.back(ctx); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, opt.Settle); err != nil {
+	if err := f.settle(ctx, opt.Settle); err != nil {
 		return nil, err
 	}
 	f.say("every connection breaks")
@@ -108,7 +108,7 @@ func Failover(ctx context.Context, opt FailoverOptions) (*FailoverResult, error)
 		return nil, err
 	}
 	res.CutUp, res.CutSync, res.Resumed = f.figures()
-	if err := pause(ctx, opt.Settle); err != nil {
+	if err := f.settle(ctx, opt.Settle); err != nil {
 		return nil, err
 	}
 	f.say("the reflector is killed and started again")
@@ -146,6 +146,7 @@ func (f *failover) cut() {
 
 // back waits until every client is synchronized.
 func (f *failover) back(ctx context.Context) error {
+	left := f.left("clients")
 	for {
 		f.mu.Lock()
 		n, lost := len(f.sync), f.lost
@@ -153,6 +154,7 @@ func (f *failover) back(ctx context.Context) error {
 		if n == f.Clients {
 			return nil
 		}
+		left(n, f.Clients)
 		if time.Since(lost) > 3*time.Minute {
 			return fmt.Errorf("%d of %d clients are synchronized after 3 minutes", n, f.Clients)
 		}
@@ -160,6 +162,18 @@ func (f *failover) back(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// settle waits, and tells how long.
+func (f *failover) settle(ctx context.Context, d time.Duration) error {
+	left := f.left("seconds until sessions have settled")
+	for n := range int(d / time.Second) {
+		left(n, int(d/time.Second))
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return pause(ctx, d%time.Second)
 }
 
 func (f *failover) figures() (up, synced Return, resumed int) {

@@ -32,14 +32,9 @@ type Options struct {
 	LiveZones Zones
 	Devices   Range
 	Hosts     Range
-	Profiles  string       // directory for profiles of a reflector of one's own; empty: none
-	Progress  func(string) // nil: nobody is told
-}
-
-func (o *Options) say(format string, args ...any) {
-	if o.Progress != nil {
-		o.Progress(fmt.Sprintf(format, args...))
-	}
+	Profiles  string           // directory for profiles of a reflector of one's own; empty: none
+	Progress  func(string)     // nil: nobody is told
+	now       func() time.Time // of what Progress is told; nil: time.Now
 }
 
 // FanoutOptions say how the passing on of changes is measured.
@@ -154,7 +149,9 @@ func (f *fanout) begin(ctx context.Context) error {
 }
 
 func (f *fanout) addZones(ctx context.Context, set zone.Set) error {
+	left := f.left("zones")
 	for i := range set.Zones {
+		left(i, len(set.Zones))
 		z := &set.Zones[i]
 		members := make([]string, len(z.Members))
 		for k := range z.Members {
@@ -179,7 +176,7 @@ func (f *fanout) connect(ctx context.Context) error {
 	}
 	f.say("connecting %d clients", f.Clients)
 	began := time.Now()
-	if f.crew, err = assemble(ctx, f.target, f.Devices.list(0, f.Clients+f.Origins)); err != nil {
+	if f.crew, err = assemble(ctx, f.target, f.Devices.list(0, f.Clients+f.Origins), f.left("sessions")); err != nil {
 		return err
 	}
 	f.res.Connect = time.Since(began)
@@ -338,7 +335,9 @@ func (f *fanout) faults(ctx context.Context) error {
 		ways = ways[:2]
 	}
 	took := make([][3][]time.Duration, len(kinds)) // ours, bound, bound in TLS
+	left := f.left("faults of each kind")
 	for n := range f.Count {
+		left(n, f.Count)
 		for k := range kinds {
 			// The first finds a machine that was idle, the others one that was not: they
 			// take turns.

@@ -94,7 +94,7 @@ func (f *flooding) join(ctx context.Context, q *floodOf) (err error) {
 	if q.Measured == q.Clients {
 		return nil
 	}
-	if f.crew, err = assemble(ctx, f.target, q.Devices.list(q.Measured, q.Clients-q.Measured)); err != nil {
+	if f.crew, err = assemble(ctx, f.target, q.Devices.list(q.Measured, q.Clients-q.Measured), nil); err != nil {
 		return err
 	}
 	for i, c := range f.crew.all {

@@ -151,6 +151,7 @@ type hostile struct {
 	where   string
 	with    string // what priority
 	epoch   uint64
+	left    func(rounds int) // hears of those against this reflector that are done
 }
 
 // Hostile measures what one client that sends without end does to a fault elsewhere.
@@ -170,6 +171,11 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 	defer func() { _ = asOthers() }()
 	opt.Rounds = max(1, opt.Rounds)
 	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
+	all := len(floods) * opt.Rounds
+	if opt.Only != "" {
+		all = opt.Rounds
+	}
+	left := opt.left("rounds")
 	for i := range floods {
 		if opt.Only != "" && opt.Only != floods[i].name {
 			continue
@@ -177,7 +183,7 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 		f := &Flood{Name: floods[i].name, What: floods[i].what}
 		opt.say("under a flood of %s", f.What)
 		// Each against a reflector of its own: none finds what another has left.
-		h := &hostile{HostileOptions: opt, plan: plan{clients: opt.Clients, zoneSize: opt.ZoneSize, origins: (opt.Rate + originRate - 1) / originRate,
+		h := &hostile{HostileOptions: opt, left: func(rounds int) { left(len(res.Floods)*opt.Rounds+rounds, all) }, plan: plan{clients: opt.Clients, zoneSize: opt.ZoneSize, origins: (opt.Rate + originRate - 1) / originRate,
 			burst: floodHosts * max(opt.Rounds+1, 4), faulty: max(leastFaulty, opt.Rate), devices: opt.Devices, hosts: opt.Hosts}}
 		if err := errors.Join(h.measure(ctx, f), h.leave()); err != nil {
 			return nil, fmt.Errorf("flood %q: %w", f.Name, err)
@@ -204,6 +210,7 @@ func (h *hostile) measure(ctx context.Context, f *Flood) error {
 	}
 	var quiet, under, control sliced
 	for round := range h.Rounds {
+		h.left(round)
 		q, err := h.faults(ctx, count)
 		if err != nil {
 			return err
@@ -263,7 +270,7 @@ func (h *hostile) begin(ctx context.Context) (err error) {
 	}
 	h.with = r.Where
 	measured := h.measured()
-	if h.crew, err = assemble(ctx, &h.own.Target, slices.Concat(h.Devices.list(0, measured), h.Devices.list(h.Clients, h.plan.origins))); err != nil {
+	if h.crew, err = assemble(ctx, &h.own.Target, slices.Concat(h.Devices.list(0, measured), h.Devices.list(h.Clients, h.plan.origins)), nil); err != nil {
 		return err
 	}
 	h.epoch = h.crew.epoch

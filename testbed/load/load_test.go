@@ -2,12 +2,16 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/openinof/inof/inof/link"
@@ -41,13 +45,42 @@ func testOptions(t *testing.T, auth string) Options {
 	return Options{Auth: auth, Process: testProcess(t), Devices: DefaultDevices, Hosts: DefaultHosts, Progress: func(s string) { t.Log(s) }}
 }
 
+// slow is a clock by which everything lasts; what is told of it comes to the function it gives.
+func slow(t *testing.T, opt Options) (Options, func(units ...string)) {
+	var mu sync.Mutex
+	var at time.Time
+	told := map[string]bool{}
+	opt.now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		at = at.Add(time.Minute)
+		return at
+	}
+	opt.Progress = func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if m := regexp.MustCompile(`^\d+ of \d+ (.*), [^,]+ a second, about \S+ left$`).FindStringSubmatch(s); m != nil {
+			told[m[1]] = true
+		}
+	}
+	return opt, func(units ...string) {
+		for _, u := range units {
+			if !told[u] {
+				t.Errorf("nothing is told of %s: %v", u, told)
+			}
+		}
+	}
+}
+
 func TestFanoutCountsEveryDelivery(t *testing.T) {
 	for _, auth := range []string{"none", "hmac-sha256", "tls"} {
 		t.Run(auth, func(t *testing.T) {
-			res, err := Fanout(t.Context(), FanoutOptions{Options: testOptions(t, auth), Clients: 20, ZoneSize: 8, Count: 3, Rate: 1000, Burst: 100, Origins: 3})
+			opt, told := slow(t, testOptions(t, auth))
+			res, err := Fanout(t.Context(), FanoutOptions{Options: opt, Clients: 20, ZoneSize: 8, Count: 3, Rate: 1000, Burst: 100, Origins: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
+			told("sessions", "faults of each kind", "bursts")
 			for name, c := range map[string]Compared{"zone": res.Zone, "all": res.All} {
 				if c.Ours.Trials != 3 || c.Bound.Trials != 3 || c.Ours.Min <= 0 || c.Bound.Min <= 0 || c.Ours.Max < c.Ours.Median {
 					t.Errorf("%s: %+v", name, c)
@@ -146,10 +179,12 @@ func TestARefusalIsTold(t *testing.T) {
 }
 
 func TestSyncIsWhole(t *testing.T) {
-	res, err := Sync(t.Context(), SyncOptions{Options: testOptions(t, "hmac-sha256"), Zones: 200, Members: 4, HostsUp: 100, Feeders: 5, Count: 3})
+	opt, told := slow(t, testOptions(t, "hmac-sha256"))
+	res, err := Sync(t.Context(), SyncOptions{Options: opt, Zones: 200, Members: 4, HostsUp: 100, Feeders: 5, Count: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
+	told("full syncs")
 	if res.Zones != 200 || res.Hosts < 100 || res.Hosts > 101 || res.Bytes < 1000 || res.Messages == 0 || res.Sync.Ours.Trials != 3 || res.Peak < res.Before/2 || res.Before <= 0 || res.Fault == nil {
 		t.Errorf("%+v", res)
 	}
@@ -165,11 +200,36 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 }
 
+// Who waits for sessions to come back hears how many are, and how long they are left in peace.
+func TestWhatIsLeftIsToldWhileSessionsComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		f := &failover{FailoverOptions: FailoverOptions{Clients: 4}, sync: map[netip.Addr]time.Duration{}, lost: time.Now()}
+		f.Progress = func(s string) { got = append(got, s) }
+		go func() {
+			for i := range f.Clients {
+				f.mu.Lock()
+				f.sync[DefaultDevices.at(i)] = 0
+				f.mu.Unlock()
+				time.Sleep(2100 * time.Millisecond)
+			}
+		}()
+		if err := errors.Join(f.back(t.Context()), f.settle(t.Context(), 3500*time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) < 2 || got[0] != "1 of 4 clients, 0.5 a second, about 6s left" || got[len(got)-1] != "2 of 3 seconds until sessions have settled, 1 a second, about 1s left" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 func TestAFloodIsMeasuredBesideQuietPhases(t *testing.T) {
-	res, err := Hostile(t.Context(), HostileOptions{Options: testOptions(t, "hmac-sha256"), Clients: 6, ZoneSize: 3, Count: 8, Rounds: 2, Rate: 100, Only: "losses"})
+	opt, told := slow(t, testOptions(t, "hmac-sha256"))
+	res, err := Hostile(t.Context(), HostileOptions{Options: opt, Clients: 6, ZoneSize: 3, Count: 8, Rounds: 2, Rate: 100, Only: "losses"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	told("rounds")
 	if len(res.Floods) != 1 {
 		t.Fatalf("%+v", res.Floods)
 	}

@@ -115,7 +115,7 @@ func (r *syncRun) feed(ctx context.Context) (err error) {
 	r.res.Start, r.res.Members = r.own.began, r.Zones*r.Members
 	began := time.Now()
 	r.say("%d hosts on %d devices", r.HostsUp, r.Feeders)
-	if r.crew, err = assemble(ctx, r.target, r.Devices.list(0, r.Feeders)); err != nil {
+	if r.crew, err = assemble(ctx, r.target, r.Devices.list(0, r.Feeders), nil); err != nil {
 		return err
 	}
 	r.next = r.Feeders
@@ -145,7 +145,11 @@ func (r *syncRun) feed(ctx context.Context) (err error) {
 	if err := all.send(&wire.EndOfSync{Epoch: r.crew.epoch}); err != nil {
 		return err
 	}
-	err = r.crew.until(ctx, 10*time.Minute, "all hosts", func() bool { return all.recs.Load() >= uint64(r.HostsUp) && all.syncs.Load() > 0 })
+	left := r.left("hosts")
+	err = r.crew.until(ctx, 10*time.Minute, "all hosts", func() bool {
+		left(int(all.recs.Load()), r.HostsUp)
+		return all.recs.Load() >= uint64(r.HostsUp) && all.syncs.Load() > 0
+	})
 	r.res.Feed = time.Since(began)
 	return err
 }
@@ -167,7 +171,9 @@ func (r *syncRun) measure(ctx context.Context) error {
 		return err
 	}
 	r.say("%d full syncs", r.Count)
+	left := r.left("full syncs")
 	for n := range r.Count {
+		left(n, r.Count)
 		d, fault, err := r.once(ctx, n)
 		if err != nil {
 			return err

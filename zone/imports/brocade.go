@@ -12,7 +12,7 @@ import (
 // left out: hosts of one role never see each other here. The error is *Errors.
 func Brocade(text []byte, o Options) (*change.Plan, error) {
 	b := &brocade{builder: builder{o: o}}
-	for n, line := range numbered(text) {
+	for n, line := range b.lines(text) {
 		b.line(n, line)
 	}
 	return b.plan()

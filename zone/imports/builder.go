@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/openinof/inof/zone"
@@ -12,6 +13,29 @@ type Options struct {
 	Map   *Map
 	Rules zone.Rules
 	VSAN  string // MDS: the only one that counts; empty: there must be one only
+	// Left begins a step of some units, and what it gives hears how many of all are done; nil:
+	// nobody does.
+	Left func(unit string) func(done, all int)
+}
+
+// left is Left, or says nothing.
+func (o *Options) left(unit string) func(done, all int) {
+	if o.Left == nil {
+		return func(int, int) {}
+	}
+	return o.Left(unit)
+}
+
+// lines walks those of a text with their numbers, and tells how many are left.
+func (b *builder) lines(text []byte) func(func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		left, all := b.o.left("lines"), bytes.Count(text, []byte("\n"))
+		for n, line := range numbered(text) {
+			if left(n-1, all); !yield(n, line) {
+				return
+			}
+		}
+	}
 }
 
 // ref is a word of the text and where it stands.
@@ -78,7 +102,9 @@ func (b *builder) plan() (*change.Plan, error) {
 		}
 		p.PutAlias(a.name.text, members)
 	}
-	for _, l := range b.zones.order {
+	left := b.o.left("zones")
+	for i, l := range b.zones.order {
+		left(i, len(b.zones.order))
 		var z change.Zone
 		for _, r := range l.members {
 			if _, ok := b.aliases.by[r.text]; ok {

@@ -161,6 +161,26 @@ func TestAnImportWithErrorsGivesNothingAndNamesTheLines(t *testing.T) {
 	}
 }
 
+// Whoever imports much hears how many lines were read, and of how many zones the members are known.
+func TestAnImportTellsWhatIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		read         func([]byte, Options) (*change.Plan, error)
+		text         string
+		lines, zones int
+	}{{Brocade, cfgshow, strings.Count(cfgshow, "\n"), 2}, {MDS, running, strings.Count(running, "\n"), 2}} {
+		told := map[string][]int{}
+		o := Options{Map: testMap(t), VSAN: "10", Left: func(unit string) func(int, int) {
+			return func(done, all int) { told[unit] = append(told[unit], done, all) }
+		}}
+		if _, err := c.read([]byte(c.text), o); err != nil {
+			t.Fatal(err)
+		}
+		if l, z := told["lines"], told["zones"]; len(l) < 2*c.lines || l[2] != 1 || l[3] != c.lines || len(z) != 2*c.zones || z[2] != 1 || z[3] != c.zones {
+			t.Errorf("%v", told)
+		}
+	}
+}
+
 func TestAnInterfaceIsMappedByItsName(t *testing.T) {
 	p, err := MDS([]byte("zone name z vsan 1\n member interface fc1/7 swwn 20:00:00:0d:ec:3b:2a:c0\n"), Options{Map: testMap(t)})
 	if err != nil || !slices.Equal(p.Zones["z"].Texts(), []string{"port:192.0.2.251/Ethernet7"}) {

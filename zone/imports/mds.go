@@ -14,7 +14,7 @@ import (
 // too, since hosts say theirs here. The error is *Errors.
 func MDS(text []byte, o Options) (*change.Plan, error) {
 	m := &mds{builder: builder{o: o}, vsans: map[string]int{}}
-	for n, line := range numbered(text) {
+	for n, line := range m.lines(text) {
 		m.line(n, strings.Fields(line))
 	}
 	if len(m.vsans) > 1 && o.VSAN == "" {
