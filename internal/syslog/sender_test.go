@@ -163,6 +163,7 @@ func TestWhatHappensWhileAServerIsAwayIsSentWhenItIsBack(t *testing.T) {
 		}
 		l.add(1)
 		stop() // what is there is sent before the end
+		synctest.Wait()
 		if got := s.texts(); !strings.HasSuffix(got, " m10") {
 			t.Errorf("got %s", got)
 		}
