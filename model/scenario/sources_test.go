@@ -155,3 +155,15 @@ func TestModelFixedTimes(t *testing.T) {
 		around(t, c.balancer+" ms", overSeeds(t, 10, "fixed", []Setting{{"switch.balancer", c.balancer}}, completions)[1], c.median, 2)
 	}
 }
+
+// A degraded link whose errors become fewer than what calls a link degraded, and do not end, stays
+// degraded: it is told of once.
+func TestADegradedLinkDoesNotFlap(t *testing.T) {
+	for seed := range 5 {
+		r := runWith(t, "degraded-link", []Setting{{"seed", strconv.Itoa(seed + 1)}, {"duration", "100ms"},
+			{"faults", "[{at: 5ms, kind: loss, link: h0-s0, probability: 0.0003}, {at: 15ms, kind: loss, link: h0-s0, probability: 0.00006}]"}})
+		if r.Metrics["degraded-link.degraded"] != 1 || r.Metrics["degraded-link.good"] != 0 {
+			t.Errorf("seed %d: degraded %g times, good %g times", seed+1, r.Metrics["degraded-link.degraded"], r.Metrics["degraded-link.good"])
+		}
+	}
+}
