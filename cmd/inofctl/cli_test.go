@@ -59,6 +59,8 @@ func TestTables(t *testing.T) {
 		"hosts":           "show host",
 		"hosts-filtered":  "show host --zone blue --type local --state active",
 		"hosts-none":      "show host --zone nobody",
+		"hosts-nqn":       "show host --nqn nqn.2026-01.org.example:array-1 --role target",
+		"hosts-role":      "show host --role initiator",
 		"host":            "show host 192.0.2.101",
 		"zones":           "show zone",
 		"zones-of-host":   "show zone --host 192.0.2.9",

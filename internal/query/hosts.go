@@ -34,6 +34,8 @@ var hosts = list[api.Host]{
 		equal(Filter{Name: "port", Usage: "only hosts at this access port", Words: PortNames}, func(h *api.Host) string { return h.Port }),
 		equal(Filter{Name: "type", Usage: "only local or remote hosts", Options: []string{"local", "remote"}}, func(h *api.Host) string { return string(h.Type) }),
 		equal(Filter{Name: "state", Usage: "only active or inactive hosts", Options: []string{"active", "inactive"}}, func(h *api.Host) string { return h.State.String() }),
+		equal(Filter{Name: "role", Usage: "only hosts of this role", Options: []string{"initiator", "target", "both", "unknown"}}, func(h *api.Host) string { return h.Role.String() }),
+		equal(Filter{Name: "nqn", Usage: "only hosts with this NQN"}, func(h *api.Host) string { return h.NQN }),
 	},
 	columns: []column[api.Host]{
 		{"ADDRESS", func(h *api.Host, _ *Page) string { return Addr(h.Addr) }},
@@ -48,6 +50,7 @@ var hosts = list[api.Host]{
 		{"HARD-ZONING", func(h *api.Host, _ *Page) string { return string(h.Hard) }},
 		{"LEARNED-FROM", func(h *api.Host, _ *Page) string { return h.LearnedFrom }},
 		{"KNOWN-FOR", func(h *api.Host, p *Page) string { return p.Age(h.Since) }},
+		{"NQN", func(h *api.Host, _ *Page) string { return h.NQN }},
 	},
 	details: hostDetails,
 }.query()

@@ -30,8 +30,18 @@ var neighbours = list[api.Neighbour]{
 		{"AGE", func(n *api.Neighbour, _ *Page) string { return Human(time.Duration(n.Age)) }},
 		{"EXPIRES-IN", func(n *api.Neighbour, _ *Page) string { return Human(time.Duration(n.ExpiresIn)) }},
 		{"CONFIRMED", func(n *api.Neighbour, _ *Page) string { return believed(n) }},
+		{"MAC", func(n *api.Neighbour, _ *Page) string {
+			if n.MAC.IsZero() {
+				return ""
+			}
+			return n.MAC.String()
+		}},
+		{"DESCRIPTION", func(n *api.Neighbour, _ *Page) string { return Clip(n.SysDesc, mostDescription) }},
 	},
 }.query()
+
+// mostDescription bounds what a table shows of a system's description, in characters.
+const mostDescription = 48
 
 // believed says whether a neighbour was heard since its port came up, and what is not believed of
 // it.

@@ -94,6 +94,9 @@ func peerNotes(p *Page, r *api.Peer) (list []string) {
 	if text := authText(r); text != r.Auth {
 		list = append(list, "authenticated by "+text)
 	}
+	if r.SlowedSince != nil {
+		list = append(list, "it sends more records than a device may, and has been read slower for "+p.Ago(r.SlowedSince))
+	}
 	return list
 }
 

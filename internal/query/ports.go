@@ -30,6 +30,9 @@ var ports = list[api.Port]{
 		{"RX-FRAMES", counted(func(c *fabric.Counters) uint64 { return c.RxFrames })},
 		{"TX-FRAMES", counted(func(c *fabric.Counters) uint64 { return c.TxFrames })},
 		{"RX-CRC", counted(func(c *fabric.Counters) uint64 { return c.RxCRC })},
+		{"RX-ERRORS", counted(func(c *fabric.Counters) uint64 { return c.RxErrors })},
+		{"RX-DROPS", counted(func(c *fabric.Counters) uint64 { return c.RxDrops })},
+		{"TX-DROPS", counted(func(c *fabric.Counters) uint64 { return c.TxDrops })},
 	},
 	details: portDetails,
 }.query()

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/openinof/inof/internal/api"
 )
 
 var update = flag.Bool("update", false, "write the rows of docs/operations.md")
@@ -52,6 +55,28 @@ func TestEveryQueryIsToldApartAndDocumented(t *testing.T) {
 		if err := os.WriteFile(doc, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A table shows of a text that a neighbour chose what fits in a line.
+func TestLongTextsAreClipped(t *testing.T) {
+	for text, want := range map[string]string{"": "", "short": "short", "two\n lines\there": "two lines…", "äöüäöüäöüä": "äöüäöüäöüä", "äöüäöüäöüäö": "äöüäöüäöü…"} {
+		if got := Clip(text, 10); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Who is read slower than it sends is told so below the sessions.
+func TestASessionThatIsSlowedSaysSo(t *testing.T) {
+	now := time.Unix(1000, 0)
+	since := now.Add(-5 * time.Second)
+	want := []string{"it sends more records than a device may, and has been read slower for 5s"}
+	if got := peerNotes(&Page{Now: now}, &api.Peer{SlowedSince: &since}); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := peerNotes(&Page{Now: now}, &api.Peer{}); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }
 

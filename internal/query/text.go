@@ -84,6 +84,15 @@ func Printable(s string) string {
 	}, s)
 }
 
+// Clip is a text on one line, of so many characters at most.
+func Clip(s string, most int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
 // Human gives a duration in its two largest units.
 func Human(d time.Duration) string {
 	if d < 0 {

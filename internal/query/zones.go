@@ -48,6 +48,7 @@ var zoneColumns = []column[api.Zone]{
 	{"MEMBERS", func(z *api.Zone, _ *Page) string { return Count(len(z.Members)) }},
 	{"HOSTS", func(z *api.Zone, _ *Page) string { return Count(len(z.Hosts)) }},
 	{"LEARNED-FROM", func(z *api.Zone, _ *Page) string { return z.LearnedFrom }},
+	{"INCONSISTENT", func(z *api.Zone, _ *Page) string { return YesNo(z.Inconsistent) }},
 	{"CONFIGURED", func(z *api.Zone, _ *Page) string { return FewText(z.Members, 3) }},
 }
 

@@ -277,7 +277,7 @@ func Sample() *Source {
 			{Path: "/inof/interfaces/interface[name=Ethernet2]/state/state", Value: "up\x1b[2J", Class: "event", Time: Now},
 		}, "lldp": []api.Neighbour{
 			{Port: "Ethernet10", ChassisID: "02:00:00:00:00:09", PortID: "eth0", TTL: 120, Age: api.Duration(100 * time.Second), ExpiresIn: api.Duration(20 * time.Second)},
-			{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "snsd_192.0.2.101", MAC: mac, SysName: "array-1", TTL: 120,
+			{Port: "Ethernet2", ChassisID: "02:00:00:00:00:01", PortID: "snsd_192.0.2.101", MAC: mac, SysName: "array-1", SysDesc: "Example Array\n16.2 of a family whose name has no end in sight", TTL: 120,
 				Age: api.Duration(1250 * time.Millisecond), ExpiresIn: api.Duration(118750 * time.Millisecond),
 				Addresses: []netip.Addr{a("192.0.2.101"), a("2001:db8::101"), a("192.0.2.102")}, Role: snsd.RoleTarget, Confirmed: true},
 		}, "error-down": []api.ErrorDown{
