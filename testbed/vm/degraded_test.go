@@ -20,8 +20,8 @@ topology:
 `
 
 // twoPaths makes an array in a namespace of the machine, with two paths to it, and a function that
-// does I/O for a second and says which share of it took the first path, in percent, and how many
-// I/Os there were.
+// does I/O for a second, longer where that gives few, and says which share of it took the first path,
+// in percent, and how many I/Os there were.
 const twoPaths = `set -e
 ip() { /usr/sbin/ip "$@"; }
 modprobe -a nvme-tcp nvmet-tcp veth sch_netem; modprobe brd rd_nr=1 rd_size=32768
@@ -46,13 +46,25 @@ policy() { echo $1 >/sys/class/nvme-subsystem/nvme-subsys0/iopolicy; }
 done_by() { cat /sys/block/nvme*c$(of $1)n1/stat | { read a _ _ _ b _; echo $((a + b)); }; }
 share() {
 	a=$(done_by 1) b=$(done_by 2)
-	/lab/bin/iotime -device /dev/nvme0n1 -pause 1ms -answer 127.0.0.1:7 -out /run/io.json & sleep 1; kill $!; wait $! || true
-	a=$(($(done_by 1) - a)) b=$(($(done_by 2) - b))
-	echo $((100 * a / (a + b))) $((a + b))
+	/lab/bin/iotime -device /dev/nvme0n1 -pause 1ms -answer 127.0.0.1:7 -out /run/io.json &
+	for i in $(seq 60); do
+		sleep 1
+		x=$(($(done_by 1) - a)) y=$(($(done_by 2) - b))
+		if [ $((x + y)) -ge 40 ]; then break; fi
+	done
+	kill $!; wait $! || true
+	echo $((100 * x / (x + y))) $((x + y))
+}
+live() {
+	for i in $(seq 60); do
+		if [ "$(cat /sys/class/nvme/nvme*/state | uniq)" = live ]; then break; fi
+		sleep 1
+	done
+	sleep 1
 }
 END
 . /run/tools
-connect 1; connect 2; sleep 1
+connect 1; connect 2; live
 /usr/sbin/tc qdisc add dev h1 root netem delay 20ms`
 
 // What takes I/O off a path that is slow or loses packets, but works, on the kernel of Debian 12
@@ -75,9 +87,9 @@ func TestWhatMovesIOOffADegradedPath(t *testing.T) {
 	}{
 		{"round-robin", "policy round-robin", 30, 70},
 		// The path that was found first stays the one, whatever it is like.
-		{"numa, the degraded path being the older one", "policy numa; echo 1 >/sys/class/nvme/nvme$(of 2)/reset_controller; sleep 1", 95, 100},
-		{"numa, the degraded path reset", "echo 1 >/sys/class/nvme/nvme$(of 1)/reset_controller; sleep 1", 95, 100},
-		{"numa, the degraded path connected anew", "echo 1 >/sys/class/nvme/nvme$(of 1)/delete_controller; connect 1; sleep 1", 0, 5},
+		{"numa, the degraded path being the older one", "policy numa; echo 1 >/sys/class/nvme/nvme$(of 2)/reset_controller; live", 95, 100},
+		{"numa, the degraded path reset", "echo 1 >/sys/class/nvme/nvme$(of 1)/reset_controller; live", 95, 100},
+		{"numa, the degraded path connected anew", "echo 1 >/sys/class/nvme/nvme$(of 1)/delete_controller; connect 1; live", 0, 5},
 		{"round-robin again", "policy round-robin", 30, 70},
 		{"round-robin, the target calling it non-optimized", "echo non-optimized >$C/ports/1/ana_groups/1/ana_state; sleep 1", 0, 5},
 		{"numa, the target calling the other one non-optimized", "policy numa; echo non-optimized >$C/ports/2/ana_groups/1/ana_state; echo optimized >$C/ports/1/ana_groups/1/ana_state; sleep 1", 95, 100},
