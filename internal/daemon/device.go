@@ -40,7 +40,6 @@ type Device struct {
 	sendErrors   map[string]uint64  // by port; frames the dataplane did not take
 	held         hold               // how long messages for clients wait for others
 	passed       int                // events that were taken while a client is owed more
-	yielded      time.Time          // when it last let others run
 	deliverError uint64
 	adminErrors  uint64
 
@@ -69,8 +68,6 @@ const (
 	pauseSeen = 500 * time.Millisecond
 	// maxPassed is how many events come before a client that is owed more gets the next of it.
 	maxPassed = 64
-	// yieldAfter is how long the owner goes on without a look at other goroutines.
-	yieldAfter = 200 * time.Microsecond
 )
 
 // ErrStopped is given to readers of a device that has stopped.
@@ -138,22 +135,11 @@ func (d *Device) Run(ctx context.Context) error {
 			due = next
 			timer.Reset(wait(next, now))
 		}
-		d.yield(now)
 	}
 	now := d.now()
 	d.core.Goodbye(now)
 	d.last()
 	return nil
-}
-
-// yield lets goroutines run that were woken on this thread: what waits may be a fault that is to be
-// read from a socket. While the garbage collector has the other processors nobody else takes them,
-// for as long as this one goes on.
-func (d *Device) yield(now time.Time) {
-	if now.Sub(d.yielded) >= yieldAfter {
-		runtime.Gosched()
-		d.yielded = d.now()
-	}
 }
 
 // enforce hands rows of hard zoning over, once what hosts are told has left.
