@@ -56,7 +56,6 @@ type conn struct {
 	limit int   // of the next message; the session says it
 	out   writer
 	pace  *pacer        // of its device; nil: nothing slows it down
-	turn  readTurn      // the reader's
 	done  chan struct{} // closed after the Down event
 
 	mu   sync.Mutex // guards what follows
@@ -154,7 +153,6 @@ func (c *conn) follow(r *msgReader) error {
 		default:
 			c.host.cfg.Sink(PeerEvent{Peer: c.peer, Kind: PeerMessage, Msg: m, At: r.at, Size: len(frame)})
 		}
-		c.breathe(len(frame), time.Now())
 		c.sess.Heard(time.Now()) // while it was not read it was not silent
 	}
 }

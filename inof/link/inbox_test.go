@@ -279,30 +279,6 @@ func TestALossBehindMoreThanIsReadWaitsForItsOwnDeviceOnly(t *testing.T) {
 	})
 }
 
-// What a device sends at once is read with pauses, in which others are; what it sends now and then
-// is read at once.
-func TestADeviceThatSendsMuchIsReadInTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ps := newPacers(Pace{}, 10, func(netip.Addr) bool { return true })
-		c := &conn{pace: ps.of(inboxPeer(1).device)}
-		began := time.Now()
-		for range 1 << 10 {
-			c.breathe(1<<10, time.Now())
-		}
-		if d := time.Since(began); d != (1<<20)/turnBytes*turnPause {
-			t.Errorf("1 MiB at once took %v", d)
-		}
-		for range 1 << 10 {
-			time.Sleep(2 * turnPause)
-			began = time.Now()
-			c.breathe(1<<10, began)
-			if d := time.Since(began); d != 0 {
-				t.Fatalf("1 KiB now and then took %v", d)
-			}
-		}
-	})
-}
-
 // A switch that owes what its syncs have made loses a host: the loss and what it said before are
 // taken at once and in order, what it said after that waits. Who tells losses without end has
 // a share of its pace for them and no more.

@@ -180,36 +180,6 @@ func (c *conn) slowDown() error {
 	return nil
 }
 
-const (
-	// turnBytes is how much of a device is read without a pause, turnPause how long that is. Who
-	// sends without end, and is read without one, has a processor for itself, and the owner another:
-	// where there are no more, what others send is not even looked for until ten milliseconds later.
-	turnBytes = 16 << 10
-	turnPause = time.Millisecond
-)
-
-// readTurn is what was read without a pause.
-type readTurn struct {
-	bytes int
-	since time.Time
-}
-
-// breathe pauses when much was read at once of a device that has a pace.
-func (c *conn) breathe(bytes int, now time.Time) {
-	if c.pace == nil {
-		return
-	}
-	if t := &c.turn; now.Sub(t.since) > turnPause {
-		*t = readTurn{bytes, now}
-	} else {
-		t.bytes += bytes
-	}
-	if c.turn.bytes >= turnBytes {
-		time.Sleep(turnPause)
-		c.turn = readTurn{since: time.Now()}
-	}
-}
-
 // workRecords is how many records that a message makes us look at, in tables or to tell them to
 // its sender, weigh as much as one that it has.
 const workRecords = 16
