@@ -83,9 +83,15 @@ func printHardZoning(w io.Writer, r *apart.Result) {
 	tw.Flush()
 }
 
-// printHardZoningGoals holds the run against what is aimed for, frames as a driver has them.
+// printHardZoningGoals holds the run against what is aimed for, frames as a driver has them, where
+// native XDP and its bound could be measured.
 func printHardZoningGoals(w io.Writer, r *apart.Result) {
 	native := string(hardzone.AttachNative)
+	for i := range r.Sizes {
+		if took := r.Sizes[i].Driver; took[native].Low == 0 || took[apart.Lookup].Low == 0 {
+			return
+		}
+	}
 	fmt.Fprint(w, "\ngoals, native, of a driver\tabove none ns (100)\tof nftables (0.25)\tof the smallest (1.3)\tof one lookup\t\n")
 	for i := range r.Sizes {
 		s := &r.Sizes[i]

@@ -51,7 +51,7 @@ func (l *watched) Accept() (net.Conn, error) {
 	}
 	v := &visit{Conn: c, door: l.door}
 	if l.within > 0 {
-		v.bound = time.AfterFunc(l.within, func() { v.Close() })
+		v.bound = time.AfterFunc(l.within, func() { _ = v.end() })
 	}
 	return v, nil
 }
@@ -73,14 +73,17 @@ type visitAddr struct {
 
 func (v *visit) RemoteAddr() net.Addr { return visitAddr{v.Conn.RemoteAddr(), v} }
 
+// Close implements net.Conn.
 func (v *visit) Close() error {
-	if v.closed.CompareAndSwap(false, true) {
-		if v.bound != nil {
-			v.bound.Stop()
-		}
-		if !v.asked.Load() {
-			v.door.Nothing()
-		}
+	if v.bound != nil {
+		v.bound.Stop()
+	}
+	return v.end()
+}
+
+func (v *visit) end() error {
+	if v.closed.CompareAndSwap(false, true) && !v.asked.Load() {
+		v.door.Nothing()
 	}
 	return v.Conn.Close()
 }
