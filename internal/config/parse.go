@@ -70,8 +70,11 @@ func LoadText(path string, data []byte, given *Given) (_ *Config, err error) {
 	}
 	loadTLS(c, p, path, data)
 	loadBFD(c, p, path, data, given)
-	if err := p.err(); err != nil {
-		return nil, err
+	if len(p.problems) > 0 { // what is missing may be in a variable whose name is mistyped
+		for _, w := range c.UnknownVariables() {
+			p.add(Problem{File: path, What: w})
+		}
+		return nil, p.err()
 	}
 	return c, nil
 }

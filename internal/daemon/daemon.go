@@ -123,6 +123,9 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 		return nil, err
 	}
 	d.claimEpoch()
+	for _, w := range cfg.UnknownVariables() {
+		d.env.Log.Warn(w)
+	}
 	if err := d.build(cfg); err != nil {
 		if d.cluster != nil {
 			err = errors.Join(err, d.cluster.node.Close())

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -15,24 +17,33 @@ import (
 	"github.com/openinof/inof/testbed/wires"
 )
 
-// starting runs a reflector whose listener is opened by listen; told is when it was ready.
-func starting(t *testing.T, listen func(context.Context, netip.AddrPort) (net.Listener, error)) (told <-chan struct{}, stop func() error) {
+// aReflector runs one whose configuration says more than it needs.
+func aReflector(t *testing.T, more string, env Env) (d *Daemon, stop func() error) {
 	t.Helper()
-	cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), nil)
+	text := "device: {id: 10.0.0.100, name: r, roles: [reflector]}\nstate-directory: " + t.TempDir() + "\nsession: {auth: none}\n" + more
+	cfg, err := config.Parse("r", []byte(text), config.Environment())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready := make(chan struct{})
-	d, err := New(cfg, Env{Listen: listen, Ready: func() { close(ready) }, Manage: func(config.Management) (net.Listener, error) {
+	env.Manage = func(config.Management) (net.Listener, error) {
 		return new(wires.Net).Listen(t.Context(), netip.AddrPort{})
-	}})
+	}
+	d, err = New(cfg, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
-	return ready, func() error { cancel(); return <-ended }
+	return d, func() error { cancel(); return <-ended }
+}
+
+// starting runs a reflector whose listener is opened by listen; told is when it was ready.
+func starting(t *testing.T, listen func(context.Context, netip.AddrPort) (net.Listener, error)) (told <-chan struct{}, stop func() error) {
+	t.Helper()
+	ready := make(chan struct{})
+	_, stop = aReflector(t, "", Env{Listen: listen, Ready: func() { close(ready) }})
+	return ready, stop
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -76,6 +87,21 @@ func TestAListenerThatCannotBeOpenedEndsTheDaemonWithASentence(t *testing.T) {
 		}
 		if isClosed(told) {
 			t.Error("it was ready")
+		}
+	})
+}
+
+func TestTheLogWarnsOfAVariableThatIsNoSetting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Setenv("INOF_SESION_AUTH", "none")
+		var log bytes.Buffer
+		_, stop := aReflector(t, "", Env{Listen: new(wires.Net).Listen, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		const want = `level=WARN msg="environment INOF_SESION_AUTH: no setting has this variable, did you mean INOF_SESSION_AUTH?"`
+		if !strings.Contains(log.String(), want) {
+			t.Error(log.String())
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/testbed/wires"
 )
 
@@ -18,20 +17,8 @@ import (
 // connected at the one takes nothing from it at the other.
 func TestACloneAtAnotherListenerTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("r", []byte("device: {id: 10.0.0.100, name: r, roles: [reflector]}\nreflector: {listen: [10.0.0.100:19516, 10.0.1.100:19516]}\nstate-directory: "+t.TempDir()+"\nsession: {auth: none}\n"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		fabric := new(wires.Net)
-		d, err := New(cfg, Env{Listen: fabric.Listen, Manage: func(config.Management) (net.Listener, error) {
-			return new(wires.Net).Listen(t.Context(), netip.AddrPort{})
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- d.Run(ctx) }()
+		d, stop := aReflector(t, "reflector: {listen: [10.0.0.100:19516, 10.0.1.100:19516]}\n", Env{Listen: fabric.Listen})
 		settle(time.Second)
 		dial := func(to string, epoch uint64) (*link.Dialer, func()) {
 			c, err := link.NewDialer(link.DialerConfig{
@@ -63,8 +50,7 @@ func TestACloneAtAnotherListenerTakesNothing(t *testing.T) {
 			t.Errorf("the clone, alone: %+v", info)
 		}
 		leaves()
-		cancel()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
