@@ -12,34 +12,8 @@ func TestDegradedLinkIsToldInTime(t *testing.T) {
 	const runs = 60
 	var after []float64
 	for seed := range uint64(runs) {
-		set := settingsOf(t, PartTuner, "degraded-link").(*Degraded)
-		set.Window, set.Every = 100*Millisecond, 50*Microsecond
-		sp := ReferenceSwitch(8<<20, nil)
-		sp.Tuners = []TunerSettings{set}
-		np := ReferenceNIC(nil)
-		np.Selective, np.RTO = true, Millisecond
-		n := &Network{}
-		sw := n.AddSwitch("s", sp)
-		for _, loss := range []float64{1e-4, 0} {
-			if _, err := n.Connect(n.AddHost("h", np), sw, LinkSpec{Rate: 100 * Gbps, Delay: Microsecond, Loss: loss}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s, err := n.Build(Options{Seed: seed + 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.AddFlow(FlowSpec{Src: 0, Dst: 1, Bytes: Forever, TOS: 3 << 5, Rate: 50 * Gbps}); err != nil {
-			t.Fatal(err)
-		}
-		for len(s.Incidents()) == 0 && s.Now() < 60*Millisecond {
-			run(t, s, s.Now()+Millisecond)
-		}
-		for i, e := range s.Incidents() {
-			if i > 0 || e.Port != s.PortOf(sw, 0) {
-				t.Fatalf("seed %d: %+v", seed, s.Incidents())
-			}
-			after = append(after, e.At.Seconds()*1e3)
+		if at, _ := degradedRun(t, seed+1, 1e-4, 100, 60*Millisecond); at != never {
+			after = append(after, at.Seconds()*1e3)
 		}
 	}
 	if len(after) < runs-1 {
