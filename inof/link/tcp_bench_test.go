@@ -22,36 +22,6 @@ func benchUpdate() *wire.Update {
 	}
 }
 
-func BenchmarkCodec(b *testing.B) {
-	host := &wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1, SentAt: inoftest.T0, Hosts: []wire.HostRecord{{Op: wire.Put, Host: inoftest.HostAt(inoftest.HostIP(0), inoftest.DevID(0), "Ethernet4")}}}
-	zones := &wire.Update{Origin: inoftest.ReflID, Epoch: 1, Seq: 1, Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "z"}}}}
-	for i := range 16 {
-		zones.Zones[0].Zone.Members = append(zones.Zones[0].Zone.Members, inoftest.AddrMember(inoftest.HostIP(i)))
-	}
-	for _, tt := range []struct {
-		name string
-		m    wire.Message
-	}{{"Open", inoftest.Golden["open-client"]}, {"Keepalive", &wire.Keepalive{}}, {"Fault", benchUpdate()}, {"Host", host}, {"Zone16", zones}, {"EndOfSync", &wire.EndOfSync{}}} {
-		frame := inoftest.FrameOf(b, tt.m)
-		b.Run("Encode/"+tt.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := wire.Encode(tt.m); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("Decode/"+tt.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := wire.Decode(frame); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkMAC(b *testing.B) {
 	d, l := established(b)
 	e, err := wire.Encode(benchUpdate())

@@ -68,7 +68,14 @@ func (d *DownRecord) append(b []byte) ([]byte, error) {
 }
 
 func decodeDownRecord(r *reader) DownRecord {
-	d := DownRecord{Down: decodeDown(r, "down"), Device: r.addr("down.device"), Port: r.text("down.port", 1, fabric.MaxPortName)}
+	d := DownRecord{Down: decodeDown(r, "down"), Device: r.addr("down.device"), Port: r.portName("down.port")}
+	if n := len(r.b); n > 0 {
+		size := addrSize
+		if r.b[0] == 4 { // as most of the others will be
+			size = 5
+		}
+		d.Addrs = make([]netip.Addr, 0, min(n/size, MaxDownAddrs))
+	}
 	for r.err == nil && len(r.b) > 0 {
 		if len(d.Addrs) == MaxDownAddrs {
 			r.fail("down.addresses", "more than %d", MaxDownAddrs)

@@ -78,7 +78,7 @@ func decodeHost(r *reader) HostRecord {
 	h.Why = snsd.Reason(r.u8("host.reason"))
 	h.Host.Addr = r.addr("host.address")
 	h.Host.Device = r.addr("host.device")
-	h.Host.HostKey.Port = r.text("host.port", 1, fabric.MaxPortName)
+	h.Host.HostKey.Port = r.portName("host.port")
 	if h.Op != Put {
 		return h
 	}

@@ -68,6 +68,9 @@ func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, compare func(
 		},
 		decode: func(u *Update, r *reader) {
 			list := of(u)
+			if *list == nil {
+				*list = make([]R, 0, 1+r.following(tlv))
+			}
 			*list = append(*list, decode(r))
 		},
 		size:   func(u *Update) int { return sum(*of(u), P.Size) },

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/openinof/inof/fabric"
 )
 
 // HeaderLen is the length of a message header in bytes (docs/protocol.md, "Header").
@@ -124,6 +126,10 @@ func endTLV(b []byte, at int) []byte {
 // eachTLV calls f for every TLV of a body. f returns false for a type it does not
 // know; such a TLV is skipped unless its type says that it must be understood.
 func eachTLV(msg string, body []byte, f func(typ uint8, r *reader) bool) error {
+	if len(body) == 0 {
+		return nil
+	}
+	r := reader{where: msg} // one for all TLVs: it is garbage at the end
 	for off := 0; off < len(body); {
 		if len(body)-off < tlvHeaderLen {
 			return Malformed(msg, "%d bytes at offset %d are no TLV header", len(body)-off, off)
@@ -134,8 +140,9 @@ func eachTLV(msg string, body []byte, f func(typ uint8, r *reader) bool) error {
 		if n > len(body)-off {
 			return Malformed(msg, "TLV type %d at offset %d has length %d, but %d bytes are left", typ, off-tlvHeaderLen, n, len(body)-off)
 		}
-		r := reader{b: body[off : off+n], where: msg}
+		r.b = body[off : off+n]
 		off += n
+		r.rest = body[off:]
 		if !f(typ, &r) && typ&tlvCritical != 0 {
 			return Malformed(msg, "TLV type %d must be understood and is unknown", typ)
 		}
@@ -166,7 +173,9 @@ func (s tlvSet) has(typ uint8) bool { return s&(1<<typ) != 0 }
 // reader takes fields from a value; the first error sticks.
 type reader struct {
 	b     []byte
+	rest  []byte // of the message, behind the value
 	where string
+	port  string // the last one that was read
 	err   error
 }
 
@@ -259,11 +268,33 @@ func (r *reader) text(field string, least, most int) string {
 	if r.err == nil && (n < least || n > most) {
 		r.fail(field, "length %d, want %d..%d", n, least, most)
 	}
-	s := string(r.take(field, n))
+	v := r.take(field, n)
+	if string(v) == r.port {
+		return r.port
+	}
+	s := string(v)
 	if r.err == nil && !printable(s) {
 		r.fail(field, "%q is not printable UTF-8", s)
 	}
 	return s
+}
+
+// portName takes the name of a port; that of the record before is the same string.
+func (r *reader) portName(field string) string {
+	r.port = r.text(field, 1, fabric.MaxPortName)
+	return r.port
+}
+
+// leastRecord is the length of a short record in bytes, its header included.
+const leastRecord = 16
+
+// following is how many records of a type come next, for how much memory they need: no more than
+// have room in the bytes that are there.
+func (r *reader) following(typ uint8) (n int) {
+	for b := r.rest; len(b) >= tlvHeaderLen && b[0] == typ; n++ {
+		b = b[min(len(b), tlvHeaderLen+(int(b[1])<<16|int(b[2])<<8|int(b[3]))):]
+	}
+	return min(n, len(r.rest)/leastRecord)
 }
 
 // printable keeps control characters out of tables and logs.
