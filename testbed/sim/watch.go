@@ -150,15 +150,15 @@ func (w *world) contested(a netip.Addr) bool {
 	return slices.ContainsFunc(cs, func(c claim) bool { return c.host != cs[0].host })
 }
 
-// mayRepeat reports whether the told host had trouble since the last notice, was not registered for
-// a while, its link was down, the device forgot that notice or took another claim for the holder of
-// the address, or two hosts contest an address: after a restart the device may hear of them one by
-// one.
+// mayRepeat reports whether the told host had trouble since the last notice or just now, was not
+// registered for a while, its link was down, the device forgot that notice or took another claim
+// for the holder of the address, or two hosts contest an address: after a restart the device may
+// hear of them one by one.
 func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
-	return last.unsaved || last.dropped || last.yielded || l.told+grace >= last.at || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || slices.ContainsFunc(w.claims[addr], func(c claim) bool {
-		return c.host.stirred+grace >= last.at || c.host.silent || !c.host.on
-	})
+	since := func(trouble time.Duration) bool { return trouble >= last.at || trouble+grace >= w.now }
+	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) ||
+		slices.ContainsFunc(w.claims[addr], func(c claim) bool { return since(c.host.stirred) || c.host.silent || !c.host.on })
 }
 
 // ambiguous reports whether an address was registered with more than one name: of a

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openinof/inof/cluster"
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// This file shows that the judge finds each fault that it is there for.
+
+// trial is a fabric at rest of two switches, in which h1 to h3, a target, an initiator and one
+// that is both, share a zone, h4 is in one of its own, and h5 is an initiator beside h2.
+func trial(t *testing.T) *world {
+	w := newWorld(Config{Seed: 1, Devices: 2, Reflectors: 1, Hosts: 5})
+	w.build()
+	member := func(n int) zone.Member { return zone.Member{Kind: zone.MemberAddr, First: w.hosts[n-1].addrs[0]} }
+	w.zones = history{zone.Set{Zones: []zone.Zone{
+		{Name: "a", Members: []zone.Member{member(1), member(2), member(3), member(5)}}, {Name: "b", Members: []zone.Member{member(4)}}}}.Canonical()}
+	for _, h := range w.hosts {
+		h.addrs = h.addrs[:1]
+	}
+	for _, d := range w.all {
+		d.start()
+	}
+	for _, h := range w.hosts {
+		h.boot()
+	}
+	if w.run(time.Minute); !w.checked() {
+		t.Fatalf("the trial: %v", w.fails)
+	}
+	return w
+}
+
+// says has the switch of a host tell it of another one, with a number of its own.
+func (w *world) says(host, subject int, n snsd.Notice) {
+	h, s := w.hosts[host-1], w.hosts[subject-1]
+	n.Host, n.Subject = h.addrs[0], s.addrs[0]
+	last := w.wire[pairKey{h.link.dev.id, n.Host, n.Subject}]
+	if n.Seq == 0 && last != nil {
+		n.Seq = last.Seq
+	}
+	n.Seq++
+	w.spokeOf(h.link.dev, h.link, n)
+}
+
+func (w *world) active(subject int) snsd.Notice {
+	return snsd.Notice{State: snsd.Active, Service: w.hosts[subject-1].svc}
+}
+
+func gone(why snsd.Reason) snsd.Notice { return snsd.Notice{State: snsd.Inactive, Reason: why} }
+
+// last is what a host was told last of another one.
+func (w *world) last(host, subject int) (heardKey, heardOf) {
+	k := heardKey{w.hosts[host-1].addrs[0], w.hosts[subject-1].addrs[0]}
+	return k, w.hosts[host-1].heard[k]
+}
+
+// What a switch tells is found wrong when it is told, each law by itself; what is nearly the same
+// and right is not.
+func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*world)
+		wrong string // empty: it is right
+	}{
+		"a fault":                       {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)) }, ""},
+		"of its own address":            {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
+		"of one of another zone":        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
+		"of one of its own role":        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
+		"of one it was never told of":   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "of which it was never told"},
+		"active twice":                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
+		"inactive twice":                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
+		"for another reason":            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},
+		"active twice, to one in doubt": {func(w *world) { w.hosts[0].stir(); w.says(1, 2, w.active(2)) }, ""},
+		"a new service at once": {func(w *world) {
+			n := w.active(3)
+			n.Service.NQN += "-1"
+			w.says(1, 3, n)
+		}, "before the old one was taken back"},
+		"a new service after the old one": {func(w *world) {
+			n := w.active(3)
+			n.Service.NQN += "-1"
+			w.says(1, 3, gone(snsd.ReasonAgedOut))
+			w.says(1, 3, n)
+		}, ""},
+		"a frame again": {func(w *world) {
+			n := w.active(2)
+			n.Seq = w.wire[pairKey{w.hosts[0].link.dev.id, w.hosts[0].addrs[0], w.hosts[1].addrs[0]}].Seq - 1
+			w.says(1, 2, n)
+		}, ""},
+		"a frame again with other contents": {func(w *world) {
+			n := gone(snsd.ReasonLinkDown)
+			n.Seq = w.wire[pairKey{w.hosts[0].link.dev.id, w.hosts[0].addrs[0], w.hosts[1].addrs[0]}].Seq - 1
+			w.says(1, 2, n)
+		}, "with other contents"},
+		"after what nobody may notice": {func(w *world) { w.hush = "a restart"; w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "but there was only a restart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := trial(t)
+			c.do(w)
+			w.mustFind(t, c.wrong)
+		})
+	}
+}
+
+func (w *world) mustFind(t *testing.T, wrong string) {
+	t.Helper()
+	switch {
+	case wrong == "" && len(w.fails) > 0:
+		t.Error(w.fails)
+	case wrong != "" && (len(w.fails) != 1 || !strings.Contains(w.fails[0], wrong)):
+		t.Errorf("found %q, want that it says %q", w.fails, wrong)
+	}
+}
+
+// What hosts know at rest is compared with what they must know.
+func TestTheJudgeFindsWhatIsNotTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*world)
+		wrong string
+	}{
+		"of one that is there": {func(w *world) {
+			k, _ := w.last(1, 2)
+			delete(w.hosts[0].heard, k)
+		}, "nothing (at 0s); the truth is active"},
+		"that one is back": {func(w *world) {
+			k, is := w.last(1, 2)
+			is.State, is.Reason = snsd.Inactive, snsd.ReasonLinkDown
+			w.hosts[0].heard[k] = is
+		}, "inactive link-down"},
+		"of its new service": {func(w *world) {
+			k, is := w.last(1, 2)
+			is.Service.NQN = "nqn.of-another"
+			w.hosts[0].heard[k] = is
+		}, "nqn.of-another"},
+		"that its cable is pulled": {func(w *world) {
+			k, was := w.last(1, 2)
+			w.hosts[1].link.pulled = true
+			w.hosts[1].link.refresh()
+			w.run(10 * time.Second)
+			w.hosts[0].heard[k] = was
+		}, "the truth is not active"},
+		"that its time to live is over": {func(w *world) {
+			k, was := w.last(1, 2)
+			w.hosts[1].setSilent(true)
+			w.run(200 * time.Second)
+			w.hosts[0].heard[k] = was
+		}, "the truth is not active"},
+		"that their zone has ended": {func(w *world) {
+			k, was := w.last(1, 3)
+			set := w.zones.now().Set
+			set.Zones = set.Zones[1:]
+			w.configure(set, nil, cluster.Entry{})
+			w.run(10 * time.Second)
+			w.hosts[0].heard[k] = was
+		}, "the truth is not active"},
+		"of one of another zone": {func(w *world) {
+			_, is := w.last(1, 2)
+			k, _ := w.last(1, 4)
+			w.hosts[0].heard[k] = is
+		}, "the truth is not active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := trial(t)
+			c.do(w)
+			w.compare()
+			if len(w.fails) == 0 || !strings.Contains(w.fails[0], c.wrong) {
+				t.Errorf("found %q, want that it says %q", w.fails, c.wrong)
+			}
+		})
+	}
+}
