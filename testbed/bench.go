@@ -91,6 +91,12 @@ const (
 	benchTold   = "i1" // plane B, at tor2
 )
 
+// benchWay is the way of a notice, the reflector in the middle.
+var benchWay = []string{"tor1", "spine", "tor2"}
+
+// benchPuller is above the daemons of all of them.
+var benchPuller = unitPriority + uint32(len(benchWay))
+
 // benchAside is how long the bench keeps off the processors after a fault: what it waits for
 // carries its own time stamp.
 const benchAside = 4 * time.Millisecond
@@ -116,11 +122,12 @@ func Bench(ctx context.Context, opt BenchOptions) (res BenchResult, err error) {
 		opt.Out = io.Discard
 	}
 	if opt.Realtime {
-		if err := onOwnThread(func() error { return realtime(unitPriority + 1) }); err != nil {
+		if err := onOwnThread(func() error { return realtime(benchPuller) }); err != nil {
 			fmt.Fprintf(opt.Out, "at normal priority, unlike dist/systemd/inofd.service: %v\n", err)
 			opt.Realtime = false
 		}
 	}
+	opt.way = benchWay
 	b := &bench{BenchOptions: opt, truth: newDemoTruth()}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.open(ctx, benchLab, opt.BinDir, nil); err != nil {
@@ -195,8 +202,9 @@ type bench struct {
 type benchSide struct {
 	lab                *Lab
 	agents             *agents
+	cable              *benchCable
 	watch              *carrier.Watch // nil: the kernel function cannot be heard
-	pulled             time.Time      // the last cable
+	pulled             time.Time      // the cable, the last time
 	notice, loss, rest []time.Duration
 	hops               hops
 }
@@ -231,6 +239,9 @@ func (b *bench) open(ctx context.Context, name, bin string, env map[string]strin
 		return err
 	}
 	at := b.truth.info(b.truth.of(benchPulled, "A"))
+	if s.cable, err = lab.openCable(at.Switch, at.Port); err != nil {
+		return err
+	}
 	return lab.Do(at.Switch, func() error {
 		port, err := net.InterfaceByName(at.Port)
 		if err != nil {
@@ -250,6 +261,9 @@ func (b *bench) close() (err error) {
 		}
 		if s.watch != nil {
 			s.watch.Close()
+		}
+		if s.cable != nil {
+			s.cable.close()
 		}
 		err = errors.Join(err, s.lab.Down())
 	}
@@ -303,7 +317,7 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	if _, err := s.lost(); err != nil { // of the plugging before
 		return err
 	}
-	fault, err := b.pull(s.lab, at)
+	fault, err := s.cable.pull(b.Realtime)
 	if err != nil {
 		return err
 	}
@@ -333,24 +347,6 @@ func (b *bench) trial(ctx context.Context, s *benchSide) error {
 	}
 	_, err = waitNotice(ctx, s.agents, host, subject, truth.Active)
 	return err
-}
-
-// pull takes the carrier of a port. In production a processor notices that in a moment and goes on
-// with other work; here the system call that does it keeps its processor for another 0.1 ms, and a
-// kernel without preemption lets nobody else in. So the daemons stand below the thread that pulls:
-// the kernel then wakes them on the other processor.
-func (b *bench) pull(lab *Lab, at truth.Place) (fault time.Time, err error) {
-	if !b.Realtime {
-		return lab.Fault(at.Switch, at.Port, false)
-	}
-	err = onOwnThread(func() error {
-		if err := realtime(unitPriority + 1); err != nil {
-			return err
-		}
-		fault, err = lab.Fault(at.Switch, at.Port, false)
-		return err
-	})
-	return fault, err
 }
 
 // lost is when the kernel function noticed the first loss since the last call; zero: it was not

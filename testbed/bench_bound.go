@@ -56,7 +56,7 @@ func (b *bench) openBound() (m *benchBound, err error) {
 func (b *bench) relay(node string, args ...string) (stop func(), err error) {
 	c := b.lab.Command(node, append(slices.Clone(b.Relay), args...)...)
 	c.Env = append(c.Env, b.RelayEnv...)
-	c.Stderr, c.realtime = os.Stderr, b.Realtime
+	c.Stderr, c.priority = os.Stderr, b.priority(node)
 	r, err := c.StdoutPipe()
 	if err != nil {
 		return nil, err

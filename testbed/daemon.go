@@ -92,7 +92,9 @@ func (l *Lab) startProgram(ctx context.Context, node string, p program) error {
 	var ready *net.UnixConn
 	c := l.outside(context.Background(), node, append([]string{bin}, p.args...)...)
 	c.Dir = l.NodeDir(node)
-	c.realtime = p.realtime && l.opt.Realtime
+	if p.realtime {
+		c.priority = l.opt.priority(node)
+	}
 	if p.notify {
 		sock := filepath.Join(l.NodeDir(node), "run", p.name+".notify")
 		_ = os.Remove(sock)

@@ -18,7 +18,7 @@ import (
 type Cmd struct {
 	*exec.Cmd
 	ns       nsFiles
-	realtime bool
+	priority uint32 // of SCHED_RR; 0: normal
 }
 
 // Command prepares a program to run in a node. The program is looked up on this
@@ -91,8 +91,8 @@ func (c *Cmd) Start() error {
 		if err := c.ns.enterWithSys(); err != nil {
 			return err
 		}
-		if c.realtime { // the thread is this command's own, and what it starts inherits its class
-			if err := realtime(unitPriority); err != nil {
+		if c.priority != 0 { // the thread is this command's own, and what it starts inherits its class
+			if err := realtime(c.priority); err != nil {
 				return err
 			}
 		}
@@ -109,6 +109,14 @@ func realtime(priority uint32) error {
 
 // unitPriority is CPUSchedulingPriority of the unit.
 const unitPriority = 20
+
+// priority of the daemons of a node, 0 for normal.
+func (o Options) priority(node string) uint32 {
+	if !o.Realtime {
+		return 0
+	}
+	return unitPriority + uint32(max(0, slices.Index(o.way, node)))
+}
 
 // Run starts the process and waits for its end.
 func (c *Cmd) Run() error {

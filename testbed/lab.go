@@ -34,6 +34,10 @@ type Options struct {
 	// gives them (SCHED_RR), as far as this process may; the agents of hosts, which stand on other
 	// machines, run at normal priority.
 	Realtime bool
+	// way names nodes in the order in which a message passes them. With Realtime each of them
+	// stands above those before it: on machines of their own none of them would wait for what
+	// another one does after it has passed a message on.
+	way []string
 	// OnStep hears what is about to be done, after it was written to the state file.
 	OnStep func(step string)
 	// Building hears how many of the nodes and links are made.
