@@ -12,11 +12,19 @@ type backlog struct {
 	keys  map[feedKey]news
 	queue [ranks][]feedKey // in the order of their first change; some have changed their rank
 	dump  *dump            // of a full sync
+	large bool             // it had more than a few keys
 	full  bool             // it is that of a full sync
 	anew  bool             // of which nothing was told yet
 	more  bool             // the last message said that more zones follow
 	last  *cause
 	cause *cause // with the earliest fault, or the last one
+}
+
+// backlog gives an empty one, in the memory of the last.
+func (r *Reflector) backlog(users int) *backlog {
+	b := &backlog{users: users, keys: r.keys}
+	r.keys = nil
+	return b
 }
 
 // add takes in a post.
@@ -36,6 +44,7 @@ func (b *backlog) put(n news) {
 	}
 	old, had := b.keys[n.feedKey]
 	b.keys[n.feedKey] = n
+	b.large = b.large || len(b.keys) > smallChange
 	if r := n.rank(); !had || old.rank() != r {
 		q := append(b.queue[r], n.feedKey)
 		if len(q) > 2*len(b.keys)+8 { // keys that went to and fro

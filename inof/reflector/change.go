@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -32,11 +33,38 @@ type change struct {
 	classes map[netip.Addr]*class   // for whom an actor acts, if not for itself
 }
 
+// begin gives an empty change: the last one, if that was a small one. A fault that finds its tables
+// where the last one left them makes little garbage, and little wait for memory.
 func (r *Reflector) begin() *change {
+	if t := r.ended; t != nil {
+		r.ended = nil
+		return t
+	}
 	return &change{
 		addrs: map[netip.Addr]entry{}, interest: map[devZone]bool{}, zones: map[string]bool{},
-		why: map[zone.HostKey]snsd.Reason{},
+		why: map[zone.HostKey]snsd.Reason{}, left: map[string][]netip.Addr{}, plans: map[netip.Addr][]uint32{},
 	}
+}
+
+// smallChange is how many entries a table may have that is used again: to clear one takes as long
+// as it ever was large.
+const smallChange = 64
+
+// end gives a change back that has been committed.
+func (r *Reflector) end(t *change) {
+	if max(len(t.addrs), len(t.interest), len(t.zones), len(t.why), len(t.left), len(t.plans), len(t.news), len(t.taken), len(t.emptied)) > smallChange {
+		return
+	}
+	clear(t.addrs)
+	clear(t.interest)
+	clear(t.zones)
+	clear(t.why)
+	clear(t.left)
+	clear(t.plans)
+	clear(t.emptied)
+	*t = change{addrs: t.addrs, interest: t.interest, zones: t.zones, why: t.why, left: t.left, plans: t.plans,
+		taken: t.taken[:0], emptied: t.emptied[:0], news: t.news[:0]}
+	r.ended = t
 }
 
 // touch keeps the state of an address before the change.
@@ -108,4 +136,17 @@ func (r *Reflector) touchContested(t *change, cs zone.Changes) {
 			r.touch(t, c.Addr)
 		}
 	}
+}
+
+// sortedKeys are those of a map, in one piece of memory.
+func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compare)
+	return keys
 }

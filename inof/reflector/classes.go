@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 )
@@ -34,28 +33,27 @@ func (r *Reflector) cast(t *change) {
 		return
 	}
 	var areas []*area
-	apart := map[netip.Addr]struct{}{}
-	seen := map[string]struct{}{}
-	inZone := func(name string) {
-		if _, ok := seen[name]; ok {
-			return
-		}
-		seen[name] = struct{}{}
-		if a := r.interest.areas[name]; a != nil && len(a.list) > 0 {
-			areas = append(areas, a)
+	var apart []netip.Addr // both are bounded by large
+	aside := func(dev netip.Addr) {
+		if !slices.Contains(apart, dev) {
+			apart = append(apart, dev)
 		}
 	}
 	see := func(e entry) {
 		for _, z := range e.zones {
-			inZone(z)
+			if a := r.interest.areas[z]; a != nil && len(a.list) > 0 && !slices.Contains(areas, a) {
+				areas = append(areas, a)
+			}
 		}
 		for i := range e.atts {
-			apart[e.atts[i].Device] = struct{}{}
+			aside(e.atts[i].Device)
 		}
 	}
 	large := func() bool { return len(areas) > maxClassZones || len(apart) > maxActors }
 	for k := range t.interest {
-		apart[k.dev] = struct{}{}
+		if aside(k.dev); large() {
+			return
+		}
 	}
 	for addr, before := range t.addrs {
 		now := r.interest.at(addr)
@@ -66,15 +64,14 @@ func (r *Reflector) cast(t *change) {
 		}
 	}
 	for i := range t.taken {
-		apart[t.taken[i].Device] = struct{}{}
+		if aside(t.taken[i].Device); large() {
+			return
+		}
 	}
-	if large() {
-		return
-	}
-	sorted := slices.SortedFunc(maps.Keys(apart), netip.Addr.Compare)
-	actors := slices.Clone(sorted)
+	slices.SortFunc(apart, netip.Addr.Compare)
+	actors := slices.Clone(apart)
 	t.classes = map[netip.Addr]*class{}
-	for _, c := range r.classes(areas, sorted) {
+	for _, c := range r.classes(areas, apart) {
 		if first := c.first(); first != nil {
 			t.classes[first.id] = c
 			actors = append(actors, first.id)

@@ -2,14 +2,14 @@ package reflector
 
 import (
 	"encoding/binary"
-	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/openinof/inof/zone"
 )
 
-// commit ends a change and posts what must be told.
+// commit ends a change, which is not to be used any more, and posts what must be told.
 func (r *Reflector) commit(t *change, by *cause) {
 	for addr, before := range t.addrs {
 		if !r.settle(t, addr, before) && !t.repeat {
@@ -20,7 +20,6 @@ func (r *Reflector) commit(t *change, by *cause) {
 	for _, row := range t.emptied {
 		r.interest.addrRows.remove(row)
 	}
-	t.left = map[string][]netip.Addr{}
 	for k, before := range t.interest {
 		now := r.interest.concerned(k.dev, k.zone)
 		switch {
@@ -31,7 +30,6 @@ func (r *Reflector) commit(t *change, by *cause) {
 		}
 		r.interest.tidy(k.zone)
 	}
-	t.plans = map[netip.Addr][]uint32{}
 	r.cast(t)
 	r.postZones(t, by)
 	r.planHosts(t)
@@ -41,6 +39,7 @@ func (r *Reflector) commit(t *change, by *cause) {
 	}
 	r.damp(t, by)
 	r.group(t, by)
+	r.end(t)
 }
 
 // postZones lets every device hear of zones and settings that have changed: each has all of them.
@@ -49,7 +48,7 @@ func (r *Reflector) postZones(t *change, by *cause) {
 	if t.settings {
 		list = append(list, news{feedKey: feedKey{kind: keySettings}})
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.zones)) {
+	for _, name := range sortedKeys(t.zones, strings.Compare) {
 		_, have := r.interest.zones[name]
 		if have || t.zones[name] {
 			list = append(list, news{feedKey: zoneKey(name), gone: !have})
@@ -72,7 +71,7 @@ func (r *Reflector) postZones(t *change, by *cause) {
 
 func (r *Reflector) planHosts(t *change) {
 	var devs []netip.Addr
-	for _, addr := range slices.SortedFunc(maps.Keys(t.addrs), netip.Addr.Compare) {
+	for _, addr := range sortedKeys(t.addrs, netip.Addr.Compare) {
 		w := r.watch(t, addr)
 		devs = r.audience(t, devs, addr)
 		for _, dev := range devs {
@@ -87,7 +86,7 @@ func (r *Reflector) group(t *change, by *cause) {
 	groups := map[string][]netip.Addr{}
 	var order []string
 	var key []byte
-	for _, dev := range slices.SortedFunc(maps.Keys(t.plans), netip.Addr.Compare) {
+	for _, dev := range sortedKeys(t.plans, netip.Addr.Compare) {
 		nums := t.plans[dev]
 		slices.Sort(nums)
 		nums = slices.Compact(nums)

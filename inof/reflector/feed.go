@@ -193,13 +193,20 @@ func shareOut(to receivers, posts []int) (shares []*share) {
 	if alike {
 		return []*share{{to.list, to.list[0].owed, posts}}
 	}
-	by := map[*backlog]*share{}
+	var by map[*backlog]*share // made when there are several
+	var s *share
 	to.each(func(d *device) {
-		s := by[d.owed]
-		if s == nil {
-			s = &share{make([]*device, 0, len(to.list)), d.owed, posts}
-			by[d.owed] = s
-			shares = append(shares, s)
+		if s == nil || s.owed != d.owed {
+			if s != nil && by == nil {
+				by = map[*backlog]*share{s.owed: s}
+			}
+			if s = by[d.owed]; s == nil {
+				s = &share{make([]*device, 0, len(to.list)), d.owed, posts}
+				shares = append(shares, s)
+				if by != nil {
+					by[d.owed] = s
+				}
+			}
 		}
 		s.devices = append(s.devices, d)
 	})

@@ -46,7 +46,10 @@ func (r *Reflector) used(of wire.Batch) {
 // take makes the next messages of a backlog, as they are for one of its devices, and says how many
 // devices are given them in a step.
 func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *handing {
-	t := taking{room: wire.SyncChunk, visits: math.MaxInt, downs: wire.Downs{}}
+	t := taking{room: wire.SyncChunk, visits: math.MaxInt, downs: r.downs}
+	if r.downs = nil; t.downs == nil {
+		t.downs = wire.Downs{}
+	}
 	if n := r.cfg.SyncStep; n > 0 && b.full {
 		t.visits = n
 	} else if b.dump != nil {
@@ -77,7 +80,10 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 			r.say(d, n, &t)
 		}
 	}
-	t.Downs = t.downs.Records()
+	if t.Downs = t.downs.Records(); len(t.downs) <= smallChange {
+		clear(t.downs)
+		r.downs = t.downs
+	}
 	h := &handing{msgs: r.messages(b, &t, now), of: t.Batch, most: r.cfg.SyncStep}
 	if h.form = make([]wire.Form, len(h.msgs)); h.most == 0 {
 		h.most = handBytes / max(1, wire.SyncChunk-t.room)

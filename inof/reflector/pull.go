@@ -45,7 +45,7 @@ func (r *Reflector) Pull(ready func(dev netip.Addr) bool, now time.Time) []wire.
 		b := s.owed
 		switch {
 		case b == nil:
-			b = &backlog{users: len(s.devices)}
+			b = r.backlog(len(s.devices))
 		case b.users > len(s.devices):
 			b = b.clone(len(s.devices))
 			for _, d := range s.devices {
@@ -135,6 +135,9 @@ func (r *Reflector) give(out []wire.Delivery, b *backlog, devs []*device, losses
 	r.counters.UpdatesOut += uint64(len(h.msgs))
 	out = r.hand(out, h)
 	if b.empty() {
+		if !b.large {
+			r.keys = b.keys
+		}
 		b, r.ends = nil, true
 	} else {
 		r.more = true

@@ -72,6 +72,9 @@ type Reflector struct {
 	ends    bool                 // an End-of-Sync may be due
 	unended map[*device]struct{} // those with a session to which one may be
 	spare   wire.Batch           // without records: memory for those of a full sync
+	ended   *change              // the last one, empty again; nil: none
+	keys    map[feedKey]news     // of the last backlog, empty again; nil: none
+	downs   wire.Downs           // of the last message, empty again; nil: none
 
 	counters Counters
 }

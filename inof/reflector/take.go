@@ -51,8 +51,9 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 		came = now
 	}
 	by := &cause{origin: d.id, epoch: u.Epoch, seq: u.Seq, fault: u.FaultAt, decided: u.DecidedAt, sent: u.SentAt, came: came}
+	lost := t.lost
 	r.commit(t, by)
-	r.tellLost(d, t.lost, by)
+	r.tellLost(d, lost, by)
 	if refused.Refused > 0 {
 		return &refused
 	}
@@ -128,8 +129,9 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 			r.whole(d)
 		}
 	}
+	lost := t.lost
 	r.commit(t, r.ownCause())
-	r.tellLost(d, t.lost, r.ownCause())
+	r.tellLost(d, lost, r.ownCause())
 	d.synced, r.ends = true, true
 	if d.forgot == 0 {
 		delete(r.awaited, d.id)

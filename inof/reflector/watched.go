@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -74,6 +73,9 @@ func (w *watched) tellDown(r *Reflector, t *change, dev netip.Addr, i int) {
 // met lets devices that have come to zones, or left them, hear of the hosts there that have not
 // changed themselves.
 func (r *Reflector) met(t *change) {
+	if len(t.interest) == 0 {
+		return
+	}
 	met := map[netip.Addr][]netip.Addr{} // by host
 	for k := range t.interest {
 		a := r.interest.areas[k.zone]
@@ -87,7 +89,7 @@ func (r *Reflector) met(t *change) {
 			}
 		}
 	}
-	for _, addr := range slices.SortedFunc(maps.Keys(met), netip.Addr.Compare) {
+	for _, addr := range sortedKeys(met, netip.Addr.Compare) {
 		w := r.watch(t, addr)
 		slices.SortFunc(met[addr], netip.Addr.Compare)
 		for _, dev := range met[addr] {

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,7 +17,11 @@ type Downs map[zone.HostKey]zone.Down
 // Records gives one record for all hosts of a port that are down alike, in an order that
 // depends on nothing but what is said.
 func (d Downs) Records() (out []DownRecord) {
-	keys := slices.SortedFunc(maps.Keys(d), func(a, b zone.HostKey) int {
+	keys := make([]zone.HostKey, 0, len(d))
+	for k := range d {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b zone.HostKey) int {
 		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port),
 			cmp.Compare(d[a].Why, d[b].Why), d[a].Since.Compare(d[b].Since), a.Addr.Compare(b.Addr))
 	})
