@@ -77,6 +77,7 @@ func reflectorProcess(ctx context.Context, dir string, in io.Reader, out io.Writ
 	if err != nil {
 		return err
 	}
+	daemon.Processors() // as inofd does
 	ready := make(chan struct{})
 	level := slog.LevelWarn
 	d, err := daemon.New(cfg, daemon.Env{
