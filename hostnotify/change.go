@@ -10,7 +10,7 @@ func (n *Notifier) refresh(s *subject, v *view) {
 	if !v.known {
 		return
 	}
-	s.why = snsd.ReasonNone
+	s.why, s.device = snsd.ReasonNone, v.device
 	if v.moves > s.moves { // it begins anew with an address that was not known for a while
 		s.holder++
 	}

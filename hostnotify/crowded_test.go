@@ -65,6 +65,80 @@ func TestAHostThatAcksNothingIsToldAll(t *testing.T) {
 	}
 }
 
+// A device whose 400 hosts are another service each second fills every queue of a host that acks
+// nothing, but for the turns that the devices take.
+func TestADeviceKeepsNobodyWaitingForWhatOthersSay(t *testing.T) {
+	for addrs := range 2 {
+		r := crowd(t, Config{}, 1+addrs, 400)
+		for a, h := range r.w.hosts {
+			if h.Device = ip("10.0.0.1"); a.As4()[0] == 198 {
+				h.Device = ip("10.66.0.1")
+			}
+		}
+		var bad []string
+		for _, a := range r.w.sorted() {
+			if r.w.hosts[a].Device == ip("10.66.0.1") {
+				bad = append(bad, a.String())
+			}
+		}
+		r.poll() // there is no place left
+		good := ip("203.0.113.1")
+		r.w.put(good).Device = ip("10.0.0.2")
+		r.w.join("z", good)
+		told := map[netip.Addr]snsd.Notice{} // of the good one
+		// until has 12 s pass at most while the bad ones change, and gives when all addresses were told.
+		until := func(is func(snsd.Notice) bool) time.Duration {
+			began, again := r.now, r.now
+			for r.now.Sub(began) < 12*time.Second {
+				if !r.now.Before(again) {
+					again = again.Add(time.Second)
+					for _, a := range bad {
+						r.w.hosts[ip(a)].Service.Port++
+					}
+					r.changed(0, bad...)
+				}
+				for _, x := range r.poll() {
+					if x.Subject == good {
+						told[x.Host] = x.Notice
+					}
+				}
+				n := 0
+				for i := range 1 + addrs {
+					if x, ok := told[ip(fmt.Sprintf("192.0.2.%d", 1+i))]; ok && is(x) {
+						n++
+					}
+				}
+				if n == 1+addrs {
+					return r.now.Sub(began)
+				}
+				if r.now = r.n.Next(); r.now.After(again) {
+					r.now = again
+				}
+			}
+			return time.Hour
+		}
+		turn := time.Duration(1+addrs) * time.Second
+		r.changed(0, good.String())
+		if d := until(func(x snsd.Notice) bool { return x.State == snsd.Active }); d > turn {
+			t.Errorf("%d addresses: told of a new host after %v", 1+addrs, d)
+		}
+		until(func(snsd.Notice) bool { return false })
+		r.fault(good.String(), snsd.ReasonLinkDown)
+		if d := until(func(x snsd.Notice) bool { return x.State == snsd.Inactive }); d > turn {
+			t.Errorf("%d addresses: told of a fault after %v", 1+addrs, d)
+		}
+		r.fault(good.String(), 0)
+		if d := until(func(x snsd.Notice) bool { return x.State == snsd.Active }); d > turn {
+			t.Errorf("%d addresses: told of its end after %v", 1+addrs, d)
+		}
+		r.w.hosts[good].Service.Port = 9
+		r.changed(0, good.String())
+		if d := until(func(x snsd.Notice) bool { return x.State == snsd.Active && x.Service.Port == 9 }); d > (Config{}).Unheard(1+addrs) {
+			t.Errorf("%d addresses: told of its new service after %v, want %v at most", 1+addrs, d, Config{}.Unheard(1+addrs))
+		}
+	}
+}
+
 func TestInFlightStaysBelowTheAgentsQueue(t *testing.T) {
 	r := crowd(t, Config{}, 1, 600)
 	r.poll()

@@ -2,6 +2,7 @@ package hostnotify
 
 import (
 	"slices"
+	"time"
 
 	"github.com/openinof/inof/internal/timerheap"
 )
@@ -20,6 +21,8 @@ import (
 //   - With each time-out a frame's worth of news may leave too, however much is under way: a
 //     host whose acks are lost is told all the same, and what waits for a host that
 //     hears nothing is not for its neighbours to fill.
+//   - Of what a time-out lets out, repeated or new, each device's oldest goes first: one that has
+//     much to say of its hosts keeps nobody waiting for what others say of theirs, see Unheard.
 //   - An ack of what was acked before shows that a repetition was needless, and one that is
 //     proven lost that there were too many: either halves the window.
 const (
@@ -135,21 +138,70 @@ func (n *Notifier) expire(a *agent) {
 			out = true
 			a.beyond += repeatBurst
 		}
+		if s := p.sub; s.inTurns != n.now {
+			s.inTurns = n.now
+			n.takeTurns(&s.waiting[newInactive])
+			n.takeTurns(&s.waiting[newActive])
+		}
 		n.room(p.sub)
 	}
 	if p := a.fresh.head; p != nil && max(p.flight.left, a.acked, a.expired)+wait <= n.now {
 		a.expired = n.now
 		a.rto.expire()
-		for range repeatBurst {
-			if p := a.fresh.head; p != nil && p.flight.left+wait <= n.now {
-				repeat(p)
-			}
+		for _, p := range n.burst(a, n.now-wait) {
+			repeat(p)
 		}
 	}
 	for p := a.patient.head; p != nil && p.flight.left+stamp(n.cfg.RepeatActive) <= n.now; p = a.patient.head {
 		repeat(p)
 	}
 	n.arm(a)
+}
+
+// burst gives what is repeated at a time-out of what left no later than that: of each device the
+// oldest, and the oldest of all as far as there is room.
+func (n *Notifier) burst(a *agent, left stamp) []*pair {
+	first, more := make([]*pair, 0, repeatBurst), make([]*pair, 0, repeatBurst)
+	clear(n.devices)
+	for p := a.fresh.head; p != nil && p.flight.left <= left && len(first) < repeatBurst; p = p.next {
+		switch {
+		case n.isFirst(p):
+			first = append(first, p)
+		case len(more) < repeatBurst:
+			more = append(more, p)
+		}
+	}
+	return append(first, more[:min(len(more), repeatBurst-len(first))]...)
+}
+
+// takeTurns brings the oldest of each device to the front of what waits.
+func (n *Notifier) takeTurns(l *pairList) {
+	var last *pair // of those at the front
+	clear(n.devices)
+	for p := l.head; p != nil; {
+		next := p.next
+		if n.isFirst(p) {
+			l.remove(p)
+			l.insert(p, last)
+			last = p
+		}
+		p = next
+	}
+}
+
+// isFirst reports whether p is the first of its device since n.devices was cleared.
+func (n *Notifier) isFirst(p *pair) bool {
+	_, seen := n.devices[p.subj.device]
+	n.devices[p.subj.device] = struct{}{}
+	return !seen
+}
+
+// Unheard returns how long at most a machine that acks nothing waits for what changes with a host,
+// when no more than 24 devices have something to say to it. That the old service of an address is
+// gone is repeated orderTries times before its new one is told. If news wait for room, both do so for
+// a time-out for each of the machine's addresses; with addrs 0 none do.
+func (c Config) Unheard(addrs int) time.Duration {
+	return time.Duration(2*addrs+orderTries+1) * c.withDefaults().MaxRetry
 }
 
 // again has a notice under way repeated, over another port of the host's if it has one.

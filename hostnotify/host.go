@@ -62,6 +62,7 @@ type subscriber struct {
 	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
 	rotated  stamp  // when it was chosen last over which port to repeat things
+	inTurns  stamp  // when what waits was last ordered by the turns of devices
 	// owed: its last link went down since it was told everything, or another claim had the
 	// address. The host agent may forget then, and its query may be lost, or others tell it
 	// things: it is told all again once the link, or the address, is back.

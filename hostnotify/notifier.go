@@ -39,10 +39,11 @@ type Notifier struct {
 	pairs    int
 	waiting  int // pairs in a list of new notices
 	inFlight int
-	unkept   []changedRow // since Rows was last called
-	rowKey   []byte       // scratch
-	value    []byte       // scratch
-	visit    uint32       // marks the pairs that one run over a subscriber's peers has seen
+	unkept   []changedRow            // since Rows was last called
+	rowKey   []byte                  // scratch
+	value    []byte                  // scratch
+	devices  map[netip.Addr]struct{} // scratch: those of which one was seen
+	visit    uint32                  // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
 	frameNo  uint64 // of the frame that was built last
@@ -64,6 +65,7 @@ func New(cfg Config, dir Directory) *Notifier {
 		subjects: make(map[netip.Addr]*subject),
 		ports:    make(map[string]*port),
 		agents:   make(map[agentKey]*agent),
+		devices:  make(map[netip.Addr]struct{}),
 		history:  history{limit: cfg.History},
 	}
 }

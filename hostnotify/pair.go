@@ -11,6 +11,7 @@ type subject struct {
 	addr    netip.Addr
 	service *snsd.Service // the last known one; what it points at does not change
 	why     snsd.Reason   // of its withdrawal, while it is not known
+	device  netip.Addr    // where it is attached, or was last
 	moves   uint32        // as the Directory counted last
 	holder  uint32        // number of the holder that has the address, as far as is known here
 	pairs   []*pair

@@ -27,6 +27,7 @@ type view struct {
 	known  bool
 	state  snsd.State
 	reason snsd.Reason
+	device netip.Addr // where it is attached
 	mac    fabric.MAC
 	svc    snsd.Service
 	moves  uint32
@@ -37,7 +38,7 @@ func (n *Notifier) look(addr netip.Addr) view {
 	if !ok {
 		return view{addr: addr}
 	}
-	v := view{addr: addr, known: true, mac: h.MAC, svc: h.Service, moves: n.dir.Moves(addr)}
+	v := view{addr: addr, known: true, device: h.Device, mac: h.MAC, svc: h.Service, moves: n.dir.Moves(addr)}
 	v.state, v.reason = n.dir.State(addr)
 	return v
 }

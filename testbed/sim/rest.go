@@ -15,10 +15,19 @@ import (
 // This file brings the fabric to rest and compares it with the truth.
 
 const (
-	calm     = 6 * time.Second   // without any news before a comparison: an active notice is repeated after 5 s
 	telling  = time.Second       // to tell even a host that acks nothing of another service
 	patience = 260 * time.Second // for the fabric to become calm: a grace time and more
 )
+
+// calm is how long there is no news before a comparison: as long as it takes to tell a host that
+// acks nothing, and a second for the way. What bad ones say of themselves may take all its places.
+func (w *world) calm() time.Duration {
+	addrs := 0
+	if w.cfg.Hostile {
+		addrs = mostAddrs
+	}
+	return hostnotify.Config{}.Unheard(addrs) + time.Second
+}
 
 // settled reports whether every device runs and has exchanged everything with every
 // reflector.
@@ -66,7 +75,7 @@ func (w *world) becomeCalm() bool {
 			w.changed = w.now
 		}
 		w.truth() // notes what has run out
-		if ok && w.now-max(w.changed, w.unasked) > calm {
+		if ok && w.now-max(w.changed, w.unasked) > w.calm() {
 			return true
 		}
 		if w.now > end && (w.now-w.changed > telling || w.now > end+patience) {

@@ -141,7 +141,7 @@ func (w *world) unnoticed() {
 		}
 	}
 	// A session that has just come back may bring a dispute of reflectors, which lasts 2 s.
-	if w.run(calm) && w.checked() {
+	if w.run(w.calm()) && w.checked() {
 		w.run(200 * time.Second)
 	}
 	w.hush = ""
@@ -206,12 +206,15 @@ func (w *world) add(d *device) {
 	}
 }
 
+// mostAddrs is how many addresses a host may have.
+const mostAddrs = 4
+
 func (w *world) addHost(i int) {
 	h := &host{w: w, name: fmt.Sprintf("h%d", i+1), mac: fabric.MAC{2, 0xaa, 0, byte(i >> 16), byte(i >> 8), byte(i)}}
 	h.svc = snsd.Service{Role: role(i), Protocol: snsd.ProtocolRoCE, Port: 4420, NQN: "nqn.2026-11.sim:" + h.name}
 	six := w.chance(0.15)
 	h.addrs = []netip.Addr{w.freshAddr(six)}
-	for w.chance(0.2) && len(h.addrs) < 4 {
+	for w.chance(0.2) && len(h.addrs) < mostAddrs {
 		h.addrs = append(h.addrs, w.freshAddr(w.chance(0.5)))
 	}
 	h.forget()
