@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed/truth"
 )
 
@@ -21,9 +22,10 @@ var demoDevice = map[string]netip.Addr{"tor1": netip.MustParseAddr("10.255.0.1")
 func newDemoTruth() demoTruth {
 	var places []truth.Place
 	for i, h := range []struct {
-		name, role string
-		last       byte
-	}{{"i1", "initiator", 11}, {"i2", "initiator", 12}, {"t1", "both", 21}, {"t2", "both", 22}} {
+		name string
+		role snsd.Role
+		last byte
+	}{{"i1", snsd.RoleInitiator, 11}, {"i2", snsd.RoleInitiator, 12}, {"t1", snsd.RoleBoth, 21}, {"t2", snsd.RoleBoth, 22}} {
 		for k, addr := range []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, h.last}), netip.AddrFrom4([4]byte{198, 51, 100, h.last})} {
 			nic, tor := fmt.Sprintf("eth%d", k+1), fmt.Sprintf("tor%d", k+1)
 			places = append(places, truth.Place{Addr: addr, Node: h.name, NIC: nic, Agent: "snsd-" + nic,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/truth"
 )
@@ -90,9 +91,11 @@ func (f *fabric) place(n *testbed.Node, a *testbed.Agent, ends map[string]testbe
 	if a.Args = slices.Clone(a.Args); !like {
 		a.Args = append(a.Args, "--shutdown-pdu")
 	}
-	role := "initiator"
+	role := snsd.RoleInitiator
 	if i := slices.Index(a.Args, "--role"); i >= 0 {
-		role = a.Args[i+1]
+		if err := role.UnmarshalText([]byte(a.Args[i+1])); err != nil {
+			return err
+		}
 	}
 	end, ok := ends[n.Name+":"+a.Port]
 	sw := f.topo.Node(end.Node)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed/truth"
 	"github.com/openinof/inof/zone"
 )
@@ -22,7 +23,7 @@ func TestTheFabricIsThatOfTheTopology(t *testing.T) {
 	if len(f.places) != 8 || len(f.reflectors) != 2 || len(f.switches) != 3 || len(f.inner) != 6 {
 		t.Errorf("%d addresses, reflectors %v, switches %v, inner links %v", len(f.places), f.reflectors, f.switches, f.inner)
 	}
-	want := truth.Place{Addr: netip.MustParseAddr("192.0.2.92"), Node: "t9", NIC: "eth2", Agent: "snsd-eth2", Switch: "tor2", Port: "eth3", Device: netip.MustParseAddr("10.0.0.12"), Role: "target"}
+	want := truth.Place{Addr: netip.MustParseAddr("192.0.2.92"), Node: "t9", NIC: "eth2", Agent: "snsd-eth2", Switch: "tor2", Port: "eth3", Device: netip.MustParseAddr("10.0.0.12"), Role: snsd.RoleTarget}
 	if got := f.places[len(f.places)-1]; got != want {
 		t.Errorf("the last place is %+v, want %+v", got, want)
 	}

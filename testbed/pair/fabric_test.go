@@ -19,15 +19,16 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/labs"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed"
 	"github.com/openinof/inof/testbed/agentlog"
 	"github.com/openinof/inof/testbed/labtest"
 	"github.com/openinof/inof/testbed/truth"
 )
 
-// labTruth is what labs/pair says, by hand: host addresses 192.0.2.x, everyone there. All hosts
+// newTruth is what labs/pair says, by hand: host addresses 192.0.2.x, everyone there. All hosts
 // are told of all others in their zones.
-var labTruth = func() *truth.Facts {
+func newTruth() *truth.Facts {
 	var places []truth.Place
 	for _, p := range []struct {
 		n                     byte
@@ -38,20 +39,23 @@ var labTruth = func() *truth.Facts {
 		{13, "i3", "eth1", "tor3", "eth1"}, {23, "t3", "eth1", "tor3", "eth2"},
 	} {
 		places = append(places, truth.Place{Addr: netip.AddrFrom4([4]byte{192, 0, 2, p.n}), Node: p.host, NIC: p.nic, Agent: "snsd-" + p.nic,
-			Switch: p.sw, Port: p.swPort, Device: netip.MustParseAddr(idOf[p.sw]), Role: "both"})
+			Switch: p.sw, Port: p.swPort, Device: netip.MustParseAddr(idOf[p.sw]), Role: snsd.RoleBoth})
 	}
 	f := truth.NewFacts(places, map[string][]netip.Addr{
 		"blue":  {ip(11), ip(12), ip(21), ip(22), ip(91), ip(92)},
 		"green": {ip(13), ip(23)},
 		"mixed": {ip(13), ip(21)},
 	})
+	f.SetReflectors(len(spines))
 	for _, p := range places {
 		f.SetAgent(p.Addr, true)
 	}
 	return f
-}()
+}
 
 var (
+	labTruth = newTruth()
+
 	spines = []string{"spine1", "spine2"}
 	tors   = []string{"tor1", "tor2", "tor3"}
 )

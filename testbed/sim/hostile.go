@@ -70,7 +70,7 @@ func (w *world) lie() {
 		case 5:
 			say(func(u *wire.Update) {
 				u.Settings = &wire.Settings{AutoJoin: true, Hard: true}
-				for _, z := range w.inForce().Zones {
+				for _, z := range w.agreed().InForce.Zones {
 					u.Zones = append(u.Zones, wire.ZoneRecord{Op: wire.Withdraw, Zone: z})
 				}
 			})

@@ -93,7 +93,7 @@ func (w *world) compare() {
 	all := w.truth()
 	w.tracef("compared with the truth")
 	w.oneHolder(all)
-	seen := map[*device]*truth{}
+	seen := map[*device]*facts{}
 	for _, h := range w.hosts {
 		if h.link == nil {
 			continue
@@ -116,7 +116,7 @@ func (w *world) compare() {
 
 // oneHolder checks that all devices take the same host for the holder of an address that can be
 // reached.
-func (w *world) oneHolder(t *truth) {
+func (w *world) oneHolder(t *facts) {
 	for _, a := range t.addrs {
 		if w.haunted(a) || !slices.ContainsFunc(t.claims[a], func(p place) bool { return p.reachable }) {
 			continue // the switch that lost its state knows nothing of its own claim; who is not there has nothing
@@ -137,7 +137,7 @@ func (w *world) oneHolder(t *truth) {
 }
 
 // subjects lists every address about which the host should or does know something.
-func (w *world) subjects(t *truth, h *host, a netip.Addr) []netip.Addr {
+func (w *world) subjects(t *facts, h *host, a netip.Addr) []netip.Addr {
 	out := slices.Clone(t.addrs)
 	for k := range h.heard {
 		if k.host == a && !slices.Contains(t.addrs, k.subject) && !(w.cfg.Hostile && badPrefix.Contains(k.subject)) {
@@ -149,7 +149,7 @@ func (w *world) subjects(t *truth, h *host, a netip.Addr) []netip.Addr {
 }
 
 // pair compares one subject of one host.
-func (w *world) pair(t *truth, h *host, a, s netip.Addr) {
+func (w *world) pair(t *facts, h *host, a, s netip.Addr) {
 	w.checks++
 	svc, want := t.active(h, a, s)
 	got, told := h.heard[heardKey{a, s}]
@@ -175,7 +175,7 @@ func (w *world) pair(t *truth, h *host, a, s netip.Addr) {
 }
 
 // excuse tells why a pair may differ from the truth, if it may.
-func (w *world) excuse(t *truth, h *host, a, s netip.Addr, want, is bool) Excuse {
+func (w *world) excuse(t *facts, h *host, a, s netip.Addr, want, is bool) Excuse {
 	got, told := h.heard[heardKey{a, s}]
 	gave, given := h.givenUp[a]
 	_, asked := h.asked[a]
@@ -201,7 +201,7 @@ func (w *world) toldBefore(h *host, a, s netip.Addr) bool {
 	return last != nil && last.at <= h.forgot
 }
 
-func (t *truth) describe(a netip.Addr) string {
+func (t *facts) describe(a netip.Addr) string {
 	s := "["
 	for _, p := range t.claims[a] {
 		s += " " + p.link.name()
@@ -240,18 +240,18 @@ func (w *world) rest() {
 }
 
 // leftovers finds what a Directory holds that is not there.
-func (w *world) leftovers(d *device, what string, dir *zone.Directory, t *truth, known func(zone.Host) bool) {
+func (w *world) leftovers(d *device, what string, dir *zone.Directory, t *facts, known func(zone.Host) bool) {
 	for h := range dir.AllHosts() {
 		if !known(h) {
 			w.failf("%s (%s) at rest still holds %s on %s port %s", d.name, what, h.Addr, h.Device, h.HostKey.Port)
 		}
 	}
 	for _, z := range dir.Zones().Zones {
-		if want, ok := t.set.Find(z.Name); !ok || !slices.Equal(z.Members, want.Canonical().Members) {
+		if want, ok := t.agreed.InForce.Find(z.Name); !ok || !slices.Equal(z.Members, want.Canonical().Members) {
 			w.failf("%s (%s) at rest has zone %s with %v", d.name, what, z.Name, z.Members)
 		}
 	}
-	if dir.AutoJoin() != t.set.AutoJoin {
+	if dir.AutoJoin() != t.agreed.InForce.AutoJoin {
 		w.failf("%s (%s) at rest has auto-join %v", d.name, what, dir.AutoJoin())
 	}
 	for _, f := range dir.Faults() {
@@ -264,7 +264,7 @@ func (w *world) leftovers(d *device, what string, dir *zone.Directory, t *truth,
 }
 
 // complete checks that a reflector holds everything.
-func (w *world) complete(r *device, dir *zone.Directory, t *truth) {
+func (w *world) complete(r *device, dir *zone.Directory, t *facts) {
 	for _, a := range t.addrs {
 		for _, p := range t.places[a] {
 			if !slices.ContainsFunc(dir.Attachments(a), func(h zone.Host) bool { return h.Device == p.dev.id && h.HostKey.Port == p.link.port }) {
@@ -272,7 +272,7 @@ func (w *world) complete(r *device, dir *zone.Directory, t *truth) {
 			}
 		}
 	}
-	if n := len(dir.Zones().Zones); n != len(t.set.Zones) {
-		w.failf("%s at rest has %d zones, want %d", r.name, n, len(t.set.Zones))
+	if n := len(dir.Zones().Zones); n != len(t.agreed.InForce.Zones) {
+		w.failf("%s at rest has %d zones, want %d", r.name, n, len(t.agreed.InForce.Zones))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/inof/reflector"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/truth"
 	"github.com/openinof/inof/zone"
 )
 
@@ -140,10 +141,10 @@ type place struct {
 	here      bool // the machine is plugged in there and has the address
 }
 
-// truth is what is true of every address at one moment.
-type truth struct {
+// facts are what is true of every address at one moment.
+type facts struct {
 	w      *world
-	set    zone.Set
+	agreed truth.Zones
 	claims map[netip.Addr][]place // all, also of hosts that have left
 	places map[netip.Addr][]place // of the host that has the address
 	rivals map[netip.Addr]bool    // claimed by more than one host
@@ -151,8 +152,8 @@ type truth struct {
 	addrs  []netip.Addr
 }
 
-func (w *world) truth() *truth {
-	t := &truth{w: w, set: w.inForce(), claims: map[netip.Addr][]place{}, places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
+func (w *world) truth() *facts {
+	t := &facts{w: w, agreed: w.agreed(), claims: map[netip.Addr][]place{}, places: map[netip.Addr][]place{}, rivals: map[netip.Addr]bool{}, zones: map[netip.Addr][]string{}}
 	for _, d := range w.devices {
 		d.seen.expire(w.now, d)
 		for _, l := range d.ports {
@@ -172,7 +173,7 @@ func (w *world) truth() *truth {
 }
 
 // hold says whose an address is.
-func (t *truth) hold(a netip.Addr, places []place) {
+func (t *facts) hold(a netip.Addr, places []place) {
 	slices.SortStableFunc(places, func(x, y place) int {
 		switch {
 		case x.reachable == y.reachable:
@@ -189,14 +190,14 @@ func (t *truth) hold(a netip.Addr, places []place) {
 		nqns = append(nqns, p.svc.NQN)
 		ports = append(ports, zone.Member{Device: p.dev.id, Port: p.link.port})
 	}
-	t.zones[a] = t.w.agreed(t.set, a, nqns, ports)
+	t.zones[a] = t.agreed.Of(truth.Known{Addr: a, NQNs: nqns, Ports: ports})
 }
 
 // holders gives the hosts that may have an address, each with its places. A host that is
 // reachable comes before one that is not. Of several, those that are there come before those
 // that have left: these are asked and do not answer. Where several are there any of them
 // may have it, the first one that claimed it, but who was first nobody here knows.
-func (t *truth) holders(a netip.Addr) [][]place {
+func (t *facts) holders(a netip.Addr) [][]place {
 	var hosts [][]place
 	for _, p := range t.claims[a] {
 		i := slices.IndexFunc(hosts, func(ps []place) bool { return ps[0].mac == p.mac && ps[0].dev == p.dev })
@@ -216,7 +217,7 @@ func (t *truth) holders(a netip.Addr) [][]place {
 
 // asSeenBy is the truth for one device: where several hosts may have an address, whom it
 // takes for the holder, or a reflector if it does not know the address, is one of them.
-func (t *truth) asSeenBy(d *device) *truth {
+func (t *facts) asSeenBy(d *device) *facts {
 	own := *t
 	own.places, own.zones = maps.Clone(t.places), maps.Clone(t.zones)
 	for _, a := range t.addrs {
@@ -254,7 +255,7 @@ func (d *device) holder(a netip.Addr) (h zone.Host, known bool) {
 }
 
 // look adds what is behind one port. Anyone's voice shows that an address can be reached.
-func (t *truth) look(d *device, l *cable) {
+func (t *facts) look(d *device, l *cable) {
 	first := map[netip.Addr]map[fabric.MAC]*claimant{}
 	alive := map[netip.Addr]bool{}
 	var order []*claimant
@@ -284,7 +285,7 @@ func (t *truth) look(d *device, l *cable) {
 
 // subscriber gives the place at which h's address is told things, nil if it is not:
 // it is not registered there, or another host holds the address.
-func (t *truth) subscriber(h *host, addr netip.Addr) *place {
+func (t *facts) subscriber(h *host, addr netip.Addr) *place {
 	if h.link == nil || !h.on || !h.link.carrier {
 		return nil
 	}
@@ -303,15 +304,13 @@ func (t *truth) subscriber(h *host, addr netip.Addr) *place {
 
 // active reports whether a host with this address must know the other one as active,
 // and with which service.
-func (t *truth) active(h *host, addr, subject netip.Addr) (snsd.Service, bool) {
+func (t *facts) active(h *host, addr, subject netip.Addr) (snsd.Service, bool) {
 	ps := t.places[subject]
 	if len(ps) == 0 || addr == subject || addr.Is4() != subject.Is4() || ps[0].mac == h.mac || !t.share(addr, subject) ||
-		!t.places[addr][0].svc.Role.Meets(ps[0].svc.Role) {
+		!truth.Concern(t.places[addr][0].svc.Role, ps[0].svc.Role) {
 		return snsd.Service{}, false
 	}
 	return ps[0].svc, slices.ContainsFunc(ps, func(p place) bool { return p.reachable })
 }
 
-func (t *truth) share(a, b netip.Addr) bool {
-	return slices.ContainsFunc(t.zones[a], func(z string) bool { return slices.Contains(t.zones[b], z) })
-}
+func (t *facts) share(a, b netip.Addr) bool { return truth.Common(t.zones[a], t.zones[b]) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/truth"
 )
 
 // This file checks every notice when a device puts it on the wire.
@@ -108,13 +109,13 @@ func (w *world) endsLate(d *device, n snsd.Notice, last *spoken) bool {
 	}
 	// It has to be so: the subject may have moved to a port that is not in their zone.
 	t := w.truth()
-	return len(t.places[n.Subject]) > 0 && !slices.ContainsFunc(t.zones[n.Host], func(z string) bool { return slices.Contains(t.zones[n.Subject], z) })
+	return len(t.places[n.Subject]) > 0 && !t.share(n.Host, n.Subject)
 }
 
 // meet reports whether the hosts that claim two addresses have roles that concern each other.
 func (w *world) meet(a, b netip.Addr) bool {
 	return slices.ContainsFunc(w.claims[a], func(x claim) bool {
-		return slices.ContainsFunc(w.claims[b], func(y claim) bool { return x.host.svc.Role.Meets(y.host.svc.Role) })
+		return slices.ContainsFunc(w.claims[b], func(y claim) bool { return truth.Concern(x.host.svc.Role, y.host.svc.Role) })
 	})
 }
 

@@ -3,8 +3,8 @@ package sim
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
+	"github.com/openinof/inof/testbed/truth"
 	"github.com/openinof/inof/zone"
 )
 
@@ -18,32 +18,6 @@ type version struct {
 
 func (h history) at(n int) version { return version{h[n], n} }
 func (h history) now() version     { return h.at(len(h) - 1) }
-
-// zonesOf says naively in which zones an address is, given every service and port
-// under which it is known; sorted.
-func zonesOf(s zone.Set, addr netip.Addr, nqns []string, ports []zone.Member) []string {
-	var out []string
-	for _, z := range s.Zones {
-		if slices.ContainsFunc(z.Members, func(m zone.Member) bool {
-			switch m.Kind {
-			case zone.MemberAddr:
-				return m.First == addr
-			case zone.MemberRange:
-				return m.First.Is4() == addr.Is4() && !addr.Less(m.First) && !m.Last.Less(addr)
-			case zone.MemberNQN:
-				return slices.Contains(nqns, m.NQN)
-			}
-			return slices.ContainsFunc(ports, func(p zone.Member) bool { return p.Device == m.Device && p.Port == m.Port })
-		}) {
-			out = append(out, z.Name)
-		}
-	}
-	if len(out) == 0 && s.AutoJoin {
-		out = []string{zone.DefaultName}
-	}
-	slices.SortFunc(out, strings.Compare)
-	return out
-}
 
 // claim is an address once registered: with what and where. Claims are kept for
 // the whole run, since nobody can say how long somebody remembers them.
@@ -60,15 +34,10 @@ func (w *world) claimed(h *host, r *registration) {
 	}
 }
 
-// couldBe lists the zones of an address under any of its claims.
-func (w *world) couldBe(set zone.Set, a netip.Addr) []string {
-	var out []string
+// known gives an address as it may be known: under any of its claims.
+func (w *world) known(a netip.Addr) (out []truth.Known) {
 	for _, c := range w.claims[a] {
-		for _, z := range zonesOf(set, a, []string{c.nqn}, []zone.Member{c.port}) {
-			if !slices.Contains(out, z) {
-				out = append(out, z)
-			}
-		}
+		out = append(out, truth.Known{Addr: a, NQNs: []string{c.nqn}, Ports: []zone.Member{c.port}})
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 // Package truth is what hosts must be told, worked out from what was done to a fabric and
-// without a look at the daemon's code: the facts as they are (Facts), how they came about
-// (History), and a Judge of what hosts were told. The demo, chaos and the lab with two
-// reflectors use it. The simulation has a truth of its own: it begins with single frames.
+// without a look at the daemon's code: who may see whom (Zones, Doubt, Concern), the facts as they
+// are (Facts), how they came about (History), and a Judge of what hosts were told. The demo, chaos
+// and the lab with two reflectors use all of it, the simulation who may see whom: where a host is
+// it reads off single frames, and it knows when each device has heard what, so that it judges every
+// notice at the moment it is sent.
 package truth
 
 import (
@@ -9,6 +11,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // Place is where an address is.
@@ -20,14 +25,14 @@ type Place struct {
 	Switch string     // access switch, a node
 	Port   string     // access port
 	Device netip.Addr // device id of the access switch
-	Role   string     // of the host: initiator, target or both
-	Like   bool       // its agent has the habits of the existing one: see Judge.Hear
+	Role   snsd.Role
+	Like   bool // its agent has the habits of the existing one: see Judge.Hear
 }
 
 func (p Place) String() string { return p.Node + " " + p.Addr.String() }
 
 // Concern reports whether hosts of two roles are told of each other.
-func Concern(a, b string) bool { return a != b || a != "initiator" && a != "target" }
+func Concern(a, b snsd.Role) bool { return a != b || a != snsd.RoleInitiator && a != snsd.RoleTarget }
 
 // What notices say.
 const (
@@ -80,7 +85,7 @@ const (
 type Facts struct {
 	places []Place
 	pairs  []Pair
-	zones  map[string][]netip.Addr
+	zones  Zones
 	link   map[netip.Addr]bool    // false: the cable is pulled
 	agent  map[netip.Addr]bool    // false: withdrawn
 	paths  map[[2]netip.Addr]bool // true: bad
@@ -89,7 +94,7 @@ type Facts struct {
 
 // NewFacts begins with every cable plugged and nobody registered.
 func NewFacts(places []Place, zones map[string][]netip.Addr) *Facts {
-	f := &Facts{places: places, zones: map[string][]netip.Addr{}, link: map[netip.Addr]bool{}, agent: map[netip.Addr]bool{},
+	f := &Facts{places: places, zones: Agree(false, zone.Set{}), link: map[netip.Addr]bool{}, agent: map[netip.Addr]bool{},
 		paths: map[[2]netip.Addr]bool{}, ports: map[netip.Addr]Phase{}}
 	for name, members := range zones {
 		f.SetZone(name, members)
@@ -118,8 +123,24 @@ func (f *Facts) SetPath(a, b netip.Addr, good bool) { f.paths[path(a, b)] = !goo
 // SetPort says how far the port of an address is with damaged frames.
 func (f *Facts) SetPort(addr netip.Addr, is Phase) { f.ports[addr] = is }
 
-// SetZone says who the members of a zone are.
-func (f *Facts) SetZone(name string, members []netip.Addr) { f.zones[name] = slices.Clone(members) }
+// SetReflectors says how many reflectors there are; each begins with the zones of the first.
+func (f *Facts) SetReflectors(n int) { f.zones = Agree(false, slices.Repeat(f.zones.Sets[:1], n)...) }
+
+// SetZone says who the members of a zone are, at these reflectors; at none of them: at all.
+func (f *Facts) SetZone(name string, members []netip.Addr, at ...int) {
+	z := zone.Zone{Name: name}
+	for _, a := range members {
+		z.Members = append(z.Members, zone.Member{Kind: zone.MemberAddr, First: a})
+	}
+	sets := slices.Clone(f.zones.Sets)
+	for i, s := range sets {
+		if len(at) == 0 || slices.Contains(at, i) {
+			others := slices.DeleteFunc(slices.Clone(s.Zones), func(o zone.Zone) bool { return o.Name == name })
+			sets[i] = zone.Set{Zones: append(others, z)}.Canonical()
+		}
+	}
+	f.zones = Agree(false, sets...)
+}
 
 // path names the path between two devices, whichever comes first.
 func path(a, b netip.Addr) [2]netip.Addr {
@@ -132,8 +153,14 @@ func path(a, b netip.Addr) [2]netip.Addr {
 // Places are all of them.
 func (f *Facts) Places() []Place { return f.places }
 
-// Members gives the members of a zone.
-func (f *Facts) Members(zone string) []netip.Addr { return slices.Clone(f.zones[zone]) }
+// Members gives the members of a zone that are in force.
+func (f *Facts) Members(name string) (out []netip.Addr) {
+	z, _ := f.zones.InForce.Find(name)
+	for _, m := range z.Members {
+		out = append(out, m.First)
+	}
+	return out
+}
 
 // Place finds where an address is.
 func (f *Facts) Place(addr netip.Addr) (Place, bool) {
@@ -146,12 +173,7 @@ func (f *Facts) Place(addr netip.Addr) (Place, bool) {
 
 // Share reports whether two addresses are in one zone.
 func (f *Facts) Share(a, b netip.Addr) bool {
-	for _, members := range f.zones {
-		if slices.Contains(members, a) && slices.Contains(members, b) {
-			return true
-		}
-	}
-	return false
+	return Common(f.zones.Of(Known{Addr: a}), f.zones.Of(Known{Addr: b}))
 }
 
 // Reachable reports whether a host can be told anything at an address.

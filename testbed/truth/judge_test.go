@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/snsd"
 )
 
 var (
@@ -26,7 +28,7 @@ func TestAnAgentLikeTheExistingOneForgetsNothingWithItsLink(t *testing.T) {
 
 func TestHostsOfOneRoleAreNotToldOfEachOther(t *testing.T) {
 	c := newCourt(t)
-	c.truth.places[0].Role, c.truth.places[1].Role, c.truth.places[2].Role = "initiator", "initiator", "target"
+	c.truth.places[0].Role, c.truth.places[1].Role, c.truth.places[2].Role = snsd.RoleInitiator, snsd.RoleInitiator, snsd.RoleTarget
 	c.truth.refresh(c.tick())
 	if a := c.truth.now(Pair{addrA, addrB}).cond.active(); a {
 		t.Error("an initiator must know of another one")
