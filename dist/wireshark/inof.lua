@@ -489,7 +489,7 @@ local function zone_record(c, sum)
     member(c)
     n = n + 1
   end
-  sum.zone = sum.zone + 1
+  sum.zone = (sum.zone or 0) + 1
   return ("%s %s%s"):format(name_of(OPS, what), name, what == 1 and ", " .. count(n, "member") or "")
 end
 
@@ -498,7 +498,7 @@ local function host_record(c, sum)
   local why = c:num("inof.host.reason", 1)
   local addr, device = c:address("inof.host.address"), c:address("inof.host.device")
   local label = ("%s %s at %s/%s"):format(name_of(OPS, what), addr, device, c:text("inof.host.port", 1, 63))
-  sum.host = sum.host + 1
+  sum.host = (sum.host or 0) + 1
   if what ~= 1 then return label .. ", reason " .. name_of(REASONS, why) end
   local mac = c:take(6, "inof.host.mac")
   if mac then c.tree:add(F["inof.host.mac"], mac) end
@@ -525,7 +525,7 @@ local function down_record(c, sum)
     c:address("inof.down.address")
     n = n + 1
   end
-  sum.down = sum.down + 1
+  sum.down = (sum.down or 0) + 1
   return ("%s, %s, %s"):format(label, why == 0 and "reachable again" or name_of(REASONS, why), count(n, "host"))
 end
 
@@ -776,7 +776,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zone", "host", "down" }) do if sum[k] > 0 then s = s .. ", " .. count(sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "down" }) do if sum[k] then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then
@@ -842,7 +842,7 @@ local function message(tvb, pinfo, root, offset, length, have)
   if body < HEADER then return refuse(fitem, "bad_length", ("Length %d has no room for the tag of 32 bytes"):format(length)) end
   if not TYPES[mtype] then return refuse(titem, "unknown_type", ("Unknown message type %d"):format(mtype)) end
   if flags >= 0x100 then return refuse(fitem, "malformed", ("Flags 0x%04x hold one that must be understood"):format(flags)) end
-  local sum = { zone = 0, host = 0, down = 0 }
+  local sum = {}
   if have < length then
     tree:add_proto_expert_info(E["inof.cut"], ("The capture holds %d of %d bytes"):format(have, length))
     if have > HEADER then tree:add(F["inof.data"], tvb(offset + HEADER, have - HEADER)) end

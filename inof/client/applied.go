@@ -45,11 +45,6 @@ type Applied struct {
 	Synced bool // an End-of-Sync was handled: the reflector's view is complete
 }
 
-// Empty reports whether there is nothing to apply.
-func (a *Applied) Empty() bool {
-	return a.Settings == nil && len(a.Zones) == 0 && len(a.Reserved) == 0 && len(a.Hosts) == 0 && len(a.Downs) == 0
-}
-
 func (a *Applied) sort() {
 	(&wire.Batch{Zones: a.Zones, Hosts: a.Hosts, Downs: a.Downs}).Sort()
 	(&wire.Batch{Zones: a.Reserved}).Sort()

@@ -10,19 +10,24 @@ import (
 // Coalescer holds what waits for a receiver as the latest state of each record:
 // however long it waits, it is never more than there are records. The zero value is empty.
 type Coalescer struct {
-	settings *Settings
-	zones    map[string]ZoneRecord
-	hosts    map[zone.HostKey]HostRecord
-	downs    Downs // of hosts that are not among the others
-	stamps   map[netip.Addr]Stamp
-	last     *Update    // its origin and number are those of the run
-	cause    *Update    // with the earliest fault, or the last one: its times are those of the run
-	end      *EndOfSync // follows the records
-	cluster  ClusterStamp
-	refused  *Refusal
-	size     int  // bytes of the records
-	many     bool // more than one Update was added
-	anew     bool // one of them began a full sync
+	said    Batch           // the settings and the last record of each key, but for downs
+	at      map[waitKey]int // where in its list a record is
+	downs   Downs           // of hosts that are not among the others
+	stamps  map[netip.Addr]Stamp
+	last    *Update    // its origin and number are those of the run
+	cause   *Update    // with the earliest fault, or the last one: its times are those of the run
+	end     *EndOfSync // follows the records
+	cluster ClusterStamp
+	refused *Refusal
+	size    int  // bytes of the records
+	many    bool // more than one Update was added
+	anew    bool // one of them began a full sync
+}
+
+// waitKey is the key of a record among those of all kinds.
+type waitKey struct {
+	tlv uint8
+	key zone.HostKey
 }
 
 // downSize is about what a host that is down takes on the wire, in bytes.
@@ -46,9 +51,8 @@ func (c *Coalescer) Add(m Message) bool {
 func (c *Coalescer) Size() int { return c.size }
 
 func (c *Coalescer) add(u *Update) {
-	if c.zones == nil {
-		c.zones, c.hosts = map[string]ZoneRecord{}, map[zone.HostKey]HostRecord{}
-		c.downs, c.stamps = Downs{}, map[netip.Addr]Stamp{}
+	if c.at == nil {
+		c.at, c.downs, c.stamps = map[waitKey]int{}, Downs{}, map[netip.Addr]Stamp{}
 	}
 	c.many, c.anew = c.many || c.last != nil, c.anew || u.Anew
 	c.last = u
@@ -65,36 +69,26 @@ func (c *Coalescer) add(u *Update) {
 		c.refused = &last
 	}
 	if u.Settings != nil {
-		c.settings = u.Settings
+		c.said.Settings = u.Settings
 	}
-	for _, r := range u.Zones {
-		old, had := c.zones[r.Zone.Name]
-		c.size += r.Size()
-		if had {
-			c.size -= old.Size()
-		}
-		c.zones[r.Zone.Name] = r
+	records := *u
+	records.Downs = nil // they wait by host
+	for i := range kinds {
+		kinds[i].wait(c, &records)
 	}
-	for _, r := range u.Hosts {
-		old, had := c.hosts[r.Host.HostKey]
-		c.size += r.Size()
-		if had {
-			c.size -= old.Size()
-		}
-		c.hosts[r.Host.HostKey] = r
-		if _, had := c.downs[r.Host.HostKey]; had {
-			delete(c.downs, r.Host.HostKey)
+	for i := range u.Hosts {
+		k := u.Hosts[i].Host.HostKey
+		if _, had := c.downs[k]; had {
+			delete(c.downs, k)
 			c.size -= downSize
 		}
-		c.note(u, r.Host.Device)
 	}
 	for i := range u.Downs {
 		r := &u.Downs[i]
 		for _, addr := range r.Addrs {
 			k := r.Key(addr)
-			if h, waits := c.hosts[k]; waits { // or is gone
-				h.Host.Down = r.Down
-				c.hosts[k] = h
+			if at, waits := c.at[waitKey{tlvUpdateHost, k}]; waits { // or is gone
+				c.said.Hosts[at].Host.Down = r.Down
 				continue
 			}
 			if _, had := c.downs[k]; !had {
@@ -132,7 +126,9 @@ func (c *Coalescer) updates() []*Update {
 	case !c.many:
 		return []*Update{c.last}
 	}
-	b := c.batch()
+	b := c.said
+	b.Downs = c.downs.Records()
+	b.Sort()
 	u, w := c.last, c.cause
 	like := Update{Origin: u.Origin, Epoch: u.Epoch, Seq: u.Seq, FaultAt: w.FaultAt, DecidedAt: w.DecidedAt,
 		SentAt: w.SentAt, ReflectorAt: w.ReflectorAt, ReflectedAt: w.ReflectedAt, More: u.More}
@@ -156,17 +152,4 @@ func (c *Coalescer) updates() []*Update {
 		}
 	}
 	return out
-}
-
-// batch gives what waits, sorted.
-func (c *Coalescer) batch() Batch {
-	b := Batch{Settings: c.settings, Downs: c.downs.Records()}
-	for _, r := range c.zones {
-		b.Zones = append(b.Zones, r)
-	}
-	for _, r := range c.hosts {
-		b.Hosts = append(b.Hosts, r)
-	}
-	b.Sort()
-	return b
 }

@@ -115,5 +115,21 @@ func TestNoKindOfRecordIsLostWhileItWaitsOrIsCut(t *testing.T) {
 		if out := b.Updates(&wire.Update{}, &tooLarge); b.Empty() || len(out) != 1 || !holds(out[0]) {
 			t.Errorf("%s: lost on its way into messages", name)
 		}
+		long := wire.Update{Hosts: make([]wire.HostRecord, 100)}
+		for i := range long.Hosts {
+			long.Hosts[i].Op = wire.Put
+		}
+		if name != "Hosts" {
+			fill(reflect.ValueOf(&long).Elem())
+		}
+		in := func(u *wire.Update) int { return reflect.ValueOf(u).Elem().FieldByName(name).Len() }
+		pieces, got := 0, 0
+		for rest, first := &long, (*wire.Update)(nil); rest != nil; pieces++ {
+			first, rest = rest.Cut(32)
+			got += in(first)
+		}
+		if pieces < 3 || got != in(&long) {
+			t.Errorf("%s: %d of %d after a cut into %d pieces", name, got, in(&long), pieces)
+		}
 	}
 }

@@ -4,6 +4,6 @@
 // not checked.
 //
 // A message is a Header, TLVs and, where a session says so, a tag: wire.go. Each message has its
-// file (open.go, update.go), and so has each thing that records do together: batch and split.go,
-// coalesce.go, downs.go.
+// file (open.go, update.go), and so has each record of an Update (hostrecord.go). What is done with
+// records of all kinds is in kinds.go, and by it in records.go, pieces.go and coalesce.go.
 package wire

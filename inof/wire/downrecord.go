@@ -130,9 +130,5 @@ const downAddrs = 4
 // weight is how much work the record is, in records.
 func (d *DownRecord) weight() int { return 1 + len(d.Addrs)/downAddrs }
 
-func (d *DownRecord) goes() bool         { return d.Is() }
-func (d *DownRecord) device() netip.Addr { return d.Device }
-
-func compareDowns(x, y DownRecord) int {
-	return cmp.Or(x.Device.Compare(y.Device), strings.Compare(x.Port, y.Port))
-}
+func (d *DownRecord) goes() bool        { return d.Is() }
+func (d *DownRecord) key() zone.HostKey { return zone.HostKey{Device: d.Device, Port: d.Port} }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -110,8 +109,6 @@ func (h *HostRecord) Size() int {
 	return n
 }
 
-func (h *HostRecord) weight() int        { return 1 }
-func (h *HostRecord) goes() bool         { return h.Op == Withdraw }
-func (h *HostRecord) device() netip.Addr { return h.Host.Device }
-
-func compareHosts(x, y HostRecord) int { return zone.CompareKeys(x.Host.HostKey, y.Host.HostKey) }
+func (h *HostRecord) weight() int       { return 1 }
+func (h *HostRecord) goes() bool        { return h.Op == Withdraw }
+func (h *HostRecord) key() zone.HostKey { return h.Host.HostKey }

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"net/netip"
-	"slices"
+	"sort"
+
+	"github.com/openinof/inof/zone"
 )
 
 // record is one that an Update carries in any number: a pointer to it.
@@ -14,16 +15,18 @@ type record[R any] interface {
 	Size() int
 	// weight is how much work it is: that of a host is 1.
 	weight() int
-	// goes reports whether it withdraws something that others must not take for reachable.
+	// goes reports whether it withdraws a host that others must not take for reachable.
 	goes() bool
-	// device is whose state it is; zero: that of no device.
-	device() netip.Addr
+	// key is what it is about: the last record with a key counts. Its Device is whose state it
+	// is; zero: that of no device.
+	key() zone.HostKey
 }
 
 // kind is a kind of record: what is done with all that a message or batch has of it.
 type kind struct {
 	tlv     uint8
 	held    func(*Update) int // how many
+	drop    func(*Update)
 	append  func(*Update, []byte) ([]byte, error)
 	decode  func(*Update, *reader)
 	size    func(*Update) int
@@ -31,32 +34,25 @@ type kind struct {
 	devices func(*Update, *stamper)
 
 	waiting func(*Batch) int
-	pack    func(b *Batch, which which, into *packing)
-	sort    func(*Batch)
+	pack    func(b *Batch, going bool, into *packing) // those that go, or the others
+	sort    func(*Batch)                              // by their keys
+	wait    func(*Coalescer, *Update)                 // the last of each key
 }
 
 // kinds are those there are, in the order in which they stand in a message and are applied.
 var kinds = [...]kind{zones, hosts, downs}
 
 var (
-	zones = kindOf(tlvUpdateZone, decodeZone, compareZones, func(u *Update) *[]ZoneRecord { return &u.Zones }, func(b *Batch) *[]ZoneRecord { return &b.Zones })
-	hosts = kindOf(tlvUpdateHost, decodeHost, compareHosts, func(u *Update) *[]HostRecord { return &u.Hosts }, func(b *Batch) *[]HostRecord { return &b.Hosts })
-	downs = kindOf(tlvUpdateDown, decodeDownRecord, compareDowns, func(u *Update) *[]DownRecord { return &u.Downs }, func(b *Batch) *[]DownRecord { return &b.Downs })
+	zones = kindOf(tlvUpdateZone, decodeZone, func(u *Update) *[]ZoneRecord { return &u.Zones }, func(b *Batch) *[]ZoneRecord { return &b.Zones })
+	hosts = kindOf(tlvUpdateHost, decodeHost, func(u *Update) *[]HostRecord { return &u.Hosts }, func(b *Batch) *[]HostRecord { return &b.Hosts })
+	downs = kindOf(tlvUpdateDown, decodeDownRecord, func(u *Update) *[]DownRecord { return &u.Downs }, func(b *Batch) *[]DownRecord { return &b.Downs })
 )
 
-// which are the records of a kind that are packed in one go.
-type which uint8
-
-const (
-	whole which = iota
-	going
-	coming
-)
-
-func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, compare func(x, y R) int, of func(*Update) *[]R, in func(*Batch) *[]R) kind {
+func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, of func(*Update) *[]R, in func(*Batch) *[]R) kind {
 	return kind{
 		tlv:  tlv,
 		held: func(u *Update) int { return len(*of(u)) },
+		drop: func(u *Update) { *of(u) = nil },
 		append: func(u *Update, b []byte) (_ []byte, err error) {
 			list := *of(u)
 			for i := range list {
@@ -78,17 +74,17 @@ func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, compare func(
 		devices: func(u *Update, s *stamper) {
 			list := *of(u)
 			for i := range list {
-				if d := P(&list[i]).device(); d.IsValid() {
+				if d := P(&list[i]).key().Device; d.IsValid() {
 					s.add(u, d)
 				}
 			}
 		},
 		waiting: func(b *Batch) int { return len(*in(b)) },
-		pack: func(b *Batch, which which, into *packing) {
+		pack: func(b *Batch, going bool, into *packing) {
 			all := *in(b)
 			for i := range all {
 				p := P(&all[i])
-				if which != whole && p.goes() != (which == going) {
+				if p.goes() != going {
 					continue
 				}
 				if u := into.next(p.Size()); u != nil {
@@ -97,9 +93,37 @@ func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, compare func(
 				}
 			}
 		},
-		sort: func(b *Batch) { slices.SortStableFunc(*in(b), compare) },
+		sort: func(b *Batch) {
+			if list := *in(b); len(list) > 1 {
+				sort.Stable(byKey[R, P](list))
+			}
+		},
+		wait: func(c *Coalescer, u *Update) {
+			list, said := *of(u), in(&c.said)
+			for i := range list {
+				p := P(&list[i])
+				k := waitKey{tlv, p.key()}
+				at, had := c.at[k]
+				if had {
+					c.size -= P(&(*said)[at]).Size()
+					(*said)[at] = list[i]
+				} else {
+					c.at[k] = len(*said)
+					*said = append(*said, list[i])
+				}
+				c.size += p.Size()
+				c.note(u, k.key.Device)
+			}
+		},
 	}
 }
+
+// byKey sorts records.
+type byKey[R any, P record[R]] []R
+
+func (l byKey[R, P]) Len() int           { return len(l) }
+func (l byKey[R, P]) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l byKey[R, P]) Less(i, j int) bool { return zone.CompareKeys(P(&l[i]).key(), P(&l[j]).key()) < 0 }
 
 func sum[R any, P record[R]](list []R, f func(P) int) (n int) {
 	for i := range list {

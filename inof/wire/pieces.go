@@ -49,7 +49,11 @@ func (u *Update) Cut(records int) (first, rest *Update) {
 	}
 	head, tail := *u, *u
 	head.Hosts, head.Downs = nil, nil
-	tail.Settings, tail.Zones, tail.Anew = nil, nil, false
+	tail.Settings, tail.Anew = nil, false
+	for i := range kinds {
+		kinds[i].drop(&tail)
+	}
+	tail.Hosts, tail.Downs = u.Hosts, u.Downs
 	gone := 0
 	for gone < len(tail.Hosts) && tail.Hosts[gone].Op == Withdraw {
 		gone++

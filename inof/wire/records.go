@@ -22,17 +22,6 @@ func AddrLen(a netip.Addr) int {
 	return 0
 }
 
-// Batch collects records, one for a key, and cuts them into Updates of about
-// SyncChunk bytes at record borders. Over all of them the order is settings, zones,
-// hosts that go, hosts that are down, hosts that come: so that between two of them no
-// host looks reachable that is not.
-type Batch struct {
-	Settings *Settings
-	Zones    []ZoneRecord
-	Hosts    []HostRecord
-	Downs    []DownRecord
-}
-
 // Empty reports whether there is no record.
 func (b *Batch) Empty() bool {
 	for i := range kinds {
@@ -44,19 +33,25 @@ func (b *Batch) Empty() bool {
 }
 
 // Updates gives the records in Updates that are like one without records; none for an empty
-// batch. A record that is too large for any message is left out and counted.
+// batch. They are cut into messages of about SyncChunk bytes at record borders. Over all of them
+// the order is settings, zones, hosts that go, hosts that are down, hosts that come: so that
+// between two of them no host looks reachable that is not. A record that is too large for any
+// message is left out and counted.
 func (b *Batch) Updates(like *Update, tooLarge *uint64) []*Update {
 	p := packing{like: like, tooLarge: tooLarge}
 	if b.Settings != nil {
 		p.next(16).Settings = b.Settings
 	}
-	zones.pack(b, whole, &p)
+	zones.pack(b, false, &p)
 	for i, u := range p.out {
 		u.More = like.More || i < len(p.out)-1
 	}
-	hosts.pack(b, going, &p)
-	downs.pack(b, whole, &p)
-	hosts.pack(b, coming, &p)
+	for i := range kinds {
+		kinds[i].pack(b, true, &p)
+	}
+	for i := len(kinds) - 1; i > 0; i-- { // but for zones
+		kinds[i].pack(b, false, &p)
+	}
 	return p.out
 }
 

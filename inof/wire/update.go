@@ -314,3 +314,11 @@ type Update struct {
 	Hosts    []HostRecord
 	Downs    []DownRecord
 }
+
+// Batch collects records that are to be told, one for a key: maybe more than a message holds.
+type Batch struct {
+	Settings *Settings
+	Zones    []ZoneRecord
+	Hosts    []HostRecord
+	Downs    []DownRecord
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -232,8 +231,6 @@ func FitsMessage(z *zone.Zone) error {
 	return nil
 }
 
-func (z *ZoneRecord) weight() int        { return 1 }
-func (z *ZoneRecord) goes() bool         { return z.Op == Withdraw }
-func (z *ZoneRecord) device() netip.Addr { return netip.Addr{} } // it is the reflector's
-
-func compareZones(x, y ZoneRecord) int { return strings.Compare(x.Zone.Name, y.Zone.Name) }
+func (z *ZoneRecord) weight() int       { return 1 }
+func (z *ZoneRecord) goes() bool        { return false }                           // no host by itself
+func (z *ZoneRecord) key() zone.HostKey { return zone.HostKey{Port: z.Zone.Name} } // it is the reflector's
