@@ -2,11 +2,13 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -64,5 +66,39 @@ func TestAClientTakesSoMuch(t *testing.T) {
 	a, err := say(wire.Update{Zones: []wire.ZoneRecord{z("a", 1, 5)}, Hosts: []wire.HostRecord{changed}})
 	if err != nil || len(a.Hosts) != 1 || c.learned.list[0].zones.members != 3 {
 		t.Errorf("what is known cannot change: %v, %+v, %d memberships", err, a.Hosts, c.learned.list[0].zones.members)
+	}
+}
+
+// Faults that list hosts which the reflector has not said take no room, and no host hears of them.
+func TestFaultsOfUnknownHostsTakeNoRoom(t *testing.T) {
+	c := New(inoftest.DevID(0), 7)
+	c.Up(inoftest.ReflID, inoftest.T0)
+	say := func(seq int, u wire.Update) Applied {
+		u.Origin, u.Epoch, u.Seq = inoftest.ReflID, 3, uint64(seq)
+		a, err := c.Receive(inoftest.ReflID, &u, inoftest.T0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	known := inoftest.HostAt(inoftest.HostIP(1), inoftest.DevID(1), "Ethernet1")
+	say(1, wire.Update{Hosts: []wire.HostRecord{{Op: wire.Put, Host: known}}})
+	var list []netip.Addr
+	for i := range wire.MaxDownAddrs {
+		list = append(list, inoftest.ManyHost(i))
+	}
+	heap := inoftest.Heap()
+	for i := range 400 {
+		d := wire.DownRecord{Device: inoftest.DevID(1), Port: fmt.Sprintf("e%d", i), Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: list}
+		if a := say(2+i, wire.Update{Downs: []wire.DownRecord{d}}); !a.Empty() {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if s := &c.learned.list[0]; len(s.hosts) != 1 || len(s.ended) != 0 || inoftest.Heap() > heap+1<<20 {
+		t.Errorf("%d hosts, %d ended, %d KiB of heap more", len(s.hosts), len(s.ended), (inoftest.Heap()-heap)>>10)
+	}
+	d := wire.DownRecord{Device: inoftest.DevID(1), Port: "Ethernet1", Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: append(list, known.Addr)}
+	if a := say(500, wire.Update{Downs: []wire.DownRecord{d}}); len(a.Downs) != 1 || len(a.Downs[0].Addrs) != 1 {
+		t.Errorf("of the known one: %+v", a.Downs)
 	}
 }

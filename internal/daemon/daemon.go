@@ -58,20 +58,22 @@ type Env struct {
 
 // Daemon is one configured device with all its tasks.
 type Daemon struct {
-	env      Env
-	cfg      atomic.Pointer[config.Config]
-	started  time.Time
-	epoch    uint64
-	log      *api.EventLog
-	device   *Device
-	zones    zoneKeeper    // nil on a device that is a client only
-	cluster  *clusterStore // zones, on a member of a cluster
-	keeper   *keep.Keeper
-	kept     device.State // what the last process kept; given up once the device has it
-	zoneRows []keep.Row   // kept versions of the zones; given up once they are read
-	unsure   bool         // as a reflector: there may have been another one in its place
-	lock     *dirLock
-	auth     atomic.Pointer[link.Auth]
+	env     Env
+	cfg     atomic.Pointer[config.Config]
+	started time.Time
+	epoch   uint64
+	log     *api.EventLog
+	device  *Device
+	zones   zoneKeeper // nil on a device that is a client only
+	// zonesRefused counts changes of them that were.
+	zonesRefused atomic.Uint64
+	cluster      *clusterStore // zones, on a member of a cluster
+	keeper       *keep.Keeper
+	kept         device.State // what the last process kept; given up once the device has it
+	zoneRows     []keep.Row   // kept versions of the zones; given up once they are read
+	unsure       bool         // as a reflector: there may have been another one in its place
+	lock         *dirLock
+	auth         atomic.Pointer[link.Auth]
 	// passwords belongs to New and Reload.
 	passwords passwords
 	certs     *certificates // of mode tls

@@ -193,6 +193,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	}
 	if d.zones != nil {
 		d.zones.addCounters(m)
+		m["zone_changes"] = map[string]uint64{"refused": d.zonesRefused.Load()}
 	}
 	for i, c := range d.dialers {
 		m[fmt.Sprintf("inof_dialer_%d", i+1)] = c.Counters()

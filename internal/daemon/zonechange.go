@@ -108,24 +108,32 @@ func fewMembers(list []string) string {
 	return some(list[:min(len(list), mostMembers)], len(list), "")
 }
 
+// memberSet has these members: lists of a hundred thousand are compared.
+func memberSet(list []zone.Member) map[zone.Member]bool {
+	set := make(map[zone.Member]bool, len(list))
+	for _, m := range list {
+		set[m] = true
+	}
+	return set
+}
+
 // outcome says what an edit of these zones does to the members of its zone.
 func (e zoneEdit) outcome(before *change.Plan, done *api.ZoneChanged) {
-	had := before.Zones[e.name].Members
+	had := memberSet(before.Zones[e.name].Members)
 	if e.do == zoneRemove {
 		done.Removed = before.Zones[e.name].Texts()
 		return
 	}
-	var seen []zone.Member
+	seen := memberSet(nil)
 	for _, m := range e.members {
-		if m = m.Canonical(); slices.Contains(seen, m) {
+		if m = m.Canonical(); seen[m] {
 			continue
 		}
-		seen = append(seen, m)
-		there := slices.Contains(had, m)
+		seen[m] = true
 		switch {
 		case e.do == membersRemove:
 			done.Removed = append(done.Removed, m.String())
-		case there:
+		case had[m]:
 			done.Present = append(done.Present, m.String())
 		default:
 			done.Added = append(done.Added, m.String())
@@ -150,7 +158,7 @@ func (e zoneEdit) onPlan(plan *change.Plan, rules zone.Rules) (*change.Plan, err
 	} else {
 		next.PutZone(e.name, change.Zone{Members: wanted.Members, Aliases: old.Aliases})
 	}
-	if err := next.Check(rules); err != nil {
+	if err := checkPlan(next, rules); err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	return next, nil

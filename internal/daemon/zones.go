@@ -80,13 +80,14 @@ func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
 		old.Members = append(old.Members, e.members...)
 		return old, nil
 	}
+	stays := memberSet(old.Members)
 	for _, m := range e.members {
-		i := slices.Index(old.Members, m.Canonical())
-		if i < 0 {
+		if !stays[m.Canonical()] {
 			return nil, fmt.Errorf("member %s of zone %q: %w", m, e.name, api.ErrNotFound)
 		}
-		old.Members = slices.Delete(old.Members, i, i+1)
+		stays[m.Canonical()] = false
 	}
+	old.Members = slices.DeleteFunc(old.Members, func(m zone.Member) bool { return !stays[m] })
 	return old, nil
 }
 

@@ -67,7 +67,7 @@ func (d *Daemon) CheckZones(ctx context.Context, c api.ZoneCandidate) (api.ZoneR
 	}
 	delta := change.Diff(b.Plan(), c.Plan)
 	r.Changes = delta.Lines(b.Plan(), shownChanges)
-	if err := c.Plan.Check(cfg.ZoneRules()); err != nil {
+	if err := checkPlan(c.Plan, cfg.ZoneRules()); err != nil {
 		r.Errors = strings.Split(err.Error(), "\n")
 		return r, nil
 	}
@@ -222,6 +222,7 @@ func (d *Daemon) versionMade(ctx context.Context, what string, v change.Version)
 func (d *Daemon) refused(ctx context.Context, what string, err error) error {
 	fields := callerFields(ctx)
 	fields["change"] = "refused"
+	d.zonesRefused.Add(1)
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("%s by %s was refused: %s", what, api.By(ctx), oneLine(err.Error())), Fields: fields})
 	return err
 }
