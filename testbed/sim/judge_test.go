@@ -70,7 +70,7 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		"of its own address":            {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
 		"of one of another zone":        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
 		"of one of its own role":        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
-		"of one it was never told of":   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "of which it was never told"},
+		"of one it was never told of":   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
 		"active twice":                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
 		"inactive twice":                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
 		"for another reason":            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},
@@ -95,7 +95,13 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 			n := gone(snsd.ReasonLinkDown)
 			n.Seq = w.wire[pairKey{w.hosts[0].link.dev.id, w.hosts[0].addrs[0], w.hosts[1].addrs[0]}].Seq - 1
 			w.says(1, 2, n)
-		}, "with other contents"},
+		}, "said active before"},
+		"an old frame": {func(w *world) {
+			n := w.active(2)
+			n.Seq = w.wire[pairKey{w.hosts[0].link.dev.id, w.hosts[0].addrs[0], w.hosts[1].addrs[0]}].Seq - 1
+			w.says(1, 2, gone(snsd.ReasonLinkDown))
+			w.says(1, 2, n)
+		}, "it is repeated after number"},
 		"after what nobody may notice": {func(w *world) { w.hush = "a restart"; w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "but there was only a restart"},
 	} {
 		t.Run(name, func(t *testing.T) {

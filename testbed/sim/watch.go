@@ -17,6 +17,7 @@ type pairKey struct{ dev, host, subject netip.Addr }
 // spoken is the last notice of a pair that a device put on the wire.
 type spoken struct {
 	snsd.Notice
+	said    truth.Said // this one and those before
 	at      time.Duration
 	acked   bool
 	dropped bool // and forgot since the host was not registered for a while
@@ -52,10 +53,20 @@ func (w *world) spokeOf(d *device, l *cable, n snsd.Notice) {
 	}
 	k := pairKey{d.id, n.Host, n.Subject}
 	last := w.wire[k]
-	if last != nil && last.Seq == n.Seq {
-		if last.State != n.State || last.Reason != n.Reason {
-			w.failf("%s repeats #%d to %s with other contents: %+v was %+v", l.name(), n.Seq, n.Host, n, last.Notice)
-		}
+	next := &spoken{Notice: n, at: w.now}
+	if last != nil {
+		next.said = last.said
+	}
+	word := truth.Word{Active: n.State == snsd.Active, Reason: n.Reason.String(), Service: n.Service}
+	is, why := next.said.Hear(n.Seq, word)
+	forgot := last != nil && last.unsaved
+	switch {
+	case is == truth.Resent:
+		return
+	case is == truth.Behind && forgot:
+		next.said.Take(n.Seq, word)
+	case is == truth.Behind || is == truth.Wrong:
+		w.failf("%s tells %s: %s %s %s #%d: %s", l.name(), n.Host, n.Subject, n.State, n.Reason, n.Seq, why)
 		return
 	}
 	w.notices++
@@ -66,13 +77,13 @@ func (w *world) spokeOf(d *device, l *cable, n snsd.Notice) {
 		w.failf("%s tells %s: %s %s %s, but there was only %s", l.name(), n.Host, n.Subject, n.State, n.Reason, w.hush)
 	}
 	if !w.cfg.NoWatch {
-		w.judge(d, l, n, last)
+		w.judge(d, l, n, last, is == truth.Again)
 	}
-	w.wire[k] = &spoken{Notice: n, at: w.now}
+	w.wire[k] = next
 }
 
-// judge checks one new notice.
-func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
+// judge checks one new notice, which says the last one again or not.
+func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken, again bool) {
 	switch {
 	case n.State == snsd.Active && w.isOwn(l.host, n):
 		w.failf("%s tells %s about its own address %s", l.name(), n.Host, n.Subject)
@@ -89,11 +100,9 @@ func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken) {
 			l.name(), n.Host, n.Subject, len(w.zones)-1, d.heldWords())
 	case n.State == snsd.Active && !w.contested(n.Host) && !w.contested(n.Subject) && !w.meet(n.Host, n.Subject):
 		w.failf("%s tells %s of %s, which has its own role", l.name(), n.Host, n.Subject)
-	case last != nil && n.State == snsd.Active && last.State == snsd.Active && last.Service.ReplacedBy(n.Service) && !last.unsaved && !last.dropped && !w.contested(n.Host):
+	case last != nil && last.said.Replaces(truth.Word{Active: n.State == snsd.Active, Service: n.Service}) && !last.unsaved && !last.dropped && !w.contested(n.Host):
 		w.failf("%s tells %s of the new service of %s before the old one was taken back", l.name(), n.Host, n.Subject)
-	case last == nil && n.State == snsd.Inactive:
-		w.failf("%s tells %s: %s is inactive (%s), of which it was never told", l.name(), n.Host, n.Subject, n.Reason)
-	case last != nil && last.State == n.State && last.Reason == n.Reason && last.Service == n.Service && !w.mayRepeat(l, last):
+	case again && !w.mayRepeat(l, last):
 		w.failf("%s tells %s twice: %s %s %s, as at %v", l.name(), n.Host, n.Subject, n.State, n.Reason, last.at)
 	}
 }

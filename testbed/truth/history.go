@@ -6,19 +6,13 @@ import (
 	"time"
 )
 
-// word is what a notice says of a subject.
-type word struct {
-	active bool
-	reason string // of one that is inactive
-}
-
 // says reports whether the word is true during a stretch of time.
-func (s stretch) says(w word) bool {
+func (s stretch) says(w Word) bool {
 	for x, doubt := range s.doubt {
 		if !doubt {
 			continue
 		}
-		if !w.active && w.reason == reasonOf[x] {
+		if !w.Active && w.Reason == reasonOf[x] {
 			return true
 		}
 		s.cond[x] = false
@@ -27,12 +21,12 @@ func (s stretch) says(w word) bool {
 }
 
 // says reports whether the word is true when this is how things are.
-func (c cond) says(w word) bool {
-	if w.active {
+func (c cond) says(w Word) bool {
+	if w.Active {
 		return c.active()
 	}
 	for x, bad := range c {
-		if bad && reasonOf[x] == w.reason {
+		if bad && reasonOf[x] == w.Reason {
 			return true
 		}
 	}

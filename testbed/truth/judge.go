@@ -45,16 +45,13 @@ type Tally struct {
 
 // told is what a host was told of a subject.
 type told struct {
-	word  word
-	any   bool   // it was told at all
-	seq   uint32 // of that word
-	seqs  map[uint32]word
+	Said
 	at    int       // index in the truth's stretches of this round that it was matched with
 	spent int       // repetitions used up in this round
 	last  time.Time // of the word, retransmissions included
 	fresh bool      // told since the agent forgot
 	trip  int       // the last fault of the subject's port that it was told of
-	final word      // at the last quiet moment
+	final Word      // at the last quiet moment
 	was   bool      // it was told at all then
 }
 
@@ -80,7 +77,7 @@ type Judge struct {
 	// Lost reports whether a zone query that a host sent then was lost because its
 	// switch had no daemon (nil: none ever is).
 	Lost func(host netip.Addr, asked time.Time) bool
-	// News hears of each new word and since when it was true (zero: not exactly known).
+	// News hears of each new Word and since when it was true (zero: not exactly known).
 	News func(n Notice, since, at time.Time)
 }
 
@@ -89,7 +86,7 @@ func NewJudge(t *History, at time.Time) *Judge {
 	j := &Judge{truth: t, begin: at, pairs: map[Pair]*told{}, granted: map[netip.Addr]int{},
 		asked: map[netip.Addr]time.Time{}, forgot: map[netip.Addr]time.Time{}, Tally: Tally{Words: map[string]int{}}}
 	for _, p := range t.pairs {
-		j.pairs[p] = &told{seqs: map[uint32]word{}, at: -1}
+		j.pairs[p] = &told{at: -1}
 	}
 	return j
 }
@@ -148,50 +145,44 @@ func (j *Judge) notice(l agentlog.Line) {
 		j.wrong(p, l, "there is no such pair of addresses")
 		return
 	}
-	w := word{active: l.State == Active}
-	if !w.active {
-		w.reason = l.Reason
+	w := Word{Active: l.State == Active}
+	if !w.Active {
+		w.Reason = l.Reason
 	}
-	before := *x
+	fresh := x.fresh
 	x.last, x.fresh = l.Time, true
-	if said, again := x.seqs[l.Seq]; again {
+	is, why := x.Hear(l.Seq, w)
+	switch {
+	case is == Resent:
 		j.Tally.Resent++
-		switch {
-		case said != w:
-			j.wrong(p, l, fmt.Sprintf("number %d said %s before", l.Seq, said))
-		case before.seq == l.Seq:
-		case j.Restarted != nil && j.Restarted(p.Host):
-			// A switch that was killed right after it told something may know the word before
-			// only, and repeats that if it is true.
-			x.seq, x.word = l.Seq, w
-			j.news(p, x, l)
-		default:
-			j.wrong(p, l, fmt.Sprintf("it is repeated after number %d said %s", before.seq, before.word))
+	case is == Wrong:
+		j.wrong(p, l, why)
+	case is == Behind:
+		j.Tally.Resent++
+		// A switch that was killed right after it told something may know the word before
+		// only, and repeats that if it is true.
+		if j.Restarted == nil || !j.Restarted(p.Host) {
+			j.wrong(p, l, why)
+			return
 		}
-		return
-	}
-	x.seqs[l.Seq] = w
-	x.seq, x.word, x.any = l.Seq, w, true
-	// An agent that was away has missed what came between: to it an inactive one is news,
-	// and so is one that is active again, if this is not the answer to its query.
-	if before.any && before.word == w && (before.fresh || w.active && (x.spent < j.granted[p.Host] || !j.returned(p, l.Time))) {
+		x.Take(l.Seq, w)
+		j.news(p, x, l)
+	case is == Again && (fresh || w.Active && (x.spent < j.granted[p.Host] || !j.returned(p, l.Time))):
 		j.repeat(p, x, l)
-		return
+	default:
+		// An agent that was away has missed what came between: to it an inactive one is news,
+		// and so is one that is active again, if this is not the answer to its query.
+		j.Tally.Received++
+		j.Tally.Words[w.String()]++
+		j.news(p, x, l)
 	}
-	j.Tally.Received++
-	j.Tally.Words[w.String()]++
-	if !before.any && !w.active {
-		j.wrong(p, l, "it was never told of it before")
-		return
-	}
-	j.news(p, x, l)
 }
 
 // returned reports whether a subject has become active since the last quiet moment.
 func (j *Judge) returned(p Pair, at time.Time) bool {
 	line := j.truth.since(p, j.begin)
 	for i := 1; i < len(line) && !line[i].from.After(at); i++ {
-		if a := (word{active: true}); line[i].says(a) && !line[i-1].says(a) {
+		if a := (Word{Active: true}); line[i].says(a) && !line[i-1].says(a) {
 			return true
 		}
 	}
@@ -200,10 +191,10 @@ func (j *Judge) returned(p Pair, at time.Time) bool {
 
 // repeat looks at a word that is the last one again.
 func (j *Judge) repeat(p Pair, x *told, l agentlog.Line) {
-	if x.word.active && x.spent < j.granted[p.Host] {
+	if x.Word.Active && x.spent < j.granted[p.Host] {
 		x.spent++
 		j.Tally.Answers++
-		if !slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.says(word{active: true}) && !s.from.After(l.Time) }) {
+		if !slices.ContainsFunc(j.truth.since(p, j.begin), func(s stretch) bool { return s.says(Word{Active: true}) && !s.from.After(l.Time) }) {
 			j.wrong(p, l, "an answer that is not true")
 		}
 		return
@@ -215,13 +206,13 @@ func (j *Judge) repeat(p Pair, x *told, l agentlog.Line) {
 // news looks at a word that differs from the last one.
 func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	line := j.truth.since(p, j.begin)
-	w := x.word
-	if w.reason == AgedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
-		w.reason = ZoneGone
+	w := x.Word
+	if w.Reason == AgedOut && j.Restarted != nil && j.Restarted(p.Host) && slices.ContainsFunc(line, func(s stretch) bool { return s.cond[byZone] && !s.from.After(l.Time) }) {
+		w.Reason = ZoneGone
 	}
 	if mixed(line, j.Paused != nil && j.Paused(p.Subject)) {
 		if possible(line, w, l.Time) {
-			j.tell(p, x.word, time.Time{}, l.Time)
+			j.tell(p, x.Word, time.Time{}, l.Time)
 		} else {
 			j.wrong(p, l, "not true since the last quiet moment, for any order of the changes")
 		}
@@ -230,7 +221,7 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 	for i := max(x.at, 0); i < len(line); i++ {
 		if line[i].says(w) && !line[i].from.After(l.Time) && !x.knows(line[i], w) {
 			x.at = i
-			if w.reason == Damaged {
+			if w.Reason == Damaged {
 				x.trip = max(x.trip, line[i].trip)
 			}
 			since := line[i].from
@@ -238,7 +229,7 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 			if i == 0 || again || line[i-1].cond[byPort] { // it flaps: nobody knows which time was meant; or it is being opened
 				since = time.Time{}
 			}
-			j.tell(p, x.word, since, l.Time)
+			j.tell(p, x.Word, since, l.Time)
 			return
 		}
 	}
@@ -247,9 +238,9 @@ func (j *Judge) news(p Pair, x *told, l agentlog.Line) {
 
 // knows reports whether a host was told already that the switch has found the damaged
 // frames of which it is in doubt: then it has, and nobody is active there any more.
-func (x *told) knows(s stretch, w word) bool { return w.active && s.trip > 0 && s.trip <= x.trip }
+func (x *told) knows(s stretch, w Word) bool { return w.Active && s.trip > 0 && s.trip <= x.trip }
 
-func (j *Judge) tell(p Pair, w word, since, at time.Time) {
+func (j *Judge) tell(p Pair, w Word, since, at time.Time) {
 	if j.News != nil {
 		j.News(w.about(p), since, at)
 	}
@@ -282,7 +273,7 @@ func mixed(line []stretch, paused bool) bool {
 }
 
 // possible reports whether a word could be true if the causes had changed in another order.
-func possible(line []stretch, w word, at time.Time) bool {
+func possible(line []stretch, w Word, at time.Time) bool {
 	var good, bad cond
 	for _, s := range line {
 		if s.from.After(at) {
@@ -296,24 +287,10 @@ func possible(line []stretch, w word, at time.Time) bool {
 			}
 		}
 	}
-	if !w.active {
+	if !w.Active {
 		return bad.says(w)
 	}
 	return !slices.Contains(good[:], false)
-}
-
-func (w word) about(p Pair) Notice {
-	if w.active {
-		return Notice{p.Host, p.Subject, Active, ""}
-	}
-	return Notice{p.Host, p.Subject, Inactive, w.reason}
-}
-
-func (w word) String() string {
-	if w.active {
-		return "active"
-	}
-	return "inactive (" + w.reason + ")"
 }
 
 func (j *Judge) wrong(p Pair, l agentlog.Line, why string) {
@@ -378,17 +355,17 @@ func (j *Judge) Absent() []Finding {
 				Text: fmt.Sprintf("%s about %s: ", p.Host, p.Subject) + fmt.Sprintf(format, args...) + "; the truth is " + describe([]stretch{s})})
 		}
 		switch {
-		case s.cond.active() && !x.any:
+		case s.cond.active() && !x.Any:
 			miss("it was told nothing")
-		case s.cond.active() && !x.word.active:
-			miss("it was last told %s at %s, number %d", x.word, x.last.Format("15:04:05.000000"), x.seq)
+		case s.cond.active() && !x.Word.Active:
+			miss("it was last told %s at %s, number %d", x.Word, x.last.Format("15:04:05.000000"), x.Seq)
 		case s.cond.active() && !x.fresh && !j.lost(p.Host):
 			miss("its agent forgot at %s and was told nothing since", j.forgot[p.Host].Format("15:04:05.000000"))
 		case !x.fresh: // its agent does not remember that it was told of it
-		case !s.cond.active() && x.any && x.word.active:
-			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.seq)
-		case s.cond[byZone] && x.any && x.word.reason != ZoneGone && x.word.reason != AgedOut && !j.agedOut(p):
-			miss("it was last told %s and not that it shares no zone any more", x.word)
+		case !s.cond.active() && x.Any && x.Word.Active:
+			miss("it was last told active at %s, number %d", x.last.Format("15:04:05.000000"), x.Seq)
+		case s.cond[byZone] && x.Any && x.Word.Reason != ZoneGone && x.Word.Reason != AgedOut && !j.agedOut(p):
+			miss("it was last told %s and not that it shares no zone any more", x.Word)
 		}
 	}
 	return out
@@ -412,14 +389,14 @@ func (j *Judge) Quiet(at time.Time) {
 	}
 	for _, p := range j.truth.pairs {
 		x := j.pairs[p]
-		if x.any && (!x.was || x.final != x.word) {
+		if x.Any && (!x.was || x.final != x.Word) {
 			j.Tally.Expected++
 		}
 		if j.truth.now(p).cond.active() && !x.fresh && j.lost(p.Host) {
 			j.Tally.Forgotten++
 			x.fresh = true
 		}
-		x.final, x.was = x.word, x.any
+		x.final, x.was = x.Word, x.Any
 		x.at, x.spent = -1, 0
 	}
 	clear(j.granted)

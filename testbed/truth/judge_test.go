@@ -114,7 +114,7 @@ func TestWhatIsNotTrueIsUnexpected(t *testing.T) {
 // An inactive notice about what was never told is wrong whatever the truth is.
 func TestTheFirstWordIsActive(t *testing.T) {
 	c := newCourt(t)
-	c.judge.pairs[Pair{addrA, addrB}] = &told{seqs: map[uint32]word{}, at: -1}
+	c.judge.pairs[Pair{addrA, addrB}] = &told{at: -1}
 	c.truth.SetLink(addrB, false, c.tick())
 	c.says(addrA, addrB, "inactive", "link-down")
 	c.finds(Unexpected, "never told of it before")
