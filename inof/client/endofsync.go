@@ -46,11 +46,7 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		s.hosts[k] = h
 	}
 	s.whole = s.session
-	for k, e := range s.ended {
-		if now.Sub(e.at) > endingTime {
-			delete(s.ended, k)
-		}
-	}
+	s.forgetEndings(now, l.most.hosts)
 	if s.staged != nil || len(s.pending) > 0 || s.zones != nil && s.zones.cluster != m.Cluster {
 		l.hearZones(i, &wire.Update{Cluster: m.Cluster}, a)
 	}

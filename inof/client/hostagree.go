@@ -38,9 +38,23 @@ func (l *replicas) endHost(i int, k zone.HostKey, e ending, why snsd.Reason, t *
 	s := &l.list[i]
 	if l.expected > 1 || len(l.list) > 1 {
 		s.ended[k] = e
+		s.endings = append(s.endings, endedHost{k, e.at})
+		s.forgetEndings(e.at, l.most.hosts)
 	}
 	delete(s.hosts, k)
 	t.host(k, why)
+}
+
+// forgetEndings forgets withdrawals of long ago, and the oldest of those beyond so many: a device
+// may withdraw other hosts without end.
+func (s *replica) forgetEndings(now time.Time, most int) {
+	for len(s.endings) > 0 && (now.Sub(s.endings[0].at) > endingTime || len(s.endings) > most) {
+		first := s.endings[0]
+		s.endings = s.endings[1:]
+		if s.ended[first.key].at.Equal(first.at) { // else it came back, or was withdrawn again
+			delete(s.ended, first.key)
+		}
+	}
 }
 
 // withdraw takes from reflector i that it says a host no more, as of a state of the host's

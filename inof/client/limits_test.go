@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
@@ -90,7 +91,7 @@ func TestFaultsOfUnknownHostsTakeNoRoom(t *testing.T) {
 	heap := inoftest.Heap()
 	for i := range 400 {
 		d := wire.DownRecord{Device: inoftest.DevID(1), Port: fmt.Sprintf("e%d", i), Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: list}
-		if a := say(2+i, wire.Update{Downs: []wire.DownRecord{d}}); !a.Empty() {
+		if a := say(2+i, wire.Update{Downs: []wire.DownRecord{d}}); len(a.Hosts)+len(a.Downs) > 0 {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -100,5 +101,44 @@ func TestFaultsOfUnknownHostsTakeNoRoom(t *testing.T) {
 	d := wire.DownRecord{Device: inoftest.DevID(1), Port: "Ethernet1", Down: zone.Down{Why: snsd.ReasonLinkDown}, Addrs: append(list, known.Addr)}
 	if a := say(500, wire.Update{Downs: []wire.DownRecord{d}}); len(a.Downs) != 1 || len(a.Downs[0].Addrs) != 1 {
 		t.Errorf("of the known one: %+v", a.Downs)
+	}
+}
+
+// With two reflectors a client remembers which hosts were withdrawn, for a while and so many.
+func TestWithdrawalsWithoutEndTakeNoRoom(t *testing.T) {
+	c := New(inoftest.DevID(0), 7)
+	c.SetReflectors(2, AgreeIdentical, 0)
+	c.learned.most.hosts = 100
+	c.Up(inoftest.ReflID, inoftest.T0)
+	now := inoftest.T0
+	say := func(n int, op wire.Op) {
+		h := inoftest.HostAt(inoftest.ManyHost(n), inoftest.DevID(1), "Ethernet1")
+		u := &wire.Update{Origin: inoftest.DevID(1), Epoch: 3, Seq: uint64(n + 1), Hosts: []wire.HostRecord{{Op: op, Host: h, Why: snsd.ReasonAgedOut}}}
+		if _, err := c.Receive(inoftest.ReflID, u, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remembered := func() (map[zone.HostKey]ending, int) {
+		s := &c.learned.list[0]
+		return s.ended, len(s.endings)
+	}
+	for n := range 1000 {
+		now = now.Add(time.Second)
+		say(n, wire.Put)
+		say(n, wire.Withdraw)
+	}
+	last := inoftest.HostAt(inoftest.ManyHost(999), inoftest.DevID(1), "Ethernet1").HostKey
+	if ended, n := remembered(); len(ended) != 100 || n != 100 || ended[last].stamp.Seq != 1000 {
+		t.Errorf("%d are remembered, in a list of %d", len(ended), n)
+	}
+	now = now.Add(endingTime)
+	say(5000, wire.Withdraw)
+	if ended, n := remembered(); len(ended) != 2 || n != 2 { // the one of just now, and the last one
+		t.Errorf("%d are remembered after a while, in a list of %d", len(ended), n)
+	}
+	say(999, wire.Put)
+	say(5000, wire.Put)
+	if ended, _ := remembered(); len(ended) != 0 {
+		t.Errorf("%d are remembered that are there", len(ended))
 	}
 }

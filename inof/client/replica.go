@@ -28,6 +28,8 @@ type replica struct {
 
 	hosts map[zone.HostKey]saidHost
 	ended map[zone.HostKey]ending // hosts that their devices have withdrawn
+	// endings are the same, and some that do not stand any more, in the order of their time.
+	endings []endedHost
 
 	pos     wire.Stamp      // of its log: what was received last
 	clean   bool            // pos covers all that was said
@@ -50,6 +52,11 @@ type saidHost struct {
 type ending struct {
 	stamp wire.Stamp
 	at    time.Time
+}
+
+type endedHost struct {
+	key zone.HostKey
+	at  time.Time
 }
 
 // endingTime is how long a withdrawal is remembered: longer than any reflector that
