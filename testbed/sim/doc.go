@@ -17,6 +17,9 @@
 //
 // # What is checked
 //
+// Who shares a zone with whom, what may still be in force at a device, and when a notice is a
+// repetition is said by testbed/truth, as for the labs.
+//
 //   - At rest every host's last notice about every other address is the truth: who is
 //     where, which links are up, who was heard since, which TTL has not run out,
 //     which zones there are (see truth).
@@ -30,6 +33,12 @@
 //
 // Where the protocol as it is cannot know better the simulator excuses a pair and
 // counts why (see Excuse); nothing else is passed over.
+//
+// That each of these laws finds what breaks it is tried on a fabric at rest (judge_test.go).
+//
+// The tests of internal/daemon have whole fabrics too, in named cases: of real daemons, since what
+// they try is goroutines, sessions on connections, files and the API, of which there is nothing
+// here.
 //
 // A failure names its seed and the command that replays it with a trace:
 //

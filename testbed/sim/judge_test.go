@@ -71,6 +71,7 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		"of one of another zone":        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
 		"of one of its own role":        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
 		"of one it was never told of":   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
+		"a fault that there is not":     {func(w *world) { w.says(1, 2, gone(snsd.ReasonBFDDown)) }, "which nothing causes here"},
 		"active twice":                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
 		"inactive twice":                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
 		"for another reason":            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},

@@ -1,9 +1,14 @@
 // Package truth is what hosts must be told, worked out from what was done to a fabric and
-// without a look at the daemon's code: who may see whom (Zones, Doubt, Concern), the facts as they
-// are (Facts), how they came about (History), and a Judge of what hosts were told. The demo, chaos
-// and the lab with two reflectors use all of it, the simulation who may see whom: where a host is
-// it reads off single frames, and it knows when each device has heard what, so that it judges every
-// notice at the moment it is sent.
+// without a look at the daemon's code: who may see whom (Zones, Doubt, Concern), what a notice is
+// beside those before it (Said), the facts as they are (Facts), how they came about (History), and
+// a Judge of what hosts were told.
+//
+// The demo, chaos and the lab with two reflectors use all of it, the simulation the first two.
+// Facts, History and Judge are for labs, where an address has one place for the whole run and all
+// that is known of a device is the wall clock of its hosts' agents: whatever was true since the
+// last quiet moment may still be told. In the simulation hosts move, and several claim one address;
+// but it knows what each device has heard and has on its disk when it sends a frame, and judges the
+// frame by that. A judge that did both would allow the simulation what only labs need.
 package truth
 
 import (
