@@ -50,12 +50,12 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 	if r.downs = nil; t.downs == nil {
 		t.downs = wire.Downs{}
 	}
-	if n := r.cfg.SyncStep; n > 0 && b.full {
+	if n := r.cfg.SyncStep; n > 0 && (b.full || b.walks()) {
 		t.visits = n
-	} else if b.dump != nil {
+	} else if b.dump != nil || b.walks() {
 		t.visits = syncVisits
 	}
-	if b.dump != nil {
+	if b.dump != nil || b.walks() {
 		t.Batch, r.spare = r.spare, wire.Batch{}
 	}
 	last := ranks - 1
@@ -71,12 +71,18 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 				b.dump = nil
 			}
 		}
+		if k == rankDumpHosts {
+			r.dumpAreas(b, d, &t)
+		}
 		for t.on() {
 			n, ok := b.next(k)
 			if !ok {
 				break
 			}
-			t.visits--
+			if t.visits--; n.kind == keyArea {
+				b.areas = append(b.areas, areaDump{n.host.Port, math.MaxInt})
+				continue
+			}
 			r.say(d, n, &t)
 		}
 	}
@@ -165,11 +171,32 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 		if !(all && len(row.zones) > 0) && !r.interest.knows(d.id, row.addr) {
 			continue
 		}
-		for i := range row.atts {
-			h := &row.atts[i]
-			if h.Device == d.id {
-				continue
+		t.others(row, d)
+	}
+}
+
+// dumpAreas tells the hosts of zones that the device has come to.
+func (r *Reflector) dumpAreas(b *backlog, d *device, t *taking) {
+	list := r.interest.addrRows.list
+	for len(b.areas) > 0 {
+		a := &b.areas[0]
+		for a.hosts = min(a.hosts, len(list)); a.hosts > 0 && t.on(); t.visits-- {
+			a.hosts--
+			if row := list[a.hosts]; slices.Contains(row.zones, a.zone) && r.interest.knows(d.id, row.addr) {
+				t.others(row, d)
 			}
+		}
+		if a.hosts > 0 {
+			return
+		}
+		b.areas = b.areas[1:]
+	}
+}
+
+// others adds what hosts at other devices have an address.
+func (t *taking) others(row *addrRow, d *device) {
+	for i := range row.atts {
+		if h := &row.atts[i]; h.Device != d.id {
 			t.host(wire.HostRecord{Op: wire.Put, Host: *h})
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	keyTaken            // a host of the device itself, repeated to it
 	keyDown             // whether a host of another device is down
 	keyRefused          // how many hosts of the device itself are refused
+	keyArea             // all hosts of a zone, by name, with which the device is concerned now
 )
 
 // feedKey is one of them.
@@ -71,6 +72,8 @@ func (n *news) rank() rank {
 			return rankAgain
 		}
 		return rankDown
+	case keyArea:
+		return rankHost
 	case keyHost:
 		switch {
 		case n.gone && n.again:

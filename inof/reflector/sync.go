@@ -18,6 +18,13 @@ type dump struct {
 	few          []netip.Addr // of hosts only these; nil: all that the roll has
 }
 
+// areaDump is how far the hosts of a zone have been told to a device that has come to it: a dump of
+// those of the roll that are in the zone.
+type areaDump struct {
+	zone  string
+	hosts int // of the roll, ahead
+}
+
 // fewMost: of a device that is concerned with no more hosts than this only those are looked at.
 const fewMost = 1024
 
@@ -36,6 +43,9 @@ func (r *Reflector) beginSync(d *device) {
 	r.owe([]*device{d}, b)
 	r.more = true
 }
+
+// large reports whether who comes to a zone is told of its hosts a few at a time.
+func (r *Reflector) large(a *area) bool { return len(a.hosts) > fewMost || r.cfg.SyncStep == 1 }
 
 // dump gives what a full sync of a device goes through.
 func (r *Reflector) dump(d *device) *dump {

@@ -3,8 +3,10 @@ package reflector
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // watched is one address with the numbers of its records, 0 where there is none yet.
@@ -71,22 +73,32 @@ func (w *watched) tellDown(r *Reflector, t *change, dev netip.Addr, i int) {
 }
 
 // met lets devices that have come to zones, or left them, hear of the hosts there that have not
-// changed themselves.
+// changed themselves. Who comes to a large zone is told of it as in a full sync.
 func (r *Reflector) met(t *change) {
 	if len(t.interest) == 0 {
 		return
 	}
 	met := map[netip.Addr][]netip.Addr{} // by host
+	large := map[string][]netip.Addr{}   // who comes to a zone
 	for k := range t.interest {
 		a := r.interest.areas[k.zone]
 		if d := r.devices[k.dev]; a == nil || d == nil || !d.follows() {
 			continue
 		}
-		r.work += len(a.hosts)
+		if r.work += len(a.hosts); r.large(a) && r.interest.concerned(k.dev, k.zone) {
+			large[k.zone] = append(large[k.zone], k.dev)
+			continue
+		}
 		for addr := range a.hosts {
 			if _, touched := t.addrs[addr]; !touched && !slices.Contains(met[addr], k.dev) {
 				met[addr] = append(met[addr], k.dev)
 			}
+		}
+	}
+	for _, name := range sortedKeys(large, strings.Compare) {
+		var num uint32
+		for _, dev := range large[name] {
+			r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyArea, zone.HostKey{Port: name}}}))
 		}
 	}
 	for _, addr := range sortedKeys(met, netip.Addr.Compare) {
