@@ -17,7 +17,7 @@ import (
 // losses: they may have lossShare of both beside it.
 type Pace struct {
 	PerSecond int // records a second, DefaultRecordsPerSecond
-	Burst     int // records at once, DefaultRecordsBurst
+	Burst     int // records within a second beyond that, DefaultRecordsBurst
 }
 
 const (
@@ -26,6 +26,9 @@ const (
 	// lossShare is what a device that rests may still say, up to its last loss: one part in so
 	// many of its pace and of its burst.
 	lossShare = 4
+	// A burst takes a second, but for the first of so many parts of it: what others say meanwhile
+	// does not find the owner of the state busy with one device.
+	burstParts = 40
 	// A keepalive asks for an answer, and no device has a reason to send more of them than
 	// four times the fastest rate.
 	keepalivesPerSecond = 4 * int(time.Second/wire.MinKeepalive)
@@ -43,6 +46,7 @@ func (p Pace) withDefaults() Pace {
 // pacer slows one device down, whatever its session. A nil one slows nobody down.
 type pacer struct {
 	*rate.Limiter
+	burst      *rate.Limiter // while it has not used up a burst
 	losses     *rate.Limiter // taken for a loss while it was to rest
 	keepalives *rate.Limiter
 	sessions   *rate.Limiter
@@ -60,6 +64,7 @@ type pacer struct {
 func newPacer(p Pace) *pacer {
 	return &pacer{
 		Limiter:    rate.NewLimiter(rate.Limit(p.PerSecond), p.Burst),
+		burst:      rate.NewLimiter(rate.Limit(p.Burst), burstAtOnce(p.Burst)),
 		losses:     rate.NewLimiter(rate.Limit(p.PerSecond)/lossShare, p.Burst/lossShare),
 		keepalives: rate.NewLimiter(rate.Limit(keepalivesPerSecond), keepalivesBurst),
 		sessions:   rate.NewLimiter(rate.Every(sessionsEvery), sessionsBurst),
@@ -82,6 +87,8 @@ func (p *pacer) begins(now time.Time) (first bool, err error) {
 func (p *pacer) set(pace Pace) {
 	p.SetLimit(rate.Limit(pace.PerSecond))
 	p.SetBurst(pace.Burst)
+	p.burst.SetLimit(rate.Limit(pace.Burst))
+	p.burst.SetBurst(burstAtOnce(pace.Burst))
 	p.losses.SetLimit(rate.Limit(pace.PerSecond) / lossShare)
 	p.losses.SetBurst(pace.Burst / lossShare)
 }
@@ -145,6 +152,9 @@ func (ps *pacers) of(dev netip.Addr) *pacer {
 	}
 	return p
 }
+
+// burstAtOnce is how many records of a burst are taken at once.
+func burstAtOnce(burst int) int { return max(2*pieceRecords, burst/burstParts) }
 
 // set changes the pace of all devices.
 func (ps *pacers) set(p Pace) {
@@ -218,6 +228,9 @@ func (p *pacer) charge(n int, now time.Time) {
 		p.lossRests = reserve(p.losses, n, now)
 	}
 	p.rests = reserve(p.Limiter, n, now)
+	if at := reserve(p.burst, n, now); at.After(p.rests) {
+		p.rests = at
+	}
 }
 
 // reserve takes n from a limiter, at most its burst, and gives when that is made up for; a time

@@ -33,7 +33,7 @@ func (c *Config) reflectorItem() item {
 			"Records (hosts, or 8 addresses of a fault) that one device may send a second in the long run; then what is no loss waits, others "+
 				"do not wait for it, and a warning names it. More, if one device has tens of thousands of hosts that change all the time."),
 		setting.Int("records-burst", &r.RecordsBurst, 20_000, 1000, 1_000_000,
-			"Records that a device may send at once, as in a full sync."),
+			"Records that a device may send within a second beyond that, as in a full sync."),
 	)...)
 	keys = append(keys, c.boundClients(),
 		prefixes("monitors", "These may ask for all hosts (`client.interest: all`); others that do are refused, with the reason on both sides.", &r.Monitors).
