@@ -185,10 +185,10 @@ func (r *Reflector) tell(out []wire.Delivery, now time.Time) []wire.Delivery {
 		default:
 			continue
 		}
-		if d.endsSpared = false; !d.resumes && !d.told {
+		if d.endsSpared || !d.resumes && !d.told { // a device that was whole for a moment may be short again
 			d.spared, _ = r.shortOnes()
 		}
-		d.told, d.whole = true, true
+		d.endsSpared, d.told, d.whole = false, true, true
 		delete(r.unended, d)
 		r.moves++
 	}

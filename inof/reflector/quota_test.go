@@ -353,6 +353,22 @@ func TestWhatASyncSparedEndsWhenNothingIsMissing(t *testing.T) {
 			f.holds(5)
 			f.join(point)
 		},
+		"short again before its end was told": func(f *spareFabric) {
+			f.r.Leave(f.third, inoftest.T0)
+			f.c.Down(inoftest.ReflID, inoftest.T0)
+			f.r = quotaReflector(f.t, Config{Bindings: map[netip.Addr]wire.Binding{f.bad: {MaxHosts: 1}}}, 1)
+			f.r.epoch = 3
+			f.say(wire.Put, 11, 5) // others than the client knows
+			f.join(nil)
+			f.holds(6)
+			f.r.cfg.Paced = true
+			f.say(wire.Withdraw, 11, 5)
+			f.say(wire.Put, 21, 5)
+			f.r.cfg.Paced = false
+			f.hear(f.r.Tick(inoftest.T0), nil)
+			f.holds(6)
+			f.say(wire.Withdraw, 21, 5)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newSpareFabric(t)
