@@ -71,9 +71,6 @@ func (m *Machine) Set() zone.Set {
 // Settings gives a copy of all settings.
 func (m *Machine) Settings() map[string]string { return maps.Clone(m.settings) }
 
-// Counts tells how many zones and members there are.
-func (m *Machine) Counts() (zones, members int) { return len(m.zones), m.members }
-
 // Apply applies the entry with an index. One that was applied already, which a
 // restart replays, changes nothing.
 func (m *Machine) Apply(index uint64, data []byte) (Result, Edit) {

@@ -32,12 +32,6 @@ type Conflict struct {
 	Losers []Host `json:"losers"` // kept and shown, otherwise ignored
 }
 
-// DeviceCount says how many attachments a device has in a zone.
-type DeviceCount struct {
-	Device netip.Addr `json:"device"`
-	Count  int        `json:"count"` // conflicting ones included: their device must learn of the winner
-}
-
 // Fault are hosts at one access port that cannot be reached, or a whole device.
 type Fault struct {
 	Device netip.Addr   `json:"device"`

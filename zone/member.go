@@ -28,26 +28,6 @@ func (m Member) Canonical() Member {
 	return m
 }
 
-// Matches reports whether h is what the member names.
-func (m Member) Matches(h Host) bool {
-	switch m.Kind {
-	case MemberAddr:
-		return m.First.Unmap() == h.Addr.Unmap()
-	case MemberRange:
-		a := h.Addr.Unmap()
-		first, last := m.First.Unmap(), m.Last.Unmap()
-		return a.BitLen() == first.BitLen() && first.Compare(a) <= 0 && a.Compare(last) <= 0
-	case MemberNQN:
-		return m.NQN != "" && m.NQN == h.NQN
-	case MemberPort:
-		return m.Device.Unmap() == h.Device.Unmap() && m.Port == h.HostKey.Port
-	case MemberBound:
-		m = m.Canonical()
-		return m.holds(h.NQN, h.Addr.Unmap(), h.Device.Unmap(), h.HostKey.Port)
-	}
-	return false
-}
-
 // CompareMembers orders members by kind, then as text or addresses: the canonical order.
 func CompareMembers(a, b Member) int {
 	return cmp.Or(

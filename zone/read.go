@@ -303,21 +303,6 @@ func (d *Directory) Zones() Set {
 	return out
 }
 
-// DevicesOf gives the devices with at least one attachment of a host of the zone,
-// by address.
-func (d *Directory) DevicesOf(zone string) []DeviceCount {
-	s, ok := d.slotOf(zone)
-	if !ok {
-		return nil
-	}
-	out := make([]DeviceCount, len(s.devs))
-	for i, c := range s.devs {
-		out[i] = DeviceCount{Device: d.devs[c.dev].addr, Count: int(c.n)}
-	}
-	slices.SortFunc(out, func(a, b DeviceCount) int { return a.Device.Compare(b.Device) })
-	return out
-}
-
 // CountOf gives how many attachments of hosts of a zone a device has.
 func (d *Directory) CountOf(device netip.Addr, zone string) int {
 	s, ok := d.slotOf(zone)

@@ -9,9 +9,9 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// Applied is what a received message changes in the device's Directory, in the
-// order of the fields; with the stamps of the Update that caused it. Records about
-// the client's own device never appear in it.
+// Applied is what a received message changes in the device's Directory: settings, zones, hosts,
+// claims, whether hosts are down, in this order; with the stamps of the Update that caused it.
+// Records about the client's own device never appear in it.
 type Applied struct {
 	From        netip.Addr // the reflector
 	Origin      netip.Addr // device whose change it is
@@ -22,18 +22,17 @@ type Applied struct {
 	ReflectorAt time.Time
 	ReceivedAt  time.Time
 
-	Settings *wire.Settings // nil: unchanged
+	// Batch is what has changed. Settings are nil where they have not; a host's Withdraw without a
+	// reason: a full sync left the host out; Downs are of hosts that are as before, but for whether
+	// they can be reached.
+	wire.Batch
 	// Reserved are members that some reflector names but that are not in force: a
 	// Put keeps these hosts out of the default zone (before Zones are applied), a
 	// Withdraw ends it (after).
 	Reserved []wire.ZoneRecord
-	Zones    []wire.ZoneRecord
-	Hosts    []wire.HostRecord // a Withdraw without a reason: a full sync left the host out
 	// Claims are hosts that are as before, but for what the reflectors say of their claim
 	// to the address.
 	Claims []zone.Host
-	// Downs are hosts that are as before, but for whether they can be reached.
-	Downs []wire.DownRecord
 
 	// Taken are own hosts that the reflector has taken in: what follows from them for this
 	// device it has said.
@@ -46,7 +45,7 @@ type Applied struct {
 }
 
 func (a *Applied) sort() {
-	(&wire.Batch{Zones: a.Zones, Hosts: a.Hosts, Downs: a.Downs}).Sort()
+	a.Batch.Sort()
 	(&wire.Batch{Zones: a.Reserved}).Sort()
 	slices.SortFunc(a.Claims, func(x, y zone.Host) int { return zone.CompareKeys(x.HostKey, y.HostKey) })
 }

@@ -35,20 +35,6 @@ type Counters struct {
 	Steps           uint64 `json:"sync_steps"`  // messages for clients that had more to be told than one of them
 }
 
-// DeviceStatus is one device as the reflector sees it.
-type DeviceStatus struct {
-	Device  netip.Addr      `json:"device"`
-	Up      bool            `json:"up"`      // it has a session
-	Synced  bool            `json:"synced"`  // it has completed its full sync in this session
-	Told    bool            `json:"told"`    // it has got our End-of-Sync in this session
-	Stale   bool            `json:"stale"`   // it left; its records are kept until Expires
-	Expires time.Time       `json:"expires"` // end of the grace time of a stale device
-	Hosts   int             `json:"hosts"`
-	Zones   int             `json:"zones"` // zones it is concerned with
-	Out     wire.ResumeKind `json:"-"`     // how the session began, what it was sent
-	In      wire.ResumeKind `json:"-"`     // and what it sent
-}
-
 // KnownDevices are the devices that this reflector Knows, sorted; to be kept by the
 // daemon over a restart.
 func (r *Reflector) KnownDevices() []netip.Addr {
@@ -68,19 +54,6 @@ func (r *Reflector) Knows(dev netip.Addr) bool {
 	}
 	d := r.devices[dev]
 	return d != nil && (d.up || !d.empty())
-}
-
-// Devices is the status of every device, sorted by device id.
-func (r *Reflector) Devices() []DeviceStatus {
-	out := make([]DeviceStatus, 0, len(r.devices))
-	for _, d := range r.devices {
-		out = append(out, DeviceStatus{
-			Device: d.id, Up: d.up, Synced: d.synced, Told: d.told, Stale: !d.expires.IsZero(), Expires: d.expires,
-			Hosts: len(d.hosts), Zones: len(d.zones), Out: d.out, In: d.in,
-		})
-	}
-	slices.SortFunc(out, func(a, b DeviceStatus) int { return a.Device.Compare(b.Device) })
-	return out
 }
 
 // Awaited is a device without a session whose records are kept until a deadline.

@@ -199,6 +199,3 @@ func (r *Reflector) SetCluster(s wire.ClusterStamp, members []netip.Addr) {
 		r.members = slices.Clone(members[:min(len(members), wire.MaxClusterMembers)])
 	}
 }
-
-// Cluster is what SetCluster said last.
-func (r *Reflector) Cluster() wire.ClusterStamp { return r.cluster }

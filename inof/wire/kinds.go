@@ -132,9 +132,6 @@ func sum[R any, P record[R]](list []R, f func(P) int) (n int) {
 	return n
 }
 
-// Empty reports whether the Update carries no record at all.
-func (u *Update) Empty() bool { return u.Settings == nil && u.Refused == nil && u.Records() == 0 }
-
 // Records is how many records it carries, beside the settings.
 func (u *Update) Records() (n int) {
 	for i := range kinds {

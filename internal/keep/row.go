@@ -43,7 +43,6 @@ const sumLen = 4
 var (
 	ErrChecksum = errors.New("the checksum is wrong")
 	ErrShort    = errors.New("too short to be a row")
-	ErrTooLong  = errors.New("longer than a row may be")
 )
 
 // sum is the checksum of a row: of its table, key and value, with the lengths between them.

@@ -25,19 +25,16 @@ const (
 
 // Histogram is a distribution of durations. The zero value is empty and ready.
 type Histogram struct {
-	count    uint64
-	sum      time.Duration
-	min, max time.Duration
-	log      [buckets]uint64
-	fixed    [len(Bounds) + 1]uint64
+	count uint64
+	sum   time.Duration
+	max   time.Duration
+	log   [buckets]uint64
+	fixed [len(Bounds) + 1]uint64
 }
 
 // Record adds a duration; a negative one counts as 0.
 func (h *Histogram) Record(d time.Duration) {
 	d = max(0, d)
-	if h.count == 0 || d < h.min {
-		h.min = d
-	}
 	h.max = max(h.max, d)
 	h.count++
 	h.sum += d
@@ -45,39 +42,8 @@ func (h *Histogram) Record(d time.Duration) {
 	h.fixed[fixedOf(d)]++
 }
 
-// Merge adds everything that o holds.
-func (h *Histogram) Merge(o *Histogram) {
-	if o.count == 0 {
-		return
-	}
-	if h.count == 0 || o.min < h.min {
-		h.min = o.min
-	}
-	h.max = max(h.max, o.max)
-	h.count += o.count
-	h.sum += o.sum
-	for i, n := range o.log {
-		h.log[i] += n
-	}
-	for i, n := range o.fixed {
-		h.fixed[i] += n
-	}
-}
-
-// Count is how many durations were recorded.
-func (h *Histogram) Count() uint64 { return h.count }
-
-// Sum is their sum.
-func (h *Histogram) Sum() time.Duration { return h.sum }
-
-// Min is the shortest, 0 when there was none.
-func (h *Histogram) Min() time.Duration { return h.min }
-
-// Max is the longest, 0 when there was none.
-func (h *Histogram) Max() time.Duration { return h.max }
-
 // Quantile is the duration that a share q (0..1) of all did not exceed: never too
-// small, too large by an eighth at most, never above Max. 0 when there was none.
+// small, too large by an eighth at most, never above the longest. 0 when there was none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	return quantile(h.log[:], h.count, h.max, q)
 }
