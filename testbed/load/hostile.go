@@ -165,7 +165,7 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 	// This process is the clients of a fabric: its collections are none of the reflector's.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
-	if _, err := asUnit(); err != nil {
+	if _, err := asElsewhere(); err != nil {
 		return nil, err
 	}
 	defer func() { _ = asOthers() }()

@@ -41,8 +41,14 @@ func schedule(tid int, policy, priority uint32) error {
 }
 
 // asUnit gives the process the priority that the unit of a daemon has, or says why not.
-func asUnit() (with string, err error) {
-	err = everyThread(func(tid int) error { return schedule(tid, unix.SCHED_RR, unitPriority) })
+func asUnit() (with string, err error) { return realtime(unitPriority) }
+
+// asElsewhere gives the process one above that: what stands for other machines does not wait until
+// the daemon leaves it a processor, which with one priority may take 0.1 s.
+func asElsewhere() (with string, err error) { return realtime(unitPriority + 1) }
+
+func realtime(priority uint32) (with string, err error) {
+	err = everyThread(func(tid int) error { return schedule(tid, unix.SCHED_RR, priority) })
 	if errors.Is(err, unix.EPERM) {
 		return "without the priority of its unit, which takes root", nil
 	}
