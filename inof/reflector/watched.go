@@ -96,9 +96,10 @@ func (r *Reflector) met(t *change) {
 		}
 	}
 	for _, name := range sortedKeys(large, strings.Compare) {
-		var num uint32
-		for _, dev := range large[name] {
-			r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyArea, zone.HostKey{Port: name}}}))
+		slices.SortFunc(large[name], netip.Addr.Compare)
+		for _, dev := range large[name] { // each has a key of its own: its own hosts are not among them
+			var num uint32
+			r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyArea, zone.HostKey{Port: name, Device: dev}}}))
 		}
 	}
 	for _, addr := range sortedKeys(met, netip.Addr.Compare) {

@@ -40,7 +40,8 @@ type heardKey struct{ host, subject netip.Addr }
 type heardOf struct {
 	snsd.Notice
 	at      time.Duration
-	unsaved bool // the switch crashed before it had saved that it told this
+	sent    time.Duration // by the switch
+	unsaved bool          // the switch crashed before it had saved that it told this
 }
 
 func (h *host) boot() {
@@ -189,9 +190,9 @@ func (h *host) plan() {
 	h.tick.Plan(h.w, next, func() bool { return h.on && h.life == life }, func() { h.do(h.agent.Tick(h.w.time())) })
 }
 
-// frame takes a frame of the switch. Who has an address the kernel answers, with or
+// frame takes a frame of the switch, and when it was sent. Who has an address the kernel answers, with or
 // without the agent.
-func (h *host) frame(b []byte) {
+func (h *host) frame(b []byte, sent time.Duration) {
 	if r := presence.Reply(b, h.mac, func(a netip.Addr) bool { return slices.Contains(h.addrs, a) }); r != nil {
 		h.link.toDevice(&hostFrame{host: h, bytes: r, answer: true})
 	}
@@ -203,7 +204,7 @@ func (h *host) frame(b []byte) {
 	}, h.w.time())
 	for _, e := range out.Events {
 		if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored || e.Kind == snsd.AgentDuplicate {
-			h.heard[heardKey{e.Notice.Host, e.Notice.Subject}] = heardOf{Notice: e.Notice, at: h.w.now, unsaved: h.forgotten(&e.Notice)}
+			h.heard[heardKey{e.Notice.Host, e.Notice.Subject}] = heardOf{Notice: e.Notice, at: h.w.now, sent: sent, unsaved: h.forgotten(&e.Notice)}
 			h.w.tracef("%s is told %s %s %s #%d (%v)", h.name, e.Notice.Subject, e.Notice.State, e.Notice.Reason, e.Notice.Seq, e.Kind)
 		}
 	}

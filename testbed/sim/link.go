@@ -71,7 +71,8 @@ func (l *cable) proved() {
 
 // toHost carries a frame of the switch.
 func (l *cable) toHost(frame []byte) {
-	l.carry(&l.down, func(h *host) { h.frame(frame) })
+	sent := l.w.now
+	l.carry(&l.down, func(h *host) { h.frame(frame, sent) })
 }
 
 // toDevice carries a frame of the host. Now and then the process is busy and takes

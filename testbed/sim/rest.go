@@ -186,7 +186,7 @@ func (w *world) excuse(t *facts, h *host, a, s netip.Addr, want, is bool) Excuse
 		return HeldBack
 	case h.unseen && want && !told && !asked && w.toldBefore(h, a, s):
 		return LostQuery
-	case is && !want && given && gave >= got.at:
+	case is && !want && given && gave >= got.sent: // what was on its way then came after it
 		return GivenUp
 	case w.contested(a) && (is || t.rivals[a]):
 		return Contested
