@@ -12,7 +12,7 @@ type backlog struct {
 	keys  map[feedKey]news
 	queue [ranks][]feedKey // in the order of their first change; some have changed their rank
 	dump  *dump            // of a full sync
-	areas []areaDump       // zones whose hosts are being told
+	known int              // of the roll of hosts, ahead: those that the device knows are told anew
 	large bool             // it had more than a few keys
 	full  bool             // it is that of a full sync
 	anew  bool             // of which nothing was told yet
@@ -80,11 +80,11 @@ func (b *backlog) next(r rank) (n news, ok bool) {
 	return n, false
 }
 
-func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil && len(b.areas) == 0 }
+func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil && b.known == 0 }
 
-// walks reports whether the hosts of zones are to be told, a few at a time.
+// walks reports whether all hosts that the device knows are to be told, a few at a time.
 func (b *backlog) walks() bool {
-	return len(b.areas) > 0 || slices.ContainsFunc(b.queue[rankHost], func(k feedKey) bool { return k.kind == keyArea })
+	return b.known > 0 || slices.ContainsFunc(b.queue[rankHost], func(k feedKey) bool { return k.kind == keyArea })
 }
 
 // urgent reports whether a loss is among it.
@@ -97,7 +97,7 @@ func (b *backlog) patient() bool {
 			return false
 		}
 	}
-	return b.dump == nil && len(b.areas) == 0 && len(b.queue[rankAgain]) > 0
+	return b.dump == nil && b.known == 0 && len(b.queue[rankAgain]) > 0
 }
 
 // zonesWait reports whether zones or settings are among it.
@@ -124,7 +124,6 @@ func (b *backlog) clone(users int) *backlog {
 	for r := range c.queue {
 		c.queue[r] = slices.Clone(b.queue[r])
 	}
-	c.areas = slices.Clone(b.areas)
 	if b.dump != nil {
 		d := *b.dump
 		c.dump = &d

@@ -72,7 +72,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 			}
 		}
 		if k == rankDumpHosts {
-			r.dumpAreas(b, d, &t)
+			r.dumpKnown(b, d, &t)
 		}
 		for t.on() {
 			n, ok := b.next(k)
@@ -80,7 +80,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 				break
 			}
 			if t.visits--; n.kind == keyArea {
-				b.areas = append(b.areas, areaDump{n.host.Port, math.MaxInt})
+				b.known = math.MaxInt
 				continue
 			}
 			r.say(d, n, &t)
@@ -175,21 +175,15 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 	}
 }
 
-// dumpAreas tells the hosts of zones that the device has come to.
-func (r *Reflector) dumpAreas(b *backlog, d *device, t *taking) {
+// dumpKnown tells all hosts that a device knows since it came to a zone, those of its other zones
+// too: a host may leave the zone meanwhile for one of them, and nothing else would tell it.
+func (r *Reflector) dumpKnown(b *backlog, d *device, t *taking) {
 	list := r.interest.addrRows.list
-	for len(b.areas) > 0 {
-		a := &b.areas[0]
-		for a.hosts = min(a.hosts, len(list)); a.hosts > 0 && t.on(); t.visits-- {
-			a.hosts--
-			if row := list[a.hosts]; slices.Contains(row.zones, a.zone) && r.interest.knows(d.id, row.addr) {
-				t.others(row, d)
-			}
+	for b.known = min(b.known, len(list)); b.known > 0 && t.on(); t.visits-- {
+		b.known--
+		if row := list[b.known]; r.interest.knows(d.id, row.addr) {
+			t.others(row, d)
 		}
-		if a.hosts > 0 {
-			return
-		}
-		b.areas = b.areas[1:]
 	}
 }
 

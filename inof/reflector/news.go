@@ -18,7 +18,7 @@ const (
 	keyTaken            // a host of the device itself, repeated to it
 	keyDown             // whether a host of another device is down
 	keyRefused          // how many hosts of the device itself are refused
-	keyArea             // all hosts of a zone, by name, with which the device is concerned now
+	keyArea             // the device has come to a large zone: all hosts that it knows
 )
 
 // feedKey is one of them.

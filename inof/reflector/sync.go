@@ -18,13 +18,6 @@ type dump struct {
 	few          []netip.Addr // of hosts only these; nil: all that the roll has
 }
 
-// areaDump is how far the hosts of a zone have been told to a device that has come to it: a dump of
-// those of the roll that are in the zone.
-type areaDump struct {
-	zone  string
-	hosts int // of the roll, ahead
-}
-
 // fewMost: of a device that is concerned with no more hosts than this only those are looked at.
 const fewMost = 1024
 

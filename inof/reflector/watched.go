@@ -3,7 +3,6 @@ package reflector
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -79,14 +78,14 @@ func (r *Reflector) met(t *change) {
 		return
 	}
 	met := map[netip.Addr][]netip.Addr{} // by host
-	large := map[string][]netip.Addr{}   // who comes to a zone
+	large := map[netip.Addr]bool{}       // who comes to a large zone
 	for k := range t.interest {
 		a := r.interest.areas[k.zone]
 		if d := r.devices[k.dev]; a == nil || d == nil || !d.follows() {
 			continue
 		}
 		if r.work += len(a.hosts); r.large(a) && r.interest.concerned(k.dev, k.zone) {
-			large[k.zone] = append(large[k.zone], k.dev)
+			large[k.dev] = true
 			continue
 		}
 		for addr := range a.hosts {
@@ -95,12 +94,9 @@ func (r *Reflector) met(t *change) {
 			}
 		}
 	}
-	for _, name := range sortedKeys(large, strings.Compare) {
-		slices.SortFunc(large[name], netip.Addr.Compare)
-		for _, dev := range large[name] { // each has a key of its own: its own hosts are not among them
-			var num uint32
-			r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyArea, zone.HostKey{Port: name, Device: dev}}}))
-		}
+	for _, dev := range sortedKeys(large, netip.Addr.Compare) {
+		var num uint32
+		r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyArea, zone.HostKey{Device: dev}}}))
 	}
 	for _, addr := range sortedKeys(met, netip.Addr.Compare) {
 		w := r.watch(t, addr)
