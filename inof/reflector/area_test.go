@@ -185,3 +185,30 @@ func BenchmarkWhoComesToALargeZone(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// A host that leaves the zone for another one of the device, before its turn has come, is told: the
+// tables say that the device knows it.
+func TestAHostThatLeavesALargeZoneForAnotherOneOfTheDeviceIsTold(t *testing.T) {
+	const n = 2 * syncVisits
+	r, h := comesToALargeZone(t, n)
+	h.take(r.Pull(nil, inoftest.T0))
+	moved, own := inoftest.ScaleHost(1), inoftest.ScaleHost(n+2) // the first of the roll is told last
+	if h.hosts[moved] {
+		t.Fatal("the host was told already")
+	}
+	u := &wire.Update{Origin: h.of, Epoch: 1, Seq: 3, Hosts: []wire.HostRecord{{Op: wire.Put, Host: inoftest.HostAt(own, h.of, "Ethernet2")}}}
+	if _, err := r.Receive(h.of, u, inoftest.T0); err != nil {
+		t.Fatal(err)
+	}
+	other := zone.Zone{Name: "other", Members: []zone.Member{inoftest.AddrMember(moved), inoftest.AddrMember(own)}}
+	if _, err := r.PutZone(other, inoftest.T0); err != nil {
+		t.Fatal(err)
+	}
+	sayRest(r, h)
+	if !h.hosts[moved] {
+		t.Error("the host that has moved to another zone of the device was not told")
+	}
+	if got := there(h); got != n {
+		t.Errorf("knows %d hosts, want %d", got, n)
+	}
+}
