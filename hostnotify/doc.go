@@ -44,7 +44,8 @@
 // port take turns; so do, at one that acks nothing, the devices of the subjects. Each
 // notice has its own sequence number, is retried with the same number until its ack
 // comes, and is given up only when the truth changed meanwhile or the host left. When it
-// is retried follows from the host's acks (see flight.go). A host whose link is back is told at once; its ack proves that it is there.
+// is retried follows from the host's acks (see flight.go). A host whose link is back is
+// told at once; its ack proves that it is there.
 //
 // The package is pure: no socket, goroutine, clock or global; a Notifier belongs
 // to one goroutine.

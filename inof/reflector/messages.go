@@ -50,12 +50,12 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 	if r.downs = nil; t.downs == nil {
 		t.downs = wire.Downs{}
 	}
-	if n := r.cfg.SyncStep; n > 0 && (b.full || b.walks()) {
+	if n := r.cfg.SyncStep; n > 0 && (b.full || b.known > 0) {
 		t.visits = n
-	} else if b.dump != nil || b.walks() {
+	} else if b.dump != nil || b.known > 0 {
 		t.visits = syncVisits
 	}
-	if b.dump != nil || b.walks() {
+	if b.dump != nil || b.known > 0 {
 		t.Batch, r.spare = r.spare, wire.Batch{}
 	}
 	last := ranks - 1
@@ -79,10 +79,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 			if !ok {
 				break
 			}
-			if t.visits--; n.kind == keyArea {
-				b.known = math.MaxInt
-				continue
-			}
+			t.visits--
 			r.say(d, n, &t)
 		}
 	}

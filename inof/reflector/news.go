@@ -72,8 +72,6 @@ func (n *news) rank() rank {
 			return rankAgain
 		}
 		return rankDown
-	case keyArea:
-		return rankHost
 	case keyHost:
 		switch {
 		case n.gone && n.again:
