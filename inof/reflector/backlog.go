@@ -2,7 +2,6 @@ package reflector
 
 import (
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -41,10 +40,6 @@ func (b *backlog) add(p *post) {
 }
 
 func (b *backlog) put(n news) {
-	if n.kind == keyArea {
-		b.known = math.MaxInt
-		return
-	}
 	if b.keys == nil {
 		b.keys = map[feedKey]news{}
 	}
@@ -86,6 +81,11 @@ func (b *backlog) next(r rank) (n news, ok bool) {
 }
 
 func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil && b.known == 0 }
+
+// walks reports whether all hosts that the device knows are to be told, a few at a time.
+func (b *backlog) walks() bool {
+	return b.known > 0 || slices.ContainsFunc(b.queue[rankHost], func(k feedKey) bool { return k.kind == keyArea })
+}
 
 // urgent reports whether a loss is among it.
 func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankDown]) > 0 }

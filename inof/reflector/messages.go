@@ -50,12 +50,12 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 	if r.downs = nil; t.downs == nil {
 		t.downs = wire.Downs{}
 	}
-	if n := r.cfg.SyncStep; n > 0 && (b.full || b.known > 0) {
+	if n := r.cfg.SyncStep; n > 0 && (b.full || b.walks()) {
 		t.visits = n
-	} else if b.dump != nil || b.known > 0 {
+	} else if b.dump != nil || b.walks() {
 		t.visits = syncVisits
 	}
-	if b.dump != nil || b.known > 0 {
+	if b.dump != nil || b.walks() {
 		t.Batch, r.spare = r.spare, wire.Batch{}
 	}
 	last := ranks - 1
@@ -79,7 +79,10 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 			if !ok {
 				break
 			}
-			t.visits--
+			if t.visits--; n.kind == keyArea {
+				b.known = math.MaxInt
+				continue
+			}
 			r.say(d, n, &t)
 		}
 	}

@@ -72,6 +72,8 @@ func (n *news) rank() rank {
 			return rankAgain
 		}
 		return rankDown
+	case keyArea:
+		return rankHost
 	case keyHost:
 		switch {
 		case n.gone && n.again:
