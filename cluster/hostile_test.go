@@ -156,7 +156,7 @@ func TestOnlyMembersChangeAnything(t *testing.T) {
 			_, err := they.request(context.Background(), target, memberAt(0).Address, body...)
 			return err
 		}
-		anybody, known := MemberID{Device: devAddr(0)}, l.node(0).Self()
+		anybody, known := MemberID{Device: devAddr(0)}, l.node(0).self
 		if err := ask(anybody, []byte{byte(opStatus)}); err != nil {
 			t.Error(err)
 		}
@@ -166,7 +166,7 @@ func TestOnlyMembersChangeAnything(t *testing.T) {
 		for name, err := range map[string]error{
 			"change":           ask(anybody, []byte{byte(opChange)}, data),
 			"configure":        ask(anybody, []byte{byte(opConfigure)}, []byte(`{"do":"remove","device":"192.0.2.1"}`)),
-			"read":             ask(anybody, []byte{byte(opRead)}),
+			"unknown":          ask(anybody, []byte{byte(opConfigure + 1)}),
 			"vote":             ask(anybody, vote),
 			"vote, targeted":   ask(known, vote),
 			"append, targeted": ask(known, encodeAppend(&raft.AppendEntriesRequest{Term: 1 << 40})),
@@ -198,7 +198,7 @@ func rawHandshake(t *testing.T, l *lab, as MemberID) *conn {
 		_, _ = rand.Read(h.Nonce[:])
 		return h
 	}
-	if err := c.greet(l.auth(as.Device), own, l.node(0).Self()); err != nil {
+	if err := c.greet(l.auth(as.Device), own, l.node(0).self); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -212,7 +212,7 @@ func TestHostileBytesEndTheConnection(t *testing.T) {
 			l.start(i)
 		}
 		l.awaitLeader(seq(3)...)
-		evil := l.node(1).Self()
+		evil := l.node(1).self
 		entry := func(l raft.Log) []byte {
 			return encodeAppend(&raft.AppendEntriesRequest{Term: 1, Entries: []*raft.Log{&l}})
 		}

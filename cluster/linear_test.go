@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/hashicorp/raft"
 
 	"github.com/openinof/inof/zone"
 )
@@ -115,12 +117,39 @@ func (h *history) do(client int, in operation, call func() (outcome, bool)) {
 	h.mu.Unlock()
 }
 
-// one does an operation at a member; false: it did not happen.
-func (in operation) at(r *running) (outcome, bool) {
+// committed is the index that everything committed before the call has at most. The barrier
+// is committed by a majority: the member is the leader still.
+func (r *running) committed() (uint64, bool) {
+	leader := r.up()
+	if leader == nil || leader.State() != raft.Leader || leader.Barrier(r.patience()).Error() != nil {
+		return 0, false
+	}
+	r.Node.mu.Lock()
+	defer r.Node.mu.Unlock()
+	return r.machine.Index(), true
+}
+
+// sync waits until a member shows all that was committed before the call anywhere in the
+// cluster.
+func (r *running) sync(ctx context.Context, members func() []*running) error {
+	for {
+		for _, m := range members() {
+			if index, ok := m.committed(); ok {
+				return r.inForce(ctx, index)
+			}
+		}
+		if !pause(ctx, r.cfg.Heartbeat/10) {
+			return ctx.Err()
+		}
+	}
+}
+
+// at does an operation at a member; false: it did not happen.
+func (in operation) at(r *running, members func() []*running) (outcome, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if in.kind == 0 {
-		if r.Sync(ctx) != nil {
+		if r.sync(ctx, members) != nil {
 			return outcome{}, false
 		}
 		return outcome{members: r.shown(in.zone)}, true
@@ -174,6 +203,11 @@ func chaos(t *testing.T, members int, seed uint64) {
 	}
 	l.awaitLeader(seq(members)...)
 	var nodes sync.RWMutex // guards l.nodes against the chaos
+	running := func() []*running {
+		nodes.RLock()
+		defer nodes.RUnlock()
+		return slices.Collect(maps.Values(l.nodes))
+	}
 	var h history
 	var clients sync.WaitGroup
 	stop := make(chan struct{})
@@ -194,7 +228,7 @@ func chaos(t *testing.T, members int, seed uint64) {
 				n := l.node(mine.IntN(members))
 				nodes.RUnlock()
 				if n != nil {
-					h.do(client, in, func() (outcome, bool) { return in.at(n) })
+					h.do(client, in, func() (outcome, bool) { return in.at(n, running) })
 				}
 			}
 		})

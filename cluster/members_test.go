@@ -121,7 +121,7 @@ func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {
 			Timeout: time.Second, state: func() (uint64, bool) { return l.node(2).cluster.Load(), false }})
 		defer stranger.Close()
 		q := &raft.AppendEntriesRequest{Term: 1000, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("x"), Addr: []byte("y")}}
-		if err := stranger.AppendEntries(raft.ServerID(l.node(2).Self().String()), raft.ServerAddress(memberAt(2).Address.String()), q, &raft.AppendEntriesResponse{}); err == nil || !strings.Contains(err.Error(), "no member") {
+		if err := stranger.AppendEntries(raft.ServerID(l.node(2).self.String()), raft.ServerAddress(memberAt(2).Address.String()), q, &raft.AppendEntriesResponse{}); err == nil || !strings.Contains(err.Error(), "no member") {
 			t.Errorf("a stranger that leads nobody is followed: %v", err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 			}
 			l.awaitLeader(seq(3)...)
 			mustChange(t, l.node(1), addZone("blue", "192.0.2.101"))
-			before := l.node(wiped).Self()
+			before := l.node(wiped).self
 			l.crash(wiped)
 			delete(l.stores, devAddr(wiped))
 			l.start(wiped)
@@ -157,7 +157,7 @@ func TestAWipedMemberRejoinsThroughReplace(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.await("it has caught up", time.Minute, func() bool { return l.node(wiped).shown("blue") == "192.0.2.101" && voters(l.node(rest[0])) == 3 })
-			if l.node(wiped).Self() == before {
+			if l.node(wiped).self == before {
 				t.Error("it is the same member as before")
 			}
 			l.crash(rest[0])
@@ -181,17 +181,17 @@ func TestAMemberVotesForOneThatWasReplacedWhileItWasAway(t *testing.T) {
 			n := l.node(leader)
 			mustChange(t, n, addZone("blue"))
 			l.await("all have it", time.Minute, func() bool { return l.node(away).shown("blue") != "-" })
-			was := raft.ServerID(l.node(replaced).Self().String())
+			was := raft.ServerID(l.node(replaced).self.String())
 			l.crash(replaced)
 			delete(l.stores, devAddr(replaced))
 			l.start(replaced)
-			id, at := raft.ServerID(l.node(replaced).Self().String()), raft.ServerAddress(memberAt(replaced).Address.String())
+			id, at := raft.ServerID(l.node(replaced).self.String()), raft.ServerAddress(memberAt(replaced).Address.String())
 			if err := errors.Join(n.raft.RemoveServer(was, 0, 0).Error(), n.raft.AddNonvoter(id, at, 0, 0).Error()); err != nil {
 				t.Fatal(err)
 			}
 			l.await("it has what the others have", time.Minute, func() bool { return l.node(replaced).shown("blue") != "-" })
 			if knows {
-				l.await("all know of it", time.Minute, func() bool { return l.node(away).isMember(l.node(replaced).Self()) })
+				l.await("all know of it", time.Minute, func() bool { return l.node(away).isMember(l.node(replaced).self) })
 			}
 			l.crash(away)
 			if err := n.raft.AddVoter(id, at, 0, 0).Error(); err != nil {

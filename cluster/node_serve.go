@@ -14,12 +14,6 @@ func (n *Node) serve(ctx context.Context, _ MemberID, o op, r *reader) ([]byte, 
 		return n.serveChange(ctx, r.b)
 	case opStatus:
 		return json.Marshal(n.report())
-	case opRead:
-		index, err := n.readIndex(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(index)
 	case opConfigure:
 		var q configure
 		if err := json.Unmarshal(r.b, &q); err != nil {

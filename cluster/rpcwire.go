@@ -20,7 +20,6 @@ const (
 	opChange    op = 16 // an Entry for the leader
 	opStatus    op = 17 // anybody with the password or a certificate may ask
 	opConfigure op = 18 // add, remove or replace a member, at the leader
-	opRead      op = 19 // the index up to which a reader must have applied
 )
 
 // consensus reports whether only members may ask, of the incarnation they are known by.

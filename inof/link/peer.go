@@ -30,9 +30,6 @@ func (p *Peer) Send(m wire.Message) error {
 	return p.c.out.send(e, m, true)
 }
 
-// SendEncoded is Send for a message that several peers get: encoded once by Encode.
-func (p *Peer) SendEncoded(e *wire.Encoded) error { return p.c.out.send(e, nil, true) }
-
 // WhenDrained reports whether nothing waits for the peer. If something does, a PeerDrained
 // comes as soon as that has changed, or the Down.
 func (p *Peer) WhenDrained() bool { return p.c.out.whenDrained() }

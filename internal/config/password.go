@@ -39,7 +39,6 @@ type PasswordKind string
 
 // The keys below session that name a password; exactly one is written.
 const (
-	PasswordNone       PasswordKind = ""
 	PasswordFile       PasswordKind = "password-file"       // path of a file
 	PasswordEnv        PasswordKind = "password-env"        // name of an environment variable
 	PasswordCredential PasswordKind = "password-credential" // name below $CREDENTIALS_DIRECTORY (systemd)

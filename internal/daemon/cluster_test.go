@@ -235,7 +235,7 @@ func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
 		}
 		settle(2 * time.Second)
 		f.expectAnything()
-		before := f.nodes["m1"].d.cluster.node.Self()
+		before := f.nodes["m1"].d.cluster.node.String()
 		for _, name := range memberNames {
 			f.nodes[name].halt()
 		}
@@ -247,7 +247,7 @@ func TestAClusterOutlivesTheRestartOfAll(t *testing.T) {
 		if err != nil || len(zones) != 2 {
 			t.Errorf("%d zones before there is a majority, %v", len(zones), err)
 		}
-		if f.nodes["m1"].d.cluster.node.Self() != before {
+		if f.nodes["m1"].d.cluster.node.String() != before {
 			t.Error("the member is another one")
 		}
 		f.nodes["m2"].start()

@@ -31,7 +31,6 @@ type Severity int
 
 // Severities that a device uses.
 const (
-	Error   Severity = 3
 	Warning Severity = 4
 	Info    Severity = 6
 )
