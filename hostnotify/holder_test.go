@@ -94,3 +94,33 @@ func TestANoticeUnderWayOutlivesTheLossOfTheAddress(t *testing.T) {
 	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
 	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
 }
+
+// A machine that has moved back behind a port is told things there until its switch hears that the
+// address is known elsewhere: its ack comes after that, and shows that it is there all the same.
+func TestAnAckShowsThatAHostIsThereAfterTheLossOfTheAddress(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.poll()
+	n := r.n.Notices()
+	ack := func(port string) bool {
+		for i := range n {
+			if n[i].Host == ip(hostA) && n[i].State == snsd.Inactive {
+				return r.n.Ack(port, snsd.Ack{Host: n[i].Host, Subject: n[i].Subject, Seq: n[i].Seq}, r.now)
+			}
+		}
+		t.Fatal("nothing was told")
+		return false
+	}
+	if ack("p2") {
+		t.Error("an ack over a port on which the host is not shows that it is there")
+	}
+	r.n.Yield(ip(hostA), "p1", r.now)
+	if !ack("p1") || ack("p1") {
+		t.Error("the first ack shows that the host is there, and only that")
+	}
+	r.poll()
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	if got := r.n.Told(ip(hostA), ip(farT)); !got.Acked {
+		t.Error("it is forgotten that the host has acked")
+	}
+}

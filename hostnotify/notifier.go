@@ -273,7 +273,8 @@ func (n *Notifier) Ack(port string, a snsd.Ack, now time.Time) bool {
 
 // AckAt is Ack of one that was received, by the kernel say, some time before now. It
 // reports whether this is the first ack of what the host was told last of the subject: then
-// the host is there.
+// the host is there. It is also when another claim has had the address since the notice left: a
+// host that moved back behind a port is known again by nothing else before it registers.
 func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	n.touch(now)
 	s := n.subs[a.Host.Unmap()]
@@ -281,7 +282,7 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 	if s != nil {
 		via = s.link(n.ports[port])
 	}
-	if via == nil {
+	if via == nil && (s == nil || !s.yields()) {
 		n.counters.AcksUnknown++
 		return false
 	}
@@ -298,7 +299,9 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 		n.needless(p)
 		return false
 	}
-	via.moved = false
+	if via != nil {
+		via.moved = false
+	}
 	n.acked(p, at)
 	n.decideOverdue()
 	return true

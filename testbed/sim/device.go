@@ -15,7 +15,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/internal/virtual"
-	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // device is a switch or a reflector: its hardware, what its disk holds, and while
@@ -335,8 +335,17 @@ func describe(m wire.Message) string {
 	}
 	for _, h := range u.Hosts {
 		s += fmt.Sprintf(" %v %s@%s/%s", h.Op, h.Host.Addr, h.Host.Device, h.Host.HostKey.Port)
-		if h.Why != snsd.ReasonNone {
+		switch {
+		case h.Op == wire.Withdraw:
 			s += "(" + h.Why.String() + ")"
+		case h.Host.Claim == zone.ClaimRival:
+			s += "(rival)"
+		}
+		if h.Op == wire.Put && h.Host.Doubt {
+			s += "(doubt)"
+		}
+		if h.Op == wire.Put && h.Host.Down.Is() {
+			s += "(" + h.Host.Down.Why.String() + ")"
 		}
 	}
 	for _, d := range u.Downs {
