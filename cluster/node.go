@@ -188,6 +188,9 @@ func withDefaults(cfg Config) Config {
 // String implements the daemon's task.
 func (n *Node) String() string { return "cluster member " + n.self.String() }
 
+// Self is this member.
+func (n *Node) Self() MemberID { return n.self }
+
 // Zones gives the zones and switches that are committed as far as this member knows.
 func (n *Node) Zones() (zone.Set, wire.ClusterStamp) {
 	n.mu.Lock()
