@@ -54,6 +54,8 @@ type Env struct {
 	Boot    string // changes with each start of the machine; empty: the kernel's
 	// Storage opens what a member of a cluster keeps below a directory.
 	Storage func(dir string) (*cluster.Storage, error)
+	// OtherLLDP reports whether another LLDP daemon speaks on this device; nil: looks for one.
+	OtherLLDP func() bool
 }
 
 // Daemon is one configured device with all its tasks.
@@ -87,6 +89,7 @@ type Daemon struct {
 	gate      *api.Gate      // see door
 	netconf   *netconfTask   // nil: management.netconf is off
 	reloads   reloads
+	otherLLDP bool          // as the transmitter was made; belongs to New and to who holds reloads.one
 	configs   configs       // what was committed and may go back
 	logged    atomic.Uint64 // events the log could not follow
 	syslogs   []*syslog.Sender
@@ -117,6 +120,7 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 		d.env.Log = slog.New(slog.DiscardHandler)
 	}
 	d.env.defaults(cfg)
+	d.otherLLDP = d.env.OtherLLDP()
 	d.started = d.env.Now()
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)
 	d.log.OnAppend(d.incidents.note)
@@ -146,6 +150,9 @@ func (e *Env) defaults(cfg *config.Config) {
 	if e.Boot == "" {
 		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it every port counts as not proved
 		e.Boot = strings.TrimSpace(string(b))
+	}
+	if e.OtherLLDP == nil {
+		e.OtherLLDP = otherLLDPDaemon
 	}
 	if e.Listen == nil {
 		e.Listen = func(ctx context.Context, addr netip.AddrPort) (net.Listener, error) {
@@ -259,6 +266,7 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	}
 	if d.env.Dataplane != nil {
 		late = append(late, d.env.Dataplane)
+		early = append(early, speakerWatch{d})
 		if dp, ok := d.env.Dataplane.(fabric.LossReader); ok {
 			early = append(early, lossWatch{d, dp})
 		}

@@ -80,31 +80,6 @@ func (l *dirLock) release() {
 	}
 }
 
-// otherLLDPDaemon reports whether lldpd runs in our network namespace: two speakers
-// on one port would make two neighbours of one switch. One whose namespace we may not
-// look at, because we do not run as root, is taken for one of ours.
-func otherLLDPDaemon() bool {
-	own, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		return false
-	}
-	comms, err := filepath.Glob("/proc/[0-9]*/comm")
-	if err != nil {
-		return false
-	}
-	for _, path := range comms {
-		b, err := os.ReadFile(path)
-		if err != nil || strings.TrimSpace(string(b)) != "lldpd" {
-			continue
-		}
-		ns, err := os.Readlink(filepath.Join(filepath.Dir(path), "ns/net"))
-		if err == nil && ns == own || errors.Is(err, os.ErrPermission) {
-			return true
-		}
-	}
-	return false
-}
-
 // noPorts is the dataplane of a device without access ports.
 type noPorts struct{ ready chan struct{} }
 

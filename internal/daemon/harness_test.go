@@ -88,6 +88,7 @@ func (n *node) start() {
 	n.t.Helper()
 	env := Env{
 		Dataplane: n.fake, Listen: n.f.net.Listen, Dial: n.f.net.Dial,
+		OtherLLDP: func() bool { return false }, // whatever runs on the machine of the test
 		Manage: func(config.Management) (net.Listener, error) {
 			return (&wires.Net{}).Listen(context.Background(), netip.AddrPort{})
 		},

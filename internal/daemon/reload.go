@@ -217,7 +217,8 @@ func (d *Daemon) reloadLLDP(ctx context.Context, merged, next *config.Config) er
 	limits := merged.LLDP
 	merged.LLDP = next.LLDP
 	merged.LLDP.MaxNeighboursPerPort, merged.LLDP.MaxHosts = limits.MaxNeighboursPerPort, limits.MaxHosts
-	tx, on := transmitConfig(merged)
+	d.otherLLDP = d.env.OtherLLDP()
+	tx, on := transmitConfig(merged, d.otherLLDP)
 	return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetTransmit(tx, on, now) })
 }
 

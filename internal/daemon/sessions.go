@@ -60,7 +60,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 	if d.zones != nil {
 		c.Zones = d.zones.first()
 	}
-	if tx, on := transmitConfig(cfg); on {
+	if tx, on := transmitConfig(cfg, d.otherLLDP); on {
 		c.Transmit = &tx
 	}
 	return c
@@ -92,25 +92,6 @@ func hostsConfig(cfg *config.Config) device.HostsConfig {
 		h.Beliefs.Bindings = append(h.Beliefs.Bindings, lldp.Binding{Addrs: b.Addrs, MAC: b.MAC, NQN: b.NQN, Ports: ports})
 	}
 	return h
-}
-
-// transmitConfig is what the device says about itself by LLDP, if it speaks.
-func transmitConfig(cfg *config.Config) (lldp.TxConfig, bool) {
-	on := cfg.LLDP.Transmit == config.TransmitOn || cfg.LLDP.Transmit == config.TransmitAuto && !otherLLDPDaemon()
-	mgmt := cfg.LLDP.ManagementAddress
-	if !mgmt.IsValid() {
-		mgmt = cfg.Device.ID
-	}
-	return lldp.TxConfig{
-		Local: lldp.Local{
-			SysName:      cfg.Device.Name,
-			SysDesc:      "inofd " + api.Version,
-			Capabilities: lldp.Capabilities{System: lldp.CapBridge | lldp.CapRouter, Enabled: lldp.CapBridge | lldp.CapRouter},
-			Mgmt:         []netip.Addr{mgmt},
-		},
-		Interval: cfg.LLDP.Interval,
-		Hold:     int((cfg.LLDP.TTL + cfg.LLDP.Interval - 1) / cfg.LLDP.Interval),
-	}, on
 }
 
 // buildSessions makes the listening side of a reflector and the dialing side of a client.
