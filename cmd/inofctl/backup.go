@@ -19,6 +19,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/wholefile"
 )
 
 // manifest says what a backup holds. It is its first file.
@@ -267,17 +268,11 @@ func (f *backupFile) write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+	return wholefile.Write(path, f.Mode.Perm(), func(to *os.File) error {
+		_, err := to.Write(text)
+		if os.Geteuid() == 0 {
+			err = errors.Join(err, to.Chown(f.UID, f.GID))
+		}
 		return err
-	}
-	defer os.Remove(to.Name()) // fails once it is renamed, as it should
-	_, err = to.Write(text)
-	if os.Geteuid() == 0 {
-		err = errors.Join(err, to.Chown(f.UID, f.GID))
-	}
-	if err := errors.Join(err, to.Chmod(f.Mode.Perm()), to.Sync(), to.Close()); err != nil {
-		return err
-	}
-	return os.Rename(to.Name(), path)
+	})
 }

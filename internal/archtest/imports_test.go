@@ -79,19 +79,20 @@ var allowed = map[string][]string{
 	"internal/manual":    {},
 	"internal/progress":  {}, // how far what takes a while is
 	"internal/syslog":    {},
-	"internal/audit":     {}, // what operators did, in files that show tampering
-	"internal/keep":      {}, // rows that outlive the process
+	"internal/audit":     {},                     // what operators did, in files that show tampering
+	"internal/wholefile": {},                     // files that are replaced at once or not at all
+	"internal/keep":      {"internal/wholefile"}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
-	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog"}), // what is set about faults is declared where they are
+	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// A door to what the API does.
-	"internal/netconf": slices.Concat(values, []string{"dist/yang", "internal/api", "internal/telemetry", "zone/tree"}),
+	"internal/netconf": slices.Concat(values, []string{"dist/yang", "internal/api", "internal/telemetry", "internal/wholefile", "zone/tree"}),
 	// One table of what can be known, from what the API shows.
 	"internal/telemetry":   slices.Concat(values, []string{"internal/api", "internal/setting"}),
 	"internal/api/apitest": slices.Concat(values, []string{"internal/api", "internal/query"}), // serves the queries from fixed rows

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/openinof/inof/internal/setting"
+	"github.com/openinof/inof/internal/wholefile"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
 )
@@ -295,36 +296,5 @@ func SavePlan(path string, plan *change.Plan) (err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it is renamed, as it should
-	if err := writeSynced(f, plan, mode); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(f *os.File, plan *change.Plan, mode fs.FileMode) error {
-	err := WritePlan(f, plan, "")
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return wholefile.Write(path, mode, func(f *os.File) error { return WritePlan(f, plan, "") })
 }

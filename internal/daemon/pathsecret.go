@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/openinof/inof/inof/reflector"
+	"github.com/openinof/inof/internal/wholefile"
 )
 
 // secretFile is where a reflector keeps what it makes the keys of paths from.
@@ -28,25 +29,8 @@ func (d *Daemon) pathSecret(dir string) (s reflector.PathSecret) {
 		d.warn("state", fmt.Errorf("secret of the paths between devices: %w: it is made anew", err))
 	}
 	_, _ = rand.Read(s[:]) // never fails
-	if err := writeSecret(path, s[:]); err != nil {
+	if err := wholefile.Put(path, 0o600, s[:]); err != nil {
 		d.warn("state", fmt.Errorf("secret of the paths between devices: %w: until it can be kept each start hands out other keys", err))
 	}
 	return s
-}
-
-// writeSecret writes a file whole or not at all.
-func writeSecret(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), secretFile+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

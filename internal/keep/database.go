@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/openinof/inof/internal/wholefile"
 )
 
 const (
@@ -136,7 +138,7 @@ func createDatabase(dir string, rows []Row) (d *database, n int64, err error) {
 			err = os.Rename(path, filepath.Join(dir, FileName))
 		}
 		if err == nil {
-			err = syncDir(dir)
+			err = wholefile.SyncDir(dir)
 		}
 		return err
 	})
@@ -148,14 +150,6 @@ func createDatabase(dir string, rows []Row) (d *database, n int64, err error) {
 		return nil, 0, err
 	}
 	return d, n, nil
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // commit puts rows in with one transaction, and gives the bytes written.

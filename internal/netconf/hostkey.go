@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/openinof/inof/internal/wholefile"
 )
 
 // hostKeyFile is where the host key is kept, below the state directory.
@@ -45,17 +47,5 @@ func makeHostKey(path string) ([]byte, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(block)
-	f, err := os.CreateTemp(filepath.Dir(path), "."+hostKeyFile+"-")
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.Write(text) // CreateTemp has made it for its owner alone
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(f.Name()))
-	}
-	return text, nil
+	return text, wholefile.Put(path, 0o600, text)
 }
