@@ -30,6 +30,7 @@ type device struct {
 	clone    bool    // of another one
 
 	running bool
+	stopped time.Duration // when it ran last
 	life    uint64
 	epoch   uint64
 	core    *core.Core
@@ -167,7 +168,7 @@ func (d *device) stop(orderly bool) {
 		}
 		e.Closed = true
 	}
-	d.running, d.core = false, nil
+	d.running, d.stopped, d.core = false, w.now, nil
 	if d.member != nil {
 		d.member.end()
 	}

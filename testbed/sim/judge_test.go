@@ -47,6 +47,16 @@ func (w *world) says(host, subject int, n snsd.Notice) {
 	w.spokeOf(h.link.dev, h.link, n)
 }
 
+// crashed has the switch of h1 crash so long after a zone query of h1, and start again.
+func (w *world) crashed(after time.Duration) {
+	h := w.hosts[0]
+	w.run(time.Minute)
+	h.asked[h.addrs[0]] = w.now - after
+	h.link.dev.stop(false)
+	w.run(20 * time.Second)
+	h.link.dev.start()
+}
+
 func (w *world) active(subject int) snsd.Notice {
 	return snsd.Notice{State: snsd.Active, Service: w.hosts[subject-1].svc}
 }
@@ -66,16 +76,23 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		do    func(*world)
 		wrong string // empty: it is right
 	}{
-		"a fault":                       {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)) }, ""},
-		"of its own address":            {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
-		"of one of another zone":        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
-		"of one of its own role":        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
-		"of one it was never told of":   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
-		"a fault that there is not":     {func(w *world) { w.says(1, 2, gone(snsd.ReasonBFDDown)) }, "which nothing causes here"},
-		"active twice":                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
-		"inactive twice":                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
-		"for another reason":            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},
-		"active twice, to one in doubt": {func(w *world) { w.hosts[0].stir(); w.says(1, 2, w.active(2)) }, ""},
+		"a fault":                                       {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)) }, ""},
+		"of its own address":                            {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
+		"of one of another zone":                        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
+		"of one of its own role":                        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
+		"of one it was never told of":                   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
+		"a fault that there is not":                     {func(w *world) { w.says(1, 2, gone(snsd.ReasonBFDDown)) }, "which nothing causes here"},
+		"active twice":                                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
+		"inactive twice":                                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
+		"for another reason":                            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},
+		"active twice, to one in doubt":                 {func(w *world) { w.hosts[0].stir(); w.says(1, 2, w.active(2)) }, ""},
+		"active twice, after a crash":                   {func(w *world) { w.crashed(2 * putOff); w.says(1, 2, w.active(2)) }, "twice: "},
+		"active twice, after a crash before the answer": {func(w *world) { w.crashed(putOff / 2); w.says(1, 2, w.active(2)) }, ""},
+		"active twice again, after such a crash": {func(w *world) {
+			w.crashed(putOff / 2)
+			w.says(1, 2, w.active(2))
+			w.says(1, 2, w.active(2))
+		}, "twice: "},
 		"a new service at once": {func(w *world) {
 			n := w.active(3)
 			n.Service.NQN += "-1"

@@ -29,6 +29,9 @@ type spoken struct {
 // zone query is answered once a second, and what was under way is repeated.
 const grace = 5 * time.Second
 
+// putOff is how long a switch may put off the answer to a zone query.
+const putOff = time.Second
+
 // spoke looks at a frame of a device.
 func (w *world) spoke(d *device, l *cable, frame []byte) {
 	if uint16(frame[12])<<8|uint16(frame[13]) != fabric.EtherTypeNTS {
@@ -164,13 +167,23 @@ func (w *world) contested(a netip.Addr) bool {
 
 // mayRepeat reports whether the told host had trouble since the last notice or just now, was not
 // registered for a while, its link was down, the device forgot that notice or took another claim
-// for the holder of the address, or two hosts contest an address: after a restart the device may
-// hear of them one by one.
+// for the holder of the address, it stopped with a zone query to answer, or two hosts contest an
+// address: after a restart the device may hear of them one by one.
 func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
 	since := func(trouble time.Duration) bool { return trouble >= last.at || trouble+grace >= w.now }
 	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) ||
-		slices.ContainsFunc(w.claims[addr], func(c claim) bool { return since(c.host.stirred) || c.host.silent || !c.host.on })
+		slices.ContainsFunc(w.claims[addr], func(c claim) bool {
+			return since(c.host.stirred) || c.host.silent || !c.host.on || c.host.unanswered(l.dev, last)
+		})
+}
+
+// unanswered reports whether a device stopped before it had to answer a zone query of the host, and
+// has not done so since: which of what it told after the query it told because of that it does not
+// keep, so that the host is told all again.
+func (h *host) unanswered(d *device, last *spoken) bool {
+	asked, ok := h.asked[last.Host]
+	return ok && asked <= d.stopped && d.stopped < asked+putOff && last.at <= d.stopped
 }
 
 // ambiguous reports whether an address was registered with more than one name: of a
