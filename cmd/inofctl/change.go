@@ -116,6 +116,7 @@ func (a *app) complete(words func(context.Context, *api.Client) ([]string, error
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		a.patience = min(a.patience, completionTimeout)
 		err := a.call(cmd, func(ctx context.Context, c *api.Client) (err error) {
 			list, err = words(ctx, c)
 			return err

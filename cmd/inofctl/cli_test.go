@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	a := &app{out: &out, err: &err, now: func() time.Time { return apitest.Now }}
+	a := &app{out: &out, err: &err, now: func() time.Time { return apitest.Now }, patience: requestTimeout}
 	code = a.execute(t.Context(), args)
 	return code, out.String(), err.String()
 }
@@ -273,7 +273,7 @@ func TestWatchGoesOnAfterARestartOfTheDaemon(t *testing.T) {
 	out, errs := &lines{ch: make(chan string, 1000)}, &lines{ch: make(chan string, 10)}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
-	a := &app{out: out, err: errs, now: func() time.Time { return apitest.Now }}
+	a := &app{out: out, err: errs, now: func() time.Time { return apitest.Now }, patience: requestTimeout}
 	go func() { code <- a.execute(ctx, []string{"watch", "--socket", socket, "-o", "json"}) }()
 	next := func() api.Event {
 		t.Helper()

@@ -26,8 +26,11 @@ const (
 	exitUsage  = 2
 )
 
-// requestTimeout bounds each request to the daemon.
-const requestTimeout = 30 * time.Second
+// How long is waited for the daemon.
+const (
+	requestTimeout    = 30 * time.Second // for the answer to a request
+	completionTimeout = 2 * time.Second  // while a shell waits for what may stand there
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,7 +41,7 @@ func main() {
 
 // run is the whole program without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: stdout, err: stderr, now: time.Now}
+	a := &app{out: stdout, err: stderr, now: time.Now, patience: requestTimeout}
 	return a.execute(ctx, args)
 }
 
@@ -46,6 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type app struct {
 	out, err io.Writer
 	now      func() time.Time
+	patience time.Duration // see requestTimeout
 	socket   string
 	format   string // "table" or "json"
 }
@@ -173,13 +177,17 @@ func (o *oneOf) Set(s string) error {
 
 // call runs do with a client of the daemon, within the time for a request.
 func (a *app) call(cmd *cobra.Command, do func(context.Context, *api.Client) error) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.patience)
 	defer cancel()
 	c := api.NewClient(a.socket)
 	defer c.Close()
-	err := do(ctx, c)
+	return a.unanswered(do(ctx, c), a.patience)
+}
+
+// unanswered says of a request that took too long that it is the daemon that does not answer.
+func (a *app) unanswered(err error, waited time.Duration) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("inofd at %s did not answer within %v", a.socket, requestTimeout)
+		return fmt.Errorf("inofd at %s did not answer within %v", a.socket, waited)
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func (b *bundle) write(w io.Writer) error {
 // supportCommands are run for what the kernel and the system say.
 var supportCommands = [][]string{
 	{"uname", "-a"}, {"ip", "-s", "-d", "link"}, {"ip", "address"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ss", "-tanp"},
-	{"timedatectl"}, {"systemctl", "status", "inofd", "inofd-bfd"}, {"journalctl", "-u", "inofd", "-u", "inofd-bfd", "-n", "5000", "--no-pager"},
+	{"ps", "-eLo", "pid,tid,class,rtprio,stat,wchan:24,pcpu,rss,etimes,comm"}, {"timedatectl"}, {"systemctl", "status", "inofd", "inofd-bfd"}, {"journalctl", "-u", "inofd", "-u", "inofd-bfd", "-n", "5000", "--no-pager"},
 }
 
 func (a *app) supportCmd() *cobra.Command {
@@ -141,6 +141,9 @@ func (a *app) supportCmd() *cobra.Command {
 	return c
 }
 
+// hungTimeout is how long a daemon that has left one question without an answer is waited for.
+const hungTimeout = 500 * time.Millisecond
+
 // collect asks the daemon and the system; what does not answer is said in the list.
 func (a *app) collect(ctx context.Context, b *bundle) {
 	cl := api.NewClient(a.socket)
@@ -150,21 +153,25 @@ func (a *app) collect(ctx context.Context, b *bundle) {
 		paths = append(paths, query.All[i].Path)
 	}
 	begun, p := time.Now(), progress.To(a.err, "sources")
+	patience := a.patience
 	for i, path := range paths {
 		p.At(i, len(paths)+len(supportCommands), time.Since(begun))
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		text, err := api.Ask[json.RawMessage](ctx, cl, path, url.Values{})
 		cancel()
 		if errors.Is(err, api.ErrNotRunning) {
 			b.add("daemon.txt", nil, err)
 			break
 		}
+		if errors.Is(err, context.DeadlineExceeded) { // it hangs: the rest of it is not waited for as long
+			err, patience = a.unanswered(err, patience), min(patience, hungTimeout)
+		}
 		b.add("daemon/"+strings.ReplaceAll(path, "/", "-")+".json", text, err)
 	}
 	b.add("version.txt", []byte(api.VersionText()+"\n"), nil)
 	for i, words := range supportCommands {
 		p.At(len(paths)+i, len(paths)+len(supportCommands), time.Since(begun))
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel := context.WithTimeout(ctx, a.patience)
 		text, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		cancel()
 		b.add("system/"+strings.NewReplacer(" ", "_", "/", "_").Replace(strings.Join(words, " "))+".txt", text, err)

@@ -44,22 +44,15 @@ func (a *app) topCmd() *cobra.Command {
 			if every < 100*time.Millisecond {
 				return usagef("--interval of %v: at least 100ms", every)
 			}
-			ctx := cmd.Context()
-			cl := api.NewClient(a.socket)
-			defer cl.Close()
 			var before []api.Port
 			var at time.Time
 			for n := 0; times == 0 || n <= times; n++ {
-				ports, err := api.Ask[[]api.Port](ctx, cl, "ports", nil)
+				ports, st, err := a.portsAndStatus(cmd)
 				if err != nil {
 					return err
 				}
 				now := time.Now()
 				if before != nil {
-					st, err := api.Ask[api.Status](ctx, cl, "status", nil)
-					if err != nil {
-						return err
-					}
 					p := pageOf(before, ports, now.Sub(at))
 					p.Time, p.Counts, p.Warnings = now, st.Counts, len(st.Warnings)
 					if err := a.print(p, func(w io.Writer) { a.topTable(w, p, times != 1) }); err != nil {
@@ -69,7 +62,7 @@ func (a *app) topCmd() *cobra.Command {
 				if before, at = ports, now; n == times && times > 0 {
 					return nil
 				}
-				if !sleep(ctx, every) {
+				if !sleep(cmd.Context(), every) {
 					return nil
 				}
 			}
@@ -78,6 +71,17 @@ func (a *app) topCmd() *cobra.Command {
 	c.Flags().DurationVar(&every, "interval", 2*time.Second, "how long each look is")
 	c.Flags().IntVarP(&times, "times", "n", 0, "so many looks, then end; 0: until it is interrupted")
 	return c
+}
+
+// portsAndStatus is what top shows of the daemon.
+func (a *app) portsAndStatus(cmd *cobra.Command) (ports []api.Port, st api.Status, err error) {
+	err = a.call(cmd, func(ctx context.Context, c *api.Client) (err error) {
+		if ports, err = api.Ask[[]api.Port](ctx, c, "ports", nil); err == nil {
+			st, err = api.Ask[api.Status](ctx, c, "status", nil)
+		}
+		return err
+	})
+	return ports, st, err
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

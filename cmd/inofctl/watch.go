@@ -43,7 +43,7 @@ func (a *app) watch(ctx context.Context, q api.EventQuery) error {
 	}
 	missed := func(n uint64) { fmt.Fprintf(a.err, "inofctl: %d events missed\n", n) }
 	for lost := false; ; {
-		err := c.Follow(ctx, q, print, missed)
+		err := c.Follow(ctx, q, a.patience, print, missed)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -55,7 +55,7 @@ func (a *app) watch(ctx context.Context, q api.EventQuery) error {
 			// The next daemon's events from its very first on, if none was seen yet.
 			q.After = max(q.After, 1)
 		case !lost || !errors.Is(err, api.ErrNotRunning):
-			return err
+			return a.unanswered(err, a.patience)
 		}
 		select {
 		case <-ctx.Done():

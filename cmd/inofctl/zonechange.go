@@ -221,7 +221,7 @@ func (a *app) zoneCommitCmd() *cobra.Command {
 func (a *app) commitZones(cmd *cobra.Command, f *commitFlags, make func(api.Zoning) (api.ZoneCandidate, error)) error {
 	all, done := a.reflectors(f.also)
 	defer done()
-	ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), a.patience)
 	defer cancel()
 	list, err := all.commit(ctx, *f, make)
 	if err != nil {
@@ -269,7 +269,7 @@ func (a *app) waitingCmd(c *cobra.Command, do func(ctx context.Context, all refl
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		all, done := a.reflectors(also)
 		defer done()
-		ctx, cancel := context.WithTimeout(cmd.Context(), requestTimeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), a.patience)
 		defer cancel()
 		list, err := do(ctx, all, args)
 		if err != nil {

@@ -117,7 +117,7 @@ func TestTheEventsOfAHostHaveTheFaultsAtItsPlace(t *testing.T) {
 	q = api.EventQuery{Addr: "192.0.2.9", After: 1}
 	ctx, stop := context.WithCancel(t.Context())
 	var followed []api.Event
-	_ = c.Follow(ctx, q, func(e api.Event) {
+	_ = c.Follow(ctx, q, time.Minute, func(e api.Event) {
 		if followed = append(followed, e); e.Device == "192.0.2.13" && e.Kind == "fault" {
 			stop()
 		}
@@ -268,7 +268,7 @@ func TestFollowGivesEachEventOnceAndTellsOfMissedOnes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	events, missed, done := make(chan api.Event), make(chan uint64), make(chan error, 1)
 	go func() {
-		done <- c.Follow(ctx, api.EventQuery{After: 1000}, func(e api.Event) { events <- e }, func(n uint64) { missed <- n })
+		done <- c.Follow(ctx, api.EventQuery{After: 1000}, time.Minute, func(e api.Event) { events <- e }, func(n uint64) { missed <- n })
 	}()
 	if e := <-events; e.ID != 1001 || e.Fields["reason"] != "link-down" {
 		t.Errorf("%+v", e)
@@ -307,7 +307,7 @@ func TestFollowBeginsNowAndEndsWithTheDaemon(t *testing.T) {
 	defer c.Close()
 	got, done := make(chan api.Event, 10), make(chan error, 1)
 	go func() {
-		done <- c.Follow(t.Context(), api.EventQuery{Kind: "x"}, func(e api.Event) { got <- e }, nil)
+		done <- c.Follow(t.Context(), api.EventQuery{Kind: "x"}, time.Minute, func(e api.Event) { got <- e }, nil)
 	}()
 	// The stream may begin after any of these; the first it gives is one of them.
 	deadline := time.After(40 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"syscall"
+	"time"
 )
 
 // ErrNotRunning is wrapped when nobody answers on the socket.
@@ -78,8 +79,10 @@ func (c *Client) explain(err error) error {
 		err = u.Err
 	}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("inofd at %s did not answer: %w", c.socket, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w, or has its socket elsewhere than %s: start it (systemctl start inofd) or name its socket with --socket", ErrNotRunning, c.socket)
 	case errors.Is(err, fs.ErrPermission):
@@ -168,12 +171,19 @@ func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error)
 
 // Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or
 // ErrNotRunning); missed (may be nil) is told how many events were lost. With an
-// After in the query it begins with the held events after that ID.
-func (c *Client) Follow(ctx context.Context, q EventQuery, got func(Event), missed func(uint64)) error {
+// After in the query it begins with the held events after that ID. A daemon that has not begun to
+// answer when the patience is over is a context.DeadlineExceeded.
+func (c *Client) Follow(ctx context.Context, q EventQuery, patience time.Duration, got func(Event), missed func(uint64)) error {
 	v := q.values()
 	v.Set("follow", "1")
-	resp, err := c.do(ctx, http.MethodGet, "/v1/events", v, nil)
-	if err != nil {
+	opening, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(patience, func() { cancel(context.DeadlineExceeded) })
+	resp, err := c.do(opening, http.MethodGet, "/v1/events", v, nil)
+	if late.Stop(); err != nil {
+		if ctx.Err() == nil && opening.Err() != nil {
+			err = c.explain(context.Cause(opening))
+		}
 		return err
 	}
 	defer resp.Body.Close()
