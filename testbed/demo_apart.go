@@ -96,7 +96,7 @@ func (d *demo) isolate(ctx context.Context) error {
 func (d *demo) filtered(ctx context.Context) (*api.HardZoning, error) {
 	var h api.HardZoning
 	err := d.until(ctx, "filters at tor1", func() (err error) {
-		if h, err = d.client("tor1").HardZoning(ctx); err != nil {
+		if h, err = api.Ask[api.HardZoning](ctx, d.client("tor1"), "hard-zoning", nil); err != nil {
 			return err
 		}
 		n := 0

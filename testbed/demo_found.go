@@ -139,7 +139,7 @@ func (d *demo) recover(ctx context.Context, host, plane string) error {
 		want:  d.truth.comes(a.Addr), about: []netip.Addr{a.Addr},
 		do: func() (time.Time, error) {
 			at := time.Now()
-			return at, api.NewClient(d.socket(a.Switch)).RecoverPort(ctx, a.Port)
+			return at, api.RecoverPort.Do(ctx, api.NewClient(d.socket(a.Switch)), api.PortName{Port: a.Port})
 		},
 	})
 }

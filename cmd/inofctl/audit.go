@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func (a *app) auditCmd() *cobra.Command {
 			"one before it, so that none can be changed or taken out unseen.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				l, err := cl.AuditRecords(ctx, limit)
+				l, err := api.Ask[api.AuditList](ctx, cl, "audit", api.Where("limit", strconv.Itoa(limit)))
 				if err != nil {
 					return err
 				}

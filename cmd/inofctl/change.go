@@ -64,12 +64,12 @@ func (a *app) changeCmd(c *cobra.Command, least, most int, do func(context.Conte
 func (a *app) portCmd() *cobra.Command {
 	rec := a.changeCmd(&cobra.Command{Use: "recover NAME", Short: "End the error-down of a port"},
 		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			return fmt.Sprintf("port %s recovered", args[0]), c.RecoverPort(ctx, args[0])
+			return fmt.Sprintf("port %s recovered", args[0]), api.RecoverPort.Do(ctx, c, api.PortName{Port: args[0]})
 		})
 	rec.ValidArgsFunction = a.complete(portNames)
 	shut := a.changeCmd(&cobra.Command{Use: "shut NAME", Short: "Shut a port by hand, after its hosts' peers were told; recover opens it"},
 		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			return fmt.Sprintf("port %s is being shut", args[0]), c.ShutPort(ctx, args[0])
+			return fmt.Sprintf("port %s is being shut", args[0]), api.ShutPort.Do(ctx, c, api.PortName{Port: args[0]})
 		})
 	shut.ValidArgsFunction = a.complete(portNames)
 	return group("port", "Act on an access port", rec, shut)

@@ -14,19 +14,19 @@ import (
 )
 
 func (a *app) clusterCmd() *cobra.Command {
-	at := func(use, short, done string, do func(*api.Client, context.Context, api.ClusterChange) error) *cobra.Command {
+	at := func(use, short, done string, do *api.Action[api.ClusterChange, api.Nothing]) *cobra.Command {
 		return a.changeCmd(&cobra.Command{Use: use + " DEVICE ADDRESS", Short: short, Example: "  inofctl cluster " + use + " 192.0.2.253 192.0.2.253:19517"},
 			2, 2, func(ctx context.Context, c *api.Client, args []string) (string, error) {
 				ch, err := clusterChange(args)
 				if err != nil {
 					return "", usageError{err}
 				}
-				return fmt.Sprintf(done, ch.Device, ch.Address), do(c, ctx, ch)
+				return fmt.Sprintf(done, ch.Device, ch.Address), do.Do(ctx, c, ch)
 			})
 	}
-	add := at("add", "Make the device that listens at an address a member", "member %s at %s added; it catches up and votes then", (*api.Client).AddMember)
+	add := at("add", "Make the device that listens at an address a member", "member %s at %s added; it catches up and votes then", &api.AddMember)
 	replace := at("replace", "Put a device with an empty disk, or at another address, in the place of the member it was",
-		"member %s replaced by that at %s; it catches up and votes then", (*api.Client).ReplaceMember)
+		"member %s replaced by that at %s; it catches up and votes then", &api.ReplaceMember)
 	remove := a.changeCmd(&cobra.Command{Use: "remove DEVICE", Short: "End the membership of a device"},
 		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
 			dev, err := parseAddr(args[0])
@@ -40,7 +40,7 @@ func (a *app) clusterCmd() *cobra.Command {
 	set := a.changeCmd(&cobra.Command{Use: "set NAME VALUE", Short: "Change default-zone-auto-join or hard-zoning of the cluster",
 		ValidArgs: []string{"default-zone-auto-join", "hard-zoning"}},
 		2, 2, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			return fmt.Sprintf("%s is %s", args[0], args[1]), c.SetClusterSetting(ctx, api.ClusterSetting{Name: args[0], Value: args[1]})
+			return fmt.Sprintf("%s is %s", args[0], args[1]), api.SetClusterSetting.Do(ctx, c, api.ClusterSetting{Name: args[0], Value: args[1]})
 		})
 	load := a.changeCmd(&cobra.Command{Use: "load FILE", Short: "Replace all zones of the cluster by those of a zone file"},
 		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
@@ -48,7 +48,7 @@ func (a *app) clusterCmd() *cobra.Command {
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("%d zones are in force", len(zones.Zones)), c.ReplaceZones(ctx, zones.Zones)
+			return fmt.Sprintf("%d zones are in force", len(zones.Zones)), api.ReplaceZones.Do(ctx, c, zones.Zones)
 		})
 	return group("cluster", "Change the members, settings and zones of a cluster of reflectors", add, remove, replace, set, load)
 }

@@ -13,11 +13,11 @@ import (
 )
 
 func (a *app) configCmd() *cobra.Command {
-	run := func(c *cobra.Command, do func(*api.Client, context.Context) (api.ConfigReview, error), show func(io.Writer, api.ConfigReview), bad func(api.ConfigReview) bool) *cobra.Command {
+	run := func(c *cobra.Command, do func(context.Context, *api.Client) (api.ConfigReview, error), show func(io.Writer, api.ConfigReview), bad func(api.ConfigReview) bool) *cobra.Command {
 		c.Args = arguments(0, 0)
 		c.RunE = func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				r, err := do(cl, ctx)
+				r, err := do(ctx, cl)
 				if err != nil {
 					return err
 				}
@@ -32,25 +32,30 @@ func (a *app) configCmd() *cobra.Command {
 		}
 		return c
 	}
+	plain := func(x *api.Action[api.Nothing, api.ConfigReview]) func(context.Context, *api.Client) (api.ConfigReview, error) {
+		return func(ctx context.Context, cl *api.Client) (api.ConfigReview, error) {
+			return x.Ask(ctx, cl, api.Nothing{})
+		}
+	}
 	var o api.ConfigOrder
 	var confirm time.Duration
 	commit := run(&cobra.Command{Use: "commit", Short: "Bring the configuration file into force, if need be for a time only",
 		Long: "Bring the configuration file into force as a whole or not at all. With --confirm the configuration before it is in force again after that time, also over a restart, " +
 			"unless config confirm comes first; the file itself is never written. What only a restart can change is refused.",
 		Example: "  inofctl config diff\n  inofctl config commit --confirm 10m\n  inofctl config confirm"},
-		func(c *api.Client, ctx context.Context) (api.ConfigReview, error) {
+		func(ctx context.Context, cl *api.Client) (api.ConfigReview, error) {
 			o.Confirm = api.Duration(confirm)
-			return c.CommitConfig(ctx, o)
+			return api.CommitConfig.Ask(ctx, cl, o)
 		}, committedLines, nil)
 	commit.Flags().DurationVar(&confirm, "confirm", 0, "take it back after this time unless it is confirmed before")
 	commit.Flags().BoolVar(&o.Force, "force", false, "also when hosts are taken away by it")
 	return group("config", "Change the configuration of the daemon with a way back",
-		run(&cobra.Command{Use: "check", Short: "Say whether the file can be brought into force; exits with 3 when not"}, (*api.Client).CheckConfig, configCheckLines,
+		run(&cobra.Command{Use: "check", Short: "Say whether the file can be brought into force; exits with 3 when not"}, plain(&api.CheckConfig), configCheckLines,
 			func(r api.ConfigReview) bool { return len(r.Problems) > 0 || r.Loss != "" }),
-		run(&cobra.Command{Use: "diff", Short: "Say what the file says otherwise than what is in force"}, (*api.Client).CheckConfig, configDiffLines, nil),
+		run(&cobra.Command{Use: "diff", Short: "Say what the file says otherwise than what is in force"}, plain(&api.CheckConfig), configDiffLines, nil),
 		commit,
-		run(&cobra.Command{Use: "confirm", Short: "Keep a configuration that waits for its confirmation"}, (*api.Client).ConfirmConfig, committedLines, nil),
-		run(&cobra.Command{Use: "undo", Short: "Bring the configuration before the last commit into force"}, (*api.Client).UndoConfig, committedLines, nil))
+		run(&cobra.Command{Use: "confirm", Short: "Keep a configuration that waits for its confirmation"}, plain(&api.ConfirmConfig), committedLines, nil),
+		run(&cobra.Command{Use: "undo", Short: "Bring the configuration before the last commit into force"}, plain(&api.UndoConfig), committedLines, nil))
 }
 
 func configCheckLines(w io.Writer, r api.ConfigReview) {

@@ -229,7 +229,7 @@ func (c *checkup) zones(ctx context.Context, cl *api.Client) error {
 	if z.Version.Confirm != nil {
 		c.say("hint", "inofctl zone confirm, or zone abort", "version %d of the zones waits for its confirmation until %s", z.Version.Number, z.Version.Confirm.Format(time.RFC3339))
 	}
-	r, err := cl.CheckZones(ctx, api.ZoneCandidate{Plan: z.Plan, Base: z.Version.Base})
+	r, err := api.CheckZones.Ask(ctx, cl, api.ZoneCandidate{Plan: z.Plan, Base: z.Version.Base})
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (c *checkup) zones(ctx context.Context, cl *api.Client) error {
 }
 
 func (c *checkup) records(ctx context.Context, cl *api.Client) error {
-	l, err := cl.AuditRecords(ctx, 1)
+	l, err := api.Ask[api.AuditList](ctx, cl, "audit", api.Where("limit", "1"))
 	if err != nil {
 		return err
 	}

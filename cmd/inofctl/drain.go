@@ -48,7 +48,7 @@ func (a *app) drainCmd() *cobra.Command {
 func (a *app) drain(cmd *cobra.Command, o api.DrainOrder, async bool) error {
 	var d api.Drained
 	err := a.call(cmd, func(ctx context.Context, cl *api.Client) (err error) {
-		d, err = cl.Drain(ctx, o)
+		d, err = api.DrainPorts.Ask(ctx, cl, o)
 		return err
 	})
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) testNoticeCmd() *cobra.Command {
 				return usageError{err}
 			}
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				list, err := cl.TestNotice(ctx, host)
+				list, err := api.SendTestNotice.Ask(ctx, cl, api.HostAddr{Host: host})
 				if err != nil {
 					return err
 				}

@@ -21,7 +21,7 @@ func (a *app) hardZoningCmd() *cobra.Command {
 	order := func(use, short, long, order, done string) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Long: long, Args: arguments(0, 0), RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				if err := cl.OrderHardZoning(ctx, order); err != nil {
+				if err := api.OrderHardZoning.Do(ctx, cl, api.HardOrder{Order: order}); err != nil {
 					return err
 				}
 				return a.print(api.HardOrder{Order: order}, func(w io.Writer) { fmt.Fprintln(w, done) })
@@ -31,7 +31,7 @@ func (a *app) hardZoningCmd() *cobra.Command {
 	show := &cobra.Command{Use: "show", Short: "How this switch enforces zones: state, rows, filters of the ports, frames", Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				h, err := cl.HardZoning(ctx)
+				h, err := api.Ask[api.HardZoning](ctx, cl, "hard-zoning", nil)
 				if err != nil {
 					return err
 				}

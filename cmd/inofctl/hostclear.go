@@ -25,7 +25,7 @@ func (a *app) hostCmd() *cobra.Command {
 				return usageError{err}
 			}
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				list, err := cl.ClearHost(ctx, host)
+				list, err := api.ClearHost.Ask(ctx, cl, api.HostAddr{Host: host})
 				if err != nil {
 					return err
 				}

@@ -20,7 +20,7 @@ func (a *app) reloadCmd() *cobra.Command {
 			"is refused as a whole and the hosts are named, unless it is forced. The exit code is 0 only when everything is in force that needs no restart.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				r, err := cl.ReloadConfig(ctx, force)
+				r, err := api.Reload.Ask(ctx, cl, api.ReloadForce{Force: force})
 				if err != nil {
 					return err
 				}

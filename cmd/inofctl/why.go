@@ -38,7 +38,7 @@ does, 3 when something does, and 1 when it could not be asked.`,
 			hosts[i] = addr
 		}
 		return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-			y, err := cl.Why(ctx, hosts[0], hosts[1])
+			y, err := api.Ask[api.Why](ctx, cl, "why", api.Where("a", hosts[0].String(), "b", hosts[1].String()))
 			if err != nil {
 				return err
 			}

@@ -81,7 +81,7 @@ func (a *app) reviewCmd(c *cobra.Command, table func(w io.Writer, r api.ZoneRevi
 			if err != nil {
 				return err
 			}
-			r, err := cl.CheckZones(ctx, x)
+			r, err := api.CheckZones.Ask(ctx, cl, x)
 			if err != nil {
 				return err
 			}
@@ -296,7 +296,7 @@ func (a *app) zoneHistoryCmd() *cobra.Command {
 	return &cobra.Command{Use: "history", Short: "List the versions of the zones that are kept, newest first", Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				list, err := cl.ZoneVersions(ctx)
+				list, err := api.Ask[[]api.ZoneVersion](ctx, cl, "zoning/history", nil)
 				if err != nil {
 					return err
 				}
@@ -327,6 +327,10 @@ func versionNumber(text string) (uint64, error) {
 	return n, nil
 }
 
+func zonesAt(ctx context.Context, cl *api.Client, version uint64) (api.Zoning, error) {
+	return api.Ask[api.Zoning](ctx, cl, fmt.Sprintf("zoning/history/%d", version), nil)
+}
+
 func (a *app) zoneShowCmd() *cobra.Command {
 	c := &cobra.Command{Use: "show VERSION", Short: "Print the zones of a version as a zone file", Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -335,7 +339,7 @@ func (a *app) zoneShowCmd() *cobra.Command {
 				return err
 			}
 			return a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-				z, err := cl.ZonesAt(ctx, n)
+				z, err := zonesAt(ctx, cl, n)
 				if err != nil {
 					return err
 				}
@@ -365,7 +369,7 @@ func (a *app) zoneRollbackCmd() *cobra.Command {
 			}
 			return a.commitZones(cmd, &f, func(now api.Zoning) (x api.ZoneCandidate, err error) {
 				err = a.call(cmd, func(ctx context.Context, cl *api.Client) error {
-					z, err := cl.ZonesAt(ctx, n)
+					z, err := zonesAt(ctx, cl, n)
 					x = api.ZoneCandidate{Plan: z.Plan, Base: now.Version.Base}
 					return err
 				})
@@ -378,7 +382,7 @@ func (a *app) zoneRollbackCmd() *cobra.Command {
 }
 
 func zoneVersionNumbers(ctx context.Context, c *api.Client) ([]string, error) {
-	list, err := c.ZoneVersions(ctx)
+	list, err := api.Ask[[]api.ZoneVersion](ctx, c, "zoning/history", nil)
 	names := []string{}
 	for _, v := range list {
 		names = append(names, fmt.Sprintf("%d\t%s", v.Number, strings.TrimSpace(v.By+" "+v.Comment)))

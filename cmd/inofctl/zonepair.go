@@ -62,11 +62,11 @@ func (all reflectors) commit(ctx context.Context, f commitFlags, make func(api.Z
 		list = append(list, x)
 	}
 	if one {
-		c, err := all[0].client.CommitZones(ctx, list[0])
+		c, err := api.CommitZones.Ask(ctx, all[0].client, list[0])
 		return []api.ZoneCommitted{c}, err
 	}
 	for i, r := range all {
-		v, err := r.client.CheckZones(ctx, list[i])
+		v, err := api.CheckZones.Ask(ctx, r.client, list[i])
 		switch {
 		case err != nil:
 		case v.Conflict != "":
@@ -90,7 +90,7 @@ func (all reflectors) commitChecked(ctx context.Context, list []api.ZoneCandidat
 		if !wait {
 			list[i].Confirm = api.Duration(pairConfirm)
 		}
-		c, err := r.client.CommitZones(ctx, list[i])
+		c, err := api.CommitZones.Ask(ctx, r.client, list[i])
 		if err == nil && i > 0 && len(c.Version.Base) > 0 && c.Version.Base != done[0].Version.Base {
 			err = fmt.Errorf("its zones would be other ones than those of %s", all[0].name)
 			done = append(done, c)
@@ -160,7 +160,7 @@ func (r *reflector) back(ctx context.Context, done api.ZoneCommitted) error {
 	case z.Version.Confirm != nil:
 		_, err = r.client.SettleZones(ctx, z.Version.Number, false)
 	default:
-		_, err = r.client.CommitZones(ctx, api.ZoneCandidate{Plan: r.now.Plan, Base: z.Version.Base, Force: true, Comment: "another reflector did not take it"})
+		_, err = api.CommitZones.Ask(ctx, r.client, api.ZoneCandidate{Plan: r.now.Plan, Base: z.Version.Base, Force: true, Comment: "another reflector did not take it"})
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (all reflectors) settle(ctx context.Context, stay bool) ([]api.ZoneVersion,
 // extend gives what waits at all of them another time to wait, from now on.
 func (all reflectors) extend(ctx context.Context, confirm time.Duration) ([]api.ZoneVersion, error) {
 	return all.waiting(ctx, func(r *reflector) (api.ZoneVersion, error) {
-		c, err := r.client.CommitZones(ctx, api.ZoneCandidate{Plan: r.now.Plan, Base: r.now.Version.Base, Confirm: api.Duration(confirm), Extends: r.now.Version.Number})
+		c, err := api.CommitZones.Ask(ctx, r.client, api.ZoneCandidate{Plan: r.now.Plan, Base: r.now.Version.Base, Confirm: api.Duration(confirm), Extends: r.now.Version.Number})
 		return c.Version, err
 	})
 }

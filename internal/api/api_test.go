@@ -77,7 +77,7 @@ func TestValuesPassUnchanged(t *testing.T) {
 	same("latency", src.LatencyValue, lat, err)
 	events, err := api.Ask[[]api.Event](ctx, c, "events", nil)
 	same("events", src.Events(0).Events, events, err)
-	why, err := c.Why(ctx, src.WhyValue.Hosts[0].Addr, src.WhyValue.Hosts[1].Addr)
+	why, err := api.Ask[api.Why](ctx, c, "why", api.Where("a", src.WhyValue.Hosts[0].Addr.String(), "b", src.WhyValue.Hosts[1].Addr.String()))
 	same("why", src.WhyValue, why, err)
 }
 
@@ -165,13 +165,13 @@ func TestChangesReachTheSource(t *testing.T) {
 		c.AddMembers(ctx, "z", []string{"192.0.2.2", "192.0.2.3"}),
 		c.RemoveMembers(ctx, "z", []string{"192.0.2.2"}),
 		c.RemoveZone(ctx, ".."),
-		c.RecoverPort(ctx, "Ethernet1/2"),
-		c.ShutPort(ctx, "Ethernet1/2"),
-		second(c.ReloadConfig(ctx, true)),
-		second(c.Drain(ctx, api.DrainOrder{Port: "Ethernet4", Wait: api.Duration(time.Second)})),
-		second(c.TestNotice(ctx, netip.MustParseAddr("192.0.2.9"))),
-		second(c.ClearHost(ctx, netip.MustParseAddr("192.0.2.8"))),
-		c.OrderHardZoning(ctx, api.HardFlush),
+		api.RecoverPort.Do(ctx, c, api.PortName{Port: "Ethernet1/2"}),
+		api.ShutPort.Do(ctx, c, api.PortName{Port: "Ethernet1/2"}),
+		second(api.Reload.Ask(ctx, c, api.ReloadForce{Force: true})),
+		second(api.DrainPorts.Ask(ctx, c, api.DrainOrder{Port: "Ethernet4", Wait: api.Duration(time.Second)})),
+		second(api.SendTestNotice.Ask(ctx, c, api.HostAddr{Host: netip.MustParseAddr("192.0.2.9")})),
+		second(api.ClearHost.Ask(ctx, c, api.HostAddr{Host: netip.MustParseAddr("192.0.2.8")})),
+		api.OrderHardZoning.Do(ctx, c, api.HardOrder{Order: api.HardFlush}),
 	} {
 		if err != nil {
 			t.Error(err)

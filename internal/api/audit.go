@@ -1,10 +1,7 @@
 package api
 
 import (
-	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -44,11 +41,6 @@ func (h *handler) auditRecords(r *http.Request) (any, error) {
 		limit = auditShown
 	}
 	l, err := h.src.AuditRecords(r.Context(), limit)
-	l.Newest = present(l.Newest)
+	Some(&l.Newest)
 	return l, err
-}
-
-// AuditRecords gives the newest records of what operators did.
-func (c *Client) AuditRecords(ctx context.Context, limit int) (AuditList, error) {
-	return get[AuditList](ctx, c, "/v1/audit", url.Values{"limit": {strconv.Itoa(limit)}})
 }

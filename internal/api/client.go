@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"syscall"
 	"time"
@@ -92,36 +91,23 @@ func (c *Client) explain(err error) error {
 }
 
 func get[T any](ctx context.Context, c *Client, path string, q url.Values) (v T, err error) {
-	resp, err := c.do(ctx, http.MethodGet, path, q, nil)
-	if err != nil {
-		return v, err
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return v, fmt.Errorf("answer of inofd to %s: %w", path, err)
-	}
-	return v, nil
+	return ask[T](ctx, c, http.MethodGet, path, q, nil)
 }
 
-// ask makes a change that has an answer.
+// ask sends a request and reads the answer, if it has one.
 func ask[T any](ctx context.Context, c *Client, method, path string, q url.Values, body any) (v T, err error) {
 	resp, err := c.do(ctx, method, path, q, body)
 	if err != nil {
 		return v, err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return v, nil
+	}
 	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
 		return v, fmt.Errorf("answer of inofd to %s: %w", path, err)
 	}
 	return v, nil
-}
-
-func (c *Client) change(ctx context.Context, method, path string, q url.Values, body any) error {
-	resp, err := c.do(ctx, method, path, q, body)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
 }
 
 // Ask gives the answer to a query of package query, by the name of its path: T is what it is
@@ -137,36 +123,6 @@ func Where(pairs ...string) url.Values {
 		set(v, pairs[i], pairs[i+1])
 	}
 	return v
-}
-
-// RecoverPort ends the error-down of a port by hand.
-func (c *Client) RecoverPort(ctx context.Context, port string) error {
-	return c.change(ctx, http.MethodPost, "/v1/ports/recover", nil, PortName{port})
-}
-
-// ShutPort shuts a port by hand, after hosts were told.
-func (c *Client) ShutPort(ctx context.Context, port string) error {
-	return c.change(ctx, http.MethodPost, "/v1/ports/shut", nil, PortName{port})
-}
-
-// Drain takes ports out of service in order, or puts them back.
-func (c *Client) Drain(ctx context.Context, o DrainOrder) (Drained, error) {
-	return ask[Drained](ctx, c, http.MethodPost, "/v1/drain", nil, o)
-}
-
-// TestNotice sends a host a notice that changes nothing for it.
-func (c *Client) TestNotice(ctx context.Context, host netip.Addr) ([]TestNotice, error) {
-	return ask[[]TestNotice](ctx, c, http.MethodPost, "/v1/test-notice", nil, HostAddr{host})
-}
-
-// ClearHost forgets a host of the device.
-func (c *Client) ClearHost(ctx context.Context, host netip.Addr) ([]HostCleared, error) {
-	return ask[[]HostCleared](ctx, c, http.MethodPost, "/v1/clear-host", nil, HostAddr{host})
-}
-
-// ReloadConfig has the daemon read its configuration again.
-func (c *Client) ReloadConfig(ctx context.Context, force bool) (Reloaded, error) {
-	return ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil, ReloadForce{force})
 }
 
 // Follow hands each new event to got until ctx ends or the daemon goes (io.EOF or

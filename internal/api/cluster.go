@@ -71,29 +71,27 @@ type ClusterSource interface {
 	ReplaceZones(ctx context.Context, zones []zone.Zone) error
 }
 
-// clusterPaths are the endpoints about a cluster.
-func (h *handler) clusterPaths() map[string]map[string]endpoint {
-	return map[string]map[string]endpoint{
-		"/v1/cluster/members":         {"POST": h.clusterChange(h.src.AddMember), "DELETE": h.removeMember},
-		"/v1/cluster/members/replace": {"POST": h.clusterChange(h.src.ReplaceMember)},
-		"/v1/cluster/settings":        {"POST": h.clusterSetting},
-		"/v1/cluster/zones":           {"PUT": h.replaceZones},
-	}
-}
+// Actions on a cluster.
+var (
+	// AddMember makes a device a member.
+	AddMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members", check: (*ClusterChange).wrong, do: done(Source.AddMember)}
+	// ReplaceMember puts a device in the place of what it was.
+	ReplaceMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members/replace", check: (*ClusterChange).wrong, do: done(Source.ReplaceMember)}
+	// SetClusterSetting changes a setting.
+	SetClusterSetting = Action[ClusterSetting, Nothing]{path: "/v1/cluster/settings", do: done(Source.SetClusterSetting),
+		check: func(s *ClusterSetting) string { return missing("name", s.Name == "") }}
+	// ReplaceZones makes these all zones there are.
+	ReplaceZones = Action[[]zone.Zone, Nothing]{path: "/v1/cluster/zones", method: http.MethodPut, do: done(Source.ReplaceZones)}
+)
 
-func (h *handler) clusterChange(do func(context.Context, ClusterChange) error) endpoint {
-	return func(r *http.Request) (any, error) {
-		c, err := body[ClusterChange](r)
-		switch {
-		case err != nil:
-			return nil, err
-		case !c.Device.IsValid():
-			return nil, fmt.Errorf("%w: device is missing", ErrInvalid)
-		case !c.Address.IsValid() || c.Address.Port() == 0:
-			return nil, fmt.Errorf("%w: address is missing: want IP:port", ErrInvalid)
-		}
-		return nil, do(r.Context(), c)
+func (c *ClusterChange) wrong() string {
+	switch {
+	case !c.Device.IsValid():
+		return "device is missing"
+	case !c.Address.IsValid() || c.Address.Port() == 0:
+		return "address is missing: want IP:port"
 	}
+	return ""
 }
 
 func (h *handler) removeMember(r *http.Request) (any, error) {
@@ -108,46 +106,8 @@ func (h *handler) removeMember(r *http.Request) (any, error) {
 	return nil, h.src.RemoveMember(r.Context(), dev)
 }
 
-func (h *handler) clusterSetting(r *http.Request) (any, error) {
-	s, err := body[ClusterSetting](r)
-	switch {
-	case err != nil:
-		return nil, err
-	case s.Name == "":
-		return nil, fmt.Errorf("%w: name is missing", ErrInvalid)
-	}
-	return nil, h.src.SetClusterSetting(r.Context(), s)
-}
-
-func (h *handler) replaceZones(r *http.Request) (any, error) {
-	zones, err := body[[]zone.Zone](r)
-	if err != nil {
-		return nil, err
-	}
-	return nil, h.src.ReplaceZones(r.Context(), zones)
-}
-
-// AddMember makes a device a member.
-func (c *Client) AddMember(ctx context.Context, ch ClusterChange) error {
-	return c.change(ctx, http.MethodPost, "/v1/cluster/members", nil, ch)
-}
-
 // RemoveMember ends the membership of a device.
 func (c *Client) RemoveMember(ctx context.Context, device netip.Addr) error {
-	return c.change(ctx, http.MethodDelete, "/v1/cluster/members", url.Values{"device": {device.String()}}, nil)
-}
-
-// ReplaceMember puts a device in the place of what it was.
-func (c *Client) ReplaceMember(ctx context.Context, ch ClusterChange) error {
-	return c.change(ctx, http.MethodPost, "/v1/cluster/members/replace", nil, ch)
-}
-
-// SetClusterSetting changes a setting.
-func (c *Client) SetClusterSetting(ctx context.Context, s ClusterSetting) error {
-	return c.change(ctx, http.MethodPost, "/v1/cluster/settings", nil, s)
-}
-
-// ReplaceZones makes these all zones there are.
-func (c *Client) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
-	return c.change(ctx, http.MethodPut, "/v1/cluster/zones", nil, zones)
+	_, err := ask[Nothing](ctx, c, http.MethodDelete, "/v1/cluster/members", url.Values{"device": {device.String()}}, nil)
+	return err
 }

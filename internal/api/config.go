@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -48,53 +47,30 @@ type ConfigChange struct {
 	Restart bool   `json:"restart"`
 }
 
-func (h *handler) configPaths() map[string]map[string]endpoint {
-	plain := func(do func(context.Context) (ConfigReview, error)) endpoint {
-		return func(r *http.Request) (any, error) {
-			if _, err := body[struct{}](r); err != nil {
-				return nil, err
-			}
-			v, err := do(r.Context())
-			v.Problems, v.Changes = present(v.Problems), present(v.Changes)
-			return v, err
-		}
+// What is done with the configuration file.
+var (
+	// CheckConfig says what the file would change.
+	CheckConfig = configAction("check", Source.CheckConfig)
+	// CommitConfig brings the file into force.
+	CommitConfig = Action[ConfigOrder, ConfigReview]{path: "/v1/config/commit", do: Source.CommitConfig, whole: (*ConfigReview).whole,
+		check: func(o *ConfigOrder) string { return wrongConfirm(o.Confirm) }}
+	// ConfirmConfig has a configuration stay that waits.
+	ConfirmConfig = configAction("confirm", Source.ConfirmConfig)
+	// UndoConfig brings the configuration before the last commit into force.
+	UndoConfig = configAction("undo", Source.UndoConfig)
+)
+
+func configAction(word string, do func(Source, context.Context) (ConfigReview, error)) Action[Nothing, ConfigReview] {
+	return Action[Nothing, ConfigReview]{path: "/v1/config/" + word, whole: (*ConfigReview).whole,
+		do: func(src Source, ctx context.Context, _ Nothing) (ConfigReview, error) { return do(src, ctx) }}
+}
+
+func (r *ConfigReview) whole() { Some(&r.Problems); Some(&r.Changes) }
+
+// wrongConfirm is what is wrong with the time in which something is to be confirmed; 0: never.
+func wrongConfirm(d Duration) string {
+	if c := time.Duration(d); c != 0 && (c < MinConfirm || c > MaxConfirm) {
+		return fmt.Sprintf("confirm_s of %v: allowed are 0 and %v..%v", c, MinConfirm, MaxConfirm)
 	}
-	commit := func(r *http.Request) (any, error) {
-		o, err := body[ConfigOrder](r)
-		if c := time.Duration(o.Confirm); err == nil && c != 0 && (c < MinConfirm || c > MaxConfirm) {
-			err = fmt.Errorf("%w: confirm_s of %v: allowed are 0 and %v..%v", ErrInvalid, c, MinConfirm, MaxConfirm)
-		}
-		if err != nil {
-			return nil, err
-		}
-		v, err := h.src.CommitConfig(r.Context(), o)
-		v.Problems, v.Changes = present(v.Problems), present(v.Changes)
-		return v, err
-	}
-	return map[string]map[string]endpoint{
-		"/v1/config/check":   {"POST": plain(h.src.CheckConfig)},
-		"/v1/config/commit":  {"POST": commit},
-		"/v1/config/confirm": {"POST": plain(h.src.ConfirmConfig)},
-		"/v1/config/undo":    {"POST": plain(h.src.UndoConfig)},
-	}
-}
-
-// CheckConfig says what the configuration file would change.
-func (c *Client) CheckConfig(ctx context.Context) (ConfigReview, error) {
-	return ask[ConfigReview](ctx, c, http.MethodPost, "/v1/config/check", nil, struct{}{})
-}
-
-// CommitConfig brings the configuration file into force.
-func (c *Client) CommitConfig(ctx context.Context, o ConfigOrder) (ConfigReview, error) {
-	return ask[ConfigReview](ctx, c, http.MethodPost, "/v1/config/commit", nil, o)
-}
-
-// ConfirmConfig has a configuration stay that waits.
-func (c *Client) ConfirmConfig(ctx context.Context) (ConfigReview, error) {
-	return ask[ConfigReview](ctx, c, http.MethodPost, "/v1/config/confirm", nil, struct{}{})
-}
-
-// UndoConfig brings the configuration before the last commit into force.
-func (c *Client) UndoConfig(ctx context.Context) (ConfigReview, error) {
-	return ask[ConfigReview](ctx, c, http.MethodPost, "/v1/config/undo", nil, struct{}{})
+	return ""
 }

@@ -2,12 +2,10 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -85,25 +83,25 @@ func Handler(src Source) http.Handler {
 	paths := map[string]map[string]endpoint{
 		"/v1/zones":         {"POST": h.zoneEndpoint(ZoneAdd), "DELETE": h.zoneEndpoint(ZoneRemove)},
 		"/v1/zones/members": {"POST": h.zoneEndpoint(MembersAdd), "DELETE": h.zoneEndpoint(MembersRemove)},
-		"/v1/ports/recover": {"POST": h.port(h.src.RecoverPort)},
-		"/v1/ports/shut":    {"POST": h.port(h.src.ShutPort)},
-		"/v1/reload":        {"POST": h.reload},
-		"/v1/drain":         {"POST": h.drain},
-		"/v1/test-notice":   {"POST": h.testNotice},
-		"/v1/clear-host":    {"POST": h.clearHost},
-		"/v1/why":           {"GET": h.why},
-		"/v1/hard-zoning":   {"GET": h.hardZoning, "POST": h.orderHardZoning},
-		"/v1/audit":         {"GET": h.auditRecords},
 	}
-	maps.Copy(paths, h.clusterPaths())
-	maps.Copy(paths, h.zoningPaths())
-	maps.Copy(paths, h.configPaths())
-	for _, q := range src.Queries() {
-		path := "/v1/" + q.Name
+	add := func(method, path string, do endpoint) {
 		if paths[path] == nil {
 			paths[path] = map[string]endpoint{}
 		}
-		paths[path]["GET"] = func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) }
+		paths[path][method] = do
+	}
+	add("DELETE", "/v1/cluster/members", h.removeMember)
+	add("GET", "/v1/why", h.why)
+	add("GET", "/v1/audit", h.auditRecords)
+	add("GET", "/v1/hard-zoning", bare(func(r *http.Request) (any, error) { return src.HardZoning(r.Context()) }))
+	add("GET", "/v1/zoning", bare(h.zoning))
+	add("GET", "/v1/zoning/history", bare(h.zoneVersions))
+	add("GET", "/v1/zoning/history/{number}", bare(h.zonesAt))
+	for _, a := range actions {
+		add(a.endpoint(src))
+	}
+	for _, q := range src.Queries() {
+		add("GET", "/v1/"+q.Name, func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) })
 	}
 	for path, methods := range paths {
 		mux.Handle(path, route(methods))
@@ -178,12 +176,21 @@ func (h *handler) noPath(w http.ResponseWriter, r *http.Request) {
 
 func query(r *http.Request) *params { return &params{values: r.URL.Query()} }
 
-// present makes an empty list out of none, for JSON.
-func present[T any](list []T) []T {
-	if list == nil {
-		return []T{}
+// bare refuses all parameters.
+func bare(do endpoint) endpoint {
+	return func(r *http.Request) (any, error) {
+		if err := query(r).close(); err != nil {
+			return nil, err
+		}
+		return do(r)
 	}
-	return list
+}
+
+// Some makes an empty list out of none, for JSON.
+func Some[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
+	}
 }
 
 // body reads a JSON body strictly.
@@ -219,57 +226,6 @@ func named(r *http.Request, needMembers bool) (NamedMembers, error) {
 		err = fmt.Errorf("%w: members are missing", ErrInvalid)
 	}
 	return b, err
-}
-
-func (h *handler) drain(r *http.Request) (any, error) {
-	o, err := body[DrainOrder](r)
-	if err != nil {
-		return nil, err
-	}
-	done, err := h.src.Drain(r.Context(), o)
-	done.Ports = present(done.Ports)
-	return done, err
-}
-
-func (h *handler) testNotice(r *http.Request) (any, error) { return toHost(r, h.src.TestNotice) }
-
-func (h *handler) clearHost(r *http.Request) (any, error) { return toHost(r, h.src.ClearHost) }
-
-// toHost does something to a host, with an outcome for each port that it is on.
-func toHost[T any](r *http.Request, do func(ctx context.Context, host netip.Addr) ([]T, error)) (any, error) {
-	b, err := body[HostAddr](r)
-	if err != nil {
-		return nil, err
-	}
-	if !b.Host.IsValid() {
-		return nil, fmt.Errorf("%w: host is missing", ErrInvalid)
-	}
-	list, err := do(r.Context(), b.Host)
-	return present(list), err
-}
-
-func (h *handler) reload(r *http.Request) (any, error) {
-	b, err := body[ReloadForce](r)
-	if err != nil {
-		return nil, err
-	}
-	res, err := h.src.ReloadConfig(r.Context(), b.Force)
-	res.Changed, res.Restart, res.Problems = present(res.Changed), present(res.Restart), present(res.Problems)
-	return res, err
-}
-
-// port does something to a port.
-func (h *handler) port(do func(ctx context.Context, port string) error) endpoint {
-	return func(r *http.Request) (any, error) {
-		b, err := body[PortName](r)
-		if err != nil {
-			return nil, err
-		}
-		if b.Port == "" {
-			return nil, fmt.Errorf("%w: port is missing", ErrInvalid)
-		}
-		return nil, do(r.Context(), b.Port)
-	}
 }
 
 // ComparePorts orders port names with their numbers as numbers: Ethernet2 before Ethernet10.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"github.com/openinof/inof/hardzone"
@@ -56,29 +54,4 @@ const (
 // HardOrder is the body of an order.
 type HardOrder struct {
 	Order string `json:"order"`
-}
-
-// HardZoning asks how the device enforces zones.
-func (c *Client) HardZoning(ctx context.Context) (HardZoning, error) {
-	return ask[HardZoning](ctx, c, http.MethodGet, "/v1/hard-zoning", nil, nil)
-}
-
-// OrderHardZoning suspends, resumes or flushes the enforcement.
-func (c *Client) OrderHardZoning(ctx context.Context, order string) error {
-	return c.change(ctx, http.MethodPost, "/v1/hard-zoning", nil, HardOrder{order})
-}
-
-func (h *handler) hardZoning(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
-	return h.src.HardZoning(r.Context())
-}
-
-func (h *handler) orderHardZoning(r *http.Request) (any, error) {
-	o, err := body[HardOrder](r)
-	if err != nil {
-		return nil, err
-	}
-	return nil, h.src.OrderHardZoning(r.Context(), o.Order)
 }

@@ -1,11 +1,9 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -95,14 +93,12 @@ func (h *handler) why(r *http.Request) (any, error) {
 		return nil, fmt.Errorf("%w: parameters a and b are two different IP addresses", ErrInvalid)
 	}
 	w, err := h.src.Why(r.Context(), a.Unmap(), b.Unmap())
-	w.Shared, w.Told, w.Notices = present(w.Shared), present(w.Told), present(w.Notices)
+	Some(&w.Shared)
+	Some(&w.Told)
+	Some(&w.Notices)
 	for i := range w.Hosts {
-		w.Hosts[i].Attachments, w.Hosts[i].Faults = present(w.Hosts[i].Attachments), present(w.Hosts[i].Faults)
+		Some(&w.Hosts[i].Attachments)
+		Some(&w.Hosts[i].Faults)
 	}
 	return w, err
-}
-
-// Why explains what two hosts know of each other.
-func (c *Client) Why(ctx context.Context, a, b netip.Addr) (Why, error) {
-	return get[Why](ctx, c, "/v1/why", url.Values{"a": {a.String()}, "b": {b.String()}})
 }

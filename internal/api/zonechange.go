@@ -47,9 +47,11 @@ func (h *handler) zoneEndpoint(do ZoneDo) endpoint {
 			return nil, err
 		}
 		c, err := h.src.ChangeZone(r.Context(), o)
-		c.Added, c.Removed, c.Present = present(c.Added), present(c.Removed), present(c.Present)
+		Some(&c.Added)
+		Some(&c.Removed)
+		Some(&c.Present)
 		if c.Impact != nil {
-			c.Impact.Told = present(c.Impact.Told)
+			Some(&c.Impact.Told)
 		}
 		return c, err
 	}

@@ -105,110 +105,84 @@ type ZoneNumber struct {
 	Number uint64 `json:"number"`
 }
 
-func (h *handler) zoningPaths() map[string]map[string]endpoint {
-	settle := func(stay bool) endpoint {
-		return func(r *http.Request) (any, error) {
-			b, err := body[ZoneNumber](r)
-			if err != nil {
-				return nil, err
+// Actions on all zones.
+var (
+	// CheckZones says what is wrong with a candidate, and what it would do.
+	CheckZones = Action[ZoneCandidate, ZoneReview]{path: "/v1/zoning/check", check: (*ZoneCandidate).wrong, do: Source.CheckZones, whole: (*ZoneReview).whole}
+	// CommitZones brings a candidate into force.
+	CommitZones = Action[ZoneCandidate, ZoneCommitted]{path: "/v1/zoning/commit", do: Source.CommitZones, whole: func(c *ZoneCommitted) { c.Version.whole() },
+		check: func(c *ZoneCandidate) string {
+			if wrong := c.wrong(); wrong != "" || c.Base != "" {
+				return wrong
 			}
-			v, err := h.src.SettleZones(r.Context(), b.Number, stay)
-			return v.whole(), err
-		}
-	}
-	return map[string]map[string]endpoint{
-		"/v1/zoning":                  {"GET": h.zoning},
-		"/v1/zoning/check":            {"POST": h.checkZones},
-		"/v1/zoning/commit":           {"POST": h.commitZones},
-		"/v1/zoning/confirm":          {"POST": settle(true)},
-		"/v1/zoning/abort":            {"POST": settle(false)},
-		"/v1/zoning/history":          {"GET": h.zoneVersions},
-		"/v1/zoning/history/{number}": {"GET": h.zonesAt},
+			return "base is missing: the version that the candidate was made from"
+		}}
+	// ConfirmZones has a version stay that waits for its confirmation, AbortZones takes it back.
+	ConfirmZones, AbortZones = settle("confirm", true), settle("abort", false)
+)
+
+func settle(word string, stay bool) Action[ZoneNumber, ZoneVersion] {
+	return Action[ZoneNumber, ZoneVersion]{path: "/v1/zoning/" + word, whole: (*ZoneVersion).whole,
+		do: func(src Source, ctx context.Context, n ZoneNumber) (ZoneVersion, error) {
+			return src.SettleZones(ctx, n.Number, stay)
+		}}
+}
+
+func (v *ZoneVersion) whole() { Some(&v.Changes) }
+
+func (r *ZoneReview) whole() {
+	r.Version.whole()
+	Some(&r.Errors)
+	Some(&r.Warnings)
+	Some(&r.Changes)
+	if x := r.Impact; x != nil {
+		Some(&x.Told)
+		Some(&x.Lost)
+		Some(&x.Gained)
+		Some(&x.AloneHosts)
 	}
 }
 
-// whole has lists where there are none, for JSON.
-func (v ZoneVersion) whole() ZoneVersion {
-	v.Changes = present(v.Changes)
-	return v
+func (c *ZoneCandidate) wrong() string {
+	switch {
+	case c.Plan == nil:
+		return "plan is missing"
+	case wrongConfirm(c.Confirm) != "":
+		return wrongConfirm(c.Confirm)
+	case c.Extends != 0 && c.Confirm == 0:
+		return "extends without confirm_s: for how long?"
+	case len(c.Comment) > MaxComment:
+		return fmt.Sprintf("the comment has %d bytes, at most %d", len(c.Comment), MaxComment)
+	}
+	return ""
 }
 
+// zoning serves GET /v1/zoning.
 func (h *handler) zoning(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
 	z, err := h.src.Zoning(r.Context())
-	z.Version = z.Version.whole()
+	z.Version.whole()
 	return z, err
 }
 
-// candidate reads the body of a change of all zones.
-func candidate(r *http.Request) (ZoneCandidate, error) {
-	c, err := body[ZoneCandidate](r)
-	confirm := time.Duration(c.Confirm)
-	switch {
-	case err != nil:
-	case c.Plan == nil:
-		err = fmt.Errorf("%w: plan is missing", ErrInvalid)
-	case confirm != 0 && (confirm < MinConfirm || confirm > MaxConfirm):
-		err = fmt.Errorf("%w: confirm_s of %v: allowed are 0 and %v..%v", ErrInvalid, confirm, MinConfirm, MaxConfirm)
-	case c.Extends != 0 && confirm == 0:
-		err = fmt.Errorf("%w: extends without confirm_s: for how long?", ErrInvalid)
-	case len(c.Comment) > MaxComment:
-		err = fmt.Errorf("%w: the comment has %d bytes, at most %d", ErrInvalid, len(c.Comment), MaxComment)
-	}
-	return c, err
-}
-
-func (h *handler) checkZones(r *http.Request) (any, error) {
-	c, err := candidate(r)
-	if err != nil {
-		return nil, err
-	}
-	v, err := h.src.CheckZones(r.Context(), c)
-	v.Version = v.Version.whole()
-	v.Errors, v.Warnings, v.Changes = present(v.Errors), present(v.Warnings), present(v.Changes)
-	if x := v.Impact; x != nil {
-		x.Told, x.Lost, x.Gained, x.AloneHosts = present(x.Told), present(x.Lost), present(x.Gained), present(x.AloneHosts)
-	}
-	return v, err
-}
-
-func (h *handler) commitZones(r *http.Request) (any, error) {
-	c, err := candidate(r)
-	if err != nil {
-		return nil, err
-	}
-	if c.Base == "" {
-		return nil, fmt.Errorf("%w: base is missing: the version that the candidate was made from", ErrInvalid)
-	}
-	v, err := h.src.CommitZones(r.Context(), c)
-	v.Version = v.Version.whole()
-	return v, err
-}
-
+// zoneVersions serves GET /v1/zoning/history.
 func (h *handler) zoneVersions(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
 	list, err := h.src.ZoneVersions(r.Context())
 	for i := range list {
-		list[i] = list[i].whole()
+		list[i].whole()
 	}
 	slices.SortFunc(list, func(a, b ZoneVersion) int { return int(b.Number) - int(a.Number) })
-	return present(list), err
+	Some(&list)
+	return list, err
 }
 
+// zonesAt serves GET /v1/zoning/history/{number}.
 func (h *handler) zonesAt(r *http.Request) (any, error) {
-	if err := query(r).close(); err != nil {
-		return nil, err
-	}
 	number, err := strconv.ParseUint(r.PathValue("number"), 10, 63)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %.40q is no number of a version", ErrInvalid, r.PathValue("number"))
 	}
 	z, err := h.src.ZonesAt(r.Context(), number)
-	z.Version = z.Version.whole()
+	z.Version.whole()
 	return z, err
 }
 
@@ -217,31 +191,10 @@ func (c *Client) Zoning(ctx context.Context) (Zoning, error) {
 	return get[Zoning](ctx, c, "/v1/zoning", nil)
 }
 
-// CheckZones says what is wrong with a candidate, and what it would do.
-func (c *Client) CheckZones(ctx context.Context, x ZoneCandidate) (ZoneReview, error) {
-	return ask[ZoneReview](ctx, c, http.MethodPost, "/v1/zoning/check", nil, x)
-}
-
-// CommitZones brings a candidate into force.
-func (c *Client) CommitZones(ctx context.Context, x ZoneCandidate) (ZoneCommitted, error) {
-	return ask[ZoneCommitted](ctx, c, http.MethodPost, "/v1/zoning/commit", nil, x)
-}
-
 // SettleZones has a version stay that waits for its confirmation, or takes it back.
 func (c *Client) SettleZones(ctx context.Context, number uint64, stay bool) (ZoneVersion, error) {
-	path := "/v1/zoning/abort"
 	if stay {
-		path = "/v1/zoning/confirm"
+		return ConfirmZones.Ask(ctx, c, ZoneNumber{number})
 	}
-	return ask[ZoneVersion](ctx, c, http.MethodPost, path, nil, ZoneNumber{number})
-}
-
-// ZoneVersions lists the versions that are kept, newest first.
-func (c *Client) ZoneVersions(ctx context.Context) ([]ZoneVersion, error) {
-	return get[[]ZoneVersion](ctx, c, "/v1/zoning/history", nil)
-}
-
-// ZonesAt gives what a version said.
-func (c *Client) ZonesAt(ctx context.Context, number uint64) (Zoning, error) {
-	return get[Zoning](ctx, c, "/v1/zoning/history/"+strconv.FormatUint(number, 10), nil)
+	return AbortZones.Ask(ctx, c, ZoneNumber{number})
 }

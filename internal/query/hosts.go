@@ -23,7 +23,7 @@ var hosts = list[api.Host]{
 	},
 	whole: func(rows *[]api.Host) {
 		for i := range *rows {
-			some(&(*rows)[i].Zones)
+			api.Some(&(*rows)[i].Zones)
 		}
 	},
 	arg:  addrArg(func(h *api.Host) netip.Addr { return h.Addr }),

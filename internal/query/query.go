@@ -203,10 +203,3 @@ func tableOf[T any](p *Page, rows []T, columns []column[T]) (header string, cell
 	}
 	return header, cells
 }
-
-// some makes an empty list of none, for JSON.
-func some[T any](list *[]T) {
-	if *list == nil {
-		*list = []T{}
-	}
-}

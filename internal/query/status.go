@@ -18,8 +18,8 @@ var status = object[api.Status, api.Warning]{
 		"warnings). With --check the exit code is 3 while there is a warning, for scripts and monitors.",
 	read: func(ctx context.Context, src Source, _ Asked) (api.Status, error) { return src.Status(ctx) },
 	whole: func(s *api.Status) {
-		some(&s.Roles)
-		some((*[]api.Warning)(&s.Warnings))
+		api.Some(&s.Roles)
+		api.Some((*[]api.Warning)(&s.Warnings))
 	},
 	flags: []Flag{{Name: "check", Usage: "exit with 3 if there is a warning", Finding: func(answer []byte) string {
 		var s api.Status

@@ -18,8 +18,8 @@ var zones = list[api.Zone]{
 	order: func(a, b api.Zone) int { return cmp.Compare(a.Name, b.Name) },
 	whole: func(rows *[]api.Zone) {
 		for i := range *rows {
-			some(&(*rows)[i].Members)
-			some(&(*rows)[i].Hosts)
+			api.Some(&(*rows)[i].Members)
+			api.Some(&(*rows)[i].Hosts)
 		}
 	},
 	arg:  nameArg("NAME", ZoneNames, func(z *api.Zone) string { return z.Name }),

@@ -116,7 +116,7 @@ func (r *runner) open(ctx context.Context, l link, byHand bool) error {
 		if byHand {
 			one, stop := context.WithTimeout(ctx, zoneTimeout)
 			defer stop()
-			refused = c.RecoverPort(one, l.port)
+			refused = api.RecoverPort.Do(one, c, api.PortName{Port: l.port})
 		}
 		return nil
 	})
