@@ -17,6 +17,13 @@ func (c *Core) neighboursChanged(list []lldp.Change, now time.Time) {
 	for _, ch := range list {
 		c.neighbourChanged(ch, now)
 	}
+	// Not before: the table has lost all of them already, and a port that is gone would be dropped
+	// with the first, before the others have left it.
+	for i := range list {
+		if p := c.ports[list[i].Neighbour.Port]; p != nil {
+			c.forget(p)
+		}
+	}
 }
 
 // neighbourChanged follows one change of the LLDP table to the hosts behind it.
@@ -51,7 +58,6 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 		}
 		c.heard(p, addrs, ch.At, now)
 	}
-	c.forget(p)
 }
 
 // hostHere makes a host address known, or known in another way.
