@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -237,7 +238,7 @@ func (m *Machine) follows(d *change.Delta) (map[string]*zone.Zone, *Refusal) {
 	} else {
 		next := p.Clone()
 		next.Apply(d)
-		if err := next.Check(m.rules); err != nil {
+		if err := next.Check(m.zoneRules()); err != nil {
 			return nil, m.checkRefusal(err)
 		}
 		there := map[string]bool{}
@@ -307,12 +308,20 @@ func (m *Machine) take(changed map[string]*zone.Zone, edit *Edit) {
 	}
 }
 
+// zoneRules are the rules of the cluster. How large a zone may be says wireSize, which is stricter
+// and never changes.
+func (m *Machine) zoneRules() zone.Rules {
+	r := m.rules
+	r.MaxSize = math.MaxInt
+	return r
+}
+
 // check reports whether a zone may ever be.
 func (m *Machine) check(z zone.Zone) *Refusal {
 	if z.Name == zone.DefaultName {
 		return refuse(CodeInvalid, "zone %q is always there; hosts in no other zone join it by themselves", z.Name)
 	}
-	if err := m.rules.CheckZone(z); err != nil {
+	if err := m.zoneRules().CheckZone(z); err != nil {
 		return refuse(CodeInvalid, "%v", err)
 	}
 	return nil
@@ -320,7 +329,7 @@ func (m *Machine) check(z zone.Zone) *Refusal {
 
 // replace makes a list of zones all there are, without aliases and zone sets.
 func (m *Machine) replace(zones []zone.Zone, meta change.Meta, edit *Edit) *Refusal {
-	if err := m.rules.Check(zone.Set{Zones: zones}); err != nil {
+	if err := m.zoneRules().Check(zone.Set{Zones: zones}); err != nil {
 		return m.checkRefusal(err)
 	}
 	if r := m.commit(change.Order{Delta: change.Diff(m.book.Plan(), change.PlanOf(zone.Set{Zones: zones})), Meta: meta}, edit); r != nil {

@@ -18,6 +18,7 @@ type Rules struct {
 	AllowLoopback bool // a lab in one machine has nothing else
 	MaxZones      int  // 0 means DefaultMaxZones
 	MaxMembers    int  // 0 means DefaultMaxMembers
+	MaxSize       int  // of one zone where it is told, in bytes; 0 means MaxSize
 	BoundNQNs     bool // a member by NQN must be bound to a place
 }
 
@@ -151,6 +152,7 @@ func (r Rules) zoneErrors(index int, z Zone) []error {
 	for i, m := range z.Members {
 		add(i, r.CheckMember(m))
 	}
+	add(-1, z.checkSize(orDefault(r.MaxSize, MaxSize)))
 	return errs
 }
 

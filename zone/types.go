@@ -57,6 +57,9 @@ const DefaultName = "default"
 // Limits of a zone configuration.
 const (
 	MaxName = 63 // bytes, 1..63, case-sensitive
+	// MaxSize is what fits one message beside its header, in bytes (docs/protocol.md, "Limits"):
+	// a zone is never told in parts.
+	MaxSize = 1<<20 - 256
 )
 
 // MemberKind tells which field of a Member counts.

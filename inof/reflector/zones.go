@@ -22,11 +22,6 @@ func (r *Reflector) SetZones(set zone.Set, now time.Time) ([]wire.Delivery, erro
 		return nil, err
 	}
 	set = set.Canonical()
-	for i := range set.Zones {
-		if err := wire.FitsMessage(&set.Zones[i]); err != nil {
-			return nil, err
-		}
-	}
 	t := r.begin()
 	wanted := make(map[string]struct{}, len(set.Zones))
 	for i := range set.Zones {
@@ -117,9 +112,6 @@ func (r *Reflector) PutZone(z zone.Zone, now time.Time) ([]wire.Delivery, error)
 		return nil, err
 	}
 	z = z.Canonical()
-	if err := wire.FitsMessage(&z); err != nil {
-		return nil, err
-	}
 	old, had := r.interest.zones[z.Name]
 	var was wire.PackedMembers
 	if had {

@@ -33,6 +33,28 @@ func TestAddressesOfAFaultUpToTheLimit(t *testing.T) {
 	}
 }
 
+// The largest zone that the rules of zones allow is told; of one that is larger it is counted that
+// it is not.
+func TestTheLargestZoneFitsAMessage(t *testing.T) {
+	z := zone.Zone{Name: strings.Repeat("z", zone.MaxName)}
+	for n := 0; n < 149_000 || z.Size() <= zone.MaxSize; n++ {
+		z.Members = append(z.Members, inoftest.AddrMember(inoftest.ManyHost(2*n)))
+	}
+	for left, most := range []int{0, 1} {
+		b := wire.Batch{Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: z.Name, Members: z.Members[:len(z.Members)-1+left]}}}}
+		var large uint64
+		us := b.Updates(&wire.Update{Origin: inoftest.DevID(0), Epoch: 1, Seq: 1}, &large)
+		if large != uint64(most) || len(us) != 1-most {
+			t.Fatalf("%d members: %d messages, %d too large", len(b.Zones[0].Zone.Members), len(us), large)
+		}
+		for _, u := range us {
+			if e, err := wire.Encode(u); err != nil || e.Len() > wire.MaxMessage {
+				t.Errorf("%d members: %v", len(b.Zones[0].Zone.Members), err)
+			}
+		}
+	}
+}
+
 // The lengths of names, as the codec takes them in either direction.
 func TestNamesUpToTheLimit(t *testing.T) {
 	update := func(zoneLen, portLen, nqnLen int) *wire.Update {

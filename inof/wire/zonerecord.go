@@ -208,27 +208,10 @@ type ZoneRecord struct {
 
 // Size is the length of the record on the wire, in bytes, or a little more.
 func (z *ZoneRecord) Size() int {
-	n := tlvHeaderLen + 2 + len(z.Zone.Name)
 	if z.Op == Put {
-		n += len(z.Packed)
-		for i := range z.Zone.Members {
-			m := &z.Zone.Members[i]
-			n += memberHeaderLen + (m.First.BitLen()+m.Last.BitLen())/8 + len(m.NQN) + AddrLen(m.Device) + len(m.Port)
-			if m.Kind == zone.MemberBound {
-				n += 2 // kind of the place, length of the port's name
-			}
-		}
+		return z.Zone.Size() + len(z.Packed)
 	}
-	return n
-}
-
-// FitsMessage refuses a zone that no message can hold: the error wraps ErrTooLarge.
-func FitsMessage(z *zone.Zone) error {
-	rec := ZoneRecord{Op: Put, Zone: *z}
-	if n := rec.Size(); n > MaxMessage-updateOverhead {
-		return fmt.Errorf("zone %q has %d members in %d bytes: %w; name ranges instead of single addresses", z.Name, len(z.Members), n, ErrTooLarge)
-	}
-	return nil
+	return (&zone.Zone{Name: z.Zone.Name}).Size()
 }
 
 func (z *ZoneRecord) weight() int       { return 1 }

@@ -209,6 +209,23 @@ func TestCheckTellsWhatAFileHolds(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+	// Nor is one good whose zone the daemon could tell nobody, also when aliases make it so large.
+	large := func(from int) string {
+		var list []string
+		for i := range 80_000 {
+			list = append(list, fmt.Sprintf("10.%d.%d.%d", from+i>>15, i>>7&0xff, i<<1&0xff))
+		}
+		return strings.Join(list, ", ")
+	}
+	text = "aliases: [{name: x, members: [" + large(0) + "]}, {name: y, members: [" + large(100) + "]}]\nzones: [{name: a, members: [alias:x, alias:y]}]\n"
+	if err := os.WriteFile(zones, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{conf, zones} {
+		if _, _, err := Check(path, nil); err == nil || !strings.Contains(err.Error(), `zone "a": does not fit into a message: 160000 members in`) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }
 
 func FuzzParseZones(f *testing.F) {

@@ -158,7 +158,7 @@ func (e zoneEdit) onPlan(plan *change.Plan, rules zone.Rules) (*change.Plan, err
 	} else {
 		next.PutZone(e.name, change.Zone{Members: wanted.Members, Aliases: old.Aliases})
 	}
-	if err := checkPlan(next, rules); err != nil {
+	if err := next.Check(rules); err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	return next, nil

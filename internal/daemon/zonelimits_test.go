@@ -53,7 +53,7 @@ func TestZonesBeyondTheLimitsAreRefused(t *testing.T) {
 					p.PutZone(name, manyMembers(zone.DefaultMaxMembers/4))
 				}
 			}},
-			{`zone "c" has 200000 members in`, func(p *change.Plan) { p.PutZone("c", manyMembers(200_000)) }},
+			{`zone "c": does not fit into a message: 200000 members in`, func(p *change.Plan) { p.PutZone("c", manyMembers(200_000)) }},
 		} {
 			before, file := n.candidate(func(*change.Plan) {}).Plan, n.zoneFile()
 			next := n.candidate(c.edit)
@@ -104,7 +104,7 @@ func TestAZoneFileWithTooLargeAZoneIsNotTaken(t *testing.T) {
 	}
 	z := newZoneStore(cfg)
 	warning, err := z.load(nil)
-	if err != nil || !says(warning, cfg.Zones.File+`: zone "a" has 160000 members in`) || len(z.first().Zones) != 1 || len(z.first().Zones[0].Members) != 1 {
+	if err != nil || !says(warning, cfg.Zones.File+`:1:1: zones: zone "a": does not fit into a message: 160000 members in`) || len(z.first().Zones) != 1 || len(z.first().Zones[0].Members) != 1 {
 		t.Errorf("warning %v, error %v", warning, err)
 	}
 	if good, err := os.ReadFile(z.lastGood); err != nil || string(good) != goodZones {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,8 +71,8 @@ const byFile = "zone file"
 // reflector would end every pair in the fabric.
 func (z *zoneStore) load(rows []keep.Row) (warning, err error) {
 	z.sum, _ = config.ZoneFileSum(z.path) // before it is read: a change in between is seen later
-	plan, err := loadPlan(z.path, z.rules)
-	good, goodErr := loadPlan(z.lastGood, z.rules)
+	plan, _, err := config.LoadPlan(z.path, z.rules)
+	good, _, goodErr := config.LoadPlan(z.lastGood, z.rules)
 	if err == nil {
 		z.open(plan, good, rows)
 		return z.keep(), nil
@@ -96,33 +94,6 @@ func (z *zoneStore) load(rows []keep.Row) (warning, err error) {
 	z.counters.Fallbacks++
 	z.trouble = fmt.Errorf("%w\nthe last good copy %s is in force instead", err, z.lastGood)
 	return z.trouble, nil
-}
-
-// loadPlan reads a zone file whose zones can be told to clients.
-func loadPlan(path string, rules zone.Rules) (*change.Plan, error) {
-	plan, _, err := config.LoadPlan(path, rules)
-	if err != nil {
-		return nil, err
-	}
-	if err := fitMessages(plan); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return plan, nil
-}
-
-// checkPlan says everything that is wrong with zones.
-func checkPlan(plan *change.Plan, rules zone.Rules) error {
-	return errors.Join(plan.Check(rules), fitMessages(plan))
-}
-
-// fitMessages refuses zones that no message to a client can hold.
-func fitMessages(plan *change.Plan) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(plan.Zones)) {
-		z := plan.Expand(name)
-		errs = append(errs, wire.FitsMessage(&z))
-	}
-	return errors.Join(errs...)
 }
 
 // open puts the plan that is in force and the versions that were kept together. Where a change
@@ -363,7 +334,7 @@ func (z *zoneStore) reload(ctx context.Context, d *Device, cfg *config.Config) e
 	defer z.mu.Unlock()
 	sum, _ := config.ZoneFileSum(cfg.Zones.File)
 	rules := cfg.ZoneRules()
-	plan, err := loadPlan(cfg.Zones.File, rules)
+	plan, _, err := config.LoadPlan(cfg.Zones.File, rules)
 	if errors.Is(err, fs.ErrNotExist) && len(z.book.Plan().Zones) == 0 {
 		plan, err = &change.Plan{}, nil
 	}

@@ -67,7 +67,7 @@ func (d *Daemon) CheckZones(ctx context.Context, c api.ZoneCandidate) (api.ZoneR
 	}
 	delta := change.Diff(b.Plan(), c.Plan)
 	r.Changes = delta.Lines(b.Plan(), shownChanges)
-	if err := checkPlan(c.Plan, cfg.ZoneRules()); err != nil {
+	if err := c.Plan.Check(cfg.ZoneRules()); err != nil {
 		r.Errors = strings.Split(err.Error(), "\n")
 		return r, nil
 	}
