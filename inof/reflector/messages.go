@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -83,7 +82,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 				b.known = math.MaxInt
 				continue
 			}
-			r.say(d, n, &t)
+			keyKinds[n.kind].say(r, d, n, &t)
 		}
 	}
 	if t.Downs = t.downs.Records(); len(t.downs) <= smallChange {
@@ -196,39 +195,6 @@ func (t *taking) others(row *addrRow, d *device) {
 	}
 }
 
-// say adds the state of a key as a device sees it.
-func (r *Reflector) say(d *device, n news, t *taking) {
-	k := n.host
-	switch n.kind {
-	case keySettings:
-		t.Settings = r.settings()
-	case keyZone:
-		rec := wire.ZoneRecord{Op: wire.Withdraw}
-		rec.Zone.Name = k.Port
-		if z, there := r.interest.zones[k.Port]; there {
-			rec = z.record()
-		}
-		t.zone(rec)
-	case keyHost:
-		t.host(r.hostFor(d, n))
-	case keyTaken:
-		e := r.interest.at(k.Addr)
-		if i, there := findAtt(e.atts, k); there {
-			t.host(wire.HostRecord{Op: wire.Put, Host: e.atts[i]})
-		}
-	case keyDown:
-		e := r.interest.at(k.Addr)
-		if i, there := findAtt(e.atts, k); there && r.interest.knows(d.id, k.Addr) {
-			t.down(k, e.atts[i].Down)
-		}
-	case keyRefused:
-		t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.again == askAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
-		if d.again == askAgain {
-			d.again = saysAgain
-		}
-	}
-}
-
 func (t *taking) zone(z wire.ZoneRecord) {
 	t.Zones = append(t.Zones, z)
 	t.room -= z.Size()
@@ -243,21 +209,4 @@ func (t *taking) host(h wire.HostRecord) {
 func (t *taking) down(k zone.HostKey, is zone.Down) {
 	t.downs[k] = is
 	t.room -= wire.AddrLen(k.Addr)
-}
-
-// hostFor is a host of another device as one is to see it.
-func (r *Reflector) hostFor(d *device, n news) wire.HostRecord {
-	e := r.interest.at(n.host.Addr)
-	i, there := findAtt(e.atts, n.host)
-	switch {
-	case there && r.interest.knows(d.id, n.host.Addr):
-		return wire.HostRecord{Op: wire.Put, Host: e.atts[i]}
-	case there:
-		n.why = snsd.ReasonZoneChanged
-	}
-	return wire.HostRecord{Op: wire.Withdraw, Host: zone.Host{HostKey: n.host}, Why: n.why}
-}
-
-func (r *Reflector) settings() *wire.Settings {
-	return &wire.Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD}
 }

@@ -5,29 +5,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/snsd"
-	"github.com/openinof/inof/zone"
 )
-
-// keyKind is what a key of the feed is about.
-type keyKind uint8
-
-const (
-	keySettings keyKind = iota
-	keyZone             // by name
-	keyHost             // of another device
-	keyTaken            // a host of the device itself, repeated to it
-	keyDown             // whether a host of another device is down
-	keyRefused          // how many hosts of the device itself are refused
-	keyArea             // the device has come to a large zone: all hosts that it knows
-)
-
-// feedKey is one of them.
-type feedKey struct {
-	kind keyKind
-	host zone.HostKey // of a zone: its name as Port
-}
-
-func zoneKey(name string) feedKey { return feedKey{keyZone, zone.HostKey{Port: name}} }
 
 // news is a key that has changed.
 type news struct {
@@ -36,12 +14,6 @@ type news struct {
 	// again: it has changed so often of late that it need not be told at once.
 	again bool
 	why   snsd.Reason // it is gone; where it still exists it has left their zones
-}
-
-// loss reports whether the news are that a host is gone or cannot be reached: what others wait
-// for.
-func (n *news) loss() bool {
-	return !n.again && (n.kind == keyHost && n.gone || n.kind == keyDown && !n.gone)
 }
 
 // rank is the order in which keys of a backlog are told. Losses overtake everything; what is
@@ -61,29 +33,22 @@ const (
 	ranks
 )
 
+// loss reports whether the news are that a host is gone or cannot be reached: what others wait
+// for.
+func (n *news) loss() bool {
+	is := keyKinds[n.kind].loss
+	return !n.again && is != nil && is(n)
+}
+
 func (n *news) rank() rank {
-	switch n.kind {
-	case keySettings, keyRefused:
-		return rankSettings
-	case keyZone:
-		return rankZone
-	case keyDown:
-		if n.again {
-			return rankAgain
-		}
-		return rankDown
-	case keyArea:
-		return rankHost
-	case keyHost:
-		switch {
-		case n.gone && n.again:
-			return rankAgain
-		case n.gone:
-			return rankGone
-		}
-		return rankHost
+	r := keyKinds[n.kind].rank
+	if n.gone {
+		r = keyKinds[n.kind].gone
 	}
-	return rankRest
+	if n.again {
+		r = max(r, rankAgain)
+	}
+	return r
 }
 
 // cause is the change behind keys: by whom, and when it happened on its way so far.
