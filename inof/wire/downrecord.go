@@ -17,21 +17,39 @@ type Downs map[zone.HostKey]zone.Down
 // Records gives one record for all hosts of a port that are down alike, in an order that
 // depends on nothing but what is said.
 func (d Downs) Records() (out []DownRecord) {
-	keys := make([]zone.HostKey, 0, len(d))
-	for k := range d {
-		keys = append(keys, k)
+	type alike struct {
+		device netip.Addr
+		port   string
+		why    snsd.Reason
+		since  int64
 	}
-	slices.SortFunc(keys, func(a, b zone.HostKey) int {
-		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port),
-			cmp.Compare(d[a].Why, d[b].Why), d[a].Since.Compare(d[b].Since), a.Addr.Compare(b.Addr))
-	})
-	for _, k := range keys {
-		last := len(out) - 1
-		if last < 0 || out[last].Device != k.Device || out[last].Port != k.Port || !out[last].Down.Same(d[k]) || len(out[last].Addrs) == MaxDownAddrs {
-			out = append(out, DownRecord{Device: k.Device, Port: k.Port, Down: d[k]})
-			last++
+	at := make(map[alike]int, 1)
+	var last alike
+	n := -1
+	for k, is := range d { // a port at a time is sorted, not all hosts: they are many, ports few
+		a := alike{k.Device, k.Port, is.Why, is.Since.UnixNano()}
+		if n < 0 || a != last {
+			i, seen := at[a]
+			if !seen {
+				i = len(out)
+				at[a] = i
+				out = append(out, DownRecord{Device: k.Device, Port: k.Port, Down: is})
+			}
+			last, n = a, i
 		}
-		out[last].Addrs = append(out[last].Addrs, k.Addr)
+		out[n].Addrs = append(out[n].Addrs, k.Addr)
+	}
+	slices.SortFunc(out, func(a, b DownRecord) int {
+		return cmp.Or(a.Device.Compare(b.Device), strings.Compare(a.Port, b.Port), cmp.Compare(a.Why, b.Why), a.Since.Compare(b.Since))
+	})
+	for i := 0; i < len(out); i++ {
+		addrs := out[i].Addrs
+		slices.SortFunc(addrs, netip.Addr.Compare)
+		if len(addrs) > MaxDownAddrs {
+			rest := out[i]
+			out[i].Addrs, rest.Addrs = addrs[:MaxDownAddrs:MaxDownAddrs], addrs[MaxDownAddrs:]
+			out = slices.Insert(out, i+1, rest)
+		}
 	}
 	return out
 }
