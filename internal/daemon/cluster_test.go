@@ -185,6 +185,15 @@ func TestAMinorityRefusesZonesAndReflectsHosts(t *testing.T) {
 		if got := warned(f.nodes[lone].d); !strings.Contains(got, noMajority) {
 			t.Errorf("its operators see %q", got)
 		}
+		st, err := f.nodes[lone].d.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range st.Warnings {
+			if strings.Contains(w.Text, noMajority) && !strings.Contains(w.Do, "show cluster") {
+				t.Errorf("they are advised %q", w.Do) // no file of theirs is wrong
+			}
+		}
 		if err := f.nodes[f.leader()].d.RemoveMembers(context.Background(), "a", []string{t1}); err != nil {
 			t.Fatal(err)
 		}

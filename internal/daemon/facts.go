@@ -26,7 +26,10 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		f.HardSuspended = d.hard.state.suspended && d.hard.state.running
 		d.hard.mu.Unlock()
 	}
-	if d.zones != nil {
+	switch {
+	case d.cluster != nil:
+		f.Cluster = d.cluster.warning()
+	case d.zones != nil:
 		f.Zones = d.zones.warning()
 	}
 	if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { c.Facts(&f, now) }); err != nil {

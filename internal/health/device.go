@@ -76,9 +76,15 @@ var deviceRules = []Rule{
 	},
 	{
 		Name: "zones-not-in-force",
-		When: "the zone file, or what the cluster should have of it, is not in force",
+		When: "the zone file is not in force",
 		Do:   "correct it (inofctl check FILE) and reload; until then the last good zones count",
 		Find: func(f *Facts) []string { return some(f.Zones) },
+	},
+	{
+		Name: "cluster-apart",
+		When: "this member of a cluster takes no part in it, or reaches no majority of it",
+		Do:   "see inofctl show cluster: have the members that are missing there run and be reached; one that has lost its state is replaced at another one (inofctl cluster replace)",
+		Find: func(f *Facts) []string { return some(f.Cluster) },
 	},
 	{
 		Name: "state-not-saved",

@@ -31,8 +31,10 @@ type Facts struct {
 	Drained []DrainedPort
 	// Why something does not work now; empty: it does.
 	Reload string // the configuration was read again and could not (wholly) be used
-	Zones  string // the zones that were configured are not in force
-	State  string // the state file cannot be written
+	Zones  string // the zone file is not in force
+	// Cluster is why this member of a cluster takes no part, or accepts no change of the zones.
+	Cluster string
+	State   string // the state file cannot be written
 	// Certificates are what is to be said of this device's own.
 	Certificates []string
 	// Exposed are the files with secrets that everybody may read.

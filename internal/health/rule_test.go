@@ -64,6 +64,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"port-unknown", func(f *Facts) { f.IdleNames = []string{"Ethrnet*", "Ethernet5"} }, "ports.access: Ethrnet*, Ethernet5: no such port here"},
 		{"reload-failed", func(f *Facts) { f.Reload = "line 3" }, "line 3"},
 		{"zones-not-in-force", func(f *Facts) { f.Zones = "line 4" }, "line 4"},
+		{"cluster-apart", func(f *Facts) { f.Cluster = "no majority" }, "no majority"},
 		{"state-not-saved", func(f *Facts) { f.State = "disk full" }, "disk full"},
 		{"hard-zoning-abnormal", func(f *Facts) { f.HardZoning = []string{"this dataplane cannot filter"} }, "cannot filter"},
 		{"hard-zoning-suspended", func(f *Facts) { f.HardSuspended = true }, "suspended"},
