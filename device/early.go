@@ -244,6 +244,16 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 	return c.localAddrs[h.Addr] == 0 && !slices.ContainsFunc(c.dir.Attachments(h.Addr), func(at zone.Host) bool { return at.MAC != h.MAC })
 }
 
+// returned goes on with a host that was withdrawn though it was there: the reflectors may have taken
+// the hosts of its zones from here meanwhile, which is no news to it.
+func (c *Core) returned(h zone.Host, now time.Time) {
+	if c.early.hosts == nil {
+		c.early.hosts = make(map[netip.Addr]earlyHost)
+	}
+	c.early.hosts[h.Addr] = earlyHost{Host: h, registered: true}
+	c.notify.SubscribeAs(h.Addr, h.HostKey.Port, h.MAC, h.Role, now)
+}
+
 // endRegistered ends it for hosts that have registered, when a reflector has taken them in or
 // has said all that concerns this device.
 func (c *Core) endRegistered(a *client.Applied, now time.Time) {

@@ -8,7 +8,6 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
-	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -43,7 +42,7 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 		c.heardFrom(&ch.Neighbour, now)
 	}
 	for _, addr := range ch.Gone {
-		c.hostGone(p, addr, ch.Reason, ch.At, now)
+		c.hostGone(p, addr, &ch, now)
 	}
 	for i := range ch.Put {
 		c.hostHere(p, &ch.Put[i], ch.At, now)
@@ -109,7 +108,8 @@ func (c *Core) hostEvent(h zone.Host, known bool, at time.Time) {
 
 // hostGone withdraws a host address. The host goes before its entry in the port's
 // fault does, so that nobody sees it reachable in between.
-func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.Time) {
+func (c *Core) hostGone(p *port, addr netip.Addr, ch *lldp.Change, now time.Time) {
+	why, at := ch.Reason, ch.At
 	k := zone.HostKey{Addr: addr, Device: c.self, Port: p.Name}
 	h, known := c.local[k]
 	if !known {
@@ -130,7 +130,11 @@ func (c *Core) hostGone(p *port, addr netip.Addr, why snsd.Reason, at, now time.
 	c.changed(c.dir.RemoveHost(k, why), at, now)
 	c.noteHard(addr)
 	c.unlisted(p, addr, now)
-	c.notify.Unsubscribe(addr, p.Name, now)
+	if ch.Taken {
+		c.notify.Withdraw(addr, p.Name, now)
+	} else {
+		c.notify.Unsubscribe(addr, p.Name, now)
+	}
 	c.event(api.Event{Time: at, Kind: "host", Port: p.Name, Addr: addr.String(),
 		Text:   fmt.Sprintf("host %s (%s) left port %s: %s", addr, h.Role, p.Name, why),
 		Fields: map[string]string{"change": "left", "role": h.Role.String(), "reason": why.String()}})

@@ -3,6 +3,7 @@ package hostnotify
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/openinof/inof/snsd"
 )
@@ -123,4 +124,59 @@ func TestAnAckShowsThatAHostIsThereAfterTheLossOfTheAddress(t *testing.T) {
 	if got := r.n.Told(ip(hostA), ip(farT)); !got.Acked {
 		t.Error("it is forgotten that the host has acked")
 	}
+}
+
+// A host that did not answer for its address, and is not registered any more, may have been there
+// and heard nothing: when it registers in time it is told what changed meanwhile.
+func TestAHostThatWasWithdrawnIsToldWhatItMissed(t *testing.T) {
+	r := twoHosts(t)
+	grace := r.n.cfg.Grace
+	r.n.Withdraw(ip(hostA), "p1", r.now)
+	r.fault(farT, snsd.ReasonLinkDown)
+	expect(t, r.settle(), hostB+": "+farT+" inactive link-down")
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
+	r.pass(2 * grace)
+	r.settle()
+	if c := r.n.Counters(); c.Hosts != 2 {
+		t.Errorf("%d hosts are known after a while, want both: they are registered", c.Hosts)
+	}
+}
+
+// A host that was withdrawn is not kept for ever, nor in the place of one that is there.
+func TestAHostThatWasWithdrawnIsForgotten(t *testing.T) {
+	r := twoHosts(t)
+	grace := r.n.cfg.Grace
+	r.n.Withdraw(ip(hostA), "p1", r.now)
+	r.pass(grace - time.Second)
+	r.poll()
+	if c := r.n.Counters(); c.Hosts != 2 {
+		t.Fatalf("%d hosts are known before the time is over, want 2", c.Hosts)
+	}
+	r.pass(time.Second)
+	r.poll()
+	if c := r.n.Counters(); c.Hosts != 1 {
+		t.Errorf("%d hosts are known when the time is over, want 1", c.Hosts)
+	}
+	r.n.Withdraw(ip(hostB), "p2", r.now)
+	r.n.cfg.MaxHosts = 1
+	r.n.Subscribe(ip(hostA), "p1", r.w.hosts[ip(hostA)].MAC, r.now)
+	if c := r.n.Counters(); c.Hosts != 1 || c.HostsRefused != 0 {
+		t.Errorf("%d hosts are known and %d were refused, want 1 and 0: the one that is gone makes room", c.Hosts, c.HostsRefused)
+	}
+}
+
+// An address that is registered on two ports while a machine elsewhere has it is not forgotten when
+// one of the two goes.
+func TestWhatAHostWasToldOutlivesTheEndOfAnotherClaim(t *testing.T) {
+	r := twoHosts(t)
+	mac := r.w.hosts[ip(hostA)].MAC
+	r.n.Yield(ip(hostA), "p3", r.now) // never had it
+	r.n.Yield(ip(hostA), "p1", r.now)
+	r.fault(farT, snsd.ReasonLinkDown)
+	expect(t, r.settle(), hostB+": "+farT+" inactive link-down")
+	r.n.Unsubscribe(ip(hostA), "p3", r.now)
+	r.n.Unsubscribe(ip(hostA), "p4", r.now) // it never was there
+	r.n.Subscribe(ip(hostA), "p1", mac, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
 }

@@ -44,7 +44,9 @@ type subscriber struct {
 	role  snsd.Role  // of the host, as far as it is known
 	mac   fabric.MAC // of the machine that holds the address; links with another one are rivals
 	links []*link
-	out   *link // the one notices go through; nil while there is none
+	// claims are the ports on which it is registered while another claim has the address.
+	claims []string
+	out    *link // the one notices go through; nil while there is none
 
 	pairs map[netip.Addr]*pair // by subject
 	list  []*pair              // the same, in an order that does not depend on the map
@@ -58,6 +60,7 @@ type subscriber struct {
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore
+	until    stamp  // when it is forgotten if it has not registered; never: it has
 	early    bool   // see SubscribeAs
 	unkept   bool   // its row has changed
 	life     uint32 // counts when it came to have no usable port, and one again
@@ -93,6 +96,12 @@ func (s *subscriber) isCutOff() bool {
 func (s *subscriber) hasLost(mac fabric.MAC) bool {
 	return slices.ContainsFunc(s.links, func(l *link) bool { return l.port.isDown && l.mac == mac })
 }
+
+// isNowhere reports whether it is registered on no port.
+func (s *subscriber) isNowhere() bool { return len(s.links)+len(s.claims) == 0 }
+
+// isAwaited reports whether it was withdrawn and may be there.
+func (s *subscriber) isAwaited() bool { return s.until != never && !s.restored }
 
 // yields reports whether another claim has the address, see Yield.
 func (s *subscriber) yields() bool { return len(s.links) == 0 && !s.restored }

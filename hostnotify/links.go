@@ -9,7 +9,7 @@ import (
 )
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
-	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never}
+	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never, until: never}
 	for c := range s.turns {
 		s.turns[c].sub = s
 	}
@@ -39,6 +39,7 @@ func (n *Notifier) removePort(p *port) {
 // truth: it is new there, or another machine now.
 func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 	news, joins := false, false
+	s.claims = slices.DeleteFunc(s.claims, func(port string) bool { return port == p.name })
 	l := s.link(p)
 	switch {
 	case l == nil:
@@ -60,7 +61,7 @@ func (n *Notifier) confirm(s *subscriber, p *port, mac fabric.MAC) bool {
 		n.takeOver(s, mac)
 		news = true
 	}
-	s.restored = false
+	s.restored, s.until = false, never
 	n.choose(s)
 	if joins && s.out != l && s.usable(l) && s.unanswered() { // it has moved there, for all we hear
 		n.setOut(s, l)
@@ -165,12 +166,33 @@ func (n *Notifier) hurry(s *subscriber) {
 	n.arm(s.out.agent)
 }
 
-// endGrace forgets the restored hosts that did not register.
+// mayReturn has a host forgotten that does not register in time.
+func (n *Notifier) mayReturn(s *subscriber) {
+	s.until = n.now + stamp(n.cfg.Grace)
+	if n.graceEnd == never || s.until < n.graceEnd {
+		n.graceEnd = s.until
+	}
+}
+
+// endGrace forgets the hosts that did not register in time.
 func (n *Notifier) endGrace() {
 	n.graceEnd = never
 	for _, s := range slices.Clone(n.order) {
-		if s.restored {
+		switch {
+		case s.until == never:
+		case s.until <= n.now:
 			n.drop(s)
+		case n.graceEnd == never || s.until < n.graceEnd:
+			n.graceEnd = s.until
 		}
 	}
+}
+
+// makeRoom forgets a host that may return for one that is there; it reports whether there was one.
+func (n *Notifier) makeRoom() bool {
+	i := slices.IndexFunc(n.order, (*subscriber).isAwaited)
+	if i >= 0 {
+		n.drop(n.order[i])
+	}
+	return i >= 0
 }

@@ -31,7 +31,7 @@ type Notifier struct {
 
 	retries  timerheap.Heap[agent, *agent] // with notices under way, by when some are to be repeated
 	deferred []*subscriber                 // zone queries to be answered later
-	graceEnd stamp                         // when restored hosts that did not register are forgotten; never when there are none
+	graceEnd stamp                         // when the first subscriber.until is; never when there is none
 	gone     pairList                      // pairs that are kept although their subject is gone, oldest first
 	kept     int                           // how many they are
 
@@ -75,16 +75,14 @@ func New(cfg Config, dir Directory) *Notifier {
 // is told all its active peers. An address may be on several ports (a bond: one MAC);
 // another MAC is ignored (and counted) as long as the first one holds the address.
 func (n *Notifier) Subscribe(host netip.Addr, port string, mac fabric.MAC, now time.Time) {
-	n.subscribe(host, port, mac, snsd.RoleUnknown, now)
+	n.subscribe(host, port, mac, snsd.RoleUnknown, false, now)
 }
 
 // SubscribeAs is Subscribe of a host that the Directory does not know, but for whom it shares zones
-// with. Until Settle a peer that is known no more, or shares no zone, is no news to it.
+// with, or whose peers it may not know yet. Until Settle a peer that is known no more, or shares no
+// zone, is no news to it.
 func (n *Notifier) SubscribeAs(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, now time.Time) {
-	n.subscribe(host, port, mac, role, now)
-	if s := n.subs[host.Unmap()]; s != nil {
-		s.early = true
-	}
+	n.subscribe(host, port, mac, role, true, now)
 }
 
 // Settle says that the Directory knows all about a host of SubscribeAs now.
@@ -96,17 +94,18 @@ func (n *Notifier) Settle(host netip.Addr, now time.Time) {
 	}
 }
 
-func (n *Notifier) subscribe(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, now time.Time) {
+func (n *Notifier) subscribe(host netip.Addr, port string, mac fabric.MAC, role snsd.Role, early bool, now time.Time) {
 	n.touch(now)
 	host = host.Unmap()
 	s := n.subs[host]
 	if s == nil {
-		if snsd.CheckAddr(host) != nil || len(n.subs) >= n.cfg.MaxHosts {
+		if snsd.CheckAddr(host) != nil || len(n.subs) >= n.cfg.MaxHosts && !n.makeRoom() {
 			n.counters.HostsRefused++
 			return
 		}
 		s = n.addSubscriber(host, mac)
 	}
+	s.early = s.early || early
 	was := s.role
 	s.role = cmp.Or(role, s.role)
 	n.meet(s)
@@ -140,18 +139,22 @@ func (n *Notifier) payBack(s *subscriber) bool {
 // With its last port the host and everything it was told is given up.
 func (n *Notifier) Unsubscribe(host netip.Addr, port string, now time.Time) {
 	n.touch(now)
-	if s := n.leave(host, port); s != nil && len(s.links) == 0 {
+	if s := n.leave(host, port); s != nil && s.isNowhere() {
 		n.drop(s)
 	}
 }
 
-// leave takes a host off a port. It gives the host, nil if it is not known.
+// leave takes a host off a port. It gives the host, nil if it is not known to be there.
 func (n *Notifier) leave(host netip.Addr, port string) *subscriber {
 	s := n.subs[host.Unmap()]
 	if s == nil {
 		return nil
 	}
-	if p := n.ports[port]; p != nil {
+	if i := slices.Index(s.claims, port); i >= 0 {
+		s.claims = slices.Delete(s.claims, i, i+1)
+	} else if p := n.ports[port]; p == nil || s.link(p) == nil {
+		return nil
+	} else {
 		n.detach(s, p)
 	}
 	if len(s.links) > 0 && !s.holds(s.mac) { // only rivals are left: the first of them has the address now
@@ -167,8 +170,37 @@ func (n *Notifier) leave(host netip.Addr, port string) *subscriber {
 // and what is not any more.
 func (n *Notifier) Yield(host netip.Addr, port string, now time.Time) {
 	n.touch(now)
-	s := n.leave(host, port)
-	if s == nil || len(s.links) > 0 {
+	s := n.subs[host.Unmap()]
+	if s == nil {
+		return
+	}
+	n.leave(host, port)
+	s.claims = append(s.claims, port)
+	s.until = never
+	n.stopTelling(s)
+}
+
+// Withdraw is Unsubscribe of a host whose machine said nothing of the kind: it did not answer for
+// an address that is claimed elsewhere, or an operator took it off. It may be there and hear
+// nothing meanwhile: what it was told stands, as after Yield, for Config.Grace.
+func (n *Notifier) Withdraw(host netip.Addr, port string, now time.Time) {
+	n.touch(now)
+	if s := n.leave(host, port); s != nil && s.isNowhere() {
+		n.stopTelling(s)
+		n.mayReturn(s)
+	}
+}
+
+// MayReturn reports whether a host was withdrawn and has not registered since.
+func (n *Notifier) MayReturn(host netip.Addr) bool {
+	s := n.subs[host.Unmap()]
+	return s != nil && s.isAwaited()
+}
+
+// stopTelling takes back all that waits for a host that has no link any more. It is told all again
+// when it has one.
+func (n *Notifier) stopTelling(s *subscriber) {
+	if len(s.links) > 0 {
 		return
 	}
 	s.restored = false

@@ -80,7 +80,7 @@ func (r *restorer) refuse(where string, addr netip.Addr, err error) {
 // subscribes. Entries that cannot be right are left out and told by the error (a join
 // of *KeptError); the others are taken. A restored host is told nothing until it
 // registers; then what was not acked is retried. One that does not register within
-// Config.RestoreGrace is forgotten.
+// Config.Grace is forgotten.
 func (n *Notifier) Restore(k Kept, now time.Time) error {
 	n.touch(now)
 	r := restorer{n: n, services: make(map[netip.Addr]snsd.Service, len(k.Subjects))}
@@ -100,9 +100,6 @@ func (n *Notifier) Restore(k Kept, now time.Time) error {
 	}
 	for i := range k.Hosts {
 		r.host(&k.Hosts[i])
-	}
-	if len(n.subs) > 0 {
-		n.graceEnd = n.now + stamp(n.cfg.RestoreGrace)
 	}
 	return errors.Join(r.errs...)
 }
@@ -130,6 +127,7 @@ func (r *restorer) host(h *KeptHost) {
 	}
 	s := n.addSubscriber(h.Addr, h.MAC)
 	s.restored, s.owed, s.unkept = true, h.Owed, false
+	n.mayReturn(s)
 	for _, t := range h.Told {
 		t.Stale = t.Stale || h.Asked
 		if err := r.told(s, t); err != nil {

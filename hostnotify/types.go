@@ -54,9 +54,9 @@ type Config struct {
 	// QueryInterval is the least time between two answers to zone queries of one
 	// address; queries in between are answered together at its end. Default 1 s.
 	QueryInterval time.Duration
-	// RestoreGrace is how long after Restore a host has to register before what it was
+	// Grace is how long after Restore or Withdraw a host has to register before what it was
 	// told is forgotten. Default 130 s (the usual LLDP TTL and 10 s).
-	RestoreGrace time.Duration
+	Grace time.Duration
 	// FirstSeq is the first sequence number. Choose one that differs between starts.
 	FirstSeq uint32
 	// MaxHosts and MaxPairs bound the tables: local subscribers (default 16,384) and
@@ -90,7 +90,7 @@ func (c Config) withDefaults() Config {
 	dur(&c.MaxRetry, time.Second)
 	dur(&c.RepeatActive, 5*time.Second)
 	dur(&c.QueryInterval, time.Second)
-	dur(&c.RestoreGrace, 130*time.Second)
+	dur(&c.Grace, 130*time.Second)
 	num(&c.MaxHosts, 16384)
 	num(&c.MaxPairs, 4<<20)
 	num(&c.MaxGone, 64<<10)

@@ -53,5 +53,6 @@ type Change struct {
 	// Reason of what is gone: ReasonIPChanged for Updated, ReasonAgedOut for a TTL
 	// that ran out or a shutdown LLDPDU, ReasonLinkDown for a port that is gone.
 	Reason snsd.Reason
+	Taken  bool      // by Forget: the machine said nothing of the kind and may be there
 	At     time.Time // when the frame was received (its own stamp where there is one), or now
 }

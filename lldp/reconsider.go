@@ -74,14 +74,16 @@ func (t *Table) Forget(port string, a netip.Addr, mac fabric.MAC, why snsd.Reaso
 		switch h := e.host(a); {
 		case h.Addr != a || h.MAC != mac:
 		case len(e.n.Known) == 1:
-			out = append(out, t.drop(e, why, now))
+			ch := t.drop(e, why, now)
+			ch.Taken = true
+			out = append(out, ch)
 		default:
 			old, n := e.n, e.n
 			n.Known = slices.DeleteFunc(slices.Clone(old.Known), func(h HostInfo) bool { return h.Addr == a })
 			t.take(e)
 			e.n, e.cut = n, e.cut+1
 			t.insert(e)
-			ch := Change{Kind: Updated, Neighbour: n, Old: &old, At: now}
+			ch := Change{Kind: Updated, Neighbour: n, Old: &old, At: now, Taken: true}
 			t.settle(&ch, old.Known, why)
 			out = append(out, ch)
 		}

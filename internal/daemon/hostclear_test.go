@@ -44,9 +44,13 @@ func TestAClearedHostIsGoneUntilItIsHeardAgain(t *testing.T) {
 		}
 		settle(time.Minute)
 		f.expect("while it is silent", nil)
+		if err := f.nodes["tor2"].fake.SetCarrier("eth1", false); err != nil {
+			t.Fatal(err)
+		}
+		settle(time.Second)
+		f.expect("a fault while it is silent", map[string][]string{"t3": {t1 + linkDown}})
 		f.hosts["i1"].muted.Store(false)
 		settle(time.Minute)
-		f.hosts["i1"].heard()
-		f.expect("heard again", map[string][]string{"t1": {i1 + active}, "t3": {i1 + active}})
+		f.expect("heard again", map[string][]string{"i1": {t1 + linkDown, t3 + active}, "t3": {i1 + active}})
 	})
 }
