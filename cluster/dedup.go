@@ -7,8 +7,7 @@ const keptRequests = 4096
 // state: all members remember the same.
 type dedup struct {
 	results map[RequestID]Result
-	order   []RequestID // oldest first, from head on
-	head    int
+	order   []RequestID // oldest first
 	trimmed uint64 // index of the last outcome that was forgotten
 }
 
@@ -31,18 +30,11 @@ func (d *dedup) seen(e *Entry) (Result, bool) {
 func (d *dedup) add(id RequestID, res Result) {
 	d.results[id] = res
 	d.order = append(d.order, id)
-	if len(d.order)-d.head <= keptRequests {
+	if len(d.order) <= keptRequests {
 		return
 	}
-	old := d.order[d.head]
+	old := d.order[0]
+	d.order = d.order[1:]
 	d.trimmed = max(d.trimmed, d.results[old].Index)
 	delete(d.results, old)
-	d.head++
-	if d.head > keptRequests {
-		d.order = append([]RequestID(nil), d.order[d.head:]...)
-		d.head = 0
-	}
 }
-
-// list gives the requests that are remembered, oldest first.
-func (d *dedup) list() []RequestID { return d.order[d.head:] }

@@ -43,7 +43,7 @@ func (m *Machine) Snapshot() (*Snapshot, error) {
 	for _, key := range slices.Sorted(maps.Keys(m.settings)) {
 		s.settings = appendText(appendText(s.settings, key), m.settings[key])
 	}
-	for _, id := range m.done.list() {
+	for _, id := range m.done.order {
 		res := m.done.results[id]
 		b := binary.BigEndian.AppendUint64(s.requests, id.Origin)
 		b = binary.BigEndian.AppendUint64(b, id.Number)

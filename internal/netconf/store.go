@@ -141,15 +141,9 @@ func (s *store) release(name string) {
 
 // edit changes the candidate; a test alone does not.
 func (s *store) edit(ctx context.Context, n *tree.Node, def tree.Op, test bool) error {
-	s.mu.Lock()
-	d := s.draft
-	s.mu.Unlock()
-	if d == nil {
-		c, v, err := s.running(ctx)
-		if err != nil {
-			return err
-		}
-		d = &draft{c, v.Base}
+	d, err := s.candidate(ctx)
+	if err != nil {
+		return err
 	}
 	next, err := d.config.Apply(n, def)
 	if err != nil {
@@ -253,14 +247,7 @@ func (s *store) commit(ctx context.Context, session uint32, o order) (err error)
 		return &rpcError{tag: string(tree.TagInvalidValue), message: "no commit waits for a confirmation"}
 	}
 	if !d.config.Plan.Equal(now.Plan) {
-		if err := references(d.config); err != nil {
-			return err
-		}
-		c := api.ZoneCandidate{Plan: d.config.Plan, Base: d.base, Confirm: api.Duration(o.confirm), Force: o.force}
-		if o.persist != "" {
-			c.Comment = persistWord + o.persist
-		}
-		done, err := s.dev.CommitZones(ctx, c)
+		done, err := s.put(ctx, d, 0, o)
 		if err != nil {
 			return err
 		}
@@ -270,6 +257,18 @@ func (s *store) commit(ctx context.Context, session uint32, o order) (err error)
 	}
 	s.discard()
 	return nil
+}
+
+// put brings a draft into force, as a part of the version that it extends; 0: of none.
+func (s *store) put(ctx context.Context, d *draft, extends uint64, o order) (api.ZoneCommitted, error) {
+	if err := references(d.config); err != nil {
+		return api.ZoneCommitted{}, err
+	}
+	c := api.ZoneCandidate{Plan: d.config.Plan, Base: d.base, Confirm: api.Duration(o.confirm), Extends: extends, Force: o.force}
+	if o.persist != "" {
+		c.Comment = persistWord + o.persist
+	}
+	return s.dev.CommitZones(ctx, c)
 }
 
 // extend gives what waits more time, with what the candidate changes as a part of it: without a
@@ -282,14 +281,7 @@ func (s *store) extend(ctx context.Context, session uint32, d *draft, now *tree.
 	if d.config.Plan.Equal(now.Plan) && o.persist != word {
 		return &rpcError{tag: string(tree.TagInvalidValue), message: "persist: what waits has another one, and nothing is changed that could have a new one"}
 	}
-	if err := references(d.config); err != nil {
-		return err
-	}
-	c := api.ZoneCandidate{Plan: d.config.Plan, Base: d.base, Confirm: api.Duration(o.confirm), Extends: version.Number, Force: o.force}
-	if o.persist != "" {
-		c.Comment = persistWord + o.persist
-	}
-	done, err := s.dev.CommitZones(ctx, c)
+	done, err := s.put(ctx, d, version.Number, o)
 	if err != nil {
 		return err
 	}
