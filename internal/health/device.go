@@ -18,10 +18,7 @@ var deviceRules = []Rule{
 		When: "the device has not heard all that a reflector knows since it was started",
 		Do:   "see the sessions: inofctl show peer",
 		Find: func(f *Facts) []string {
-			if f.Synced {
-				return nil
-			}
-			return []string{"not synchronized with a reflector since the start: what the hosts were told before stays in force"}
+			return when(!f.Synced, "not synchronized with a reflector since the start: what the hosts were told before stays in force")
 		},
 	},
 	{
@@ -40,7 +37,7 @@ var deviceRules = []Rule{
 		Name: "reload-failed",
 		When: "a configuration was read again and was refused, or could not be used, or not all of it",
 		Do:   "correct the file (inofctl check FILE says what is wrong) and reload",
-		Find: func(f *Facts) []string { return some(f.Reload) },
+		Find: func(f *Facts) []string { return when(f.Reload != "", "%s", f.Reload) },
 	},
 	{
 		Name: "port-removed",
@@ -68,29 +65,26 @@ var deviceRules = []Rule{
 		When: "an entry of ports.access names no port that there is",
 		Do:   "correct it and reload; inofd check FILE lists the ports of the switch",
 		Find: func(f *Facts) []string {
-			if len(f.IdleNames) == 0 {
-				return nil
-			}
-			return []string{fmt.Sprintf("ports.access: %s: no such port here", strings.Join(f.IdleNames, ", "))}
+			return when(len(f.IdleNames) > 0, "ports.access: %s: no such port here", strings.Join(f.IdleNames, ", "))
 		},
 	},
 	{
 		Name: "zones-not-in-force",
 		When: "the zone file is not in force",
 		Do:   "correct it (inofctl check FILE) and reload; until then the last good zones count",
-		Find: func(f *Facts) []string { return some(f.Zones) },
+		Find: func(f *Facts) []string { return when(f.Zones != "", "%s", f.Zones) },
 	},
 	{
 		Name: "cluster-apart",
 		When: "this member of a cluster takes no part in it, or reaches no majority of it",
 		Do:   "see inofctl show cluster: have the members that are missing there run and be reached; one that has lost its state is replaced at another one (inofctl cluster replace)",
-		Find: func(f *Facts) []string { return some(f.Cluster) },
+		Find: func(f *Facts) []string { return when(f.Cluster != "", "%s", f.Cluster) },
 	},
 	{
 		Name: "state-not-saved",
 		When: "the state file cannot be written",
 		Do:   "make room in the state directory, or make it writable",
-		Find: func(f *Facts) []string { return some(f.State) },
+		Find: func(f *Facts) []string { return when(f.State != "", "%s", f.State) },
 	},
 	{
 		Name: "own-certificate",
@@ -109,10 +103,7 @@ var deviceRules = []Rule{
 		When: "an operator has suspended the enforcement of zones on this device",
 		Do:   "when the emergency is over: inofctl hard-zoning on",
 		Find: func(f *Facts) []string {
-			if !f.HardSuspended {
-				return nil
-			}
-			return []string{"hard zoning is suspended: this device lets everything pass"}
+			return when(f.HardSuspended, "hard zoning is suspended: this device lets everything pass")
 		},
 	},
 	{
@@ -126,10 +117,7 @@ var deviceRules = []Rule{
 		When: "events came faster than the log takes them",
 		Do:   "see which come most: inofctl show event; the journal's rate limit may be too low",
 		Find: func(f *Facts) []string {
-			if f.EventsNotLogged == 0 {
-				return nil
-			}
-			return []string{fmt.Sprintf("%d event(s) did not get into the log", f.EventsNotLogged)}
+			return when(f.EventsNotLogged > 0, "%d event(s) did not get into the log", f.EventsNotLogged)
 		},
 	},
 	{
@@ -140,39 +128,18 @@ var deviceRules = []Rule{
 	},
 }
 
-// some is a list of the text, unless there is none.
-func some(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
-}
-
-func removedPorts(f *Facts) (list []string) {
-	for i, p := range f.Removed {
-		if i == mostNamed {
-			return append(list, fmt.Sprintf("%d more ports with hosts were removed from the configuration", len(f.Removed)-i))
-		}
-		list = append(list, fmt.Sprintf("port %s was removed from the configuration: its %d host address(es) count as gone at %s",
-			p.Port, p.Hosts, p.ToldAt.Format(time.RFC3339)))
-	}
-	return list
+func removedPorts(f *Facts) []string {
+	return most(f.Removed, "%d more ports with hosts were removed from the configuration", func(p *RemovedPort) string {
+		return fmt.Sprintf("port %s was removed from the configuration: its %d host address(es) count as gone at %s", p.Port, p.Hosts, p.ToldAt.Format(time.RFC3339))
+	})
 }
 
 // SilentAfter is how long a host may leave everything unacked before that is a warning: an
 // agent acks at once.
 const SilentAfter = 3 * time.Second
 
-// mostNamed is how many things of one kind have a warning each; the rest is counted.
-const mostNamed = 8
-
-func silentHosts(f *Facts) (list []string) {
-	for i, s := range f.Silent {
-		if i == mostNamed {
-			return append(list, fmt.Sprintf("%d more hosts leave their notices unacked", len(f.Silent)-i))
-		}
-		list = append(list, fmt.Sprintf("host %s on port %s leaves %d notice(s) unacked, for %s now",
-			s.Host, s.Port, s.Notices, f.Now.Sub(s.Since).Round(time.Second)))
-	}
-	return list
+func silentHosts(f *Facts) []string {
+	return most(f.Silent, "%d more hosts leave their notices unacked", func(s *Silent) string {
+		return fmt.Sprintf("host %s on port %s leaves %d notice(s) unacked, for %s now", s.Host, s.Port, s.Notices, f.Now.Sub(s.Since).Round(time.Second))
+	})
 }

@@ -16,10 +16,7 @@ var fabricRules = []Rule{
 		When: "two hosts claim one address",
 		Do:   "give one of them another address: inofctl show host says where both are",
 		Find: func(f *Facts) []string {
-			if f.Counts.Conflicts == 0 {
-				return nil
-			}
-			return []string{fmt.Sprintf("%d address(es) are claimed by two hosts", f.Counts.Conflicts)}
+			return when(f.Counts.Conflicts > 0, "%d address(es) are claimed by two hosts", f.Counts.Conflicts)
 		},
 	},
 	{
@@ -58,10 +55,7 @@ var fabricRules = []Rule{
 		When: "bfd.enabled is false on this device, and its reflectors ask for it",
 		Do:   "set bfd.enabled to watch the paths to other devices",
 		Find: func(f *Facts) []string {
-			if f.Paths == nil || !f.Paths.Off {
-				return nil
-			}
-			return []string{"bfd.enabled is false on this device: paths to other devices are not watched"}
+			return when(f.Paths != nil && f.Paths.Off, "bfd.enabled is false on this device: paths to other devices are not watched")
 		},
 	},
 	{
@@ -91,10 +85,7 @@ func paths(text string, is func(*Facts, *api.BFDSession) bool) func(*Facts) []st
 				devices = append(devices, s.Device.String())
 			}
 		}
-		if len(devices) == 0 {
-			return nil
-		}
-		return []string{fmt.Sprintf(text, someOf(devices))}
+		return when(len(devices) > 0, text, someOf(devices))
 	}
 }
 

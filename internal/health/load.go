@@ -36,38 +36,28 @@ var loadRules = []Rule{
 		Name: "hosts-refused",
 		When: "a reflector has no room for hosts of a device: nobody else hears of them",
 		Do:   "find out why that device has so many hosts: inofctl show host; if it is right, raise reflector.max-hosts-per-device and restart",
-		Find: func(f *Facts) (list []string) {
+		Find: func(f *Facts) []string {
 			short := slices.DeleteFunc(slices.Clone(f.Refused), func(r Refused) bool { return r.Hosts == 0 })
-			for i, r := range short {
-				switch {
-				case i == mostNamed:
-					return append(list, fmt.Sprintf("hosts of %d more devices are refused", len(short)-i))
-				case r.Own:
-					list = append(list, fmt.Sprintf("reflector %s refuses %d host(s) of this device, limit %d", r.Device, r.Hosts, r.Limit))
-				default:
-					list = append(list, fmt.Sprintf("%d host(s) of device %s are refused, limit %d", r.Hosts, r.Device, r.Limit))
+			return most(short, "hosts of %d more devices are refused", func(r *Refused) string {
+				if r.Own {
+					return fmt.Sprintf("reflector %s refuses %d host(s) of this device, limit %d", r.Device, r.Hosts, r.Limit)
 				}
-			}
-			return list
+				return fmt.Sprintf("%d host(s) of device %s are refused, limit %d", r.Hosts, r.Device, r.Limit)
+			})
 		},
 	},
 	{
 		Name: "host-outside",
 		When: "a device says a host that reflector.clients does not allow it: an address or NQN that is not its own, or the binding is too narrow",
 		Do:   "see who is there: inofctl show host ADDRESS, inofctl show lldp on that device; if the host is right, widen the binding and reload",
-		Find: func(f *Facts) (list []string) {
+		Find: func(f *Facts) []string {
 			outside := slices.DeleteFunc(slices.Clone(f.Refused), func(r Refused) bool { return r.Outside == 0 })
-			for i, r := range outside {
-				switch {
-				case i == mostNamed:
-					return append(list, fmt.Sprintf("hosts of %d more devices are outside of their bindings", len(outside)-i))
-				case r.Own:
-					list = append(list, fmt.Sprintf("reflector %s refuses %d host(s) of this device, which it binds to others: %s", r.Device, r.Outside, named(r.Named, r.Outside)))
-				default:
-					list = append(list, fmt.Sprintf("%d host(s) of device %s are outside of its binding and refused: %s", r.Outside, r.Device, named(r.Named, r.Outside)))
+			return most(outside, "hosts of %d more devices are outside of their bindings", func(r *Refused) string {
+				if r.Own {
+					return fmt.Sprintf("reflector %s refuses %d host(s) of this device, which it binds to others: %s", r.Device, r.Outside, named(r.Named, r.Outside))
 				}
-			}
-			return list
+				return fmt.Sprintf("%d host(s) of device %s are outside of its binding and refused: %s", r.Outside, r.Device, named(r.Named, r.Outside))
+			})
 		},
 	},
 	{
@@ -75,10 +65,7 @@ var loadRules = []Rule{
 		When: "a message of another device has waited for a second to be handled",
 		Do:   "see whether the processor is overloaded: counters.inbox of inofctl show status -o json",
 		Find: func(f *Facts) []string {
-			if f.Waits < waitsShown {
-				return nil
-			}
-			return []string{fmt.Sprintf("a message of device %s has waited for %s to be handled", f.WaitsOf, f.Waits.Round(time.Millisecond))}
+			return when(f.Waits >= waitsShown, "a message of device %s has waited for %s to be handled", f.WaitsOf, f.Waits.Round(time.Millisecond))
 		},
 	},
 	{
@@ -86,10 +73,7 @@ var loadRules = []Rule{
 		When: "a message of a device has waited for a second because the device has said more than it may; others do not wait for it, nor do its losses",
 		Do:   "see what changes there: inofctl show event on that device; if it is right, raise reflector.records-per-second and reflector.records-burst and reload",
 		Find: func(f *Facts) []string {
-			if f.Rests < waitsShown {
-				return nil
-			}
-			return []string{fmt.Sprintf("a message of device %s has waited for %s, for it has said more than it may", f.RestsOf, f.Rests.Round(time.Millisecond))}
+			return when(f.Rests >= waitsShown, "a message of device %s has waited for %s, for it has said more than it may", f.RestsOf, f.Rests.Round(time.Millisecond))
 		},
 	},
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -37,4 +38,26 @@ func Warnings(f *Facts, incidents *Incidents) api.Warnings {
 		}
 	}
 	return append(list, reported(f, rules)...)
+}
+
+// when is the one text of what is wrong, if it is.
+func when(is bool, format string, args ...any) []string {
+	if !is {
+		return nil
+	}
+	return []string{fmt.Sprintf(format, args...)}
+}
+
+// mostNamed is how many things of one kind have a warning each; the rest is counted.
+const mostNamed = 8
+
+// most gives a text for each of a list, and how many more there are than can be named.
+func most[T any](list []T, more string, text func(*T) string) (out []string) {
+	for i := range list {
+		if i == mostNamed {
+			return append(out, fmt.Sprintf(more, len(list)-i))
+		}
+		out = append(out, text(&list[i]))
+	}
+	return out
 }

@@ -125,15 +125,10 @@ func ago(now time.Time, at *time.Time) string {
 	return " " + max(0, now.Sub(*at)).Round(time.Second).String() + " ago"
 }
 
-func awaited(f *Facts) (list []string) {
-	for i, a := range f.Awaited {
-		if i == mostNamed {
-			return append(list, fmt.Sprintf("%d more devices are awaited", len(f.Awaited)-i))
-		}
-		list = append(list, fmt.Sprintf("device %s has no session: its %d host(s) are kept until %s (%s left)", a.Device, a.Hosts,
-			a.Until.Format(time.TimeOnly), max(0, a.Until.Sub(f.Now)).Round(time.Second)))
-	}
-	return list
+func awaited(f *Facts) []string {
+	return most(f.Awaited, "%d more devices are awaited", func(a *Awaited) string {
+		return fmt.Sprintf("device %s has no session: its %d host(s) are kept until %s (%s left)", a.Device, a.Hosts, a.Until.Format(time.TimeOnly), max(0, a.Until.Sub(f.Now)).Round(time.Second))
+	})
 }
 
 // expiring names the peers whose certificates expire soon.
