@@ -42,15 +42,26 @@ func (a *app) clusterCmd() *cobra.Command {
 		2, 2, func(ctx context.Context, c *api.Client, args []string) (string, error) {
 			return fmt.Sprintf("%s is %s", args[0], args[1]), api.SetClusterSetting.Do(ctx, c, api.ClusterSetting{Name: args[0], Value: args[1]})
 		})
-	load := a.changeCmd(&cobra.Command{Use: "load FILE", Short: "Replace all zones of the cluster by those of a zone file"},
-		1, 1, func(ctx context.Context, c *api.Client, args []string) (string, error) {
-			zones, err := config.LoadZones(args[0], zone.Rules{AllowLoopback: true})
+	return group("cluster", "Change the members, settings and zones of a cluster of reflectors", add, remove, replace, set, a.clusterLoadCmd())
+}
+
+// clusterLoadCmd makes a version of a whole file, on the terms of every other one: a file that is
+// cut short, or another fabric's, is found before it takes hosts apart.
+func (a *app) clusterLoadCmd() *cobra.Command {
+	var f commitFlags
+	c := &cobra.Command{Use: "load FILE", Short: "Replace all zones of the cluster by those of a zone file", Args: arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x, err := readCandidate(args[0])
 			if err != nil {
-				return "", err
+				return err
 			}
-			return fmt.Sprintf("%d zones are in force", len(zones.Zones)), api.ReplaceZones.Do(ctx, c, zones.Zones)
-		})
-	return group("cluster", "Change the members, settings and zones of a cluster of reflectors", add, remove, replace, set, load)
+			return a.commitZones(cmd, &f, func(now api.Zoning) (api.ZoneCandidate, error) {
+				x.Base = now.Version.Base
+				return x, nil
+			})
+		}}
+	f.add(c)
+	return c
 }
 
 func clusterChange(args []string) (api.ClusterChange, error) {

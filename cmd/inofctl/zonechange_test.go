@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/api/apitest"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
@@ -238,5 +240,31 @@ func TestALostAnswerOfOneReflectorLeavesBothTheSame(t *testing.T) {
 		if zb.Book.Base() != base {
 			t.Errorf("%s: the second has version %+v; said was: %s", lost, zb.Book.Last(), errs)
 		}
+	}
+}
+
+// What replaces all zones is no way past what keeps a candidate from taking hosts apart.
+func TestAFileThatIsLoadedIsACommitOfAllZones(t *testing.T) {
+	_, zones, socket := zoned(t)
+	file := filepath.Join(t.TempDir(), "zones.yaml")
+	text := "aliases:\n  - {name: array, members: [192.0.2.9]}\nzones:\n  - {name: red, members: [192.0.2.1, \"alias:array\"]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	zones.Fail = func(call string) error {
+		if call == "commit" {
+			return fmt.Errorf("%w: it takes 4 of 4 pairs of hosts apart", api.ErrRefused)
+		}
+		return nil
+	}
+	if code, _, errs := call(t, "cluster", "load", file, "--socket", socket); code != 1 || !strings.Contains(errs, "4 of 4 pairs") {
+		t.Errorf("a load that takes hosts apart: %d, %q", code, errs)
+	}
+	_, zones, socket = zoned(t)
+	if out := ok(t, "cluster", "load", file, "--force", "--confirm", "10m", "--socket", socket); !strings.Contains(out, "version 2 is in force until") {
+		t.Errorf("load: %s", out)
+	}
+	if p := zones.Book.Plan(); len(p.Zones) != 1 || len(p.Zones["red"].Aliases) != 1 || len(p.Aliases["array"]) != 1 {
+		t.Errorf("in force %+v", p.Document())
 	}
 }

@@ -48,7 +48,7 @@ func TestEachRoleMayDoWhatItIsFor(t *testing.T) {
 		status              int
 	}{
 		{"GET", "/metrics", "see", 200}, {"GET", "/v1/cluster", "see", 200}, {"POST", "/v1/zones", "see", 403},
-		{"POST", "/v1/zones", "work", 200}, {"DELETE", "/v1/zones", "work", 200}, {"POST", "/v1/reload", "work", 403}, {"PUT", "/v1/cluster/zones", "work", 403},
+		{"POST", "/v1/zones", "work", 200}, {"DELETE", "/v1/zones", "work", 200}, {"POST", "/v1/reload", "work", 403}, {"POST", "/v1/cluster/settings", "work", 403},
 		{"POST", "/v1/reload", "root", 200}, {"POST", "/v1/cluster/members", "root", 200},
 	} {
 		if w := knock(h, c.method, c.path, c.token, "192.0.2.1"); w.Code != c.status {

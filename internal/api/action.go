@@ -29,7 +29,7 @@ var actions = []interface {
 	endpoint(src Source) (method, path string, do endpoint)
 }{
 	&RecoverPort, &ShutPort, &DrainPorts, &SendTestNotice, &ClearHost, &Reload, &OrderHardZoning,
-	&AddMember, &ReplaceMember, &SetClusterSetting, &ReplaceZones,
+	&AddMember, &ReplaceMember, &SetClusterSetting,
 	&CheckConfig, &CommitConfig, &ConfirmConfig, &UndoConfig,
 	&CheckZones, &CommitZones, &ConfirmZones, &AbortZones,
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-
-	"github.com/openinof/inof/zone"
 )
 
 // Cluster is the cluster of a reflector as one of its members sees it.
@@ -67,8 +65,6 @@ type ClusterSource interface {
 	ReplaceMember(ctx context.Context, c ClusterChange) error
 	// SetClusterSetting changes what is a setting of the configuration elsewhere.
 	SetClusterSetting(ctx context.Context, s ClusterSetting) error
-	// ReplaceZones makes these all zones there are.
-	ReplaceZones(ctx context.Context, zones []zone.Zone) error
 }
 
 // Actions on a cluster.
@@ -80,8 +76,6 @@ var (
 	// SetClusterSetting changes a setting.
 	SetClusterSetting = Action[ClusterSetting, Nothing]{path: "/v1/cluster/settings", do: done(Source.SetClusterSetting),
 		check: func(s *ClusterSetting) string { return missing("name", s.Name == "") }}
-	// ReplaceZones makes these all zones there are.
-	ReplaceZones = Action[[]zone.Zone, Nothing]{path: "/v1/cluster/zones", method: http.MethodPut, do: done(Source.ReplaceZones)}
 )
 
 func (c *ClusterChange) wrong() string {

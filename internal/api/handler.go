@@ -58,7 +58,6 @@ type endpoint func(r *http.Request) (any, error)
 //	DELETE /v1/cluster/members          ?device=
 //	POST   /v1/cluster/members/replace  as for members
 //	POST   /v1/cluster/settings         {"name": "hard-zoning", "value": "true"}
-//	PUT    /v1/cluster/zones            [{"name": "z", "members": [...]}, ...]: all zones there are
 //	POST   /v1/config/check   {}: what the configuration file would change
 //	POST   /v1/config/commit  {"confirm_s": 600, "force": false}
 //	POST   /v1/config/confirm, /v1/config/undo  {}

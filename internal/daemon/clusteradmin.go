@@ -8,7 +8,6 @@ import (
 
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/zone"
 )
 
 // member gives the cluster this device is in, or the error that says it is in none.
@@ -91,21 +90,5 @@ func (d *Daemon) SetClusterSetting(ctx context.Context, v api.ClusterSetting) er
 		return err
 	}
 	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("%s was set to %s by %s", v.Name, v.Value, api.By(ctx)), Fields: callerFields(ctx)})
-	return nil
-}
-
-// ReplaceZones implements api.ClusterSource.
-func (d *Daemon) ReplaceZones(ctx context.Context, zones []zone.Zone) error {
-	s, err := d.member()
-	if err != nil {
-		return err
-	}
-	if err := d.cfg.Load().ZoneRules().Check(zone.Set{Zones: zones}); err != nil {
-		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
-	}
-	if err := s.enter(ctx, cluster.Entry{Kind: cluster.KindReplace, Meta: d.meta(ctx, ""), Zones: zones}); err != nil {
-		return err
-	}
-	d.log.Append(api.Event{Time: d.env.Now(), Kind: "zone", Text: fmt.Sprintf("all zones were replaced by %d others by %s", len(zones), api.By(ctx)), Fields: callerFields(ctx)})
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/zone"
 )
 
 // AddMember implements api.ClusterSource.
@@ -27,11 +26,6 @@ func (s *Source) ReplaceMember(_ context.Context, c api.ClusterChange) error {
 // SetClusterSetting implements api.ClusterSource.
 func (s *Source) SetClusterSetting(_ context.Context, v api.ClusterSetting) error {
 	return s.change("set %s %s", v.Name, v.Value)
-}
-
-// ReplaceZones implements api.ClusterSource.
-func (s *Source) ReplaceZones(_ context.Context, zones []zone.Zone) error {
-	return s.change("replace zones %d", len(zones))
 }
 
 // sampleCluster is a cluster of three of which one is away.
