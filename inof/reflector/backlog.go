@@ -13,6 +13,7 @@ type backlog struct {
 	queue [ranks][]feedKey // in the order of their first change; some have changed their rank
 	dump  *dump            // of a full sync
 	known int              // of the roll of hosts, ahead: those that the device knows are told anew
+	area  bool             // keyArea is among the keys
 	large bool             // it had more than a few keys
 	full  bool             // it is that of a full sync
 	anew  bool             // of which nothing was told yet
@@ -46,6 +47,7 @@ func (b *backlog) put(n news) {
 	old, had := b.keys[n.feedKey]
 	b.keys[n.feedKey] = n
 	b.large = b.large || len(b.keys) > smallChange
+	b.area = b.area || n.kind == keyArea
 	if r := n.rank(); !had || old.rank() != r {
 		q := append(b.queue[r], n.feedKey)
 		if len(q) > 2*len(b.keys)+8 { // keys that went to and fro
@@ -83,9 +85,7 @@ func (b *backlog) next(r rank) (n news, ok bool) {
 func (b *backlog) empty() bool { return len(b.keys) == 0 && b.dump == nil && b.known == 0 }
 
 // walks reports whether all hosts that the device knows are to be told, a few at a time.
-func (b *backlog) walks() bool {
-	return b.known > 0 || slices.ContainsFunc(b.queue[rankHost], func(k feedKey) bool { return k.kind == keyArea })
-}
+func (b *backlog) walks() bool { return b.known > 0 || b.area }
 
 // urgent reports whether a loss is among it.
 func (b *backlog) urgent() bool { return len(b.queue[rankGone])+len(b.queue[rankDown]) > 0 }

@@ -79,7 +79,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 				break
 			}
 			if t.visits--; n.kind == keyArea {
-				b.known = math.MaxInt
+				b.known, b.area = math.MaxInt, false
 				continue
 			}
 			keyKinds[n.kind].say(r, d, n, &t)
