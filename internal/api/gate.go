@@ -82,10 +82,7 @@ func (g *Gate) Failed(from netip.Addr) { g.attempts.failed(from) }
 // Password lets in a user by password, or the name of a token by the token. The error is
 // ErrTooMany or ErrNobody, or says why nobody can be known now.
 func (g *Gate) Password(from netip.Addr, name, password string) (Visitor, error) {
-	if err := g.Open(from); err != nil {
-		return Visitor{}, err
-	}
-	tokens, users, err := g.known()
+	tokens, users, err := g.asked(from)
 	if err != nil {
 		return Visitor{}, err
 	}
@@ -115,10 +112,7 @@ func (g *Gate) Password(from netip.Addr, name, password string) (Visitor, error)
 
 // Token lets in who shows a token. The errors are those of Password.
 func (g *Gate) Token(from netip.Addr, token string) (Visitor, error) {
-	if err := g.Open(from); err != nil {
-		return Visitor{}, err
-	}
-	tokens, _, err := g.known()
+	tokens, _, err := g.asked(from)
 	if err != nil {
 		return Visitor{}, err
 	}
@@ -147,10 +141,7 @@ func (t *Token) visitor(from netip.Addr) Visitor {
 // certificate lets in the user whom the first certificate names, if a CA that is trusted now says
 // so, and a line of the users says that it may. The errors are those of Password.
 func (g *Gate) certificate(from netip.Addr, shown []*x509.Certificate) (Visitor, error) {
-	if err := g.Open(from); err != nil {
-		return Visitor{}, err
-	}
-	_, users, err := g.known()
+	_, users, err := g.asked(from)
 	if err != nil {
 		return Visitor{}, err
 	}
@@ -195,10 +186,7 @@ var nobody = []byte("$2a$10$TwwjkXZpsaWQA9nJu3ETkug9uYfe4LOvd3fwfv4.BaZ1PPUDiaj3
 // Key lets in a user by an SSH key, as RFC 4253 section 6.6 writes it; that the key is theirs has
 // still to be proved. The errors are those of Password.
 func (g *Gate) Key(from netip.Addr, name string, blob []byte) (Visitor, error) {
-	if err := g.Open(from); err != nil {
-		return Visitor{}, err
-	}
-	_, users, err := g.known()
+	_, users, err := g.asked(from)
 	if err != nil {
 		return Visitor{}, err
 	}
@@ -210,6 +198,14 @@ func (g *Gate) Key(from netip.Addr, name string, blob []byte) (Visitor, error) {
 		}
 	}
 	return Visitor{}, ErrNobody
+}
+
+// asked is known for a log-in from an address.
+func (g *Gate) asked(from netip.Addr) (tokens []Token, users []User, err error) {
+	if err := g.Open(from); err != nil {
+		return nil, nil, err
+	}
+	return g.known()
 }
 
 func (g *Gate) known() (tokens []Token, users []User, err error) {
