@@ -54,3 +54,31 @@ log: {syslog: {servers: ['tls://192.0.2.9'], ca-file: /log.syslog.ca-file, certi
 		}
 	}
 }
+
+// A setting that names a file is in a backup, and one with a secret must not be readable by all.
+func TestEveryFileThatASettingNamesIsKnown(t *testing.T) {
+	c := &Config{}
+	var want []string
+	for key, it := range each("", c.items()) {
+		if strings.HasSuffix(key, "file") {
+			if wrong := it.Read("/f/" + key); wrong != "" {
+				t.Errorf("%s %s", key, wrong)
+			}
+			want = append(want, key)
+		}
+	}
+	var got []string
+	for _, f := range c.named() {
+		if got = append(got, f.key); f.file != "/f/"+f.key {
+			t.Errorf("%s is %s", f.key, f.file)
+		}
+		if f.private && !f.secret {
+			t.Errorf("%s has a private key and no secret", f.key)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("known %v, settings %v", got, want)
+	}
+}
