@@ -8,7 +8,7 @@ const keptRequests = 4096
 type dedup struct {
 	results map[RequestID]Result
 	order   []RequestID // oldest first
-	trimmed uint64 // index of the last outcome that was forgotten
+	trimmed uint64      // index of the last outcome that was forgotten
 }
 
 func newDedup() dedup { return dedup{results: map[RequestID]Result{}} }
