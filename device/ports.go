@@ -58,6 +58,7 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 	}
 	c.noteFaults(p)
 	if is {
+		c.notify.SetMTU(p.Name, p.MTU)
 		c.notify.PortUp(p.Name, p.MAC, now)
 	} else {
 		c.notify.PortDown(p.Name)

@@ -12,6 +12,7 @@ import (
 type port struct {
 	name string
 	mac  fabric.MAC
+	mtu  int // longest payload of a frame; 0: not known
 	up   bool
 	// isDown: it was said to be down; after a start neither may have been said yet.
 	isDown bool

@@ -233,6 +233,9 @@ func (n *Notifier) PortUp(port string, mac fabric.MAC, now time.Time) {
 	}
 }
 
+// SetMTU makes known how long the payload of a frame may be that leaves the port, in bytes.
+func (n *Notifier) SetMTU(port string, mtu int) { n.port(port).mtu = mtu }
+
 // PortDown makes known that frames cannot pass the port. What its hosts were told stands; they wait
 // until it is up. That it is down is known of a port without hosts too: one may have its address
 // there again, after another claim had it for a while.

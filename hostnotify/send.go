@@ -47,6 +47,7 @@ func (n *Notifier) frame(p *port) []byte {
 	n.frameNo++
 	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
 	n.packer.Start(head, snsd.Version)
+	n.packer.Bound(p.mtu)
 	for c := range p.rings {
 		if !n.fill(p, class(c)) {
 			break

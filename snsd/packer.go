@@ -12,13 +12,22 @@ type Packer struct {
 	start   int // offset of the payload in buf
 	version uint8
 	count   int
+	most    int // bytes of the payload, but for a single notice
 }
 
 // Start begins a payload behind prefix (usually an Ethernet header), in prefix's own
 // spare capacity when there is enough. version is 0 or 1, else the packet is refused by Add.
 func (p *Packer) Start(prefix []byte, version uint8) {
-	p.start, p.version, p.count = len(prefix), version, 0
+	p.start, p.version, p.count, p.most = len(prefix), version, 0, MaxPayload
 	p.buf = appendHeader(prefix, version)
+}
+
+// Bound keeps the payload that was started within so many bytes, the MTU of what it is sent out of;
+// not below one notice, and never above MaxPayload. 0 is no bound.
+func (p *Packer) Bound(bytes int) {
+	if bytes > 0 {
+		p.most = min(bytes, MaxPayload)
+	}
 }
 
 // Add packs one notice. false without an error means that the payload is full: take
@@ -34,7 +43,7 @@ func (p *Packer) Add(n *Notice) (bool, error) {
 	if err := checkNotice(n); err != nil {
 		return false, err
 	}
-	if len(p.buf)-p.start+NoticeLen(n, p.version) > MaxPayload {
+	if p.count > 0 && len(p.buf)-p.start+NoticeLen(n, p.version) > p.most { // one always fits MaxPayload
 		return false, nil
 	}
 	p.buf, _ = appendNoticeTLV(p.buf, n, p.version)
