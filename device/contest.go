@@ -185,7 +185,7 @@ func (c *Core) heardFrom(n *lldp.Neighbour, now time.Time) {
 // hosts that claim one address only the one that has it is.
 func (c *Core) subscribe(h zone.Host, now time.Time) {
 	switch {
-	case h.Subscribes && c.dir.Holds(h.HostKey) && c.notify.MayReturn(h.Addr):
+	case h.Subscribes && c.dir.Holds(h.HostKey) && !c.restoring && c.notify.MayReturn(h.Addr):
 		c.returned(h, now)
 	case h.Subscribes && c.dir.Holds(h.HostKey):
 		c.notify.Subscribe(h.Addr, h.HostKey.Port, h.MAC, now)

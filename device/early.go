@@ -244,8 +244,8 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 	return c.localAddrs[h.Addr] == 0 && !slices.ContainsFunc(c.dir.Attachments(h.Addr), func(at zone.Host) bool { return at.MAC != h.MAC })
 }
 
-// returned goes on with a host that was withdrawn though it was there: the reflectors may have taken
-// the hosts of its zones from here meanwhile, which is no news to it.
+// returned goes on with a host that was withdrawn though it was there, maybe before the last restart:
+// the reflectors may have taken the hosts of its zones from here meanwhile, which is no news to it.
 func (c *Core) returned(h zone.Host, now time.Time) {
 	if c.early.hosts == nil {
 		c.early.hosts = make(map[netip.Addr]earlyHost)

@@ -101,8 +101,8 @@ func (s *subscriber) hasLost(mac fabric.MAC) bool {
 // isNowhere reports whether it is registered on no port.
 func (s *subscriber) isNowhere() bool { return len(s.links)+len(s.claims) == 0 }
 
-// isAwaited reports whether it was withdrawn and may be there.
-func (s *subscriber) isAwaited() bool { return s.until != never && !s.restored }
+// isAwaited reports whether it is not registered, and may be there: it was withdrawn, or restored.
+func (s *subscriber) isAwaited() bool { return s.until != never }
 
 // yields reports whether another claim has the address, see Yield.
 func (s *subscriber) yields() bool { return len(s.links) == 0 && !s.restored }

@@ -190,7 +190,7 @@ func (n *Notifier) endGrace() {
 
 // makeRoom forgets a host that may return for one that is there; it reports whether there was one.
 func (n *Notifier) makeRoom() bool {
-	i := slices.IndexFunc(n.order, (*subscriber).isAwaited)
+	i := slices.IndexFunc(n.order, func(s *subscriber) bool { return s.isAwaited() && !s.restored })
 	if i >= 0 {
 		n.drop(n.order[i])
 	}

@@ -191,7 +191,7 @@ func (n *Notifier) Withdraw(host netip.Addr, port string, now time.Time) {
 	}
 }
 
-// MayReturn reports whether a host was withdrawn and has not registered since.
+// MayReturn reports whether a host was withdrawn, or restored, and has not registered since.
 func (n *Notifier) MayReturn(host netip.Addr) bool {
 	s := n.subs[host.Unmap()]
 	return s != nil && s.isAwaited()

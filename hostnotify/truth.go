@@ -72,7 +72,7 @@ func gone(why snsd.Reason) truth { return truth{verdict: inactive(why), over: tr
 // truth finds it; share: the two share a zone.
 func (n *Notifier) truth(s *subscriber, subj *subject, v *view, share bool) truth {
 	switch {
-	case !share && s.early:
+	case !share && (s.early || s.isAwaited()): // its peers may have been taken from here meanwhile
 		return truth{open: true}
 	case !v.known && subj.why != snsd.ReasonNone:
 		return gone(subj.why)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -14,6 +15,12 @@ import (
 // A host that is gone, but whose time to live is not over, is forgotten at once where an
 // operator says so; one that is there comes back.
 func TestAClearedHostIsGoneUntilItIsHeardAgain(t *testing.T) {
+	for _, restart := range []bool{false, true} { // of its switch meanwhile
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) { clearHost(t, restart) })
+	}
+}
+
+func clearHost(t *testing.T, restart bool) {
 	synctest.Test(t, func(t *testing.T) {
 		f := threeSwitches(t)
 		f.expectAnything()
@@ -49,6 +56,13 @@ func TestAClearedHostIsGoneUntilItIsHeardAgain(t *testing.T) {
 		}
 		settle(time.Second)
 		f.expect("a fault while it is silent", map[string][]string{"t3": {t1 + linkDown}})
+		if restart {
+			n.halt()
+			settle(3 * time.Second)
+			n.start()
+			settle(30 * time.Second)
+			f.expect("restarted", nil)
+		}
 		f.hosts["i1"].muted.Store(false)
 		settle(time.Minute)
 		f.expect("heard again", map[string][]string{"i1": {t1 + linkDown, t3 + active}, "t3": {i1 + active}})
