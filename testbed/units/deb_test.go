@@ -54,12 +54,19 @@ func TestPackages(t *testing.T) {
 func fromInstallToPurge(m *machine, deb string) {
 	t := m.t
 	m.copy(map[string]string{"/root/inofd.deb": deb, "/root/later.deb": newer(t, deb)})
+	const slice = "/proc/sys/kernel/sched_rr_timeslice_ms" // the kernel's, which this machine may share
+	was := m.run("cat " + slice)
+	t.Cleanup(func() { _, _ = m.try("echo " + was + " >" + slice) })
+	m.run("echo 100 >" + slice)
 	m.run("rm -f /usr/sbin/policy-rc.d") // of a container's image: it forbids to start anything
 	if out := m.run("dpkg -i inofd.deb 2>&1"); !strings.Contains(out, "write /etc/inof/inofd.yaml") {
 		t.Errorf("without a configuration dpkg says: %s", out)
 	}
 	if s := m.run("stat -c '%U %G %a' /etc/inof; id -un inof"); s != "root inof 750\ninof" {
 		t.Errorf("after the installation: %s", s)
+	}
+	if s := m.run("cat " + slice); s != "4" {
+		t.Errorf("threads for real time take turns each %s ms, want 4", s)
 	}
 	for _, unit := range []string{"inofd", "inofd-bfd"} {
 		if s := m.show(unit, "ActiveState") + " " + m.show(unit, "UnitFileState"); s != "inactive enabled" {
@@ -108,7 +115,7 @@ func fromInstallToPurge(m *machine, deb string) {
 		t.Errorf("after the removal: %s", s)
 	}
 	m.run("dpkg -P inofd")
-	if s := m.run("ls -d /etc/inof /var/lib/inof /usr/sbin/inofd /lib/systemd/system/inofd* 2>/dev/null || true"); s != "" {
+	if s := m.run("ls -d /etc/inof /var/lib/inof /usr/sbin/inofd /lib/systemd/system/inofd* /usr/lib/sysctl.d/*inof* 2>/dev/null || true"); s != "" {
 		t.Errorf("after the purge there is still %s", s)
 	}
 }
