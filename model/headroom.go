@@ -65,30 +65,7 @@ const (
 	frameGap          = 20 // preamble and inter-frame gap in bytes
 )
 
-// Qbb100G gives the worst case of 802.1Qbb annex O at 100G in bytes: two frames, the
-// PFC frame, the cable both ways, the response of the peer and both PHYs.
-func Qbb100G(metres float64, mtu int32) int64 {
-	cable := int64(2 * metres * 5e-9 * 100e9 / 8)
-	return 2*int64(mtu+frameGap) + pfcFrame + frameGap + cable + (quanta100Response+2*quanta100PHY)*64
-}
-
 // QbbReaction is the longest time from the arrival of a PFC frame to silence that the standards
 // allow at 100G: the response of the MAC (802.3 clause 31B.3.7) and the PHYs of both ends, as
 // in the sum of 802.1Qbb annex O. What they allow at other speeds is shorter.
 const QbbReaction = Time(quanta100Response+2*quanta100PHY) * 5120 * Picosecond
-
-// Sonic100G gives the XOFF size in KiB that SONiC's dynamic buffer model computes for
-// a 100G port: a lossless frame, and three bytes of cells for each byte that may
-// still come (the worst frame size for the cells).
-func Sonic100G(metres float64) float64 {
-	const (
-		light    = 198e6 // metres a second in fibre
-		lossless = 1500. / 1024
-		portMTU  = 9100. / 1024
-		macPHY   = 0.8
-		response = quanta100Response * 64. / 1024
-		cells    = 3
-	)
-	cable := 2 * metres / light * 100e9 / 8 / 1024
-	return lossless + cells*(portMTU+cable+macPHY+response)
-}
