@@ -79,6 +79,17 @@ func TestMalformedMembersAreNamed(t *testing.T) {
 	}
 }
 
+func TestAMistakeInANameOrAliasIsNotTakenForAnAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"NQN.2026-01.org.example:a": "small letters", "Iqn.2026-01.org.example:a": "small letters",
+		"alias:array": "an alias stands in the zones",
+	} {
+		if _, err := ParseMember(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func FuzzParseMember(f *testing.F) {
 	for _, s := range []string{"192.0.2.1", "192.0.2.1-192.0.2.9", "2001:db8::/64", "nqn.a", "port:192.0.2.250/e1", "0.0.0.0/0", "::/0", "nqn.a at 192.0.2.250/e1", "nqn.a at 192.0.2.250", "nqn.a at 198.51.100.0/24", "nqn.a at port:192.0.2.250/7"} {
 		f.Add(s)

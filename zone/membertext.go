@@ -33,6 +33,10 @@ func ParseMember(s string) (Member, error) {
 			return parseBound(s, nqn, place)
 		}
 		return parseNQN(s)
+	case isQualifiedName(strings.ToLower(s)):
+		return Member{}, badMember(s, "a name begins with nqn., iqn., eui. or naa. in small letters", memberForms)
+	case strings.HasPrefix(s, "alias:"):
+		return Member{}, badMember(s, "an alias stands in the zones of a file or candidate only", memberForms)
 	case strings.Contains(s, "/"):
 		return parsePrefix(s)
 	case strings.Contains(s, "-"):

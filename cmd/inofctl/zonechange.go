@@ -412,6 +412,9 @@ func (a *app) zonePlanCmds() []*cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
+			if len(z.Aliases) > 0 {
+				return usagef("%s%s: an alias has members, no other aliases; zones name several", change.AliasPrefix, z.Aliases[0])
+			}
 			p.PutAlias(args[0], z.Members)
 			return nil
 		})

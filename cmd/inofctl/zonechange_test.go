@@ -111,6 +111,9 @@ func TestACandidateFromItsFirstLineToItsConfirmation(t *testing.T) {
 	if code, _, errs := call(t, append([]string{"zone", "alias", "remove", "Array"}, at...)...); code != 1 || !strings.Contains(errs, "no such alias") {
 		t.Errorf("%d %s", code, errs)
 	}
+	if code, _, errs := call(t, append([]string{"zone", "alias", "set", "array", "alias:array"}, at...)...); code != exitUsage || !strings.Contains(errs, "no other aliases") {
+		t.Errorf("an alias of an alias, which would have no members: %d %s", code, errs)
+	}
 	if out := run("history", "-o", "json"); strings.Count(out, `"number"`) != 6 {
 		t.Errorf("history: %s", out)
 	}

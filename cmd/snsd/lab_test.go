@@ -331,6 +331,7 @@ func TestBadOptionsNameFlagAndValue(t *testing.T) {
 		{func(o *options) { o.protocol = "fc" }, `--protocol "fc": want roce, tcp or iscsi`},
 		{func(o *options) { o.interval = time.Millisecond }, "--interval 1ms: want at least 100ms"},
 		{func(o *options) { o.ttl = 0 }, "--ttl 0"},
+		{func(o *options) { o.ttl, o.interval = 20, 30*time.Second }, "--ttl 20: want no less than --interval (30s)"},
 		{func(o *options) { o.loseAcks = 1.5 }, "--lose-acks 1.5: want 0..1"},
 		{func(o *options) { o.addresses = []string{"192.0.2.1/24"} }, `--address "192.0.2.1/24"`},
 		{func(o *options) { o.addresses = []string{"127.0.0.1"} }, "127.0.0.1"},

@@ -69,6 +69,9 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 	if o.ttl == 0 {
 		return c, fmt.Errorf("--ttl 0: want 1..65535 seconds; 0 would withdraw what it registers")
 	}
+	if ttl := time.Duration(o.ttl) * time.Second; ttl < o.interval {
+		return c, fmt.Errorf("--ttl %d: want no less than --interval (%v), or the switch forgets the host between two registrations", o.ttl, o.interval)
+	}
 	if o.lasts < 0 {
 		return c, fmt.Errorf("--for %v: want 0 or more", o.lasts)
 	}
