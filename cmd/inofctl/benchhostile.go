@@ -20,7 +20,8 @@ so that what else the machine does falls on all of them; each flood is by a devi
 not used up what it may send at once, and faults come from its first message on, by the
 clock, whether or not those before have arrived. The reflector is a process of its own, and
 one for each kind of flood; it and the clients that are measured have the priority of the
-unit of inofd, where that is allowed. Who floods, and the clients that are not measured, are another
+unit of inofd, where that is allowed, and threads of one real-time priority take turns of 4 ms, as
+the package of inofd has it, until the measurement ends. Who floods, and the clients that are not measured, are another
 process, of idle priority and on one processor: in a fabric they are other machines. In the
 control it takes as much processor time as in the flood, and sends nothing. A ratio is of the
 p99s of all slices; beside it stand the least, the median and the greatest of the slices.
@@ -57,7 +58,7 @@ Memory counts from its highest while hosts change.`
 }
 
 func printHostile(w io.Writer, r *load.HostileResult) {
-	fmt.Fprintf(w, "%s, %d clients, %d faults a second; %d processors, load %s; who floods is %s; the reflector runs %s\n\n", r.Auth, r.Clients, r.Rate, r.Machine.CPUs, r.Machine.Load, r.Flooder, r.Process)
+	fmt.Fprintf(w, "%s, %d clients, %d faults a second; %d processors, load %s; who floods is %s; the reflector runs %s, threads of one priority take turns of %s ms\n\n", r.Auth, r.Clients, r.Rate, r.Machine.CPUs, r.Machine.Load, r.Flooder, r.Process, r.Turns)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "flood\tsent\tfaults\tquiet, ms: median\tp99\tflood: median\tp99\tmax\tp99 ratio\tof slices\tcontrol: p99\tratio\tof slices\tCPU, s: flooder\treflector\tMiB at most: quiet\tflood\tratio\tin use: quiet\tflood\t\n")
 	of := func(x load.Ratio) string { return fmt.Sprintf("%.1f %.1f %.1f", x.Min, x.Median, x.Max) }

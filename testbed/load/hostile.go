@@ -40,8 +40,9 @@ type HostileResult struct {
 	Auth    string  `json:"auth"`
 	Clients int     `json:"clients"`
 	Rate    int     `json:"rate"`
-	Flooder string  `json:"flooder"` // where it runs
-	Process string  `json:"process"` // the reflector's, and that of the clients that are measured: its priority
+	Flooder string  `json:"flooder"`  // where it runs
+	Process string  `json:"process"`  // the reflector's, and that of the clients that are measured: its priority
+	Turns   string  `json:"turns_ms"` // after which threads of one real-time priority give way to each other
 	Floods  []Flood `json:"floods"`
 }
 
@@ -135,8 +136,9 @@ const (
 	// originRate is how many faults a second one device has at most. Faults of one device that
 	// come in a burst wait for each other.
 	originRate = 20
-	// settleTime is for what a flood has left behind.
-	settleTime = 300 * time.Millisecond
+	// settleTime is for what a flood has left behind: up to 1 MiB of it was read and is still taken,
+	// and told. No slice without a flood is to have that in it.
+	settleTime = 2 * time.Second
 )
 
 // hostile is one run against one reflector.
@@ -169,8 +171,13 @@ func Hostile(ctx context.Context, opt HostileOptions) (*HostileResult, error) {
 		return nil, err
 	}
 	defer func() { _ = asOthers() }()
+	turns, restore, err := asPackaged()
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
 	opt.Rounds = max(1, opt.Rounds)
-	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate}
+	res := &HostileResult{Machine: machine(), Clients: opt.Clients, Rate: opt.Rate, Turns: turns}
 	all := len(floods) * opt.Rounds
 	if opt.Only != "" {
 		all = opt.Rounds

@@ -263,3 +263,30 @@ func TestRanges(t *testing.T) {
 func zoneSet(name, member string) zone.Set {
 	return zone.Set{Zones: []zone.Zone{{Name: name, Members: []zone.Member{{Kind: zone.MemberAddr, First: netip.MustParseAddr(member)}}}}}
 }
+
+// Threads of one real-time priority take turns as the package has it while a flood is measured, and
+// as before afterwards.
+func TestTurnsArePackagedOnes(t *testing.T) {
+	b, err := os.ReadFile("../../dist/systemd/inofd.sysctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nkernel.sched_rr_timeslice_ms = " + packagedTimeslice + "\n"; !strings.Contains(string(b), want) {
+		t.Errorf("the package does not set %q:\n%s", want, b)
+	}
+	was, err := os.ReadFile(timeslice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms, restore, err := asPackaged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(timeslice); err != nil || strings.TrimSpace(string(now)) != ms {
+		t.Errorf("it is said to be %s, and is %q, %v", ms, now, err)
+	}
+	restore()
+	if now, err := os.ReadFile(timeslice); err != nil || string(now) != string(was) {
+		t.Errorf("afterwards it is %q, %v, want %q", now, err, was)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,6 +17,8 @@ const (
 	// kernel that does not preempt itself lets others wait for the processor up to a tick, also for
 	// one of who has the least priority; who has this does not.
 	unitPriority = 20
+	// packagedTimeslice is that of dist/systemd/inofd.sysctl.
+	packagedTimeslice = "4"
 )
 
 // everyThread does something to all threads of the process; those that begin later are as who began
@@ -53,6 +56,23 @@ func realtime(priority uint32) (with string, err error) {
 		return "without the priority of its unit, which takes root", nil
 	}
 	return "with the priority of its unit", err
+}
+
+// timeslice is after how many milliseconds threads of one real-time priority give way to each other.
+// The package of inofd sets it.
+const timeslice = "/proc/sys/kernel/sched_rr_timeslice_ms"
+
+// asPackaged gives it the value that the package does, where that is allowed, and tells what it is
+// now. It is the whole machine's: restore has to be called.
+func asPackaged() (ms string, restore func(), err error) {
+	was, err := os.ReadFile(timeslice)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := os.WriteFile(timeslice, []byte(packagedTimeslice), 0); err != nil {
+		return strings.TrimSpace(string(was)), func() {}, nil // it takes root
+	}
+	return packagedTimeslice, func() { _ = os.WriteFile(timeslice, was, 0) }, nil
 }
 
 // asOthers takes it back.
