@@ -368,7 +368,7 @@ func (r *device) putInForce(v int, op func(*reflector.Reflector, time.Time) ([]w
 // inForce brings a version into force at a reflector, by change if it runs.
 func (r *device) inForce(v int, change func() error) {
 	w := r.w
-	r.version, r.had = v, append(r.had, v)
+	r.version, r.had, w.zoned = v, append(r.had, v), w.now
 	w.tracef("%s has zones version %d", r.name, v)
 	if !r.running {
 		return

@@ -122,7 +122,9 @@ func (d *device) start() {
 	d.saving = false
 	w.tracef("%s starts with %d neighbours and %d hosts that were told things", d.name, len(st.Neighbours), len(st.Told.Hosts))
 	d.diskSeen, d.tailSeen = d.kept(), nil
+	had := d.seen
 	d.seen = d.diskSeen.restored(w.now)
+	w.turned(had, d.seen)
 	for _, l := range d.ports {
 		l.proved()
 	}

@@ -40,6 +40,7 @@ func (t *table) do(o seenOp) {
 func (d *device) look(change func()) {
 	before := d.seen.clone()
 	change()
+	d.w.turned(before, d.seen)
 	d.keepSeen(before)
 }
 

@@ -25,7 +25,8 @@
 //     which zones there are (see truth).
 //   - No device tells a host `active` about an address that no zone configuration
 //     which that device may still hold puts together with it, nor about the host
-//     itself; and nothing twice in a row without a cause (see watch).
+//     itself; and nothing twice in a row without a cause (see watch). The reason for which
+//     it tells `inactive` has been true since the fabric was last at rest (see reason).
 //   - A reflector that stops, crashes or is cut off, and a switch that restarts or
 //     crashes, cause no notice at all (see unnoticed).
 //   - Nothing grows: queues drain, and no device holds a host, a zone or a fault that

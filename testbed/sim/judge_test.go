@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,12 @@ func (w *world) says(host, subject int, n snsd.Notice) {
 	w.spokeOf(h.link.dev, h.link, n)
 }
 
+// turns has all become of a host's address that may make it inactive, but for what the switches do
+// about it.
+func (w *world) turns(subject int) {
+	*w.fate(w.hosts[subject-1].addrs[0]) = fate{w.now, w.now, w.now}
+}
+
 // crashed has the switch of h1 crash so long after a zone query of h1, and start again.
 func (w *world) crashed(after time.Duration) {
 	h := w.hosts[0]
@@ -76,15 +84,23 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		do    func(*world)
 		wrong string // empty: it is right
 	}{
-		"a fault":                                       {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)) }, ""},
-		"of its own address":                            {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
-		"of one of another zone":                        {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
-		"of one of its own role":                        {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
-		"of one it was never told of":                   {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
-		"a fault that there is not":                     {func(w *world) { w.says(1, 2, gone(snsd.ReasonBFDDown)) }, "which nothing causes here"},
-		"active twice":                                  {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
-		"inactive twice":                                {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "twice: "},
-		"for another reason":                            {func(w *world) { w.says(1, 2, gone(snsd.ReasonLinkDown)); w.says(1, 2, gone(snsd.ReasonAgedOut)) }, ""},
+		"a fault":                     {func(w *world) { w.turns(2); w.says(1, 2, gone(snsd.ReasonLinkDown)) }, ""},
+		"of its own address":          {func(w *world) { w.says(1, 1, w.active(1)) }, "about its own address"},
+		"of one of another zone":      {func(w *world) { w.says(1, 4, w.active(4)) }, "put them together"},
+		"of one of its own role":      {func(w *world) { w.says(2, 5, w.active(5)) }, "which has its own role"},
+		"of one it was never told of": {func(w *world) { w.says(1, 4, gone(snsd.ReasonAgedOut)) }, "it was never told of it before"},
+		"a fault that there is not":   {func(w *world) { w.says(1, 2, gone(snsd.ReasonBFDDown)) }, "which nothing has caused"},
+		"active twice":                {func(w *world) { w.says(1, 2, w.active(2)) }, "twice: "},
+		"inactive twice": {func(w *world) {
+			w.turns(2)
+			w.says(1, 2, gone(snsd.ReasonLinkDown))
+			w.says(1, 2, gone(snsd.ReasonLinkDown))
+		}, "twice: "},
+		"for another reason": {func(w *world) {
+			w.turns(2)
+			w.says(1, 2, gone(snsd.ReasonLinkDown))
+			w.says(1, 2, gone(snsd.ReasonAgedOut))
+		}, ""},
 		"active twice, to one in doubt":                 {func(w *world) { w.hosts[0].stir(); w.says(1, 2, w.active(2)) }, ""},
 		"active twice, after a crash":                   {func(w *world) { w.crashed(2 * putOff); w.says(1, 2, w.active(2)) }, "twice: "},
 		"active twice, after a crash before the answer": {func(w *world) { w.crashed(putOff / 2); w.says(1, 2, w.active(2)) }, ""},
@@ -101,6 +117,7 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		"a new service after the old one": {func(w *world) {
 			n := w.active(3)
 			n.Service.NQN += "-1"
+			w.turns(3)
 			w.says(1, 3, gone(snsd.ReasonAgedOut))
 			w.says(1, 3, n)
 		}, ""},
@@ -117,16 +134,74 @@ func TestTheJudgeFindsWhatIsWronglyTold(t *testing.T) {
 		"an old frame": {func(w *world) {
 			n := w.active(2)
 			n.Seq = w.wire[pairKey{w.hosts[0].link.dev.id, w.hosts[0].addrs[0], w.hosts[1].addrs[0]}].Seq - 1
+			w.turns(2)
 			w.says(1, 2, gone(snsd.ReasonLinkDown))
 			w.says(1, 2, n)
 		}, "it is repeated after number"},
-		"after what nobody may notice": {func(w *world) { w.hush = "a restart"; w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "but there was only a restart"},
+		"after what nobody may notice": {func(w *world) { w.turns(2); w.hush = "a restart"; w.says(1, 2, gone(snsd.ReasonLinkDown)) }, "but there was only a restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := trial(t)
 			c.do(w)
 			w.mustFind(t, c.wrong)
 		})
+	}
+}
+
+// Why a host is told that another one is inactive has to have been so since the last rest before that:
+// what became of others, of the other in another way, or of it before that rest is another reason.
+func TestTheJudgeFindsReasonsThatAreNotTrue(t *testing.T) {
+	const untrue = "which nothing has caused"
+	pulled := func(w *world) {
+		l := w.hosts[1].link
+		for range 2 {
+			l.pulled = !l.pulled
+			l.refresh()
+			w.run(50 * time.Second) // it is heard again
+		}
+	}
+	zoned := func(w *world) {
+		set := w.zones.now().Set
+		set.Zones = append(set.Zones[:len(set.Zones):len(set.Zones)], zone.Zone{Name: "c"})
+		w.configure(set, nil, cluster.Entry{})
+		w.run(time.Second)
+	}
+	readdressed := func(w *world) {
+		h := w.hosts[1]
+		was := h.addrs
+		h.readdress([]netip.Addr{w.freshAddr(false)})
+		w.run(time.Second)
+		h.readdress(was)
+		w.run(10 * time.Second)
+	}
+	reasons := []snsd.Reason{snsd.ReasonLinkDown, snsd.ReasonZoneChanged, snsd.ReasonIPChanged, snsd.ReasonAgedOut}
+	for name, c := range map[string]struct {
+		do   func(*world)
+		true []snsd.Reason
+	}{
+		"nothing":                       {func(*world) {}, nil},
+		"its cable was out":             {pulled, reasons[:1]},
+		"zones became others":           {zoned, []snsd.Reason{snsd.ReasonZoneChanged, snsd.ReasonAgedOut}},
+		"it had another address":        {readdressed, reasons[1:]},
+		"all that, before the last one": {func(w *world) { pulled(w); zoned(w); readdressed(w); w.rests = append(w.rests, w.now) }, nil},
+	} {
+		for _, why := range reasons {
+			t.Run(name+"/"+why.String(), func(t *testing.T) {
+				w := trial(t)
+				c.do(w)
+				if len(w.fails) > 0 {
+					t.Fatal(w.fails)
+				}
+				k, _ := w.last(1, 2)
+				w.wire[pairKey{w.hosts[0].link.dev.id, k.host, k.subject}].at = w.now // the word that it follows
+				w.says(1, 2, gone(why))
+				if slices.Contains(c.true, why) {
+					w.mustFind(t, "")
+				} else {
+					w.mustFind(t, untrue)
+				}
+			})
+		}
 	}
 }
 

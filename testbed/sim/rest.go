@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -14,13 +15,14 @@ import (
 
 // This file brings the fabric to rest and compares it with the truth.
 
-const (
-	telling  = time.Second       // to tell even a host that acks nothing of another service
-	patience = 260 * time.Second // for the fabric to become calm: a grace time and more
-)
+// patience is how long the fabric may take to become calm: a grace time and more. After it nobody is
+// waited for who may be asked whether it still has its address, and after twice that time it is a
+// fault: agents that were stopped and hosts that fell silent are back long before.
+const patience = 260 * time.Second
 
 // calm is how long there is no news before a comparison: as long as it takes to tell a host that
 // acks nothing, and a second for the way. What bad ones say of themselves may take all its places.
+// After less, whoever waits for it, what is still to be told and will be is found missing.
 func (w *world) calm() time.Duration {
 	addrs := 0
 	if w.cfg.Hostile {
@@ -75,15 +77,16 @@ func (w *world) becomeCalm() bool {
 			w.changed = w.now
 		}
 		w.truth() // notes what has run out
-		if ok && w.now-max(w.changed, w.unasked) > w.calm() {
-			return true
+		news := w.changed
+		if w.now <= end {
+			news = max(news, w.unasked)
 		}
-		if w.now > end && (w.now-w.changed > telling || w.now > end+patience) {
-			if !ok {
-				w.failf("the fabric does not come to rest: %s", why)
-				return false
-			}
-			return true // hosts come and go by their TTLs all the time: compare what there is
+		switch {
+		case ok && w.now-news > w.calm():
+			return true
+		case w.now > end+patience:
+			w.failf("the fabric does not come to rest: %s", cmp.Or(why, "something changes all the time"))
+			return false
 		}
 	}
 }

@@ -68,6 +68,7 @@ func (w *world) checked() bool {
 		return false
 	}
 	w.compare()
+	w.rests = append(w.rests, w.now)
 	return len(w.fails) == 0
 }
 

@@ -105,8 +105,8 @@ func (w *world) judge(d *device, l *cable, n snsd.Notice, last *spoken, again bo
 		w.failf("%s tells %s of %s, which has its own role", l.name(), n.Host, n.Subject)
 	case last != nil && last.said.Replaces(truth.Word{Active: n.State == snsd.Active, Service: n.Service}) && !last.unsaved && !last.dropped && !w.contested(n.Host):
 		w.failf("%s tells %s of the new service of %s before the old one was taken back", l.name(), n.Host, n.Subject)
-	case n.State == snsd.Inactive && (n.Reason == snsd.ReasonPFCStorm || n.Reason == snsd.ReasonPacketError || n.Reason == snsd.ReasonBFDDown || n.Reason == snsd.ReasonNone):
-		w.failf("%s tells %s: %s is inactive (%s), which nothing causes here", l.name(), n.Host, n.Subject, n.Reason)
+	case n.State == snsd.Inactive && w.unfounded(n, last):
+		w.failf("%s tells %s: %s is inactive (%s), which nothing has caused", l.name(), n.Host, n.Subject, n.Reason)
 	case again && !w.mayRepeat(l, last):
 		w.failf("%s tells %s twice: %s %s %s, as at %v", l.name(), n.Host, n.Subject, n.State, n.Reason, last.at)
 	}

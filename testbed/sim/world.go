@@ -147,14 +147,17 @@ type world struct {
 	conns    uint64
 	hash     uint64
 	lastAddr int
-	changed  time.Duration // last moment at which the truth became another one
+	changed  time.Duration   // last moment at which the truth became another one
+	rests    []time.Duration // when the fabric was at rest, and right
+	zoned    time.Duration   // when zones that reflectors have became others
+	fates    map[netip.Addr]*fate
 	unasked  time.Duration // when every holder of a contested address that has left was asked
 }
 
 func newWorld(cfg Config) *world {
 	return &world{
 		cfg: cfg, strikes: strikes, dice: dice{rand.New(rand.NewPCG(cfg.Seed, 0x1f0f))}, disks: dice{rand.New(rand.NewPCG(cfg.Seed, 0xd15c))},
-		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{},
+		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{}, fates: map[netip.Addr]*fate{},
 	}
 }
 
