@@ -170,6 +170,7 @@ func (h *host) do(out snsd.AgentOutput) {
 			if f.reg != nil && f.reg.ttl > 0 {
 				h.w.claimed(h, f.reg)
 			}
+			h.w.queried(h, f.queries)
 			h.link.toDevice(f)
 		}
 	}

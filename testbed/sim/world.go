@@ -144,6 +144,7 @@ type world struct {
 	excused  map[Excuse]uint64
 	wire     map[pairKey]*spoken // by device, host and subject
 	claims   map[netip.Addr][]claim
+	asked    map[netip.Addr][]claim // as whom a switch may take who asks for the zones of an address
 	conns    uint64
 	hash     uint64
 	lastAddr int
@@ -157,7 +158,8 @@ type world struct {
 func newWorld(cfg Config) *world {
 	return &world{
 		cfg: cfg, strikes: strikes, dice: dice{rand.New(rand.NewPCG(cfg.Seed, 0x1f0f))}, disks: dice{rand.New(rand.NewPCG(cfg.Seed, 0xd15c))},
-		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{}, fates: map[netip.Addr]*fate{},
+		excused: map[Excuse]uint64{}, wire: map[pairKey]*spoken{}, claims: map[netip.Addr][]claim{}, asked: map[netip.Addr][]claim{},
+		fates: map[netip.Addr]*fate{},
 	}
 }
 

@@ -34,9 +34,27 @@ func (w *world) claimed(h *host, r *registration) {
 	}
 }
 
-// known gives an address as it may be known: under any of its claims.
+// queried notes that a host asks for the zones of addresses, before it has registered them perhaps:
+// its switch takes the host for what it registered there last of all that arrived.
+func (w *world) queried(h *host, addrs []netip.Addr) {
+	if h.link == nil {
+		return
+	}
+	for _, c := range h.link.dev.seen {
+		if c.link != h.link || c.mac != h.mac {
+			continue
+		}
+		for _, a := range addrs {
+			if is := (claim{h, c.svc.NQN, zone.Member{Device: h.link.dev.id, Port: h.link.port}}); !slices.Contains(w.asked[a], is) {
+				w.asked[a] = append(w.asked[a], is)
+			}
+		}
+	}
+}
+
+// known gives an address as it may be known: under any of its claims, or as the host that asked.
 func (w *world) known(a netip.Addr) (out []truth.Known) {
-	for _, c := range w.claims[a] {
+	for _, c := range slices.Concat(w.claims[a], w.asked[a]) {
 		out = append(out, truth.Known{Addr: a, NQNs: []string{c.nqn}, Ports: []zone.Member{c.port}})
 	}
 	return out
