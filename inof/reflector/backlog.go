@@ -19,7 +19,6 @@ type backlog struct {
 	anew  bool             // of which nothing was told yet
 	more  bool             // the last message said that more zones follow
 	last  *cause
-	cause *cause // with the earliest fault, or the last one
 }
 
 // backlog gives an empty one, in the memory of the last.
@@ -32,12 +31,11 @@ func (r *Reflector) backlog(users int) *backlog {
 // add takes in a post.
 func (b *backlog) add(p *post) {
 	for i := range p.news {
-		b.put(p.news[i])
+		n := p.news[i]
+		n.by = p.by
+		b.put(n)
 	}
 	b.last = p.by
-	if b.cause == nil || b.cause.fault.IsZero() || !p.by.fault.IsZero() && p.by.fault.Before(b.cause.fault) {
-		b.cause = p.by
-	}
 }
 
 func (b *backlog) put(n news) {

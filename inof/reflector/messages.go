@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"slices"
@@ -24,8 +25,16 @@ type taking struct {
 	wire.Batch
 	refused *wire.Refusal
 	downs   wire.Downs
-	room    int // bytes
-	visits  int // records
+	room    int    // bytes
+	visits  int    // records
+	by      *cause // of what is told: with the earliest fault, or the last one
+}
+
+// follows takes what a key that is told waited for.
+func (t *taking) follows(c *cause) {
+	if c != nil && (t.by == nil || t.by.fault.IsZero() || !c.fault.IsZero() && c.fault.Before(t.by.fault)) {
+		t.by = c
+	}
 }
 
 // spareRoom is what the last record of a message may need: with less left it is full, so that no
@@ -78,6 +87,7 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 			if !ok {
 				break
 			}
+			t.follows(n.by)
 			if t.visits--; n.kind == keyArea {
 				b.known, b.area = math.MaxInt, false
 				continue
@@ -100,11 +110,11 @@ func (r *Reflector) take(b *backlog, d *device, losses bool, now time.Time) *han
 // them the zones told so far are not the whole of a state.
 func (r *Reflector) messages(b *backlog, t *taking, now time.Time) []*wire.Update {
 	like := wire.Update{Origin: r.self, Epoch: r.epoch, Seq: r.feed.handed, SentAt: now, ReflectedAt: now, More: b.zonesWait()}
-	if c := b.cause; c != nil {
+	if c := t.by; c != nil {
 		like.FaultAt, like.DecidedAt, like.ReflectorAt = c.fault, c.decided, c.came
-		if l := b.last; l.origin != r.self {
-			like.Origin, like.Epoch, like.Seq, like.SentAt = l.origin, l.epoch, l.seq, c.sent
-		}
+	}
+	if l := b.last; l != nil && l.origin != r.self {
+		like.Origin, like.Epoch, like.Seq, like.SentAt = l.origin, l.epoch, l.seq, cmp.Or(t.by, l).sent
 	}
 	out := t.Updates(&like, &r.counters.TooLarge)
 	if len(out) == 0 && (t.refused != nil || b.more && !like.More) {

@@ -14,6 +14,7 @@ type news struct {
 	// again: it has changed so often of late that it need not be told at once.
 	again bool
 	why   snsd.Reason // it is gone; where it still exists it has left their zones
+	by    *cause      // why it waits, in a backlog
 }
 
 // rank is the order in which keys of a backlog are told. Losses overtake everything; what is

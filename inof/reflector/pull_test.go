@@ -373,6 +373,7 @@ func TestALossOvertakesABacklog(t *testing.T) {
 	b := sharing(t, 3)
 	slow := func(dev netip.Addr) bool { return dev != inoftest.DevID(2) }
 	for i := range 150 {
+		b.clients[inoftest.DevID(0)].MarkFault(inoftest.T0) // long ago
 		b.put(20+i, 1)
 	}
 	b.pull(slow)
@@ -380,6 +381,8 @@ func TestALossOvertakesABacklog(t *testing.T) {
 	if len(d.owed.keys) != 150 {
 		t.Fatalf("%d keys wait", len(d.owed.keys))
 	}
+	at := inoftest.T0.Add(5 * time.Second)
+	b.clients[inoftest.DevID(1)].MarkFault(at)
 	setDown(b.clients[inoftest.DevID(1)], "p0", zone.Down{Why: snsd.ReasonLinkDown, Since: inoftest.T0}, inoftest.HostIP(1))
 	b.flush(inoftest.DevID(1))
 	ds := b.refl.Pull(nil, b.now)
@@ -389,6 +392,9 @@ func TestALossOvertakesABacklog(t *testing.T) {
 			told++
 			if len(u.Downs) != 1 || len(u.Hosts) != 0 || !u.Partial {
 				t.Errorf("it is told %d faults, %d hosts, partial %v", len(u.Downs), len(u.Hosts), u.Partial)
+			}
+			if !u.FaultAt.Equal(at) {
+				t.Errorf("its fault happened at %v, want %v, whatever waits besides", u.FaultAt, at)
 			}
 		}
 	}

@@ -96,7 +96,11 @@ func (r *Reflector) catchUp(d *device, now time.Time) {
 	} else {
 		// What comes late because of an outage is not measured, as in a full sync.
 		late := &cause{origin: b.last.origin, epoch: b.last.epoch, seq: b.last.seq, sent: now}
-		b.users, b.last, b.cause = 1, late, late
+		b.users, b.last = 1, late
+		for k, n := range b.keys {
+			n.by = late
+			b.keys[k] = n
+		}
 		r.owe([]*device{d}, b)
 		r.more = true
 	}
