@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -66,9 +66,9 @@ func lockDir(dir string) (*dirLock, error) {
 	}
 	info, err := f.Stat()
 	l := &dirLock{f: f, unused: err == nil && info.Size() == 0}
-	// Who holds it is only for people; the lock itself is what counts.
-	_ = f.Truncate(0)
-	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	// Who holds it is only for people; the lock itself is what counts, and that the file is not
+	// empty: it is written over and never cut, which a full disk would not take back.
+	_, _ = fmt.Fprintf(io.NewOffsetWriter(f, 0), "%-15d\n", os.Getpid())
 	return l, nil
 }
 

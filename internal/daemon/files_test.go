@@ -2,6 +2,10 @@ package daemon
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -52,4 +56,25 @@ func TestTheLockOfAKilledDaemonIsWaitedFor(t *testing.T) {
 		}
 		next.release()
 	})
+}
+
+// A directory that was used stays one when there is no room to write who has it.
+func TestTheLockIsNeverCut(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	if err := os.WriteFile(path, []byte("12345678901234\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) < 15 || strings.TrimSpace(string(b)) != strconv.Itoa(os.Getpid()) {
+		t.Errorf("the lock has %q, error %v; want the process number, and no less than was there", b, err)
+	}
+	if l.unused {
+		t.Error("a directory that was used is taken for a new one")
+	}
 }
