@@ -1,6 +1,7 @@
 package device
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -80,5 +81,38 @@ func TestAnAckOfAnotherMachineIsNotTheHosts(t *testing.T) {
 	}
 	if b.counters.AcksForeign != 1 {
 		t.Errorf("%d acks of other machines counted, want 1", b.counters.AcksForeign)
+	}
+}
+
+// A host with two ports goes from one of them, where another machine with its address is plugged in
+// and heard before the device knows that there is a carrier. That nothing changes for who talks to the host, which
+// can be reached over the other port, does not hide that it is not there any more.
+func TestAMachineInThePlaceOfOnePortOfAHostIsFound(t *testing.T) {
+	b := newBareCore(t, true)
+	for _, p := range []string{"eth1", "eth2"} {
+		b.carrier(p, true, fabric.PortAdded)
+	}
+	b.Start(b.now)
+	b.register("h1", "eth1", i1)
+	b.register("h1", "eth2", i1)
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.Tick(b.now)
+	b.now = b.now.Add(time.Second)
+	f, err := registration("h9", "eth1", i1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Frame(f, b.now) // it may come before the word of the carrier
+	b.carrier("eth1", true, fabric.PortChanged)
+	addr := netip.MustParseAddr(i1)
+	if got := b.table.Claimants("eth1", addr); len(got) != 2 || b.state(i1) != "active none" {
+		t.Fatalf("claimed by %v, %s; want two machines, and the host active on its other port", got, b.state(i1))
+	}
+	for range 100 {
+		b.now = b.now.Add(100 * time.Millisecond)
+		b.Tick(b.now)
+	}
+	if got := b.table.Claimants("eth1", addr); len(got) != 1 || got[0] != hostMAC("h9") {
+		t.Errorf("10 s later the port has %v, want %s alone: who was there does not answer", got, hostMAC("h9"))
 	}
 }
