@@ -242,7 +242,7 @@ func (c *Core) Counts() api.Counts {
 	v := c.View()
 	n := api.Counts{Zones: len(v.Zones().Zones), Conflicts: len(v.Conflicts()), Faults: len(v.Faults())}
 	n.HostsLocal = len(c.local)
-	n.HostsRemote = v.Len() - (n.HostsLocal - len(c.outside))
+	n.HostsRemote = v.Attached() - (n.HostsLocal - len(c.outside))
 	for _, name := range c.PortNames() {
 		n.Ports++
 		if c.ports[name].Up() {

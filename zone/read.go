@@ -81,6 +81,9 @@ func (d *Directory) Conflicts() []Conflict {
 // Len is the number of known addresses.
 func (d *Directory) Len() int { return len(d.byAddr) }
 
+// Attached is the number of attachments of all addresses; one with several counts as often.
+func (d *Directory) Attached() int { return d.attached }
+
 // Known reports whether the address has an attachment, in whatever state.
 func (d *Directory) Known(addr netip.Addr) bool {
 	_, ok := d.lookup(addr)

@@ -27,9 +27,32 @@ func Explain(w *api.Why) {
 		w.Do = "what they were told, only the devices they are attached to know: ask " + strings.Join(devicesOf(w), " or ")
 		return
 	}
-	for _, t := range w.Told {
-		w.Verdict += fmt.Sprintf("; %s was told so and has acked", t.Host)
+	for i := range w.Told {
+		if by := toldBy(w, &w.Told[i]); by.IsValid() {
+			w.Verdict += fmt.Sprintf("; %s is told by device %s: its port here is down", w.Told[i].Host, by)
+			continue
+		}
+		w.Verdict += fmt.Sprintf("; %s was told so and has acked", w.Told[i].Host)
 	}
+}
+
+// toldBy is the other device that tells a host which has no port here over which it can be told
+// and one there, as a host with a bond over two switches does.
+func toldBy(w *api.Why, t *api.Told) netip.Addr {
+	if t.Usable {
+		return netip.Addr{}
+	}
+	h := &w.Hosts[0]
+	if h.Addr != t.Host {
+		h = &w.Hosts[1]
+	}
+	for _, at := range h.Attachments {
+		faulty := slices.ContainsFunc(h.Faults, func(f api.WhyFault) bool { return f.Device == at.Device && f.Port == at.Port })
+		if at.Device != w.Device && !at.Conflict && !faulty {
+			return at.Device
+		}
+	}
+	return netip.Addr{}
 }
 
 func notKnown(w *api.Why) (verdict, do string) {
@@ -140,6 +163,7 @@ func notTold(w *api.Why) (verdict, do string) {
 		t := &w.Told[i]
 		first := fmt.Sprintf("%s and %s share %s and can be reached, but ", w.Hosts[0].Addr, w.Hosts[1].Addr, zonesText(w.Shared))
 		switch {
+		case toldBy(w, t).IsValid():
 		case !t.Subscribes:
 			return first + ToldText(t), "its agent must ask for them in its LLDP (notice TLV); without it the host goes by itself"
 		case !t.Usable:

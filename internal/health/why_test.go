@@ -50,6 +50,25 @@ func TestTheVerdictOnTwoHosts(t *testing.T) {
 		}, false, "the path to device 192.0.2.12 fails", "inofctl show bfd 192.0.2.12"},
 		{"asks for nothing", func(w *api.Why) { w.Told[0] = api.Told{Host: w.Told[0].Host, Subject: w.Told[0].Subject} }, false, "192.0.2.101 has asked for no notices", "LLDP"},
 		{"cable out", func(w *api.Why) { w.Told[0].Usable = false }, false, "no port over which it can be told", "show port"},
+		{"cable out, another switch tells it", func(w *api.Why) {
+			w.Told[0].Usable = false
+			other := w.Hosts[0].Attachments[0]
+			other.Type, other.Device, other.Port = api.Remote, addr("192.0.2.12"), "Ethernet7"
+			w.Hosts[0].Attachments = append(w.Hosts[0].Attachments, other)
+		}, true, "can be reached; 192.0.2.101 is told by device 192.0.2.12: its port here is down", ""},
+		{"cables out at both switches", func(w *api.Why) {
+			w.Told[0].Usable = false
+			other := w.Hosts[0].Attachments[0]
+			other.Type, other.Device, other.Port = api.Remote, addr("192.0.2.12"), "Ethernet7"
+			w.Hosts[0].Attachments = append(w.Hosts[0].Attachments, other)
+			w.Hosts[0].Faults = []api.WhyFault{{Device: other.Device, Port: other.Port, Reason: snsd.ReasonLinkDown}}
+		}, false, "no port over which it can be told", "show port"},
+		{"cable out, another host claims the address elsewhere", func(w *api.Why) {
+			w.Told[0].Usable = false
+			rival := w.Hosts[0].Attachments[0]
+			rival.Type, rival.Device, rival.Conflict = api.Remote, addr("192.0.2.12"), true
+			w.Hosts[0].Attachments = append(w.Hosts[0].Attachments, rival)
+		}, false, "no port over which it can be told", "show port"},
 		{"not told", func(w *api.Why) { w.Told[0].Said = false }, false, "was told nothing of 192.0.2.9", "show notice"},
 		{"one role", func(w *api.Why) {
 			w.Told[0].Said, w.Hosts[1].Attachments[0].Role = false, snsd.RoleInitiator
