@@ -169,15 +169,22 @@ const holdBack = 120 * time.Second
 // lastWord is how long after that time its full sync may be on its way.
 const lastWord = 30 * time.Second
 
-// lapse ends that time.
+// lapse ends that time, when the reflectors can have heard what the device takes back then.
 func (d *device) lapse() {
 	life := d.life
-	d.w.after(holdBack+lastWord, func() {
-		if d.running && d.life == life {
+	var look func(heard bool)
+	look = func(heard bool) {
+		switch {
+		case !d.running || d.life != life:
+		case heard && d.hearsAll():
 			d.holding = false
 			d.w.changed = d.w.now
+		default:
+			now := d.hearsAll()
+			d.w.after(lastWord, func() { look(now) })
 		}
-	})
+	}
+	d.w.after(holdBack, func() { look(false) })
 }
 
 // haunted reports whether some device may still be said to have the address, because it

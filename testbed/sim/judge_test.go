@@ -193,7 +193,8 @@ func TestTheJudgeFindsReasonsThatAreNotTrue(t *testing.T) {
 					t.Fatal(w.fails)
 				}
 				k, _ := w.last(1, 2)
-				w.wire[pairKey{w.hosts[0].link.dev.id, k.host, k.subject}].at = w.now // the word that it follows
+				last := w.wire[pairKey{w.hosts[0].link.dev.id, k.host, k.subject}] // the word that it follows
+				last.at, last.active = w.now, w.now
 				w.says(1, 2, gone(why))
 				if slices.Contains(c.true, why) {
 					w.mustFind(t, "")

@@ -55,9 +55,15 @@ func (w *world) turned(before, after table) {
 // unfounded reports whether the reason for which a subject is told to be inactive has not been true
 // since the last rest before the word that it follows.
 func (w *world) unfounded(n snsd.Notice, last *spoken) bool {
+	follows := time.Duration(0)
+	if last != nil {
+		if follows = last.at; n.Reason == snsd.ReasonIPChanged { // a host told to keep trying heard nothing of a move
+			follows = last.active
+		}
+	}
 	var since time.Duration
 	for _, rest := range w.rests {
-		if last != nil && rest <= last.at {
+		if rest <= follows {
 			since = rest
 		}
 	}

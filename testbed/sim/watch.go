@@ -19,6 +19,7 @@ type spoken struct {
 	snsd.Notice
 	said    truth.Said // this one and those before
 	at      time.Duration
+	active  time.Duration // when it was told active last
 	acked   bool
 	dropped bool // and forgot since the host was not registered for a while
 	yielded bool // and then another claim had the host's address for a while
@@ -58,7 +59,10 @@ func (w *world) spokeOf(d *device, l *cable, n snsd.Notice) {
 	last := w.wire[k]
 	next := &spoken{Notice: n, at: w.now}
 	if last != nil {
-		next.said = last.said
+		next.said, next.active = last.said, last.active
+	}
+	if n.State == snsd.Active {
+		next.active = w.now
 	}
 	word := truth.Word{Active: n.State == snsd.Active, Reason: n.Reason.String(), Service: n.Service}
 	is, why := next.said.Hear(n.Seq, word)
