@@ -112,7 +112,7 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	stop, err := s.listen(ctx)
+	stop, err := s.listen()
 	if err != nil {
 		return err
 	}

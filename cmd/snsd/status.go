@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/internal/api"
 )
 
 // askWithin is how long the agent's loop may take to answer.
@@ -55,15 +54,14 @@ func (s *service) status(ctx context.Context) (status, error) {
 	return st, err
 }
 
-// listen serves the status and the metrics until stop is called.
-func (s *service) listen(ctx context.Context) (stop func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(s.cfg.Socket), 0o755); err != nil {
-		return nil, err
+// listen serves the status and the metrics until stop is called. While another agent answers on the
+// socket it is refused: two would register every address twice, and the first to end would take the
+// socket of the other away.
+func (s *service) listen() (stop func(), err error) {
+	l, err := api.Listen(s.cfg.Socket, 0o600, "")
+	if errors.Is(err, api.ErrInUse) {
+		return nil, fmt.Errorf("another agent runs on this host: it answers on %s", s.cfg.Socket)
 	}
-	if err := os.Remove(s.cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", s.cfg.Socket)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +91,7 @@ func (s *service) listen(ctx context.Context) (stop func(), err error) {
 		for _, srv := range servers {
 			srv.Close()
 		}
+		l.Close() // also when it was not served yet
 	}, nil
 }
 
