@@ -47,6 +47,7 @@ type heard struct {
 	left    time.Time // when its session ended
 	away    bool      // for so long that its claims yield to others
 	expires time.Time // when its records do; zero: not
+	ages    keyHeap   // those that are left since then; nil: they do not yet
 }
 
 // holdings is what a device has been told, in this session and in those before.
@@ -100,6 +101,29 @@ func (r *Reflector) schedule() {
 				r.next = at
 			}
 		}
+	}
+	if pause := r.dropped.Add(dropPause); !r.next.IsZero() && r.next.Before(pause) {
+		r.next = pause
+	}
+}
+
+// due are the devices for which a time has come, sorted; none comes at zero.
+func (r *Reflector) due(now time.Time, at func(d *device) time.Time) (list []*device) {
+	for _, d := range r.devices {
+		if t := at(d); !t.IsZero() && !now.Before(t) {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, compareDevices)
+	return list
+}
+
+// agesNot is for a device that is back, or forgotten.
+func (r *Reflector) agesNot(d *device) {
+	d.expires = time.Time{}
+	if d.ages != nil {
+		d.ages = nil
+		r.ageing--
 	}
 }
 

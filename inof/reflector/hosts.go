@@ -60,11 +60,11 @@ func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Re
 	r.dropHost(t, k, why)
 }
 
-// drop removes the records of a device whose session number is chosen, as aged out.
-func (r *Reflector) drop(t *change, d *device, chosen func(gen uint32) bool) uint64 {
+// sweep removes the records of a device that it has not said in this session, as aged out.
+func (r *Reflector) sweep(t *change, d *device) uint64 {
 	var keys []zone.HostKey
 	for k, gen := range d.hosts {
-		if chosen(gen) {
+		if gen != d.gen {
 			keys = append(keys, k)
 		}
 	}

@@ -190,8 +190,12 @@ func (r *Reflector) tellRefusal(d *device) {
 	}
 }
 
-// invite asks devices again whose hosts were refused, when there is room for them.
+// invite asks devices again whose hosts were refused, when there is room for them: not while there
+// comes to be more of it, or they would be asked again and again.
 func (r *Reflector) invite() {
+	if r.ageing > 0 {
+		return
+	}
 	for _, id := range slices.SortedFunc(maps.Keys(r.short), netip.Addr.Compare) {
 		d := r.short[id]
 		if !d.up || !d.synced || len(d.refused) == 0 {

@@ -3,9 +3,7 @@ package reflector
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
@@ -26,8 +24,10 @@ type Config struct {
 	FeedPosts int              // kept for clients that come back; zero: 65,536
 	// Paced says that what is to be told waits for Pull and Step; without it every call gives
 	// all that follows from it at once.
-	Paced    bool
-	SyncStep int // records that a step of a full sync tells, and devices that are given something in one; zero: as many as fit
+	Paced bool
+	// SyncStep is how many records a step of a full sync tells, how many devices are given something
+	// in one, and how many hosts are dropped; zero: as many as fit.
+	SyncStep int
 	// Known are the devices that had records here before the last stop
 	// (KnownDevices, kept by the daemon): no End-of-Sync before they are back.
 	Known []netip.Addr
@@ -63,6 +63,8 @@ type Reflector struct {
 	awaited  map[netip.Addr]struct{} // known from before the start and not yet synced
 	patience time.Time               // until when they are awaited
 	next     time.Time               // end of a grace time or of patience
+	ageing   int                     // devices of which some hosts are dropped, and others not yet
+	dropped  time.Time               // when hosts were dropped last, of which there are more
 
 	owing   []*device  // with a backlog, or without one any more; who waits longest first
 	handing []*handing // what some were given, and others not yet
@@ -148,27 +150,7 @@ func (r *Reflector) Tick(now time.Time) []wire.Delivery {
 	}
 	r.leaveAlone(now)
 	r.leaveZones(now)
-	var due []*device
-	for _, d := range r.devices {
-		if !d.expires.IsZero() && !now.Before(d.expires) {
-			due = append(due, d)
-		}
-	}
-	slices.SortFunc(due, compareDevices)
-	t := r.begin()
-	first := now
-	for _, d := range due {
-		if d.expires.Before(first) {
-			first = d.expires
-		}
-		d.whole, d.clean = false, false
-		r.moves++
-		r.counters.AgedOut += r.drop(t, d, func(uint32) bool { return true })
-	}
-	r.commit(t, r.eventCause(first, now))
-	for _, d := range due {
-		r.forget(d)
-	}
+	r.ageOut(now)
 	if !r.patience.IsZero() && !now.Before(r.patience) {
 		clear(r.awaited)
 		r.cfg.Unsure = false
@@ -182,12 +164,9 @@ func (r *Reflector) Tick(now time.Time) []wire.Delivery {
 // leaveAlone lets the claims of devices that are gone for a while yield to others.
 func (r *Reflector) leaveAlone(now time.Time) {
 	t := r.begin()
-	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
-		d := r.devices[id]
-		if at := d.goesAway(); !at.IsZero() && !now.Before(at) {
-			d.away = true
-			r.touchContested(t, r.dir.SetAway(d.id, true))
-		}
+	for _, d := range r.due(now, (*device).goesAway) {
+		d.away = true
+		r.touchContested(t, r.dir.SetAway(d.id, true))
 	}
 	if len(t.addrs) > 0 {
 		r.commit(t, r.ownCause())
@@ -197,10 +176,8 @@ func (r *Reflector) leaveAlone(now time.Time) {
 // leaveZones lets devices leave the zones that they lingered in for long enough.
 func (r *Reflector) leaveZones(now time.Time) {
 	t := r.begin()
-	for _, id := range slices.SortedFunc(maps.Keys(r.devices), netip.Addr.Compare) {
-		if d := r.devices[id]; !d.lingersUntil.IsZero() && !now.Before(d.lingersUntil) {
-			r.lingersNot(t, d)
-		}
+	for _, d := range r.due(now, func(d *device) time.Time { return d.lingersUntil }) {
+		r.lingersNot(t, d)
 	}
 	if len(t.interest) > 0 {
 		r.commit(t, r.ownCause())

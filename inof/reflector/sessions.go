@@ -55,7 +55,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 		d.zoned, d.holds = seen.Zones, seen.Epoch != r.epoch
 	}
 	d.gen++
-	d.expires = time.Time{}
+	r.agesNot(d)
 	r.schedule()
 	if d.out = wire.CheckResume(seen, r.epoch, r.feed.base, r.feed.seq); d.out.Resumed && !d.whole {
 		d.out = wire.Full("the sender no longer follows what the receiver holds")
@@ -108,6 +108,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 // forget drops a device without records. The zones that name its ports remember
 // it by themselves.
 func (r *Reflector) forget(d *device) {
+	r.agesNot(d)
 	d.whole, d.clean = false, false
 	r.moves++
 	r.whole(d)
@@ -115,7 +116,5 @@ func (r *Reflector) forget(d *device) {
 	delete(r.interest.all, d.id)
 	if len(d.zones) == 0 {
 		delete(r.devices, d.id)
-		return
 	}
-	d.expires = time.Time{}
 }

@@ -124,7 +124,7 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 			}
 		}
 		d.were = nil
-		r.counters.Swept += r.drop(t, d, func(gen uint32) bool { return gen != d.gen })
+		r.counters.Swept += r.sweep(t, d)
 		if d.saidAgain(); len(d.refused) == 0 {
 			r.whole(d)
 		}

@@ -1,0 +1,123 @@
+package reflector
+
+import (
+	"math"
+	"time"
+
+	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
+)
+
+// What is left of a device whose grace time is over is dropped a few hosts at a time, in order: all
+// at once would take so long that a fault elsewhere waits for it. A device that is back before the
+// last of them keeps those that are left; it says everything again, as it does after the last.
+
+const (
+	// dropStep is how many hosts a Tick drops.
+	dropStep = smallChange
+	// dropPause is how long after it the next ones go: others have as much time meanwhile.
+	dropPause = time.Millisecond
+)
+
+// dropMost is how many hosts are dropped in one Tick.
+func (r *Reflector) dropMost() int {
+	switch {
+	case !r.cfg.Paced:
+		return math.MaxInt
+	case r.cfg.SyncStep > 0:
+		return r.cfg.SyncStep
+	}
+	return dropStep
+}
+
+// ageOut drops hosts of devices whose grace time is over, and the devices that have none left.
+func (r *Reflector) ageOut(now time.Time) {
+	due := r.due(now, func(d *device) time.Time { return d.expires })
+	if len(due) == 0 {
+		return
+	}
+	t := r.begin()
+	first := now
+	room := r.dropMost()
+	var over []*device
+	for _, d := range due {
+		if room == 0 {
+			break
+		}
+		if d.expires.Before(first) {
+			first = d.expires
+		}
+		if d.ages == nil {
+			r.age(d)
+			room = max(0, room-len(d.ages)/passedOver)
+		}
+		for ; room > 0 && len(d.ages) > 0; room-- {
+			k := d.ages.pop()
+			if _, still := d.hosts[k]; still { // or it was excluded meanwhile
+				r.removeHost(t, d, k, snsd.ReasonAgedOut)
+				r.counters.AgedOut++
+			}
+		}
+		if d.empty() {
+			over = append(over, d)
+		}
+	}
+	r.commit(t, r.eventCause(first, now))
+	for _, d := range over {
+		r.forget(d)
+	}
+	if len(over) < len(due) {
+		r.dropped = now
+	}
+}
+
+// age begins to drop the hosts of a device: from now on it can resume nothing.
+func (r *Reflector) age(d *device) {
+	d.whole, d.clean = false, false
+	r.moves++
+	r.ageing++
+	d.ages = make(keyHeap, 0, len(d.hosts))
+	for k := range d.hosts {
+		d.ages = append(d.ages, k)
+	}
+	d.ages.order()
+}
+
+// keyHeap are keys of which the next one is found in little time, and nothing takes as long as to
+// sort them all.
+type keyHeap []zone.HostKey
+
+// order makes a heap of keys in any order.
+func (h keyHeap) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.sink(i)
+	}
+}
+
+// pop takes out the first key.
+func (h *keyHeap) pop() zone.HostKey {
+	list := *h
+	first, last := list[0], len(list)-1
+	list[0] = list[last]
+	*h = list[:last]
+	h.sink(0)
+	return first
+}
+
+// sink puts one key behind those below it that come before it.
+func (h keyHeap) sink(i int) {
+	for {
+		next := 2*i + 1
+		if next >= len(h) {
+			return
+		}
+		if next+1 < len(h) && zone.CompareKeys(h[next+1], h[next]) < 0 {
+			next++
+		}
+		if zone.CompareKeys(h[i], h[next]) <= 0 {
+			return
+		}
+		h[i], h[next] = h[next], h[i]
+		i = next
+	}
+}
