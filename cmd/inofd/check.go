@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -109,7 +111,40 @@ func portsOfMachine(path string, cfg *config.Config) (string, error) {
 			names = append(names, i.Name)
 		}
 	}
-	return portsOf(path, cfg, names), nil
+	return strings.Join(append(deafOf(path, cfg, names, sysfsKind), portsOf(path, cfg, names)), "\n"), nil
+}
+
+// deafOf warns of interfaces that are named as ports and hear no LLDP: a bridge leaves frames for its
+// link to its ports (IEEE 802.1Q clause 8.6.3), and a VLAN has only those that are tagged with it.
+func deafOf(path string, cfg *config.Config, ports []string, kind func(port string) string) (list []string) {
+	access, err := fabric.ParseNames(cfg.Ports.Access)
+	if err != nil {
+		return nil
+	}
+	why := map[string]string{
+		"bridge": "is a bridge and hears no host: name its ports",
+		"vlan":   "is a VLAN and hears no host: name the port that it is on",
+	}
+	for _, p := range ports {
+		if text := why[kind(p)]; text != "" && access.Match(p) {
+			list = append(list, fmt.Sprintf("%s: warning: ports.access: %s %s", path, p, text))
+		}
+	}
+	return list
+}
+
+// sysfsKind is what the kernel calls an interface that is not a plain one, such as bridge or vlan.
+func sysfsKind(port string) string {
+	b, err := os.ReadFile(filepath.Join("/sys/class/net", port, "uevent"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok {
+			return kind
+		}
+	}
+	return ""
 }
 
 // mostPorts bounds how many ports a line names.

@@ -28,6 +28,21 @@ f: ports left alone: Ethernet112, Ethernet8, eth0`
 	}
 }
 
+// A bridge or a VLAN that is named as a port would stay without hosts, and nothing would say why.
+func TestCheckWarnsOfPortsThatHearNoHost(t *testing.T) {
+	cfg, err := config.Parse("f", []byte("device: {id: 192.0.2.1}\nports: {access: [br0, eth1, eth1.5]}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{"br0": "bridge", "br1": "bridge", "eth1.5": "vlan"}
+	got := strings.Join(deafOf("f", cfg, []string{"br0", "br1", "eth1", "eth1.5"}, func(p string) string { return kinds[p] }), "\n")
+	want := `f: warning: ports.access: br0 is a bridge and hears no host: name its ports
+f: warning: ports.access: eth1.5 is a VLAN and hears no host: name the port that it is on`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
 // The shipped examples name the ports of hosts on a switch of 32 ports, and no uplink.
 func TestTheExamplesNameNoUplink(t *testing.T) {
 	var ports []string

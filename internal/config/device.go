@@ -115,7 +115,8 @@ func (c *Config) portsItem() item {
 	keys := []item{
 		words("access", allowedPorts,
 			"Name the ports storage hosts are plugged into, and not the uplinks. Ports that appear later join by themselves. `inofd check` on the "+
-				"switch lists the ports that are named, and the entries that name none.", joined(&p.Access), appending(&p.Access, checkPort)).
+				"switch lists the ports that are named, and the entries that name none. Name the "+
+				"ports of a bridge, not the bridge, and no VLAN: LLDP reaches neither.", joined(&p.Access), appending(&p.Access, checkPort)).
 			documented("required", "names, ranges (`Ethernet0-12`: every port from `Ethernet0` to `Ethernet12` that there is) or globs (`*`, `?`, `[a-z]`) of 1..63 "+
 				"bytes; with `!` before it (in quotes: `\"!Ethernet48\"`) an entry leaves ports out, wherever it stands"),
 		counterNames(&p.Counters),
