@@ -84,7 +84,15 @@ func (w *world) unfounded(n snsd.Notice, last *spoken) bool {
 	case snsd.ReasonIPChanged:
 		return !registered
 	case snsd.ReasonAgedOut, snsd.ReasonZoneChanged: // who was away cannot tell the one from the other
-		return !registered && !zoned
+		return !registered && !zoned && !w.without(n.Subject)
 	}
 	return true // nothing causes it here
+}
+
+// without reports whether a switch that has an address is not there: a reflector that lost its state
+// meanwhile does not know of it, and says so when it has waited long enough.
+func (w *world) without(a netip.Addr) bool {
+	return slices.ContainsFunc(w.devices, func(d *device) bool {
+		return !(d.running && d.hearsAll()) && slices.ContainsFunc(d.seen, func(c claimant) bool { return c.addr == a })
+	})
 }
