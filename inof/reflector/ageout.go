@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"container/heap"
 	"math"
 	"time"
 
@@ -52,7 +53,7 @@ func (r *Reflector) ageOut(now time.Time) {
 			room = max(0, room-len(d.ages)/passedOver)
 		}
 		for ; room > 0 && len(d.ages) > 0; room-- {
-			k := d.ages.pop()
+			k := heap.Pop(&d.ages).(zone.HostKey)
 			if _, still := d.hosts[k]; still { // or it was excluded meanwhile
 				r.removeHost(t, d, k, snsd.ReasonAgedOut)
 				r.counters.AgedOut++
@@ -80,44 +81,21 @@ func (r *Reflector) age(d *device) {
 	for k := range d.hosts {
 		d.ages = append(d.ages, k)
 	}
-	d.ages.order()
+	heap.Init(&d.ages)
 }
 
-// keyHeap are keys of which the next one is found in little time, and nothing takes as long as to
-// sort them all.
+// keyHeap are keys of which the next one is found in little time: to sort them all takes longer than
+// a step may.
 type keyHeap []zone.HostKey
 
-// order makes a heap of keys in any order.
-func (h keyHeap) order() {
-	for i := len(h)/2 - 1; i >= 0; i-- {
-		h.sink(i)
-	}
-}
+func (h keyHeap) Len() int           { return len(h) }
+func (h keyHeap) Less(i, j int) bool { return zone.CompareKeys(h[i], h[j]) < 0 }
+func (h keyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *keyHeap) Push(k any)        { *h = append(*h, k.(zone.HostKey)) }
 
-// pop takes out the first key.
-func (h *keyHeap) pop() zone.HostKey {
-	list := *h
-	first, last := list[0], len(list)-1
-	list[0] = list[last]
-	*h = list[:last]
-	h.sink(0)
-	return first
-}
-
-// sink puts one key behind those below it that come before it.
-func (h keyHeap) sink(i int) {
-	for {
-		next := 2*i + 1
-		if next >= len(h) {
-			return
-		}
-		if next+1 < len(h) && zone.CompareKeys(h[next+1], h[next]) < 0 {
-			next++
-		}
-		if zone.CompareKeys(h[i], h[next]) <= 0 {
-			return
-		}
-		h[i], h[next] = h[next], h[i]
-		i = next
-	}
+func (h *keyHeap) Pop() any {
+	last := len(*h) - 1
+	k := (*h)[last]
+	*h = (*h)[:last]
+	return k
 }
