@@ -66,6 +66,18 @@ func (k *TLSKeys) Certificate() tls.Certificate { return k.certificate }
 // Roots are the CAs of the ca-file.
 func (k *TLSKeys) Roots() *x509.CertPool { return k.roots }
 
+// Left is the time that a certificate has left, in whole days; on the last one in hours, and in the
+// last hour in minutes, one at least.
+func Left(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		return fmt.Sprintf("%d day(s)", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%d hour(s)", d/time.Hour)
+	}
+	return fmt.Sprintf("%d minute(s)", (d+time.Minute-1)/time.Minute)
+}
+
 // Warnings says what an operator should know: certificates that expire within 30
 // days or are not valid, a key that others can read.
 func (k *TLSKeys) Warnings(now time.Time) []string {
@@ -78,7 +90,7 @@ func (k *TLSKeys) Warnings(now time.Time) []string {
 		case left < 0:
 			list = append(list, fmt.Sprintf("%s has expired on %s: new sessions are refused", what, c.NotAfter.UTC().Format(day)))
 		case left < ExpirySoon:
-			list = append(list, fmt.Sprintf("%s expires on %s, in %d day(s)", what, c.NotAfter.UTC().Format(day), left/(24*time.Hour)))
+			list = append(list, fmt.Sprintf("%s expires on %s, in %s", what, c.NotAfter.UTC().Format(day), Left(left)))
 		}
 	}
 	about("the certificate of this device", k.certificate.Leaf)

@@ -263,3 +263,14 @@ func TestTheDocumentedCertificatesAreGood(t *testing.T) {
 		t.Error("the device has the certificate of a CA")
 	}
 }
+
+// A certificate that ends within minutes is not one that has "0 days".
+func TestTheTimeLeftIsNeverNone(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		25 * time.Hour: "1 day(s)", 24*time.Hour - 1: "23 hour(s)", time.Hour: "1 hour(s)", 150 * time.Second: "3 minute(s)", 1: "1 minute(s)",
+	} {
+		if got := Left(left); got != want {
+			t.Errorf("%v: %q, want %q", left, got, want)
+		}
+	}
+}

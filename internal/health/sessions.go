@@ -141,7 +141,7 @@ func expiring(f *Facts) (list []string) {
 		case left < 0:
 			list = append(list, fmt.Sprintf("the certificate of %s %s has expired: its next session will be refused", p.Role, p.Device))
 		case left < config.ExpirySoon:
-			list = append(list, fmt.Sprintf("the certificate of %s %s expires in %d day(s)", p.Role, p.Device, left/(24*time.Hour)))
+			list = append(list, fmt.Sprintf("the certificate of %s %s expires in %s", p.Role, p.Device, config.Left(left)))
 		}
 	}
 	return list
