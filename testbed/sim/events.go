@@ -59,7 +59,8 @@ func (d *device) lostTo(addr string) {
 }
 
 // tookBack takes that a host did not answer for an address that another one claims: if the machine
-// has left or has another address now, its registration is over before its time to live is.
+// has left, has another address now or registers no more, its registration is over before its time to
+// live is.
 func (d *device) tookBack(e *api.Event) {
 	i := slices.IndexFunc(d.seen, func(c claimant) bool {
 		return c.link.port == e.Port && c.addr.String() == e.Addr && c.mac.String() == e.Fields["mac"]
@@ -68,7 +69,7 @@ func (d *device) tookBack(e *api.Event) {
 		return
 	}
 	c := d.seen[i]
-	if h := c.link.host; h != nil && h.mac == c.mac && slices.Contains(h.addrs, c.addr) {
+	if h := c.link.host; h != nil && h.mac == c.mac && slices.Contains(h.addrs, c.addr) && !h.silent {
 		return // it comes back with its next registration
 	}
 	if !d.w.rivalled(&c) {
