@@ -54,9 +54,7 @@ func TestPackages(t *testing.T) {
 func fromInstallToPurge(m *machine, deb string) {
 	t := m.t
 	m.copy(map[string]string{"/root/inofd.deb": deb, "/root/later.deb": newer(t, deb)})
-	const slice = "/proc/sys/kernel/sched_rr_timeslice_ms" // the kernel's, which this machine may share
-	was := m.run("cat " + slice)
-	t.Cleanup(func() { _, _ = m.try("echo " + was + " >" + slice) })
+	keepSlice(t)
 	m.run("echo 100 >" + slice)
 	m.run("rm -f /usr/sbin/policy-rc.d") // of a container's image: it forbids to start anything
 	if out := m.run("dpkg -i inofd.deb 2>&1"); !strings.Contains(out, "write /etc/inof/inofd.yaml") {

@@ -35,16 +35,33 @@ func steps(t testing.TB) []string {
 	return out
 }
 
+// slice is a setting of the kernel, which a machine may share with this one.
+const slice = "/proc/sys/kernel/sched_rr_timeslice_ms"
+
+// keepSlice has the setting at the end of the test be what it is now.
+func keepSlice(t testing.TB) {
+	was, err := os.ReadFile(slice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.WriteFile(slice, was, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // install does what the document says, with one of its example files, up to the start.
 func install(m *machine, example string, password bool) (start string) {
 	m.t.Helper()
+	keepSlice(m.t)
 	for _, dir := range []string{"bin", "dist/systemd", "docs/examples"} {
 		if err := os.MkdirAll(m.at(filepath.Join("/root", dir)), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
 	}
 	files := map[string]string{"bin/inofd": suite.Program(m.t, "inofd"), "bin/inofctl": suite.Program(m.t, "inofctl")}
-	for _, f := range []string{"dist/systemd/inofd.service", "dist/systemd/inofd-bfd.service", "dist/systemd/inof.sysusers", "docs/examples/" + example} {
+	for _, f := range []string{"dist/systemd/inofd.service", "dist/systemd/inofd-bfd.service", "dist/systemd/inof.sysusers", "dist/systemd/inofd.sysctl", "docs/examples/" + example} {
 		files[f] = filepath.Join("../..", f)
 	}
 	for to, from := range files {
