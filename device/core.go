@@ -157,7 +157,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		c.table.SetBeliefs(cfg.Hosts.Beliefs, now)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
 		cfg.Notify.Keep = cfg.Keep != nil
-		c.early.Directory = c.dir
+		c.early = early{Directory: c.dir, hosts: map[netip.Addr]earlyHost{}}
 		c.notify = hostnotify.New(cfg.Notify, &c.early)
 		c.client = client.New(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)

@@ -170,9 +170,6 @@ func (c *Core) refuseQuery(addr netip.Addr, f *fabric.Frame, why string, now tim
 
 // addEarly makes a new address of a known machine one that is told.
 func (c *Core) addEarly(h zone.Host, now time.Time) {
-	if c.early.hosts == nil {
-		c.early.hosts = make(map[netip.Addr]earlyHost)
-	}
 	until := now.Add(EarlyLife)
 	c.early.hosts[h.Addr] = earlyHost{Host: h, until: until}
 	c.early.due = sooner(c.early.due, until)
@@ -247,9 +244,6 @@ func (c *Core) leftElsewhere(h zone.Host) bool {
 // returned goes on with a host that was withdrawn though it was there, maybe before the last restart:
 // the reflectors may have taken the hosts of its zones from here meanwhile, which is no news to it.
 func (c *Core) returned(h zone.Host, now time.Time) {
-	if c.early.hosts == nil {
-		c.early.hosts = make(map[netip.Addr]earlyHost)
-	}
 	c.early.hosts[h.Addr] = earlyHost{Host: h, registered: true}
 	c.notify.SubscribeAs(h.Addr, h.HostKey.Port, h.MAC, h.Role, now)
 }

@@ -241,16 +241,7 @@ type configReturns struct{ d *Daemon }
 
 // Run implements task.
 func (r configReturns) Run(ctx context.Context) error {
-	t := time.NewTicker(returnsEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			r.d.returnConfig(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return every(ctx, returnsEvery, func() { r.d.returnConfig(ctx) })
 }
 
 func (r configReturns) String() string { return "unconfirmed configuration" }

@@ -106,6 +106,20 @@ type task interface {
 	String() string
 }
 
+// every does something from time to time until ctx ends, which is no error.
+func every(ctx context.Context, d time.Duration, do func()) error {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			do()
+		}
+	}
+}
+
 // New builds a daemon; nothing runs yet, but the state directory is locked. Warnings
 // are what an operator should know and the daemon can live with; they are in the
 // event log too.

@@ -25,24 +25,17 @@ func (w healthWatch) String() string { return "watch over warnings" }
 
 // Run implements task.
 func (w healthWatch) Run(ctx context.Context) error {
-	tick := time.NewTicker(healthEvery)
-	defer tick.Stop()
 	told := map[string]bool{}
 	reported := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return every(ctx, healthEvery, func() {
 		s, err := w.d.Status(ctx)
 		if err != nil {
-			continue // the device stops
+			return // the device stops
 		}
 		before := told
 		told = w.tell(before, s.Warnings)
 		if len(w.d.dialers) == 0 {
-			continue
+			return
 		}
 		// What is over before the next look is not worth a line at every reflector.
 		m := health.Report(slices.DeleteFunc(s.Warnings, func(x api.Warning) bool { return x.Last == nil && !before[x.Rule] }))
@@ -50,7 +43,7 @@ func (w healthWatch) Run(ctx context.Context) error {
 			reported = is
 			_ = w.d.device.Do(ctx, func(*device.Core, time.Time) { w.d.device.tellReflectors(m) })
 		}
-	}
+	})
 }
 
 // tell makes known which rules are raised that were not before, and the other way round,
@@ -89,19 +82,12 @@ func (w lossWatch) String() string { return "watch over dropped frames" }
 
 // Run implements task.
 func (w lossWatch) Run(ctx context.Context) error {
-	tick := time.NewTicker(lossEvery)
-	defer tick.Stop()
 	before := w.dp.LostFrames()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return every(ctx, lossEvery, func() {
 		now := w.dp.LostFrames()
 		w.tell(before, now)
 		before = now
-	}
+	})
 }
 
 // tell makes known on which ports more was dropped than before.

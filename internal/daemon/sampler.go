@@ -103,18 +103,11 @@ func (s *sampler) run(ctx context.Context) {
 	for _, l := range s.lanes {
 		l.begin(ctx)
 	}
-	watch := time.NewTicker(readLimit / 2)
-	defer watch.Stop()
-	for {
-		select {
-		case <-watch.C:
-			for _, l := range s.lanes {
-				l.watch(ctx)
-			}
-		case <-ctx.Done():
-			return
+	_ = every(ctx, readLimit/2, func() {
+		for _, l := range s.lanes {
+			l.watch(ctx)
 		}
-	}
+	})
 }
 
 func (s *sampler) counters() SamplerCounters {

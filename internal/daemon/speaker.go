@@ -46,16 +46,7 @@ func (w speakerWatch) String() string { return "watch for other LLDP daemons" }
 
 // Run implements task.
 func (w speakerWatch) Run(ctx context.Context) error {
-	tick := time.NewTicker(speakerEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			w.look(ctx)
-		}
-	}
+	return every(ctx, speakerEvery, func() { w.look(ctx) })
 }
 
 // look begins or ends the device's own LLDPDUs where that is left to it.

@@ -235,14 +235,7 @@ const returnsEvery = time.Second
 
 // Run implements task.
 func (z zoneReturns) Run(ctx context.Context) error {
-	t := time.NewTicker(returnsEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return nil
-		}
+	return every(ctx, returnsEvery, func() {
 		now := z.d.env.Now()
 		m := change.Meta{Time: now.UTC(), By: "no confirmation", From: "device " + z.d.cfg.Load().Device.ID.String(), Comment: "it was not confirmed in time"}
 		v, done, err := z.d.zones.returns(ctx, z.d.device, now, m)
@@ -253,7 +246,7 @@ func (z zoneReturns) Run(ctx context.Context) error {
 			text := fmt.Sprintf("change of the zones was not confirmed in time and was taken back, version %d is in force: %s", v.Number, strings.Join(v.Lines, "; "))
 			z.d.log.Append(api.Event{Time: now, Kind: "zone", Text: text, Fields: map[string]string{"version": fmt.Sprint(v.Number), "base": v.Base, "change": "returned"}})
 		}
-	}
+	})
 }
 
 func (z zoneReturns) String() string { return "unconfirmed changes of zones" }
