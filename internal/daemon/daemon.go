@@ -125,7 +125,7 @@ func every(ctx context.Context, d time.Duration, do func()) error {
 // event log too.
 func New(cfg *config.Config, env Env) (*Daemon, error) {
 	d := &Daemon{env: env}
-	d.configs.one = newTurns()
+	d.configs.one, d.reloads.one = newTurns(), newTurns()
 	d.cfg.Store(cfg)
 	if d.env.Now == nil {
 		d.env.Now = time.Now

@@ -17,7 +17,7 @@ import (
 
 // reloads keeps what became of the configurations that were read again.
 type reloads struct {
-	one sync.Mutex // one at a time
+	one turns // one at a time
 
 	mu                    sync.Mutex
 	done, failed, refused uint64

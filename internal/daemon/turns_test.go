@@ -25,3 +25,14 @@ func TestTheClockGoesOnWhileSomebodyWaitsForHisTurn(t *testing.T) {
 		}
 	})
 }
+
+// A reload waits for the disk too, and what looks each ten seconds whether another LLDP daemon
+// speaks waits for it.
+func TestTheClockGoesOnWhileAReloadTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newTestFabric(t).add("sw", "10.0.0.1", "standalone", "eth1")
+		n.d.reloads.one.Lock()
+		time.Sleep(3 * speakerEvery)
+		n.d.reloads.one.Unlock()
+	})
+}
