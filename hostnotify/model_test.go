@@ -136,15 +136,13 @@ func (m *model) notice(port string, x snsd.Notice, lossy, lost bool) {
 		return
 	}
 	w.arrived = verdict{true, x.State, x.Reason}
-	gone := w.gone
-	w.gone = 0
 	switch {
-	case x.State == snsd.Active && w.service != nil && w.service.ReplacedBy(x.Service) && gone <= orderTries:
-		m.t.Fatalf("told of the new service before the old one was taken back: %+v after %+v (%d times in vain)", x, *w.service, gone)
+	case x.State == snsd.Active && w.service != nil && w.service.ReplacedBy(x.Service) && w.gone <= orderTries:
+		m.t.Fatalf("told of the new service before the old one was taken back: %+v after %+v (%d times in vain)", x, *w.service, w.gone)
 	case x.State == snsd.Active:
-		w.service = &x.Service
+		w.service, w.gone = &x.Service, 0
 	case removes(w.arrived):
-		w.service = nil
+		w.service, w.gone = nil, 0
 	}
 	if lossy && rapid.IntRange(0, 3).Draw(m.t, "lose ack") == 0 {
 		return
@@ -343,13 +341,17 @@ func (m *model) mayRepeat(a netip.Addr) {
 	}
 }
 
+// leave takes a host off its ports. Of one that has not registered since a restart nobody hears that
+// it leaves: what it was told before stands for a while.
 func (m *model) leave(a netip.Addr) {
 	for _, p := range m.portOf[a] {
 		m.n.Unsubscribe(a, p, m.now)
 	}
+	if len(m.heard[a]) > 0 {
+		m.forget(a)
+	}
 	m.present[a] = false
 	m.heard[a] = map[string]bool{}
-	m.forget(a)
 }
 
 // restart goes through the rows on a disk; the hosts' registrations were kept.

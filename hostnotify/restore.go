@@ -101,6 +101,11 @@ func (n *Notifier) Restore(k Kept, now time.Time) error {
 	for i := range k.Hosts {
 		r.host(&k.Hosts[i])
 	}
+	for _, x := range k.Subjects {
+		if n.subjects[x.Addr] == nil { // nobody was told of it
+			n.forgetRow(changedRow{kind: RowSubject, subject: x.Addr})
+		}
+	}
 	return errors.Join(r.errs...)
 }
 

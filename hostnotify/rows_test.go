@@ -40,6 +40,11 @@ func (n *Notifier) Snapshot() Kept {
 			}
 		}
 	}
+	for _, s := range n.subjects { // a row stays while somebody is about to be told
+		if s.row && !slices.Contains(subjects, s) {
+			subjects = append(subjects, s)
+		}
+	}
 	for _, s := range subjects {
 		was := *s
 		n.putSubject(s, add)
