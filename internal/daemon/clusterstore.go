@@ -143,8 +143,8 @@ func clusterError(err error) error {
 
 // change implements zoneKeeper.
 func (s *clusterStore) change(ctx context.Context, _ *Device, e zoneEdit, m change.Meta) error {
-	kind := map[zoneChange]cluster.Kind{zoneAdd: cluster.KindAddZone, zoneRemove: cluster.KindRemoveZone,
-		membersAdd: cluster.KindAddMembers, membersRemove: cluster.KindRemoveMembers}[e.do]
+	kind := map[api.ZoneDo]cluster.Kind{api.ZoneAdd: cluster.KindAddZone, api.ZoneRemove: cluster.KindRemoveZone,
+		api.MembersAdd: cluster.KindAddMembers, api.MembersRemove: cluster.KindRemoveMembers}[e.do]
 	return s.enter(ctx, cluster.Entry{Kind: kind, Name: e.name, Members: e.members, Meta: m})
 }
 

@@ -21,8 +21,8 @@ func (d *Daemon) ChangeZone(ctx context.Context, o api.ZoneOrder) (api.ZoneChang
 	if d.zones == nil {
 		return done, fmt.Errorf("%w: device %s is a client: zones are configured on its reflector", api.ErrRefused, d.cfg.Load().Device.ID)
 	}
-	e := zoneEdit{do: zoneChanges[o.Do], name: o.Name, members: make([]zone.Member, 0, len(o.Members))}
-	if e.do == 0 {
+	e := zoneEdit{do: o.Do, name: o.Name, members: make([]zone.Member, 0, len(o.Members))}
+	if zonePast[e.do] == "" {
 		return done, fmt.Errorf("%w: %q is nothing to do with a zone", api.ErrInvalid, o.Do)
 	}
 	for _, text := range o.Members {
@@ -30,7 +30,7 @@ func (d *Daemon) ChangeZone(ctx context.Context, o api.ZoneOrder) (api.ZoneChang
 		if err != nil {
 			return done, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
-		if e.do == zoneAdd || e.do == membersAdd {
+		if e.do == api.ZoneAdd || e.do == api.MembersAdd {
 			if err := d.cfg.Load().ZoneRules().CheckMember(m); err != nil {
 				return done, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 			}
@@ -54,28 +54,29 @@ func (d *Daemon) ChangeZone(ctx context.Context, o api.ZoneOrder) (api.ZoneChang
 	return done, nil
 }
 
-var zoneChanges = map[api.ZoneDo]zoneChange{
-	api.ZoneAdd: zoneAdd, api.ZoneRemove: zoneRemove, api.MembersAdd: membersAdd, api.MembersRemove: membersRemove,
+// zonePast has all that can be done to a zone, with the word for events.
+var zonePast = map[api.ZoneDo]string{
+	api.ZoneAdd: "added", api.ZoneRemove: "removed", api.MembersAdd: "changed", api.MembersRemove: "changed",
 }
 
 // zoneChanged makes known who changed what.
-func (d *Daemon) zoneChanged(ctx context.Context, do zoneChange, c *api.ZoneChanged) {
+func (d *Daemon) zoneChanged(ctx context.Context, do api.ZoneDo, c *api.ZoneChanged) {
 	by := api.By(ctx)
 	var text string
 	switch {
-	case do == zoneAdd:
+	case do == api.ZoneAdd:
 		text = fmt.Sprintf("zone %s was added by %s: %s", c.Zone, by, fewMembers(c.Added))
-	case do == zoneRemove:
+	case do == api.ZoneRemove:
 		text = fmt.Sprintf("zone %s was removed by %s, it had %s", c.Zone, by, fewMembers(c.Removed))
-	case do == membersAdd && len(c.Added) > 0:
+	case do == api.MembersAdd && len(c.Added) > 0:
 		text = fmt.Sprintf("zone %s was changed by %s: added %s", c.Zone, by, fewMembers(c.Added))
-	case do == membersRemove:
+	case do == api.MembersRemove:
 		text = fmt.Sprintf("zone %s was changed by %s: removed %s", c.Zone, by, fewMembers(c.Removed))
 	default:
 		return // all that was to be added was there
 	}
 	fields := callerFields(ctx)
-	fields["zone"], fields["change"] = c.Zone, do.past()
+	fields["zone"], fields["change"] = c.Zone, zonePast[do]
 	for key, list := range map[string][]string{"added": c.Added, "removed": c.Removed} {
 		if len(list) > 0 {
 			fields[key] = fewMembers(list)
@@ -120,7 +121,7 @@ func memberSet(list []zone.Member) map[zone.Member]bool {
 // outcome says what an edit of these zones does to the members of its zone.
 func (e zoneEdit) outcome(before *change.Plan, done *api.ZoneChanged) {
 	had := memberSet(before.Zones[e.name].Members)
-	if e.do == zoneRemove {
+	if e.do == api.ZoneRemove {
 		done.Removed = before.Zones[e.name].Texts()
 		return
 	}
@@ -131,7 +132,7 @@ func (e zoneEdit) outcome(before *change.Plan, done *api.ZoneChanged) {
 		}
 		seen[m] = true
 		switch {
-		case e.do == membersRemove:
+		case e.do == api.MembersRemove:
 			done.Removed = append(done.Removed, m.String())
 		case had[m]:
 			done.Present = append(done.Present, m.String())

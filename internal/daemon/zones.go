@@ -35,30 +35,9 @@ type zoneKeeper interface {
 	addCounters(m map[string]any)
 }
 
-// zoneChange is what an operator does to a zone.
-type zoneChange int
-
-const (
-	zoneAdd zoneChange = iota + 1
-	zoneRemove
-	membersAdd // those that are there already are no error
-	membersRemove
-)
-
-// past is the word for events.
-func (c zoneChange) past() string {
-	switch c {
-	case zoneAdd:
-		return "added"
-	case zoneRemove:
-		return "removed"
-	}
-	return "changed"
-}
-
 // zoneEdit is one change of one zone.
 type zoneEdit struct {
-	do      zoneChange
+	do      api.ZoneDo
 	name    string
 	members []zone.Member
 }
@@ -68,15 +47,15 @@ func (e zoneEdit) apply(old *zone.Zone) (*zone.Zone, error) {
 	switch {
 	case e.name == zone.DefaultName:
 		return nil, fmt.Errorf("%w: zone %q is always there and has no members of its own", api.ErrRefused, e.name)
-	case e.do == zoneAdd && old != nil:
+	case e.do == api.ZoneAdd && old != nil:
 		return nil, fmt.Errorf("zone %q: %w", e.name, api.ErrExists)
-	case e.do == zoneAdd:
+	case e.do == api.ZoneAdd:
 		return &zone.Zone{Name: e.name, Members: e.members}, nil
 	case old == nil:
 		return nil, fmt.Errorf("zone %q: %w", e.name, api.ErrNotFound)
-	case e.do == zoneRemove:
+	case e.do == api.ZoneRemove:
 		return nil, nil
-	case e.do == membersAdd:
+	case e.do == api.MembersAdd:
 		old.Members = append(old.Members, e.members...)
 		return old, nil
 	}

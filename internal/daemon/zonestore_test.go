@@ -77,7 +77,7 @@ func TestABrokenZoneFileIsNotOverwritten(t *testing.T) {
 	if _, err := z.load(nil); err != nil {
 		t.Fatal(err)
 	}
-	err := z.change(t.Context(), nil, zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
+	err := z.change(t.Context(), nil, zoneEdit{do: api.ZoneAdd, name: "c"}, change.Meta{})
 	if !errors.Is(err, api.ErrRefused) || !strings.Contains(err.Error(), cfg.Zones.File) {
 		t.Errorf("error %v", err)
 	}
@@ -116,7 +116,7 @@ func TestAZoneFileChangedByHandIsNotOverwritten(t *testing.T) {
 		} else if err := os.WriteFile(cfg.Zones.File, []byte(c.file), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: api.ZoneAdd, name: "c"}, change.Meta{})
 		if !errors.Is(err, api.ErrRefused) || !says(err, c.says) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -139,7 +139,7 @@ func TestAZoneFileOfOurOwnIsNoChangeByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: zoneAdd, name: "c"}, change.Meta{})
+		err := z.change(t.Context(), stoppedDevice(), zoneEdit{do: api.ZoneAdd, name: "c"}, change.Meta{})
 		if !errors.Is(err, ErrStopped) {
 			t.Errorf("error %v, want that of a device that has stopped", err)
 		}
