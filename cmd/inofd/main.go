@@ -67,7 +67,7 @@ func run(from *source) error {
 	if err != nil {
 		return err
 	}
-	daemon.Processors()
+	daemon.TuneRuntime()
 	level := new(slog.LevelVar)
 	level.Set(cfg.Log.Level)
 	log := newLog(cfg.Log.Format, level)

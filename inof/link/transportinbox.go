@@ -32,8 +32,8 @@ const (
 //
 // A device that has said more than it may, or whose messages have made more work, rests until
 // that is made up for. A loss among what waits of it does not: everything up to it is taken in
-// its order, within an allowance of its own (Pace). Nothing overtakes within a device, so that
-// what is taken is always a state that it was in.
+// its order, within an allowance of its own (Pace). What a session has left that has ended is a
+// burst. Nothing overtakes within a device, so that what is taken is always a state that it was in.
 type Inbox struct {
 	bytes int // of one device
 	ready chan struct{}
@@ -64,7 +64,7 @@ type inlet struct {
 	bytes  int
 	room   chan struct{} // closed when there may be room; nil: nobody waits
 	stuck  int           // readers that wait
-	downs  int           // of queue: sessions that have ended, for which nothing is held back
+	downs  int           // of queue: sessions that have ended, for which a burst alone is held back
 	losses int           // of queue: what tells of a loss
 	rests  time.Time     // since when it rests; zero: it does not
 }
@@ -209,8 +209,8 @@ func (b *Inbox) Len() int {
 
 // mayGoOn is until when a device with something in its queue has to rest; zero: it has not.
 func (in *inlet) mayGoOn() time.Time {
-	if ev := &in.queue[0]; ev.Kind == PeerMessage && in.downs == 0 && ev.Peer.c != nil {
-		return ev.Peer.c.pace.restsUntil(in.losses > 0)
+	if ev := &in.queue[0]; ev.Kind == PeerMessage && ev.Peer.c != nil {
+		return ev.Peer.c.pace.restsUntil(in.losses > 0, in.downs > 0)
 	}
 	return time.Time{}
 }

@@ -56,6 +56,7 @@ type pacer struct {
 	last      time.Time     // end of the last time it was held up
 	held      time.Duration // all in all
 	rests     time.Time     // until when what it has said waits: it was too much
+	bursts    time.Time     // until when what it has said waits that is within a burst
 	lossRests time.Time     // until when its losses do
 	spared    bool          // what was taken last was while it was to rest
 	refused   bool          // its last session, since there were too many
@@ -228,8 +229,8 @@ func (p *pacer) charge(n int, now time.Time) {
 		p.lossRests = reserve(p.losses, n, now)
 	}
 	p.rests = reserve(p.Limiter, n, now)
-	if at := reserve(p.burst, n, now); at.After(p.rests) {
-		p.rests = at
+	if p.bursts = reserve(p.burst, n, now); p.bursts.After(p.rests) {
+		p.rests = p.bursts
 	}
 }
 
@@ -239,15 +240,20 @@ func reserve(l *rate.Limiter, n int, now time.Time) time.Time {
 	return now.Add(l.ReserveN(now, min(n, l.Burst())).DelayFrom(now))
 }
 
-// restsUntil is until when what the device has said waits; loss: if a loss is among it.
-func (p *pacer) restsUntil(loss bool) time.Time {
+// restsUntil is until when what the device has said waits; loss: if a loss is among it, last: if
+// nothing follows in its session, which waits no longer than a burst does.
+func (p *pacer) restsUntil(loss, last bool) time.Time {
 	if p == nil {
 		return time.Time{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if loss && p.lossRests.Before(p.rests) {
+	until := p.rests
+	if last {
+		until = p.bursts
+	}
+	if loss && p.lossRests.Before(until) {
 		return p.lossRests
 	}
-	return p.rests
+	return until
 }

@@ -31,7 +31,7 @@ type post struct {
 // Limits of the feed.
 const (
 	maxFeedPosts = 65536
-	maxFeedCost  = 32 << 20 // bytes of memory of keys and lists of receivers, about
+	maxFeedCost  = 16 << 20 // bytes of memory of keys and lists of receivers, about
 )
 
 // feed are the last posts of a reflector, in order.

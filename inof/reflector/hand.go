@@ -11,7 +11,7 @@ import (
 // would take so long that a fault waits for it. A loss is given to all whom it concerns at once.
 
 // handBytes is about how much is given in one step, to all devices together.
-const handBytes = 128 << 10
+const handBytes = 32 << 10
 
 // handing is what some devices were given, and others that are to be told the same not yet.
 type handing struct {

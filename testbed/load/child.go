@@ -77,7 +77,7 @@ func reflectorProcess(ctx context.Context, dir string, in io.Reader, out io.Writ
 	if err != nil {
 		return err
 	}
-	daemon.Processors() // as inofd does
+	daemon.TuneRuntime() // as inofd does
 	ready := make(chan struct{})
 	level := slog.LevelWarn
 	d, err := daemon.New(cfg, daemon.Env{
@@ -175,7 +175,7 @@ func measure(ctx context.Context, d *daemon.Daemon, gc bool) (stats, error) {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s.Heap, s.Stack = m.HeapAlloc, m.StackInuse
+	s.Heap, s.Stack = m.HeapAlloc-daemon.Ballast, m.StackInuse
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return s, err

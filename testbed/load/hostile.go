@@ -138,7 +138,7 @@ const (
 	originRate = 20
 	// settleTime is for what a flood has left behind: up to 1 MiB of it was read and is still taken,
 	// and told. No slice without a flood is to have that in it.
-	settleTime = 2 * time.Second
+	settleTime = 4 * time.Second
 )
 
 // hostile is one run against one reflector.

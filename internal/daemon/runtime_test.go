@@ -14,7 +14,7 @@ func TestProcessorsAreTwiceAsManyWhereTheyAreFew(t *testing.T) {
 	}{{"", 1, 2}, {"", 2, 4}, {"", 3, 4}, {"", 4, 4}, {"", 16, 16}, {"2", 2, 2}} {
 		t.Setenv("GOMAXPROCS", tt.env)
 		runtime.GOMAXPROCS(tt.have)
-		if Processors(); runtime.GOMAXPROCS(0) != tt.get {
+		if processors(); runtime.GOMAXPROCS(0) != tt.get {
 			t.Errorf("GOMAXPROCS=%q, %d processors: %d, want %d", tt.env, tt.have, runtime.GOMAXPROCS(0), tt.get)
 		}
 	}
