@@ -17,7 +17,7 @@ import (
 // losses: they may have lossShare of both beside it.
 type Pace struct {
 	PerSecond int // records a second, DefaultRecordsPerSecond
-	Burst     int // records within a second beyond that, DefaultRecordsBurst
+	Burst     int // records beyond that, in burstTime, DefaultRecordsBurst
 }
 
 const (
@@ -26,8 +26,9 @@ const (
 	// lossShare is what a device that rests may still say, up to its last loss: one part in so
 	// many of its pace and of its burst.
 	lossShare = 4
-	// A burst takes a second, but for the first of so many parts of it: what others say meanwhile
+	// A burst takes burstTime, but for the first of so many parts of it: what others say meanwhile
 	// does not find the owner of the state busy with one device.
+	burstTime  = 4 * time.Second
 	burstParts = 40
 	// A keepalive asks for an answer, and no device has a reason to send more of them than
 	// four times the fastest rate.
@@ -65,7 +66,7 @@ type pacer struct {
 func newPacer(p Pace) *pacer {
 	return &pacer{
 		Limiter:    rate.NewLimiter(rate.Limit(p.PerSecond), p.Burst),
-		burst:      rate.NewLimiter(rate.Limit(p.Burst), burstAtOnce(p.Burst)),
+		burst:      rate.NewLimiter(burstRate(p), burstAtOnce(p.Burst)),
 		losses:     rate.NewLimiter(rate.Limit(p.PerSecond)/lossShare, p.Burst/lossShare),
 		keepalives: rate.NewLimiter(rate.Limit(keepalivesPerSecond), keepalivesBurst),
 		sessions:   rate.NewLimiter(rate.Every(sessionsEvery), sessionsBurst),
@@ -88,7 +89,7 @@ func (p *pacer) begins(now time.Time) (first bool, err error) {
 func (p *pacer) set(pace Pace) {
 	p.SetLimit(rate.Limit(pace.PerSecond))
 	p.SetBurst(pace.Burst)
-	p.burst.SetLimit(rate.Limit(pace.Burst))
+	p.burst.SetLimit(burstRate(pace))
 	p.burst.SetBurst(burstAtOnce(pace.Burst))
 	p.losses.SetLimit(rate.Limit(pace.PerSecond) / lossShare)
 	p.losses.SetBurst(pace.Burst / lossShare)
@@ -153,6 +154,9 @@ func (ps *pacers) of(dev netip.Addr) *pacer {
 	}
 	return p
 }
+
+// burstRate is how many records of a burst are taken a second.
+func burstRate(p Pace) rate.Limit { return rate.Limit(float64(p.Burst) / burstTime.Seconds()) }
 
 // burstAtOnce is how many records of a burst are taken at once.
 func burstAtOnce(burst int) int { return max(2*pieceRecords, burst/burstParts) }

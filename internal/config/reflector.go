@@ -30,10 +30,10 @@ func (c *Config) reflectorItem() item {
 			"Host addresses of one device, a quarter of all. Besides, the last fifth of the table is for devices with less than their fair share of "+
 				"it. What does not fit is refused, shown on both sides, never told as gone, and asked for again when there is room.").Fixed(),
 		setting.Int("records-per-second", &r.RecordsPerSecond, 2000, 100, 1_000_000,
-			"Records (hosts, or 8 addresses of a fault) that one device may send a second in the long run; then what is no loss waits, others "+
+			"Records (hosts, or 4 addresses of a fault) that one device may send a second in the long run; then what is no loss waits, others "+
 				"do not wait for it, and a warning names it. More, if one device has tens of thousands of hosts that change all the time."),
 		setting.Int("records-burst", &r.RecordsBurst, 20_000, 1000, 1_000_000,
-			"Records that a device may send within a second beyond that, as in a full sync."),
+			"Records that a device may send beyond that, in four seconds, as in a full sync."),
 	)...)
 	keys = append(keys, c.boundClients(),
 		prefixes("monitors", "These may ask for all hosts (`client.interest: all`); others that do are refused, with the reason on both sides.", &r.Monitors).

@@ -14,6 +14,8 @@ const (
 	slowedShown = 5 * time.Second
 	// waitsShown is how long a message may wait to be handled without a warning.
 	waitsShown = time.Second
+	// restsShown is how long one of a device may that rests: longer than a burst takes.
+	restsShown = 5 * time.Second
 )
 
 // loadRules are about devices that say more than they may.
@@ -70,10 +72,10 @@ var loadRules = []Rule{
 	},
 	{
 		Name: "messages-rest",
-		When: "a message of a device has waited for a second because the device has said more than it may; others do not wait for it, nor do its losses",
+		When: "a message of a device has waited for five seconds because the device has said more than it may; others do not wait for it, nor do its losses",
 		Do:   "see what changes there: inofctl show event on that device; if it is right, raise reflector.records-per-second and reflector.records-burst and reload",
 		Find: func(f *Facts) []string {
-			return when(f.Rests >= waitsShown, "a message of device %s has waited for %s, for it has said more than it may", f.RestsOf, f.Rests.Round(time.Millisecond))
+			return when(f.Rests >= restsShown, "a message of device %s has waited for %s, for it has said more than it may", f.RestsOf, f.Rests.Round(time.Millisecond))
 		},
 	},
 }

@@ -99,7 +99,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.12"), Hosts: 3, Limit: 7}} }, "3 host(s) of device 192.0.2.12 are refused, limit 7"},
 		{"hosts-refused", func(f *Facts) { f.Refused = []Refused{{Device: addr("192.0.2.250"), Own: true, Hosts: 3, Limit: 7}} }, "reflector 192.0.2.250 refuses 3 host(s) of this device"},
 		{"messages-wait", func(f *Facts) { f.Waits, f.WaitsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s"},
-		{"messages-rest", func(f *Facts) { f.Rests, f.RestsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s, for it has said more than it may"},
+		{"messages-rest", func(f *Facts) { f.Rests, f.RestsOf = 6*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 6s, for it has said more than it may"},
 		{"address-conflict", func(f *Facts) { f.Counts.Conflicts = 2 }, "2 address(es)"},
 		{"path-down", func(f *Facts) { session(f).Fault = true }, "the path to device 192.0.2.12 fails"},
 		{"path-never-up", func(f *Facts) { session(f).Report, session(f).Since = "unknown", &long }, "never been seen to work"},
