@@ -8,16 +8,17 @@ import (
 // TuneRuntime sets up the runtime of Go for a process whose worst answers count.
 func TuneRuntime() {
 	processors()
-	ballast = make([]byte, Ballast)
+	ballast = make([]byte, 64<<20)
 }
 
-// Ballast is memory in bytes that is taken and never used, so that the kernel gives none for it: the
+// ballast is memory that is taken and never used, so that the kernel gives none for it: the
 // collector of memory begins when as much has been allocated as is in use, which this counts as. In
 // a small heap it would begin every second or two, and while it runs, 20 ms with 26 MiB in use, its
 // threads and those of the daemon share the processors.
-const Ballast = 64 << 20
-
 var ballast []byte
+
+// Ballast is how many bytes of what counts as in use are so by nobody.
+func Ballast() uint64 { return uint64(len(ballast)) }
 
 // processors lets twice as many goroutines run at once as there are processors, where these are
 // fewer than four, unless the variable GOMAXPROCS says how many.

@@ -175,7 +175,7 @@ func measure(ctx context.Context, d *daemon.Daemon, gc bool) (stats, error) {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s.Heap, s.Stack = m.HeapAlloc-daemon.Ballast, m.StackInuse
+	s.Heap, s.Stack = m.HeapAlloc-daemon.Ballast(), m.StackInuse
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return s, err
