@@ -427,7 +427,7 @@ func TestADeviceInDebtIsNotServed(t *testing.T) {
 			}
 		}
 		if waited := time.Since(began); waited == 0 || waited > time.Second {
-			t.Errorf("the end of a session waits %v for what its device owes, a burst takes up to a second", waited)
+			t.Errorf("the end of a session waits %v for what its device owes, want a moment, a second at most", waited)
 		}
 	})
 }
