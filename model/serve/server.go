@@ -41,7 +41,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	conns    int
-	attached map[model.NodeID]context.CancelCauseFunc
+	attached map[model.NodeID]*attachment
 	booted   map[model.NodeID]bool // had a control plane once
 	log      []Event
 	rates    rates
@@ -57,7 +57,7 @@ func New(f *scenario.File, tell func(Event)) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{name: f.Name, lab: lab, tell: tell, attached: map[model.NodeID]context.CancelCauseFunc{}, booted: map[model.NodeID]bool{}}
+	s := &Server{name: f.Name, lab: lab, tell: tell, attached: map[model.NodeID]*attachment{}, booted: map[model.NodeID]bool{}}
 	s.fabric = live.New(lab.Sim(), lab.Handler(breaker{s}))
 	for _, h := range lab.Hosts() {
 		s.hosts = append(s.hosts, newHost(s, h))
@@ -74,8 +74,8 @@ func (b breaker) KillSwitch(n model.NodeID) {
 	b.s.fabric.KillSwitch(n)
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
-	if cut := b.s.attached[n]; cut != nil {
-		cut(errOff)
+	if a := b.s.attached[n]; a != nil {
+		a.cut(errOff)
 	}
 }
 
@@ -215,6 +215,47 @@ func (s *Server) has(n model.NodeID) bool {
 	return s.attached[n] != nil
 }
 
+// attachment is a switch's control plane. Who was cut off has not gone yet: Done tells of it.
+type attachment struct {
+	ctx  context.Context
+	cut  context.CancelCauseFunc
+	gone chan struct{}
+}
+
+// place makes the control plane's place at a switch taken; first reports whether nobody had it
+// before. Next to one that was cut off and has not quite gone it waits.
+func (s *Server) place(ctx context.Context, n model.NodeID, name string) (a *attachment, first bool, err error) {
+	for {
+		var before *attachment
+		// A switch is switched off with the fabric held: either this sees it, or that finds this.
+		err := s.fabric.Do(func(*model.Sim) error {
+			if s.fabric.Dead(n) {
+				return fmt.Errorf("switch %s is off", name)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if before = s.attached[n]; before != nil {
+				return nil
+			}
+			a, first = &attachment{gone: make(chan struct{})}, !s.booted[n]
+			a.ctx, a.cut = context.WithCancelCause(ctx)
+			s.attached[n], s.booted[n] = a, true
+			return nil
+		})
+		if err != nil || a != nil {
+			return a, first, err
+		}
+		if before.ctx.Err() == nil {
+			return nil, false, fmt.Errorf("switch %s: %w", name, live.ErrBusy)
+		}
+		select {
+		case <-before.gone:
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		}
+	}
+}
+
 // attach makes a connection the control plane of a switch until it ends. An error is
 // for the reply; after a good one it returns nil.
 func (s *Server) attach(ctx context.Context, c net.Conn, r *remote.Reader, name string) error {
@@ -222,22 +263,11 @@ func (s *Server) attach(ctx context.Context, c net.Conn, r *remote.Reader, name 
 	if !ok || !s.lab.Sim().IsSwitch(n) {
 		return fmt.Errorf("there is no switch %q in fabric %s", name, s.name)
 	}
-	dead := false
-	_ = s.fabric.Do(func(*model.Sim) error { dead = s.fabric.Dead(n); return nil })
-	if dead {
-		return fmt.Errorf("switch %s is off", name)
+	a, first, err := s.place(ctx, n, name)
+	if err != nil {
+		return err
 	}
-	ctx, cut := context.WithCancelCause(ctx)
-	defer cut(nil)
-	s.mu.Lock()
-	if s.attached[n] != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("switch %s: %w", name, live.ErrBusy)
-	}
-	s.attached[n] = cut
-	first := !s.booted[n]
-	s.booted[n] = true
-	s.mu.Unlock()
+	ctx, cut := a.ctx, a.cut
 	d := s.fabric.Device(n)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = d.Run(ctx) }()
@@ -247,6 +277,7 @@ func (s *Server) attach(ctx context.Context, c net.Conn, r *remote.Reader, name 
 		s.mu.Lock()
 		delete(s.attached, n)
 		s.mu.Unlock()
+		close(a.gone)
 		s.note(name, "control plane has detached")
 	}()
 	s.note(name, "control plane has attached")

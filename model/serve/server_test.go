@@ -96,8 +96,15 @@ func get[T any](t *testing.T, what string, c <-chan T) T {
 func (r *rig) ports(d *daemon, want int) {
 	r.t.Helper()
 	for range want {
-		if e := get(r.t, "port", d.Events()); e.Kind != fabric.PortAdded {
-			r.t.Fatalf("%+v", e)
+		select {
+		case e := <-d.Events():
+			if e.Kind != fabric.PortAdded {
+				r.t.Fatalf("%+v", e)
+			}
+		case err := <-d.err:
+			r.t.Fatalf("the daemon ended before it had its ports: %v", err)
+		case <-time.After(patience):
+			r.t.Fatal("no port")
 		}
 	}
 	get(r.t, "ready", d.Ready())
