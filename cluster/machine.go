@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 
@@ -238,8 +237,8 @@ func (m *Machine) follows(d *change.Delta) (map[string]*zone.Zone, *Refusal) {
 	} else {
 		next := p.Clone()
 		next.Apply(d)
-		if err := next.Check(m.zoneRules()); err != nil {
-			return nil, m.checkRefusal(err)
+		if err := next.Check(m.rules); err != nil {
+			return nil, checkRefusal(err)
 		}
 		there := map[string]bool{}
 		for _, z := range next.InForce().Zones {
@@ -276,9 +275,6 @@ func (m *Machine) fits(changed map[string]*zone.Zone) *Refusal {
 		if r := m.check(*z); r != nil {
 			return r
 		}
-		if wireSize(z) > maxZoneWire {
-			return refuse(CodeLimit, "zone %q has %d members, too many for one message: name ranges instead of single addresses", name, len(z.Members))
-		}
 		members += len(z.Members)
 	}
 	switch {
@@ -308,29 +304,21 @@ func (m *Machine) take(changed map[string]*zone.Zone, edit *Edit) {
 	}
 }
 
-// zoneRules are the rules of the cluster. How large a zone may be says wireSize, which is stricter
-// and never changes.
-func (m *Machine) zoneRules() zone.Rules {
-	r := m.rules
-	r.MaxSize = math.MaxInt
-	return r
-}
-
 // check reports whether a zone may ever be.
 func (m *Machine) check(z zone.Zone) *Refusal {
 	if z.Name == zone.DefaultName {
 		return refuse(CodeInvalid, "zone %q is always there; hosts in no other zone join it by themselves", z.Name)
 	}
-	if err := m.zoneRules().CheckZone(z); err != nil {
-		return refuse(CodeInvalid, "%v", err)
+	if err := m.rules.CheckZone(z); err != nil {
+		return checkRefusal(err)
 	}
 	return nil
 }
 
 // replace makes a list of zones all there are, without aliases and zone sets.
 func (m *Machine) replace(zones []zone.Zone, meta change.Meta, edit *Edit) *Refusal {
-	if err := m.zoneRules().Check(zone.Set{Zones: zones}); err != nil {
-		return m.checkRefusal(err)
+	if err := m.rules.Check(zone.Set{Zones: zones}); err != nil {
+		return checkRefusal(err)
 	}
 	if r := m.commit(change.Order{Delta: change.Diff(m.book.Plan(), change.PlanOf(zone.Set{Zones: zones})), Meta: meta}, edit); r != nil {
 		return r
@@ -339,8 +327,8 @@ func (m *Machine) replace(zones []zone.Zone, meta change.Meta, edit *Edit) *Refu
 	return nil
 }
 
-func (m *Machine) checkRefusal(err error) *Refusal {
-	if errors.Is(err, zone.ErrTooManyZones) || errors.Is(err, zone.ErrTooManyMembers) {
+func checkRefusal(err error) *Refusal {
+	if errors.Is(err, zone.ErrTooManyZones) || errors.Is(err, zone.ErrTooManyMembers) || errors.Is(err, zone.ErrTooLarge) {
 		return refuse(CodeLimit, "%v", err)
 	}
 	return refuse(CodeInvalid, "%v", err)
@@ -359,27 +347,4 @@ func (m *Machine) set(key, value string, edit *Edit) *Refusal {
 	m.settings[key] = value
 	edit.All = true
 	return nil
-}
-
-// maxZoneWire is the largest zone, by wireSize: what a message of the iNOF protocol
-// can hold, with room for its header.
-const maxZoneWire = 1_000_000
-
-// wireSize is never less than what a zone takes in a message. It must not change:
-// it decides what is refused.
-func wireSize(z *zone.Zone) int {
-	n := 128
-	for i := range z.Members {
-		switch m := &z.Members[i]; m.Kind {
-		case zone.MemberAddr:
-			n += 20
-		case zone.MemberRange:
-			n += 40
-		case zone.MemberBound:
-			n += 128 + len(m.NQN)
-		default:
-			n += 32 + len(m.NQN) + len(m.Port)
-		}
-	}
-	return n
 }

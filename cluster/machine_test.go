@@ -103,11 +103,16 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 	big := Entry{Kind: KindAddMembers, Name: "a"}
 	d = newDriver(t, zone.Rules{MaxZones: 9, MaxMembers: 1 << 20}, zone.Zone{Name: "a"})
-	for i := range 60_000 {
-		big.Members = append(big.Members, zone.Member{Kind: zone.MemberAddr, First: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})})
+	for i := range 150_000 { // no two of them are a range
+		n := 2 * i
+		big.Members = append(big.Members, zone.Member{Kind: zone.MemberAddr, First: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})})
 	}
 	if got := codeOf(d.do(big)); got != CodeLimit {
 		t.Errorf("a zone that no message can hold: %v", got)
+	}
+	big.Members = big.Members[:140_000]
+	if got := codeOf(d.do(big)); got != CodeOK {
+		t.Errorf("one that a message just holds: %v", got)
 	}
 	unformed := &driver{t: t, m: NewMachine()}
 	if got := codeOf(unformed.do(addZone("a"))); got != CodeUnformed {
