@@ -104,7 +104,7 @@ func (b *Inbox) Put(ev PeerEvent, client bool, stop <-chan struct{}) {
 	w := waiting{PeerEvent: ev}
 	if u, ok := ev.Msg.(*wire.Update); ok {
 		u.Order()
-		w.loss = u.TellsLoss()
+		w.loss = ev.pace().tellsLoss(u, time.Now())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,10 +209,15 @@ func (b *Inbox) Len() int {
 
 // mayGoOn is until when a device with something in its queue has to rest; zero: it has not.
 func (in *inlet) mayGoOn() time.Time {
-	if ev := &in.queue[0]; ev.Kind == PeerMessage && ev.Peer.c != nil {
-		return ev.Peer.c.pace.restsUntil(in.losses > 0, in.downs > 0)
+	return in.queue[0].pace().restsUntil(in.losses > 0, in.downs > 0)
+}
+
+// pace is that of the device whose message it is; nil: nothing slows it down.
+func (ev *PeerEvent) pace() *pacer {
+	if ev.Kind == PeerMessage && ev.Peer.c != nil {
+		return ev.Peer.c.pace
 	}
-	return time.Time{}
+	return nil
 }
 
 // goOn lines up those that have rested. b.mu is held.
@@ -328,10 +333,7 @@ func (b *Inbox) Take() (ev PeerEvent, client, ok bool) {
 func (in *inlet) next(now time.Time) (ev PeerEvent, whole, spared bool) {
 	w := &in.queue[0]
 	ev, whole = w.PeerEvent, true
-	var pace *pacer
-	if ev.Kind == PeerMessage && ev.Peer.c != nil {
-		pace = ev.Peer.c.pace
-	}
+	pace := ev.pace()
 	weight := wire.Weight(ev.Msg)
 	u, _ := ev.Msg.(*wire.Update)
 	if u != nil {

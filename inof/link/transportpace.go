@@ -61,6 +61,7 @@ type pacer struct {
 	lossRests time.Time     // until when its losses do
 	spared    bool          // what was taken last was while it was to rest
 	refused   bool          // its last session, since there were too many
+	failing   failing
 }
 
 func newPacer(p Pace) *pacer {
@@ -242,6 +243,17 @@ func (p *pacer) charge(n int, now time.Time) {
 // that is over, if it is.
 func reserve(l *rate.Limiter, n int, now time.Time) time.Time {
 	return now.Add(l.ReserveN(now, min(n, l.Burst())).DelayFrom(now))
+}
+
+// tellsLoss reports whether a message tells of a loss, which does not rest as what else its device
+// has said.
+func (p *pacer) tellsLoss(u *wire.Update, now time.Time) bool {
+	if p == nil {
+		return u.TellsLoss()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failing.tellsLoss(u, now)
 }
 
 // restsUntil is until when what the device has said waits; loss: if a loss is among it, last: if

@@ -16,6 +16,9 @@ const (
 	oftenTime   = time.Second
 	// mostOften is how many keys of a device are looked at in that time.
 	mostOften = 1024
+	// againWork is what each host of a port makes its device pay for in a further one, in records
+	// that are looked at: much of it is told to many.
+	againWork = 64
 )
 
 // lately is how often the keys of a device have changed since a moment.
@@ -64,7 +67,9 @@ func (r *Reflector) damp(t *change, by *cause) {
 			o.n++
 		}
 		counted[k], o.gone = true, n.gone
-		n.again = o.n > oftenAtOnce
+		if n.again = o.n > oftenAtOnce; n.again && n.kind == keyDown {
+			r.work += againWork
+		}
 	}
 }
 

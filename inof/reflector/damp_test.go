@@ -74,6 +74,9 @@ func TestAPortThatFlapsDelaysNobodysFault(t *testing.T) {
 		f.now = f.now.Add(time.Millisecond)
 		f.change(f.bad, i%2 == 0, f.hosts...)
 	}
+	if n := f.r.Work(); n < againWork*len(f.hosts) {
+		t.Errorf("the last of 100 flaps was held for a work of %d, want %d at least", n, againWork*len(f.hosts))
+	}
 	once := len(f.watchers) * 1000 * 5
 	if f.bytes > oftenAtOnce*once+100_000 {
 		t.Errorf("100 flaps are told in %d bytes before anything else could be, want those of %d", f.bytes, oftenAtOnce)
