@@ -68,8 +68,9 @@ func (s *session) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.pipe.Close() })
 	defer stop()
 	var followers sync.WaitGroup
+	last := false // there is a reply that ends it
 	defer func() {
-		if s.closing && stop() { // the client is to get its last reply
+		if (s.closing || last) && stop() { // the client is to get its last reply
 			late := time.AfterFunc(goodbyeTime, func() { s.pipe.Close() })
 			defer late.Stop()
 		}
@@ -96,7 +97,7 @@ func (s *session) run(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errTooBig):
 			s.srv.tally(func(c *Counters) { c.TooBig++ })
-			_ = s.write(s.reply(opening(message), refusef(tagTooBig, "%v", errTooBig).element())) // it ends anyway
+			last = s.write(s.reply(opening(message), refusef(tagTooBig, "%v", errTooBig).element())) == nil
 			return err
 		case errors.Is(err, errFraming):
 			s.srv.tally(func(c *Counters) { c.BadFraming++ })
