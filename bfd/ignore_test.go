@@ -49,8 +49,8 @@ func TestBFDFromAHostPortIsDroppedInTheKernel(t *testing.T) {
 		s.set("net/ipv4/conf/host0/rp_filter", "0")
 	}
 	k := Key{Peer: ip("10.9.0.2"), Local: ip("10.9.0.1"), Multihop: true}
-	one := a.run(RunnerConfig{}, Peer{Key: k, Timers: every(50*ms, 3)})
-	b.run(RunnerConfig{}, Peer{Key: Key{Peer: k.Local, Local: k.Peer, Multihop: true}, Timers: every(50*ms, 3)})
+	one := a.run(RunnerConfig{}, Peer{Key: k, Timers: every(200*ms, 5)})
+	b.run(RunnerConfig{}, Peer{Key: Key{Peer: k.Local, Local: k.Peer, Multihop: true}, Timers: every(200*ms, 5)})
 	one.want(ReportUp)
 	refused := func() uint64 {
 		c, _, err := one.Counters()
@@ -61,7 +61,7 @@ func TestBFDFromAHostPortIsDroppedInTheKernel(t *testing.T) {
 	}
 	// The host says that the session is Down, as the other switch would.
 	host.mustRun("ip", "route", "add", "10.9.0.1/32", "via", "10.9.7.1")
-	spoofer := host.run(RunnerConfig{}, Peer{Key: Key{Peer: k.Local, Local: k.Peer, Multihop: true}, Timers: every(50*ms, 3)})
+	spoofer := host.run(RunnerConfig{}, Peer{Key: Key{Peer: k.Local, Local: k.Peer, Multihop: true}, Timers: every(200*ms, 5)})
 	spoofs := func() uint64 {
 		st, err := spoofer.Status()
 		if err != nil || len(st) != 1 {

