@@ -3,6 +3,7 @@ package reflector
 import (
 	"container/heap"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -12,6 +13,7 @@ import (
 // What is left of a device whose grace time is over is dropped a few hosts at a time, in order: all
 // at once would take so long that a fault elsewhere waits for it. A device that is back before the
 // last of them keeps those that are left; it says everything again, as it does after the last.
+// What a device does not say again is dropped in the same way: its sync has not ended before.
 
 const (
 	// dropStep is how many hosts a Tick drops.
@@ -69,6 +71,68 @@ func (r *Reflector) ageOut(now time.Time) {
 	}
 	if len(over) < len(due) {
 		r.dropped = now
+	}
+}
+
+// beginSweep finds what a device has not said in this session, and gives how many hosts that is.
+func (r *Reflector) beginSweep(d *device) int {
+	r.work += len(d.hosts) / passedOver
+	d.unsaid = nil
+	for k, gen := range d.hosts {
+		if gen != d.gen {
+			d.unsaid = append(d.unsaid, k)
+		}
+	}
+	heap.Init(&d.unsaid)
+	return len(d.unsaid)
+}
+
+// sweep removes some of that, as aged out. In order: who has an address may depend on which claim
+// goes first.
+func (r *Reflector) sweep(t *change, d *device, most int) {
+	for ; most > 0 && len(d.unsaid) > 0; most-- {
+		k := heap.Pop(&d.unsaid).(zone.HostKey)
+		if gen, still := d.hosts[k]; still && gen != d.gen { // or it was said meanwhile
+			r.removeHost(t, d, k, snsd.ReasonAgedOut)
+			r.counters.Swept++
+		}
+	}
+}
+
+// endSyncs goes on with the sync that waits longest for the rest of what was not repeated.
+func (r *Reflector) endSyncs(now time.Time) {
+	due := r.due(now, (*device).sweeps)
+	if len(due) == 0 {
+		return
+	}
+	d := slices.MinFunc(due, func(a, b *device) int { return a.swept.Compare(b.swept) })
+	r.dropped = now
+	if m := d.ending; len(d.unsaid) <= r.dropMost() {
+		d.ending = nil
+		r.ageing--
+		r.synced(d, m, now)
+		r.tellRefusal(d)
+		return
+	}
+	t := r.begin()
+	r.sweep(t, d, r.dropMost())
+	r.commit(t, r.ownCause())
+	d.swept = now
+}
+
+// sweeps is when more of what a device has not repeated is dropped; zero: all of it is.
+func (d *device) sweeps() time.Time {
+	if d.ending == nil {
+		return time.Time{}
+	}
+	return d.swept.Add(dropPause)
+}
+
+// endsNot is for a device whose session has ended before its sync: it says everything again.
+func (r *Reflector) endsNot(d *device) {
+	if d.ending != nil {
+		d.ending, d.clean = nil, false
+		r.ageing--
 	}
 }
 

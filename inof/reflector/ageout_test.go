@@ -82,6 +82,21 @@ func (a *agingRoom) begin() {
 	a.t.Fatal("no host is dropped")
 }
 
+// endSync has a device end its sync, and gives in how many Ticks what it did not repeat is dropped.
+func (a *agingRoom) endSync(dev netip.Addr, epoch uint64, most int) (ticks int) {
+	a.t.Helper()
+	if _, err := a.r.Receive(dev, &wire.EndOfSync{Epoch: epoch, Seq: 1}, a.now); err != nil {
+		a.t.Fatal(err)
+	}
+	for a.hear(); a.r.devices[dev].ending != nil; ticks++ {
+		began := a.now
+		if n := a.tick(); n > most || a.now.Sub(began) != dropPause {
+			a.t.Fatalf("%d hosts are dropped in a Tick, %v after the last", n, a.now.Sub(began))
+		}
+	}
+	return ticks
+}
+
 // is checks that the reflector and the device that is told know so many hosts of the other one.
 func (a *agingRoom) is(want int) {
 	a.t.Helper()
@@ -187,10 +202,9 @@ func TestADeviceThatIsBackKeepsTheHostsThatAreLeft(t *testing.T) {
 	}
 	a.hear()
 	a.is(left + 1)
-	if _, err := a.r.Receive(a.gone, &wire.EndOfSync{Epoch: 2, Seq: 1}, a.now); err != nil {
-		t.Fatal(err)
+	if ticks := a.endSync(a.gone, 2, dropStep); ticks != (left-2+dropStep-1)/dropStep {
+		t.Errorf("%d hosts are dropped in %d Ticks, want %d in each", left-2, ticks, dropStep)
 	}
-	a.hear()
 	a.is(3)
 	a.r.Leave(a.gone, a.now) // it has another grace time
 	if a.r.ResumePoint(a.gone) == nil {
@@ -202,6 +216,54 @@ func TestADeviceThatIsBackKeepsTheHostsThatAreLeft(t *testing.T) {
 		}
 	}
 	a.is(0)
+}
+
+// The sync of a device has not ended before all is dropped that it did not repeat: what it says
+// meanwhile stays, and if its session ends first it says everything again.
+func TestASyncEndsWhenAllIsDroppedThatWasNotRepeated(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		a := newAgingRoom(t, Config{}, 2)
+		a.r.Join(a.gone, a.now)
+		say := func(first, n int) { quotaSay(t, a.r, a.gone, wire.Put, first, n) }
+		say(1000, 10)
+		if _, err := a.r.Receive(a.gone, &wire.EndOfSync{Epoch: 2, Seq: 1}, a.now); err != nil {
+			t.Fatal(err)
+		}
+		a.hear()
+		a.is(agingHosts)
+		a.tick()
+		say(1500, 10)
+		for i := range 10 {
+			a.knows[inoftest.ScaleHost(2000+i)] = true
+		}
+		say(2000, 10)
+		a.hear()
+		if d := a.r.devices[a.gone]; d.ending == nil || d.synced || a.r.Counters().Swept != dropStep {
+			t.Errorf("its sync is over: %v, %d are dropped", d.synced, a.r.Counters().Swept)
+		}
+		want := 30
+		if ends {
+			a.r.Leave(a.gone, a.now)
+			if p := a.r.ResumePoint(a.gone); p != nil || a.r.ageing != 0 {
+				t.Errorf("its session has ended before its sync: it may resume after %v", p)
+			}
+			if n := a.tick(); n > 0 && a.now.Before(inoftest.T0.Add(time.Minute)) {
+				t.Errorf("%d hosts are dropped within its grace time", n)
+			}
+			a.now = a.now.Add(time.Second)
+			a.r.Join(a.gone, a.now)
+			say(1000, 10)
+			want = 10
+			a.endSync(a.gone, 3, dropStep)
+		}
+		for a.r.devices[a.gone].ending != nil {
+			a.tick()
+		}
+		a.is(want)
+		if d := a.r.devices[a.gone]; !d.synced || !d.whole || a.r.ResumePoint(a.gone) == nil || a.r.ageing != 0 {
+			t.Errorf("its sync has ended: %v; it is told all: %v; %d devices are aging", d.synced, d.whole, a.r.ageing)
+		}
+	}
 }
 
 // Hosts that are excluded while the others are dropped are gone once.
@@ -240,9 +302,7 @@ func TestWhoIsShortIsAskedWhenAllIsDropped(t *testing.T) {
 		}
 		if back {
 			a.r.Join(a.gone, a.now)
-			if _, err := a.r.Receive(a.gone, &wire.EndOfSync{Epoch: 2}, a.now); err != nil {
-				t.Fatal(err)
-			}
+			a.endSync(a.gone, 2, dropStep)
 		}
 		for !back && !a.r.Next().IsZero() {
 			a.tick()

@@ -33,6 +33,11 @@ type session struct {
 	// End-of-Sync: what comes after this number of the feed waits for what it has to say itself.
 	missed  *uint64
 	resumes bool // it is told what it had missed
+	// ending is the end of its sync, while unsaid, what it has not repeated, is dropped; nil: it is
+	// not. Some of that was at swept.
+	ending *wire.EndOfSync
+	unsaid keyHeap
+	swept  time.Time
 }
 
 // heard is what a device has said, in this session and in those before.
@@ -96,7 +101,7 @@ func (r *Reflector) schedule() {
 		r.next = r.patience
 	}
 	for _, d := range r.devices {
-		for _, at := range [...]time.Time{d.expires, d.goesAway(), d.lingersUntil} {
+		for _, at := range [...]time.Time{d.expires, d.goesAway(), d.lingersUntil, d.sweeps()} {
 			if !at.IsZero() && (r.next.IsZero() || at.Before(r.next)) {
 				r.next = at
 			}

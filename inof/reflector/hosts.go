@@ -60,23 +60,6 @@ func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Re
 	r.dropHost(t, k, why)
 }
 
-// sweep removes the records of a device that it has not said in this session, as aged out.
-func (r *Reflector) sweep(t *change, d *device) uint64 {
-	var keys []zone.HostKey
-	for k, gen := range d.hosts {
-		if gen != d.gen {
-			keys = append(keys, k)
-		}
-	}
-	r.work += len(d.hosts) / passedOver
-	// In order: who has an address may depend on which claim goes first.
-	slices.SortFunc(keys, zone.CompareKeys)
-	for _, k := range keys {
-		r.removeHost(t, d, k, snsd.ReasonAgedOut)
-	}
-	return uint64(len(keys))
-}
-
 // passedOver is how many hosts that are passed over are as much work as one that is looked at.
 const passedOver = 16
 

@@ -150,6 +150,7 @@ func (r *Reflector) Tick(now time.Time) []wire.Delivery {
 	}
 	r.leaveAlone(now)
 	r.leaveZones(now)
+	r.endSyncs(now)
 	r.ageOut(now)
 	if !r.patience.IsZero() && !now.Before(r.patience) {
 		clear(r.awaited)

@@ -37,6 +37,7 @@ func (r *Reflector) Resume(dev netip.Addr, seen, offered *wire.Resume, now time.
 		return []wire.Delivery{{To: []netip.Addr{dev}, Msg: &wire.Notification{Code: wire.CodeLimit, Text: err.Error()}}}
 	}
 	d := r.device(dev)
+	r.endsNot(d)
 	if offered != nil && (!d.clean || d.stamp.Epoch != offered.Epoch || d.stamp.Seq < offered.Seq) {
 		// Its records ran out between the Open and now: it would not send them.
 		r.counters.ResumeLost++
@@ -87,6 +88,7 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 	if d == nil || !d.up {
 		return nil
 	}
+	r.endsNot(d)
 	d.session, d.left = session{}, now
 	delete(r.unended, d)
 	r.disown(d)

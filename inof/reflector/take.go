@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -100,11 +101,24 @@ func (r *Reflector) takeHost(t *change, d *device, h *wire.HostRecord) (*uint64,
 	return nil, nil
 }
 
-// endOfSync removes what the device did not repeat in this session, unless it
-// needed not, or has started without its state and does not know yet what it has.
+// endOfSync ends the sync of a device, when what it did not repeat is removed.
 func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
-	r.counters.Syncs++
 	d.stamp, d.clean = wire.Stamp{Epoch: m.Epoch, Seq: m.Seq}, true
+	switch {
+	case d.ending != nil: // it says so again
+	case m.Resumed || r.beginSweep(d) <= r.dropMost():
+		r.synced(d, m, now)
+	default:
+		d.ending, d.swept = m, now
+		r.ageing++
+		r.schedule()
+	}
+}
+
+// synced removes what the device did not repeat in this session, unless it
+// needed not, or has started without its state and does not know yet what it has.
+func (r *Reflector) synced(d *device, m *wire.EndOfSync, now time.Time) {
+	r.counters.Syncs++
 	d.in = wire.ResumeKind{Done: true, Resumed: m.Resumed}
 	t := r.begin()
 	r.isBack(t, d)
@@ -124,7 +138,7 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 			}
 		}
 		d.were = nil
-		r.counters.Swept += r.sweep(t, d)
+		r.sweep(t, d, math.MaxInt)
 		if d.saidAgain(); len(d.refused) == 0 {
 			r.whole(d)
 		}
