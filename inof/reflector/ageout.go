@@ -3,7 +3,6 @@ package reflector
 import (
 	"container/heap"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/openinof/inof/snsd"
@@ -96,43 +95,6 @@ func (r *Reflector) sweep(t *change, d *device, most int) {
 			r.removeHost(t, d, k, snsd.ReasonAgedOut)
 			r.counters.Swept++
 		}
-	}
-}
-
-// endSyncs goes on with the sync that waits longest for the rest of what was not repeated.
-func (r *Reflector) endSyncs(now time.Time) {
-	due := r.due(now, (*device).sweeps)
-	if len(due) == 0 {
-		return
-	}
-	d := slices.MinFunc(due, func(a, b *device) int { return a.swept.Compare(b.swept) })
-	r.dropped = now
-	if m := d.ending; len(d.unsaid) <= r.dropMost() {
-		d.ending = nil
-		r.ageing--
-		r.synced(d, m, now)
-		r.tellRefusal(d)
-		return
-	}
-	t := r.begin()
-	r.sweep(t, d, r.dropMost())
-	r.commit(t, r.ownCause())
-	d.swept = now
-}
-
-// sweeps is when more of what a device has not repeated is dropped; zero: all of it is.
-func (d *device) sweeps() time.Time {
-	if d.ending == nil {
-		return time.Time{}
-	}
-	return d.swept.Add(dropPause)
-}
-
-// endsNot is for a device whose session has ended before its sync: it says everything again.
-func (r *Reflector) endsNot(d *device) {
-	if d.ending != nil {
-		d.ending, d.clean = nil, false
-		r.ageing--
 	}
 }
 

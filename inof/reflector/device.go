@@ -123,6 +123,22 @@ func (r *Reflector) due(now time.Time, at func(d *device) time.Time) (list []*de
 	return list
 }
 
+// sweeps is when more of what a device has not repeated is dropped; zero: all of it is.
+func (d *device) sweeps() time.Time {
+	if d.ending == nil {
+		return time.Time{}
+	}
+	return d.swept.Add(dropPause)
+}
+
+// endsNot is for a device whose session has ended before its sync: it says everything again.
+func (r *Reflector) endsNot(d *device) {
+	if d.ending != nil {
+		d.ending, d.clean = nil, false
+		r.ageing--
+	}
+}
+
 // agesNot is for a device that is back, or forgotten.
 func (r *Reflector) agesNot(d *device) {
 	d.expires = time.Time{}

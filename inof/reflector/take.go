@@ -115,6 +115,27 @@ func (r *Reflector) endOfSync(d *device, m *wire.EndOfSync, now time.Time) {
 	}
 }
 
+// endSyncs goes on with the sync that waits longest for the rest of what was not repeated.
+func (r *Reflector) endSyncs(now time.Time) {
+	due := r.due(now, (*device).sweeps)
+	if len(due) == 0 {
+		return
+	}
+	d := slices.MinFunc(due, func(a, b *device) int { return a.swept.Compare(b.swept) })
+	r.dropped = now
+	if m := d.ending; len(d.unsaid) <= r.dropMost() {
+		d.ending = nil
+		r.ageing--
+		r.synced(d, m, now)
+		r.tellRefusal(d)
+		return
+	}
+	t := r.begin()
+	r.sweep(t, d, r.dropMost())
+	r.commit(t, r.ownCause())
+	d.swept = now
+}
+
 // synced removes what the device did not repeat in this session, unless it
 // needed not, or has started without its state and does not know yet what it has.
 func (r *Reflector) synced(d *device, m *wire.EndOfSync, now time.Time) {
