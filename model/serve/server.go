@@ -215,7 +215,7 @@ func (s *Server) has(n model.NodeID) bool {
 	return s.attached[n] != nil
 }
 
-// attachment is a switch's control plane. Who was cut off has not gone yet: Done tells of it.
+// attachment is a control plane of a switch. One that was cut off has gone when gone is closed.
 type attachment struct {
 	ctx  context.Context
 	cut  context.CancelCauseFunc
