@@ -18,7 +18,7 @@ type Dataplane interface {
 	Run(ctx context.Context) error
 	// Ready is closed once the first dump of ports has been handed to Events.
 	Ready() <-chan struct{}
-	// Events and Frames are read by one goroutine, the device's owner.
+	// Events and Frames are read by one goroutine, the device's owner; see EventHandler.
 	Events() <-chan Event
 	Frames() <-chan Frame
 	// Send puts a whole Ethernet frame (header included, FCS not) on the wire.
@@ -28,6 +28,14 @@ type Dataplane interface {
 	// Counters reads the port's totals now.
 	Counters(port string) (Counters, error)
 	String() string
+}
+
+// EventHandler is a Dataplane that can say what happens to whoever is to act on it, in place of
+// Events.
+type EventHandler interface {
+	// HandleEvents has handle called with each event, one at a time and in their order, by the
+	// goroutine that noticed it. It is called before Run.
+	HandleEvents(handle func(Event))
 }
 
 // SendStamper is a Dataplane that knows when a frame left.

@@ -44,6 +44,7 @@ type Fake struct {
 
 	mu       sync.Mutex
 	ready    chan struct{} // of this run, or of the next one
+	handle   func(Event)   // nil: events takes them
 	running  bool
 	ports    map[string]*fakePort
 	foreign  map[string]*fakePort // ports that SetAccess does not name
@@ -73,7 +74,10 @@ type fakeLink struct {
 	name [2]string
 }
 
-var _ Dataplane = (*Fake)(nil)
+var (
+	_ Dataplane    = (*Fake)(nil)
+	_ EventHandler = (*Fake)(nil)
+)
 
 // NewFake makes a device with the given ports; see Plug for their defaults.
 func NewFake(cfg FakeConfig, ports ...Port) *Fake {
@@ -133,6 +137,15 @@ func (f *Fake) handOver(ctx context.Context) bool {
 	var fr Frame
 	f.mu.Lock()
 	switch { // what happened to a port is told before what it received
+	case len(f.waiting) > 0 && f.handle != nil:
+		handle := f.handle
+		ev = f.waiting[0]
+		f.mu.Unlock()
+		handle(ev)
+		f.mu.Lock()
+		f.waiting = f.waiting[1:]
+		f.mu.Unlock()
+		return true
 	case len(f.waiting) > 0:
 		events, ev = f.events, f.waiting[0]
 	case len(f.received) > 0:
@@ -171,6 +184,13 @@ func (f *Fake) Ready() <-chan struct{} {
 
 // Events implements Dataplane.
 func (f *Fake) Events() <-chan Event { return f.events }
+
+// HandleEvents implements EventHandler.
+func (f *Fake) HandleEvents(handle func(Event)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.handle = handle
+}
 
 // Frames implements Dataplane.
 func (f *Fake) Frames() <-chan Frame { return f.frames }

@@ -19,6 +19,7 @@ type Dataplane struct {
 	names  atomic.Pointer[fabric.Names]
 	ready  chan struct{}
 	events chan fabric.Event
+	handle func(fabric.Event) // nil: events takes them
 	frames chan fabric.Frame
 	count  counters
 	alert  atomic.Int64 // until when to poll faster, nanoseconds since start
@@ -83,6 +84,9 @@ func (d *Dataplane) Ready() <-chan struct{} { return d.ready }
 
 // Events implements fabric.Dataplane.
 func (d *Dataplane) Events() <-chan fabric.Event { return d.events }
+
+// HandleEvents implements fabric.EventHandler.
+func (d *Dataplane) HandleEvents(handle func(fabric.Event)) { d.handle = handle }
 
 // Frames implements fabric.Dataplane.
 func (d *Dataplane) Frames() <-chan fabric.Frame { return d.frames }

@@ -3,7 +3,6 @@ package linux
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/openinof/inof/fabric"
@@ -81,7 +80,6 @@ func (r *reader) hear(ctx context.Context, h hearing) {
 		switch {
 		case err == nil:
 			r.word(word)
-			runtime.Gosched() // the owner first, on this thread, which is awake
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, carrier.ErrWord):

@@ -280,6 +280,11 @@ func (r *reader) stopAll() {
 // emit waits for the owner: an event is never dropped. Meanwhile messages wait in
 // the kernel, which says so if it has to drop some.
 func (r *reader) emit(ev fabric.Event) {
+	if r.d.handle != nil {
+		r.d.count.events.Add(1)
+		r.d.handle(ev)
+		return
+	}
 	select {
 	case r.d.events <- ev:
 		r.d.count.events.Add(1)

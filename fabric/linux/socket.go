@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/nowait"
 )
 
 const (
@@ -276,12 +277,7 @@ func (s *Socket) write(frame []byte) (left time.Time, err error) {
 	var werr error
 	err = s.raw.Write(func(fd uintptr) bool {
 		before := time.Now()
-		for {
-			_, werr = unix.Write(int(fd), frame)
-			if werr != unix.EINTR {
-				break // EAGAIN is an answer, not a reason to wait
-			}
-		}
+		_, werr = nowait.Write(fd, frame) // EAGAIN is an answer, not a reason to wait
 		if werr == nil && s.stamps.on {
 			left = s.stamps.read(int(fd), before)
 		}

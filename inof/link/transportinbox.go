@@ -100,6 +100,14 @@ func NewInbox(bytes int) *Inbox {
 // too much of the device is queued, but for a message only, and until stop is closed or the
 // session is to end.
 func (b *Inbox) Put(ev PeerEvent, client bool, stop <-chan struct{}) {
+	if b.Lay(ev, client, stop) {
+		b.Wake()
+	}
+}
+
+// Lay is Put without a word to the owner. It reports whether there may be something to take, which
+// the caller does then, or calls Wake.
+func (b *Inbox) Lay(ev PeerEvent, client bool, stop <-chan struct{}) bool {
 	k := inletKey{ev.Peer.Device(), client}
 	w := waiting{PeerEvent: ev}
 	if u, ok := ev.Msg.(*wire.Update); ok {
@@ -115,7 +123,7 @@ func (b *Inbox) Put(ev PeerEvent, client bool, stop <-chan struct{}) {
 	}
 	for ev.Kind == PeerMessage && in.bytes > 0 && in.bytes+ev.Size > b.room(in) {
 		if !b.await(in, ev.Peer, stop) {
-			return
+			return false
 		}
 	}
 	in.queue = append(in.queue, w)
@@ -134,9 +142,9 @@ func (b *Inbox) Put(ev PeerEvent, client bool, stop <-chan struct{}) {
 	case w.loss || ev.Kind == PeerDown: // it may go on now
 		b.first = time.Time{}
 	default:
-		return
+		return false
 	}
-	b.wake()
+	return true
 }
 
 // room is how many bytes may wait of a device. b.mu is held.
@@ -176,8 +184,8 @@ func (b *Inbox) await(in *inlet, of *Peer, stop <-chan struct{}) bool {
 	}
 }
 
-// wake tells the owner that there is something. b.mu is held.
-func (b *Inbox) wake() {
+// Wake lets Ready have a value.
+func (b *Inbox) Wake() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
@@ -260,7 +268,7 @@ func (b *Inbox) ring(now time.Time) {
 		}
 	}
 	if b.goesOn == nil {
-		b.goesOn = time.AfterFunc(b.first.Sub(now), b.wake)
+		b.goesOn = time.AfterFunc(b.first.Sub(now), b.Wake)
 	} else {
 		b.goesOn.Reset(b.first.Sub(now))
 	}
@@ -323,7 +331,7 @@ func (b *Inbox) Take() (ev PeerEvent, client, ok bool) {
 		delete(b.inlets, in.key)
 	}
 	if len(b.losses)+len(b.others) > 0 {
-		b.wake()
+		b.Wake()
 	}
 	return ev, in.key.client, true
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"syscall"
 	"time"
+
+	"github.com/openinof/inof/internal/nowait"
 )
 
 // Handling a message needs a deep stack, and a stack that has grown stays so for the
@@ -38,10 +40,7 @@ func (r *msgReader) mayRest() {
 
 // read takes what is there; false: nothing.
 func (r *msgReader) read(fd uintptr) bool {
-	n, err := syscall.Read(int(fd), r.buf)
-	for err == syscall.EINTR {
-		n, err = syscall.Read(int(fd), r.buf)
-	}
+	n, err := nowait.Read(fd, r.buf)
 	switch {
 	case err == nil && n == 0:
 		r.rest.err = io.EOF

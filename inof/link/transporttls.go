@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/nowait"
 )
 
 // maxTLSHandshake is how many bytes a peer may send before the TLS handshake is
@@ -291,10 +292,7 @@ func (m *metered) Read(b []byte) (int, error) {
 // readNow gives what the socket has, or errNothingYet.
 func (m *metered) readNow(b []byte) (n int, err error) {
 	failed := m.sys.Read(func(fd uintptr) bool {
-		n, err = syscall.Read(int(fd), b)
-		for err == syscall.EINTR {
-			n, err = syscall.Read(int(fd), b)
-		}
+		n, err = nowait.Read(fd, b)
 		return true // never wait for the socket
 	})
 	switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/nowait"
 )
 
 // maxBatch is about how many bytes one write call carries.
@@ -54,7 +55,7 @@ func (w *writer) init(c *conn) {
 	}
 	// One closure for the life of the connection: a write must not allocate.
 	w.try = func(fd uintptr) bool {
-		w.tryN, w.tryError = syscall.Write(int(fd), w.tryBuf)
+		w.tryN, w.tryError = nowait.Write(fd, w.tryBuf)
 		return true // never wait for the socket
 	}
 }

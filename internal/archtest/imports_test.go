@@ -28,7 +28,7 @@ var (
 // longest matching key counts; a package without a key breaks the rule.
 var allowed = map[string][]string{
 	"fabric":       {},
-	"fabric/linux": {"fabric", "fabric/linux/carrier"},
+	"fabric/linux": {"fabric", "fabric/linux/carrier", "internal/nowait"},
 	// The program in the kernel function that notices a lost carrier, and its reader.
 	"fabric/linux/carrier": {"fabric"},
 	"fabric/sonic":         slices.Concat(values, []string{"hardzone"}),
@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"bfd":      slices.Concat(values, []string{"internal/timerheap"}),
 	// Client and reflector know neither each other nor the link that joins them.
 	"inof/wire":      values,
-	"inof/link":      slices.Concat(values, []string{"inof/wire"}),
+	"inof/link":      slices.Concat(values, []string{"inof/wire", "internal/nowait"}),
 	"inof/client":    slices.Concat(values, []string{"inof/wire"}),
 	"inof/reflector": slices.Concat(values, []string{"inof/wire"}),
 	"inof/inoftest":  slices.Concat(values, []string{"inof/wire"}), // for tests only, see alsoInTests
@@ -78,6 +78,7 @@ var allowed = map[string][]string{
 	"internal/logbound":  {},
 	"internal/manual":    {},
 	"internal/progress":  {}, // how far what takes a while is
+	"internal/nowait":    {}, // sockets without a word to the scheduler
 	"internal/syslog":    {},
 	"internal/audit":     {},                     // what operators did, in files that show tampering
 	"internal/wholefile": {},                     // files that are replaced at once or not at all

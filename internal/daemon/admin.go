@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/openinof/inof/device"
 )
 
 // admin shuts and opens ports, in the order in which that was decided, outside of
@@ -78,5 +80,17 @@ func (a *admin) run(ctx context.Context, now func() time.Time) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// SetAdmin implements device.Actions.
+func (d *Device) SetAdmin(port string, up bool) { d.admin.put(port, up, d.now()) }
+
+func (d *Device) setAdmin(port string, up bool) {
+	if err := d.dp.SetAdmin(port, up); err != nil {
+		_ = d.Do(context.Background(), func(c *device.Core, now time.Time) {
+			d.adminErrors++
+			c.Complain(now, "admin", port, err)
+		})
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/openinof/inof/bfd"
@@ -19,13 +19,19 @@ import (
 	"github.com/openinof/inof/internal/keep"
 )
 
-// Device is the one goroutine that owns a Core: it takes events in order, port
-// events before everything else, and hands readers snapshots.
+// Device owns a Core: it takes events in order, port events before everything else, and hands
+// readers snapshots. One goroutine, Run, does so; while that one rests, whoever brings a loss does
+// (see lend).
 type Device struct {
 	core *device.Core
 	dp   fabric.Dataplane
 	now  func() time.Time
 
+	turn  sync.Mutex // whoever holds it is the owner: what is no queue belongs to it
+	timer *time.Timer
+	due   time.Time // when timer rings
+
+	ports    *portQueue  // of a dataplane that says at once what happens
 	inbox    *link.Inbox // from sessions
 	requests chan func(now time.Time)
 	reports  chan bfd.Event // of paths
@@ -77,6 +83,8 @@ var ErrStopped = errors.New("the device has stopped")
 func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, build func(device.Actions) (*device.Core, error)) (*Device, error) {
 	d := &Device{
 		dp: dp, log: log, now: now,
+		timer:      time.NewTimer(time.Hour),
+		ports:      newPortQueue(),
 		inbox:      link.NewInbox(0),
 		requests:   make(chan func(time.Time), requestQueue),
 		reports:    make(chan bfd.Event, pathQueue),
@@ -87,6 +95,9 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 		sampler:    newSampler(dp, now),
 	}
 	d.stamper, _ = dp.(fabric.SendStamper)
+	if h, ok := dp.(fabric.EventHandler); ok {
+		h.HandleEvents(d.portEvent)
+	}
 	d.admin = newAdmin(d.setAdmin)
 	core, err := build(d)
 	if err != nil {
@@ -105,41 +116,50 @@ func (d *Device) String() string { return "device" }
 // Run owns the device.Core until ctx ends.
 func (d *Device) Run(ctx context.Context) error {
 	defer close(d.stopped)
+	defer d.timer.Stop()
+	d.turn.Lock()                             // for good, but for when it waits
 	if err := d.firstPorts(ctx); err != nil { // stopped before it began
 		d.last()
 		return nil
 	}
 	d.core.Start(d.now())
 	close(d.ready)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whatever ends us ends these
 	go d.sampler.run(ctx)
 	go d.admin.run(ctx, d.now)
-	due := d.now()
+	d.settle()
 	for ctx.Err() == nil {
-		select {
-		case ev := <-d.dp.Events():
+		if ev, ok := d.ports.take(); ok {
 			d.port(ev)
-		default:
-			d.step(ctx, timer.C, &due)
+		} else {
+			select {
+			case ev := <-d.dp.Events():
+				d.port(ev)
+			default:
+				d.step(ctx)
+			}
 		}
-		d.core.Replan(d.sampler.set)
-		now := d.now()
-		d.release(now)
-		d.core.Pump(now)
-		d.enforce(now)
-		next := sooner(d.core.Next(), d.core.HardNext(now))
-		if !next.Equal(due) || !next.After(now) {
-			due = next
-			timer.Reset(wait(next, now))
-		}
+		d.settle()
 	}
 	now := d.now()
 	d.core.Goodbye(now)
 	d.last()
 	return nil
+}
+
+// settle does what follows each event: what has changed is told, and the timer set.
+func (d *Device) settle() {
+	d.core.Replan(d.sampler.set)
+	now := d.now()
+	d.release(now)
+	d.core.Pump(now)
+	d.enforce(now)
+	next := sooner(d.core.Next(), d.core.HardNext(now))
+	if !next.Equal(d.due) || !next.After(now) {
+		d.due = next
+		d.timer.Reset(wait(next, now))
+	}
 }
 
 // enforce hands rows of hard zoning over, once what hosts are told has left.
@@ -179,31 +199,45 @@ func wait(next, now time.Time) time.Duration {
 }
 
 // step waits for one event of any kind and handles it.
-func (d *Device) step(ctx context.Context, timer <-chan time.Time, due *time.Time) {
+func (d *Device) step(ctx context.Context) {
 	if d.core.Owing() {
 		d.pass()
 		return
 	}
+	d.turn.Unlock()
 	select {
 	case <-ctx.Done():
+		d.turn.Lock()
 	case ev := <-d.dp.Events():
+		d.turn.Lock()
 		d.port(ev)
+	case <-d.ports.ready:
+		d.turn.Lock()
+		if ev, ok := d.ports.take(); ok {
+			d.port(ev)
+		}
 	case f := <-d.dp.Frames():
+		d.turn.Lock()
 		d.core.Frame(f, d.now())
 	case ev := <-d.reports:
+		d.turn.Lock()
 		d.core.Path(ev, d.now())
 	case <-d.inbox.Ready():
+		d.turn.Lock()
 		d.takePeer()
 	case fn := <-d.requests:
+		d.turn.Lock()
 		fn(d.now())
 	case list := <-d.sampler.out:
+		d.turn.Lock()
 		d.samples(list)
-	case <-timer:
+	case <-d.timer.C:
+		d.turn.Lock()
 		now := d.now()
-		if !due.IsZero() && now.Sub(*due) > pauseSeen {
+		if !d.due.IsZero() && now.Sub(d.due) > pauseSeen {
 			d.core.Paused(now)
 		}
-		*due = time.Time{} // the timer has fired: set it anew
+		d.due = time.Time{} // the timer has fired: set it anew
 		d.core.Tick(now)
 	}
 }
@@ -239,23 +273,27 @@ func (d *Device) pass() {
 
 // firstPorts takes in port events until the dataplane has dumped all ports.
 func (d *Device) firstPorts(ctx context.Context) error {
-	for {
+	for dumped := false; ; {
+		for ev, ok := d.ports.take(); ok; ev, ok = d.ports.take() {
+			d.port(ev)
+		}
+		select {
+		case ev := <-d.dp.Events():
+			d.port(ev)
+			continue
+		default:
+		}
+		if dumped {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case ev := <-d.dp.Events():
 			d.port(ev)
-			continue
+		case <-d.ports.ready:
 		case <-d.dp.Ready():
-		}
-		for {
-			select {
-			case ev := <-d.dp.Events():
-				d.port(ev)
-				continue
-			default:
-			}
-			return nil
+			dumped = true
 		}
 	}
 }
@@ -265,16 +303,6 @@ func (d *Device) firstPorts(ctx context.Context) error {
 func (d *Device) samples(list []sample) {
 	for i := range list {
 		d.core.Sample(list[i].port, list[i].health, d.now())
-	}
-}
-
-// PeerSink gives the sink for the sessions we accept (client) or dial.
-func (d *Device) PeerSink(client bool) func(link.PeerEvent) {
-	return func(ev link.PeerEvent) {
-		d.inbox.Put(ev, client, d.stopped)
-		if u, ok := ev.Msg.(*wire.Update); ok && u.TellsLoss() {
-			runtime.Gosched() // the owner first, on this thread, which is awake
-		}
 	}
 }
 
@@ -418,18 +446,6 @@ func (d *Device) delivered(err error) {
 	if err != nil {
 		d.deliverError++
 		d.core.Complain(d.now(), "deliver", "", err)
-	}
-}
-
-// SetAdmin implements device.Actions.
-func (d *Device) SetAdmin(port string, up bool) { d.admin.put(port, up, d.now()) }
-
-func (d *Device) setAdmin(port string, up bool) {
-	if err := d.dp.SetAdmin(port, up); err != nil {
-		_ = d.Do(context.Background(), func(c *device.Core, now time.Time) {
-			d.adminErrors++
-			c.Complain(now, "admin", port, err)
-		})
 	}
 }
 
