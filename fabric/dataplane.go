@@ -34,7 +34,8 @@ type Dataplane interface {
 // Events.
 type EventHandler interface {
 	// HandleEvents has handle called with each event, one at a time and in their order, by the
-	// goroutine that noticed it. It is called before Run.
+	// goroutine that noticed it; nothing is noticed meanwhile. Handle may call Send. It is set
+	// before Run.
 	HandleEvents(handle func(Event))
 }
 
