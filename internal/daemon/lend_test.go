@@ -72,10 +72,11 @@ func TestEventsOfPortsWaitForAnOwnerAtWork(t *testing.T) {
 			t.Error("events wait for an owner that rests, which was at work when they came")
 		}
 		// Who finds more than what he brought leaves it to the owner.
-		for range 3 {
-			d.ports.put(fabric.Event{Kind: fabric.PortChanged, Port: up, At: time.Now(), Changes: changes + 2}, nil)
+		other := tor.port("eth2") // as it is: nothing follows that would wake the owner
+		for range 4 {
+			d.ports.put(fabric.Event{Kind: fabric.PortChanged, Port: other, At: time.Now()}, nil)
 		}
-		d.portEvent(fabric.Event{Kind: fabric.PortChanged, Port: down, At: time.Now(), Changes: changes + 3})
+		d.portEvent(fabric.Event{Kind: fabric.PortChanged, Port: other, At: time.Now()})
 		synctest.Wait()
 		if d.ports.waiting() {
 			t.Error("events wait for an owner that rests")
@@ -88,6 +89,29 @@ func TestEventsOfPortsWaitForAnOwnerAtWork(t *testing.T) {
 			if p.Name == "eth1" && p.Carrier {
 				t.Error("the port has carrier, which the last event denied")
 			}
+		}
+	})
+}
+
+// What a loss leaves to be done later, as that of a port that flaps, the owner goes on with.
+func TestTheOwnerGoesOnWithWhatALossLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeSwitches(t)
+		f.expectAnything()
+		settle(time.Second)
+		spine, owed := f.nodes["spine"].d.device, 0
+		for i := range 16 {
+			_ = f.nodes["tor3"].fake.SetCarrier("eth1", i%2 == 1)
+			synctest.Wait()
+			spine.turn.Lock()
+			if spine.core.Owing() || spine.core.Waiting() || spine.inbox.Len() > 0 {
+				owed++
+			}
+			spine.turn.Unlock()
+			time.Sleep(20 * time.Millisecond)
+		}
+		if owed > 0 {
+			t.Errorf("%d times something was left with an owner that rests", owed)
 		}
 	})
 }
