@@ -27,7 +27,7 @@ type failure struct {
 
 // tellsLoss reports whether a message tells of a loss, but for what fails again.
 func (f *failing) tellsLoss(u *wire.Update, now time.Time) bool {
-	loss := (&wire.Update{Hosts: u.Hosts}).TellsLoss()
+	loss := u.LosesHost()
 	for i := range u.Downs {
 		r := &u.Downs[i]
 		last, had := (*f)[r.Port]

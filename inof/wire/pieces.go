@@ -2,11 +2,15 @@ package wire
 
 import "slices"
 
-// TellsLoss tells whether the message says of a host that it is gone, or that
+// TellsLoss reports whether the message says of a host that it is gone, or that
 // it cannot be reached: what others wait for.
 func (u *Update) TellsLoss() bool {
-	return slices.ContainsFunc(u.Downs, func(r DownRecord) bool { return r.Is() }) ||
-		slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw || r.Host.Down.Is() })
+	return u.LosesHost() || slices.ContainsFunc(u.Downs, func(r DownRecord) bool { return r.Is() })
+}
+
+// LosesHost reports whether it says so of a host by itself, not of a port.
+func (u *Update) LosesHost() bool {
+	return slices.ContainsFunc(u.Hosts, func(r HostRecord) bool { return r.Op == Withdraw || r.Host.Down.Is() })
 }
 
 // messageWeight is how much work a message is beside its records.
