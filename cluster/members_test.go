@@ -194,7 +194,7 @@ func TestAMemberVotesForOneThatWasReplacedWhileItWasAway(t *testing.T) {
 				l.await("all know of it", time.Minute, func() bool { return l.node(away).isMember(l.node(replaced).self) })
 			}
 			l.crash(away)
-			if err := n.raft.AddVoter(id, at, 0, 0).Error(); err != nil {
+			if err := addVoter(n.raft, id, at, 0); err != nil {
 				t.Fatal(err)
 			}
 			mustChange(t, n, addZone("red"))

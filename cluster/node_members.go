@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -168,7 +169,7 @@ func (n *Node) admit(ctx context.Context, r *raft.Raft, q configure, present []r
 		case s.ID == server && s.Address == address && s.Suffrage == raft.Voter:
 			return fmt.Errorf("%w: %s at %s", ErrMemberExists, q.Device, q.Address)
 		case s.ID == server && s.Suffrage == raft.Voter:
-			return r.AddVoter(server, address, 0, n.patience()).Error() // its address changes
+			return addVoter(r, server, address, n.patience()) // its address changes
 		case s.ID != server && q.Do == "add":
 			return fmt.Errorf("%w: %s with another disk; replace it", ErrMemberExists, q.Device)
 		case s.ID != server:
@@ -181,6 +182,15 @@ func (n *Node) admit(ctx context.Context, r *raft.Raft, q configure, present []r
 		return fmt.Errorf("adding %s: %w", q.Device, err)
 	}
 	return nil
+}
+
+// addVoter gives a member a vote and waits until that is in force. Raft hands the change to the
+// members before it counts the new vote: an answer that comes in between is not counted, and where
+// the majority needs it nothing is in force until there is another entry. So there is one.
+func addVoter(r *raft.Raft, id raft.ServerID, address raft.ServerAddress, patience time.Duration) error {
+	change := r.AddVoter(id, address, 0, patience)
+	r.Barrier(patience)
+	return change.Error()
 }
 
 // promote gives a vote to the members that have caught up. It is for the leader.
@@ -200,7 +210,7 @@ func (n *Node) promote(ctx context.Context, r *raft.Raft) {
 		if err != nil || rep.Last < goal || r.State() != raft.Leader {
 			continue
 		}
-		if err := r.AddVoter(s.ID, s.Address, 0, n.patience()).Error(); err == nil {
+		if err := addVoter(r, s.ID, s.Address, n.patience()); err == nil {
 			n.cfg.Event(Event{Text: fmt.Sprintf("member %s has caught up and votes now", device(s.ID)), Fields: map[string]string{"change": "voter", "member": device(s.ID)}})
 		}
 	}
