@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/deepstack"
 )
 
 const (
@@ -135,6 +136,7 @@ func (c *conn) follow(r *msgReader) error {
 		if err != nil {
 			return err
 		}
+		deepstack.Grow()
 		m, _, err := c.sess.Receive(frame, nil, time.Now())
 		if err != nil {
 			return err

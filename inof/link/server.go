@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/deepstack"
 )
 
 // ServerConfig is the configuration of the listening side.
@@ -364,5 +365,6 @@ func (s *Server) attend(c *conn, r *msgReader) {
 // rest waits until something comes, and attends to it. It owns c and r.
 func (s *Server) rest(c *conn, r *msgReader) {
 	r.rest.wait()
+	deepstack.Grow()
 	s.attend(c, r)
 }

@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	"bfd":      slices.Concat(values, []string{"internal/timerheap"}),
 	// Client and reflector know neither each other nor the link that joins them.
 	"inof/wire":      values,
-	"inof/link":      slices.Concat(values, []string{"inof/wire", "internal/nowait"}),
+	"inof/link":      slices.Concat(values, []string{"inof/wire", "internal/deepstack", "internal/nowait"}),
 	"inof/client":    slices.Concat(values, []string{"inof/wire"}),
 	"inof/reflector": slices.Concat(values, []string{"inof/wire"}),
 	"inof/inoftest":  slices.Concat(values, []string{"inof/wire"}), // for tests only, see alsoInTests
@@ -78,6 +78,7 @@ var allowed = map[string][]string{
 	"internal/logbound":  {},
 	"internal/manual":    {},
 	"internal/progress":  {}, // how far what takes a while is
+	"internal/deepstack": {}, // stacks that have grown before they are needed
 	"internal/nowait":    {}, // sockets without a word to the scheduler
 	"internal/syslog":    {},
 	"internal/audit":     {},                     // what operators did, in files that show tampering
@@ -89,7 +90,7 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// A door to what the API does.

@@ -16,6 +16,7 @@ import (
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/deepstack"
 	"github.com/openinof/inof/internal/keep"
 )
 
@@ -207,32 +208,32 @@ func (d *Device) step(ctx context.Context) {
 	d.turn.Unlock()
 	select {
 	case <-ctx.Done():
-		d.turn.Lock()
+		d.awake()
 	case ev := <-d.dp.Events():
-		d.turn.Lock()
+		d.awake()
 		d.port(ev)
 	case <-d.ports.ready:
-		d.turn.Lock()
+		d.awake()
 		if ev, ok := d.ports.take(); ok {
 			d.port(ev)
 		}
 	case f := <-d.dp.Frames():
-		d.turn.Lock()
+		d.awake()
 		d.core.Frame(f, d.now())
 	case ev := <-d.reports:
-		d.turn.Lock()
+		d.awake()
 		d.core.Path(ev, d.now())
 	case <-d.inbox.Ready():
-		d.turn.Lock()
+		d.awake()
 		d.takePeer()
 	case fn := <-d.requests:
-		d.turn.Lock()
+		d.awake()
 		fn(d.now())
 	case list := <-d.sampler.out:
-		d.turn.Lock()
+		d.awake()
 		d.samples(list)
 	case <-d.timer.C:
-		d.turn.Lock()
+		d.awake()
 		now := d.now()
 		if !d.due.IsZero() && now.Sub(d.due) > pauseSeen {
 			d.core.Paused(now)
@@ -240,6 +241,12 @@ func (d *Device) step(ctx context.Context) {
 		d.due = time.Time{} // the timer has fired: set it anew
 		d.core.Tick(now)
 	}
+}
+
+// awake takes the turn back after a wait.
+func (d *Device) awake() {
+	d.turn.Lock()
+	deepstack.Grow()
 }
 
 // pass handles an event that is there before a client that is owed more gets the next of it,

@@ -4,6 +4,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/internal/deepstack"
 )
 
 // lend does the owner's work for what was just queued, in the goroutine that brought it, if the
@@ -28,6 +29,7 @@ func (d *Device) lend(wake func()) {
 
 // portEvent takes what a dataplane says, in the dataplane's goroutine.
 func (d *Device) portEvent(ev fabric.Event) {
+	deepstack.Grow()
 	if d.ports.put(ev, d.stopped) {
 		d.lend(d.ports.wake)
 	}
