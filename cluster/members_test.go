@@ -85,6 +85,58 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 	})
 }
 
+// A change of members waits for the next leader, as a change of zones does; where none can come it
+// says so, and soon.
+func TestAChangeOfMembersWaitsForALeader(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		mustChange(t, l.node(0), addZone("blue", "192.0.2.101"))
+		l.start(3)
+		time.Sleep(time.Second)
+		l.crash(leader)
+		other := l.node((leader + 1) % 3)
+		if err := other.Replace(t.Context(), devAddr(leader), memberAt(leader).Address); !errors.Is(err, ErrMemberState) {
+			t.Errorf("nobody is at the address of who led: %v", err)
+		}
+		if err := other.Add(t.Context(), devAddr(3), memberAt(3).Address); err != nil {
+			t.Errorf("a leader was there: %v", err)
+		}
+		l.await("the new member votes", time.Minute, func() bool { return voters(other) == 4 })
+		l.crash((leader + 2) % 3)
+		l.crash(3)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if err := other.Remove(t.Context(), devAddr(3)); !errors.Is(err, ErrNoLeader) {
+			t.Errorf("alone: %v", err)
+		}
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("alone it took %v to say so", d)
+		}
+	})
+}
+
+// The leader is cut off while it makes a change of members: the next one makes it, once.
+func TestAChangeOfMembersGoesOnWithTheNextLeader(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 4 {
+			l.start(i)
+		}
+		old := l.awaitLeader(seq(3)...)
+		mustChange(t, l.node(0), addZone("blue"))
+		other := (old + 1) % 3
+		done := make(chan error, 1)
+		go func() { done <- l.node(other).Add(context.Background(), devAddr(3), memberAt(3).Address) }()
+		l.partition([]int{old}, []int{other, (old + 2) % 3, 3})
+		if err := <-done; err != nil {
+			t.Fatalf("the change did not find the new leader: %v", err)
+		}
+		l.await("the new member votes", time.Minute, func() bool { return voters(l.node(other)) == 4 })
+	})
+}
+
 // A member that was away while another one joined and came to lead knows nothing of that one,
 // and follows it all the same: members that it knows do.
 func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {

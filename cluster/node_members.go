@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -44,8 +45,45 @@ func (n *Node) Replace(ctx context.Context, device netip.Addr, address netip.Add
 	return n.configure(ctx, configure{"replace", device, address})
 }
 
-// configure has the leader change the members.
+// configure has the leader change the members. Like a change of zones it waits for a leader while
+// one may come soon. Of ErrNoLeader nothing was changed; of ErrUncertain nobody knows.
 func (n *Node) configure(ctx context.Context, q configure) error {
+	patient, cancel := context.WithTimeout(ctx, changePatience*n.patience())
+	defer cancel()
+	lost := false // an answer was, maybe
+	for {
+		err := n.tryConfigure(ctx, q)
+		switch {
+		case lost && errors.Is(err, q.madeAlready()):
+			return nil
+		case errors.Is(err, errNoAnswer):
+			lost = true
+		case !errors.Is(err, ErrNoLeader):
+			return err
+		}
+		if n.worthWaiting() && pause(patient, n.cfg.Heartbeat/10) {
+			continue
+		}
+		if lost {
+			return fmt.Errorf("%w: %s (%v)", ErrUncertain, n.lack(), err)
+		}
+		return err
+	}
+}
+
+// madeAlready is what a change fails of that was made.
+func (q configure) madeAlready() error {
+	if q.Do == "remove" {
+		return ErrMemberNotFound
+	}
+	return ErrMemberExists
+}
+
+// errNoAnswer says that the leader did not answer.
+var errNoAnswer = errors.New("no answer of the leader")
+
+// tryConfigure asks who is the leader now.
+func (n *Node) tryConfigure(ctx context.Context, q configure) error {
 	r := n.up()
 	if r == nil {
 		return fmt.Errorf("%w: the member is starting", ErrNoLeader)
@@ -68,14 +106,15 @@ func (n *Node) configure(ctx context.Context, q configure) error {
 		return nil
 	}
 	var told *toldError
-	if errors.As(err, &told) {
-		if told.text == raft.ErrNotLeader.Error() {
-			return n.noLeader(err)
-		}
-		for _, kind := range []error{ErrMemberExists, ErrMemberNotFound, ErrMemberLimit, ErrMemberState, ErrNoLeader} {
-			if len(told.text) >= len(kind.Error()) && told.text[:len(kind.Error())] == kind.Error() {
-				return fmt.Errorf("%w%s", kind, told.text[len(kind.Error()):])
-			}
+	if !errors.As(err, &told) {
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	if told.text == raft.ErrNotLeader.Error() {
+		return n.noLeader(err)
+	}
+	for _, kind := range []error{ErrMemberExists, ErrMemberNotFound, ErrMemberLimit, ErrMemberState, ErrNoLeader} {
+		if rest, is := strings.CutPrefix(told.text, kind.Error()); is {
+			return fmt.Errorf("%w%s", kind, rest)
 		}
 	}
 	return err
