@@ -63,10 +63,10 @@ func (n *Notifier) judge(p *pair, v *view, share bool, by *cause, again bool) {
 // owe notes that a host has asked (again) and is to be told once more of a subject
 // that it was told is active, as soon as that is true. A notice under way is its own
 // answer: it is repeated until the host acks it, and at once if it left a time-out ago or
-// earlier, since whoever asks may have come after it.
+// earlier, since whoever asks may have come after it. One that left since is the answer.
 func (n *Notifier) owe(p *pair) {
 	switch {
-	case p.waits.again || !p.told.isActive():
+	case p.waits.again || !p.told.isActive() || p.told.at > p.sub.asked:
 	case !p.flight.on:
 		p.waits.again = true
 		n.keepPair(p)

@@ -58,6 +58,7 @@ type subscriber struct {
 	// heard is when it acked last, or its notices under way began to wait for that.
 	heard stamp
 
+	asked    stamp  // what it was told before it may have forgotten: its last zone query, or its link came back
 	answered stamp  // when the last zone query was answered
 	queryDue stamp  // when a deferred one will be
 	restored bool   // not registered since Restore

@@ -9,7 +9,7 @@ import (
 )
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
-	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), answered: never, queryDue: never, until: never}
+	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), asked: never, answered: never, queryDue: never, until: never}
 	for c := range s.turns {
 		s.turns[c].sub = s
 	}

@@ -125,7 +125,7 @@ func (n *Notifier) payBack(s *subscriber) bool {
 	if !s.owed || s.out == nil {
 		return false
 	}
-	s.owed, s.queryDue = false, never
+	s.owed, s.asked, s.queryDue = false, n.now, never
 	for _, l := range s.links {
 		l.moved = false // it is told after that
 	}
@@ -276,8 +276,8 @@ func (n *Notifier) ChangedBy(c zone.Changes, by Cause, now time.Time) {
 	}
 }
 
-// Query answers a host's zone query: it is told all its active peers again, but for
-// those of which a notice is under way: that is repeated until the host acks it.
+// Query answers a host's zone query: it is told all its active peers again, but for those of which
+// a notice is under way, which is repeated until the host acks it, or has left since it asked.
 func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.touch(now)
 	s := n.subs[host.Unmap()]
@@ -286,6 +286,7 @@ func (n *Notifier) Query(host netip.Addr, now time.Time) {
 		return
 	}
 	n.counters.Queries++
+	s.asked = n.now
 	interval := stamp(n.cfg.QueryInterval)
 	switch {
 	case s.queryDue != never:

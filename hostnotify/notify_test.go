@@ -387,6 +387,25 @@ func TestQueriesInShortOrderAreAnsweredTogether(t *testing.T) {
 	}
 }
 
+// What left after a query that was put off is a part of its answer, and not told again with the
+// rest.
+func TestWhatLeftSinceAQueryIsItsAnswer(t *testing.T) {
+	r := twoHosts(t)
+	near, far, other := hostA+": "+hostB+" active", hostA+": "+farT, hostB+": "+farT
+	r.n.Query(ip(hostA), r.now)
+	r.pass(time.Millisecond)
+	expect(t, r.settle(), near, far+" active")
+	r.n.Query(ip(hostA), r.now) // within the second
+	r.pass(100 * time.Millisecond)
+	r.fault(farT, snsd.ReasonLinkDown)
+	down := r.poll()
+	r.ack(down...)
+	expect(t, down, far+" inactive link-down", other+" inactive link-down")
+	r.pass(100 * time.Millisecond)
+	r.fault(farT, snsd.ReasonNone)
+	expect(t, r.settle(), near, far+" active", other+" active")
+}
+
 func TestAHistoryTellsWhatHappenedToANotice(t *testing.T) {
 	r := twoHosts(t)
 	faultAt := r.now
