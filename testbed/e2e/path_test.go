@@ -236,6 +236,15 @@ func TestABFDProcessThatWasStoppedDoesNotDeclareItsPeersDead(t *testing.T) {
 func TestABFDProcessThatEndsIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	f := pathFabric(t, "pathproc")
+	// A busy machine may take longer than a second to start a process.
+	const detection = 3 * detection
+	f.overwrite("spine", "inofd.yaml", strings.ReplaceAll(f.nodeConfig("spine"), "detect-multiplier: 5", "detect-multiplier: 15"))
+	f.reload("spine")
+	for _, n := range []string{"tor1", "tor2"} {
+		f.awaitPath(n, "renegotiated", func(_ api.BFD, s api.BFDSession) bool {
+			return s.State == "Up" && time.Duration(s.DetectTime) == detection
+		})
+	}
 	since := f.marks("i1", "i2", "t1")
 	for i, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		before, err := f.lab.Process("tor1", testbed.BFDProcess)
