@@ -151,7 +151,7 @@ func (z liveZones) Hosts(ctx context.Context, prefix string) (n int, err error) 
 func (a *app) benchFanoutCmd() *cobra.Command {
 	var opt load.FanoutOptions
 	c := &cobra.Command{Use: "fanout", Short: "Faults passed on to many clients: latency, bursts, processor time, memory", Args: arguments(0, 0)}
-	c.Long = "Measure how faults are passed on: until the last client of a zone, and of all, has it;\nhow many a second in a burst; what that costs.\n" + benchHelp
+	c.Long = "Measure how faults are passed on: until the last client of a zone, and of all, has it;\nhow many a second in a burst; what that costs. A reflector of the bench's own has no limit\nto what a device may send at once, unless --paced.\n" + benchHelp
 	b := a.newBenchFlags(c)
 	f := c.Flags()
 	f.IntVar(&opt.Clients, "clients", 1000, "sessions")
@@ -161,6 +161,7 @@ func (a *app) benchFanoutCmd() *cobra.Command {
 	f.IntVar(&opt.Rate, "rate", 12, "faults a second, the bound's included; above 16 a port changes so often that some are told late")
 	f.IntVar(&opt.Burst, "burst", 10000, "changes in a burst, 0: no burst")
 	f.IntVar(&opt.Origins, "origins", 10, "devices that a burst comes from")
+	f.BoolVar(&opt.Paced, "paced", false, "leave the reflector its defaults of what a device may send at once, which a burst exceeds")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		for _, v := range []struct {
 			name        string
