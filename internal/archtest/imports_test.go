@@ -20,7 +20,7 @@ const module = "github.com/openinof/inof"
 // The rooms by what they may know. "x/..." means x and everything below it.
 var (
 	values   = []string{"fabric", "snsd", "zone", "zone/change"}
-	machines = []string{"hardzone", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/client", "inof/reflector", "hostnotify"}
+	machines = []string{"hardzone", "fabric/fence", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/client", "inof/reflector", "hostnotify"}
 	belowCmd = slices.Concat(values, machines, []string{"dist/yang", "inof/link", "device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
@@ -31,8 +31,10 @@ var allowed = map[string][]string{
 	"fabric/linux": {"fabric", "fabric/linux/carrier", "internal/nowait"},
 	// The program in the kernel function that notices a lost carrier, and its reader.
 	"fabric/linux/carrier": {"fabric"},
-	"fabric/sonic":         slices.Concat(values, []string{"hardzone"}),
-	"model/...":            {"fabric", "model/..."},
+	"fabric/sonic":         slices.Concat(values, []string{"hardzone", "fabric/fence"}),
+	// Blocks and what is never forwarded, in the kernel.
+	"fabric/linux/portguard": slices.Concat(values, []string{"fabric/fence"}),
+	"model/...":              {"fabric", "model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
 	"model/serve":        slices.Concat(values, machines, []string{"model/..."}),
@@ -50,6 +52,8 @@ var allowed = map[string][]string{
 	"zone/tree":    {"zone", "zone/change"},
 
 	"hardzone": slices.Concat(values, []string{"internal/setting"}),
+	// What an array's switch blocks while hosts leave a path.
+	"fabric/fence": values,
 	// The rows of hard zoning in the kernel.
 	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone"}),
 
@@ -112,7 +116,7 @@ var allowed = map[string][]string{
 	"testbed/...":   append([]string{"cluster"}, belowCmd...),
 	"testbed/wires": {}, // below everything whose tests use it
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"dashboard", "zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"dashboard", "zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "fabric/fence", "model/...", "internal/...", "testbed/...", "labs"}),
 }
 
 // alsoAllowed are the exceptions for single files.
@@ -145,7 +149,7 @@ var alsoInTests = map[string][]string{
 
 // pure are the rooms that decide and never act: they take input and the time, and
 // return what changed.
-var pure = []string{"snsd", "zone", "zone/change", "zone/imports", "zone/tree", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/telemetry", "internal/timerheap"}
+var pure = []string{"fabric/fence", "snsd", "zone", "zone/change", "zone/imports", "zone/tree", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/link", "inof/client", "inof/reflector", "cluster", "hostnotify", "device", "internal/health", "internal/latency", "internal/telemetry", "internal/timerheap"}
 
 // edges are the files of a pure room that own its sockets and goroutines, besides
 // transport*.go.
