@@ -15,6 +15,9 @@ func (c *Core) RecoverPort(name string, now time.Time) error {
 
 // ShutPort shuts a port by hand, after the others were told.
 func (c *Core) ShutPort(name string, now time.Time) error {
+	if err := c.acts("shutting port " + name); err != nil {
+		return err
+	}
 	return c.byHand(name, now, c.faults.Shut)
 }
 

@@ -51,6 +51,7 @@ type Config struct {
 	// PathSecret is what a reflector makes keys of paths from; zero: it hands out none.
 	PathSecret reflector.PathSecret
 	Hosts      HostsConfig
+	Observe    bool // mode: observe
 	HardZoning hardzone.Config
 	Epoch      uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart; nil: nothing is.
@@ -62,8 +63,9 @@ type Counters struct {
 	FramesLLDP      uint64 `json:"frames_lldp"`
 	FramesNTS       uint64 `json:"frames_nts"`
 	FramesUnknown   uint64 `json:"frames_unknown"`
-	FramesNoPort    uint64 `json:"frames_no_port"` // of a port that is gone
-	FramesLate      uint64 `json:"frames_late"`    // LLDP of before its port lost the carrier, read after that
+	FramesNoPort    uint64 `json:"frames_no_port"`  // of a port that is gone
+	FramesObserved  uint64 `json:"frames_observed"` // of a port that would be shut, if the device did not observe
+	FramesLate      uint64 `json:"frames_late"`     // LLDP of before its port lost the carrier, read after that
 	LLDPErrors      uint64 `json:"lldp_errors"`
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us
@@ -123,6 +125,7 @@ type Core struct {
 	stopwatch  Stopwatch   // nil: none
 	left       []time.Time // when each frame of a Poll left
 	mesh       mesh
+	observe    observing
 	hard       hard
 	reports    map[netip.Addr]*wire.Report // by client: what is wrong there
 	synced     bool                        // as the notifier was told
@@ -147,6 +150,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		reports:    make(map[netip.Addr]*wire.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
+	c.observe.configured = cfg.Observe
 	c.hard.cfg = cfg.HardZoning
 	c.keep.start(cfg.Keep)
 	c.dir.SetMultiPort(cfg.Hosts.MultiPort)
@@ -174,6 +178,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		c.refl = r
 		c.refl.SetMultiPort(cfg.Hosts.MultiPort, now)
 	}
+	c.followMode(now)
 	return c, nil
 }
 
@@ -194,6 +199,7 @@ func (c *Core) Start(now time.Time) {
 
 // Tick does what time has made due and sends the frames that are ready.
 func (c *Core) Tick(now time.Time) {
+	c.turnPorts(now)
 	if c.client != nil {
 		c.expire(now)
 		c.causesChanged(c.faults.Tick(now), now)
@@ -246,6 +252,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
 		next = sooner(next, c.drainDue)
+		next = sooner(next, c.observe.turn)
 		next = sooner(next, c.keep.notices)
 	}
 	if c.speak != nil {

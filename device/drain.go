@@ -32,6 +32,9 @@ func (c *Core) Drain(names []string, wait time.Duration, now time.Time) (api.Dra
 	if c.client == nil {
 		return d, fmt.Errorf("%w: this device has no access ports", api.ErrRefused)
 	}
+	if err := c.acts("draining"); err != nil {
+		return d, err
+	}
 	defer c.settle(now)
 	whole := len(names) == 0
 	if whole {

@@ -31,9 +31,9 @@ func (c *Core) causeChanged(ch errdown.Change, at, now time.Time) {
 	c.followFault(p, ch.Since, at, now)
 	switch ch.Action {
 	case errdown.ActionShut:
-		c.out.SetAdmin(ch.Port, false)
+		c.setAdmin(p, false, now)
 	case errdown.ActionOpen:
-		c.out.SetAdmin(ch.Port, true)
+		c.setAdmin(p, true, now)
 	}
 	if ch.Cause == errdown.Drained {
 		c.followDrain(p, now)

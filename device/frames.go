@@ -21,6 +21,10 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 		c.counters.FramesNoPort++
 		return
 	}
+	if p.pretend {
+		c.counters.FramesObserved++
+		return
+	}
 	switch f.EtherType {
 	case fabric.EtherTypeLLDP:
 		c.counters.FramesLLDP++

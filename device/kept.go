@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostnotify"
+	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -30,6 +31,7 @@ const (
 	tableReflector keep.Table = "reflector" // device: epoch of which records are held
 	tableEarly     keep.Table = "early"     // address that asked and has not registered: KeptEarly as JSON
 	tableKnown     keep.Table = "known"     // device that this reflector knows: nothing
+	tableHalt      keep.Table = "halt"      // "local", "fabric" or a reflector: api.Halt or wire.Halt as JSON
 	tableNotice    keep.Table = "notice"    // number: hostnotify.Notice as JSON; history for operators
 )
 
@@ -89,8 +91,11 @@ type State struct {
 	// Reflectors are the epochs of the reflectors whose records were held.
 	Reflectors map[netip.Addr]uint64
 	Notices    map[uint64]hostnotify.Notice
-	Epoch      uint64    // of the last process
-	HeldBack   time.Time // until when hosts may be missing, because the device had started without all its rows
+	// Halts are what operators ordered here, and what reflectors said last.
+	HaltLocal, HaltFabric api.Halt
+	Halts                 []SavedHalt
+	Epoch                 uint64    // of the last process
+	HeldBack              time.Time // until when hosts may be missing, because the device had started without all its rows
 	// Incomplete is set when rows may be missing: of hosts that the device knew, and of what
 	// it told them last.
 	Incomplete bool
@@ -164,6 +169,8 @@ func (st *State) add(r *keep.Row, heard *[]uint32) error {
 			return errors.Join(errRow, err)
 		}
 		st.Early = append(st.Early, h)
+	case tableHalt:
+		return st.addHalt(r.Key, r.Value)
 	case tablePath, tableReflector, tableKnown:
 		return st.addDevice(r)
 	case tableNotice:
@@ -189,6 +196,34 @@ func (st *State) addDevice(r *keep.Row) error {
 		st.Reflectors[dev] = binary.BigEndian.Uint64(r.Value)
 	case tableKnown:
 		st.Known = append(st.Known, dev)
+	}
+	return nil
+}
+
+// Keys of the table of halts; a reflector's word has its address.
+var (
+	keyHaltLocal  = []byte("local")
+	keyHaltFabric = []byte("fabric")
+)
+
+// addHalt takes a kept halt.
+func (st *State) addHalt(key, value []byte) error {
+	var err error
+	switch {
+	case bytes.Equal(key, keyHaltLocal):
+		err = json.Unmarshal(value, &st.HaltLocal)
+	case bytes.Equal(key, keyHaltFabric):
+		err = json.Unmarshal(value, &st.HaltFabric)
+	default:
+		dev, ok := netip.AddrFromSlice(key)
+		h := SavedHalt{Reflector: dev}
+		if err = json.Unmarshal(value, &h.Halt); !ok || err != nil {
+			return errRow
+		}
+		st.Halts = append(st.Halts, h)
+	}
+	if err != nil {
+		return errRow
 	}
 	return nil
 }

@@ -176,6 +176,9 @@ func (c *Core) ReflectorMessage(dev netip.Addr, m wire.Message, now time.Time) {
 	a, err := c.client.Receive(dev, m, now)
 	if u, ok := m.(*wire.Update); ok {
 		c.refusalEvent(dev, u.Refused, now)
+		if u.Settings != nil { // at once: whatever else of the change is still to come
+			c.hearHalt(dev, u.Settings.Halt, now)
+		}
 	}
 	c.apply(&a, now)
 	c.protocolError(dev, err, now)

@@ -25,6 +25,9 @@ type port struct {
 	losses   uint32        // how often it was
 	changes  uint64        // of carrier, as the last event had it
 	was      *restoredPort // until its first event after a restart
+	// pretend: it seems to be shut while the device observes; real is what it is (observe.go).
+	pretend bool
+	real    fabric.Port
 }
 
 // blinked reports whether the port, up before and after the event, was down in between: too shortly

@@ -17,6 +17,7 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		return
 	}
 	defer c.settle(now)
+	ev = c.seem(ev)
 	p := c.ports[ev.Port.Name]
 	if p == nil {
 		p = &port{}

@@ -16,6 +16,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 	for _, dev := range st.Known {
 		c.keep.known[dev] = true
 	}
+	c.restoreHalts(&st, now)
 	if c.client == nil {
 		return nil
 	}

@@ -2,6 +2,8 @@ package device
 
 import (
 	"time"
+
+	"github.com/openinof/inof/inof/wire"
 )
 
 // An input falls through the files once: it changes a table, hosts that changed go to those whom
@@ -26,6 +28,9 @@ func (c *Core) settle(now time.Time) {
 		}
 		m := c.said[0]
 		c.said = c.said[1:]
+		if u, ok := m.(*wire.Update); ok && u.Settings != nil {
+			c.hearHalt(c.self, u.Settings.Halt, now)
+		}
 		a, err := c.client.Receive(c.self, m, now)
 		c.apply(&a, now)
 		c.protocolError(c.self, err, now)

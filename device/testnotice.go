@@ -29,6 +29,9 @@ type testNotice struct {
 
 // SendTestNotice sends one over a port. The round trip is given to done.
 func (c *Core) SendTestNotice(host netip.Addr, port string, done chan time.Duration, now time.Time) error {
+	if err := c.acts("a test notice"); err != nil {
+		return err
+	}
 	p := c.ports[port]
 	if p == nil || !p.present || !p.Up() {
 		return fmt.Errorf("port %s is down", port)

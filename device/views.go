@@ -221,6 +221,8 @@ func (c *Core) Notices() []api.Notice {
 			Retries: n.Retries,
 		}
 		switch {
+		case n.Observed:
+			a.Status = api.NoticeObserved
 		case !n.Acked.IsZero():
 			a.Status = api.NoticeAcked
 		case n.GivenUp:

@@ -97,6 +97,14 @@ type SavedCause struct {
 	Due   time.Time `json:"due,omitzero"` // of the automatic recovery; zero: by hand
 }
 
+// ShutByCause reports whether a port is shut by causes alone, and by no order of an operator.
+func (m *Monitor) ShutByCause(name string) bool {
+	p, _ := m.find(name)
+	return p != nil && p.shut && !slices.ContainsFunc(p.causes, func(s state) bool {
+		return s.holds && (s.cause == Manual || s.cause == Drained)
+	})
+}
+
 // Snapshot gives what is to be kept, by port.
 func (m *Monitor) Snapshot() []Saved {
 	var out []Saved

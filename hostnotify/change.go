@@ -134,3 +134,14 @@ func (n *Notifier) meet(s *subscriber) {
 		s.role = h.Role
 	}
 }
+
+// observed ends a notice that was recorded and not sent.
+func (n *Notifier) observed(p *pair) {
+	n.counters.Observed++
+	n.history.observe(p.told.rec)
+	p.told.acked = true
+	n.stopRetry(p)
+	if removes(p.told.verdict) && !p.ended {
+		n.recompute(p, p.told.by, false) // an active notice may have waited for this, see wantActive
+	}
+}

@@ -138,6 +138,7 @@ func (n *Notifier) cancel(p *pair) {
 // another machine, it must be told to stop, even if nothing was said of it meanwhile.
 func (n *Notifier) settle(p *pair) {
 	switch {
+	case p.heard != nil: // observed: what the host has really heard is not at its end
 	case !p.ended || !p.told.acked || p.waits.class != idle || p.told.none() || p.told.isActive():
 	case keepAlive(p.told.reason):
 		n.keepGone(p)

@@ -300,7 +300,7 @@ func (n *Notifier) supersede(p *pair) {
 
 // resume takes up the retries of a notice that turned out to be still true.
 func (n *Notifier) resume(p *pair) {
-	if p.told.none() || p.told.acked || p.flight.on {
+	if p.told.none() || p.told.acked || p.flight.on || n.observing {
 		return
 	}
 	n.counters.Superseded--

@@ -66,6 +66,12 @@ func (h *history) sent(id uint64, at time.Time) {
 	}
 }
 
+func (h *history) observe(id uint64) {
+	if r := h.change(id); r != nil {
+		r.Observed = true
+	}
+}
+
 func (h *history) giveUp(id uint64) {
 	if r := h.change(id); r != nil {
 		r.GivenUp = true

@@ -15,9 +15,10 @@ import (
 // Notifier tells the local subscribers of one device what they should know. Create
 // it with New. Inputs only change tables; Poll hands out the frames they led to.
 type Notifier struct {
-	cfg    Config
-	dir    Directory
-	synced bool
+	cfg       Config
+	dir       Directory
+	synced    bool
+	observing bool // decide and record, send nothing
 
 	base time.Time // what stamps count from
 	now  stamp     // the latest time given; time never runs backward here
@@ -409,6 +410,12 @@ func (n *Notifier) Poll(now time.Time) []Out {
 		if p.up {
 			n.drain(p)
 		}
+	}
+	if n.observing {
+		for _, p := range n.packed {
+			n.observed(p)
+		}
+		return nil
 	}
 	return n.out
 }

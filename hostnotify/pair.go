@@ -27,6 +27,7 @@ type pair struct {
 	atL  int32 // index in sub.list
 
 	told   told     // what the host was told last
+	heard  *told    // what it really heard, while told was only recorded (observe.go); nil: the same
 	waits  waiting  // what it waits to be told
 	flight underway // what was told, while it is true and not acked
 
@@ -76,6 +77,22 @@ type underway struct {
 	// doubt is what its ack came after if it answers the first try, which is not known
 	// unless another ack follows.
 	doubt stamp
+}
+
+// observe notes what the host has really heard, when the first notice to it is only recorded.
+func (p *pair) observe() {
+	if p.heard == nil {
+		was := p.told
+		p.heard = &was
+	}
+}
+
+// lasting is what outlives the process: what the host has really heard.
+func (p *pair) lasting() *told {
+	if p.heard != nil {
+		return p.heard
+	}
+	return &p.told
 }
 
 func (s *subject) know(svc snsd.Service) {

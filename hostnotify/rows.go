@@ -88,7 +88,7 @@ func (n *Notifier) Rows(put PutRow) {
 			if s := n.subs[c.host]; s != nil {
 				p = s.pairs[c.subject]
 			}
-			if p == nil || p.told.none() {
+			if p == nil || p.lasting().none() {
 				put(RowTold, n.key(c.host, c.subject), nil)
 			} else if p.unkept {
 				n.putTold(p, put)
@@ -108,7 +108,7 @@ const maxSpare = 1 << 14
 // once it has left.
 func (n *Notifier) RowsOf(o Out, put PutRow) {
 	for _, p := range n.packed[o.first:o.end] {
-		if p.unkept {
+		if p.unkept && !p.lasting().none() {
 			n.putTold(p, put)
 		}
 	}
@@ -150,22 +150,23 @@ func (n *Notifier) putTold(p *pair, put PutRow) {
 	if s := p.subj; !s.row || s.unkept {
 		n.putSubject(s, put)
 		for _, other := range s.pairs {
-			if other.unkept { // what it was told may be of the service of before
+			if other.unkept && !other.lasting().none() { // what it was told may be of the service of before
 				n.putTold(other, put)
 			}
 		}
 	}
 	var flags byte
-	if p.told.acked {
+	t := p.lasting()
+	if t.acked {
 		flags |= flagAcked
 	}
 	if p.waits.again {
 		flags |= flagStale
 	}
-	b := binary.BigEndian.AppendUint32(n.value[:0], p.told.seq)
-	n.value = append(b, byte(p.told.state), byte(p.told.reason), flags)
-	if *p.told.service != *p.subj.service {
-		n.value = appendService(n.value, *p.told.service)
+	b := binary.BigEndian.AppendUint32(n.value[:0], t.seq)
+	n.value = append(b, byte(t.state), byte(t.reason), flags)
+	if *t.service != *p.subj.service {
+		n.value = appendService(n.value, *t.service)
 	}
 	put(RowTold, n.key(p.sub.addr, p.subj.addr), n.value)
 }

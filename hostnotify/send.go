@@ -107,6 +107,9 @@ func (n *Notifier) notice(p *pair) snsd.Notice {
 // sent notes that a new notice is in a frame.
 func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.seq++
+	if n.observing {
+		p.observe()
+	}
 	p.told.verdict, p.told.seq = p.waits.verdict, notice.Seq
 	if p.told.isActive() {
 		p.told.service, p.told.holder = p.subj.service, p.subj.holder

@@ -123,6 +123,9 @@ type Notice struct {
 	// Skewed: the clocks of the devices differ, so that nothing can be said of the time
 	// from FaultAt to any time of this device.
 	Skewed bool `json:"skewed,omitempty"`
+	// Observed: the device observes (mode: observe, or halted); the notice was decided and recorded,
+	// and not sent.
+	Observed bool `json:"observed,omitempty"`
 	// Dropped is set when it is not repeated any more though nobody acked it: the truth
 	// changed. GivenUp: because the host left.
 	Dropped bool `json:"dropped,omitempty"`
@@ -137,6 +140,7 @@ type Counters struct {
 	SentActive uint64 `json:"sent_active"` // of these, active ones
 	Retried    uint64 `json:"retried"`     // notices sent again
 	Acked      uint64 `json:"acked"`       // notices acked
+	Observed   uint64 `json:"observed"`    // of Sent: recorded only, since the device observes
 	Superseded uint64 `json:"superseded"`  // sent, not acked, no longer true
 	GivenUp    uint64 `json:"given_up"`    // sent, not acked, and the host left
 	Frames     uint64 `json:"frames"`      // frames handed out

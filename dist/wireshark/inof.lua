@@ -126,6 +126,8 @@ field("bool", "inof.settings.auto_join", "Hosts of no zone join the default zone
 field("bool", "inof.settings.hard", "Hard zoning", 8, nil, 0x02)
 field("bool", "inof.settings.bfd", "BFD", 8, nil, 0x04)
 field("bool", "inof.settings.bfd.mesh_all", "BFD between all devices", 8, nil, 0x08)
+field("bool", "inof.settings.halt", "Act on nothing", 8, nil, 0x10)
+field("bool", "inof.settings.halt.open", "Hard zoning lets everything pass", 8, nil, 0x20)
 field("uint32", "inof.settings.bfd.interval", "BFD interval (us)")
 field("uint8", "inof.settings.bfd.multiplier", "BFD detection multiplier")
 field("uint8", "inof.zone.op", "Operation", base.DEC, OPS)
@@ -639,7 +641,7 @@ local MESSAGES = {
     STAMP,
     { "Times", times },
     { "Settings", function(c)
-      c:flags("inof.settings.flags", "inof.settings.auto_join", "inof.settings.hard", "inof.settings.bfd", "inof.settings.bfd.mesh_all")
+      c:flags("inof.settings.flags", "inof.settings.auto_join", "inof.settings.hard", "inof.settings.bfd", "inof.settings.bfd.mesh_all", "inof.settings.halt", "inof.settings.halt.open")
       if c:num("inof.settings.bfd.interval", 4) > 60000000 then c:fail("BFD interval of more than a minute") end
       c:num("inof.settings.bfd.multiplier", 1)
       return "of the fabric"

@@ -50,7 +50,7 @@ func (r *Reflector) saySettings(_ *device, _ news, t *taking) {
 }
 
 func (r *Reflector) settings() *wire.Settings {
-	return &wire.Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD}
+	return &wire.Settings{AutoJoin: r.dir.AutoJoin(), Hard: r.dir.Hard(), BFD: r.cfg.BFD, Halt: r.halt}
 }
 
 func (r *Reflector) sayZone(_ *device, n news, t *taking) {

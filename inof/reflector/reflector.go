@@ -78,6 +78,7 @@ type Reflector struct {
 	keys    map[feedKey]news     // of the last backlog, empty again; nil: none
 	downs   wire.Downs           // of the last message, empty again; nil: none
 
+	halt     wire.Halt // handed to every client
 	counters Counters
 }
 

@@ -160,6 +160,18 @@ func (r *Reflector) SetBFD(b wire.BFDSettings, now time.Time) []wire.Delivery {
 	return r.out(now)
 }
 
+// SetHalt has every client observe, or act again.
+func (r *Reflector) SetHalt(h wire.Halt, now time.Time) []wire.Delivery {
+	if h == r.halt {
+		return nil
+	}
+	r.halt = h
+	t := r.begin()
+	t.settings = true
+	r.commit(t, r.ownCause())
+	return r.out(now)
+}
+
 // Zones is the present zone configuration, sorted by name.
 func (r *Reflector) Zones() zone.Set { return r.dir.Zones() }
 

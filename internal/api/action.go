@@ -28,7 +28,7 @@ func done[Q any](do func(src Source, ctx context.Context, q Q) error) func(Sourc
 var actions = []interface {
 	endpoint(src Source) (method, path string, do endpoint)
 }{
-	&RecoverPort, &ShutPort, &DrainPorts, &SendTestNotice, &ClearHost, &Reload, &OrderHardZoning,
+	&RecoverPort, &ShutPort, &DrainPorts, &SendTestNotice, &ClearHost, &Reload, &HaltDevices, &ResumeDevices, &OrderHardZoning,
 	&AddMember, &ReplaceMember, &SetClusterSetting,
 	&CheckConfig, &CommitConfig, &ConfirmConfig, &UndoConfig,
 	&CheckZones, &CommitZones, &ConfirmZones, &AbortZones,

@@ -36,6 +36,10 @@ type Source interface {
 	// ClearHost forgets a host on the ports of this device: it comes back with its next
 	// LLDPDU. ErrNotFound when nobody knows it, ErrRefused when another device has it.
 	ClearHost(ctx context.Context, host netip.Addr) ([]HostCleared, error)
+	// Halt has the device, or all clients of a reflector, decide and record and act on nothing;
+	// Resume ends it. Both survive a restart.
+	Halt(ctx context.Context, o HaltOrder) (Mode, error)
+	Resume(ctx context.Context, o HaltOrder) (Mode, error)
 	// HardZoning says how the device enforces zones; OrderHardZoning suspends, resumes or
 	// flushes that. ErrRefused where it does not.
 	HardZoning(ctx context.Context) (HardZoning, error)

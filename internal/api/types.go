@@ -43,6 +43,7 @@ type Status struct {
 	PID     int        `json:"pid"`
 	Started time.Time  `json:"started"`
 	Uptime  Duration   `json:"uptime_s"`
+	Mode    Mode       `json:"mode"`
 	Synced  bool       `json:"synced"` // false while a client still waits for its reflector's end of sync
 	// HeldBack is until when the device, which has started without its state, takes
 	// nothing back that it may have told its reflectors before.
@@ -335,6 +336,7 @@ const (
 	NoticeAcked      NoticeStatus = "acked"
 	NoticeSuperseded NoticeStatus = "superseded" // a newer truth replaced it before it was acked
 	NoticeGivenUp    NoticeStatus = "given-up"   // the host left
+	NoticeObserved   NoticeStatus = "observed"   // recorded and not sent: the device observes
 )
 
 // Notice is one thing a local host was told.

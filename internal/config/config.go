@@ -43,6 +43,7 @@ type Config struct {
 	From map[string]string
 
 	Device     Device
+	Mode       Mode
 	Dataplane  string // "linux" or "model"
 	Model      Model  // zero unless Dataplane is "model"
 	Ports      Ports
@@ -61,6 +62,18 @@ type Config struct {
 	Metrics    Metrics
 	Log        Log
 }
+
+// Mode says whether the device acts.
+type Mode string
+
+// The values of mode.
+const (
+	ModeAct     Mode = "act"
+	ModeObserve Mode = "observe"
+)
+
+// Observe reports whether the device decides and records, and acts on nothing.
+func (c *Config) Observe() bool { return c.Mode == ModeObserve }
 
 // Device says who this device is.
 type Device struct {

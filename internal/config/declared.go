@@ -20,6 +20,9 @@ import (
 func (c *Config) items() []item {
 	return []item{
 		c.deviceItem(),
+		{Setting: setting.Choice("mode", &c.Mode, ModeAct, []Mode{ModeAct, ModeObserve},
+			"`observe` decides and records everything, but notifies no host, shuts no port and blocks nothing: begin with it, look at "+
+				"`inofctl show notice` for a while, then write `act` and reload. `inofctl halt` does the same at once.")},
 		{Setting: setting.Choice("dataplane", &c.Dataplane, "linux", []string{"linux", "model"},
 			"`linux`: real ports of the Linux kernel. `model`: a switch of a simulated fabric that `inofctl fabric serve` runs ([model.md](model.md)), "+
 				"to try things out.").Fixed()},

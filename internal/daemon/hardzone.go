@@ -26,6 +26,7 @@ type hardZoning struct {
 	known bool // want was said by somebody
 	queue []hardzone.Step
 	whole bool // the queue has all that there is
+	opens bool // the device observes: everything passes
 	ports []hardzone.Port
 	cfg   hardzone.Config
 	bound []config.HostBinding
@@ -34,6 +35,7 @@ type hardZoning struct {
 	asks  []func(dp hardzone.Dataplane) // of readers
 
 	dp      hardzone.Dataplane // nil: nothing is enforced
+	opened  bool               // everything passes because the device observes
 	stop    func()             // of the reader of samples
 	placed  []hardzone.Port    // as the filters stand
 	begun   bool               // pins of before were looked at
@@ -89,13 +91,14 @@ func boundsOf(bindings []config.HostBinding, ports []hardzone.Port) (list []hard
 // hand takes over what the owner has for the dataplane; it never waits.
 func (h *hardZoning) hand(c *device.Core, ports []hardzone.Port, now time.Time) {
 	want, known := c.HardWanted()
+	opens := c.OpensZoning()
 	steps, whole := c.HardWork(now)
 	h.mu.Lock()
-	changed := len(steps) > 0 || want != h.want || known != h.known || whole && !h.whole
+	changed := len(steps) > 0 || opens != h.opens || want != h.want || known != h.known || whole && !h.whole
 	if ports != nil && !slices.Equal(ports, h.ports) {
 		h.ports, changed, h.fresh = ports, true, true
 	}
-	h.want, h.known, h.whole = want, known, whole
+	h.want, h.known, h.whole, h.opens = want, known, whole, opens
 	h.queue = append(h.queue, steps...)
 	h.mu.Unlock()
 	if changed {
@@ -151,7 +154,7 @@ func (h *hardZoning) sleep() time.Duration {
 func (h *hardZoning) round(ctx context.Context) {
 	h.mu.Lock()
 	want, known, steps, whole, ports, asks := h.want, h.known, h.queue, h.whole, h.ports, h.asks
-	cfg, bound, fresh := h.cfg, boundsOf(h.bound, h.ports), h.fresh
+	cfg, bound, fresh, opens := h.cfg, boundsOf(h.bound, h.ports), h.fresh, h.opens
 	h.queue, h.asks, h.fresh = nil, nil, false
 	h.mu.Unlock()
 	now := h.d.env.Now()
@@ -166,6 +169,7 @@ func (h *hardZoning) round(ctx context.Context) {
 		if fresh {
 			h.note("configuration", h.dp.Configure(cfg, bound))
 		}
+		h.follow(opens)
 		h.apply(steps)
 		if whole && !slices.Equal(ports, h.placed) {
 			h.place(ports)
@@ -178,6 +182,25 @@ func (h *hardZoning) round(ctx context.Context) {
 		ask(h.dp)
 	}
 	h.tell(ctx)
+}
+
+// follow lets everything pass while the device observes; the end of that also ends what an
+// operator had suspended before.
+func (h *hardZoning) follow(opens bool) {
+	h.mu.Lock()
+	was := h.state.suspended
+	h.mu.Unlock()
+	if opens == h.opened && (!opens || was) {
+		return
+	}
+	err := h.dp.Suspend(opens)
+	if h.note("observing", err); err != nil {
+		return
+	}
+	h.opened = opens
+	h.mu.Lock()
+	h.state.suspended = opens
+	h.mu.Unlock()
 }
 
 // open begins to enforce.

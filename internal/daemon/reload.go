@@ -110,6 +110,10 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		merged.Log.Level = next.Log.Level
 		return nil
 	})
+	step("mode", func() error {
+		merged.Mode = next.Mode
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetObserve(next.Observe(), now) })
+	})
 	step("ports", func() error { return d.reloadPorts(ctx, &merged, next, changes.Has("ports.access")) })
 	step("lldp", func() error { return d.reloadLLDP(ctx, &merged, next) })
 	step("hosts", func() error {

@@ -42,6 +42,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 
 		InterestAll: cfg.Client.Interest == config.InterestAll,
 		Mesh:        d.meshConfig(cfg),
+		Observe:     cfg.Observe(),
 	}
 	if c.Reflect {
 		c.PathSecret = d.pathSecret(cfg.State)

@@ -69,6 +69,7 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 		return s, err
 	}
 	err = d.device.Do(ctx, func(c *device.Core, now time.Time) {
+		s.Mode = c.Mode()
 		s.Synced = c.Synced()
 		s.HeldBack = c.HeldBack()
 		s.Counts = c.Counts()

@@ -22,6 +22,14 @@ var deviceRules = []Rule{
 		},
 	},
 	{
+		Name: "observing",
+		When: "the device observes (`mode: observe`, or halted): it decides and records, and notifies no host, shuts no port, blocks nothing",
+		Do:   "when what it records is right: mode: act and a reload, or inofctl resume (--fabric at the reflector that was halted)",
+		Find: func(f *Facts) []string {
+			return when(f.Mode.Observes || f.Mode.Fabric != nil, "%s", f.Mode)
+		},
+	},
+	{
 		Name: "hosts-silent",
 		When: "a local host was told something and has acked nothing for three seconds",
 		Do:   "see that its agent runs; if all hosts of a port are silent, look for lost frames there: inofctl show notice --host ADDRESS, inofctl show port NAME",

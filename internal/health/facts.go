@@ -11,6 +11,7 @@ import (
 // nothing to say: a device that has no sessions, say, has no Peers.
 type Facts struct {
 	Now      time.Time
+	Mode     api.Mode
 	Synced   bool
 	HeldBack *time.Time
 	Counts   api.Counts

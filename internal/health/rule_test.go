@@ -55,6 +55,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		text string
 	}{
 		{"not-synchronized", func(f *Facts) { f.Synced = false }, "not synchronized"},
+		{"observing", func(f *Facts) { f.Mode = api.Mode{Observes: true, Configured: true} }, "observe: mode: observe in the configuration"},
 		{"hosts-silent", func(f *Facts) {
 			f.Silent = []Silent{{addr("192.0.2.101"), "Ethernet2", 7, now.Add(-5 * time.Second)}}
 		}, "host 192.0.2.101 on port Ethernet2 leaves 7 notice(s) unacked, for 5s now"},

@@ -20,7 +20,7 @@ var notices = list[api.Notice]{
 		at(Filter{Name: "subject", Usage: "only notices about this host"}, func(n *api.Notice) netip.Addr { return n.Subject }),
 		equal(Filter{Name: "port", Usage: "only notices out of this port", Words: PortNames}, func(n *api.Notice) string { return n.Port }),
 		equal(Filter{Name: "status", Usage: "only notices that got this far", Options: []string{string(api.NoticeQueued), string(api.NoticeSent), string(api.NoticeAcked),
-			string(api.NoticeSuperseded), string(api.NoticeGivenUp)}}, func(n *api.Notice) string { return string(n.Status) }),
+			string(api.NoticeSuperseded), string(api.NoticeGivenUp), string(api.NoticeObserved)}}, func(n *api.Notice) string { return string(n.Status) }),
 		limit[api.Notice](),
 	},
 	flags: []Flag{{Name: "times", Usage: "the way of each from the fault to the ack, step by step"}},

@@ -42,6 +42,7 @@ func showStatus(p *Page, s *api.Status) {
 		{"Roles", roles},
 		{"Version", s.Version},
 		{"Running for", fmt.Sprintf("%s, process %d", Human(time.Duration(s.Uptime)), s.PID)},
+		{"Mode", s.Mode.String()},
 		{"Synchronized", YesNo(s.Synced)},
 		{"Hosts", fmt.Sprintf("%d local, %d remote, %d in conflict", c.HostsLocal, c.HostsRemote, c.Conflicts)},
 		{"Zones", Count(c.Zones)},

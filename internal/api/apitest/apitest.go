@@ -48,6 +48,7 @@ type Source struct {
 
 	TestNoticeValues []api.TestNotice
 	HardValue        api.HardZoning
+	ModeValue        api.Mode
 	ClearedValues    []api.HostCleared
 
 	mu      sync.Mutex
@@ -179,6 +180,16 @@ func (s *Source) HardZoning(context.Context) (api.HardZoning, error) {
 // OrderHardZoning implements api.Source.
 func (s *Source) OrderHardZoning(_ context.Context, order string) error {
 	return s.change("hard zoning: %s", order)
+}
+
+// Halt implements api.Source.
+func (s *Source) Halt(_ context.Context, o api.HaltOrder) (api.Mode, error) {
+	return s.ModeValue, s.change("halt %+v", o)
+}
+
+// Resume implements api.Source.
+func (s *Source) Resume(_ context.Context, o api.HaltOrder) (api.Mode, error) {
+	return s.ModeValue, s.change("resume %+v", o)
 }
 
 // ReloadConfig implements api.Source.
