@@ -145,7 +145,7 @@ func drawUpdate(t *rapid.T) *wire.Update {
 		}
 	}
 	if rapid.Bool().Draw(t, "settings") {
-		u.Settings = &wire.Settings{AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: wire.BFDSettings{
+		u.Settings = &wire.Settings{Halt: wire.Halt{On: rapid.Bool().Draw(t, "halt"), OpenZoning: rapid.Bool().Draw(t, "open zoning")}, AutoJoin: rapid.Bool().Draw(t, "auto"), Hard: rapid.Bool().Draw(t, "hard"), BFD: wire.BFDSettings{
 			Enabled: rapid.Bool().Draw(t, "bfd"), MeshAll: rapid.Bool().Draw(t, "mesh all"), DetectMult: rapid.Byte().Draw(t, "mult"),
 			Interval: time.Duration(rapid.IntRange(0, 60_000_000).Draw(t, "us")) * time.Microsecond,
 		}}

@@ -204,7 +204,7 @@ func (l *list) ofUpdate(u *wire.Update) {
 	l.ofCluster(u.Cluster)
 	if s := u.Settings; s != nil {
 		flags := uint64(0)
-		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled, s.BFD.MeshAll} {
+		for i, set := range []bool{s.AutoJoin, s.Hard, s.BFD.Enabled, s.BFD.MeshAll, s.Halt.On, s.Halt.OpenZoning} {
 			if set {
 				flags |= 1 << i
 			}
@@ -214,6 +214,8 @@ func (l *list) ofUpdate(u *wire.Update) {
 		l.bit("inof.settings.hard", s.Hard)
 		l.bit("inof.settings.bfd", s.BFD.Enabled)
 		l.bit("inof.settings.bfd.mesh_all", s.BFD.MeshAll)
+		l.bit("inof.settings.halt", s.Halt.On)
+		l.bit("inof.settings.halt.open", s.Halt.OpenZoning)
 		l.add("inof.settings.bfd.interval", s.BFD.Interval.Microseconds())
 		l.add("inof.settings.bfd.multiplier", s.BFD.DetectMult)
 	}

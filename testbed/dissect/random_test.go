@@ -112,7 +112,7 @@ func (r source) stamp() wire.Stamp { return wire.Stamp{Epoch: r.Uint64(), Seq: r
 func (r source) update() *wire.Update {
 	u := &wire.Update{Origin: r.addr(), Epoch: r.Uint64(), Seq: r.Uint64(), FaultAt: r.time(), SentAt: r.time(), ReflectedAt: r.time()}
 	if r.IntN(3) == 0 {
-		u.Settings = &wire.Settings{AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
+		u.Settings = &wire.Settings{Halt: wire.Halt{On: r.IntN(2) == 0, OpenZoning: r.IntN(2) == 0}, AutoJoin: r.IntN(2) == 0, Hard: r.IntN(2) == 0,
 			BFD: wire.BFDSettings{Enabled: r.IntN(2) == 0, MeshAll: r.IntN(2) == 0, Interval: time.Duration(r.IntN(60_000_000)) * time.Microsecond, DetectMult: uint8(r.IntN(256))}}
 	}
 	for range r.IntN(3) {

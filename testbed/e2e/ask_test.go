@@ -38,6 +38,10 @@ func portsOf(ctx context.Context, c *api.Client) ([]api.Port, error) {
 	return api.Ask[[]api.Port](ctx, c, "ports", nil)
 }
 
+func noticesAt(ctx context.Context, c *api.Client) ([]api.Notice, error) {
+	return api.Ask[[]api.Notice](ctx, c, "notices", nil)
+}
+
 func errorDownOf(ctx context.Context, c *api.Client) ([]api.ErrorDown, error) {
 	return api.Ask[[]api.ErrorDown](ctx, c, "error-down", nil)
 }

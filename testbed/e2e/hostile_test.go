@@ -36,6 +36,32 @@ func hostileFabric(t *testing.T) (*fab, *tap) {
 	return f, f.wire("evil", "eth1")
 }
 
+// claim is what the bad client says of a host.
+func claim(addr string, op wire.Op) wire.HostRecord {
+	return wire.HostRecord{Op: op, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: netip.MustParseAddr(rogueID), Port: "eth1"},
+		MAC: fabric.MAC{2, 6, 6, 6, 6, 6}, Service: snsd.Service{Role: snsd.RoleTarget}, Since: time.Unix(0, 1)}}
+}
+
+// flooding is the bad client that sends changes as fast as the reflector reads them.
+func (f *fab) flooding(stop <-chan struct{}) {
+	r, self := f.rogue(rogueID), netip.MustParseAddr(rogueID)
+	for n := uint64(1); ; n++ {
+		e, err := wire.Encode(&wire.Update{Origin: self, Epoch: 3, Seq: n, FaultAt: time.Now(),
+			Hosts: []wire.HostRecord{claim("203.0.113.1", wire.Op(1+n%2))}})
+		if err != nil {
+			panic(err)
+		}
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if _, err := r.c.Write(r.sess.Seal(nil, e, time.Now())); err != nil {
+			return // its time is over
+		}
+	}
+}
+
 // A client that knows the password and lies, floods, comes with another's id or reads nothing, and
 // a host that speaks for others at its port: while each does so a true fault is told to all whom it
 // concerns, nothing else is told to anybody, and a warning names who it is.
@@ -44,10 +70,6 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 	f, evil := hostileFabric(t)
 	self, victims := netip.MustParseAddr(rogueID), []string{target, init1, init2}
 	macs := []fabric.MAC{f.macOf("t1"), f.macOf("i1")}
-	claim := func(addr string, op wire.Op) wire.HostRecord {
-		return wire.HostRecord{Op: op, Host: zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(addr), Device: self, Port: "eth1"},
-			MAC: fabric.MAC{2, 6, 6, 6, 6, 6}, Service: snsd.Service{Role: snsd.RoleTarget}, Since: time.Unix(0, 1)}}
-	}
 	for _, c := range []struct {
 		name  string
 		act   func(stop <-chan struct{})
@@ -69,24 +91,7 @@ func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 			r.send(&wire.Update{Origin: self, Epoch: 2, Seq: 1, Hosts: []wire.HostRecord{claim("203.0.113.1", wire.Put)}})
 			r.send(&wire.EndOfSync{Epoch: 2, Seq: 1})
 		}, []string{rogueID + " has no session"}},
-		{"a client that floods", func(stop <-chan struct{}) {
-			r := f.rogue(rogueID)
-			for n := uint64(1); ; n++ {
-				e, err := wire.Encode(&wire.Update{Origin: self, Epoch: 3, Seq: n, FaultAt: time.Now(),
-					Hosts: []wire.HostRecord{claim("203.0.113.1", wire.Op(1+n%2))}})
-				if err != nil {
-					panic(err)
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if _, err := r.c.Write(r.sess.Seal(nil, e, time.Now())); err != nil {
-					return // its time is over
-				}
-			}
-		}, []string{rogueID, "more records than it may"}},
+		{"a client that floods", f.flooding, []string{rogueID, "more records than it may"}},
 		{"a clone", func(stop <-chan struct{}) {
 			for {
 				if err := f.rogueRefused(tor1ID); err == nil || !strings.Contains(err.Error(), "duplicate device id") {
