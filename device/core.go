@@ -199,7 +199,6 @@ func (c *Core) Start(now time.Time) {
 
 // Tick does what time has made due and sends the frames that are ready.
 func (c *Core) Tick(now time.Time) {
-	c.turnPorts(now)
 	if c.client != nil {
 		c.expire(now)
 		c.causesChanged(c.faults.Tick(now), now)
@@ -218,6 +217,10 @@ func (c *Core) Tick(now time.Time) {
 	}
 	c.settle(now)
 	c.Pump(now)
+	if len(c.observe.turned) > 0 { // as the kernel would: after what was to be sent has left
+		c.turnPorts(now)
+		c.Pump(now)
+	}
 }
 
 // Pump sends the frames that are due now, notices first, and tells operators what happened. It is

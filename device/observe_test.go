@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,5 +216,87 @@ func TestAReflectorsHaltStands(t *testing.T) {
 	say(wire.Halt{On: true}, 3)
 	if err := b.Resume(false, true, b.now); err != nil || b.Mode().Observes {
 		t.Errorf("forced: %v, %+v", err, b.Mode())
+	}
+}
+
+// A seed of chaos in both modes: carriers that flap, broken frames, hosts that come, move and go,
+// remote hosts that fail; the decisions are equal, and the one that observes does nothing.
+func TestChaosInBothModesDecidesTheSame(t *testing.T) {
+	decisions, acts := 0, 0
+	for seed := range uint64(40) {
+		run := func(observe bool) (decided, did []string) {
+			b, d := observed(t, false, observe, &keep.Memory{}, State{})
+			b.ReflectorUp(bareReflector, b.now)
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			up, shut := map[string]bool{"eth1": true, "eth2": true}, map[string]bool{}
+			remote := zone.Host{HostKey: zone.HostKey{Addr: netip.MustParseAddr(t3), Device: netip.MustParseAddr("10.0.0.2"), Port: "eth1"},
+				MAC: hostMAC("far"), Subscribes: true, Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE}}
+			b.ReflectorMessage(bareReflector, &wire.Update{Origin: bareReflector, Epoch: 1, Seq: 1, Anew: true, Settings: &wire.Settings{AutoJoin: true}}, b.now)
+			b.ReflectorMessage(bareReflector, &wire.EndOfSync{Epoch: 1, Seq: 1}, b.now)
+			tick := func() { // and what the kernel says after an order
+				b.Tick(b.now)
+				for _, act := range d.take() {
+					did = append(did, act)
+					var p string
+					var open bool
+					if n, _ := fmt.Sscanf(act, "%s up=%t", &p, &open); n == 2 {
+						shut[p] = !open
+						b.Port(fabric.Event{Kind: fabric.PortChanged, At: b.now, Changes: b.changes[p],
+							Port: fabric.Port{Name: p, Index: 1, AdminUp: open, Carrier: open && up[p]}}, b.now)
+					}
+				}
+				b.Tick(b.now)
+				b.ackAll(observe)
+			}
+			isShut := func(p string) bool { return shut[p] || b.ports[p].pretend }
+			for seq := uint64(2); seq < 150; seq++ {
+				b.now = b.now.Add(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+				port, host := []string{"eth1", "eth2"}[rnd.IntN(2)], []string{t1, t2}[rnd.IntN(2)]
+				u := &wire.Update{Origin: remote.Device, Epoch: 1, Seq: seq}
+				switch rnd.IntN(6) {
+				case 0: // the kernel of a port that is not really shut goes on saying
+					if up[port] = !up[port]; observe || !isShut(port) {
+						b.carrier(port, up[port], fabric.PortChanged)
+					}
+				case 1:
+					for n := range uint64(20) {
+						b.now = b.now.Add(500 * time.Millisecond)
+						b.Sample(port, fabric.Health{At: b.now, Valid: fabric.FieldsOfCounters, RxCRC: 10 * n, Counters: fabric.Counters{RxFrames: 1000 * n, RxCRC: 10 * n}}, b.now)
+						tick()
+					}
+				case 2:
+					if up[port] && !isShut(port) {
+						b.register(host, port, host)
+					}
+				case 3:
+					u.Hosts = []wire.HostRecord{{Op: wire.Op(1 + rnd.IntN(2)), Host: remote, Why: snsd.ReasonAgedOut}}
+				case 4:
+					u.Downs = []wire.DownRecord{{Device: remote.Device, Port: "eth1", Addrs: []netip.Addr{remote.Addr},
+						Down: zone.Down{Why: snsd.Reason(rnd.IntN(2)), Since: b.now}}}
+				case 5:
+					_ = b.RecoverPort(port, b.now)
+				}
+				if len(u.Hosts)+len(u.Downs) > 0 {
+					b.ReflectorMessage(bareReflector, u, b.now)
+				}
+				tick()
+			}
+			list := b.decided() // in the order of each pair; that of pairs at one moment is nobody's affair
+			slices.SortStableFunc(list, func(x, y string) int { return strings.Compare(x[:len("192.0.2.51 of 192.0.2.52")], y[:len("192.0.2.51 of 192.0.2.52")]) })
+			return list, did
+		}
+		acting, did := run(false)
+		observing, nothing := run(true)
+		if !slices.Equal(acting, observing) {
+			t.Errorf("seed %d: decided, acting:\n%s\nobserving:\n%s", seed, strings.Join(acting, "\n"), strings.Join(observing, "\n"))
+			return
+		}
+		if len(nothing) > 0 {
+			t.Errorf("seed %d: observing, it did %v", seed, nothing)
+		}
+		decisions, acts = decisions+len(acting), acts+len(did)
+	}
+	if decisions < 400 || acts < 400 {
+		t.Errorf("only %d decisions, %d acts", decisions, acts)
 	}
 }
