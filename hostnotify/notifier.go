@@ -46,7 +46,6 @@ type Notifier struct {
 	visit    uint32                  // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
-	frameNo  uint64 // of the frame that was built last
 	slab     []byte
 	out      []Out
 	overdue  []*pair // told again and again that the old service of an address is gone, see orderTries
@@ -332,7 +331,9 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 		return false
 	case p.told.acked:
 		n.counters.AcksRepeated++
-		n.needless(p)
+		if a := p.flight.with; a != nil { // it works off what was repeated in vain
+			a.acked = n.now
+		}
 		return false
 	}
 	if via != nil {
@@ -380,7 +381,7 @@ func (n *Notifier) acked(p *pair, at time.Time) {
 	p.sub.heard = n.now
 	n.counters.Acked++
 	n.keepPair(p)
-	n.heard(p, n.stamp(at))
+	n.heard(p)
 	n.stopRetry(p)
 	n.history.ack(p.told.rec, at)
 	by := p.told.by

@@ -124,19 +124,19 @@ func (n *Notifier) enter(s *subscriber, c class) {
 // window is how many notices may be under way to s for another one of class c to be
 // sent. A quarter is kept for inactive ones.
 func (n *Notifier) window(s *subscriber, c class) int {
-	w := max(1, (s.out.agent.window+s.out.agent.beyond)/max(1, s.out.agent.addrs))
+	w := max(1, (n.cfg.MaxInFlight+s.out.agent.beyond)/max(1, s.out.agent.addrs))
 	if c == newActive {
 		w -= w / 4
 	}
 	return w
 }
 
-// room is called when fewer notices are under way to s. Only room for a frame's worth, or
-// for a quarter of the window, counts: else each ack would let out a frame with one
-// notice, until the pace of the port forbids more.
+// room is called when fewer notices are under way to s. Only room for a quarter of the
+// window counts: else each ack would let out a frame with one notice, until the pace of the
+// port forbids more.
 func (n *Notifier) room(s *subscriber) {
 	for c := newInactive; c <= newActive && s.out != nil; c++ {
-		if w := n.window(s, c); w-s.inFlight >= min(w/4, repeatBurst) {
+		if w := n.window(s, c); w-s.inFlight >= w/4 {
 			n.enter(s, c)
 		}
 	}

@@ -44,7 +44,6 @@ func (n *Notifier) frame(p *port) []byte {
 	if len(n.slab) < maxFrame {
 		n.slab = make([]byte, slabSize)
 	}
-	n.frameNo++
 	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
 	n.packer.Start(head, snsd.Version)
 	n.packer.Bound(p.mtu)
