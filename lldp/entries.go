@@ -23,6 +23,7 @@ type entry struct {
 	timerheap.Place[entry]
 	weight int // max(1, len(n.Known))
 	cut    int // addresses left out because of a limit
+	second secondMAC
 }
 
 func (t *Table) lookup(port string, raw []byte) *entry {

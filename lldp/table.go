@@ -173,6 +173,7 @@ func (t *Table) hasRoom(e *entry) bool {
 // refresh is the common case: the same bytes again.
 func (t *Table) refresh(e *entry, now, at time.Time) []Change {
 	e.n.LastHeard = now
+	e.second.proven = !e.second.mac.IsZero()
 	e.n.Expires = now.Add(time.Duration(min(e.n.TTL, t.maxTTL)) * time.Second)
 	t.age(e)
 	t.one[0] = Change{Kind: Refreshed, At: at}
@@ -205,7 +206,7 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 	n.FirstHeard = old.FirstHeard
 	keepSince(n.Known, old.Known)
 	t.take(e)
-	e.n, e.cut = n, cut
+	e.n, e.cut, e.second = n, cut, secondMAC{}
 	t.insert(e)
 	t.age(e)
 	t.count.Updated++
@@ -257,7 +258,7 @@ func (t *Table) fit(e *entry, n *Neighbour) (cut int, err error) {
 func (t *Table) PortDown(port string, now time.Time) {
 	if p := t.ports[port]; p != nil {
 		for _, e := range p.byMSAP {
-			e.n.Confirmed = false
+			e.n.Confirmed, e.second = false, secondMAC{}
 		}
 	}
 }
