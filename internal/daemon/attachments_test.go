@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -107,6 +108,60 @@ func TestAnAddressThatMovesBackAtOnceHasItsFaultsTold(t *testing.T) {
 			if got := f.hosts["i1"].heard(); !slices.Contains(got, t3+linkDown) {
 				t.Errorf("%v after it has moved back its port fails: a host of its zone was told %q, want %q", again, got, t3+linkDown)
 			}
+		})
+	}
+}
+
+// An LLDP daemon whose link flaps, or that is another chassis now, says that it ends and registers
+// the same address a few ms later: no host is told that it has left. One that does end is told of
+// when that time is over.
+func TestAWithdrawalAndANewRegistrationAreOneChange(t *testing.T) {
+	pdu := func(name string, number int, ttl uint16) []byte {
+		b, err := snsd.AppendRegistrationPDU(nil, &snsd.RegistrationPDU{MAC: hostMAC(name), PortID: snsd.AgentPortID("eth0", number), TTL: ttl,
+			Registration: snsd.Registration{Addr: netip.MustParseAddr(t3), Subscribes: true, ProtoVer: snsd.DefaultProtoVer,
+				Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolRoCE, NQN: "nqn.2026-11.test:t3"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(fabric.AppendEthernet(nil, fabric.MACNearestBridge, hostMAC(name), fabric.EtherTypeLLDP), b...)
+	}
+	for _, c := range []struct {
+		name   string
+		number int // that it has after it; 0: it is gone, -1: its link is
+		wait   time.Duration
+		want   []string
+	}{
+		{"the same name", 1, time.Minute, []string{}},
+		{"another name", 2, time.Minute, []string{}},
+		{"none", 0, 20 * time.Millisecond, []string{t3 + agedOut}},
+		{"no link", -1, 5 * time.Millisecond, []string{t3 + linkDown}}, // waits for nothing
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := threeSwitches(t)
+				f.expectAnything()
+				n := f.nodes["tor3"].fake
+				inject := func(b []byte) {
+					if err := n.Inject("eth2", b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.hosts["t3"].mute()
+				inject(pdu("t3", 1, 0))
+				settle(5 * time.Millisecond)
+				if c.number > 0 {
+					inject(pdu("t3", c.number, 120))
+				}
+				if c.number < 0 {
+					if err := n.SetCarrier("eth2", false); err != nil {
+						t.Fatal(err)
+					}
+				}
+				settle(c.wait)
+				if got := f.hosts["i1"].heard(); !slices.Equal(got, c.want) {
+					t.Errorf("a host of its zone was told %q, want %q", got, c.want)
+				}
+			})
 		})
 	}
 }
