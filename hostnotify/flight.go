@@ -1,6 +1,7 @@
 package hostnotify
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -128,15 +129,21 @@ func (n *Notifier) expire(a *agent) {
 		}
 		if s := p.sub; s.inTurns != n.now {
 			s.inTurns = n.now
-			n.takeTurns(&s.waiting[newInactive])
-			n.takeTurns(&s.waiting[newActive])
+			for c := newInactive; c <= newActive; c++ {
+				list := n.inTurns(&s.waiting[c], math.MaxInt64)
+				s.waiting[c] = pairList{}
+				for _, p := range list {
+					s.waiting[c].push(p)
+				}
+			}
 		}
 		n.room(p.sub)
 	}
 	if p := a.fresh.head; p != nil && max(p.flight.left, a.acked, a.expired)+wait <= n.now {
 		a.expired = n.now
 		a.shift = min(a.shift+1, 16)
-		for _, p := range n.burst(a, n.now-wait) {
+		list := n.inTurns(&a.fresh, n.now-wait)
+		for _, p := range list[:min(len(list), repeatBurst)] {
 			repeat(p)
 		}
 	}
@@ -146,42 +153,19 @@ func (n *Notifier) expire(a *agent) {
 	n.arm(a)
 }
 
-// burst gives what is repeated at a time-out of what left no later than that: of each device the
-// oldest, and the oldest of all as far as there is room.
-func (n *Notifier) burst(a *agent, left stamp) []*pair {
-	first, more := make([]*pair, 0, repeatBurst), make([]*pair, 0, repeatBurst)
+// inTurns lists what a list holds that left no later than a time, each device's oldest first.
+func (n *Notifier) inTurns(l *pairList, left stamp) []*pair {
+	var first, more []*pair
 	clear(n.devices)
-	for p := a.fresh.head; p != nil && p.flight.left <= left && len(first) < repeatBurst; p = p.next {
-		switch {
-		case n.isFirst(p):
-			first = append(first, p)
-		case len(more) < repeatBurst:
+	for p := l.head; p != nil && p.flight.left <= left; p = p.next {
+		if _, seen := n.devices[p.subj.device]; seen {
 			more = append(more, p)
+		} else {
+			n.devices[p.subj.device] = struct{}{}
+			first = append(first, p)
 		}
 	}
-	return append(first, more[:min(len(more), repeatBurst-len(first))]...)
-}
-
-// takeTurns brings the oldest of each device to the front of what waits.
-func (n *Notifier) takeTurns(l *pairList) {
-	var last *pair // of those at the front
-	clear(n.devices)
-	for p := l.head; p != nil; {
-		next := p.next
-		if n.isFirst(p) {
-			l.remove(p)
-			l.insert(p, last)
-			last = p
-		}
-		p = next
-	}
-}
-
-// isFirst reports whether p is the first of its device since n.devices was cleared.
-func (n *Notifier) isFirst(p *pair) bool {
-	_, seen := n.devices[p.subj.device]
-	n.devices[p.subj.device] = struct{}{}
-	return !seen
+	return append(first, more...)
 }
 
 // Unheard returns how long at most a machine that acks nothing waits for what changes with a host,

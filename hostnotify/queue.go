@@ -42,20 +42,6 @@ func (l *pairList) push(p *pair) {
 	l.tail = p
 }
 
-// insert puts p behind another one, nil: at the front.
-func (l *pairList) insert(p, behind *pair) {
-	if p.prev, p.next = behind, l.head; behind != nil {
-		p.next, behind.next = behind.next, p
-	} else {
-		l.head = p
-	}
-	if p.next == nil {
-		l.tail = p
-	} else {
-		p.next.prev = p
-	}
-}
-
 func (l *pairList) remove(p *pair) {
 	if p.prev == nil {
 		l.head = p.next
