@@ -157,3 +157,28 @@ func TestRetriesAreNeverWorseThanAFixedTwoSeconds(t *testing.T) {
 		}
 	}
 }
+
+// How long a host was without a link says nothing of how fast it acks.
+func TestAFrameLostRightAfterALinkCameBackIsRepairedAtOnce(t *testing.T) {
+	l := newLike(t, Config{}, 2)
+	for _, a := range l.targets {
+		l.fault(a, snsd.ReasonLinkDown)
+	}
+	l.n.Poll(l.now) // lost with the link
+	l.n.PortDown("p1")
+	l.pass(10 * time.Minute)
+	l.n.PortUp("p1", mac(9), l.now)
+	frames := l.frames
+	l.lose = func(frame int) bool { return frame == frames+2 }
+	start := l.now
+	for _, o := range l.n.Poll(l.now) {
+		l.frames++
+		l.take(l.agent.Frame(ntsFrame(o.Frame), l.now.Add(wire)))
+	}
+	l.w.put(ip("198.51.200.1"))
+	l.changed(0, "198.51.200.1")
+	l.run()
+	if d := l.ackedAt.Sub(start); d > 70*time.Millisecond {
+		t.Errorf("all was acked after %v", d)
+	}
+}
