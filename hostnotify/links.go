@@ -10,9 +10,6 @@ import (
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
 	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), asked: never, answered: never, queryDue: never, until: never}
-	for c := range s.turns {
-		s.turns[c].sub = s
-	}
 	n.subs[host] = s
 	n.order = append(n.order, s)
 	n.keepHost(s)

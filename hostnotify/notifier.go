@@ -429,7 +429,7 @@ func (n *Notifier) Next() time.Time {
 	}
 	for _, p := range n.portList {
 		if p.up && p.waits() {
-			sooner(max(n.now, p.pace.ready(p.rings[newInactive].head != nil)))
+			sooner(max(n.now, p.pace.ready(len(p.rings[newInactive]) > 0)))
 		}
 	}
 	for _, s := range n.deferred {
