@@ -39,7 +39,7 @@ func every(n int) func(int) bool {
 type outcome struct {
 	last            time.Duration // when the last was acked
 	frames, repeats int           // sent; notices among them that were repeated
-	deaf            uint64
+	deaf, full      uint64        // frames and notices that the agent dropped
 }
 
 func (o outcome) String() string {
@@ -52,7 +52,8 @@ func (m machine) ours(t testing.TB, targets int) outcome {
 	l.pass(time.Minute)
 	l.lose, l.deafTo, l.frames, l.acks = every(m.frames), every(m.acks), 0, 0
 	last, repeats := l.storm()
-	return outcome{last, l.frames, int(repeats), l.agent.Counters().Deaf}
+	c := l.agent.Counters()
+	return outcome{last, l.frames, int(repeats), c.Deaf, c.QueueFull}
 }
 
 // fixed tells a machine as a sender does that has no rule at all except a window of 256 and
@@ -133,7 +134,7 @@ func (m machine) fixed(t testing.TB, targets int, first time.Duration) (o outcom
 			take(agent.Tick(now.Add(-wire)))
 		}
 	}
-	o.deaf = agent.Counters().Deaf
+	o.deaf, o.full = agent.Counters().Deaf, agent.Counters().QueueFull
 	return o
 }
 
@@ -151,8 +152,8 @@ func TestRetriesAreNeverWorseThanAFixedTwoSeconds(t *testing.T) {
 			if ours.repeats > fixed.repeats+targets/10 {
 				t.Errorf("%s, %d targets: %d repeats, with a fixed retry %d", m.name, targets, ours.repeats, fixed.repeats)
 			}
-			if ours.deaf > 0 {
-				t.Errorf("%s, %d targets: the agent went deaf", m.name, targets)
+			if ours.deaf > 0 || ours.full > 0 {
+				t.Errorf("%s, %d targets: the agent was deaf to %d frames, and %d notices found its queue full", m.name, targets, ours.deaf, ours.full)
 			}
 		}
 	}
