@@ -14,8 +14,8 @@ import (
 //
 //   - A notice is lost when one that left later was acked: it is repeated at once.
 //   - A host that acks nothing for Config.FirstRetry, and for twice its longest pause before an ack
-//     since it was idle, has lost the oldest ones: at most repeatBurst of them are repeated. While it
-//     acks nothing that time doubles, up to Config.MaxRetry. A burst is one frame's worth: a lost
+//     since it was idle, has lost the oldest ones: at most repeatBurst of them are repeated. While
+//     it acks nothing that time doubles, up to Config.MaxRetry. A burst is one frame's worth: a lost
 //     frame is repaired at once, a stalled host gets little more.
 //   - An active notice is repeated so once; from then on every Config.RepeatActive: the
 //     agent connects a while (3 s) after the last one, so more would keep it from that.
