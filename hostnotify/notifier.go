@@ -160,6 +160,9 @@ func (n *Notifier) leave(host netip.Addr, port string) *subscriber {
 		n.takeOver(s, s.links[0].mac)
 		n.recomputeAll(s, nil, false)
 	}
+	if len(s.claims) > 0 {
+		n.stopTelling(s) // another claim has the address now
+	}
 	return s
 }
 
