@@ -67,6 +67,11 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 	for i := range a.Claims {
 		c.contend(a.Claims[i].Addr, now)
 	}
+	for _, d := range a.Downs {
+		if d.Is() {
+			c.fallen(d.Device, d.Port, d.Addrs, now)
+		}
+	}
 	c.measureApplied(a, now)
 	c.appliedEvents(a, now)
 	if s := c.client.Synced(); s != c.synced {

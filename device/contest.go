@@ -22,6 +22,9 @@ import (
 type contest struct {
 	lost  bool      // the other one has it
 	rival zone.Host // the holder, or the first of the other claims
+	// fell: a port of another claim got a fault since the host here, which has the address,
+	// answered last. If it does not answer now, the address had moved back there before.
+	fell bool
 }
 
 // contend follows who has an address, if a local host claims it.
@@ -74,7 +77,7 @@ func (c *Core) contest(h zone.Host, holds bool, claims []zone.Host, now time.Tim
 		}
 		return
 	}
-	is := contest{!holds, claims[i]}
+	is := contest{!holds, claims[i], was.fell && holds}
 	c.contests[k] = is
 	if !before || is.lost != was.lost || is.rival.HostKey != was.rival.HostKey || is.rival.MAC != was.rival.MAC {
 		c.counters.Conflicts++
@@ -119,6 +122,27 @@ func (c *Core) question(k zone.HostKey, holds bool, now time.Time) {
 	}
 }
 
+// fallen has the hosts that have some addresses here asked at once whether they still do: another
+// claim's port has got a fault. One that does not answer has left its address to it in the rest
+// since its last answer, and the fault is to be told.
+func (c *Core) fallen(device netip.Addr, port string, addrs []netip.Addr, now time.Time) {
+	if len(c.contests) == 0 {
+		return
+	}
+	for _, a := range addrs {
+		for _, h := range c.dir.Attachments(a) {
+			k := h.HostKey
+			x, contested := c.contests[k]
+			if !contested || x.lost || k.Device == device && k.Port == port {
+				continue
+			}
+			if x.fell = c.presence.Again(presence.Key{Port: k.Port, Addr: a}, now); x.fell {
+				c.contests[k] = x
+			}
+		}
+	}
+}
+
 // onePort has the host asked that is known by an address on a port on which another one
 // announces it too; it reports whether there is such a one.
 func (c *Core) onePort(k zone.HostKey, now time.Time) bool {
@@ -137,13 +161,13 @@ func (c *Core) contested(k presence.Key) bool {
 }
 
 // rivalled reports whether a claim beside the holder's could take its place: it is on a port
-// without a fault.
+// without a fault, or was when the holder answered last.
 func (c *Core) rivalled(k presence.Key) bool {
 	if len(c.table.Claimants(k.Port, k.Addr)) > 1 {
 		return true
 	}
 	own := zone.HostKey{Addr: k.Addr, Device: c.self, Port: k.Port}
-	return slices.ContainsFunc(c.dir.Attachments(k.Addr), func(h zone.Host) bool {
+	return c.contests[own].fell || slices.ContainsFunc(c.dir.Attachments(k.Addr), func(h zone.Host) bool {
 		return h.HostKey != own && !c.dir.Holds(h.HostKey) && c.dir.Alive(h.HostKey)
 	})
 }
@@ -171,7 +195,13 @@ func (c *Core) present(port string, addr netip.Addr, mac fabric.MAC, now time.Ti
 	if i := slices.Index(macs, mac); i > 0 {
 		return // the other claim on that port
 	}
-	c.presence.Heard(k, now)
+	if c.presence.Heard(k, now) {
+		own := zone.HostKey{Addr: addr, Device: c.self, Port: port}
+		if x, contested := c.contests[own]; contested {
+			x.fell = false
+			c.contests[own] = x
+		}
+	}
 }
 
 // heardFrom is present for a neighbour that was just heard.

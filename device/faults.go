@@ -98,6 +98,9 @@ func (c *Core) tellFault(p *port, at, now time.Time) {
 	c.flush(now)
 	changes := c.dir.SetDown(c.self, p.Name, f.addrs, f.down())
 	c.changed(append(changes, c.dir.SetDown(c.self, p.Name, up, zone.Down{})...), at, now)
+	if f.active {
+		c.fallen(c.self, p.Name, f.addrs, now)
+	}
 	for _, a := range up { // of a host with another port nothing has changed, but this one may be asked now
 		c.contend(a, now)
 	}

@@ -95,16 +95,18 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 
 // ack hands over an ack with the time at which the kernel received it. It shows that the
 // host is there: if its link was down meanwhile, its peers need not wait for its LLDP. One of
-// another machine on the port says nothing of what the host has heard.
+// another machine on the port says nothing of what the host has heard; another MAC address of the
+// same machine is found by lldp.Table.SpeaksToo.
 func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
-	early, asked := c.early.hosts[a.Host]
-	if !c.table.Speaks(f.Port, f.Src, a.Host) && !(asked && early.HostKey.Port == f.Port && early.MAC == f.Src) {
-		c.counters.AcksForeign++
-		return
-	}
 	at := f.At
 	if at.IsZero() || at.After(now) {
 		at = now
+	}
+	early, asked := c.early.hosts[a.Host]
+	if !c.table.Speaks(f.Port, f.Src, a.Host) && !(asked && early.HostKey.Port == f.Port && early.MAC == f.Src) &&
+		!(c.notify.Awaits(f.Port, a) && !c.ports[f.Port].late(at) && c.table.SpeaksToo(f.Port, f.Src, a.Host)) {
+		c.counters.AcksForeign++
+		return
 	}
 	if c.testAcked(f.Port, a, at) || !c.notify.AckAt(f.Port, a, at, now) || c.ports[f.Port].late(at) {
 		return

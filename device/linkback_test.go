@@ -84,6 +84,88 @@ func TestAnAckOfAnotherMachineIsNotTheHosts(t *testing.T) {
 	}
 }
 
+// acks has a machine ack all that is under way to a host, and reports whether it counted.
+func (b *bareCore) acks(src, port, host string) (counted bool) {
+	b.t.Helper()
+	b.Tick(b.now)
+	told := false
+	for _, n := range b.notify.Notices() {
+		if n.Host.String() != host || !n.Acked.IsZero() || n.Dropped {
+			continue
+		}
+		told = true
+		payload, err := snsd.AppendAck(nil, snsd.Ack{Subject: n.Subject, Host: n.Host, Seq: n.Seq})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.Frame(fabric.Frame{Port: port, Src: hostMAC(src), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, Payload: payload, At: b.now}, b.now)
+		counted = b.notify.Told(n.Host, n.Subject).Acked
+	}
+	if !told {
+		b.t.Fatal("nothing is under way")
+	}
+	return counted
+}
+
+// The acks of a VLAN interface, of a bond or of a macvlan come from another MAC address than the
+// LLDP frames of their machine.
+func TestAcksOfASecondMACOfTheSameMachineAreTheHosts(t *testing.T) {
+	b := newBareCore(t, true)
+	b.twoHosts()
+	if b.acks("vlan", "eth1", i1) {
+		t.Error("a MAC address that nothing speaks for is taken for the host's at once")
+	}
+	b.register("h1", "eth1", i1)
+	if !b.acks("vlan", "eth1", i1) {
+		t.Error("the host has registered again beside it: its acks do not count")
+	}
+	foreign := b.counters.AcksForeign
+	// A loss of carrier may be another machine.
+	b.carrier("eth1", false, fabric.PortChanged)
+	b.carrier("eth1", true, fabric.PortChanged)
+	if b.acks("vlan", "eth1", i1) || b.counters.AcksForeign != foreign+1 {
+		t.Error("after a loss of carrier it still is the host's")
+	}
+	b.register("h1", "eth1", i1)
+	if b.acks("new", "eth1", i1) {
+		t.Error("what is proven of one MAC address is taken for another one too")
+	}
+}
+
+// Where another machine is heard on the port nobody else's acks count, however often the host
+// registers: neither the other machine's, nor what it makes up.
+func TestForgedAcksOfAMachineOnThePortDoNotCount(t *testing.T) {
+	for _, src := range []string{"h9", "made up"} {
+		b := newBareCore(t, true)
+		b.twoHosts()
+		b.register("h9", "eth1", t3)
+		for range 3 {
+			if b.acks(src, "eth1", i1) {
+				t.Errorf("an ack of %q counts as one of the host", src)
+			}
+			b.register("h1", "eth1", i1)
+		}
+		if !b.acks("h1", "eth1", i1) {
+			t.Error("the host's own does not count")
+		}
+	}
+	// From another port, or with a number that was not sent, neither.
+	b := newBareCore(t, true)
+	b.twoHosts()
+	for range 3 {
+		if b.acks("h1", "eth2", i1) {
+			t.Error("an ack that came in by another port counts")
+		}
+		f := fabric.Frame{Port: "eth1", Src: hostMAC("guess"), Dst: fabric.MACNTS, EtherType: fabric.EtherTypeNTS, At: b.now}
+		f.Payload, _ = snsd.AppendAck(nil, snsd.Ack{Subject: netip.MustParseAddr(i2), Host: netip.MustParseAddr(i1), Seq: 0xdeadbeef})
+		b.Frame(f, b.now)
+		b.register("h1", "eth1", i1)
+	}
+	if b.acks("guess", "eth1", i1) {
+		t.Error("a MAC address that guessed a number wrong is proven all the same")
+	}
+}
+
 // A host with two ports goes from one of them, where another machine with its address is plugged in
 // and heard before the device knows that there is a carrier. That nothing changes for who talks to the host, which
 // can be reached over the other port, does not hide that it is not there any more.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/bfd"
+	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -47,6 +48,11 @@ func (c *Core) pathDown(dev netip.Addr, ev bfd.Event, at, now time.Time) {
 	c.mesh.counters.PathsDown++
 	changes := c.dir.SetDeviceFault(dev, snsd.ReasonBFDDown)
 	c.changed(changes, at, now)
+	for k, x := range c.contests { // an address may have moved back there, see fallen
+		if !x.lost && x.rival.Device == dev {
+			c.presence.Again(presence.Key{Port: k.Port, Addr: k.Addr}, now)
+		}
+	}
 	c.pathEvent(dev, fmt.Sprintf("fails (%s): %d host address(es) unreachable from here", diagOf(ev), len(changes)), "down", &ev, at)
 }
 

@@ -70,7 +70,7 @@ func (n *Notifier) owe(p *pair) {
 	case !p.flight.on:
 		p.waits.again = true
 		n.keepPair(p)
-	case p.flight.in != nil && p.flight.left+p.flight.with.rto.timeout() <= n.now:
+	case p.flight.in != nil && p.flight.left+n.wait(p.flight.with) <= n.now:
 		n.again(p)
 		n.arm(p.flight.with)
 	}

@@ -1,21 +1,22 @@
 package hostnotify
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/openinof/inof/internal/timerheap"
 )
 
-// This file decides when a notice that was not acked is repeated. The host agent does
-// not suppress repeated notices: each is a task like a new one, so that repeating what
-// merely waits in its queue makes it slower still.
+// This file decides when a notice that was not acked is repeated. The host agent serves its
+// notices one by one, in the order in which they came, and does not suppress repeated ones: each is
+// a task like a new one, so that repeating what merely waits in its queue makes it slower still.
 //
-//   - While acks come, nothing is repeated but what is proven lost: a notice is when one
-//     that left lostFrames frames later was acked.
-//   - When no ack came for the host's time-out (rto), the oldest notices are repeated, at
-//     most repeatBurst of them, and the next time-out is twice as long. A burst is one
-//     frame's worth: a lost frame is repaired at once, a stalled host gets little more.
+//   - A notice is lost when one that left later was acked: it is repeated at once.
+//   - A host that acks nothing for Config.FirstRetry, and for twice its longest pause before an ack
+//     since it was idle, has lost the oldest ones: at most repeatBurst of them are repeated. While
+//     it acks nothing that time doubles, up to Config.MaxRetry. A burst is one frame's worth: a lost
+//     frame is repaired at once, a stalled host gets little more.
 //   - An active notice is repeated so once; from then on every Config.RepeatActive: the
 //     agent connects a while (3 s) after the last one, so more would keep it from that.
 //   - With each time-out a frame's worth of news may leave too, however much is under way: a
@@ -23,17 +24,13 @@ import (
 //     hears nothing is not for its neighbours to fill.
 //   - Of what a time-out lets out, repeated or new, each device's oldest goes first: one that has
 //     much to say of its hosts keeps nobody waiting for what others say of theirs, see Unheard.
-//   - An ack of what was acked before shows that a repetition was needless, and one that is
-//     proven lost that there were too many: either halves the window.
+//
+// TestRetriesAreNeverWorseThanAFixedTwoSeconds compares this with the plainest rule.
 const (
-	lostFrames  = 3
 	repeatBurst = 32
 	// orderTries is how often that the old service of an address is gone is repeated before
 	// its new one is told without an ack: after 0.62 s by the defaults.
 	orderTries = 4
-	// minWindow is the smallest window: a host that acks within a few ms still is
-	// told thousands a second.
-	minWindow = 32
 )
 
 // agent is the account of one machine on one port: its addresses share one queue there.
@@ -43,33 +40,25 @@ type agent struct {
 
 	fresh   pairList // under way, in the order they left
 	patient pairList // active ones that were repeated, in the same order
-	rto     rto
-	acked   stamp // when the last ack came
-	expired stamp // when nothing had come for a time-out
-
-	window int    // most notices under way
-	beyond int    // more of them, let out since the last ack by time-outs
-	credit int    // acks since it last grew
-	frames uint32 // that held a notice for it
-	inside uint64 // the last of them, by Notifier.frameNo
-	shrunk uint32 // frames when the window was last halved
+	acked   stamp    // when the last ack came
+	expired stamp    // when nothing had come for a time-out
+	pause   stamp    // the longest time without an ack that one ended, since nothing was under way
+	shift   uint8    // time-outs since the last ack
+	beyond  int      // more of them than the window, let out since then by time-outs
 }
 
 // Ahead implements timerheap.Entry: whose repetition goes first does not matter.
 func (a *agent) Ahead(*agent) bool { return false }
 
-func (n *Notifier) newAgent() *agent {
-	return &agent{rto: newRTO(n.cfg), window: n.cfg.MaxInFlight, acked: never, expired: never}
+// wait is how long the host may ack nothing.
+func (n *Notifier) wait(a *agent) stamp {
+	most := stamp(n.cfg.MaxRetry)
+	return min(max(stamp(n.cfg.FirstRetry), 2*min(a.pause, most))<<a.shift, most)
 }
 
 // depart notes that a notice is in the frame that is being built.
 func (n *Notifier) depart(p *pair) {
-	a := p.sub.out.agent
-	if a.inside != n.frameNo {
-		a.inside = n.frameNo
-		a.frames++
-	}
-	p.flight.with, p.flight.frame, p.flight.left = a, a.frames, n.now
+	p.flight.with, p.flight.left = p.sub.out.agent, n.now
 	n.fly(p)
 }
 
@@ -97,7 +86,7 @@ func (n *Notifier) land(p *pair) {
 func (n *Notifier) due(a *agent) stamp {
 	due := never
 	if p := a.fresh.head; p != nil {
-		due = max(p.flight.left, a.acked, a.expired) + a.rto.timeout()
+		due = max(p.flight.left, a.acked, a.expired) + n.wait(a)
 	}
 	if p := a.patient.head; p != nil {
 		if d := p.flight.left + stamp(n.cfg.RepeatActive); due == never || d < due {
@@ -128,7 +117,7 @@ func (n *Notifier) collectRetries() {
 }
 
 func (n *Notifier) expire(a *agent) {
-	wait, out := a.rto.timeout(), false
+	wait, out := n.wait(a), false
 	repeat := func(p *pair) {
 		n.again(p)
 		if !p.sub.blocked() {
@@ -140,15 +129,21 @@ func (n *Notifier) expire(a *agent) {
 		}
 		if s := p.sub; s.inTurns != n.now {
 			s.inTurns = n.now
-			n.takeTurns(&s.waiting[newInactive])
-			n.takeTurns(&s.waiting[newActive])
+			for c := newInactive; c <= newActive; c++ {
+				list := n.inTurns(&s.waiting[c], math.MaxInt64)
+				s.waiting[c] = pairList{}
+				for _, p := range list {
+					s.waiting[c].push(p)
+				}
+			}
 		}
 		n.room(p.sub)
 	}
 	if p := a.fresh.head; p != nil && max(p.flight.left, a.acked, a.expired)+wait <= n.now {
 		a.expired = n.now
-		a.rto.expire()
-		for _, p := range n.burst(a, n.now-wait) {
+		a.shift = min(a.shift+1, 16)
+		list := n.inTurns(&a.fresh, n.now-wait)
+		for _, p := range list[:min(len(list), repeatBurst)] {
 			repeat(p)
 		}
 	}
@@ -158,42 +153,19 @@ func (n *Notifier) expire(a *agent) {
 	n.arm(a)
 }
 
-// burst gives what is repeated at a time-out of what left no later than that: of each device the
-// oldest, and the oldest of all as far as there is room.
-func (n *Notifier) burst(a *agent, left stamp) []*pair {
-	first, more := make([]*pair, 0, repeatBurst), make([]*pair, 0, repeatBurst)
+// inTurns lists what a list holds that left no later than a time, each device's oldest first.
+func (n *Notifier) inTurns(l *pairList, left stamp) []*pair {
+	var first, more []*pair
 	clear(n.devices)
-	for p := a.fresh.head; p != nil && p.flight.left <= left && len(first) < repeatBurst; p = p.next {
-		switch {
-		case n.isFirst(p):
-			first = append(first, p)
-		case len(more) < repeatBurst:
+	for p := l.head; p != nil && p.flight.left <= left; p = p.next {
+		if _, seen := n.devices[p.subj.device]; seen {
 			more = append(more, p)
+		} else {
+			n.devices[p.subj.device] = struct{}{}
+			first = append(first, p)
 		}
 	}
-	return append(first, more[:min(len(more), repeatBurst-len(first))]...)
-}
-
-// takeTurns brings the oldest of each device to the front of what waits.
-func (n *Notifier) takeTurns(l *pairList) {
-	var last *pair // of those at the front
-	clear(n.devices)
-	for p := l.head; p != nil; {
-		next := p.next
-		if n.isFirst(p) {
-			l.remove(p)
-			l.insert(p, last)
-			last = p
-		}
-		p = next
-	}
-}
-
-// isFirst reports whether p is the first of its device since n.devices was cleared.
-func (n *Notifier) isFirst(p *pair) bool {
-	_, seen := n.devices[p.subj.device]
-	n.devices[p.subj.device] = struct{}{}
-	return !seen
+	return append(first, more...)
 }
 
 // Unheard returns how long at most a machine that acks nothing waits for what changes with a host,
@@ -216,59 +188,18 @@ func (n *Notifier) again(p *pair) {
 
 // heard takes the first ack of what was told last, which is still among those under way. The
 // caller takes it out, and sets the timer.
-func (n *Notifier) heard(p *pair, at stamp) {
+func (n *Notifier) heard(p *pair) {
 	a := p.flight.with
 	if a == nil { // told before a restart, and not repeated yet
 		return
 	}
-	a.rto.shift = 0
-	if p.flight.tries > 0 { // of which of them? Karn's algorithm: RFC 6298, 3
-		p.flight.doubt = max(0, at-max(p.told.at, a.acked))
-	} else {
-		a.rto.note(max(0, at-max(p.flight.left, a.acked)), n.now)
-		if n.lost(a, p.flight.frame) {
-			a.shrink(p.flight.frame)
+	if p.flight.tries == 0 { // else it may be the first one that was acked
+		for q := a.fresh.head; q != nil && q.flight.left < p.flight.left; q = a.fresh.head {
+			n.again(q)
 		}
 	}
-	a.acked, a.beyond = max(a.acked, min(at, n.now)), 0
-	a.grow(n.cfg.MaxInFlight)
-}
-
-// lost repeats what left so long before the acked frame that it must be lost.
-func (n *Notifier) lost(a *agent, frame uint32) (any bool) {
-	for p := a.fresh.head; p != nil && int32(frame-p.flight.frame) >= lostFrames; p = a.fresh.head {
-		any = true
-		n.again(p)
-	}
-	return any
-}
-
-// needless takes an ack of what was acked before: what the first one answered was the
-// notice itself, and the host is slower than was thought.
-func (n *Notifier) needless(p *pair) {
-	if a := p.flight.with; a != nil && p.flight.tries > 0 {
-		a.rto.sample(p.flight.doubt)
-		p.flight.doubt = 0
-		a.shrink(p.flight.frame)
-		n.arm(a)
-	}
-}
-
-// shrink halves the window, once for all that was under way at a time.
-func (a *agent) shrink(frame uint32) {
-	if int32(frame-a.shrunk) <= 0 {
-		return
-	}
-	a.shrunk, a.credit = a.frames, 0
-	a.window = min(a.window, max(minWindow, a.window/2))
-}
-
-// grow widens the window by one for each window of acks.
-func (a *agent) grow(most int) {
-	if a.credit++; a.credit >= a.window {
-		a.credit = 0
-		a.window = min(most, a.window+1)
-	}
+	a.pause = max(a.pause, n.now-max(p.told.at, a.acked))
+	a.acked, a.shift, a.beyond = n.now, 0, 0
 }
 
 // stopRetry ends the retries of a notice under way, in whatever way it ended.
@@ -280,8 +211,11 @@ func (n *Notifier) stopRetry(p *pair) {
 	n.inFlight--
 	p.sub.inFlight--
 	n.land(p)
-	if p.flight.with != nil {
-		n.arm(p.flight.with)
+	if a := p.flight.with; a != nil {
+		if a.fresh.head == nil && a.patient.head == nil {
+			a.pause = 0
+		}
+		n.arm(a)
 	}
 	if p.waits.class == retryInactive || p.waits.class == retryActive {
 		n.unqueue(p)

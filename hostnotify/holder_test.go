@@ -180,3 +180,19 @@ func TestWhatAHostWasToldOutlivesTheEndOfAnotherClaim(t *testing.T) {
 	r.n.Subscribe(ip(hostA), "p1", mac, r.now)
 	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down") // sorted
 }
+
+// A host that registers on a second port while another claim has the address there, and then leaves
+// the first one, is told nothing more, and all again when it has the address.
+func TestAHostOfWhichOnlyAClaimIsLeftIsToldAgainWhenItHasTheAddress(t *testing.T) {
+	r := twoHosts(t)
+	r.n.PortUp("p9", mac(9), r.now)
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.ack(r.poll()[1]) // hostB's: the other one stays under way
+	r.n.Yield(ip(hostA), "p9", r.now)
+	r.n.Unsubscribe(ip(hostA), r.n.subs[ip(hostA)].links[0].port.name, r.now)
+	if c := r.n.Counters(); c.InFlight != 0 {
+		t.Errorf("%d under way to a host that has no port", c.InFlight)
+	}
+	r.n.Subscribe(ip(hostA), "p9", r.n.subs[ip(hostA)].mac, r.now)
+	expect(t, r.settle(), hostA+": "+hostB+" active", hostA+": "+farT+" inactive link-down")
+}

@@ -53,8 +53,8 @@ type subscriber struct {
 	list  []*pair              // the same, in an order that does not depend on the map
 
 	waiting  [classes]pairList
-	turns    [classes]turn
-	inFlight int // notices sent and not acked
+	turns    [classes]bool // it is in that ring of its port
+	inFlight int           // notices sent and not acked
 	// heard is when it acked last, or its notices under way began to wait for that.
 	heard stamp
 

@@ -10,9 +10,6 @@ import (
 
 func (n *Notifier) addSubscriber(host netip.Addr, mac fabric.MAC) *subscriber {
 	s := &subscriber{addr: host, mac: mac, pairs: make(map[netip.Addr]*pair), asked: never, answered: never, queryDue: never, until: never}
-	for c := range s.turns {
-		s.turns[c].sub = s
-	}
 	n.subs[host] = s
 	n.order = append(n.order, s)
 	n.keepHost(s)
@@ -81,7 +78,7 @@ func (n *Notifier) setMAC(l *link, mac fabric.MAC) {
 	key := agentKey{l.port.name, mac}
 	a := n.agents[key]
 	if a == nil {
-		a = n.newAgent()
+		a = &agent{acked: never, expired: never}
 		n.agents[key] = a
 	}
 	a.addrs++
@@ -154,7 +151,7 @@ func (n *Notifier) choose(s *subscriber) {
 
 // hurry makes the retries of everything under way to s due at once.
 func (n *Notifier) hurry(s *subscriber) {
-	s.out.agent.rto.shift = 0
+	s.out.agent.acked, s.out.agent.shift = n.now, 0 // it could not ack before
 	for _, p := range s.list {
 		if p.flight.on && p.waits.class == idle {
 			n.land(p)

@@ -47,7 +47,6 @@ type Notifier struct {
 	visit    uint32                  // marks the pairs that one run over a subscriber's peers has seen
 
 	packer   snsd.Packer
-	frameNo  uint64 // of the frame that was built last
 	slab     []byte
 	out      []Out
 	overdue  []*pair // told again and again that the old service of an address is gone, see orderTries
@@ -161,6 +160,9 @@ func (n *Notifier) leave(host netip.Addr, port string) *subscriber {
 	if len(s.links) > 0 && !s.holds(s.mac) { // only rivals are left: the first of them has the address now
 		n.takeOver(s, s.links[0].mac)
 		n.recomputeAll(s, nil, false)
+	}
+	if len(s.claims) > 0 {
+		n.stopTelling(s) // another claim has the address now
 	}
 	return s
 }
@@ -333,7 +335,9 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 		return false
 	case p.told.acked:
 		n.counters.AcksRepeated++
-		n.needless(p)
+		if a := p.flight.with; a != nil { // it works off what was repeated in vain
+			a.acked = n.now
+		}
 		return false
 	}
 	if via != nil {
@@ -381,7 +385,7 @@ func (n *Notifier) acked(p *pair, at time.Time) {
 	p.sub.heard = n.now
 	n.counters.Acked++
 	n.keepPair(p)
-	n.heard(p, n.stamp(at))
+	n.heard(p)
 	n.stopRetry(p)
 	n.history.ack(p.told.rec, at)
 	by := p.told.by
@@ -435,7 +439,7 @@ func (n *Notifier) Next() time.Time {
 	}
 	for _, p := range n.portList {
 		if p.up && p.waits() {
-			sooner(max(n.now, p.pace.ready(p.rings[newInactive].head != nil)))
+			sooner(max(n.now, p.pace.ready(len(p.rings[newInactive]) > 0)))
 		}
 	}
 	for _, s := range n.deferred {

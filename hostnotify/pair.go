@@ -71,12 +71,8 @@ type underway struct {
 	with  *agent    // whose account it went on last; nil: none in this life of the process
 	in    *pairList // of that agent's, where it waits for its ack; nil: in none
 	left  stamp     // when it left last
-	frame uint32    // agent.frames then
 	tries int32     // retries so far
 	via   *port     // the port it went through last
-	// doubt is what its ack came after if it answers the first try, which is not known
-	// unless another ack follows.
-	doubt stamp
 }
 
 // observe notes what the host has really heard, when the first notice to it is only recorded.

@@ -1,6 +1,10 @@
 package hostnotify
 
-import "github.com/openinof/inof/snsd"
+import (
+	"slices"
+
+	"github.com/openinof/inof/snsd"
+)
 
 // class orders what waits to be sent on a port; lower goes first.
 type class uint8
@@ -42,20 +46,6 @@ func (l *pairList) push(p *pair) {
 	l.tail = p
 }
 
-// insert puts p behind another one, nil: at the front.
-func (l *pairList) insert(p, behind *pair) {
-	if p.prev, p.next = behind, l.head; behind != nil {
-		p.next, behind.next = behind.next, p
-	} else {
-		l.head = p
-	}
-	if p.next == nil {
-		l.tail = p
-	} else {
-		p.next.prev = p
-	}
-}
-
 func (l *pairList) remove(p *pair) {
 	if p.prev == nil {
 		l.head = p.next
@@ -70,73 +60,47 @@ func (l *pairList) remove(p *pair) {
 	p.prev, p.next = nil, nil
 }
 
-// turn is a host's place in one ring of its port.
-type turn struct {
-	sub        *subscriber
-	ring       *ring
-	prev, next *turn
-}
-
-// ring holds the hosts of a port that have something of one class to send; they
-// take turns.
-type ring struct{ head, tail *turn }
-
-func (r *ring) push(t *turn) {
-	t.ring, t.prev, t.next = r, r.tail, nil
-	if r.tail == nil {
-		r.head = t
-	} else {
-		r.tail.next = t
-	}
-	r.tail = t
-}
+// ring holds the hosts of a port that have something of one class to send; they take turns.
+type ring []*subscriber
 
 // leave takes the host out of the ring it is in, if any.
-func (t *turn) leave() {
-	r := t.ring
-	if r == nil {
-		return
+func (s *subscriber) leave(c class) {
+	if s.turns[c] {
+		s.turns[c] = false
+		r := &s.out.port.rings[c]
+		i := slices.Index(*r, s)
+		*r = slices.Delete(*r, i, i+1)
 	}
-	if t.prev == nil {
-		r.head = t.next
-	} else {
-		t.prev.next = t.next
-	}
-	if t.next == nil {
-		r.tail = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.ring, t.prev, t.next = nil, nil, nil
 }
 
 // enter gives s its turn in class c of its port, if it has something to send and room for it.
 func (n *Notifier) enter(s *subscriber, c class) {
-	if s.out == nil || s.turns[c].ring != nil || s.waiting[c].head == nil {
+	if s.out == nil || s.turns[c] || s.waiting[c].head == nil {
 		return
 	}
 	if c.isNew() && s.inFlight >= n.window(s, c) {
 		return // room enters it again
 	}
-	s.out.port.rings[c].push(&s.turns[c])
+	s.turns[c] = true
+	s.out.port.rings[c] = append(s.out.port.rings[c], s)
 }
 
 // window is how many notices may be under way to s for another one of class c to be
 // sent. A quarter is kept for inactive ones.
 func (n *Notifier) window(s *subscriber, c class) int {
-	w := max(1, (s.out.agent.window+s.out.agent.beyond)/max(1, s.out.agent.addrs))
+	w := max(1, (n.cfg.MaxInFlight+s.out.agent.beyond)/max(1, s.out.agent.addrs))
 	if c == newActive {
 		w -= w / 4
 	}
 	return w
 }
 
-// room is called when fewer notices are under way to s. Only room for a frame's worth, or
-// for a quarter of the window, counts: else each ack would let out a frame with one
-// notice, until the pace of the port forbids more.
+// room is called when fewer notices are under way to s. Only room for a quarter of the
+// window counts: else each ack would let out a frame with one notice, until the pace of the
+// port forbids more.
 func (n *Notifier) room(s *subscriber) {
 	for c := newInactive; c <= newActive && s.out != nil; c++ {
-		if w := n.window(s, c); w-s.inFlight >= min(w/4, repeatBurst) {
+		if w := n.window(s, c); w-s.inFlight >= w/4 {
 			n.enter(s, c)
 		}
 	}
@@ -145,7 +109,7 @@ func (n *Notifier) room(s *subscriber) {
 // blocked reports whether news for the host waits for room.
 func (s *subscriber) blocked() bool {
 	for c := newInactive; c <= newActive; c++ {
-		if s.waiting[c].head != nil && s.turns[c].ring == nil {
+		if s.waiting[c].head != nil && !s.turns[c] {
 			return true
 		}
 	}
@@ -175,13 +139,13 @@ func (n *Notifier) unqueue(p *pair) {
 		n.waiting--
 	}
 	if s.waiting[c].head == nil {
-		s.turns[c].leave()
+		s.leave(c)
 	}
 }
 
 func (n *Notifier) setOut(s *subscriber, l *link) {
 	for c := range s.turns {
-		s.turns[c].leave()
+		s.leave(class(c))
 	}
 	if s.out == nil {
 		s.heard = n.now // it could not answer before

@@ -13,7 +13,7 @@ const slabSize = 64 << 10
 
 func (p *port) waits() bool {
 	for c := range p.rings {
-		if p.rings[c].head != nil {
+		if len(p.rings[c]) > 0 {
 			return true
 		}
 	}
@@ -23,7 +23,7 @@ func (p *port) waits() bool {
 // drain builds frames for the port until nothing waits or its pace forbids more.
 func (n *Notifier) drain(p *port) {
 	for p.waits() {
-		if p.pace.ready(p.rings[newInactive].head != nil) > n.now {
+		if p.pace.ready(len(p.rings[newInactive]) > 0) > n.now {
 			return
 		}
 		first := len(n.packed)
@@ -44,7 +44,6 @@ func (n *Notifier) frame(p *port) []byte {
 	if len(n.slab) < maxFrame {
 		n.slab = make([]byte, slabSize)
 	}
-	n.frameNo++
 	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
 	n.packer.Start(head, snsd.Version)
 	n.packer.Bound(p.mtu)
@@ -60,9 +59,8 @@ func (n *Notifier) frame(p *port) []byte {
 
 // fill adds notices of one class; false when the frame is full.
 func (n *Notifier) fill(p *port, c class) bool {
-	for p.rings[c].head != nil {
-		t := p.rings[c].head
-		s := t.sub
+	for len(p.rings[c]) > 0 {
+		s := p.rings[c][0]
 		x := s.waiting[c].head
 		notice := n.notice(x)
 		ok, err := n.packer.Add(&notice)
@@ -79,7 +77,7 @@ func (n *Notifier) fill(p *port, c class) bool {
 		if !ok {
 			return false
 		}
-		t.leave()
+		s.leave(c)
 		n.unqueue(x)
 		if c.isNew() {
 			n.sent(x, &notice, p)

@@ -36,3 +36,14 @@ func (n *Notifier) Told(host, subject netip.Addr) Told {
 	}
 	return t
 }
+
+// Awaits reports whether an ack answers what is under way to a host on the port. The host alone
+// was sent the number.
+func (n *Notifier) Awaits(port string, a snsd.Ack) bool {
+	s := n.subs[a.Host.Unmap()]
+	if s == nil || s.link(n.ports[port]) == nil {
+		return false
+	}
+	p := s.pairs[a.Subject.Unmap()]
+	return p != nil && p.flight.on && p.told.seq == a.Seq
+}

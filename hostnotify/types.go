@@ -35,14 +35,13 @@ type Config struct {
 	// all its peers does not hold up a fault.
 	FramesPerWindow int
 	Window          time.Duration
-	// MaxInFlight is the most notices sent and not yet acked for one host (one MAC on
-	// one port; its addresses share it evenly); fewer while its acks show that it is
-	// overtaxed. The host agent queues at most 1,000. A quarter is kept for inactive
-	// notices. One that proves true after all while it waited for its ack is retried even
+	// MaxInFlight is the most notices sent and not yet acked for one host (one MAC on one port;
+	// its addresses share it evenly). The host agent queues at most 1,000. A quarter is kept for
+	// inactive notices. One that proves true after all while it waited for its ack is retried even
 	// beyond this number. Default 256.
 	MaxInFlight int
 	// FirstRetry and MaxRetry bound how long a host may send no ack, while notices are under
-	// way to it, before some are repeated; in between its acks decide (see rto).
+	// way to it, before some are repeated; in between its acks decide (see flight.go).
 	// Defaults 20 ms and 1 s.
 	FirstRetry, MaxRetry time.Duration
 	// RepeatActive is the distance of the repetitions of an active notice after the first

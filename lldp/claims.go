@@ -110,3 +110,33 @@ func (t *Table) Speaks(port string, src fabric.MAC, a netip.Addr) bool {
 		return e.n.MAC == src && e.host(a).MAC == host.MAC
 	})
 }
+
+// secondMAC is another MAC address from which frames came that only a host with an address of this
+// neighbour could send: of its VLAN interface, say, or of its bond.
+type secondMAC struct {
+	mac    fabric.MAC
+	proven bool // the neighbour was heard since: both are there
+}
+
+// SpeaksToo is Speaks for a source that sent what only the host could know. It is the host's own,
+// too, once the neighbour was heard again since the first such frame, without a loss of carrier in
+// between, and as long as no other machine is heard on the port.
+func (t *Table) SpeaksToo(port string, src fabric.MAC, a netip.Addr) bool {
+	p := t.ports[port]
+	if p == nil || len(p.claims[a]) == 0 {
+		return false
+	}
+	host := p.claims[a][0]
+	for _, e := range p.byMSAP {
+		if e.n.MAC != host.n.MAC {
+			return false
+		}
+	}
+	if !host.n.Confirmed {
+		return false
+	}
+	if host.second.mac != src {
+		host.second = secondMAC{mac: src}
+	}
+	return host.second.proven
+}

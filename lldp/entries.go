@@ -23,6 +23,8 @@ type entry struct {
 	timerheap.Place[entry]
 	weight int // max(1, len(n.Known))
 	cut    int // addresses left out because of a limit
+	second secondMAC
+	shut   bool // it has said that it ends, and goes when Expires comes; see Farewell
 }
 
 func (t *Table) lookup(port string, raw []byte) *entry {

@@ -50,6 +50,12 @@ func frameOf(port string, src fabric.MAC, payload []byte) fabric.Frame {
 func hear(t *testing.T, tab *Table, f fabric.Frame, now time.Time, want ChangeKind) Change {
 	t.Helper()
 	ch, err := tab.Receive(f, now)
+	if want == Removed && err == nil && len(ch) == 0 {
+		if ch = tab.Expire(now.Add(Farewell - 1)); len(ch) > 0 {
+			t.Fatal("it went before its farewell was over")
+		}
+		ch = tab.Expire(now.Add(Farewell))
+	}
 	if err != nil || len(ch) != 1 {
 		t.Fatalf("%d changes, %v; want %s", len(ch), err, want)
 	}

@@ -74,6 +74,12 @@ func (t *Table) SetLimits(l Limits) { t.limits = l.withDefaults() }
 // DefaultMaxTTL is the longest time to live that is taken unless SetMaxTTL says another.
 const DefaultMaxTTL = 300 * time.Second
 
+// Farewell is how long a neighbour that says that it ends stays for what it announces again, as
+// itself or under another chassis or port id: an LLDP daemon whose link flaps, or whose name
+// changes, ends and begins within a few ms. A neighbour that does end is told of so much later;
+// the loss of a carrier waits for nothing.
+const Farewell = 20 * time.Millisecond
+
 // SetMaxTTL bounds the time to live of neighbours, in whole seconds up to 65,535; zero:
 // DefaultMaxTTL. It holds from the next frame of each on.
 func (t *Table) SetMaxTTL(d time.Duration) {
@@ -132,7 +138,12 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		if e == nil {
 			return nil, nil
 		}
-		return []Change{t.drop(e, snsd.ReasonAgedOut, at)}, nil
+		if end := now.Add(Farewell); !e.shut && end.Before(e.n.Expires) {
+			e.n.Expires = end
+			t.age(e)
+		}
+		e.shut = true
+		return nil, nil
 	}
 	if p.RegistrationErr != nil && e != nil && e.n.Registration != nil {
 		return nil, p.RegistrationErr // what it said before stands until its TTL
@@ -172,7 +183,8 @@ func (t *Table) hasRoom(e *entry) bool {
 
 // refresh is the common case: the same bytes again.
 func (t *Table) refresh(e *entry, now, at time.Time) []Change {
-	e.n.LastHeard = now
+	e.n.LastHeard, e.shut = now, false
+	e.second.proven = !e.second.mac.IsZero()
 	e.n.Expires = now.Add(time.Duration(min(e.n.TTL, t.maxTTL)) * time.Second)
 	t.age(e)
 	t.one[0] = Change{Kind: Refreshed, At: at}
@@ -205,7 +217,7 @@ func (t *Table) store(e *entry, n Neighbour, key string, at time.Time) (Change, 
 	n.FirstHeard = old.FirstHeard
 	keepSince(n.Known, old.Known)
 	t.take(e)
-	e.n, e.cut = n, cut
+	e.n, e.cut, e.second, e.shut = n, cut, secondMAC{}, false
 	t.insert(e)
 	t.age(e)
 	t.count.Updated++
@@ -257,7 +269,7 @@ func (t *Table) fit(e *entry, n *Neighbour) (cut int, err error) {
 func (t *Table) PortDown(port string, now time.Time) {
 	if p := t.ports[port]; p != nil {
 		for _, e := range p.byMSAP {
-			e.n.Confirmed = false
+			e.n.Confirmed, e.second = false, secondMAC{}
 		}
 	}
 }
@@ -280,7 +292,9 @@ func (t *Table) Expire(now time.Time) []Change {
 		if e.n.Expires.After(now) {
 			break
 		}
-		t.count.Ageouts++
+		if !e.shut {
+			t.count.Ageouts++
+		}
 		out = append(out, t.drop(e, snsd.ReasonAgedOut, now))
 	}
 	return out

@@ -72,6 +72,34 @@ func TestShutdownRemoves(t *testing.T) {
 	}
 }
 
+// What ends and begins again within a few ms, under its own name or another one, is one change.
+func TestAWithdrawalAndANewRegistrationAreOneChange(t *testing.T) {
+	ms := func(n int) time.Time { return at(1).Add(time.Duration(n) * time.Millisecond) }
+	tab := NewTable(Limits{})
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
+	for _, f := range []fabric.Frame{registration("swp1", 1, 1, "192.0.2.11", 0), registration("swp1", 1, 1, "192.0.2.11", 0)} {
+		if ch, err := tab.Receive(f, ms(0)); len(ch) != 0 || err != nil {
+			t.Errorf("%+v, %v", ch, err)
+		}
+	}
+	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), ms(5), Refreshed)
+	if ch := tab.Expire(ms(100)); len(ch) != 0 {
+		t.Errorf("it was heard again, and is taken out: %+v", ch)
+	}
+	if _, err := tab.Receive(registration("swp1", 1, 1, "192.0.2.11", 0), ms(200)); err != nil {
+		t.Error(err)
+	}
+	wantHosts(t, hear(t, tab, registration("swp1", 1, 2, "192.0.2.11", 120), ms(205), Learned), []string{"192.0.2.11"}, nil, 0)
+	ch := tab.Expire(ms(220))
+	if len(ch) != 1 || tab.Len() != 1 {
+		t.Fatalf("%+v, %d neighbours", ch, tab.Len())
+	}
+	wantHosts(t, ch[0], []string{"192.0.2.11"}, nil, snsd.ReasonAgedOut)
+	if c := tab.Counters(); c.Ageouts != 0 || c.Deletes != 1 || c.Shutdowns != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestChangedAddressIsUpdated(t *testing.T) {
 	tab := NewTable(Limits{})
 	hear(t, tab, registration("swp1", 1, 1, "192.0.2.11", 120), at(0), Learned)
@@ -197,7 +225,7 @@ func TestCutAddressesComeInWhenThereIsRoom(t *testing.T) {
 func TestAgeingOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab := NewTable(Limits{})
-		expires := map[string]time.Time{}
+		expires, farewell := map[string]time.Time{}, map[string]bool{}
 		now := t0
 		for range rapid.IntRange(1, 200).Draw(t, "frames") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 900).Draw(t, "ms")) * time.Millisecond)
@@ -208,8 +236,12 @@ func TestAgeingOrder(t *testing.T) {
 			if _, err := tab.Receive(registration("swp1", 1, n, "192.0.2.1", uint16(ttl)), now); err != nil {
 				t.Fatal(err)
 			}
-			if expires[snsd.AgentPortID("eth0", n)] = now.Add(time.Duration(ttl) * time.Second); ttl == 0 {
-				delete(expires, snsd.AgentPortID("eth0", n))
+			name := snsd.AgentPortID("eth0", n)
+			end, known := expires[name]
+			if ttl > 0 {
+				expires[name], farewell[name] = now.Add(time.Duration(ttl)*time.Second), false
+			} else if known && !farewell[name] && now.Add(Farewell).Before(end) {
+				expires[name], farewell[name] = now.Add(Farewell), true
 			}
 		}
 		for len(expires) > 0 {

@@ -20,6 +20,8 @@ const (
 	// later. The distances double from FirstAgain to MostAgain.
 	FirstAgain = 5 * time.Second
 	MostAgain  = time.Minute
+	// Least is how long a holder that has answered is not asked again, whatever happens.
+	Least = time.Second
 	// MostAsked is how many hosts are asked at a time; the others wait their turn.
 	MostAsked = 256
 )
@@ -68,6 +70,19 @@ func (a *Asker) Ask(k Key, now time.Time) {
 	if a.asks[k] == nil {
 		a.asks[k] = &ask{at: now}
 	}
+}
+
+// Again asks for an address without waiting for the rest to end: something has happened to the
+// other claim. It reports whether the address is asked for at all.
+func (a *Asker) Again(k Key, now time.Time) bool {
+	q := a.asks[k]
+	if q == nil {
+		return false
+	}
+	if q.began.IsZero() && q.rest > Least {
+		q.at, q.rest = q.at.Add(Least-q.rest), Least
+	}
+	return true
 }
 
 // Drop ends the questions for an address.

@@ -49,7 +49,8 @@ func (c Claim) String() string {
 }
 
 // MultiPort says on how many ports one host (one MAC address) may be with one address and
-// count as one: when one of the ports fails, the others keep it reachable.
+// count as one: when one of the ports fails, the others keep it reachable. On ports of several
+// devices it has to say the same NQN too, as a bond does, which sends one LLDPDU on all its ports.
 type MultiPort uint8
 
 const (
@@ -65,15 +66,16 @@ type claimant struct {
 	mac   fabric.MAC
 	dev   uint32
 	port  string
+	nqn   string
 	doubt bool // it is no port more of one that is not
 }
 
 func (d *Directory) claimantOf(a *attachment) claimant {
 	switch d.multiPort {
 	case MultiPortNever:
-		return claimant{true, a.mac, a.dev, a.port, a.doubt}
+		return claimant{known: true, mac: a.mac, dev: a.dev, port: a.port, doubt: a.doubt}
 	case MultiPortFabric:
-		return claimant{known: true, mac: a.mac, doubt: a.doubt}
+		return claimant{known: true, mac: a.mac, nqn: a.service.NQN, doubt: a.doubt}
 	}
 	return claimant{known: true, mac: a.mac, dev: a.dev, doubt: a.doubt}
 }

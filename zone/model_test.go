@@ -42,7 +42,7 @@ func (n *naive) one(a, b Host) bool {
 	case MultiPortNever:
 		return a.MAC == b.MAC && a.Device == b.Device && a.HostKey.Port == b.HostKey.Port
 	case MultiPortFabric:
-		return a.MAC == b.MAC
+		return a.MAC == b.MAC && a.NQN == b.NQN
 	}
 	return a.MAC == b.MAC && a.Device == b.Device
 }

@@ -36,7 +36,7 @@ var rooms = map[string][]string{
 		"difference.go cause.go",
 		"flight.go truth.go",
 		"queue.go",
-		"rows.go host.go pair.go history.go pacer.go rto.go stamp.go types.go doc.go", // what there is
+		"rows.go host.go pair.go history.go pacer.go stamp.go types.go doc.go", // what there is
 	},
 }
 

@@ -122,9 +122,9 @@ func (c *Config) notifyItem() item {
 	n := &c.Notify
 	return part("notify", values(
 		setting.Span("retry-first", &n.RetryFirst, 20*time.Millisecond, time.Millisecond, 10*time.Second,
-			"The shortest time without any ack of a host after which its oldest notices are repeated. What its acks show to be too short is "+
-				"stretched, and each further time is twice as long. While acks come nothing is repeated but what they prove lost; active notices are "+
-				"repeated once, and then every 5 s.").Fixed(),
+			"The shortest time without any ack of a host after which its oldest notices are repeated. It is twice the longest pause between its acks "+
+				"where that is more, and each further time is twice as long. A notice is repeated at once when one that left later was acked; active "+
+				"notices are repeated once, and then every 5 s.").Fixed(),
 		setting.Span("retry-max", &n.RetryMax, time.Second, time.Millisecond, time.Minute,
 			"The longest such time. Repetitions go on as long as the host is registered. At least `notify.retry-first`.").Fixed(),
 		setting.Int("frames-per-window", &n.FramesPerWindow, 100, 1, floodFrames-1,
@@ -132,7 +132,7 @@ func (c *Config) notifyItem() item {
 		setting.Span("window", &n.Window, 500*time.Millisecond, 10*time.Millisecond, 10*time.Second,
 			"The window of the above.").Fixed(),
 		setting.Int("max-in-flight", &n.MaxInFlight, 256, 1, 1000,
-			"Most notices to one host that wait for an ack; fewer while its acks show that it is overtaxed. Agents queue at most 1000.").Fixed(),
+			"Most notices to one host that wait for an ack. Agents queue at most 1000.").Fixed(),
 		setting.Choice("peers", &n.Peers, PeersByRole, []NotifyPeers{PeersByRole, PeersAll},
 			"Of which hosts of its zones a host is told: initiators of targets and targets of initiators, as hard zoning lets them exchange traffic "+
 				"(`both` and an unknown role count as either), or all of all. Agents log an error for each notice about an initiator.").Fixed(),

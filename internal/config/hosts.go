@@ -80,10 +80,12 @@ func (c *Config) hostsItem() item {
 				"Neighbor Discovery, a repeated notice); it keeps the address if it answers within 200 ms, and loses it otherwise. `first`: it keeps "+
 				"the address until its registration ends, as long as one waits for that. `newest`: whoever claims the address takes it, also by "+
 				"mistake, and two hosts that both announce it take it from each other."),
-		setting.Choice("multi-port", &h.MultiPort, MultiPortDevice, []MultiPort{MultiPortNever, MultiPortDevice, MultiPortFabric},
-			"On which ports one host (one MAC address) with one address counts as one, so that it is reachable while one of them is well. `device`: "+
-				"several ports of one device, a bond. `fabric`: ports of several devices too, where hosts have a bond over two switches; then a host "+
-				"that copies another's MAC and IP address can hide that the other one is down. `never`: one port only, any other is a rival claim."),
+		setting.Choice("multi-port", &h.MultiPort, MultiPortFabric, []MultiPort{MultiPortNever, MultiPortDevice, MultiPortFabric},
+			"On which ports one host (one MAC address) with one address counts as one, so that it is reachable while one of them is well. `fabric`: "+
+				"ports of several devices too where it registers with the same NQN on all, a bond over two switches (MLAG); then a host that copies "+
+				"another's MAC address, IP address and NQN can hide that the other one is down, and so does a registration that a virtual machine "+
+				"left behind at another switch, until its time to live is over. `device`: several ports of one device only: write it where no host "+
+				"has a bond over two switches. `never`: one port only, any other is a rival claim."),
 		setting.Span("max-ttl", &h.MaxTTL, 5*time.Minute, 10*time.Second, 65535*time.Second,
 			"The longest LLDP time to live taken from a host; a longer one is cut. It bounds how long a host that left without a word stays known. "+
 				"Whole seconds."),

@@ -92,6 +92,7 @@ func (d *device) start() {
 		Notify:    hostnotify.Config{FirstSeq: uint32(d.epoch >> 16), History: 16},
 		Reflector: reflector.Config{Known: st.Known, Unsure: st.Incomplete || d.life == 1, Paced: true, SyncStep: 1 + int(w.cfg.Seed%3)}, Agreement: w.agree,
 	}
+	cfg.Hosts.MultiPort = w.multiPort()
 	cfg.Reflector.Bindings = w.bindings()
 	for _, r := range w.reflectors {
 		cfg.Addresses = append(cfg.Addresses, r.id)

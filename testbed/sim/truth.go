@@ -200,7 +200,7 @@ func (t *facts) hold(a netip.Addr, places []place) {
 func (t *facts) holders(a netip.Addr) [][]place {
 	var hosts [][]place
 	for _, p := range t.claims[a] {
-		i := slices.IndexFunc(hosts, func(ps []place) bool { return ps[0].mac == p.mac && ps[0].dev == p.dev })
+		i := slices.IndexFunc(hosts, func(ps []place) bool { return t.w.isOne(ps[0], p.mac, p.dev.id, p.svc.NQN) })
 		if i < 0 {
 			hosts = append(hosts, []place{p})
 		} else {
@@ -213,6 +213,22 @@ func (t *facts) holders(a netip.Addr) [][]place {
 		}
 	}
 	return hosts
+}
+
+// isOne reports whether a place and another one of the same address are of one host.
+func (w *world) isOne(p place, mac fabric.MAC, dev netip.Addr, nqn string) bool {
+	if w.multiPort() == zone.MultiPortFabric {
+		return p.mac == mac && p.svc.NQN == nqn
+	}
+	return p.mac == mac && p.dev.id == dev
+}
+
+// multiPort is hosts.multi-port: the default for every other seed.
+func (w *world) multiPort() zone.MultiPort {
+	if w.cfg.Seed%2 == 1 {
+		return zone.MultiPortFabric
+	}
+	return zone.MultiPortDevice
 }
 
 // asSeenBy is the truth for one device: where several hosts may have an address, whom it
@@ -232,7 +248,7 @@ func (t *facts) asSeenBy(d *device) *facts {
 		if !known {
 			continue
 		}
-		i := slices.IndexFunc(holders, func(ps []place) bool { return ps[0].mac == is.MAC && ps[0].dev.id == is.Device })
+		i := slices.IndexFunc(holders, func(ps []place) bool { return t.w.isOne(ps[0], is.MAC, is.Device, is.NQN) })
 		if i < 0 && t.w.haunted(a) {
 			continue // HeldBack excuses its pairs
 		}
