@@ -85,9 +85,9 @@ var allowed = map[string][]string{
 	"internal/deepstack": {}, // stacks that have grown before they are needed
 	"internal/nowait":    {}, // sockets without a word to the scheduler
 	"internal/syslog":    {},
-	"internal/audit":     {},                     // what operators did, in files that show tampering
-	"internal/wholefile": {},                     // files that are replaced at once or not at all
-	"internal/keep":      {"internal/wholefile"}, // rows that outlive the process
+	"internal/audit":     {},                                       // what operators did, in files that show tampering
+	"internal/wholefile": {},                                       // files that are replaced at once or not at all
+	"internal/keep":      {"internal/store", "internal/wholefile"}, // rows that outlive the process
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),

@@ -245,7 +245,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func FuzzUnsaved(f *testing.F) {
-	rows := []Row{{told, []byte("a"), []byte("1")}, {Table: ports, Key: []byte("b")}}
+	rows := []Row{{Table: told, Key: []byte("a"), Value: []byte("1")}, {Table: ports, Key: []byte("b")}}
 	dir := f.TempDir()
 	u, err := openUnsaved(filepath.Join(dir, "u"), 7, 1)
 	if err == nil {

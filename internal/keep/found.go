@@ -146,10 +146,10 @@ func (f *Found) beginning(cfg Config) []Row {
 	var id [8]byte
 	binary.BigEndian.PutUint64(id[:], f.incarnation)
 	rows := []Row{
-		{own, keyFormat, binary.BigEndian.AppendUint32(nil, Format)},
-		{own, keyDevice, []byte(cfg.Device)},
-		{own, keyIncarnation, id[:]},
-		{own, keyBoot, append([]byte{}, cfg.Boot...)},
+		{Table: own, Key: keyFormat, Value: binary.BigEndian.AppendUint32(nil, Format)},
+		{Table: own, Key: keyDevice, Value: []byte(cfg.Device)},
+		{Table: own, Key: keyIncarnation, Value: id[:]},
+		{Table: own, Key: keyBoot, Value: append([]byte{}, cfg.Boot...)},
 		{Table: own, Key: keyClean},
 		{Table: own, Key: keyDoubt},
 	}

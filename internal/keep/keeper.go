@@ -114,7 +114,7 @@ func (k *Keeper) Begin() error {
 func (k *Keeper) Put(t Table, key, value []byte) {
 	b := make([]byte, 0, len(key)+len(value)+1)
 	b = append(append(b, key...), value...)
-	k.add(Row{t, b[:len(key):len(key)], b[len(key):len(b):len(b)]})
+	k.add(Row{Table: t, Key: b[:len(key):len(key)], Value: b[len(key):len(b):len(b)]})
 }
 
 // Delete implements Sink.
@@ -207,7 +207,7 @@ func (k *Keeper) Close(clean bool) {
 func (k *Keeper) Abandon() {
 	if !k.found.Whole && !k.found.None {
 		k.mu.Lock()
-		k.pending = append(k.pending, Row{own, keyDoubt, []byte{1}})
+		k.pending = append(k.pending, Row{Table: own, Key: keyDoubt, Value: []byte{1}})
 		k.mu.Unlock()
 	}
 	k.finish(true)
@@ -258,7 +258,7 @@ func (k *Keeper) finish(clean bool) {
 	if clean {
 		k.mu.Lock()
 		k.flush()
-		k.pending = append(k.pending, Row{own, keyClean, []byte{1}})
+		k.pending = append(k.pending, Row{Table: own, Key: keyClean, Value: []byte{1}})
 		k.mu.Unlock()
 	}
 	err := k.save()
@@ -418,7 +418,7 @@ func (k *Keeper) moved() error {
 	k.db, k.found.usable, k.found.aside = nil, false, err == nil
 	k.rescued = rows
 	if lost != nil {
-		k.rescued = append(rows, Row{own, keyDoubt, []byte{1}})
+		k.rescued = append(rows, Row{Table: own, Key: keyDoubt, Value: []byte{1}})
 	}
 	return errors.New("the database was taken away; it is written anew")
 }
@@ -439,7 +439,7 @@ func (k *Keeper) replace() error {
 	}
 	k.bad.Add(uint64(len(c.bad)))
 	k.found.aside = c.old
-	k.rescued = append(append(c.rows, k.found.beginning(k.cfg)...), Row{own, keyDoubt, []byte{1}})
+	k.rescued = append(append(c.rows, k.found.beginning(k.cfg)...), Row{Table: own, Key: keyDoubt, Value: []byte{1}})
 	return nil
 }
 

@@ -325,7 +325,7 @@ func TestTheWriterWritesBehind(t *testing.T) {
 	for i := range 5000 {
 		put(r.k, told, fmt.Sprint(i%50), fmt.Sprint(i))
 	}
-	r.k.Later(func() Row { return Row{ports, []byte("x"), []byte("later")} })
+	r.k.Later(func() Row { return Row{Table: ports, Key: []byte("x"), Value: []byte("later")} })
 	r.stop()
 	f := r.look()
 	if len(f.Rows) != 51 || !f.Clean || !f.Whole {

@@ -16,7 +16,7 @@ type Memory struct {
 
 // Put implements Sink.
 func (m *Memory) Put(t Table, key, value []byte) {
-	m.unsaved = append(m.unsaved, Row{t, bytes.Clone(key), append([]byte{}, value...)})
+	m.unsaved = append(m.unsaved, Row{Table: t, Key: bytes.Clone(key), Value: append([]byte{}, value...)})
 }
 
 // Delete implements Sink.

@@ -7,31 +7,23 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+
+	"github.com/openinof/inof/internal/store"
 )
 
-// Table names a kind of rows. It is a bucket of the database.
-type Table string
-
-// Row is what is true of a key. A nil Value says that nothing is.
-type Row struct {
-	Table Table
-	Key   []byte
-	Value []byte
-}
-
-// Sink takes rows. None of its methods waits for a disk; the bytes are copied. What was put
-// survives the end of the process from the next Flush on.
-type Sink interface {
-	Put(t Table, key, value []byte)
-	Delete(t Table, key []byte)
-	Flush()
-}
+// Rows, tables and what takes them are those of the store into which all this moves.
+type (
+	Table   = store.Table
+	Row     = store.Row
+	Sink    = store.Sink
+	Problem = store.Problem
+)
 
 // Limits of one row, in bytes.
 const (
-	MaxTable = 32
-	MaxKey   = 1 << 12
-	MaxValue = 1 << 20
+	MaxTable = store.MaxTable
+	MaxKey   = store.MaxKey
+	MaxValue = store.MaxValue
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -72,7 +64,7 @@ func open(t Table, key, sealed []byte) (Row, error) {
 	if got, want := sum(0, t, key, value), binary.BigEndian.Uint32(sealed); got != want {
 		return Row{}, fmt.Errorf("%08x is not %08x: %w", got, want, ErrChecksum)
 	}
-	return Row{t, bytes.Clone(key), append([]byte{}, value...)}, nil
+	return Row{Table: t, Key: bytes.Clone(key), Value: append([]byte{}, value...)}, nil
 }
 
 // latest gives the last row of each key, sorted by table and key.
