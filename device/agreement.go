@@ -120,7 +120,11 @@ func (c *Core) zoneSources(name string) string {
 }
 
 func (c *Core) names(ids []netip.Addr) string {
-	if len(ids) == 0 {
+	switch {
+	case len(ids) > 0:
+	case c.client != nil && c.client.Recalling():
+		return api.LearnedLast
+	default:
 		return c.reflectorName()
 	}
 	parts := make([]string, len(ids))

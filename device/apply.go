@@ -54,6 +54,7 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 		add(c.dir.SetDown(d.Device, d.Port, d.Addrs, d.Down))
 	}
 	c.changedBy(changes, c.causeOf(a), now)
+	c.saveApplied(a)
 	if a.Bound {
 		c.rebind(now)
 	}

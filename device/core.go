@@ -16,6 +16,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/store"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
@@ -54,8 +55,9 @@ type Config struct {
 	Observe    bool // mode: observe
 	HardZoning hardzone.Config
 	Epoch      uint64 // of this start of the process
-	// Keep takes what is to be kept over a restart; nil: nothing is.
-	Keep keep.Sink
+	// Keep takes what is to be kept over a restart, Store what reflectors say; nil: nothing is.
+	Keep  keep.Sink
+	Store store.Sink
 }
 
 // Counters count what no room of its own counts.
@@ -114,6 +116,7 @@ type Core struct {
 	testSeq    uint32          // of the last one
 	drainDue   time.Time       // when to look after the ports that are drained; zero: there are none
 	keep       keeping
+	saving     saving
 	counters   Counters
 	nts        snsd.ParseCounters
 	limiter    eventLimiter
@@ -153,6 +156,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 	c.observe.configured = cfg.Observe
 	c.hard.cfg = cfg.HardZoning
 	c.keep.start(cfg.Keep)
+	c.saving = saving{to: cfg.Store, in: map[savedRow]bool{}, zones: map[savedRow]*zone.Zone{}}
 	c.dir.SetMultiPort(cfg.Hosts.MultiPort)
 	c.stopwatch, _ = out.(Stopwatch)
 	if cfg.Access {
@@ -237,6 +241,7 @@ func (c *Core) Pump(now time.Time) {
 	}
 	c.Say()
 	c.KeepRows(now)
+	c.saveRows(now)
 }
 
 // Next is when Tick has something to do; zero: only after the next event.
@@ -257,6 +262,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.drainDue)
 		next = sooner(next, c.observe.turn)
 		next = sooner(next, c.keep.notices)
+		next = sooner(next, c.saving.due)
 	}
 	if c.speak != nil {
 		next = sooner(next, c.speak.Next())

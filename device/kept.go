@@ -94,6 +94,7 @@ type State struct {
 	// Halts are what operators ordered here, and what reflectors said last.
 	HaltLocal, HaltFabric api.Halt
 	Halts                 []SavedHalt
+	LastSync              LastSync
 	Epoch                 uint64    // of the last process
 	HeldBack              time.Time // until when hosts may be missing, because the device had started without all its rows
 	// Incomplete is set when rows may be missing: of hosts that the device knew, and of what
@@ -119,7 +120,9 @@ func StateOf(f keep.Found) (st State, bad []keep.Problem) {
 		if err := st.add(r, &heard); err != nil {
 			bad = append(bad, keep.Problem{Where: fmt.Sprintf("row %.40q of table %q", r.Key, r.Table), Err: err,
 				Lost: "what it said is not known", Do: "nothing, unless it happens again"})
-			st.Incomplete = true
+			if lastTables[r.Table] == nil { // else a reflector says it again
+				st.Incomplete = true
+			}
 		}
 	}
 	for i := range st.Neighbours {
@@ -133,6 +136,9 @@ func StateOf(f keep.Found) (st State, bad []keep.Problem) {
 func (st *State) add(r *keep.Row, heard *[]uint32) error {
 	if kind, ok := toldTables[r.Table]; ok {
 		return st.Told.Add(kind, r.Key, r.Value)
+	}
+	if add, ok := lastTables[r.Table]; ok {
+		return add(&st.LastSync, r)
 	}
 	switch r.Table {
 	case tableDevice:

@@ -73,6 +73,7 @@ type mesh struct {
 	forget   time.Time // not after the next time a path is forgotten
 	told     bool      // they were, since the start
 	watched  map[netip.Addr]bool
+	up       map[netip.Addr]bool // of these, that BFD reported as working, maybe before the start
 	handout  pathKeys
 	peers    []bfd.Peer // as told last
 	paths    map[netip.Addr]*path
@@ -89,7 +90,7 @@ type path struct {
 // configure is for the beginning.
 func (m *mesh) configure(cfg MeshConfig) {
 	m.cfg, m.handout = cfg, newPathKeys()
-	m.watched, m.paths = make(map[netip.Addr]bool), make(map[netip.Addr]*path)
+	m.watched, m.paths, m.up = make(map[netip.Addr]bool), make(map[netip.Addr]*path), make(map[netip.Addr]bool)
 }
 
 // next is when tickMesh has something to do.
@@ -106,8 +107,8 @@ func (c *Core) notePartners(now time.Time) {
 		return
 	}
 	// Before the first sync is complete hosts are missing that this device watched
-	// the paths to before it was started again.
-	if c.client.Synced() {
+	// the paths to before it was started again, unless it knows those of the last one.
+	if c.client.Synced() || c.client.Recalling() {
 		m.due = now.Add(meshDelay)
 	}
 }
@@ -181,13 +182,33 @@ func (c *Core) watch(now time.Time) {
 		peers = append(peers, p)
 		m.watched[dev] = true
 	}
+	for dev := range m.up {
+		c.pathIsUp(dev, m.watched[dev])
+	}
 	c.askPathKeys()
 	if m.told && slices.Equal(peers, m.peers) {
 		return
 	}
+	first := !m.told
 	m.told, m.peers = true, peers
 	m.counters.Changes++
-	c.out.WatchPaths(slices.Clone(peers))
+	list := slices.Clone(peers)
+	for i := range list {
+		if first && m.up[list[i].Peer] { // it must be seen to work
+			list[i].Last = bfd.ReportUp
+		}
+	}
+	c.out.WatchPaths(list)
+}
+
+// pathIsUp notes whether BFD reports a path as working.
+func (c *Core) pathIsUp(dev netip.Addr, is bool) {
+	if m := &c.mesh; m.up[dev] != is {
+		if m.up[dev] = true; !is {
+			delete(m.up, dev)
+		}
+		c.savePath(dev)
+	}
 }
 
 // timersOf brings what reflectors ask for into the ranges of the mesh.

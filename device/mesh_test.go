@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/bfd"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/keep"
@@ -21,18 +22,20 @@ import (
 // meshCore is a client with two hosts, i1 on eth1 in zone a and i2 on eth2 in zone
 // b, whose reflector is played by the test.
 type meshCore struct {
-	disk    *keep.Memory
-	t       *testing.T
-	c       *Core
-	now     time.Time
-	mesh    MeshConfig
-	told    []string                 // to local hosts
-	last    map[[2]netip.Addr]uint32 // number of what a host was told last of a subject
-	frames  int                      // notices in them, repeated ones too
-	watched [][]string               // each call of WatchPaths
-	peers   []bfd.Peer               // the last one
-	sent    []wire.Delivery
-	events  []string
+	disk *keep.Memory
+	t    *testing.T
+	c    *Core
+	now  time.Time
+	mesh MeshConfig
+
+	allRoles bool
+	told     []string                 // to local hosts
+	last     map[[2]netip.Addr]uint32 // number of what a host was told last of a subject
+	frames   int                      // notices in them, repeated ones too
+	watched  [][]string               // each call of WatchPaths
+	peers    []bfd.Peer               // the last one
+	sent     []wire.Delivery
+	events   []string
 
 	hostsChanged []string // address and change of each event of a host
 }
@@ -86,7 +89,7 @@ func newMeshCore(t *testing.T) *meshCore {
 
 func (m *meshCore) start(st State) {
 	m.t.Helper()
-	c, err := New(Config{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh, Keep: m.disk}, m, m.now)
+	c, err := New(Config{Self: bareSelf, Access: true, Epoch: uint64(m.now.UnixNano()), Mesh: m.mesh, Keep: m.disk, Store: m.disk, Notify: hostnotify.Config{AllRoles: m.allRoles}}, m, m.now)
 	m.disk.Begin()
 	if err == nil {
 		m.c = c
@@ -322,10 +325,10 @@ func TestARestartWhileAPathFailsTellsNothingNew(t *testing.T) {
 	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 	m.told, m.watched = nil, nil
 	m.restart()
-	m.expectWatched("before the sync is complete")
+	m.expectWatched("before any reflector is heard, by what was known", []string{far1, far2})
 	m.sync(meshOn)
 	m.expect("restart and sync")
-	m.expectWatched("synced", []string{far1, far2})
+	m.expectWatched("synced")
 	m.path(far1, bfd.ReportDown, bfd.DiagDetectTime)
 	m.path(far2, bfd.ReportUnknown, 0)
 	m.expect("BFD says the same")

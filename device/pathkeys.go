@@ -36,10 +36,15 @@ func (p *pathKeys) auth(dev netip.Addr) *bfd.Auth {
 	return a
 }
 
-// retain forgets devices to which no path is watched.
-func (p *pathKeys) retain(watched func(netip.Addr) bool) {
+// retain forgets devices to which no path is watched, and calls forgot for each that had keys.
+func (p *pathKeys) retain(watched func(netip.Addr) bool, forgot func(netip.Addr)) {
 	gone := func(dev netip.Addr) bool { return !watched(dev) }
-	maps.DeleteFunc(p.keys, func(dev netip.Addr, _ map[netip.Addr]bfd.AuthKey) bool { return gone(dev) })
+	for _, dev := range slices.SortedFunc(maps.Keys(p.keys), netip.Addr.Compare) {
+		if gone(dev) {
+			delete(p.keys, dev)
+			forgot(dev)
+		}
+	}
 	maps.DeleteFunc(p.auths, func(dev netip.Addr, _ *bfd.Auth) bool { return gone(dev) })
 	for _, devs := range p.asked {
 		maps.DeleteFunc(devs, func(dev netip.Addr, _ bool) bool { return gone(dev) })
@@ -57,8 +62,8 @@ func (p *pathKeys) ask(refl netip.Addr, watched []netip.Addr) (list []netip.Addr
 	return list
 }
 
-// take notes what a reflector has handed out, and reports whether anything is news.
-func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news bool) {
+// take notes what a reflector has handed out, and gives the devices of which that is news.
+func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news []netip.Addr) {
 	for i := range m.Keys {
 		k := &m.Keys[i]
 		if !p.asked[refl][k.Device] {
@@ -73,7 +78,7 @@ func (p *pathKeys) take(refl netip.Addr, m *wire.PathKeys) (news bool) {
 		}
 		p.keys[k.Device][refl] = bfd.AuthKey{ID: k.ID, Secret: slices.Clone(k.Secret[:])}
 		delete(p.auths, k.Device)
-		news = true
+		news = append(news, k.Device)
 	}
 	return news
 }
@@ -100,7 +105,9 @@ func (c *Core) askPathKeys() {
 	m := &c.mesh
 	watched := slices.SortedFunc(maps.Keys(m.watched), netip.Addr.Compare)
 	watched = slices.DeleteFunc(watched, func(dev netip.Addr) bool { return !m.handed(dev) })
-	m.handout.retain(func(dev netip.Addr) bool { return m.watched[dev] && m.handed(dev) })
+	if m.told || len(watched) > 0 { // else those of before the start are still needed
+		m.handout.retain(func(dev netip.Addr) bool { return m.watched[dev] && m.handed(dev) }, c.savePath)
+	}
 	for _, refl := range slices.SortedFunc(maps.Keys(m.handout.asked), netip.Addr.Compare) {
 		for devs := range slices.Chunk(m.handout.ask(refl, watched), wire.MaxPathKeys) {
 			q := &wire.PathKeys{Asked: devs}
@@ -125,9 +132,12 @@ func (c *Core) pathSession(refl netip.Addr, up bool) {
 
 // takePathKeys takes keys of a reflector into use, together with others that come now.
 func (c *Core) takePathKeys(refl netip.Addr, m *wire.PathKeys) {
-	if c.mesh.handout.take(refl, m) {
+	if news := c.mesh.handout.take(refl, m); len(news) > 0 {
 		c.mesh.counters.KeysTaken++
 		c.mesh.changed = true
+		for _, dev := range news {
+			c.savePath(dev)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ func (c *Core) Path(ev bfd.Event, now time.Time) {
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
+	c.pathIsUp(dev, ev.Report == bfd.ReportUp)
 	switch {
 	case ev.Report == bfd.ReportDown:
 		c.pathDown(dev, ev, at, now)

@@ -50,7 +50,7 @@ func bareMachine(t *testing.T, now time.Time) *bareCore {
 func (b *bareCore) start(reflect bool, st State) {
 	b.t.Helper()
 	cfg := Config{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
-		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk}
+		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk, Store: b.disk}
 	b.disk.Begin()
 	c, err := New(cfg, nowhere{}, b.now)
 	if err == nil {

@@ -21,6 +21,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 		return nil
 	}
 	c.restorePaths(st.Paths)
+	c.recall(&st.LastSync, now)
 	if st.Incomplete || !st.HeldBack.IsZero() {
 		left := st.HeldBack.Sub(now)
 		if st.Incomplete || left <= 0 || left > HoldBack { // the clock was set, or nobody has listened since
@@ -30,7 +31,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 	}
 	c.keepHeldBack()
 	maps.Copy(c.keep.epochs, st.Reflectors)
-	if len(st.Told.Subjects) > 0 {
+	if len(st.Told.Subjects) > 0 || c.client.Recalling() {
 		c.client.Relies(st.Reflectors)
 	}
 	if st.Incomplete {

@@ -76,7 +76,7 @@ func (n *Notifier) offer(v *view, by *cause) {
 func (n *Notifier) introduce(s *subscriber, v *view, by *cause) *pair {
 	p := s.pairs[v.addr]
 	switch {
-	case p != nil || s.yields() || v.state != snsd.Active || v.own(s) || !n.concerns(s, v):
+	case p != nil || n.recall || s.yields() || v.state != snsd.Active || v.own(s) || !n.concerns(s, v):
 		return p
 	case v.addr.Is4() != s.addr.Is4():
 		n.counters.FamilyMismatch++

@@ -19,6 +19,7 @@ type Notifier struct {
 	dir       Directory
 	synced    bool
 	observing bool // decide and record, send nothing
+	recall    bool // the Directory has what was known before the start, until it is synced
 
 	base time.Time // what stamps count from
 	now  stamp     // the latest time given; time never runs backward here
@@ -354,13 +355,22 @@ func (n *Notifier) AckAt(port string, a snsd.Ack, at, now time.Time) bool {
 // told is compared with the truth.
 func (n *Notifier) SetSynced(on bool) {
 	if on && !n.synced {
-		n.synced = true
+		held := n.recall
+		n.synced, n.recall = true, false
 		for _, s := range n.order {
-			n.recomputeTold(s, nil)
+			if held {
+				n.recomputeAll(s, nil, false) // with the active peers that were held back
+			} else {
+				n.recomputeTold(s, nil)
+			}
 		}
 	}
 	n.synced = on
 }
+
+// Recall says that the Directory has what was known before the start: until SetSynced a loss is
+// told, and that a peer is active is not.
+func (n *Notifier) Recall() { n.recall = !n.synced }
 
 // Counters returns a copy of the totals.
 func (n *Notifier) Counters() Counters {

@@ -88,6 +88,8 @@ func (n *Notifier) truth(s *subscriber, subj *subject, v *view, share bool) trut
 		return gone(snsd.ReasonIPChanged)
 	case s.leaving():
 		return truth{verdict: inactive(snsd.ReasonAgedOut)}
+	case v.state == snsd.Active && n.recall: // it may be gone since
+		return truth{open: true}
 	case v.state == snsd.Active:
 		return truth{verdict: active}
 	}

@@ -146,6 +146,7 @@ func (c *Client) Tick(now time.Time) Applied {
 	}
 	l.waited = true
 	l.revote(&a)
+	l.endRecall(&a, now)
 	return a
 }
 

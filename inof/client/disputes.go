@@ -104,7 +104,9 @@ func (l *replicas) recount(a *Applied, now time.Time) {
 		return
 	}
 	for k := range l.hosts {
-		l.reclaim(k, a, now)
+		if _, is := l.recalled.hosts[k]; !is {
+			l.reclaim(k, a, now)
+		}
 	}
 	a.sort()
 }

@@ -56,6 +56,7 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		d.since = now
 	}
 	l.recount(a, now)
+	l.endRecall(a, now)
 	a.sort()
 }
 

@@ -143,6 +143,7 @@ func (l *replicas) decide(t *touched, a *Applied, now time.Time) {
 	for k, why := range t.hosts {
 		was, known := l.hosts[k]
 		i := l.decideHost(k)
+		delete(l.recalled.hosts, k)
 		if i < 0 {
 			if known {
 				delete(l.hosts, k)

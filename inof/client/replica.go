@@ -80,6 +80,8 @@ type replicas struct {
 
 	list []replica
 
+	recalled recalled // what is in force of before the start
+
 	// What is in force.
 	voices    []int // replicas whose zones count
 	settings  *wire.Settings

@@ -260,7 +260,7 @@ func (l *replicas) ahead(i, j int) bool {
 }
 
 // revote follows a change of who has a voice, and of the settings. While somebody is waited
-// for no zones are in force, the default zone included.
+// for no zones are in force, the default zone included, but those of the last sync before the start.
 func (l *replicas) revote(a *Applied) {
 	after := l.leaders()
 	said := make([]*wire.Settings, len(after))
@@ -270,7 +270,7 @@ func (l *replicas) revote(a *Applied) {
 	s := l.agreement.settings(said)
 	if l.waiting() {
 		if after = nil; s != nil {
-			s.AutoJoin = false
+			s.AutoJoin = l.recalled.on && l.settings.AutoJoin
 		}
 	}
 	if s != nil && (l.settings == nil || *s != *l.settings) {

@@ -117,6 +117,10 @@ const (
 // LearnedLocal is the LearnedFrom of what this device learned or was configured with itself.
 const LearnedLocal = "local"
 
+// LearnedLast is the LearnedFrom of what a device knows of the last sync before its start, and no
+// reflector has said since.
+const LearnedLast = "last-sync"
+
 // Host is one attachment of a host address.
 type Host struct {
 	Addr        netip.Addr    `json:"addr"`

@@ -82,7 +82,9 @@ func (l *link) want(told *uint64) error {
 	copy(list, c.wanted)
 	ignore := c.ignore
 	for i := range list {
-		list[i].Last = c.last[list[i].Key]
+		if last, known := c.last[list[i].Key]; known {
+			list[i].Last = last
+		}
 	}
 	c.mu.Unlock()
 	if seq == *told { // zero before anything is wanted: then the process goes on as it is

@@ -151,7 +151,14 @@ func TestATornEndIsCut(t *testing.T) {
 	dir, log := filled(t)
 	row := len(appendRow(nil, &Row{"zone", []byte("a"), []byte("value of a")}, 0))
 	head := len(log) - 3*row
+	snapshot, err := os.ReadFile(filepath.Join(dir, SnapshotName))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := head; n <= len(log); n++ {
+		if err := os.WriteFile(filepath.Join(dir, SnapshotName), snapshot, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		torn := append(bytes.Clone(log[:n]), make([]byte, n%5)...) // a file system may leave zeros
 		if err := os.WriteFile(filepath.Join(dir, LogName), torn, 0o600); err != nil {
 			t.Fatal(err)
