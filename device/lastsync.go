@@ -229,6 +229,14 @@ func (c *Core) saveRows(now time.Time) {
 	s.to.Flush()
 }
 
+// SaveAll encodes all that has changed, at the end of the process.
+func (c *Core) SaveAll(now time.Time) {
+	for c.saves() && len(c.saving.queue) > 0 {
+		c.saving.due = time.Time{}
+		c.saveRows(now)
+	}
+}
+
 // inStep reports whether a reflector that has completed its sync has a session.
 func (c *Core) inStep() bool { return c.client != nil && c.client.Synced() && c.client.Connected() }
 
@@ -266,33 +274,6 @@ func (c *Core) saveRow(r savedRow, now time.Time) {
 	} else if b, err := json.Marshal(is); err == nil { // nothing in it can fail
 		c.saving.to.Put(r.table, key, b)
 	}
-}
-
-// recall brings what the reflectors said last into force, before any local host is known.
-func (c *Core) recall(l *LastSync, now time.Time) {
-	if l.Settings == nil {
-		if len(l.Zones)+len(l.Reserved)+len(l.Hosts)+len(l.Paths) == 0 {
-			return
-		}
-		l.Settings = &wire.Settings{} // its row was damaged: hosts of no zone share none, no path is watched
-	}
-	c.saving.since = l.At
-	c.restoring = true
-	defer func() { c.restoring = false }()
-	for _, p := range l.Paths[:min(len(l.Paths), maxSavedPaths)] {
-		if p.Device == c.self {
-			continue
-		}
-		if c.mesh.cfg.Handed && len(p.Keys) > 0 {
-			c.mesh.handout.keys[p.Device] = p.Keys
-		}
-		if p.Up {
-			c.mesh.up[p.Device] = true
-		}
-	}
-	c.notify.Recall()
-	a := c.client.Recall(l.LastSync)
-	c.apply(&a, now)
 }
 
 // LastSync is when the device was in step with a reflector last, where it decides by what was known

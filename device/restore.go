@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/errdown"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/lldp"
 )
 
@@ -61,6 +62,35 @@ func (c *Core) Restore(st State, now time.Time) error {
 	c.causesChanged(c.faults.Restore(faults, now), now)
 	c.restoreDrains(now)
 	return errors.Join(errs...)
+}
+
+// recall brings what the reflectors said last into force, before any local host is known.
+func (c *Core) recall(l *LastSync, now time.Time) {
+	if l.Settings == nil {
+		if len(l.Zones)+len(l.Reserved)+len(l.Hosts)+len(l.Paths) == 0 {
+			return
+		}
+		l.Settings = &wire.Settings{} // its row was damaged: hosts of no zone share none, no path is watched
+	}
+	if c.saving.since = l.At; l.At.IsZero() {
+		c.saving.since = now // it was not long before
+	}
+	c.restoring = true
+	defer func() { c.restoring = false }()
+	for _, p := range l.Paths[:min(len(l.Paths), maxSavedPaths)] {
+		if p.Device == c.self {
+			continue
+		}
+		if c.mesh.cfg.Handed && len(p.Keys) > 0 {
+			c.mesh.handout.keys[p.Device] = p.Keys
+		}
+		if p.Up {
+			c.mesh.up[p.Device] = true
+		}
+	}
+	c.notify.Recall()
+	a := c.client.Recall(l.LastSync)
+	c.apply(&a, now)
 }
 
 // restoreNeighbours gives the table its rows back; those that it does not take are removed.

@@ -13,7 +13,7 @@ import (
 // Why gathers what the owner goroutine knows of two hosts, with all notices of either
 // about the other.
 func (c *Core) Why(w *api.Why, a, b netip.Addr) {
-	w.Synced, w.Everything = c.Synced(), c.refl != nil
+	w.Synced, w.Everything, w.LastSync = c.Synced(), c.refl != nil, c.LastSync()
 	w.Hosts = [2]api.WhyHost{{Addr: a}, {Addr: b}}
 	for i := range w.Hosts {
 		h := &w.Hosts[i]

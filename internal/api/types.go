@@ -48,6 +48,9 @@ type Status struct {
 	// HeldBack is until when the device, which has started without its state, takes
 	// nothing back that it may have told its reflectors before.
 	HeldBack *time.Time `json:"held_back_until,omitempty"`
+	// LastSync is when the device was in step with a reflector last, while it decides by what was
+	// known then because none has answered since its start.
+	LastSync *time.Time `json:"not_synchronized_since,omitempty"`
 	Counts   Counts     `json:"counts"`
 	// Carrier is how losses of carrier are heard; nil: the device has no ports.
 	Carrier  *CarrierSource `json:"carrier,omitempty"`

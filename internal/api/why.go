@@ -13,6 +13,9 @@ import (
 type Why struct {
 	Device netip.Addr `json:"device"` // that answers
 	Synced bool       `json:"synced"`
+	// LastSync is when the device was in step with a reflector last, while it decides by what was
+	// known then because none has answered since its start.
+	LastSync *time.Time `json:"not_synchronized_since,omitempty"`
 	// Everything: the device is a reflector, which knows all hosts there are; another one
 	// knows those that concern it.
 	Everything bool       `json:"everything"`

@@ -72,7 +72,7 @@ var allowed = map[string][]string{
 	// Devices in virtual time, for the simulation and the model.
 	"internal/virtual": slices.Concat(values, []string{"device", "inof/link", "inof/wire", "internal/timerheap"}),
 	// One device as one machine. It shows operators itself as the API says it.
-	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/latency"}),
+	"device": slices.Concat(values, machines, []string{"internal/api", "internal/health", "internal/keep", "internal/store", "internal/latency"}),
 
 	"internal/bfdd":      append([]string{"bfd"}, values...),
 	"internal/timerheap": {},
@@ -87,14 +87,15 @@ var allowed = map[string][]string{
 	"internal/syslog":    {},
 	"internal/audit":     {},                                       // what operators did, in files that show tampering
 	"internal/wholefile": {},                                       // files that are replaced at once or not at all
-	"internal/keep":      {"internal/store", "internal/wholefile"}, // rows that outlive the process
+	"internal/store":     {"internal/wholefile"},                   // rows that outlive the process and its machine
+	"internal/keep":      {"internal/store", "internal/wholefile"}, // the same, with the unsaved ones in memory
 	// The zones of several reflectors in one log; of inof the passwords and certificates of
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/store", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// A door to what the API does.

@@ -26,8 +26,10 @@ var rooms = map[string][]string{
 		"hosts.go binding.go faults.go",             // what is true of hosts
 		"change.go contest.go early.go hardzone.go", // whom a change concerns
 		"mesh.go pathkeys.go mode.go",
-		"route.go nqnclaims.go send.go stages.go",        // out
-		"port.go keeping.go kept.go limiter.go known.go", // what there is
+		"route.go nqnclaims.go send.go stages.go", // out
+		"port.go keeping.go limiter.go known.go",  // what there is
+		"lastsync.go",                             // what reflectors said last
+		"kept.go",
 		"actions.go times.go doc.go",
 	},
 	"hostnotify": {

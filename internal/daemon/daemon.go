@@ -24,6 +24,7 @@ import (
 	"github.com/openinof/inof/internal/bfdd"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/store"
 	"github.com/openinof/inof/internal/syslog"
 )
 
@@ -71,6 +72,7 @@ type Daemon struct {
 	zonesRefused atomic.Uint64
 	cluster      *clusterStore // zones, on a member of a cluster
 	keeper       *keep.Keeper
+	store        *store.Store
 	kept         device.State // what the last process kept; given up once the device has it
 	zoneRows     []keep.Row   // kept versions of the zones; given up once they are read
 	unsure       bool         // as a reflector: there may have been another one in its place
@@ -203,7 +205,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	owner, err := NewDevice(dp, d.log, d.env.Now, func(out device.Actions) (*device.Core, error) {
 		cc := d.coreConfig(cfg, state.Known)
-		cc.Reflector.Unsure, cc.Keep = d.unsure, d.keeper
+		cc.Reflector.Unsure, cc.Keep, cc.Store = d.unsure, d.keeper, d.store
 		c, err := device.New(cc, out, d.env.Now())
 		if err != nil {
 			return nil, err
@@ -218,7 +220,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 		return err
 	}
 	d.device = owner
-	d.device.keeper, d.kept = d.keeper, device.State{}
+	d.device.keeper, d.device.store, d.kept = d.keeper, d.store, device.State{}
 	if cfg.Device.Roles.Access() {
 		d.hard = newHardZoning(d, cfg)
 		d.device.hard = d.hard
@@ -274,7 +276,7 @@ func (d *Daemon) warn(room string, err error) {
 // tasks lists everything that runs. The first ones outlive the others at a stop:
 // the device still says goodbye through them.
 func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
-	late = []task{d.keeper, logWriter{d}}
+	late = []task{d.keeper, d.store, logWriter{d}}
 	for _, s := range d.syslogs {
 		late = append(late, s)
 	}

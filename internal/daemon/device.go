@@ -18,6 +18,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/deepstack"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/store"
 )
 
 // Device owns a Core: it takes events in order, port events before everything else, and hands
@@ -56,6 +57,7 @@ type Device struct {
 	hostPorts map[string]int
 	realPorts bool
 	keeper    *keep.Keeper // nil: nothing is kept
+	store     *store.Store // likewise
 	sampler   *sampler
 	hard      *hardZoning // nil: nobody enforces zones
 	replaced  bool        // ports came, went, or have another interface
@@ -188,6 +190,8 @@ func (d *Device) last() {
 	if d.keeper != nil {
 		d.core.KeepRows(d.now())
 		d.keeper.Close(true)
+		d.core.SaveAll(d.now())
+		d.store.Close()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // warnings gathers what the rules of health look at, and returns what they find.
 func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) (api.Warnings, error) {
 	f := health.Facts{
-		Now: d.env.Now(), Mode: s.Mode, Synced: s.Synced, HeldBack: s.HeldBack, Counts: s.Counts, Peers: peers,
+		Now: d.env.Now(), Mode: s.Mode, Synced: s.Synced, HeldBack: s.HeldBack, LastSync: s.LastSync, Counts: s.Counts, Peers: peers,
 		Certificates: d.certs.warnings(), State: d.savingWarning(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(), Exposed: d.cfg.Load().ExposedSecrets(),
 		Syslog: d.syslogTroubles(),
 	}

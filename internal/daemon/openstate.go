@@ -14,6 +14,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
+	"github.com/openinof/inof/internal/store"
 )
 
 // oldStates are files in which earlier versions of the program kept what they knew.
@@ -29,7 +30,12 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	}
 	k, found, err := keep.Open(keep.Config{Dir: cfg.State, Unsaved: d.env.Unsaved, Device: cfg.Device.ID.String(), Boot: d.env.Boot,
 		Retry: saveRetry, Tell: d.tellSaving(cfg.State)})
-	st, bad := device.StateOf(found)
+	s, last, refused := store.Open(store.Config{Dir: cfg.State, Owner: cfg.Device.ID.String(), Retry: saveRetry, Tell: d.tellSaving(cfg.State)})
+	d.warn("state", refused)
+	d.store = s
+	all := found
+	all.Rows = slices.Concat(found.Rows, last.Rows)
+	st, bad := device.StateOf(all)
 	d.keeper, d.kept, d.unsure = k, st, st.Incomplete
 	if d.lock != nil && d.lock.unused && found.None && err == nil {
 		d.kept.Incomplete = false // a new device has told nobody anything, and has nothing to be careful about
@@ -39,7 +45,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	d.zoneRows = found.Rows
 	d.configs.open(d.keeper, found.Rows, cfg.File)
 	d.warn("state", warning)
-	for _, p := range slices.Concat(found.Problems, bad) {
+	for _, p := range slices.Concat(found.Problems, last.Problems, bad) {
 		d.warn("state", &p)
 	}
 	for _, name := range oldStates {
@@ -67,6 +73,9 @@ const saveRetry = 10 * time.Second
 
 // savingWarning says what an operator should look at; empty: all is saved.
 func (d *Daemon) savingWarning() string {
+	if why := d.store.Warning(); why != "" {
+		return fmt.Sprintf("what reflectors said is not kept: a start while none of them answers may not notify hosts of losses (%s)", why)
+	}
 	why := d.keeper.Warning()
 	if why == "" {
 		return ""

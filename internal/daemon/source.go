@@ -71,7 +71,7 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	err = d.device.Do(ctx, func(c *device.Core, now time.Time) {
 		s.Mode = c.Mode()
 		s.Synced = c.Synced()
-		s.HeldBack = c.HeldBack()
+		s.HeldBack, s.LastSync = c.HeldBack(), c.LastSync()
 		s.Counts = c.Counts()
 		s.Counters = c.Counters()
 		s.Counters["device"] = d.device.counters()
@@ -182,6 +182,7 @@ func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
 // addCounters adds what is counted outside the owner goroutine.
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.keeper.Counters()
+	m["store"] = d.store.Counters()
 	m["sampler"] = d.device.sampler.counters()
 	if d.hard != nil {
 		m["hard_zoning"] = d.hard.counters()

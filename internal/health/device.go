@@ -18,6 +18,9 @@ var deviceRules = []Rule{
 		When: "the device has not heard all that a reflector knows since it was started",
 		Do:   "see the sessions: inofctl show peer",
 		Find: func(f *Facts) []string {
+			if f.LastSync != nil {
+				return when(true, "not synchronized with a reflector since %s: what was known then decides; hosts are notified of losses, and not that a host is active", f.LastSync.Format(time.DateTime))
+			}
 			return when(!f.Synced, "not synchronized with a reflector since the start: what the hosts were told before stays in force")
 		},
 	},

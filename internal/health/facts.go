@@ -14,6 +14,7 @@ type Facts struct {
 	Mode     api.Mode
 	Synced   bool
 	HeldBack *time.Time
+	LastSync *time.Time // when it was in step last, while it decides by what was known then
 	Counts   api.Counts
 	Peers    []api.Peer
 	// Awaited are the devices without a session whose hosts are still kept.

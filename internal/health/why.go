@@ -14,6 +14,7 @@ import (
 // Explain gives the verdict on two hosts from what is known of them: the first thing that
 // keeps them from each other, or that nothing does.
 func Explain(w *api.Why) {
+	defer notInStep(w)
 	for _, find := range []func(*api.Why) (verdict, do string){notKnown, noZone, unreachable, notTold} {
 		if w.Verdict, w.Do = find(w); w.Verdict != "" {
 			w.Good = false
@@ -34,6 +35,20 @@ func Explain(w *api.Why) {
 		}
 		w.Verdict += fmt.Sprintf("; %s was told so and has acked", w.Told[i].Host)
 	}
+}
+
+// notInStep says of a device that no reflector has answered since its start by what it decides. Its
+// zones are those of then: nobody is to change any because of what it says.
+func notInStep(w *api.Why) {
+	if w.LastSync == nil {
+		return
+	}
+	w.Verdict += "; not synchronized since " + w.LastSync.Format(time.DateTime) + ", deciding by what was known then: a loss is told, that a host is active again is not"
+	sessions := "see the sessions: inofctl show peer"
+	if w.Good = false; w.Do != "" {
+		sessions = w.Do + "; " + sessions
+	}
+	w.Do = sessions
 }
 
 // toldBy is the other device that tells a host which has no port here over which it can be told
@@ -69,6 +84,8 @@ func notKnown(w *api.Why) (verdict, do string) {
 	switch {
 	case w.Everything:
 		return names + " is not known in the fabric", "no device has heard LLDP with that address: inofctl show lldp on its switch, and see that the host's agent runs"
+	case w.LastSync != nil:
+		return names + " was not known here", ""
 	case !w.Synced:
 		return names + " is not known here, and the device is not synchronized with a reflector", "see the sessions: inofctl show peer"
 	}
@@ -80,8 +97,10 @@ func noZone(w *api.Why) (verdict, do string) {
 		return "", ""
 	}
 	a, b := &w.Hosts[0], &w.Hosts[1]
-	return fmt.Sprintf("%s and %s share no zone: the one is in %s, the other in %s", a.Addr, b.Addr, zonesText(a.Attachments[0].Zones), zonesText(b.Attachments[0].Zones)),
-		"on the reflector: inofctl zone member add ZONE ADDRESS"
+	if w.LastSync == nil { // else they may share one by now
+		do = "on the reflector: inofctl zone member add ZONE ADDRESS"
+	}
+	return fmt.Sprintf("%s and %s share no zone: the one is in %s, the other in %s", a.Addr, b.Addr, zonesText(a.Attachments[0].Zones), zonesText(b.Attachments[0].Zones)), do
 }
 
 func zonesText(names []string) string {

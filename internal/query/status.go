@@ -55,6 +55,9 @@ func showStatus(p *Page, s *api.Status) {
 		pairs = append(pairs, [2]string{"Carrier", s.Carrier.Heard()})
 	}
 	p.Pairs(pairs)
+	if s.LastSync != nil {
+		fmt.Fprintf(p, "Decides by:    what was known at %s: not synchronized since, no reflector has answered\n", p.Stamp(*s.LastSync))
+	}
 	if s.HeldBack != nil {
 		fmt.Fprintf(p, "Held back:     until %s: started without its state, no host it had told its reflectors is taken back before\n", p.Stamp(*s.HeldBack))
 	}

@@ -27,12 +27,13 @@ import (
 // t1 is a target, i1 and i2 are initiators, all in zone "oltp". Access ports are
 // eth1..eth9 of each switch; everything else belongs to somebody else.
 const (
-	spineID = "10.0.0.1"
-	tor1ID  = "10.0.0.11"
-	tor2ID  = "10.0.0.12"
-	target  = "192.0.2.21"
-	init1   = "192.0.2.11"
-	init2   = "192.0.2.12"
+	spineID  = "10.0.0.1"
+	secondID = "10.0.0.2"
+	tor1ID   = "10.0.0.11"
+	tor2ID   = "10.0.0.12"
+	target   = "192.0.2.21"
+	init1    = "192.0.2.11"
+	init2    = "192.0.2.12"
 )
 
 const (
@@ -47,6 +48,9 @@ type spec struct {
 	nodes string                         // further nodes, YAML, indented by four
 	links string                         // further links, YAML, indented by four
 	edit  map[string]func(string) string // changes of a node's configuration
+	// second says that the clients have two reflectors: the other one is a node of the test's own,
+	// r2, at secondID.
+	second bool
 }
 
 // fab is the fabric of one test.
@@ -54,6 +58,8 @@ type fab struct {
 	t   testing.TB
 	lab *testbed.Lab
 	dir string // configurations and passwords
+
+	sessions int // of a client
 }
 
 const fabricNodes = `
@@ -104,6 +110,11 @@ const kinds = `
 func newFabric(t testing.TB, s spec) *fab {
 	t.Helper()
 	f := noFabric(t)
+	if s.second {
+		f.sessions = 2
+		f.write("r2.yaml", f.commonConfig("r2", secondID, "reflector"))
+		f.write("r2.password", goodPassword+"\n")
+	}
 	if s.zones == "" {
 		s.zones = oltpZone
 	}
@@ -117,6 +128,12 @@ func newFabric(t testing.TB, s spec) *fab {
 		f.write(n+".password", goodPassword+"\n")
 	}
 	f.up("name: e2e-" + s.name + "\ntopology:" + kinds + "  nodes:" + fabricNodes + s.nodes + "\n  links:" + fabricLinks + s.links)
+	if s.second {
+		for i, tor := range []string{"tor1", "tor2"} {
+			f.run(tor, "ip", "addr", "add", fmt.Sprintf("10.2.%d.1/31", i+1), "dev", "eth50")
+			f.run(tor, "ip", "route", "add", secondID, "via", fmt.Sprintf("10.2.%d.0", i+1), "src", []string{tor1ID, tor2ID}[i])
+		}
+	}
 	f.settled()
 	return f
 }
@@ -262,7 +279,7 @@ func (f *fab) established(node string) {
 	f.t.Helper()
 	labtest.Eventually(f.t, node+" to be synchronized", func() error {
 		s, err := f.tryStatus(node)
-		if err == nil && (!s.Synced || s.Counts.Established != 1) {
+		if err == nil && (!s.Synced || s.Counts.Established != max(1, f.sessions)) {
 			err = fmt.Errorf("synced %v, %d sessions, warnings %q", s.Synced, s.Counts.Established, s.Warnings)
 		}
 		return err

@@ -46,7 +46,7 @@ func (f *fab) loseState(node string) {
 		f.t.Fatalf("state of %s: %d files, %v", node, len(files), err)
 	}
 	for _, e := range files {
-		if name := e.Name(); name == keep.FileName || strings.HasPrefix(name, "unsaved") {
+		if name := e.Name(); name == keep.FileName || strings.HasPrefix(name, "unsaved") || strings.HasPrefix(name, "store.") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				f.t.Fatal(err)
 			}

@@ -33,10 +33,7 @@ func pathFabric(t *testing.T, name string) *fab {
 func newPathFabric(t *testing.T, name string, edit map[string]func(string) string) *fab {
 	edit["spine"] = func(c string) string { return c + "bfd: {interval: 200ms, detect-multiplier: 5}\n" }
 	f := newFabric(t, spec{name: name, edit: edit})
-	f.run("tor1", "ip", "route", "add", tor2ID, "via", "10.1.1.0", "src", tor1ID)
-	f.run("tor2", "ip", "route", "add", tor1ID, "via", "10.1.2.0", "src", tor2ID)
-	f.forward(true)
-	f.pathsUp()
+	f.path12()
 	return f
 }
 
