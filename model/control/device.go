@@ -122,7 +122,7 @@ func (d *device) start() {
 	if d.reflects {
 		cfg.Zones = p.cfg.zones(p.sim)
 	}
-	cfg.Keep = &d.disk
+	cfg.Keep, cfg.Store = &d.disk, &d.disk
 	c, err := core.New(cfg, d, p.time())
 	if err == nil {
 		err = c.Restore(st, p.time())

@@ -101,7 +101,7 @@ func (d *device) start() {
 		cfg.Zones = w.zones.at(d.version).Set
 	}
 	if !w.cfg.NoSave || d.reflects {
-		cfg.Keep = &d.disk
+		cfg.Keep, cfg.Store = &d.disk, &d.disk
 	}
 	c, err := core.New(cfg, d, w.time())
 	if err == nil && d.member != nil {
