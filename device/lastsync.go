@@ -57,12 +57,11 @@ const (
 	keySettings = "settings"
 )
 
-// remoteHost is a remote host with what its JSON leaves out.
+// remoteHost is a remote host with its claim. Whether its port was down is left out: a row may be
+// of a moment before the last notice, and would take back what that said.
 type remoteHost struct {
 	zone.Host
-	Claim zone.Claim  `json:"claim,omitempty"`
-	Why   snsd.Reason `json:"down,omitempty"`
-	Since time.Time   `json:"down_since,omitzero"`
+	Claim zone.Claim `json:"claim,omitempty"`
 }
 
 func (l *LastSync) addSync(r *store.Row) error {
@@ -99,7 +98,7 @@ func (l *LastSync) addRemote(r *store.Row) error {
 	if snsd.CheckAddr(h.Addr) != nil || !h.Device.IsValid() || string(remoteKey(h.HostKey)) != string(r.Key) {
 		return errRow
 	}
-	h.Host.Claim, h.Host.Down = h.Claim, zone.Down{Why: h.Why, Since: h.Since}
+	h.Host.Claim = h.Claim
 	l.Hosts = append(l.Hosts, h.Host)
 	return nil
 }
@@ -188,11 +187,6 @@ func (c *Core) saveApplied(a *client.Applied) {
 	for i := range a.Claims {
 		host(a.Claims[i].HostKey)
 	}
-	for i := range a.Downs {
-		for _, addr := range a.Downs[i].Addrs {
-			host(a.Downs[i].Key(addr))
-		}
-	}
 	if a.Synced {
 		s.save(savedRow{table: tableSync, name: keySyncAt})
 	}
@@ -261,7 +255,7 @@ func (c *Core) saveRow(r savedRow, now time.Time) {
 	case tableRemote:
 		key = remoteKey(r.host)
 		if h, known := c.client.Host(r.host); known {
-			is = remoteHost{h, h.Claim, h.Down.Why, h.Down.Since}
+			is = remoteHost{h, h.Claim}
 		}
 	case tablePathKey:
 		key = r.dev.AsSlice()

@@ -201,17 +201,22 @@ func (n *Notifier) Moved(port string) {
 func (n *Notifier) Repeat(port string) {
 	for _, s := range n.subsOn(port) {
 		for i := len(s.list) - 1; i >= 0; i-- { // backward: recompute may remove the pair
-			p := s.list[i]
-			if p.told.none() || p.flight.on || p.waits.class != idle {
-				continue
-			}
-			p.told.acked = false
-			n.keepPair(p)
-			n.launch(p)
-			n.enqueue(p, retryClass(p.told.verdict))
-			n.recompute(p, nil, false) // there may be no ground for it yet
+			n.repeat(s.list[i])
 		}
 	}
+}
+
+// repeat sends what was told of a pair once more, with its number: an agent that has forgotten it
+// learns it, another one acks it again.
+func (n *Notifier) repeat(p *pair) {
+	if p.told.none() || p.flight.on || p.waits.class != idle {
+		return
+	}
+	p.told.acked = false
+	n.keepPair(p)
+	n.launch(p)
+	n.enqueue(p, retryClass(p.told.verdict))
+	n.recompute(p, nil, false) // there may be no ground for it yet
 }
 
 func (n *Notifier) subsOn(port string) []*subscriber {

@@ -76,6 +76,8 @@ func (n *Notifier) truth(s *subscriber, subj *subject, v *view, share bool) trut
 		return truth{open: true}
 	case !v.known && subj.why != snsd.ReasonNone:
 		return gone(subj.why)
+	case n.recall && v.known && (v.state == snsd.Active || v.own(s) || !n.concerns(s, v)):
+		return truth{open: true} // of before the start: only a fault that is seen now is a loss
 	case v.known && v.own(s):
 		return gone(snsd.ReasonIPChanged)
 	case !share && (!n.synced || !n.dir.Known(s.addr)):
@@ -88,8 +90,6 @@ func (n *Notifier) truth(s *subscriber, subj *subject, v *view, share bool) trut
 		return gone(snsd.ReasonIPChanged)
 	case s.leaving():
 		return truth{verdict: inactive(snsd.ReasonAgedOut)}
-	case v.state == snsd.Active && n.recall: // it may be gone since
-		return truth{open: true}
 	case v.state == snsd.Active:
 		return truth{verdict: active}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// LastSync is what was in force when a former process ended: hosts with their claims and faults.
+// LastSync is what was in force when a former process ended: hosts with their claims.
 type LastSync struct {
 	Settings *wire.Settings // nil: nothing is known
 	Zones    []zone.Zone

@@ -36,6 +36,7 @@ type device struct {
 	core    *core.Core
 
 	disk     keep.Memory
+	store    keep.Memory         // of what reflectors said: a kill takes what is not on the disk
 	diskSeen table               // naive: as of the disk
 	tailSeen []seenOp            // since then
 	dark     bool                // it has no power
@@ -101,7 +102,7 @@ func (d *device) start() {
 		cfg.Zones = w.zones.at(d.version).Set
 	}
 	if !w.cfg.NoSave || d.reflects {
-		cfg.Keep, cfg.Store = &d.disk, &d.disk
+		cfg.Keep, cfg.Store = &d.disk, &d.store
 	}
 	c, err := core.New(cfg, d, w.time())
 	if err == nil && d.member != nil {
@@ -159,8 +160,11 @@ func (d *device) stop(orderly bool) {
 		d.seen.expire(w.now, d)
 		d.core.Pump(w.time())
 		d.commit(d.disk.Pending(), len(d.tailSeen))
+		d.core.SaveAll(w.time())
+		d.store.Stop()
 		d.disk.Stop()
 	}
+	d.store.PowerCut()
 	d.seen.expire(w.now, d)
 	for _, e := range d.ends() {
 		if orderly && !e.c.cut {

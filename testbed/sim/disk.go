@@ -68,6 +68,7 @@ func (d *device) keepSeen(before table) {
 // load gives what the last process kept. A new device has nothing to be careful about.
 func (d *device) load() core.State {
 	f := d.disk.Begin()
+	f.Rows = append(f.Rows, d.store.Begin().Rows...)
 	st, bad := core.StateOf(f)
 	for _, p := range bad {
 		d.w.failf("%s: %v", d.name, &p)
@@ -88,7 +89,7 @@ func (d *device) kept() table {
 // save plans the next transaction of the disk.
 func (d *device) save() {
 	w := d.w
-	if w.cfg.NoSave || d.saving || d.disk.Pending() == 0 {
+	if w.cfg.NoSave || d.saving || d.disk.Pending()+d.store.Pending() == 0 {
 		return
 	}
 	d.saving = true
@@ -97,9 +98,10 @@ func (d *device) save() {
 		if !d.running || d.life != life {
 			return
 		}
-		rows, ops := d.disk.Pending(), len(d.tailSeen)
+		rows, said, ops := d.disk.Pending(), d.store.Pending(), len(d.tailSeen)
 		w.after(w.disks.short(50*time.Millisecond), func() {
 			if d.running && d.life == life {
+				d.store.Commit(said)
 				d.commit(rows, ops)
 				d.saving = false
 				d.save()
@@ -154,6 +156,7 @@ func (d *device) toldRows() map[pairKey]uint32 {
 func (d *device) lose() {
 	d.w.tracef("%s loses its state", d.name)
 	d.disk.Lose()
+	d.store.Lose()
 	d.diskSeen, d.tailSeen = nil, nil
 	if d.member != nil && !d.w.quorum.lacks() {
 		d.w.tracef("%s loses its log", d.name)
