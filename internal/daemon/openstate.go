@@ -31,7 +31,6 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	k, found, err := keep.Open(keep.Config{Dir: cfg.State, Unsaved: d.env.Unsaved, Device: cfg.Device.ID.String(), Boot: d.env.Boot,
 		Retry: saveRetry, Tell: d.tellSaving(cfg.State)})
 	s, last, refused := store.Open(store.Config{Dir: cfg.State, Owner: cfg.Device.ID.String(), Retry: saveRetry, Tell: d.tellSaving(cfg.State)})
-	d.warn("state", refused)
 	d.store = s
 	all := found
 	all.Rows = slices.Concat(found.Rows, last.Rows)
@@ -45,6 +44,7 @@ func (d *Daemon) openState(cfg *config.Config) error {
 	d.zoneRows = found.Rows
 	d.configs.open(d.keeper, found.Rows, cfg.File)
 	d.warn("state", warning)
+	d.warn("state", refused)
 	for _, p := range slices.Concat(found.Problems, last.Problems, bad) {
 		d.warn("state", &p)
 	}
