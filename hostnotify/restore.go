@@ -206,19 +206,6 @@ func (n *Notifier) Repeat(port string) {
 	}
 }
 
-// repeat sends what was told of a pair once more, with its number: an agent that has forgotten it
-// learns it, another one acks it again.
-func (n *Notifier) repeat(p *pair) {
-	if p.told.none() || p.flight.on || p.waits.class != idle {
-		return
-	}
-	p.told.acked = false
-	n.keepPair(p)
-	n.launch(p)
-	n.enqueue(p, retryClass(p.told.verdict))
-	n.recompute(p, nil, false) // there may be no ground for it yet
-}
-
 func (n *Notifier) subsOn(port string) []*subscriber {
 	if p := n.ports[port]; p != nil {
 		return p.subs
