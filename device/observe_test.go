@@ -282,7 +282,9 @@ func TestChaosInBothModesDecidesTheSame(t *testing.T) {
 				tick()
 			}
 			list := b.decided() // in the order of each pair; that of pairs at one moment is nobody's affair
-			slices.SortStableFunc(list, func(x, y string) int { return strings.Compare(x[:len("192.0.2.51 of 192.0.2.52")], y[:len("192.0.2.51 of 192.0.2.52")]) })
+			slices.SortStableFunc(list, func(x, y string) int {
+				return strings.Compare(x[:len("192.0.2.51 of 192.0.2.52")], y[:len("192.0.2.51 of 192.0.2.52")])
+			})
 			return list, did
 		}
 		acting, did := run(false)
