@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openinof/inof/fabric/linux/zonefilter"
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
@@ -45,7 +45,7 @@ func (a *app) hardZoningCmd() *cobra.Command {
 			if redis != "" {
 				return sonic.RemoveACL(redis)
 			}
-			return zonefilter.RemovePins(pins)
+			return bpfpins.Remove(pins)
 		}}
 	remove.Flags().StringVar(&pins, "pins", hardzone.DefaultPins, "hard-zoning.pins of the daemon")
 	remove.Flags().StringVar(&redis, "sonic-redis", "", "ports.sonic-redis of the daemon: take the rules out of the ASIC instead")

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/fabric/linux/zonefilter"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
@@ -146,7 +147,7 @@ func endFilter(cfg hardzone.Config, sonicAddress string) error {
 	if inASIC(cfg, sonicAddress) && sonicAddress != "" {
 		return sonic.RemoveACL(sonicAddress)
 	}
-	return zonefilter.RemovePins(cfg.Pins)
+	return bpfpins.Remove(cfg.Pins)
 }
 
 func inASIC(cfg hardzone.Config, sonicAddress string) bool {
