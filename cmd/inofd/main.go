@@ -114,7 +114,10 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 	address := cfg.Ports.SONiC
 	env.HardZoning = func(cfg hardzone.Config) (hardzone.Dataplane, error) { return openFilter(cfg, address) }
 	env.EndHardZoning = func(cfg hardzone.Config) error { return endFilter(cfg, address) }
-	if address != "" {
+	if address == "" { // else an ASIC forwards, and what the kernel drops says nothing
+		guard := &portGuard{pins: cfg.HardZoning.Pins}
+		env.PortGuard, env.Fence = guard.ports, guard.fence
+	} else {
 		switchDP := sonic.New(dp, address, log)
 		env.Dataplane = switchDP
 		env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }

@@ -11,24 +11,13 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/fabric"
 )
-
-// Port is an interface to guard.
-type Port struct {
-	Name  string
-	Index int
-}
-
-// PortState is how a port is guarded.
-type PortState struct {
-	Port string
-	Way  Way
-	Err  error // nil: it is guarded at ingress and egress
-}
 
 // attachment is the guard at one port.
 type attachment struct {
-	port  Port
+	port  fabric.GuardedPort
 	way   Way
 	links []link.Link // TCX
 }
@@ -59,12 +48,12 @@ func (g *Guard) program(egress bool) *ebpf.Program {
 	return g.in
 }
 
-// SetPorts guards these ports and no others. A port that came back has another interface: its blocks
+// SetPorts implements fabric.PortGuard. A port that came back has another interface: its blocks
 // go on there.
-func (g *Guard) SetPorts(ports []Port) []PortState {
+func (g *Guard) SetPorts(ports []fabric.GuardedPort) []fabric.GuardState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	states := make([]PortState, 0, len(ports))
+	states := make([]fabric.GuardState, 0, len(ports))
 	index := make(map[uint32]bool)
 	for _, port := range ports {
 		index[uint32(port.Index)] = true
@@ -79,9 +68,9 @@ func (g *Guard) SetPorts(ports []Port) []PortState {
 				g.ports[port.Name] = a
 			}
 		}
-		st := PortState{Port: port.Name, Err: err}
+		st := fabric.GuardState{Port: port.Name, Err: err}
 		if err == nil {
-			st.Way = a.way
+			st.Way = string(a.way)
 		}
 		states = append(states, st)
 	}
@@ -101,9 +90,14 @@ func (g *Guard) SetPorts(ports []Port) []PortState {
 }
 
 // attach guards a port, in place of the last process's guard where there is one.
-func (g *Guard) attach(port Port) (*attachment, error) {
+func (g *Guard) attach(port fabric.GuardedPort) (*attachment, error) {
 	if _, err := nameRow(port.Name); err != nil {
 		return nil, err
+	}
+	if l, err := netlink.LinkByIndex(port.Index); err != nil {
+		return nil, fmt.Errorf("port %s: %w", port.Name, err)
+	} else if l.Attrs().PhysSwitchID != 0 {
+		return nil, fmt.Errorf("port %s cannot be guarded: it belongs to a switch in hardware (phys_switch_id), which forwards frames that the kernel does not see", port.Name)
 	}
 	if err := g.move(port); err != nil {
 		return nil, fmt.Errorf("port %s: its blocks: %w", port.Name, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/fence"
 )
 
@@ -145,7 +146,7 @@ func (g *Guard) each(visit func(c bootClock, k keyRow, v blockRow)) error {
 }
 
 // move takes the blocks of a port to its present interface.
-func (g *Guard) move(port Port) error {
+func (g *Guard) move(port fabric.GuardedPort) error {
 	var errs []error
 	err := g.each(func(_ bootClock, k keyRow, v blockRow) {
 		if v.name() != port.Name || k.Port == uint32(port.Index) {

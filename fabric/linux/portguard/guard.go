@@ -52,13 +52,6 @@ type Guard struct {
 	closed bool
 }
 
-// Frames counts frames of 88A7 and 88CC at a port that were dropped.
-type Frames struct {
-	In, Out uint64     // from the host, and on the way to it
-	Src     fabric.MAC // of the last one
-	Type    uint16     // of the last one
-}
-
 // ErrNoPins means that blocks end with the process.
 var ErrNoPins = errors.New("blocks will not outlive the daemon")
 
@@ -168,17 +161,17 @@ func (g *Guard) openMap(name string, spec *ebpf.MapSpec) error {
 	return m.Pin(pin)
 }
 
-// Forbidden returns the counts of each attached port.
-func (g *Guard) Forbidden() (map[string]Frames, error) {
+// Forbidden implements fabric.PortGuard.
+func (g *Guard) Forbidden() (map[string]fabric.ForbiddenFrames, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := make(map[string]Frames, len(g.ports))
+	out := make(map[string]fabric.ForbiddenFrames, len(g.ports))
 	for name, p := range g.ports {
 		var row portRow
 		if err := g.maps[mapPorts].Lookup(uint32(p.port.Index), &row); err != nil {
 			return out, fmt.Errorf("counts of port %s: %w", name, err)
 		}
-		out[name] = Frames{In: row.In, Out: row.Out, Src: row.Src, Type: row.Type}
+		out[name] = fabric.ForbiddenFrames{In: row.In, Out: row.Out, Src: row.Src, Type: row.Type}
 	}
 	return out, nil
 }

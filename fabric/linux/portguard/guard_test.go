@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/internal/netnstest"
@@ -71,9 +72,9 @@ func pins(t *testing.T) string {
 // place guards ports of a namespace.
 func place(t testing.TB, s *netnstest.Space, g *Guard, names ...string) {
 	t.Helper()
-	ports := []Port{}
+	ports := []fabric.GuardedPort{}
 	for _, name := range names {
-		ports = append(ports, Port{Name: name, Index: s.Link(name).Attrs().Index})
+		ports = append(ports, fabric.GuardedPort{Name: name, Index: s.Link(name).Attrs().Index})
 	}
 	in(t, s, func() {
 		for _, st := range g.SetPorts(ports) {
@@ -95,7 +96,7 @@ func ways(t testing.TB) []Way {
 	for _, way := range []Way{WayTCX, WayClsact} {
 		g := open(t, s, Config{Way: way})
 		in(t, s, func() {
-			if st := g.SetPorts([]Port{{Name: "w1", Index: s.Link("w1").Attrs().Index}})[0]; st.Err == nil {
+			if st := g.SetPorts([]fabric.GuardedPort{{Name: "w1", Index: s.Link("w1").Attrs().Index}})[0]; st.Err == nil {
 				list = append(list, way)
 			} else {
 				netnstest.LeftOut(t, string(way)+": "+st.Err.Error(), "")
