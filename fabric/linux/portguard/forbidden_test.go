@@ -52,7 +52,7 @@ func newFabricOfTwo(t testing.TB) *fabricOfTwo {
 func forged(from, victim net.HardwareAddr) (frames [][]byte, forbidden []bool) {
 	broadcast := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	group := func(last byte) net.HardwareAddr { return net.HardwareAddr{0x01, 0x80, 0xc2, 0, 0, last} }
-	own := map[uint16][]byte{0x88a7: {0x0d}, 0x88cc: {0x0e, 0x03, 0x00}}
+	own := map[uint16][]byte{0x88a7: {0x0d}, 0x88cc: {0x0e}}
 	for _, etherType := range []uint16{0x88a7, 0x88cc} {
 		for _, dst := range []net.HardwareAddr{group(0x0d), group(0x0e), group(0x03), group(0x00), group(0x20), {0x01, 0, 0x5e, 0, 0, 1}, victim, broadcast} {
 			for _, tags := range [][][2]uint16{nil, {{0x8100, 0}}, {{0x8100, 5}}, {{0x88a8, 7}}, {{0x88a8, 7}, {0x8100, 5}}, {{0x8100, 0}, {0x8100, 5}}} {

@@ -80,17 +80,16 @@ struct vlan {
 
 #define PACKET_HOST 0
 
-// to_switch reports whether an untagged frame is addressed to this switch: LLDP to one of its three
-// groups (IEEE 802.1AB clause 7.1), SNSD to its group, either to the port's own address.
+// to_switch reports whether an untagged frame is addressed to this switch: LLDP to the nearest bridge,
+// SNSD to its group or the port's own address. The other two groups of LLDP (IEEE 802.1AB clause 7.1)
+// are not among them: a Linux bridge without STP forwards the nearest customer bridge's.
 static __always_inline _Bool to_switch(struct __sk_buff *skb, const __u8 *dst, __u16 type)
 {
-	if (skb->pkt_type == PACKET_HOST)
+	if (type == ETH_P_NTS && skb->pkt_type == PACKET_HOST)
 		return 1;
 	if (dst[0] != 0x01 || dst[1] != 0x80 || dst[2] != 0xc2 || dst[3] || dst[4])
 		return 0;
-	if (type == ETH_P_NTS)
-		return dst[5] == 0x0d;
-	return dst[5] == 0x0e || dst[5] == 0x03 || dst[5] == 0x00;
+	return dst[5] == (type == ETH_P_NTS ? 0x0d : 0x0e);
 }
 
 static __always_inline int forbid(struct __sk_buff *skb, _Bool egress, const __u8 *src, __u16 type)
