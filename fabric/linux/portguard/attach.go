@@ -116,9 +116,7 @@ func (g *Guard) attach(port fabric.GuardedPort) (*attachment, error) {
 		if err == nil {
 			return a, nil
 		}
-		if len(g.pinsOf(port.Index)) == 0 {
-			_ = a.detach()
-		}
+		_ = a.detach() // not half of it
 		a.close()
 		errs = append(errs, fmt.Errorf("%s: %w", way, err))
 	}

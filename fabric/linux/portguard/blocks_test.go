@@ -196,6 +196,15 @@ func TestBlocksOutliveTheDaemonAndTheInterface(t *testing.T) {
 				t.Errorf("%d and %d frames pass while no daemon runs", n, m)
 			}
 
+			in(t, x.sw, func() { // one that ends before it knows its ports
+				g, err := Open(Config{Way: way, Pins: dir})
+				must(t, err)
+				must(t, g.Close())
+			})
+			if n, m := x.exchange(k.Array, k.Host, "a daemon that ended at once"); n+m > 0 {
+				t.Errorf("%d and %d frames pass after a daemon that ended at once", n, m)
+			}
+
 			g = open(t, x.sw, Config{Way: way, Pins: dir})
 			list, err := g.Adopted()
 			must(t, err)

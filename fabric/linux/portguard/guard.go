@@ -191,7 +191,7 @@ func (g *Guard) Close() error {
 		}
 		p.close()
 	}
-	if g.dir != "" && len(g.ports) == 0 { // nothing would use the maps
+	if g.dir != "" && g.maps[mapPorts] != nil && len(keysOf[uint32, portRow](g.maps[mapPorts])) == 0 { // no program uses the maps
 		errs = append(errs, bpfpins.Remove(g.dir))
 	}
 	clear(g.ports)
