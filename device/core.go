@@ -65,6 +65,7 @@ type Counters struct {
 	FramesLLDP      uint64 `json:"frames_lldp"`
 	FramesNTS       uint64 `json:"frames_nts"`
 	FramesUnknown   uint64 `json:"frames_unknown"`
+	FramesNoSource  uint64 `json:"frames_no_source"`
 	FramesNoPort    uint64 `json:"frames_no_port"`  // of a port that is gone
 	FramesObserved  uint64 `json:"frames_observed"` // of a port that would be shut, if the device did not observe
 	FramesLate      uint64 `json:"frames_late"`     // LLDP of before its port lost the carrier, read after that

@@ -25,6 +25,10 @@ func (c *Core) Frame(f fabric.Frame, now time.Time) {
 		c.counters.FramesObserved++
 		return
 	}
+	if !f.Src.IsHost() { // nobody has such an address: what it says is nobody's
+		c.counters.FramesNoSource++
+		return
+	}
 	switch f.EtherType {
 	case fabric.EtherTypeLLDP:
 		c.counters.FramesLLDP++

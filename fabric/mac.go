@@ -26,6 +26,10 @@ func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 // IsZero reports whether no address is set.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
+// IsHost reports whether a machine can have the address: it is neither zero nor of a group (IEEE 802
+// clause 8.2.2, I/G bit).
+func (m MAC) IsHost() bool { return !m.IsZero() && m[0]&1 == 0 }
+
 // MarshalText gives the colon form, and an empty text for the zero address.
 func (m MAC) MarshalText() ([]byte, error) {
 	if m.IsZero() {

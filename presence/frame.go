@@ -119,8 +119,8 @@ func parseARP(p []byte) (Answer, error) {
 		return Answer{}, fmt.Errorf("%w: ARP operation %d", ErrNotAnswer, op)
 	}
 	a := Answer{Addr: netip.AddrFrom4([4]byte(p[14:18])), MAC: fabric.MAC(p[8:14])}
-	if a.Addr.IsUnspecified() || a.MAC.IsZero() {
-		return Answer{}, fmt.Errorf("%w: an ARP reply without the sender's address", ErrNotAnswer)
+	if a.Addr.IsUnspecified() || !a.MAC.IsHost() {
+		return Answer{}, fmt.Errorf("%w: an ARP reply of no sender: %s at %s", ErrNotAnswer, a.Addr, a.MAC)
 	}
 	return a, nil
 }

@@ -95,6 +95,7 @@ func TestWhatIsNoAnswerIsRefused(t *testing.T) {
 		"a wrong checksum":       {fabric.EtherTypeIPv6, change(goldenAdvertisement, 60, 9), false},
 		"longer than it is":      {fabric.EtherTypeIPv6, change(goldenAdvertisement, 5, 0xff), false},
 		"cut advertisement":      {fabric.EtherTypeIPv6, change(goldenAdvertisement, 5, 23), false},
+		"of a group":             {fabric.EtherTypeARP, change(goldenReply, 8, 0x03), true},
 		"LLDP":                   {fabric.EtherTypeLLDP, bytesOf(t, goldenReply), true},
 		"without an address":     {fabric.EtherTypeARP, append(bytesOf(t, goldenReply)[:14], make([]byte, 14)...), true},
 		"an empty ICMPv6 packet": {fabric.EtherTypeIPv6, change(goldenAdvertisement, 5, 0), true},

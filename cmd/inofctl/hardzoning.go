@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openinof/inof/fabric/linux/zonefilter"
+	"github.com/openinof/inof/fabric/linux/bpfpins"
+	"github.com/openinof/inof/fabric/linux/portguard"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
@@ -40,12 +42,12 @@ func (a *app) hardZoningCmd() *cobra.Command {
 		}}
 	var pins, redis string
 	remove := &cobra.Command{Use: "remove", Short: "Take the filters of a daemon that does not run any more out of the kernel", Args: arguments(0, 0),
-		Long: "Take tables and programs out of the kernel that a daemon left there which does not run any more: everything passes then.\nOf a daemon that runs: inofctl hard-zoning off.",
+		Long: "Take tables and programs out of the kernel that a daemon left there which does not run any more, those of the port guard and blocks too: everything passes then.\nOf a daemon that runs: inofctl hard-zoning off.",
 		RunE: func(*cobra.Command, []string) error {
 			if redis != "" {
 				return sonic.RemoveACL(redis)
 			}
-			return zonefilter.RemovePins(pins)
+			return errors.Join(portguard.RemovePins(pins), bpfpins.Remove(pins))
 		}}
 	remove.Flags().StringVar(&pins, "pins", hardzone.DefaultPins, "hard-zoning.pins of the daemon")
 	remove.Flags().StringVar(&redis, "sonic-redis", "", "ports.sonic-redis of the daemon: take the rules out of the ASIC instead")

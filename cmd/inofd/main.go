@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openinof/inof/fabric/linux"
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/fabric/linux/zonefilter"
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
@@ -113,7 +114,10 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 	address := cfg.Ports.SONiC
 	env.HardZoning = func(cfg hardzone.Config) (hardzone.Dataplane, error) { return openFilter(cfg, address) }
 	env.EndHardZoning = func(cfg hardzone.Config) error { return endFilter(cfg, address) }
-	if address != "" {
+	if address == "" { // else an ASIC forwards, and what the kernel drops says nothing
+		guard := &portGuard{pins: cfg.HardZoning.Pins}
+		env.PortGuard, env.Fence = guard.ports, guard.fence
+	} else {
 		switchDP := sonic.New(dp, address, log)
 		env.Dataplane = switchDP
 		env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
@@ -146,7 +150,7 @@ func endFilter(cfg hardzone.Config, sonicAddress string) error {
 	if inASIC(cfg, sonicAddress) && sonicAddress != "" {
 		return sonic.RemoveACL(sonicAddress)
 	}
-	return zonefilter.RemovePins(cfg.Pins)
+	return bpfpins.Remove(cfg.Pins)
 }
 
 func inASIC(cfg hardzone.Config, sonicAddress string) bool {

@@ -288,8 +288,19 @@ type Port struct {
 	Flaps      uint64           `json:"flaps"`
 	LastFlap   *time.Time       `json:"last_flap,omitempty"`
 	Counters   *fabric.Counters `json:"counters,omitempty"` // nil when the dataplane could not say
+	// Guard is how LLDP and SNSD frames between hosts are kept from the port; empty: they are not,
+	// and Forbidden is nil. It counts those that were dropped.
+	Guard     string         `json:"guard,omitempty"`
+	Forbidden *PortForbidden `json:"frames_forbidden,omitempty"`
 	// Removal is set on a port that was removed from the configuration while hosts were there.
 	Removal *Removal `json:"removal,omitempty"`
+}
+
+// PortForbidden counts LLDP and SNSD frames that were dropped at a port: from its host to others, and
+// from others to its host.
+type PortForbidden struct {
+	In  uint64 `json:"from_host"`
+	Out uint64 `json:"to_host"`
 }
 
 // The values of Port.State.

@@ -33,7 +33,8 @@ var allowed = map[string][]string{
 	"fabric/linux/carrier": {"fabric"},
 	"fabric/sonic":         slices.Concat(values, []string{"hardzone", "fabric/fence"}),
 	// Blocks and what is never forwarded, in the kernel.
-	"fabric/linux/portguard": slices.Concat(values, []string{"fabric/fence"}),
+	"fabric/linux/portguard": slices.Concat(values, []string{"fabric/fence", "fabric/linux/bpfpins"}),
+	"fabric/linux/bpfpins":   {}, // directories where programs and maps outlive the daemon
 	"model/...":              {"fabric", "model/..."},
 	// The scenarios place the control plane's machines on the model's devices.
 	"model/scenario/...": slices.Concat(values, machines, []string{"model/..."}),
@@ -55,7 +56,7 @@ var allowed = map[string][]string{
 	// What an array's switch blocks while hosts leave a path.
 	"fabric/fence": values,
 	// The rows of hard zoning in the kernel.
-	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone"}),
+	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone", "fabric/linux/bpfpins"}),
 
 	"lldp":     slices.Concat(values, []string{"internal/timerheap"}),
 	"presence": {"fabric"},

@@ -13,7 +13,7 @@ func (c *Config) hardZoningItem() item {
 	h := &c.HardZoning
 	keys := values(h.Settings()...)
 	keys = append(keys, values(setting.Text("pins", &h.Pins, hardzone.DefaultPins, allowedPath,
-		"Directory of a bpf file system where tables and programs outlive the daemon. Two daemons of one machine need two.", checkPath).Fixed())...)
+		"Directory of a bpf file system where tables and programs outlive the daemon, those of the port guard too. Two daemons of one machine need two.", checkPath).Fixed())...)
 	written := false
 	keys = append(keys, listed("permit", hardzone.AllowedPermits,
 		"What is not storage and passes whoever sends it: addresses of gateways and of the management, ports of TCP and UDP (the way back from "+

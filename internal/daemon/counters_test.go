@@ -48,6 +48,7 @@ func printed(t *testing.T) map[string]bool {
 	synctest.Test(t, func(t *testing.T) { status(t, newClusterFabric(t, "").testFabric) })
 	// What no device of these fabrics has.
 	add("certificates", (&certificates{}).counters())
+	add("port_guard", newPortGuard(nil).counters())
 	add("http", api.DoorCounters{})
 	add("gnmi", gnmi.Counters{})
 	add("syslog_1", syslog.Counters{})

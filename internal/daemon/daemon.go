@@ -17,6 +17,7 @@ import (
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/internal/api"
@@ -37,6 +38,12 @@ type Env struct {
 	// dataplane cannot filter.
 	HardZoning    func(hardzone.Config) (hardzone.Dataplane, error)
 	EndHardZoning func(hardzone.Config) error
+	// PortGuard opens what keeps LLDP and SNSD frames from passing between hosts: an error beside
+	// a guard says what it lacks. Nil: this kernel forwards nothing.
+	PortGuard func() (fabric.PortGuard, error)
+	// Fence opens what blocks frames of a path that its host leaves, at the ports that PortGuard
+	// guards. Nil: nothing can.
+	Fence func() (fence.Dataplane, error)
 	// Listen and Dial open the transport of the sessions.
 	Listen func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
 	Dial   func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -85,6 +92,7 @@ type Daemon struct {
 	dialers   []*link.Dialer
 	paths     *bfdd.Client // nil: none are watched
 	hard      *hardZoning  // nil: there are no access ports
+	guard     *portGuard   // nil: there are none, or this kernel does not forward between them
 	known     *known
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
@@ -224,6 +232,10 @@ func (d *Daemon) build(cfg *config.Config) error {
 	if cfg.Device.Roles.Access() {
 		d.hard = newHardZoning(d, cfg)
 		d.device.hard = d.hard
+		if d.env.PortGuard != nil {
+			d.guard = newPortGuard(d)
+			d.device.guard = d.guard
+		}
 	}
 	d.buildPaths(cfg)
 	d.known = newKnown(d)
@@ -303,6 +315,9 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 	}
 	if d.hard != nil {
 		early = append(early, d.hard)
+	}
+	if d.guard != nil {
+		early = append(early, d.guard)
 	}
 	early = append(early, healthWatch{d}, configReturns{d})
 	if d.zones != nil {

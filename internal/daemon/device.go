@@ -60,6 +60,7 @@ type Device struct {
 	store     *store.Store // likewise
 	sampler   *sampler
 	hard      *hardZoning // nil: nobody enforces zones
+	guard     *portGuard  // nil: ports are not guarded
 	replaced  bool        // ports came, went, or have another interface
 	admin     *admin
 }
@@ -173,8 +174,19 @@ func (d *Device) enforce(now time.Time) {
 	var ports []hardzone.Port
 	if d.replaced {
 		d.replaced, ports = false, d.core.HardPorts()
+		if d.guard != nil {
+			d.guard.hand(guardedPorts(ports))
+		}
 	}
 	d.hard.hand(d.core, ports, now)
+}
+
+func guardedPorts(ports []hardzone.Port) []fabric.GuardedPort {
+	list := make([]fabric.GuardedPort, len(ports))
+	for i, p := range ports {
+		list[i] = fabric.GuardedPort{Name: p.Name, Index: p.Index}
+	}
+	return list
 }
 
 // sooner is the earlier of two times; zero is no time.

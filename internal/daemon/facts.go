@@ -26,6 +26,9 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		f.HardSuspended = d.hard.state.suspended && d.hard.state.running
 		d.hard.mu.Unlock()
 	}
+	if d.guard != nil {
+		f.PortGuard = d.guard.warning()
+	}
 	switch {
 	case d.cluster != nil:
 		f.Cluster = d.cluster.warning()

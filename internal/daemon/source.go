@@ -164,6 +164,9 @@ func (d *Daemon) Ports(ctx context.Context) ([]api.Port, error) {
 			ports[i].Counters = &n
 		}
 	}
+	if d.guard != nil {
+		d.guard.addTo(ports)
+	}
 	return ports, nil
 }
 
@@ -186,6 +189,9 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["sampler"] = d.device.sampler.counters()
 	if d.hard != nil {
 		m["hard_zoning"] = d.hard.counters()
+	}
+	if d.guard != nil {
+		m["port_guard"] = d.guard.counters()
 	}
 	m["inbox"] = d.device.inbox.Status(d.env.Now())
 	m["config"] = d.reloads.counters()

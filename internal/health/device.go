@@ -118,6 +118,12 @@ var deviceRules = []Rule{
 		},
 	},
 	{
+		Name: "port-not-guarded",
+		When: "LLDP and SNSD frames that hosts send may pass to other hosts at the ports named",
+		Do:   "the text has the reason: most often rights (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) or a kernel before 6.1; until it is mended a host can pose as the switch of a host without our agent (docs/security.md, who may speak to a host)",
+		Find: func(f *Facts) []string { return f.PortGuard },
+	},
+	{
 		Name: "secret-exposed",
 		When: "everybody on the switch may read a file with a password or key",
 		Do:   "take the permission away, and change the secret if others use the switch",

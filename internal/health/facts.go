@@ -52,6 +52,8 @@ type Facts struct {
 	// HardZoning is what keeps zones from being enforced; HardSuspended: an operator said so.
 	HardZoning    []string
 	HardSuspended bool
+	// PortGuard is why ports are not guarded.
+	PortGuard []string
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
 	// Syslog is what keeps events from syslog servers.

@@ -67,6 +67,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"zones-not-in-force", func(f *Facts) { f.Zones = "line 4" }, "line 4"},
 		{"cluster-apart", func(f *Facts) { f.Cluster = "no majority" }, "no majority"},
 		{"state-not-saved", func(f *Facts) { f.State = "disk full" }, "disk full"},
+		{"port-not-guarded", func(f *Facts) { f.PortGuard = []string{"port p1 cannot be guarded: tcx"} }, "port p1 cannot be guarded"},
 		{"hard-zoning-abnormal", func(f *Facts) { f.HardZoning = []string{"this dataplane cannot filter"} }, "cannot filter"},
 		{"hard-zoning-suspended", func(f *Facts) { f.HardSuspended = true }, "suspended"},
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},

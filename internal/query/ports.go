@@ -33,6 +33,12 @@ var ports = list[api.Port]{
 		{"RX-ERRORS", counted(func(c *fabric.Counters) uint64 { return c.RxErrors })},
 		{"RX-DROPS", counted(func(c *fabric.Counters) uint64 { return c.RxDrops })},
 		{"TX-DROPS", counted(func(c *fabric.Counters) uint64 { return c.TxDrops })},
+		{"FORBIDDEN", func(r *api.Port, _ *Page) string {
+			if r.Forbidden == nil {
+				return ""
+			}
+			return Count(r.Forbidden.In + r.Forbidden.Out)
+		}},
 	},
 	details: portDetails,
 }.query()
@@ -70,6 +76,12 @@ func portDetails(p *Page, r *api.Port) {
 	}
 	if r.Removal != nil {
 		rows = append(rows, [2]string{"Its hosts", removal(r.Removal, p)})
+	}
+	if r.Guard != "" {
+		rows = append(rows, [2]string{"Guarded by", r.Guard})
+	}
+	if f := r.Forbidden; f != nil {
+		rows = append(rows, [2]string{"Forbidden", fmt.Sprintf("%d LLDP or SNSD frames from its host to others, %d from others to its host: all were dropped", f.In, f.Out)})
 	}
 	if c := r.Counters; c != nil {
 		rows = append(rows,

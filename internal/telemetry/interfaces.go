@@ -20,8 +20,20 @@ var interfaces = group[api.Port]{
 		{Leaf{Path: "up", Type: TypeBool, Class: Event, Doc: "hosts can be reached over it", Metric: Metric{Name: "port_up", Labels: "port"}}, func(p *api.Port) any { return p.State == api.PortUp }},
 		{Leaf{Path: "flaps", Type: TypeCounter, Class: Counter, Doc: "changes of the carrier that count", Metric: Metric{Name: "port_flaps_total", Labels: "port"}}, func(p *api.Port) any { return p.Flaps }},
 		{Leaf{Path: "hosts", Type: TypeUint32, Class: Gauge, Doc: "host addresses there", Metric: Metric{Name: "port_hosts", Labels: "port"}}, func(p *api.Port) any { return uint64(p.Hosts) }},
+		{Leaf{Path: "in-forbidden", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "LLDP and SNSD that its host sent to others, dropped", Metric: Metric{Name: "port_forbidden_frames_total", Labels: "port", Fixed: "direction=in"}}, forbidden(func(f *api.PortForbidden) uint64 { return f.In })},
+		{Leaf{Path: "out-forbidden", Type: TypeCounter, Class: Counter, Unit: "frames", Doc: "LLDP and SNSD of others to its host, dropped", Metric: Metric{Name: "port_forbidden_frames_total", Labels: "port", Fixed: "direction=out"}}, forbidden(func(f *api.PortForbidden) uint64 { return f.Out })},
 		{Leaf{Path: "neighbours", Type: TypeUint32, Class: Gauge, Doc: "LLDP neighbours there"}, func(p *api.Port) any { return uint64(p.Neighbours) }},
 	},
+}
+
+// forbidden is absent where the port is not guarded.
+func forbidden(of func(*api.PortForbidden) uint64) func(*api.Port) any {
+	return func(p *api.Port) any {
+		if p.Forbidden == nil {
+			return nil
+		}
+		return of(p.Forbidden)
+	}
 }
 
 // health is a leaf of what a driver tells, absent where it does not.

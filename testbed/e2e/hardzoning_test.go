@@ -17,6 +17,7 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/fabric/linux/zonefilter"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
@@ -115,7 +116,7 @@ state-directory: %s
 management: {socket: %s}
 `, f.path("zones.yaml"), a.pins, state, f.socket("sw")))
 	a.conf = f.path("sw.yaml")
-	t.Cleanup(func() { _ = zonefilter.RemovePins(a.pins); _ = unix.Unmount(a.pins, unix.MNT_DETACH) })
+	t.Cleanup(func() { _ = bpfpins.Remove(a.pins); _ = unix.Unmount(a.pins, unix.MNT_DETACH) })
 	for _, x := range a.hosts {
 		for _, y := range a.hosts {
 			a.may[way{x, y}] = x == y || x[1] == y[1]

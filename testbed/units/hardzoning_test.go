@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,24 +11,9 @@ import (
 	"github.com/openinof/inof/testbed/labtest"
 )
 
-// dropIn is what the document gives the unit for hard zoning.
-func dropIn(t testing.TB) string {
-	t.Helper()
-	b, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, chapter, _ := strings.Cut(string(b), "\n## Hard zoning\n")
-	m := regexp.MustCompile("(?s)```ini\n(.*?)```").FindStringSubmatch(chapter)
-	if m == nil {
-		t.Fatal("docs/operations.md has no drop-in for hard zoning")
-	}
-	return m[1]
-}
-
-// Without the drop-in it is said what is missing; with it the daemon's own user enforces
-// zones, a crash and a stop leave them in force, and an orderly end of it takes all away.
-func TestTheDropInGivesTheRightsOfHardZoning(t *testing.T) {
+// The daemon's own user guards ports and enforces zones. A crash and a stop leave both in force; the
+// end of hard zoning leaves the guard.
+func TestTheUnitHasTheRightsOfProgramsInTheKernel(t *testing.T) {
 	m := boot(t)
 	start := install(m, "standalone.yaml", false)
 	b, err := os.ReadFile(m.at("/etc/inof/inofd.yaml"))
@@ -57,10 +41,6 @@ func TestTheDropInGivesTheRightsOfHardZoning(t *testing.T) {
 			return nil
 		})
 	}
-	state(api.HardAbnormal, "", "will not outlive the daemon")
-	m.run("mkdir -p /etc/systemd/system/inofd.service.d")
-	m.write("/etc/systemd/system/inofd.service.d/hard-zoning.conf", dropIn(t))
-	m.run("systemctl daemon-reload; systemctl restart inofd")
 	state(api.HardNormal, "native", "")
 	if s := m.run("stat -c %U /proc/" + m.show("inofd", "MainPID")); s != "inof" {
 		t.Errorf("inofd runs as %s", s)
@@ -72,14 +52,27 @@ func TestTheDropInGivesTheRightsOfHardZoning(t *testing.T) {
 		}
 	}
 	xdp(true)
+	guarded := func(when string) {
+		t.Helper()
+		labtest.Eventually(t, when+": the port to be guarded by pinned programs", func() error {
+			out, err := m.try("ls /sys/fs/bpf/inof/guard-*")
+			if err != nil || strings.Count(out, "link-") != 2 {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		})
+	}
+	guarded("at first")
 	m.run("systemctl kill -s KILL inofd")
 	state(api.HardNormal, "native", "")
 	m.run("systemctl stop inofd")
 	xdp(true)
+	guarded("without a daemon")
 	m.run("systemctl start inofd")
 	state(api.HardNormal, "native", "")
 	m.write("/etc/inof/inofd.yaml", text)
 	m.run("systemctl reload inofd")
 	state(api.HardOff, "", "")
 	xdp(false)
+	guarded("without hard zoning")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/hardzone"
 )
 
@@ -48,7 +49,7 @@ func Open(cfg hardzone.Config) (*Filter, error) {
 		rows: newRows(), ports: make(map[string]*portFilter), names: make([]string, 1, 16)}
 	var pinErr error
 	if f.dir != "" {
-		if err := makePins(f.dir); err != nil {
+		if err := bpfpins.Make(f.dir); err != nil {
 			pinErr = fmt.Errorf("%w: %w", ErrNoPins, err)
 			f.dir = ""
 		}
@@ -404,7 +405,7 @@ func (f *Filter) Remove() error {
 		errs = append(errs, f.detach(name))
 	}
 	if f.dir != "" {
-		errs = append(errs, RemovePins(f.dir))
+		errs = append(errs, bpfpins.Remove(f.dir))
 	}
 	return errors.Join(append(errs, f.Close())...)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/netnstest"
 )
@@ -23,7 +24,7 @@ import (
 func pins(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bpf")
-	if err := makePins(dir); err != nil {
+	if err := bpfpins.Make(dir); err != nil {
 		netnstest.Require(t, "a bpf file system", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })

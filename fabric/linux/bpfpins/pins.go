@@ -1,4 +1,4 @@
-package zonefilter
+package bpfpins
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 // bpfMagic is the type of a bpf file system (linux/magic.h).
 const bpfMagic = 0xcafe4a11
 
-// makePins makes the directory of the pins. What is above it is mounted as a bpf file system
+// Make makes the directory of the pins. What is above it is mounted as a bpf file system
 // where there is none: systemd does that at /sys/fs/bpf, a bare machine does not.
-func makePins(dir string) error {
+func Make(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	switch {
 	case err == nil && onBPF(dir):
@@ -56,9 +56,10 @@ func onBPF(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == bpfMagic
 }
 
-// RemovePins ends the enforcement of a process that is gone: without their pins the kernel
-// takes the programs and tables away, and everything passes.
-func RemovePins(dir string) error {
+// Remove ends the enforcement of a process that is gone: without their pins the kernel takes
+// programs and maps away, and everything passes. Directories below dir stay: they are of another
+// part of the daemon.
+func Remove(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -71,11 +72,11 @@ func RemovePins(dir string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		if strings.Contains(e.Name(), ".") { // of the kernel: no pin has a dot
+		if e.IsDir() || strings.Contains(e.Name(), ".") { // of the kernel: no pin has a dot
 			continue
 		}
 		errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
 	}
-	_ = os.Remove(dir) // a mount point stays
+	_ = os.Remove(dir) // a mount point stays, and so does what is not empty
 	return errors.Join(errs...)
 }
