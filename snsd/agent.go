@@ -37,6 +37,9 @@ type AgentConfig struct {
 	TTL       uint16        // seconds
 	Restraint time.Duration
 	Legacy    bool // speak NTS version 0
+	// Extensions are those that the agent understands. It announces them to a switch that offers
+	// them, and to no other; LikeAgent never does.
+	Extensions Extensions
 
 	// LoseAcks is the share of notices, 0..1, that are taken but not acked, as if
 	// the ack were lost. Rand gives numbers in 0..1 and is needed when LoseAcks is set.
@@ -92,9 +95,10 @@ const (
 	AgentProbe                                // it would send NVMe Keep Alive commands now
 	AgentDeaf                                 // too many frames: everything is dropped for a while (LikeAgent)
 	AgentDropped                              // there is no room for it: neither acked nor acted upon
+	AgentFenced                               // the fence of a subject that is inactive, and was before, has risen
 )
 
-var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf", "no-room"}
+var agentEventNames = []string{"unknown", "received", "duplicate", "ignored", "refused", "connect", "disconnect", "probe", "deaf", "no-room", "fenced"}
 
 func (k AgentEventKind) String() string               { return name(k, agentEventNames) }
 func (k AgentEventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
@@ -190,6 +194,7 @@ func (a *Agent) LinkUp(now time.Time) AgentOutput {
 // link is back.
 func (a *Agent) LinkDown(now time.Time) AgentOutput {
 	a.up = false
+	a.agreed = 0
 	clear(a.pairs)
 	a.queue = nil
 	return AgentOutput{}
@@ -373,12 +378,17 @@ func (a *Agent) act(out *AgentOutput, n *Notice, acked bool, at, now time.Time) 
 	switch {
 	case p == nil:
 		return
-	case p.last == *n:
+	case p.last.Equal(n):
 		a.count.Duplicates++
 		tell(AgentDuplicate)
 		return
 	}
+	rises := p.last.fenced(n)
 	p.last = *n
+	if rises {
+		tell(AgentFenced)
+		return
+	}
 	tell(AgentReceived)
 	if n.State == Active {
 		if !p.connected && !p.waiting {

@@ -15,7 +15,8 @@ type base struct {
 	up       bool
 	register time.Time // next registration
 	pairs    map[pair]*peer
-	queue    []pending // connections held back, by time
+	queue    []pending  // connections held back, by time
+	agreed   Extensions // announced in each frame; the last frame of the switch decides
 	count    AgentCounters
 }
 
@@ -71,6 +72,9 @@ func (b *base) notices(out *AgentOutput, f fabric.Frame, now time.Time, each fun
 	b.count.Received.Note(p, err)
 	if err != nil {
 		out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Err: err})
+	}
+	if len(p.Notices) > 0 { // else no switch sent it
+		b.agreed = p.Extensions & b.cfg.Extensions
 	}
 	for i := range p.Notices {
 		n := &p.Notices[i]

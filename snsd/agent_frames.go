@@ -43,7 +43,7 @@ func (a *base) query(out *AgentOutput) {
 		return
 	}
 	for _, addr := range a.cfg.Addrs {
-		p := Packet{Version: a.version()}
+		p := Packet{Version: a.version(), Extensions: a.agreed}
 		p.Queries = append(p.Queries, addr)
 		if a.send(out, p, QueryPadding) {
 			a.count.Queries++
@@ -54,7 +54,7 @@ func (a *base) query(out *AgentOutput) {
 func (a *base) sendAcks(out *AgentOutput, acks []Ack) {
 	for len(acks) > 0 {
 		n := min(len(acks), acksPerFrame)
-		if a.send(out, Packet{Version: a.version(), Acks: acks[:n]}, 0) {
+		if a.send(out, Packet{Version: a.version(), Extensions: a.agreed, Acks: acks[:n]}, 0) {
 			a.count.Acks += uint64(n)
 		}
 		acks = acks[n:]

@@ -19,8 +19,12 @@ func addrTLV(a netip.Addr) int { return tlvHeader + a.BitLen()/8 }
 
 // NoticeLen is how many bytes a notice takes in a payload of that version.
 func NoticeLen(n *Notice, version uint8) int {
-	return tlvHeader + addrTLV(n.Subject) + addrTLV(n.Host) + seqTLV +
+	size := tlvHeader + addrTLV(n.Subject) + addrTLV(n.Host) + seqTLV +
 		2*(tlvHeader+enumLen(version)) + tlvHeader + serviceFixed + len(n.Service.NQN)
+	if n.Fence != nil {
+		size += tlvHeader + fenceLen
+	}
+	return size
 }
 
 // AppendNotify appends a whole payload (header included) of the current version
@@ -55,7 +59,7 @@ func (p Packet) Append(b []byte) ([]byte, error) {
 		return b, refuse("packet", "version", p.Version, ErrVersion)
 	}
 	start := len(b)
-	out := appendHeader(b, p.Version)
+	out := appendHeader(b, p.Version, p.Extensions)
 	var err error
 	for i := range p.Notices {
 		if out, err = appendNoticeTLV(out, &p.Notices[i], p.Version); err != nil {
@@ -79,8 +83,8 @@ func (p Packet) Append(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-func appendHeader(b []byte, version uint8) []byte {
-	return append(b, version, 0, 0, 0, 0, 0, 0, 0)
+func appendHeader(b []byte, version uint8, ext Extensions) []byte {
+	return append(b, version, 0, 0, 0, 0, 0, 0, byte(ext))
 }
 
 // setLength writes the header's length for all that follows it.
@@ -136,6 +140,9 @@ func checkNotice(n *Notice) error {
 	if err := CheckNQN(n.Service.NQN); err != nil {
 		return refuse("notify", "NQN", fmt.Sprintf("%q", n.Service.NQN), err)
 	}
+	if n.Fence != nil {
+		return n.Fence.check(n.State)
+	}
 	return nil
 }
 
@@ -153,7 +160,11 @@ func appendNoticeTLV(b []byte, n *Notice, version uint8) ([]byte, error) {
 	size := serviceFixed + len(svc.NQN)
 	b = append(b, subService, byte(size>>8), byte(size), byte(svc.Role), byte(svc.Protocol), 0, 0,
 		byte(svc.Port>>8), byte(svc.Port), byte(len(svc.NQN)))
-	return append(b, svc.NQN...), nil
+	b = append(b, svc.NQN...)
+	if n.Fence != nil {
+		b = n.Fence.append(b)
+	}
+	return b, nil
 }
 
 func appendAckTLV(b []byte, a *Ack) ([]byte, error) {

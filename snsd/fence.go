@@ -1,6 +1,10 @@
 package snsd
 
-import "time"
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
 
 // FenceLevel says how far the copies of a write that are still under way are kept from the media
 // of an array, so that a host may send the write again over another path.
@@ -31,6 +35,44 @@ type Fence struct {
 	Way   FenceWay      `json:"way,omitempty"`  // zero with FenceNone
 	Hold  time.Duration `json:"hold,omitempty"` // how long the block stands from its begin, whole seconds, 0..65,535 s
 	Took  time.Duration `json:"took,omitempty"` // from the fault to the confirmation, whole milliseconds, 0..49 days
+}
+
+const fenceLen = 8 // level 1, way 1, seconds of hold 2, milliseconds that it took 4
+
+// readFence reads sub-TLV 10. What it says beyond our reading must never cost the notice that it is
+// part of, nor count as a fence: a value that is too short, or of a level that is not known, is
+// read as FenceNone. A way that is not known is kept; bytes after the fields are ignored.
+func readFence(v []byte) (*Fence, Oddity) {
+	if len(v) < fenceLen || v[0] > byte(FenceArray) {
+		return new(Fence), OddFence
+	}
+	return &Fence{
+		Level: FenceLevel(v[0]), Way: FenceWay(v[1]),
+		Hold: time.Duration(binary.BigEndian.Uint16(v[2:])) * time.Second,
+		Took: time.Duration(binary.BigEndian.Uint32(v[4:])) * time.Millisecond,
+	}, 0
+}
+
+// check refuses what readFence would not read as it is. Parts of a second (of Hold) and of a
+// millisecond (of Took) are cut off.
+func (f *Fence) check(s State) error {
+	switch {
+	case s != Inactive:
+		return refuse("notify", "fence of a subject that is", s, ErrValue)
+	case f.Level > FenceArray:
+		return refuse("notify", "fence level", f.Level, ErrValue)
+	case f.Hold < 0 || f.Hold/time.Second > math.MaxUint16:
+		return refuse("notify", "hold of a fence", f.Hold, ErrValue)
+	case f.Took < 0 || f.Took/time.Millisecond > math.MaxUint32:
+		return refuse("notify", "time of a fence", f.Took, ErrValue)
+	}
+	return nil
+}
+
+func (f *Fence) append(b []byte) []byte {
+	b = append(b, subFence, 0, fenceLen, byte(f.Level), byte(f.Way))
+	b = binary.BigEndian.AppendUint16(b, uint16(f.Hold/time.Second))
+	return binary.BigEndian.AppendUint32(b, uint32(f.Took/time.Millisecond))
 }
 
 // Extensions are what two ends of a link have agreed on beside the existing agent's protocol: the

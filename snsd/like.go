@@ -87,6 +87,7 @@ func NewLikeAgent(cfg LikeConfig) (*LikeAgent, error) {
 	case cfg.Service.Protocol != ProtocolRoCE:
 		return nil, refuse("agent", "protocol", fmt.Sprintf("%s, the existing agent has RoCE only", cfg.Service.Protocol), ErrValue)
 	}
+	cfg.Extensions = 0
 	b, err := newBase(cfg.AgentConfig)
 	if err != nil {
 		return nil, err
@@ -285,7 +286,7 @@ func (l *LikeAgent) act(out *AgentOutput, n *Notice, acked bool, at, now time.Ti
 	if p == nil {
 		return
 	}
-	if p.last == *n {
+	if p.last.Equal(n) {
 		l.count.Duplicates++
 	}
 	p.last = *n

@@ -4,7 +4,7 @@ package snsd
 // below MaxPayload. It works in one buffer of the caller and allocates nothing per
 // notice. Use:
 //
-//	p.Start(header, Version)        // header: an Ethernet header, or nil
+//	p.Start(header, Version)        // header: an Ethernet header, or nil; then Offer and Bound
 //	for each notice: if ok, err := p.Add(&n); !ok { send(p.Finish()); p.Start(...); p.Add(&n) }
 //	if p.Len() > 0 { send(p.Finish()) }
 type Packer struct {
@@ -19,8 +19,11 @@ type Packer struct {
 // spare capacity when there is enough. version is 0 or 1, else the packet is refused by Add.
 func (p *Packer) Start(prefix []byte, version uint8) {
 	p.start, p.version, p.count, p.most = len(prefix), version, 0, MaxPayload
-	p.buf = appendHeader(prefix, version)
+	p.buf = appendHeader(prefix, version, 0)
 }
+
+// Offer sets the extensions in the header of the payload that was started.
+func (p *Packer) Offer(ext Extensions) { p.buf[p.start+extensionsAt] = byte(ext) }
 
 // Bound keeps the payload that was started within so many bytes, the MTU of what it is sent out of;
 // not below one notice, and never above MaxPayload. 0 is no bound.

@@ -47,15 +47,21 @@ const (
 	subState    = 6
 	subReason   = 7
 	subService  = 8
-	subMax      = subService
+	subFence    = 10 // of an inactive notice, to agents that announced ExtFence
+	subMax      = subFence
 
 	serviceFixed = 7 // role 1, protocol 1, reserved 2, port 2, NQN length 1
+
+	extensionsAt = 7 // the last of the header's four reserved bytes
 )
 
 // Packet is the payload of one NTS frame. Senders put one kind into a frame;
 // receivers take any mix.
 type Packet struct {
 	Version uint8
+	// Extensions are those that a switch offers, or that an agent understands of them.
+	Extensions Extensions
+
 	Notices []Notice
 	Acks    []Ack
 	Queries []netip.Addr // the asking host's own address
@@ -70,7 +76,7 @@ func ParsePacket(payload []byte) (Packet, error) {
 	if len(payload) < headerLen {
 		return Packet{}, refuse("packet", "header", fmt.Sprintf("of %d bytes", len(payload)), ErrTruncated)
 	}
-	p := Packet{Version: payload[0]}
+	p := Packet{Version: payload[0], Extensions: Extensions(payload[extensionsAt])}
 	if p.Version > Version {
 		return Packet{}, refuse("packet", "version", p.Version, ErrVersion)
 	}
@@ -243,6 +249,11 @@ func (s *subTLVs) notice(version uint8) (Notice, Oddity, error) {
 	var odd Oddity
 	if n.Service, odd, err = s.service(); err != nil {
 		return Notice{}, 0, err
+	}
+	if n.State == Inactive && s[subFence] != nil {
+		var oddFence Oddity
+		n.Fence, oddFence = readFence(s[subFence])
+		odd |= oddFence
 	}
 	return n, odd, nil
 }

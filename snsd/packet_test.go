@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -179,6 +180,11 @@ func TestAppendRefuses(t *testing.T) {
 		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, State: 2}}}, ErrValue},
 		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, Service: Service{NQN: "a\x00"}}}}, ErrNQN},
 		{Packet{Acks: many}, ErrTooLong},
+		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, State: Active, Fence: &Fence{}}}}, ErrValue},
+		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, Fence: &Fence{Level: 3}}}}, ErrValue},
+		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, Fence: &Fence{Hold: 65536 * time.Second}}}}, ErrValue},
+		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, Fence: &Fence{Hold: -1}}}}, ErrValue},
+		{Packet{Notices: []Notice{{Subject: target, Host: hostAddr, Fence: &Fence{Took: 50 * 24 * time.Hour}}}}, ErrValue},
 	} {
 		if b, err := c.p.Append(nil); !errors.Is(err, c.want) || len(b) != 0 {
 			t.Errorf("case %d: %d bytes, %v, want %v", i, len(b), err, c.want)
@@ -188,16 +194,26 @@ func TestAppendRefuses(t *testing.T) {
 
 func drawNotice(t *rapid.T) Notice {
 	six := rapid.Bool().Draw(t, "v6")
-	return Notice{
+	n := Notice{
 		Subject: drawAddr(t, six, "subject"), Host: drawAddr(t, six, "host"), Seq: rapid.Uint32().Draw(t, "seq"),
 		State: State(rapid.IntRange(0, 1).Draw(t, "state")), Reason: Reason(rapid.Byte().Draw(t, "reason")),
 		Service: drawService(t),
 	}
+	if n.State == Inactive && rapid.Bool().Draw(t, "fence") {
+		n.Fence = &Fence{
+			Level: FenceLevel(rapid.IntRange(0, 2).Draw(t, "level")), Way: FenceWay(rapid.Byte().Draw(t, "way")),
+			Hold: time.Duration(rapid.Uint16().Draw(t, "hold")) * time.Second,
+			Took: time.Duration(rapid.Uint32().Draw(t, "took")) * time.Millisecond,
+		}
+	}
+	return n
 }
 
 func TestPacketRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := Packet{Version: uint8(rapid.IntRange(0, 1).Draw(t, "version"))}
+		want := Packet{
+			Version: uint8(rapid.IntRange(0, 1).Draw(t, "version")), Extensions: Extensions(rapid.Byte().Draw(t, "extensions")),
+		}
 		for range rapid.IntRange(0, 3).Draw(t, "notices") {
 			want.Notices = append(want.Notices, drawNotice(t))
 		}
@@ -228,6 +244,7 @@ func FuzzParsePacket(f *testing.F) {
 		}
 	}
 	f.Add(payload(f, 0, notify0))
+	f.Add(offering(payload(f, 1, notifyFence), 3))
 	f.Add(payload(f, 1, ackRoot, "24 0000", queryRoot))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := ParsePacket(b)

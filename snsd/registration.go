@@ -50,6 +50,7 @@ const (
 	OddProtocol                    // a protocol value we do not know, read as ProtocolUnknown
 	OddNQN                         // an NQN that is not printable UTF-8, read as empty
 	OddNoNQNLen                    // the NQN length byte is not there, NQN read as empty
+	OddFence                       // sub-TLV 10 too short, or of a level that we do not know, read as FenceNone
 )
 
 // ParseRegistration reads the value of an organizational TLV (OUI and subtype

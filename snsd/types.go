@@ -109,6 +109,25 @@ type Notice struct {
 	State   State      `json:"state"`
 	Reason  Reason     `json:"reason"`
 	Service Service    `json:"service"` // of the subject
+	// Fence is sub-TLV 10, nil where the notice carries none; with FenceNone a fence is being
+	// established, and one more notice follows when there is one. Only with state Inactive.
+	Fence *Fence `json:"fence,omitempty"`
+}
+
+// Equal reports whether two notices are the same, byte for byte on the wire.
+func (n *Notice) Equal(o *Notice) bool {
+	if (n.Fence == nil) != (o.Fence == nil) || n.Fence != nil && *n.Fence != *o.Fence {
+		return false
+	}
+	a, b := *n, *o
+	a.Fence, b.Fence = nil, nil
+	return a == b
+}
+
+// fenced reports whether o, which came after n, only adds the fence of the same fault.
+func (n *Notice) fenced(o *Notice) bool {
+	return n.Subject.IsValid() && n.State == Inactive && o.State == Inactive && n.Reason == o.Reason &&
+		o.Fence != nil && o.Fence.Level != FenceNone
 }
 
 // Ack is a host's answer to a Notice.
