@@ -12,10 +12,12 @@ import (
 
 // Action is one thing that was done about a path, or was tried.
 type Action struct {
-	Kind     string      `json:"kind"` // failover, reset, probe, avoid, forget, connect, refused
+	Kind     string      `json:"kind"` // failover, reset, probe, avoid, forget, connect, refused, stay, kept, kernel-left, confirm, hook
 	Subject  netip.Addr  `json:"subject"`
 	Host     netip.Addr  `json:"host,omitzero"`
 	Reason   snsd.Reason `json:"reason"`
+	OwnLink  bool        `json:"own_link,omitempty"` // a port of this host lost its carrier
+	Observed bool        `json:"observed,omitempty"` // mode: observe; it would have been done
 	Seq      uint32      `json:"seq,omitempty"`
 	Received time.Time   `json:"received"` // when the kernel took the frame, or the carrier was lost
 	Begun    time.Time   `json:"begun"`
@@ -24,7 +26,9 @@ type Action struct {
 	Controllers []string `json:"controllers,omitempty"`
 	Left        []string `json:"left,omitempty"`
 	Sockets     int      `json:"sockets,omitempty"` // that were destroyed
-	Error       string   `json:"error,omitempty"`
+	// Fence is what was known of the fence when a path was left, or was not.
+	Fence *Fenced `json:"fence,omitempty"`
+	Error string  `json:"error,omitempty"`
 }
 
 // fail adds an error.
@@ -45,7 +49,13 @@ func (a *Action) leave(c *hostkernel.Controller, why string) {
 // Text says it in a line.
 func (a *Action) Text() string {
 	var b strings.Builder
+	if a.Observed {
+		b.WriteString("only observed: ")
+	}
 	fmt.Fprintf(&b, "%s %v", a.Kind, a.Subject)
+	if a.OwnLink {
+		b.WriteString(" (own link)")
+	}
 	if a.Reason != snsd.ReasonNone {
 		fmt.Fprintf(&b, " (%v)", a.Reason)
 	}
@@ -57,6 +67,9 @@ func (a *Action) Text() string {
 	}
 	round := func(t time.Time) time.Duration { return t.Sub(a.Received).Round(10 * time.Microsecond) }
 	fmt.Fprintf(&b, ", begun after %v, done after %v", round(a.Begun), round(a.Done))
+	if a.Fence != nil {
+		fmt.Fprintf(&b, "; %v", a.Fence)
+	}
 	for _, l := range a.Left {
 		fmt.Fprintf(&b, "; left %s", l)
 	}

@@ -31,12 +31,14 @@ type Actor struct {
 	report func(Action)            // is called by many goroutines, and must not wait
 	now    func() time.Time
 	find   Finder
+	fencer Fencer // nil: none
 
 	mu      sync.Mutex
 	policy  Policy
 	pending map[path]job // the newest word about each path that was not begun yet
 	order   []path
-	links   []linkDown
+	fences  map[path]*snsd.Fence
+	links   []linkChange
 	// finished are the paths that nobody connects any more, again those on which a controller
 	// appeared after all.
 	finished, again []path
@@ -44,11 +46,13 @@ type Actor struct {
 
 	paths  map[path]*pathState     // of the loop
 	tidied time.Time               // when paths were last forgotten to make room
+	own    map[path]*pathState     // paths that are left because their own link is down
 	known  []hostkernel.Controller // as last seen, of the loop
 	missed []job                   // no controller was known: looked at once more after a refresh
 	fresh  chan seen
 
 	slots    chan struct{} // of paths that are being left
+	asks     chan struct{} // of the Fencer
 	connects chan struct{}
 
 	guard   sync.Mutex // of the two below
@@ -66,9 +70,11 @@ type job struct {
 	again   bool      // it was looked at before
 }
 
-type linkDown struct {
+type linkChange struct {
 	addrs []netip.Addr
 	at    time.Time
+	up    bool
+	hears bool // another port may hear of a fence
 }
 
 // seen is what a look at the kernel found.
@@ -79,18 +85,21 @@ type seen struct {
 
 type pathState struct {
 	last    snsd.Notice
+	leaver  *leaver            // nil: it is not being left
 	cancel  context.CancelFunc // ends what is under way
 	wanted  bool               // connected, or to be
 	working bool               // somebody connects it
+
+	observed bool // that it would be connected was reported
 }
 
 // NewActor gives an actor that Run has to work for.
 func NewActor(kernel hostkernel.Kernel, p Policy, find Finder, events <-chan hostkernel.Event, report func(Action)) *Actor {
 	return &Actor{
 		kernel: kernel, policy: p, find: find, events: events, report: report, now: time.Now,
-		pending: make(map[path]job), wake: make(chan struct{}, 1),
+		pending: make(map[path]job), fences: make(map[path]*snsd.Fence), own: make(map[path]*pathState), wake: make(chan struct{}, 1),
 		paths: make(map[path]*pathState), fresh: make(chan seen, 1),
-		slots: make(chan struct{}, maxLeaving), connects: make(chan struct{}, maxConnects),
+		slots: make(chan struct{}, maxLeaving), asks: make(chan struct{}, maxFenceAsks), connects: make(chan struct{}, maxConnects),
 		leaving: make(map[int]bool), undo: make(map[int]func() error),
 	}
 }
@@ -114,10 +123,37 @@ func (a *Actor) put(j job) {
 	a.poke()
 }
 
-// LinkDown says that addresses of this host have lost their carrier.
-func (a *Actor) LinkDown(addrs []netip.Addr, at time.Time) {
+// FenceBy has a Fencer asked about each path that is to be left. It is to be called before Run.
+func (a *Actor) FenceBy(f Fencer) { a.fencer = f }
+
+// Fenced hands over the fence of a path that is inactive.
+func (a *Actor) Fenced(n snsd.Notice) {
+	p := path{n.Host, n.Subject}
 	a.mu.Lock()
-	a.links = append(a.links, linkDown{slices.Clone(addrs), at})
+	if j, ok := a.pending[p]; ok {
+		j.notice.Fence = n.Fence
+		a.pending[p] = j
+	} else if _, ok := a.fences[p]; ok || len(a.fences) < maxPaths {
+		a.fences[p] = n.Fence
+	}
+	a.mu.Unlock()
+	a.poke()
+}
+
+// LinkDown says that addresses of this host have lost their carrier, and whether a switch at
+// another port may say more of the fence of their paths.
+func (a *Actor) LinkDown(addrs []netip.Addr, hears bool, at time.Time) {
+	a.changeLink(linkChange{slices.Clone(addrs), at, false, hears})
+}
+
+// LinkUp says that they have it again.
+func (a *Actor) LinkUp(addrs []netip.Addr, at time.Time) {
+	a.changeLink(linkChange{slices.Clone(addrs), at, true, false})
+}
+
+func (a *Actor) changeLink(l linkChange) {
+	a.mu.Lock()
+	a.links = append(a.links, l)
 	a.mu.Unlock()
 	a.poke()
 }
@@ -152,7 +188,7 @@ func (a *Actor) reconsider(p path) {
 }
 
 // take gives what was handed over since the last time.
-func (a *Actor) take() (jobs []job, links []linkDown) {
+func (a *Actor) take() (jobs []job, links []linkChange) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range a.finished {
@@ -169,9 +205,31 @@ func (a *Actor) take() (jobs []job, links []linkDown) {
 	for _, p := range a.order {
 		jobs = append(jobs, a.pending[p])
 	}
+	for p, f := range a.fences {
+		a.setFence(p, f)
+	}
+	clear(a.fences)
 	clear(a.pending)
 	a.order, links, a.links = nil, a.links, nil
 	return jobs, links
+}
+
+// setFence hands a fence to what leaves its path, or is to.
+func (a *Actor) setFence(p path, f *snsd.Fence) {
+	for _, st := range []*pathState{a.paths[p], a.own[p]} {
+		if st == nil {
+			continue
+		}
+		st.last.Fence = f
+		if st.leaver != nil {
+			st.leaver.word.set(f)
+		}
+	}
+	for i := range a.missed {
+		if n := &a.missed[i].notice; n.Host == p.host && n.Subject == p.subject {
+			n.Fence = f
+		}
+	}
 }
 
 // Run works until ctx ends. What blocks in the kernel then is left behind.
@@ -179,7 +237,9 @@ func (a *Actor) Run(ctx context.Context) {
 	// The first look is made before the first notice, so that no step of it is a first one then.
 	a.look()
 	a.refreshed(ctx, <-a.fresh)
-	a.dropDiscovery()
+	if !a.Policy().Observe {
+		a.dropDiscovery()
+	}
 	looking := false
 	refresh := func() {
 		if !looking {
@@ -196,11 +256,18 @@ func (a *Actor) Run(ctx context.Context) {
 			for _, st := range a.paths {
 				st.stop()
 			}
+			for _, st := range a.own {
+				st.stop()
+			}
 			return
 		case <-a.wake:
 			jobs, links := a.take()
 			for _, l := range links {
-				a.linkDown(ctx, l)
+				if l.up {
+					a.linkUp(l)
+				} else {
+					a.linkDown(ctx, l)
+				}
 			}
 			for i := range jobs {
 				a.begin(ctx, jobs[i])
@@ -276,7 +343,7 @@ func (a *Actor) on(p path) (list []hostkernel.Controller) {
 func (st *pathState) stop() {
 	if st.cancel != nil {
 		st.cancel()
-		st.cancel = nil
+		st.cancel, st.leaver = nil, nil
 	}
 }
 
@@ -346,18 +413,30 @@ func (a *Actor) leavePath(ctx context.Context, p path, st *pathState, j job, pol
 		return
 	}
 	ctx, st.cancel = context.WithCancel(ctx)
-	l := &leaver{a: a, policy: policy, job: j, path: p}
+	l := a.newLeaver(policy, j, p, nil)
+	st.leaver = l
 	if measure == Destroy {
 		// Where I/O has no other way it gains nothing by leaving one that answers after all.
 		alone := slices.DeleteFunc(slices.Clone(cs), func(c hostkernel.Controller) bool { return a.elsewhere(&c, p) })
 		if len(alone) > 0 {
-			a.spawn(ctx, func() { l.do(ctx, Probe, alone) })
+			go l.do(ctx, Probe, alone)
 		}
 		cs = slices.DeleteFunc(cs, func(c hostkernel.Controller) bool { return !a.elsewhere(&c, p) })
 	}
 	if len(cs) > 0 {
-		a.spawn(ctx, func() { l.do(ctx, measure, cs) })
+		go l.do(ctx, measure, cs)
 	}
+}
+
+// newLeaver makes what leaves a path; lost are own addresses without carrier.
+func (a *Actor) newLeaver(policy *Policy, j job, p path, lost []netip.Addr) *leaver {
+	l := &leaver{a: a, policy: policy, job: j, path: p, all: a.on(p), word: fenceWord{fence: j.notice.Fence}}
+	for _, c := range a.known {
+		if c.Usable() && !c.Discovery && !c.On(p.host, p.subject) && !slices.Contains(lost, c.Source) {
+			l.living = append(l.living, c)
+		}
+	}
+	return l
 }
 
 // elsewhere reports whether I/O of a controller can take another path than this one, as last seen.
@@ -367,21 +446,19 @@ func (a *Actor) elsewhere(c *hostkernel.Controller, p path) bool {
 	})
 }
 
-// spawn runs f in a goroutine; where there are too many it waits for its turn there.
-func (a *Actor) spawn(ctx context.Context, f func()) {
-	go func() {
-		select {
-		case a.slots <- struct{}{}:
-			defer func() { <-a.slots }()
-			f()
-		case <-ctx.Done():
-		}
-	}()
+// slot runs f, after others where there are too many at once.
+func (a *Actor) slot(ctx context.Context, f func()) {
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+		f()
+	case <-ctx.Done():
+	}
 }
 
 // linkDown leaves the paths that begin at addresses without carrier, where there is another one: a
 // connection that is alone may outlive a short loss.
-func (a *Actor) linkDown(ctx context.Context, l linkDown) {
+func (a *Actor) linkDown(ctx context.Context, l linkChange) {
 	policy := a.Policy()
 	if policy.OwnLink == Nothing {
 		return
@@ -400,9 +477,29 @@ func (a *Actor) linkDown(ctx context.Context, l linkDown) {
 			groups[p] = append(groups[p], *c)
 		}
 	}
+	a.linkUp(l) // it may have been down before
 	for p, cs := range groups {
-		lv := &leaver{a: a, policy: &policy, path: p, job: job{at: l.at}, own: true}
-		a.spawn(ctx, func() { lv.do(ctx, policy.OwnLink, cs) })
+		var fence *snsd.Fence
+		if l.hears {
+			fence = new(snsd.Fence)
+		}
+		lv := a.newLeaver(&policy, job{at: l.at, notice: snsd.Notice{Fence: fence}}, p, l.addrs)
+		lv.own = true
+		st := &pathState{leaver: lv}
+		var own context.Context
+		own, st.cancel = context.WithCancel(ctx)
+		a.own[p] = st
+		go lv.do(own, policy.OwnLink, cs)
+	}
+}
+
+// linkUp ends what is under way because addresses had no carrier.
+func (a *Actor) linkUp(l linkChange) {
+	for p, st := range a.own {
+		if slices.Contains(l.addrs, p.host) {
+			st.stop()
+			delete(a.own, p)
+		}
 	}
 }
 

@@ -228,23 +228,6 @@ func TestWhatIsActiveAgainWithinTheRestraintStays(t *testing.T) {
 	})
 }
 
-// A dead path is left after the time that the operator has between the notice and that, unless it
-// is active again.
-func TestAPathIsQuiescedBeforeItIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, "", func(p *Policy) { p.Quiesce = time.Second })
-		defer b.stop()
-		b.kernel.Break(array1)
-		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), 900*time.Millisecond)
-		b.want("live live")
-		time.Sleep(200 * time.Millisecond)
-		b.want("connecting live")
-		b.tell(word(array2, snsd.Inactive, snsd.ReasonLinkDown, 1), 900*time.Millisecond)
-		b.tell(word(array2, snsd.Active, snsd.ReasonNone, 2), time.Minute)
-		b.want("connecting live")
-	})
-}
-
 // Both planes are withdrawn at one moment: one path stays.
 func TestTheLastPathIsNeverDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -342,7 +325,7 @@ func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "", nil)
 		defer b.stop()
-		b.LinkDown([]netip.Addr{self1}, time.Now())
+		b.LinkDown([]netip.Addr{self1}, false, time.Now())
 		time.Sleep(40 * time.Millisecond)
 		b.want("connecting live")
 		if b.calls("unqueue 192.0.2.1") != 1 {
@@ -350,10 +333,10 @@ func TestOwnLinkIsLeftWhereThereIsAnotherPath(t *testing.T) {
 		}
 		time.Sleep(2 * refreshEvery) // it comes back: the fake's cable is whole
 		b.kernel.Break(array1)
-		b.LinkDown([]netip.Addr{self1}, time.Now())
+		b.LinkDown([]netip.Addr{self1}, false, time.Now())
 		time.Sleep(2 * refreshEvery)
 		b.want("connecting live")
-		b.LinkDown([]netip.Addr{self2}, time.Now())
+		b.LinkDown([]netip.Addr{self2}, false, time.Now())
 		time.Sleep(time.Second)
 		b.want("connecting live")
 	})
@@ -372,7 +355,7 @@ func TestOverRDMAAControllerIsReset(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.start(DefaultPolicy())
+		b.start(unfenced())
 		defer b.stop()
 		b.kernel.Break(array1)
 		b.tell(word(array1, snsd.Inactive, snsd.ReasonLinkDown, 1), 10*time.Millisecond)

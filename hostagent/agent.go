@@ -15,9 +15,10 @@ import (
 
 // Port is one port of the host, as the cable has it: what is registered over it.
 type Port struct {
-	snsd.AgentConfig      // Interface is its name; the MAC is filled in
-	Like             bool // with the habits of the existing agent
-	Farewell         bool // withdraw the registrations at the end
+	snsd.AgentConfig              // Interface is its name; the MAC is filled in
+	Like             bool         // with the habits of the existing agent
+	Farewell         bool         // withdraw the registrations at the end
+	Switch           []fabric.MAC // whose notices count; none: the one that LLDP shows
 }
 
 // Machine makes the machine of a port.
@@ -50,12 +51,17 @@ type Agent struct {
 type port struct {
 	Port
 	machine snsd.Machine // nil while the interface is not there
+	trust   trust
 	up      bool
 	count   snsd.AgentCounters // what was told of registrations and queries
 
 	// ignored are the last notices about initiators by pair: the machine keeps no
 	// state of them, but a repeated one is not to be told as news.
 	ignored map[path]uint32
+}
+
+func newPort(p Port) *port {
+	return &port{Port: p, ignored: make(map[path]uint32), trust: trust{named: p.Switch}}
 }
 
 // change is new settings of the ports; done is closed when they hold.
@@ -75,7 +81,7 @@ func New(dp fabric.Dataplane, ports []Port, hooks *Hooks, say func(Line) error) 
 	a := &Agent{dp: dp, say: say, hooks: hooks, now: time.Now, ports: make(map[string]*port),
 		actions: make(chan Action, waitingActions), changes: make(chan change), ended: make(chan struct{}), asks: make(chan chan Status)}
 	for _, p := range ports {
-		a.ports[p.Interface] = &port{Port: p, ignored: make(map[path]uint32)}
+		a.ports[p.Interface] = newPort(p)
 	}
 	return a
 }
@@ -157,8 +163,8 @@ func (a *Agent) loop(ctx context.Context, done chan error) error {
 		case ev := <-a.dp.Events():
 			a.event(ev)
 		case f := <-a.dp.Frames():
-			if p := a.ports[f.Port]; p != nil && p.machine != nil {
-				a.take(p, p.machine.Frame(f, a.now()))
+			if p := a.ports[f.Port]; p != nil {
+				a.frame(p, f)
 			}
 		case act := <-a.actions:
 			a.status.note(act)
@@ -178,6 +184,25 @@ func (a *Agent) loop(ctx context.Context, done chan error) error {
 		}
 	}
 	return a.err
+}
+
+// frame takes a frame. The existing agent takes notices of everybody.
+func (a *Agent) frame(p *port, f fabric.Frame) {
+	if f.EtherType == fabric.EtherTypeLLDP && p.trust.lldp(&f, a.now()) {
+		a.tellLine(Line{Time: a.now(), Event: "switch", Interface: p.Interface, Switch: f.Src.String()})
+	}
+	if f.EtherType == fabric.EtherTypeNTS && !p.Like {
+		ok, event := p.trust.nts(&f)
+		if event != "" {
+			a.tellLine(Line{Time: a.now(), Event: "refused", Interface: p.Interface, Error: event})
+		}
+		if !ok {
+			return
+		}
+	}
+	if p.machine != nil {
+		a.take(p, p.machine.Frame(f, a.now()))
+	}
 }
 
 func (a *Agent) arm(t *time.Timer) {
@@ -245,8 +270,14 @@ func (a *Agent) link(p *port, at time.Time, up bool, name string) {
 	p.up = up
 	if was && !up && a.actor != nil { // before all words: I/O stands still
 		if lost := a.unreachable(p); len(lost) > 0 {
-			a.actor.LinkDown(lost, at)
+			a.actor.LinkDown(lost, a.hearsFences(), at)
 		}
+	}
+	if !was && up && a.actor != nil {
+		a.actor.LinkUp(p.Addrs, at)
+	}
+	if !up {
+		p.trust.down()
 	}
 	a.tellLine(Line{Time: at, Event: "link", Interface: p.Interface, Link: name})
 	switch {
@@ -257,6 +288,16 @@ func (a *Agent) link(p *port, at time.Time, up bool, name string) {
 		a.take(p, p.machine.LinkDown(a.now()))
 		clear(p.ignored)
 	}
+}
+
+// hearsFences reports whether a switch at a port that has its link announced fences.
+func (a *Agent) hearsFences() bool {
+	for _, p := range a.ports {
+		if own, ok := p.machine.(*snsd.Agent); ok && p.up && own.Agreed()&snsd.ExtFence != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unreachable lists the addresses of a port that lost its link and that no other port has: a bond
@@ -279,7 +320,7 @@ func (a *Agent) change(ports []Port) {
 		wanted[n.Interface] = true
 		p := a.ports[n.Interface]
 		if p == nil { // the dataplane tells of it once it has it
-			a.ports[n.Interface] = &port{Port: n, ignored: make(map[path]uint32)}
+			a.ports[n.Interface] = newPort(n)
 			continue
 		}
 		n.MAC = p.MAC
@@ -299,6 +340,7 @@ func (a *Agent) change(ports []Port) {
 func (a *Agent) set(p *port, n Port) error {
 	old := p.Port
 	p.Port = n
+	p.trust.named = n.Switch
 	if len(n.Addrs) == 0 {
 		p.Port.Addrs = old.Addrs // of what is withdrawn
 		a.withdraw(p)
@@ -341,7 +383,7 @@ func (a *Agent) withdraw(p *port) {
 // same reports whether two settings are.
 func same(a, b *snsd.AgentConfig) bool {
 	return slices.Equal(a.Addrs, b.Addrs) && a.Service == b.Service && a.Subscribes == b.Subscribes && a.Interval == b.Interval && a.TTL == b.TTL &&
-		maps.Equal(a.Services, b.Services) && a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent
+		maps.Equal(a.Services, b.Services) && a.Restraint == b.Restraint && a.Legacy == b.Legacy && a.Silent == b.Silent && a.Extensions == b.Extensions
 }
 
 // take does what the machine wants done: frames first, then paths, words later.
@@ -369,7 +411,11 @@ func (a *Agent) act(p *port, e *snsd.AgentEvent) {
 		if a.actor != nil {
 			a.actor.Tell(e.Notice, e.At)
 		}
-		a.hooks.call(&e.Notice, e.At, p.Interface)
+		a.hook(p, e)
+	case snsd.AgentFenced:
+		if a.actor != nil {
+			a.actor.Fenced(e.Notice)
+		}
 	case snsd.AgentReceived:
 		if a.actor != nil && e.Notice.State == snsd.Active {
 			a.actor.Tell(e.Notice, e.At)
@@ -378,7 +424,21 @@ func (a *Agent) act(p *port, e *snsd.AgentEvent) {
 		if a.actor != nil {
 			a.actor.Connect(e.Notice, e.At)
 		}
+		a.hook(p, e)
+	}
+}
+
+// hook calls what the operator wants called; observing, it is only reported.
+func (a *Agent) hook(p *port, e *snsd.AgentEvent) {
+	if a.actor == nil || !a.actor.Policy().Observe {
 		a.hooks.call(&e.Notice, e.At, p.Interface)
+		return
+	}
+	if a.hooks.wants(&e.Notice) {
+		n, now := &e.Notice, a.now()
+		act := Action{Kind: "hook", Subject: n.Subject, Host: n.Host, Reason: n.Reason, Seq: n.Seq, Received: e.At, Begun: now, Done: now, Observed: true}
+		a.status.note(act)
+		a.tellLine(Line{Time: now, Event: act.Kind, Action: &act})
 	}
 }
 
@@ -415,7 +475,7 @@ func (a *Agent) progress(p *port) {
 func (a *Agent) tell(p *port, e *snsd.AgentEvent) {
 	l := Line{Time: e.At, Event: e.Kind.String()}
 	switch e.Kind {
-	case snsd.AgentReceived, snsd.AgentIgnored, snsd.AgentDuplicate:
+	case snsd.AgentReceived, snsd.AgentIgnored, snsd.AgentDuplicate, snsd.AgentFenced:
 		l = l.Notice(&e.Notice)
 		l.Event, l.Acked = "notice", &e.Acked
 		l.Ignored = e.Kind == snsd.AgentIgnored

@@ -44,11 +44,18 @@ func connected(t *testing.T, owner string) *hostkernel.Fake {
 	return kernel
 }
 
+// unfenced is the policy that waits for no fence: what is left is left at once.
+func unfenced() Policy {
+	p := DefaultPolicy()
+	p.Fence = FenceOff
+	return p
+}
+
 // newBench connects both planes, as nobody's controllers or as owner's, and starts the actor.
 func newBench(t *testing.T, owner string, change func(p *Policy)) *bench {
 	t.Helper()
 	b := &bench{t: t, kernel: connected(t, owner)}
-	policy := DefaultPolicy()
+	policy := unfenced()
 	policy.Options = hostOptions
 	if change != nil {
 		change(&policy)

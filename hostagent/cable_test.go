@@ -42,7 +42,7 @@ func newHost(t *testing.T, ports ...Port) *host {
 		h.lines = append(h.lines, l)
 		return nil
 	})
-	policy := DefaultPolicy()
+	policy := unfenced()
 	policy.Options, policy.Connect = hostOptions, true
 	actor := NewActor(h.kernel, policy, nil, nil, h.Report)
 	h.Act(actor)
@@ -65,7 +65,7 @@ func newHost(t *testing.T, ports ...Port) *host {
 }
 
 func cablePort(name string, addrs ...netip.Addr) Port {
-	return Port{Farewell: true, AgentConfig: snsd.AgentConfig{Interface: name, Addrs: addrs, Subscribes: true, Interval: 30 * time.Second, TTL: 120,
+	return Port{Farewell: true, Switch: []fabric.MAC{{2, 9, 9, 9, 9, 9}}, AgentConfig: snsd.AgentConfig{Interface: name, Addrs: addrs, Subscribes: true, Interval: 30 * time.Second, TTL: 120,
 		Service: snsd.Service{Role: snsd.RoleInitiator, Protocol: snsd.ProtocolTCP}}}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostkernel"
 	"github.com/openinof/inof/snsd"
 )
@@ -27,17 +28,49 @@ const (
 
 // Config is the service's configuration, docs/hosts.md.
 type Config struct {
-	Ports    []PortConfig   `yaml:"ports"`
-	Direct   []DirectConfig `yaml:"direct"`
-	Register RegisterConfig `yaml:"register"`
-	Host     HostConfig     `yaml:"host"`
-	Connect  ConnectConfig  `yaml:"connect"`
-	Leave    LeaveConfig    `yaml:"leave"`
-	Delete   DeleteConfig   `yaml:"delete"`
-	Hooks    HooksConfig    `yaml:"hooks"`
-	Target   TargetConfig   `yaml:"target"`
-	Socket   string         `yaml:"socket"`  // of `snsd status`
-	Metrics  string         `yaml:"metrics"` // address of the Prometheus page, empty: none
+	Ports     []PortConfig   `yaml:"ports"`
+	Direct    []DirectConfig `yaml:"direct"`
+	Register  RegisterConfig `yaml:"register"`
+	Host      HostConfig     `yaml:"host"`
+	Connect   ConnectConfig  `yaml:"connect"`
+	Leave     LeaveConfig    `yaml:"leave"`
+	Delete    DeleteConfig   `yaml:"delete"`
+	Hooks     HooksConfig    `yaml:"hooks"`
+	Target    TargetConfig   `yaml:"target"`
+	Mode      Mode           `yaml:"mode"`
+	Fence     FenceMode      `yaml:"fence"`
+	FenceWait time.Duration  `yaml:"fence-wait"`
+	Arrays    []ArrayConfig  `yaml:"arrays"`
+	Socket    string         `yaml:"socket"`  // of `snsd status`
+	Metrics   string         `yaml:"metrics"` // address of the Prometheus page, empty: none
+}
+
+// Mode is whether the agent acts.
+type Mode string
+
+// The modes.
+const (
+	ModeAct     Mode = "act"
+	ModeObserve Mode = "observe" // it registers and acks, and reports what it would do
+)
+
+// ArrayConfig is what the operator says of an array: one of NQN and address names it.
+type ArrayConfig struct {
+	NQN     string         `yaml:"nqn"`
+	Address netip.Addr     `yaml:"address"`
+	Settle  *time.Duration `yaml:"settle"` // a write that reached it is executed within that time, or never
+}
+
+// MACs is one MAC address, or a list of them.
+type MACs []fabric.MAC
+
+// UnmarshalYAML reads either.
+func (m *MACs) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*m = MACs{{}}
+		return n.Decode(&(*m)[0])
+	}
+	return n.Decode((*[]fabric.MAC)(m))
 }
 
 // PortConfig is an interface, or some addresses, and what is registered of them.
@@ -48,6 +81,7 @@ type PortConfig struct {
 	Protocol    snsd.Protocol  `yaml:"protocol"`
 	ServicePort uint16         `yaml:"service-port"`
 	NQN         string         `yaml:"nqn"`
+	Switch      MACs           `yaml:"switch"`  // whose notices count; none: the one that LLDP shows
 	Options     *OptionsConfig `yaml:"options"` // instead of connect.options
 }
 
@@ -98,13 +132,13 @@ type OptionsConfig struct {
 
 // LeaveConfig is what is done about dead paths.
 type LeaveConfig struct {
-	LinkDown    Measure       `yaml:"link-down"`
-	PFCStorm    Measure       `yaml:"pfc-storm"`
-	PacketError Measure       `yaml:"packet-error"`
-	BFDDown     Measure       `yaml:"bfd-down"`
-	OwnLink     Measure       `yaml:"own-link"`
-	Foreign     bool          `yaml:"fail-over-foreign"`
-	Quiesce     time.Duration `yaml:"quiesce"`
+	LinkDown    Measure    `yaml:"link-down"`
+	PFCStorm    Measure    `yaml:"pfc-storm"`
+	PacketError Measure    `yaml:"packet-error"`
+	BFDDown     Measure    `yaml:"bfd-down"`
+	OwnLink     Measure    `yaml:"own-link"`
+	Foreign     bool       `yaml:"fail-over-foreign"`
+	Quiesce     yaml.Node `yaml:"quiesce"` // gone
 }
 
 // DeleteConfig is what is done about what must be forgotten.
@@ -136,7 +170,8 @@ func Default() Config {
 		Connect:  ConnectConfig{Enabled: true, Restraint: snsd.DefaultRestraint},
 		Leave:    LeaveConfig{LinkDown: Destroy, PFCStorm: Destroy, PacketError: Probe, BFDDown: Destroy, OwnLink: Destroy, Foreign: true},
 		Delete:   DeleteConfig{ZoneChanged: Forget, IPChanged: Forget, AgedOut: Forget},
-		Socket:   DefaultSocket,
+		Mode:     ModeAct, FenceWait: DefaultFenceWait,
+		Socket: DefaultSocket,
 	}
 }
 
@@ -222,6 +257,11 @@ func (c *Config) check() error {
 			}
 			seen[a] = true
 		}
+		for _, m := range p.Switch {
+			if m.IsZero() || m[0]&1 != 0 {
+				bad(at+".switch", m, "the MAC address of the switch's port")
+			}
+		}
 		p.Options.check(at+".options", bad)
 	}
 	for i := range c.Direct {
@@ -241,7 +281,16 @@ func (c *Config) check() error {
 	}
 	between("connect.restraint", c.Connect.Restraint, 0, 10*time.Minute)
 	between("delete.restraint", c.Delete.Restraint, 0, 10*time.Minute)
-	between("leave.quiesce", c.Leave.Quiesce, 0, 10*time.Second)
+	if !c.Leave.Quiesce.IsZero() {
+		bad("leave.quiesce", c.Leave.Quiesce.Value, "fence and fence-wait in its place: they wait until no old write can reach the array, where this key waited for a time")
+	}
+	if c.Mode != ModeAct && c.Mode != ModeObserve {
+		bad("mode", fmt.Sprintf("%q", c.Mode), "act or observe")
+	}
+	between("fence-wait", c.FenceWait, 0, time.Minute)
+	for i, a := range c.Arrays {
+		a.check(fmt.Sprintf("arrays[%d]", i), bad)
+	}
 	c.Connect.Options.check("connect.options", bad)
 	l := &c.Leave
 	for key, m := range map[string]Measure{"leave.link-down": l.LinkDown, "leave.pfc-storm": l.PFCStorm, "leave.packet-error": l.PacketError, "leave.bfd-down": l.BFDDown} {
@@ -261,6 +310,21 @@ func (c *Config) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (a *ArrayConfig) check(at string, bad func(string, any, string)) {
+	if (a.NQN == "") != a.Address.IsValid() {
+		bad(at, fmt.Sprintf("nqn %q, address %v", a.NQN, a.Address), "one of nqn and address")
+	}
+	if err := snsd.CheckNQN(a.NQN); err != nil {
+		bad(at+".nqn", a.NQN, err.Error())
+	}
+	switch {
+	case a.Settle == nil:
+		bad(at+".settle", "none", "0s..10m0s")
+	case *a.Settle < 0 || *a.Settle > 10*time.Minute:
+		bad(at+".settle", *a.Settle, "0s..10m0s")
+	}
 }
 
 func (o *OptionsConfig) check(at string, bad func(string, any, string)) {
@@ -300,7 +364,11 @@ func (c *Config) Policy(host hostkernel.Identity) Policy {
 		snsd.ReasonLinkDown: c.Leave.LinkDown, snsd.ReasonPFCStorm: c.Leave.PFCStorm, snsd.ReasonPacketError: c.Leave.PacketError, snsd.ReasonBFDDown: c.Leave.BFDDown,
 		snsd.ReasonZoneChanged: c.Delete.ZoneChanged, snsd.ReasonIPChanged: c.Delete.IPChanged, snsd.ReasonAgedOut: c.Delete.AgedOut,
 	}
-	p.OwnLink, p.Foreign, p.Quiesce = c.Leave.OwnLink, c.Leave.Foreign, c.Leave.Quiesce
+	p.OwnLink, p.Foreign = c.Leave.OwnLink, c.Leave.Foreign
+	p.Fence, p.FenceWait, p.Observe = c.Fence, c.FenceWait, c.Mode == ModeObserve
+	for _, a := range c.Arrays {
+		p.Settle = append(p.Settle, Settle{NQN: a.NQN, Addr: a.Address, Time: *a.Settle})
+	}
 	p.Named, p.RemoveLastPath, p.DeleteAfter = c.Delete.Subsystems, c.Delete.LastPath, c.Delete.Restraint
 	p.Connect, p.Restraint, p.Options, p.Port = c.Connect.Enabled, c.Connect.Restraint, c.Connect.Options.connect(host), c.Connect.Options.Port
 	p.Of = map[netip.Addr]hostkernel.Connect{}
@@ -345,6 +413,11 @@ func (c *Config) Cables(have []hostkernel.Interface) (ports []Port, missing []st
 					at[cable] = n
 					ports = append(ports, c.port(cable))
 				}
+				for _, m := range p.Switch {
+					if !slices.Contains(ports[n].Switch, m) {
+						ports[n].Switch = append(ports[n].Switch, m)
+					}
+				}
 				for _, a := range addrs {
 					if len(ports[n].Addrs) < snsd.MaxAgentAddrs && !slices.Contains(ports[n].Addrs, a) {
 						ports[n].Addrs = append(ports[n].Addrs, a)
@@ -379,5 +452,5 @@ func (p *PortConfig) missing() string {
 func (c *Config) port(cable string) Port {
 	return Port{Farewell: c.Register.Farewell, AgentConfig: snsd.AgentConfig{
 		Interface: cable, Subscribes: true, Interval: c.Register.Interval, TTL: uint16(c.Register.TTL / time.Second), Restraint: max(c.Connect.Restraint, time.Nanosecond),
-		Services: map[netip.Addr]snsd.Service{}}}
+		Extensions: snsd.ExtFence, Services: map[netip.Addr]snsd.Service{}}}
 }

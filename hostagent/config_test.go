@@ -96,7 +96,7 @@ func TestWhatIsWrongInYAMLIsSaid(t *testing.T) {
 		"connect.options.flags":         port + "connect: {options: {flags: [tls]}}\n",
 		"both or none":                  port + "host: {nqn: x}\n",
 		"want one of [nothing":          port + "leave: {link-down: kill}\n",
-		"leave.quiesce: 1m0s":           port + "leave: {quiesce: 1m}\n",
+		"leave.quiesce: 1m: want fence and fence-wait":           port + "leave: {quiesce: 1m}\n",
 	} {
 		if _, _, err := Load(file(t, "snsd.yaml", text), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)

@@ -25,6 +25,14 @@ func (a *Actor) connect(ctx context.Context, p path, st *pathState, after time.D
 	ctx, st.cancel = context.WithCancel(ctx)
 	st.wanted, st.working = true, true
 	n := st.last
+	if policy := a.Policy(); policy.Observe {
+		if !st.observed {
+			st.observed = true
+			a.report(Action{Kind: "connect", Subject: p.subject, Host: p.host, Seq: n.Seq, Received: a.now(), Begun: a.now(), Done: a.now(), Observed: true})
+		}
+		return
+	}
+	st.observed = false
 	go func() {
 		if after > 0 && !sleep(ctx, after) {
 			return
@@ -56,6 +64,9 @@ func (a *Actor) connectAll(ctx context.Context, n *snsd.Notice) bool {
 		base = policy.Options
 	}
 	base.Source = n.Host
+	if policy.Fence == FenceRequire {
+		policy.patient(&base, n)
+	}
 	switch n.Service.Protocol {
 	case snsd.ProtocolTCP:
 		base.Transport = "tcp"

@@ -17,7 +17,7 @@ import (
 // connecting is a bench without controllers that connects.
 func connecting(t *testing.T, find Finder) *bench {
 	b := &bench{t: t, kernel: hostkernel.NewFake()}
-	p := DefaultPolicy()
+	p := unfenced()
 	p.Connect, p.Options = true, hostOptions
 	b.start(p)
 	b.find = find
@@ -117,7 +117,7 @@ func TestTargetsAreConnectedUntilItIsDone(t *testing.T) {
 			}
 			_ = b.kernel.Claim(n, owner)
 		}
-		b.start(DefaultPolicy())
+		b.start(unfenced())
 		defer b.stop()
 		time.Sleep(time.Second)
 		if list, _ := b.kernel.Controllers(); len(list) != 1 || list[0].Owner != "stacd" {

@@ -71,7 +71,7 @@ func (h *Hooks) counters() HookCounters {
 
 // call has the hook of a notice run, and does not wait for it.
 func (h *Hooks) call(n *snsd.Notice, at time.Time, ifname string) {
-	if h == nil || len(h.program(n.State.String())) == 0 {
+	if !h.wants(n) {
 		return
 	}
 	c := &HookCall{Event: n.State.String(), Subject: n.Subject, Self: n.Host, Interface: ifname, Role: n.Service.Role, Protocol: n.Service.Protocol,
@@ -91,6 +91,9 @@ func (h *Hooks) call(n *snsd.Notice, at time.Time, ifname string) {
 		go h.serve(p)
 	}
 }
+
+// wants reports whether there is a hook for a notice.
+func (h *Hooks) wants(n *snsd.Notice) bool { return h != nil && len(h.program(n.State.String())) > 0 }
 
 func (h *Hooks) program(event string) []string {
 	if event == snsd.Active.String() {

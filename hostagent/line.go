@@ -23,7 +23,9 @@ type Line struct {
 	Ignored   bool         `json:"ignored,omitempty"`
 	Acked     *bool        `json:"acked,omitempty"` // of a notice or duplicate: an ack was sent
 	Interface string       `json:"interface,omitempty"`
-	Link      string       `json:"link,omitempty"` // up, down, gone
+	Link      string       `json:"link,omitempty"`   // up, down, gone
+	Switch    string       `json:"switch,omitempty"` // that LLDP shows on the interface
+	Fence     *snsd.Fence  `json:"fence,omitempty"`  // of a notice
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	Action    *Action      `json:"action,omitempty"` // what was done about a path
 	Error     string       `json:"error,omitempty"`
@@ -32,6 +34,7 @@ type Line struct {
 // Notice fills in what is told of a notice.
 func (l Line) Notice(n *snsd.Notice) Line {
 	seq, svc := n.Seq, n.Service
+	l.Fence = n.Fence
 	l.Subject, l.Host, l.State, l.Reason, l.Seq, l.Service = n.Subject, n.Host, n.State.String(), n.Reason.String(), &seq, &svc
 	return l
 }

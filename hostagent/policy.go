@@ -29,6 +29,17 @@ var measureNames = []string{"nothing", "destroy", "reset", "probe", "ask", "avoi
 
 func (m Measure) String() string { return measureNames[m] }
 
+// kind is that of the action which the measure leads to.
+func (m Measure) kind() string {
+	switch m {
+	case Destroy, Reset:
+		return "failover"
+	case Remove:
+		return "forget"
+	}
+	return m.String()
+}
+
 // MarshalText gives the name.
 func (m Measure) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
@@ -58,8 +69,55 @@ type Policy struct {
 	Options   hostkernel.Connect                // of new controllers: identity and numbers; transport, addresses and name are filled in
 	Of        map[netip.Addr]hostkernel.Connect // instead of them, for those from one address
 	Port      uint16                            // of targets that name none; 0: the protocol's
-	Quiesce   time.Duration                     // between a notice and leaving the path
+
+	Fence     FenceMode     // what must be known before a path is left
+	FenceWait time.Duration // for a fence, from the notice
+	Settle    []Settle      // what the operator says of arrays
+	Observe   bool          // touch no controller and call no hook: report what would be done
 }
+
+// Settle is how long a write may wait in an array, and be executed there, at most.
+type Settle struct {
+	NQN  string // of the subsystem; empty: any
+	Addr netip.Addr
+	Time time.Duration
+}
+
+// settle is how long a write may wait in the array of a controller, and whether that is known. Of
+// several that name it the longest counts.
+func (p *Policy) settle(c *hostkernel.Controller) (longest time.Duration, known bool) {
+	for _, s := range p.Settle {
+		if s.NQN == c.NQN && s.NQN != "" || s.Addr == c.Target.Addr() && s.Addr.IsValid() {
+			longest, known = max(longest, s.Time), true
+		}
+	}
+	return longest, known
+}
+
+// Times of controllers that are connected with FenceRequire: the kernel would leave a path unfenced
+// while the array still ends what it executes.
+const (
+	patientKeepAlive = 120 // s
+	patientIO        = 120 // s
+)
+
+// patient gives a new controller long times where the operator set none. Where a settle is known of
+// the array its keep-alive stays, so that a switch's block can outlast it: then "network" and the
+// settle are the fence.
+func (p *Policy) patient(c *hostkernel.Connect, n *snsd.Notice) {
+	of := hostkernel.Controller{NQN: n.Service.NQN, Target: netip.AddrPortFrom(n.Subject, 0)}
+	if _, known := p.settle(&of); c.KeepAlive == nil && !known {
+		t := patientKeepAlive
+		c.KeepAlive = &t
+	}
+	if c.IOTimeout == nil {
+		t := patientIO
+		c.IOTimeout = &t
+	}
+}
+
+// DefaultFenceWait is how long a fence is waited for.
+const DefaultFenceWait = time.Second
 
 // DefaultOwner is our name in the registry.
 const DefaultOwner = "snsd"
@@ -71,14 +129,14 @@ func DefaultPolicy() Policy {
 			snsd.ReasonLinkDown: Destroy, snsd.ReasonPFCStorm: Destroy, snsd.ReasonBFDDown: Destroy, snsd.ReasonPacketError: Probe,
 			snsd.ReasonZoneChanged: Forget, snsd.ReasonIPChanged: Forget, snsd.ReasonAgedOut: Forget,
 		},
-		Foreign: true, OwnLink: Destroy, Owner: DefaultOwner, Restraint: snsd.DefaultRestraint,
+		Foreign: true, OwnLink: Destroy, Owner: DefaultOwner, Restraint: snsd.DefaultRestraint, FenceWait: DefaultFenceWait,
 	}
 }
 
 // ExistingPolicy is the method of the existing agent.
 func ExistingPolicy() Policy {
 	p := DefaultPolicy()
-	p.OwnLink = Ask
+	p.OwnLink, p.Fence = Ask, FenceOff
 	p.By = map[snsd.Reason]Measure{
 		snsd.ReasonLinkDown: Ask, snsd.ReasonPFCStorm: Ask, snsd.ReasonPacketError: Ask, snsd.ReasonBFDDown: Ask,
 		snsd.ReasonZoneChanged: Remove, snsd.ReasonIPChanged: Remove, snsd.ReasonAgedOut: Remove,

@@ -30,6 +30,7 @@ type Connect struct {
 	PollQueues     *int
 	QueueSize      *int
 	ToS            *int
+	IOTimeout      *int     // s, nvme_core.io_timeout while it is made, where that is the kernel's default
 	Flags          []string // duplicate_connect, disable_sqflow, hdr_digest, data_digest
 }
 
@@ -108,6 +109,9 @@ func (t Tree) Connect(c *Connect) (instance int, err error) {
 		return 0, fmt.Errorf("%w (modprobe nvme-fabrics nvme-%s; root is needed)", err, c.Transport)
 	}
 	defer f.Close()
+	if c.IOTimeout != nil {
+		defer t.lengthenIO(*c.IOTimeout)()
+	}
 	if _, err := f.WriteString(options); err != nil {
 		if errors.Is(err, syscall.EALREADY) {
 			err = ErrConnected

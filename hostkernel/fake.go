@@ -27,6 +27,7 @@ const (
 	fakeKeepAlive    = 10 * time.Millisecond
 	fakeBlockTimer   = time.Second // block timers round up
 	fakeDelaySeconds = 10          // reconnect_delay
+	fakeKATO         = 5 * time.Second
 )
 
 // Fake is a kernel that behaves like Linux as far as the agent can see, in memory. It is for tests,
@@ -49,8 +50,10 @@ type Fake struct {
 
 type fakeController struct {
 	Controller
-	delay int // reconnect_delay, s
-	gen   int // outdates timers
+	kato     time.Duration
+	inFlight int
+	delay    int // reconnect_delay, s
+	gen      int // outdates timers
 }
 
 var _ Kernel = (*Fake)(nil)
@@ -147,6 +150,10 @@ func (f *Fake) Connect(c *Connect) (int, error) {
 	}
 	f.controllers[n] = &fakeController{delay: fakeDelaySeconds, Controller: Controller{Instance: n, State: Live, Transport: c.Transport, NQN: c.NQN,
 		HostNQN: c.HostNQN, Target: c.Target, Source: c.Source, Iface: c.Iface, Discovery: discovery}}
+	f.controllers[n].kato = fakeKATO
+	if c.KeepAlive != nil {
+		f.controllers[n].kato = time.Duration(*c.KeepAlive) * time.Second
+	}
 	if c.ReconnectDelay != nil {
 		f.controllers[n].delay = *c.ReconnectDelay
 	}
@@ -416,6 +423,40 @@ func (f *Fake) Options() ([]string, error) {
 	}
 	return []string{"transport", "traddr", "trsvcid", "nqn", "queue_size", "nr_io_queues", "reconnect_delay", "ctrl_loss_tmo", "keep_alive_tmo", "hostnqn",
 		"host_traddr", "host_iface", "hostid", "duplicate_connect", "disable_sqflow", "hdr_digest", "data_digest", "nr_write_queues", "nr_poll_queues", "tos", "fast_io_fail_tmo", "discovery"}, nil
+}
+
+// KeepAliveTimeout implements Kernel.
+func (f *Fake) KeepAliveTimeout(c *Controller) (time.Duration, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if have := f.controllers[c.Instance]; have != nil {
+		return have.kato, nil
+	}
+	return 0, fs.ErrNotExist
+}
+
+// InFlight implements Kernel.
+func (f *Fake) InFlight(c *Controller) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if have := f.controllers[c.Instance]; have != nil {
+		return have.inFlight, nil
+	}
+	return 0, fs.ErrNotExist
+}
+
+// Fly sets how many commands of a controller are in flight.
+func (f *Fake) Fly(instance, commands int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.controllers[instance].inFlight = commands
+}
+
+// Lose has a controller lose its connection by itself.
+func (f *Fake) Lose(instance int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lose(f.controllers[instance])
 }
 
 // Exclusions implements Kernel.

@@ -47,6 +47,10 @@ type Kernel interface {
 	Tidy() error
 	// Options lists the connect options that are known, empty if the kernel does not say.
 	Options() ([]string, error)
+	// KeepAliveTimeout is the KATO of a controller, 0 if it has no keep-alive.
+	KeepAliveTimeout(c *Controller) (time.Duration, error)
+	// InFlight is how many commands of a controller are under way.
+	InFlight(c *Controller) (int, error)
 	// IOPolicy is how multipath chooses among the paths of a controller's subsystem: numa,
 	// round-robin, queue-depth.
 	IOPolicy(c *Controller) (string, error)

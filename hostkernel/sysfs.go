@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Tree is where the kernel's files are. The zero value is the running machine.
@@ -139,6 +140,46 @@ func (t Tree) Multipath() (bool, error) {
 // IOPolicy implements Kernel.
 func (t Tree) IOPolicy(c *Controller) (string, error) {
 	return t.read(subsystemsDir, "nvme-subsys"+strconv.Itoa(c.Subsystem), "iopolicy")
+}
+
+// KeepAliveTimeout implements Kernel.
+func (t Tree) KeepAliveTimeout(c *Controller) (time.Duration, error) {
+	v, err := t.Attribute(c, "kato")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", t.path(controllersDir, c.Name(), "kato"), err)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// InFlight implements Kernel: each namespace of a controller has a disk of its own, which with
+// multipath is hidden (nvmeMcNnK), and its file `inflight` counts reads and writes.
+func (t Tree) InFlight(c *Controller) (int, error) {
+	files, err := filepath.Glob(t.path(controllersDir, c.Name(), "nvme*", "inflight"))
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		for v := range strings.FieldsSeq(string(b)) {
+			n, err := strconv.ParseUint(v, 10, 31)
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", f, err)
+			}
+			total += int(n)
+		}
+	}
+	return total, nil
 }
 
 // set writes an attribute of a controller.

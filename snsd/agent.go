@@ -178,6 +178,9 @@ func (a *Agent) Config() AgentConfig {
 	return c
 }
 
+// Agreed are the extensions that the agent understands and that the switch offered.
+func (a *Agent) Agreed() Extensions { return a.agreed }
+
 // LinkUp registers all addresses and queries their zones, at once.
 func (a *Agent) LinkUp(now time.Time) AgentOutput {
 	var out AgentOutput

@@ -16,7 +16,7 @@ type base struct {
 	register time.Time // next registration
 	pairs    map[pair]*peer
 	queue    []pending  // connections held back, by time
-	agreed   Extensions // announced in each frame; the last frame of the switch decides
+	agreed   Extensions // understood, and offered since the link came up: announced in each frame
 	count    AgentCounters
 }
 
@@ -74,7 +74,7 @@ func (b *base) notices(out *AgentOutput, f fabric.Frame, now time.Time, each fun
 		out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Err: err})
 	}
 	if len(p.Notices) > 0 { // else no switch sent it
-		b.agreed = p.Extensions & b.cfg.Extensions
+		b.agreed |= p.Extensions & b.cfg.Extensions
 	}
 	for i := range p.Notices {
 		n := &p.Notices[i]

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {"nvmetcp"},
-	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp"},
+	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp", "lldp"},
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
