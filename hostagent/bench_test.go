@@ -19,6 +19,7 @@ type bench struct {
 	t      *testing.T
 	kernel *hostkernel.Fake
 	cancel context.CancelFunc
+	fencer Fencer
 
 	mu   sync.Mutex
 	acts []Action
@@ -64,12 +65,25 @@ func newBench(t *testing.T, owner string, change func(p *Policy)) *bench {
 	return b
 }
 
+// newBenchWith is newBench with a Fencer.
+func newBenchWith(t *testing.T, f *fakeFencer, change func(p *Policy)) *bench {
+	t.Helper()
+	b := &bench{t: t, kernel: connected(t, ""), fencer: f}
+	f.b = b
+	policy := unfenced()
+	policy.Options = hostOptions
+	change(&policy)
+	b.start(policy)
+	return b
+}
+
 func (b *bench) start(policy Policy) {
 	b.Actor = NewActor(b.kernel, policy, nil, nil, func(act Action) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.acts = append(b.acts, act)
 	})
+	b.FenceBy(b.fencer)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	go b.Run(ctx)

@@ -132,12 +132,12 @@ type OptionsConfig struct {
 
 // LeaveConfig is what is done about dead paths.
 type LeaveConfig struct {
-	LinkDown    Measure    `yaml:"link-down"`
-	PFCStorm    Measure    `yaml:"pfc-storm"`
-	PacketError Measure    `yaml:"packet-error"`
-	BFDDown     Measure    `yaml:"bfd-down"`
-	OwnLink     Measure    `yaml:"own-link"`
-	Foreign     bool       `yaml:"fail-over-foreign"`
+	LinkDown    Measure   `yaml:"link-down"`
+	PFCStorm    Measure   `yaml:"pfc-storm"`
+	PacketError Measure   `yaml:"packet-error"`
+	BFDDown     Measure   `yaml:"bfd-down"`
+	OwnLink     Measure   `yaml:"own-link"`
+	Foreign     bool      `yaml:"fail-over-foreign"`
 	Quiesce     yaml.Node `yaml:"quiesce"` // gone
 }
 

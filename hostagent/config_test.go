@@ -84,19 +84,19 @@ func TestYAMLWinsOverTheExistingFile(t *testing.T) {
 func TestWhatIsWrongInYAMLIsSaid(t *testing.T) {
 	const port = "ports: [{interface: eth1, protocol: tcp}]\n"
 	for want, text := range map[string]string{
-		"field prots not found":         "prots: []\n",
-		"at least one interface":        "socket: /x\n",
-		"ports[0].protocol":             "ports: [{interface: eth1}]\n",
-		"neither interface nor":         "ports: [{protocol: tcp}]\n",
-		"each address once":             "ports: [{interface: a, protocol: tcp, addresses: [192.0.2.1, 192.0.2.1]}]\n",
-		"register.ttl: 1s":              port + "register: {interval: 2s, ttl: 1s}\n",
-		"leave.own-link: probe":         port + "leave: {own-link: probe}\n",
-		"leave.link-down: forget":       port + "leave: {link-down: forget}\n",
-		"connect.options.queue-size: 8": port + "connect: {options: {queue-size: 8}}\n",
-		"connect.options.flags":         port + "connect: {options: {flags: [tls]}}\n",
-		"both or none":                  port + "host: {nqn: x}\n",
-		"want one of [nothing":          port + "leave: {link-down: kill}\n",
-		"leave.quiesce: 1m: want fence and fence-wait":           port + "leave: {quiesce: 1m}\n",
+		"field prots not found":                        "prots: []\n",
+		"at least one interface":                       "socket: /x\n",
+		"ports[0].protocol":                            "ports: [{interface: eth1}]\n",
+		"neither interface nor":                        "ports: [{protocol: tcp}]\n",
+		"each address once":                            "ports: [{interface: a, protocol: tcp, addresses: [192.0.2.1, 192.0.2.1]}]\n",
+		"register.ttl: 1s":                             port + "register: {interval: 2s, ttl: 1s}\n",
+		"leave.own-link: probe":                        port + "leave: {own-link: probe}\n",
+		"leave.link-down: forget":                      port + "leave: {link-down: forget}\n",
+		"connect.options.queue-size: 8":                port + "connect: {options: {queue-size: 8}}\n",
+		"connect.options.flags":                        port + "connect: {options: {flags: [tls]}}\n",
+		"both or none":                                 port + "host: {nqn: x}\n",
+		"want one of [nothing":                         port + "leave: {link-down: kill}\n",
+		"leave.quiesce: 1m: want fence and fence-wait": port + "leave: {quiesce: 1m}\n",
 	} {
 		if _, _, err := Load(file(t, "snsd.yaml", text), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
