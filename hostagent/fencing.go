@@ -192,5 +192,5 @@ func (f *Fenced) String() string {
 	if f.Level == snsd.FenceNone {
 		return "not fenced: " + f.Why
 	}
-	return fmt.Sprintf("fenced: %v by %v in %v", f.Level, f.Way, f.Took)
+	return "fenced: " + f.Fence.String()
 }

@@ -2,6 +2,7 @@ package snsd
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"time"
 )
@@ -73,6 +74,13 @@ func (f *Fence) append(b []byte) []byte {
 	b = append(b, subFence, 0, fenceLen, byte(f.Level), byte(f.Way))
 	b = binary.BigEndian.AppendUint16(b, uint16(f.Hold/time.Second))
 	return binary.BigEndian.AppendUint32(b, uint32(f.Took/time.Millisecond))
+}
+
+func (f *Fence) String() string {
+	if f.Level == FenceNone {
+		return f.Level.String()
+	}
+	return fmt.Sprintf("%v by %v in %v", f.Level, f.Way, f.Took)
 }
 
 // Extensions are what two ends of a link have agreed on beside the existing agent's protocol: the

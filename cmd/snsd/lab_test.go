@@ -15,6 +15,7 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/internal/netnstest"
+	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -166,6 +167,7 @@ func (c *cable) start(edit func(*options)) (*lines, context.CancelFunc, chan err
 func (c *cable) startTo(out writer, edit func(*options)) (context.CancelFunc, chan error) {
 	o := testOptions()
 	o.netns = c.host.Path()
+	o.switches = []string{c.sw.Link("sw1").Attrs().HardwareAddr.String()}
 	if edit != nil {
 		edit(&o)
 	}
@@ -179,7 +181,7 @@ func (c *cable) startTo(out writer, edit func(*options)) (context.CancelFunc, ch
 func testOptions() options {
 	return options{
 		ifname: "eth1", addresses: []string{"192.0.2.1"}, role: "initiator", protocol: "roce", interval: 30 * time.Second,
-		ttl: 120, restraint: 10 * time.Millisecond, subscribe: true, output: "json",
+		ttl: 120, restraint: 10 * time.Millisecond, subscribe: true, output: "json", fence: "prefer",
 	}
 }
 
@@ -239,6 +241,43 @@ func TestAHostRegistersQueriesAcksAndActs(t *testing.T) {
 		if bytes.Contains(x.Payload, []byte{3 << 1, 2, 0, 0}) { // TTL TLV of 0
 			break
 		}
+	}
+}
+
+// Over a real link: a notice counts once LLDP has shown the switch, and not one by another source.
+func TestAHostTakesNoticesOfTheSwitchThatLLDPShows(t *testing.T) {
+	c := newCable(t)
+	f := c.far()
+	out, _, _ := c.start(func(o *options) { o.switches = nil })
+	out.event("query")
+	for range 3 {
+		f.tell(target(7, snsd.Inactive, snsd.ReasonLinkDown))
+	}
+	if x := out.event("refused"); !strings.Contains(x.Error, "no LLDP of a switch was heard") || !strings.Contains(x.Error, f.mac.String()) {
+		t.Errorf("refused: %q", x.Error)
+	}
+	speaker := lldp.NewTransmitter(lldp.TxConfig{Local: lldp.Local{Chassis: f.mac, SysName: "tor1", Capabilities: lldp.Capabilities{System: lldp.CapBridge, Enabled: lldp.CapBridge}}})
+	speaker.PortUp("sw1", "sw1", f.mac, time.Now())
+	for _, o := range speaker.Due(time.Now()) {
+		if err := f.Send("sw1", o.Frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x := out.event("switch"); x.Switch != f.mac.String() {
+		t.Errorf("switch %s", x.Switch)
+	}
+	real := f.mac
+	f.mac = fabric.MAC{2, 0xe, 0, 0, 0, 1}
+	for range 3 {
+		f.tell(target(8, snsd.Inactive, snsd.ReasonLinkDown))
+	}
+	if x := out.event("refused"); !strings.Contains(x.Error, "02:0e:00:00:00:01") {
+		t.Errorf("refused: %q", x.Error)
+	}
+	f.mac = real
+	f.tell(target(9, snsd.Inactive, snsd.ReasonLinkDown))
+	if x := out.event("notice"); *x.Seq != 9 {
+		t.Errorf("notice %+v", x)
 	}
 }
 
@@ -340,6 +379,8 @@ func TestBadOptionsNameFlagAndValue(t *testing.T) {
 		{func(o *options) { o.likeAgent, o.shutdownPDU = true, true }, "--shutdown-pdu: the existing agent sends none"},
 		{func(o *options) { o.likeAgent, o.addresses = true, []string{"2001:db8::1"} }, "IPv4 only"},
 		{func(o *options) { o.likeAgent, o.protocol = true, "tcp" }, "RoCE only"},
+		{func(o *options) { o.switches = []string{"tor1"} }, `--switch "tor1"`},
+		{func(o *options) { o.fence = "yes" }, `--fence "yes": want one of [prefer require off]`},
 		{func(o *options) { o.output = "xml" }, `--output "xml": want text or json`},
 		{func(o *options) { o.lasts = -1 }, "--for -1ns"},
 		{func(o *options) { o.ifname = "lo" }, "no Ethernet address"},

@@ -31,13 +31,13 @@ func main() {
 }
 
 func command() *cobra.Command {
-	o := options{role: "initiator", protocol: "roce"}
+	o := options{role: "initiator", protocol: "roce", fence: hostagent.FencePrefer.String()}
 	cmd := &cobra.Command{
 		Use: "snsd --interface IFNAME --address ADDRESS [flags]", Short: "SNSD agent of a storage host",
 		Long: `snsd registers addresses of this host with its access switch (LLDP), asks for the
 state of its zones, acks what it is told and prints one line for each event:
 link, registered, query, notice, duplicate, ack, connect, disconnect, probe,
-refused, deaf, no-room, withdrawn, dropped (a frame that the driver did not take), failover, error.
+switch (that LLDP shows), refused, fenced, deaf, no-room, withdrawn, dropped (a frame that the driver did not take), failover, error.
 Times of notices are those at which the kernel received the frame.`,
 		Example: `  snsd --interface eth1 --address 192.0.2.1
   snsd --interface eth1 --address 192.0.2.7 --role target --nqn nqn.2026-01.net.example:array1 --output json`,
@@ -70,6 +70,8 @@ Times of notices are those at which the kernel received the frame.`,
 	f.DurationVar(&o.lasts, "for", 0, "stop after this time; 0 runs until SIGTERM")
 	f.BoolVar(&o.shutdownPDU, "shutdown-pdu", false, "withdraw the registration (LLDP TTL 0) when stopping")
 	f.BoolVar(&o.failOver, "fail-over", false, "leave paths that a notice calls dead: destroy the TCP sockets of their NVMe controllers, so that multipath moves the I/O at once; with --like-agent by the existing agent's method")
+	f.StringVar(&o.fence, "fence", o.fence, "with --fail-over: what must be known of writes under way before a path is left: prefer, require or off")
+	f.StringSliceVar(&o.switches, "switch", nil, "MAC address of the switch whose notices count; without it the one that LLDP shows on the link")
 	_ = cmd.MarkFlagRequired("interface")
 	_ = cmd.MarkFlagRequired("address")
 	return cmd
@@ -78,6 +80,14 @@ Times of notices are those at which the kernel received the frame.`,
 // run checks the options and works until the context ends, or the time given by --for is over.
 func run(ctx context.Context, o options, out writer) error {
 	cfg, err := o.agent()
+	if err != nil {
+		return err
+	}
+	switches, err := o.trusted()
+	if err != nil {
+		return err
+	}
+	policy, err := o.policy()
 	if err != nil {
 		return err
 	}
@@ -97,13 +107,9 @@ func run(ctx context.Context, o options, out writer) error {
 	if err != nil {
 		return fmt.Errorf("--interface %q: %w", o.ifname, err)
 	}
-	port := hostagent.Port{AgentConfig: cfg, Like: o.likeAgent, Farewell: o.shutdownPDU}
+	port := hostagent.Port{AgentConfig: cfg, Like: o.likeAgent, Farewell: o.shutdownPDU, Switch: switches}
 	a := hostagent.New(dp, []hostagent.Port{port}, nil, printLine)
 	if o.failOver {
-		policy := hostagent.DefaultPolicy()
-		if o.likeAgent {
-			policy = hostagent.ExistingPolicy()
-		}
 		k := kernel()
 		if err := k.Writer.Start(); err != nil {
 			return err

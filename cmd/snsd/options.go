@@ -35,6 +35,8 @@ type options struct {
 	lasts       time.Duration
 	shutdownPDU bool
 	failOver    bool
+	fence       string
+	switches    []string
 
 	netns string // of tests: the namespace of the interface
 }
@@ -49,7 +51,7 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 		Interface: o.ifname, Subscribes: o.subscribe,
 		Service:  snsd.Service{Port: o.servicePort, NQN: o.nqn},
 		Interval: o.interval, TTL: o.ttl, Restraint: o.restraint,
-		Legacy: o.legacy, LoseAcks: o.loseAcks, Rand: rand.Float64, Silent: o.silent,
+		Extensions: snsd.ExtFence, Legacy: o.legacy, LoseAcks: o.loseAcks, Rand: rand.Float64, Silent: o.silent,
 	}
 	switch o.role {
 	case "target", "initiator", "both":
@@ -93,6 +95,30 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 	}
 	_, err := (&hostagent.Port{AgentConfig: c, Like: o.likeAgent}).Machine() // so that a bad value is told before the interface is there
 	return c, err
+}
+
+// trusted are the switches that are named.
+func (o *options) trusted() (list []fabric.MAC, err error) {
+	for _, s := range o.switches {
+		m, err := fabric.ParseMAC(s)
+		if err != nil {
+			return nil, fmt.Errorf("--switch %q: %w", s, err)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// policy is what is done with --fail-over.
+func (o *options) policy() (hostagent.Policy, error) {
+	p := hostagent.DefaultPolicy()
+	if err := p.Fence.UnmarshalText([]byte(o.fence)); err != nil {
+		return p, fmt.Errorf("--fence %w", err)
+	}
+	if o.likeAgent {
+		p = hostagent.ExistingPolicy()
+	}
+	return p, nil
 }
 
 // checkInterface tells which interfaces there are when the one wanted is not, and

@@ -49,6 +49,9 @@ func oneLine(l *line) string {
 	if l.Link != "" {
 		field("%s %s", l.Interface, l.Link)
 	}
+	if l.Switch != "" {
+		field("%s %s", l.Interface, l.Switch)
+	}
 	if len(l.Addresses) > 0 {
 		for _, a := range l.Addresses {
 			field("%s", a)
@@ -71,6 +74,9 @@ func oneLine(l *line) string {
 	}
 	if l.Seq != nil {
 		field("seq %d", *l.Seq)
+	}
+	if l.Fence != nil {
+		field("fence %s", l.Fence)
 	}
 	if l.Ignored {
 		field("ignored")
