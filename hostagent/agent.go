@@ -254,6 +254,7 @@ func (a *Agent) renew(p *port) error {
 	if len(p.Addrs) == 0 {
 		return nil
 	}
+	p.Elsewhere = a.elsewhere(p)
 	m, err := p.Machine()
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (a *Agent) link(p *port, at time.Time, up bool, name string) {
 	p.up = up
 	if was && !up && a.actor != nil { // before all words: I/O stands still
 		if lost := a.unreachable(p); len(lost) > 0 {
-			a.actor.LinkDown(lost, a.hearsFences(), at)
+			a.actor.LinkDown(lost, a.hearsFences(p), at)
 		}
 	}
 	if !was && up && a.actor != nil {
@@ -290,14 +291,28 @@ func (a *Agent) link(p *port, at time.Time, up bool, name string) {
 	}
 }
 
-// hearsFences reports whether a switch at a port that has its link announced fences.
-func (a *Agent) hearsFences() bool {
+// hearsFences reports whether a switch may notify of the fences of a port that lost its link at
+// another one: it knows by the NQN that both are of one host.
+func (a *Agent) hearsFences(lost *port) bool {
 	for _, p := range a.ports {
-		if own, ok := p.machine.(*snsd.Agent); ok && p.up && own.Agreed()&snsd.ExtFence != 0 {
+		own, ok := p.machine.(*snsd.Agent)
+		if ok && p != lost && p.up && own.Agreed()&snsd.ExtFence != 0 && p.Service.NQN == lost.Service.NQN && p.Service.NQN != "" {
 			return true
 		}
 	}
 	return false
+}
+
+// elsewhere reports of addresses whether another port has them.
+func (a *Agent) elsewhere(p *port) func(netip.Addr) bool {
+	return func(addr netip.Addr) bool {
+		for _, o := range a.ports {
+			if o != p && slices.Contains(o.Addrs, addr) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // unreachable lists the addresses of a port that lost its link and that no other port has: a bond
@@ -351,6 +366,7 @@ func (a *Agent) set(p *port, n Port) error {
 		if same(&old.AgentConfig, &n.AgentConfig) {
 			return nil
 		}
+		n.Elsewhere = a.elsewhere(p)
 		out, err := own.Set(n.AgentConfig, a.now())
 		if err != nil {
 			p.Port = old

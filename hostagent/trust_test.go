@@ -1,6 +1,7 @@
 package hostagent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,4 +226,48 @@ func FuzzTrust(f *testing.F) {
 			t.Fatalf("heard %v, taken %v", news, ok)
 		}
 	})
+}
+
+// A port lost its link: what the switch at the other one says of the fence of its paths counts, and
+// is acked there. It is not waited for where the switch could not know that both are one host's.
+func TestTheFenceOfADeadPortIsHeardAtAnother(t *testing.T) {
+	for _, name := range []string{"nqn.2026-11.net.example:host", ""} {
+		bubble(t, name, func(t *testing.T) {
+			ports := []Port{cablePort("eth1", self1), cablePort("eth2", self2)}
+			for i := range ports {
+				ports[i].Extensions, ports[i].Service.NQN = snsd.ExtFence, name
+			}
+			h := newHost(t, ports...)
+			policy := h.actor.Policy()
+			policy.Fence = FencePrefer
+			h.actor.SetPolicy(policy)
+			offer := func(n snsd.Notice) {
+				b, err := snsd.Packet{Version: 1, Extensions: snsd.ExtFence, Notices: []snsd.Notice{n}}.Append(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.receive("eth2", b)
+				synctest.Wait()
+			}
+			offer(word(array2, snsd.Active, snsd.ReasonNone, 1))
+			h.said("eth2")
+			h.kernel.Break(array1)
+			h.dp.SetCarrier("eth1", false)
+			time.Sleep(300 * time.Millisecond)
+			if destroyed := slices.ContainsFunc(h.kernel.Calls(), func(c string) bool { return strings.HasPrefix(c, "destroy") }); destroyed == (name != "") {
+				t.Errorf("without a word of a fence: %v", h.kernel.Calls())
+			}
+			n := word(array1, snsd.Inactive, snsd.ReasonLinkDown, 2)
+			n.Fence = byTarget
+			offer(n)
+			h.wantSaid("eth2", "!"+array1.String()+"/2")
+			time.Sleep(50 * time.Millisecond)
+			if c, err := h.kernel.Controller(0); err != nil || c.State == "live" {
+				t.Errorf("%+v, %v", c, err)
+			}
+			n.Host = array2 // nobody's here
+			offer(n)
+			h.wantSaid("eth2")
+		})
+	}
 }

@@ -40,6 +40,9 @@ type AgentConfig struct {
 	// Extensions are those that the agent understands. It announces them to a switch that offers
 	// them, and to no other; LikeAgent never does.
 	Extensions Extensions
+	// Elsewhere reports whether another port of this host has an address: when that port lost its
+	// link, the switch notifies of the fences of its paths at this one. nil: none has.
+	Elsewhere func(netip.Addr) bool
 
 	// LoseAcks is the share of notices, 0..1, that are taken but not acked, as if
 	// the ack were lost. Rand gives numbers in 0..1 and is needed when LoseAcks is set.
@@ -134,6 +137,7 @@ type AgentCounters struct {
 	Duplicates    uint64        `json:"duplicates"`
 	Ignored       uint64        `json:"ignored"`
 	NotOurs       uint64        `json:"not_ours"`   // notices for an address that is not ours
+	Detours       uint64        `json:"detours"`    // notices of a fence for an address of another port of this host
 	TableFull     uint64        `json:"table_full"` // notices of a new subject for which there is no room (AgentDropped; LikeAgent acks them)
 	Deaf          uint64        `json:"deaf"`       // frames dropped by the flood guard (LikeAgent)
 	QueueFull     uint64        `json:"queue_full"` // notices lost because too many waited (LikeAgent)
@@ -343,6 +347,12 @@ func (a *Agent) Frame(f fabric.Frame, now time.Time) AgentOutput {
 		return out
 	}
 	a.notices(&out, f, now, func(n *Notice, at time.Time) {
+		if !slices.Contains(a.cfg.Addrs, n.Host) { // a fence, of another port's path
+			a.count.Detours++
+			acks = append(acks, Ack{n.Subject, n.Host, n.Seq})
+			teller(&out, n, true, at)(AgentFenced)
+			return
+		}
 		if !a.room(n, now) {
 			a.count.TableFull++
 			teller(&out, n, false, at)(AgentDropped)

@@ -78,7 +78,7 @@ func (b *base) notices(out *AgentOutput, f fabric.Frame, now time.Time, each fun
 	}
 	for i := range p.Notices {
 		n := &p.Notices[i]
-		if !slices.Contains(b.cfg.Addrs, n.Host) {
+		if !slices.Contains(b.cfg.Addrs, n.Host) && !b.detour(n) {
 			b.count.NotOurs++
 			err := refuse("notify", "own address", n.Host, ErrAddress)
 			out.Events = append(out.Events, AgentEvent{Kind: AgentRefused, At: at, Notice: *n, Err: err})
@@ -86,6 +86,11 @@ func (b *base) notices(out *AgentOutput, f fabric.Frame, now time.Time, each fun
 		}
 		each(n, at)
 	}
+}
+
+// detour reports whether a notice is of the fence of a path of another port.
+func (b *base) detour(n *Notice) bool {
+	return n.State == Inactive && n.Fence != nil && b.cfg.Elsewhere != nil && b.cfg.Elsewhere(n.Host)
 }
 
 // received is when a frame was.

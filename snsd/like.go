@@ -87,7 +87,7 @@ func NewLikeAgent(cfg LikeConfig) (*LikeAgent, error) {
 	case cfg.Service.Protocol != ProtocolRoCE:
 		return nil, refuse("agent", "protocol", fmt.Sprintf("%s, the existing agent has RoCE only", cfg.Service.Protocol), ErrValue)
 	}
-	cfg.Extensions = 0
+	cfg.Extensions, cfg.Elsewhere = 0, nil
 	b, err := newBase(cfg.AgentConfig)
 	if err != nil {
 		return nil, err
