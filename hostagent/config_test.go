@@ -95,6 +95,14 @@ func TestWhatIsWrongInYAMLIsSaid(t *testing.T) {
 		"connect.options.queue-size: 8":                port + "connect: {options: {queue-size: 8}}\n",
 		"connect.options.flags":                        port + "connect: {options: {flags: [tls]}}\n",
 		"both or none":                                 port + "host: {nqn: x}\n",
+		"mode: \"off\": want act":                      port + "mode: 'off'\n",
+		"want one of [prefer":                          port + "fence: always\n",
+		"fence-wait: 2m0s":                             port + "fence-wait: 2m\n",
+		"one of nqn and address":                       port + "arrays: [{nqn: nqn.x, address: 192.0.2.1, settle: 1s}]\n",
+		"arrays[0].settle: none":                       port + "arrays: [{nqn: nqn.x}]\n",
+		"arrays[0].settle: 1h0m0s":                     port + "arrays: [{address: 192.0.2.1, settle: 1h}]\n",
+		"ports[0].switch: 01:80:c2":                    "ports: [{interface: a, protocol: tcp, switch: '01:80:c2:00:00:0e'}]\n",
+		"invalid MAC address":                          "ports: [{interface: a, protocol: tcp, switch: [tor1]}]\n",
 		"want one of [nothing":                         port + "leave: {link-down: kill}\n",
 		"leave.quiesce: 1m: want fence and fence-wait": port + "leave: {quiesce: 1m}\n",
 	} {
@@ -104,6 +112,45 @@ func TestWhatIsWrongInYAMLIsSaid(t *testing.T) {
 	}
 	if _, _, err := Load("/nonexistent", "/nonexistent"); err == nil {
 		t.Error("no file at all")
+	}
+}
+
+// What the operator says of fences, and whose notices count: one switch, or those of an MLAG pair.
+func TestFencesAndSwitchesAreRead(t *testing.T) {
+	c, _, err := Load(file(t, "snsd.yaml", `
+mode: observe
+fence: require
+fence-wait: 2s
+arrays: [{nqn: nqn.x, settle: 0s}, {address: 192.0.2.9, settle: 5s}]
+ports:
+  - {interface: eth1, protocol: tcp, switch: '02:00:00:00:00:01'}
+  - {interface: bond0, protocol: tcp, switch: ['02:00:00:00:00:02', '02:00:00:00:00:03']}
+`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Policy(hostkernel.Identity{})
+	if !p.Observe || p.Fence != FenceRequire || p.FenceWait != 2*time.Second {
+		t.Errorf("%+v", p)
+	}
+	for _, x := range []struct {
+		c     hostkernel.Controller
+		want  time.Duration
+		known bool
+	}{
+		{hostkernel.Controller{NQN: "nqn.x"}, 0, true},
+		{hostkernel.Controller{NQN: "nqn.y"}, 0, false},
+		{hostkernel.Controller{NQN: "nqn.x", Target: netip.MustParseAddrPort("192.0.2.9:4420")}, 5 * time.Second, true},
+	} {
+		if got, known := p.settle(&x.c); got != x.want || known != x.known {
+			t.Errorf("%+v: %v, %v", x.c, got, known)
+		}
+	}
+	ports, _ := c.Cables([]hostkernel.Interface{
+		{Name: "eth1", Addrs: []netip.Addr{self1}, Ports: []string{"eth1"}}, {Name: "bond0", Addrs: []netip.Addr{self2}, Ports: []string{"eth2", "eth3"}},
+	})
+	if len(ports) != 3 || len(ports[0].Switch) != 1 || len(ports[1].Switch) != 2 || len(ports[2].Switch) != 2 || ports[0].Extensions != snsd.ExtFence {
+		t.Errorf("%+v", ports)
 	}
 }
 
@@ -151,7 +198,7 @@ func TestTheExampleIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Ports) != 2 || *c.Connect.Options.CtrlLoss != 1800 || *c.Connect.Options.FastIOFail != 60 || !c.Connect.Enabled || c.Leave.LinkDown != Destroy {
+	if len(c.Ports) != 2 || *c.Connect.Options.CtrlLoss != 1800 || *c.Connect.Options.FastIOFail != 60 || !c.Connect.Enabled || c.Leave.LinkDown != Destroy || c.Mode != ModeObserve || c.Fence != FencePrefer {
 		t.Errorf("%+v", c)
 	}
 }

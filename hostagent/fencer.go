@@ -25,3 +25,9 @@ type FencePair struct {
 	Controllers []hostkernel.Controller // on that path
 	Living      []hostkernel.Controller // of the same subsystem, live, on other paths
 }
+
+// FenceChecker is a Fencer that can say beforehand whether it could fence a pair.
+type FenceChecker interface {
+	// Check returns nil, or the reason why it could not. It changes nothing.
+	Check(ctx context.Context, p FencePair) error
+}

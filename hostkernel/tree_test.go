@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // plant writes files below a fresh root.
@@ -85,6 +86,58 @@ func TestThePolicyIsThatOfTheSubsystem(t *testing.T) {
 }
 
 // A controller that cannot be understood hides no other; one that vanishes is left out.
+func TestTimesAndCommandsInFlightAreRead(t *testing.T) {
+	const dir = "sys/class/nvme/nvme0/"
+	tree := plant(t, map[string]string{
+		dir + "kato": "5\n", dir + "nvme7c0n1/inflight": "       2        3\n", dir + "nvme7c0n2/inflight": "       0        4\n", dir + "ng7n1/inflight": "9 9\n",
+		"sys/class/nvme/nvme1/kato": "never\n", "sys/class/nvme/nvme1/nvme7c1n1/inflight": "x\n",
+	})
+	a, b, none := &Controller{Instance: 0}, &Controller{Instance: 1}, &Controller{Instance: 2}
+	if d, err := tree.KeepAliveTimeout(a); err != nil || d != 5*time.Second {
+		t.Errorf("%v, %v", d, err)
+	}
+	if n, err := tree.InFlight(a); err != nil || n != 9 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := tree.KeepAliveTimeout(b); err == nil || !strings.Contains(err.Error(), "nvme1/kato") {
+		t.Error(err)
+	}
+	if _, err := tree.InFlight(b); err == nil || !strings.Contains(err.Error(), "nvme7c1n1/inflight") {
+		t.Error(err)
+	}
+	if _, err := tree.KeepAliveTimeout(none); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if n, err := tree.InFlight(none); err != nil || n != 0 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// The time of the whole kernel is longer while controllers are made, and only where it is the
+// kernel's default.
+func TestIOTimeoutIsLongerWhileControllersAreMade(t *testing.T) {
+	tree := plant(t, map[string]string{ioTimeoutFile: "30\n"})
+	want := func(v string) {
+		t.Helper()
+		if got, err := tree.read(ioTimeoutFile); err != nil || got != v {
+			t.Errorf("io_timeout %s, %v, want %s", got, err, v)
+		}
+	}
+	one := tree.lengthenIO(120)
+	two := tree.lengthenIO(120)
+	want("120")
+	one()
+	want("120")
+	two()
+	want("30")
+	tree = plant(t, map[string]string{ioTimeoutFile: "10\n"})
+	undo := tree.lengthenIO(120)
+	want("10")
+	undo()
+	want("10")
+	plant(t, nil).lengthenIO(120)()
+}
+
 func TestBadControllersHideNoOther(t *testing.T) {
 	tree := host(t)
 	if err := os.WriteFile(tree.path("sys/class/nvme/nvme0/address"), []byte("traddr=nowhere,trsvcid=4420\n"), 0o644); err != nil {

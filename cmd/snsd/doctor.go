@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/snsd"
 )
 
 // advice is one thing that doctor found.
@@ -21,11 +23,15 @@ type advice struct {
 
 // doctorCmd says what of this host stands in the way of a fast fail-over. It changes nothing.
 func doctorCmd() *cobra.Command {
-	output := "text"
+	socket, output := hostagent.DefaultSocket, "text"
 	c := &cobra.Command{Use: "doctor", Short: "Say what of this host stands in the way of a fast fail-over, and what would help", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return prescribe(cmd.OutOrStdout(), output, diagnose(hostkernel.Tree{}, hostkernel.CanDestroy))
+			list := diagnose(hostkernel.Tree{}, hostkernel.CanDestroy)
+			var f foresight
+			err := ask(cmd.Context(), socket, "foresight", 2*foreseeWithin, &f)
+			return prescribe(cmd.OutOrStdout(), output, append(list, adviseFences(&f, err)...))
 		}}
+	c.Flags().StringVar(&socket, "socket", socket, "of the agent")
 	c.Flags().StringVarP(&output, "output", "o", output, "text or json")
 	return c
 }
@@ -107,6 +113,40 @@ func diagnose(t hostkernel.Tree, canDestroy func() error) (list []advice) {
 		}
 	}
 	adviseModule(t, say)
+	return list
+}
+
+// adviseFences says what a running agent foresees of the fences of its paths.
+func adviseFences(f *foresight, err error) (list []advice) {
+	say := func(level, format string, args ...any) {
+		list = append(list, advice{level, fmt.Sprintf(format, args...)})
+	}
+	if err != nil {
+		say("hint", "fences: %v", err)
+		return list
+	}
+	if f.Mode == string(hostagent.ModeObserve) {
+		say("hint", "mode: observe: no path is left and no controller connected; mode: act ends that")
+	}
+	for _, p := range f.Ports {
+		for _, w := range p.Warnings {
+			say("bad", "%s: %s", p.Interface, w)
+		}
+	}
+	for _, c := range f.Controllers {
+		level := "ok"
+		if c.Level < snsd.FenceArray {
+			level = "hint"
+		}
+		best := "not fenced"
+		if c.Level != snsd.FenceNone {
+			best = fmt.Sprintf("fenced: %v by %v", c.Level, c.Way)
+		}
+		say(level, "%s (%v to %v): %s at best, fence: %v. Stall: %s. Data: %s", c.Controller, c.Source, c.Target, best, f.Fence, c.Stall, c.Data)
+		for _, why := range c.Lacks {
+			say(level, "%s: %s", c.Controller, why)
+		}
+	}
 	return list
 }
 

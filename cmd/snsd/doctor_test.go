@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
+	"github.com/openinof/inof/snsd"
 )
 
 // diagnosis is what doctor says of a host with these files.
@@ -75,5 +78,32 @@ func TestDoctorSpeaksToPeopleAndPrograms(t *testing.T) {
 	}
 	if err := prescribe(&strings.Builder{}, "xml", found); err == nil || !strings.Contains(err.Error(), "xml") {
 		t.Error(err)
+	}
+}
+
+// Doctor says of each path how it can be fenced, what that means, and what keeps notices from being
+// heard.
+func TestDoctorSaysHowPathsAreFenced(t *testing.T) {
+	said := func(f *foresight, err error) string {
+		var b strings.Builder
+		for _, a := range adviseFences(f, err) {
+			b.WriteString(a.Level + " " + a.Text + "\n")
+		}
+		return b.String()
+	}
+	got := said(&foresight{
+		Mode: "observe", Fence: hostagent.FencePrefer, Ports: []hostagent.PortStatus{{Interface: "eth1", Warnings: []string{"no LLDP"}}},
+		Controllers: []hostagent.Foresight{
+			{Controller: "nvme0", Level: snsd.FenceArray, Way: snsd.FenceByTarget, Stall: "some 50 ms", Data: "kept"},
+			{Controller: "nvme1", Level: snsd.FenceNone, Lacks: []string{"the switch did not announce fences"}},
+		},
+	}, nil)
+	for _, want := range []string{"hint mode: observe", "bad eth1: no LLDP", "ok nvme0 (", "fenced: array by target at best, fence: prefer. Stall: some 50 ms. Data: kept", "hint nvme1 (", "not fenced at best", "hint nvme1: the switch did not"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if got := said(&foresight{}, errors.New("it does not run")); got != "hint fences: it does not run\n" {
+		t.Error(got)
 	}
 }

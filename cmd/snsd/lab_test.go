@@ -15,7 +15,6 @@ import (
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/internal/netnstest"
-	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -256,12 +255,12 @@ func TestAHostTakesNoticesOfTheSwitchThatLLDPShows(t *testing.T) {
 	if x := out.event("refused"); !strings.Contains(x.Error, "no LLDP of a switch was heard") || !strings.Contains(x.Error, f.mac.String()) {
 		t.Errorf("refused: %q", x.Error)
 	}
-	speaker := lldp.NewTransmitter(lldp.TxConfig{Local: lldp.Local{Chassis: f.mac, SysName: "tor1", Capabilities: lldp.Capabilities{System: lldp.CapBridge, Enabled: lldp.CapBridge}}})
-	speaker.PortUp("sw1", "sw1", f.mac, time.Now())
-	for _, o := range speaker.Due(time.Now()) {
-		if err := f.Send("sw1", o.Frame); err != nil {
-			t.Fatal(err)
-		}
+	pdu := fabric.AppendEthernet(nil, fabric.MACNearestBridge, f.mac, fabric.EtherTypeLLDP)
+	pdu = append(append(pdu, 1<<1, 7, 4), f.mac[:]...)      // chassis: a MAC address
+	pdu = append(append(pdu, 2<<1, 4, 5), "sw1"...)         // port: the name of an interface
+	pdu = append(pdu, 3<<1, 2, 0, 120, 7<<1, 4, 0, 4, 0, 4) // TTL, capabilities: a bridge
+	if err := f.Send("sw1", append(pdu, 0, 0)); err != nil {
+		t.Fatal(err)
 	}
 	if x := out.event("switch"); x.Switch != f.mac.String() {
 		t.Errorf("switch %s", x.Switch)

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"syscall"
@@ -294,39 +292,6 @@ func (s *service) say(l line) error {
 		s.log.Warn(oneLine(&l))
 	}
 	return nil
-}
-
-func checkCmd() *cobra.Command {
-	var f files
-	c := &cobra.Command{Use: "check [FILE]", Short: "Say what is wrong with the configuration, and how that of the existing agent (FILE.conf) is taken", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && filepath.Ext(args[0]) == ".conf" {
-				f.yaml, f.existing = "", args[0]
-			} else if len(args) == 1 {
-				f.yaml, f.existing = args[0], ""
-			}
-			cfg, notes, err := hostagent.Load(f.yaml, f.existing)
-			for _, n := range notes {
-				fmt.Fprintln(cmd.OutOrStdout(), "note:", n)
-			}
-			if err != nil {
-				return err
-			}
-			have, err := hostkernel.Interfaces()
-			if err != nil {
-				return err
-			}
-			ports, missing := cfg.Cables(have)
-			for _, p := range ports {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %v\n", p.Interface, p.Addrs)
-			}
-			for _, m := range missing {
-				fmt.Fprintln(cmd.OutOrStdout(), "at present:", m)
-			}
-			return nil
-		}}
-	f.flags(c)
-	return c
 }
 
 var errStopped = errors.New("the agent does not run here")

@@ -17,6 +17,7 @@ import (
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostkernel"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
 )
 
 // askWithin is how long the agent's loop may take to answer.
@@ -54,6 +55,32 @@ func (s *service) status(ctx context.Context) (status, error) {
 	return st, err
 }
 
+// foreseeWithin is how long arrays may take to say whether they could fence.
+const foreseeWithin = 5 * time.Second
+
+// foresight is what `snsd doctor` asks a running agent for.
+type foresight struct {
+	Mode        string                 `json:"mode"`
+	Fence       hostagent.FenceMode    `json:"fence"`
+	Ports       []hostagent.PortStatus `json:"ports"`
+	Controllers []hostagent.Foresight  `json:"controllers"`
+}
+
+func (s *service) foresee(ctx context.Context) (f foresight, err error) {
+	ctx, cancel := context.WithTimeout(ctx, foreseeWithin)
+	defer cancel()
+	st, err := s.agent.Status(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Mode, f.Fence, f.Ports = st.Mode, st.Fence, st.Ports
+	f.Controllers, err = s.actor.Foresee(ctx, st.Ports)
+	if len(f.Controllers) > 0 {
+		err = nil // what can be read
+	}
+	return f, err
+}
+
 // listen serves the status and the metrics until stop is called. While another agent answers on the
 // socket it is refused: two would register every address twice, and the first to end would take the
 // socket of the other away.
@@ -73,6 +100,14 @@ func (s *service) listen() (stop func(), err error) {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(st)
+	})
+	mux.HandleFunc("GET /foresight", func(w http.ResponseWriter, r *http.Request) {
+		f, err := s.foresee(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(f)
 	})
 	servers := []*http.Server{{Handler: mux, ReadHeaderTimeout: askWithin}}
 	go func() { _ = servers[0].Serve(l) }()
@@ -106,13 +141,16 @@ var (
 	descRepeated = prometheus.NewDesc("snsd_notices_repeated_total", "Notices that were received before, by port.", []string{"interface"}, nil)
 	descDropped  = prometheus.NewDesc("snsd_notices_dropped_total", "Notices of new targets for which there was no room: neither acked nor acted upon, by port.", []string{"interface"}, nil)
 	descPeers    = prometheus.NewDesc("snsd_peers", "Targets by the last word about them.", []string{"interface", "state"}, nil)
+	descFences   = prometheus.NewDesc("snsd_fences_total", "Paths that were left, by level and way of their fence.", []string{"level", "way"}, nil)
+	descForged   = prometheus.NewDesc("snsd_frames_refused_total", "Frames of EtherType 0x88A7 that were not read because of their source or destination, by port.", []string{"interface", "why"}, nil)
+	descObserve  = prometheus.NewDesc("snsd_observe", "Whether the agent only observes (mode: observe).", nil, nil)
 	descHooks    = prometheus.NewDesc("snsd_hooks_total", "Calls of hooks, by outcome.", []string{"result"}, nil)
 	descStates   = prometheus.NewDesc("snsd_controllers", "NVMe controllers over fabrics, by state.", []string{"state"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descDropped, descPeers, descHooks, descStates} {
+	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descDropped, descPeers, descHooks, descStates, descFences, descForged, descObserve} {
 		out <- d
 	}
 }
@@ -151,6 +189,19 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			gauge(descPeers, n, p.Interface, state)
 		}
 	}
+	for _, f := range st.Fences {
+		count(descFences, f.Count, f.Level.String(), f.Way.String())
+	}
+	for _, p := range st.Ports {
+		count(descForged, p.Refusals.Destination, p.Interface, "destination")
+		count(descForged, p.Refusals.Source, p.Interface, "source")
+		count(descForged, p.Refusals.NoSwitch, p.Interface, "no-switch")
+	}
+	observe := 0
+	if st.Mode == string(hostagent.ModeObserve) {
+		observe = 1
+	}
+	gauge(descObserve, observe)
 	states := map[hostkernel.State]int{}
 	for _, c := range st.Controllers {
 		states[c.State]++
@@ -188,32 +239,47 @@ func statusCmd() *cobra.Command {
 }
 
 func askStatus(ctx context.Context, socket string) (*status, error) {
-	client := &http.Client{Timeout: 2 * askWithin, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	st := new(status)
+	return st, ask(ctx, socket, "status", 2*askWithin, st)
+}
+
+// ask reads what the agent that runs here says.
+func ask(ctx context.Context, socket, what string, within time.Duration, reply any) error {
+	client := &http.Client{Timeout: within, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://snsd/status", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://snsd/"+what, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w: systemctl status snsd: %w", errStopped, err)
+		return fmt.Errorf("%w: systemctl status snsd: %w", errStopped, err)
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(r.Body, 1024))
-		return nil, fmt.Errorf("the agent answers: %s", b)
+		return fmt.Errorf("the agent answers: %s", b)
 	}
-	st := new(status)
-	return st, json.NewDecoder(r.Body).Decode(st)
+	return json.NewDecoder(r.Body).Decode(reply)
 }
 
 func printStatus(w io.Writer, st *status) {
+	fmt.Fprintf(w, "mode %s, fence %s\n", st.Mode, st.Fence)
 	for _, p := range st.Ports {
 		fmt.Fprintf(w, "%s %s %v %s %s: %d notices, %d repeated\n", p.Interface, p.Link, p.Addresses, p.Service.Role, p.Service.Protocol, p.Counters.Received.Notices, p.Counters.Duplicates)
+		fmt.Fprintf(w, "  switch %v, fences announced: %v, frames refused: %d by source, %d by destination, %d without a known switch\n",
+			p.Switches, p.Fences, p.Refusals.Source, p.Refusals.Destination, p.Refusals.NoSwitch)
+		for _, warning := range p.Warnings {
+			fmt.Fprintln(w, "  warning:", warning)
+		}
 		for _, n := range p.Peers {
-			fmt.Fprintf(w, "  %v %s (%s) %s\n", n.Subject, n.State, n.Reason, n.Service.NQN)
+			fmt.Fprintf(w, "  %v %s (%s) %s", n.Subject, n.State, n.Reason, n.Service.NQN)
+			if n.Fence != nil {
+				fmt.Fprintf(w, " fence %v", n.Fence)
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	for _, c := range st.Controllers {
@@ -221,6 +287,13 @@ func printStatus(w io.Writer, st *status) {
 	}
 	if st.Error != "" {
 		fmt.Fprintln(w, "controllers:", st.Error)
+	}
+	for _, f := range st.Fences {
+		if f.Level == snsd.FenceNone {
+			fmt.Fprintf(w, "not fenced: %d paths\n", f.Count)
+		} else {
+			fmt.Fprintf(w, "fenced: %v by %v: %d paths\n", f.Level, f.Way, f.Count)
+		}
 	}
 	for i := range st.Actions {
 		fmt.Fprintf(w, "%s %s\n", st.Actions[i].Done.Format("2006-01-02 15:04:05.000"), st.Actions[i].Text())
