@@ -92,6 +92,7 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 	for _, addr := range pkt.Queries {
 		_, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]
 		if known || c.mayAsk(addr, &f, now) {
+			c.introduce(f.Port, now)
 			c.notify.Query(addr, now)
 		}
 	}

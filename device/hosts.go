@@ -32,8 +32,8 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	if p == nil {
 		return
 	}
-	if ch.Kind == lldp.Learned && c.speak != nil {
-		c.speak.NewNeighbour(name, now)
+	if ch.Kind == lldp.Learned {
+		c.introduce(name, now)
 	}
 	if ch.Kind != lldp.Refreshed {
 		c.keepNeighbour(&ch, p)

@@ -32,3 +32,16 @@ func (c *Core) keepFrame(o hostnotify.Out) {
 		c.keep.to.Flush()
 	}
 }
+
+// introduce sends our LLDPDU to a host that was just learned, or that asks, before what it is
+// notified of: an agent takes notices of the switch that LLDP shows, and of no other. Many questions
+// lead to one LLDPDU a second.
+func (c *Core) introduce(port string, now time.Time) {
+	if c.speak == nil {
+		return
+	}
+	c.speak.NewNeighbour(port, now)
+	for _, f := range c.speak.Due(now) {
+		c.out.SendFrame(f.Port, f.Frame)
+	}
+}
