@@ -164,6 +164,22 @@ func TestRequireProbesWithoutMakingTheKernelLeave(t *testing.T) {
 	})
 }
 
+// That a path gave no answer must not have the kernel leave it while a fence is waited for.
+func TestPreferWaitsForAFenceAfterAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", func(p *Policy) { p.Fence, p.FenceWait = FencePrefer, 5*time.Second })
+		defer b.stop()
+		b.kernel.Break(array1)
+		n := word(array1, snsd.Inactive, snsd.ReasonPacketError, 1)
+		b.tell(withFence(n, announced), 4*time.Second)
+		b.want("live live")
+		b.Fenced(withFence(n, byTarget))
+		time.Sleep(100 * time.Millisecond)
+		b.want("connecting live")
+		b.wantSaid("fenced: array by target")
+	})
+}
+
 // Without any fence prefer asks the path: dead it is left, and one that answers is kept.
 func TestPreferAsksThePath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

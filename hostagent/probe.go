@@ -42,9 +42,10 @@ func (l *leaver) answers(ctx context.Context, c *hostkernel.Controller) error {
 	}
 }
 
-// within is after which time without an answer the kernel leaves a path by itself.
+// within is after which time without an answer the kernel leaves a path by itself: where a fence
+// counts that is the agent's to do.
 func (l *leaver) within() time.Duration {
-	if l.policy.Fence == FenceRequire {
+	if l.policy.Fence != FenceOff {
 		return patient
 	}
 	return answerWithin
