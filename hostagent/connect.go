@@ -64,9 +64,6 @@ func (a *Actor) connectAll(ctx context.Context, n *snsd.Notice) bool {
 		base = policy.Options
 	}
 	base.Source = n.Host
-	if policy.Fence == FenceRequire {
-		policy.patient(&base, n)
-	}
 	switch n.Service.Protocol {
 	case snsd.ProtocolTCP:
 		base.Transport = "tcp"
@@ -89,6 +86,9 @@ func (a *Actor) connectAll(ctx context.Context, n *snsd.Notice) bool {
 	for _, f := range found {
 		c := base
 		c.NQN, c.Target = f.NQN, netip.AddrPortFrom(n.Subject, f.Port)
+		if policy.Fence == FenceRequire {
+			policy.patient(&c)
+		}
 		all = a.connectOne(ctx, n, c, act) && all
 	}
 	return all

@@ -42,6 +42,8 @@ func (m *FenceMode) UnmarshalText(b []byte) error {
 // reached the array is executed meanwhile, unless the array is slower than that.
 const networkRest = time.Second
 
+const maxDoubts = 8 // that are said
+
 // verdict is what is to be done about the controllers of a path now.
 type verdict uint8
 
@@ -120,7 +122,7 @@ func (f *fencing) take(x *snsd.Fence, now time.Time) {
 }
 
 func (f *fencing) doubt(why string) {
-	if !slices.Contains(f.doubts, why) {
+	if len(f.doubts) < maxDoubts && !slices.Contains(f.doubts, why) {
 		f.doubts = append(f.doubts, why)
 	}
 }

@@ -15,7 +15,8 @@ import (
 const (
 	lookAgain     = 250 * time.Millisecond // whether the kernel left by itself
 	confirmWithin = 10 * time.Second
-	maxFenceAsks  = 64 // of the Fencer, at once
+	askAgain      = 5 * time.Second // a Fencer that could not, while a path stays
+	maxFenceAsks  = 64              // of the Fencer, at once
 )
 
 // fenceWord is the newest that the switch said of the fence of a path.
@@ -133,6 +134,7 @@ func (g *gate) run(ctx context.Context, answers <-chan asked) {
 	defer look.Stop()
 	var probe chan probed
 	said, asks := false, 0
+	var again <-chan time.Time
 	for {
 		now := l.a.now()
 		v, until := g.machine.decide(now)
@@ -172,6 +174,11 @@ func (g *gate) run(ctx context.Context, answers <-chan asked) {
 			g.machine.hear(word, l.a.now())
 		case r := <-answers:
 			g.machine.asked(r.fence, r.err, l.a.now())
+			if r.err != nil && g.machine.mode == FenceRequire {
+				again = time.After(askAgain)
+			}
+		case <-again:
+			again, answers = nil, g.ask(ctx)
 		case p := <-probe:
 			probe, g.machine.probed = nil, p
 		case <-timer.C:
@@ -252,7 +259,9 @@ func (g *gate) ask(ctx context.Context) <-chan asked {
 			f, err := l.a.fencer.Fence(ctx, p)
 			if err == nil || ctx.Err() != nil {
 				g.mu.Lock()
-				g.fences = append(g.fences, p)
+				if !slices.ContainsFunc(g.fences, func(o FencePair) bool { return o.NQN == p.NQN }) {
+					g.fences = append(g.fences, p)
+				}
 				g.mu.Unlock()
 			}
 			each <- asked{f, err}

@@ -44,6 +44,8 @@ func (f *fakeFencer) Fence(ctx context.Context, p FencePair) (snsd.Fence, error)
 	if !sleep(ctx, f.after) {
 		return snsd.Fence{}, ctx.Err()
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.fence, f.err
 }
 
@@ -131,6 +133,30 @@ func TestRequireStaysUntilTheKernelLeaves(t *testing.T) {
 		b.wantSaid("kernel-left", "not fenced: the kernel left")
 		if b.calls("destroy")+b.calls("keep-alive") > 0 || strings.Contains(fencer.said(), "confirm") {
 			t.Errorf("%v, %s", b.kernel.Calls(), fencer.said())
+		}
+	})
+}
+
+// A Fencer that could not is asked again while a path stays.
+func TestRequireAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fencer := &fakeFencer{err: errors.New("commands are still in execution"), fence: *byTarget}
+		b := newBenchWith(t, fencer, mode(FenceRequire))
+		defer b.stop()
+		b.kernel.Break(array1)
+		b.tell(withFence(word(array1, snsd.Inactive, snsd.ReasonBFDDown, 1), announced), 12*time.Second)
+		b.want("live live")
+		if n := strings.Count(fencer.said(), "fence "); n != 3 {
+			t.Errorf("it was asked %d times", n)
+		}
+		fencer.mu.Lock()
+		fencer.err = nil
+		fencer.mu.Unlock()
+		time.Sleep(askAgain)
+		b.want("connecting live")
+		b.wantSaid("fenced: array by target")
+		if n := strings.Count(fencer.said(), "confirm "); n != 1 {
+			t.Errorf("%s", fencer.said())
 		}
 	})
 }
@@ -345,27 +371,29 @@ func TestRequireConnectsWithPatience(t *testing.T) {
 		kato, io int
 	}{
 		"require":                 {func(p *Policy) {}, patientKeepAlive, patientIO},
-		"prefer":                  {func(p *Policy) { p.Fence = FencePrefer }, 0, 0},
+		"prefer":                  {func(p *Policy) { p.Fence = FencePrefer }, 5, 0},
 		"the operator's":          {func(p *Policy) { p.Options.KeepAlive, p.Options.IOTimeout = &seven, &seven }, 7, 7},
-		"a settle of the address": {func(p *Policy) { p.Settle = []Settle{{Addr: array1}} }, 0, patientIO},
+		"a settle of the address": {func(p *Policy) { p.Settle = []Settle{{Addr: array1}} }, 5, patientIO},
+		"a settle of the NQN":     {func(p *Policy) { p.Settle = []Settle{{NQN: nqn}} }, 5, patientIO},
 		"a settle of another":     {func(p *Policy) { p.Settle = []Settle{{Addr: array2}} }, patientKeepAlive, patientIO},
 	} {
 		p := DefaultPolicy()
 		p.Fence = FenceRequire
 		c.change(&p)
-		o := p.Options
-		if p.Fence == FenceRequire {
+		p.Connect = true
+		p.Options.HostNQN, p.Options.HostID = hostOptions.HostNQN, hostOptions.HostID
+		bubble(t, name, func(t *testing.T) {
+			b := &bench{t: t, kernel: hostkernel.NewFake()}
+			b.kernel.Serve(netip.AddrPortFrom(array1, 4420), nqn)
+			b.start(p)
+			defer b.stop()
 			n := word(array1, snsd.Active, snsd.ReasonNone, 1)
-			p.patient(&o, &n)
-		}
-		value := func(v *int) int {
-			if v == nil {
-				return 0
+			n.Service.Port = 4420
+			b.connect(n, 10*time.Second)
+			kato, err := b.kernel.KeepAliveTimeout(&hostkernel.Controller{})
+			if want := time.Duration(c.kato) * time.Second; err != nil || kato != want || b.kernel.IOTimeout(0) != c.io {
+				t.Errorf("keep-alive %v, io_timeout %d, want %v and %d; %v", kato, b.kernel.IOTimeout(0), want, c.io, err)
 			}
-			return *v
-		}
-		if value(o.KeepAlive) != c.kato || value(o.IOTimeout) != c.io {
-			t.Errorf("%s: keep-alive %d, io_timeout %d, want %d and %d", name, value(o.KeepAlive), value(o.IOTimeout), c.kato, c.io)
-		}
+		})
 	}
 }

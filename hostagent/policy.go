@@ -104,9 +104,8 @@ const (
 // patient gives a new controller long times where the operator set none. Where a settle is known of
 // the array its keep-alive stays, so that a switch's block can outlast it: then "network" and the
 // settle are the fence.
-func (p *Policy) patient(c *hostkernel.Connect, n *snsd.Notice) {
-	of := hostkernel.Controller{NQN: n.Service.NQN, Target: netip.AddrPortFrom(n.Subject, 0)}
-	if _, known := p.settle(&of); c.KeepAlive == nil && !known {
+func (p *Policy) patient(c *hostkernel.Connect) {
+	if _, known := p.settle(&hostkernel.Controller{NQN: c.NQN, Target: c.Target}); c.KeepAlive == nil && !known {
 		t := patientKeepAlive
 		c.KeepAlive = &t
 	}

@@ -51,6 +51,7 @@ type Fake struct {
 type fakeController struct {
 	Controller
 	kato     time.Duration
+	io       int // io_timeout, s; 0: the kernel's
 	inFlight int
 	delay    int // reconnect_delay, s
 	gen      int // outdates timers
@@ -151,6 +152,9 @@ func (f *Fake) Connect(c *Connect) (int, error) {
 	f.controllers[n] = &fakeController{delay: fakeDelaySeconds, Controller: Controller{Instance: n, State: Live, Transport: c.Transport, NQN: c.NQN,
 		HostNQN: c.HostNQN, Target: c.Target, Source: c.Source, Iface: c.Iface, Discovery: discovery}}
 	f.controllers[n].kato = fakeKATO
+	if c.IOTimeout != nil {
+		f.controllers[n].io = *c.IOTimeout
+	}
 	if c.KeepAlive != nil {
 		f.controllers[n].kato = time.Duration(*c.KeepAlive) * time.Second
 	}
@@ -443,6 +447,13 @@ func (f *Fake) InFlight(c *Controller) (int, error) {
 		return have.inFlight, nil
 	}
 	return 0, fs.ErrNotExist
+}
+
+// IOTimeout is that of a controller in seconds, 0 if it is the kernel's.
+func (f *Fake) IOTimeout(instance int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.controllers[instance].io
 }
 
 // Fly sets how many commands of a controller are in flight.
