@@ -181,6 +181,9 @@ func (f *fencing) result(now time.Time) *Fenced {
 	if f.awaited || f.asking {
 		why = append(slices.Clip(why), fmt.Sprintf("nothing was confirmed within %v", f.wait))
 	}
+	if len(why) == 0 {
+		why = []string{"nothing could confirm a fence"}
+	}
 	return &Fenced{Why: strings.Join(why, "; ")}
 }
 
