@@ -56,9 +56,40 @@ func (t Tree) admin(c *Controller, what string, cmd *passthru) error {
 	case errno != 0:
 		return fmt.Errorf("%s: %s: %w", name, what, errno)
 	case status != 0:
-		return fmt.Errorf("%s: %s: NVMe status %#x", name, what, status)
+		return fmt.Errorf("%s: %s: %w", name, what, StatusError(status))
 	}
 	return nil
+}
+
+// StatusError is the status of a command that a controller refused: DNR, type and code, as in the
+// completion without the phase bit.
+type StatusError uint16
+
+func (e StatusError) Error() string { return fmt.Sprintf("NVMe status %#x", uint16(e)) }
+
+// AdminCommand is a command to the admin queue of a controller.
+type AdminCommand struct {
+	Name         string // for errors
+	Opcode       uint8
+	NSID         uint32
+	CDW10, CDW11 uint32
+	CDW12, CDW13 uint32
+	Data         []byte        // that the controller fills in; may be empty
+	Within       time.Duration // then the kernel takes the path for dead
+}
+
+// Admin has a controller do a command, and returns dword 0 of its completion. Blocks for as long as
+// the path is slow. A refusal wraps a StatusError.
+func (t Tree) Admin(c *Controller, a AdminCommand) (result uint32, err error) {
+	cmd := &passthru{opcode: a.Opcode, nsid: a.NSID, cdw10: a.CDW10, cdw11: a.CDW11, cdw12: a.CDW12, cdw13: a.CDW13, timeout: uint32(max(1, a.Within.Milliseconds()))}
+	if len(a.Data) > 0 {
+		var pin runtime.Pinner
+		pin.Pin(&a.Data[0])
+		defer pin.Unpin()
+		cmd.addr, cmd.dataLen = uint64(uintptr(unsafe.Pointer(&a.Data[0]))), uint32(len(a.Data))
+	}
+	err = t.admin(c, a.Name, cmd)
+	return cmd.result_, err
 }
 
 // DiscoveryLog implements Kernel.
