@@ -33,6 +33,7 @@ func (p *Port) Machine() (snsd.Machine, error) {
 type Agent struct {
 	dp    fabric.Dataplane
 	actor *Actor // nil: nothing is done about notices
+	array Array  // nil: this is none, or none that fences
 	say   func(Line) error
 	hooks *Hooks // nil: none
 	now   func() time.Time
@@ -87,6 +88,24 @@ func New(dp fabric.Dataplane, ports []Port, hooks *Hooks, say func(Line) error) 
 
 // Act has an actor do what notices ask for. It is to be called before Run.
 func (a *Agent) Act(actor *Actor) { a.actor = actor }
+
+// Array is notified of what its switch and its cables report about the hosts of an array. Its methods
+// must not wait.
+type Array interface {
+	HostLost(host, array netip.Addr)
+	PortLost(arrays []netip.Addr)
+}
+
+// Serve has an Array notified. It is to be called before Run.
+func (a *Agent) Serve(x Array) { a.array = x }
+
+// hostLost notifies the Array of an initiator that cannot be reached.
+func (a *Agent) hostLost(n *snsd.Notice) {
+	unreachable := n.Reason == snsd.ReasonLinkDown || n.Reason == snsd.ReasonPFCStorm || n.Reason == snsd.ReasonBFDDown
+	if a.array != nil && n.Service.Role == snsd.RoleInitiator && n.State == snsd.Inactive && unreachable {
+		a.array.HostLost(n.Subject, n.Host)
+	}
+}
 
 // Report takes what an actor did.
 func (a *Agent) Report(act Action) { a.actions <- act }
@@ -343,6 +362,8 @@ func (a *Agent) act(p *port, e *snsd.AgentEvent) {
 			a.actor.Tell(e.Notice, e.At)
 		}
 		a.hook(p, e)
+	case snsd.AgentIgnored:
+		a.hostLost(&e.Notice)
 	case snsd.AgentFenced:
 		if a.actor != nil {
 			a.actor.Fenced(e.Notice)

@@ -28,21 +28,22 @@ const (
 
 // Config is the service's configuration, docs/hosts.md.
 type Config struct {
-	Ports     []PortConfig   `yaml:"ports"`
-	Direct    []DirectConfig `yaml:"direct"`
-	Register  RegisterConfig `yaml:"register"`
-	Host      HostConfig     `yaml:"host"`
-	Connect   ConnectConfig  `yaml:"connect"`
-	Leave     LeaveConfig    `yaml:"leave"`
-	Delete    DeleteConfig   `yaml:"delete"`
-	Hooks     HooksConfig    `yaml:"hooks"`
-	Target    TargetConfig   `yaml:"target"`
-	Mode      Mode           `yaml:"mode"`
-	Fence     FenceMode      `yaml:"fence"`
-	FenceWait time.Duration  `yaml:"fence-wait"`
-	Arrays    []ArrayConfig  `yaml:"arrays"`
-	Socket    string         `yaml:"socket"`  // of `snsd status`
-	Metrics   string         `yaml:"metrics"` // address of the Prometheus page, empty: none
+	Ports        []PortConfig       `yaml:"ports"`
+	Direct       []DirectConfig     `yaml:"direct"`
+	Register     RegisterConfig     `yaml:"register"`
+	Host         HostConfig         `yaml:"host"`
+	Connect      ConnectConfig      `yaml:"connect"`
+	Leave        LeaveConfig        `yaml:"leave"`
+	Delete       DeleteConfig       `yaml:"delete"`
+	Hooks        HooksConfig        `yaml:"hooks"`
+	Target       TargetConfig       `yaml:"target"`
+	Mode         Mode               `yaml:"mode"`
+	Fence        FenceMode          `yaml:"fence"`
+	FenceWait    time.Duration      `yaml:"fence-wait"`
+	Arrays       []ArrayConfig      `yaml:"arrays"`
+	FenceService FenceServiceConfig `yaml:"fence-service"`
+	Socket       string             `yaml:"socket"`  // of `snsd status`
+	Metrics      string             `yaml:"metrics"` // address of the Prometheus page, empty: none
 }
 
 // Mode is whether the agent acts.
@@ -171,7 +172,8 @@ func Default() Config {
 		Leave:    LeaveConfig{LinkDown: Destroy, PFCStorm: Destroy, PacketError: Probe, BFDDown: Destroy, OwnLink: Destroy, Foreign: true},
 		Delete:   DeleteConfig{ZoneChanged: Forget, IPChanged: Forget, AgedOut: Forget},
 		Mode:     ModeAct, FenceWait: DefaultFenceWait,
-		Socket: DefaultSocket,
+		FenceService: FenceServiceConfig{Port: DefaultFencePort, Hold: DefaultFenceHold},
+		Socket:       DefaultSocket,
 	}
 }
 
@@ -292,6 +294,7 @@ func (c *Config) check() error {
 		a.check(fmt.Sprintf("arrays[%d]", i), bad)
 	}
 	c.Connect.Options.check("connect.options", bad)
+	c.FenceService.check(bad)
 	l := &c.Leave
 	for key, m := range map[string]Measure{"leave.link-down": l.LinkDown, "leave.pfc-storm": l.PFCStorm, "leave.packet-error": l.PacketError, "leave.bfd-down": l.BFDDown} {
 		if m > Avoid {

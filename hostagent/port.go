@@ -40,6 +40,9 @@ func (a *Agent) link(p *port, at time.Time, up bool, name string) {
 			a.actor.LinkDown(lost, a.hearsFences(p), at)
 		}
 	}
+	if was && !up && a.array != nil {
+		a.array.PortLost(a.unreachable(p))
+	}
 	if !was && up && a.actor != nil {
 		a.actor.LinkUp(p.Addrs, at)
 	}

@@ -21,7 +21,7 @@ const module = "github.com/openinof/inof"
 var (
 	values   = []string{"fabric", "snsd", "zone", "zone/change"}
 	machines = []string{"hardzone", "fabric/fence", "lldp", "presence", "errdown", "bfd", "inof/wire", "inof/client", "inof/reflector", "hostnotify"}
-	belowCmd = slices.Concat(values, machines, []string{"dist/yang", "inof/link", "device", "hostagent", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
+	belowCmd = slices.Concat(values, machines, []string{"dist/yang", "inof/link", "device", "hostkernel", "hostagent", "hostagent/fencing", "fabric/linux/...", "fabric/sonic", "model/...", "internal/...", "testbed/...", "labs"})
 )
 
 // allowed is the import rule: what each package may import of this module. The
@@ -44,6 +44,8 @@ var allowed = map[string][]string{
 	"nvmetcp":    {}, // its own edge: client.go
 	"hostkernel": {"nvmetcp"},
 	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp", "lldp"},
+	// Level array: between the agent of a host and that of an array, and by the controllers.
+	"hostagent/fencing": {"fabric", "fabric/fence", "snsd", "hostkernel", "hostagent"},
 
 	"snsd": {"fabric"},
 	"zone": {"fabric", "snsd"},
@@ -118,7 +120,7 @@ var allowed = map[string][]string{
 	"testbed/...":   append([]string{"cluster"}, belowCmd...),
 	"testbed/wires": {}, // below everything whose tests use it
 	// Programs reach the machines through device and internal/daemon only.
-	"cmd/...": slices.Concat(values, []string{"dashboard", "zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "fabric/fence", "model/...", "internal/...", "testbed/...", "labs"}),
+	"cmd/...": slices.Concat(values, []string{"dashboard", "zone/imports", "hardzone", "device", "hostagent", "hostkernel", "fabric/linux/...", "fabric/sonic", "fabric/fence", "model/...", "internal/...", "testbed/...", "labs", "hostagent/fencing"}),
 }
 
 // alsoAllowed are the exceptions for single files.
