@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/hostagent"
+	"github.com/openinof/inof/hostagent/fencing"
 	"github.com/openinof/inof/hostkernel"
 )
 
@@ -85,6 +86,13 @@ func check(ctx context.Context, f *files) (found checked, err error) {
 	var running foresight // what switches announce is known to a running agent alone
 	_ = ask(ctx, cfg.Socket, "foresight", foreseeWithin, &running)
 	actor := hostagent.NewActor(kernel(), cfg.Policy(hostkernel.Identity{}), nil, nil, nil)
+	creds, err := fencing.NewCredentials(cfg.FenceService)
+	if err != nil {
+		return found, err
+	}
+	ways, reset := fencers(hostkernel.Tree{}, cfg.FenceService, creds)
+	reset.Learn()
+	actor.FenceBy(ways)
 	list, err := actor.Foresee(ctx, running.Ports)
 	if found.Controllers = append(found.Controllers, list...); err != nil {
 		found.Error = err.Error()

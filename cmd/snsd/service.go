@@ -68,6 +68,7 @@ type service struct {
 	ports   []hostagent.Port
 	direct  map[hostkey]bool // that were handed to the actor
 	missing []string
+	fences  fences
 }
 
 type hostkey struct{ host, target string }
@@ -106,6 +107,11 @@ func serve(ctx context.Context, f files, log *slog.Logger) error {
 	}
 	s.actor = hostagent.NewActor(s.kernel, policy, hostagent.Discover, events, s.agent.Report)
 	s.agent.Act(s.actor)
+	endFences, err := s.startFences(ctx)
+	if err != nil {
+		return err
+	}
+	defer endFences()
 	changes, err := hostkernel.WatchInterfaces(ctx)
 	if err != nil {
 		return err
@@ -197,6 +203,7 @@ func (s *service) look() error {
 			s.log.Warn("target", "error", err) // what was read counts
 		}
 		cfg = cfg.WithServed(served, have)
+		s.fences.follow(served, have, s.log)
 	}
 	ports, missing := cfg.Cables(have)
 	if !slices.Equal(missing, s.missing) {
@@ -248,8 +255,8 @@ func (s *service) reload() {
 		return
 	}
 	s.actor.SetPolicy(policy)
-	if old.Socket != cfg.Socket || old.Metrics != cfg.Metrics || !reflect.DeepEqual(old.Hooks, cfg.Hooks) {
-		s.log.Warn("reload: socket, metrics and hooks wait for a restart")
+	if old.Socket != cfg.Socket || old.Metrics != cfg.Metrics || !reflect.DeepEqual(old.Hooks, cfg.Hooks) || !reflect.DeepEqual(old.FenceService, cfg.FenceService) {
+		s.log.Warn("reload: socket, metrics, hooks and fence-service wait for a restart")
 	}
 	s.log.Info("reloaded")
 }

@@ -28,6 +28,7 @@ type status struct {
 	hostagent.Status
 	Controllers []controller `json:"controllers"`
 	Error       string       `json:"error,omitempty"` // of reading them
+	Array       *arrayStatus `json:"array,omitempty"` // where this agent fences paths of hosts
 }
 
 type controller struct {
@@ -43,7 +44,7 @@ func (s *service) status(ctx context.Context) (status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	own, err := s.agent.Status(ctx)
-	st := status{Status: own, Controllers: []controller{}}
+	st := status{Status: own, Controllers: []controller{}, Array: s.fences.status()}
 	cs, kerr := s.kernel.Controllers()
 	if kerr != nil {
 		st.Error = kerr.Error()
@@ -145,12 +146,14 @@ var (
 	descForged   = prometheus.NewDesc("snsd_frames_refused_total", "Frames of EtherType 0x88A7 that were not read because of their source or destination, by port.", []string{"interface", "why"}, nil)
 	descObserve  = prometheus.NewDesc("snsd_observe", "Whether the agent only observes (mode: observe).", nil, nil)
 	descHooks    = prometheus.NewDesc("snsd_hooks_total", "Calls of hooks, by outcome.", []string{"result"}, nil)
+	descFenced   = prometheus.NewDesc("snsd_array_fences_total", "Fences of hosts' paths at this array, by outcome.", []string{"result"}, nil)
+	descCallers  = prometheus.NewDesc("snsd_array_callers_total", "Connections of hosts that ask this array for fences, by outcome.", []string{"result"}, nil)
 	descStates   = prometheus.NewDesc("snsd_controllers", "NVMe controllers over fabrics, by state.", []string{"state"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descDropped, descPeers, descHooks, descStates, descFences, descForged, descObserve} {
+	for _, d := range []*prometheus.Desc{descActions, descLink, descNotices, descRefused, descRepeated, descDropped, descPeers, descHooks, descFenced, descCallers, descStates, descFences, descForged, descObserve} {
 		out <- d
 	}
 }
@@ -202,6 +205,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		observe = 1
 	}
 	gauge(descObserve, observe)
+	if a := st.Array; a != nil {
+		for result, n := range map[string]uint64{"fenced": a.Fences.Fenced, "failed": a.Fences.Failed, "unasked": a.Fences.Unasked, "confirmed": a.Fences.Confirmed, "expired": a.Fences.Expired} {
+			count(descFenced, n, result)
+		}
+		c := &a.Callers
+		turned := c.TooMany + c.Handshakes + c.Malformed + c.Denied
+		for result, n := range map[string]uint64{"accepted": c.Connections - min(turned, c.Connections), "too-many": c.TooMany, "no-identity": c.Handshakes, "malformed": c.Malformed, "denied": c.Denied} {
+			count(descCallers, n, result)
+		}
+	}
 	states := map[hostkernel.State]int{}
 	for _, c := range st.Controllers {
 		states[c.State]++
@@ -293,6 +306,12 @@ func printStatus(w io.Writer, st *status) {
 			fmt.Fprintf(w, "not fenced: %d paths\n", f.Count)
 		} else {
 			fmt.Fprintf(w, "fenced: %v by %v: %d paths\n", f.Level, f.Way, f.Count)
+		}
+	}
+	if a := st.Array; a != nil {
+		fmt.Fprintf(w, "array: %d paths fenced (%d unasked), %d not; %d confirmed by their hosts, %d blocks ended by time\n", a.Fences.Fenced, a.Fences.Unasked, a.Fences.Failed, a.Fences.Confirmed, a.Fences.Expired)
+		if a.Error != "" {
+			fmt.Fprintln(w, "array: no fence:", a.Error)
 		}
 	}
 	for i := range st.Actions {
