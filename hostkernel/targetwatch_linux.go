@@ -25,7 +25,7 @@ import (
 // are closed. The target (nvmet_tcp_release_queue_work) releases the socket of a queue only after
 // its worker has stopped to read from it and nvmet_sq_destroy has waited for each command of the
 // queue. The end of a socket (tracepoint tcp:tcp_destroy_sock) therefore says that nothing that
-// came in by it is executed any more; a socket that is closed but not released says nothing.
+// came in by it can still be executed; a socket that is closed but not released says nothing.
 //
 // Every change of state of a socket at a port of the target (tracepoint sock:inet_sock_set_state)
 // enters it into a map, tcp_destroy_sock takes it out. A socket from before the watch that has not

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux/portguard"
 	"github.com/openinof/inof/hostagent"
 	"github.com/openinof/inof/hostagent/fencing"
@@ -143,7 +144,7 @@ func (f *fences) follow(served []hostkernel.Served, have []hostkernel.Interface,
 }
 
 func guardAll(g *portguard.Guard, names []string) error {
-	var ports []portguard.Port
+	var ports []fabric.GuardedPort
 	var errs []error
 	for _, name := range names {
 		i, err := net.InterfaceByName(name)
@@ -151,7 +152,7 @@ func guardAll(g *portguard.Guard, names []string) error {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		ports = append(ports, portguard.Port{Name: name, Index: i.Index})
+		ports = append(ports, fabric.GuardedPort{Name: name, Index: i.Index})
 	}
 	for _, st := range g.SetPorts(ports) {
 		errs = append(errs, st.Err)

@@ -1,5 +1,5 @@
-// Package fencing obtains level "array" of a fence: no copy of a write that a host sent over a path
-// can reach the media any more, so that the host may send the write again over another path.
+// Package fencing obtains level "array" of a fence: no copy of a write that a host has sent over a path
+// can still reach the media, so that the host may send the write again over another path.
 //
 // On an array with the kernel's own target, Target blocks the frames of one address pair (host,
 // array) both ways, ends the pair's connections, waits until the kernel has released them, which it

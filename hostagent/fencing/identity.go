@@ -98,7 +98,7 @@ func (c Credentials) server() *tls.Config {
 			cfg.Certificates, cfg.ClientAuth, cfg.VerifyConnection = []tls.Certificate{own}, tls.RequireAnyClientCert, pinned(k.host)
 			return cfg, nil
 		}
-		return nil, errors.New("the caller's key is none of fence-service.hosts")
+		return nil, errors.New("fence-service.hosts has no such key")
 	}
 	return cfg
 }
@@ -123,7 +123,7 @@ func (c Credentials) caller(state tls.ConnectionState) (Caller, error) {
 			return Caller{Name: h.KeyFile, Addrs: h.Addresses}, nil
 		}
 	}
-	return Caller{}, errors.New("the caller's key is gone from fence-service.hosts")
+	return Caller{}, errors.New("fence-service.hosts has no such key now")
 }
 
 // hosts lists the addresses of each host that the configuration names.

@@ -83,7 +83,7 @@ type Reset struct {
 	admin Admin
 
 	mu    sync.Mutex
-	known map[string]instance // by controller and what tells its connections apart
+	known map[string]instance // by key
 }
 
 var (

@@ -134,6 +134,18 @@ func TestArrayFencesWhatItExecutes(t *testing.T) {
 	}
 	do(fencingSetup)
 
+	// With nothing in execution: what the steps take.
+	took := do("/run/bin/fencingguest ask fence 10.1.1.1 10.1.1.2 10.1.2.1 10.1.2.2 /run/secret; /run/bin/fencingguest ask confirm 10.1.1.1 10.1.1.2 10.1.2.1 10.1.2.2 /run/secret")
+	t.Logf("with nothing in execution: %s%s", took, do("grep fenced: /lab/node/array.out"))
+	connected := func() error {
+		if s := do("cat /sys/class/nvme/nvme0/state"); s != "live\n" {
+			return fmt.Errorf("%q", s)
+		}
+		return nil
+	}
+	do("sleep 1") // the array's reset reaches the host only now
+	labtest.Eventually(t, "the host to connect anew", connected)
+
 	execution := readLog(t, do(fmt.Sprintf(askScript, "A", 1)))
 	if len(execution.ended) != 1 || execution.answered < execution.ended[0] {
 		t.Errorf("answered before the command ended:\n%s", execution.text)
@@ -173,4 +185,21 @@ func TestArrayFencesWhatItExecutes(t *testing.T) {
 		t.Errorf("of %d writes %d were begun, %d of them after the question, and %d ended: the receive queue held nothing, or was not thrown away\n%s", writes, len(queue.began), after, len(queue.ended), queue.text)
 	}
 	t.Logf("of %d writes %d were executed, %d of them read after the question; none after the answer", writes, len(queue.ended), after)
+
+	// Cross-Controller Reset through the kernel's passthrough, with scripted controllers.
+	do(resetSetup)
+	text := do("/run/bin/fencingguest reset; cat /run/controllers.out")
+	want := "controller 52: opcode 38 CDW10 30007 CDW12 55667788 CDW13 11223344"
+	if !strings.Contains(text, want) || !strings.Contains(text, "the log says that the reset is done") || !strings.Contains(text, "answered array by nvme") {
+		t.Errorf("no reset, want %q and the log:\n%s", want, text)
+	}
 }
+
+// resetSetup connects the host's kernel to two scripted controllers.
+const resetSetup = `set -e
+/run/bin/fencingguest controllers >/run/controllers.out 2>&1 </dev/null &
+sleep 0.5
+for port in 4451 4452; do
+	echo "nqn=nqn.2014-08.org.nvmexpress.discovery,transport=tcp,traddr=127.0.0.1,trsvcid=$port,host_traddr=127.0.0.1,hostnqn=nqn.2014-08.org.nvmexpress:uuid:11111111-1111-1111-1111-111111111111,hostid=11111111-1111-1111-1111-111111111111,keep_alive_tmo=30" >/dev/nvme-fabrics
+done
+`

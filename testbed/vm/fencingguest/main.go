@@ -1,5 +1,6 @@
 // Command fencingguest is what a test needs inside a virtual machine that is an array and its host: a
-// disk that logs each write and holds it for a while, a writer, and a host that asks for a fence.
+// disk that logs each write and holds it for a while, a writer, a host that asks for a fence, and
+// scripted controllers that reset each other.
 package main
 
 import (
@@ -36,8 +37,12 @@ func run(command string, args []string) error {
 		return write(args[0], args[1], args[2])
 	case "ask":
 		return ask(args[0], args[1:])
+	case "controllers":
+		return serveControllers()
+	case "reset":
+		return reset()
 	}
-	return fmt.Errorf("%q: want disk, write or ask", command)
+	return fmt.Errorf("%q: want disk, write, ask, controllers or reset", command)
 }
 
 // say prints an event with the machine's clock, in nanoseconds.
