@@ -358,6 +358,15 @@ func parseFormat(b []byte) recordFormat {
 // membarrierGlobal is MEMBARRIER_CMD_GLOBAL (linux/membarrier.h): it waits for a grace period of RCU.
 const membarrierGlobal = 1
 
+// CanWait reports by nil that the kernel offers grace periods.
+func CanWait() error {
+	offers, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, 0, 0, 0) // MEMBARRIER_CMD_QUERY
+	if errno != 0 || offers&membarrierGlobal == 0 {
+		return errors.New("the kernel offers no grace period (membarrier, refused with nohz_full=)")
+	}
+	return nil
+}
+
 // GracePeriod waits until each processor has left the code that it runs with software interrupts
 // off, or in them, now.
 func GracePeriod() error {

@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,7 +29,8 @@ var _ Kernel = (*Linux)(nil)
 // default time-out.
 const blindTime = 30 * time.Second
 
-// Follow has the watch follow the ports that are served now.
+// Follow has the watch follow the ports that are served now. It is to be called each second: of a
+// connection that came and was closed before, the watch knows nothing.
 func (l *Linux) Follow(served []hostkernel.Served) error {
 	if l.Watch == nil {
 		return l.WatchErr
@@ -79,7 +81,7 @@ func (l *Linux) Serves(array netip.Addr) error {
 	if l.Watch == nil {
 		return refuse(CodeFailed, "%v", l.WatchErr)
 	}
-	if err := hostkernel.CanDestroy(); err != nil {
+	if err := cmp.Or(hostkernel.CanDestroy(), hostkernel.CanWait()); err != nil {
 		return refuse(CodeFailed, "%v", err)
 	}
 	switch ago, blind, err := l.Watch.Blind(); {

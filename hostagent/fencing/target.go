@@ -221,7 +221,10 @@ func (t *Target) run(p Path, f *fencing) {
 		return
 	}
 	delete(t.fences, p)
-	err := t.kernel.Lift(p) // with the lock: no new one may block before
+	var err error
+	if t.ctx.Err() == nil { // the block of an agent that stops stands until its time
+		err = t.kernel.Lift(p) // with the lock: no new one may block before
+	}
 	t.mu.Unlock()
 	if err != nil {
 		t.report(Event{Path: p, Text: "the block ends by time", Error: err.Error()})
@@ -302,7 +305,8 @@ func (t *Target) fence(p Path, f *fencing) error {
 	}
 }
 
-// Confirm says that the host has left a path, or will not leave it: its block is lifted.
+// Confirm says that the host has left a path, or will not leave it: its block is lifted once nothing
+// is in execution.
 func (t *Target) Confirm(p Path) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -311,6 +315,10 @@ func (t *Target) Confirm(p Path) {
 			t.count.Confirmed++
 			close(f.confirmed)
 		})
+		return
+	}
+	if err := t.kernel.Lift(p); err != nil { // of the agent before a restart
+		t.report(Event{Path: p, Text: "the block ends by time", Error: err.Error()})
 	}
 }
 

@@ -184,6 +184,47 @@ func TestBlockEndsByTime(t *testing.T) {
 	})
 }
 
+// The block of an agent that is stopped stands; one that begins anew lifts it when the host confirms.
+func TestBlockOutlivesTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		k := newFakeKernel()
+		target := NewTarget(ctx, k, 20*time.Second, func(Event) {})
+		if _, err := target.Fence(ctx, lost, 17*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		target.Wait()
+		if !k.blocked(lost) {
+			t.Error("lifted because the agent stopped")
+		}
+		NewTarget(t.Context(), k, 20*time.Second, func(Event) {}).Confirm(lost)
+		if k.blocked(lost) {
+			t.Error("blocked although the host confirmed to the new agent")
+		}
+	})
+}
+
+// A host that gives up while a command is in execution has the block lifted after it, not before.
+func TestConfirmationWaitsForTheLastCommand(t *testing.T) {
+	inTarget(t, func(t *testing.T, k *fakeKernel, target *Target) {
+		k.executes[lost] = time.Now().Add(3 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = target.Fence(ctx, lost, 17*time.Second)
+		target.Confirm(lost)
+		synctest.Wait()
+		if !k.blocked(lost) {
+			t.Error("lifted while a command is in execution")
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if k.blocked(lost) {
+			t.Error("blocked although the host confirmed and nothing is in execution")
+		}
+	})
+}
+
 // A connection that was being made when the block began is ended as well.
 func TestConnectionThatAppearsIsEndedToo(t *testing.T) {
 	inTarget(t, func(t *testing.T, k *fakeKernel, target *Target) {
