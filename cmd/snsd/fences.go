@@ -193,7 +193,7 @@ func (s *service) fenced(e fencing.Event) {
 func fencers(t hostkernel.Tree, cfg hostagent.FenceServiceConfig, creds fencing.Credentials) (fencing.Fencers, *fencing.Reset) {
 	reset := fencing.NewReset(t)
 	if !cfg.Asks() {
-		return fencing.Fencers{reset}, reset
+		return fencing.Fencers{reset, fencing.NotAsked{}}, reset
 	}
 	return fencing.Fencers{reset, &fencing.Asker{Credentials: creds, Port: cfg.Port, KeepAlive: func(c *hostkernel.Controller) time.Duration {
 		kato, _ := t.KeepAliveTimeout(c) // not known: the kernel's default counts

@@ -147,7 +147,26 @@ var (
 	_ hostagent.FenceChecker = Fencers{}
 )
 
-var errNoFencer = errors.New("no fence-service is configured, and no controller offers Cross-Controller Reset")
+var errNotAsked = errors.New("no fence-service is configured: the array's agent is not asked")
+
+// NotAsked is the Fencer of a host without a fence-service: it says so.
+type NotAsked struct{}
+
+var (
+	_ hostagent.Fencer       = NotAsked{}
+	_ hostagent.FenceChecker = NotAsked{}
+)
+
+// Fence implements hostagent.Fencer.
+func (NotAsked) Fence(context.Context, hostagent.FencePair) (snsd.Fence, error) {
+	return snsd.Fence{}, errNotAsked
+}
+
+// Check implements hostagent.FenceChecker.
+func (NotAsked) Check(context.Context, hostagent.FencePair) error { return errNotAsked }
+
+// Confirm implements hostagent.Fencer.
+func (NotAsked) Confirm(context.Context, hostagent.FencePair) error { return nil }
 
 // Check implements hostagent.FenceChecker: one of them must be able to.
 func (f Fencers) Check(ctx context.Context, p hostagent.FencePair) error {
@@ -163,7 +182,7 @@ func (f Fencers) Check(ctx context.Context, p hostagent.FencePair) error {
 		}
 		errs = append(errs, err)
 	}
-	return cmp.Or(errors.Join(errs...), errNoFencer)
+	return cmp.Or(errors.Join(errs...), errNotAsked)
 }
 
 // Fence implements hostagent.Fencer.
@@ -177,7 +196,7 @@ func (f Fencers) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, 
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
-		return snsd.Fence{}, errNoFencer
+		return snsd.Fence{}, errNotAsked
 	}
 	return snsd.Fence{}, errors.Join(errs...)
 }

@@ -221,8 +221,13 @@ func TestWaysComeAfterEachOther(t *testing.T) {
 	if _, err := (Fencers{r}).Fence(t.Context(), p); !errors.Is(err, ErrNoReset) {
 		t.Error(err)
 	}
-	if _, err := (Fencers{}).Fence(t.Context(), p); err == nil || !strings.Contains(err.Error(), "fence-service") {
-		t.Error(err)
+	for _, none := range []Fencers{{}, {r, NotAsked{}}} {
+		if _, err := none.Fence(t.Context(), p); !errors.Is(err, errNotAsked) {
+			t.Error(err)
+		}
+		if err := none.Check(t.Context(), p); !errors.Is(err, errNotAsked) {
+			t.Error(err)
+		}
 	}
 }
 
