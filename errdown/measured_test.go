@@ -371,7 +371,7 @@ func TestNothingNewHappensByDefault(t *testing.T) {
 		r.h.Deadlocked = 0xff
 		want(t, r.read(time.Second))
 	}
-	if n := r.m.Needs("e1"); len(n) != 1 || n[0] != (Need{fabric.FieldCounters, time.Second}) {
+	if n := r.m.Needs("e1"); len(n) != 1 || n[0] != (Need{Fields: fabric.FieldCounters, Every: time.Second}) {
 		t.Fatalf("needs %v", n)
 	}
 }
