@@ -99,6 +99,7 @@ func (a *ACL) put(rules []aclRule) error {
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
 		commands[i] = append([]string{"HSET", r.key()}, r.fields()...)
+		a.changes.expect("hset", r.key())
 	}
 	_, err := a.config.all(commands)
 	return err
@@ -109,6 +110,7 @@ func (a *ACL) del(keys []string) error {
 	commands := make([][]string, len(keys))
 	for i, k := range keys {
 		commands[i] = []string{"DEL", k}
+		a.changes.expect("del", k)
 	}
 	_, err := a.config.all(commands)
 	return err
@@ -123,11 +125,17 @@ func (a *ACL) mute() (bool, error) {
 	return len(keys) == 0, err
 }
 
-// taken says how many of the rules orchagent has not looked at yet, and which of them it did not
-// bring into the ASIC.
-func (a *ACL) taken(rules []aclRule) (unseen int, failed []string, err error) {
+// ruleStates are the rules that are not in the ASIC: those that orchagent has not looked at yet, and
+// those that it could not bring there, and why.
+type ruleStates struct {
+	unseen, refused []aclRule
+	why             []string
+}
+
+// taken returns which of the rules are not in the ASIC.
+func (a *ACL) taken(rules []aclRule) (st ruleStates, err error) {
 	if a.silent {
-		return 0, nil, nil
+		return st, nil
 	}
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
@@ -135,26 +143,27 @@ func (a *ACL) taken(rules []aclRule) (unseen int, failed []string, err error) {
 	}
 	answers, err := a.state.all(commands)
 	if err != nil {
-		return 0, nil, err
+		return st, err
 	}
 	for i, r := range rules {
 		switch v := at(answers[i], 0); {
 		case !v.ok:
-			unseen++
+			st.unseen = append(st.unseen, r)
 		case v.text != aclActive:
-			failed = append(failed, fmt.Sprintf("%s of table %s is %.40s", r.name(), r.table, v.text))
+			st.refused = append(st.refused, r)
+			st.why = append(st.why, fmt.Sprintf("%s of table %s is %.40s", r.name(), r.table, v.text))
 		}
 	}
-	return unseen, failed, nil
+	return st, nil
 }
 
 // await waits until orchagent has looked at rules, or for the time.
-func (a *ACL) await(rules []aclRule, most time.Duration) (unseen int, failed []string, err error) {
+func (a *ACL) await(rules []aclRule, most time.Duration) (st ruleStates, err error) {
 	for until := time.Now().Add(most); ; time.Sleep(aclPause) {
-		unseen, failed, err = a.taken(rules)
-		if unseen == 0 || err != nil || time.Now().After(until) {
-			return unseen, failed, err
+		if st, err = a.taken(rules); len(st.unseen) == 0 || err != nil || time.Now().After(until) {
+			return st, err
 		}
+		rules = append(st.unseen, st.refused...)
 	}
 }
 

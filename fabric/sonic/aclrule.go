@@ -113,6 +113,16 @@ func (r aclRule) fields() (list []string) {
 	return list
 }
 
+// overlaps reports whether two rules are of one kind and a frame may match both.
+func (r aclRule) overlaps(o aclRule) bool {
+	within := func(a, b netip.Prefix) bool { return !a.IsValid() || !b.IsValid() || a.Overlaps(b) }
+	share := r.ports == "" || o.ports == ""
+	for p := range strings.SplitSeq(r.ports, ",") {
+		share = share || slices.Contains(strings.Split(o.ports, ","), p)
+	}
+	return r.table == o.table && r.priority == o.priority && share && within(r.src, o.src) && within(r.dst, o.dst)
+}
+
 func tableOf(a netip.Addr) string {
 	if a.Is4() {
 		return aclTable4

@@ -11,6 +11,7 @@ import (
 // The names of rules whose warnings events raise.
 const (
 	FramesDropped = "frames-dropped"
+	RowsChanged   = "hard-zoning-undone"
 )
 
 // deviceRules are about this device alone.
@@ -175,6 +176,12 @@ var deviceRules = []Rule{
 		When: "LLDP and SNSD frames that hosts send may pass to other hosts at the ports named",
 		Do:   "the text has the reason: most often rights (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) or a kernel before 6.1; until it is mended a host can pose as the switch of a host without our agent (docs/security.md, who may speak to a host)",
 		Find: func(f *Facts) []string { return f.PortGuard },
+	},
+	{
+		Name:   RowsChanged,
+		When:   "rows of hard zoning were deleted or changed by somebody else, and have been put back",
+		Do:     "find out by whom: on SONiC config reload and config acl do so; until they were back zones were open or closed wrongly",
+		Memory: 10 * time.Minute,
 	},
 	{
 		Name: "secret-exposed",

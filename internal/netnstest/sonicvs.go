@@ -69,7 +69,24 @@ func startSonic() (*Switch, error) {
 		text, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("%s up: %w: %s", s.tool, err, text)
 	}
+	for ; !s.counts(); time.Sleep(100 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return nil, errors.New("the counters and the PFC watchdog of sonic-vs have not begun")
+		}
+	}
 	return s, nil
+}
+
+// counts reports whether the flex counters and the watchdog have begun.
+func (s *Switch) counts() bool {
+	redis := func(args ...string) string {
+		out, _ := exec.Command(s.tool, append([]string{"in", s.dir, "redis-cli", "-s", "/run/redis/redis.sock", "-n", "2"}, args...)...).Output()
+		return strings.TrimSpace(string(out))
+	}
+	queue := redis("hget", "COUNTERS_QUEUE_NAME_MAP", "Ethernet12:4")
+	port := redis("hget", "COUNTERS_PORT_NAME_MAP", "Ethernet28")
+	return redis("hget", "COUNTERS:"+queue, "PFC_WD_STATUS") != "" && redis("hget", "COUNTERS:"+queue, "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS") != "" &&
+		redis("hget", "COUNTERS:"+port, "SAI_PORT_STAT_IF_IN_ERRORS") != ""
 }
 
 func (s *Switch) pid(name string) string {
