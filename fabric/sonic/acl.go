@@ -16,16 +16,13 @@ import (
 // ACL enforces the rows of hard zoning in a switch's ASIC: as rules of two ACL tables in
 // CONFIG_DB, which SONiC's orchagent brings there. Rows of others are left alone.
 type ACL struct {
-	config, state, counters, asic *db
+	aclDB
 
 	cfg       hardzone.Config
 	bounds    []hardzone.Bound
 	ports     []string // that are to be filtered
 	bound     []string // that are, or the PortChannels that the last process bound
-	trunks    trunks
 	suspended bool
-	silent    bool // this image does not say which rules it has taken
-	changes   ownChanges
 
 	hosts map[uint32]*aclHost
 	base  []aclRule
@@ -59,10 +56,9 @@ const (
 
 // OpenACL takes over what is in the database already; nothing is enforced before SetPorts.
 func OpenACL(cfg hardzone.Config, address string) (*ACL, error) {
-	open := func(n int) *db { return &db{address: address, number: n} }
-	a := &ACL{config: open(configDB), state: open(stateDB), counters: open(countersDB), asic: open(asicDB), cfg: cfg,
+	a := &ACL{aclDB: newACLDB(address), cfg: cfg,
 		hosts: make(map[uint32]*aclHost), want: make(map[aclRule]bool), there: make(map[aclRule]bool), room: make(map[string]int)}
-	err := a.able()
+	err := a.able("ingress")
 	if err == nil {
 		err = a.adopt()
 	}
@@ -342,30 +338,11 @@ func (a *ACL) define() error {
 	if a.suspended {
 		desc = aclSuspended
 	}
-	var keys []string
+	var defs []aclTable
 	for _, t := range []string{aclTable4, aclTable6} {
-		keys = append(keys, "ACL_TABLE_TYPE|"+t, "ACL_TABLE|"+t)
+		defs = append(defs, aclTable{name: t, matches: aclMatches[t], stage: "ingress", desc: desc, ports: a.trunks.points(a.bound)})
 	}
-	have, err := a.config.hashes(keys)
-	if err != nil {
-		return err
-	}
-	var commands [][]string
-	need := func(key string, fields ...string) {
-		for i := 0; i < len(fields); i += 2 {
-			if have[key][fields[i]] != fields[i+1] {
-				a.changes.expect("hset", key)
-				commands = append(commands, append([]string{"HSET", key}, fields...))
-				return
-			}
-		}
-	}
-	for _, t := range []string{aclTable4, aclTable6} {
-		need("ACL_TABLE_TYPE|"+t, "MATCHES@", aclMatches[t], "ACTIONS@", "PACKET_ACTION", "BIND_POINTS@", "PORT,PORTCHANNEL")
-		need("ACL_TABLE|"+t, "type", t, "stage", "ingress", "policy_desc", desc, "ports@", strings.Join(a.trunks.points(a.bound), ","))
-	}
-	_, err = a.config.all(commands)
-	return err
+	return a.putTables(defs)
 }
 
 // SetPorts implements hardzone.Dataplane. Ports are bound when the ASIC has the rules.

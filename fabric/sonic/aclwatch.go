@@ -8,10 +8,15 @@ import (
 
 // Watch implements hardzone.Watcher: it hears of each change of our tables and rules in CONFIG_DB.
 func (a *ACL) Watch(ctx context.Context, changed func()) error {
+	return a.watch(ctx, changed, "ACL_TABLE|INOF_ZONES*", "ACL_TABLE_TYPE|INOF_ZONES*", "ACL_RULE|INOF_ZONES*")
+}
+
+// watch hears of changes by others to keys of CONFIG_DB.
+func (a *aclDB) watch(ctx context.Context, changed func(), keys ...string) error {
 	const database = "4"
 	var patterns []string
-	for _, kind := range []string{"ACL_TABLE|", "ACL_TABLE_TYPE|", "ACL_RULE|"} {
-		patterns = append(patterns, "__keyspace@"+database+"__:"+kind+"INOF_ZONES*")
+	for _, k := range keys {
+		patterns = append(patterns, "__keyspace@"+database+"__:"+k)
 	}
 	for first := true; ctx.Err() == nil; first = false {
 		sub, err := subscribe(ctx, a.config.address, patterns...)
