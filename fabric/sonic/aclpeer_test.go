@@ -68,8 +68,10 @@ func TestWhatOthersDeleteIsSeenAndPutBack(t *testing.T) {
 			t.Fatalf("that %s were deleted is not seen", what)
 		}
 		eventually(t, "the ASIC has lost them", func() bool { return entries(t, sw) < want })
+		at = time.Now()
 		audit, err := a.Audit()
 		noErr(t, err)
+		t.Logf("%s: put back in %s", what, time.Since(at).Round(time.Millisecond))
 		if audit.Repaired() == 0 {
 			t.Errorf("%s: nothing was repaired", what)
 		}
