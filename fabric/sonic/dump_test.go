@@ -62,7 +62,7 @@ func take(t testing.TB, address string) dump {
 		}
 		for k, f := range rows {
 			for name := range f {
-				if strings.HasSuffix(k, "_MAP") && !dumpedPort.MatchString(name) || strings.HasSuffix(name, "_time") || name == "DEBUG_STORM" {
+				if strings.HasSuffix(k, "_MAP") && !dumpedPort.MatchString(name) || strings.HasSuffix(name, "_time") || strings.HasSuffix(name, "GRESS_ACL") || name == "DEBUG_STORM" {
 					delete(f, name)
 				}
 			}

@@ -117,4 +117,3 @@ func (g *Guard) Close() error {
 	g.stop()
 	return g.aclDB.Close()
 }
-

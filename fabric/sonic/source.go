@@ -56,7 +56,6 @@ type Source struct {
 		rounds int
 	}
 	moves struct {
-		every time.Duration
 		next  time.Time
 		ports map[string]*motion
 	}
@@ -105,7 +104,7 @@ func New(dp fabric.Dataplane, address string, log *slog.Logger) *Source {
 		appl: db{address: address, number: applDB}, asic: db{address: address, number: asicDB},
 		views: make(map[string]*view), asked: make(map[string]*asked)}
 	s.ports = portDB{config: &s.config, appl: &s.appl, counters: &s.counters, asic: &s.asic}
-	s.moves.every, s.moves.ports = motionRound, make(map[string]*motion)
+	s.moves.ports = make(map[string]*motion)
 	return s
 }
 

@@ -259,10 +259,15 @@ func (s *Source) lookForPrograms() {
 
 // lookForMotion finds ports that have sent frames of ours while no counter of the ASIC moved.
 func (s *Source) lookForMotion(names []string, now time.Time) {
-	if now.Before(s.moves.next) {
+	s.asking.Lock()
+	due := !now.Before(s.moves.next)
+	if due {
+		s.moves.next = now.Add(motionRound)
+	}
+	s.asking.Unlock()
+	if !due {
 		return
 	}
-	s.moves.next = now.Add(s.moves.every)
 	for _, name := range names {
 		k, err := s.Dataplane.Counters(name)
 		var h fabric.Health

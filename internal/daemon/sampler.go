@@ -160,7 +160,7 @@ func (s *sampler) blind(now time.Time) map[string][]string {
 	for _, l := range s.lanes {
 		l.mu.Lock()
 		for _, w := range l.needs {
-			if c := w.need.Cause; c != "" && !w.blind.IsZero() && now.Sub(w.blind) >= blindAfter {
+			if c := w.need.Cause; c != "" && (l.stuck[w.port] || !w.blind.IsZero() && now.Sub(w.blind) >= blindAfter) {
 				out[c.String()] = append(out[c.String()], w.port)
 			}
 		}

@@ -77,7 +77,9 @@ func (s *sonicDaemon) start() {
 			}
 		}
 	}
-	s.within(20*time.Second, "all ports are up", func() bool { return s.port("Ethernet0").State == api.PortUp && s.port("Ethernet28").State == api.PortUp })
+	s.within(20*time.Second, "all ports are up", func() bool {
+		return s.port("Ethernet0").State == api.PortUp && s.port("Ethernet28").State == api.PortUp
+	})
 }
 
 func (s *sonicDaemon) within(most time.Duration, what string, is func() bool) time.Duration {
