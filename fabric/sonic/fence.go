@@ -39,8 +39,9 @@ type fenced struct {
 
 const (
 	fencePriority = 9500
-	fenceOut      = "INOF_FENCE_OUT"
-	fenceIn       = "INOF_FENCE_IN"
+	fenceName     = "INOF_" + "FENCE_"
+	fenceOut      = fenceName + "OUT"
+	fenceIn       = fenceName + "IN"
 	fenceRows     = "INOF_FENCE|"
 	fencePolicy   = "iNOF fencing"
 	// fenceWait is how long is waited for orchagent.

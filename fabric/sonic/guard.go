@@ -24,7 +24,7 @@ type Guard struct {
 var _ fabric.PortGuard = (*Guard)(nil)
 
 const (
-	guardTable    = "INOF_GUARD"
+	guardTable    = "INOF_" + "GUARD"
 	guardPolicy   = "iNOF: LLDP and SNSD stay on their link"
 	guardPriority = 9400
 )
