@@ -70,6 +70,9 @@ func (c *Core) faultEvent(ch errdown.Change, p *port, before bool) {
 		case ch.Faulty:
 			text = fmt.Sprintf("%s on port %s: %d host address(es) unreachable", ch.Cause, ch.Port, hosts)
 		}
+		if ch.Of != "" {
+			text += " (" + ch.Of + ")"
+		}
 		if ch.Cause == errdown.Drained {
 			text = drainText(&ch, hosts)
 		}

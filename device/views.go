@@ -143,7 +143,9 @@ func (c *Core) PortList(now time.Time) []api.Port {
 		if st, ok := c.faults.PortStatus(name, now); ok {
 			a.Flaps, a.LastFlap = st.Flaps, stamp(st.LastFlap)
 			if st.Shut {
-				a.State = api.PortErrorDown
+				if a.State = api.PortShutting; st.Closed {
+					a.State = api.PortErrorDown
+				}
 			}
 			if _, closed, drained := c.faults.Drained(name); drained {
 				if a.State = api.PortDraining; closed {

@@ -46,7 +46,11 @@ type crc struct {
 	cfg            *CRCConfig
 	errors, frames meter
 	recent         window // errors, and the frames among which they were
+	of             string // what is counted in truth
 }
+
+// What implements measurer.
+func (d *crc) What() string { return d.of }
 
 func (d *crc) Look(in *Input) Signal {
 	if !in.up() {
@@ -57,6 +61,7 @@ func (d *crc) Look(in *Input) Signal {
 		return Quiet
 	}
 	c := d.cfg
+	d.of = in.Reading.RxCRCOf
 	n, span, ok := d.errors.read(in.Reading.RxCRC, maxCRCStep, in)
 	good := uint64(0)
 	if c.PerMillion > 0 { // errors among how many is not known without the frames
@@ -87,5 +92,5 @@ func (d *crc) Need() Need {
 	if c.PerMillion > 0 {
 		fields |= fabric.FieldCounters
 	}
-	return Need{fields, within(c.Window/5, 100*time.Millisecond, time.Second)}
+	return Need{Fields: fields, Every: within(c.Window/5, 100*time.Millisecond, time.Second)}
 }

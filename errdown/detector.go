@@ -22,8 +22,14 @@ type Detector interface {
 	Need() Need
 }
 
+// measurer is a Detector whose measure may be another than its cause is named after.
+type measurer interface {
+	What() string // empty: it is not
+}
+
 // Need is what of a port's health is to be read how often.
 type Need struct {
+	Cause  Cause // for which; empty: for none that is on
 	Fields fabric.Fields
 	Every  time.Duration
 }

@@ -57,4 +57,4 @@ func (d linkFlap) Policy() Policy {
 // tallyInterval is how often the count of carrier changes is compared with the events.
 const tallyInterval = time.Second
 
-func (linkFlap) Need() Need { return Need{fabric.FieldCounters, tallyInterval} }
+func (linkFlap) Need() Need { return Need{Fields: fabric.FieldCounters, Every: tallyInterval} }

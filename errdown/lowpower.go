@@ -82,5 +82,5 @@ func (d *lowPower) Policy() Policy { return d.cfg.policy() }
 
 func (d *lowPower) Need() Need {
 	c := d.cfg
-	return Need{fabric.FieldRxPower, within(c.Window/3, time.Second, 30*time.Second)}
+	return Need{Fields: fabric.FieldRxPower, Every: within(c.Window/3, time.Second, 30*time.Second)}
 }

@@ -371,7 +371,7 @@ func TestNothingNewHappensByDefault(t *testing.T) {
 		r.h.Deadlocked = 0xff
 		want(t, r.read(time.Second))
 	}
-	if n := r.m.Needs("e1"); len(n) != 1 || n[0] != (Need{fabric.FieldCounters, time.Second}) {
+	if n := r.m.Needs("e1"); len(n) != 1 || n[0] != (Need{Fields: fabric.FieldCounters, Every: time.Second}) {
 		t.Fatalf("needs %v", n)
 	}
 }
@@ -387,5 +387,47 @@ func TestWindowStaysSmall(t *testing.T) {
 	n, _ := w.sum(at(10_000*time.Second), time.Hour)
 	if n < 35_000 || n > 36_000 {
 		t.Errorf("%d within the hour", n)
+	}
+}
+
+// What the dataplane's own watchdog drops is the fault at once, and of what it guards nothing is
+// counted here; its end is the end, after the hold-up time.
+func TestTheWatchdogsVerdictIsTheFault(t *testing.T) {
+	cfg := Config{PFCStorm: PFCStormConfig{Reaction: Reaction{Response: RespondNotify}}}
+	valid := fabric.FieldVerdict | fabric.FieldDeadlocks | fabric.FieldPauseTime
+	r := newMeterRig(t, cfg, valid)
+	r.h.Guarded = 1 << 3
+	for range 100 { // held for ten seconds: the watchdog would have said so
+		r.h.RxPauseTime[3] += 100 * time.Millisecond
+		want(t, r.read(100*time.Millisecond))
+	}
+	r.h.Dropping, r.h.Deadlocked, r.h.Valid = 1<<3, 1<<3, fabric.FieldVerdict
+	want(t, r.read(10*time.Millisecond), "+pfc-storm")
+	r.h.Dropping, r.h.Deadlocked = 0, 0
+	want(t, r.read(time.Second))
+	for range 9 {
+		want(t, r.read(time.Second))
+	}
+	want(t, r.read(time.Second), "-pfc-storm")
+	// A priority that nobody guards is counted as ever.
+	r.h.Valid = valid
+	want(t, r.read(time.Second))
+	var got []string
+	for i := 0; i < 100 && len(got) == 0; i++ {
+		r.h.RxPauseTime[4] += 100 * time.Millisecond
+		got = r.read(100 * time.Millisecond)
+	}
+	want(t, got, "+pfc-storm")
+}
+
+// The event says what was measured where that is no checksum.
+func TestACauseSaysWhatItMeasured(t *testing.T) {
+	r := newMeterRig(t, crcConfig(RespondNotify), fabric.FieldCRC)
+	r.h.RxCRCOf = "input errors"
+	r.h.RxCRC += 50
+	r.after(time.Second)
+	r.h.At = r.now
+	if out := r.m.Sample("e1", r.h, r.now); len(out) != 1 || out[0].Of != "input errors" {
+		t.Errorf("%+v", out)
 	}
 }

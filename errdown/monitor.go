@@ -40,9 +40,10 @@ type Change struct {
 	Port   string    `json:"port"`
 	Cause  Cause     `json:"cause"`
 	Faulty bool      `json:"faulty"`
-	Since  time.Time `json:"since"` // of the fault, also when it is over
-	At     time.Time `json:"at"`    // of this change, as the dataplane saw it where it did
-	Flaps  uint64    `json:"flaps"` // changes of carrier of the port so far
+	Since  time.Time `json:"since"`        // of the fault, also when it is over
+	At     time.Time `json:"at"`           // of this change, as the dataplane saw it where it did
+	Of     string    `json:"of,omitempty"` // what was measured, where the cause does not say it
+	Flaps  uint64    `json:"flaps"`        // changes of carrier of the port so far
 	Action Action    `json:"action"`
 	// Initial says that the port was like this when it was first seen: a fault,
 	// but nothing that happened just now.
@@ -223,7 +224,11 @@ func (m *Monitor) Needs(name string) []Need {
 	for i := range p.causes {
 		d := p.causes[i].detector
 		counted := p.causes[i].cause == LinkFlap // always, and on a port that is down too
-		if n := d.Need(); n.Fields != 0 && (counted || p.Up() && d.Policy().Response != RespondNone) {
+		on := d.Policy().Response != RespondNone
+		if n := d.Need(); n.Fields != 0 && (counted || p.Up() && on) {
+			if on {
+				n.Cause = p.causes[i].cause
+			}
 			out = append(out, n)
 		}
 	}

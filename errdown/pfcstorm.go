@@ -89,19 +89,37 @@ func (d *pfcStorm) Look(in *Input) Signal {
 	if in.Reading.Valid&fabric.FieldsOfPFC == 0 {
 		return Quiet
 	}
+	if in.Reading.Valid&fabric.FieldsOfPFC == fabric.FieldVerdict {
+		return verdict(&in.Reading) // between two readings of the rest
+	}
 	valid, known := d.was&in.Reading.Valid, d.port == in.Port.Index
 	span := in.Reading.At.Sub(d.last.At)
-	out := Quiet
+	out := verdict(&in.Reading)
 	if valid == 0 || !known || span <= 0 {
 		d.rearm()
 	} else {
 		step := pfcStep{was: &d.last, is: &in.Reading, valid: valid, span: span, frames: d.cfg.PauseFrames}
 		for step.p = range d.prios {
+			if in.Reading.Guarded&(1<<step.p) != 0 {
+				continue
+			}
 			out = worse(out, d.prios[step.p].advance(&step, d.cfg, in))
 		}
 	}
 	d.last, d.was, d.port = in.Reading, in.Reading.Valid&fabric.FieldsOfPFC, in.Port.Index
 	return out
+}
+
+// verdict is what the dataplane's own watchdog has found of the priorities that it guards: its
+// dropping all frames of one is the fault, at once; nothing is counted there.
+func verdict(h *fabric.Health) Signal {
+	switch {
+	case h.Dropping != 0:
+		return Trip
+	case h.Guarded != 0:
+		return Clear
+	}
+	return Quiet
 }
 
 // advance takes one priority through one interval.
@@ -163,7 +181,17 @@ func (d *pfcStorm) Policy() Policy { return d.cfg.policy() }
 
 func (d *pfcStorm) Need() Need {
 	c := d.cfg
-	return Need{fabric.FieldsOfPFC, within(c.Detect, 50*time.Millisecond, time.Second)}
+	return Need{Fields: fabric.FieldsOfPFC, Every: within(c.Detect, 50*time.Millisecond, time.Second)}
+}
+
+// Seen reports whether a reading with these fields is enough to judge by; PFC frames alone are not,
+// for a port under load gets them all the time.
+func (n Need) Seen(valid fabric.Fields) bool {
+	const counted = fabric.FieldPause | fabric.FieldTxFrames
+	if n.Cause != PFCStorm {
+		return valid&n.Fields == n.Fields
+	}
+	return valid&(fabric.FieldVerdict|fabric.FieldDeadlocks|fabric.FieldPauseTime) != 0 || valid&counted == counted
 }
 
 // pfcStep is one interval between two readings, for one priority.

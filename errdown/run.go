@@ -207,8 +207,12 @@ func (r *run) recover(s *state, action Action) {
 
 func (r *run) emit(s *state, action Action) {
 	p := r.p
+	of := ""
+	if m, ok := s.detector.(measurer); ok && s.faulty {
+		of = m.What()
+	}
 	r.out = append(r.out, Change{
-		Port: p.Name, Cause: s.cause, Faulty: s.faulty, Since: s.since, At: r.at,
+		Of: of, Port: p.Name, Cause: s.cause, Faulty: s.faulty, Since: s.since, At: r.at,
 		Flaps: p.tally.total, Action: action, Initial: r.initial && s.faulty,
 	})
 }

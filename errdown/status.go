@@ -12,8 +12,10 @@ import (
 type PortStatus struct {
 	Port    string        `json:"port"`
 	Present bool          `json:"present"`
-	Shut    bool          `json:"shut"`   // by error-down
-	Causes  []CauseStatus `json:"causes"` // most serious first; empty: no fault
+	Shut    bool          `json:"shut"`    // by error-down
+	Closed  bool          `json:"closed"`  // and the dataplane has confirmed it
+	Opening bool          `json:"opening"` // it was asked to open it again, and has not confirmed that
+	Causes  []CauseStatus `json:"causes"`  // most serious first; empty: no fault
 	// Reason is the one of the most serious cause, 0 without a fault.
 	Reason        snsd.Reason `json:"reason"`
 	FlapsInWindow int         `json:"flaps_in_window"`
@@ -49,7 +51,7 @@ func (m *Monitor) PortStatus(name string, now time.Time) (PortStatus, bool) {
 
 func (m *Monitor) status(p *port, now time.Time) PortStatus {
 	s := PortStatus{
-		Port: p.Name, Present: p.present, Shut: p.shut,
+		Port: p.Name, Present: p.present, Shut: p.shut, Closed: p.shut && p.echoed, Opening: p.opening,
 		FlapsInWindow: p.tally.within(p.cfg.LinkFlap.Window, now), Flaps: p.tally.total, LastFlap: p.tally.last,
 	}
 	if c, faulty := p.worst(); faulty {

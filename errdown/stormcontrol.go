@@ -115,5 +115,5 @@ func (d *stormControl) Need() Need {
 	if f == 0 {
 		return Need{}
 	}
-	return Need{f, within(c.Window/3, 100*time.Millisecond, time.Second)}
+	return Need{Fields: f, Every: within(c.Window/3, 100*time.Millisecond, time.Second)}
 }

@@ -34,15 +34,16 @@ const (
 	FieldTxCast                                    // TxBroadcast, TxMulticast
 	FieldOptic                                     // Optic
 	FieldMarking                                   // Marking of each queue
+	FieldVerdict                                   // Guarded and Dropping
 	endOfFields                                    // not a field
 	AllFields        = endOfFields - 1             // every part there is
-	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks
+	FieldsOfPFC      = FieldPause | FieldPauseTime | FieldTxFrames | FieldDeadlocks | FieldVerdict
 	FieldsOfCounters = FieldCounters | FieldCRC  // what a Counters tells
 	FieldsOfModule   = FieldRxPower | FieldOptic // what the module in the port is asked for itself
 )
 
 var fieldNames = []string{"counters", "crc", "broadcast", "multicast", "pause", "pause-time", "tx-frames", "deadlocks", "rx-power",
-	"speed", "port-ecn", "ecn", "buffer", "buffer-peak", "restored", "tx-cast", "optic", "marking"}
+	"speed", "port-ecn", "ecn", "buffer", "buffer-peak", "restored", "tx-cast", "optic", "marking", "verdict"}
 
 // String lists the fields by name, "none" when there is none.
 func (f Fields) String() string {
@@ -93,9 +94,10 @@ type Health struct {
 	Valid Fields    `json:"valid"`
 
 	Counters    Counters `json:"counters"`
-	RxCRC       uint64   `json:"rx_crc_errors"` // frames with a wrong FCS, as near to the wire as the driver counts them
-	RxBroadcast uint64   `json:"rx_broadcast"`  // frames
-	RxMulticast uint64   `json:"rx_multicast"`  // frames; some drivers include broadcast
+	RxCRC       uint64   `json:"rx_crc_errors"`      // frames with a wrong FCS, as near to the wire as the driver counts them
+	RxCRCOf     string   `json:"rx_crc_of,omitzero"` // what RxCRC counts in truth, where it is not that
+	RxBroadcast uint64   `json:"rx_broadcast"`       // frames
+	RxMulticast uint64   `json:"rx_multicast"`       // frames; some drivers include broadcast
 
 	// RxPause and TxPause are PFC frames by priority.
 	RxPause [Priorities]uint64 `json:"rx_pause"`
@@ -108,6 +110,10 @@ type Health struct {
 	// Deadlocked has a bit for each priority that it holds to be in one now.
 	Deadlocks  [Priorities]uint64 `json:"deadlocks"`
 	Deadlocked uint8              `json:"deadlocked"`
+	// Guarded has a bit for each priority that the dataplane's own watchdog looks after, and of
+	// which it drops all frames while it holds it to be in a storm; Dropping: it does so now.
+	Guarded  uint8 `json:"guarded,omitzero"`
+	Dropping uint8 `json:"dropping,omitzero"`
 
 	// RxPower is the optical power that the weakest lane receives, in 1/1000 dBm;
 	// NoLight without any.
@@ -194,6 +200,33 @@ func ReadHealth(dp Dataplane, port string, want Fields, now func() time.Time) (H
 	}
 	h.Counters, h.RxCRC, h.Valid = c, c.RxCRC, want&FieldsOfCounters
 	return h, nil
+}
+
+// HealthTeller is a Dataplane that says at once what its own watchdog found; the reading has
+// FieldVerdict alone. The handler may wait; it is set before Run.
+type HealthTeller interface {
+	HandleHealth(handle func(port string, h Health))
+}
+
+// ShutKeeper is a Dataplane that keeps beyond this process which ports SetAdmin has shut.
+type ShutKeeper interface {
+	ShutByUs() []string
+}
+
+// Doubter is a Dataplane that reads back what it was asked to do.
+type Doubter interface {
+	Doubts(now time.Time) []Doubt
+}
+
+// Doubt is what cannot be confirmed: that a port was opened (Up) or shut, or that a program of the
+// switch runs.
+type Doubt struct {
+	Port  string
+	Up    bool
+	Since time.Time
+	Err   error // why it could not even be asked for; nil: it was
+
+	Program, Without string // Port is empty: what does not run, and what is missing without it
 }
 
 // LostFrames is how many control frames of a port were lost before they could be read.

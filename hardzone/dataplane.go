@@ -35,6 +35,12 @@ type Dataplane interface {
 	Close() error
 }
 
+// Watcher is a Dataplane that hears when somebody else changes its rows: an Audit is due.
+type Watcher interface {
+	// Watch calls changed after each such change, until ctx ends.
+	Watch(ctx context.Context, changed func()) error
+}
+
 // Port is an access port as a filter needs it.
 type Port struct {
 	Name  string

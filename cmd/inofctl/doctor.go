@@ -18,7 +18,7 @@ import (
 
 // advice is one thing that doctor has looked at.
 type advice struct {
-	Level string `json:"level"` // ok, hint or bad
+	Level string `json:"level"` // ok, none (there is nothing to check), hint or bad
 	What  string `json:"what"`
 	Do    string `json:"do,omitempty"`
 }
@@ -66,8 +66,16 @@ func (c *checkup) say(level, do, format string, args ...any) {
 	c.list = append(c.list, advice{level, fmt.Sprintf(format, args...), do})
 }
 
-// several says what was found of one kind, the first of it; or that nothing was.
-func (c *checkup) several(level, do, good string, found []string) {
+// nothing says that there is nothing to check, and why: that is not good, it is not known.
+func (c *checkup) nothing(why string) { c.say("none", "", "nothing to check: %s", why) }
+
+// several says what was found of one kind among so many things, the first of it; or that nothing was,
+// or that there are no such things.
+func (c *checkup) several(among int, none, level, do, good string, found []string) {
+	if among == 0 {
+		c.nothing(none)
+		return
+	}
 	if len(found) == 0 {
 		c.say("ok", "", "%s", good)
 		return
@@ -127,7 +135,7 @@ func (c *checkup) clocks(ctx context.Context, cl *api.Client) error {
 			off = append(off, fmt.Sprintf("the clock of reflector %s differs by %s: times of notices are wrong by that", k.Reflector, query.Human(d)))
 		}
 	}
-	c.several("hint", "keep the clocks with NTP or PTP", "the clocks of the reflectors agree with this one, or were not measured", off)
+	c.several(len(l.Clocks), "no clock of a reflector was measured", "hint", "keep the clocks with NTP or PTP", "the clocks of the reflectors agree with this one", off)
 	return nil
 }
 
@@ -137,12 +145,16 @@ func (c *checkup) sessions(ctx context.Context, cl *api.Client) error {
 		return err
 	}
 	var ending []string
+	certificates := 0
 	for _, p := range peers {
+		if p.CertificateExpires != nil {
+			certificates++
+		}
 		if p.CertificateExpires != nil && p.CertificateExpires.Sub(c.now) < certHint {
 			ending = append(ending, fmt.Sprintf("the certificate of %s ends %s", p.Device, p.CertificateExpires.Format(time.DateOnly)))
 		}
 	}
-	c.several("hint", "renew it (docs/operations.md, Certificates)", "no certificate of a session ends within 30 days", ending)
+	c.several(certificates, "no session has a certificate", "hint", "renew it (docs/operations.md, Certificates)", "no certificate of a session ends within 30 days", ending)
 	return nil
 }
 
@@ -157,9 +169,7 @@ func (c *checkup) ports(ctx context.Context, cl *api.Client) error {
 			untold = append(untold, fmt.Sprintf("port %s tells no counters: faults that need them (CRC, PFC) are not seen there", p.Name))
 		}
 	}
-	if len(ports) > 0 {
-		c.several("hint", "see ports.counters, and on SONiC that counters are on: counterpoll show", "all ports tell their counters", untold)
-	}
+	c.several(len(ports), "this device has no access ports", "hint", "see ports.counters, and on SONiC that counters are on: counterpoll show", "all ports tell their counters", untold)
 	return nil
 }
 
@@ -173,24 +183,28 @@ func (c *checkup) hosts(ctx context.Context, cl *api.Client) error {
 	behind := map[string][]netip.Addr{}
 	var names []string
 	for _, h := range hosts {
-		if h.NQN == "" || h.Role == snsd.RoleInitiator || h.State != snsd.Active {
+		if h.NQN == "" || h.Role == snsd.RoleInitiator {
 			continue
 		}
-		if behind[h.NQN] == nil {
+		if _, known := behind[h.NQN]; !known {
 			names = append(names, h.NQN)
+			behind[h.NQN] = nil
 		}
-		if !slices.Contains(behind[h.NQN], h.Device) {
+		if h.State == snsd.Active && !slices.Contains(behind[h.NQN], h.Device) {
 			behind[h.NQN] = append(behind[h.NQN], h.Device)
 		}
 	}
 	slices.Sort(names)
 	var single []string
 	for _, n := range names {
-		if len(behind[n]) == 1 {
+		switch len(behind[n]) {
+		case 0:
+			single = append(single, fmt.Sprintf("%s cannot be reached at any switch now", n))
+		case 1:
 			single = append(single, fmt.Sprintf("%s is behind switch %s alone, as far as is known here", n, behind[n][0]))
 		}
 	}
-	c.several("hint", "attach it to a second switch, or zone both", "every target that is known by name is behind two switches or more", single)
+	c.several(len(names), "no target is known by name", "hint", "attach it to a second switch, or zone both", "every target that is known by name is behind two switches or more", single)
 	return nil
 }
 
@@ -214,7 +228,7 @@ func (c *checkup) notices(ctx context.Context, cl *api.Client) error {
 	for _, h := range order {
 		found = append(found, fmt.Sprintf("host %s has left %d notices without an ack", h, silent[h]))
 	}
-	c.several("hint", "inofctl test-notice HOST, and snsd doctor there", "every host has acked what it was told", found)
+	c.several(len(list), "no host was told anything by this device", "hint", "inofctl test-notice HOST, and snsd doctor there", "every host has acked what it was told", found)
 	return nil
 }
 
@@ -233,7 +247,11 @@ func (c *checkup) zones(ctx context.Context, cl *api.Client) error {
 	if err != nil {
 		return err
 	}
-	c.several("hint", "inofctl zone edit", "every zone has hosts of both roles, and every member is known", r.Warnings)
+	among := 0
+	if z.Plan != nil {
+		among = len(z.Plan.Zones)
+	}
+	c.several(among+len(r.Warnings), "there are no zones", "hint", "inofctl zone edit", "every zone has hosts of both roles, and every member is known", r.Warnings)
 	return nil
 }
 
@@ -244,6 +262,10 @@ func (c *checkup) records(ctx context.Context, cl *api.Client) error {
 	}
 	if !l.Whole {
 		c.say("bad", "compare with a copy that is kept elsewhere", "the record of what operators did was tampered with or damaged: %s", l.Trouble)
+		return nil
+	}
+	if l.Records == 0 {
+		c.nothing("no operator has changed anything yet")
 		return nil
 	}
 	c.say("ok", "", "the %d records of what operators did are whole", l.Records)

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/api/apitest"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone/change"
 )
 
@@ -241,6 +243,31 @@ func TestDoctorSaysWhatIsWrongAndWhatIsNot(t *testing.T) {
 	src.SetErr(os.ErrDeadlineExceeded)
 	if code, _, _ := call(t, "doctor", "--socket", socket); code != 1 {
 		t.Errorf("a daemon that answers nothing: exit code %d", code)
+	}
+}
+
+// What cannot be known is not good.
+func TestDoctorFindsNothingGoodWhereThereIsNothing(t *testing.T) {
+	src := apitest.Sample()
+	src.PortValues, src.HostValues, src.NoticeValues, src.PeerValues, src.LatencyValue = []api.Port{}, []api.Host{}, []api.Notice{}, []api.Peer{}, api.Latency{}
+	src.UseZones(&change.Plan{})
+	src.AuditValue = api.AuditList{Whole: true}
+	socket, _ := apitest.Serve(t, src)
+	_, out, _ := call(t, "doctor", "--socket", socket)
+	for _, want := range []string{"no clock of a reflector", "no session has a certificate", "no access ports", "no target is known", "no host was told", "no zones", "no operator"} {
+		if !strings.Contains(out, "none nothing to check: "+want) && !strings.Contains(out, "none nothing to check: this device has "+want) && !strings.Contains(out, "none nothing to check: there are "+want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
+	}
+	for _, good := range []string{"ok   every", "ok   all", "ok   no certificate", "ok   the clocks"} {
+		if strings.Contains(out, good) {
+			t.Errorf("%q about nothing:\n%s", good, out)
+		}
+	}
+	// The only target is down.
+	src.HostValues = []api.Host{{NQN: "nqn.2026-11.test:array", Role: snsd.RoleTarget, State: snsd.Inactive, Device: netip.MustParseAddr("192.0.2.11")}}
+	if _, out, _ = call(t, "doctor", "--socket", socket); !strings.Contains(out, "hint nqn.2026-11.test:array cannot be reached at any switch now") {
+		t.Errorf("the only target is down:\n%s", out)
 	}
 }
 

@@ -16,21 +16,20 @@ import (
 // ACL enforces the rows of hard zoning in a switch's ASIC: as rules of two ACL tables in
 // CONFIG_DB, which SONiC's orchagent brings there. Rows of others are left alone.
 type ACL struct {
-	config, state, counters, asic *db
+	aclDB
 
 	cfg       hardzone.Config
 	bounds    []hardzone.Bound
 	ports     []string // that are to be filtered
 	bound     []string // that are, or the PortChannels that the last process bound
-	trunks    trunks
 	suspended bool
-	silent    bool // this image does not say which rules it has taken
 
 	hosts map[uint32]*aclHost
 	base  []aclRule
-	want  map[aclRule]bool // all rules
-	there map[aclRule]bool // those in the database
-	room  map[string]int   // rules of each table in the ASIC, where that is known
+	want  map[aclRule]bool   // all rules
+	there map[aclRule]bool   // those in the database
+	kept  map[string]aclRule // wanted no longer, until what replaces them is in the ASIC; by key
+	room  map[string]int     // rules of each table in the ASIC, where that is known
 
 	adopted []hardzone.Host
 	keys    []hardzone.PairKey
@@ -57,10 +56,9 @@ const (
 
 // OpenACL takes over what is in the database already; nothing is enforced before SetPorts.
 func OpenACL(cfg hardzone.Config, address string) (*ACL, error) {
-	open := func(n int) *db { return &db{address: address, number: n} }
-	a := &ACL{config: open(configDB), state: open(stateDB), counters: open(countersDB), asic: open(asicDB), cfg: cfg,
+	a := &ACL{aclDB: newACLDB(address), cfg: cfg,
 		hosts: make(map[uint32]*aclHost), want: make(map[aclRule]bool), there: make(map[aclRule]bool), room: make(map[string]int)}
-	err := a.able()
+	err := a.able("ingress")
 	if err == nil {
 		err = a.adopt()
 	}
@@ -230,12 +228,12 @@ func (a *ACL) sync() error {
 		return err
 	}
 	used := make(map[string]int)
-	var gone []string
+	var gone []aclRule
 	for r := range a.there {
 		if a.want[r] {
 			used[r.table]++
 		} else {
-			gone = append(gone, r.key())
+			gone = append(gone, r)
 		}
 	}
 	var fresh []aclRule
@@ -266,18 +264,52 @@ func (a *ACL) sync() error {
 	for _, r := range fresh {
 		a.there[r] = true
 	}
-	if len(gone) > 0 {
-		if len(fresh) > 0 && len(a.bound) > 0 {
-			if _, _, err := a.await(fresh, aclWait); err != nil {
-				return err
-			}
+	kept, err := a.drop(gone)
+	return errors.Join(err, kept, a.crowded())
+}
+
+// drop deletes rules that are wanted no longer, each once the ASIC has the rules that take its place
+// (kept is the error of those that it has not). Where there is no room for both the old one goes first.
+func (a *ACL) drop(gone []aclRule) (kept, err error) {
+	var after []aclRule
+	for r := range a.want {
+		if a.there[r] && slices.ContainsFunc(gone, r.overlaps) {
+			after = append(after, r)
 		}
-		if err := a.del(gone); err != nil {
-			return err
-		}
-		maps.DeleteFunc(a.there, func(r aclRule, _ bool) bool { return !a.want[r] })
 	}
-	return a.crowded()
+	var open []aclRule
+	if len(after) > 0 && len(a.bound) > 0 {
+		st, err := a.await(after, aclWait)
+		if err != nil {
+			return nil, err
+		}
+		open = append(st.unseen, st.refused...)
+	}
+	full := make(map[string]bool)
+	for table, room := range a.room {
+		full[table] = a.count(table) > room
+	}
+	var keys []string
+	a.kept = make(map[string]aclRule)
+	for _, r := range gone {
+		if !full[r.table] && slices.ContainsFunc(open, r.overlaps) {
+			kept = fmt.Errorf("SONiC's orchagent has not taken %d rules yet: those that they replace stay in force", len(open))
+			a.kept[r.key()] = r
+			continue
+		}
+		keys = append(keys, r.key())
+		delete(a.there, r)
+	}
+	return kept, a.del(keys)
+}
+
+func (a *ACL) count(table string) (n int) {
+	for r := range a.there {
+		if r.table == table {
+			n++
+		}
+	}
+	return n
 }
 
 // crowded is the error of rules that have no room.
@@ -286,12 +318,10 @@ func (a *ACL) crowded() error {
 	for _, table := range []string{aclTable4, aclTable6} {
 		wanted, there := 0, 0
 		for r := range a.want {
-			if r.table == table {
-				wanted++
+			if r.table != table {
+				continue
 			}
-		}
-		for r := range a.there {
-			if r.table == table {
+			if wanted++; a.there[r] {
 				there++
 			}
 		}
@@ -308,29 +338,11 @@ func (a *ACL) define() error {
 	if a.suspended {
 		desc = aclSuspended
 	}
-	var keys []string
+	var defs []aclTable
 	for _, t := range []string{aclTable4, aclTable6} {
-		keys = append(keys, "ACL_TABLE_TYPE|"+t, "ACL_TABLE|"+t)
+		defs = append(defs, aclTable{name: t, matches: aclMatches[t], stage: "ingress", desc: desc, ports: a.trunks.points(a.bound)})
 	}
-	have, err := a.config.hashes(keys)
-	if err != nil {
-		return err
-	}
-	var commands [][]string
-	need := func(key string, fields ...string) {
-		for i := 0; i < len(fields); i += 2 {
-			if have[key][fields[i]] != fields[i+1] {
-				commands = append(commands, append([]string{"HSET", key}, fields...))
-				return
-			}
-		}
-	}
-	for _, t := range []string{aclTable4, aclTable6} {
-		need("ACL_TABLE_TYPE|"+t, "MATCHES@", aclMatches[t], "ACTIONS@", "PACKET_ACTION", "BIND_POINTS@", "PORT,PORTCHANNEL")
-		need("ACL_TABLE|"+t, "type", t, "stage", "ingress", "policy_desc", desc, "ports@", strings.Join(a.trunks.points(a.bound), ","))
-	}
-	_, err = a.config.all(commands)
-	return err
+	return a.putTables(defs)
 }
 
 // SetPorts implements hardzone.Dataplane. Ports are bound when the ASIC has the rules.
@@ -364,26 +376,18 @@ func (a *ACL) SetPorts(ports []hardzone.Port) []hardzone.PortState {
 // bind has the tables judge what comes in at these ports, once orchagent has looked at all rules.
 func (a *ACL) bind(ports []string) error {
 	rules := slices.Collect(maps.Keys(a.there))
-	unseen, failed, err := a.await(rules, aclWait)
-	if err == nil && unseen > 0 {
+	st, err := a.await(rules, aclWait)
+	if err == nil && len(st.unseen) > 0 {
 		a.silent, err = a.mute()
-		unseen *= 1 - sign(a.silent)
 	}
 	if err != nil {
 		return err
 	}
-	if unseen > 0 {
-		return fmt.Errorf("SONiC's orchagent has not looked at %d of %d rules yet: ports are not filtered before it has", unseen, len(rules))
+	if len(st.unseen) > 0 && !a.silent {
+		return fmt.Errorf("SONiC's orchagent has not looked at %d of %d rules yet: ports are not filtered before it has", len(st.unseen), len(rules))
 	}
 	a.bound = ports
-	return errors.Join(a.define(), refused(failed, len(rules)))
-}
-
-func sign(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return errors.Join(a.define(), refused(st.why, len(rules)))
 }
 
 // refused is the error of rules that orchagent could not bring into the ASIC.
@@ -415,6 +419,13 @@ func (a *ACL) Audit() (out hardzone.Audited, err error) {
 	if err := errors.Join(a.readRoom(), a.readTrunks()); err != nil {
 		return out, err
 	}
+	lost, err := a.lostTables()
+	if err != nil {
+		return out, err
+	}
+	if lost {
+		a.bound = nil
+	}
 	var wrong []aclRule
 	var foreign []string
 	a.there = make(map[aclRule]bool)
@@ -431,6 +442,9 @@ func (a *ACL) Audit() (out hardzone.Audited, err error) {
 		}
 		for key, fields := range rows {
 			r, ok := wanted[key]
+			if !ok {
+				r, ok = a.kept[key]
+			}
 			if !ok {
 				foreign = append(foreign, key)
 				continue
@@ -451,16 +465,51 @@ func (a *ACL) Audit() (out hardzone.Audited, err error) {
 	}
 	before := len(a.there)
 	err = a.sync()
+	if lost && !a.suspended {
+		err = errors.Join(err, a.bind(a.ports))
+	}
 	out.Wrong, out.Foreign = len(wrong), len(foreign)
 	out.Missing = max(len(a.there)-before-len(wrong), 0)
 	if delErr := a.del(foreign); delErr != nil {
 		return out, errors.Join(err, delErr)
 	}
 	if len(a.bound) > 0 {
-		_, failed, takenErr := a.taken(slices.Collect(maps.Keys(a.there)))
-		err = errors.Join(err, takenErr, refused(failed, len(a.there)))
+		st, takenErr := a.await(slices.Collect(maps.Keys(a.there)), aclWait)
+		err = errors.Join(err, takenErr, refused(st.why, len(a.there)))
+		if n := len(st.unseen); n > 0 { // once more: orchagent may have dropped them with their table
+			err = errors.Join(err, fmt.Errorf("SONiC's orchagent has not taken %d of %d rules yet", n, len(a.there)), a.put(st.unseen))
+		}
 	}
 	return out, err
+}
+
+// lostTables reports whether somebody has deleted a table of ours. What is left of its rules goes
+// too: orchagent has dropped them from the ASIC, and STATE_DB goes on to have them as active.
+func (a *ACL) lostTables() (lost bool, err error) {
+	for _, table := range []string{aclTable4, aclTable6} {
+		have, err := a.config.hashes([]string{"ACL_TABLE|" + table})
+		if err != nil {
+			return lost, err
+		}
+		if len(have["ACL_TABLE|"+table]) > 0 {
+			continue
+		}
+		lost = true
+		rows, err := a.config.rowsOf(table)
+		if err == nil {
+			err = a.del(slices.Collect(maps.Keys(rows)))
+		}
+		if err != nil {
+			return lost, err
+		}
+		for until := time.Now().Add(aclWait); ; time.Sleep(aclPause) {
+			left, err := a.state.scan("ACL_RULE_TABLE|" + table + "|*")
+			if err != nil || len(left) == 0 || time.Now().After(until) {
+				break
+			}
+		}
+	}
+	return lost, nil
 }
 
 func same(list []string, fields map[string]string) bool {

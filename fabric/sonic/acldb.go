@@ -3,6 +3,8 @@ package sonic
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,90 @@ const (
 	asicDB   = 1
 	configDB = 4
 )
+
+// aclDB is what it takes to bring rules into the ASIC.
+type aclDB struct {
+	config, state, counters, asic *db
+
+	trunks  trunks
+	silent  bool // this image does not say which rules it has taken
+	changes *ownChanges
+}
+
+func newACLDB(address string) aclDB {
+	open := func(n int) *db { return &db{address: address, number: n} }
+	return aclDB{config: open(configDB), state: open(stateDB), counters: open(countersDB), asic: open(asicDB), changes: &ownChanges{}}
+}
+
+// Close implements hardzone.Dataplane and fence.Dataplane: what is in the database stays in force.
+func (a *aclDB) Close() error {
+	for _, d := range []*db{a.config, a.state, a.counters, a.asic} {
+		d.close()
+	}
+	return nil
+}
+
+// aclTable is a table and its type, which have one name.
+type aclTable struct {
+	name, matches, stage, desc string
+	ports                      []string
+}
+
+// putTables writes types and tables that are not as they should be.
+func (a *aclDB) putTables(list []aclTable) error {
+	var keys []string
+	for _, t := range list {
+		keys = append(keys, "ACL_TABLE_TYPE|"+t.name, "ACL_TABLE|"+t.name)
+	}
+	have, err := a.config.hashes(keys)
+	if err != nil {
+		return err
+	}
+	var commands [][]string
+	need := func(key string, fields ...string) {
+		for i := 0; i < len(fields); i += 2 {
+			if have[key][fields[i]] != fields[i+1] {
+				a.changes.expect("hset", key)
+				commands = append(commands, append([]string{"HSET", key}, fields...))
+				return
+			}
+		}
+	}
+	for _, t := range list {
+		need("ACL_TABLE_TYPE|"+t.name, "MATCHES@", t.matches, "ACTIONS@", "PACKET_ACTION", "BIND_POINTS@", "PORT,PORTCHANNEL")
+		need("ACL_TABLE|"+t.name, "type", t.name, "stage", t.stage, "policy_desc", t.desc, "ports@", strings.Join(t.ports, ","))
+	}
+	_, err = a.config.all(commands)
+	return err
+}
+
+// dropTables takes tables of ours out of the database, with all their rules: ports first, so that
+// nothing is dropped meanwhile.
+func (a *aclDB) dropTables(names ...string) error {
+	for _, table := range names {
+		have, err := a.config.hashes([]string{"ACL_TABLE|" + table})
+		if err != nil {
+			return err
+		}
+		rows, err := a.config.rowsOf(table)
+		if err != nil {
+			return err
+		}
+		if len(have["ACL_TABLE|"+table])+len(rows) == 0 {
+			continue
+		}
+		if len(have["ACL_TABLE|"+table]) > 0 {
+			a.changes.expect("hset", "ACL_TABLE|"+table)
+			if _, err := a.config.all([][]string{{"HSET", "ACL_TABLE|" + table, "ports@", ""}}); err != nil {
+				return err
+			}
+		}
+		if err := a.del(append(slices.Collect(maps.Keys(rows)), "ACL_TABLE|"+table, "ACL_TABLE_TYPE|"+table)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // aclChunk is how many commands go to the server at once.
 const aclChunk = 256
@@ -95,20 +181,22 @@ func (d *db) rowsOf(table string) (map[string]map[string]string, error) {
 }
 
 // put writes rules.
-func (a *ACL) put(rules []aclRule) error {
+func (a *aclDB) put(rules []aclRule) error {
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
 		commands[i] = append([]string{"HSET", r.key()}, r.fields()...)
+		a.changes.expect("hset", r.key())
 	}
 	_, err := a.config.all(commands)
 	return err
 }
 
 // del removes rows.
-func (a *ACL) del(keys []string) error {
+func (a *aclDB) del(keys []string) error {
 	commands := make([][]string, len(keys))
 	for i, k := range keys {
 		commands[i] = []string{"DEL", k}
+		a.changes.expect("del", k)
 	}
 	_, err := a.config.all(commands)
 	return err
@@ -118,16 +206,22 @@ func (a *ACL) del(keys []string) error {
 const aclActive = "Active"
 
 // mute reports whether this image's orchagent does not say what it has taken (before SONiC 202305).
-func (a *ACL) mute() (bool, error) {
+func (a *aclDB) mute() (bool, error) {
 	keys, err := a.state.scan("ACL_TABLE_TABLE|*")
 	return len(keys) == 0, err
 }
 
-// taken says how many of the rules orchagent has not looked at yet, and which of them it did not
-// bring into the ASIC.
-func (a *ACL) taken(rules []aclRule) (unseen int, failed []string, err error) {
+// ruleStates are the rules that are not in the ASIC: those that orchagent has not looked at yet, and
+// those that it could not bring there, and why.
+type ruleStates struct {
+	unseen, refused []aclRule
+	why             []string
+}
+
+// taken returns which of the rules are not in the ASIC.
+func (a *aclDB) taken(rules []aclRule) (st ruleStates, err error) {
 	if a.silent {
-		return 0, nil, nil
+		return st, nil
 	}
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
@@ -135,26 +229,27 @@ func (a *ACL) taken(rules []aclRule) (unseen int, failed []string, err error) {
 	}
 	answers, err := a.state.all(commands)
 	if err != nil {
-		return 0, nil, err
+		return st, err
 	}
 	for i, r := range rules {
 		switch v := at(answers[i], 0); {
 		case !v.ok:
-			unseen++
+			st.unseen = append(st.unseen, r)
 		case v.text != aclActive:
-			failed = append(failed, fmt.Sprintf("%s of table %s is %.40s", r.name(), r.table, v.text))
+			st.refused = append(st.refused, r)
+			st.why = append(st.why, fmt.Sprintf("%s of table %s is %.40s", r.name(), r.table, v.text))
 		}
 	}
-	return unseen, failed, nil
+	return st, nil
 }
 
 // await waits until orchagent has looked at rules, or for the time.
-func (a *ACL) await(rules []aclRule, most time.Duration) (unseen int, failed []string, err error) {
+func (a *aclDB) await(rules []aclRule, most time.Duration) (st ruleStates, err error) {
 	for until := time.Now().Add(most); ; time.Sleep(aclPause) {
-		unseen, failed, err = a.taken(rules)
-		if unseen == 0 || err != nil || time.Now().After(until) {
-			return unseen, failed, err
+		if st, err = a.taken(rules); len(st.unseen) == 0 || err != nil || time.Now().After(until) {
+			return st, err
 		}
+		rules = append(st.unseen, st.refused...)
 	}
 }
 
@@ -200,7 +295,7 @@ func (a *ACL) readRoom() error {
 }
 
 // packets reads what rules have counted, by rule.
-func (a *ACL) packets(rules []aclRule) (map[aclRule]uint64, error) {
+func (a *aclDB) packets(rules []aclRule) (map[aclRule]uint64, error) {
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
 		commands[i] = []string{"HMGET", "ACL_COUNTER_RULE_MAP", r.table + ":" + r.name()}
@@ -223,20 +318,21 @@ func (a *ACL) packets(rules []aclRule) (map[aclRule]uint64, error) {
 	return out, nil
 }
 
-// able reports whether the ASIC can drop at the ingress, as far as it says what it can.
-func (a *ACL) able() error {
-	caps, err := a.state.hashes([]string{"ACL_STAGE_CAPABILITY_TABLE|INGRESS"})
+// able reports whether the ASIC can drop at a stage, ingress or egress, as far as it says what it can.
+func (a *aclDB) able(stage string) error {
+	key := "ACL_STAGE_CAPABILITY_TABLE|" + strings.ToUpper(stage)
+	caps, err := a.state.hashes([]string{key})
 	if err != nil {
 		return err
 	}
-	list, said := caps["ACL_STAGE_CAPABILITY_TABLE|INGRESS"]["action_list"]
+	list, said := caps[key]["action_list"]
 	for action := range strings.SplitSeq(list, ",") {
 		if action == "PACKET_ACTION" {
 			return nil
 		}
 	}
 	if said {
-		return fmt.Errorf("the ASIC has no PACKET_ACTION at the ingress: ACL_STAGE_CAPABILITY_TABLE has %s", strconv.Quote(list))
+		return fmt.Errorf("the ASIC has no PACKET_ACTION at the %s: ACL_STAGE_CAPABILITY_TABLE has %s", stage, strconv.Quote(list))
 	}
 	return nil
 }

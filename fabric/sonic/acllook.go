@@ -38,11 +38,11 @@ func (a *ACL) Look(x, y netip.Addr) (s hardzone.Seen, err error) {
 			if err != nil {
 				return s, err
 			}
-			unseen, failed, err := a.taken([]aclRule{r})
+			st, err := a.taken([]aclRule{r})
 			if err != nil {
 				return s, err
 			}
-			if same(r.fields(), have[r.key()]) && unseen == 0 && len(failed) == 0 {
+			if same(r.fields(), have[r.key()]) && len(st.unseen)+len(st.refused) == 0 {
 				found++
 			}
 		}

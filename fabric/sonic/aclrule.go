@@ -39,13 +39,14 @@ type aclRule struct {
 	table    string
 	priority int
 	drop     bool
-	ports    string       // IN_PORTS; empty: all that the table is bound to
+	ports    string       // IN_PORTS, or OUT_PORTS in a table of the egress; empty: all that the table is bound to
 	src, dst netip.Prefix // not valid: any
 	protocol uint8        // 0: any
 	sport    uint16       // 0: any
 	dport    uint16
 	high     bool  // dport is 32768..65535
 	icmp     uint8 // type of ICMPv6
+	etype    uint16
 }
 
 // name is that of the rule in its table.
@@ -68,7 +69,7 @@ func (r aclRule) key() string { return "ACL_RULE|" + r.table + "|" + r.name() }
 // fields are those of the row, with their values.
 func (r aclRule) fields() (list []string) {
 	add := func(field, value string) { list = append(list, field, value) }
-	six := r.table == aclTable6
+	six := strings.HasSuffix(r.table, "6")
 	add("PRIORITY", strconv.Itoa(r.priority))
 	if r.drop {
 		add("PACKET_ACTION", "DROP")
@@ -79,8 +80,13 @@ func (r aclRule) fields() (list []string) {
 	if six {
 		suffix, protocol = "V6", "NEXT_HEADER"
 	}
-	if r.ports != "" {
+	if r.ports != "" && strings.HasPrefix(r.table, fenceOut) {
+		add("OUT_PORTS", r.ports)
+	} else if r.ports != "" {
 		add("IN_PORTS", r.ports)
+	}
+	if r.etype != 0 {
+		add("ETHER_TYPE", strconv.Itoa(int(r.etype)))
 	}
 	if r.src.IsValid() {
 		add("SRC_IP"+suffix, r.src.String())
@@ -111,6 +117,16 @@ func (r aclRule) fields() (list []string) {
 		add("ICMPV6_TYPE", strconv.Itoa(int(r.icmp)))
 	}
 	return list
+}
+
+// overlaps reports whether two rules are of one kind and a frame may match both.
+func (r aclRule) overlaps(o aclRule) bool {
+	within := func(a, b netip.Prefix) bool { return !a.IsValid() || !b.IsValid() || a.Overlaps(b) }
+	share := r.ports == "" || o.ports == ""
+	for p := range strings.SplitSeq(r.ports, ",") {
+		share = share || slices.Contains(strings.Split(o.ports, ","), p)
+	}
+	return r.table == o.table && r.priority == o.priority && share && within(r.src, o.src) && within(r.dst, o.dst)
 }
 
 func tableOf(a netip.Addr) string {

@@ -12,7 +12,7 @@ import (
 type trunks map[string]string
 
 // readTrunks reads which ports are members.
-func (a *ACL) readTrunks() error {
+func (a *aclDB) readTrunks() error {
 	keys, err := a.config.scan("PORTCHANNEL_MEMBER|*")
 	if err != nil {
 		return err

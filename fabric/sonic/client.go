@@ -77,11 +77,7 @@ func (d *db) dial() error {
 	if now.Before(d.retry) {
 		return fmt.Errorf("redis at %s: tried again in %v after: %w", d.address, d.retry.Sub(now).Round(time.Millisecond), d.last)
 	}
-	network := "tcp"
-	if strings.HasPrefix(d.address, "/") {
-		network = "unix"
-	}
-	conn, err := net.DialTimeout(network, d.address, answerLimit)
+	conn, err := dialRedis(d.address)
 	if err == nil {
 		d.conn, d.in = conn, bufio.NewReaderSize(conn, maxLine)
 		var out [][]value
@@ -95,6 +91,15 @@ func (d *db) dial() error {
 		return fmt.Errorf("redis at %s: %w", d.address, err)
 	}
 	return nil
+}
+
+// dialRedis connects to a server: host:port, or the path of a unix socket.
+func dialRedis(address string) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	return net.DialTimeout(network, address, answerLimit)
 }
 
 // drop ends the connection because of an error.

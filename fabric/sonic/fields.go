@@ -12,7 +12,6 @@ import (
 // Names in COUNTERS_DB are those of the SAI statistics.
 var portFields = func() []string {
 	f := []string{
-		crcErrors:  "SAI_PORT_STAT_ETHER_STATS_CRC_ALIGN_ERRORS",
 		inErrors:   "SAI_PORT_STAT_IF_IN_ERRORS",
 		unicast:    "SAI_PORT_STAT_IF_IN_UCAST_PKTS",
 		nonUnicast: "SAI_PORT_STAT_IF_IN_NON_UCAST_PKTS",
@@ -28,6 +27,9 @@ var portFields = func() []string {
 		outErrors:     "SAI_PORT_STAT_IF_OUT_ERRORS",
 		outBroadcast:  "SAI_PORT_STAT_IF_OUT_BROADCAST_PKTS",
 		outMulticast:  "SAI_PORT_STAT_IF_OUT_MULTICAST_PKTS",
+		oversize:      "SAI_PORT_STAT_ETHER_RX_OVERSIZE_PKTS",
+		undersize:     "SAI_PORT_STAT_ETHER_STATS_UNDERSIZE_PKTS",
+		fecErrors:     "SAI_PORT_STAT_IF_IN_FEC_NOT_CORRECTABLE_FRAMES",
 	}
 	for p := range fabric.Priorities {
 		f = append(f, "SAI_PORT_STAT_PFC_"+strconv.Itoa(p)+"_RX_PKTS", "SAI_PORT_STAT_PFC_"+strconv.Itoa(p)+"_TX_PKTS")
@@ -37,8 +39,7 @@ var portFields = func() []string {
 
 // Places in portFields.
 const (
-	crcErrors = iota
-	inErrors
+	inErrors = iota
 	unicast
 	nonUnicast
 	broadcast
@@ -52,6 +53,9 @@ const (
 	outErrors
 	outBroadcast
 	outMulticast
+	oversize
+	undersize
+	fecErrors
 	firstPFC // receive and transmit of each priority
 )
 
@@ -61,10 +65,13 @@ const (
 	watchdogStormed   = "stormed"
 	watchdogDeadlocks = "PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED"
 	watchdogRestored  = "PFC_WD_QUEUE_STATS_DEADLOCK_RESTORED"
+	watchdogAction    = "PFC_WD_ACTION"
+	watchdogDrops     = "drop"
 )
 
 // Of a queue and of a priority group; they are there where their groups are polled
-// (counterpoll). The peaks are those since they were set back (watermark, clear).
+// (counterpoll). The peaks are those since the last poll: reading one clears it in the ASIC. Those
+// that last are in the tables USER_WATERMARKS, PERIODIC_WATERMARKS and PERSISTENT_WATERMARKS.
 const (
 	queueMarked  = "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"
 	queuePeak    = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
@@ -90,8 +97,7 @@ func number(v value) (uint64, bool) {
 	return n, v.ok && err == nil
 }
 
-// portCounters takes what the ASIC counts on a port. Images that do not collect CRC
-// errors have input errors, which are hardly anything else on a full-duplex link.
+// portCounters takes what the ASIC counts on a port.
 func portCounters(list []value, h *fabric.Health) {
 	take := func(i int, to *uint64, field fabric.Fields) bool {
 		n, ok := number(at(list, i))
@@ -101,26 +107,24 @@ func portCounters(list []value, h *fabric.Health) {
 		}
 		return ok
 	}
-	if !take(crcErrors, &h.RxCRC, fabric.FieldCRC) {
-		take(inErrors, &h.RxCRC, fabric.FieldCRC)
-	}
 	take(broadcast, &h.RxBroadcast, fabric.FieldBroadcast)
 	take(multicast, &h.RxMulticast, fabric.FieldMulticast)
 	for p := range fabric.Priorities {
 		take(firstPFC+2*p, &h.RxPause[p], fabric.FieldPause)
 		take(firstPFC+2*p+1, &h.TxPause[p], fabric.FieldPause)
 	}
-	frames := func(one, other int, to *uint64) {
+	frames := func(one, other int, to *uint64) bool {
 		u, ok := number(at(list, one))
 		n, also := number(at(list, other))
 		if ok && also {
 			*to = u + n
 		}
+		return ok && also
 	}
-	// What the kernel counts of a port is what came to or from the processor: what the ASIC
-	// tells takes its place.
-	frames(unicast, nonUnicast, &h.Counters.RxFrames)
-	frames(outUnicast, outNonUnicast, &h.Counters.TxFrames)
+	received, sent := frames(unicast, nonUnicast, &h.Counters.RxFrames), frames(outUnicast, outNonUnicast, &h.Counters.TxFrames)
+	if received && sent {
+		h.Valid |= fabric.FieldCounters
+	}
 	c := &h.Counters
 	for i, to := range map[int]*uint64{inOctets: &c.RxBytes, outOctets: &c.TxBytes, inErrors: &c.RxErrors, outErrors: &c.TxErrors,
 		inDiscards: &c.RxDrops, outDiscards: &c.TxDrops, outBroadcast: &h.TxBroadcast, outMulticast: &h.TxMulticast} {
@@ -200,9 +204,16 @@ func watchdog(q int, list []value, h *fabric.Health) {
 	if !status.ok {
 		return
 	}
-	h.Valid |= fabric.FieldDeadlocks
+	h.Valid |= fabric.FieldDeadlocks | fabric.FieldVerdict
+	drops := at(list, 3).text == watchdogDrops
+	if drops {
+		h.Guarded |= 1 << q
+	}
 	if status.text == watchdogStormed {
 		h.Deadlocked |= 1 << q
+		if drops {
+			h.Dropping |= 1 << q
+		}
 	}
 	h.Deadlocks[q], _ = number(at(list, 1))
 	if n, ok := number(at(list, 2)); ok {

@@ -17,6 +17,7 @@ import (
 
 // Numbers of SONiC's databases (database_config.json).
 const (
+	applDB     = 0
 	countersDB = 2
 	stateDB    = 6
 )
@@ -31,18 +32,50 @@ type Source struct {
 	counters db
 	state    db
 	config   db
+	appl     db
+	asic     db
+	ports    portDB
 	reads    atomic.Uint64
 	errors   atomic.Uint64
+	heard    atomic.Uint64
 	failing  atomic.Bool
+	handle   func(fabric.Event) // nil: the dataplane's Events has them
+	tell     func(port string, h fabric.Health)
 
-	mu    sync.Mutex
-	ports map[string]*ids
+	mu     sync.Mutex
+	ids    map[string]*ids
+	errsOf map[string]*errorCount
+
+	viewing sync.Mutex // also while an event is handled: they come one at a time
+	views   map[string]*view
+
+	asking  sync.Mutex
+	asked   map[string]*asked
+	missing [2]struct { // of programs
+		seen   bool
+		rounds int
+	}
+	moves struct {
+		next  time.Time
+		ports map[string]*motion
+	}
 }
+
+// motion is what the counters of a port said when they last moved.
+type motion struct {
+	total, sent   uint64 // of the ASIC; by the kernel
+	before, still bool   // frames were sent since; and the counters are still where they were, a round later
+}
+
+// motionRound is how often the ASIC's counters are compared with what the kernel has sent. They are
+// polled by SONiC each second, each 30 s at the slowest.
+const motionRound = 40 * time.Second
 
 // Stats are what a Source has counted.
 type Stats struct {
 	Reads  uint64 `json:"reads"`
 	Errors uint64 `json:"errors"` // reads for which Redis did not answer
+	Heard  uint64 `json:"heard"`  // events of the databases
 }
 
 // ids are the names of a port's objects in COUNTERS_DB.
@@ -66,16 +99,32 @@ func New(dp fabric.Dataplane, address string, log *slog.Logger) *Source {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{Dataplane: dp, log: log, ports: make(map[string]*ids),
-		counters: db{address: address, number: countersDB}, state: db{address: address, number: stateDB}, config: db{address: address, number: configDB}}
+	s := &Source{Dataplane: dp, log: log, ids: make(map[string]*ids), errsOf: make(map[string]*errorCount),
+		counters: db{address: address, number: countersDB}, state: db{address: address, number: stateDB}, config: db{address: address, number: configDB},
+		appl: db{address: address, number: applDB}, asic: db{address: address, number: asicDB},
+		views: make(map[string]*view), asked: make(map[string]*asked)}
+	s.ports = portDB{config: &s.config, appl: &s.appl, counters: &s.counters, asic: &s.asic}
+	s.moves.ports = make(map[string]*motion)
+	return s
 }
 
 // Run runs the dataplane.
 func (s *Source) Run(ctx context.Context) error {
-	defer s.counters.close()
-	defer s.state.close()
-	defer s.config.close()
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer s.close()
+	defer watching.Wait()
+	defer stop()
+	if s.handle != nil {
+		watching.Go(func() { s.watch(ctx) })
+	}
 	return s.Dataplane.Run(ctx)
+}
+
+func (s *Source) close() {
+	for _, d := range []*db{&s.counters, &s.state, &s.config, &s.appl, &s.asic} {
+		d.close()
+	}
 }
 
 // CarrierSource implements fabric.CarrierTeller.
@@ -113,11 +162,24 @@ func (s *Source) SetAccess(access []string) error {
 }
 
 // Stats returns a copy of what was counted.
-func (s *Source) Stats() Stats { return Stats{s.reads.Load(), s.errors.Load()} }
+func (s *Source) Stats() Stats { return Stats{s.reads.Load(), s.errors.Load(), s.heard.Load()} }
 
-// Health implements fabric.HealthReader. Carrier changes are the kernel's; everything
-// else is the ASIC's, or not told when Redis does not have it. When Redis does not
-// answer at all the carrier changes are told all the same.
+// Counters implements fabric.Dataplane: what the ASIC counts, and nothing before it was read; the
+// kernel's of a port that is not the switch's. Changes of carrier are the kernel's.
+func (s *Source) Counters(port string) (fabric.Counters, error) {
+	h, err := s.Health(port, fabric.FieldsOfCounters)
+	if err == nil && !h.Has(fabric.FieldCounters) {
+		err = fmt.Errorf("port %q: the ASIC's counters cannot be read, or do not move", port)
+	}
+	if err != nil {
+		return fabric.Counters{}, err
+	}
+	h.Counters.RxCRC = h.RxCRC
+	return h.Counters, nil
+}
+
+// Health implements fabric.HealthReader. Changes of carrier are the kernel's; everything else is the
+// ASIC's, or missing where Redis does not have it.
 func (s *Source) Health(port string, want fabric.Fields) (fabric.Health, error) {
 	var h fabric.Health
 	if want&fabric.FieldCounters != 0 {
@@ -125,12 +187,14 @@ func (s *Source) Health(port string, want fabric.Fields) (fabric.Health, error) 
 		if err != nil {
 			return h, err
 		}
-		h.Counters, h.Valid = c, fabric.FieldCounters
+		h.Counters = c
 	}
 	s.reads.Add(1)
 	var err error
 	if want&^(fabric.FieldRxPower|fabric.FieldOptic|fabric.FieldSpeed|fabric.FieldMarking) != 0 {
-		err = s.readCounters(port, want, &h)
+		if !s.still(port) {
+			err = s.readCounters(port, want, &h)
+		}
 	}
 	if err == nil && want&fabric.FieldRxPower != 0 {
 		err = s.readPower(port, &h)
@@ -169,9 +233,14 @@ func (s *Source) note(err error) {
 
 func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health) error {
 	id, err := s.lookUp(port)
-	if err != nil || id.port == "" {
+	if err != nil {
 		return err
 	}
+	if id.port == "" { // not the switch's: the kernel's counters are what there is
+		h.Valid |= fabric.FieldCounters
+		return nil
+	}
+	h.Counters = fabric.Counters{CarrierChanges: h.Counters.CarrierChanges}
 	commands := [][]string{append([]string{"HMGET", "COUNTERS:" + id.port}, portFields...)}
 	var take []func(answers [][]value) // what is to be done with the answers to commands
 	ask := func(key string, fields ...string) int {
@@ -179,8 +248,8 @@ func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health)
 		return len(commands) - 1
 	}
 	for q := range fabric.Priorities {
-		if want&(fabric.FieldDeadlocks|fabric.FieldRestored) != 0 && id.watched[q] {
-			i := ask(id.queues[q], watchdogStatus, watchdogDeadlocks, watchdogRestored)
+		if want&(fabric.FieldDeadlocks|fabric.FieldRestored|fabric.FieldVerdict) != 0 && id.watched[q] {
+			i := ask(id.queues[q], watchdogStatus, watchdogDeadlocks, watchdogRestored, watchdogAction)
 			take = append(take, func(answers [][]value) { watchdog(q, answers[i], h) })
 		}
 		if want&(fabric.FieldECN|fabric.FieldBufferPeak) != 0 && id.queues[q] != "" {
@@ -193,6 +262,7 @@ func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health)
 		return err
 	}
 	portCounters(answers[0], h)
+	s.damaged(port, answers[0], h)
 	for _, t := range take {
 		t(answers)
 	}
@@ -203,7 +273,7 @@ func (s *Source) readCounters(port string, want fabric.Fields, h *fabric.Health)
 func (s *Source) lookUp(port string) (ids, error) {
 	now := time.Now()
 	s.mu.Lock()
-	id := s.ports[port]
+	id := s.ids[port]
 	s.mu.Unlock()
 	if id != nil && now.Before(id.until) {
 		return *id, nil
@@ -231,9 +301,17 @@ func (s *Source) lookUp(port string) (ids, error) {
 		id.watched[q] = id.queues[q] != "" && at(answers[q], 0).ok
 	}
 	s.mu.Lock()
-	s.ports[port] = id
+	s.ids[port] = id
 	s.mu.Unlock()
 	return *id, nil
+}
+
+// still reports whether the port's counters stand while frames are sent.
+func (s *Source) still(port string) bool {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	m := s.moves.ports[port]
+	return m != nil && m.still
 }
 
 func (s *Source) readPower(port string, h *fabric.Health) error {

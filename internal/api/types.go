@@ -308,6 +308,7 @@ const (
 	PortUp        = "up"
 	PortDown      = "down"
 	PortErrorDown = "error-down"
+	PortShutting  = "shutting" // by error-down; the dataplane has not confirmed it
 	PortDraining  = "draining" // its hosts leave, then it is shut
 	PortDrained   = "drained"
 	PortRemoved   = "removed" // from the configuration; see Port.Removal

@@ -135,7 +135,7 @@ var alsoInTests = map[string][]string{
 	"inof/client":        {"inof/inoftest"},
 	"inof/reflector":     {"inof/inoftest", "inof/link", "inof/client"},
 	"fabric/linux/...":   {"internal/netnstest"},
-	"fabric/sonic":       {"internal/netnstest"},
+	"fabric/sonic":       {"internal/netnstest", "fabric/linux"},
 	"hostkernel":         {"internal/netnstest"},
 	"internal/keep":      {"internal/netnstest"},
 	"internal/syslog":    {"internal/netnstest"},

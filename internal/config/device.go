@@ -124,7 +124,8 @@ func (c *Config) portsItem() item {
 	keys = append(keys, values(
 		setting.Text("sonic-redis", &p.SONiC, "off", "off, HOST:PORT or an absolute path",
 			"On a SONiC switch the counters of ports are in its Redis databases and the kernel's know little of the traffic: write "+
-				"`/var/run/redis/redis.sock` there. Read are the ASIC's port counters, the state of the PFC watchdog and the received power.", checkRedis).
+				"`/var/run/redis/redis.sock` there. Read are the ASIC's port counters, the PFC watchdog, the received power and the state of ports; "+
+				"written are the administrative state of ports, and the rules of hard zoning and fencing.", checkRedis).
 			Fixed().Documented("", "`off`, `HOST:PORT`, an absolute path"),
 		setting.Choice("carrier-source", &p.Carrier, fabric.CarrierAuto, fabric.CarrierSources(),
 			"By what the loss of carrier is heard before netlink, which stays beside it, tells it: that is some tenths of a millisecond later, and "+

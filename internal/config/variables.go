@@ -13,7 +13,7 @@ import (
 var notSettings = []string{
 	"LAB", "LAB_DIR", "LAB_NESTED", "LAB_ROOT", "BIN_DIR", "VM_DIR",
 	"NODE", "NODE_DIR", "NODE_LOG", "NODE_RUN", "NODE_STATE",
-	"CLOCK_STEPS", "REQUIRE_NETNS", "SKIPPED",
+	"CLOCK_STEPS", "REQUIRE_NETNS", "SKIPPED", "SONIC_VS",
 }
 
 // UnknownVariables says which variables of the environment look like settings and are none, as

@@ -102,6 +102,11 @@ func NewDevice(dp fabric.Dataplane, log *api.EventLog, now func() time.Time, bui
 	if h, ok := dp.(fabric.EventHandler); ok {
 		h.HandleEvents(d.portEvent)
 	}
+	if h, ok := dp.(fabric.HealthTeller); ok {
+		h.HandleHealth(func(port string, h fabric.Health) {
+			_ = d.Do(context.Background(), func(c *device.Core, now time.Time) { c.Sample(port, h, now) })
+		})
+	}
 	d.admin = newAdmin(d.setAdmin)
 	core, err := build(d)
 	if err != nil {
@@ -127,6 +132,9 @@ func (d *Device) Run(ctx context.Context) error {
 		return nil
 	}
 	d.core.Start(d.now())
+	if k, ok := d.dp.(fabric.ShutKeeper); ok {
+		d.core.AdoptShut(k.ShutByUs(), d.now())
+	}
 	close(d.ready)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whatever ends us ends these

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/device"
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/health"
 )
@@ -21,6 +22,10 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	waiting := d.device.inbox.Status(f.Now)
 	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device
 	f.Rests, f.RestsOf = waiting.RestingOldest, waiting.RestingDevice
+	if t, ok := d.env.Dataplane.(fabric.Doubter); ok {
+		f.Doubts = t.Doubts(f.Now)
+	}
+	f.Blind = d.device.sampler.blind(f.Now)
 	if d.hard != nil {
 		d.hard.mu.Lock()
 		f.HardSuspended = d.hard.state.suspended && d.hard.state.running

@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/health"
 )
 
 // hardZoning brings the rows that the owner of the Core decides into the dataplane, and tells
@@ -33,6 +34,7 @@ type hardZoning struct {
 	fresh bool // cfg or bound are not in force yet
 	state hardState
 	asks  []func(dp hardzone.Dataplane) // of readers
+	upset bool                          // somebody else has changed rows
 
 	dp      hardzone.Dataplane // nil: nothing is enforced
 	opened  bool               // everything passes because the device observes
@@ -154,8 +156,8 @@ func (h *hardZoning) sleep() time.Duration {
 func (h *hardZoning) round(ctx context.Context) {
 	h.mu.Lock()
 	want, known, steps, whole, ports, asks := h.want, h.known, h.queue, h.whole, h.ports, h.asks
-	cfg, bound, fresh, opens := h.cfg, boundsOf(h.bound, h.ports), h.fresh, h.opens
-	h.queue, h.asks, h.fresh = nil, nil, false
+	cfg, bound, fresh, opens, upset := h.cfg, boundsOf(h.bound, h.ports), h.fresh, h.opens, h.upset
+	h.queue, h.asks, h.fresh, h.upset = nil, nil, false, false
 	h.mu.Unlock()
 	now := h.d.env.Now()
 	switch {
@@ -174,7 +176,7 @@ func (h *hardZoning) round(ctx context.Context) {
 		if whole && !slices.Equal(ports, h.placed) {
 			h.place(ports)
 		}
-		if !now.Before(h.next) {
+		if upset || !now.Before(h.next) {
 			h.audit(now)
 		}
 	}
@@ -230,8 +232,19 @@ func (h *hardZoning) open(ctx context.Context, cfg hardzone.Config, bound []hard
 			h.d.warn("hard-zoning", fmt.Errorf("dropped frames are not made known: %w", err))
 		}
 	}()
+	if w, ok := dp.(hardzone.Watcher); ok {
+		go func() { _ = w.Watch(reading, h.disturb) }()
+	}
 	_ = h.d.device.Do(ctx, func(c *device.Core, now time.Time) { c.BeginHard(hosts, pairs, now) })
 	h.event(fmt.Sprintf("hard zoning begins: %d hosts and %d pairs were in force already", len(hosts), len(pairs)))
+}
+
+// disturb has rows looked at that somebody else has changed.
+func (h *hardZoning) disturb() {
+	h.mu.Lock()
+	h.upset = true
+	h.mu.Unlock()
+	h.wake()
 }
 
 // remove ends the enforcement, also that of a process before this one.
@@ -302,10 +315,12 @@ func (h *hardZoning) audit(now time.Time) {
 	h.state.repaired += a.Repaired()
 	h.mu.Unlock()
 	if n := a.Repaired(); n > 0 && err == nil {
-		h.event(fmt.Sprintf("audit of hard zoning: %d rows of the kernel were not as they should be and are repaired: %d missing, %d wrong, %d foreign", n, a.Missing, a.Wrong, a.Foreign))
+		h.d.log.Append(api.Event{Time: now, Kind: "hard-zoning", Warning: health.RowsChanged,
+			Text: fmt.Sprintf("audit of hard zoning: %d rows were not as they should be and are repaired: %d missing, %d wrong, %d foreign", n, a.Missing, a.Wrong, a.Foreign)})
 	}
 	if err != nil {
 		err = fmt.Errorf("audit: %w", err)
+		h.next = now.Add(min(h.cfg.Audit, hardRetry))
 	}
 	h.note("rows", err)
 	if slices.ContainsFunc(h.filters, func(st hardzone.PortState) bool { return st.Err != nil }) {

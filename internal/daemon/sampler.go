@@ -91,7 +91,7 @@ func (s *sampler) set(port string, needs []errdown.Need) {
 				fields = n.Fields & fabric.FieldsOfModule
 			}
 			if fields != 0 {
-				list = append(list, &portNeed{port: port, fields: fields, every: n.Every})
+				list = append(list, &portNeed{port: port, fields: fields, every: n.Every, need: n})
 			}
 		}
 		l.set(port, list)
@@ -147,6 +147,26 @@ type portNeed struct {
 	fields fabric.Fields
 	every  time.Duration
 	next   time.Time // zero: at once
+	need   errdown.Need
+	blind  time.Time // since when readings do not have what the cause needs; zero: they have
+}
+
+// blindAfter is for how long nothing must have been seen for a cause to count as blind.
+const blindAfter = 10 * time.Second
+
+// blind returns the ports on which a cause is on and cannot see.
+func (s *sampler) blind(now time.Time) map[string][]string {
+	out := map[string][]string{}
+	for _, l := range s.lanes {
+		l.mu.Lock()
+		for _, w := range l.needs {
+			if c := w.need.Cause; c != "" && (l.stuck[w.port] || !w.blind.IsZero() && now.Sub(w.blind) >= blindAfter) {
+				out[c.String()] = append(out[c.String()], w.port)
+			}
+		}
+		l.mu.Unlock()
+	}
+	return out
 }
 
 func (l *lane) set(port string, list []*portNeed) {
@@ -160,7 +180,7 @@ func (l *lane) set(port string, list []*portNeed) {
 			others = append(others, w)
 		}
 	}
-	if slices.EqualFunc(have, list, func(a, b *portNeed) bool { return a.fields == b.fields && a.every == b.every }) {
+	if slices.EqualFunc(have, list, func(a, b *portNeed) bool { return a.fields == b.fields && a.every == b.every && a.need == b.need }) {
 		return
 	}
 	l.needs = append(others, list...)
@@ -349,6 +369,11 @@ func (l *lane) done(needs []*portNeed, valid fabric.Fields, err error, now time.
 			continue
 		}
 		every := w.every
+		if w.need.Seen(valid) {
+			w.blind = time.Time{}
+		} else if w.blind.IsZero() {
+			w.blind = now
+		}
 		switch {
 		case err != nil:
 			every = max(every, errorRetry)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
 )
@@ -192,6 +194,26 @@ func TestRoundsHaveOneBeat(t *testing.T) {
 		now := s.counters()
 		if rounds, reads := now.Rounds-before.Rounds, now.Reads-before.Reads; rounds != 100 || reads != 300 {
 			t.Errorf("%d rounds and %d reads in ten seconds, want 100 and 300", rounds, reads)
+		}
+	})
+}
+
+// A cause that is on and is not told what it needs is blind, whyever; one that is off never is.
+func TestACauseWithoutReadingsIsBlind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrowsy(fabric.FieldCRC|fabric.FieldPause, "good", "bad")
+		s, _ := sampling(t, d, []errdown.Need{
+			{Cause: errdown.CRC, Fields: fabric.FieldCRC, Every: time.Second},
+			{Cause: errdown.PFCStorm, Fields: fabric.FieldsOfPFC, Every: time.Second}, // PFC frames alone say nothing
+			{Fields: fabric.FieldCounters, Every: time.Second},
+		}, 5*time.Second)
+		if got := s.blind(time.Now()); len(got) != 0 {
+			t.Errorf("after 5 s: %v", got)
+		}
+		time.Sleep(6 * time.Second)
+		want := map[string][]string{"crc": {"bad"}, "pfc-storm": {"bad", "good"}}
+		if d := cmp.Diff(want, s.blind(time.Now())); d != "" {
+			t.Error(d)
 		}
 	})
 }

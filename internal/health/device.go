@@ -2,6 +2,8 @@ package health
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -9,6 +11,7 @@ import (
 // The names of rules whose warnings events raise.
 const (
 	FramesDropped = "frames-dropped"
+	RowsChanged   = "hard-zoning-undone"
 )
 
 // deviceRules are about this device alone.
@@ -55,6 +58,57 @@ var deviceRules = []Rule{
 		When: "the configuration does not name a port any more that has hosts; until the time that is said they stay what they are",
 		Do:   "name the port in ports.access again and reload, or move the hosts before that time",
 		Find: removedPorts,
+	},
+	{
+		Name: "port-unconfirmed",
+		When: "a port was shut or opened by error-down, and the switch has not confirmed it",
+		Do:   "on SONiC see that orchagent and portmgrd run, and show interfaces status; until it is confirmed the port's hosts may still send",
+		Find: func(f *Facts) (list []string) {
+			for _, d := range f.Doubts {
+				if d.Port == "" {
+					continue
+				}
+				what := "shut"
+				if d.Up {
+					what = "opened"
+				}
+				text := fmt.Sprintf("port %s was to be %s %s ago, and the switch does not confirm it", d.Port, what, f.Now.Sub(d.Since).Round(time.Second))
+				if d.Err != nil {
+					text += ": " + d.Err.Error()
+				}
+				list = append(list, text)
+			}
+			return list
+		},
+	},
+	{
+		Name: "switch-not-programmed",
+		When: "a program that brings the configuration of a SONiC switch into its ASIC does not run",
+		Do:   "look at the containers swss and syncd: docker ps, show system-health",
+		Find: func(f *Facts) (list []string) {
+			for _, d := range f.Doubts {
+				if d.Program != "" {
+					list = append(list, fmt.Sprintf("%s does not run: %s", d.Program, d.Without))
+				}
+			}
+			return list
+		},
+	},
+	{
+		Name: "cause-blind",
+		When: "a cause of error-down is on for a port, and what it needs has not been read there for ten seconds",
+		Do:   "see ports.counters, and on SONiC that counters and the PFC watchdog are on: counterpoll show, show pfcwd config; or set the action of the cause to none there",
+		Find: func(f *Facts) (list []string) {
+			for _, cause := range slices.Sorted(maps.Keys(f.Blind)) {
+				ports := f.Blind[cause]
+				text := strings.Join(ports[:min(len(ports), mostNamed)], ", ")
+				if more := len(ports) - mostNamed; more > 0 {
+					text += fmt.Sprintf(" and %d more", more)
+				}
+				list = append(list, fmt.Sprintf("%s is on and cannot see anything on port %s", cause, text))
+			}
+			return list
+		},
 	},
 	{
 		Name: "port-drained",
@@ -122,6 +176,12 @@ var deviceRules = []Rule{
 		When: "LLDP and SNSD frames that hosts send may pass to other hosts at the ports named",
 		Do:   "the text has the reason: most often rights (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) or a kernel before 6.1; until it is mended a host can pose as the switch of a host without our agent (docs/security.md, who may speak to a host)",
 		Find: func(f *Facts) []string { return f.PortGuard },
+	},
+	{
+		Name:   RowsChanged,
+		When:   "rows of hard zoning were deleted or changed by somebody else, and have been put back",
+		Do:     "find out by whom: on SONiC config reload and config acl do so; until they were back zones were open or closed wrongly",
+		Memory: 10 * time.Minute,
 	},
 	{
 		Name: "secret-exposed",

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/api"
 )
 
@@ -49,6 +50,10 @@ type Facts struct {
 	// tell the same.
 	Waits, Rests     time.Duration
 	WaitsOf, RestsOf netip.Addr
+	// Doubts are what the dataplane cannot confirm; Blind are the ports on which a cause of
+	// error-down is on and cannot see.
+	Doubts []fabric.Doubt
+	Blind  map[string][]string
 	// HardZoning is what keeps zones from being enforced; HardSuspended: an operator said so.
 	HardZoning    []string
 	HardSuspended bool

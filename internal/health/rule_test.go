@@ -1,6 +1,7 @@
 package health
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 )
@@ -61,6 +63,15 @@ func TestEachRuleIsRaised(t *testing.T) {
 		}, "host 192.0.2.101 on port Ethernet2 leaves 7 notice(s) unacked, for 5s now"},
 		{"port-removed", func(f *Facts) { f.Removed = []RemovedPort{{"Ethernet2", 3, now}} }, "port Ethernet2 was removed from the configuration: its 3 host address(es) count as gone at 2026-05-04T12:00:00Z"},
 		{"secret-exposed", func(f *Facts) { f.Exposed = []string{"session.password-file: everybody may read /p"} }, "everybody may read /p"},
+		{"port-unconfirmed", func(f *Facts) {
+			f.Doubts = []fabric.Doubt{{Port: "Ethernet0", Since: now.Add(-4 * time.Second), Err: errors.New("redis is gone")}}
+		}, "port Ethernet0 was to be shut 4s ago, and the switch does not confirm it: redis is gone"},
+		{"switch-not-programmed", func(f *Facts) {
+			f.Doubts = []fabric.Doubt{{Program: "orchagent", Without: "nothing is programmed"}}
+		}, "orchagent does not run: nothing is programmed"},
+		{"cause-blind", func(f *Facts) {
+			f.Blind = map[string][]string{"crc": {"a", "b", "c", "d", "e", "f", "g", "h", "i"}}
+		}, "crc is on and cannot see anything on port a, b, c, d, e, f, g, h and 1 more"},
 		{"port-drained", func(f *Facts) { f.Drained = []DrainedPort{{"Ethernet4", now, true}} }, "port Ethernet4 is drained and shut, since 2026-05-04T12:00:00Z"},
 		{"port-unknown", func(f *Facts) { f.IdleNames = []string{"Ethrnet*", "Ethernet5"} }, "ports.access: Ethrnet*, Ethernet5: no such port here"},
 		{"reload-failed", func(f *Facts) { f.Reload = "line 3" }, "line 3"},

@@ -10,7 +10,7 @@ import (
 
 // The leaves of ports that are our own; openconfig.go has the others.
 
-var portStates = []string{api.PortUp, api.PortDown, api.PortErrorDown, api.PortDraining, api.PortDrained, api.PortRemoved}
+var portStates = []string{api.PortUp, api.PortDown, api.PortErrorDown, api.PortShutting, api.PortDraining, api.PortDrained, api.PortRemoved}
 
 var interfaces = group[api.Port]{
 	path: "/inof/interfaces/interface[name]/state", source: "daemon", least: time.Second,
