@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/fabric/linux"
 	"github.com/openinof/inof/fabric/linux/bpfpins"
 	"github.com/openinof/inof/fabric/linux/zonefilter"
@@ -121,8 +123,23 @@ func openDataplane(cfg *config.Config, env *daemon.Env, log *slog.Logger) error 
 		switchDP := sonic.New(dp, address, log)
 		env.Dataplane = switchDP
 		env.Stats = func() any { return map[string]any{"linux": dp.Stats(), "sonic": switchDP.Stats()} }
+		env.Fence = func() (fence.Dataplane, error) { return opened[fence.Dataplane](sonic.OpenFence(address)) }
+		if cfg.Ports.SONiCGuard {
+			env.PortGuard = func() (fabric.PortGuard, error) { return opened[fabric.PortGuard](sonic.OpenGuard(address)) }
+		} else if err := sonic.RemoveGuard(address); err != nil { // of a process before this one
+			log.Warn("rules that keep LLDP and SNSD frames on their link may be left", "err", err)
+		}
 	}
 	return nil
+}
+
+// opened returns nothing, not a nil pointer, where there is an error.
+func opened[I any, T comparable](v T, err error) (i I, _ error) {
+	var none T
+	if v == none {
+		return i, err
+	}
+	return any(v).(I), err
 }
 
 // openFilter makes what keeps hosts apart: rules of the ASIC where it forwards, else programs in

@@ -137,6 +137,8 @@ type Ports struct {
 	// SONiC is where the Redis server of a SONiC switch listens, HOST:PORT or an
 	// absolute path; empty: this is none.
 	SONiC string
+	// SONiCGuard: rules of the ASIC keep LLDP and SNSD frames on their link.
+	SONiCGuard bool
 	// Carrier says by what a lost carrier is heard before netlink tells it.
 	Carrier fabric.CarrierSource
 }

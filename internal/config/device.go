@@ -127,6 +127,9 @@ func (c *Config) portsItem() item {
 				"`/var/run/redis/redis.sock` there. Read are the ASIC's port counters, the PFC watchdog, the received power and the state of ports; "+
 				"written are the administrative state of ports, and the rules of hard zoning and fencing.", checkRedis).
 			Fixed().Documented("", "`off`, `HOST:PORT`, an absolute path"),
+		setting.Bool("sonic-guard", &p.SONiCGuard, true,
+			"With `sonic-redis`: whether rules of the ASIC drop LLDP and SNSD frames of access ports that would be forwarded. Write `false` if hosts are not heard any longer "+
+				"with it: this ASIC then drops what goes to the processor too, which SAI does not allow.").Fixed(),
 		setting.Choice("carrier-source", &p.Carrier, fabric.CarrierAuto, fabric.CarrierSources(),
 			"By what the loss of carrier is heard before netlink, which stays beside it, tells it: that is some tenths of a millisecond later, and "+
 				"up to a second where the kernel holds it back. `auto` takes the first of the functions of the kernel that kernel and rights allow; "+
