@@ -96,6 +96,13 @@ func (a *aclDB) dropTables(names ...string) error {
 		if err := a.del(append(slices.Collect(maps.Keys(rows)), "ACL_TABLE|"+table, "ACL_TABLE_TYPE|"+table)); err != nil {
 			return err
 		}
+		// A table that is made again before orchagent has dropped it may lose its new rules.
+		for until := time.Now().Add(aclWait); ; time.Sleep(aclPause) {
+			left, err := a.state.hashes([]string{"ACL_TABLE_TABLE|" + table})
+			if err != nil || len(left["ACL_TABLE_TABLE|"+table]) == 0 || time.Now().After(until) {
+				break
+			}
+		}
 	}
 	return nil
 }

@@ -288,7 +288,8 @@ func (f *Fence) blockPair(key fence.Key) error {
 		return err
 	}
 	rules := fenceRules(key)
-	for until := time.Now().Add(fenceWait); ; time.Sleep(aclPause) {
+	until, again := time.Now().Add(fenceWait), time.Now().Add(fenceWait/4)
+	for ; ; time.Sleep(aclPause) {
 		st, err := f.taken(rules)
 		if err != nil {
 			return err
@@ -297,6 +298,12 @@ func (f *Fence) blockPair(key fence.Key) error {
 		if open == 0 {
 			if bound, err := f.inForce(key.Port, rules); err != nil || bound {
 				return err
+			}
+			if time.Now().After(again) { // STATE_DB has them from a table that is gone
+				again = until
+				if err := f.put(rules); err != nil {
+					return err
+				}
 			}
 		}
 		if time.Now().After(until) {

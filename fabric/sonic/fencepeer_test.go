@@ -73,6 +73,11 @@ func TestAPairIsBlockedInTheASICBothWays(t *testing.T) {
 	if err != nil || len(c) != 2 {
 		t.Errorf("%v %v", c, err)
 	}
+	for range 5 { // a table that goes and comes takes its rules along
+		noErr(t, f.LiftAll())
+		_, err = f.Block(key, until)
+		noErr(t, err)
+	}
 	noErr(t, f.Lift(key))
 	eventually(t, "the ASIC has no rule of it", func() bool { return !asicHas(t, sw, fenceRules(key)[0]) && !asicHas(t, sw, fenceRules(key)[1]) })
 	noErr(t, f.LiftAll())

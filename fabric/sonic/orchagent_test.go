@@ -157,10 +157,17 @@ func (o *orchagent) step() {
 			after()
 		}
 	}
+	var gone []string
+	defer func() {
+		for _, name := range gone {
+			o.must(&o.state, "DEL", "ACL_TABLE_TABLE|"+name)
+		}
+	}()
 	o.mu.Lock()
 	for name := range o.ports {
 		if !slices.Contains(tables, "ACL_TABLE|"+name) {
 			delete(o.ports, name)
+			gone = append(gone, name)
 		}
 	}
 	o.mu.Unlock()
