@@ -483,35 +483,6 @@ func (a *ACL) Audit() (out hardzone.Audited, err error) {
 	return out, err
 }
 
-// lostTables reports whether somebody has deleted a table of ours. What is left of its rules goes
-// too: orchagent has dropped them from the ASIC, and STATE_DB goes on to have them as active.
-func (a *ACL) lostTables() (lost bool, err error) {
-	for _, table := range []string{aclTable4, aclTable6} {
-		have, err := a.config.hashes([]string{"ACL_TABLE|" + table})
-		if err != nil {
-			return lost, err
-		}
-		if len(have["ACL_TABLE|"+table]) > 0 {
-			continue
-		}
-		lost = true
-		rows, err := a.config.rowsOf(table)
-		if err == nil {
-			err = a.del(slices.Collect(maps.Keys(rows)))
-		}
-		if err != nil {
-			return lost, err
-		}
-		for until := time.Now().Add(aclWait); ; time.Sleep(aclPause) {
-			left, err := a.state.scan("ACL_RULE_TABLE|" + table + "|*")
-			if err != nil || len(left) == 0 || time.Now().After(until) {
-				break
-			}
-		}
-	}
-	return lost, nil
-}
-
 func same(list []string, fields map[string]string) bool {
 	for i := 0; i < len(list); i += 2 {
 		if fields[list[i]] != list[i+1] {
