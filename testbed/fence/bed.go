@@ -20,8 +20,8 @@ type Bed struct {
 	over   chan error
 }
 
-// Up boots a machine and sets it up. The directory bin holds the program guest, and those that it
-// starts.
+// Up boots a machine and sets it up. The directory bin holds the program guest, and
+// the daemons that it starts.
 func Up(ctx context.Context, dir, bin string) (*Bed, error) {
 	image, err := vm.Image()
 	if err != nil {
@@ -36,7 +36,7 @@ func Up(ctx context.Context, dir, bin string) (*Bed, error) {
 	b := &Bed{socket: filepath.Join(dir, "shell.sock"), stop: stop, over: make(chan error, 1)}
 	ready := make(chan struct{})
 	go func() {
-		b.over <- vm.Run(run, vm.Config{Name: "fence", Dir: dir, Bin: bin, Image: image, Socket: b.socket, Console: console, Memory: 768, CPUs: 1, Ready: func() { close(ready) }})
+		b.over <- vm.Run(run, vm.Config{Name: "fence", Dir: dir, Bin: bin, Image: image, Socket: b.socket, Console: console, Memory: 1024, CPUs: 1, Ready: func() { close(ready) }})
 	}()
 	select {
 	case <-ready:
@@ -48,7 +48,7 @@ func Up(ctx context.Context, dir, bin string) (*Bed, error) {
 		return nil, fmt.Errorf("the machine does not boot: %w", ctx.Err())
 	}
 	// In memory: fetched page by page from outside, a program would stand still at every new step.
-	if _, err := b.do(ctx, "mkdir /run/bin && cp /lab/bin/* /run/bin/ && /run/bin/guest setup"); err != nil {
+	if _, err := b.do(ctx, "mkdir /run/bin && cp /lab/bin/guest /run/bin/ && /run/bin/guest setup"); err != nil {
 		b.Down()
 		return nil, err
 	}

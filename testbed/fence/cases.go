@@ -27,7 +27,7 @@ var Cases = []Case{
 	raw(5, round.Host, 20*time.Second, "the block stands for more than twice the keep-alive time-out", false),
 	raw(6, round.Network, 4*time.Second, "the host destroys, no block", true),
 	raw(7, round.Network, 4*time.Second, "the switch blocks before the queue, the host destroys", true),
-	raw(8, round.Network, 4*time.Second, "the switch blocks and empties the queue, the host destroys", false),
+	raw(8, round.Network, 6*time.Second, "the switch blocks and empties the queue, the host destroys", false),
 	raw(9, round.Network, 4*time.Second, "the port to the array is shut, the host destroys", false),
 	raw(10, round.Network, 4*time.Second, "the target destroys its sockets", false),
 	raw(10, round.Host, 4*time.Second, "the target destroys its sockets", false),

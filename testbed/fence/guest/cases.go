@@ -36,6 +36,9 @@ var acts = map[int]func(g *game) error{
 
 // strike does what the case says, or has the cause of the round happen to the daemons.
 func (g *game) strike() error {
+	if g.spec.Case == 0 {
+		return g.happen()
+	}
 	act := acts[g.spec.Case]
 	if act == nil {
 		return fmt.Errorf("there is no case %d", g.spec.Case)
@@ -43,8 +46,11 @@ func (g *game) strike() error {
 	return act(g)
 }
 
-// prepare connects the host anew. The kernel leaves a path when a command took this long, too.
+// prepare has the agent connect the host, or connects it anew without one. The kernel leaves a path when a command took this long, too.
 func (g *game) prepare() error {
+	if g.spec.Case == 0 {
+		return g.startDaemons()
+	}
 	if err := put("/sys/module/nvme_core/parameters/io_timeout", fmt.Sprint(max(30, int(g.spec.KATO.Seconds())))); err != nil {
 		return err
 	}

@@ -199,7 +199,11 @@ func queue(ns, card string) (int, error) {
 	if err := json.Unmarshal([]byte(out), &q); err != nil || len(q) == 0 {
 		return 0, fmt.Errorf("tc says %q: %w", out, err)
 	}
-	return q[0].Backlog, nil
+	most := 0
+	for _, one := range q {
+		most = max(most, one.Backlog)
+	}
+	return most, nil
 }
 
 // slow has a card keep each frame for some time; whole takes that away, with all that is kept.

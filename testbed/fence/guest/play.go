@@ -28,7 +28,9 @@ type game struct {
 	kernel *kernelLog
 	mu     sync.Mutex
 	steps  map[string]time.Time // of the writer
+	notes  []string
 	over   chan error
+	healed func() // ends the fault
 }
 
 func play(s round.Spec) round.Result {
@@ -36,7 +38,14 @@ func play(s round.Spec) round.Result {
 	if err := g.play(); err != nil {
 		g.res.Error = err.Error()
 	}
+	if g.healed != nil {
+		g.healed()
+	}
 	mend()
+	g.res.Log = append(g.res.Log, g.notes...)
+	if s.Trace && s.Case == 0 {
+		g.res.Log = append(g.res.Log, outputs()...)
+	}
 	return g.res
 }
 
@@ -65,7 +74,7 @@ func (g *game) play() error {
 	if err := g.hold(); err != nil {
 		return err
 	}
-	if g.spec.Trace {
+	if g.spec.Trace && g.spec.Case != 0 {
 		defer g.capture()()
 	}
 	if err := g.write(); err != nil {
@@ -85,6 +94,12 @@ func (g *game) play() error {
 		return err
 	}
 	g.settle()
+	if g.spec.Case == 0 {
+		g.res.Other = g.otherWorks()
+		if err := g.report(); err != nil {
+			return err
+		}
+	}
 	return g.judge()
 }
 
