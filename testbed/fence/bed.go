@@ -78,7 +78,7 @@ func (b *Bed) Play(ctx context.Context, s round.Spec) (r round.Result, err error
 	if err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	out, err := b.do(ctx, "/run/bin/guest round "+vm.Quote([]string{string(text)}))
 	if err != nil {

@@ -72,11 +72,10 @@ const (
 )
 
 // fenceable reports whether the switches alone can give level network within the time that an agent
-// waits. They cannot for causes that only notify; nor when the array's switch is dead; nor when the
-// host's own link is lost and its other port is of another fabric; nor before a queue that is paused
-// has sent what it holds.
+// waits. They cannot for causes that only notify; nor when the array's switch is dead; nor before a queue
+// that is paused has sent what it holds.
 func fenceable(s round.Spec) bool {
-	return s.Cause == "link-down" || s.Cause == "bfd-down" && s.Place != round.Network
+	return s.Cause == "link-down" || slices.Contains([]string{"bfd-down", "own-link"}, s.Cause) && s.Place != round.Network
 }
 
 // Judge returns what is wrong with a round, and whether a loss in it is counted apart.

@@ -72,36 +72,52 @@ func switchDaemon(name string) daemon { return daemon{"inofd-" + name} }
 func agentOfArray() daemon            { return daemon{"snsd-array"} }
 func agentOfHost() daemon             { return daemon{"snsd-host"} }
 
-// Each plane is a fabric of its own: the array's switch is its reflector too. A path is silent for half
-// a second before it is called so, because an emulated machine is slow.
-func startSwitch(plane int, array bool) error {
-	name, id, roles, extra := hostSwitch(plane), address(plane, 2), "[client]", ""
-	reflectors := fmt.Sprintf("client: {reflectors: [{address: %s}], source: %s}\n", address(plane, 3), address(plane, 2))
-	if array {
-		name, id, roles = arraySwitch(plane), address(plane, 3), "[reflector, client]"
-		extra = fmt.Sprintf("bfd: {interval: 100ms, detect-multiplier: 10}\nzones: {file: /run/zones%d.yaml}\n", plane)
-		reflectors = "" // its own
+// startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
+// silent for a second before it is called so, because an emulated machine is slow.
+func startSwitch(name string, plane, last int) error {
+	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 100ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\n"
+	if plane > 0 {
+		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s}\n",
+			address(plane, last), name, reflectorAddress)
 	}
-	config := fmt.Sprintf(`device: {id: %s, name: %s, roles: %s}
-ports: {access: [eth1]}
-%s%ssession: {auth: none, keepalive: 1s, hold: 3s}
-state-directory: /run/%[2]s
-management: {socket: /run/%[2]s/inofd.sock}
-`, id, name, roles, reflectors, extra)
+	config += fmt.Sprintf("session: {auth: none, keepalive: 3s, hold: 15s}\nstate-directory: /run/%[1]s\nmanagement: {socket: %[2]s}\n", name, socketOf(name))
 	if err := os.MkdirAll("/run/"+name, 0o755); err != nil {
 		return err
 	}
 	if err := put("/run/"+name+".yaml", config); err != nil {
 		return err
 	}
-	zones := fmt.Sprintf("/run/zones%d.yaml", plane)
-	if _, err := os.Stat(zones); err != nil {
-		if err := put(zones, fmt.Sprintf("zones:\n  - {name: z, members: [%s, %s]}\n", hostAddress(plane), targetAddress(plane))); err != nil {
+	// The namespace's own file systems hide that of eBPF.
+	return switchDaemon(name).start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c /run/"+name+".yaml")
+}
+
+func socketOf(name string) string { return "/run/" + name + "/inofd.sock" }
+
+func startSwitches() error {
+	if _, err := os.Stat("/run/zones.yaml"); err != nil {
+		zones := "zones:\n"
+		for p := 1; p <= 2; p++ {
+			zones += fmt.Sprintf("  - {name: plane%d, members: [%s, %s]}\n", p, hostAddress(p), targetAddress(p))
+		}
+		if err := put("/run/zones.yaml", zones); err != nil {
 			return err
 		}
 	}
-	// The namespace's own file systems hide that of eBPF.
-	return switchDaemon(name).start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c /run/"+name+".yaml")
+	if !switchDaemon(reflector).alive() {
+		if err := startSwitch(reflector, 0, 0); err != nil {
+			return err
+		}
+	}
+	for p := 1; p <= 2; p++ {
+		for last, name := range map[int]string{2: hostSwitch(p), 3: arraySwitch(p)} {
+			if !switchDaemon(name).alive() {
+				if err := startSwitch(name, p, last); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // startDaemons starts what the round needs and does not run yet, and what runs otherwise anew.
@@ -119,14 +135,8 @@ func (g *game) startDaemons() error {
 	if err := os.Chmod(secretFile, 0o600); err != nil {
 		return err
 	}
-	for p := 1; p <= 2; p++ {
-		for array, name := range map[bool]string{true: arraySwitch(p), false: hostSwitch(p)} {
-			if !switchDaemon(name).alive() {
-				if err := startSwitch(p, array); err != nil {
-					return err
-				}
-			}
-		}
+	if err := startSwitches(); err != nil {
+		return err
 	}
 	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
 	if g.spec.Target {
@@ -168,10 +178,10 @@ func (g *game) startDaemons() error {
 			return err
 		}
 	}
-	if err := await(90*time.Second, "both paths live", bothLive); err != nil {
+	if err := await(4*time.Minute, "both paths live", bothLive); err != nil {
 		return err
 	}
-	return await(90*time.Second, "nothing blocked", func() error {
+	return await(4*time.Minute, "nothing blocked", func() error {
 		st, err := hostStatus()
 		if err != nil {
 			return err
@@ -272,9 +282,9 @@ func link(ns, card, state string) error { return lines("ip -n %s link set %s %s"
 
 func zoneMember(verb api.ZoneDo) func(g *game) error {
 	return func(g *game) error {
-		c := api.NewClient("/run/" + arraySwitch(g.plane) + "/inofd.sock")
+		c := api.NewClient(socketOf(reflector))
 		defer c.Close()
-		_, err := c.ChangeZone(context.Background(), api.ZoneOrder{Do: verb, Name: "z", Members: []string{targetAddress(g.plane)}})
+		_, err := c.ChangeZone(context.Background(), api.ZoneOrder{Do: verb, Name: fmt.Sprintf("plane%d", g.plane), Members: []string{targetAddress(g.plane)}})
 		return err
 	}
 }
@@ -300,7 +310,7 @@ var causes = map[string]cause{
 		return errors.Join(err, link(sw, accessPort, "down"), link(sw, uplink, "down"))
 	}, heal: func(g *game) error {
 		sw := arraySwitch(g.plane)
-		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), startSwitch(g.plane, true))
+		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), startSwitch(sw, g.plane, 3))
 	}},
 }
 

@@ -16,14 +16,16 @@ import (
 // array's in asP, and the array's card tP in the namespace tgt; a switch is a bridge whose port eth1
 // leads to its host, and eth49 to the other switch.
 const (
-	target      = "tgt"
-	subsystem   = "nqn.2026-01.net.example:array1"
-	hostNQN     = "nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
-	hostID      = "6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
-	servicePort = 4420
-	accessPort  = "eth1"
-	uplink      = "eth49"
-	nvmet       = "/sys/kernel/config/nvmet"
+	target           = "tgt"
+	reflector        = "refl"
+	reflectorAddress = "10.9.0.1"
+	subsystem        = "nqn.2026-01.net.example:array1"
+	hostNQN          = "nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
+	hostID           = "6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
+	servicePort      = 4420
+	accessPort       = "eth1"
+	uplink           = "eth49"
+	nvmet            = "/sys/kernel/config/nvmet"
 )
 
 func hostCard(plane int) string    { return fmt.Sprintf("h%d", plane) }
@@ -108,6 +110,9 @@ func setup() error {
 			return err
 		}
 	}
+	if err := setupReflector(); err != nil {
+		return err
+	}
 	if err := start("/run/disk.out", "", self(), "disk"); err != nil {
 		return err
 	}
@@ -142,6 +147,32 @@ func setup() error {
 		}
 	}
 	return put("/sys/kernel/debug/dynamic_debug/control", "func nvmet_stop_keep_alive_timer +p")
+}
+
+// setupReflector joins the reflector, in a namespace of its own, to all switches by a management network.
+// One fabric has both planes: a switch that knows of one path alone takes it for the last, and never
+// blocks it.
+func setupReflector() error {
+	if err := lines(`ip netns add %[1]s
+		ip -n %[1]s link set lo up
+		ip -n %[1]s link add br0 type bridge stp_state 0 forward_delay 0
+		ip -n %[1]s addr add %[2]s/24 dev br0
+		ip -n %[1]s link set br0 up`, reflector, reflectorAddress); err != nil {
+		return err
+	}
+	for p := 1; p <= 2; p++ {
+		for last, sw := range map[int]string{2: hostSwitch(p), 3: arraySwitch(p)} {
+			if err := lines(`ip -n %[1]s link add mgmt type veth peer name %[1]s netns %[2]s
+				ip -n %[2]s link set %[1]s master br0
+				ip -n %[2]s link set %[1]s up
+				ip -n %[1]s addr add 10.9.0.%[3]d%[4]d/24 dev mgmt
+				ip -n %[1]s link set mgmt up
+				ip -n %[2]s route add %[5]s/32 via 10.9.0.%[3]d%[4]d`, sw, reflector, p, last, address(p, last)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func self() string {
