@@ -73,9 +73,9 @@ func agentOfArray() daemon            { return daemon{"snsd-array"} }
 func agentOfHost() daemon             { return daemon{"snsd-host"} }
 
 // startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
-// silent for a second before it is called so, because an emulated machine is slow.
+// silent for two seconds before it is called so, because an emulated machine is slow.
 func startSwitch(name string, plane, last int) error {
-	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 100ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\n"
+	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\n"
 	if plane > 0 {
 		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s}\n",
 			address(plane, last), name, reflectorAddress)
@@ -140,7 +140,7 @@ func (g *game) startDaemons() error {
 	}
 	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
 	if g.spec.Target {
-		array += fmt.Sprintf("fence-service:\n  listen: [\"%s:%d\", \"%s:%[2]d\"]\n  hosts: [{key-file: %s, addresses: [%s, %s]}]\n",
+		array += fmt.Sprintf("fence-service:\n  listen: [\"%[1]s:%[2]d\", \"%[3]s:%[2]d\"]\n  hosts: [{key-file: %[4]s, addresses: [%[5]s, %[6]s]}]\n",
 			targetAddress(1), fencePort, targetAddress(2), secretFile, hostAddress(1), hostAddress(2))
 	}
 	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
@@ -298,7 +298,7 @@ func retarget(from, to int) func(g *game) error {
 var causes = map[string]cause{
 	"link-down": {strike: func(g *game) error { return link(target, targetCard(g.plane), "down") }, heal: func(g *game) error { return link(target, targetCard(g.plane), "up") }},
 	"bfd-down": {strike: func(g *game) error { return drop(arraySwitch(g.plane), uplink, "ingress", "egress") },
-		heal: func(g *game) error { return pass(arraySwitch(g.plane), uplink) }, silent: 2500 * time.Millisecond},
+		heal: func(g *game) error { return pass(arraySwitch(g.plane), uplink) }, silent: 3500 * time.Millisecond},
 	"zone-changed": {strike: zoneMember(api.MembersRemove), heal: zoneMember(api.MembersAdd)},
 	"ip-changed":   {strike: retarget(21, 22), heal: retarget(22, 21)},
 	"aged-out": {strike: func(*game) error { return agentOfArray().end(unix.SIGTERM) },
