@@ -23,6 +23,10 @@ const hold = 6 * time.Second
 const kato = 5 * time.Second
 
 func spec(place round.Place, cause, policy string, target bool) round.Spec {
+	hold := hold
+	if place == round.Execute { // the array answers before the host's kernel leaves by itself
+		hold = 4 * time.Second
+	}
 	return round.Spec{Place: place, Hold: hold, KATO: kato, Cause: cause, Policy: policy, Target: target}
 }
 

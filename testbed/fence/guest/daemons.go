@@ -145,6 +145,9 @@ func (g *game) startDaemons() error {
 	}
 	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
 		hostNQN, hostID, int(g.spec.KATO.Seconds()), g.spec.Policy, hostSocket)
+	// An array answers when its last command has ended, which is later than the second that the agent waits
+	// by default; and an emulated machine needs longer for all it does.
+	host += fmt.Sprintf("fence-wait: %ds\n", map[bool]int{true: 15, false: 3}[g.spec.Target])
 	if g.spec.Policy == "require" {
 		host = strings.Replace(host, fmt.Sprintf(", keep-alive-tmo: %d", int(g.spec.KATO.Seconds())), "", 1)
 	}
