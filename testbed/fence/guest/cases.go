@@ -67,7 +67,7 @@ func (g *game) targetDestroys() error {
 	return err
 }
 
-// late is the error of an act that came when the copy waited no longer: the round says nothing.
+// errLate is the error of an act that came when the copy waited no longer: the round says nothing.
 var errLate = errors.New("the machine is too busy: the copy went on before the act was done")
 
 // block drops at both sides of the port to the array until a time has passed.
@@ -78,7 +78,8 @@ func (g *game) block(d time.Duration) error {
 	}
 	time.AfterFunc(d, func() { _ = pass(sw, accessPort) })
 	if !g.waiting() {
-		return errLate
+		n, err := queue(sw, accessPort)
+		return fmt.Errorf("%w, %v after A was sent; %d bytes wait at the switch, %v", errLate, time.Since(g.at("sentA")), n, err)
 	}
 	return nil
 }

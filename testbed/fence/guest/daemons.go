@@ -220,10 +220,10 @@ type status struct {
 		Begun    time.Time `json:"begun"`
 		Done     time.Time `json:"done"`
 		Fence    *struct {
-			Level string `json:"level"`
-			Way   string `json:"way"`
-			Took  any    `json:"took"`
-			Why   string `json:"why"`
+			Level string        `json:"level"`
+			Way   string        `json:"way"`
+			Took  time.Duration `json:"took"`
+			Why   string        `json:"why"`
 		} `json:"fence"`
 		OwnLink bool   `json:"own_link"`
 		Error   string `json:"error"`

@@ -216,7 +216,7 @@ func await(most time.Duration, what string, cond func() error) error {
 
 // queue returns how many bytes wait in the root queue of a card, ns "" being the first namespace.
 func queue(ns, card string) (int, error) {
-	args := []string{"tc", "-s", "-j", "qdisc", "show", "dev", card, "root"}
+	args := []string{"tc", "-s", "-j", "qdisc", "show", "dev", card}
 	if ns != "" {
 		args = append([]string{"tc", "-n", ns}, args[1:]...)
 	}
