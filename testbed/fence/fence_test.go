@@ -64,7 +64,7 @@ const tries = 3
 func TestTheJudgeSeesLosses(t *testing.T) {
 	pattern := os.Getenv(EnvCases)
 	if pattern == "" {
-		pattern = "^(1|8|14|15)$"
+		pattern = "^(1|9|14|15)$"
 	}
 	only := regexp.MustCompile(pattern)
 	b := up(t)
