@@ -5,6 +5,7 @@ FUZZTIME  ?= 20s
 CHAOS     ?= 3m
 FAILOVER  ?= .
 BFD       ?= 10ms
+FENCE     ?= ci
 MODEL     ?= 1
 SEEDS     ?= 2000
 BIN       := bin
@@ -14,7 +15,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help needs build tools deb deb-vm image demo vm failover test race model sim lint bench fuzz chaos clean
+.PHONY: help needs build tools deb deb-vm image demo vm failover fence test race model sim lint bench fuzz chaos clean
 
 help: ## what each target does
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,12 +43,16 @@ deb-vm: needs vm ## both packages installed, started, upgraded and purged on a D
 	INOF_DEBIAN=$(CURDIR)/out/debian $(GO) test -count 1 -v -timeout 20m -run TestPackagesOnDebian ./testbed/units
 
 vm: PROGRAMS := qemu-system-x86_64 ip
-vm: needs ## a Debian kernel for the virtual machines of labs, from Debian's packages, into out/vm
+vm: needs ## the kernel of Debian 13 for the virtual machines of labs, from Debian's packages, into out/vm
 	scripts/vm out/vm
 
 failover: PROGRAMS := qemu-system-x86_64 ip
 failover: needs vm ## how long I/O stands still when a path fails, on Debian's kernel: FAILOVER (default all) is a pattern of "fault/method", BFD its interval
 	INOF_FAILOVER='$(FAILOVER)' INOF_FAILOVER_BFD='$(BFD)' $(GO) test -count 1 -v -timeout 0 -run TestFailOver ./testbed/failover
+
+fence: PROGRAMS := qemu-system-x86_64 ip
+fence: needs vm ## no acknowledged write is lost when a path fails: a few rounds; FENCE=all: each combination three times and all raw mechanisms, or a pattern of place/cause/policy/by
+	INOF_FENCE='$(FENCE)' INOF_FENCE_CASES='$(if $(filter all,$(FENCE)),.)' $(GO) test -count 1 -v -timeout 0 ./testbed/fence
 
 tools: needs ## clients of gNMI that tests run, gnmi_cli and telegraf, built into the user's cache
 	GO=$(GO) scripts/tools

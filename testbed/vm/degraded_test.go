@@ -67,7 +67,7 @@ END
 connect 1; connect 2; live
 /usr/sbin/tc qdisc add dev h1 root netem delay 20ms`
 
-// What takes I/O off a path that is slow or loses packets, but works, on the kernel of Debian 12
+// What takes I/O off a path that is slow or loses packets, but works, on the kernel of Debian 13
 // (docs/hosts.md).
 func TestWhatMovesIOOffADegradedPath(t *testing.T) {
 	f := up(t, lonelyLab)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The filters of hard zoning and the port guard load and work on the kernel of Debian 12, Linux 6.1,
+// The filters of hard zoning and the port guard load and work on the kernel of Debian 13, Linux 6.12,
 // as on the one here: the same tests.
 func TestHardZoningWorksOnThisKernel(t *testing.T) {
 	worksHere(t, "zonefilter", "-rapid.checks=10 -rapid.nofailfile -test.run 'EachPlace|NextBest|NextProcess|Rights|NoBTF|TheProgramDoesWhatTheRuleSays/(native|tc)apartpairs'")
@@ -30,7 +30,7 @@ INOF_REQUIRE_NETNS=1 /lab/bin/%s.test -test.v %s 2>&1 || echo FAILED`, pkg, flag
 	if regexp.MustCompile(`(?m)^\s*--- (FAIL|SKIP)|^FAILED`).MatchString(out) || !regexp.MustCompile(`(?m)^PASS`).MatchString(out) {
 		t.Error("not all of it works on this kernel")
 	}
-	if !regexp.MustCompile(`^6\.1\.`).MatchString(out) {
+	if !regexp.MustCompile(`^6\.12\.`).MatchString(out) {
 		t.Errorf("this is another kernel than docs/operations.md names")
 	}
 }

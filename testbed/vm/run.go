@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -27,10 +28,12 @@ type Config struct {
 	Memory int      // MiB
 	CPUs   int
 	Ready  func() // called once the machine takes commands
+
+	Console io.Writer // of the guest; nil: standard output
 }
 
 // Run runs a machine until ctx ends, which is as if its power failed, or it powers
-// itself off. The guest's console goes to standard output.
+// itself off.
 func Run(ctx context.Context, cfg Config) error {
 	runtime.LockOSThread() // QEMU dies with the thread that started it
 	defer runtime.UnlockOSThread()
@@ -45,6 +48,9 @@ func Run(ctx context.Context, cfg Config) error {
 		"-virtfs", "local,mount_tag=bin,security_model=none,readonly=on,path="+escape(cfg.Bin),
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=lab.shell")
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	if cfg.Console != nil {
+		c.Stdout, c.Stderr = cfg.Console, cfg.Console
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	line := "console=ttyS0 quiet panic=-1 mitigations=off nokaslr host=" + cfg.Name
 

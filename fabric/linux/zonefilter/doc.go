@@ -8,6 +8,6 @@
 // in place of the old one without a moment in between.
 //
 // It needs Linux 5.18 (XDP of frames in fragments), traffic control 6.6; the oldest kernel that it
-// is tested on is 6.1. It needs no BTF of the kernel, and the rights of
+// is tested on is 6.12. It needs no BTF of the kernel, and the rights of
 // CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON, or of root.
 package zonefilter
