@@ -157,10 +157,8 @@ func TestRowsOfTheLastSyncThatCannotBeUsed(t *testing.T) {
 			r.Value = []byte(`{"addr":`)
 		}
 	}
-	for _, r := range []store.Row{{Table: tablePathKey, Key: []byte("?"), Value: []byte("{}")}, {Table: tableZone, Key: []byte("a\x00b"), Value: []byte("null")},
-		{Table: tableSync, Key: []byte(keySyncAt), Value: []byte("x")}, {Table: tableRemote, Key: []byte("192.0.2.1 10.0.0.2 eth1"), Value: []byte(`{"addr":"192.0.2.2","device":"10.0.0.2","port":"eth1"}`)}} {
-		found.Rows = append(found.Rows, r)
-	}
+	found.Rows = append(found.Rows, []store.Row{{Table: tablePathKey, Key: []byte("?"), Value: []byte("{}")}, {Table: tableZone, Key: []byte("a\x00b"), Value: []byte("null")},
+		{Table: tableSync, Key: []byte(keySyncAt), Value: []byte("x")}, {Table: tableRemote, Key: []byte("192.0.2.1 10.0.0.2 eth1"), Value: []byte(`{"addr":"192.0.2.2","device":"10.0.0.2","port":"eth1"}`)}}...)
 	st, bad := StateOf(found)
 	if len(bad) != 7 || st.Incomplete || len(st.LastSync.Zones) != 2 || len(st.LastSync.Hosts) != 0 {
 		t.Errorf("%d are bad: %v; incomplete %v, kept %+v", len(bad), bad, st.Incomplete, st.LastSync)

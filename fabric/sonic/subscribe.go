@@ -26,7 +26,7 @@ func subscribe(ctx context.Context, address string, patterns ...string) (*subscr
 	}
 	s := &subscription{conn: conn, in: bufio.NewReaderSize(conn, maxLine)}
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(answerLimit)); err == nil {
+	if err = conn.SetDeadline(time.Now().Add(answerLimit)); err == nil {
 		_, err = conn.Write(appendCommand(nil, append([]string{"PSUBSCRIBE"}, patterns...)...))
 	}
 	for range patterns {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"bytes"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func TestRunWritesWhatIsPending(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := openIn(t, dir)
 	done := make(chan error)
-	go func() { done <- s.Run(nil) }()
+	go func() { done <- s.Run(context.Background()) }()
 	s.Put("zone", []byte("a"), []byte("1"))
 	s.Flush()
 	for end := time.Now().Add(10 * time.Second); s.Counters().Snapshots == 0; time.Sleep(time.Millisecond) {
