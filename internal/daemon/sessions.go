@@ -108,7 +108,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		roles |= wire.RoleClient
 	}
 	common := link.TransportConfig{
-		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch,
+		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch, Caps: wire.CapFence,
 		Auth: func() link.Auth { return *d.auth.Load() },
 		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
 		Log: d.env.Log,
