@@ -152,3 +152,9 @@ func (c *Client) fenceRecords(b *wire.Batch, changed bool) {
 	}
 	clear(c.fencesDirty)
 }
+
+// Fences are what this device has fenced, by own host; not to be changed.
+func (c *Client) Fences() map[zone.HostKey][]wire.FencePeer { return c.fences }
+
+// Fenced is what other devices have fenced, by their host; not to be changed.
+func (c *Client) Fenced() map[zone.HostKey][]wire.FencePeer { return c.learned.fences }

@@ -11,8 +11,8 @@ import (
 )
 
 // FenceRecord lists the hosts whose frames an array's switch keeps from one address of the array
-// at one port, confirmed (level "network"). It replaces the one before of the same address and
-// port. Without peers nothing is fenced there (any more).
+// at one port: a pair that is listed must not be announced active. It replaces the one before of
+// the same address and port. Without peers nothing is blocked there (any more).
 type FenceRecord struct {
 	Device netip.Addr
 	Port   string
@@ -20,16 +20,20 @@ type FenceRecord struct {
 	Peers  []FencePeer // at most MaxFencePeers
 }
 
-// FencePeer is a host that is fenced.
+// FencePeer is a host that is kept from an array.
 type FencePeer struct {
-	Host  netip.Addr    // invalid: all hosts, the port passes nothing
-	Since time.Time     // when the block began, by the clock of the device; for people
-	Hold  time.Duration // the block stands so long from then, whole seconds
-	Took  time.Duration // from the fault to the confirmation, whole milliseconds
+	Host  netip.Addr      // invalid: all hosts, the port passes nothing
+	Level snsd.FenceLevel // FenceNone: the block is not confirmed
+	Since time.Time       // when the block began, by the clock of the device; for people
+	Hold  time.Duration   // the block stands so long from then, whole seconds
+	Took  time.Duration   // from the fault to the confirmation, whole milliseconds
 }
 
 // Fence is what agents are notified of.
 func (p *FencePeer) Fence() snsd.Fence {
+	if p.Level == snsd.FenceNone {
+		return snsd.Fence{}
+	}
 	return snsd.Fence{Level: snsd.FenceNetwork, Way: snsd.FenceBySwitch, Hold: p.Hold, Took: p.Took}
 }
 
@@ -38,7 +42,7 @@ const (
 	MaxFenceHold = 65535 * time.Second
 	MaxFenceTook = 4294967295 * time.Millisecond
 
-	fencePeerLen = 14 // without the address
+	fencePeerLen = 15 // without the address
 )
 
 // Key is that of the address.
@@ -73,7 +77,7 @@ func (r *FenceRecord) append(b []byte) ([]byte, error) {
 		} else {
 			b = appendAddr(b, p.Host)
 		}
-		b = binary.BigEndian.AppendUint16(appendTime(b, p.Since), uint16(p.Hold/time.Second))
+		b = binary.BigEndian.AppendUint16(appendTime(append(b, byte(p.Level)), p.Since), uint16(p.Hold/time.Second))
 		b = binary.BigEndian.AppendUint32(b, uint32(p.Took/time.Millisecond))
 	}
 	return endTLV(b, at), nil
@@ -92,6 +96,7 @@ func decodeFence(r *reader) FenceRecord {
 		} else {
 			p.Host = r.addr("fence.host")
 		}
+		p.Level = min(snsd.FenceLevel(r.u8("fence.level")), snsd.FenceNetwork) // a switch gives no more
 		p.Since = r.time("fence.since")
 		p.Hold = time.Duration(r.u16("fence.hold")) * time.Second
 		p.Took = time.Duration(r.u32("fence.took")) * time.Millisecond
