@@ -247,6 +247,15 @@ func (d *Directory) PortsAt(addr, device netip.Addr) (ports []string) {
 	return ports
 }
 
+// HostsAt gives the addresses with an attachment at a port of a device, sorted.
+func (d *Directory) HostsAt(device netip.Addr, port string) (addrs []netip.Addr) {
+	for _, id := range d.byPort.appendTo(nil, portKey{device.Unmap(), port}) {
+		addrs = append(addrs, d.hosts[id].addr)
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return addrs
+}
+
 // ZonesOf gives the names of the zones an address is in, sorted.
 func (d *Directory) ZonesOf(addr netip.Addr) []string {
 	h, ok := d.lookup(addr)

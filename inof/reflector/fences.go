@@ -63,3 +63,13 @@ func (t *change) dropFences(d *device, gen uint32) {
 		}
 	}
 }
+
+// fenceOf is what its device has fenced at an address.
+func (r *Reflector) fenceOf(k zone.HostKey) wire.FenceRecord {
+	if d := r.devices[k.Device]; d != nil {
+		if f, there := d.fenced[k]; there {
+			return f.rec
+		}
+	}
+	return wire.FenceRecord{Device: k.Device, Port: k.Port, Array: k.Addr}
+}

@@ -95,16 +95,6 @@ func (r *Reflector) sayFence(d *device, n news, t *taking) {
 	}
 }
 
-// fenceOf is what its device has fenced at an address.
-func (r *Reflector) fenceOf(k zone.HostKey) wire.FenceRecord {
-	if d := r.devices[k.Device]; d != nil {
-		if f, there := d.fenced[k]; there {
-			return f.rec
-		}
-	}
-	return wire.FenceRecord{Device: k.Device, Port: k.Port, Array: k.Addr}
-}
-
 func (r *Reflector) sayRefused(d *device, _ news, t *taking) {
 	t.refused = &wire.Refusal{Hosts: uint32(len(d.refused)), Limit: uint32(d.limit), Again: d.again == askAgain, Outside: uint32(len(d.outside)), Named: d.outsideNamed()}
 	if d.again == askAgain {
