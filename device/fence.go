@@ -202,3 +202,33 @@ func (c *Core) fencePort(p *port, now time.Time) {
 
 // closed reports whether a port is blocked as a whole: its hosts cannot be reached.
 func (c *Core) closed(p *port) bool { return c.fence.machine.Closed(p.Name) }
+
+// Fences lists the blocks of this device, those of others that it knows of, and the faults that were
+// not answered by one.
+func (c *Core) Fences() []api.Fence {
+	list := []api.Fence{}
+	if c.client == nil {
+		return list
+	}
+	for _, s := range c.fence.machine.Show() {
+		f := api.Fence{Device: c.self, Port: s.Port, Array: s.Array, Host: s.Host, Since: stamp(s.Since), Until: stamp(s.Until), Confirmed: !s.Confirmed.IsZero(), Fenced: "not fenced: " + s.Why}
+		if f.Confirmed && s.Why == "" {
+			took := max(0, s.Confirmed.Sub(s.Fault))
+			f.Took, f.Fenced = api.Duration(took), fmt.Sprintf("fenced: network by switch in %v", took.Round(time.Millisecond))
+		}
+		list = append(list, f)
+	}
+	for k, peers := range c.fence.table {
+		if k.Device == c.self {
+			continue
+		}
+		for _, p := range peers {
+			f := api.Fence{Device: k.Device, Port: k.Port, Array: k.Addr, Host: p.Host, Since: stamp(p.Since), Until: stamp(p.Since.Add(p.Hold)), Confirmed: p.Level != snsd.FenceNone, Fenced: "not fenced: that switch has not confirmed its block"}
+			if f.Confirmed {
+				f.Took, f.Fenced = api.Duration(p.Took), fmt.Sprintf("fenced: network by switch in %v", p.Took)
+			}
+			list = append(list, f)
+		}
+	}
+	return list
+}
