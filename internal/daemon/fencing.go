@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,8 +97,8 @@ func (f *fencing) round(ctx context.Context) {
 	steps := f.queue
 	f.queue = nil
 	f.mu.Unlock()
-	defer f.count(false)
 	if len(steps) == 0 {
+		f.count(false)
 		return
 	}
 	results := make([]fence.Result, 0, len(steps))
@@ -118,6 +119,7 @@ func (f *fencing) round(ctx context.Context) {
 	for _, r := range results {
 		f.keep(&r)
 	}
+	f.count(slices.ContainsFunc(steps, func(s fence.Step) bool { return s.Op == fence.OpBlock }))
 }
 
 // do does one step.
