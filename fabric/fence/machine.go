@@ -63,6 +63,7 @@ type block struct {
 	phase     phase
 	busy      bool      // the dataplane has a step of it
 	next      time.Time // of the next step, not before; zero: at once
+	drained   bool      // the queue is empty, and the block is to be prolonged
 	fault     time.Time // that it answers
 	confirmed time.Time // nothing passes any more since then; zero: not known
 	err       string    // of the last step
@@ -115,9 +116,6 @@ func (m *Machine) Lost() {
 	m.ready = false
 	for _, b := range m.blocks {
 		b.busy = false
-		if _, down := m.down[b.Port]; down && b.phase < standing {
-			b.unconfirm(m)
-		}
 	}
 }
 
@@ -139,8 +137,8 @@ func (m *Machine) LiftAll() {
 			m.drop(k)
 			continue
 		}
-		b.phase, b.next = ending, time.Time{}
-		b.unconfirm(m)
+		b.phase, b.next, b.confirmed = ending, time.Time{}, time.Time{}
+		m.touch(k)
 	}
 }
 
@@ -159,11 +157,6 @@ func (m *Machine) PortDown(port string, fault, now time.Time) {
 func (m *Machine) PortUp(port string) {
 	delete(m.down, port)
 	delete(m.ports, port)
-	for _, b := range m.blocks {
-		if b.Port == port && b.phase < standing { // frames pass before it is in force
-			b.unconfirm(m)
-		}
-	}
 }
 
 // Note has an address looked at that changed in the table of hosts.
@@ -205,6 +198,8 @@ func (m *Machine) Steps(now time.Time) (steps []Step) {
 			step.Op = OpLift
 		case b.phase == wanted:
 			b.phase, step.Op = asked, OpBlock
+		case b.phase == standing && b.confirmed.IsZero() && b.drained:
+			step.Op = OpBlock
 		case b.phase == standing && b.confirmed.IsZero():
 			step.Op = OpDrained
 		default:
@@ -274,7 +269,6 @@ func (m *Machine) Done(r Result, now time.Time) {
 		b.err, b.next = r.Err.Error(), now.Add(retryAfter)
 		if b.phase == asked {
 			b.phase = wanted
-			b.unconfirm(m)
 		}
 		return
 	}
@@ -286,9 +280,15 @@ func (m *Machine) Done(r Result, now time.Time) {
 		m.counts.Blocks++
 		b.phase, b.Since, b.Until = standing, r.Since, r.Until
 		m.touch(b.Key)
-		if _, down := m.down[b.Port]; down {
+		if _, down := m.down[b.Port]; down { // its queue is empty, and no frame passes when it is back
 			m.confirm(b, now)
 		}
+	case r.Op == OpBlock && b.phase == standing && b.drained:
+		b.Until = r.Until
+		m.confirm(b, now)
+	case r.Op == OpDrained && b.phase == standing && r.Drained && b.Until.Before(now.Add(m.cfg.Hold-drainMargin)):
+		// What the queue has sent last began the array's keep-alive time-out anew.
+		b.drained, b.Until = true, now.Add(m.cfg.Hold)
 	case r.Op == OpDrained && b.phase == standing && r.Drained:
 		m.confirm(b, now)
 	case r.Op == OpDrained && b.phase == standing:
@@ -300,13 +300,6 @@ func (m *Machine) confirm(b *block, now time.Time) {
 	if b.confirmed.IsZero() {
 		b.confirmed = now
 		m.counts.Confirmed++
-		m.touch(b.Key)
-	}
-}
-
-func (b *block) unconfirm(m *Machine) {
-	if !b.confirmed.IsZero() {
-		b.confirmed = time.Time{}
 		m.touch(b.Key)
 	}
 }
@@ -369,6 +362,7 @@ func (m *Machine) peers(k factKey) (list []Peer) {
 		}
 		p := Peer{Host: b.Host, Since: since, Hold: max(0, b.Until.Sub(since)).Truncate(time.Second)}
 		if !b.confirmed.IsZero() {
+			p.Hold = max(0, min(b.Until.Sub(since), m.cfg.Hold)).Truncate(time.Second) // how long nothing passes from then on, at least
 			p.Level, p.Took = snsd.FenceNetwork, max(0, b.confirmed.Sub(b.fault)).Truncate(time.Millisecond)
 		}
 		list = append(list, p)

@@ -19,8 +19,8 @@ const (
 	whyTooMany  = "too many hosts share a zone with the port's arrays"
 )
 
-// fencePort answers that a port passes nothing: whoever is behind it is fenced at once, and stays so
-// when the port comes back, until its time is over. The port as a whole is closed if each of its
+// fencePort answers that a port passes nothing: whoever is behind it is fenced as soon as the block is
+// in force (before that the link might come back), until its time is over. The port as a whole is closed if each of its
 // pairs has another path; else the pairs that have one are blocked, and the others may use the port
 // as soon as it is back.
 func (m *Machine) fencePort(port string, fault, now time.Time) {
@@ -81,10 +81,7 @@ func (m *Machine) want(keys []Key, fault, now time.Time) string {
 			m.put(b)
 		}
 		b.Until, b.fault = now.Add(m.cfg.Hold), fault
-		b.phase, b.confirmed = wanted, time.Time{}
-		if _, down := m.down[k.Port]; down {
-			m.confirm(b, now)
-		}
+		b.phase, b.confirmed, b.drained = wanted, time.Time{}, false
 		m.touch(k)
 	}
 	return ""

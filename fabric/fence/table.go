@@ -29,7 +29,11 @@ const (
 	maxLooked = 4096
 
 	retryAfter = 100 * time.Millisecond // after an error of the dataplane
-	drainEvery = 5 * time.Millisecond   // between two looks at a queue
+	// drainMargin is how much later than the begin of a block its queue may be empty, for the block
+	// to stand long enough: a part of the 2 s that Hold has above 3 x the keep-alive time-out.
+	drainMargin = time.Second
+
+	drainEvery = 5 * time.Millisecond // between two looks at a queue
 )
 
 // Host is one address of a host or an array, as this switch knows it.
