@@ -97,7 +97,7 @@ type fabricState struct {
 		on           bool
 		since, until int
 	} // in the dataplane: of the pair, of the port
-	used uint16 // what happens at most once
+	used event // what happens at most once
 }
 
 // world is one state of the search.
@@ -115,7 +115,8 @@ type world struct {
 type search struct {
 	out    rule
 	need   snsd.FenceLevel // with which the agent leaves
-	causes bool            // of a port instead of a path
+	events event           // that may happen
+	slow   bool            // it begins with a copy in the queue, which is paused, and one at the host
 }
 
 func (s *search) at(w *world) time.Time { return begin.Add(time.Duration(w.tick) * second) }
@@ -202,7 +203,7 @@ func (w *world) key() string {
 		b = append(b, v)
 	}
 	bits(w.guarded[0], w.guarded[1], w.paused, w.noLink, w.failed, w.other, w.closed, w.left)
-	b = append(b, byte(w.copies[0]), byte(w.copies[1]), byte(w.silent), w.target, byte(max(0, w.until-w.tick)), byte(w.used))
+	b = append(b, byte(w.copies[0]), byte(w.copies[1]), byte(w.silent), w.target, byte(max(0, w.until-w.tick)), byte(w.used), byte(w.used>>8))
 	for _, d := range w.blocks {
 		if bits(d.on); d.on {
 			b = append(b, byte(min(2, w.tick-d.since)), byte(d.until-w.tick))
@@ -245,205 +246,155 @@ func (w *world) level() snsd.FenceLevel {
 	return best
 }
 
-// once does something at most once in a run.
-func (w *world) once(bit int) bool {
-	if w.used&(1<<bit) != 0 {
-		return false
-	}
-	w.used |= 1 << bit
-	return true
-}
+// event is a kind of what may happen, for searches of some of it.
+type event uint16
+
+const (
+	evRepeat event = 1 << iota // the host's TCP sends once more
+	evPause                    // the array pauses its port
+	evOther                    // the other path fails
+	evPath                     // the path to the host fails
+	evBack                     // it works again
+	evLink                     // the array's port loses its carrier, and has it again
+	evFail                     // the dataplane fails once
+	evKill                     // the daemon is killed
+	evTarget                   // the target's agent
+)
 
 // next gives all that may happen next.
 func (s *search) next(w *world) (out []*world) {
-	do := func(what string, change func(n *world) bool) {
-		n := s.clone(w, what)
-		if change(n) {
+	do := func(can bool, what string, change func(n *world)) {
+		if can {
+			n := s.clone(w, what)
+			change(n)
 			out = append(out, n)
 		}
 	}
+	// once is for what happens at most once in a run.
+	once := func(e event, can bool, what string, change func(n *world)) {
+		do(can && s.events&e != 0 && w.used&e == 0, what, func(n *world) {
+			n.used |= e
+			change(n)
+		})
+	}
 	for i, p := range w.copies {
-		switch p {
-		case atHost:
-			do(fmt.Sprintf("copy %d leaves the host", i+1), func(n *world) bool { n.copies[i] = inNet; return true })
-		case inNet:
-			do(fmt.Sprintf("copy %d gets to the array's port", i+1), func(n *world) bool {
-				n.copies[i] = inQueue
-				if n.noLink || n.dropping() {
-					n.copies[i] = dropped
-				}
-				return true
-			})
-		case inQueue:
-			do(fmt.Sprintf("the port sends copy %d", i+1), func(n *world) bool {
-				if n.paused || n.noLink {
-					return false
-				}
-				n.copies[i] = received
-				if n.closed || n.target > 0 && n.until > n.tick {
-					n.copies[i] = dropped
-				}
-				n.silent = 0
-				return true
-			})
-		case received:
-			do(fmt.Sprintf("the array begins copy %d", i+1), func(n *world) bool { n.copies[i] = executing; return true })
-		case executing:
-			do(fmt.Sprintf("copy %d is on the media", i+1), func(n *world) bool {
-				n.copies[i] = executed
-				if n.guarded[i] {
-					n.bad = fmt.Sprintf("copy %d overwrites what was acknowledged after it", i+1)
-				}
-				return true
-			})
-		}
-	}
-	do("the host's TCP repeats the write", func(n *world) bool {
-		if n.left || n.copies[0] == executed || n.copies[1] != nowhere || !n.once(0) {
-			return false
-		}
-		n.copies[1] = atHost
-		return true
-	})
-	do("the array pauses the port", func(n *world) bool { p := !n.paused && n.once(1); n.paused = true; return p })
-	do("the port is paused no more", func(n *world) bool { p := n.paused; n.paused = false; return p })
-	do("the other path fails", func(n *world) bool { p := n.other && n.once(2); n.other = false; return p })
-	if s.causes {
-		do("the array's port loses its carrier", func(n *world) bool {
-			if n.noLink || !n.once(3) {
-				return false
+		name := fmt.Sprintf("copy %d", i+1)
+		do(p == atHost, name+" leaves the host", func(n *world) { n.copies[i] = inNet })
+		do(p == inNet, name+" gets to the array's port", func(n *world) {
+			n.copies[i] = inQueue
+			if n.noLink || n.dropping() {
+				n.copies[i] = dropped
 			}
-			n.noLink = true
-			for i, p := range n.copies {
-				if p == inQueue {
-					n.copies[i] = dropped
-				}
-			}
-			if !n.dead {
-				s.watched(n, func() { n.m.PortDown("p", s.at(n), s.at(n)) })
-			}
-			return true
 		})
-		do("its carrier is back", func(n *world) bool {
-			p := n.noLink
-			if n.noLink = false; !n.dead {
-				n.m.PortUp("p")
+		do(p == inQueue && !w.paused && !w.noLink, "the port sends "+name, func(n *world) {
+			n.copies[i] = received
+			if n.closed || n.target > 0 && n.until > n.tick {
+				n.copies[i] = dropped
 			}
-			return p
+			n.silent = 0
 		})
-	} else {
-		do("the path to the host fails", func(n *world) bool {
-			p := !n.failed && n.once(3)
-			if n.failed = true; !n.dead {
-				n.m.Note(hostAddr, s.at(n))
+		do(p == received, "the array begins "+name, func(n *world) { n.copies[i] = executing })
+		do(p == executing, name+" is on the media", func(n *world) {
+			n.copies[i] = executed
+			if n.guarded[i] {
+				n.bad = name + " overwrites what was acknowledged after it"
 			}
-			return p
-		})
-		do("the path to the host works", func(n *world) bool {
-			p := n.failed && n.once(4)
-			if n.failed = false; !n.dead {
-				n.m.Note(hostAddr, s.at(n))
-			}
-			return p
 		})
 	}
-	do("the daemon decides", func(n *world) bool {
-		if n.dead {
-			return false
+	once(evRepeat, !w.left && w.copies[0] != executed, "the host's TCP repeats the write", func(n *world) { n.copies[1] = atHost })
+	once(evPause, !w.paused, "the array pauses the port", func(n *world) { n.paused = true })
+	do(w.paused, "the port is paused no more", func(n *world) { n.paused = false })
+	once(evOther, w.other, "the other path fails", func(n *world) { n.other = false })
+	once(evLink, !w.noLink, "the array's port loses its carrier", func(n *world) {
+		n.noLink = true
+		for i, p := range n.copies {
+			if p == inQueue {
+				n.copies[i] = dropped
+			}
 		}
-		s.watched(n, func() { n.steps = append(n.steps, n.m.Steps(s.at(n))...) })
-		return len(n.steps) > len(w.steps) || len(n.m.queue) < len(w.m.queue)
+		if !n.dead {
+			s.watched(n, func() { n.m.PortDown("p", s.at(n), s.at(n)) })
+		}
 	})
+	do(w.noLink, "its carrier is back", func(n *world) {
+		if n.noLink = false; !n.dead {
+			n.m.PortUp("p")
+		}
+	})
+	noted := func(n *world) {
+		if !n.dead {
+			n.m.Note(hostAddr, s.at(n))
+		}
+	}
+	once(evPath, !w.failed, "the path to the host fails", func(n *world) { n.failed = true; noted(n) })
+	once(evBack, w.failed, "the path to the host works", func(n *world) { n.failed = false; noted(n) })
+	if at := w.m.Next(s.at(w)); !w.dead && !at.IsZero() && !at.After(s.at(w)) {
+		do(true, "the daemon decides", func(n *world) {
+			s.watched(n, func() { n.steps = append(n.steps, n.m.Steps(s.at(n))...) })
+		})
+	}
 	if len(w.steps) > 0 {
-		do("the dataplane: "+w.steps[0].Op.String(), func(n *world) bool { s.act(n, nil); return true })
-		do("the dataplane fails", func(n *world) bool {
-			p := n.once(5)
-			s.act(n, errors.New("no"))
-			return p
-		})
+		do(true, "the dataplane: "+w.steps[0].Op.String(), func(n *world) { s.act(n, nil) })
+		once(evFail, true, "the dataplane fails", func(n *world) { s.act(n, errors.New("no")) })
 	}
-	do("the daemon is killed", func(n *world) bool {
-		if n.dead || !n.once(6) {
-			return false
-		}
+	once(evKill, !w.dead, "the daemon is killed", func(n *world) {
 		n.dead, n.steps = true, nil
 		if s.out == notKept {
 			clear(n.blocks[:])
 		}
-		return true
 	})
-	do("the daemon is started", func(n *world) bool {
-		if !n.dead {
-			return false
-		}
-		n.dead, n.m = false, New(s.config(), s.view(n))
-		s.watched(n, func() {
-			if n.noLink {
-				n.m.PortDown("p", s.at(n), s.at(n))
-			}
-			var list []Block
-			for i, k := range [...]Key{pairKey, portKey} {
-				if b := n.blocks[i]; b.on {
-					list = append(list, Block{k, begin.Add(time.Duration(b.since) * second), begin.Add(time.Duration(b.until) * second)})
-				}
-			}
-			n.m.Adopt(list, s.at(n))
-		})
-		if n.failed {
-			n.m.Note(hostAddr, s.at(n))
-		}
-		return true
-	})
-	if !w.left && !w.dead {
-		do("the host's agent is notified", func(n *world) bool {
-			level := n.level()
-			if level == snsd.FenceNone || level < s.need && s.out != networkIsArray {
-				return false
-			}
+	do(w.dead, "the daemon is started", func(n *world) { s.start(n) })
+	if level := w.level(); !w.left && !w.dead && level != snsd.FenceNone && (level >= s.need || s.out == networkIsArray) {
+		do(true, "the host's agent is notified: "+level.String(), func(n *world) {
 			if s.out == networkIsArray {
 				level = snsd.FenceArray
 			}
 			n.leave(level)
-			return true
 		})
 	}
-	if s.need == snsd.FenceArray {
+	if s.events&evTarget != 0 {
 		s.targetMoves(w, do)
 	}
-	do("a second passes", func(n *world) bool { s.pass(n); return true })
+	do(true, "a second passes", func(n *world) { s.pass(n) })
 	return out
+}
+
+// start is that of the daemon, which finds what stands.
+func (s *search) start(n *world) {
+	n.dead, n.m = false, New(s.config(), s.view(n))
+	s.watched(n, func() {
+		if n.noLink {
+			n.m.PortDown("p", s.at(n), s.at(n))
+		}
+		var list []Block
+		for i, k := range [...]Key{pairKey, portKey} {
+			if b := n.blocks[i]; b.on {
+				list = append(list, Block{k, begin.Add(time.Duration(b.since) * second), begin.Add(time.Duration(b.until) * second)})
+			}
+		}
+		n.m.Adopt(list, s.at(n))
+	})
+	if n.failed {
+		n.m.Note(hostAddr, s.at(n))
+	}
 }
 
 // targetMoves is the agent of the target: it drops the pair, destroys its sockets, waits for its
 // commands, and answers.
-func (s *search) targetMoves(w *world, do func(string, func(*world) bool)) {
-	switch w.target {
-	case 0:
-		do("the target drops the pair", func(n *world) bool {
-			n.target, n.until = 1, n.tick+hold
-			return n.failed || n.noLink
-		})
-	case 1:
-		do("the target destroys its sockets", func(n *world) bool {
-			n.target = 2
-			s.close(n)
-			if s.out == oneWay && !n.left { // its RST moves the host
-				n.leave(snsd.FenceArray)
-			}
-			return true
-		})
-	case 2:
-		do("the target answers: array", func(n *world) bool {
-			if s.out != executionIgnored && slices.Contains(n.copies[:], executing) {
-				return false
-			}
-			n.target = 3
-			if !n.left {
-				n.leave(snsd.FenceArray)
-			}
-			return true
-		})
-	}
+func (s *search) targetMoves(w *world, do func(bool, string, func(*world))) {
+	do(w.target == 0 && (w.failed || w.noLink), "the target drops the pair", func(n *world) { n.target, n.until = 1, n.tick+hold })
+	do(w.target == 1, "the target destroys its sockets", func(n *world) {
+		n.target = 2
+		s.close(n)
+		if s.out == oneWay && !n.left { // its RST moves the host
+			n.leave(snsd.FenceArray)
+		}
+	})
+	do(w.target == 2 && (s.out == executionIgnored || !slices.Contains(w.copies[:], executing)), "the target answers: array", func(n *world) {
+		if n.target = 3; !n.left {
+			n.leave(snsd.FenceArray)
+		}
+	})
 }
 
 // close ends the connection at the array: what was received is thrown away, what is executed is not.
@@ -521,6 +472,9 @@ func (s *search) pass(n *world) {
 // run searches to a depth, breadth first. It returns the first state that must not be.
 func (s *search) run(depth int, deadline time.Time) (bad *world, states int, whole bool) {
 	first := &world{fabricState: fabricState{copies: [2]place{atHost}, other: true}}
+	if s.slow {
+		first.copies, first.paused = [2]place{inQueue, atHost}, true
+	}
 	first.m = New(s.config(), s.view(first))
 	first.m.Adopt(nil, begin)
 	seen := map[string]struct{}{first.key(): {}}
@@ -557,19 +511,66 @@ func (w *world) way() (list []string) {
 	return list
 }
 
-// The depth of the search: how many things happen one after the other.
-const searchDepth = 12
+// searches are what happens together, and to which depth: how many things, one after the other.
+var searches = []struct {
+	what  string
+	run   search
+	depth int
+}{
+	{"a path fails, the port is paused", search{need: snsd.FenceNetwork, events: evPause | evPath}, 22},
+	{"a port loses its carrier", search{need: snsd.FenceNetwork, events: evPause | evLink | evFail}, 18},
+	{"a path fails, the daemon is killed", search{need: snsd.FenceNetwork, events: evPath | evKill}, 18},
+	{"the target's agent", search{need: snsd.FenceArray, events: evPath | evTarget}, 18},
+	{"the other path fails", search{need: snsd.FenceNetwork, events: evPath | evLink | evOther}, 10},
+	{"a queue that is slow", search{need: snsd.FenceNetwork, events: evPath, slow: true}, 21},
+	{"all, a path fails", search{need: snsd.FenceNetwork, events: evRepeat | evPause | evOther | evPath | evBack | evFail | evKill}, 10},
+	{"all, a port loses its carrier", search{need: snsd.FenceNetwork, events: evRepeat | evPause | evOther | evLink | evFail | evKill}, 10},
+	{"all, with the target's agent", search{need: snsd.FenceArray, events: evRepeat | evPause | evPath | evLink | evTarget}, 10},
+}
+
+// searchTime is how long all searches take at most: on a machine that is too slow they end before
+// their depth, and say so.
+const searchTime = 50 * time.Second
 
 func TestNoOldCopyIsExecutedBehindAFence(t *testing.T) {
-	for _, s := range []search{
-		{need: snsd.FenceNetwork}, {need: snsd.FenceNetwork, causes: true},
-		{need: snsd.FenceArray}, {need: snsd.FenceArray, causes: true},
-	} {
+	end := time.Now().Add(searchTime)
+	for _, s := range searches {
 		begun := time.Now()
-		bad, states, whole := s.run(searchDepth, begun.Add(5*time.Minute))
-		t.Logf("level %v, fault of a port %v: %d states to depth %d, all: %v, %v", s.need, s.causes, states, searchDepth, whole, time.Since(begun).Round(time.Millisecond))
+		bad, states, whole := s.run.run(s.depth, end)
+		t.Logf("%s: %d states to depth %d, all of them: %v, %v", s.what, states, s.depth, whole, time.Since(begun).Round(time.Millisecond))
 		if bad != nil {
-			t.Errorf("%s:\n  %s", bad.bad, strings.Join(bad.way(), "\n  "))
+			t.Errorf("%s: %s:\n  %s", s.what, bad.bad, strings.Join(bad.way(), "\n  "))
+		}
+	}
+}
+
+// Each rule is needed: without it the search finds how data are lost.
+func TestWithoutARuleDataAreLost(t *testing.T) {
+	for _, v := range []struct {
+		out rule
+		in  string // the search that finds it
+	}{
+		{queueForgotten, "a path fails, the port is paused"},
+		{holdTooShort, "a path fails, the port is paused"},
+		{holdFromBegin, "a queue that is slow"},
+		{oneWay, "the target's agent"},
+		{networkIsArray, "a path fails, the port is paused"},
+		{lastPath, "the other path fails"},
+		{notKept, "a path fails, the daemon is killed"},
+		{openAtOnce, "a port loses its carrier"},
+		{executionIgnored, "the target's agent"},
+	} {
+		for _, s := range searches {
+			if s.what != v.in {
+				continue
+			}
+			s.run.out = v.out
+			bad, states, _ := s.run.run(s.depth, time.Now().Add(searchTime))
+			if bad == nil {
+				t.Errorf("without %s nothing is lost, in %d states to depth %d", ruleNames[v.out], states, s.depth)
+				continue
+			}
+			t.Logf("without %s: %s:\n  %s", ruleNames[v.out], bad.bad, strings.Join(bad.way(), "\n  "))
 		}
 	}
 }
