@@ -284,8 +284,10 @@ func (m *Machine) Done(r Result, now time.Time) {
 			m.confirm(b, now)
 		}
 	case r.Op == OpBlock && b.phase == standing && b.drained:
-		b.Until = r.Until
-		m.confirm(b, now)
+		lapsed := r.Since.After(b.Since) // it had ended before it was prolonged
+		if b.Since, b.Until, b.drained = r.Since, r.Until, !lapsed; !lapsed {
+			m.confirm(b, now)
+		}
 	case r.Op == OpDrained && b.phase == standing && r.Drained && b.Until.Before(now.Add(m.cfg.Hold-drainMargin)):
 		// What the queue has sent last began the array's keep-alive time-out anew.
 		b.drained, b.Until = true, now.Add(m.cfg.Hold)
@@ -297,7 +299,7 @@ func (m *Machine) Done(r Result, now time.Time) {
 }
 
 func (m *Machine) confirm(b *block, now time.Time) {
-	if b.confirmed.IsZero() {
+	if b.confirmed.IsZero() && now.Before(b.Until) {
 		b.confirmed = now
 		m.counts.Confirmed++
 		m.touch(b.Key)

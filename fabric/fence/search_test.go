@@ -27,7 +27,7 @@ import (
 // Each rule of fencing is then taken out, and the search has to find how data are lost.
 
 const (
-	expiry = 3 // ticks after which an array that hears nothing ends the connection: 3 x KATO
+	expiry = 4 // ticks after which an array that hears nothing ends the connection: 3 x KATO
 	hold   = expiry + 2
 	second = time.Second // a tick
 )
@@ -444,6 +444,8 @@ func (s *search) act(n *world, err error) {
 			b.on = false
 		}
 		r.Since, r.Until = begin.Add(time.Duration(b.since)*second), begin.Add(time.Duration(b.until)*second)
+	case st.Op == OpDrained && !b.on:
+		r.Err = errors.New("there is no such block")
 	case st.Op == OpDrained:
 		r.Drained = s.out == queueForgotten || !slices.Contains(n.copies[:], inQueue)
 	case st.Op == OpLift:
@@ -455,18 +457,20 @@ func (s *search) act(n *world, err error) {
 // pass is a second.
 func (s *search) pass(n *world) {
 	n.tick++
-	for i := range n.blocks {
-		if b := &n.blocks[i]; b.on && b.until <= n.tick {
-			b.on, b.until = false, 0
+	defer func() {
+		for i := range n.blocks {
+			if b := &n.blocks[i]; b.on && b.until <= n.tick {
+				b.on, b.until = false, 0
+			}
 		}
-	}
+	}()
 	if n.silent++; !n.left && !n.dropping() && !n.noLink && !n.paused && n.target == 0 && !n.failed {
 		n.silent = 0 // keep-alives
 	}
-	if n.silent > expiry && !n.closed {
+	if n.silent >= expiry && !n.closed {
 		s.close(n)
 	}
-	n.silent = min(n.silent, expiry+1)
+	n.silent = min(n.silent, expiry)
 }
 
 // run searches to a depth, breadth first. It returns the first state that must not be.
@@ -522,7 +526,7 @@ var searches = []struct {
 	{"a path fails, the daemon is killed", search{need: snsd.FenceNetwork, events: evPath | evKill}, 18},
 	{"the target's agent", search{need: snsd.FenceArray, events: evPath | evTarget}, 18},
 	{"the other path fails", search{need: snsd.FenceNetwork, events: evPath | evLink | evOther}, 10},
-	{"a queue that is slow", search{need: snsd.FenceNetwork, events: evPath, slow: true}, 21},
+	{"a queue that is slow", search{need: snsd.FenceNetwork, events: evPath, slow: true}, 24},
 	{"all, a path fails", search{need: snsd.FenceNetwork, events: evRepeat | evPause | evOther | evPath | evBack | evFail | evKill}, 10},
 	{"all, a port loses its carrier", search{need: snsd.FenceNetwork, events: evRepeat | evPause | evOther | evLink | evFail | evKill}, 10},
 	{"all, with the target's agent", search{need: snsd.FenceArray, events: evRepeat | evPause | evPath | evLink | evTarget}, 10},
