@@ -177,6 +177,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		c.client.SetReflectorAddresses(cfg.Addresses)
 		c.fence.configure(cfg.Fence, c.dir, cfg.Self)
 		c.notify.SetFences(&c.fence)
+		c.fenceMode()
 		if cfg.Transmit != nil {
 			c.speak = lldp.NewTransmitter(*cfg.Transmit)
 		}

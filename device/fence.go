@@ -17,6 +17,7 @@ import (
 // fencing is what this switch blocks, as far as it is decided here, and what all switches have
 // blocked, as far as it is known here.
 type fencing struct {
+	cfg     fence.Config
 	machine *fence.Machine // nil: this device has no access ports
 	table   map[zone.HostKey][]wire.FencePeer
 	arrays  map[netip.Addr]int // how many keys of table each has
@@ -24,7 +25,7 @@ type fencing struct {
 }
 
 func (f *fencing) configure(cfg fence.Config, dir *zone.Directory, self netip.Addr) {
-	f.dir = dir
+	f.cfg, f.dir = cfg, dir
 	f.table, f.arrays = map[zone.HostKey][]wire.FencePeer{}, map[netip.Addr]int{}
 	f.machine = fence.New(cfg, fenceView{dir, self})
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"net/netip"
 	"testing"
 	"time"
@@ -351,5 +352,66 @@ func TestNothingIsFencedThatNobodyBlocks(t *testing.T) {
 		if got := r.take("h1", t1); len(got) != 1 || got[0].State != snsd.Active {
 			t.Errorf("%s: with the port back the agent got %+v", what, got)
 		}
+	}
+}
+
+// A device that is told to observe lifts what stands, and blocks nothing until it acts again.
+func TestADeviceThatObservesBlocksNothing(t *testing.T) {
+	r := newFenceRig(t, fenceOn)
+	r.port("h1", false, fabric.PortChanged)
+	r.run(time.Second)
+	if len(r.blocks) == 0 {
+		t.Fatal("nothing was blocked")
+	}
+	r.SetObserve(true, r.now)
+	r.run(100 * time.Millisecond)
+	if len(r.blocks) > 0 {
+		t.Errorf("observing: %v", r.blocks)
+	}
+	r.port("h1", true, fabric.PortChanged)
+	r.port("h2", false, fabric.PortChanged)
+	r.run(time.Second)
+	if len(r.blocks) > 0 {
+		t.Errorf("a fault while it observes: %v", r.blocks)
+	}
+	r.SetObserve(false, r.now)
+	r.port("a1", false, fabric.PortChanged)
+	r.run(time.Second)
+	if len(r.blocks) == 0 {
+		t.Error("acting again it blocks nothing")
+	}
+}
+
+// The frame to an agent that announced nothing is what it was, byte for byte, except for the byte
+// that offers.
+func TestTheFramesOfTheExistingAgentStayAsTheyAre(t *testing.T) {
+	r := newFenceRig(t, fenceOn)
+	r.forget()
+	r.port("a1", false, fabric.PortChanged)
+	r.run(100 * time.Millisecond)
+	seen := 0
+	for _, frame := range r.raw {
+		payload := frame[fabric.EthernetHeaderLen:]
+		p, err := snsd.ParsePacket(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range p.Notices {
+			if n.Host.String() != "192.0.2.13" {
+				continue
+			}
+			seen++
+			want, err := snsd.AppendNotify(nil, snsd.Notice{Subject: n.Subject, Host: n.Host, Seq: n.Seq, State: snsd.Inactive, Reason: snsd.ReasonLinkDown,
+				Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolTCP, NQN: nqnOf + "sub"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want[7] = 0x02; !bytes.Equal(payload[:len(want)], want) {
+				t.Errorf("got  %x\nwant %x", payload, want)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("the agent got nothing")
 	}
 }

@@ -74,7 +74,8 @@ func (c *Core) SetFence(cfg fence.Config, now time.Time) {
 		return
 	}
 	defer c.settle(now)
-	c.fence.machine.SetConfig(cfg)
+	c.fence.cfg = cfg
+	c.fenceMode()
 	c.followFences(now)
 }
 

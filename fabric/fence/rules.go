@@ -12,7 +12,7 @@ import (
 
 // Why a fault is not answered, for operators.
 const (
-	whyOff      = "client.fence is off"
+	whyOff      = "client.fence is off, or the device observes"
 	whyNotReady = "the dataplane cannot block"
 	whyLast     = "the pair has no other path"
 	whyNoRoom   = "too many blocks stand"
