@@ -49,6 +49,15 @@ func (v fenceView) Host(addr netip.Addr) (fence.Host, bool) {
 // Peers implements fence.View.
 func (v fenceView) Peers(addr netip.Addr) iter.Seq[netip.Addr] { return v.dir.Peers(addr) }
 
+// Share implements fence.View.
+func (v fenceView) Share(a, b netip.Addr) bool { return v.dir.Share(a, b) }
+
+// Local implements fence.View.
+func (v fenceView) Local() []netip.Addr { return v.dir.AddrsAt(v.self) }
+
+// OfNQN implements fence.View.
+func (v fenceView) OfNQN(nqn string) []netip.Addr { return v.dir.AddrsOf(nqn) }
+
 // Behind implements fence.View.
 func (v fenceView) Behind(port string) []netip.Addr { return v.dir.HostsAt(v.self, port) }
 

@@ -88,7 +88,7 @@ func (m *Machine) want(keys []Key, fault, now time.Time) string {
 }
 
 // noteStep is how many hosts are looked at before the next event.
-const noteStep = 64
+const noteStep = 16
 
 // lookAtNoted answers what has become of hosts.
 func (m *Machine) lookAtNoted(now time.Time) {
@@ -122,15 +122,15 @@ func (m *Machine) lookAtNoted(now time.Time) {
 // an array is that it shares a zone with, for that array alone. Other hosts use these ports too.
 func (m *Machine) fenceHost(h *Host, at, now time.Time) {
 	looked := 0
-	for a := range m.view.Peers(h.Addr) {
-		if looked++; looked > maxLooked {
-			m.counts.TooMany++
-			return
-		}
+	for _, a := range m.view.Local() {
 		array, known := m.view.Host(a)
 		_, before := m.hosts[h.Addr][a]
-		if before || !known || !array.array() || !array.Role.Meets(h.Role) {
+		if before || !known || !array.array() || a == h.Addr || !array.Role.Meets(h.Role) || !m.view.Share(a, h.Addr) {
 			continue
+		}
+		if looked > maxLooked {
+			m.counts.TooMany++
+			return
 		}
 		var keys []Key
 		stands := false
@@ -191,12 +191,8 @@ func (m *Machine) otherPath(array, host *Host, looked *int) bool {
 	if host.NQN == "" {
 		return false
 	}
-	for a := range m.view.Peers(array.Addr) {
-		if *looked++; *looked > maxLooked {
-			return false
-		}
-		h, known := m.view.Host(a)
-		if known && a != host.Addr && h.NQN == host.NQN && m.pathFrom(&h, array, host, looked) {
+	for _, a := range m.view.OfNQN(host.NQN) {
+		if h, known := m.view.Host(a); known && a != host.Addr && m.pathFrom(&h, array, host, looked) {
 			return true
 		}
 	}
@@ -210,14 +206,17 @@ func (m *Machine) pathFrom(from, array, host *Host, looked *int) bool {
 	if !far && !m.alive(from) {
 		return false
 	}
-	for a := range m.view.Peers(from.Addr) {
+	others := slices.Values(m.view.OfNQN(array.NQN))
+	if array.NQN == "" {
+		others = m.view.Peers(from.Addr)
+	}
+	for a := range others {
 		if *looked++; *looked > maxLooked {
 			return false
 		}
 		other, known := m.view.Host(a)
-		same := known && (a == array.Addr || other.NQN == array.NQN)
 		switch {
-		case !same || !other.array() || !m.alive(&other) || far && len(other.Ports) > 0:
+		case !known || !other.array() || !m.view.Share(from.Addr, a) || !m.alive(&other) || far && len(other.Ports) > 0:
 		case a == array.Addr && from.Addr == host.Addr:
 		case m.pairs[pair{a, from.Addr}] > 0:
 		default:

@@ -149,6 +149,22 @@ func (v worldView) Peers(a netip.Addr) iter.Seq[netip.Addr] {
 	}
 }
 
+func (v worldView) Share(a, b netip.Addr) bool { return true }
+
+func (v worldView) Local() []netip.Addr { return arrays[:1] }
+
+var (
+	arrays = []netip.Addr{arrayAddr, otherAddr}
+	itself = []netip.Addr{hostAddr}
+)
+
+func (v worldView) OfNQN(nqn string) []netip.Addr {
+	if nqn == "sub" {
+		return arrays
+	}
+	return itself
+}
+
 func (v worldView) Behind(string) []netip.Addr { return []netip.Addr{arrayAddr} }
 
 // clone gives a copy to go on with.

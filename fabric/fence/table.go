@@ -60,6 +60,10 @@ type View interface {
 	Host(netip.Addr) (Host, bool)
 	// Peers are the known addresses that share a zone with one, in any state.
 	Peers(netip.Addr) iter.Seq[netip.Addr]
+	Share(a, b netip.Addr) bool
+	// Local are the addresses that registered at local ports, and OfNQN those that say an NQN.
+	Local() []netip.Addr
+	OfNQN(string) []netip.Addr
 	// Behind are the addresses that registered at a local port, sorted.
 	Behind(port string) []netip.Addr
 }
