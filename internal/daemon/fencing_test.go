@@ -87,7 +87,7 @@ func (h *labHost) lastOf(subject string) (last snsd.Notice) {
 	return last
 }
 
-// A switch with an array loses its link: the host's agent hears `network` with the fault, operators
+// A switch with an array loses its link: the host's agent hears `network` once the block is in force, operators
 // see the block, its record and its counters, and it outlives the daemon.
 func TestAnArraysSwitchBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
