@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/openinof/inof/inof/client"
@@ -53,8 +54,15 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 	for _, d := range a.Downs {
 		add(c.dir.SetDown(d.Device, d.Port, d.Addrs, d.Down))
 	}
+	fenced := make([][]netip.Addr, len(a.Fences))
+	for i := range a.Fences {
+		fenced[i] = c.fence.put(a.Fences[i].Key(), a.Fences[i].Peers)
+	}
 	c.changedBy(changes, c.causeOf(a), now)
 	c.saveApplied(a)
+	for i := range a.Fences {
+		c.refenced(a.Fences[i].Key(), fenced[i], now)
+	}
 	if a.Bound {
 		c.rebind(now)
 	}

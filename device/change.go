@@ -28,5 +28,6 @@ func (c *Core) changedBy(changes zone.Changes, by hostnotify.Cause, now time.Tim
 	if len(changes) > 0 {
 		c.notify.ChangedBy(changes, by, now)
 		c.noteHardChanges(changes)
+		c.fenceChanges(changes, now)
 	}
 }

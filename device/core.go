@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof/client"
@@ -54,6 +55,7 @@ type Config struct {
 	Hosts      HostsConfig
 	Observe    bool // mode: observe
 	HardZoning hardzone.Config
+	Fence      fence.Config
 	Epoch      uint64 // of this start of the process
 	// Keep takes what is to be kept over a restart, Store what reflectors say; nil: nothing is.
 	Keep  keep.Sink
@@ -86,6 +88,7 @@ type Counters struct {
 	ExpiryPostponed uint64 `json:"expiry_postponed"` // ageing put off because the process had been stopped
 	PortsMoved      uint64 `json:"ports_moved"`      // ports that lost their carrier while the daemon was away: their hosts were told all
 	PathKeysGiven   uint64 `json:"path_keys_given"`  // to clients
+	FencesCut       uint64 `json:"fences_cut"`       // fenced hosts of which others are not notified, because an array has too many
 	PortsUnproved   uint64 `json:"ports_unproved"`   // ports of which that is not known: all was repeated to their hosts
 }
 
@@ -131,6 +134,7 @@ type Core struct {
 	mesh       mesh
 	observe    observing
 	hard       hard
+	fence      fencing
 	reports    map[netip.Addr]*wire.Report // by client: what is wrong there
 	synced     bool                        // as the notifier was told
 	unformed   bool                        // the reflector is of a cluster that has no zones yet
@@ -171,6 +175,9 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		c.client = client.New(cfg.Self, cfg.Epoch)
 		c.client.SetReflectors(max(1, cfg.Reflectors), cfg.Agreement, cfg.Wait)
 		c.client.SetReflectorAddresses(cfg.Addresses)
+		c.fence.configure(cfg.Fence, c.dir, cfg.Self)
+		c.notify.SetFences(&c.fence)
+		c.fenceMode()
 		if cfg.Transmit != nil {
 			c.speak = lldp.NewTransmitter(*cfg.Transmit)
 		}

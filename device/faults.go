@@ -52,9 +52,11 @@ func (c *Core) followFault(p *port, since, at, now time.Time) {
 		}
 		f.active, f.cause, f.why = true, cause, cause.Reason()
 		f.addrs = c.addrsOn(p.Name, false)
+		c.fencePort(p, now)
 	case f.active:
 		f.active = false
-		f.addrs = c.addrsOn(p.Name, true)
+		p.closed = c.closed(p)
+		f.addrs = c.addrsOn(p.Name, !p.closed)
 	}
 	c.tellFault(p, at, now)
 }
@@ -138,7 +140,7 @@ func (c *Core) addrsOn(name string, unheard bool) []netip.Addr {
 // heard takes addresses out of a fault that is over.
 func (c *Core) heard(p *port, addrs []netip.Addr, at, now time.Time) {
 	f := &p.fault
-	if f.active || len(f.addrs) == 0 {
+	if f.active || len(f.addrs) == 0 || c.closed(p) {
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(f.addrs), func(a netip.Addr) bool { return slices.Contains(addrs, a) })
@@ -153,7 +155,7 @@ func (c *Core) heard(p *port, addrs []netip.Addr, at, now time.Time) {
 // not have been heard since the carrier was lost: then nobody is there any more.
 func (c *Core) passed(p *port, put []lldp.HostInfo, at, now time.Time) {
 	f := &p.fault
-	if f.active || len(put) == 0 {
+	if f.active || len(put) == 0 || c.closed(p) {
 		return
 	}
 	unheard := c.table.Unheard(p.Name)
@@ -177,7 +179,7 @@ func (c *Core) passed(p *port, put []lldp.HostInfo, at, now time.Time) {
 // listed puts an address that was learned on a port with an active fault into the fault.
 func (c *Core) listed(p *port, addr netip.Addr, now time.Time) {
 	f := &p.fault
-	if !f.active {
+	if !f.active && !c.closed(p) {
 		return
 	}
 	if i, found := slices.BinarySearchFunc(f.addrs, addr, netip.Addr.Compare); !found {

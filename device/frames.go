@@ -86,13 +86,14 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 		c.counters.NTSUnexpected++
 	}
 	for _, a := range pkt.Acks {
-		c.ack(&f, a, now)
+		c.ack(&f, a, pkt.Extensions, now)
 		c.present(f.Port, a.Host, f.Src, now)
 	}
 	for _, addr := range pkt.Queries {
 		_, known := c.local[zone.HostKey{Addr: addr, Device: c.self, Port: f.Port}]
 		if known || c.mayAsk(addr, &f, now) {
 			c.introduce(f.Port, now)
+			c.notify.Announce(f.Port, addr, pkt.Extensions)
 			c.notify.Query(addr, now)
 		}
 	}
@@ -102,7 +103,10 @@ func (c *Core) receiveNTS(f fabric.Frame, now time.Time) {
 // host is there: if its link was down meanwhile, its peers need not wait for its LLDP. One of
 // another machine on the port says nothing of what the host has heard; another MAC address of the
 // same machine is found by lldp.Table.SpeaksToo.
-func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
+func (c *Core) ack(f *fabric.Frame, a snsd.Ack, ext snsd.Extensions, now time.Time) {
+	if c.notify.DetourAcked(f.Port, f.Src, a) {
+		return
+	}
 	at := f.At
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -113,6 +117,7 @@ func (c *Core) ack(f *fabric.Frame, a snsd.Ack, now time.Time) {
 		c.counters.AcksForeign++
 		return
 	}
+	c.notify.Announce(f.Port, a.Host, ext)
 	if c.testAcked(f.Port, a, at) || !c.notify.AckAt(f.Port, a, at, now) || c.ports[f.Port].late(at) {
 		return
 	}

@@ -99,6 +99,7 @@ func (c *Core) followMode(now time.Time) {
 	}
 	o.on = on
 	c.notify.SetObserving(on, now)
+	c.fenceMode()
 	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
 		p := c.ports[name]
 		switch {
@@ -114,6 +115,14 @@ func (c *Core) followMode(now time.Time) {
 		text = "the device observes: it decides and records, and notifies no host, shuts no port, blocks nothing"
 	}
 	c.event(api.Event{Time: now, Kind: "mode", Text: text, Fields: map[string]string{"mode": c.Mode().Name()}})
+}
+
+// fenceMode has the machine follow the configuration and the mode: a device that observes blocks
+// nothing, and lifts what stands.
+func (c *Core) fenceMode() {
+	cfg := c.fence.cfg
+	cfg.On = cfg.On && !c.Observes()
+	c.fence.machine.SetConfig(cfg)
 }
 
 // setAdmin shuts or opens a port, or has it seem so.

@@ -24,6 +24,7 @@ type port struct {
 	leaves   time.Time     // when its hosts leave, because the configuration does not name it; zero: it does
 	losses   uint32        // how often it was
 	changes  uint64        // of carrier, as the last event had it
+	closed   bool          // blocked as a whole
 	was      *restoredPort // until its first event after a restart
 	// pretend: it seems to be shut while the device observes; real is what it is (observe.go).
 	pretend bool

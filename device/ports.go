@@ -53,6 +53,9 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 	}
 	p.changes = ev.Changes
 	c.portRow(p)
+	if is {
+		c.fence.machine.PortUp(p.Name)
+	}
 	c.causesChanged(c.faults.Port(ev, now), now)
 	if regained && p.fault.active {
 		c.followFault(p, ev.At, ev.At, now) // of before, when somebody looked at it

@@ -37,8 +37,8 @@ func (c *Core) SendTestNotice(host netip.Addr, port string, done chan time.Durat
 		return fmt.Errorf("port %s is down", port)
 	}
 	c.testSeq++
-	payload, err := snsd.AppendNotify(nil, snsd.Notice{Subject: host, Host: host, Seq: c.testSeq, State: snsd.Inactive, Reason: snsd.ReasonAgedOut,
-		Service: snsd.Service{Role: snsd.RoleInitiator, Protocol: snsd.ProtocolRoCE}})
+	payload, err := snsd.Packet{Version: snsd.Version, Extensions: snsd.ExtFence, Notices: []snsd.Notice{{Subject: host, Host: host, Seq: c.testSeq,
+		State: snsd.Inactive, Reason: snsd.ReasonAgedOut, Service: snsd.Service{Role: snsd.RoleInitiator, Protocol: snsd.ProtocolRoCE}}}}.Append(nil)
 	if err != nil {
 		return err
 	}

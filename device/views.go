@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -220,7 +221,7 @@ func (c *Core) Notices() []api.Notice {
 	for _, n := range c.notify.Notices() {
 		a := api.Notice{
 			Seq: n.Seq, Host: n.Host, Subject: n.Subject, State: n.State, Reason: n.Reason, Port: n.Port,
-			Retries: n.Retries,
+			Retries: n.Retries, Fence: n.Fence, Fenced: fencedText(&n),
 		}
 		switch {
 		case n.Observed:
@@ -240,6 +241,19 @@ func (c *Core) Notices() []api.Notice {
 		list = append(list, a)
 	}
 	return list
+}
+
+// fencedText says what a notice of a fault said of the fence; empty: nothing is to be fenced.
+func fencedText(n *hostnotify.Notice) string {
+	switch {
+	case n.State == snsd.Active || n.Reason.Disconnects():
+		return ""
+	case n.Fence == nil:
+		return "not fenced: the agent has not announced that it understands it"
+	case n.Fence.Level == snsd.FenceNone:
+		return "not fenced: no switch had confirmed a block"
+	}
+	return fmt.Sprintf("fenced: %s by %s in %v", n.Fence.Level, n.Fence.Way, n.Fence.Took)
 }
 
 func (c *Core) Counts() api.Counts {
@@ -269,7 +283,7 @@ func (c *Core) Counters() map[string]any {
 	if c.client != nil {
 		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
 		m["nts"], m["inof_client"], m["mesh"] = c.nts, c.client.Counters(), c.mesh.counters
-		m["presence"] = c.presence.Counters()
+		m["presence"], m["fence"] = c.presence.Counters(), c.fence.machine.Counters()
 	}
 	if c.speak != nil {
 		m["lldp_transmit"] = c.speak.Counters()

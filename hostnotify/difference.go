@@ -23,6 +23,8 @@ func (p *pair) difference(is truth) (step, verdict) {
 		return stand, verdict{}
 	case !is.isActive() && (was.isActive() || escalates(was.reason, is.reason)):
 		return tell, is.verdict
+	case !is.isActive() && p.rises(is):
+		return tell, was.verdict
 	case !is.isActive():
 		return stand, verdict{}
 	case was.none():

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/internal/timerheap"
+	"github.com/openinof/inof/snsd"
 )
 
 // This file decides when a notice that was not acked is repeated. The host agent serves its
@@ -37,6 +38,7 @@ const (
 type agent struct {
 	timerheap.Place[agent] // among those with notices under way
 	addrs                  int
+	ext                    snsd.Extensions // that it has announced
 
 	fresh   pairList // under way, in the order they left
 	patient pairList // active ones that were repeated, in the same order

@@ -17,6 +17,7 @@ import (
 type Notifier struct {
 	cfg       Config
 	dir       Directory
+	fences    Fences // nil: nothing is fenced
 	synced    bool
 	observing bool // decide and record, send nothing
 	recall    bool // the Directory has what was known before the start, until it is synced
@@ -50,6 +51,7 @@ type Notifier struct {
 	packer   snsd.Packer
 	slab     []byte
 	out      []Out
+	detours  []*detour
 	overdue  []*pair // told again and again that the old service of an address is gone, see orderTries
 	packed   []*pair // whose new notices are in the frames of out
 	history  history
@@ -247,6 +249,7 @@ func (n *Notifier) PortDown(port string) {
 	p := n.port(port)
 	p.up, p.isDown = false, true
 	for _, s := range p.subs {
+		s.link(p).agent.ext = 0
 		if n.choose(s); s.isCutOff() && !s.owed {
 			s.owed = true
 			n.keepHost(s)
@@ -431,6 +434,9 @@ func (n *Notifier) Poll(now time.Time) []Out {
 		}
 		return nil
 	}
+	if len(n.detours) > 0 {
+		n.sendDetours()
+	}
 	return n.out
 }
 
@@ -454,6 +460,9 @@ func (n *Notifier) Next() time.Time {
 	}
 	for _, s := range n.deferred {
 		sooner(s.queryDue)
+	}
+	if due := n.detoursDue(); due != never {
+		sooner(due)
 	}
 	if n.graceEnd != never {
 		sooner(n.graceEnd)

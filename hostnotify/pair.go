@@ -47,6 +47,7 @@ type told struct {
 	holder  uint32        // the subject's then
 	seq     uint32
 	acked   bool
+	fence   *snsd.Fence // as the notice carried it; nil: it did not
 	// What caused the notice, the subscriber's life then, and when the first frame left; never
 	// where that is not known.
 	by   *cause

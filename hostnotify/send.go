@@ -46,6 +46,7 @@ func (n *Notifier) frame(p *port) []byte {
 	}
 	head := fabric.AppendEthernet(n.slab[0:0:maxFrame], fabric.MACNTS, p.mac, fabric.EtherTypeNTS)
 	n.packer.Start(head, snsd.Version)
+	n.packer.Offer(snsd.ExtFence)
 	n.packer.Bound(p.mtu)
 	for c := range p.rings {
 		if !n.fill(p, class(c)) {
@@ -93,13 +94,19 @@ func (n *Notifier) fill(p *port, c class) bool {
 // subject is inactive is said of the service that the host was told of.
 func (n *Notifier) notice(p *pair) snsd.Notice {
 	v, seq, svc := p.waits.verdict, n.seq, p.told.service
+	var fence *snsd.Fence
 	switch {
 	case !p.waits.class.isNew():
 		v, seq = p.told.verdict, p.told.seq
+		if p.sub.understandsFences() {
+			fence = p.told.fence
+		}
 	case v.isActive():
 		svc = p.subj.service
+	default:
+		fence = n.fenceOf(p, v)
 	}
-	return snsd.Notice{Subject: p.subj.addr, Host: p.sub.addr, Seq: seq, State: v.state, Reason: v.reason, Service: *svc}
+	return snsd.Notice{Subject: p.subj.addr, Host: p.sub.addr, Seq: seq, State: v.state, Reason: v.reason, Service: *svc, Fence: fence}
 }
 
 // sent notes that a new notice is in a frame.
@@ -112,7 +119,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	if p.told.isActive() {
 		p.told.service, p.told.holder = p.subj.service, p.subj.holder
 	}
-	p.told.acked, p.waits.again = false, false
+	p.told.acked, p.told.fence, p.waits.again = false, notice.Fence, false
 	p.told.at, p.flight.tries, p.flight.via = n.now, 0, via
 	p.told.by, p.told.life = p.waits.by, p.waits.life
 	n.packed = append(n.packed, p)
@@ -122,7 +129,7 @@ func (n *Notifier) sent(p *pair, notice *snsd.Notice, via *port) {
 	n.counters.Sent++
 	r := Notice{
 		Host: notice.Host, Subject: notice.Subject, Port: via.name, Seq: notice.Seq,
-		State: notice.State, Reason: notice.Reason, Service: notice.Service,
+		State: notice.State, Reason: notice.Reason, Service: notice.Service, Fence: notice.Fence,
 		Decided: n.time(p.waits.since), Sent: n.time(n.now),
 	}
 	if p.waits.by != nil {

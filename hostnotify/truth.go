@@ -63,6 +63,7 @@ type truth struct {
 	// stays.
 	open bool
 	verdict
+	fence snsd.Fence // of a fault
 	// over: the subject is gone or shares no zone any more: nothing follows the verdict.
 	over bool
 }
@@ -90,8 +91,13 @@ func (n *Notifier) truth(s *subscriber, subj *subject, v *view, share bool) trut
 		return gone(snsd.ReasonIPChanged)
 	case s.leaving():
 		return truth{verdict: inactive(snsd.ReasonAgedOut)}
-	case v.state == snsd.Active:
-		return truth{verdict: active}
 	}
-	return truth{verdict: inactive(v.reason)}
+	fence, blocked := n.between(s, v.addr)
+	switch {
+	case v.state != snsd.Active:
+		return truth{verdict: inactive(v.reason), fence: fence}
+	case blocked:
+		return truth{verdict: inactive(snsd.ReasonBFDDown), fence: fence}
+	}
+	return truth{verdict: active}
 }

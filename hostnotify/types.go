@@ -114,6 +114,7 @@ type Notice struct {
 	State   snsd.State   `json:"state"`
 	Reason  snsd.Reason  `json:"reason"`
 	Service snsd.Service `json:"service"`
+	Fence   *snsd.Fence  `json:"fence,omitempty"` // nil: the agent has not announced it, or there is nothing to fence
 	Cause
 	Decided time.Time `json:"decided"`        // when the difference was found
 	Sent    time.Time `json:"sent"`           // its first frame was handed to the dataplane
@@ -163,6 +164,10 @@ type Counters struct {
 	RestoreBad     uint64 `json:"restore_bad"`     // entries of a snapshot that were not taken
 	ClockSkewed    uint64 `json:"clock_skewed"`    // notices whose event's time cannot be right by our clock, left out of the latency figures
 	Unmeasured     uint64 `json:"unmeasured"`      // inactive notices of no event: learned by a sync, say
+
+	Detours        uint64 `json:"detours"`         // notices of a fence to a host by another port of its
+	DetoursAcked   uint64 `json:"detours_acked"`   // of these, acked
+	DetoursRefused uint64 `json:"detours_refused"` // of these, not sent because there were too many
 
 	Hosts    uint64 `json:"hosts"`     // now: subscribers
 	Pairs    uint64 `json:"pairs"`     // now: pairs told or about to be told

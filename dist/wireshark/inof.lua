@@ -10,7 +10,7 @@
 local args = { ... }
 
 local PORT, ETHERTYPE, OUI, SUBTYPE = 19516, 0x88a7, 0x001882, 101
-local HEADER, TAG, MAX_MESSAGE, MAX_DOWN_ADDRS, HOUR_MS = 16, 32, 1048576, 16384, 3600000
+local HEADER, TAG, MAX_MESSAGE, MAX_DOWN_ADDRS, MAX_FENCE_HOSTS, HOUR_MS = 16, 32, 1048576, 16384, 512, 3600000
 
 local inof = Proto("inof", "iNOF Protocol")
 local nts = Proto("nts", "SNSD Notification (NTS)")
@@ -87,6 +87,7 @@ field("bool", "inof.roles.reflector", "Reflector", 8, nil, 0x01)
 field("bool", "inof.roles.client", "Client", 8, nil, 0x02)
 field("uint64", "inof.capabilities", "Capabilities", base.HEX)
 field("bool", "inof.capabilities.all", "Asks for all hosts", 8, nil, 0x01)
+field("bool", "inof.capabilities.fence", "Takes fence records", 8, nil, 0x02)
 field("uint32", "inof.hold", "Hold time (ms)")
 field("uint32", "inof.keepalive", "Keepalive interval (ms)")
 field("bytes", "inof.nonce", "Nonce")
@@ -165,6 +166,15 @@ instant("inof.down.since", "Since")
 address("inof.down.device", "Access device")
 field("string", "inof.down.port", "Access port")
 address("inof.down.address", "Host")
+address("inof.fence.device", "Access device")
+field("string", "inof.fence.port", "Access port")
+address("inof.fence.array", "Array")
+field("bool", "inof.fence.all", "All hosts")
+address("inof.fence.host", "Host")
+field("uint8", "inof.fence.level", "Level", base.DEC, { [0] = "not confirmed", "network" })
+instant("inof.fence.since", "Since")
+field("uint16", "inof.fence.hold", "The block stands (s)")
+field("uint32", "inof.fence.took", "From the fault to the confirmation (ms)")
 field("uint16", "inof.code", "Code", base.DEC, CODES)
 field("string", "inof.text", "Text")
 field("string", "inof.report.rule", "Rule")
@@ -531,6 +541,27 @@ local function down_record(c, sum)
   return ("%s, %s, %s"):format(label, why == 0 and "reachable again" or name_of(REASONS, why), count(n, "host"))
 end
 
+local function fence_record(c, sum)
+  local label = c:address("inof.fence.device") .. "/" .. c:text("inof.fence.port", 1, 63)
+  label = label .. ", array " .. c:address("inof.fence.array")
+  local n = 0
+  while c:left() > 0 do
+    if n == MAX_FENCE_HOSTS then c:fail(("more than %d hosts"):format(MAX_FENCE_HOSTS), "bad_length") break end
+    if c.tvb(c.at, 1):uint() == 0 then
+      c.tree:add(F["inof.fence.all"], c:take(1, "inof.fence.all"), true)
+    else
+      c:address("inof.fence.host")
+    end
+    c:num("inof.fence.level", 1)
+    c:time("inof.fence.since", "Since")
+    c:num("inof.fence.hold", 2)
+    c:num("inof.fence.took", 4)
+    n = n + 1
+  end
+  sum.fence = (sum.fence or 0) + 1
+  return ("%s, %s"):format(label, n == 0 and "nothing is fenced" or count(n, "host"))
+end
+
 local function stamp(c, sum)
   local _, epoch = c:u64("inof.epoch")
   sum.seq = c:u64("inof.seq")
@@ -603,6 +634,7 @@ local MESSAGES = {
       local _, bits = c:u64("inof.capabilities")
       if not c.failed then
         c.tree:add(F["inof.capabilities.all"], c.tvb(c.at - 1, 1))
+        c.tree:add(F["inof.capabilities.fence"], c.tvb(c.at - 1, 1))
       end
       return bits
     end },
@@ -673,6 +705,7 @@ local MESSAGES = {
       end
       return ("%s refused, limit %d, %d outside of the binding"):format(count(n, "host"), most, outside)
     end },
+    [18] = { "Fence", fence_record, many = true },
   },
   { [2] = STAMP, [11] = { "Resumed", function(c, sum) return present(c, "inof.resumed", sum, "resumed") end },
     [12] = { "Cluster", cluster },
@@ -778,7 +811,7 @@ local function summary(mtype, sum)
     s = ("%s %s (%s, auth %s)"):format(s, sum.who or "?", sum.roles or "?", sum.auth or "?")
   elseif mtype == 3 then
     s = ("%s of %s seq %s"):format(s, sum.who or "?", sum.seq or "?")
-    for _, k in ipairs({ "zone", "host", "down" }) do if sum[k] then s = s .. ", " .. count(sum[k], k) end end
+    for _, k in ipairs({ "zone", "host", "down", "fence" }) do if sum[k] then s = s .. ", " .. count(sum[k], k) end end
   elseif mtype == 4 then
     s = ("%s seq %s"):format(s, sum.seq or "?")
   elseif mtype == 5 then

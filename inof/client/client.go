@@ -37,8 +37,11 @@ type Client struct {
 	hosts map[zone.HostKey]zone.Host
 	// What has changed since the last Flush, by key: only the latest state of a
 	// record leaves, however often it changed.
-	dirty   map[zone.HostKey]change
-	faultAt time.Time
+	dirty map[zone.HostKey]change
+	// fences are the hosts that are fenced at own hosts; fencesDirty: where these are others now.
+	fences      map[zone.HostKey][]wire.FencePeer
+	fencesDirty map[zone.HostKey]struct{}
+	faultAt     time.Time
 
 	refusals map[netip.Addr]wire.Refusal // by reflector that has no room for all own hosts
 	bound    map[netip.Addr]wire.Binding // what reflectors bind this device to
@@ -62,9 +65,10 @@ func New(self netip.Addr, epoch uint64) *Client {
 		bound:    map[netip.Addr]wire.Binding{},
 		again:    map[netip.Addr]time.Time{},
 		dirty:    map[zone.HostKey]change{},
-		log:      newOwnLog(),
-		sent:     map[netip.Addr]wire.ResumeKind{},
-		learned:  newReplicas(self),
+		fences:   map[zone.HostKey][]wire.FencePeer{}, fencesDirty: map[zone.HostKey]struct{}{},
+		log:     newOwnLog(),
+		sent:    map[netip.Addr]wire.ResumeKind{},
+		learned: newReplicas(self),
 	}
 }
 
@@ -97,6 +101,7 @@ func (c *Client) Resume(reflector netip.Addr, seen *wire.Resume, now time.Time) 
 	if kind.Resumed {
 		c.counters.Resumed++
 		b = c.log.after(seen.Seq, c)
+		c.fenceRecords(&b, false) // a reflector forgets them with the session
 	} else {
 		b = c.everything()
 	}
@@ -105,10 +110,15 @@ func (c *Client) Resume(reflector netip.Addr, seen *wire.Resume, now time.Time) 
 	return append(out, wire.Delivery{To: to, Msg: &wire.EndOfSync{Epoch: c.epoch, Seq: c.seq, Resumed: kind.Resumed || !c.holdBack.IsZero()}})
 }
 
-// Down says that the session ended. What was learned stays in force.
+// Down says that the session ended. What was learned of zones and hosts stays in force; what is
+// fenced does not, unless another reflector says it.
 func (c *Client) Down(reflector netip.Addr, now time.Time) Applied {
 	a := Applied{From: reflector, Origin: reflector}
+	if i, up := c.learned.index(reflector); up {
+		c.learned.endFences(i)
+	}
 	c.learned.end(reflector, &a, now)
+	c.learned.decideFences(&a)
 	delete(c.sent, reflector)
 	delete(c.refusals, reflector)
 	delete(c.again, reflector)

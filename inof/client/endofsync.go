@@ -51,6 +51,8 @@ func (l *replicas) complete(i int, m *wire.EndOfSync, a *Applied, now time.Time)
 		l.hearZones(i, &wire.Update{Cluster: m.Cluster}, a)
 	}
 	l.revote(a)
+	l.completeFences(i, m.Resumed)
+	l.decideFences(a)
 	l.decide(t, a, now)
 	for _, d := range l.disputes {
 		d.since = now

@@ -42,6 +42,7 @@ func (l *replicas) endHost(i int, k zone.HostKey, e ending, why snsd.Reason, t *
 		s.forgetEndings(e.at, l.most.hosts)
 	}
 	delete(s.hosts, k)
+	l.unfence(i, k)
 	t.host(k, why)
 }
 
@@ -65,6 +66,7 @@ func (l *replicas) withdraw(i int, k zone.HostKey, stamp wire.Stamp, why snsd.Re
 		return
 	}
 	delete(l.list[i].hosts, k)
+	l.unfence(i, k)
 	t.host(k, why)
 	for j := range l.list {
 		o := &l.list[j]

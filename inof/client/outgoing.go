@@ -14,6 +14,7 @@ func (c *Client) everything() wire.Batch {
 	for _, h := range c.hosts {
 		b.Hosts = append(b.Hosts, wire.HostRecord{Op: wire.Put, Host: h})
 	}
+	c.fenceRecords(&b, false)
 	b.Sort()
 	return b
 }
@@ -21,7 +22,7 @@ func (c *Client) everything() wire.Batch {
 // pending empties the sets of changes into a batch, sorted by key.
 func (c *Client) pending() wire.Batch {
 	var b wire.Batch
-	if len(c.dirty) == 0 {
+	if len(c.dirty)+len(c.fencesDirty) == 0 {
 		return b
 	}
 	downs := wire.Downs{}
@@ -38,6 +39,7 @@ func (c *Client) pending() wire.Batch {
 	}
 	clear(c.dirty)
 	b.Downs = downs.Records()
+	c.fenceRecords(&b, true)
 	b.Sort()
 	return b
 }

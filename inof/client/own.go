@@ -31,6 +31,7 @@ func (c *Client) WithdrawHost(k zone.HostKey, why snsd.Reason) {
 	if _, known := c.hosts[k]; !known {
 		return
 	}
+	c.SetFence(k.Port, k.Addr, nil)
 	delete(c.hosts, k)
 	c.dirty[k] = change{why: why}
 }

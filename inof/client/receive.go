@@ -104,6 +104,14 @@ func (c *Client) apply(idx int, u *wire.Update, a *Applied, now time.Time) error
 		}
 	}
 	l.decide(t, a, now)
+	for i := range u.Fences {
+		if f := &u.Fences[i]; f.Device == c.self {
+			c.counters.OwnIgnored++
+		} else {
+			refused.Add(l.fence(idx, f, u.StampOf(f.Device), u.Origin == f.Device))
+		}
+	}
+	l.decideFences(a)
 	a.sort()
 	c.counters.OverLimit += uint64(refused.Refused)
 	if refused.Refused > 0 {

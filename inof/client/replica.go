@@ -31,6 +31,9 @@ type replica struct {
 	// endings are the same, and some that do not stand any more, in the order of their time.
 	endings []endedHost
 
+	fences map[zone.HostKey]saidFence
+	fenced int // peers of all of them
+
 	pos     wire.Stamp      // of its log: what was received last
 	clean   bool            // pos covers all that was said
 	kind    wire.ResumeKind // how the present session began
@@ -86,9 +89,11 @@ type replicas struct {
 	voices    []int // replicas whose zones count
 	settings  *wire.Settings
 	hosts     map[zone.HostKey]knownHost
-	disputes  map[zone.HostKey]*dispute // hosts about whose claim they differ
-	differing map[string]struct{}       // zones about which the voices differ
-	split     map[string]struct{}       // zones about which members of one cluster differ
+	disputes  map[zone.HostKey]*dispute         // hosts about whose claim they differ
+	fences    map[zone.HostKey][]wire.FencePeer // without those that are empty
+	unfenced  map[zone.HostKey]struct{}         // of which fences is to be decided anew
+	differing map[string]struct{}               // zones about which the voices differ
+	split     map[string]struct{}               // zones about which members of one cluster differ
 }
 
 // knownHost is a host in force.

@@ -73,6 +73,17 @@ var Golden = map[string]wire.Message{
 			{Device: GoldenClient, Port: "Ethernet8", Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.9")}},
 		},
 	},
+	"update-fence": &wire.Update{
+		Origin: GoldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 4, FaultAt: goldenAt, SentAt: goldenAt.Add(150 * time.Microsecond),
+		Fences: []wire.FenceRecord{
+			{Device: GoldenClient, Port: "Ethernet4", Array: netip.MustParseAddr("198.51.100.7"), Peers: []wire.FencePeer{
+				{Host: netip.MustParseAddr("198.51.100.21"), Level: snsd.FenceNetwork, Since: goldenAt, Hold: 20 * time.Second, Took: 12 * time.Millisecond},
+				{Level: snsd.FenceNetwork, Since: goldenAt, Hold: 20 * time.Second},
+				{Host: netip.MustParseAddr("2001:db8:1::9"), Since: goldenAt, Hold: 20 * time.Second},
+			}},
+			{Device: GoldenClient, Port: "Ethernet8", Array: netip.MustParseAddr("198.51.100.9")},
+		},
+	},
 	"update-host-down": &wire.Update{
 		Origin: GoldenClient, Epoch: 0x18a0_0000_0000_0001, Seq: 3, SentAt: goldenAt,
 		Hosts: []wire.HostRecord{{Op: wire.Put, Host: zone.Host{

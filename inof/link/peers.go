@@ -62,7 +62,8 @@ func (ps *Peers) Deliver(ds []wire.Delivery) error {
 // send queues a message at the sessions of its receivers, and starts it if now is true. A
 // session that has ended, or is cut by it, tells so by its Down event.
 func (ps *Peers) send(d *wire.Delivery, now bool) error {
-	var e *wire.Encoded
+	var e, plain *wire.Encoded
+	u, _ := d.Msg.(*wire.Update)
 	for _, to := range d.To {
 		p := ps.m[to]
 		if p == nil {
@@ -70,6 +71,20 @@ func (ps *Peers) send(d *wire.Delivery, now bool) error {
 		}
 		if n, ok := d.Msg.(*wire.Notification); ok {
 			p.Close(n.Code, n.Text)
+			continue
+		}
+		if u != nil && len(u.Fences) > 0 && p.c.sess.Peer().Caps&wire.CapFence == 0 {
+			without := *u
+			without.Fences = nil
+			if plain == nil {
+				var err error
+				if plain, err = wire.Encode(&without); err != nil {
+					return err
+				}
+			}
+			if p.c.out.send(plain, &without, now) == nil && !now {
+				ps.touched = append(ps.touched, p)
+			}
 			continue
 		}
 		if d.Form != nil && d.Form.Done != nil {

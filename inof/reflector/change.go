@@ -23,6 +23,7 @@ type change struct {
 	settings bool
 	repeat   bool           // also what is as before is told, as of a new state of its device
 	taken    []zone.HostKey // taken in: to be repeated to their device
+	fenced   []zone.HostKey // where a device has fenced other hosts than before
 	emptied  []*addrRow     // that nobody has any more
 	lost     []news         // refused hosts that have gone
 
@@ -52,7 +53,7 @@ const smallChange = 64
 
 // end gives a change back that has been committed.
 func (r *Reflector) end(t *change) {
-	if max(len(t.addrs), len(t.interest), len(t.zones), len(t.why), len(t.left), len(t.plans), len(t.news), len(t.taken), len(t.emptied)) > smallChange {
+	if max(len(t.addrs), len(t.interest), len(t.zones), len(t.why), len(t.left), len(t.plans), len(t.news), len(t.taken), len(t.fenced), len(t.emptied)) > smallChange {
 		return
 	}
 	clear(t.addrs)
@@ -63,7 +64,7 @@ func (r *Reflector) end(t *change) {
 	clear(t.plans)
 	clear(t.emptied)
 	*t = change{addrs: t.addrs, interest: t.interest, zones: t.zones, why: t.why, left: t.left, plans: t.plans,
-		taken: t.taken[:0], emptied: t.emptied[:0], news: t.news[:0]}
+		taken: t.taken[:0], fenced: t.fenced[:0], emptied: t.emptied[:0], news: t.news[:0]}
 	r.ended = t
 }
 

@@ -63,6 +63,9 @@ func (r *Reflector) cast(t *change) {
 			return
 		}
 	}
+	for _, k := range t.fenced {
+		see(r.interest.at(k.Addr))
+	}
 	for i := range t.taken {
 		if aside(t.taken[i].Device); large() {
 			return

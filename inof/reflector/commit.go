@@ -79,6 +79,15 @@ func (r *Reflector) planHosts(t *change) {
 		}
 	}
 	r.met(t)
+	for _, k := range t.fenced {
+		var num uint32
+		devs = r.audience(t, devs, k.Addr)
+		for _, dev := range devs {
+			if dev != k.Device && r.interest.knows(dev, k.Addr) {
+				r.plan(t, dev, t.number(&num, news{feedKey: feedKey{keyFence, k}, gone: len(r.fenceOf(k).Peers) == 0}))
+			}
+		}
+	}
 }
 
 // group makes one post for all devices that are to hear of the same.

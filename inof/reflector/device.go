@@ -18,6 +18,7 @@ type device struct {
 	holdings
 	delivery
 	concern
+	fences
 }
 
 // session is what is known of the session that a device has: the next one begins with none of it.

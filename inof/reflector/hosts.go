@@ -57,6 +57,7 @@ func (r *Reflector) dropHost(t *change, k zone.HostKey, why snsd.Reason) {
 func (r *Reflector) removeHost(t *change, d *device, k zone.HostKey, why snsd.Reason) {
 	delete(d.hosts, k)
 	r.hosts--
+	t.dropFence(d, k)
 	r.dropHost(t, k, why)
 }
 

@@ -16,6 +16,7 @@ const (
 	keyTaken            // a host of the device itself, repeated to it
 	keyDown             // whether a host of another device is down
 	keyRefused          // how many hosts of the device itself are refused
+	keyFence            // which hosts an array's switch keeps from an address of another device
 	keyArea             // the device has come to a large zone: all hosts that it knows
 )
 
@@ -33,6 +34,7 @@ var keyKinds = [...]struct {
 	keyHost:     {rank: rankHost, gone: rankGone, say: (*Reflector).sayHost, loss: func(n *news) bool { return n.gone }},
 	keyTaken:    {rank: rankRest, gone: rankRest, say: (*Reflector).sayTaken},
 	keyDown:     {rank: rankDown, gone: rankDown, say: (*Reflector).sayDown, loss: func(n *news) bool { return !n.gone }},
+	keyFence:    {rank: rankDown, gone: rankDown, say: (*Reflector).sayFence},
 	keyRefused:  {rank: rankSettings, gone: rankSettings, say: (*Reflector).sayRefused},
 	keyArea:     {rank: rankHost, gone: rankHost},
 }
@@ -67,6 +69,7 @@ func (r *Reflector) sayHost(d *device, n news, t *taking) {
 	switch {
 	case there && r.interest.knows(d.id, n.host.Addr):
 		t.host(wire.HostRecord{Op: wire.Put, Host: *h})
+		t.fenceWith(r, n.host)
 		return
 	case there:
 		n.why = snsd.ReasonZoneChanged
@@ -83,6 +86,12 @@ func (r *Reflector) sayTaken(_ *device, n news, t *taking) {
 func (r *Reflector) sayDown(d *device, n news, t *taking) {
 	if h, there := r.host(n.host); there && r.interest.knows(d.id, n.host.Addr) {
 		t.down(n.host, h.Down)
+	}
+}
+
+func (r *Reflector) sayFence(d *device, n news, t *taking) {
+	if r.interest.knows(d.id, n.host.Addr) {
+		t.fence(r.fenceOf(n.host))
 	}
 }
 

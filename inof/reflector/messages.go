@@ -180,7 +180,7 @@ func (r *Reflector) dumpHosts(p *dump, d *device, t *taking) {
 		if !(all && len(row.zones) > 0) && !r.interest.knows(d.id, row.addr) {
 			continue
 		}
-		t.others(row, d)
+		t.others(r, row, d)
 	}
 }
 
@@ -191,16 +191,29 @@ func (r *Reflector) dumpKnown(b *backlog, d *device, t *taking) {
 	for b.known = min(b.known, len(list)); b.known > 0 && t.on(); t.visits-- {
 		b.known--
 		if row := list[b.known]; r.interest.knows(d.id, row.addr) {
-			t.others(row, d)
+			t.others(r, row, d)
 		}
 	}
 }
 
+// fenceWith adds what is fenced at a host that is put, if anything is.
+func (t *taking) fenceWith(r *Reflector, k zone.HostKey) {
+	if f := r.fenceOf(k); len(f.Peers) > 0 {
+		t.fence(f)
+	}
+}
+
+func (t *taking) fence(f wire.FenceRecord) {
+	t.Fences = append(t.Fences, f)
+	t.room -= f.Size()
+}
+
 // others adds what hosts at other devices have an address.
-func (t *taking) others(row *addrRow, d *device) {
+func (t *taking) others(r *Reflector, row *addrRow, d *device) {
 	for i := range row.atts {
 		if h := &row.atts[i]; h.Device != d.id {
 			t.host(wire.HostRecord{Op: wire.Put, Host: *h})
+			t.fenceWith(r, h.HostKey)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -102,6 +103,17 @@ func TestSessionsThatResume(t *testing.T) {
 				d := dev.Draw(t, "at")
 				setDown(n.clients[d], port.Draw(t, "port"), zone.Down{})
 				flush(d)
+			},
+			"fence": func(t *rapid.T) {
+				k := key(t)
+				if _, known := n.clients[k.Device].Hosts()[k]; known {
+					peers := make([]wire.FencePeer, rapid.IntRange(0, 2).Draw(t, "fenced"))
+					for i := range peers {
+						peers[i] = wire.FencePeer{Host: inoftest.HostIP(10 + i), Level: snsd.FenceNetwork, Hold: 20 * time.Second}
+					}
+					n.clients[k.Device].SetFence(k.Port, k.Addr, peers)
+					flush(k.Device)
+				}
 			},
 			"zones": setZones,
 			"join":  func(t *rapid.T) { n.join(dev.Draw(t, "device"), refl.Draw(t, "reflector")) },

@@ -93,9 +93,10 @@ func (r *Reflector) Leave(dev netip.Addr, now time.Time) []wire.Delivery {
 	delete(r.unended, d)
 	r.disown(d)
 	r.moves++
-	if len(d.lingers) > 0 {
+	if len(d.lingers)+len(d.fenced) > 0 {
 		t := r.begin()
 		r.lingersNot(t, d)
+		t.dropFences(d, 0)
 		r.commit(t, r.ownCause())
 	}
 	if d.empty() && !d.whole {

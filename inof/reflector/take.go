@@ -47,6 +47,11 @@ func (r *Reflector) update(d *device, u *wire.Update, now time.Time) error {
 			r.takeDown(t, d, rec)
 		}
 	}
+	for i := range u.Fences {
+		if counter, err := r.takeFence(t, d, &u.Fences[i]); err != nil {
+			refuse(err, counter)
+		}
+	}
 	came := u.ReceivedAt
 	if came.IsZero() {
 		came = now
@@ -143,6 +148,7 @@ func (r *Reflector) synced(d *device, m *wire.EndOfSync, now time.Time) {
 	d.in = wire.ResumeKind{Done: true, Resumed: m.Resumed}
 	t := r.begin()
 	r.isBack(t, d)
+	t.dropFences(d, d.gen)
 	switch {
 	case m.Resumed && (d.offered == nil || d.offered.Epoch != m.Epoch):
 		r.counters.HeldBack++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/inoftest"
+	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/zone"
 )
 
@@ -98,6 +99,15 @@ func (n *network) check(dev netip.Addr) {
 	}
 	if diff := cmp.Diff(hosts, n.hosts[dev], inoftest.CmpOpts); diff != "" {
 		n.t.Fatalf("hosts at %v (-want +got):\n%s", dev, diff)
+	}
+	fences := map[zone.HostKey][]wire.FencePeer{}
+	for k := range hosts {
+		if f := n.clients[k.Device].Fences()[k]; len(f) > 0 {
+			fences[k] = f
+		}
+	}
+	if diff := cmp.Diff(fences, c.Fenced(), inoftest.CmpOpts); diff != "" {
+		n.t.Fatalf("fences at %v (-want +got):\n%s", dev, diff)
 	}
 	if got := c.Differing(); len(got) != len(differ) {
 		n.t.Fatalf("%v finds differences in %v, want %v", dev, got, differ)

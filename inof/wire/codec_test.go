@@ -103,6 +103,18 @@ func drawDowns(t *rapid.T) wire.DownRecord {
 	return wire.DownRecord{Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port"), Down: drawDown(t), Addrs: rapid.SliceOfN(rapid.Custom(drawAddr), 0, 20).Draw(t, "addresses")}
 }
 
+func drawFence(t *rapid.T) wire.FenceRecord {
+	peer := func(t *rapid.T) wire.FencePeer {
+		p := wire.FencePeer{Level: snsd.FenceLevel(rapid.IntRange(0, 1).Draw(t, "level")), Since: drawTime(t),
+			Hold: time.Duration(rapid.Uint16().Draw(t, "hold")) * time.Second, Took: time.Duration(rapid.Uint32().Draw(t, "took")) * time.Millisecond}
+		if rapid.Bool().Draw(t, "one host") {
+			p.Host = drawAddr(t)
+		}
+		return p
+	}
+	return wire.FenceRecord{Device: drawAddr(t), Port: drawText(1, 63).Draw(t, "port"), Array: drawAddr(t), Peers: rapid.SliceOfN(rapid.Custom(peer), 0, 20).Draw(t, "hosts")}
+}
+
 func drawZone(t *rapid.T) wire.ZoneRecord {
 	z := wire.ZoneRecord{Op: drawOp(t), Zone: zone.Zone{Name: drawText(1, zone.MaxName).Draw(t, "name")}}
 	if z.Op == wire.Put {
@@ -128,9 +140,10 @@ func drawUpdate(t *rapid.T) *wire.Update {
 	u := &wire.Update{
 		Origin: drawAddr(t), Epoch: rapid.Uint64().Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		FaultAt: drawTime(t), SentAt: drawTime(t), ReflectedAt: drawTime(t), DecidedAt: drawTime(t), ReflectorAt: drawTime(t),
-		Zones: rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
-		Hosts: rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
-		Downs: rapid.SliceOfN(rapid.Custom(drawDowns), 0, 4).Draw(t, "downs"),
+		Zones:  rapid.SliceOfN(rapid.Custom(drawZone), 0, 4).Draw(t, "zones"),
+		Hosts:  rapid.SliceOfN(rapid.Custom(drawHost), 0, 4).Draw(t, "hosts"),
+		Downs:  rapid.SliceOfN(rapid.Custom(drawDowns), 0, 4).Draw(t, "downs"),
+		Fences: rapid.SliceOfN(rapid.Custom(drawFence), 0, 4).Draw(t, "fences"),
 	}
 	u.Devices = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) wire.DeviceStamp { return wire.DeviceStamp{Device: drawAddr(t), Stamp: drawStamp(t)} }), 0, 4).Draw(t, "devices")
 	if rapid.Bool().Draw(t, "position") {
@@ -372,6 +385,8 @@ func TestWhatCannotBeSentIsRefused(t *testing.T) {
 		"no operation":  &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Zone: zone.Zone{Name: "a"}}}},
 		"bad member":    &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: []zone.Member{{}}}}}},
 		"many addrs":    &wire.Update{Origin: inoftest.DevID(0), Downs: []wire.DownRecord{{Device: inoftest.DevID(0), Port: "p", Addrs: many}}},
+		"many fenced":   &wire.Update{Origin: inoftest.DevID(0), Fences: []wire.FenceRecord{{Device: inoftest.DevID(0), Port: "p", Array: inoftest.HostIP(0), Peers: make([]wire.FencePeer, wire.MaxFencePeers+1)}}},
+		"long hold":     &wire.Update{Origin: inoftest.DevID(0), Fences: []wire.FenceRecord{{Device: inoftest.DevID(0), Port: "p", Array: inoftest.HostIP(0), Peers: []wire.FencePeer{{Hold: 19 * time.Hour}}}}},
 		"large message": &wire.Update{Origin: inoftest.DevID(0), Zones: []wire.ZoneRecord{{Op: wire.Put, Zone: zone.Zone{Name: "a", Members: members}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,12 +40,13 @@ type kind struct {
 }
 
 // kinds are those there are, in the order in which they stand in a message and are applied.
-var kinds = [...]kind{zones, hosts, downs}
+var kinds = [...]kind{zones, hosts, downs, fences}
 
 var (
-	zones = kindOf(tlvUpdateZone, decodeZone, func(u *Update) *[]ZoneRecord { return &u.Zones }, func(b *Batch) *[]ZoneRecord { return &b.Zones })
-	hosts = kindOf(tlvUpdateHost, decodeHost, func(u *Update) *[]HostRecord { return &u.Hosts }, func(b *Batch) *[]HostRecord { return &b.Hosts })
-	downs = kindOf(tlvUpdateDown, decodeDownRecord, func(u *Update) *[]DownRecord { return &u.Downs }, func(b *Batch) *[]DownRecord { return &b.Downs })
+	zones  = kindOf(tlvUpdateZone, decodeZone, func(u *Update) *[]ZoneRecord { return &u.Zones }, func(b *Batch) *[]ZoneRecord { return &b.Zones })
+	hosts  = kindOf(tlvUpdateHost, decodeHost, func(u *Update) *[]HostRecord { return &u.Hosts }, func(b *Batch) *[]HostRecord { return &b.Hosts })
+	downs  = kindOf(tlvUpdateDown, decodeDownRecord, func(u *Update) *[]DownRecord { return &u.Downs }, func(b *Batch) *[]DownRecord { return &b.Downs })
+	fences = kindOf(tlvUpdateFence, decodeFence, func(u *Update) *[]FenceRecord { return &u.Fences }, func(b *Batch) *[]FenceRecord { return &b.Fences })
 )
 
 func kindOf[R any, P record[R]](tlv uint8, decode func(*reader) R, of func(*Update) *[]R, in func(*Batch) *[]R) kind {

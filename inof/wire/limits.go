@@ -8,6 +8,7 @@ const (
 	MaxHandshakeMessage = 4096     // the same before the peer has proved the password
 	SyncChunk           = 32 << 10 // records of a full sync are grouped into Updates of about this size
 	MaxDownAddrs        = 16384    // addresses in one DownRecord
+	MaxFencePeers       = 512      // hosts in one FenceRecord
 	MaxNotificationText = 512      // text of a Notification
 	MaxReflectors       = 5        // reflectors of one client
 )

@@ -94,9 +94,15 @@ func (r Roles) String() string {
 // Capabilities is the bitmap of optional abilities; unknown bits are ignored.
 type Capabilities uint64
 
-// CapInterestAll is a client that asks for all hosts, not only for those
-// that concern it.
-const CapInterestAll Capabilities = 1 << 0
+// The capabilities.
+const (
+	// CapInterestAll is a client that asks for all hosts, not only for those
+	// that concern it.
+	CapInterestAll Capabilities = 1 << 0
+	// CapFence is a device that takes fence records. What such records say is unknown to another
+	// one, for which nothing is fenced.
+	CapFence Capabilities = 1 << 1
+)
 
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32

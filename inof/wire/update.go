@@ -28,6 +28,7 @@ const (
 	tlvUpdateAnew     uint8 = 15 // empty
 	tlvSyncShort      uint8 = 17 // address; in an EndOfSync, at most MaxSyncShort
 	tlvUpdateRefused  uint8 = 16 // see Refusal.append
+	tlvUpdateFence    uint8 = 18
 
 	tlvNoteCode uint8 = 1 // u16
 	tlvNoteText uint8 = 2 // UTF-8
@@ -313,6 +314,7 @@ type Update struct {
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
 	Downs    []DownRecord
+	Fences   []FenceRecord // only to peers that announced CapFence
 }
 
 // Batch collects records that are to be told, one for a key: maybe more than a message holds.
@@ -321,4 +323,5 @@ type Batch struct {
 	Zones    []ZoneRecord
 	Hosts    []HostRecord
 	Downs    []DownRecord
+	Fences   []FenceRecord
 }

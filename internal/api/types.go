@@ -366,6 +366,9 @@ type Notice struct {
 	State   snsd.State  `json:"state"`
 	Reason  snsd.Reason `json:"reason"`
 	Port    string      `json:"port"`
+	// Fence is what the notice said of the fence, nil: nothing; Fenced is the same in words.
+	Fence  *snsd.Fence `json:"fence,omitempty"`
+	Fenced string      `json:"fenced,omitempty"`
 	// The way of the event behind it, each time where it is known: those of Origin (none:
 	// this device) and of the reflector are by their clocks.
 	Origin      netip.Addr `json:"origin,omitzero"`
@@ -401,4 +404,18 @@ type Event struct {
 	// Warning names the rule of the warning that the event raises; see docs/warnings.md.
 	Warning string            `json:"warning,omitempty"`
 	Fields  map[string]string `json:"fields,omitempty"`
+}
+
+// Fence is what stands between an array and a host, or a fault that was not answered by a block.
+type Fence struct {
+	Device    netip.Addr `json:"device"`          // whose block it is
+	Port      string     `json:"port,omitempty"`  // of the array; empty: there is no block
+	Array     netip.Addr `json:"array,omitzero"`  // zero: the port as a whole
+	Host      netip.Addr `json:"host,omitzero"`   // zero: all hosts
+	Since     *time.Time `json:"since,omitempty"` // when the block began
+	Until     *time.Time `json:"until,omitempty"` // when it ends
+	Confirmed bool       `json:"confirmed"`       // no copy that was in the network reaches the array any more
+	Took      Duration   `json:"took,omitempty"`  // from the fault to that
+	Fenced    string     `json:"fenced"`          // the same in words, or why not
+	Dropped   *uint64    `json:"frames_dropped,omitempty"`
 }

@@ -96,7 +96,7 @@ var allowed = map[string][]string{
 	// the sessions, which protect the connections of the members too.
 	"cluster": slices.Concat(values, []string{"inof/link", "inof/reflector", "inof/wire"}),
 
-	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
+	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "fabric/fence", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
 	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/store", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.

@@ -18,13 +18,13 @@ import (
 // another.
 var rooms = map[string][]string{
 	"device": {
-		"why.go facts.go views.go latency.go",                                                    // what operators see
-		"settings.go core.go restore.go observe.go byhand.go drain.go hostclear.go reflector.go", // in: from operators, and time
-		"peers.go frames.go ports.go paths.go testnotice.go access.go",                           // in: from the network
-		"settle.go",                                 // what an input leaves to be done
-		"apply.go holder.go agreement.go",           // what reflectors say; an address passes on
-		"hosts.go binding.go faults.go",             // what is true of hosts
-		"change.go contest.go early.go hardzone.go", // whom a change concerns
+		"why.go facts.go views.go latency.go", // what operators see
+		"settings.go core.go restore.go observe.go byhand.go drain.go hostclear.go reflector.go fencing.go", // in: from operators, and time
+		"peers.go frames.go ports.go paths.go testnotice.go access.go",                                      // in: from the network
+		"settle.go",                                          // what an input leaves to be done
+		"apply.go holder.go agreement.go",                    // what reflectors say; an address passes on
+		"hosts.go binding.go faults.go",                      // what is true of hosts
+		"change.go contest.go early.go hardzone.go fence.go", // whom a change concerns
 		"mesh.go pathkeys.go mode.go",
 		"route.go nqnclaims.go send.go stages.go", // out
 		"port.go keeping.go limiter.go known.go",  // what there is
@@ -33,10 +33,10 @@ var rooms = map[string][]string{
 		"actions.go times.go doc.go",
 	},
 	"hostnotify": {
-		"restore.go observe.go notifier.go nudge.go leaving.go told.go silent.go", // in, and out to operators
+		"restore.go observe.go notifier.go nudge.go leaving.go told.go silent.go fence.go detour.go", // in, and out to operators
 		"links.go change.go send.go",
 		"difference.go cause.go",
-		"flight.go truth.go",
+		"flight.go truth.go fenced.go",
 		"queue.go",
 		"rows.go host.go pair.go history.go pacer.go stamp.go types.go doc.go", // what there is
 	},

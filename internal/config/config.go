@@ -50,6 +50,7 @@ type Config struct {
 	LLDP       LLDP
 	Hosts      Hosts
 	HardZoning hardzone.Config
+	Fence      Fence
 	Reflector  Reflector // zero unless Device.Roles.Reflector
 	Client     Client    // zero unless Device.Roles.Client
 	Session    Session
@@ -184,7 +185,23 @@ type Client struct {
 	Agreement     Agreement     // where the zones of two reflectors differ
 	ReflectorWait time.Duration // for a reflector that was never heard since the start, 0..10 m
 	Interest      Interest
+	Fence         FenceMode  // whether frames to arrays are blocked when a host loses a path
 	Source        netip.Addr // local address of the sessions; invalid: the system's choice
+}
+
+// FenceMode is whether a device blocks.
+type FenceMode string
+
+// The values of client.fence.
+const (
+	FenceOn  FenceMode = "on"
+	FenceOff FenceMode = "off"
+)
+
+// Fence is how copies of a write are kept from an array that its host has left.
+type Fence struct {
+	// Hold is how long a block stands; at least 3 x the keep-alive time-out of NVMe + 2 s.
+	Hold time.Duration
 }
 
 // Agreement is when a zone member takes effect that not both reflectors name.

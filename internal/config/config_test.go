@@ -62,8 +62,8 @@ func TestDefaultsOfAStandaloneDevice(t *testing.T) {
 		}
 	}
 	// What is a default by itself is above; here is what follows from something else.
-	want.Ports, want.LLDP, want.Hosts, want.HardZoning, want.Session, want.Management, want.Metrics = got.Ports, got.LLDP, got.Hosts, got.HardZoning, got.Session, got.Management, got.Metrics
-	want.ErrorDown, want.Notify, want.Mode, want.From = got.ErrorDown, got.Notify, got.Mode, got.From
+	want.Ports, want.LLDP, want.Hosts, want.HardZoning, want.Fence, want.Session, want.Management, want.Metrics = got.Ports, got.LLDP, got.Hosts, got.HardZoning, got.Fence, got.Session, got.Management, got.Metrics
+	want.ErrorDown, want.Notify, want.From, want.Mode = got.ErrorDown, got.Notify, got.From, got.Mode
 	if got.LLDP.ManagementAddress != id || join(got.Ports.Access) != "e*" || got.Ports.SONiC != "" || got.Management.HTTP != (HTTP{}) {
 		t.Errorf("%+v", got)
 	}

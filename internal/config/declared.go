@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/internal/setting"
 )
 
@@ -26,7 +27,7 @@ func (c *Config) items() []item {
 		{Setting: setting.Choice("dataplane", &c.Dataplane, "linux", []string{"linux", "model"},
 			"`linux`: real ports of the Linux kernel. `model`: a switch of a simulated fabric that `inofctl fabric serve` runs ([model.md](model.md)), "+
 				"to try things out.").Fixed()},
-		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.hardZoningItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
+		c.modelItem(), c.portsItem(), c.lldpItem(), c.hostsItem(), c.hardZoningItem(), c.fenceItem(), c.reflectorItem(), c.clientItem(), c.sessionItem(),
 		{Setting: setting.Text("state-directory", &c.State, DefaultState, allowedPath,
 			"Where the daemon keeps what must survive a restart.", checkPath).Fixed()},
 		c.zonesItem(), c.errorDownItem(), c.notifyItem(), c.managementItem(), c.metricsItem(), c.logItem(),
@@ -60,6 +61,19 @@ func (c *Config) lldpItem() item {
 		}
 		if !l.ManagementAddress.IsValid() {
 			l.ManagementAddress = c.Device.ID
+		}
+	})
+}
+
+func (c *Config) fenceItem() item {
+	f := &c.Fence
+	return part("fence", values(
+		setting.Span("hold", &f.Hold, fence.DefaultHold, 5*time.Second, time.Hour,
+			"How long a block stands, and an array's port stays closed after it lost its carrier: at least 3 x the longest keep-alive time-out (KATO) of "+
+				"the hosts + 2 s, for then the array has ended the connection. Agents with a longer KATO take the path for not fenced. Whole seconds."),
+	), func(s *section) {
+		if f.Hold%time.Second != 0 {
+			s.problem("hold", "is not a number of whole seconds", "whole seconds")
 		}
 	})
 }

@@ -62,6 +62,9 @@ func (c *Config) clientItem() item {
 		setting.Choice("interest", &cl.Interest, InterestConcerned, []Interest{InterestConcerned, InterestAll},
 			"`all` asks for all hosts, not only for those in zones with a member here: for a device that monitors; `reflector.monitors` "+
 				"must name it. Costs memory.").Fixed(),
+		setting.Choice("fence", &cl.Fence, FenceOn, []FenceMode{FenceOn, FenceOff},
+			"When a host loses a path to an array here, drop what is still under way on it, so that an old copy of a write cannot overwrite a newer one. `off` "+
+				"lifts all blocks; agents then hear `not fenced`."),
 		c.address("source", &cl.Source, "The local address of sessions, where a firewall wants a particular one.").Fixed().
 			Documented("the system's choice", asDeviceID),
 	)...)

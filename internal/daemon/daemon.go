@@ -93,6 +93,7 @@ type Daemon struct {
 	paths     *bfdd.Client // nil: none are watched
 	hard      *hardZoning  // nil: there are no access ports
 	guard     *portGuard   // nil: there are none, or this kernel does not forward between them
+	fence     *fencing     // nil: there are no access ports
 	known     *known
 	web       *web           // nil: management.http is off
 	gnmi      *telemetryTask // nil: management.gnmi is off
@@ -236,6 +237,8 @@ func (d *Daemon) build(cfg *config.Config) error {
 			d.guard = newPortGuard(d)
 			d.device.guard = d.guard
 		}
+		d.fence = newFencing(d)
+		d.device.fence = d.fence
 	}
 	d.buildPaths(cfg)
 	d.known = newKnown(d)
@@ -314,7 +317,7 @@ func (d *Daemon) tasks(socket net.Listener) (late, early []task) {
 		early = append(early, c)
 	}
 	if d.hard != nil {
-		early = append(early, d.hard)
+		early = append(early, d.hard, d.fence)
 	}
 	if d.guard != nil {
 		early = append(early, d.guard)

@@ -61,6 +61,7 @@ type Device struct {
 	sampler   *sampler
 	hard      *hardZoning // nil: nobody enforces zones
 	guard     *portGuard  // nil: ports are not guarded
+	fence     *fencing    // nil: nobody blocks
 	replaced  bool        // ports came, went, or have another interface
 	admin     *admin
 }
@@ -166,8 +167,13 @@ func (d *Device) settle() {
 	now := d.now()
 	d.release(now)
 	d.core.Pump(now)
+	if d.fence != nil {
+		d.fence.hand(d.core, now)
+		d.release(now)
+		d.core.Pump(now)
+	}
 	d.enforce(now)
-	next := sooner(d.core.Next(), d.core.HardNext(now))
+	next := sooner(sooner(d.core.Next(), d.core.HardNext(now)), d.core.FenceNext(now))
 	if !next.Equal(d.due) || !next.After(now) {
 		d.due = next
 		d.timer.Reset(wait(next, now))

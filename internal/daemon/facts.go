@@ -34,6 +34,9 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 	if d.guard != nil {
 		f.PortGuard = d.guard.warning()
 	}
+	if d.fence != nil && d.env.Fence != nil {
+		f.Fence = d.fence.now().Trouble
+	}
 	switch {
 	case d.cluster != nil:
 		f.Cluster = d.cluster.warning()

@@ -211,7 +211,7 @@ func (h *labHost) run(ctx context.Context) {
 		}
 		h.mu.Lock()
 		for _, e := range out.Events {
-			if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored {
+			if e.Kind == snsd.AgentReceived || e.Kind == snsd.AgentIgnored || e.Kind == snsd.AgentFenced {
 				h.told = append(h.told, e.Notice)
 			}
 		}

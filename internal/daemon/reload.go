@@ -129,6 +129,12 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		}
 		d.hard.configure(&merged)
 	}
+	if changes.Has("client.fence") || changes.Has("fence") {
+		merged.Client.Fence, merged.Fence = next.Client.Fence, next.Fence
+		if err := d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetFence(fenceConfig(next), now) }); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	step("error-down", func() error {
 		merged.ErrorDown = next.ErrorDown
 		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetErrorDown(next.ErrorDown, now) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/fabric/fence"
 	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof/client"
 	"github.com/openinof/inof/inof/link"
@@ -19,6 +20,11 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
+// fenceConfig is whether and how long is blocked. On a standalone device there is no section client.
+func fenceConfig(cfg *config.Config) fence.Config {
+	return fence.Config{On: cfg.Client.Fence == config.FenceOn || cfg.Device.Roles.Standalone(), Hold: cfg.Fence.Hold}
+}
+
 // coreConfig translates the configuration for the device.Core.
 func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Config {
 	c := device.Config{
@@ -28,6 +34,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 		LLDP:       lldp.Limits{PortRegistrations: cfg.LLDP.MaxNeighboursPerPort, Device: cfg.LLDP.MaxHosts},
 		Hosts:      hostsConfig(cfg),
 		HardZoning: cfg.HardZoning,
+		Fence:      fenceConfig(cfg),
 		ErrorDown:  cfg.ErrorDown,
 		Notify: hostnotify.Config{
 			FirstRetry: cfg.Notify.RetryFirst, MaxRetry: cfg.Notify.RetryMax,
@@ -108,7 +115,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		roles |= wire.RoleClient
 	}
 	common := link.TransportConfig{
-		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch,
+		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch, Caps: wire.CapFence,
 		Auth: func() link.Auth { return *d.auth.Load() },
 		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
 		Log: d.env.Log,

@@ -189,6 +189,7 @@ func (d *Daemon) addCounters(m map[string]any) {
 	m["sampler"] = d.device.sampler.counters()
 	if d.hard != nil {
 		m["hard_zoning"] = d.hard.counters()
+		m["fence_dataplane"] = d.fence.counters()
 	}
 	if d.guard != nil {
 		m["port_guard"] = d.guard.counters()

@@ -184,6 +184,12 @@ var deviceRules = []Rule{
 		Memory: 10 * time.Minute,
 	},
 	{
+		Name: "fence-abnormal",
+		When: "the dataplane that blocks copies of writes cannot be opened, or did not begin or lift a block",
+		Do:   "see inofctl show fence and show counters fence_dataplane; until it is mended agents hear not fenced, and leave later or not",
+		Find: func(f *Facts) []string { return when(f.Fence != "", "%s", f.Fence) },
+	},
+	{
 		Name: "secret-exposed",
 		When: "everybody on the switch may read a file with a password or key",
 		Do:   "take the permission away, and change the secret if others use the switch",

@@ -59,6 +59,7 @@ type Facts struct {
 	HardSuspended bool
 	// PortGuard is why ports are not guarded.
 	PortGuard []string
+	Fence     string // what keeps blocks from beginning or ending
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
 	// Syslog is what keeps events from syslog servers.

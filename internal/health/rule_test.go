@@ -80,6 +80,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"state-not-saved", func(f *Facts) { f.State = "disk full" }, "disk full"},
 		{"port-not-guarded", func(f *Facts) { f.PortGuard = []string{"port p1 cannot be guarded: tcx"} }, "port p1 cannot be guarded"},
 		{"hard-zoning-abnormal", func(f *Facts) { f.HardZoning = []string{"this dataplane cannot filter"} }, "cannot filter"},
+		{"fence-abnormal", func(f *Facts) { f.Fence = "the table is full" }, "table is full"},
 		{"hard-zoning-suspended", func(f *Facts) { f.HardSuspended = true }, "suspended"},
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},
 		{"events-not-logged", func(f *Facts) { f.EventsNotLogged = 4 }, "4 event(s)"},

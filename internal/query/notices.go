@@ -2,11 +2,13 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/snsd"
 )
 
 var notices = list[api.Notice]{
@@ -45,11 +47,25 @@ var noticeColumns = []column[api.Notice]{
 	{"SUBJECT", func(n *api.Notice, _ *Page) string { return Addr(n.Subject) }},
 	{"STATE", func(n *api.Notice, _ *Page) string { return n.State.String() }},
 	{"REASON", func(n *api.Notice, _ *Page) string { return Because(n.Reason) }},
+	{"FENCED", func(n *api.Notice, _ *Page) string { return fenced(n) }},
 	{"PORT", func(n *api.Notice, _ *Page) string { return n.Port }},
 	{"STATUS", func(n *api.Notice, _ *Page) string { return string(n.Status) }},
 	{"RETRIES", func(n *api.Notice, _ *Page) string { return Count(n.Retries) }},
 	{"FAULT-TO-SENT", func(n *api.Notice, _ *Page) string { return sinceFault(n, n.FaultToSent) }},
 	{"SENT-TO-ACKED", func(n *api.Notice, _ *Page) string { return Micros(n.SentToAcked) }},
+}
+
+// fenced is what a notice of a fault said of the fence, in short.
+func fenced(n *api.Notice) string {
+	switch {
+	case n.Fenced == "":
+		return ""
+	case n.Fence == nil:
+		return "no: agent"
+	case n.Fence.Level == snsd.FenceNone:
+		return "no"
+	}
+	return fmt.Sprintf("%s by %s in %v", n.Fence.Level, n.Fence.Way, n.Fence.Took)
 }
 
 // noticeTimes shows the way of each notice: every time as the step from the one

@@ -17,7 +17,7 @@ import (
 )
 
 // All are the queries there are.
-var All = []Query{status, hosts, zones, peers, ports, neighbours, faults, paths, notices, latencies, events, counters, members, leaves}
+var All = []Query{status, hosts, zones, peers, ports, neighbours, faults, paths, notices, fences, latencies, events, counters, members, leaves}
 
 // Query is one of them: GET /v1/PATH, inofctl show NAME.
 type Query struct {
@@ -47,6 +47,8 @@ type Source interface {
 	BFD(ctx context.Context) (api.BFD, error)
 	Cluster(ctx context.Context) (api.Cluster, error)
 	ListEvents(ctx context.Context, q api.EventQuery) ([]api.Event, error)
+	// AddFenceCounts adds how many frames the blocks of this device have dropped.
+	AddFenceCounts(ctx context.Context, list []api.Fence) error
 	Telemetry(ctx context.Context, path string) (telemetry.Tree, error)
 }
 

@@ -137,6 +137,7 @@ func (l *list) ofOpen(o *wire.Open) {
 	l.bit("inof.roles.client", o.Roles&wire.RoleClient != 0)
 	l.hex("inof.capabilities", 16, uint64(o.Caps))
 	l.bit("inof.capabilities.all", o.Caps&wire.CapInterestAll != 0)
+	l.bit("inof.capabilities.fence", o.Caps&wire.CapFence != 0)
 	l.add("inof.hold", o.Hold.Milliseconds())
 	l.add("inof.keepalive", o.Keepalive.Milliseconds())
 	l.add("inof.nonce", hex.EncodeToString(o.Nonce[:]))
@@ -235,6 +236,22 @@ func (l *list) ofUpdate(u *wire.Update) {
 		l.add("inof.down.port", d.Port)
 		for _, a := range d.Addrs {
 			l.addr("inof.down.address", a)
+		}
+	}
+	for _, f := range u.Fences {
+		l.addr("inof.fence.device", f.Device)
+		l.add("inof.fence.port", f.Port)
+		l.addr("inof.fence.array", f.Array)
+		for _, p := range f.Peers {
+			if p.Host.IsValid() {
+				l.addr("inof.fence.host", p.Host)
+			} else {
+				l.bit("inof.fence.all", true)
+			}
+			l.add("inof.fence.level", uint8(p.Level))
+			l.time("inof.fence.since", p.Since)
+			l.add("inof.fence.hold", int(p.Hold.Seconds()))
+			l.add("inof.fence.took", p.Took.Milliseconds())
 		}
 	}
 }

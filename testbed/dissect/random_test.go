@@ -107,6 +107,18 @@ func (r source) downs() wire.DownRecord {
 	return d
 }
 
+func (r source) fence() wire.FenceRecord {
+	f := wire.FenceRecord{Device: r.addr(), Port: r.name(60), Array: r.addr()}
+	for range r.IntN(4) {
+		p := wire.FencePeer{Level: snsd.FenceLevel(r.IntN(2)), Since: r.time(), Hold: time.Duration(r.IntN(65536)) * time.Second, Took: time.Duration(r.Uint32()) * time.Millisecond}
+		if r.IntN(3) > 0 {
+			p.Host = r.addr()
+		}
+		f.Peers = append(f.Peers, p)
+	}
+	return f
+}
+
 func (r source) stamp() wire.Stamp { return wire.Stamp{Epoch: r.Uint64(), Seq: r.Uint64()} }
 
 func (r source) update() *wire.Update {
@@ -141,6 +153,9 @@ func (r source) update() *wire.Update {
 	}
 	for range r.IntN(3) {
 		u.Downs = append(u.Downs, r.downs())
+	}
+	for range r.IntN(3) {
+		u.Fences = append(u.Fences, r.fence())
 	}
 	return u
 }
