@@ -158,7 +158,7 @@ func TestExitCodesAndWords(t *testing.T) {
 	}{
 		{"", 2, "inofctl what? One of: "},
 		{"shwo", 2, `unknown command "shwo", did you mean show?`},
-		{"show", 2, "inofctl show what? One of: bfd, cluster, counter, error-down, event, host"},
+		{"show", 2, "inofctl show what? One of: bfd, cluster, counter, error-down, event, fence, host"},
 		{"show hots", 2, `unknown command "hots", did you mean host?`},
 		{"show xyzzy", 2, `unknown command "xyzzy", one of: bfd, cluster, counter, error-down`},
 		{"zone member", 2, "inofctl zone member what? One of: add, remove"},
