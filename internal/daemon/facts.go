@@ -16,7 +16,7 @@ import (
 func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) (api.Warnings, error) {
 	f := health.Facts{
 		Now: d.env.Now(), Mode: s.Mode, Synced: s.Synced, HeldBack: s.HeldBack, LastSync: s.LastSync, Counts: s.Counts, Peers: peers,
-		Certificates: d.certs.warnings(), State: d.savingWarning(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(), Exposed: d.cfg.Load().ExposedSecrets(),
+		Certificates: d.certs.warnings(), State: d.savingWarnings(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(), Exposed: d.cfg.Load().ExposedSecrets(),
 		Syslog: d.syslogTroubles(),
 	}
 	waiting := d.device.inbox.Status(f.Now)

@@ -71,16 +71,15 @@ func (d *Daemon) tellSaving(dir string) func(error) {
 // saveRetry is how long after an error the next try is.
 const saveRetry = 10 * time.Second
 
-// savingWarning says what an operator should look at; empty: all is saved.
-func (d *Daemon) savingWarning() string {
+// savingWarnings lists what is not saved, and what that means; none: all is saved.
+func (d *Daemon) savingWarnings() (list []string) {
+	if why := d.keeper.Warning(); why != "" {
+		list = append(list, fmt.Sprintf("the state file cannot be written, tried again every %s: until then a restart may repeat notices (%s)", saveRetry, why))
+	}
 	if why := d.store.Warning(); why != "" {
-		return fmt.Sprintf("what reflectors said is not kept: a start while none of them answers may not notify hosts of losses (%s)", why)
+		list = append(list, fmt.Sprintf("what reflectors said is not kept: a start while none of them answers may not notify hosts of losses (%s)", why))
 	}
-	why := d.keeper.Warning()
-	if why == "" {
-		return ""
-	}
-	return fmt.Sprintf("the state file cannot be written, tried again every %s: until then a restart may repeat notices (%s)", saveRetry, why)
+	return list
 }
 
 // tableEvent has the history for operators. ID: api.Event as JSON.

@@ -35,8 +35,8 @@ func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
 		for _, e := range n.d.log.Events(0).Events {
 			said = said || e.Kind == "error" && strings.Contains(e.Text, "newer version of the program: its format is 2, this version reads up to 1; start that version, or remove the file")
 		}
-		if !said || !strings.Contains(n.d.savingWarning(), "what reflectors said is not kept") {
-			t.Errorf("said in an event: %v; warning %q", said, n.d.savingWarning())
+		if !said || !strings.Contains(strings.Join(n.d.savingWarnings(), "\n"), "what reflectors said is not kept") {
+			t.Errorf("said in an event: %v; warning %q", said, strings.Join(n.d.savingWarnings(), "\n"))
 		}
 		n.halt()
 		if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, b) {

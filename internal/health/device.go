@@ -149,7 +149,7 @@ var deviceRules = []Rule{
 		Name: "state-not-saved",
 		When: "the state file cannot be written",
 		Do:   "make room in the state directory, or make it writable",
-		Find: func(f *Facts) []string { return when(f.State != "", "%s", f.State) },
+		Find: func(f *Facts) []string { return f.State },
 	},
 	{
 		Name: "own-certificate",

@@ -37,7 +37,7 @@ type Facts struct {
 	Zones  string // the zone file is not in force
 	// Cluster is why this member of a cluster takes no part, or accepts no change of the zones.
 	Cluster string
-	State   string // the state file cannot be written
+	State   []string // what of the state cannot be written
 	// Certificates are what is to be said of this device's own.
 	Certificates []string
 	// Exposed are the files with secrets that everybody may read.

@@ -77,7 +77,7 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"reload-failed", func(f *Facts) { f.Reload = "line 3" }, "line 3"},
 		{"zones-not-in-force", func(f *Facts) { f.Zones = "line 4" }, "line 4"},
 		{"cluster-apart", func(f *Facts) { f.Cluster = "no majority" }, "no majority"},
-		{"state-not-saved", func(f *Facts) { f.State = "disk full" }, "disk full"},
+		{"state-not-saved", func(f *Facts) { f.State = []string{"disk full"} }, "disk full"},
 		{"port-not-guarded", func(f *Facts) { f.PortGuard = []string{"port p1 cannot be guarded: tcx"} }, "port p1 cannot be guarded"},
 		{"hard-zoning-abnormal", func(f *Facts) { f.HardZoning = []string{"this dataplane cannot filter"} }, "cannot filter"},
 		{"fence-abnormal", func(f *Facts) { f.Fence = "the table is full" }, "table is full"},

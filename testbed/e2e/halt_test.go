@@ -29,7 +29,7 @@ func (f *fab) observes(want bool, nodes ...string) {
 // the end every host hears what is true.
 func TestAHaltOfTheFabricWhileItIsFlooded(t *testing.T) {
 	t.Parallel()
-	f, _ := hostileFabric(t)
+	f, _ := hostileFabric(t, "halted")
 	stop := make(chan struct{})
 	var bad sync.WaitGroup
 	bad.Go(func() { f.flooding(stop) })

@@ -21,9 +21,9 @@ const rogueID = "10.0.0.99"
 
 // hostileFabric is the fabric with a machine that can reach the reflector, one on a port of tor2,
 // and devices that are bound to their hosts.
-func hostileFabric(t *testing.T) (*fab, *tap) {
+func hostileFabric(t *testing.T, name string) (*fab, *tap) {
 	f := newFabric(t, spec{
-		name: "hostile",
+		name: name,
 		nodes: "    intruder: {kind: linux, exec: [ip addr add 10.1.3.1/31 dev eth1, ip route add 10.0.0.1/32 via 10.1.3.0]}\n" +
 			"    evil: {kind: linux}\n",
 		links: "    - endpoints: [\"spine:eth3\", \"intruder:eth1\"]\n    - endpoints: [\"tor2:eth2\", \"evil:eth1\"]\n",
@@ -67,7 +67,7 @@ func (f *fab) flooding(stop <-chan struct{}) {
 // concerns, nothing else is told to anybody, and a warning names who it is.
 func TestOneBadClientOrHostHurtsNobodyElse(t *testing.T) {
 	t.Parallel()
-	f, evil := hostileFabric(t)
+	f, evil := hostileFabric(t, "hostile")
 	self, victims := netip.MustParseAddr(rogueID), []string{target, init1, init2}
 	macs := []fabric.MAC{f.macOf("t1"), f.macOf("i1")}
 	for _, c := range []struct {
