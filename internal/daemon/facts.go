@@ -51,7 +51,7 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		if err != nil {
 			return api.Warnings{}, err
 		}
-		f.Paths = &health.Paths{BFD: b, Lost: d.paths.Counters().Lost, LastLost: d.paths.Info().LastLost}
+		f.Paths = &health.Paths{BFD: b, Device: d.cfg.Load().Device.ID, Lost: d.paths.Counters().Lost, LastLost: d.paths.Info().LastLost}
 	}
 	return d.incidents.warnings(&f), nil
 }

@@ -87,8 +87,9 @@ type Refused struct {
 // Paths is what the BFD process says, and how often it was lost.
 type Paths struct {
 	api.BFD
-	Lost     uint64    // times since the daemon was started
-	LastLost time.Time // zero: never
+	Device   netip.Addr // the id, on which packets come in
+	Lost     uint64     // times since the daemon was started
+	LastLost time.Time  // zero: never
 }
 
 // Silent is a local host that leaves notices unacked.

@@ -122,6 +122,13 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"bfd-off", func(f *Facts) { f.Paths.Off = true }, "bfd.enabled"},
 		{"bfd-process", func(f *Facts) { f.Paths.Process = api.BFDProcess{Needed: true, Since: long, LastError: "no socket"} }, "no socket"},
 		{"bfd-process", func(f *Facts) { f.Paths.Lost, f.Paths.LastLost = 3, long }, "lost 3 time(s)"},
+		{"bfd-port-contested", func(f *Facts) {
+			f.Paths.Device, f.Paths.Process.Holders = addr("192.0.2.11"), []api.BFDHolder{{Address: addr("192.0.2.11"), Owner: "bird (pid 7)"}}
+		}, "bird (pid 7) has bound UDP port 4784 of the device id 192.0.2.11 too"},
+		{"bfd-port-contested", func(f *Facts) {
+			f.Paths.Device, f.Paths.Process.Holders = addr("192.0.2.11"), []api.BFDHolder{{Address: addr("0.0.0.0"), Owner: "bfdd (pid 7)"}}
+			f.Paths.Process.Stray = &api.BFDStray{From: addr("192.0.2.12"), Since: long, Last: now}
+		}, "packets of BFD from 192.0.2.12 to the device id 192.0.2.11 are for no session of this device, since 2026-05-04 11:59:00: bfdd (pid 7) has a multihop session"},
 	}
 	raised := map[string]bool{}
 	for _, c := range cases {
@@ -137,6 +144,20 @@ func TestEachRuleIsRaised(t *testing.T) {
 		if r.Find != nil && !raised[r.Name] {
 			t.Errorf("no case raises %s", r.Name)
 		}
+	}
+}
+
+// That FRR's bfdd is bound to all addresses is no fault, nor are stray packets without one.
+func TestAPortThatIsSharedIsNoWarning(t *testing.T) {
+	f := good()
+	f.Paths.Device = addr("192.0.2.11")
+	f.Paths.Process.Holders = []api.BFDHolder{{Address: addr("0.0.0.0"), Owner: "bfdd"}, {Address: addr("::"), Owner: "bfdd"}}
+	if got := Warnings(&f, &Incidents{}); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	f.Paths.Process.Holders, f.Paths.Process.Stray = f.Paths.Process.Holders[1:], &api.BFDStray{From: addr("192.0.2.12"), Since: now.Add(-time.Minute), Last: now}
+	if got := Warnings(&f, &Incidents{}); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 
