@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/query"
 	"github.com/spf13/cobra"
 )
@@ -43,6 +45,9 @@ func check(w io.Writer, path string, given *config.Given, format string) error {
 		return fmt.Errorf("--output %q, allowed: text, json", format)
 	}
 	text, cfg, err := config.Check(path, given)
+	if err == nil && cfg != nil {
+		err = memoryFor(path, cfg)
+	}
 	if err == nil {
 		var ports string
 		if ports, err = portsOfMachine(path, cfg); ports != "" {
@@ -58,6 +63,19 @@ func check(w io.Writer, path string, given *config.Given, format string) error {
 	fmt.Fprintln(w, text)
 	if cfg != nil {
 		writeOrigins(w, cfg)
+	}
+	return nil
+}
+
+// memoryFor says what the memory limit of this process, which is that of the daemon where both run in
+// one container, does not allow.
+func memoryFor(path string, cfg *config.Config) error {
+	limit, err := cgroup.MemoryLimit()
+	if err == nil {
+		err = daemon.CheckSession(cfg, limit)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }

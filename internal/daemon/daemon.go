@@ -23,6 +23,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/internal/store"
@@ -62,6 +63,7 @@ type Env struct {
 	Boot    string // changes with each start of the machine; empty: the kernel's
 	// Storage opens what a member of a cluster keeps below a directory.
 	Storage func(dir string) (*cluster.Storage, error)
+	Memory  cgroup.Limit // of the process; the zero value is none
 	// OtherLLDP reports whether another LLDP daemon speaks on this device; nil: looks for one.
 	OtherLLDP func() bool
 }

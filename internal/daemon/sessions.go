@@ -187,8 +187,11 @@ func (d *Daemon) setAuth(cfg *config.Config) error {
 	case cfg.Session.Auth == config.AuthNone:
 		a = link.Auth{Mode: wire.AuthNone}
 	case cfg.Session.Auth == config.AuthHMAC && used:
-		var err error
-		if a.Passwords, err = d.passwords.stretch(cfg.Session.Password, cfg.Session.OldPassword); err != nil {
+		err := CheckSession(cfg, d.env.Memory)
+		if err != nil {
+			return err
+		}
+		if a.Passwords, err = d.passwords.stretch(cfg.Session.PasswordFrom.Kind, cfg.Session.Password, cfg.Session.OldPassword); err != nil {
 			return err
 		}
 	case cfg.Session.Auth == config.AuthTLS:
