@@ -89,23 +89,27 @@ type Daemon struct {
 	auth         atomic.Pointer[link.Auth]
 	// passwords belongs to New and Reload.
 	passwords passwords
-	certs     *certificates // of mode tls
-	server    *link.Server  // nil: it is no reflector
-	dialers   []*link.Dialer
-	paths     *bfdd.Client // nil: none are watched
-	hard      *hardZoning  // nil: there are no access ports
-	guard     *portGuard   // nil: there are none, or this kernel does not forward between them
-	fence     *fencing     // nil: there are no access ports
-	known     *known
-	web       *web           // nil: management.http is off
-	gnmi      *telemetryTask // nil: management.gnmi is off
-	gate      *api.Gate      // see door
-	netconf   *netconfTask   // nil: management.netconf is off
-	reloads   reloads
-	otherLLDP bool          // as the transmitter was made; belongs to New and to who holds reloads.one
-	configs   configs       // what was committed and may go back
-	logged    atomic.Uint64 // events the log could not follow
-	syslogs   []*syslog.Sender
+	// failing are the listeners of the management that cannot be opened.
+	failing failing
+	// descriptors keep some for the management socket.
+	descriptors descriptors
+	certs       *certificates // of mode tls
+	server      *link.Server  // nil: it is no reflector
+	dialers     []*link.Dialer
+	paths       *bfdd.Client // nil: none are watched
+	hard        *hardZoning  // nil: there are no access ports
+	guard       *portGuard   // nil: there are none, or this kernel does not forward between them
+	fence       *fencing     // nil: there are no access ports
+	known       *known
+	web         *web           // nil: management.http is off
+	gnmi        *telemetryTask // nil: management.gnmi is off
+	gate        *api.Gate      // see door
+	netconf     *netconfTask   // nil: management.netconf is off
+	reloads     reloads
+	otherLLDP   bool          // as the transmitter was made; belongs to New and to who holds reloads.one
+	configs     configs       // what was committed and may go back
+	logged      atomic.Uint64 // events the log could not follow
+	syslogs     []*syslog.Sender
 	// incidents are the events that raise warnings.
 	incidents incidents
 	// audit keeps what operators do; auditBad: it cannot be written.
@@ -147,6 +151,8 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 		d.env.Log = slog.New(slog.DiscardHandler)
 	}
 	d.env.defaults(cfg)
+	d.descriptors.most = mostDescriptors()
+	d.env.Listen = d.descriptors.listen(d.env.Listen)
 	d.otherLLDP = d.env.OtherLLDP()
 	d.started = d.env.Now()
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)

@@ -187,6 +187,7 @@ func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.keeper.Counters()
 	m["store"] = d.store.Counters()
+	m["descriptors"] = d.descriptors.counters()
 	m["sampler"] = d.device.sampler.counters()
 	if d.hard != nil {
 		m["hard_zoning"] = d.hard.counters()

@@ -80,7 +80,7 @@ func (w *web) Run(ctx context.Context) error {
 }
 
 func (w *web) serve(ctx context.Context) error {
-	l, err := visitors(ctx, w.cfg.Listen)
+	l, err := w.d.visitors(ctx, w.cfg.Listen)
 	if err != nil {
 		return err
 	}

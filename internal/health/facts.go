@@ -64,6 +64,10 @@ type Facts struct {
 	EventsNotLogged uint64
 	// Syslog is what keeps events from syslog servers.
 	Syslog []string
+	// NoDescriptors is how many connections were closed for want of descriptors, if one was just now.
+	NoDescriptors uint64
+	// Listeners are those of the management that cannot be opened.
+	Listeners []string
 }
 
 // Awaited is a device that had a session with this reflector and has none now.

@@ -85,6 +85,8 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},
 		{"events-not-logged", func(f *Facts) { f.EventsNotLogged = 4 }, "4 event(s)"},
 		{"syslog-unreachable", func(f *Facts) { f.Syslog = []string{"syslog to tls://192.0.2.9:6514: refused"} }, "tls://192.0.2.9:6514: refused"},
+		{"descriptors-short", func(f *Facts) { f.NoDescriptors = 7 }, "7 connection(s) were closed"},
+		{"listener-failed", func(f *Facts) { f.Listeners = []string{"management.netconf: address already in use"} }, "management.netconf: address already in use"},
 		{"no-session", func(f *Facts) {
 			f.Peers[0].State, f.Peers[0].LastError = api.PeerConnect, "connection refused"
 		}, "no session with reflector 192.0.2.250:19516: connection refused"},
