@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openinof/inof/inof/link"
-	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/wholefile"
 )
 
@@ -32,17 +31,9 @@ func (a *app) passwordKeyCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		passwords, err := config.ReadPasswordFile(args[0])
+		keys, err := daemon.PasswordKeys(args[0])
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
-		}
-		var text strings.Builder
-		for _, p := range passwords {
-			key, err := link.NewPassword(p.Reveal())
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			fmt.Fprintln(&text, key.KeyText())
 		}
 		err = wholefile.Write(args[1], 0o600, func(f *os.File) error {
 			if owner != "" {
@@ -50,13 +41,13 @@ func (a *app) passwordKeyCmd() *cobra.Command {
 					return err
 				}
 			}
-			_, err := f.WriteString(text.String())
+			_, err := f.WriteString(strings.Join(keys, "\n") + "\n")
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		done := keyMade{args[1], len(passwords)}
+		done := keyMade{args[1], len(keys)}
 		return a.print(done, func(w io.Writer) {
 			fmt.Fprintf(w, "%s has %d key(s): write session.password-key-file: %s in place of session.password-file\n", done.File, done.Keys, done.File)
 		})

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/openinof/inof/fabric"
-	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/query"
@@ -46,7 +45,7 @@ func check(w io.Writer, path string, given *config.Given, format string) error {
 	}
 	text, cfg, err := config.Check(path, given)
 	if err == nil && cfg != nil {
-		err = memoryFor(path, cfg)
+		err = daemon.CheckHere(path, cfg)
 	}
 	if err == nil {
 		var ports string
@@ -63,19 +62,6 @@ func check(w io.Writer, path string, given *config.Given, format string) error {
 	fmt.Fprintln(w, text)
 	if cfg != nil {
 		writeOrigins(w, cfg)
-	}
-	return nil
-}
-
-// memoryFor says what the memory limit of this process, which is that of the daemon where both run in
-// one container, does not allow.
-func memoryFor(path string, cfg *config.Config) error {
-	limit, err := cgroup.MemoryLimit()
-	if err == nil {
-		err = daemon.CheckSession(cfg, limit)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }

@@ -54,6 +54,19 @@ func CheckSession(cfg *config.Config, limit cgroup.Limit) error {
 	return errors.Join(errs...)
 }
 
+// CheckHere is CheckSession with the limit of this process: that of the daemon where both run in one
+// container. The file is the configuration's.
+func CheckHere(file string, cfg *config.Config) error {
+	limit, err := cgroup.MemoryLimit()
+	if err == nil {
+		err = CheckSession(cfg, limit)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
 func keyError(cfg *config.Config, s config.Secret) error {
 	if _, err := link.ParseKey(string(s.Reveal())); err != nil {
 		return fmt.Errorf("session.password-key-file: %s: a line %w", cfg.Session.PasswordFrom.Name, err)

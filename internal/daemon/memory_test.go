@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -63,6 +65,13 @@ func TestAPasswordAndItsKeyAreOne(t *testing.T) {
 	of, err := link.NewPassword([]byte("correct horse"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("correct horse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := PasswordKeys(file); err != nil || len(lines) != 1 || lines[0] != of.KeyText() {
+		t.Errorf("%d lines, %v", len(lines), err)
 	}
 	var p passwords
 	keys, err := p.stretch(config.PasswordKeyFile, config.Secret(of.KeyText()))

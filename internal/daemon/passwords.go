@@ -11,6 +11,22 @@ import (
 // reload that changes something else must not cost.
 type passwords map[config.Secret]link.Password
 
+// PasswordKeys makes the keys of the passwords in a file, as lines for session.password-key-file.
+func PasswordKeys(file string) (lines []string, err error) {
+	passwords, err := config.ReadPasswordFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range passwords {
+		key, err := link.NewPassword(p.Reveal())
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, key.KeyText())
+	}
+	return lines, nil
+}
+
 // stretch gives the keys of those that are not empty, and forgets all others.
 func (p *passwords) stretch(from config.PasswordKind, list ...config.Secret) ([]link.Password, error) {
 	next := passwords{}
