@@ -84,6 +84,7 @@ type Daemon struct {
 	store        *store.Store
 	kept         device.State // what the last process kept; given up once the device has it
 	zoneRows     []keep.Row   // kept versions of the zones; given up once they are read
+	returning    []netip.Addr // devices that had hosts at this reflector before the start
 	unsure       bool         // as a reflector: there may have been another one in its place
 	lock         *dirLock
 	auth         atomic.Pointer[link.Auth]
@@ -238,6 +239,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	d.device = owner
 	d.device.keeper, d.device.store, d.kept = d.keeper, d.store, device.State{}
+	d.returning = state.Known
 	if cfg.Device.Roles.Access() {
 		d.hard = newHardZoning(d, cfg)
 		d.device.hard = d.hard

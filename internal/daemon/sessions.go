@@ -159,7 +159,8 @@ func (d *Daemon) buildServer(cfg *config.Config, common link.TransportConfig) (e
 		Everything: func(dev netip.Addr) bool {
 			return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
 		},
-		MaxPeers: cfg.Reflector.MaxClients,
+		MaxPeers: cfg.Reflector.MaxClients, MaxFromOne: cfg.Reflector.MaxClientsPerAddress, Returning: d.returning,
+		Listed: func(dev netip.Addr) bool { r := &d.cfg.Load().Reflector; return len(r.Clients) > 0 && r.Allows(dev) },
 		Pace:     paceOf(cfg),
 	})
 	return err
