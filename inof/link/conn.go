@@ -28,7 +28,7 @@ type host struct {
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
 	// hasHosts is called by the reader when the device has announced hosts; nil: nobody asks.
-	hasHosts func(c *conn)
+	hasHosts func(c *conn, now time.Time)
 	tls      *tls.Config // of a listener
 	turns    handshakeTurns
 	tlsAddr  netip.Addr // what the certificate of a dialer's peer must be good for
@@ -150,7 +150,7 @@ func (c *conn) follow(r *msgReader) error {
 			u.ReceivedAt = r.at
 			if len(u.Hosts) > 0 && !c.hosts && c.host.hasHosts != nil {
 				c.hosts = true
-				c.host.hasHosts(c)
+				c.host.hasHosts(c, time.Now())
 			}
 		}
 		switch m := m.(type) {

@@ -66,11 +66,11 @@ func (s *Server) awaited(now time.Time) (n int) {
 }
 
 // hasHosts notes that the device of a session has hosts.
-func (s *Server) hasHosts(c *conn) {
+func (s *Server) hasHosts(c *conn, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dev := c.device()
 	if _, had := s.hosts[dev]; had || len(s.hosts) < s.cfg.MaxPeers {
-		s.hosts[dev] = time.Now()
+		s.hosts[dev] = now
 	}
 }
