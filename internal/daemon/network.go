@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
@@ -75,7 +73,7 @@ func (f *failing) now(now time.Time) (list []string) {
 	return list
 }
 
-// visitors listens on an address for a bounded number of connections.
+// visitors listens on an address. How many connections there may be is known by their door.
 func (d *Daemon) visitors(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := d.descriptors.listen(func(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
@@ -84,7 +82,7 @@ func (d *Daemon) visitors(ctx context.Context, at netip.AddrPort) (net.Listener,
 	if err != nil {
 		return nil, err
 	}
-	return netutil.LimitListener(l, maxVisitors), nil
+	return l, nil
 }
 
 // shown is the certificate that is shown; nil: there is none, on loopback.

@@ -161,7 +161,7 @@ func (d *Daemon) buildServer(cfg *config.Config, common link.TransportConfig) (e
 		},
 		MaxPeers: cfg.Reflector.MaxClients, MaxFromOne: cfg.Reflector.MaxClientsPerAddress, Returning: d.returning,
 		Listed: func(dev netip.Addr) bool { r := &d.cfg.Load().Reflector; return len(r.Clients) > 0 && r.Allows(dev) },
-		Pace:     paceOf(cfg),
+		Pace:   paceOf(cfg),
 	})
 	return err
 }

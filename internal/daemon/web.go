@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// maxVisitors is how many connections over a network stand at once.
-	maxVisitors = 128
 	// scrapeTime bounds a scrape, and its reader.
 	scrapeTime = 10 * time.Second
 	// maxScrapes is how many scrapes are served at once.
