@@ -153,3 +153,27 @@ func (s *space) holdPort(address string, reuse bool) (name string, stop func()) 
 		}
 	}
 }
+
+// The kernel's tables have addresses as words in the byte order of the machine, this one's here.
+func TestHoldersAreReadFromTheKernelsTable(t *testing.T) {
+	s := newSpace(t)
+	s.Addr("lo", "2001:db8::1/128", "10.8.0.1/32")
+	_, stop := s.holdPort("10.8.0.1", true)
+	defer stop()
+	list, err := parseHolders(strings.NewReader(s.mustRun("cat", "/proc/net/udp")), 4784)
+	if err != nil || len(list) != 1 || list[0].Address != ip("10.8.0.1") {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := parseHolders(strings.NewReader(s.mustRun("cat", "/proc/net/udp")), 4785); err != nil || len(list) != 0 {
+		t.Errorf("another port: %+v, %v", list, err)
+	}
+	s.listen = []netip.Addr{ip("2001:db8::1")}
+	s.run(RunnerConfig{})
+	list, err = parseHolders(strings.NewReader(s.mustRun("cat", "/proc/net/udp6")), 4784)
+	if err != nil || len(list) != 1 || list[0].Address != ip("2001:db8::1") || list[0].user == "" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := parseHolders(strings.NewReader("1: XYZ:12B0 0:0 07 0:0 0:0 0 0 0 5 2 0 0\n"), 4784); err == nil {
+		t.Error("an address that is none is taken")
+	}
+}

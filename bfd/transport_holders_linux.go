@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,8 +22,9 @@ import (
 // bound last would get all: that is refused here, and reported when another process does it.
 
 // Holders lists the UDP sockets of other processes on a port, in the network namespace of the
-// calling thread.
-func Holders(port uint16) ([]Holder, error) {
+// calling thread. To look for the process of a socket costs tens of milliseconds where there are
+// many processes: those of a list from before keep their owners.
+func Holders(port uint16, before []Holder) ([]Holder, error) {
 	list, err := readHolders("/proc/thread-self/net", port)
 	if err != nil {
 		return nil, err
@@ -38,7 +40,11 @@ func Holders(port uint16) ([]Holder, error) {
 		if ours[h.socket] {
 			continue
 		}
-		h.name()
+		if i := slices.IndexFunc(before, func(b Holder) bool { return b.socket == h.socket }); i >= 0 {
+			h.Owner = before[i].Owner
+		} else {
+			h.name()
+		}
 		others = append(others, h)
 	}
 	return others, nil
@@ -113,7 +119,7 @@ func parseHolders(r io.Reader, port uint16) (list []Holder, err error) {
 
 // taken says who is in the way of binding an address: exact is one with the same address.
 func taken(a netip.Addr, port uint16) (exact bool, who string) {
-	list, err := Holders(port)
+	list, err := Holders(port, nil)
 	if err != nil {
 		return false, err.Error()
 	}

@@ -77,7 +77,7 @@ func holders() func() ([]bfd.Holder, error) {
 		defer mu.Unlock()
 		if now := time.Now(); at.IsZero() || now.Sub(at) >= holdersFresh {
 			at = now
-			list, err = bfd.Holders(bfd.PortMultihop)
+			list, err = bfd.Holders(bfd.PortMultihop, list)
 		}
 		return list, err
 	}
