@@ -68,7 +68,7 @@ func TestAClientWith4096HostsRunsIn64MiB(t *testing.T) {
 		{"password", "hmac-sha256", "password-file: %[1]s/password", "session.auth hmac-sha256 needs 128 MiB of memory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o, err := startReflector(t.Context(), testProcess(t), c.auth, zone.Set{})
+			o, err := startReflector(t.Context(), testProcess(t), c.auth, zone.Set{}, "records-per-second: 1000000, records-burst: 1000000")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ management: {socket: %[5]s/inofd.sock}
 			speak(t, o)
 			cl := api.NewClient(filepath.Join(dir, "inofd.sock"))
 			var st api.Status
-			for end := time.Now().Add(time.Minute); st.Counts.HostsRemote != floodHosts; {
+			for end := time.Now().Add(20 * time.Second); st.Counts.HostsRemote != floodHosts; {
 				select {
 				case err := <-ended:
 					ended <- err
@@ -151,7 +151,8 @@ management: {socket: %[5]s/inofd.sock}
 	}
 }
 
-// speak has a device announce the hosts.
+// speak has a device announce the hosts, under one name after the other: what is collected only when as
+// much again has been allocated does not fit.
 func speak(t *testing.T, o *ownReflector) {
 	t.Helper()
 	p := &plan{devices: DefaultDevices, hosts: DefaultHosts}
@@ -163,12 +164,19 @@ func speak(t *testing.T, o *ownReflector) {
 	}
 	t.Cleanup(c.reset)
 	go c.run()
-	halves := [2]*wire.Update{c.update(epoch), c.update(epoch)}
-	for i := range floodHosts {
-		u := halves[i%2]
-		u.Hosts = append(u.Hosts, putHost(p.burstHost(i), dev, portAll, time.Now()))
+	for round := range 40 {
+		halves := [2]*wire.Update{c.update(epoch), c.update(epoch)}
+		for i := range floodHosts {
+			u := halves[i%2]
+			h := putHost(p.burstHost(i), dev, portAll, time.Now())
+			h.Host.NQN += fmt.Sprint(round)
+			u.Hosts = append(u.Hosts, h)
+		}
+		if err := c.send(halves[0], halves[1]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := c.send(halves[0], halves[1], &wire.EndOfSync{Epoch: epoch}); err != nil {
+	if err := c.send(&wire.EndOfSync{Epoch: epoch}); err != nil {
 		t.Fatal(err)
 	}
 }
