@@ -19,6 +19,9 @@ func (m *Manager) Receive(a *Arrival, payload []byte, now time.Time) error {
 	err := m.receive(a, payload, t)
 	if err != nil {
 		m.counters.note(err)
+		if a.Multihop {
+			m.noteStray(plain(a.Src), err, now)
+		}
 	}
 	return err
 }

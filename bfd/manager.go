@@ -101,6 +101,7 @@ type Manager struct {
 	sends    []Send
 	gone     []uint32
 	counters Counters
+	stray    Stray
 }
 
 // NewManager makes a Manager without sessions.

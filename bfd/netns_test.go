@@ -19,11 +19,14 @@ import (
 const patience = 40 * time.Second
 
 // space is a namespace in which daemons run.
-type space struct{ *netnstest.Space }
+type space struct {
+	*netnstest.Space
+	listen []netip.Addr // for multihop alone, as in the BFD process; empty: all addresses and ports
+}
 
 func newSpace(t testing.TB) *space {
 	t.Helper()
-	s := &space{netnstest.New(t)}
+	s := &space{Space: netnstest.New(t)}
 	s.SetUp("lo", true)
 	return s
 }
@@ -99,7 +102,7 @@ type daemon struct {
 
 func (s *space) run(cfg RunnerConfig, peers ...Peer) *daemon {
 	s.T.Helper()
-	conn, err := NewSockets(SocketConfig{NetNS: s.Path()})
+	conn, err := NewSockets(SocketConfig{NetNS: s.Path(), Listen: s.listen, MultihopOnly: len(s.listen) > 0})
 	if err != nil {
 		s.T.Fatal(err)
 	}

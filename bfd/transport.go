@@ -344,6 +344,12 @@ func (r *Runner) Status() (out []Status, err error) {
 	return out, err
 }
 
+// Stray gives what came that is for none of our sessions.
+func (r *Runner) Stray() (s Stray, err error) {
+	err = r.await(func(m *Manager, _ time.Time) { s = m.Stray() })
+	return s, err
+}
+
 // Counters asks for the counters.
 func (r *Runner) Counters() (c Counters, t TransportCounters, err error) {
 	err = r.await(func(m *Manager, _ time.Time) {

@@ -109,9 +109,17 @@ func (c *sockets) listen(a netip.Addr) error {
 		kinds = append(kinds, listener{port: c.cfg.EchoPort, echo: true})
 	}
 	for _, l := range kinds {
+		at := netip.AddrPortFrom(a, l.port)
+		if exact, who := taken(a, l.port); exact {
+			return fmt.Errorf("listening on %v: %w: %s", at, unix.EADDRINUSE, who)
+		}
 		fd, err := openListener(a, l.port, c.cfg.ReceiveBuffer)
+		if errors.Is(err, unix.EADDRINUSE) {
+			_, who := taken(a, l.port)
+			return fmt.Errorf("listening on %v: %w: %s does not share it (SO_REUSEADDR)", at, err, who)
+		}
 		if err != nil {
-			return fmt.Errorf("listening on %v: %w", netip.AddrPortFrom(a, l.port), err)
+			return fmt.Errorf("listening on %v: %w", at, err)
 		}
 		l.fd, l.v6 = fd, a.Is6()
 		c.in = append(c.in, l)

@@ -36,7 +36,8 @@ func openListener(a netip.Addr, port uint16, buffer int) (fd int, err error) {
 		}
 	}()
 	type option struct{ level, name, value int }
-	opts := []option{{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1}, {unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1}}
+	// Others may have the port on all addresses, as FRR's bfdd: see transport_holders_linux.go.
+	opts := []option{{unix.SOL_SOCKET, unix.SO_REUSEADDR, 1}, {unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1}, {unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1}}
 	if a.Is6() {
 		opts = append(opts, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1},
 			option{unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1}, option{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1},

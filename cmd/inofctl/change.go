@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/zone"
 )
@@ -89,7 +90,10 @@ func warningsOf(text string) []string {
 func (a *app) checkCmd() *cobra.Command {
 	return &cobra.Command{Use: "check FILE", Short: "Check a configuration or zone file, as inofd check does", Args: arguments(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, _, err := config.Check(args[0], config.Environment())
+			text, cfg, err := config.Check(args[0], config.Environment())
+			if err == nil && cfg != nil {
+				err = daemon.CheckHere(args[0], cfg)
+			}
 			if err == nil {
 				return a.print(map[string]any{"file": args[0], "good": true, "problems": []string{}, "warnings": warningsOf(text)},
 					func(w io.Writer) { fmt.Fprintln(w, text) })

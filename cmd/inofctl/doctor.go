@@ -105,6 +105,7 @@ func diagnose(ctx context.Context, cl *api.Client, now time.Time) ([]advice, err
 		c.say("ok", "", "device %s warns of nothing", st.Device)
 	}
 	c.carrier(st.Carrier)
+	c.memory(st.Memory)
 	for _, look := range []func(context.Context, *api.Client) error{c.clocks, c.sessions, c.ports, c.hosts, c.notices, c.zones, c.records} {
 		if err := look(ctx, cl); err != nil {
 			return nil, err
@@ -121,6 +122,19 @@ func (c *checkup) carrier(s *api.CarrierSource) {
 		c.say("ok", "", "losses of carrier are %s", s.Heard())
 	default:
 		c.say("hint", "see \"Losses of carrier\" of docs/operations.md for what the kernel and the rights of the daemon must allow", "losses of carrier are %s", s.Heard())
+	}
+}
+
+// memory looks at the limit of the daemon's control group.
+func (c *checkup) memory(m *api.Memory) {
+	switch {
+	case m == nil:
+	case m.Limit == 0:
+		c.say("ok", "", "the daemon's memory has no limit; the least for this configuration is %d MiB", m.Least>>20)
+	case m.Limit < m.Least:
+		c.say("bad", "raise the limit of its unit or container", "the daemon may take %d MiB of memory (%s); the least for this configuration is %d MiB", m.Limit>>20, m.File, m.Least>>20)
+	default:
+		c.say("ok", "", "the daemon may take %d MiB of memory; the least for this configuration is %d MiB", m.Limit>>20, m.Least>>20)
 	}
 }
 

@@ -77,7 +77,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 
 func (a *app) root() *cobra.Command {
 	root := group("inofctl", "See and change what an iNOF device does",
-		a.showCmd(), a.whyCmd(), a.auditCmd(), a.configCmd(), a.doctorCmd(), a.topCmd(), a.dashboardCmd(), a.supportCmd(), a.backupCmd(), a.restoreCmd(), a.watchCmd(), a.zoneCmd(), a.clusterCmd(), a.portCmd(), a.drainCmd(), a.haltCmd(), a.resumeCmd(), a.testNoticeCmd(), a.hostCmd(), a.hardZoningCmd(), a.reloadCmd(), a.checkCmd(), a.containerCmd(), a.versionCmd(), a.benchCmd(), newLabCmd(), newDemoCmd(), newFabricCmd(), manual.Command("1", api.Version))
+		a.showCmd(), a.whyCmd(), a.auditCmd(), a.configCmd(), a.doctorCmd(), a.topCmd(), a.dashboardCmd(), a.supportCmd(), a.backupCmd(), a.restoreCmd(), a.watchCmd(), a.zoneCmd(), a.clusterCmd(), a.portCmd(), a.drainCmd(), a.haltCmd(), a.resumeCmd(), a.testNoticeCmd(), a.hostCmd(), a.hardZoningCmd(), a.reloadCmd(), a.checkCmd(), a.passwordKeyCmd(), a.containerCmd(), a.versionCmd(), a.benchCmd(), newLabCmd(), newDemoCmd(), newFabricCmd(), manual.Command("1", api.Version))
 	root.Version = api.VersionText()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

@@ -287,3 +287,22 @@ func TestTopShowsRates(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// The least memory of a configuration is named, whatever the limit.
+func TestDoctorNamesTheLeastMemory(t *testing.T) {
+	for _, c := range []struct {
+		limit uint64
+		level string
+		says  string
+	}{
+		{0, "ok", "the daemon's memory has no limit; the least for this configuration is 128 MiB"},
+		{512 << 20, "ok", "the daemon may take 512 MiB of memory; the least for this configuration is 128 MiB"},
+		{64 << 20, "bad", "the daemon may take 64 MiB of memory (/x/memory.max); the least for this configuration is 128 MiB"},
+	} {
+		var got checkup
+		got.memory(&api.Memory{Limit: c.limit, File: "/x/memory.max", Least: 128 << 20})
+		if len(got.list) != 1 || got.list[0].Level != c.level || got.list[0].What != c.says {
+			t.Errorf("%+v", got.list)
+		}
+	}
+}

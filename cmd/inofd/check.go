@@ -13,6 +13,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/query"
 	"github.com/spf13/cobra"
 )
@@ -43,6 +44,9 @@ func check(w io.Writer, path string, given *config.Given, format string) error {
 		return fmt.Errorf("--output %q, allowed: text, json", format)
 	}
 	text, cfg, err := config.Check(path, given)
+	if err == nil && cfg != nil {
+		err = daemon.CheckHere(path, cfg)
+	}
 	if err == nil {
 		var ports string
 		if ports, err = portsOfMachine(path, cfg); ports != "" {

@@ -23,6 +23,7 @@ import (
 	"github.com/openinof/inof/fabric/sonic"
 	"github.com/openinof/inof/hardzone"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 	"github.com/openinof/inof/internal/journald"
@@ -70,11 +71,15 @@ func run(from *source) error {
 	if err != nil {
 		return err
 	}
-	daemon.TuneRuntime()
+	limit, err := cgroup.MemoryLimit()
+	if err != nil {
+		return err
+	}
+	daemon.TuneRuntime(limit)
 	level := new(slog.LevelVar)
 	level.Set(cfg.Log.Level)
 	log := newLog(cfg.Log.Format, level)
-	env := daemon.Env{Log: log, Now: clock, Level: level, Ready: ready, Paths: paths(cfg), Unsaved: unsaved(cfg.Management.Socket)}
+	env := daemon.Env{Log: log, Now: clock, Level: level, Ready: ready, Paths: paths(cfg), Memory: limit, Unsaved: unsaved(cfg.Management.Socket)}
 	if cfg.Device.Roles.Access() {
 		if err := openDataplane(cfg, &env, log); err != nil {
 			return fmt.Errorf("dataplane: %w", err)

@@ -27,9 +27,11 @@ type host struct {
 	tags  taggerPool
 	// establish is called once, before the Up event; an error ends the session.
 	establish func(c *conn) error
-	tls       *tls.Config // of a listener
-	turns     handshakeTurns
-	tlsAddr   netip.Addr // what the certificate of a dialer's peer must be good for
+	// hasHosts is called by the reader when the device has announced hosts; nil: nobody asks.
+	hasHosts func(c *conn, now time.Time)
+	tls      *tls.Config // of a listener
+	turns    handshakeTurns
+	tlsAddr  netip.Addr // what the certificate of a dialer's peer must be good for
 }
 
 func newHost(cfg TransportConfig) *host {
@@ -58,6 +60,9 @@ type conn struct {
 	out   writer
 	pace  *pacer        // of its device; nil: nothing slows it down
 	done  chan struct{} // closed after the Down event
+	hosts bool          // of its reader: the device has announced hosts
+	// source is what counts as one source of connections.
+	source netip.Prefix
 
 	mu   sync.Mutex // guards what follows
 	sess *Session   // only the sending half once Established, see Session
@@ -143,6 +148,10 @@ func (c *conn) follow(r *msgReader) error {
 		}
 		if u, ok := m.(*wire.Update); ok {
 			u.ReceivedAt = r.at
+			if len(u.Hosts) > 0 && !c.hosts && c.host.hasHosts != nil {
+				c.hosts = true
+				c.host.hasHosts(c, time.Now())
+			}
 		}
 		switch m := m.(type) {
 		case nil, *wire.Keepalive:

@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"golang.org/x/crypto/argon2"
 
@@ -26,6 +28,8 @@ const (
 	argonTime   = 3
 	argonMemory = 64 << 10 // KiB
 	argonLanes  = 4
+	// StretchMemory is what stretching a password takes, in bytes.
+	StretchMemory = argonMemory << 10
 	// argonSalt is the same everywhere: a salt of a pair would have to be known before
 	// its first message, and be paid for by a reflector once for each of its clients.
 	argonSalt = "iNOF v2 password"
@@ -41,6 +45,22 @@ func NewPassword(text []byte) (Password, error) {
 		return Password{}, fmt.Errorf("password has %d bytes, want %d or more", len(text), MinPassword)
 	}
 	return Password{[sha256.Size]byte(argon2.IDKey(text, []byte(argonSalt), argonTime, argonMemory, argonLanes, sha256.Size))}, nil
+}
+
+// keyPrefix begins the text of a key: the protocol's salt is a part of what the key is for.
+const keyPrefix = "inof-v2-key:"
+
+// KeyText is the key of a password as text, for a file that is as secret as the password.
+func (p Password) KeyText() string { return keyPrefix + hex.EncodeToString(p.key[:]) }
+
+// ParseKey reads what KeyText has written. Its error does not repeat the text.
+func ParseKey(text string) (Password, error) {
+	var p Password
+	digits, ok := strings.CutPrefix(text, keyPrefix)
+	if n, err := hex.Decode(p.key[:], []byte(digits[:min(len(digits), 2*sha256.Size)])); !ok || err != nil || n != sha256.Size || len(digits) != 2*sha256.Size {
+		return Password{}, fmt.Errorf("is no key of a password: want %s and %d hex digits, as inofctl password-key writes it", keyPrefix, 2*sha256.Size)
+	}
+	return p, nil
 }
 
 // PasswordOfKey is for those who have a random key and need no stretching.

@@ -32,6 +32,13 @@ type ServerConfig struct {
 	// When a connection comes beyond it, the oldest pending one is closed: an
 	// honest peer needs milliseconds, so a flood does not keep it out.
 	MaxPeers, MaxPending int
+	// MaxFromOne is how many devices one address (an IPv6 /64) may have sessions for, zero: no
+	// limit; those that prove their ids by a certificate, or are Listed, do not count. Listed must
+	// be safe for concurrent use.
+	MaxFromOne int
+	Listed     func(dev netip.Addr) bool
+	// Returning are devices that had hosts before: their places are kept for a day.
+	Returning []netip.Addr
 	// Pace is how fast a device may send.
 	Pace Pace
 }
@@ -49,7 +56,8 @@ type Server struct {
 	pending  []*conn // oldest first
 	peers    map[netip.Addr]*conn
 	past     map[netip.Addr]past
-	refused  []PeerInfo // newest last, one an address
+	hosts    map[netip.Addr]time.Time // devices that had hosts, and when their last session ended
+	refused  []PeerInfo               // newest last, one an address
 	guesses  Guesses
 	stopping bool
 }
@@ -72,8 +80,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	cfg.MaxPeers = cmp.Or(cfg.MaxPeers, wire.DefaultMaxClients)
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, DefaultMaxPending)
-	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}, past: map[netip.Addr]past{}}
-	s.host.establish = s.establish
+	s := &Server{cfg: cfg, host: newHost(cfg.TransportConfig), ready: make(chan struct{}), peers: map[netip.Addr]*conn{}, past: map[netip.Addr]past{}, hosts: map[netip.Addr]time.Time{}}
+	for _, dev := range cfg.Returning[:min(len(cfg.Returning), cfg.MaxPeers)] {
+		s.hosts[dev] = time.Now()
+	}
+	s.host.establish, s.host.hasHosts = s.establish, s.hasHosts
 	s.pace = newPacers(cfg.Pace, 2*cfg.MaxPeers, s.connected)
 	return s, nil
 }
@@ -158,6 +169,7 @@ func (s *Server) serve(nc net.Conn) {
 		_ = nc.Close()
 		return
 	}
+	c.source = sourceOf(c.view.Address)
 	s.mu.Lock()
 	var oldest *conn
 	if len(s.pending) >= s.cfg.MaxPending {
@@ -249,9 +261,11 @@ func (s *Server) establish(c *conn) error {
 	case s.stopping:
 		s.mu.Unlock()
 		return &wire.ProtocolError{Code: wire.CodeCease, Detail: "the reflector stops"}
-	case old == nil && len(s.peers) >= s.cfg.MaxPeers:
-		s.mu.Unlock()
-		return &wire.ProtocolError{Code: wire.CodeLimit, Where: "sessions", Detail: fmt.Sprintf("%d clients are connected, which is the limit", s.cfg.MaxPeers)}
+	case old == nil:
+		if err := s.place(c, dev, time.Now()); err != nil {
+			s.mu.Unlock()
+			return err
+		}
 	}
 	// Either this sees the credentials of a Recheck, or that sees this session.
 	if err := c.recheck(); err != nil {
@@ -287,6 +301,9 @@ func (s *Server) remove(c *conn, err error) {
 	dev := c.device()
 	if s.peers[dev] == c {
 		delete(s.peers, dev)
+		if _, had := s.hosts[dev]; had {
+			s.hosts[dev] = time.Now()
+		}
 	}
 	if c.peer == nil {
 		s.refuse(c, err)

@@ -28,8 +28,25 @@ type BFDProcess struct {
 	Failure   string     `json:"failure,omitempty"`    // why its sockets do not work
 	Refused   string     `json:"refused,omitempty"`    // sessions that it does not hold
 	LastError string     `json:"last_error,omitempty"` // why it is not connected, or did not answer
+	// Holders are other processes with a socket on UDP port 4784, Stray is what came to the
+	// device id for them.
+	Holders []BFDHolder `json:"holders,omitempty"`
+	Stray   *BFDStray   `json:"stray,omitempty"`
 	// Counters by room: "process", "bfd", "transport".
 	Counters map[string]any `json:"counters,omitempty"`
+}
+
+// BFDHolder is another process on the port.
+type BFDHolder struct {
+	Address netip.Addr `json:"address"` // 0.0.0.0 and :: are all
+	Owner   string     `json:"owner"`
+}
+
+// BFDStray are packets of BFD that came to the device id and are for no session of ours.
+type BFDStray struct {
+	From  netip.Addr `json:"from"`
+	Since time.Time  `json:"since"`
+	Last  time.Time  `json:"last"`
 }
 
 // BFDTimers are what one side asks for.

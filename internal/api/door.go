@@ -17,7 +17,7 @@ type Door struct {
 	// Denied is told, to be kept, of somebody known who may not change what they wanted to.
 	Denied func(v Visitor, what string, err error)
 
-	letIn, noLogin, notAllowed, tooMany, handshakes atomic.Uint64
+	letIn, noLogin, notAllowed, tooMany, handshakes, full atomic.Uint64
 }
 
 // DoorCounters count who came to a door.
@@ -27,11 +27,12 @@ type DoorCounters struct {
 	NotAllowed uint64 `json:"not_allowed"` // the role may not do that
 	TooMany    uint64 `json:"too_many"`    // after five log-ins that failed within a minute
 	Handshakes uint64 `json:"handshakes"`  // connections that ended before a request could be read; of NETCONF: before a log-in
+	Full       uint64 `json:"full"`        // connections that were closed to make room for others
 }
 
 // Counters returns what was counted.
 func (d *Door) Counters() DoorCounters {
-	return DoorCounters{d.letIn.Load(), d.noLogin.Load(), d.notAllowed.Load(), d.tooMany.Load(), d.handshakes.Load()}
+	return DoorCounters{d.letIn.Load(), d.noLogin.Load(), d.notAllowed.Load(), d.tooMany.Load(), d.handshakes.Load(), d.full.Load()}
 }
 
 // Enter lets in who shows something for what takes a role. The errors are those of Gate.Enter and

@@ -164,6 +164,9 @@ func (d *Web) Guard(h http.Handler) http.Handler {
 			refuse(w, err)
 			return
 		}
+		if from, ok := r.Context().Value(remoteKey{}).(net.Addr); ok {
+			LetIn(from)
+		}
 		h.ServeHTTP(w, r.WithContext(As(r.Context(), v)))
 	})
 }

@@ -54,8 +54,16 @@ type Status struct {
 	Counts   Counts     `json:"counts"`
 	// Carrier is how losses of carrier are heard; nil: the device has no ports.
 	Carrier  *CarrierSource `json:"carrier,omitempty"`
+	Memory   *Memory        `json:"memory,omitempty"`
 	Warnings Warnings       `json:"warnings"`           // what an operator should look at; empty: healthy
 	Counters map[string]any `json:"counters,omitempty"` // by room: "lldp", "inof", "hostnotify", ...
+}
+
+// Memory is what the daemon may take, and what its configuration needs.
+type Memory struct {
+	Limit uint64 `json:"limit_bytes"`    // of its control group; 0: none
+	File  string `json:"file,omitempty"` // that says so
+	Least uint64 `json:"least_bytes"`
 }
 
 // CarrierSource says by what a loss of carrier is heard before netlink tells it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 )
@@ -11,8 +12,10 @@ import (
 // Watch has a door know the connections of a listener: one that ends before a request of it was
 // read is counted in DoorCounters.Handshakes, whatever it has sent, and one of which nobody has
 // been let in within a time (0: no bound here) is closed.
+//
+// Strangers take few places, and the oldest of them makes room: see room.go.
 func (d *Door) Watch(l net.Listener, within time.Duration) net.Listener {
-	return &watched{l, d, within}
+	return &watched{Listener: l, door: d, within: within}
 }
 
 // Nothing counts a connection that came to nothing before a request, or a log-in, could be read.
@@ -26,6 +29,7 @@ func Asked(remote net.Addr) { note(remote, func(v *visit) { v.asked.Store(true) 
 // is watched.
 func LetIn(remote net.Addr) {
 	note(remote, func(v *visit) {
+		v.in.Store(true)
 		if v.bound != nil {
 			v.bound.Stop()
 		}
@@ -42,18 +46,29 @@ type watched struct {
 	net.Listener
 	door   *Door
 	within time.Duration
+	places places
 }
 
 func (l *watched) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		v := &visit{Conn: c, door: l.door, places: &l.places, source: sourceOf(c.RemoteAddr())}
+		gone := l.places.enter(v)
+		if gone != nil {
+			l.door.full.Add(1)
+			_ = gone.end()
+		}
+		if gone == v {
+			continue
+		}
+		if l.within > 0 {
+			v.bound = time.AfterFunc(l.within, func() { _ = v.end() })
+		}
+		return v, nil
 	}
-	v := &visit{Conn: c, door: l.door}
-	if l.within > 0 {
-		v.bound = time.AfterFunc(l.within, func() { _ = v.end() })
-	}
-	return v, nil
 }
 
 // visit is a connection of a door.
@@ -61,7 +76,10 @@ type visit struct {
 	net.Conn
 	door          *Door
 	bound         *time.Timer
+	places        *places
+	source        netip.Prefix
 	asked, closed atomic.Bool
+	in            atomic.Bool // somebody was let in by it
 }
 
 // visitAddr is a remote address by which its connection is found: what reads requests hands on
@@ -82,6 +100,7 @@ func (v *visit) Close() error {
 }
 
 func (v *visit) end() error {
+	v.places.leave(v)
 	if v.closed.CompareAndSwap(false, true) && !v.asked.Load() {
 		v.door.Nothing()
 	}

@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"internal/nowait":    {}, // sockets without a word to the scheduler
 	"internal/syslog":    {},
 	"internal/audit":     {},                                       // what operators did, in files that show tampering
+	"internal/cgroup":    {},                                       // the memory limit of the control group
 	"internal/wholefile": {},                                       // files that are replaced at once or not at all
 	"internal/store":     {"internal/wholefile"},                   // rows that outlive the process and its machine
 	"internal/keep":      {"internal/store", "internal/wholefile"}, // the same, with the unsaved ones in memory
@@ -98,7 +99,7 @@ var allowed = map[string][]string{
 
 	"internal/config":  slices.Concat(values, []string{"errdown", "hardzone", "fabric/fence", "internal/setting", "internal/syslog", "internal/wholefile"}), // what is set about faults is declared where they are
 	"internal/api/...": slices.Concat(values, []string{"hardzone", "internal/api/..."}),
-	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/store", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
+	"internal/daemon":  slices.Concat(values, machines, []string{"internal/gnmi", "inof/link", "device", "cluster", "dashboard", "internal/api", "internal/audit", "internal/bfdd", "internal/cgroup", "internal/config", "internal/deepstack", "internal/health", "internal/keep", "internal/store", "internal/latency", "internal/logbound", "internal/netconf", "internal/query", "internal/syslog", "internal/telemetry", "internal/wholefile", "model/..."}),
 	// What operators can ask for, from the rows of the device to the table on the screen.
 	"internal/query": slices.Concat(values, []string{"device", "internal/api", "internal/telemetry"}),
 	// A door to what the API does.

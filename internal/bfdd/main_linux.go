@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -58,8 +59,28 @@ func Main(ctx context.Context, o Options) error {
 		Conn: func() (bfd.Conn, error) {
 			return bfd.NewSockets(bfd.SocketConfig{Listen: []netip.Addr{o.Local}, MultihopOnly: true})
 		},
+		Holders:  holders(),
 		Priority: bfd.PriorityThread, Grace: o.Grace, Device: o.Local.String(), Build: o.Build, Log: o.Log,
 	}).Run(ctx, l)
+}
+
+// holdersFresh is how long a list of the sockets on the port is good: health asks each second.
+const holdersFresh = 10 * time.Second
+
+// holders lists who else is on the port, seldom. Several owners may ask at once.
+func holders() func() ([]bfd.Holder, error) {
+	var mu sync.Mutex
+	var at time.Time
+	var list []bfd.Holder
+	return func() (_ []bfd.Holder, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); at.IsZero() || now.Sub(at) >= holdersFresh {
+			at = now
+			list, err = bfd.Holders(bfd.PortMultihop, list)
+		}
+		return list, err
+	}
 }
 
 // args are the arguments of `inofd bfd` for these options.

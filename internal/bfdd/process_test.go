@@ -77,6 +77,9 @@ func (s *site) run() error {
 	s.starts++
 	silent := new(atomic.Bool)
 	srv := NewServer(ServerConfig{Build: s.build, Device: s.device(), monotonic: func() int64 { return time.Now().UnixNano() },
+		Holders: func() ([]bfd.Holder, error) {
+			return []bfd.Holder{{Address: netip.IPv4Unspecified(), Owner: "bfdd (pid 7)"}}, nil
+		},
 		Conn: func() (bfd.Conn, error) { return mute{s.net.Conn(s.addr), silent, &s.ignored}, nil }})
 	l := new(wires.Net)
 	ctx, stop := context.WithCancel(context.Background())
@@ -430,7 +433,7 @@ func TestStatusOfManySessionsIsWhole(t *testing.T) {
 		a.client.Watch(list)
 		wait(time.Second)
 		sessions, p, err := a.client.Status(t.Context())
-		if err != nil || len(sessions) != 301 || p.Build != "one" || p.BFD.PacketsIn == 0 || p.Owners != 1 {
+		if err != nil || len(sessions) != 301 || p.Build != "one" || p.BFD.PacketsIn == 0 || p.Owners != 1 || len(p.Holders) != 1 || p.Holders[0].Owner != "bfdd (pid 7)" || p.Stray.From.IsValid() {
 			t.Fatalf("%d sessions, process %+v, %v", len(sessions), p, err)
 		}
 		if s := sessions[0]; s.State != bfd.StateUp || s.Report != bfd.ReportUp || s.Peer != netip.MustParseAddr("10.0.0.2") || s.DetectTime != 300*time.Millisecond || s.PacketsIn == 0 {

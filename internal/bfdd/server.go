@@ -35,6 +35,8 @@ type ServerConfig struct {
 	Device   string        // id
 	Build    string        // of the program
 	Log      *slog.Logger  // nil: no log
+	// Holders lists other processes on the port; nil: there are none.
+	Holders func() ([]bfd.Holder, error)
 	// monotonic replaces the clock that processes share, in tests.
 	monotonic func() int64
 }
@@ -281,6 +283,12 @@ func (s *Server) status() ([]bfd.Status, Process) {
 	sessions, err := r.Status()
 	if err == nil {
 		p.BFD, p.Transport, err = r.Counters()
+	}
+	if err == nil {
+		p.Stray, err = r.Stray()
+	}
+	if err == nil && s.cfg.Holders != nil {
+		p.Holders, err = s.cfg.Holders()
 	}
 	if err != nil && p.Failure == "" {
 		p.Failure = err.Error()

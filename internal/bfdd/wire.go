@@ -14,7 +14,7 @@ import (
 )
 
 // Protocol is the number of this protocol; both sides must have the same.
-const Protocol = 3
+const Protocol = 4
 
 // Limits of the protocol.
 const (
@@ -104,14 +104,17 @@ type status struct {
 
 // Process is what a BFD process says about itself.
 type Process struct {
-	PID       int                   `json:"pid"`
-	Build     string                `json:"build"`
-	Started   time.Time             `json:"started"`
-	Priority  string                `json:"priority"`        // what the kernel granted
-	Failure   string                `json:"failure"`         // why its sockets do not work; empty: they do
-	Owners    uint64                `json:"owners"`          // that have come so far
-	Coalesced uint64                `json:"coalesced"`       // changes an owner did not read before the next one of the same path
-	Errors    uint64                `json:"protocol_errors"` // connections that were ended because of what came
+	PID       int       `json:"pid"`
+	Build     string    `json:"build"`
+	Started   time.Time `json:"started"`
+	Priority  string    `json:"priority"`        // what the kernel granted
+	Failure   string    `json:"failure"`         // why its sockets do not work; empty: they do
+	Owners    uint64    `json:"owners"`          // that have come so far
+	Coalesced uint64    `json:"coalesced"`       // changes an owner did not read before the next one of the same path
+	Errors    uint64    `json:"protocol_errors"` // connections that were ended because of what came
+	// Holders are other processes on the port, Stray is what came for them.
+	Holders   []bfd.Holder          `json:"holders,omitempty"`
+	Stray     bfd.Stray             `json:"stray"`
 	BFD       bfd.Counters          `json:"bfd"`
 	Transport bfd.TransportCounters `json:"transport"`
 }

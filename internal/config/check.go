@@ -45,7 +45,7 @@ func Check(path string, given *Given) (text string, c *Config, err error) {
 			return "", nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, w := range slices.Concat(c.Session.Warnings(), c.ExposedSecrets(), c.UnknownVariables()) {
+	for _, w := range slices.Concat(c.Session.Warnings(), c.openToIDs(), c.ExposedSecrets(), c.UnknownVariables()) {
 		text += path + ": warning: " + w + "\n"
 	}
 	text += fmt.Sprintf("%s: good: device %s (%s), %s, %d settings", path, c.Device.ID, c.Device.Name, c.Device.Roles, len(c.Settings()))

@@ -166,10 +166,12 @@ type LLDP struct {
 
 // Reflector sets what a device with that role does.
 type Reflector struct {
-	Listen            []netip.AddrPort
-	Grace             time.Duration // how long records of a device that left stay, 1 s..24 h
-	MaxClients        int           // 1..4096
-	MaxHostsPerDevice int           // 100..80,000
+	Listen     []netip.AddrPort
+	Grace      time.Duration // how long records of a device that left stay, 1 s..24 h
+	MaxClients int           // 1..4096
+	// MaxClientsPerAddress is for devices that do not prove their ids and are not in Clients: 1..4096
+	MaxClientsPerAddress int
+	MaxHostsPerDevice    int // 100..80,000
 	// A client may send so many records a second, and so many at once.
 	RecordsPerSecond, RecordsBurst int
 	Monitors                       []netip.Prefix // device ids that may ask for all hosts

@@ -17,7 +17,7 @@ type named struct {
 // named are the files that are named, in the order of their keys.
 func (c *Config) named() []named {
 	password := func(key string, from PasswordFrom) named {
-		if from.Kind != PasswordFile {
+		if from.Kind != PasswordFile && from.Kind != PasswordKeyFile {
 			return named{}
 		}
 		return named{key: key, file: from.Name, secret: true}
@@ -25,7 +25,7 @@ func (c *Config) named() []named {
 	t, m, h, l := &c.Session.TLS, &c.Management, &c.Management.HTTP, &c.Log.Syslog
 	all := []named{
 		{key: "zones.file", file: c.Zones.File},
-		password("session.password-file", c.Session.PasswordFrom),
+		password("session."+string(c.Session.PasswordFrom.Kind), c.Session.PasswordFrom),
 		{key: "session.certificate-file", file: t.CertificateFile},
 		{key: "session.key-file", file: t.KeyFile, secret: true, private: true},
 		{key: "session.ca-file", file: t.CAFile},

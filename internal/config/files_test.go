@@ -46,7 +46,7 @@ log: {syslog: {servers: ['tls://192.0.2.9'], ca-file: /log.syslog.ca-file, certi
 	}
 	have := parsed.Files()
 	for _, name := range names {
-		if name == "session.password-file" || strings.HasPrefix(name, "bfd.") { // of another way to log in; see TestABackup
+		if name == "session.password-file" || name == "session.password-key-file" || strings.HasPrefix(name, "bfd.") { // of another way to log in; see TestABackup
 			continue
 		}
 		if !slices.Contains(have, "/"+name) {
@@ -60,7 +60,7 @@ func TestEveryFileThatASettingNamesIsKnown(t *testing.T) {
 	c := &Config{}
 	var want []string
 	for key, it := range each("", c.items()) {
-		if strings.HasSuffix(key, "file") {
+		if strings.HasSuffix(key, "file") && key != string("session."+PasswordKeyFile) { // one of the sources of a password: below
 			if wrong := it.Read("/f/" + key); wrong != "" {
 				t.Errorf("%s %s", key, wrong)
 			}
@@ -80,5 +80,9 @@ func TestEveryFileThatASettingNamesIsKnown(t *testing.T) {
 	slices.Sort(got)
 	if len(want) < 10 || !slices.Equal(got, want) {
 		t.Errorf("known %v, settings %v", got, want)
+	}
+	c.Session.PasswordFrom = PasswordFrom{PasswordKeyFile, "/f/key"}
+	if !slices.ContainsFunc(c.named(), func(f named) bool { return f.secret && f == named{"session.password-key-file", "/f/key", true, false} }) {
+		t.Errorf("a key of a password is no file with a secret: %+v", c.named())
 	}
 }

@@ -59,7 +59,7 @@ func ReadText(path string) ([]byte, error) { return readConfig(path) }
 func LoadText(path string, data []byte, given *Given) (_ *Config, err error) {
 	p := newParser(path, given)
 	c, _ := p.config(path, data)
-	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordCredential {
+	if from := c.Session.PasswordFrom; from.Kind == PasswordFile || from.Kind == PasswordKeyFile || from.Kind == PasswordCredential {
 		if c.Session.Password, c.Session.OldPassword, err = readPasswords(from, given); err != nil {
 			pr := Problem{File: path, Key: "session." + string(from.Kind), Value: from.Name, What: err.Error(), Allowed: allowedPassword}
 			if n := find(p.document(data), "session", string(from.Kind)); n != nil {

@@ -42,6 +42,7 @@ const (
 	PasswordFile       PasswordKind = "password-file"       // path of a file
 	PasswordEnv        PasswordKind = "password-env"        // name of an environment variable
 	PasswordCredential PasswordKind = "password-credential" // name below $CREDENTIALS_DIRECTORY (systemd)
+	PasswordKeyFile    PasswordKind = "password-key-file"   // path of a file with what was made of a password
 )
 
 // PasswordFrom is where the session password comes from.
@@ -75,6 +76,15 @@ func readPasswords(from PasswordFrom, given *Given) (password, old Secret, err e
 		return "", "", errors.New("the two passwords in that file are the same")
 	}
 	return Secret(lines[0]), Secret(lines[1]), nil
+}
+
+// ReadPasswordFile reads the passwords of a file as session.password-file does, the new one first.
+func ReadPasswordFile(path string) ([]Secret, error) {
+	password, old, err := readPasswords(PasswordFrom{PasswordFile, path}, nil)
+	if err != nil || old == "" {
+		return []Secret{password}, err
+	}
+	return []Secret{password, old}, nil
 }
 
 // checkPassword says what is wrong with a password without repeating it.

@@ -28,6 +28,14 @@ func (s *Session) Warnings() []string {
 	return list
 }
 
+// openToIDs warns where a password lets a device in with any id.
+func (c *Config) openToIDs() []string {
+	if !c.Device.Roles.Reflector || c.Session.Auth != AuthHMAC || len(c.Reflector.Clients) > 0 {
+		return nil
+	}
+	return []string{"who has the session password may connect with any device id: name the devices in reflector.clients, or use auth: tls"}
+}
+
 // strength is a generous estimate of a password in bits: as if each character were drawn
 // at random from the kinds of characters it has. Repetitions, runs (abc, 321) and parts
 // that everybody tries count as one character.

@@ -58,3 +58,24 @@ func TestAPasswordFileMayHoldTheOldOneToo(t *testing.T) {
 		}
 	}
 }
+
+// A reflector whose password lets a device in with any id says so; with a list, or certificates, not.
+func TestAReflectorOpenToAnyIDIsToldSo(t *testing.T) {
+	for _, c := range []struct {
+		doc  string
+		want int
+	}{
+		{"device: {id: 192.0.2.1, name: a, roles: [reflector]}\nsession: {password-file: /p}\n", 1},
+		{"device: {id: 192.0.2.1, name: a, roles: [reflector]}\nsession: {password-file: /p}\nreflector: {clients: [192.0.2.2]}\n", 0},
+		{"device: {id: 192.0.2.1, name: a, roles: [reflector]}\nsession: {auth: none}\n", 0},
+		{"device: {id: 192.0.2.1, name: a, roles: [client]}\nclient: {reflectors: [{address: 192.0.2.2}]}\nports: {access: [e1]}\nsession: {password-file: /p}\n", 0},
+	} {
+		cfg, err := Parse("f", []byte(c.doc), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := cfg.openToIDs(); len(w) != c.want {
+			t.Errorf("%s: %q", c.doc, w)
+		}
+	}
+}

@@ -25,7 +25,10 @@ func (c *Config) reflectorItem() item {
 			"How long the records of a device that left stay in force, so that a restart or a short outage is not told to hosts as their peers' "+
 				"loss. Longer than the longest restart of a switch daemon.").Fixed(),
 		setting.Int("max-clients", &r.MaxClients, 4096, 1, 4096,
-			"Bounds memory and sockets.").Fixed(),
+			"Bounds memory and sockets. Places are kept for a day for devices that had hosts.").Fixed(),
+		setting.Int("max-clients-per-address", &r.MaxClientsPerAddress, 16, 1, 4096,
+			"Device ids that may have sessions from one address (an IPv6 /64) without a certificate or an entry in `reflector.clients`: a password "+
+				"proves no id, so a machine that has it could take all places.").Fixed(),
 		setting.Int("max-hosts-per-device", &r.MaxHostsPerDevice, 20_000, 100, 80_000,
 			"Host addresses of one device, a quarter of all. Besides, the last fifth of the table is for devices with less than their fair share of "+
 				"it. What does not fit is refused, shown on both sides, never told as gone, and asked for again when there is room.").Fixed(),

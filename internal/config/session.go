@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	oneSource         = "exactly one of password-file, password-env, password-credential"
+	oneSource         = "exactly one of password-file, password-key-file, password-env, password-credential"
 	allowedEnv        = "the name of an environment variable"
 	allowedCredential = "the name of a systemd credential"
 	allowedPassword   = "8 or more printable characters, at most 256 bytes"
@@ -26,10 +26,13 @@ func (c *Config) sessionItem() item {
 				"second line is the old password, which is taken too while one replaces the other ([operations.md](operations.md#a-new-password)). A "+
 				"new one counts for the next session, and those that stand stay; but sessions on the second line's begin anew when it is put in, and "+
 				"end when it is taken out.", PasswordFile.parse(checkPath), PasswordFile.text),
+		setting.Value(string(PasswordKeyFile), &out.PasswordFrom, PasswordFrom{}, allowedPath,
+			"What `inofctl password-key` has made of the password, or of both: with it the daemon needs 64 MiB less of memory, as where its unit or "+
+				"container has a limit below 128 MiB. As secret as the password: mode 0600, of the daemon's user.", PasswordKeyFile.parse(checkPath), PasswordKeyFile.text),
 		setting.Value(string(PasswordEnv), &out.PasswordFrom, PasswordFrom{}, allowedEnv, "For containers.", PasswordEnv.parse(matches(envName)), PasswordEnv.text),
 		setting.Value(string(PasswordCredential), &out.PasswordFrom, PasswordFrom{}, allowedCredential,
 			"With `LoadCredential=` in a drop-in of the unit the password may stay root's; systemd hands it out at a start only, so a new one needs "+
-				"a restart. It may have the second line too. Exactly one of these three is written with `hmac-sha256`.", PasswordCredential.parse(matches(credName)), PasswordCredential.text),
+				"a restart. It may have the second line too. Exactly one of these four is written with `hmac-sha256`.", PasswordCredential.parse(matches(credName)), PasswordCredential.text),
 	)
 	keys = append(keys,
 		item{Setting: setting.Setting{Key: "password", Text: out.Password.String}, derived: true, secret: out.Password},
@@ -84,7 +87,7 @@ func matches(re *regexp.Regexp) func(string) string {
 // environment.
 func (c *Config) checkPasswordFrom(s *section) {
 	var given []PasswordKind
-	for _, kind := range []PasswordKind{PasswordFile, PasswordEnv, PasswordCredential} {
+	for _, kind := range []PasswordKind{PasswordFile, PasswordKeyFile, PasswordEnv, PasswordCredential} {
 		if s.has(string(kind)) {
 			given = append(given, kind)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/internal/bfdd"
+	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/keep"
 	"github.com/openinof/inof/internal/store"
@@ -62,6 +63,7 @@ type Env struct {
 	Boot    string // changes with each start of the machine; empty: the kernel's
 	// Storage opens what a member of a cluster keeps below a directory.
 	Storage func(dir string) (*cluster.Storage, error)
+	Memory  cgroup.Limit // of the process; the zero value is none
 	// OtherLLDP reports whether another LLDP daemon speaks on this device; nil: looks for one.
 	OtherLLDP func() bool
 }
@@ -82,28 +84,33 @@ type Daemon struct {
 	store        *store.Store
 	kept         device.State // what the last process kept; given up once the device has it
 	zoneRows     []keep.Row   // kept versions of the zones; given up once they are read
+	returning    []netip.Addr // devices that had hosts at this reflector before the start
 	unsure       bool         // as a reflector: there may have been another one in its place
 	lock         *dirLock
 	auth         atomic.Pointer[link.Auth]
 	// passwords belongs to New and Reload.
 	passwords passwords
-	certs     *certificates // of mode tls
-	server    *link.Server  // nil: it is no reflector
-	dialers   []*link.Dialer
-	paths     *bfdd.Client // nil: none are watched
-	hard      *hardZoning  // nil: there are no access ports
-	guard     *portGuard   // nil: there are none, or this kernel does not forward between them
-	fence     *fencing     // nil: there are no access ports
-	known     *known
-	web       *web           // nil: management.http is off
-	gnmi      *telemetryTask // nil: management.gnmi is off
-	gate      *api.Gate      // see door
-	netconf   *netconfTask   // nil: management.netconf is off
-	reloads   reloads
-	otherLLDP bool          // as the transmitter was made; belongs to New and to who holds reloads.one
-	configs   configs       // what was committed and may go back
-	logged    atomic.Uint64 // events the log could not follow
-	syslogs   []*syslog.Sender
+	// failing are the listeners of the management that cannot be opened.
+	failing failing
+	// descriptors keep some for the management socket.
+	descriptors descriptors
+	certs       *certificates // of mode tls
+	server      *link.Server  // nil: it is no reflector
+	dialers     []*link.Dialer
+	paths       *bfdd.Client // nil: none are watched
+	hard        *hardZoning  // nil: there are no access ports
+	guard       *portGuard   // nil: there are none, or this kernel does not forward between them
+	fence       *fencing     // nil: there are no access ports
+	known       *known
+	web         *web           // nil: management.http is off
+	gnmi        *telemetryTask // nil: management.gnmi is off
+	gate        *api.Gate      // see door
+	netconf     *netconfTask   // nil: management.netconf is off
+	reloads     reloads
+	otherLLDP   bool          // as the transmitter was made; belongs to New and to who holds reloads.one
+	configs     configs       // what was committed and may go back
+	logged      atomic.Uint64 // events the log could not follow
+	syslogs     []*syslog.Sender
 	// incidents are the events that raise warnings.
 	incidents incidents
 	// audit keeps what operators do; auditBad: it cannot be written.
@@ -145,6 +152,8 @@ func New(cfg *config.Config, env Env) (*Daemon, error) {
 		d.env.Log = slog.New(slog.DiscardHandler)
 	}
 	d.env.defaults(cfg)
+	d.descriptors.most = mostDescriptors()
+	d.env.Listen = d.descriptors.listen(d.env.Listen)
 	d.otherLLDP = d.env.OtherLLDP()
 	d.started = d.env.Now()
 	d.log = api.NewEventLog(cfg.Management.Events, d.started)
@@ -230,6 +239,7 @@ func (d *Daemon) build(cfg *config.Config) error {
 	}
 	d.device = owner
 	d.device.keeper, d.device.store, d.kept = d.keeper, d.store, device.State{}
+	d.returning = state.Known
 	if cfg.Device.Roles.Access() {
 		d.hard = newHardZoning(d, cfg)
 		d.device.hard = d.hard

@@ -12,12 +12,16 @@ import (
 	"github.com/openinof/inof/internal/health"
 )
 
+// descriptorsShown is how long a connection that was closed for want of descriptors is worth a warning.
+const descriptorsShown = 10 * time.Minute
+
 // warnings gathers what the rules of health look at, and returns what they find.
 func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) (api.Warnings, error) {
 	f := health.Facts{
 		Now: d.env.Now(), Mode: s.Mode, Synced: s.Synced, HeldBack: s.HeldBack, LastSync: s.LastSync, Counts: s.Counts, Peers: peers,
 		Certificates: d.certs.warnings(), State: d.savingWarnings(), EventsNotLogged: d.logged.Load(), Reload: d.reloads.warning(), Exposed: d.cfg.Load().ExposedSecrets(),
-		Syslog: d.syslogTroubles(),
+		Syslog: d.syslogTroubles(), NoDescriptors: d.descriptors.refusedIn(descriptorsShown, d.env.Now()),
+		Listeners: d.failing.now(d.env.Now()),
 	}
 	waiting := d.device.inbox.Status(f.Now)
 	f.Waits, f.WaitsOf = waiting.Oldest, waiting.Device
@@ -51,7 +55,7 @@ func (d *Daemon) warnings(ctx context.Context, s *api.Status, peers []api.Peer) 
 		if err != nil {
 			return api.Warnings{}, err
 		}
-		f.Paths = &health.Paths{BFD: b, Lost: d.paths.Counters().Lost, LastLost: d.paths.Info().LastLost}
+		f.Paths = &health.Paths{BFD: b, Device: d.cfg.Load().Device.ID, Lost: d.paths.Counters().Lost, LastLost: d.paths.Info().LastLost}
 	}
 	return d.incidents.warnings(&f), nil
 }

@@ -35,7 +35,7 @@ func (t *telemetryTask) String() string { return "gNMI" }
 func (t *telemetryTask) Run(ctx context.Context) error {
 	return t.d.again(ctx, "management.gnmi", func(ctx context.Context) error {
 		m := t.d.cfg.Load().Management
-		l, err := visitors(ctx, m.GNMI)
+		l, err := t.d.visitors(ctx, m.GNMI)
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
@@ -26,7 +26,9 @@ func (d *Daemon) again(ctx context.Context, setting string, serve func(context.C
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if text := fmt.Sprintf("%s: %v", setting, err); text != said { // once, not each time
+		text := fmt.Sprintf("%s: %v", setting, err)
+		d.failing.note(setting, text, d.env.Now())
+		if text != said { // once, not each time
 			said = text
 			d.log.Append(api.Event{Time: d.env.Now(), Kind: "error", Text: text, Fields: map[string]string{"room": "management"}})
 		}
@@ -38,14 +40,49 @@ func (d *Daemon) again(ctx context.Context, setting string, serve func(context.C
 	}
 }
 
-// visitors listens on an address for a bounded number of connections.
-func visitors(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+// failing are listeners that cannot be opened, by their settings.
+type failing struct {
+	mu sync.Mutex
+	m  map[string]failure
+}
+
+type failure struct {
+	text string
+	at   time.Time // the last time
+}
+
+func (f *failing) note(setting, text string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.m == nil {
+		f.m = map[string]failure{}
+	}
+	f.m[setting] = failure{text, now}
+}
+
+// now lists those that have failed each time of late: one that is open does not fail.
+func (f *failing) now(now time.Time) (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.m {
+		if now.Sub(x.at) < 2*listenRetry {
+			list = append(list, x.text)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// visitors listens on an address. How many connections there may be is known by their door.
+func (d *Daemon) visitors(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", at.String())
+	l, err := d.descriptors.listen(func(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+		return lc.Listen(ctx, "tcp", at.String())
+	})(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	return netutil.LimitListener(l, maxVisitors), nil
+	return l, nil
 }
 
 // shown is the certificate that is shown; nil: there is none, on loopback.

@@ -122,6 +122,12 @@ func (d *Daemon) BFD(ctx context.Context) (api.BFD, error) {
 		sessions = nil
 	} else {
 		out.Process.Build, out.Process.Started, out.Process.Priority, out.Process.Failure = p.Build, &p.Started, p.Priority, p.Failure
+		for _, h := range p.Holders {
+			out.Process.Holders = append(out.Process.Holders, api.BFDHolder{Address: h.Address, Owner: h.Owner})
+		}
+		if p.Stray.From.IsValid() {
+			out.Process.Stray = &api.BFDStray{From: p.Stray.From, Since: p.Stray.Since, Last: p.Stray.Last}
+		}
 		out.Process.Counters["bfd"], out.Process.Counters["transport"] = p.BFD, p.Transport
 	}
 	known := map[bfd.Key]bool{}

@@ -3,12 +3,15 @@ package daemon
 import (
 	"os"
 	"runtime"
+
+	"github.com/openinof/inof/internal/cgroup"
 )
 
-// TuneRuntime sets up the runtime of Go for a process whose worst answers count.
-func TuneRuntime() {
+// TuneRuntime sets up the runtime of Go for a process whose worst answers count, within the memory
+// limit of its control group.
+func TuneRuntime(limit cgroup.Limit) {
 	processors()
-	ballast = make([]byte, 64<<20)
+	ballast = make([]byte, limitMemory(limit, os.Getenv("GOMEMLIMIT")))
 }
 
 // ballast is memory that is taken and never used, so that the kernel gives none for it: the

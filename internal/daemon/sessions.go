@@ -159,8 +159,9 @@ func (d *Daemon) buildServer(cfg *config.Config, common link.TransportConfig) (e
 		Everything: func(dev netip.Addr) bool {
 			return slices.ContainsFunc(d.cfg.Load().Reflector.Monitors, func(p netip.Prefix) bool { return p.Contains(dev) })
 		},
-		MaxPeers: cfg.Reflector.MaxClients,
-		Pace:     paceOf(cfg),
+		MaxPeers: cfg.Reflector.MaxClients, MaxFromOne: cfg.Reflector.MaxClientsPerAddress, Returning: d.returning,
+		Listed: func(dev netip.Addr) bool { r := &d.cfg.Load().Reflector; return len(r.Clients) > 0 && r.Allows(dev) },
+		Pace:   paceOf(cfg),
 	})
 	return err
 }
@@ -187,8 +188,11 @@ func (d *Daemon) setAuth(cfg *config.Config) error {
 	case cfg.Session.Auth == config.AuthNone:
 		a = link.Auth{Mode: wire.AuthNone}
 	case cfg.Session.Auth == config.AuthHMAC && used:
-		var err error
-		if a.Passwords, err = d.passwords.stretch(cfg.Session.Password, cfg.Session.OldPassword); err != nil {
+		err := CheckSession(cfg, d.env.Memory)
+		if err != nil {
+			return err
+		}
+		if a.Passwords, err = d.passwords.stretch(cfg.Session.PasswordFrom.Kind, cfg.Session.Password, cfg.Session.OldPassword); err != nil {
 			return err
 		}
 	case cfg.Session.Auth == config.AuthTLS:

@@ -63,6 +63,7 @@ func (d *Daemon) Status(ctx context.Context) (api.Status, error) {
 	s := api.Status{
 		Device: cfg.Device.ID, Name: cfg.Device.Name, Roles: cfg.Device.Roles.Names(),
 		Version: api.VersionText(), PID: os.Getpid(), Started: d.started, Uptime: api.Duration(now.Sub(d.started)),
+		Memory: &api.Memory{Limit: d.env.Memory.Bytes, File: d.env.Memory.File, Least: LeastMemory(cfg)},
 	}
 	peers, err := d.Peers(ctx)
 	if err != nil {
@@ -186,6 +187,7 @@ func (d *Daemon) Latency(ctx context.Context) (api.Latency, error) {
 func (d *Daemon) addCounters(m map[string]any) {
 	m["state"] = d.keeper.Counters()
 	m["store"] = d.store.Counters()
+	m["descriptors"] = d.descriptors.counters()
 	m["sampler"] = d.device.sampler.counters()
 	if d.hard != nil {
 		m["hard_zoning"] = d.hard.counters()

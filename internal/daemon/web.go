@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// maxVisitors is how many connections over a network stand at once.
-	maxVisitors = 128
 	// scrapeTime bounds a scrape, and its reader.
 	scrapeTime = 10 * time.Second
 	// maxScrapes is how many scrapes are served at once.
@@ -80,7 +78,7 @@ func (w *web) Run(ctx context.Context) error {
 }
 
 func (w *web) serve(ctx context.Context) error {
-	l, err := visitors(ctx, w.cfg.Listen)
+	l, err := w.d.visitors(ctx, w.cfg.Listen)
 	if err != nil {
 		return err
 	}

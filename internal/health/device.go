@@ -209,6 +209,20 @@ var deviceRules = []Rule{
 		Do:   "see that it runs and takes what this device sends; events wait in the event log meanwhile, as many as management.events says",
 		Find: func(f *Facts) []string { return f.Syslog },
 	},
+	{
+		Name: "descriptors-short",
+		When: "a connection from a network was closed in the last ten minutes because the process has no more descriptors for it",
+		Do:   "raise LimitNOFILE of the unit, or the container's ulimit; inofctl show peer says who is connected",
+		Find: func(f *Facts) []string {
+			return when(f.NoDescriptors > 0, "%d connection(s) were closed for want of descriptors", f.NoDescriptors)
+		},
+	},
+	{
+		Name: "listener-failed",
+		When: "management.http, management.gnmi or management.netconf cannot be opened",
+		Do:   "see which process has the port (ss -ltnp), and give this device another one or another address; it tries again every 5 s",
+		Find: func(f *Facts) []string { return f.Listeners },
+	},
 }
 
 func removedPorts(f *Facts) []string {

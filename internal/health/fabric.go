@@ -64,6 +64,12 @@ var fabricRules = []Rule{
 		Do:   "see its unit (systemctl status inofd-bfd) and its log",
 		Find: bfdProcess,
 	},
+	{
+		Name: "bfd-port-contested",
+		When: "another process takes datagrams of BFD from this one, or has multihop sessions from the device id itself, which come to this one",
+		Do:   "give the multihop sessions of the other process (bfdd of FRR) another local-address than the device id, or set bfd.enabled to false here",
+		Find: bfdContested,
+	},
 }
 
 const (
@@ -71,6 +77,8 @@ const (
 	lostShown = time.Hour
 	// slowUp is how long a session may need to come up before it is worth a warning.
 	slowUp = 10 * time.Second
+	// strayShown is how long ago the last stray packet may have come.
+	strayShown = 10 * time.Second
 )
 
 // paths finds sessions in one state; one text names them all.
@@ -116,6 +124,28 @@ func bfdProcess(f *Facts) (list []string) {
 	}
 	if p.Refused != "" {
 		list = append(list, "BFD sessions were refused: "+p.Refused)
+	}
+	return list
+}
+
+// bfdContested is about UDP port 4784 of the device id. That another process is bound to all
+// addresses does no harm by itself: it does not get what is sent to the device id.
+func bfdContested(f *Facts) (list []string) {
+	if f.Paths == nil {
+		return nil
+	}
+	p := &f.Paths.Process
+	var beside []string
+	for _, h := range p.Holders {
+		if h.Address == f.Paths.Device {
+			list = append(list, fmt.Sprintf("%s has bound UDP port 4784 of the device id %s too: packets of BFD may not reach this device's sessions", h.Owner, h.Address))
+		} else if h.Address.IsUnspecified() && h.Address.Is4() == f.Paths.Device.Is4() {
+			beside = append(beside, h.Owner)
+		}
+	}
+	if s := p.Stray; s != nil && len(beside) > 0 && s.Last.Sub(s.Since) >= slowUp && f.Now.Sub(s.Last) < strayShown {
+		list = append(list, fmt.Sprintf("packets of BFD from %s to the device id %s are for no session of this device, since %s: %s has a multihop session with this local address, which does not get them",
+			s.From, f.Paths.Device, s.Since.Format(time.DateTime), strings.Join(beside, ", ")))
 	}
 	return list
 }

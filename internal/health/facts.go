@@ -64,6 +64,10 @@ type Facts struct {
 	EventsNotLogged uint64
 	// Syslog is what keeps events from syslog servers.
 	Syslog []string
+	// NoDescriptors is how many connections were closed for want of descriptors, if one was just now.
+	NoDescriptors uint64
+	// Listeners are those of the management that cannot be opened.
+	Listeners []string
 }
 
 // Awaited is a device that had a session with this reflector and has none now.
@@ -87,8 +91,9 @@ type Refused struct {
 // Paths is what the BFD process says, and how often it was lost.
 type Paths struct {
 	api.BFD
-	Lost     uint64    // times since the daemon was started
-	LastLost time.Time // zero: never
+	Device   netip.Addr // the id, on which packets come in
+	Lost     uint64     // times since the daemon was started
+	LastLost time.Time  // zero: never
 }
 
 // Silent is a local host that leaves notices unacked.

@@ -85,6 +85,8 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"own-certificate", func(f *Facts) { f.Certificates = []string{"expires"} }, "expires"},
 		{"events-not-logged", func(f *Facts) { f.EventsNotLogged = 4 }, "4 event(s)"},
 		{"syslog-unreachable", func(f *Facts) { f.Syslog = []string{"syslog to tls://192.0.2.9:6514: refused"} }, "tls://192.0.2.9:6514: refused"},
+		{"descriptors-short", func(f *Facts) { f.NoDescriptors = 7 }, "7 connection(s) were closed"},
+		{"listener-failed", func(f *Facts) { f.Listeners = []string{"management.netconf: address already in use"} }, "management.netconf: address already in use"},
 		{"no-session", func(f *Facts) {
 			f.Peers[0].State, f.Peers[0].LastError = api.PeerConnect, "connection refused"
 		}, "no session with reflector 192.0.2.250:19516: connection refused"},
@@ -122,6 +124,13 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"bfd-off", func(f *Facts) { f.Paths.Off = true }, "bfd.enabled"},
 		{"bfd-process", func(f *Facts) { f.Paths.Process = api.BFDProcess{Needed: true, Since: long, LastError: "no socket"} }, "no socket"},
 		{"bfd-process", func(f *Facts) { f.Paths.Lost, f.Paths.LastLost = 3, long }, "lost 3 time(s)"},
+		{"bfd-port-contested", func(f *Facts) {
+			f.Paths.Device, f.Paths.Process.Holders = addr("192.0.2.11"), []api.BFDHolder{{Address: addr("192.0.2.11"), Owner: "bird (pid 7)"}}
+		}, "bird (pid 7) has bound UDP port 4784 of the device id 192.0.2.11 too"},
+		{"bfd-port-contested", func(f *Facts) {
+			f.Paths.Device, f.Paths.Process.Holders = addr("192.0.2.11"), []api.BFDHolder{{Address: addr("0.0.0.0"), Owner: "bfdd (pid 7)"}}
+			f.Paths.Process.Stray = &api.BFDStray{From: addr("192.0.2.12"), Since: long, Last: now}
+		}, "packets of BFD from 192.0.2.12 to the device id 192.0.2.11 are for no session of this device, since 2026-05-04 11:59:00: bfdd (pid 7) has a multihop session"},
 	}
 	raised := map[string]bool{}
 	for _, c := range cases {
@@ -137,6 +146,20 @@ func TestEachRuleIsRaised(t *testing.T) {
 		if r.Find != nil && !raised[r.Name] {
 			t.Errorf("no case raises %s", r.Name)
 		}
+	}
+}
+
+// That FRR's bfdd is bound to all addresses is no fault, nor are stray packets without one.
+func TestAPortThatIsSharedIsNoWarning(t *testing.T) {
+	f := good()
+	f.Paths.Device = addr("192.0.2.11")
+	f.Paths.Process.Holders = []api.BFDHolder{{Address: addr("0.0.0.0"), Owner: "bfdd"}, {Address: addr("::"), Owner: "bfdd"}}
+	if got := Warnings(&f, &Incidents{}); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	f.Paths.Process.Holders, f.Paths.Process.Stray = f.Paths.Process.Holders[1:], &api.BFDStray{From: addr("192.0.2.12"), Since: now.Add(-time.Minute), Last: now}
+	if got := Warnings(&f, &Incidents{}); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/internal/cgroup"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/internal/daemon"
 )
@@ -77,7 +78,7 @@ func reflectorProcess(ctx context.Context, dir string, in io.Reader, out io.Writ
 	if err != nil {
 		return err
 	}
-	daemon.TuneRuntime() // as inofd does
+	daemon.TuneRuntime(cgroup.Limit{}) // as inofd does
 	ready := make(chan struct{})
 	level := slog.LevelWarn
 	d, err := daemon.New(cfg, daemon.Env{

@@ -80,7 +80,7 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 		more += ", " + s
 	}
 	doc := fmt.Sprintf(`device: {id: %s, name: bench, roles: [reflector], allow-loopback: true}
-reflector: {listen: [%s], monitors: [0.0.0.0/0, "::/0"]%[5]s}
+reflector: {listen: [%s], monitors: [0.0.0.0/0, "::/0"], max-clients-per-address: 4096%[5]s}
 session: {%[3]s}
 state-directory: %[4]s/state
 zones: {file: %[4]s/zones.yaml}
