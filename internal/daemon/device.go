@@ -214,7 +214,7 @@ func sooner(a, b time.Time) time.Time {
 // last keeps what there is at a stop; nothing comes after it.
 func (d *Device) last() {
 	if d.keeper != nil {
-		d.core.KeepRows(d.now())
+		d.core.KeepLast(d.now())
 		d.keeper.Close(true)
 		d.core.SaveAll(d.now())
 		d.store.Close()
