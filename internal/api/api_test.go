@@ -109,6 +109,10 @@ func TestTheEventsOfAHostHaveTheFaultsAtItsPlace(t *testing.T) {
 		}
 	}
 	check("list", list, 5)
+	if list, err = api.Ask[[]api.Event](t.Context(), c, "events", api.Where("addr", "::ffff:"+q.Addr)); err != nil {
+		t.Fatal(err)
+	}
+	check("list, by another form of the address", list, 5)
 	q.Kind = "fault"
 	if list, err = api.Ask[[]api.Event](t.Context(), c, "events", api.Where("addr", q.Addr, "kind", q.Kind)); err != nil {
 		t.Fatal(err)
