@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"model/control":      slices.Concat(values, machines, []string{"inof/link", "device", "model/...", "internal/api", "internal/keep", "internal/virtual"}),
 
 	"nvmetcp":    {}, // its own edge: client.go
-	"hostkernel": {"nvmetcp"},
+	"hostkernel": {"nvmetcp", "internal/wholefile"},
 	"hostagent":  {"fabric", "snsd", "hostkernel", "nvmetcp", "lldp"},
 	// Level array: between the agent of a host and that of an array, and by the controllers.
 	"hostagent/fencing": {"fabric", "fabric/fence", "snsd", "hostkernel", "hostagent"},
