@@ -117,6 +117,16 @@ func TestUpBuildsWhatTheFileSaysAndDownLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestTheOutputOfExecLinesIsShown(t *testing.T) {
+	requireNetns(t)
+	topo := mustParse(t, "name: said\ntopology:\n  nodes:\n    a: {kind: linux, exec: [\"echo hello from __clabNodeName__\", \"ip link set lo up\"]}\n", testRoot(t))
+	var said []string
+	mustUp(t, topo, Options{Root: testRoot(t), OnOutput: func(node, text string) { said = append(said, node+": "+text) }})
+	if !slices.Equal(said, []string{"a: hello from a"}) {
+		t.Errorf("%q", said)
+	}
+}
+
 // What the user's shell says to daemons does not reach those of a lab.
 func TestVariablesOfTheUserDoNotReachNodes(t *testing.T) {
 	for name, value := range map[string]string{"INOF_LOG_LEVEL": "debug", "INVOCATION_ID": "0", "INOF_BIN_DIR": "/bin", "COLOUR": "blue"} {

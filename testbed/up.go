@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/openinof/inof/testbed/vm"
@@ -287,8 +288,12 @@ func (l *Lab) runExec(ctx context.Context, node string, lines []string) error {
 		if err != nil {
 			return fmt.Errorf("node %s: exec: %w", node, err)
 		}
-		if _, err := l.Exec(ctx, node, words...); err != nil {
+		out, err := l.Exec(ctx, node, words...)
+		if err != nil {
 			return fmt.Errorf("exec: %w", err)
+		}
+		if text := strings.TrimSpace(string(out)); text != "" && l.opt.OnOutput != nil {
+			l.opt.OnOutput(node, text)
 		}
 	}
 	return nil
