@@ -48,17 +48,19 @@ type Proxy struct {
 	cookie  string // its name, with the port: cookies are not told apart by ports
 	value   string
 	page    http.Handler
+	changes func(*http.Request) bool
 
 	mu    sync.Mutex
 	token string // empty: it was used
 }
 
-// NewProxy makes a proxy for a listener at an address of the loopback.
-func NewProxy(at netip.AddrPort, targets []Target) (*Proxy, error) {
+// NewProxy makes a proxy for a listener at an address of the loopback. A request for which changes
+// reports true is refused.
+func NewProxy(at netip.AddrPort, targets []Target, changes func(*http.Request) bool) (*Proxy, error) {
 	if !at.Addr().IsLoopback() {
 		return nil, fmt.Errorf("%s is no loopback address: whoever reached it could look at the devices", at)
 	}
-	p := &Proxy{at: at, targets: targets, cookie: "__Host-inof-" + strconv.Itoa(int(at.Port())), value: rand.Text(), token: rand.Text(), page: Page()}
+	p := &Proxy{at: at, targets: targets, cookie: "__Host-inof-" + strconv.Itoa(int(at.Port())), value: rand.Text(), token: rand.Text(), page: Page(), changes: changes}
 	for i, t := range targets {
 		p.shown = append(p.shown, Shown{Name: t.Name, Kind: t.Kind, Base: "/t/" + strconv.Itoa(i)})
 	}
@@ -86,7 +88,7 @@ func (p *Proxy) Handler() http.Handler {
 	})))
 	for i, t := range p.targets {
 		base := "/t/" + strconv.Itoa(i)
-		mux.Handle(base+"/v1/", p.known(http.StripPrefix(base, readOnly(t.Handler))))
+		mux.Handle(base+"/v1/", p.known(http.StripPrefix(base, p.readOnly(t.Handler))))
 	}
 	mux.Handle("/", p.known(p.page))
 	strangers := http.NewCrossOriginProtection().Handler(mux)
@@ -152,14 +154,9 @@ func (p *Proxy) known(h http.Handler) http.Handler {
 	})
 }
 
-// Changes reports whether a request may change something: all do that neither read nor check.
-func Changes(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead && !(r.Method == http.MethodPost && r.URL.Path == "/v1/zoning/check")
-}
-
-func readOnly(h http.Handler) http.Handler {
+func (p *Proxy) readOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if Changes(r) {
+		if p.changes(r) {
 			Refuse(w, http.StatusForbidden, "the dashboard only looks: "+r.Method+" "+r.URL.Path+" would change something", "refused")
 			return
 		}

@@ -21,7 +21,7 @@ func proxied(t *testing.T, targets ...Target) (*Proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProxy(netip.MustParseAddrPort(l.Addr().String()), targets)
+	p, err := NewProxy(netip.MustParseAddrPort(l.Addr().String()), targets, func(r *http.Request) bool { return r.Method != http.MethodGet && r.URL.Path != "/v1/zoning/check" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTargetsAreReadStrictly(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := NewProxy(netip.MustParseAddrPort("192.0.2.1:80"), nil); err == nil {
+	if _, err := NewProxy(netip.MustParseAddrPort("192.0.2.1:80"), nil, nil); err == nil {
 		t.Error("a proxy that others can reach")
 	}
 }

@@ -167,6 +167,7 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 	if cfg.Access {
 		c.table = lldp.NewTable(cfg.LLDP)
 		c.table.SetMaxTTL(cfg.Hosts.MaxTTL)
+		c.table.SetOwnAddrs(append([]netip.Addr{cfg.Self}, cfg.Addresses...))
 		c.table.SetBeliefs(cfg.Hosts.Beliefs, now)
 		c.faults = errdown.NewMonitor(cfg.ErrorDown)
 		cfg.Notify.Keep = cfg.Keep != nil

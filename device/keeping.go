@@ -187,6 +187,12 @@ func (c *Core) keepClient(dev netip.Addr) {
 	}
 }
 
+// KeepLast gives all that KeepRows would gather for a while longer: nothing comes after it.
+func (c *Core) KeepLast(now time.Time) {
+	c.keep.notices, c.keep.sweep = now, now
+	c.KeepRows(now)
+}
+
 // keepLeft forgets a device that left nothing behind: the next process need not await it.
 func (c *Core) keepLeft(dev netip.Addr) {
 	if c.keeps() && c.keep.known[dev] && !c.refl.Knows(dev) {

@@ -45,6 +45,7 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 	was := p.present && p.Up()
 	p.Port, p.present = ev.Port, ev.Kind != fabric.PortRemoved
 	c.replan[p.Name] = true
+	c.table.SetOwnMAC(p.Name, p.MAC)
 	is := p.present && p.Up()
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
 		p.lost = ev.At

@@ -222,6 +222,22 @@ func read(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
+// written are the addresses as the file has them: of one address ::ffff:a.b.c.d is another form.
+func (c *Config) written() (list []*netip.Addr) {
+	for i := range c.Ports {
+		for j := range c.Ports[i].Addresses {
+			list = append(list, &c.Ports[i].Addresses[j])
+		}
+	}
+	for i := range c.Direct {
+		list = append(list, &c.Direct[i].Host, &c.Direct[i].Target)
+	}
+	for i := range c.Arrays {
+		list = append(list, &c.Arrays[i].Address)
+	}
+	return list
+}
+
 // check says everything that is wrong at once.
 func (c *Config) check() error {
 	var errs []error
@@ -232,6 +248,9 @@ func (c *Config) check() error {
 		if v < lo || v > hi {
 			bad(key, v, fmt.Sprintf("%v..%v", lo, hi))
 		}
+	}
+	for _, a := range c.written() {
+		*a = a.Unmap()
 	}
 	if len(c.Ports) == 0 && len(c.Direct) == 0 && !c.Target.Nvmet {
 		bad("ports", "[]", "at least one interface")

@@ -79,11 +79,13 @@ func Discover(ctx context.Context, source, target netip.Addr, h hostkernel.Conne
 	return at(log, nvmetcp.TCP, target), nil
 }
 
-// at lists the subsystems that a log names at an address.
+// at lists the subsystems that a log names at an address. An entry with the unspecified address is of
+// a controller that listens on all of its own: it means the one that was asked.
 func at(log *nvmetcp.Log, over nvmetcp.Transport, target netip.Addr) (list []Found) {
 	for _, e := range log.Entries {
 		f := Found{e.NQN, e.Port}
-		if e.Kind == nvmetcp.Subsystem && e.Transport == over && e.Addr == target && e.Port != 0 && !slices.Contains(list, f) {
+		here := e.Addr.Unmap().IsUnspecified() || e.Addr.Unmap() == target.Unmap()
+		if e.Kind == nvmetcp.Subsystem && e.Transport == over && here && e.Port != 0 && !slices.Contains(list, f) {
 			list = append(list, f)
 		}
 	}

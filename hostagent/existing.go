@@ -206,6 +206,7 @@ func (r *existing) connection(direct bool, o *OptionsConfig, values map[string]s
 	if err != nil {
 		return fmt.Errorf("host-traddr %q: want an address", host)
 	}
+	a = a.Unmap()
 	if r.addrs[a] || r.any && !direct {
 		return fmt.Errorf("host-traddr %v: each address once", a)
 	}
@@ -218,6 +219,7 @@ func (r *existing) connection(direct bool, o *OptionsConfig, values map[string]s
 	if err != nil {
 		return fmt.Errorf("traddr %q: want an address", values["traddr"])
 	}
+	target = target.Unmap()
 	r.note("[DC] %v: is connected, and not disconnected when the interface goes down: the kernel connects it again by itself", target)
 	r.c.Direct = append(r.c.Direct, DirectConfig{Host: a, Target: target, Protocol: protocol, Port: o.Port, Options: o})
 	return nil

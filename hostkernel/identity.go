@@ -1,6 +1,8 @@
 package hostkernel
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -8,22 +10,29 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/openinof/inof/internal/wholefile"
 )
 
 // Identity is who a host is to every subsystem: one name and one number for all its connections.
 type Identity struct {
 	NQN string
 	ID  string // a UUID
+	// Warning says what may make two hosts one to a target, or one host two; empty: nothing.
+	Warning string
 }
 
 const (
 	hostNQNFile = "etc/nvme/hostnqn"
 	hostIDFile  = "etc/nvme/hostid"
-	uuidPrefix  = "nqn.2014-08.org.nvmexpress:uuid:"
+	nqnPrefix   = "nqn.2014-08.org.nvmexpress:"
+	uuidPrefix  = nqnPrefix + "uuid:"
+	maxHostNQN  = 223 // bytes, NVM Express Base 4.7
 )
 
 // Identity reads /etc/nvme/hostnqn and hostid. What is missing is made of the machine's own
-// number (DMI), else by chance, and written there, so that it stays the same for good.
+// number (DMI), else by chance, and written there, so that it stays the same for good. What is there
+// is checked before anything is made of it.
 func (t Tree) Identity() (Identity, error) {
 	var i Identity
 	var err error
@@ -33,44 +42,101 @@ func (t Tree) Identity() (Identity, error) {
 	if i.ID, err = t.read(hostIDFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return i, err
 	}
-	if i.NQN != "" && i.ID != "" {
-		return i, nil
+	named, wrong := uuidOf(i.NQN)
+	switch {
+	case wrong != "":
+		return i, fmt.Errorf("/%s: %q %s: correct it, or remove the file to have one made", hostNQNFile, i.NQN, wrong)
+	case i.ID != "" && !isUUID(i.ID):
+		return i, fmt.Errorf("/%s: %q is no UUID: correct it, or remove the file to have one made", hostIDFile, i.ID)
 	}
-	id := i.ID
-	if id == "" {
-		id = strings.TrimPrefix(i.NQN, uuidPrefix)
-	}
-	if id == "" || id == i.NQN { // no name, or one that holds no number
-		if id, err = t.machineID(); err != nil {
+	if i.NQN == "" || i.ID == "" {
+		if err := t.complete(&i, named); err != nil {
 			return i, err
 		}
 	}
-	if err := os.MkdirAll(t.path("etc/nvme"), 0o755); err != nil {
-		return i, err
-	}
-	if i.ID == "" {
-		i.ID = id
-		if err := os.WriteFile(t.path(hostIDFile), []byte(id+"\n"), 0o644); err != nil {
-			return i, err
-		}
-	}
-	if i.NQN == "" {
-		i.NQN = uuidPrefix + i.ID
-		if err := os.WriteFile(t.path(hostNQNFile), []byte(i.NQN+"\n"), 0o644); err != nil {
-			return i, err
-		}
+	switch {
+	case lazyUUID(i.ID):
+		i.Warning = fmt.Sprintf("/%s: %s is a number that many machines have: a target takes them for one host", hostIDFile, i.ID)
+	case lazyUUID(named):
+		i.Warning = fmt.Sprintf("/%s: %s has a number that many machines have: a target takes them for one host", hostNQNFile, i.NQN)
+	case named != "" && !strings.EqualFold(named, i.ID):
+		i.Warning = fmt.Sprintf("/%s: %s is not the UUID in /%s, %s: a target may take this host for two", hostIDFile, i.ID, hostNQNFile, i.NQN)
 	}
 	return i, nil
 }
 
-func (t Tree) machineID() (string, error) {
-	if v, err := t.read("sys/class/dmi/id/product_uuid"); err == nil && len(v) == 36 {
-		return strings.ToLower(v), nil
+// complete makes what is missing and writes it; named is the UUID in the name, if it has one.
+func (t Tree) complete(i *Identity, named string) (err error) {
+	id := cmp.Or(i.ID, named)
+	if id == "" || lazyUUID(id) && i.ID == "" {
+		id = t.machineID()
+	}
+	if err := os.MkdirAll(t.path("etc/nvme"), 0o755); err != nil {
+		return err
+	}
+	if i.ID == "" {
+		i.ID = id
+		if err := wholefile.Put(t.path(hostIDFile), 0o644, []byte(id+"\n")); err != nil {
+			return err
+		}
+	}
+	if i.NQN == "" {
+		i.NQN = uuidPrefix + i.ID
+		return wholefile.Put(t.path(hostNQNFile), 0o644, []byte(i.NQN+"\n"))
+	}
+	return nil
+}
+
+// uuidOf is the UUID in a name that has one, with uuid: as the standard has it or without as the
+// existing agent writes it, and what is wrong with a name.
+func uuidOf(nqn string) (id, wrong string) {
+	if nqn == "" {
+		return "", ""
+	}
+	if len(nqn) > maxHostNQN || !strings.HasPrefix(nqn, "nqn.") || strings.ContainsFunc(nqn, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "", fmt.Sprintf("is no NQN: want nqn. and more, of at most %d bytes without spaces", maxHostNQN)
+	}
+	id, ours := strings.CutPrefix(nqn, nqnPrefix)
+	id = strings.TrimPrefix(id, "uuid:")
+	switch {
+	case !ours:
+		return "", ""
+	case !isUUID(id):
+		return "", "is cut or mistyped: it ends in no UUID"
+	}
+	return id, ""
+}
+
+// isUUID reports whether s is a UUID in its text form (RFC 9562 section 4).
+func isUUID(s string) bool {
+	for i, c := range []byte(s) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		if dash != (c == '-') || !dash && !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) {
+			return false
+		}
+	}
+	return len(s) == 36
+}
+
+// lazyUUID reports whether a UUID is one that firmware has where nobody gave it one: the same digits
+// throughout, or the placeholder of a widespread BIOS in either order of bytes.
+func lazyUUID(s string) bool {
+	id, err := ParseID(s)
+	if err != nil {
+		return false
+	}
+	const placeholder = "-0006-000700080009"
+	return id == [16]byte(bytes.Repeat(id[:1], len(id))) || s == "03000200-0400-0500"+placeholder || s == "00020003-0004-0005"+placeholder
+}
+
+func (t Tree) machineID() string {
+	if v, err := t.read("sys/class/dmi/id/product_uuid"); err == nil && isUUID(v) && !lazyUUID(v) {
+		return strings.ToLower(v)
 	}
 	b := make([]byte, 16)
 	_, _ = rand.Read(b)                         // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // RFC 9562, version 4
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // ParseID reads a host identifier, a UUID.

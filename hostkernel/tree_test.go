@@ -390,6 +390,49 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// What is there is checked before it is made permanent, and what many machines have is not taken.
+func TestAnIdentityIsCheckedBeforeItIsWritten(t *testing.T) {
+	const id, other = "6f8ff1a5-5a0e-4d5f-9b5e-000000000001", "6f8ff1a5-5a0e-4d5f-9b5e-000000000002"
+	for _, c := range []struct{ what, dmi, nqn, id, wantID, warns, fails string }{
+		{what: "all zero", dmi: "00000000-0000-0000-0000-000000000000"},
+		{what: "all one", dmi: "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"},
+		{what: "a placeholder", dmi: "03000200-0400-0500-0006-000700080009"},
+		{what: "no UUID, as long as one", dmi: "To be filled by O.E.M., 36 bytes long"[:36]},
+		{what: "a name, cut", dmi: id, nqn: uuidPrefix + id[:20], fails: "is cut or mistyped"},
+		{what: "a name, cut before the number", nqn: uuidPrefix, fails: "is cut or mistyped"},
+		{what: "no name", nqn: "host 1", fails: "is no NQN"},
+		{what: "a number, cut", nqn: uuidPrefix + id, id: id[:30], fails: "is no UUID"},
+		{what: "another name", dmi: id, nqn: "nqn.2026-01.org.example:host1", wantID: id},
+		{what: "both", nqn: uuidPrefix + id, id: strings.ToUpper(id), wantID: strings.ToUpper(id)},
+		{what: "both, and they differ", nqn: uuidPrefix + id, id: other, wantID: other, warns: "is not the UUID in /etc/nvme/hostnqn"},
+		{what: "a name with a number of many", dmi: id, nqn: uuidPrefix + "00000000-0000-0000-0000-000000000000", wantID: id, warns: "many machines have"},
+		{what: "a number of many", nqn: "nqn.2026-01.org.example:host1", id: "ffffffff-ffff-ffff-ffff-ffffffffffff", wantID: "ffffffff-ffff-ffff-ffff-ffffffffffff", warns: "many machines have"},
+	} {
+		files := map[string]string{}
+		for name, text := range map[string]string{"sys/class/dmi/id/product_uuid": c.dmi, hostNQNFile: c.nqn, hostIDFile: c.id} {
+			if text != "" {
+				files[name] = text + "\n"
+			}
+		}
+		tree := plant(t, files)
+		i, err := tree.Identity()
+		if c.fails != "" {
+			_, there := tree.read(hostIDFile)
+			if err == nil || !strings.Contains(err.Error(), c.fails) || c.id == "" && !errors.Is(there, fs.ErrNotExist) {
+				t.Errorf("%s: %v; hostid: %v", c.what, err, there)
+			}
+			continue
+		}
+		if err != nil || !isUUID(i.ID) || c.wantID == "" && (lazyUUID(i.ID) || i.NQN != uuidPrefix+i.ID) || c.wantID != "" && i.ID != c.wantID ||
+			c.warns == "" != (i.Warning == "") || !strings.Contains(i.Warning, c.warns) {
+			t.Errorf("%s: %+v, %v", c.what, i, err)
+		}
+		if again, err := tree.Identity(); err != nil || again != i {
+			t.Errorf("%s: again %+v, %v", c.what, again, err)
+		}
+	}
+}
+
 func TestEventsOfTheKernelAreRead(t *testing.T) {
 	e, ok := parseEvent([]byte("change@/devices/virtual/nvme-fabrics/ctl/nvme3\x00ACTION=change\x00SUBSYSTEM=nvme\x00NVME_EVENT=connected\x00DEVNAME=nvme3\x00SEQNUM=7\x00"))
 	if !ok || e.Action != "change" || e.Name != "nvme3" || e.Fields["NVME_EVENT"] != "connected" {

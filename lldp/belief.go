@@ -3,6 +3,7 @@ package lldp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
@@ -85,11 +86,49 @@ func (x *Beliefs) judge(port string, src fabric.MAC, h *HostInfo) (why string, d
 	return "", true
 }
 
+// own is what belongs to switches, and no host may claim.
+type own struct {
+	addrs []netip.Addr
+	macs  map[string]fabric.MAC // by port
+}
+
+// SetOwnAddrs names addresses that no host may have: the device id, and those of reflectors.
+func (t *Table) SetOwnAddrs(list []netip.Addr) { t.own.addrs = list }
+
+// SetOwnMAC names the MAC address of a port of this device.
+func (t *Table) SetOwnMAC(port string, mac fabric.MAC) {
+	if t.own.macs == nil {
+		t.own.macs = map[string]fabric.MAC{}
+	}
+	t.own.macs[port] = mac
+}
+
+// has says why a host can be none.
+func (o *own) has(src fabric.MAC, h *HostInfo) string {
+	if slices.Contains(o.addrs, h.Addr) {
+		return "the address is that of a switch: its device id"
+	}
+	for _, mac := range [...]fabric.MAC{h.MAC, src} {
+		if !mac.IsHost() {
+			return "MAC address " + mac.String() + " is that of a group, or zero"
+		}
+		for port, is := range o.macs {
+			if is == mac {
+				return "MAC address " + mac.String() + " is that of port " + port + " of this switch"
+			}
+		}
+	}
+	return ""
+}
+
 // believe takes from a neighbour the hosts that may not be there, and marks those in doubt.
-func (x *Beliefs) believe(n *Neighbour) {
+func (t *Table) believe(x *Beliefs, n *Neighbour) {
 	kept := n.Known[:0]
 	for _, h := range n.Known {
-		why, doubt := x.judge(n.Port, n.MAC, &h)
+		why, doubt := t.own.has(n.MAC, &h), false
+		if why == "" {
+			why, doubt = x.judge(n.Port, n.MAC, &h)
+		}
 		if why != "" {
 			n.Refused = append(n.Refused, RefusedHost{h.Addr, why})
 			continue

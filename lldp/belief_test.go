@@ -62,6 +62,36 @@ func TestAFrameThatDoesNotComeFromItsChassisIsInDoubt(t *testing.T) {
 	}
 }
 
+// No host has the address of a switch, nor the MAC address of a port of ours, of a group, or none.
+func TestWhatIsASwitchsIsNoHosts(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		what string
+		f    fabric.Frame
+		why  string
+	}{
+		{"a host", registration("e1", 1, 1, "192.0.2.1", 60), ""},
+		{"the device id", registration("e1", 1, 1, "192.0.2.250", 60), "its device id"},
+		{"the device id, of a plain host", plain("e1", 1, nil, "192.0.2.250"), "its device id"},
+		{"the MAC address of a port", registration("e1", 7, 1, "192.0.2.1", 60), "is that of port e9 of this switch"},
+		{"frames of a port", from(registration("e1", 1, 1, "192.0.2.1", 60), 7), "is that of port e9 of this switch"},
+		{"frames of a group", func() fabric.Frame {
+			f := registration("e1", 1, 1, "192.0.2.1", 60)
+			f.Src = fabric.MAC{3, 0, 0, 0, 0, 1}
+			return f
+		}(), "is that of a group, or zero"},
+	} {
+		tab := NewTable(Limits{})
+		tab.SetOwnAddrs([]netip.Addr{netip.MustParseAddr("192.0.2.250")})
+		tab.SetOwnMAC("e8", fabric.MAC{})
+		tab.SetOwnMAC("e9", fabric.MAC{2, 0, 0, 0, 0, 7})
+		n := hear(t, tab, c.f, now, Learned).Neighbour
+		if refused := c.why != ""; len(n.Known) == 0 != refused || tab.Counters().HostsRefused > 0 != refused || refused && !strings.Contains(n.Refused[0].Why, c.why) {
+			t.Errorf("%s: %+v, counted %d", c.what, n, tab.Counters().HostsRefused)
+		}
+	}
+}
+
 // Of two neighbours of a port that claim an address the one that is not in doubt has it,
 // also when it comes later.
 func TestOfOnePortTheClaimWithoutDoubtHasTheAddress(t *testing.T) {

@@ -26,7 +26,7 @@ type Counters struct {
 	TTLsCut          uint64 `json:"ttls_cut"`          // LLDPDUs whose time to live was above the longest taken
 	AddressesCut     uint64 `json:"addresses_cut"`     // management addresses left out because of a limit
 	SourcesForeign   uint64 `json:"sources_foreign"`   // new LLDPDUs of a host whose source is neither its chassis id nor bound
-	HostsRefused     uint64 `json:"hosts_refused"`     // addresses of new LLDPDUs that may not be at that port
+	HostsRefused     uint64 `json:"hosts_refused"`     // addresses of new LLDPDUs that may not be at that port, or are those of a switch
 }
 
 // note counts a frame that was refused, or taken without its registration.

@@ -52,6 +52,7 @@ type Table struct {
 	limits  Limits
 	maxTTL  uint16 // seconds
 	beliefs Beliefs
+	own     own
 	ports   map[string]*portTable
 	ages    timerheap.Heap[entry, *entry] // by Expires
 	base    time.Time                     // what the times in ages count from
@@ -149,7 +150,7 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, p.RegistrationErr // what it said before stands until its TTL
 	}
 	n := newNeighbour(f.Port, f.Src, p, slices.Clone(raw), now)
-	t.beliefs.believe(&n)
+	t.believe(&t.beliefs, &n)
 	t.count.noteBeliefs(&n)
 	if a, lost := loses(e, &n); lost && !ended {
 		// Cut on its way: what it no longer says it may have said behind the cut.

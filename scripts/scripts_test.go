@@ -64,6 +64,21 @@ func TestNeedsNamesOrInstallsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A setting in the user's shell does not reach the tests; what steers tests does.
+func TestVariablesOfAUserDoNotReachTheTests(t *testing.T) {
+	cmd := exec.Command("make", "-s", "-C", "..", "--no-print-directory", "--eval", "show: ; @env | grep ^INOF_ | sort", "show")
+	cmd.Env = append(os.Environ(), "INOF_LOG_LEVEL=debug", "INOF_MODEL_FABRIC=x", "INOF_VM_DIR=/vm", "INOF_BENCH_TRIALS=3")
+	out, err := cmd.CombinedOutput()
+	for _, w := range []struct {
+		text  string
+		there bool
+	}{{"INOF_VM_DIR=/vm\n", true}, {"INOF_BENCH_TRIALS=3\n", true}, {"INOF_LOG_LEVEL", false}, {"INOF_MODEL_FABRIC", false}} {
+		if strings.Contains(string(out), w.text) != w.there {
+			t.Errorf("%s there: %t, %v\n%s", w.text, !w.there, err, out)
+		}
+	}
+}
+
 // Modules within this one are tested with all packages of it, and only then.
 func TestModulesWithinThisOneAreTestedToo(t *testing.T) {
 	dir := t.TempDir()

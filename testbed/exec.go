@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/testbed/vm"
 )
 
 // Cmd is an exec.Cmd whose process begins inside a node's namespaces. Set its
@@ -56,15 +58,21 @@ func (l *Lab) outside(ctx context.Context, node string, args ...string) *Cmd {
 	return &Cmd{Cmd: c, ns: l.ns(node)}
 }
 
-// environment is this process's own, without what steers the lab's commands, with
-// the node's variables, and with the mark by which processes of a lab are known.
+// foreign are variables of a service manager, about this process and not about those of a node.
+var foreign = []string{"NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID",
+	"STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CREDENTIALS_DIRECTORY"}
+
+// kept are the INOF_ variables that name directories of this machine.
+var kept = []string{"INOF_BIN_DIR", vm.EnvImage}
+
+// environment is this process's own, without INOF_ variables, which would override the
+// configuration of a node, and without those of a service manager; with the node's variables, and
+// with the mark by which processes of a lab are known.
 func (l *Lab) environment(node string) []string {
 	var env []string
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
-		switch name {
-		case envRoot, envLab, envNested, "NOTIFY_SOCKET":
-		default:
+		if (!strings.HasPrefix(name, "INOF_") || slices.Contains(kept, name)) && !slices.Contains(foreign, name) {
 			env = append(env, e)
 		}
 	}

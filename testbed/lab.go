@@ -40,6 +40,8 @@ type Options struct {
 	way []string
 	// OnStep hears what is about to be done, after it was written to the state file.
 	OnStep func(step string)
+	// OnOutput hears what an exec line of a node has printed.
+	OnOutput func(node, text string)
 	// Building hears how many of the nodes and links are made.
 	Building *progress.Teller
 }

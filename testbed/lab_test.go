@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +114,47 @@ func TestUpBuildsWhatTheFileSaysAndDownLeavesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, takeTraces(t, root)); diff != "" {
 		t.Errorf("left behind:\n%s", diff)
+	}
+}
+
+func TestTheOutputOfExecLinesIsShown(t *testing.T) {
+	requireNetns(t)
+	topo := mustParse(t, "name: said\ntopology:\n  nodes:\n    a: {kind: linux, exec: [\"echo hello from __clabNodeName__\", \"ip link set lo up\"]}\n", testRoot(t))
+	var said []string
+	mustUp(t, topo, Options{Root: testRoot(t), OnOutput: func(node, text string) { said = append(said, node+": "+text) }})
+	if !slices.Equal(said, []string{"a: hello from a"}) {
+		t.Errorf("%q", said)
+	}
+}
+
+// What the user's shell says to daemons does not reach those of a lab.
+func TestVariablesOfTheUserDoNotReachNodes(t *testing.T) {
+	for name, value := range map[string]string{"INOF_LOG_LEVEL": "debug", "INVOCATION_ID": "0", "INOF_BIN_DIR": "/bin", "COLOUR": "blue"} {
+		t.Setenv(name, value)
+	}
+	l := newLab(Options{Root: t.TempDir()}, "x", &state{Nodes: []nodeState{{Name: "sw1", Env: map[string]string{"INOF_LLDP_TTL": "9s"}}}})
+	env := l.environment("sw1")
+	for entry, there := range map[string]bool{"INOF_LOG_LEVEL=debug": false, "INVOCATION_ID=0": false, "INOF_BIN_DIR=/bin": true, "COLOUR=blue": true,
+		"INOF_LLDP_TTL=9s": true, "INOF_NODE=sw1": true} {
+		if slices.Contains(env, entry) != there {
+			t.Errorf("%s there: %t", entry, !there)
+		}
+	}
+}
+
+// A socket that a daemon of root makes there can be opened by the user who called sudo.
+func TestSocketsOfALabBelongToTheGroupOfTheUserOfSudo(t *testing.T) {
+	requireNetns(t)
+	t.Setenv("SUDO_GID", "12345")
+	l := mustUp(t, smallTopo(t), Options{Root: testRoot(t), NoDaemons: true})
+	s, err := net.Listen("unix", l.Socket("sw1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var st unix.Stat_t
+	if err := unix.Stat(l.Socket("sw1"), &st); err != nil || st.Gid != 12345 {
+		t.Errorf("group %d, %v", st.Gid, err)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/internal/plainns"
 )
 
 // nsfsMagic is the file system type of a mounted namespace (linux/magic.h).
@@ -51,6 +53,9 @@ func createNS(f nsFiles, hostname string) error {
 	return onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWUTS); err != nil {
 			return fmt.Errorf("new network namespace: %w", err)
+		}
+		if err := plainns.Set(); err != nil {
+			return err
 		}
 		if err := unix.Sethostname([]byte(hostname)); err != nil {
 			return fmt.Errorf("host name %q: %w", hostname, err)

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -60,7 +61,10 @@ func Parse(file string, text []byte) (*Topology, error) {
 		return nil, ParseErrors{{File: file, Msg: fmt.Sprintf("larger than %d bytes", MaxTopologySize)}}
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	err := yaml.Unmarshal(text, &doc)
+	if i := bytes.Index(text, []byte("{{")); err != nil && i >= 0 {
+		return nil, ParseErrors{{File: file, Line: 1 + bytes.Count(text[:i], []byte("\n")), Msg: "this is a Go template and no YAML yet: render it first, here is the first {{"}}
+	} else if err != nil {
 		return nil, ParseErrors{{File: file, Msg: err.Error()}}
 	}
 	w := &walker{file: file}
@@ -153,6 +157,8 @@ func (w *walker) topology(t *Topology, n *yaml.Node) {
 		}
 		if node, ok := w.node(p, defaults, kinds, groups); ok {
 			t.Nodes = append(t.Nodes, node)
+		} else {
+			w.refused = append(w.refused, p.key)
 		}
 	}
 	w.links(t, links)
@@ -327,6 +333,9 @@ func (w *walker) endpoints(t *Topology, n *yaml.Node, at string) ([]Endpoint, bo
 		} else {
 			return nil, false
 		}
+		if slices.Contains(w.refused, e.Node) {
+			return nil, false // why is said there
+		}
 		if t.Node(e.Node) == nil {
 			hint := ""
 			if slices.Contains([]string{"host", "mgmt-net", "macvlan", "bridge", "vxlan", "dummy"}, e.Node) {
@@ -347,13 +356,17 @@ func (w *walker) endpoints(t *Topology, n *yaml.Node, at string) ([]Endpoint, bo
 // longEndpoint reads containerlab's extended form.
 func (w *walker) longEndpoint(n *yaml.Node, at string) (e Endpoint) {
 	for _, p := range w.pairs(n, at) {
-		s, _ := w.text(p.val, join(at, p.key))
+		word := func() string {
+			s, _ := w.text(p.val, join(at, p.key))
+			return s
+		}
 		switch p.key {
 		case "node":
-			e.Node = s
+			e.Node = word()
 		case "interface":
-			e.Port = s
+			e.Port = word()
 		case "mac":
+			s := word()
 			m, err := fabric.ParseMAC(s)
 			if err != nil || m.IsZero() || m[0]&1 != 0 {
 				w.errorf(p.val, at+".mac", "%q is not the 48-bit address of one station", s)

@@ -64,6 +64,13 @@ var (
 		"SANs":                    noContainer,
 		"credentials":             noContainer,
 		"wait-for":                noContainer,
+		"cgroupns-mode":           noContainer,
+		"pid-mode":                noContainer,
+		"privileged":              noContainer,
+		"security-opts":           noContainer,
+		"tmpfs":                   noContainer,
+		"ulimits":                 noContainer,
+		"link-apply-mode":         "links are made before anything starts",
 	}
 	ignoredLink = map[string]string{
 		"labels": noContainer,
@@ -164,6 +171,9 @@ func (w *walker) checkEnv(env map[string]located, at string) {
 // validStartup keeps startup-configs below the topology file or absolute-free, so
 // that a lab can be read from any file system.
 func validStartup(s string) error {
+	if n := strings.Count(s, "\n"); n > 0 {
+		return fmt.Errorf("is a text of %d lines: put it into a file beside the topology file, and name that", n)
+	}
 	if strings.HasPrefix(s, "/") || slices.Contains(strings.Split(s, "/"), "..") {
 		return fmt.Errorf("%q: want a file beside or below the topology file", s)
 	}

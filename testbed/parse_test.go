@@ -106,6 +106,8 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 		{"mtu", head + "  links:\n    - endpoints: [\"a:eth1\", \"b:eth1\"]\n      mtu: 67\n", []string{`f.yml:8: topology.links[0].mtu: "67" is not a number from 68 to 65535`}},
 		{"link type", head + "  links:\n    - type: macvlan\n      endpoints: [\"a:eth1\", \"b:eth1\"]\n", []string{`f.yml:7: topology.links[0].type: link type "macvlan", want veth`}},
 		{"mac", head + "  links:\n    - type: veth\n      endpoints:\n        - {node: a, interface: eth1, mac: \"01:00:00:00:00:01\"}\n        - {node: b, interface: eth1}\n", []string{`f.yml:9: topology.links[0].endpoints[0].mac:`}},
+		{"template", "name: x\ntopology:\n  nodes:\n  {{- range $i := seq 3 }}\n    n{{ $i }}: {kind: linux}\n  {{- end }}\n", []string{"f.yml:4: this is a Go template and no YAML yet"}},
+		{"text of a config", "name: x\ntopology:\n  nodes:\n    a:\n      kind: inof-switch\n      startup-config: |\n        secret: x\n        b: y\n", []string{"startup-config: is a text of 2 lines: put it into a file"}},
 		{"merge of itself", "name: x\ntopology: &t\n  <<: *t\n  nodes: {a: {kind: linux}}\n", []string{"yml"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,6 +121,31 @@ func TestParseNamesEveryMistakeWithItsLine(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A mistake of a node is said once, not for each of its links too; nor is a text dumped.
+func TestOneMistakeIsOneError(t *testing.T) {
+	for name, text := range map[string]string{
+		"unknown kind": "name: x\ntopology:\n  nodes:\n    a: {kind: ceos}\n    b: {kind: linux}\n  links:\n" +
+			"    - endpoints: [\"a:eth1\", \"b:eth1\"]\n    - endpoints: [\"b:eth2\", \"a:eth2\"]\n",
+		"template": "name: x\ntopology:\n  nodes:\n  {{ range .n }}\n    a: {kind: ceos}\n",
+		"a text":   "name: x\ntopology:\n  nodes:\n    a: {kind: linux, startup-config: \"dump\\nme\\n\"}\n",
+	} {
+		_, err := Parse("f.yml", []byte(text))
+		if pes, ok := err.(ParseErrors); !ok || len(pes) != 1 || strings.Contains(err.Error(), "dump") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What containerlab takes and means nothing here is noted, not refused: these came with its last
+// versions, and variables may stand at an endpoint.
+func TestKeysOfContainerlabAreNoted(t *testing.T) {
+	topo, err := Parse("f.yml", []byte("name: x\ntopology:\n  nodes:\n    a: {kind: linux, privileged: true, pid-mode: host, cgroupns-mode: host, security-opts: [x], tmpfs: [/x], ulimits: {nofile: 1}, link-apply-mode: x}\n    b: {kind: linux}\n"+
+		"  links:\n    - endpoints:\n        - {node: a, interface: eth1, vars: {as: 65001}}\n        - {node: b, interface: eth1}\n      type: veth\n"))
+	if err != nil || len(topo.Ignored) != 8 || len(topo.Links) != 1 {
+		t.Errorf("%+v, %v", topo, err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/openinof/inof/testbed/vm"
@@ -185,6 +187,9 @@ func (l *Lab) buildNode(topo *Topology, n Node) error {
 			return err
 		}
 	}
+	if err := giveRun(vars["INOF_NODE_RUN"], os.Getenv("SUDO_GID")); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
 	for _, f := range []struct{ what, from, to string }{
 		{"startup-config", n.StartupConfig, l.ConfigFile(n.Name)},
 		{"zone file", n.Zones, filepath.Join(vars["INOF_NODE_STATE"], "zones.yaml")},
@@ -207,6 +212,19 @@ func (l *Lab) buildNode(topo *Topology, n Node) error {
 		return err
 	}
 	return l.loopbackUp(n.Name)
+}
+
+// giveRun has the sockets in a node's run directory belong to a group: that of the user who called
+// sudo, as SUDO_GID names it. The directory hands its group to whatever is made in it.
+func giveRun(dir, group string) error {
+	gid, err := strconv.Atoi(group)
+	if err != nil || os.Geteuid() != 0 || Nested() {
+		return nil
+	}
+	if err := os.Chown(dir, -1, gid); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755|os.ModeSetgid)
 }
 
 // copyFile copies a file of the topology, ${...} replaced.
@@ -270,8 +288,12 @@ func (l *Lab) runExec(ctx context.Context, node string, lines []string) error {
 		if err != nil {
 			return fmt.Errorf("node %s: exec: %w", node, err)
 		}
-		if _, err := l.Exec(ctx, node, words...); err != nil {
+		out, err := l.Exec(ctx, node, words...)
+		if err != nil {
 			return fmt.Errorf("exec: %w", err)
+		}
+		if text := strings.TrimSpace(string(out)); text != "" && l.opt.OnOutput != nil {
+			l.opt.OnOutput(node, text)
 		}
 	}
 	return nil

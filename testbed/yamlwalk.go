@@ -15,7 +15,8 @@ type walker struct {
 	file    string
 	errs    ParseErrors
 	ignored []Ignored
-	visited int // entries read, aliases and merges counted each time
+	refused []string // nodes with a mistake: links to them are no further ones
+	visited int      // entries read, aliases and merges counted each time
 }
 
 // maxVisited bounds the work that aliases and merge keys can make of a small file.

@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/internal/query"
 	"github.com/openinof/inof/internal/wholefile"
 )
 
@@ -47,6 +50,10 @@ const (
 	backupFormat = 1
 	manifestName = "manifest.json"
 	maxBackup    = 256 << 20 // bytes of a file
+	maxManifest  = 1 << 20
+	// restoredMode is what a file may have of its permissions: nothing that is restored is run, and
+	// only its owner writes it.
+	restoredMode = 0o644
 )
 
 // keptFiles are those of the state directory that make a device what it is: the secret behind the
@@ -170,18 +177,18 @@ func readBackup(path string) (*manifest, error) {
 		return nil, bad("%w", err)
 	}
 	t := tar.NewReader(z)
-	next := func() (string, []byte, error) {
+	next := func(most int) (string, []byte, error) {
 		h, err := t.Next()
 		if err != nil {
 			return "", nil, err
 		}
-		text, err := io.ReadAll(io.LimitReader(t, maxBackup+1))
-		if err == nil && len(text) > maxBackup {
-			err = fmt.Errorf("%s has more than %d bytes", h.Name, maxBackup)
+		text, err := io.ReadAll(io.LimitReader(t, int64(most)+1))
+		if err == nil && len(text) > most {
+			err = fmt.Errorf("%s has more than %d bytes", h.Name, most)
 		}
 		return h.Name, text, err
 	}
-	name, text, err := next()
+	name, text, err := next(maxManifest)
 	m := new(manifest)
 	switch {
 	case err != nil:
@@ -195,8 +202,14 @@ func readBackup(path string) (*manifest, error) {
 	if m.Format != backupFormat {
 		return nil, bad("format %d is not %d, which this version reads", m.Format, backupFormat)
 	}
-	for _, want := range m.Files {
-		name, text, err := next()
+	allowed, most := []string{m.Config}, config.MaxFileSize // the configuration is the first
+	for i, want := range m.Files {
+		at := slices.Index(allowed, want.Path)
+		if at < 0 {
+			return nil, bad("%q is neither named by its configuration %q nor one of the state directory, or is there twice", want.Path, m.Config)
+		}
+		allowed = slices.Delete(allowed, at, at+1)
+		name, text, err := next(most)
 		switch {
 		case err != nil:
 			return nil, bad("%s: %w", want.Path, err)
@@ -206,16 +219,39 @@ func readBackup(path string) (*manifest, error) {
 			return nil, bad("%s is not what was saved", want.Path)
 		}
 		m.text = append(m.text, text)
+		m.Files[i].Mode = want.Mode.Perm() & restoredMode
+		if i == 0 {
+			cfg, err := config.LoadPublicText(m.Config, text)
+			if err != nil {
+				return nil, bad("%w", err)
+			}
+			allowed, most = append(cfg.Files(), inState(cfg.State)...), maxBackup
+		}
 	}
 	return m, nil
 }
 
+// homes are the directories in which a device has its files. A configuration may name others, so a
+// backup that somebody else made could have a password written to any place.
+var homes = []string{filepath.Dir(defaultConfig), config.DefaultState}
+
+// outside lists the files of a backup that are in none of homes.
+func (m *manifest) outside() (list []string) {
+	for _, f := range m.Files {
+		if !slices.ContainsFunc(homes, func(dir string) bool { return strings.HasPrefix(f.Path, dir+"/") }) {
+			list = append(list, f.Path)
+		}
+	}
+	return list
+}
+
 func (a *app) restoreCmd() *cobra.Command {
 	var root string
-	var force bool
+	var force, outside bool
 	c := &cobra.Command{Use: "restore BACKUP.tar.gz", Short: "Make this machine the device that a backup was taken of", Args: arguments(1, 1),
-		Long: "Write the files of a backup where they were, with their owners and permissions. The backup is checked as a whole before anything is written; files that are there " +
-			"and differ are left alone without --force. The daemon must not run here, and the old device never again.",
+		Long: "Write the files of a backup where they were, with their owners and permissions. The backup is checked as a whole before anything is written: it may have its configuration, " +
+			"the files that this names, and those of its state directory that a backup has. Files that are there and differ are left alone without --force, and those " +
+			"elsewhere than in " + strings.Join(homes, " and ") + " are refused without --outside. Each file is listed. The daemon must not run here, and the old device never again.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := readBackup(args[0])
 			if err != nil {
@@ -226,15 +262,22 @@ func (a *app) restoreCmd() *cobra.Command {
 				defer cl.Close()
 				return fmt.Errorf("a daemon seems to run here (%s is there): stop it first (systemctl stop inofd inofd-bfd)", a.socket)
 			}
+			if list := m.outside(); len(list) > 0 && !outside {
+				return fmt.Errorf("nothing was written; if these places are meant: --outside: %q", list)
+			}
 			if err := m.restore(root, force); err != nil {
 				return err
 			}
 			return a.print(m, func(w io.Writer) {
+				for _, f := range m.Files {
+					fmt.Fprintf(w, "%v %s\n", f.Mode, query.Printable(filepath.Join(root, f.Path)))
+				}
 				fmt.Fprintf(w, "%d files of device %s (%s), as of %s, are in place; next: inofd check %s, then systemctl start inofd-bfd inofd\n", len(m.Files), m.Device, m.Name, m.Time.Format(time.RFC3339), m.Config)
 			})
 		}}
 	c.Flags().StringVar(&root, "root", "", "write below this directory, as of a mounted disk")
 	c.Flags().BoolVar(&force, "force", false, "also over files that are there and differ")
+	c.Flags().BoolVar(&outside, "outside", false, "also files that the configuration of the backup names elsewhere than in "+strings.Join(homes, " and "))
 	return c
 }
 

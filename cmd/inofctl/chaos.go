@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -62,7 +63,7 @@ same --seed gives the same faults.`,
 			if asJSON(cmd) {
 				enc := json.NewEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
-				_ = enc.Encode(rep)
+				err = errors.Join(err, enc.Encode(rep))
 			} else {
 				rep.Text(cmd.OutOrStdout())
 			}

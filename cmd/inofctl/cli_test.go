@@ -413,3 +413,19 @@ func TestPeersFitAScreen(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
+
+// An answer that could not be written is a failure, also in a pipeline.
+func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
+	socket, _ := apitest.Serve(t, apitest.Sample())
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"show", "host"}, {"version"}, {"config", "check"}, {"top", "--interval", "100ms"}} {
+		var errs bytes.Buffer
+		if code := run(t.Context(), append(args, "--socket", socket), full, &errs); code != exitFailed || !strings.Contains(errs.String(), "no space left on device") {
+			t.Errorf("%v: %d %s", args, code, &errs)
+		}
+	}
+}

@@ -52,7 +52,8 @@ func (a *app) configCmd() *cobra.Command {
 	return group("config", "Change the configuration of the daemon with a way back",
 		run(&cobra.Command{Use: "check", Short: "Say whether the file can be brought into force; exits with 3 when not"}, plain(&api.CheckConfig), configCheckLines,
 			func(r api.ConfigReview) bool { return len(r.Problems) > 0 || r.Loss != "" }),
-		run(&cobra.Command{Use: "diff", Short: "Say what the file says otherwise than what is in force"}, plain(&api.CheckConfig), configDiffLines, nil),
+		run(&cobra.Command{Use: "diff", Short: "Say what the file says otherwise than what is in force; exits with 3 when it has errors"}, plain(&api.CheckConfig), configDiffLines,
+			func(r api.ConfigReview) bool { return len(r.Problems) > 0 }),
 		commit,
 		run(&cobra.Command{Use: "confirm", Short: "Keep a configuration that waits for its confirmation"}, plain(&api.ConfirmConfig), committedLines, nil),
 		run(&cobra.Command{Use: "undo", Short: "Bring the configuration before the last commit into force"}, plain(&api.UndoConfig), committedLines, nil))
@@ -76,7 +77,10 @@ func configCheckLines(w io.Writer, r api.ConfigReview) {
 }
 
 func configDiffLines(w io.Writer, r api.ConfigReview) {
-	textLines(w, "error: ", r.Problems)
+	if len(r.Problems) > 0 { // of such a file nothing is compared
+		textLines(w, "error: ", r.Problems)
+		return
+	}
 	rows := [][]string{}
 	for _, c := range r.Changes {
 		when := "at commit"

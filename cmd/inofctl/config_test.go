@@ -37,6 +37,10 @@ func TestAConfigurationIsLookedAtCommittedAndUndone(t *testing.T) {
 	if code, out, _ := call(t, "config", "check", "--socket", socket); code != exitFinding || !strings.Contains(out, "error: inofd.yaml:3: bad") {
 		t.Errorf("%d %s", code, out)
 	}
+	src.ConfigValue.Changes = nil
+	if code, out, _ := call(t, "config", "diff", "--socket", socket); code != exitFinding || out != "error: inofd.yaml:3: bad\n" {
+		t.Errorf("diff of a file with an error: %d %s", code, out)
+	}
 	if code, _, errs := call(t, "config", "commit", "--confirm", "1s", "--socket", socket); code != 1 || !strings.Contains(errs, "allowed are 0 and 5s..24h") {
 		t.Errorf("%d %s", code, errs)
 	}

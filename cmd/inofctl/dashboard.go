@@ -157,7 +157,7 @@ func (a *app) serveDashboard(ctx context.Context, f *dashboardFlags, targets []d
 	if at, err = netip.ParseAddrPort(l.Addr().String()); err != nil {
 		return err
 	}
-	p, err := dashboard.NewProxy(at, targets)
+	p, err := dashboard.NewProxy(at, targets, api.Changes)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,10 @@ func (a *app) drainCmd() *cobra.Command {
 			"It stays so over restarts until --undo, which puts back all that was done. The command returns when it is done.",
 		Example: "  inofctl drain Ethernet4\n  inofctl drain Ethernet4 --undo\n  inofctl drain device --wait 30s",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o := api.DrainOrder{Port: args[0], Undo: undo, Wait: api.Duration(wait)}
+			o := api.DrainOrder{Port: args[0], Undo: undo}
+			if cmd.Flags().Changed("wait") {
+				o.Wait = (*api.Duration)(&wait)
+			}
 			if o.Port == drainDevice {
 				o.Port = ""
 			}
@@ -36,7 +39,7 @@ func (a *app) drainCmd() *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&undo, "undo", false, "put it into service again")
-	f.DurationVar(&wait, "wait", 0, "longest time until the port is shut (default 10s)")
+	f.DurationVar(&wait, "wait", 0, "longest time until the port is shut, 0s: at once (default 10s)")
 	f.BoolVar(&async, "no-wait", false, "return at once")
 	c.ValidArgsFunction = a.complete(func(ctx context.Context, c *api.Client) ([]string, error) {
 		names, err := portNames(ctx, c)

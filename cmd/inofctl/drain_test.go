@@ -18,9 +18,10 @@ func TestDrainReturnsWhenThePortIsShut(t *testing.T) {
 	for _, c := range []struct {
 		args, out, change string
 	}{
-		{"drain Ethernet2", "Ethernet2, 2 host address(es): drained and shut\n", "{Port:Ethernet2 Undo:false Wait:0}"},
-		{"drain device --wait 30s --no-wait", "Ethernet2, 2 host address(es): being drained\n", "{Port: Undo:false Wait:30000000000}"},
-		{"drain device --undo", "Ethernet2, 2 host address(es): in service again\n", "{Port: Undo:true Wait:0}"},
+		{"drain Ethernet2", "Ethernet2, 2 host address(es): drained and shut\n", "{Port:Ethernet2 Undo:false Wait:default}"},
+		{"drain device --wait 30s --no-wait", "Ethernet2, 2 host address(es): being drained\n", "{Port: Undo:false Wait:30s}"},
+		{"drain Ethernet2 --wait 0s", "Ethernet2, 2 host address(es): drained and shut\n", "{Port:Ethernet2 Undo:false Wait:0s}"},
+		{"drain device --undo", "Ethernet2, 2 host address(es): in service again\n", "{Port: Undo:true Wait:default}"},
 	} {
 		code, out, errs := call(t, strings.Fields(c.args+" --socket "+socket)...)
 		if code != 0 || out != c.out {

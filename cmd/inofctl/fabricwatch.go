@@ -30,7 +30,11 @@ type liveView struct {
 func newLiveView(w io.Writer, clock func() time.Time) *liveView {
 	v := &liveView{w: w, clock: clock, begun: clock()}
 	v.last = v.begun
-	if f, ok := w.(*os.File); ok {
+	to := w
+	if o, ok := w.(*output); ok {
+		to = o.Writer
+	}
+	if f, ok := to.(*os.File); ok {
 		st, err := f.Stat()
 		v.terminal = err == nil && st.Mode()&os.ModeCharDevice != 0
 	}

@@ -175,6 +175,11 @@ func (f *labFlags) upCmd() *cobra.Command {
 			opt.Replace = replace
 			if !quiet {
 				opt.OnStep = func(s string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", s) }
+				opt.OnOutput = func(node, text string) {
+					for line := range strings.Lines(text) {
+						fmt.Fprintf(cmd.ErrOrStderr(), "  %s: %s\n", node, query.Printable(strings.TrimRight(line, "\r\n")))
+					}
+				}
 				opt.Building = progress.To(cmd.ErrOrStderr(), "steps")
 				for _, i := range topo.Ignored {
 					fmt.Fprintf(cmd.ErrOrStderr(), "note: %s %s\n", args[0], i)

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,11 +56,18 @@ type app struct {
 }
 
 func (a *app) execute(ctx context.Context, args []string) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &output{Writer: a.out, failed: cancel}
+	a.out = out
 	root := a.root()
 	root.SetArgs(args)
-	root.SetOut(a.out)
+	root.SetOut(out)
 	root.SetErr(a.err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("output: %w", out.err)
+	}
 	if err == nil {
 		return 0
 	}
@@ -73,6 +81,27 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// output keeps the first error of what is printed, and ends the command: an answer that nobody got
+// is not a success.
+type output struct {
+	io.Writer
+	failed func()
+
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+		o.failed()
+	}
+	return n, err
 }
 
 func (a *app) root() *cobra.Command {

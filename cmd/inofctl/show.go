@@ -30,7 +30,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	if err != nil {
 		return a, fmt.Errorf("%q is not an IP address", s)
 	}
-	return a, nil
+	return a.Unmap(), nil
 }
 
 // queryCmd is the command of a registered query.

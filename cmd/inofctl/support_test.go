@@ -136,7 +136,7 @@ func TestABackupMakesAnotherMachineTheSameDevice(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	root := t.TempDir()
-	if out := ok(t, "restore", backup, "--root", root, "--socket", dir+"/none"); !strings.Contains(out, "5 files of device 192.0.2.250 (r1)") || !strings.Contains(out, "inofd check "+file) {
+	if out := ok(t, "restore", backup, "--outside", "--root", root, "--socket", dir+"/none"); !strings.Contains(out, "5 files of device 192.0.2.250 (r1)") || !strings.Contains(out, "inofd check "+file) {
 		t.Error(out)
 	}
 	for _, name := range []string{"inofd.yaml", "password", "bfd.key", "zones.yaml", "state/path-secret"} {
@@ -149,15 +149,26 @@ func TestABackupMakesAnotherMachineTheSameDevice(t *testing.T) {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
 	}
-	ok(t, "restore", backup, "--root", root) // the same again
+	ok(t, "restore", backup, "--outside", "--root", root) // the same again
+	if err := os.Chmod(filepath.Join(dir, "bfd.key"), 0o4777); err != nil {
+		t.Fatal(err)
+	}
+	wide, open := filepath.Join(dir, "wide.tar.gz"), t.TempDir()
+	ok(t, "backup", wide, "--config", file)
+	if out := ok(t, "restore", wide, "--outside", "--root", open); !strings.Contains(out, "-rw-r--r-- "+filepath.Join(open, dir, "bfd.key")) {
+		t.Errorf("not listed: %s", out)
+	}
+	if info, err := os.Stat(filepath.Join(open, dir, "bfd.key")); err != nil || info.Mode() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
 	zones := filepath.Join(root, dir, "zones.yaml")
 	if err := os.WriteFile(zones, []byte("zones: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := call(t, "restore", backup, "--root", root); code != 1 || !strings.Contains(errs, "nothing was written") || !strings.Contains(errs, zones+" is there and differs") {
+	if code, _, errs := call(t, "restore", backup, "--outside", "--root", root); code != 1 || !strings.Contains(errs, "nothing was written") || !strings.Contains(errs, zones+" is there and differs") {
 		t.Errorf("%d %s", code, errs)
 	}
-	ok(t, "restore", backup, "--root", root, "--force")
+	ok(t, "restore", backup, "--outside", "--root", root, "--force")
 	if b, _ := os.ReadFile(zones); !strings.Contains(string(b), "blue") {
 		t.Errorf("forced, and the zones are %s", b)
 	}
@@ -184,6 +195,14 @@ func TestABackupIsCheckedBeforeAnythingIsWritten(t *testing.T) {
 		"up and away":     func(m *manifest) { m.Files[0].Path = "/x/../../etc/passwd" },
 		"not absolute":    func(m *manifest) { m.Files[0].Path = "etc/passwd" },
 		"another format":  func(m *manifest) { m.Format = 9 },
+		"what its configuration does not name": func(m *manifest) {
+			m.Files[1].Path = "/etc/cron.d/x"
+		},
+		"beside the state": func(m *manifest) { m.Files[len(m.Files)-1].Path = filepath.Join(dir, "state", "authorized_keys") },
+		"a file twice": func(m *manifest) {
+			m.Files[2].Path, m.Files[2].Sum, m.text[2] = m.Files[1].Path, m.Files[1].Sum, m.text[1]
+		},
+		"another configuration first": func(m *manifest) { m.Config = m.Files[1].Path },
 	} {
 		bad := m
 		bad.Files = append([]backupFile{}, m.Files...)
@@ -201,10 +220,13 @@ func TestABackupIsCheckedBeforeAnythingIsWritten(t *testing.T) {
 		}
 		f.Close()
 		root := t.TempDir()
-		code, _, errs := call(t, "restore", path, "--root", root)
+		code, _, errs := call(t, "restore", path, "--outside", "--root", root)
 		if entries, _ := os.ReadDir(root); code != 1 || len(entries) > 0 || !strings.Contains(errs, "is no sound backup") {
 			t.Errorf("%s: %d %s, %d files", name, code, errs, len(entries))
 		}
+	}
+	if code, _, errs := call(t, "restore", backup, "--root", t.TempDir()); code != 1 || !strings.Contains(errs, "--outside") || !strings.Contains(errs, file) {
+		t.Errorf("files elsewhere than where a device has them: %d %s", code, errs)
 	}
 	whole, _ := os.ReadFile(backup)
 	for _, n := range []int{0, 10, len(whole) / 2, len(whole) - 1} {
@@ -213,7 +235,7 @@ func TestABackupIsCheckedBeforeAnythingIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		root := t.TempDir()
-		code, _, _ := call(t, "restore", path, "--root", root)
+		code, _, _ := call(t, "restore", path, "--outside", "--root", root)
 		if entries, _ := os.ReadDir(root); n < len(whole)-1 && (code != 1 || len(entries) > 0) {
 			t.Errorf("%d of %d bytes: %d, %d files", n, len(whole), code, len(entries))
 		}

@@ -99,12 +99,10 @@ func (a *app) reviewCmd(c *cobra.Command, table func(w io.Writer, r api.ZoneRevi
 
 func (a *app) zoneReviewCmds() []*cobra.Command {
 	return []*cobra.Command{
-		a.reviewCmd(&cobra.Command{Use: "check FILE", Short: "Say what is wrong with a candidate; exits with 3 when it has errors or is too old"}, checkLines,
-			func(r api.ZoneReview) bool { return len(r.Errors) > 0 || r.Conflict != "" }),
-		a.reviewCmd(&cobra.Command{Use: "diff FILE", Short: "Say what a candidate changes"}, func(w io.Writer, r api.ZoneReview) { changeLines(w, r.Changes) },
-			func(api.ZoneReview) bool { return false }),
+		a.reviewCmd(&cobra.Command{Use: "check FILE", Short: "Say what is wrong with a candidate; exits with 3 when it has errors or is too old"}, checkLines, unfit),
+		a.reviewCmd(&cobra.Command{Use: "diff FILE", Short: "Say what a candidate changes; exits with 3 when it has errors or is too old"}, diffLines, unfit),
 		a.reviewCmd(&cobra.Command{Use: "impact FILE", Short: "Say which hosts a candidate joins and takes apart; exits with 3 when that needs --force"}, impactLines,
-			func(r api.ZoneReview) bool { return len(r.Errors) > 0 || r.Loss != "" }),
+			func(r api.ZoneReview) bool { return unfit(r) || r.Loss != "" }),
 	}
 }
 
@@ -114,13 +112,25 @@ func textLines(w io.Writer, head string, list []string) {
 	}
 }
 
-func checkLines(w io.Writer, r api.ZoneReview) {
+// unfit reports whether a candidate cannot be committed as it is.
+func unfit(r api.ZoneReview) bool { return len(r.Errors) > 0 || r.Conflict != "" }
+
+func unfitLines(w io.Writer, r api.ZoneReview) {
 	textLines(w, "error: ", r.Errors)
 	if r.Conflict != "" {
 		textLines(w, "conflict: ", []string{r.Conflict})
 	}
+}
+
+func diffLines(w io.Writer, r api.ZoneReview) {
+	unfitLines(w, r)
+	changeLines(w, r.Changes)
+}
+
+func checkLines(w io.Writer, r api.ZoneReview) {
+	unfitLines(w, r)
 	textLines(w, "warning: ", r.Warnings)
-	if len(r.Errors) == 0 && r.Conflict == "" {
+	if !unfit(r) {
 		fmt.Fprintf(w, "good, on version %d; %d change(s)\n", r.Version.Number, len(r.Changes))
 	}
 }
@@ -133,7 +143,7 @@ func changeLines(w io.Writer, list []string) {
 }
 
 func impactLines(w io.Writer, r api.ZoneReview) {
-	textLines(w, "error: ", r.Errors)
+	unfitLines(w, r)
 	x := r.Impact
 	if x == nil {
 		return

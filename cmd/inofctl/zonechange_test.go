@@ -95,6 +95,11 @@ func TestACandidateFromItsFirstLineToItsConfirmation(t *testing.T) {
 	if code, out, _ := call(t, append([]string{"zone", "check", file}, at...)...); code != exitFinding || !strings.Contains(out, "conflict: the zones were changed since version 1") {
 		t.Errorf("a candidate that is too old: %d %s", code, out)
 	}
+	for _, word := range []string{"diff", "impact"} {
+		if code, out, _ := call(t, append([]string{"zone", word, file}, at...)...); code != exitFinding || !strings.Contains(out, "conflict: the zones were changed since version 1") {
+			t.Errorf("%s of a candidate that is too old: %d %s", word, code, out)
+		}
+	}
 	if out := run("history"); !strings.Contains(out, "rack 4") || strings.Index(out, "2  ") > strings.Index(out, "1  ") {
 		t.Errorf("history: %s", out)
 	}

@@ -39,7 +39,7 @@ func bfdCommand() *cobra.Command {
 				if err != nil || o.Socket == "" {
 					return errors.New("--config, or --socket and --device with an address, are needed")
 				}
-				o.Local = a
+				o.Local = a.Unmap()
 			}
 			return runBFD(o)
 		},

@@ -233,6 +233,9 @@ func (s *service) policy() (hostagent.Policy, error) {
 		if id, err = s.kernel.Identity(); err != nil {
 			return hostagent.Policy{}, err
 		}
+		if id.Warning != "" {
+			s.log.Warn(id.Warning)
+		}
 	}
 	return s.cfg.Policy(id), nil
 }

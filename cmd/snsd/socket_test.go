@@ -1,6 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,5 +52,28 @@ func TestWhatIsNoSocketIsNotReplacedByOne(t *testing.T) {
 	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "nqn" {
 		t.Errorf("the file has %q, %v", b, err)
+	}
+}
+
+// A status without controllers, because they cannot be read, is no good one.
+func TestAStatusThatLacksTheControllersFails(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "snsd.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(status{Error: "open /sys/class/nvme: permission denied"})
+	})}
+	go func() { _ = s.Serve(l) }()
+	defer s.Close()
+	for _, format := range []string{"text", "json"} {
+		c := statusCmd()
+		c.SetArgs([]string{"--socket", socket, "-o", format})
+		c.SilenceErrors, c.SilenceUsage = true, true
+		c.SetOut(io.Discard)
+		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("%s: %v", format, err)
+		}
 	}
 }

@@ -241,10 +241,13 @@ func statusCmd() *cobra.Command {
 			if output == "json" {
 				enc := json.NewEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
-				return enc.Encode(st)
+				if err := enc.Encode(st); err != nil {
+					return err
+				}
+			} else {
+				printStatus(cmd.OutOrStdout(), st)
 			}
-			printStatus(cmd.OutOrStdout(), st)
-			return nil
+			return st.trouble()
 		}}
 	c.Flags().StringVar(&socket, "socket", socket, "of the agent")
 	c.Flags().StringVarP(&output, "output", "o", output, "text or json")
@@ -278,6 +281,18 @@ func ask(ctx context.Context, socket, what string, within time.Duration, reply a
 	return json.NewDecoder(r.Body).Decode(reply)
 }
 
+// trouble is what the agent could not do.
+func (st *status) trouble() error {
+	var errs []error
+	if st.Error != "" {
+		errs = append(errs, errors.New("controllers: "+st.Error))
+	}
+	if st.Array != nil && st.Array.Error != "" {
+		errs = append(errs, errors.New("array: no fence: "+st.Array.Error))
+	}
+	return errors.Join(errs...)
+}
+
 func printStatus(w io.Writer, st *status) {
 	fmt.Fprintf(w, "mode %s, fence %s\n", st.Mode, st.Fence)
 	for _, p := range st.Ports {
@@ -298,9 +313,6 @@ func printStatus(w io.Writer, st *status) {
 	for _, c := range st.Controllers {
 		fmt.Fprintf(w, "%s %s %s from %s %s owner %q\n", c.Name, c.State, c.Target, c.Source, c.NQN, c.Owner)
 	}
-	if st.Error != "" {
-		fmt.Fprintln(w, "controllers:", st.Error)
-	}
 	for _, f := range st.Fences {
 		if f.Level == snsd.FenceNone {
 			fmt.Fprintf(w, "not fenced: %d paths\n", f.Count)
@@ -310,9 +322,6 @@ func printStatus(w io.Writer, st *status) {
 	}
 	if a := st.Array; a != nil {
 		fmt.Fprintf(w, "array: %d paths fenced (%d unasked), %d not; %d confirmed by their hosts, %d blocks ended by time\n", a.Fences.Fenced, a.Fences.Unasked, a.Fences.Failed, a.Fences.Confirmed, a.Fences.Expired)
-		if a.Error != "" {
-			fmt.Fprintln(w, "array: no fence:", a.Error)
-		}
 	}
 	for i := range st.Actions {
 		fmt.Fprintf(w, "%s %s\n", st.Actions[i].Done.Format("2006-01-02 15:04:05.000"), st.Actions[i].Text())

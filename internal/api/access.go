@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -24,17 +23,6 @@ const (
 var roleNames = map[Role]string{Viewer: "viewer", Operator: "operator", Admin: "admin"}
 
 func (r Role) String() string { return roleNames[r] }
-
-// needed is the role that a request takes.
-func needed(r *http.Request) Role {
-	switch {
-	case r.Method == http.MethodGet || r.Method == http.MethodHead, r.URL.Path == "/v1/zoning/check": // which changes nothing
-		return Viewer
-	case strings.HasPrefix(r.URL.Path, "/v1/cluster"), r.URL.Path == "/v1/reload":
-		return Admin
-	}
-	return Operator
-}
 
 // Token is one that is taken, by its SHA-256.
 type Token struct {

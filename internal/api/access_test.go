@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -50,6 +51,11 @@ func TestEachRoleMayDoWhatItIsFor(t *testing.T) {
 		{"GET", "/metrics", "see", 200}, {"GET", "/v1/cluster", "see", 200}, {"POST", "/v1/zones", "see", 403},
 		{"POST", "/v1/zones", "work", 200}, {"DELETE", "/v1/zones", "work", 200}, {"POST", "/v1/reload", "work", 403}, {"POST", "/v1/cluster/settings", "work", 403},
 		{"POST", "/v1/reload", "root", 200}, {"POST", "/v1/cluster/members", "root", 200},
+		{"POST", "/v1/config/commit", "work", 403}, {"POST", "/v1/config/confirm", "work", 403}, {"POST", "/v1/config/undo", "work", 403},
+		{"POST", "/v1/config/commit", "root", 200}, {"DELETE", "/v1/cluster/members", "work", 403},
+		{"POST", "/v1/config/check", "see", 200}, {"POST", "/v1/zoning/check", "see", 200}, {"POST", "/v1/zoning/commit", "see", 403}, {"POST", "/v1/zoning/commit", "work", 200},
+		{"POST", "/v1/halt", "see", 403}, {"POST", "/v1/halt", "work", 200}, {"POST", "/v1/resume", "work", 200},
+		{"POST", "/v1/what-comes-next/check", "work", 403},
 	} {
 		if w := knock(h, c.method, c.path, c.token, "192.0.2.1"); w.Code != c.status {
 			t.Errorf("%s %s by %s: %d %s, want %d", c.method, c.path, c.token, w.Code, w.Body, c.status)
@@ -58,10 +64,38 @@ func TestEachRoleMayDoWhatItIsFor(t *testing.T) {
 	if w := knock(h, "GET", "/v1/status", "see", "192.0.2.1"); w.Body.String() != "see (token, from 192.0.2.1)" {
 		t.Errorf("the log says %s", w.Body)
 	}
-	if n := d.Counters(); n.LetIn != 7 || n.NotAllowed != 3 || n.NoLogin != 0 {
+	if n := d.Counters(); n.LetIn != 13 || n.NotAllowed != 10 || n.NoLogin != 0 {
 		t.Errorf("%+v", n)
 	}
 }
+
+// What a request may do, who may send it, and whether it is in the audit come from one declaration:
+// each request that is served has one, and only what is declared for a Viewer stays out of the audit.
+func TestWhatChangesSomethingIsDeclaredAndAudited(t *testing.T) {
+	var kept []string
+	h := audited(auditor(func(d Deed) { kept = append(kept, d.What) }), http.NotFoundHandler())
+	for request, role := range roles() {
+		method, path, _ := strings.Cut(request, " ")
+		kept = nil
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, path, nil))
+		if audited := len(kept) > 0; audited != (role > Viewer) || role == Viewer && !strings.HasSuffix(path, "/check") {
+			t.Errorf("%s, of role %v: in the audit %t", request, role, audited)
+		}
+	}
+	if got := roles()["POST /v1/halt"]; got != Operator {
+		t.Errorf("halt: %v", got)
+	}
+}
+
+// auditing is a Source that keeps requests.
+type auditing struct {
+	Source
+	keep func(Deed)
+}
+
+func auditor(keep func(Deed)) Source { return auditing{keep: keep} }
+
+func (a auditing) Audit(_ context.Context, d Deed) { a.keep(d) }
 
 // Five log-ins may fail a minute, of each address by itself; a right one must wait then too.
 func TestGuessingATokenIsSlow(t *testing.T) {

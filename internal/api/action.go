@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 )
 
 // Action is something that a Source does for a request with the body Q, and A what became of it.
@@ -11,6 +13,7 @@ import (
 type Action[Q, A any] struct {
 	path   string
 	method string            // empty: POST
+	role   Role              // 0: Operator; Viewer: it changes nothing, so it is not in the audit
 	check  func(q *Q) string // what is wrong with a body; nil: nothing can be
 	do     func(src Source, ctx context.Context, q Q) (A, error)
 	whole  func(a *A) // makes empty lists of none, for JSON; nil: there are none
@@ -27,6 +30,7 @@ func done[Q any](do func(src Source, ctx context.Context, q Q) error) func(Sourc
 // actions are those there are, beside what is done to single zones.
 var actions = []interface {
 	endpoint(src Source) (method, path string, do endpoint)
+	needs() (method, path string, role Role)
 }{
 	&RecoverPort, &ShutPort, &DrainPorts, &SendTestNotice, &ClearHost, &Reload, &HaltDevices, &ResumeDevices, &OrderHardZoning,
 	&AddMember, &ReplaceMember, &SetClusterSetting,
@@ -40,6 +44,53 @@ func (a *Action[Q, A]) verb() string {
 	}
 	return http.MethodPost
 }
+
+func (a *Action[Q, A]) needs() (method, path string, role Role) {
+	return a.verb(), a.path, cmp.Or(a.role, Operator)
+}
+
+// requests are those that change something and have no Action: their parameters, or their answer,
+// depend on the method.
+var requests = []struct {
+	method, path string
+	role         Role
+	do           func(h *handler) endpoint
+}{
+	{http.MethodPost, "/v1/zones", Operator, zoneRequest(ZoneAdd)},
+	{http.MethodDelete, "/v1/zones", Operator, zoneRequest(ZoneRemove)},
+	{http.MethodPost, "/v1/zones/members", Operator, zoneRequest(MembersAdd)},
+	{http.MethodDelete, "/v1/zones/members", Operator, zoneRequest(MembersRemove)},
+	{http.MethodDelete, "/v1/cluster/members", Admin, func(h *handler) endpoint { return h.removeMember }},
+}
+
+func zoneRequest(do ZoneDo) func(*handler) endpoint {
+	return func(h *handler) endpoint { return h.zoneEndpoint(do) }
+}
+
+// roles has the role of each declared request, by method and path.
+var roles = sync.OnceValue(func() map[string]Role {
+	m := map[string]Role{}
+	for _, a := range actions {
+		method, path, role := a.needs()
+		m[method+" "+path] = role
+	}
+	for _, r := range requests {
+		m[r.method+" "+r.path] = r.role
+	}
+	return m
+})
+
+// needed is the role that a request takes, as it is declared. What is not declared is for an Admin.
+func needed(r *http.Request) Role {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return Viewer
+	}
+	return cmp.Or(roles()[r.Method+" "+r.URL.Path], Admin)
+}
+
+// Changes reports whether a request may change something: then it takes more than a Viewer, and is
+// in the audit.
+func Changes(r *http.Request) bool { return needed(r) > Viewer }
 
 func (a *Action[Q, A]) endpoint(src Source) (method, path string, do endpoint) {
 	return a.verb(), a.path, func(r *http.Request) (any, error) {
@@ -113,7 +164,7 @@ var (
 func (h *HostAddr) wrong() string { return missing("host", !h.Host.IsValid()) }
 
 // Reload has the daemon read its configuration again.
-var Reload = Action[ReloadForce, Reloaded]{path: "/v1/reload",
+var Reload = Action[ReloadForce, Reloaded]{path: "/v1/reload", role: Admin,
 	do: func(src Source, ctx context.Context, f ReloadForce) (Reloaded, error) {
 		return src.ReloadConfig(ctx, f.Force)
 	},

@@ -109,6 +109,10 @@ func TestTheEventsOfAHostHaveTheFaultsAtItsPlace(t *testing.T) {
 		}
 	}
 	check("list", list, 5)
+	if list, err = api.Ask[[]api.Event](t.Context(), c, "events", api.Where("addr", "::ffff:"+q.Addr)); err != nil {
+		t.Fatal(err)
+	}
+	check("list, by another form of the address", list, 5)
 	q.Kind = "fault"
 	if list, err = api.Ask[[]api.Event](t.Context(), c, "events", api.Where("addr", q.Addr, "kind", q.Kind)); err != nil {
 		t.Fatal(err)
@@ -168,7 +172,7 @@ func TestChangesReachTheSource(t *testing.T) {
 		api.RecoverPort.Do(ctx, c, api.PortName{Port: "Ethernet1/2"}),
 		api.ShutPort.Do(ctx, c, api.PortName{Port: "Ethernet1/2"}),
 		second(api.Reload.Ask(ctx, c, api.ReloadForce{Force: true})),
-		second(api.DrainPorts.Ask(ctx, c, api.DrainOrder{Port: "Ethernet4", Wait: api.Duration(time.Second)})),
+		second(api.DrainPorts.Ask(ctx, c, api.DrainOrder{Port: "Ethernet4", Wait: new(api.Duration(time.Second))})),
 		second(api.SendTestNotice.Ask(ctx, c, api.HostAddr{Host: netip.MustParseAddr("192.0.2.9")})),
 		second(api.ClearHost.Ask(ctx, c, api.HostAddr{Host: netip.MustParseAddr("192.0.2.8")})),
 		api.OrderHardZoning.Do(ctx, c, api.HardOrder{Order: api.HardFlush}),
@@ -181,7 +185,7 @@ func TestChangesReachTheSource(t *testing.T) {
 	}
 	want := []string{"add zone z/.. ? [192.0.2.1]", "add zone empty []", "add members z [192.0.2.2 192.0.2.3]",
 		"remove members z [192.0.2.2]", "remove zone ..", "recover Ethernet1/2", "shut Ethernet1/2", "reload force=true",
-		"drain {Port:Ethernet4 Undo:false Wait:1000000000}", "test notice to 192.0.2.9", "clear host 192.0.2.8", "hard zoning: flush",
+		"drain {Port:Ethernet4 Undo:false Wait:1s}", "test notice to 192.0.2.9", "clear host 192.0.2.8", "hard zoning: flush",
 		"halt {Fabric:true OpenZoning:false Reason:test Force:false}", "resume {Fabric:false OpenZoning:false Reason: Force:true}"}
 	if d := cmp.Diff(want, src.Changes()); d != "" {
 		t.Error(d)

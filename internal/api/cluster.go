@@ -70,11 +70,11 @@ type ClusterSource interface {
 // Actions on a cluster.
 var (
 	// AddMember makes a device a member.
-	AddMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members", check: (*ClusterChange).wrong, do: done(Source.AddMember)}
+	AddMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members", role: Admin, check: (*ClusterChange).wrong, do: done(Source.AddMember)}
 	// ReplaceMember puts a device in the place of what it was.
-	ReplaceMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members/replace", check: (*ClusterChange).wrong, do: done(Source.ReplaceMember)}
+	ReplaceMember = Action[ClusterChange, Nothing]{path: "/v1/cluster/members/replace", role: Admin, check: (*ClusterChange).wrong, do: done(Source.ReplaceMember)}
 	// SetClusterSetting changes a setting.
-	SetClusterSetting = Action[ClusterSetting, Nothing]{path: "/v1/cluster/settings", do: done(Source.SetClusterSetting),
+	SetClusterSetting = Action[ClusterSetting, Nothing]{path: "/v1/cluster/settings", role: Admin, do: done(Source.SetClusterSetting),
 		check: func(s *ClusterSetting) string { return missing("name", s.Name == "") }}
 )
 

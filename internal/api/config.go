@@ -50,18 +50,18 @@ type ConfigChange struct {
 // What is done with the configuration file.
 var (
 	// CheckConfig says what the file would change.
-	CheckConfig = configAction("check", Source.CheckConfig)
+	CheckConfig = configAction("check", Viewer, Source.CheckConfig)
 	// CommitConfig brings the file into force.
-	CommitConfig = Action[ConfigOrder, ConfigReview]{path: "/v1/config/commit", do: Source.CommitConfig, whole: (*ConfigReview).whole,
+	CommitConfig = Action[ConfigOrder, ConfigReview]{path: "/v1/config/commit", role: Admin, do: Source.CommitConfig, whole: (*ConfigReview).whole,
 		check: func(o *ConfigOrder) string { return wrongConfirm(o.Confirm) }}
 	// ConfirmConfig has a configuration stay that waits.
-	ConfirmConfig = configAction("confirm", Source.ConfirmConfig)
+	ConfirmConfig = configAction("confirm", Admin, Source.ConfirmConfig)
 	// UndoConfig brings the configuration before the last commit into force.
-	UndoConfig = configAction("undo", Source.UndoConfig)
+	UndoConfig = configAction("undo", Admin, Source.UndoConfig)
 )
 
-func configAction(word string, do func(Source, context.Context) (ConfigReview, error)) Action[Nothing, ConfigReview] {
-	return Action[Nothing, ConfigReview]{path: "/v1/config/" + word, whole: (*ConfigReview).whole,
+func configAction(word string, role Role, do func(Source, context.Context) (ConfigReview, error)) Action[Nothing, ConfigReview] {
+	return Action[Nothing, ConfigReview]{path: "/v1/config/" + word, role: role, whole: (*ConfigReview).whole,
 		do: func(src Source, ctx context.Context, _ Nothing) (ConfigReview, error) { return do(src, ctx) }}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 )
 
@@ -52,14 +51,14 @@ func Note(ctx context.Context, key, value string) {
 	d.notes[key] = value
 }
 
-// audited has a Source keep what changes something. A check changes nothing.
+// audited has a Source keep what changes something.
 func audited(src Source, next http.Handler) http.Handler {
 	a, ok := src.(Auditor)
 	if !ok {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasSuffix(r.URL.Path, "/check") {
+		if !Changes(r) {
 			next.ServeHTTP(w, r)
 			return
 		}

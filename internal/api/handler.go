@@ -79,17 +79,13 @@ type endpoint func(r *http.Request) (any, error)
 func Handler(src Source) http.Handler {
 	h := &handler{src: src}
 	mux := http.NewServeMux()
-	paths := map[string]map[string]endpoint{
-		"/v1/zones":         {"POST": h.zoneEndpoint(ZoneAdd), "DELETE": h.zoneEndpoint(ZoneRemove)},
-		"/v1/zones/members": {"POST": h.zoneEndpoint(MembersAdd), "DELETE": h.zoneEndpoint(MembersRemove)},
-	}
+	paths := map[string]map[string]endpoint{}
 	add := func(method, path string, do endpoint) {
 		if paths[path] == nil {
 			paths[path] = map[string]endpoint{}
 		}
 		paths[path][method] = do
 	}
-	add("DELETE", "/v1/cluster/members", h.removeMember)
 	add("GET", "/v1/why", h.why)
 	add("GET", "/v1/audit", h.auditRecords)
 	add("GET", "/v1/hard-zoning", bare(func(r *http.Request) (any, error) { return src.HardZoning(r.Context()) }))
@@ -98,6 +94,9 @@ func Handler(src Source) http.Handler {
 	add("GET", "/v1/zoning/history/{number}", bare(h.zonesAt))
 	for _, a := range actions {
 		add(a.endpoint(src))
+	}
+	for _, r := range requests {
+		add(r.method, r.path, r.do(h))
 	}
 	for _, q := range src.Queries() {
 		add("GET", "/v1/"+q.Name, func(r *http.Request) (any, error) { return q.Answer(r.Context(), r.URL.Query()) })

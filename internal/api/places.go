@@ -53,6 +53,8 @@ func eventMatch(ctx context.Context, src EventSource, q EventQuery) (match func(
 	if err != nil {
 		return q.Match, func(*Event) {}
 	}
+	addr = addr.Unmap()
+	q.Addr = addr.String() // as events have it
 	hosts, err := src.HostsAt(ctx, addr)
 	if err != nil {
 		hosts = nil // the events tell, as far as they go back

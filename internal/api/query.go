@@ -63,7 +63,7 @@ func (p *params) addr(name string) netip.Addr {
 	if err != nil {
 		p.fail(name, v, "an IP address")
 	}
-	return a
+	return a.Unmap()
 }
 
 func (p *params) choice(name string, options ...string) string {

@@ -181,9 +181,10 @@ type Reloaded struct {
 
 // DrainOrder asks for ports to be taken out of service in order, or put back.
 type DrainOrder struct {
-	Port string   `json:"port,omitempty"` // empty: all of the device
-	Undo bool     `json:"undo,omitempty"`
-	Wait Duration `json:"wait_s,omitempty"` // longest time until the port is shut; 0: 10 s
+	Port string `json:"port,omitempty"` // empty: all of the device
+	Undo bool   `json:"undo,omitempty"`
+	// Wait is the longest time until the port is shut, 0: at once; absent: 10 s.
+	Wait *Duration `json:"wait_s,omitempty"`
 }
 
 // Drained is what was done.

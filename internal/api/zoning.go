@@ -108,7 +108,7 @@ type ZoneNumber struct {
 // Actions on all zones.
 var (
 	// CheckZones says what is wrong with a candidate, and what it would do.
-	CheckZones = Action[ZoneCandidate, ZoneReview]{path: "/v1/zoning/check", check: (*ZoneCandidate).wrong, do: Source.CheckZones, whole: (*ZoneReview).whole}
+	CheckZones = Action[ZoneCandidate, ZoneReview]{path: "/v1/zoning/check", role: Viewer, check: (*ZoneCandidate).wrong, do: Source.CheckZones, whole: (*ZoneReview).whole}
 	// CommitZones brings a candidate into force.
 	CommitZones = Action[ZoneCandidate, ZoneCommitted]{path: "/v1/zoning/commit", do: Source.CommitZones, whole: func(c *ZoneCommitted) { c.Version.whole() },
 		check: func(c *ZoneCandidate) string {

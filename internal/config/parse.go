@@ -43,6 +43,11 @@ func LoadPublic(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LoadPublicText(path, data)
+}
+
+// LoadPublicText is LoadPublic for what a file says: path is what errors call it.
+func LoadPublicText(path string, data []byte) (*Config, error) {
 	p := newParser(path, Environment())
 	p.public = true
 	c, _ := p.config(path, data)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -48,5 +49,26 @@ func TestWhatAZoneFileNamesMustBeThere(t *testing.T) {
 		if _, _, err := ParsePlan("z", []byte(text), zone.Rules{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)
 		}
+	}
+}
+
+// A file is refused by what separates its entries, before a parser has taken twenty times its size.
+func TestAZoneFileOfTooManyEntriesIsRefusedBeforeItIsParsed(t *testing.T) {
+	var data []byte
+	for _, sep := range []string{"\n", ", ", "\r", "\u2028"} {
+		data = append(append(data[:0], "zones:\n  - name: blue\n    members:\n"...), strings.Repeat("      - 192.0.2.1"+sep, maxZoneEntries)...)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := ParsePlan("zones.yaml", data, zone.Rules{})
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "lines and commas, at most 1000000") {
+			t.Errorf("%q: %.200v", sep, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 10<<20 {
+			t.Errorf("%q: %d bytes were allocated", sep, took)
+		}
+	}
+	if n := entriesOf([]byte("a,b\r\nc\n")); n != 3 {
+		t.Errorf("%d entries, want 3", n)
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -22,9 +23,22 @@ import (
 )
 
 // MaxZoneFileSize bounds a zone file, in bytes: more than twice what 160,000 zones with
-// 320,000 memberships by address need. To read one takes up to 18 times its size, so
-// that is about 1.1 GB at most.
+// 320,000 memberships by address need.
 const MaxZoneFileSize = 64 << 20
+
+// maxZoneEntries bounds the lines and commas of a zone file, half as many again as those 160,000
+// zones and 320,000 memberships need. What a parser takes depends on them, not on the bytes: some
+// 400 bytes each.
+const maxZoneEntries = 1_000_000
+
+// entriesOf counts what separates entries: commas, and what YAML takes for a line break.
+func entriesOf(data []byte) int {
+	n := -bytes.Count(data, []byte("\r\n"))
+	for _, sep := range []string{",", "\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += bytes.Count(data, []byte(sep))
+	}
+	return n
+}
 
 const (
 	allowedMember = "an address, first-last, a prefix, an nqn., an nqn. at place, port:device/port, or alias:name"
@@ -47,6 +61,10 @@ func ParseZones(name string, data []byte, rules zone.Rules) (zone.Set, error) {
 // *Error with all problems.
 func ParsePlan(name string, data []byte, rules zone.Rules) (plan *change.Plan, base string, err error) {
 	p := newParser(name, nil)
+	if n := entriesOf(data); n > maxZoneEntries {
+		p.add(Problem{File: name, Line: 1, Column: 1, Key: "zones", What: fmt.Sprintf("the file has %d lines and commas, at most %d", n, maxZoneEntries)})
+		return nil, "", p.err()
+	}
 	root := p.section("", p.document(data))
 	if len(p.problems) > 0 && !root.written() {
 		return nil, "", p.err()

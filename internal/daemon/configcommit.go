@@ -19,7 +19,7 @@ import (
 // configs knows the configuration before the last commit, and until when that one has to be
 // confirmed. The file is the operator's: it is never written.
 type configs struct {
-	one  turns // one commit, confirmation or way back at a time
+	one  turns // one commit, confirmation, way back or reload at a time
 	keep *keep.Keeper
 
 	mu       sync.Mutex
@@ -201,7 +201,9 @@ func (d *Daemon) ConfirmConfig(ctx context.Context) (api.ConfigReview, error) {
 	if c.deadline.IsZero() {
 		return api.ConfigReview{}, fmt.Errorf("%w: no configuration waits for a confirmation", api.ErrRefused)
 	}
+	until := c.deadline
 	if err := c.put(ctx, c.text, c.sum, c.previous, time.Time{}, false); err != nil {
+		_ = c.put(ctx, c.text, c.sum, c.previous, until, false) // it waits on: the disk may say so
 		return api.ConfigReview{}, fmt.Errorf("%w: %w", api.ErrUnavailable, err)
 	}
 	return d.CheckConfig(ctx)

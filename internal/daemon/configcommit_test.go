@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/openinof/inof/device"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 )
@@ -156,6 +158,86 @@ func TestWhatCannotBeCommittedChangesNothing(t *testing.T) {
 		settle(2 * time.Minute)
 		if r, err := n.d.CheckConfig(t.Context()); err != nil || r.Back || r.Confirm != nil {
 			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// A reload that has begun before a commit does not end the commit's deadline.
+func TestAReloadDoesNotForgetTheDeadlineOfACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, write := filed(t)
+		committed := make(chan error, 1)
+		n.d.env.Load = func() (*config.Config, error) {
+			write("interval: 30s", "interval: 20s")
+			go func() {
+				_, err := n.d.CommitConfig(t.Context(), api.ConfigOrder{Confirm: api.Duration(time.Minute)})
+				committed <- err
+			}()
+			settle(time.Second)
+			return config.Load(n.cfg.File)
+		}
+		if _, err := n.d.ReloadConfig(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-committed; err != nil {
+			t.Fatal(err)
+		}
+		if r, err := n.d.CheckConfig(t.Context()); err != nil || r.Confirm == nil {
+			t.Errorf("%+v, %v: what was committed with a deadline stays without a confirmation", r, err)
+		}
+	})
+}
+
+// A confirmation that could not be written is none: the deadline stands.
+func TestAConfirmationThatIsNotOnTheDiskIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, write := filed(t)
+		write("interval: 30s", "interval: 20s")
+		if _, err := n.d.CommitConfig(t.Context(), api.ConfigOrder{Confirm: api.Duration(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := n.d.ConfirmConfig(ended); !errors.Is(err, api.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		settle(2 * time.Minute)
+		if n.interval() != 30*time.Second {
+			t.Errorf("nobody was told that it is confirmed, and the interval is %v", n.interval())
+		}
+	})
+}
+
+// Who gives up is not done afterwards.
+func TestWhatIsQueuedForABusyOwnerEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1")
+		settle(time.Second)
+		busy := make(chan struct{})
+		first := make(chan error, 1)
+		go func() {
+			first <- n.d.device.Do(context.Background(), func(*device.Core, time.Time) { <-busy })
+		}()
+		settle(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun, ran := time.Now(), false
+		ended := make(chan error, 1)
+		go func() { ended <- n.d.device.Do(ctx, func(*device.Core, time.Time) { ran = true }) }()
+		settle(5 * time.Second)
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		default:
+			t.Errorf("waits for %v, of 1s", time.Since(begun))
+		}
+		close(busy)
+		settle(time.Second)
+		if err := <-first; err != nil || ran {
+			t.Errorf("%v; done although it was given up: %t", err, ran)
 		}
 	})
 }

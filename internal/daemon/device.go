@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openinof/inof/bfd"
@@ -214,7 +215,7 @@ func sooner(a, b time.Time) time.Time {
 // last keeps what there is at a stop; nothing comes after it.
 func (d *Device) last() {
 	if d.keeper != nil {
-		d.core.KeepRows(d.now())
+		d.core.KeepLast(d.now())
 		d.keeper.Close(true)
 		d.core.SaveAll(d.now())
 		d.store.Close()
@@ -396,10 +397,14 @@ func (d *Device) takePeer() {
 }
 
 // Do runs fn in the owner goroutine and waits for it. It must be short: faults wait
-// meanwhile.
+// meanwhile. If ctx ends before the owner has come to it, fn is never run.
 func (d *Device) Do(ctx context.Context, fn func(c *device.Core, now time.Time)) error {
 	done := make(chan struct{})
+	var taken atomic.Bool // by the owner, or back by the caller
 	req := func(now time.Time) {
+		if !taken.CompareAndSwap(false, true) {
+			return
+		}
 		defer close(done)
 		fn(d.core, now)
 		d.core.Say() // whoever asked finds it said
@@ -411,11 +416,19 @@ func (d *Device) Do(ctx context.Context, fn func(c *device.Core, now time.Time))
 	case <-d.stopped:
 		return ErrStopped
 	}
-	select {
-	case <-done:
-		return nil
-	case <-d.stopped:
-		return ErrStopped
+	ended := ctx.Done()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-d.stopped:
+			return ErrStopped
+		case <-ended:
+			if taken.CompareAndSwap(false, true) {
+				return ctx.Err()
+			}
+			ended = nil // fn runs
+		}
 	}
 }
 

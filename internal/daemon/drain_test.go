@@ -22,6 +22,24 @@ func (n *node) drain(port string, undo bool) api.Drained {
 	return d
 }
 
+// A wait of 0 s is one of 0 s, not the default.
+func TestADrainThatIsNotToWaitShutsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(time.Second)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(5 * time.Second)
+		if _, err := n.d.Drain(t.Context(), api.DrainOrder{Port: "eth2", Wait: new(api.Duration(0))}); err != nil {
+			t.Fatal(err)
+		}
+		settle(500 * time.Millisecond)
+		if s := n.state("eth2"); s != api.PortDrained+", shut" {
+			t.Error(s)
+		}
+	})
+}
+
 func (n *node) state(port string) string {
 	n.t.Helper()
 	ports, err := n.d.Ports(n.t.Context())

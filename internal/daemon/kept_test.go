@@ -194,6 +194,37 @@ func TestHistorySurvivesARestart(t *testing.T) {
 	})
 }
 
+// Notices of the last moment before a stop are there too, and so are their acks.
+func TestAStopKeepsTheNewestNotices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFabric(t)
+		n := f.add("tor1", "10.0.0.1", "standalone", "eth1", "eth2")
+		settle(5 * time.Second)
+		f.host("i1", "tor1", "eth1", i1, snsd.RoleInitiator)
+		f.host("t1", "tor1", "eth2", t1, snsd.RoleTarget)
+		settle(5 * time.Second)
+		n.fake.SetCarrier("eth2", false)
+		settle(10 * time.Millisecond)
+		notices, err := ask[[]api.Notice](t.Context(), n.d, "notices")
+		if err != nil || len(notices) == 0 || notices[len(notices)-1].Acked == nil {
+			t.Fatalf("%+v, %v", notices, err)
+		}
+		n.halt()
+		n.start()
+		settle(time.Second)
+		again, err := ask[[]api.Notice](t.Context(), n.d, "notices")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := notices[len(notices)-1]
+		if !slices.ContainsFunc(again, func(a api.Notice) bool {
+			return a.Subject == last.Subject && a.Seq == last.Seq && a.State == last.State && a.Acked != nil && a.Acked.Equal(*last.Acked)
+		}) {
+			t.Errorf("%+v is not among %+v", last, again)
+		}
+	})
+}
+
 func TestADeviceKilledRightAfterANoticeKnowsOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTestFabric(t)

@@ -13,11 +13,11 @@ import (
 
 // Drain implements api.Source.
 func (d *Daemon) Drain(ctx context.Context, o api.DrainOrder) (api.Drained, error) {
-	wait := time.Duration(o.Wait)
-	switch {
-	case wait == 0:
-		wait = device.DrainWait
-	case wait < 0 || wait > device.MaxDrainWait:
+	wait := device.DrainWait
+	if o.Wait != nil {
+		wait = time.Duration(*o.Wait)
+	}
+	if wait < 0 || wait > device.MaxDrainWait {
 		return api.Drained{}, fmt.Errorf("%w: wait of %v: allowed are 0s..%v", api.ErrInvalid, wait, device.MaxDrainWait)
 	}
 	var names []string

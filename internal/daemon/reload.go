@@ -63,6 +63,8 @@ type accessSetter interface {
 // as a whole, with an error that wraps api.ErrRefused and names them, unless it is
 // forced.
 func (d *Daemon) Reload(ctx context.Context, next *config.Config, force bool) error {
+	d.configs.one.Lock()
+	defer d.configs.one.Unlock()
 	err := d.configs.free()
 	if err == nil {
 		text, _ := config.ReadText(next.File) // it was read a moment ago
@@ -270,6 +272,8 @@ func (d *Daemon) ReloadFailed(err error) {
 
 // ReloadConfig implements api.Source.
 func (d *Daemon) ReloadConfig(ctx context.Context, force bool) (api.Reloaded, error) {
+	d.configs.one.Lock() // a commit between here and the end would lose its deadline
+	defer d.configs.one.Unlock()
 	if err := d.configs.free(); err != nil {
 		return api.Reloaded{}, err
 	}

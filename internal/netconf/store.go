@@ -217,13 +217,8 @@ type order struct {
 const persistWord = "persist-id "
 
 // commit brings the candidate into force, confirms a commit, or both (section 8.4). One that
-// fails leaves a candidate that says what is in force.
-func (s *store) commit(ctx context.Context, session uint32, o order) (err error) {
-	defer func() {
-		if err != nil {
-			s.discard()
-		}
-	}()
+// fails leaves the candidate as it is: other sessions have edited it too.
+func (s *store) commit(ctx context.Context, session uint32, o order) error {
 	d, err := s.candidate(ctx)
 	if err != nil {
 		return err
@@ -268,7 +263,11 @@ func (s *store) put(ctx context.Context, d *draft, extends uint64, o order) (api
 	if o.persist != "" {
 		c.Comment = persistWord + o.persist
 	}
-	return s.dev.CommitZones(ctx, c)
+	done, err := s.dev.CommitZones(ctx, c)
+	if errors.Is(err, api.ErrConflict) {
+		err = fmt.Errorf("%w\nthe candidate is as it was; discard-changes makes one of what is in force", err)
+	}
+	return done, err
 }
 
 // extend gives what waits more time, with what the candidate changes as a part of it: without a

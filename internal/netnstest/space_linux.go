@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/openinof/inof/internal/plainns"
 )
 
 // Space is a fresh network namespace that lives until the test ends. Its methods fail
@@ -30,6 +32,9 @@ func New(t testing.TB) *Space {
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
 		h, err := netns.New()
+		if err == nil {
+			err = plainns.Set()
+		}
 		done <- result{h, err}
 	}()
 	r := <-done

@@ -2,9 +2,15 @@ package netnstest
 
 import (
 	"errors"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/openinof/inof/internal/plainns"
 )
 
 func TestACableJoinsTwoSpaces(t *testing.T) {
@@ -62,4 +68,33 @@ func TestNoSkipPassesForASuccess(t *testing.T) {
 			t.Errorf("INOF_REQUIRE_NETNS=%q, error %v: %+v, want %+v", c.env, c.err, got, c.verdict)
 		}
 	}
+}
+
+// The namespace begins as on a Docker host whose distribution sets rp_filter.
+func TestANamespaceDoesNotTakeOverWhatTheMachineForwards(t *testing.T) {
+	s := New(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		if err := netns.Set(s.Handle); err != nil {
+			t.Error(err)
+			return
+		}
+		files := []string{"ipv4/ip_forward", "ipv4/conf/all/forwarding", "ipv4/conf/default/forwarding", "ipv4/conf/default/rp_filter", "ipv6/conf/all/forwarding"}
+		for _, f := range files {
+			if err := os.WriteFile("/proc/sys/net/"+f, []byte("1\n"), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := plainns.Set(); err != nil {
+			t.Error(err)
+		}
+		for _, f := range files {
+			if b, err := os.ReadFile("/proc/sys/net/" + f); err != nil || strings.TrimSpace(string(b)) != "0" {
+				t.Errorf("%s: %q, %v", f, b, err)
+			}
+		}
+	}()
+	<-done
 }

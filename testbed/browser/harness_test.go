@@ -171,7 +171,7 @@ func proxied(t *testing.T, targets ...dashboard.Target) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := dashboard.NewProxy(netip.MustParseAddrPort(l.Addr().String()), targets)
+	p, err := dashboard.NewProxy(netip.MustParseAddrPort(l.Addr().String()), targets, api.Changes)
 	if err != nil {
 		t.Fatal(err)
 	}

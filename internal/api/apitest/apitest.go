@@ -159,7 +159,11 @@ func (s *Source) ShutPort(_ context.Context, port string) error {
 
 // Drain implements api.Source.
 func (s *Source) Drain(_ context.Context, o api.DrainOrder) (api.Drained, error) {
-	return s.DrainedValue, s.change("drain %+v", o)
+	wait := "default"
+	if o.Wait != nil {
+		wait = time.Duration(*o.Wait).String()
+	}
+	return s.DrainedValue, s.change("drain {Port:%s Undo:%t Wait:%s}", o.Port, o.Undo, wait)
 }
 
 // TestNotice implements api.Source.
