@@ -17,7 +17,9 @@ import (
 func refusedFor(t *testing.T, l *loopback, dev netip.Addr, text string) {
 	t.Helper()
 	nc, err := tryConnect(t, l, dev)
-	defer nc.Close()
+	if nc != nil {
+		defer nc.Close()
+	}
 	if told, ok := errors.AsType[*PeerError](err); !ok || told.Code != wire.CodeLimit || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v: %v, want %q", dev, err, text)
 	}

@@ -142,7 +142,7 @@ func TestAnArraysSwitchBlocks(t *testing.T) {
 		if err := n.fake.SetCarrier("eth1", true); err != nil {
 			t.Fatal(err)
 		}
-		settle(lost.Add(25 * time.Second).Sub(time.Now()))
+		settle(time.Until(lost.Add(25 * time.Second)))
 		settle(30 * time.Second) // until it is heard
 		if is := host.lastOf(t1); is.State != snsd.Active || dp.stand() != 0 {
 			t.Errorf("after the hold the agent has %+v, %d blocks", is, dp.stand())
