@@ -35,7 +35,7 @@ func (c *Core) keepFrame(o hostnotify.Out) {
 
 // introduce sends our LLDPDU to a host that was just learned, or that asks, before what it is
 // notified of: an agent takes notices of the switch that LLDP shows, and of no other. Many questions
-// lead to one LLDPDU a second.
+// lead to five LLDPDUs, and then to one a second (lldp.Transmitter's credit).
 func (c *Core) introduce(port string, now time.Time) {
 	if c.speak == nil {
 		return

@@ -112,12 +112,14 @@ func (x *Transmitter) PortDown(port string) { delete(x.ports, port) }
 // learns us soon (clause 9.2.7.9).
 func (x *Transmitter) NewNeighbour(port string, now time.Time) {
 	p := x.ports[port]
-	if p == nil || p.fast > 0 {
+	if p == nil {
 		return
 	}
-	p.fast = fastFrames
-	p.due = earlier(p.due, now)
-	x.count.FastStarts++
+	p.due = earlier(p.due, now) // also amid a fast start: one that came after the last frame heard none
+	if p.fast == 0 {
+		p.fast = fastFrames
+		x.count.FastStarts++
+	}
 }
 
 // SetLocal changes what is announced; every port sends as soon as its credit allows

@@ -125,3 +125,21 @@ func TestTransmitCutsAndCounts(t *testing.T) {
 		t.Errorf("%d frames, %+v", len(out), x.Counters())
 	}
 }
+
+// A neighbour that comes amid a fast start, after its last frame, hears us at once.
+func TestANeighbourAmidAFastStartHearsUsAtOnce(t *testing.T) {
+	x := NewTransmitter(TxConfig{})
+	begin := time.Unix(1000, 0)
+	x.PortUp("swp1", "swp1", fabric.MAC{2}, begin)
+	if n := len(x.Due(begin)); n != 1 {
+		t.Fatalf("%d frames at the start", n)
+	}
+	soon := begin.Add(300 * time.Millisecond)
+	if n := len(x.Due(soon)); n != 0 {
+		t.Fatalf("%d frames without a reason", n)
+	}
+	x.NewNeighbour("swp1", soon)
+	if n := len(x.Due(soon)); n != 1 {
+		t.Errorf("%d frames for the new neighbour", n)
+	}
+}
