@@ -153,6 +153,7 @@ func (f *fab) clientConfig(node, id, reflector string) string {
 	return f.commonConfig(node, id, "client") + fmt.Sprintf(`
 ports: {access: ["eth[1-9]"]}
 notify: {peers: all} # initiators too, so that fewer hosts do
+fence: {hold: 5s} # a port that is plugged again opens sooner
 client:
   reflectors: [{address: %s}]
   source: %s
