@@ -196,14 +196,14 @@ func (r *Reset) Check(_ context.Context, p hostagent.FencePair) error {
 }
 
 // Fence implements hostagent.Fencer: each controller of the path is reset by a living one.
-func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, error) {
+func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair, working func()) (snsd.Fence, error) {
 	begun := time.Now()
 	by, lost, err := r.prepare(p)
 	if err != nil {
 		return snsd.Fence{}, err
 	}
 	for i, in := range lost {
-		if err := r.reset(ctx, by, in); err != nil {
+		if err := r.reset(ctx, by, in, working); err != nil {
 			return snsd.Fence{}, fmt.Errorf("reset of %s by %s: %w", p.Controllers[i].Name(), by.Name(), err)
 		}
 	}
@@ -214,7 +214,7 @@ func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, e
 func (r *Reset) Confirm(context.Context, hostagent.FencePair) error { return nil }
 
 // reset has a controller reset another one, and waits until that is done.
-func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instance) error {
+func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instance, working func()) error {
 	cmd := hostkernel.AdminCommand{Name: "cross-controller reset", Opcode: opCrossReset, CDW10: uint32(in.cntlid) | uint32(in.ciu)<<16,
 		CDW12: uint32(in.cirn), CDW13: uint32(in.cirn >> 32), Within: commandTime}
 	for {
@@ -223,6 +223,7 @@ func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instanc
 		if errors.As(err, &status) {
 			switch status & statusMask {
 			case statusInProgress: // another host, or we before, asked for it
+				working()
 				return r.await(ctx, by, in)
 			case statusLogFull:
 				if _, err := r.log(by, true); err != nil {
@@ -242,6 +243,7 @@ func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instanc
 		case result&resultDone != 0:
 			return nil
 		}
+		working()
 		return r.await(ctx, by, in)
 	}
 }

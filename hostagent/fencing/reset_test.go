@@ -126,12 +126,16 @@ func TestLivingControllerResetsTheLostOne(t *testing.T) {
 			s.state["nvme0"] = hostkernel.Connecting
 			r.Learn() // what it was is kept
 			begun := time.Now()
-			got, err := r.Fence(t.Context(), s.pair())
+			working := 0
+			got, err := r.Fence(t.Context(), s.pair(), func() { working++ })
 			if err != nil || got.Level != snsd.FenceArray || got.Way != snsd.FenceByNVMe {
 				t.Fatalf("%+v: %v", got, err)
 			}
 			if took := time.Since(begun); took < takes || took > takes+2*logEvery {
 				t.Errorf("answered after %v, the reset takes %v", took, takes)
+			}
+			if want := min(1, int(takes)); working != want {
+				t.Errorf("it was said %d times that the array works on it, want %d", working, want)
 			}
 			if want := "nvme1 38 30007 55667788 11223344"; s.commands[2] != want {
 				t.Errorf("%q, want %q", s.commands[2], want)
@@ -150,7 +154,7 @@ func TestResetIsTriedAgain(t *testing.T) {
 			s.refuse = refused
 			r := NewReset(s)
 			r.Learn()
-			if _, err := r.Fence(t.Context(), s.pair()); err != nil {
+			if _, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
 				t.Fatal(err)
 			}
 			if s.removed != (refused[0] == 0x140) {
@@ -180,7 +184,7 @@ func TestWhatResetCannotFence(t *testing.T) {
 				c.set(s, r)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				got, err := r.Fence(ctx, s.pair())
+				got, err := r.Fence(ctx, s.pair(), func() {})
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%+v: %v, want %q", got, err, c.want)
 				}
@@ -199,7 +203,7 @@ func TestInstanceIsReadAgainAfterReconnect(t *testing.T) {
 		r.Learn()
 		s.state["nvme0"], s.instances["nvme0"] = hostkernel.Live, 42
 		r.Learn()
-		if _, err := r.Fence(t.Context(), s.pair()); err != nil {
+		if _, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -215,14 +219,14 @@ func TestWaysComeAfterEachOther(t *testing.T) {
 	a := startArray(t, id[0])
 	p := loPair()
 	p.Living = append(p.Living, s.controller(1))
-	if got, err := (Fencers{r, a.asker(t, id[1])}).Fence(t.Context(), p); err != nil || got.Way != snsd.FenceByTarget {
+	if got, err := (Fencers{r, a.asker(t, id[1])}).Fence(t.Context(), p, func() {}); err != nil || got.Way != snsd.FenceByTarget {
 		t.Errorf("%+v: %v", got, err)
 	}
-	if _, err := (Fencers{r}).Fence(t.Context(), p); !errors.Is(err, ErrNoReset) {
+	if _, err := (Fencers{r}).Fence(t.Context(), p, func() {}); !errors.Is(err, ErrNoReset) {
 		t.Error(err)
 	}
 	for _, none := range []Fencers{{}, {r, NotAsked{}}} {
-		if _, err := none.Fence(t.Context(), p); !errors.Is(err, errNotAsked) {
+		if _, err := none.Fence(t.Context(), p, func() {}); !errors.Is(err, errNotAsked) {
 			t.Error(err)
 		}
 		if err := none.Check(t.Context(), p); !errors.Is(err, errNotAsked) {

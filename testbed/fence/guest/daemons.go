@@ -95,10 +95,12 @@ func socketOf(name string) string { return "/run/" + name + "/inofd.sock" }
 
 func startSwitches() error {
 	if _, err := os.Stat("/run/zones.yaml"); err != nil {
-		zones := "zones:\n"
+		// One zone for both planes: a switch knows of another path only by the hosts it has to know.
+		zones := "zones:\n  - {name: storage, members: ["
 		for p := 1; p <= 2; p++ {
-			zones += fmt.Sprintf("  - {name: plane%d, members: [%s, %s]}\n", p, hostAddress(p), targetAddress(p))
+			zones += hostAddress(p) + ", " + targetAddress(p) + ", "
 		}
+		zones = strings.TrimSuffix(zones, ", ") + "]}\n"
 		if err := put("/run/zones.yaml", zones); err != nil {
 			return err
 		}
