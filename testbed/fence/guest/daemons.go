@@ -73,11 +73,12 @@ func agentOfArray() daemon            { return daemon{"snsd-array"} }
 func agentOfHost() daemon             { return daemon{"snsd-host"} }
 
 // startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
-// silent for two seconds before it is called so, because an emulated machine is slow.
+// silent for two seconds before it is called so, because an emulated machine is slow. Switches ask for
+// the hosts of both planes: with those of their own plane's zone alone each path would be the last.
 func startSwitch(name string, plane, last int) error {
-	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\n"
+	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\nreflector: {monitors: [10.0.0.0/8]}\n"
 	if plane > 0 {
-		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s}\n",
+		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all}\n",
 			address(plane, last), name, reflectorAddress)
 	}
 	config += fmt.Sprintf("session: {auth: none, keepalive: 3s, hold: 15s}\nstate-directory: /run/%[1]s\nmanagement: {socket: %[2]s}\n", name, socketOf(name))
@@ -95,12 +96,10 @@ func socketOf(name string) string { return "/run/" + name + "/inofd.sock" }
 
 func startSwitches() error {
 	if _, err := os.Stat("/run/zones.yaml"); err != nil {
-		// One zone for both planes: a switch knows of another path only by the hosts it has to know.
-		zones := "zones:\n  - {name: storage, members: ["
+		zones := "zones:\n"
 		for p := 1; p <= 2; p++ {
-			zones += hostAddress(p) + ", " + targetAddress(p) + ", "
+			zones += fmt.Sprintf("  - {name: plane%d, members: [%s, %s]}\n", p, hostAddress(p), targetAddress(p))
 		}
-		zones = strings.TrimSuffix(zones, ", ") + "]}\n"
 		if err := put("/run/zones.yaml", zones); err != nil {
 			return err
 		}
@@ -147,9 +146,6 @@ func (g *game) startDaemons() error {
 	}
 	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
 		hostNQN, hostID, int(g.spec.KATO.Seconds()), g.spec.Policy, hostSocket)
-	// An array answers when its last command has ended, which is later than the second that the agent waits
-	// by default; and an emulated machine needs longer for all it does.
-	host += fmt.Sprintf("fence-wait: %ds\n", map[bool]int{true: 15, false: 3}[g.spec.Target])
 	if g.spec.Policy == "require" {
 		host = strings.Replace(host, fmt.Sprintf(", keep-alive-tmo: %d", int(g.spec.KATO.Seconds())), "", 1)
 	}
