@@ -29,12 +29,18 @@ const (
 type daemon struct{ name string }
 
 func (d daemon) pidFile() string { return "/run/" + d.name + ".pid" }
+func (d daemon) outFile() string { return "/lab/node/" + d.name + ".out" }
 func (d daemon) pid() int        { n, _ := strconv.Atoi(text(d.pidFile())); return n }
-func (d daemon) alive() bool     { n := d.pid(); return n > 0 && unix.Kill(n, 0) == nil }
+func (d daemon) alive() bool     { return alive(d.pid()) }
+
+func alive(pid int) bool {
+	state := text(fmt.Sprintf("/proc/%d/stat", pid))
+	return pid > 0 && state != "" && !strings.Contains(state, ") Z ")
+}
 
 // start runs it by a shell line, whose last command replaces the shell.
 func (d daemon) start(namespace, line string) error {
-	f, err := os.OpenFile("/lab/node/"+d.name+".out", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(d.outFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -60,8 +66,7 @@ func (d daemon) end(sig unix.Signal) error {
 	}
 	_ = unix.Kill(-pid, sig)
 	return await(30*time.Second, d.name+" to end", func() error {
-		state := text(fmt.Sprintf("/proc/%d/stat", pid))
-		if state != "" && !strings.Contains(state, ") Z ") {
+		if alive(pid) {
 			return errors.New("it runs")
 		}
 		return nil
@@ -75,26 +80,45 @@ func agentOfHost() daemon             { return daemon{"snsd-host"} }
 // startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
 // silent for two seconds before it is called so, because an emulated machine is slow. Switches ask for
 // the hosts of both planes: with those of their own plane's zone alone each path would be the last.
-func startSwitch(name string, plane, last int) error {
+//
+// With the policy "off" the switches do not fence either: what a host sends late must arrive.
+func (g *game) startSwitch(name string, plane, last int) error {
 	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\nreflector: {monitors: [10.0.0.0/8]}\n"
 	if plane > 0 {
-		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all}\n",
-			address(plane, last), name, reflectorAddress)
+		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all, fence: %[4]q}\n",
+			address(plane, last), name, reflectorAddress, map[bool]string{true: "off", false: "on"}[g.spec.Policy == "off"])
 	}
 	config += fmt.Sprintf("session: {auth: none, keepalive: 3s, hold: 15s}\nstate-directory: /run/%[1]s\nmanagement: {socket: %[2]s}\n", name, socketOf(name))
 	if err := os.MkdirAll("/run/"+name, 0o755); err != nil {
 		return err
 	}
-	if err := put("/run/"+name+".yaml", config); err != nil {
+	d, file := switchDaemon(name), "/run/"+name+".yaml"
+	if d.alive() && text(file) == strings.TrimSpace(config) {
+		return nil
+	}
+	if err := put(file, config); err != nil {
 		return err
 	}
+	if d.alive() {
+		reads := func() int { return strings.Count(text(d.outFile()), "configuration read again") }
+		before := reads()
+		if err := unix.Kill(d.pid(), unix.SIGHUP); err != nil {
+			return err
+		}
+		return await(30*time.Second, name+" to read its configuration", func() error {
+			if reads() == before {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+	}
 	// The namespace's own file systems hide that of eBPF.
-	return switchDaemon(name).start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c /run/"+name+".yaml")
+	return d.start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c "+file)
 }
 
 func socketOf(name string) string { return "/run/" + name + "/inofd.sock" }
 
-func startSwitches() error {
+func (g *game) startSwitches() error {
 	if _, err := os.Stat("/run/zones.yaml"); err != nil {
 		zones := "zones:\n"
 		for p := 1; p <= 2; p++ {
@@ -104,17 +128,13 @@ func startSwitches() error {
 			return err
 		}
 	}
-	if !switchDaemon(reflector).alive() {
-		if err := startSwitch(reflector, 0, 0); err != nil {
-			return err
-		}
+	if err := g.startSwitch(reflector, 0, 0); err != nil {
+		return err
 	}
 	for p := 1; p <= 2; p++ {
 		for last, name := range map[int]string{2: hostSwitch(p), 3: arraySwitch(p)} {
-			if !switchDaemon(name).alive() {
-				if err := startSwitch(name, p, last); err != nil {
-					return err
-				}
+			if err := g.startSwitch(name, p, last); err != nil {
+				return err
 			}
 		}
 	}
@@ -136,7 +156,7 @@ func (g *game) startDaemons() error {
 	if err := os.Chmod(secretFile, 0o600); err != nil {
 		return err
 	}
-	if err := startSwitches(); err != nil {
+	if err := g.startSwitches(); err != nil {
 		return err
 	}
 	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
@@ -311,7 +331,7 @@ var causes = map[string]cause{
 		return errors.Join(err, link(sw, accessPort, "down"), link(sw, uplink, "down"))
 	}, heal: func(g *game) error {
 		sw := arraySwitch(g.plane)
-		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), startSwitch(sw, g.plane, 3))
+		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), g.startSwitch(sw, g.plane, 3))
 	}},
 }
 
