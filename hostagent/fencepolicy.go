@@ -71,13 +71,13 @@ type fencing struct {
 	wait   time.Duration  // for a fence
 	settle *time.Duration // how long a write may wait in the array and be executed there; nil: not known
 	need   time.Duration  // how long a switch must hold its block; 0: no block is long enough
-	most   time.Duration  // how long an array that has accepted a request is waited for
+	most   time.Duration  // how long an array that is at work is waited for
 	since  time.Time      // of the notice
 
 	awaited bool // the switch may still confirm a fence
 	asking  bool // an answer of the Fencer is still to come
 	probed  probed
-	working time.Time // when the array had accepted the request; zero: it has not
+	working time.Time // when the array had begun to work on it; zero: it has not
 
 	network   *snsd.Fence // what counts of it
 	confirmed time.Time   // when it was heard of
@@ -109,8 +109,8 @@ func (f *fencing) asked(x snsd.Fence, err error, now time.Time) {
 	f.take(&x, now)
 }
 
-// accepted takes that the array has accepted the request: only it knows how long its commands take.
-func (f *fencing) accepted(now time.Time) {
+// works takes that the array is at work: it alone knows how long its commands take.
+func (f *fencing) works(now time.Time) {
 	if f.working.IsZero() {
 		f.working = now
 	}

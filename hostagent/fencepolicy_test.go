@@ -23,7 +23,7 @@ type fenceTest struct {
 	hold    bool // the block is shorter than the array keeps a dead connection
 	noKATO  bool
 	asking  bool // a Fencer was asked and does not answer
-	working bool // the array has accepted the request
+	working bool // the array is at work
 	refused bool // it refused
 	probe   probed
 	want    [3]string // of prefer, require and off: verdict@time, and the report
@@ -70,7 +70,7 @@ func TestEveryCellOfThePolicy(t *testing.T) {
 			want: [3]string{"leave@5.1s fenced: array by settle in 5.01s", "leave@5.1s fenced: array by settle in 5.01s", off}},
 		{name: "none, and the array works on it", levels: []*snsd.Fence{announced}, asking: true, working: true, probe: unanswered,
 			want: [3]string{"leave@17s not fenced: nothing was confirmed within 17s", "stay@17s not fenced: nothing was confirmed within 17s", off}},
-		{name: "none, and the array refused after it had accepted", levels: []*snsd.Fence{nil}, asking: true, working: true, refused: true, probe: unanswered,
+		{name: "none, and the array refused after it had begun", levels: []*snsd.Fence{nil}, asking: true, working: true, refused: true, probe: unanswered,
 			want: [3]string{"leave@0s not fenced: the switch announces no fence; no agent there", "stay@0s not fenced: the switch announces no fence; no agent there", off}},
 		{name: "none, an old switch, a Fencer that refused", levels: []*snsd.Fence{nil}, asking: true, refused: true, probe: unanswered,
 			want: [3]string{"leave@0s not fenced: the switch announces no fence; no agent there", "stay@0s not fenced: the switch announces no fence; no agent there", off}},
@@ -107,7 +107,7 @@ func (c *fenceTest) run(t *testing.T, mode FenceMode) string {
 			f.hear(c.levels[i], now)
 		}
 		if i == 0 && c.working {
-			f.accepted(now)
+			f.works(now)
 		}
 		if i == 0 && c.refused {
 			f.asked(snsd.Fence{}, errors.New("no agent there"), now)
@@ -131,7 +131,7 @@ func FuzzFencing(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add([]byte("09000000")) // nothing was heard at all
 	f.Add([]byte{2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9})
-	f.Add([]byte{1, 8, 252, 2, 252, 252, 252, 252, 252, 252, 252, 252}) // accepted, and time passes
+	f.Add([]byte{1, 8, 252, 2, 252, 252, 252, 252, 252, 252, 252, 252}) // the array works, and time passes
 	f.Fuzz(func(t *testing.T, script []byte) {
 		now := time.Unix(1000, 0)
 		settle := 3 * time.Second
@@ -159,7 +159,7 @@ func FuzzFencing(f *testing.F) {
 			case 7:
 				m.probed = probed(b / 11 % 3)
 			case 8:
-				m.accepted(now)
+				m.works(now)
 			default:
 				now = now.Add(time.Duration(b) * 20 * time.Millisecond)
 			}

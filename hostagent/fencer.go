@@ -12,8 +12,7 @@ import (
 type Fencer interface {
 	// Fence returns once no write that was sent by the host to the array over these controllers
 	// can reach the media, or an error with the reason why that cannot be had. It is idempotent.
-	// It calls working, from any goroutine, when the array has accepted the request and waits for
-	// its own commands.
+	// It calls working, from any goroutine, when the array is at it: it has taken the call, or begun.
 	Fence(ctx context.Context, p FencePair, working func()) (snsd.Fence, error)
 	// Confirm is called after the host has left these controllers, or will not leave them: the
 	// array may lift its block.

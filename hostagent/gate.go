@@ -68,7 +68,7 @@ type gate struct {
 
 	cancel context.CancelFunc
 	asked  sync.WaitGroup
-	works  chan struct{} // the array has accepted the request
+	works  chan struct{} // the array is at work
 	mu     sync.Mutex
 	fences []FencePair // what the Fencer did, or was about to do
 }
@@ -178,7 +178,7 @@ func (g *gate) run(ctx context.Context, answers <-chan asked) {
 			word, changed = l.word.get()
 			g.machine.hear(word, l.a.now())
 		case <-g.works:
-			g.machine.accepted(l.a.now())
+			g.machine.works(l.a.now())
 		case r := <-answers:
 			g.machine.asked(r.fence, r.err, l.a.now())
 			if r.err != nil && g.machine.mode == FenceRequire {

@@ -120,7 +120,7 @@ func TestAFencerIsAskedAndLaterTold(t *testing.T) {
 	}
 }
 
-// An array that has accepted the request is waited for longer than fence-wait: a write that is in
+// An array that works on a fence is waited for longer than fence-wait: a write that is in
 // execution there would be sent again meanwhile, whatever the switch has fenced.
 func TestAnArrayThatWorksIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

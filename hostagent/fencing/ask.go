@@ -48,14 +48,14 @@ func (a *Asker) Fence(ctx context.Context, p hostagent.FencePair, working func()
 
 // Confirm implements hostagent.Fencer.
 func (a *Asker) Confirm(ctx context.Context, p hostagent.FencePair) error {
-	_, err := a.ask(ctx, p, request{Version: Version, Op: OpConfirm, Host: p.Host, Array: p.Array}, true, nil)
+	_, err := a.ask(ctx, p, request{Version: Version, Op: OpConfirm, Host: p.Host, Array: p.Array}, true, func() {})
 	return err
 }
 
 // Check implements hostagent.FenceChecker: whether the array's agent answers, knows this host, and
 // could fence.
 func (a *Asker) Check(ctx context.Context, p hostagent.FencePair) error {
-	_, err := a.ask(ctx, p, request{Version: Version, Op: OpCheck, Host: p.Host, Array: p.Array}, false, nil)
+	_, err := a.ask(ctx, p, request{Version: Version, Op: OpCheck, Host: p.Host, Array: p.Array}, false, func() {})
 	return err
 }
 
@@ -121,6 +121,7 @@ func (a *Asker) askOver(ctx context.Context, at Path, q request, working func())
 	if err != nil {
 		return ans, fmt.Errorf("the array's agent does not answer: %w", err)
 	}
+	working() // an agent that has taken the call answers, or the handshake fails in time
 	conn := tls.Client(raw, cfg)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -132,13 +133,6 @@ func (a *Asker) askOver(ctx context.Context, at Path, q request, working func())
 	}
 	if err = writeMessage(conn, q); err == nil {
 		ans, err = readAnswer(conn)
-	}
-	if err == nil && ans.Working && q.Op == OpFence {
-		working()
-		ans, err = readAnswer(conn)
-	}
-	if err == nil && ans.Working {
-		err = fmt.Errorf("the array's agent says that it works on %s, where its answer is due", q.Op)
 	}
 	if ctx.Err() != nil {
 		return answer{}, fmt.Errorf("the array's agent has not fenced yet: %w", ctx.Err())

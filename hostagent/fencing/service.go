@@ -167,7 +167,7 @@ func (s *Service) serve(ctx context.Context, conn *tls.Conn, from netip.Addr) (s
 		_, _ = io.ReadFull(conn, make([]byte, 1))
 		cancel()
 	}()
-	a, err := s.do(ctx, conn, who, from, q)
+	a, err := s.do(ctx, who, from, q)
 	s.answer(conn, a, err)
 	return 1
 }
@@ -183,7 +183,7 @@ func (s *Service) answer(conn net.Conn, a answer, err error) {
 }
 
 // do does what a caller asks for.
-func (s *Service) do(ctx context.Context, conn *tls.Conn, who Caller, from netip.Addr, q request) (answer, error) {
+func (s *Service) do(ctx context.Context, who Caller, from netip.Addr, q request) (answer, error) {
 	p := Path{q.Host, q.Array}
 	if !slices.Contains(who.Addrs, q.Host) || !slices.Contains(who.Addrs, from) {
 		s.add(&s.count.Denied)
@@ -199,7 +199,6 @@ func (s *Service) do(ctx context.Context, conn *tls.Conn, who Caller, from netip
 	if err := s.target.Check(q.Array); err != nil || q.Op == OpCheck {
 		return answer{}, err
 	}
-	s.answer(conn, answer{Working: true}, nil)
 	f, err := s.target.Fence(ctx, p, HoldOf(time.Duration(q.KeepAliveMS)*time.Millisecond))
 	return answer{TookMS: f.Took.Milliseconds(), HoldMS: f.Hold.Milliseconds()}, err
 }

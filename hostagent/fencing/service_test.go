@@ -222,18 +222,17 @@ func TestForeignPathsAreDenied(t *testing.T) {
 			host := a.asker(t, id[1])
 			foreign := loPair()
 			foreign.Host = netip.MustParseAddr("127.0.51.7")
-			accepted := func() { t.Error("it was accepted") }
-			if _, err := host.Fence(t.Context(), foreign, accepted); code(err) != CodeDenied {
+			if _, err := host.Fence(t.Context(), foreign, func() {}); code(err) != CodeDenied {
 				t.Errorf("of another host: %v", err)
 			}
 			from := loPair()
 			from.Living = []hostkernel.Controller{controller(netip.MustParseAddr("127.0.52.7"), loArray2)}
-			if _, err := host.Fence(t.Context(), from, accepted); code(err) != CodeDenied {
+			if _, err := host.Fence(t.Context(), from, func() {}); code(err) != CodeDenied {
 				t.Errorf("from another address: %v", err)
 			}
 			elsewhere := loPair()
 			elsewhere.Array = netip.MustParseAddr("127.0.51.3")
-			if _, err := host.Fence(t.Context(), elsewhere, accepted); code(err) != CodeUnknown {
+			if _, err := host.Fence(t.Context(), elsewhere, func() {}); code(err) != CodeUnknown {
 				t.Errorf("to another array: %v", err)
 			}
 			strangers := map[string]hostagent.FenceServiceConfig{
@@ -241,7 +240,7 @@ func TestForeignPathsAreDenied(t *testing.T) {
 				"another secret":    {KeyFile: secretFile(t, "not the secret that the array has")},
 			}
 			for who, cfg := range strangers {
-				if got, err := a.asker(t, cfg).Fence(t.Context(), loPair(), accepted); err == nil {
+				if got, err := a.asker(t, cfg).Fence(t.Context(), loPair(), func() {}); err == nil {
 					t.Errorf("%s: fenced: %+v", who, got)
 				}
 			}
@@ -324,8 +323,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// A host hears at once that the array works on its fence. One that gives up waiting gets an error, and
-// the fence goes on: asked again it is there.
+// A host knows at once that the array is at it. One that gives up waiting gets an error, and the fence
+// goes on: asked again it is there.
 func TestHostGivesUpAndAsksAgain(t *testing.T) {
 	id := identities(t)["secret"]
 	a := startArray(t, id[0])

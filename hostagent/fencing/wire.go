@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// The protocol: one request and its answer a connection, each a length of 4 bytes, big-endian, and
-// that many bytes of JSON. Fields that are not known are ignored. A fence that is accepted is answered
-// twice: at once that the array works on it, and when it has ended.
+// The protocol: one request and one answer a connection, each a length of 4 bytes, big-endian, and
+// that many bytes of JSON. Fields that are not known are ignored.
 const (
 	Version    = 1
 	maxMessage = 4096 // bytes
@@ -56,7 +55,6 @@ type answer struct {
 	Version int    `json:"version"`
 	Code    Code   `json:"code,omitempty"`
 	Error   string `json:"error,omitempty"`
-	Working bool   `json:"working,omitempty"` // the fence has been accepted; its end is still to come
 	TookMS  int64  `json:"took-ms,omitempty"` // from the begin of the block until nothing executed
 	HoldMS  int64  `json:"hold-ms,omitempty"` // how long the block stands from its begin
 }
