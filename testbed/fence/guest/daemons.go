@@ -28,6 +28,46 @@ const (
 // daemon is a program that outlives a round; its process id is in a file, for the next one.
 type daemon struct{ name string }
 
+// arrayLine starts the array's agent. configfs is in the first namespace's files alone: nsenter changes
+// the network, and no files.
+const (
+	arrayFile = "/run/array.yaml"
+	arrayLine = "exec nsenter --net=/run/netns/" + target + " " + bin + "snsd run -c " + arrayFile + " --existing ''"
+)
+
+// arrayConfig is that of the array's agent, which hosts may ask or not.
+func arrayConfig(fences bool) string {
+	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
+	if fences {
+		array += fmt.Sprintf("fence-service:\n  listen: [\"%[1]s:%[2]d\", \"%[3]s:%[2]d\"]\n  hosts: [{key-file: %[4]s, addresses: [%[5]s, %[6]s]}]\n",
+			targetAddress(1), fencePort, targetAddress(2), secretFile, hostAddress(1), hostAddress(2))
+	}
+	return array
+}
+
+// setupWatch has the array's agent begin to watch connections before there are any, as a boot does: one that
+// begins later fences nothing for half a minute. The watch outlives it.
+func setupWatch() error {
+	if err := lines("cp /lab/bin/inofd /lab/bin/snsd %s", bin); err != nil {
+		return err
+	}
+	if err := errors.Join(put(secretFile, "0123456789abcdef0123456789abcdef\n"), os.Chmod(secretFile, 0o600), put(arrayFile, arrayConfig(true))); err != nil {
+		return err
+	}
+	if err := agentOfArray().start("", arrayLine); err != nil {
+		return err
+	}
+	if err := await(30*time.Second, "the watch of the array's agent", func() error {
+		if names, _ := filepath.Glob("/sys/fs/bpf/snsd-target*/link*"); len(names) == 0 {
+			return fmt.Errorf("there is none: %s", text(agentOfArray().outFile()))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return agentOfArray().end(unix.SIGTERM)
+}
+
 func (d daemon) pidFile() string { return "/run/" + d.name + ".pid" }
 func (d daemon) outFile() string { return "/lab/node/" + d.name + ".out" }
 func (d daemon) pid() int        { n, _ := strconv.Atoi(text(d.pidFile())); return n }
@@ -143,30 +183,12 @@ func (g *game) startSwitches() error {
 
 // startDaemons starts what the round needs and does not run yet, and what runs otherwise anew.
 func (g *game) startDaemons() error {
-	for _, name := range []string{"inofd", "snsd"} {
-		if _, err := os.Stat(bin + name); err != nil {
-			if err := lines("cp /lab/bin/%s %s", name, bin); err != nil {
-				return err
-			}
-		}
-	}
-	if err := put(secretFile, "0123456789abcdef0123456789abcdef\n"); err != nil {
-		return err
-	}
-	if err := os.Chmod(secretFile, 0o600); err != nil {
-		return err
-	}
 	if err := g.startSwitches(); err != nil {
 		return err
 	}
-	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
-	if g.spec.Target {
-		array += fmt.Sprintf("fence-service:\n  listen: [\"%[1]s:%[2]d\", \"%[3]s:%[2]d\"]\n  hosts: [{key-file: %[4]s, addresses: [%[5]s, %[6]s]}]\n",
-			targetAddress(1), fencePort, targetAddress(2), secretFile, hostAddress(1), hostAddress(2))
-	}
-	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
+	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, reconnect-delay: 2, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
 		hostNQN, hostID, int(g.spec.KATO.Seconds()), g.spec.Policy, hostSocket)
-	if g.spec.Policy == "require" {
+	if g.spec.Policy == "require" { // with the agent's own, longer one
 		host = strings.Replace(host, fmt.Sprintf(", keep-alive-tmo: %d", int(g.spec.KATO.Seconds())), "", 1)
 	}
 	if g.spec.Target {
@@ -177,8 +199,7 @@ func (g *game) startDaemons() error {
 		file, config string
 		line         string
 	}{
-		// configfs is in the first namespace's files alone: nsenter changes the network, and no files.
-		{agentOfArray(), "/run/array.yaml", array, "exec nsenter --net=/run/netns/" + target + " " + bin + "snsd run -c /run/array.yaml --existing ''"},
+		{agentOfArray(), arrayFile, arrayConfig(g.spec.Target), arrayLine},
 		{agentOfHost(), "/run/host.yaml", host, "exec " + bin + "snsd run -c /run/host.yaml --existing ''"},
 	} {
 		if a.d.alive() && text(a.file) == strings.TrimSpace(a.config) {
@@ -323,7 +344,7 @@ var causes = map[string]cause{
 	"zone-changed": {strike: zoneMember(api.MembersRemove), heal: zoneMember(api.MembersAdd)},
 	"ip-changed":   {strike: retarget(21, 22), heal: retarget(22, 21)},
 	"aged-out": {strike: func(*game) error { return agentOfArray().end(unix.SIGTERM) },
-		heal: func(*game) error { return put("/run/array.yaml", "") }}, // it is started for the next round
+		heal: func(*game) error { return put(arrayFile, "") }}, // it is started for the next round
 	"own-link": {strike: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "down") }, heal: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "up") }},
 	"tor-killed": {strike: func(g *game) error {
 		sw := arraySwitch(g.plane)

@@ -119,6 +119,9 @@ func setup() error {
 	if err := await(10*time.Second, "the disk", func() error { _, err := askDisk(Order{}); return err }); err != nil {
 		return err
 	}
+	if err := setupWatch(); err != nil {
+		return err
+	}
 	s := nvmet + "/subsystems/" + subsystem
 	for _, dir := range []string{s, s + "/namespaces/1"} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
