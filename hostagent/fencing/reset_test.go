@@ -32,6 +32,7 @@ type scriptedArray struct {
 	state     map[string]hostkernel.State
 	instances map[string]uint64 // CIRN
 	removed   bool
+	silent    map[string]time.Duration // controllers that answer after a time only
 }
 
 func newScriptedArray() *scriptedArray {
@@ -61,6 +62,13 @@ func (s *scriptedArray) Attribute(c *hostkernel.Controller, name string) (string
 }
 
 func (s *scriptedArray) Admin(c *hostkernel.Controller, cmd hostkernel.AdminCommand) (uint32, error) {
+	s.mu.Lock()
+	silent := s.silent[c.Name()]
+	s.mu.Unlock()
+	if silent > cmd.Within {
+		panic("the kernel leaves " + c.Name())
+	}
+	time.Sleep(silent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = append(s.commands, fmt.Sprintf("%s %02x %x %x %x", c.Name(), cmd.Opcode, cmd.CDW10, cmd.CDW12, cmd.CDW13))
@@ -112,6 +120,33 @@ func (s *scriptedArray) Admin(c *hostkernel.Controller, cmd hostkernel.AdminComm
 
 func (s *scriptedArray) pair() hostagent.FencePair {
 	return hostagent.FencePair{Host: host1, Array: array1, Controllers: []hostkernel.Controller{s.controller(0)}, Living: []hostkernel.Controller{s.controller(1)}}
+}
+
+// What is asked of a path that gives no answer must not have the kernel leave it: it is not fenced. It is
+// asked once, and what it is is known when it answers again.
+func TestASilentControllerIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScriptedArray()
+		s.silent = map[string]time.Duration{"nvme1": time.Minute}
+		r := NewReset(s)
+		for begun := time.Now(); time.Since(begun) < 50*time.Second; time.Sleep(learnEvery) {
+			r.Learn()
+		}
+		if got, err := r.Fence(t.Context(), s.pair(), func() {}); !errors.Is(err, ErrNoReset) {
+			t.Errorf("%+v: %v", got, err)
+		}
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		s.silent = nil
+		if n := len(s.commands); n != 2 {
+			t.Errorf("asked: %q", s.commands)
+		}
+		s.mu.Unlock()
+		r.Learn()
+		if got, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
+			t.Errorf("%+v: %v", got, err)
+		}
+	})
 }
 
 // A living controller resets the one of the lost path; level array is reached when the log says that

@@ -271,16 +271,18 @@ type status struct {
 
 func hostStatus() (st status, err error) {
 	out, err := exec.Command(bin+"snsd", "status", "--socket", hostSocket, "-o", "json").Output()
-	if err != nil {
-		return st, fmt.Errorf("snsd status: %w", err)
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return st, fmt.Errorf("snsd status: %w: %s", err, failed.Stderr)
+	} else if err != nil {
+		return st, err
 	}
 	return st, json.Unmarshal(out, &st)
 }
 
 // report takes over what the agent says about the path that failed.
 func (g *game) report() error {
-	st, err := hostStatus()
-	if err != nil {
+	var st status
+	if err := await(20*time.Second, "the agent's status", func() (err error) { st, err = hostStatus(); return err }); err != nil {
 		return err
 	}
 	g.res.Noticed = -1
