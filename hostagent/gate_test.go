@@ -207,7 +207,7 @@ func TestRequireProbesWithoutMakingTheKernelLeave(t *testing.T) {
 		b := newBench(t, "", mode(FenceRequire))
 		defer b.stop()
 		b.kernel.Break(array1)
-		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), 30*time.Second)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), 130*time.Second)
 		b.want("live live")
 		b.wantSaid("probe", "stay", "the switch announces no fence")
 	})
