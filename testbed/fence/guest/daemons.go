@@ -335,7 +335,7 @@ func zoneMember(verb api.ZoneDo) func(g *game) error {
 
 func retarget(from, to int) func(g *game) error {
 	return func(g *game) error {
-		return lines("ip -n %s addr add %s/24 dev %s\nip -n %[1]s addr del %[4]s/24 dev %[3]s", target, address(g.plane, to), targetCard(g.plane), address(g.plane, from))
+		return lines("ip -n %s addr del %s/24 dev %s\nip -n %[1]s addr add %[4]s/24 dev %[3]s", target, address(g.plane, from), targetCard(g.plane), address(g.plane, to))
 	}
 }
 
