@@ -56,7 +56,7 @@ failover: needs vm ## how long I/O stands still when a path fails, on Debian's k
 
 fence: PROGRAMS := qemu-system-x86_64 ip
 fence: needs vm ## no acknowledged write is lost when a path fails: a few rounds; FENCE=all: each combination three times and all raw mechanisms, or a pattern of place/cause/policy/by
-	INOF_FENCE='$(FENCE)' INOF_FENCE_CASES='$(if $(filter all,$(FENCE)),.)' $(GO) test -count 1 -v -timeout 0 ./testbed/fence
+	INOF_FENCE='$(FENCE)' INOF_FENCE_CASES='$(if $(filter all,$(FENCE)),.)' $(GO) test -count 1 -v -timeout 0 -run '$(if $(filter all,$(FENCE)),.,TestFence$$)' ./testbed/fence
 
 tools: needs ## clients of gNMI that tests run, gnmi_cli and telegraf, built into the user's cache
 	GO=$(GO) scripts/tools

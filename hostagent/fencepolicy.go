@@ -71,11 +71,13 @@ type fencing struct {
 	wait   time.Duration  // for a fence
 	settle *time.Duration // how long a write may wait in the array and be executed there; nil: not known
 	need   time.Duration  // how long a switch must hold its block; 0: no block is long enough
+	most   time.Duration  // how long an array that is at work is waited for
 	since  time.Time      // of the notice
 
 	awaited bool // the switch may still confirm a fence
 	asking  bool // an answer of the Fencer is still to come
 	probed  probed
+	working time.Time // when the array had begun to work on it; zero: it has not
 
 	network   *snsd.Fence // what counts of it
 	confirmed time.Time   // when it was heard of
@@ -107,6 +109,13 @@ func (f *fencing) asked(x snsd.Fence, err error, now time.Time) {
 	f.take(&x, now)
 }
 
+// works takes that the array is at work: it alone knows how long its commands take.
+func (f *fencing) works(now time.Time) {
+	if f.working.IsZero() {
+		f.working = now
+	}
+}
+
 func (f *fencing) take(x *snsd.Fence, now time.Time) {
 	switch {
 	case x.Level == snsd.FenceArray:
@@ -129,13 +138,15 @@ func (f *fencing) doubt(why string) {
 
 // decide gives what is to be done now, and until when that holds where nothing else comes.
 func (f *fencing) decide(now time.Time) (v verdict, until time.Time) {
-	patience := f.since
-	if f.awaited || f.asking {
-		patience = f.since.Add(f.wait)
-	}
+	patience := f.patience()
 	switch {
-	case f.mode == FenceOff || f.array != nil:
+	case f.mode == FenceOff || f.array != nil || f.settled(now):
 		return verdictLeave, now
+	case f.asking && !f.working.IsZero() && now.Before(patience):
+		if f.network != nil && f.settle != nil && f.confirmed.Add(*f.settle).Before(patience) {
+			patience = f.confirmed.Add(*f.settle)
+		}
+		return verdictWait, patience
 	case f.network != nil && f.mode == FenceRequire && f.settle == nil:
 		return hold(verdictStay, patience, now)
 	case f.network != nil:
@@ -146,6 +157,23 @@ func (f *fencing) decide(now time.Time) (v verdict, until time.Time) {
 		return verdictStay, time.Time{}
 	}
 	return [...]verdict{unprobed: verdictProbe, answered: verdictKeep, unanswered: verdictLeave}[f.probed], time.Time{}
+}
+
+// patience is until when a fence is waited for.
+func (f *fencing) patience() time.Time {
+	until := f.since
+	if f.awaited || f.asking {
+		until = until.Add(f.wait)
+	}
+	if end := f.working.Add(f.most); f.asking && !f.working.IsZero() && end.After(until) {
+		return end
+	}
+	return until
+}
+
+// settled reports whether what the network let through has been executed by now, as the operator says.
+func (f *fencing) settled(now time.Time) bool {
+	return f.network != nil && f.settle != nil && !now.Before(f.confirmed.Add(*f.settle))
 }
 
 // hold is a verdict from a time on.
@@ -172,14 +200,14 @@ func (f *fencing) result(now time.Time) *Fenced {
 		return &Fenced{Why: "fence: off"}
 	case f.array != nil:
 		return &Fenced{Fence: *f.array}
-	case f.network != nil && f.settle != nil && !now.Before(f.confirmed.Add(*f.settle)):
+	case f.settled(now):
 		return &Fenced{Fence: snsd.Fence{Level: snsd.FenceArray, Way: snsd.FenceBySettle, Hold: f.network.Hold, Took: f.network.Took + *f.settle}}
 	case f.network != nil:
 		return &Fenced{Fence: *f.network}
 	}
 	why := f.doubts
 	if f.awaited || f.asking {
-		why = append(slices.Clip(why), fmt.Sprintf("nothing was confirmed within %v", f.wait))
+		why = append(slices.Clip(why), fmt.Sprintf("nothing was confirmed within %v", f.patience().Sub(f.since).Round(time.Millisecond)))
 	}
 	if len(why) == 0 {
 		why = []string{"nothing could confirm a fence"}

@@ -23,6 +23,7 @@ type fenceTest struct {
 	hold    bool // the block is shorter than the array keeps a dead connection
 	noKATO  bool
 	asking  bool // a Fencer was asked and does not answer
+	working bool // the array is at work
 	refused bool // it refused
 	probe   probed
 	want    [3]string // of prefer, require and off: verdict@time, and the report
@@ -63,6 +64,14 @@ func TestEveryCellOfThePolicy(t *testing.T) {
 			want: [3]string{"leave@0s not fenced: the switch announces no fence", "stay@0s not fenced: the switch announces no fence", off}},
 		{name: "none, an old switch, a Fencer that does not answer", levels: []*snsd.Fence{nil}, asking: true, probe: unanswered,
 			want: [3]string{"leave@1s not fenced: the switch announces no fence; nothing was", "stay@1s not fenced: the switch announces no fence; nothing was", off}},
+		{name: "network, and the array works on it", levels: []*snsd.Fence{announced, byNetwork}, asking: true, working: true,
+			want: [3]string{"leave@17s fenced: network by switch in 10ms", "stay@17s fenced: network by switch in 10ms", off}},
+		{name: "network, settle, and the array works on it", levels: []*snsd.Fence{announced, byNetwork}, settle: "5s", asking: true, working: true,
+			want: [3]string{"leave@5.1s fenced: array by settle in 5.01s", "leave@5.1s fenced: array by settle in 5.01s", off}},
+		{name: "none, and the array works on it", levels: []*snsd.Fence{announced}, asking: true, working: true, probe: unanswered,
+			want: [3]string{"leave@17s not fenced: nothing was confirmed within 17s", "stay@17s not fenced: nothing was confirmed within 17s", off}},
+		{name: "none, and the array refused after it had begun", levels: []*snsd.Fence{nil}, asking: true, working: true, refused: true, probe: unanswered,
+			want: [3]string{"leave@0s not fenced: the switch announces no fence; no agent there", "stay@0s not fenced: the switch announces no fence; no agent there", off}},
 		{name: "none, an old switch, a Fencer that refused", levels: []*snsd.Fence{nil}, asking: true, refused: true, probe: unanswered,
 			want: [3]string{"leave@0s not fenced: the switch announces no fence; no agent there", "stay@0s not fenced: the switch announces no fence; no agent there", off}},
 		{name: "none, an old switch, settle", levels: []*snsd.Fence{nil}, settle: "0s", probe: unanswered,
@@ -79,7 +88,7 @@ func TestEveryCellOfThePolicy(t *testing.T) {
 // run gives the first verdict that is no waiting, when it came, and what is reported then.
 func (c *fenceTest) run(t *testing.T, mode FenceMode) string {
 	start := time.Unix(1000, 0)
-	f := fencing{mode: mode, wait: DefaultFenceWait, since: start, need: holdNeeded(5 * time.Second), probed: c.probe, asking: c.asking}
+	f := fencing{mode: mode, wait: DefaultFenceWait, since: start, need: holdNeeded(5 * time.Second), most: holdNeeded(5 * time.Second), probed: c.probe, asking: c.asking}
 	if c.settle != "" {
 		d, err := time.ParseDuration(c.settle)
 		if err != nil {
@@ -96,6 +105,9 @@ func (c *fenceTest) run(t *testing.T, mode FenceMode) string {
 	for i, now := 0, start; now.Before(start.Add(time.Minute)); i, now = i+1, now.Add(100*time.Millisecond) {
 		if i < len(c.levels) {
 			f.hear(c.levels[i], now)
+		}
+		if i == 0 && c.working {
+			f.works(now)
 		}
 		if i == 0 && c.refused {
 			f.asked(snsd.Fence{}, errors.New("no agent there"), now)
@@ -119,16 +131,17 @@ func FuzzFencing(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add([]byte("09000000")) // nothing was heard at all
 	f.Add([]byte{2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9})
+	f.Add([]byte{1, 8, 252, 2, 252, 252, 252, 252, 252, 252, 252, 252}) // the array works, and time passes
 	f.Fuzz(func(t *testing.T, script []byte) {
 		now := time.Unix(1000, 0)
 		settle := 3 * time.Second
-		m := fencing{mode: FenceMode(len(script) % 2), wait: DefaultFenceWait, since: now, need: holdNeeded(5 * time.Second), asking: len(script)%3 == 0}
+		m := fencing{mode: FenceMode(len(script) % 2), wait: DefaultFenceWait, since: now, need: holdNeeded(5 * time.Second), most: holdNeeded(5 * time.Second), asking: len(script)%3 == 0}
 		if len(script)%5 == 0 {
 			m.settle = &settle
 		}
 		best := snsd.FenceNone
 		for _, b := range script {
-			switch b % 10 {
+			switch b % 11 {
 			case 0:
 				m.hear(nil, now)
 			case 1:
@@ -144,7 +157,9 @@ func FuzzFencing(f *testing.F) {
 			case 6:
 				m.asked(*byTarget, nil, now)
 			case 7:
-				m.probed = probed(b / 10 % 3)
+				m.probed = probed(b / 11 % 3)
+			case 8:
+				m.works(now)
 			default:
 				now = now.Add(time.Duration(b) * 20 * time.Millisecond)
 			}

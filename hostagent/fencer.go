@@ -12,7 +12,8 @@ import (
 type Fencer interface {
 	// Fence returns once no write that was sent by the host to the array over these controllers
 	// can reach the media, or an error with the reason why that cannot be had. It is idempotent.
-	Fence(ctx context.Context, p FencePair) (snsd.Fence, error)
+	// It calls working, from any goroutine, when the array is at it: it has taken the call, or begun.
+	Fence(ctx context.Context, p FencePair, working func()) (snsd.Fence, error)
 	// Confirm is called after the host has left these controllers, or will not leave them: the
 	// array may lift its block.
 	Confirm(ctx context.Context, p FencePair) error

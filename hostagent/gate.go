@@ -1,6 +1,7 @@
 package hostagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,6 +18,8 @@ const (
 	confirmWithin = 10 * time.Second
 	askAgain      = 5 * time.Second // a Fencer that could not, while a path stays
 	maxFenceAsks  = 64              // of the Fencer, at once
+
+	kernelKeepAlive = 5 * time.Second // of a controller for which it is not known
 )
 
 // fenceWord is the newest that the switch said of the fence of a path.
@@ -65,6 +68,7 @@ type gate struct {
 
 	cancel context.CancelFunc
 	asked  sync.WaitGroup
+	works  chan struct{} // the array is at work
 	mu     sync.Mutex
 	fences []FencePair // what the Fencer did, or was about to do
 }
@@ -72,7 +76,7 @@ type gate struct {
 // gate waits until controllers are to be left, or not to be. close is to be called when that is
 // done.
 func (l *leaver) gate(ctx context.Context, cs []hostkernel.Controller, asked probed) *gate {
-	g := &gate{l: l, cs: cs, machine: l.fencing(cs), cancel: func() {}}
+	g := &gate{l: l, cs: cs, machine: l.fencing(cs), cancel: func() {}, works: make(chan struct{}, 1)}
 	g.machine.probed = asked
 	if l.policy.Fence == FenceOff {
 		g.outcome, g.fenced = gateLeave, g.machine.result(l.a.now())
@@ -109,6 +113,7 @@ func (l *leaver) fencing(cs []hostkernel.Controller) fencing {
 			f.doubt(err.Error())
 		}
 		f.need, expires = max(f.need, holdNeeded(kato)), expires && kato > 0
+		f.most = max(f.most, holdNeeded(cmp.Or(kato, kernelKeepAlive)))
 	}
 	if !settled {
 		f.settle = nil
@@ -172,6 +177,8 @@ func (g *gate) run(ctx context.Context, answers <-chan asked) {
 		case <-changed:
 			word, changed = l.word.get()
 			g.machine.hear(word, l.a.now())
+		case <-g.works:
+			g.machine.works(l.a.now())
 		case r := <-answers:
 			g.machine.asked(r.fence, r.err, l.a.now())
 			if r.err != nil && g.machine.mode == FenceRequire {
@@ -256,7 +263,12 @@ func (g *gate) ask(ctx context.Context) <-chan asked {
 				each <- asked{err: ctx.Err()}
 				return
 			}
-			f, err := l.a.fencer.Fence(ctx, p)
+			f, err := l.a.fencer.Fence(ctx, p, func() {
+				select {
+				case g.works <- struct{}{}:
+				default:
+				}
+			})
 			if err == nil || ctx.Err() != nil {
 				g.mu.Lock()
 				if !slices.ContainsFunc(g.fences, func(o FencePair) bool { return o.NQN == p.NQN }) {
@@ -270,8 +282,8 @@ func (g *gate) ask(ctx context.Context) <-chan asked {
 	all := make(chan asked, 1)
 	go func() {
 		lowest := asked{fence: snsd.Fence{Level: snsd.FenceArray}}
-		for range cap(each) {
-			if r := <-each; lowest.err == nil && (r.err != nil || r.fence.Level <= lowest.fence.Level) {
+		for n := 0; n < cap(each) && lowest.err == nil; n++ {
+			if r := <-each; r.err != nil || r.fence.Level <= lowest.fence.Level {
 				lowest = r
 			}
 		}

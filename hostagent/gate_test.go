@@ -21,6 +21,7 @@ type fakeFencer struct {
 	after time.Duration
 	fence snsd.Fence
 	err   error
+	works bool // it says at once that it works on it
 
 	mu    sync.Mutex
 	calls []string
@@ -39,8 +40,11 @@ func (f *fakeFencer) note(what string, p FencePair) {
 	f.calls = append(f.calls, fmt.Sprintf("%s %v-%v %v over %v while %s", what, p.Host, p.Array, names(p.Controllers), names(p.Living), f.b.states()))
 }
 
-func (f *fakeFencer) Fence(ctx context.Context, p FencePair) (snsd.Fence, error) {
+func (f *fakeFencer) Fence(ctx context.Context, p FencePair, working func()) (snsd.Fence, error) {
 	f.note("fence", p)
+	if f.works {
+		working()
+	}
 	if !sleep(ctx, f.after) {
 		return snsd.Fence{}, ctx.Err()
 	}
@@ -116,6 +120,25 @@ func TestAFencerIsAskedAndLaterTold(t *testing.T) {
 	}
 }
 
+// An array that works on a fence is waited for longer than fence-wait: a write that is in
+// execution there would be sent again meanwhile, whatever the switch has fenced.
+func TestAnArrayThatWorksIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fencer := &fakeFencer{after: 4 * time.Second, fence: *byTarget, works: true}
+		b := newBenchWith(t, fencer, mode(FencePrefer))
+		defer b.stop()
+		b.kernel.Break(array1)
+		n := word(array1, snsd.Inactive, snsd.ReasonBFDDown, 1)
+		b.tell(withFence(n, announced), 100*time.Millisecond)
+		b.Fenced(withFence(n, byNetwork))
+		time.Sleep(3800 * time.Millisecond)
+		b.want("live live")
+		time.Sleep(200 * time.Millisecond)
+		b.want("connecting live")
+		b.wantSaid("fenced: array by target in 12ms")
+	})
+}
+
 // Without a fence a path stays with require, and what the kernel does then is reported as it is.
 // Nothing that is asked of the path makes the kernel leave it.
 func TestRequireStaysUntilTheKernelLeaves(t *testing.T) {
@@ -184,7 +207,7 @@ func TestRequireProbesWithoutMakingTheKernelLeave(t *testing.T) {
 		b := newBench(t, "", mode(FenceRequire))
 		defer b.stop()
 		b.kernel.Break(array1)
-		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), 30*time.Second)
+		b.tell(word(array1, snsd.Inactive, snsd.ReasonPacketError, 1), 130*time.Second)
 		b.want("live live")
 		b.wantSaid("probe", "stay", "the switch announces no fence")
 	})

@@ -16,8 +16,8 @@ const (
 	askEvery     = 100 * time.Millisecond
 	askTimes     = 100
 	// patient is how long the kernel waits for an answer where it must not leave the path because
-	// there is none.
-	patient = time.Minute
+	// there is none: longer than the keep-alive time of "require", which ends the path before.
+	patient = 3 * time.Minute
 )
 
 // answers reports whether a controller answers now.

@@ -119,20 +119,13 @@ func (f *fences) follow(served []hostkernel.Served, have []hostkernel.Interface,
 	if f.target == nil {
 		return
 	}
-	cables := map[netip.Addr][]string{}
-	var names []string
-	for _, i := range have {
-		for _, a := range i.Addrs {
-			if slices.ContainsFunc(served, func(s hostkernel.Served) bool { return s.Addr == a }) {
-				cables[a] = i.Ports
-				names = append(names, i.Ports...)
-			}
-		}
-	}
-	slices.Sort(names)
+	f.mu.Lock()
+	before := f.cables
+	f.mu.Unlock()
+	cables, names := servedCables(served, have, before)
 	errs := []error{f.array.Follow(served), f.array.GateErr}
 	if f.guard != nil {
-		errs = append(errs, guardAll(f.guard, slices.Compact(names)))
+		errs = append(errs, guardAll(f.guard, names))
 	}
 	err := errors.Join(errs...)
 	f.mu.Lock()
@@ -141,6 +134,34 @@ func (f *fences) follow(served []hostkernel.Served, have []hostkernel.Interface,
 		log.Warn("hosts may get no fence", "error", err)
 	}
 	f.cables, f.err = cables, err
+}
+
+// servedCables returns by which cables frames to and from each served address pass, and all of them,
+// sorted. An address that has gone from its interface has left connections there: it is fenced where it was.
+func servedCables(served []hostkernel.Served, have []hostkernel.Interface, before map[netip.Addr][]string) (cables map[netip.Addr][]string, names []string) {
+	cables = map[netip.Addr][]string{}
+	var there []string
+	for _, i := range have {
+		there = append(there, i.Ports...)
+		for _, a := range i.Addrs {
+			cables[a] = i.Ports
+		}
+	}
+	for a := range cables {
+		if !slices.ContainsFunc(served, func(s hostkernel.Served) bool { return s.Addr == a }) {
+			delete(cables, a)
+		}
+	}
+	for _, s := range served {
+		if _, here := cables[s.Addr]; !here && len(before[s.Addr]) > 0 {
+			cables[s.Addr] = slices.DeleteFunc(slices.Clone(before[s.Addr]), func(name string) bool { return !slices.Contains(there, name) })
+		}
+	}
+	for _, ports := range cables {
+		names = append(names, ports...)
+	}
+	slices.Sort(names)
+	return cables, slices.Compact(names)
 }
 
 func guardAll(g *portguard.Guard, names []string) error {

@@ -140,6 +140,11 @@ func TestWhatIsBlocked(t *testing.T) {
 		{"BFD to a host's device is down", func(r *rig) { r.fault(r.two, snsd.ReasonBFDDown); r.Note(r.two, r.now) },
 			[]string{"block p1 192.0.2.51 192.0.2.11", "block p2 192.0.2.52 192.0.2.11", "drained p1 192.0.2.51 192.0.2.11", "drained p2 192.0.2.52 192.0.2.11"}},
 		{"a host with one address: its last path", func(r *rig) { r.fault(r.one, snsd.ReasonLinkDown); r.Note(r.one, r.now) }, nil},
+		{"the same, and the operator says that there are paths elsewhere", func(r *rig) {
+			r.SetConfig(Config{On: true, Hold: on.Hold, AssumePaths: true})
+			r.fault(r.one, snsd.ReasonLinkDown)
+			r.Note(r.one, r.now)
+		}, []string{"block p1 192.0.2.51 192.0.2.13", "block p2 192.0.2.52 192.0.2.13", "drained p1 192.0.2.51 192.0.2.13", "drained p2 192.0.2.52 192.0.2.13"}},
 		{"a host leaves its zone", func(r *rig) { r.fault(r.two, snsd.ReasonZoneChanged); r.Note(r.two, r.now) }, nil},
 		{"a host moves", func(r *rig) { r.fault(r.two, snsd.ReasonIPChanged); r.Note(r.two, r.now) }, nil},
 		{"a host ages out", func(r *rig) { r.fault(r.two, snsd.ReasonAgedOut); r.Note(r.two, r.now) }, nil},

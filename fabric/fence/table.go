@@ -15,6 +15,9 @@ type Config struct {
 	// of its carrier: at least 3 x the keep-alive time-out of NVMe + 2 s. Until then the array,
 	// hearing nothing, has ended the connection.
 	Hold time.Duration
+	// AssumePaths is the operator's word that each host reaches each array in another fabric too, of
+	// which this switch knows nothing.
+	AssumePaths bool
 }
 
 // DefaultHold is for a keep-alive time-out of up to 6 s.

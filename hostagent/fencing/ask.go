@@ -32,13 +32,13 @@ var (
 const tryTime = time.Second
 
 // Fence implements hostagent.Fencer.
-func (a *Asker) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, error) {
+func (a *Asker) Fence(ctx context.Context, p hostagent.FencePair, working func()) (snsd.Fence, error) {
 	q := request{Version: Version, Op: OpFence, Host: p.Host, Array: p.Array}
 	for i := range p.Controllers {
 		q.KeepAliveMS = max(q.KeepAliveMS, a.KeepAlive(&p.Controllers[i]).Milliseconds())
 	}
 	begun := time.Now()
-	ans, err := a.ask(ctx, p, q, false)
+	ans, err := a.ask(ctx, p, q, false, working)
 	if err != nil {
 		return snsd.Fence{}, err
 	}
@@ -48,14 +48,14 @@ func (a *Asker) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, e
 
 // Confirm implements hostagent.Fencer.
 func (a *Asker) Confirm(ctx context.Context, p hostagent.FencePair) error {
-	_, err := a.ask(ctx, p, request{Version: Version, Op: OpConfirm, Host: p.Host, Array: p.Array}, true)
+	_, err := a.ask(ctx, p, request{Version: Version, Op: OpConfirm, Host: p.Host, Array: p.Array}, true, func() {})
 	return err
 }
 
 // Check implements hostagent.FenceChecker: whether the array's agent answers, knows this host, and
 // could fence.
 func (a *Asker) Check(ctx context.Context, p hostagent.FencePair) error {
-	_, err := a.ask(ctx, p, request{Version: Version, Op: OpCheck, Host: p.Host, Array: p.Array}, false)
+	_, err := a.ask(ctx, p, request{Version: Version, Op: OpCheck, Host: p.Host, Array: p.Array}, false, func() {})
 	return err
 }
 
@@ -65,7 +65,7 @@ const maxAsked = 4
 // ask asks over the living paths at once: one of them may be dead as well, and of an array with two
 // heads only the one that has the address can fence. The first success counts; all is whether the
 // other answers are waited for.
-func (a *Asker) ask(ctx context.Context, p hostagent.FencePair, q request, all bool) (answer, error) {
+func (a *Asker) ask(ctx context.Context, p hostagent.FencePair, q request, all bool, working func()) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -81,7 +81,7 @@ func (a *Asker) ask(ctx context.Context, p hostagent.FencePair, q request, all b
 		}
 		asked[at] = true
 		go func() {
-			ans, err := a.askOver(ctx, at, q)
+			ans, err := a.askOver(ctx, at, q, working)
 			if err != nil {
 				err = fmt.Errorf("%v: %w", at.Array, err)
 			}
@@ -111,7 +111,7 @@ func (a *Asker) ask(ctx context.Context, p hostagent.FencePair, q request, all b
 }
 
 // askOver asks the agent at one end of a path, from the other end.
-func (a *Asker) askOver(ctx context.Context, at Path, q request) (ans answer, err error) {
+func (a *Asker) askOver(ctx context.Context, at Path, q request, working func()) (ans answer, err error) {
 	cfg, err := a.Credentials.client(at.Array)
 	if err != nil {
 		return ans, err
@@ -121,6 +121,7 @@ func (a *Asker) askOver(ctx context.Context, at Path, q request) (ans answer, er
 	if err != nil {
 		return ans, fmt.Errorf("the array's agent does not answer: %w", err)
 	}
+	working() // an agent that has taken the call answers, or the handshake fails in time
 	conn := tls.Client(raw, cfg)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -158,7 +159,7 @@ var (
 )
 
 // Fence implements hostagent.Fencer.
-func (NotAsked) Fence(context.Context, hostagent.FencePair) (snsd.Fence, error) {
+func (NotAsked) Fence(context.Context, hostagent.FencePair, func()) (snsd.Fence, error) {
 	return snsd.Fence{}, errNotAsked
 }
 
@@ -186,10 +187,10 @@ func (f Fencers) Check(ctx context.Context, p hostagent.FencePair) error {
 }
 
 // Fence implements hostagent.Fencer.
-func (f Fencers) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, error) {
+func (f Fencers) Fence(ctx context.Context, p hostagent.FencePair, working func()) (snsd.Fence, error) {
 	var errs []error
 	for _, one := range f {
-		got, err := one.Fence(ctx, p)
+		got, err := one.Fence(ctx, p, working)
 		if err == nil {
 			return got, nil
 		}

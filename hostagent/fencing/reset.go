@@ -56,12 +56,15 @@ const (
 	resetDone = 1
 )
 
-// How long one command may take, and how often the log is read. The kernel takes the completion
+// How long one command is waited for, and how often the log is read. The kernel takes the completion
 // event (notice F4h) for itself, so the log is read instead.
 const (
 	commandTime = 2 * time.Second
-	logEvery    = 20 * time.Millisecond
-	learnEvery  = time.Second
+	// patient is after which time without an answer the kernel leaves the path of a command: longer than its
+	// own keep-alive, since what is asked here must not have it leave a path that is not fenced.
+	patient    = 3 * time.Minute
+	logEvery   = 20 * time.Millisecond
+	learnEvery = time.Second
 )
 
 // instance is which controller answers: a number may be used again by another one.
@@ -84,6 +87,7 @@ type Reset struct {
 
 	mu    sync.Mutex
 	known map[string]instance // by key
+	stuck map[string]bool     // controllers with a command that is not waited for any longer
 }
 
 var (
@@ -92,7 +96,9 @@ var (
 )
 
 // NewReset returns a Reset for which Run has to work.
-func NewReset(admin Admin) *Reset { return &Reset{admin: admin, known: make(map[string]instance)} }
+func NewReset(admin Admin) *Reset {
+	return &Reset{admin: admin, known: make(map[string]instance), stuck: make(map[string]bool)}
+}
 
 // Run reads what controllers say of themselves until ctx ends.
 func (r *Reset) Run(ctx context.Context) {
@@ -150,8 +156,46 @@ func (r *Reset) Learn() {
 
 func (r *Reset) identify(c *hostkernel.Controller) (instance, bool) {
 	b := make([]byte, identifyLen)
-	_, err := r.admin.Admin(c, hostkernel.AdminCommand{Name: "identify controller", Opcode: opIdentify, CDW10: identifyController, Data: b, Within: commandTime})
+	_, err := r.command(c, hostkernel.AdminCommand{Name: "identify controller", Opcode: opIdentify, CDW10: identifyController, Data: b})
 	return parseIdentify(b), err == nil
+}
+
+// command has a controller do a command, and waits for a while. One that did not answer is not asked again
+// before it does, or its path has ended.
+func (r *Reset) command(c *hostkernel.Controller, cmd hostkernel.AdminCommand) (uint32, error) {
+	name := c.Name()
+	r.mu.Lock()
+	stuck := r.stuck[name]
+	r.mu.Unlock()
+	if stuck {
+		return 0, fmt.Errorf("%s: %s has not answered an earlier command", cmd.Name, name)
+	}
+	type completion struct {
+		result uint32
+		err    error
+	}
+	cmd.Within = patient
+	done := make(chan completion, 1)
+	go func() {
+		result, err := r.admin.Admin(c, cmd)
+		done <- completion{result, err}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.stuck, name)
+	}()
+	timer := time.NewTimer(commandTime)
+	defer timer.Stop()
+	select {
+	case d := <-done:
+		return d.result, d.err
+	case <-timer.C:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(done) == 0 {
+		r.stuck[name] = true
+	}
+	return 0, fmt.Errorf("%s: %s has not answered within %v", cmd.Name, name, commandTime)
 }
 
 func (r *Reset) instance(c *hostkernel.Controller) (instance, bool) {
@@ -196,14 +240,14 @@ func (r *Reset) Check(_ context.Context, p hostagent.FencePair) error {
 }
 
 // Fence implements hostagent.Fencer: each controller of the path is reset by a living one.
-func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, error) {
+func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair, working func()) (snsd.Fence, error) {
 	begun := time.Now()
 	by, lost, err := r.prepare(p)
 	if err != nil {
 		return snsd.Fence{}, err
 	}
 	for i, in := range lost {
-		if err := r.reset(ctx, by, in); err != nil {
+		if err := r.reset(ctx, by, in, working); err != nil {
 			return snsd.Fence{}, fmt.Errorf("reset of %s by %s: %w", p.Controllers[i].Name(), by.Name(), err)
 		}
 	}
@@ -214,15 +258,16 @@ func (r *Reset) Fence(ctx context.Context, p hostagent.FencePair) (snsd.Fence, e
 func (r *Reset) Confirm(context.Context, hostagent.FencePair) error { return nil }
 
 // reset has a controller reset another one, and waits until that is done.
-func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instance) error {
+func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instance, working func()) error {
 	cmd := hostkernel.AdminCommand{Name: "cross-controller reset", Opcode: opCrossReset, CDW10: uint32(in.cntlid) | uint32(in.ciu)<<16,
-		CDW12: uint32(in.cirn), CDW13: uint32(in.cirn >> 32), Within: commandTime}
+		CDW12: uint32(in.cirn), CDW13: uint32(in.cirn >> 32)}
 	for {
-		result, err := r.admin.Admin(by, cmd)
+		result, err := r.command(by, cmd)
 		var status hostkernel.StatusError
 		if errors.As(err, &status) {
 			switch status & statusMask {
 			case statusInProgress: // another host, or we before, asked for it
+				working()
 				return r.await(ctx, by, in)
 			case statusLogFull:
 				if _, err := r.log(by, true); err != nil {
@@ -242,6 +287,7 @@ func (r *Reset) reset(ctx context.Context, by *hostkernel.Controller, in instanc
 		case result&resultDone != 0:
 			return nil
 		}
+		working()
 		return r.await(ctx, by, in)
 	}
 }
@@ -288,11 +334,11 @@ type logEntry struct {
 func (r *Reset) log(by *hostkernel.Controller, remove bool) ([]logEntry, error) {
 	b := make([]byte, logResetLen)
 	dwords := uint32(len(b)/4 - 1)
-	cmd := hostkernel.AdminCommand{Name: "log of resets", Opcode: opGetLog, NSID: allNamespaces, CDW10: logReset | dwords<<16, Data: b, Within: commandTime}
+	cmd := hostkernel.AdminCommand{Name: "log of resets", Opcode: opGetLog, NSID: allNamespaces, CDW10: logReset | dwords<<16, Data: b}
 	if remove {
 		cmd.CDW10 |= removeEntries
 	}
-	if _, err := r.admin.Admin(by, cmd); err != nil {
+	if _, err := r.command(by, cmd); err != nil {
 		return nil, err
 	}
 	return parseLog(b), nil

@@ -32,6 +32,7 @@ type scriptedArray struct {
 	state     map[string]hostkernel.State
 	instances map[string]uint64 // CIRN
 	removed   bool
+	silent    map[string]time.Duration // controllers that answer after a time only
 }
 
 func newScriptedArray() *scriptedArray {
@@ -61,6 +62,13 @@ func (s *scriptedArray) Attribute(c *hostkernel.Controller, name string) (string
 }
 
 func (s *scriptedArray) Admin(c *hostkernel.Controller, cmd hostkernel.AdminCommand) (uint32, error) {
+	s.mu.Lock()
+	silent := s.silent[c.Name()]
+	s.mu.Unlock()
+	if silent > cmd.Within {
+		panic("the kernel leaves " + c.Name())
+	}
+	time.Sleep(silent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = append(s.commands, fmt.Sprintf("%s %02x %x %x %x", c.Name(), cmd.Opcode, cmd.CDW10, cmd.CDW12, cmd.CDW13))
@@ -114,6 +122,33 @@ func (s *scriptedArray) pair() hostagent.FencePair {
 	return hostagent.FencePair{Host: host1, Array: array1, Controllers: []hostkernel.Controller{s.controller(0)}, Living: []hostkernel.Controller{s.controller(1)}}
 }
 
+// What is asked of a path that gives no answer must not have the kernel leave it: it is not fenced. It is
+// asked once, and what it is is known when it answers again.
+func TestASilentControllerIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScriptedArray()
+		s.silent = map[string]time.Duration{"nvme1": time.Minute}
+		r := NewReset(s)
+		for begun := time.Now(); time.Since(begun) < 50*time.Second; time.Sleep(learnEvery) {
+			r.Learn()
+		}
+		if got, err := r.Fence(t.Context(), s.pair(), func() {}); !errors.Is(err, ErrNoReset) {
+			t.Errorf("%+v: %v", got, err)
+		}
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		s.silent = nil
+		if n := len(s.commands); n != 2 {
+			t.Errorf("asked: %q", s.commands)
+		}
+		s.mu.Unlock()
+		r.Learn()
+		if got, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
+			t.Errorf("%+v: %v", got, err)
+		}
+	})
+}
+
 // A living controller resets the one of the lost path; level array is reached when the log says that
 // the reset is done, or its completion already did.
 func TestLivingControllerResetsTheLostOne(t *testing.T) {
@@ -126,12 +161,16 @@ func TestLivingControllerResetsTheLostOne(t *testing.T) {
 			s.state["nvme0"] = hostkernel.Connecting
 			r.Learn() // what it was is kept
 			begun := time.Now()
-			got, err := r.Fence(t.Context(), s.pair())
+			working := 0
+			got, err := r.Fence(t.Context(), s.pair(), func() { working++ })
 			if err != nil || got.Level != snsd.FenceArray || got.Way != snsd.FenceByNVMe {
 				t.Fatalf("%+v: %v", got, err)
 			}
 			if took := time.Since(begun); took < takes || took > takes+2*logEvery {
 				t.Errorf("answered after %v, the reset takes %v", took, takes)
+			}
+			if want := min(1, int(takes)); working != want {
+				t.Errorf("it was said %d times that the array works on it, want %d", working, want)
 			}
 			if want := "nvme1 38 30007 55667788 11223344"; s.commands[2] != want {
 				t.Errorf("%q, want %q", s.commands[2], want)
@@ -150,7 +189,7 @@ func TestResetIsTriedAgain(t *testing.T) {
 			s.refuse = refused
 			r := NewReset(s)
 			r.Learn()
-			if _, err := r.Fence(t.Context(), s.pair()); err != nil {
+			if _, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
 				t.Fatal(err)
 			}
 			if s.removed != (refused[0] == 0x140) {
@@ -180,7 +219,7 @@ func TestWhatResetCannotFence(t *testing.T) {
 				c.set(s, r)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				got, err := r.Fence(ctx, s.pair())
+				got, err := r.Fence(ctx, s.pair(), func() {})
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%+v: %v, want %q", got, err, c.want)
 				}
@@ -199,7 +238,7 @@ func TestInstanceIsReadAgainAfterReconnect(t *testing.T) {
 		r.Learn()
 		s.state["nvme0"], s.instances["nvme0"] = hostkernel.Live, 42
 		r.Learn()
-		if _, err := r.Fence(t.Context(), s.pair()); err != nil {
+		if _, err := r.Fence(t.Context(), s.pair(), func() {}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -215,14 +254,14 @@ func TestWaysComeAfterEachOther(t *testing.T) {
 	a := startArray(t, id[0])
 	p := loPair()
 	p.Living = append(p.Living, s.controller(1))
-	if got, err := (Fencers{r, a.asker(t, id[1])}).Fence(t.Context(), p); err != nil || got.Way != snsd.FenceByTarget {
+	if got, err := (Fencers{r, a.asker(t, id[1])}).Fence(t.Context(), p, func() {}); err != nil || got.Way != snsd.FenceByTarget {
 		t.Errorf("%+v: %v", got, err)
 	}
-	if _, err := (Fencers{r}).Fence(t.Context(), p); !errors.Is(err, ErrNoReset) {
+	if _, err := (Fencers{r}).Fence(t.Context(), p, func() {}); !errors.Is(err, ErrNoReset) {
 		t.Error(err)
 	}
 	for _, none := range []Fencers{{}, {r, NotAsked{}}} {
-		if _, err := none.Fence(t.Context(), p); !errors.Is(err, errNotAsked) {
+		if _, err := none.Fence(t.Context(), p, func() {}); !errors.Is(err, errNotAsked) {
 			t.Error(err)
 		}
 		if err := none.Check(t.Context(), p); !errors.Is(err, errNotAsked) {

@@ -195,7 +195,7 @@ func TestHostAsksArray(t *testing.T) {
 			if err := (Fencers{host}).Check(t.Context(), loPair()); err != nil {
 				t.Fatal(err)
 			}
-			got, err := Fencers{host}.Fence(t.Context(), loPair())
+			got, err := Fencers{host}.Fence(t.Context(), loPair(), func() {})
 			if err != nil || got.Level != snsd.FenceArray || got.Way != snsd.FenceByTarget || got.Hold != 17*time.Second {
 				t.Fatalf("%+v: %v", got, err)
 			}
@@ -222,17 +222,17 @@ func TestForeignPathsAreDenied(t *testing.T) {
 			host := a.asker(t, id[1])
 			foreign := loPair()
 			foreign.Host = netip.MustParseAddr("127.0.51.7")
-			if _, err := host.Fence(t.Context(), foreign); code(err) != CodeDenied {
+			if _, err := host.Fence(t.Context(), foreign, func() {}); code(err) != CodeDenied {
 				t.Errorf("of another host: %v", err)
 			}
 			from := loPair()
 			from.Living = []hostkernel.Controller{controller(netip.MustParseAddr("127.0.52.7"), loArray2)}
-			if _, err := host.Fence(t.Context(), from); code(err) != CodeDenied {
+			if _, err := host.Fence(t.Context(), from, func() {}); code(err) != CodeDenied {
 				t.Errorf("from another address: %v", err)
 			}
 			elsewhere := loPair()
 			elsewhere.Array = netip.MustParseAddr("127.0.51.3")
-			if _, err := host.Fence(t.Context(), elsewhere); code(err) != CodeUnknown {
+			if _, err := host.Fence(t.Context(), elsewhere, func() {}); code(err) != CodeUnknown {
 				t.Errorf("to another array: %v", err)
 			}
 			strangers := map[string]hostagent.FenceServiceConfig{
@@ -240,7 +240,7 @@ func TestForeignPathsAreDenied(t *testing.T) {
 				"another secret":    {KeyFile: secretFile(t, "not the secret that the array has")},
 			}
 			for who, cfg := range strangers {
-				if got, err := a.asker(t, cfg).Fence(t.Context(), loPair()); err == nil {
+				if got, err := a.asker(t, cfg).Fence(t.Context(), loPair(), func() {}); err == nil {
 					t.Errorf("%s: fenced: %+v", who, got)
 				}
 			}
@@ -262,7 +262,7 @@ func TestFalseArrayIsNotBelieved(t *testing.T) {
 	ca := newAuthority(t)
 	a := startArray(t, ca.issue(t, "array", netip.MustParseAddr("127.0.51.99")))
 	host := a.asker(t, ca.issue(t, "host", loHost1, loHost2))
-	if _, err := host.Fence(t.Context(), loPair()); err == nil || !strings.Contains(err.Error(), "identity") {
+	if _, err := host.Fence(t.Context(), loPair(), func() {}); err == nil || !strings.Contains(err.Error(), "identity") {
 		t.Error(err)
 	}
 }
@@ -306,7 +306,7 @@ func TestHostileCallers(t *testing.T) {
 	if _, err := more.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && err == nil {
 		t.Errorf("one address has more than %d connections", maxPerAddress)
 	}
-	if _, err := host.Fence(t.Context(), loPair()); err != nil {
+	if _, err := host.Fence(t.Context(), loPair(), func() {}); err != nil {
 		t.Errorf("beside them: %v", err)
 	}
 	if c := a.service.Counters(); c.Malformed != 4 || c.TooMany != 1 {
@@ -323,7 +323,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// A host that gives up waiting gets an error, and the fence goes on: asked again it is there.
+// A host knows at once that the array is at it. One that gives up waiting gets an error, and the fence
+// goes on: asked again it is there.
 func TestHostGivesUpAndAsksAgain(t *testing.T) {
 	id := identities(t)["secret"]
 	a := startArray(t, id[0])
@@ -332,10 +333,19 @@ func TestHostGivesUpAndAsksAgain(t *testing.T) {
 	a.kernel.executes[loLost] = release
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := host.Fence(ctx, loPair()); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := host.Fence(ctx, loPair(), func() {}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("in time: %v", err)
 	}
-	got, err := host.Fence(t.Context(), loPair())
+	a.kernel.mu.Lock()
+	release = time.Now().Add(time.Hour)
+	a.kernel.executes[loLost] = release
+	a.kernel.mu.Unlock()
+	got, err := host.Fence(t.Context(), loPair(), func() { // while it executes
+		a.kernel.mu.Lock()
+		defer a.kernel.mu.Unlock()
+		release = time.Now()
+		a.kernel.executes[loLost] = release
+	})
 	if err != nil || time.Now().Before(release) || got.Level != snsd.FenceArray {
 		t.Errorf("%+v: %v", got, err)
 	}

@@ -203,8 +203,18 @@ const (
 // Fence is how copies of a write are kept from an array that its host has left.
 type Fence struct {
 	// Hold is how long a block stands; at least 3 x the keep-alive time-out of NVMe + 2 s.
-	Hold time.Duration
+	Hold       time.Duration
+	OtherPaths OtherPaths
 }
+
+// OtherPaths is how a device knows that a pair has another path.
+type OtherPaths string
+
+// The values of fence.other-paths.
+const (
+	PathsKnown   OtherPaths = "known"
+	PathsAssumed OtherPaths = "assumed"
+)
 
 // Agreement is when a zone member takes effect that not both reflectors name.
 type Agreement string

@@ -71,6 +71,9 @@ func (c *Config) fenceItem() item {
 		setting.Span("hold", &f.Hold, fence.DefaultHold, 5*time.Second, time.Hour,
 			"How long a block stands, and an array's port stays closed after it lost its carrier: at least 3 x the longest keep-alive time-out (KATO) of "+
 				"the hosts + 2 s, for then the array has ended the connection. Agents with a longer KATO take the path for not fenced. Whole seconds."),
+		setting.Choice("other-paths", &f.OtherPaths, PathsKnown, []OtherPaths{PathsKnown, PathsAssumed},
+			"A pair of host and array is blocked only if it has another path. `known`: one that this fabric knows. `assumed`: each host reaches each array "+
+				"in another fabric too; where that is wrong, a fault cuts a host off for up to `fence.hold`."),
 	), func(s *section) {
 		if f.Hold%time.Second != 0 {
 			s.problem("hold", "is not a number of whole seconds", "whole seconds")

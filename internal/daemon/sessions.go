@@ -22,7 +22,8 @@ import (
 
 // fenceConfig is whether and how long is blocked. On a standalone device there is no section client.
 func fenceConfig(cfg *config.Config) fence.Config {
-	return fence.Config{On: cfg.Client.Fence == config.FenceOn || cfg.Device.Roles.Standalone(), Hold: cfg.Fence.Hold}
+	return fence.Config{On: cfg.Client.Fence == config.FenceOn || cfg.Device.Roles.Standalone(), Hold: cfg.Fence.Hold,
+		AssumePaths: cfg.Fence.OtherPaths == config.PathsAssumed}
 }
 
 // coreConfig translates the configuration for the device.Core.

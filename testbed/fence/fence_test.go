@@ -99,7 +99,7 @@ func play(t *testing.T, b *Bed, s round.Spec) (r round.Result, err error) {
 		if err != nil || r.Error == "" {
 			return r, err
 		}
-		t.Logf("try %d: %s", n+1, r.Error)
+		t.Logf("try %d: %s\n%s", n+1, r.Error, strings.Join(r.Log, "\n"))
 	}
 	return r, fmt.Errorf("%d tries: %s", tries, r.Error)
 }

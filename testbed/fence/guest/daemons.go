@@ -28,13 +28,59 @@ const (
 // daemon is a program that outlives a round; its process id is in a file, for the next one.
 type daemon struct{ name string }
 
+// arrayLine starts the array's agent. configfs is in the first namespace's files alone: nsenter changes
+// the network, and no files.
+const (
+	arrayFile = "/run/array.yaml"
+	arrayLine = "exec nsenter --net=/run/netns/" + target + " " + bin + "snsd run -c " + arrayFile + " --existing ''"
+)
+
+// arrayConfig is that of the array's agent, which hosts may ask or not.
+func arrayConfig(fences bool) string {
+	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
+	if fences {
+		array += fmt.Sprintf("fence-service:\n  listen: [\"%[1]s:%[2]d\", \"%[3]s:%[2]d\"]\n  hosts: [{key-file: %[4]s, addresses: [%[5]s, %[6]s]}]\n",
+			targetAddress(1), fencePort, targetAddress(2), secretFile, hostAddress(1), hostAddress(2))
+	}
+	return array
+}
+
+// setupWatch has the array's agent begin to watch connections before there are any, as a boot does: one that
+// begins later fences nothing for half a minute. The watch outlives it.
+func setupWatch() error {
+	if err := lines("cp /lab/bin/inofd /lab/bin/snsd %s", bin); err != nil {
+		return err
+	}
+	if err := errors.Join(put(secretFile, "0123456789abcdef0123456789abcdef\n"), os.Chmod(secretFile, 0o600), put(arrayFile, arrayConfig(true))); err != nil {
+		return err
+	}
+	if err := agentOfArray().start("", arrayLine); err != nil {
+		return err
+	}
+	if err := await(30*time.Second, "the watch of the array's agent", func() error {
+		if names, _ := filepath.Glob("/sys/fs/bpf/snsd-target*/link*"); len(names) == 0 {
+			return fmt.Errorf("there is none: %s", text(agentOfArray().outFile()))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return agentOfArray().end(unix.SIGTERM)
+}
+
 func (d daemon) pidFile() string { return "/run/" + d.name + ".pid" }
+func (d daemon) outFile() string { return "/lab/node/" + d.name + ".out" }
 func (d daemon) pid() int        { n, _ := strconv.Atoi(text(d.pidFile())); return n }
-func (d daemon) alive() bool     { n := d.pid(); return n > 0 && unix.Kill(n, 0) == nil }
+func (d daemon) alive() bool     { return alive(d.pid()) }
+
+func alive(pid int) bool {
+	state := text(fmt.Sprintf("/proc/%d/stat", pid))
+	return pid > 0 && state != "" && !strings.Contains(state, ") Z ")
+}
 
 // start runs it by a shell line, whose last command replaces the shell.
 func (d daemon) start(namespace, line string) error {
-	f, err := os.OpenFile("/lab/node/"+d.name+".out", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(d.outFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -60,8 +106,7 @@ func (d daemon) end(sig unix.Signal) error {
 	}
 	_ = unix.Kill(-pid, sig)
 	return await(30*time.Second, d.name+" to end", func() error {
-		state := text(fmt.Sprintf("/proc/%d/stat", pid))
-		if state != "" && !strings.Contains(state, ") Z ") {
+		if alive(pid) {
 			return errors.New("it runs")
 		}
 		return nil
@@ -73,27 +118,47 @@ func agentOfArray() daemon            { return daemon{"snsd-array"} }
 func agentOfHost() daemon             { return daemon{"snsd-host"} }
 
 // startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
-// silent for two seconds before it is called so, because an emulated machine is slow.
-func startSwitch(name string, plane, last int) error {
-	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\n"
+// silent for two seconds before it is called so, because an emulated machine is slow. Switches ask for
+// the hosts of both planes: with those of their own plane's zone alone each path would be the last.
+//
+// With the policy "off" the switches do not fence either: what a host sends late must arrive.
+func (g *game) startSwitch(name string, plane, last int) error {
+	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\nreflector: {monitors: [10.0.0.0/8]}\n"
 	if plane > 0 {
-		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s}\n",
-			address(plane, last), name, reflectorAddress)
+		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all, fence: %[4]q}\n",
+			address(plane, last), name, reflectorAddress, map[bool]string{true: "off", false: "on"}[g.spec.Policy == "off"])
 	}
 	config += fmt.Sprintf("session: {auth: none, keepalive: 3s, hold: 15s}\nstate-directory: /run/%[1]s\nmanagement: {socket: %[2]s}\n", name, socketOf(name))
 	if err := os.MkdirAll("/run/"+name, 0o755); err != nil {
 		return err
 	}
-	if err := put("/run/"+name+".yaml", config); err != nil {
+	d, file := switchDaemon(name), "/run/"+name+".yaml"
+	if d.alive() && text(file) == strings.TrimSpace(config) {
+		return nil
+	}
+	if err := put(file, config); err != nil {
 		return err
 	}
+	if d.alive() {
+		reads := func() int { return strings.Count(text(d.outFile()), "configuration read again") }
+		before := reads()
+		if err := unix.Kill(d.pid(), unix.SIGHUP); err != nil {
+			return err
+		}
+		return await(30*time.Second, name+" to read its configuration", func() error {
+			if reads() == before {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+	}
 	// The namespace's own file systems hide that of eBPF.
-	return switchDaemon(name).start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c /run/"+name+".yaml")
+	return d.start(name, "mount -t bpf bpf /sys/fs/bpf; exec "+bin+"inofd run -c "+file)
 }
 
 func socketOf(name string) string { return "/run/" + name + "/inofd.sock" }
 
-func startSwitches() error {
+func (g *game) startSwitches() error {
 	if _, err := os.Stat("/run/zones.yaml"); err != nil {
 		zones := "zones:\n"
 		for p := 1; p <= 2; p++ {
@@ -103,17 +168,13 @@ func startSwitches() error {
 			return err
 		}
 	}
-	if !switchDaemon(reflector).alive() {
-		if err := startSwitch(reflector, 0, 0); err != nil {
-			return err
-		}
+	if err := g.startSwitch(reflector, 0, 0); err != nil {
+		return err
 	}
 	for p := 1; p <= 2; p++ {
 		for last, name := range map[int]string{2: hostSwitch(p), 3: arraySwitch(p)} {
-			if !switchDaemon(name).alive() {
-				if err := startSwitch(name, p, last); err != nil {
-					return err
-				}
+			if err := g.startSwitch(name, p, last); err != nil {
+				return err
 			}
 		}
 	}
@@ -122,33 +183,12 @@ func startSwitches() error {
 
 // startDaemons starts what the round needs and does not run yet, and what runs otherwise anew.
 func (g *game) startDaemons() error {
-	for _, name := range []string{"inofd", "snsd"} {
-		if _, err := os.Stat(bin + name); err != nil {
-			if err := lines("cp /lab/bin/%s %s", name, bin); err != nil {
-				return err
-			}
-		}
-	}
-	if err := put(secretFile, "0123456789abcdef0123456789abcdef\n"); err != nil {
+	if err := g.startSwitches(); err != nil {
 		return err
 	}
-	if err := os.Chmod(secretFile, 0o600); err != nil {
-		return err
-	}
-	if err := startSwitches(); err != nil {
-		return err
-	}
-	array := "target: {nvmet: true, interfaces: [t1, t2]}\nregister: {interval: 1s, ttl: 10s}\nconnect: {enabled: false}\nsocket: /run/array.sock\n"
-	if g.spec.Target {
-		array += fmt.Sprintf("fence-service:\n  listen: [\"%[1]s:%[2]d\", \"%[3]s:%[2]d\"]\n  hosts: [{key-file: %[4]s, addresses: [%[5]s, %[6]s]}]\n",
-			targetAddress(1), fencePort, targetAddress(2), secretFile, hostAddress(1), hostAddress(2))
-	}
-	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
+	host := fmt.Sprintf("ports: [{interface: h1, protocol: tcp, nqn: %s}, {interface: h2, protocol: tcp, nqn: %[1]s}]\nregister: {interval: 1s, ttl: 10s}\nhost: {nqn: %[1]s, id: %s}\nconnect: {restraint: 1s, options: {nr-io-queues: 1, reconnect-delay: 2, keep-alive-tmo: %d}}\nfence: %s\nsocket: %s\n",
 		hostNQN, hostID, int(g.spec.KATO.Seconds()), g.spec.Policy, hostSocket)
-	// An array answers when its last command has ended, which is later than the second that the agent waits
-	// by default; and an emulated machine needs longer for all it does.
-	host += fmt.Sprintf("fence-wait: %ds\n", map[bool]int{true: 15, false: 3}[g.spec.Target])
-	if g.spec.Policy == "require" {
+	if g.spec.Policy == "require" { // with the agent's own, longer one
 		host = strings.Replace(host, fmt.Sprintf(", keep-alive-tmo: %d", int(g.spec.KATO.Seconds())), "", 1)
 	}
 	if g.spec.Target {
@@ -159,8 +199,7 @@ func (g *game) startDaemons() error {
 		file, config string
 		line         string
 	}{
-		// configfs is in the first namespace's files alone: nsenter changes the network, and no files.
-		{agentOfArray(), "/run/array.yaml", array, "exec nsenter --net=/run/netns/" + target + " " + bin + "snsd run -c /run/array.yaml --existing ''"},
+		{agentOfArray(), arrayFile, arrayConfig(g.spec.Target), arrayLine},
 		{agentOfHost(), "/run/host.yaml", host, "exec " + bin + "snsd run -c /run/host.yaml --existing ''"},
 	} {
 		if a.d.alive() && text(a.file) == strings.TrimSpace(a.config) {
@@ -232,16 +271,18 @@ type status struct {
 
 func hostStatus() (st status, err error) {
 	out, err := exec.Command(bin+"snsd", "status", "--socket", hostSocket, "-o", "json").Output()
-	if err != nil {
-		return st, fmt.Errorf("snsd status: %w", err)
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return st, fmt.Errorf("snsd status: %w: %s", err, failed.Stderr)
+	} else if err != nil {
+		return st, err
 	}
 	return st, json.Unmarshal(out, &st)
 }
 
 // report takes over what the agent says about the path that failed.
 func (g *game) report() error {
-	st, err := hostStatus()
-	if err != nil {
+	var st status
+	if err := await(20*time.Second, "the agent's status", func() (err error) { st, err = hostStatus(); return err }); err != nil {
 		return err
 	}
 	g.res.Noticed = -1
@@ -294,7 +335,7 @@ func zoneMember(verb api.ZoneDo) func(g *game) error {
 
 func retarget(from, to int) func(g *game) error {
 	return func(g *game) error {
-		return lines("ip -n %s addr add %s/24 dev %s\nip -n %[1]s addr del %[4]s/24 dev %[3]s", target, address(g.plane, to), targetCard(g.plane), address(g.plane, from))
+		return lines("ip -n %s addr del %s/24 dev %s\nip -n %[1]s addr add %[4]s/24 dev %[3]s", target, address(g.plane, from), targetCard(g.plane), address(g.plane, to))
 	}
 }
 
@@ -305,7 +346,7 @@ var causes = map[string]cause{
 	"zone-changed": {strike: zoneMember(api.MembersRemove), heal: zoneMember(api.MembersAdd)},
 	"ip-changed":   {strike: retarget(21, 22), heal: retarget(22, 21)},
 	"aged-out": {strike: func(*game) error { return agentOfArray().end(unix.SIGTERM) },
-		heal: func(*game) error { return put("/run/array.yaml", "") }}, // it is started for the next round
+		heal: func(*game) error { return put(arrayFile, "") }}, // it is started for the next round
 	"own-link": {strike: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "down") }, heal: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "up") }},
 	"tor-killed": {strike: func(g *game) error {
 		sw := arraySwitch(g.plane)
@@ -313,7 +354,7 @@ var causes = map[string]cause{
 		return errors.Join(err, link(sw, accessPort, "down"), link(sw, uplink, "down"))
 	}, heal: func(g *game) error {
 		sw := arraySwitch(g.plane)
-		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), startSwitch(sw, g.plane, 3))
+		return errors.Join(link(sw, accessPort, "up"), link(sw, uplink, "up"), g.startSwitch(sw, g.plane, 3))
 	}},
 }
 

@@ -119,6 +119,9 @@ func setup() error {
 	if err := await(10*time.Second, "the disk", func() error { _, err := askDisk(Order{}); return err }); err != nil {
 		return err
 	}
+	if err := setupWatch(); err != nil {
+		return err
+	}
 	s := nvmet + "/subsystems/" + subsystem
 	for _, dir := range []string{s, s + "/namespaces/1"} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -250,8 +253,12 @@ func within(ns string) string {
 }
 
 // drop has a card drop all frames that come in ("ingress") or leave ("egress"). What leaves is dropped
-// before the card's queue.
+// before the card's queue. It tries again: tc was seen to find no qdisc where it had just added one.
 func drop(ns, card string, hooks ...string) error {
+	return await(time.Second, "what drops", func() error { return tryDrop(ns, card, hooks...) })
+}
+
+func tryDrop(ns, card string, hooks ...string) error {
 	if err := lines("tc%s qdisc replace dev %s clsact", within(ns), card); err != nil {
 		return err
 	}

@@ -122,11 +122,15 @@ func probe(device, tag string) (int, error) {
 	if _, err := unix.Pwrite(fd, buf, 0); err != nil {
 		return 0, err
 	}
-	after := paths()
-	for p := 1; p <= 2; p++ {
-		if before[p] != nil && after[p] != nil && after[p].writes > before[p].writes {
-			return p, nil
+	plane := 0
+	return plane, await(2*time.Second, "the path that carried the write", func() error { // the kernel counts it after its end
+		after := paths()
+		for p := 1; p <= 2; p++ {
+			if before[p] != nil && after[p] != nil && after[p].writes > before[p].writes {
+				plane = p
+				return nil
+			}
 		}
-	}
-	return 0, fmt.Errorf("no path carried the write: %+v %+v", after[1], after[2])
+		return fmt.Errorf("%+v %+v", after[1], after[2])
+	})
 }

@@ -134,6 +134,10 @@ func (g *game) hold() error {
 	case round.Host:
 		return slow("", hostCard(g.plane), g.spec.Hold)
 	case round.Network:
+		// Where a clsact is added, the kernel empties the card's queue: it is there before the copy.
+		if err := lines("tc -n %s qdisc replace dev %s clsact", arraySwitch(g.plane), accessPort); err != nil {
+			return err
+		}
 		return slow(arraySwitch(g.plane), accessPort, g.spec.Hold)
 	case round.Receive:
 		if err := slow(target, fmt.Sprintf("ifb%d", g.plane), g.spec.Hold); err != nil {
