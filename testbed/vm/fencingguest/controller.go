@@ -241,7 +241,7 @@ func reset() error {
 		}
 	}
 	say("asked")
-	f, err := r.Fence(context.Background(), p)
+	f, err := r.Fence(context.Background(), p, func() {})
 	say("answered %v by %v in %v: %v", f.Level, f.Way, f.Took.Round(time.Millisecond), err)
 	return err
 }

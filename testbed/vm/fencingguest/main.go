@@ -157,7 +157,7 @@ func ask(what string, args []string) error {
 		return asker.Confirm(context.Background(), p)
 	}
 	say("asked")
-	f, err := asker.Fence(context.Background(), p)
+	f, err := asker.Fence(context.Background(), p, func() {})
 	say("answered %v by %v in %v: %v", f.Level, f.Way, f.Took.Round(time.Millisecond), err)
 	return err
 }
