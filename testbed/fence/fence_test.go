@@ -96,6 +96,9 @@ func play(t *testing.T, b *Bed, s round.Spec) (r round.Result, err error) {
 	t.Helper()
 	for n := range tries {
 		r, err = b.Play(context.Background(), s)
+		if err == nil && r.Error == "" && tooLate(s, r) {
+			r.Error = fmt.Sprintf("the machine is too busy: noticed after %v, A acknowledged after %v, while its copy waited for %v", r.Noticed, r.Acked, s.Hold)
+		}
 		if err != nil || r.Error == "" {
 			return r, err
 		}

@@ -82,6 +82,12 @@ func fenceable(s round.Spec) bool {
 	return s.Cause == "link-down" || slices.Contains([]string{"bfd-down", "own-link"}, s.Cause) && s.Place != round.Network
 }
 
+// tooLate reports whether a round of daemons shows nothing: without a fence, and nothing lost, the fault was
+// not noticed before it was over, or the copy waited no longer when A was sent again.
+func tooLate(s round.Spec, r round.Result) bool {
+	return s.Case == 0 && s.Policy == "off" && !r.Lost && (r.Noticed < 0 || r.Acked >= s.Hold) || s.Case == 0 && s.Cause == "bfd-down" && r.Noticed < 0 && !r.Lost
+}
+
 // Judge returns what is wrong with a round, and whether a loss in it is counted apart.
 func Judge(s round.Spec, r round.Result) (wrong []string, apart bool) {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
