@@ -176,10 +176,16 @@ func (w *world) contested(a netip.Addr) bool {
 func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
 	since := func(trouble time.Duration) bool { return trouble >= last.at || trouble+grace >= w.now }
-	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) ||
+	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || w.recalled(l.dev, last) ||
 		slices.ContainsFunc(w.claims[addr], func(c claim) bool {
 			return since(c.host.stirred) || c.host.silent || !c.host.on || c.host.unanswered(l.dev, last)
 		})
+}
+
+// recalled reports whether a device was started since and begins with the last sync, which may name
+// the place where the host was before: it takes that for the holder until a reflector answers.
+func (w *world) recalled(d *device, last *spoken) bool {
+	return last.at <= d.stopped && len(w.truth().claims[last.Host]) > 1
 }
 
 // unanswered reports whether a device stopped before it had to answer a zone query of the host, and
