@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export CGO_ENABLED ?= 0
 
 # What a user's shell sets for daemons would override what tests and labs set.
-INOF_KEPT := INOF_BIN_DIR INOF_LAB_ROOT INOF_VM_DIR INOF_REQUIRE_NETNS INOF_SKIPPED INOF_MODEL INOF_BENCH_% INOF_FATTREE% INOF_CHAOS_SEED
+INOF_KEPT := INOF_BIN_DIR INOF_SONIC_VS INOF_LAB_ROOT INOF_VM_DIR INOF_REQUIRE_NETNS INOF_SKIPPED INOF_MODEL INOF_BENCH_% INOF_FATTREE% INOF_CHAOS_SEED
 unexport $(filter-out $(INOF_KEPT),$(filter INOF_%,$(.VARIABLES)))
 
 .PHONY: help needs build tools deb deb-vm image demo vm failover fence test race model sim lint bench fuzz chaos clean

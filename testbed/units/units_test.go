@@ -96,6 +96,7 @@ func TestTheUnitsOfAClient(t *testing.T) {
 	if out := m.run("setpriv --reuid inof --regid inof --clear-groups inofd check /etc/inof/inofd.yaml"); !strings.Contains(out, "good") {
 		t.Errorf("check as the daemon's user: %s", out)
 	}
+	m.run("mountpoint -q /sys/fs/bpf || mount -t bpf -o mode=700 bpf /sys/fs/bpf; chmod 700 /sys/fs/bpf")
 	m.run(start)
 	may := func(caps ...int) string {
 		sum := 0
