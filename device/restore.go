@@ -3,14 +3,12 @@ package device
 import (
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/openinof/inof/errdown"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/lldp"
-	"github.com/openinof/inof/zone"
 )
 
 // Restore takes over what the last process kept. It is called once, before any event. What
@@ -24,7 +22,6 @@ func (c *Core) Restore(st State, now time.Time) error {
 		return nil
 	}
 	c.restorePaths(st.Paths)
-	st.LastSync.yieldTo(st.Neighbours)
 	c.recall(&st.LastSync, now)
 	if st.Incomplete || !st.HeldBack.IsZero() {
 		left := st.HeldBack.Sub(now)
@@ -94,18 +91,6 @@ func (c *Core) recall(l *LastSync, now time.Time) {
 	c.notify.Recall()
 	a := c.client.Recall(l.LastSync)
 	c.apply(&a, now)
-}
-
-// yieldTo leaves out what other devices said of addresses that are restored here: known first, they
-// would take the address from the host until a reflector answers.
-func (l *LastSync) yieldTo(local []lldp.Neighbour) {
-	here := make(map[netip.Addr]bool)
-	for i := range local {
-		for _, h := range local[i].Known {
-			here[h.Addr] = true
-		}
-	}
-	l.Hosts = slices.DeleteFunc(l.Hosts, func(h zone.Host) bool { return here[h.Addr] })
 }
 
 // restoreNeighbours gives the table its rows back; those that it does not take are removed.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,10 +88,10 @@ func TestAReserveOfDescriptorsIsKept(t *testing.T) {
 func TestAListenerThatFailsIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &Daemon{env: Env{Now: time.Now}, log: api.NewEventLog(10, time.Now())}
-		tries := 0
+		var tries atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.again(ctx, "management.netconf", func(ctx context.Context) error {
-			if tries++; tries <= 3 {
+			if tries.Add(1) <= 3 {
 				return errors.New("listen tcp 192.0.2.1:830: address already in use")
 			}
 			<-ctx.Done()
@@ -101,8 +102,8 @@ func TestAListenerThatFailsIsAWarning(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		time.Sleep(2 * listenRetry)
-		if got := d.failing.now(time.Now()); len(got) != 0 || tries != 4 {
-			t.Errorf("%q after %d tries", got, tries)
+		if got := d.failing.now(time.Now()); len(got) != 0 || tries.Load() != 4 {
+			t.Errorf("%q after %d tries", got, tries.Load())
 		}
 		cancel()
 		synctest.Wait()
