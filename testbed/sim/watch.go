@@ -176,24 +176,16 @@ func (w *world) contested(a netip.Addr) bool {
 func (w *world) mayRepeat(l *cable, last *spoken) bool {
 	addr := last.Host
 	since := func(trouble time.Duration) bool { return trouble >= last.at || trouble+grace >= w.now }
-	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || w.recalled(l.dev, last) || w.parting(last) ||
+	return last.unsaved || last.dropped || last.yielded || since(l.told) || w.contested(addr) || w.contested(last.Subject) || w.ambiguous(last.Subject) || w.recalled(l.dev, last) ||
 		slices.ContainsFunc(w.claims[addr], func(c claim) bool {
 			return since(c.host.stirred) || c.host.silent || !c.host.on || c.host.unanswered(l.dev, last)
 		})
 }
 
-// parting reports whether the host had said good-bye when it was told that: a switch waits a moment for
-// a new registration, answers what is asked meanwhile, and forgets it with the host.
-func (w *world) parting(last *spoken) bool {
-	gone := w.fate(last.Host).gone
-	return gone > 0 && last.at >= gone && last.at-gone <= farewell
-}
-
 // recalled reports whether a device was started since and begins with the last sync, which may name
-// the place where one of the two was before: it takes that for the holder until a reflector answers.
+// the place where the host was before: it takes that for the holder until a reflector answers.
 func (w *world) recalled(d *device, last *spoken) bool {
-	t := w.truth()
-	return last.at <= d.stopped && len(t.claims[last.Host])+len(t.claims[last.Subject]) > 2
+	return last.at <= d.stopped && len(w.truth().claims[last.Host]) > 1
 }
 
 // unanswered reports whether a device stopped before it had to answer a zone query of the host, and
