@@ -22,7 +22,7 @@ func (h Holder) String() string {
 	return h.Owner + " on " + h.Address.String()
 }
 
-// Stray are multihop packets that came to us and are for none of our sessions, or for another
+// Stray are multihop packets that came to us and are for no session of ours, or for another
 // session of the same peer: BFD between other processes over the same addresses.
 type Stray struct {
 	From  netip.Addr `json:"from"`

@@ -344,7 +344,7 @@ func (r *Runner) Status() (out []Status, err error) {
 	return out, err
 }
 
-// Stray gives what came that is for none of our sessions.
+// Stray returns what came that is for no session of ours.
 func (r *Runner) Stray() (s Stray, err error) {
 	err = r.await(func(m *Manager, _ time.Time) { s = m.Stray() })
 	return s, err

@@ -70,7 +70,7 @@ type Counters struct {
 	FramesNoSource  uint64 `json:"frames_no_source"`
 	FramesNoPort    uint64 `json:"frames_no_port"`  // of a port that is gone
 	FramesObserved  uint64 `json:"frames_observed"` // of a port that would be shut, if the device did not observe
-	FramesLate      uint64 `json:"frames_late"`     // LLDP of before its port lost the carrier, read after that
+	FramesLate      uint64 `json:"frames_late"`     // LLDP from before its port lost the carrier, read after that
 	LLDPErrors      uint64 `json:"lldp_errors"`
 	NTSErrors       uint64 `json:"nts_errors"`
 	NTSUnexpected   uint64 `json:"nts_unexpected"`  // notices that a host sent us

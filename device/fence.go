@@ -201,7 +201,7 @@ func (c *Core) fenceChanges(changes zone.Changes, now time.Time) {
 	}
 }
 
-// fencePort takes that nothing passes a port any more, by a fault.
+// fencePort takes that nothing passes a port, by a fault.
 func (c *Core) fencePort(p *port, now time.Time) {
 	if p.present && p.Up() {
 		return

@@ -151,7 +151,7 @@ func (failing) Error() string { return "the map is full" }
 
 var errFailing = failing{}
 
-// take gives the notices that a host got about a subject over a port since the last call.
+// take returns the notices that a host got about a subject over a port since the last call.
 func (r *fenceRig) take(port, subject string) (list []snsd.Notice) {
 	rest := r.frames[port][:0:0]
 	for _, n := range r.frames[port] {

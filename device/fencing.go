@@ -18,14 +18,14 @@ func (c *Core) FenceBegin(blocks []fence.Block, now time.Time) {
 	c.followFences(now)
 }
 
-// FenceEnd says that there is none any more.
+// FenceEnd says that there is none now.
 func (c *Core) FenceEnd(now time.Time) {
 	defer c.settle(now)
 	c.fence.machine.Lost()
 	c.followFences(now)
 }
 
-// FenceWork gives what the dataplane is to do. It is called after the frames have left that the same
+// FenceWork returns what the dataplane is to do. It is called after the frames have left that the same
 // events are behind.
 func (c *Core) FenceWork(now time.Time) []fence.Step {
 	if c.client == nil {

@@ -187,7 +187,7 @@ func (c *Core) keepClient(dev netip.Addr) {
 	}
 }
 
-// KeepLast gives all that KeepRows would gather for a while longer: nothing comes after it.
+// KeepLast returns all that KeepRows would gather for a while longer: nothing comes after it.
 func (c *Core) KeepLast(now time.Time) {
 	c.keep.notices, c.keep.sweep = now, now
 	c.KeepRows(now)

@@ -20,7 +20,7 @@ func (m *meshCore) pull(port string, up bool) {
 	m.pass(100 * time.Millisecond)
 }
 
-// A device that was started again while no reflector answers tells its hosts of losses, by what
+// A device that was started again while no reflector answers notifies its hosts of losses, by what
 // the reflectors said before, and not that anything is active. When one answers, what it says is
 // true: the hosts are told the difference.
 func TestADeviceWithoutReflectorsDecidesByTheLastSync(t *testing.T) {

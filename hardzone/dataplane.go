@@ -35,7 +35,7 @@ type Dataplane interface {
 	Close() error
 }
 
-// Watcher is a Dataplane that hears when somebody else changes its rows: an Audit is due.
+// Watcher is a Dataplane that hears when another program changes its rows: an Audit is due.
 type Watcher interface {
 	// Watch calls changed after each such change, until ctx ends.
 	Watch(ctx context.Context, changed func()) error

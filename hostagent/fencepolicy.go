@@ -16,7 +16,7 @@ type FenceMode uint8
 
 // The modes.
 const (
-	FencePrefer  FenceMode = iota // wait for a fence for a while; without one leave a path that gives no answer
+	FencePrefer  FenceMode = iota // wait for a fence for a while; without one leave a path that does not answer
 	FenceRequire                  // without level "array" leave it to the kernel's timers
 	FenceOff                      // leave at once, whatever is still under way
 )
@@ -25,7 +25,7 @@ var fenceModeNames = []string{"prefer", "require", "off"}
 
 func (m FenceMode) String() string { return fenceModeNames[m] }
 
-// MarshalText gives the name.
+// MarshalText returns the name.
 func (m FenceMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -136,7 +136,7 @@ func (f *fencing) doubt(why string) {
 	}
 }
 
-// decide gives what is to be done now, and until when that holds where nothing else comes.
+// decide returns what is to be done now, and until when that holds where nothing else comes.
 func (f *fencing) decide(now time.Time) (v verdict, until time.Time) {
 	patience := f.patience()
 	switch {

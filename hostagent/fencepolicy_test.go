@@ -85,7 +85,7 @@ func TestEveryCellOfThePolicy(t *testing.T) {
 	}
 }
 
-// run gives the first verdict that is no waiting, when it came, and what is reported then.
+// run returns the first verdict that is no waiting, when it came, and what is reported then.
 func (c *fenceTest) run(t *testing.T, mode FenceMode) string {
 	start := time.Unix(1000, 0)
 	f := fencing{mode: mode, wait: DefaultFenceWait, since: start, need: holdNeeded(5 * time.Second), most: holdNeeded(5 * time.Second), probed: c.probe, asking: c.asking}

@@ -108,7 +108,7 @@ func (l *leaver) quiesce(ctx context.Context, c *hostkernel.Controller) {
 	}
 }
 
-// down waits until a controller is not live any more, and reports whether it is not.
+// down waits until a controller is no longer live, and reports whether it is not.
 func (l *leaver) down(ctx context.Context, c *hostkernel.Controller) bool {
 	for end := l.a.now().Add(downWithin); l.a.now().Before(end); {
 		now, err := l.a.kernel.Controller(c.Instance)

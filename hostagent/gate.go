@@ -52,7 +52,7 @@ func (w *fenceWord) get() (*snsd.Fence, <-chan struct{}) {
 type outcome uint8
 
 const (
-	gateEnded outcome = iota // the notice does not hold any more
+	gateEnded outcome = iota // the notice no longer holds
 	gateLeave                // the controllers are to be left now
 	gateGone                 // the kernel left them by itself
 	gateKept                 // they answer
@@ -96,7 +96,7 @@ func (l *leaver) gate(ctx context.Context, cs []hostkernel.Controller, asked pro
 	return g
 }
 
-// fencing gives the machine for controllers.
+// fencing returns the machine for controllers.
 func (l *leaver) fencing(cs []hostkernel.Controller) fencing {
 	f := fencing{mode: l.policy.Fence, wait: l.policy.FenceWait, since: l.a.now()}
 	if f.mode == FenceOff {

@@ -101,7 +101,7 @@ const (
 	patientIO        = 120 // s
 )
 
-// patient gives a new controller long times where the operator set none. Where a settle is known of
+// patient returns a new controller long times where the operator set none. Where a settle is known of
 // the array its keep-alive stays, so that a switch's block can outlast it: then "network" and the
 // settle are the fence.
 func (p *Policy) patient(c *hostkernel.Connect) {

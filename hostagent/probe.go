@@ -51,7 +51,7 @@ func (l *leaver) within() time.Duration {
 	return answerWithin
 }
 
-// probe asks a controller for a while; the first time it gives no answer its path is left, or, as
+// probe asks a controller for a while; the first time it does not answer its path is left, or, as
 // the existing agent does, left to the kernel.
 func (l *leaver) probe(ctx context.Context, c *hostkernel.Controller, only bool) {
 	act := l.action("probe", *c)

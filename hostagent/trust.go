@@ -11,7 +11,7 @@ import (
 
 const (
 	maxSwitches  = 4 // on one link: one, or a few where something between repeats LLDP
-	refusedInRow = 3 // notices, until an event tells of them
+	refusedInRow = 3 // notices, until an event reports them
 )
 
 // lldpGroups are the destinations that no bridge forwards (IEEE 802.1AB-2016 table 7-1).

@@ -14,7 +14,7 @@ type FenceLevel uint8
 // The levels, as sub-TLV 10 carries them.
 const (
 	FenceNone    FenceLevel = 0 // nothing is known to hold old copies back (yet)
-	FenceNetwork FenceLevel = 1 // no copy that was in the host or in the network reaches the array any more
+	FenceNetwork FenceLevel = 1 // no copy that was in the host or in the network reaches the array
 	FenceArray   FenceLevel = 2 // nor is one executed that had reached the array
 )
 

@@ -247,7 +247,7 @@ func (d *Directory) PortsAt(addr, device netip.Addr) (ports []string) {
 	return ports
 }
 
-// HostsAt gives the addresses with an attachment at a port of a device, sorted.
+// HostsAt returns the addresses with an attachment at a port of a device, sorted.
 func (d *Directory) HostsAt(device netip.Addr, port string) (addrs []netip.Addr) {
 	for _, id := range d.byPort.appendTo(nil, portKey{device.Unmap(), port}) {
 		addrs = append(addrs, d.hosts[id].addr)
@@ -256,7 +256,7 @@ func (d *Directory) HostsAt(device netip.Addr, port string) (addrs []netip.Addr)
 	return addrs
 }
 
-// AddrsAt gives the addresses with an attachment at a device, sorted.
+// AddrsAt returns the addresses with an attachment at a device, sorted.
 func (d *Directory) AddrsAt(device netip.Addr) (addrs []netip.Addr) {
 	if id, known := d.devID[device.Unmap()]; known {
 		for h := range d.devs[id].hosts.all() {
@@ -266,7 +266,7 @@ func (d *Directory) AddrsAt(device netip.Addr) (addrs []netip.Addr) {
 	return addrs
 }
 
-// AddrsOf gives the addresses with an attachment that says an NQN, sorted.
+// AddrsOf returns the addresses with an attachment that says an NQN, sorted.
 func (d *Directory) AddrsOf(nqn string) (addrs []netip.Addr) {
 	for _, id := range d.byNQN.appendTo(nil, nqn) {
 		addrs = append(addrs, d.hosts[id].addr)

@@ -232,7 +232,7 @@ func readBackup(path string) (*manifest, error) {
 }
 
 // homes are the directories in which a device has its files. A configuration may name others, so a
-// backup that somebody else made could have a password written to any place.
+// backup that another program made could have a password written to any place.
 var homes = []string{filepath.Dir(defaultConfig), config.DefaultState}
 
 // outside lists the files of a backup that are in none of homes.

@@ -65,7 +65,7 @@ type block struct {
 	next      time.Time // of the next step, not before; zero: at once
 	drained   bool      // the queue is empty, and the block is to be prolonged
 	fault     time.Time // that it answers
-	confirmed time.Time // nothing passes any more since then; zero: not known
+	confirmed time.Time // nothing passes since then; zero: not known
 	err       string    // of the last step
 }
 
@@ -111,7 +111,7 @@ func (m *Machine) put(b *block) {
 	m.touch(b.Key)
 }
 
-// Lost says that there is no dataplane any more: what it holds stands, but nobody confirms it.
+// Lost says that the dataplane is gone: what it holds stands, but nobody confirms it.
 func (m *Machine) Lost() {
 	m.ready = false
 	for _, b := range m.blocks {
@@ -142,7 +142,7 @@ func (m *Machine) LiftAll() {
 	}
 }
 
-// PortDown says that nothing passes a local port any more, in either direction, and that its queue
+// PortDown says that nothing passes a local port, in either direction, and that its queue
 // is empty: it lost its carrier, or the dataplane reports that it is shut. fault is when the fault
 // behind that began.
 func (m *Machine) PortDown(port string, fault, now time.Time) {
@@ -167,7 +167,7 @@ func (m *Machine) Note(addr netip.Addr, at time.Time) {
 	}
 }
 
-// Steps gives what the dataplane is to do now.
+// Steps returns what the dataplane is to do now.
 func (m *Machine) Steps(now time.Time) (steps []Step) {
 	m.lookAtNoted(now)
 	if next := m.Next(now); !m.ready || m.sleeps || next.After(now) {
@@ -340,7 +340,7 @@ func (m *Machine) touch(k Key) {
 	}
 }
 
-// Facts gives what has changed since the last call, as it is now.
+// Facts returns what has changed since the last call, as it is now.
 func (m *Machine) Facts() (out []Fact) {
 	for k := range m.facts {
 		out = append(out, Fact{k.port, k.array, m.peers(k)})

@@ -82,7 +82,7 @@ var (
 type fabricState struct {
 	tick    int
 	copies  [2]place
-	guarded [2]bool // must not be executed any more
+	guarded [2]bool // must no longer be executed
 	paused  bool    // the array pauses the queue
 	noLink  bool    // of the array's port
 	failed  bool    // the path to the host's switch
@@ -167,7 +167,7 @@ func (v worldView) OfNQN(nqn string) []netip.Addr {
 
 func (v worldView) Behind(string) []netip.Addr { return []netip.Addr{arrayAddr} }
 
-// clone gives a copy to go on with.
+// clone returns a copy to go on with.
 func (s *search) clone(w *world, did string) *world {
 	n := &world{fabricState: w.fabricState, from: w, did: did, depth: w.depth + 1, steps: slices.Clone(w.steps)}
 	m := *w.m
@@ -205,7 +205,7 @@ func (s *search) config() Config {
 	return c
 }
 
-// key tells states apart that have another future; times count from now.
+// key distinguishes states that have another future; times count from now.
 func (w *world) key() string {
 	b := make([]byte, 0, 64)
 	bits := func(list ...bool) {
@@ -277,7 +277,7 @@ const (
 	evTarget                   // the target's agent
 )
 
-// next gives all that may happen next.
+// next returns all that may happen next.
 func (s *search) next(w *world) (out []*world) {
 	do := func(can bool, what string, change func(n *world)) {
 		if can {

@@ -118,7 +118,7 @@ type Fact struct {
 // Counters count what was decided.
 type Counters struct {
 	Blocks    uint64 `json:"blocks"`      // blocks that began
-	Confirmed uint64 `json:"confirmed"`   // of these, confirmed: no copy passes any more
+	Confirmed uint64 `json:"confirmed"`   // of these, confirmed: no copy passes
 	Lifted    uint64 `json:"lifted"`      // blocks that have ended
 	Adopted   uint64 `json:"adopted"`     // blocks of a process before this one
 	LastPath  uint64 `json:"last_path"`   // pairs not blocked because they have no other path

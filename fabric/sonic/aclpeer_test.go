@@ -11,7 +11,7 @@ import (
 	"github.com/openinof/inof/internal/netnstest"
 )
 
-// zoned has hard zoning in the ASIC of a real switch, and says what somebody else changes there.
+// zoned has hard zoning in the ASIC of a real switch, and says what another program changes there.
 func zoned(t *testing.T) (*netnstest.Switch, *ACL, chan struct{}) {
 	sw := netnstest.SONiC(t)
 	a := acl(t, sw.Redis())

@@ -19,7 +19,7 @@ func RemoveACL(address string) error {
 	return a.dropTables(aclTable4, aclTable6)
 }
 
-// lostTables reports whether somebody has deleted a table of ours. What is left of its rules goes
+// lostTables reports whether another program has deleted a table of ours. What is left of its rules goes
 // too: orchagent has dropped them from the ASIC, and STATE_DB goes on to have them as active.
 func (a *ACL) lostTables() (lost bool, err error) {
 	for _, table := range []string{aclTable4, aclTable6} {

@@ -44,7 +44,7 @@ func (a *aclDB) watch(ctx context.Context, changed func(), keys ...string) error
 	return ctx.Err()
 }
 
-// ownChanges tells our changes of keys from those of others.
+// ownChanges distinguishes our changes of keys from those of others.
 type ownChanges struct {
 	mu   sync.Mutex
 	keys map[string]ownChange // by key and event

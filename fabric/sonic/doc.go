@@ -15,7 +15,7 @@
 // their own (ACL_TABLE_TYPE, ACL_TABLE, ACL_RULE), which orchagent takes into the ASIC. It
 // reads from STATE_DB what the ASIC can do and which rules it has taken, from COUNTERS_DB what the
 // rules have counted (ACL_COUNTER_RULE_MAP) and how much room there is (CRM). STATE_DB goes on to call
-// rules active whose table somebody has deleted, so a table is never put back without its rules.
+// rules active whose table another program has deleted, so a table is never put back without its rules.
 //
 // A Fence blocks paths by rules at egress and ingress, or by shutting a port, and a Guard keeps LLDP
 // and SNSD frames on their link.

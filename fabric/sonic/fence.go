@@ -395,7 +395,7 @@ func (f *Fence) LiftAll() error {
 	return errors.Join(errs...)
 }
 
-// repair puts back what somebody else has deleted.
+// repair puts back what another program has deleted.
 func (f *Fence) repair() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

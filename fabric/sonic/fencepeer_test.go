@@ -222,7 +222,7 @@ func TestAPausedQueueIsNotDrained(t *testing.T) {
 	eventually(t, "an empty queue is drained", func() bool { done, err := f.Drained(b); return err == nil && done })
 }
 
-// What somebody deletes is put back.
+// What another program deletes is put back.
 func TestABlockThatOthersDeleteComesBack(t *testing.T) {
 	sw := netnstest.SONiC(t)
 	f := openFence(t, sw)

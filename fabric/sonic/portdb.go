@@ -91,7 +91,7 @@ func (d *portDB) read(names []string) (map[string]portRow, error) {
 	return out, nil
 }
 
-// shut shuts a port. One that somebody else has shut already is not marked as ours.
+// shut shuts a port. One that another program has shut already is not marked as ours.
 func (d *portDB) shut(name, who string, r *portRow, now time.Time) error {
 	var commands [][]string
 	if r.want != "down" || len(r.ours) > 0 {

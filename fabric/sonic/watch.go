@@ -182,7 +182,7 @@ func (s *Source) settleAsked() {
 		a := s.asked[name]
 		switch {
 		case a == nil:
-			if row.want == "up" && len(row.ours) > 0 { // somebody else has opened it
+			if row.want == "up" && len(row.ours) > 0 { // another program has opened it
 				_, _ = s.config.do([]string{"DEL", ourPorts + name})
 			}
 		case !a.written:

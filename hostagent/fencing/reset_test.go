@@ -122,7 +122,7 @@ func (s *scriptedArray) pair() hostagent.FencePair {
 	return hostagent.FencePair{Host: host1, Array: array1, Controllers: []hostkernel.Controller{s.controller(0)}, Living: []hostkernel.Controller{s.controller(1)}}
 }
 
-// What is asked of a path that gives no answer must not have the kernel leave it: it is not fenced. It is
+// What is asked of a path that does not answer must not have the kernel leave it: it is not fenced. It is
 // asked once, and what it is is known when it answers again.
 func TestASilentControllerIsNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,7 +69,7 @@ func (c *Client) Connected() bool {
 	return slices.ContainsFunc(c.learned.list, func(s replica) bool { return s.up && s.synced })
 }
 
-// Host gives a remote host in force.
+// Host returns a remote host in force.
 func (c *Client) Host(k zone.HostKey) (zone.Host, bool) {
 	h, known := c.learned.hosts[k]
 	if !known {

@@ -11,7 +11,7 @@ import (
 	"github.com/openinof/inof/zone"
 )
 
-// What a device has fenced reaches those who know the array, and nobody else; it ends with the
+// What a device has fenced reaches those who know the array, and no others; it ends with the
 // device's session, with the host, and when the device says so.
 func TestFences(t *testing.T) {
 	b := newBench(t, inoftest.ThreeZones, Config{}, 3)

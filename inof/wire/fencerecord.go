@@ -12,7 +12,7 @@ import (
 
 // FenceRecord lists the hosts whose frames an array's switch keeps from one address of the array
 // at one port: a pair that is listed must not be announced active. It replaces the one before of
-// the same address and port. Without peers nothing is blocked there (any more).
+// the same address and port. Without peers nothing is blocked there.
 type FenceRecord struct {
 	Device netip.Addr
 	Port   string

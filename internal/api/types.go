@@ -423,7 +423,7 @@ type Fence struct {
 	Host      netip.Addr `json:"host,omitzero"`   // zero: all hosts
 	Since     *time.Time `json:"since,omitempty"` // when the block began
 	Until     *time.Time `json:"until,omitempty"` // when it ends
-	Confirmed bool       `json:"confirmed"`       // no copy that was in the network reaches the array any more
+	Confirmed bool       `json:"confirmed"`       // no copy that was in the network reaches the array
 	Took      Duration   `json:"took,omitempty"`  // from the fault to that
 	Fenced    string     `json:"fenced"`          // the same in words, or why not
 	Dropped   *uint64    `json:"frames_dropped,omitempty"`

@@ -208,7 +208,7 @@ func TestAConfirmationThatIsNotOnTheDiskIsNone(t *testing.T) {
 	})
 }
 
-// Who gives up is not done afterwards.
+// Who returns up is not done afterwards.
 func TestWhatIsQueuedForABusyOwnerEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTestFabric(t)

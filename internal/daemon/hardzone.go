@@ -34,7 +34,7 @@ type hardZoning struct {
 	fresh bool // cfg or bound are not in force yet
 	state hardState
 	asks  []func(dp hardzone.Dataplane) // of readers
-	upset bool                          // somebody else has changed rows
+	upset bool                          // another program has changed rows
 
 	dp      hardzone.Dataplane // nil: nothing is enforced
 	opened  bool               // everything passes because the device observes
@@ -239,7 +239,7 @@ func (h *hardZoning) open(ctx context.Context, cfg hardzone.Config, bound []hard
 	h.event(fmt.Sprintf("hard zoning begins: %d hosts and %d pairs were in force already", len(hosts), len(pairs)))
 }
 
-// disturb has rows looked at that somebody else has changed.
+// disturb has rows looked at that another program has changed.
 func (h *hardZoning) disturb() {
 	h.mu.Lock()
 	h.upset = true

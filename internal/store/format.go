@@ -50,7 +50,7 @@ func appendHead(b []byte, owner string, salt uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[from:], castagnoli))
 }
 
-// parseHead gives the salt and the length of a head.
+// parseHead returns the salt and the length of a head.
 func parseHead(b []byte, owner string) (salt uint32, n int, err error) {
 	if len(b) < headLen || string(b[:8]) != magic {
 		return 0, 0, ErrHead
