@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/hostnotify"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
@@ -37,6 +38,47 @@ func TestAHostThatAsksElsewhereStillHasItsPeers(t *testing.T) {
 	}
 	if !e.Share(peer, moved) || e.Share(moved, peer) || !e.Share(moved, other) {
 		t.Errorf("who hears of whom: %t, %t, %t", e.Share(peer, moved), e.Share(moved, peer), e.Share(moved, other))
+	}
+}
+
+// An address that asked here and is known elsewhere is reported to those who share a zone with it
+// there, and to no others: whether it, or they, come last.
+func TestAHostThatAsksElsewhereIsNoNewsToThoseItWillShareAZoneWith(t *testing.T) {
+	here, there := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	moved, peer, other := netip.MustParseAddr(t1), netip.MustParseAddr(i1), netip.MustParseAddr(i2)
+	for _, last := range []bool{false, true} { // those who hear of it register after it is known
+		d := zone.NewDirectory(here)
+		d.PutZone(zone.Zone{Name: "before", Members: []zone.Member{{Kind: zone.MemberPort, Device: there, Port: "eth3"}, {Kind: zone.MemberAddr, First: peer}}})
+		d.PutZone(zone.Zone{Name: "after", Members: []zone.Member{{Kind: zone.MemberPort, Device: here, Port: "eth2"}, {Kind: zone.MemberAddr, First: other}}})
+		asked := zone.Host{HostKey: zone.HostKey{Addr: moved, Device: here, Port: "eth2"}, MAC: hostMAC("moved")}
+		e := &early{Directory: d, hosts: map[netip.Addr]earlyHost{moved: {Host: asked}}}
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		n := hostnotify.New(hostnotify.Config{AllRoles: true}, e)
+		n.SetSynced(true)
+		register := func() {
+			for addr, port := range map[netip.Addr]string{peer: "eth1", other: "eth4"} {
+				d.PutHost(zone.Host{HostKey: zone.HostKey{Addr: addr, Device: here, Port: port}, MAC: hostMAC(port), Subscribes: true})
+				n.PortUp(port, fabric.MAC{2}, now)
+				n.Subscribe(addr, port, hostMAC(port), now)
+			}
+		}
+		if !last {
+			register()
+		}
+		n.Changed(d.PutHost(zone.Host{HostKey: zone.HostKey{Addr: moved, Device: there, Port: "eth3"}, MAC: hostMAC("moved")}), now, now)
+		if last {
+			register()
+		}
+		n.Poll(now)
+		var told []netip.Addr
+		for _, x := range n.Notices() {
+			if x.Subject == moved {
+				told = append(told, x.Host)
+			}
+		}
+		if !slices.Equal(told, []netip.Addr{peer}) {
+			t.Errorf("registered last: %t: told of it: %v, want %v alone", last, told, peer)
+		}
 	}
 }
 

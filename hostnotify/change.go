@@ -58,7 +58,9 @@ func (n *Notifier) offer(v *view, by *cause) {
 		if left--; left < 0 {
 			break
 		}
-		if s := n.subs[peer]; s != nil {
+		// A subject may be an address that asked here before it registered: its peers are then those
+		// that it is to hear of, more than those that are to hear of it.
+		if s := n.subs[peer]; s != nil && n.dir.Share(peer, v.addr) {
 			n.introduce(s, v, by)
 		}
 	}
@@ -97,7 +99,7 @@ func (n *Notifier) recomputeAll(s *subscriber, by *cause, again bool) {
 	n.visit++
 	for peer := range n.dir.Peers(s.addr) {
 		v := n.look(peer)
-		if !v.known {
+		if !v.known || !n.dir.Share(s.addr, peer) { // as in offer: one that asked here may be known elsewhere
 			continue
 		}
 		if p := s.pairs[peer]; p != nil {
