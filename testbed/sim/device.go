@@ -257,6 +257,7 @@ func (d *device) portEvent(l *cable, kind fabric.EventKind) {
 	if blinked || !l.seen && (was || kind == fabric.PortAdded) {
 		d.seen.expire(d.w.now, d)
 		d.look(func() { d.seen.down(l.port) })
+		l.lostParting()
 		l.told = d.w.now
 	}
 	l.known = l.changes

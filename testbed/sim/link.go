@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openinof/inof/fabric"
+	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 )
 
@@ -24,13 +25,39 @@ type cable struct {
 	gen     uint64 // of the cable: what was on its way before a change is lost
 	up      time.Duration
 	down    time.Duration
-	taken   time.Duration // when the process takes the next frame at the earliest
-	told    time.Duration // when it was last told that there is no carrier
-	changes int           // of carrier, as the machine counts them
-	known   int           // of these, as a process was told last; -1: of another boot
+	taken   time.Duration                // when the process takes the next frame at the earliest
+	told    time.Duration                // when it was last told that there is no carrier
+	changes int                          // of carrier, as the machine counts them
+	known   int                          // of these, as a process was told last; -1: of another boot
+	parting map[netip.Addr]time.Duration // good-byes that have not taken effect, and when they came
 }
 
 func (l *cable) name() string { return l.dev.name + "/" + l.port }
+
+// part notes a good-bye: it takes effect once no new registration came for lldp.Farewell. Until then
+// the switch answers the host, and forgets that with it.
+func (l *cable) part(addr netip.Addr) {
+	w := l.w
+	w.dropped(l.dev, addr)
+	if l.parting == nil {
+		l.parting = map[netip.Addr]time.Duration{}
+	}
+	at := w.now
+	l.parting[addr] = at
+	w.after(lldp.Farewell, func() {
+		if l.parting[addr] == at {
+			delete(l.parting, addr)
+			w.dropped(l.dev, addr)
+		}
+	})
+}
+
+// lostParting notes that the port is down for hosts whose good-bye had not taken effect.
+func (l *cable) lostParting() {
+	for addr := range l.parting {
+		l.w.fate(addr).down = l.w.now
+	}
+}
 
 // refresh brings the carrier in line with what is plugged, and tells both ends a
 // little later.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/testbed/truth"
 )
@@ -53,10 +52,6 @@ func (w *world) turned(before, after table) {
 	}
 }
 
-// farewell is how long a switch lets a good-bye wait for a new registration (lldp.Farewell), and
-// what it takes until others have heard of a loss of carrier in that time.
-const farewell = lldp.Farewell + time.Second
-
 // unfounded reports whether the reason for which a subject is told to be inactive has not been true
 // since the last rest before the word that it follows.
 func (w *world) unfounded(n snsd.Notice, last *spoken) bool {
@@ -85,9 +80,6 @@ func (w *world) unfounded(n snsd.Notice, last *spoken) bool {
 	zoned := w.zoned >= since || w.differ() || !truth.Common(t.zones[n.Host], t.zones[n.Subject])
 	switch n.Reason {
 	case snsd.ReasonLinkDown:
-		if f := w.fate(n.Subject); f.gone > 0 && w.now-f.gone <= farewell {
-			return false // its carrier went before its good-bye took effect
-		}
 		return w.fate(n.Subject).down < since && !slices.ContainsFunc(t.claims[n.Subject], func(p place) bool { return !p.reachable })
 	case snsd.ReasonIPChanged:
 		return !registered

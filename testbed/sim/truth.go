@@ -58,9 +58,10 @@ func (t *table) heard(l *cable, f *hostFrame, now time.Duration) {
 	r := f.reg
 	l.w.noted(*t, l, r)
 	i := slices.IndexFunc(*t, func(c claimant) bool { return c.link == l && c.key == r.key })
+	delete(l.parting, r.addr) // it is back in time, if it had gone
 	switch {
 	case r.ttl == 0 && i >= 0:
-		l.w.dropped(l.dev, (*t)[i].addr)
+		l.part((*t)[i].addr)
 		*t = slices.Delete(*t, i, i+1)
 	case r.ttl == 0:
 	case i < 0:
