@@ -182,8 +182,9 @@ func (w *world) mayRepeat(l *cable, last *spoken) bool {
 		})
 }
 
-// recalled reports whether a device was started since and begins with the last sync, which may name
-// the place where the host was before: it takes that for the holder until a reflector answers.
+// recalled reports whether a device was started since, and the host has claims at two switches: of
+// the other one the device knows from the last sync, but not whether its port was down. It may take
+// that for the holder until a reflector answers.
 func (w *world) recalled(d *device, last *spoken) bool {
 	return last.at <= d.stopped && len(w.truth().claims[last.Host]) > 1
 }
