@@ -493,11 +493,21 @@ func (n *Notifier) decideOverdue() {
 	n.overdue = n.overdue[:0]
 }
 
-// answer tells s all its active peers again.
+// answer tells s all its active peers again, and which of those that it was told of cannot be
+// reached: its agent may have been started anew, and the kernel still uses those paths. One that
+// cannot be told now hears all when it can.
 func (n *Notifier) answer(s *subscriber) {
 	s.answered, s.queryDue = n.now, never
 	n.keepHost(s)
 	n.recomputeAll(s, nil, true)
+	if s.out == nil {
+		return
+	}
+	for i := len(s.list) - 1; i >= 0; i-- { // backward: repeat may remove the pair
+		if p := s.list[i]; p.told.acked && !p.told.isActive() && !p.ended {
+			n.repeat(p)
+		}
+	}
 }
 
 // repeat sends what was told of a pair once more, with its number: an agent that has forgotten it

@@ -133,11 +133,11 @@ func TestWhatChangesIsToldOnce(t *testing.T) {
 		{"nothing changed", func(r *rig) { r.changed(0, farT, hostA, hostB) }, nil},
 		{"a registration repeated", func(r *rig) { h := r.w.hosts[ip(hostA)]; r.n.Subscribe(h.Addr, "p1", h.MAC, r.now) }, nil},
 		{"a query", func(r *rig) { r.n.Query(ip(hostA), r.now) }, []string{hostA + ": " + hostB + " active", hostA + ": " + farT + " active"}},
-		{"a query does not repeat inactive ones", func(r *rig) {
+		{"a query repeats what cannot be reached: the agent may have been started anew", func(r *rig) {
 			r.fault(farT, snsd.ReasonLinkDown)
 			r.settle()
 			r.n.Query(ip(hostA), r.now)
-		}, []string{hostA + ": " + hostB + " active"}},
+		}, []string{hostA + ": " + hostB + " active", hostA + ": " + farT + " inactive link-down"}},
 		{"its own second address is no news to a host", func(r *rig) {
 			r.w.put(ip("192.0.2.11"), r.w.hosts[ip(hostA)].MAC)
 			r.w.join("z", ip("192.0.2.11"))
@@ -447,4 +447,21 @@ func TestAChangeOfZonesIsToldToAHostThatIsUnreachableItself(t *testing.T) {
 	r.w.join("y", ip(hostA))
 	r.n.Changed(zone.Changes{{Addr: ip(hostA), Why: snsd.ReasonLinkDown, Peers: true}}, r.now, r.now)
 	expect(t, r.settle(), hostA+": "+farU+" active")
+}
+
+// A query that was put off comes due while another claim has the host's address: nothing is under way
+// to it then. It hears all when it has the address again.
+func TestAQueryOfAHostThatLostItsAddressIsNotAnswered(t *testing.T) {
+	r := twoHosts(t)
+	r.fault(farT, snsd.ReasonLinkDown)
+	r.settle()
+	r.n.Query(ip(hostA), r.now)
+	r.settle()
+	r.n.Query(ip(hostA), r.now) // put off
+	r.n.Yield(ip(hostA), "p1", r.now)
+	r.now = r.now.Add(5 * time.Second)
+	expect(t, r.settle())
+	if c := r.n.Counters(); c.InFlight != 0 || c.Waiting != 0 {
+		t.Errorf("%d notices are under way, %d wait", c.InFlight, c.Waiting)
+	}
 }

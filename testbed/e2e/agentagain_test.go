@@ -44,7 +44,7 @@ func TestAnAgentThatIsStartedAgainIsToldWhatIsTrue(t *testing.T) {
 	first.signal(unix.SIGKILL)
 	first.exit()
 	second := f.agent("a", addr, "--role", "initiator")
-	told(second, active(init1), active(init2)) // what cannot be reached is not repeated: it is not connected
+	told(second, active(init1), active(init2), down)
 	if n := f.counter("tor1", "lldp.updated"); n != changed {
 		t.Errorf("its LLDP differs from before: %d changes, %d before", n, changed)
 	}
