@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 		"actions.go times.go doc.go",
 	},
 	"hostnotify": {
-		"restore.go observe.go notifier.go nudge.go leaving.go told.go silent.go fence.go detour.go", // in, and out to operators
+		"restore.go observe.go notifier.go query.go nudge.go leaving.go told.go silent.go fence.go detour.go", // in, and out to operators
 		"links.go change.go send.go",
 		"difference.go cause.go",
 		"flight.go truth.go fenced.go",
