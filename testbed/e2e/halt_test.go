@@ -78,6 +78,8 @@ func TestAHaltOfTheFabricWhileItIsFlooded(t *testing.T) {
 	f.awaitState("i1", init1, target, "inactive", "") // whatever it had heard at the halt
 	f.awaitState("i2", init2, target, "inactive", "")
 	f.fault("tor1", "eth1", true)
+	f.awaitState("i1", init1, target, "active", "") // else the next loss is no news
+	f.awaitState("i2", init2, target, "active", "")
 	f.stillTells()
 }
 
