@@ -17,8 +17,8 @@ import (
 // fencing does in the dataplane what the owner of the Core decides to block, and hands back what
 // came of it. The owner never waits for it.
 type fencing struct {
-	d    *Daemon
-	kick chan struct{}
+	rounds
+	d *Daemon
 
 	mu    sync.Mutex
 	queue []fence.Step
@@ -43,7 +43,7 @@ type fenceState struct {
 // fenceRetry is how long after an error the dataplane is opened again.
 const fenceRetry = 5 * time.Second
 
-func newFencing(d *Daemon) *fencing { return &fencing{d: d, kick: make(chan struct{}, 1)} }
+func newFencing(d *Daemon) *fencing { return &fencing{rounds: newRounds(), d: d} }
 
 // hand takes over what the owner has for the dataplane; it never waits.
 func (f *fencing) hand(c *device.Core, now time.Time) {
@@ -54,31 +54,18 @@ func (f *fencing) hand(c *device.Core, now time.Time) {
 	f.mu.Lock()
 	f.queue = append(f.queue, steps...)
 	f.mu.Unlock()
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
+	f.wake()
 }
 
 // Run implements task.
 func (f *fencing) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-f.kick:
-		case <-timer.C:
+	f.run(ctx, f.d.env.Now, func(ctx context.Context) time.Time {
+		f.round(ctx)
+		if len(f.dropped) == 0 {
+			return f.retry
 		}
-		if ctx.Err() == nil {
-			f.round(ctx)
-		}
-		next := f.retry
-		if len(f.dropped) > 0 {
-			next = sooner(next, f.counted.Add(countEvery))
-		}
-		timer.Reset(wait(next, f.d.env.Now()))
-	}
+		return sooner(f.retry, f.counted.Add(countEvery))
+	})
 	if f.dp != nil {
 		f.trouble(f.dp.Close()) // blocks stay, and end by their time
 	}

@@ -19,8 +19,8 @@ import (
 // hardZoning brings the rows that the owner of the Core decides into the dataplane, and tells
 // operators how that does. The owner never waits for it.
 type hardZoning struct {
-	d    *Daemon
-	kick chan struct{}
+	rounds
+	d *Daemon
 
 	mu    sync.Mutex
 	want  bool // zones are to be enforced
@@ -68,7 +68,7 @@ const (
 )
 
 func newHardZoning(d *Daemon, cfg *config.Config) *hardZoning {
-	return &hardZoning{d: d, kick: make(chan struct{}, 1), cfg: cfg.HardZoning, bound: cfg.Hosts.Bindings, fresh: true, wrong: make(map[string]string)}
+	return &hardZoning{rounds: newRounds(), d: d, cfg: cfg.HardZoning, bound: cfg.Hosts.Bindings, fresh: true, wrong: make(map[string]string)}
 }
 
 // boundsOf is the access whitelist: the bindings that name addresses, with those of the ports
@@ -108,13 +108,6 @@ func (h *hardZoning) hand(c *device.Core, ports []hardzone.Port, now time.Time) 
 	}
 }
 
-func (h *hardZoning) wake() {
-	select {
-	case h.kick <- struct{}{}:
-	default:
-	}
-}
-
 // configure brings a changed configuration into force.
 func (h *hardZoning) configure(cfg *config.Config) {
 	h.mu.Lock()
@@ -125,32 +118,18 @@ func (h *hardZoning) configure(cfg *config.Config) {
 
 // Run implements task.
 func (h *hardZoning) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-h.kick:
-		case <-timer.C:
+	h.run(ctx, h.d.env.Now, func(ctx context.Context) time.Time {
+		h.round(ctx)
+		if h.dp != nil {
+			return sooner(h.retry, h.next)
 		}
-		if ctx.Err() == nil {
-			h.round(ctx)
-		}
-		timer.Reset(h.sleep())
-	}
+		return h.retry
+	})
 	h.close()
 	return nil
 }
 
 func (h *hardZoning) String() string { return "hard zoning" }
-
-func (h *hardZoning) sleep() time.Duration {
-	now, next := h.d.env.Now(), h.retry
-	if h.dp != nil && (next.IsZero() || h.next.Before(next)) {
-		next = h.next
-	}
-	return wait(next, now)
-}
 
 // round does all that there is to do.
 func (h *hardZoning) round(ctx context.Context) {

@@ -17,8 +17,8 @@ import (
 // portGuard keeps LLDP and SNSD frames from passing between hosts: it guards the access ports that
 // there are, and counts what was dropped. It runs with hard zoning and without.
 type portGuard struct {
-	d    *Daemon
-	kick chan struct{}
+	rounds
+	d *Daemon
 
 	mu     sync.Mutex
 	ports  []fabric.GuardedPort // that there are
@@ -48,7 +48,7 @@ const (
 )
 
 func newPortGuard(d *Daemon) *portGuard {
-	return &portGuard{d: d, kick: make(chan struct{}, 1), states: make(map[string]fabric.GuardState),
+	return &portGuard{rounds: newRounds(), d: d, states: make(map[string]fabric.GuardState),
 		frames: make(map[string]fabric.ForbiddenFrames), noted: make(map[string]forbiddenEvent)}
 }
 
@@ -59,28 +59,20 @@ func (g *portGuard) hand(ports []fabric.GuardedPort) {
 	g.mu.Lock()
 	g.ports = ports
 	g.mu.Unlock()
-	select {
-	case g.kick <- struct{}{}:
-	default:
-	}
+	g.wake()
 }
 
 // Run implements task.
 func (g *portGuard) Run(ctx context.Context) error {
-	tick := time.NewTicker(guardRead)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			if g.guard != nil {
-				_ = g.guard.Close()
-			}
-			return nil
-		case <-g.kick:
-		case <-tick.C:
-		}
-		g.round(g.d.env.Now())
+	g.run(ctx, g.d.env.Now, func(context.Context) time.Time {
+		now := g.d.env.Now()
+		g.round(now)
+		return now.Add(guardRead)
+	})
+	if g.guard != nil {
+		_ = g.guard.Close()
 	}
+	return nil
 }
 
 // round guards the ports that there are, and reads what was dropped.
