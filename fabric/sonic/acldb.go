@@ -187,8 +187,13 @@ func (d *db) rowsOf(table string) (map[string]map[string]string, error) {
 	return rows, err
 }
 
-// put writes rules.
+// put writes rules, after orchagent has forgotten those that were deleted a moment before: it would go
+// on to say that they are active, from before it has deleted and made them again
+// (TestWhatOthersDeleteIsSeenAndPutBack).
 func (a *aclDB) put(rules []aclRule) error {
+	if err := a.forgotten(rules); err != nil {
+		return err
+	}
 	commands := make([][]string, len(rules))
 	for i, r := range rules {
 		commands[i] = append([]string{"HSET", r.key()}, r.fields()...)
@@ -196,6 +201,33 @@ func (a *aclDB) put(rules []aclRule) error {
 	}
 	_, err := a.config.all(commands)
 	return err
+}
+
+// forgotten waits until orchagent says nothing of rules that are not in the configuration, or for a time.
+func (a *aclDB) forgotten(rules []aclRule) error {
+	if a.silent || len(rules) == 0 {
+		return nil
+	}
+	commands := make([][]string, len(rules))
+	for i, r := range rules {
+		commands[i] = []string{"HMGET", r.key(), "PRIORITY"}
+	}
+	rows, err := a.config.all(commands)
+	if err != nil {
+		return err
+	}
+	var deleted []aclRule
+	for i, r := range rules {
+		if !at(rows[i], 0).ok {
+			deleted = append(deleted, r)
+		}
+	}
+	for until := time.Now().Add(aclWait); ; time.Sleep(aclPause) {
+		st, err := a.taken(deleted)
+		if err != nil || len(st.unseen) == len(deleted) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // del removes rows.
