@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/fabric/linux/portguard"
@@ -66,6 +70,7 @@ func (s *service) startArray(ctx context.Context, creds fencing.Credentials) (en
 	if err != nil {
 		s.log.Warn("target", "error", err) // what was read counts
 	}
+	defer lockPins()()
 	f.array = &fencing.Linux{Tree: s.kernel.Tree, Cables: f.cablesOf}
 	if f.array.Watch, f.array.WatchErr = hostkernel.OpenTargetWatch(len(served) > 0); f.array.WatchErr != nil {
 		s.log.Error("commands in execution cannot be watched: no host gets a fence", "error", f.array.WatchErr)
@@ -112,6 +117,17 @@ func (s *service) startArray(ctx context.Context, creds fencing.Credentials) (en
 		})
 	}
 	return end, s.look()
+}
+
+// lockPins keeps other agents of this machine from opening what all of them pin, until unlock is called: an
+// array may have an agent for each controller, which start together.
+func lockPins() (unlock func()) {
+	dir, err := os.Open(filepath.Dir(guardPins))
+	if err != nil {
+		return func() {} // nothing can be pinned, which Open says
+	}
+	_ = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+	return func() { _ = dir.Close() }
 }
 
 // follow takes what is served now, and the interfaces.

@@ -197,12 +197,14 @@ func (s *service) look() error {
 		return err
 	}
 	cfg := s.cfg
-	if cfg.Target.Nvmet {
+	if cfg.Target.Nvmet || s.fences.target != nil {
 		served, err := s.kernel.Served()
 		if err != nil {
 			s.log.Warn("target", "error", err) // what was read counts
 		}
-		cfg = cfg.WithServed(served, have)
+		if cfg.Target.Nvmet {
+			cfg = cfg.WithServed(served, have)
+		}
 		s.fences.follow(served, have, s.log)
 	}
 	ports, missing := cfg.Cables(have)

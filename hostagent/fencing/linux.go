@@ -102,6 +102,9 @@ func rdma(served []hostkernel.Served) bool {
 
 // Block implements Kernel: at each cable of the array's address.
 func (l *Linux) Block(p Path, until time.Time) error {
+	if l.Gate == nil {
+		return l.GateErr
+	}
 	cables := l.Cables(p.Array)
 	if len(cables) == 0 {
 		return fmt.Errorf("no interface of this machine has %v", p.Array)
@@ -116,6 +119,9 @@ func (l *Linux) Block(p Path, until time.Time) error {
 
 // Lift implements Kernel.
 func (l *Linux) Lift(p Path) error {
+	if l.Gate == nil {
+		return l.GateErr
+	}
 	var errs []error
 	for _, cable := range l.Cables(p.Array) {
 		errs = append(errs, l.Gate.Lift(fence.Key{Port: cable, Array: p.Array, Host: p.Host}))

@@ -330,3 +330,15 @@ func TestFencesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// An array whose frames cannot be blocked says so, also when nobody asked it.
+func TestAnArrayWithoutAGateRefuses(t *testing.T) {
+	none := errors.New("no eBPF here")
+	l := &Linux{GateErr: none, Cables: func(netip.Addr) []string { return []string{"eth0"} }}
+	if err := l.Block(Path{}, time.Now()); !errors.Is(err, none) {
+		t.Errorf("block: %v", err)
+	}
+	if err := l.Lift(Path{}); !errors.Is(err, none) {
+		t.Errorf("lift: %v", err)
+	}
+}

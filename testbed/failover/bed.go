@@ -61,14 +61,14 @@ func (b *Bed) begin(ctx context.Context) error {
 	if out, err := b.do(ctx, common+setupHost(b.over)); err != nil {
 		return fmt.Errorf("host: %s: %w", out, err)
 	}
-	array := setupArray(b.over)
+	cards := setupCards(b.over)
 	if b.over == RDMA {
-		array = common + array
+		cards = common + cards
 	}
-	if out, err := b.doAtArray(ctx, array); err != nil {
-		return fmt.Errorf("array: %s: %w", out, err)
+	if err := b.atArray(ctx, cards); err != nil {
+		return err
 	}
-	files := map[string]string{b.share("host.yaml"): hostConfig, b.share("snsd.conf"): existingConfig(b.over)}
+	files := map[string]string{b.share("host.yaml"): hostConfig, b.share("host-off.yaml"): hostConfig + fenceOff, b.share("snsd.conf"): existingConfig(b.over)}
 	for p := range tors {
 		node, _, _ := b.over.at(p)
 		files[b.shareOf(node, fmt.Sprintf("array%d.yaml", p+1))] = arrayConfig(b.over, p)
@@ -85,6 +85,18 @@ func (b *Bed) begin(ctx context.Context) error {
 		if err := b.startTarget(ctx, p); err != nil {
 			return err
 		}
+	}
+	// An agent that begins to watch connections when there are some already fences nothing for half a minute.
+	if err := b.await(ctx, "the watch of the array's agents", func() error { return b.atArray(ctx, "ls /sys/fs/bpf/snsd-target*/link*") }); err != nil {
+		return err
+	}
+	return b.atArray(ctx, setupArray(b.over))
+}
+
+// atArray runs a shell script in the array's machine; what it wrote is part of its error.
+func (b *Bed) atArray(ctx context.Context, script string) error {
+	if out, err := b.doAtArray(ctx, script); err != nil {
+		return fmt.Errorf("array: %s: %w", out, err)
 	}
 	return nil
 }

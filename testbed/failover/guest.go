@@ -21,6 +21,7 @@ ip() { /usr/sbin/ip "$@"; } # the shell has an ip of its own, which can do less
 # In memory as on a disk's page cache: fetched page by page from outside, a program would stand still at every new step.
 mkdir /run/bin; cp /lab/bin/snsd /lab/bin/iotime /run/bin/
 mkdir -p /etc/nvme
+echo 0123456789abcdef0123456789abcdef >/run/secret; chmod 600 /run/secret
 echo nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/nvme/hostnqn
 echo 6f8ff1a5-5a0e-4d5f-9b5e-000000000001 >/etc/nvme/hostid
 `
@@ -51,7 +52,30 @@ func softRoCE(t Transport, card string) string {
 	return fmt.Sprintf("/usr/sbin/rdma link add rxe_%[1]s type rxe netdev %[1]s\n", card)
 }
 
-// setupArray makes the array, over TCP in a namespace of its own.
+// setupCards gives the array its addresses, over TCP in a namespace of its own.
+func setupCards(t Transport) string {
+	var b strings.Builder
+	b.WriteString("set -e\n")
+	if t == RDMA {
+		b.WriteString("modprobe -a crc32_generic rdma_rxe nvmet-rdma\n")
+	} else {
+		b.WriteString("/usr/sbin/ip netns add tgt; /usr/sbin/ip netns exec tgt ip link set lo up\n")
+	}
+	for p := range tors {
+		_, card, inside := t.at(p)
+		if t == TCP {
+			fmt.Fprintf(&b, "/usr/sbin/ip link set %s netns tgt\n", card)
+		}
+		fmt.Fprintf(&b, `%[3]s link set %[4]s up
+%[3]s addr add %[2]s/24 dev %[4]s
+%[3]s route add 10.%[1]d.1.0/24 via 10.%[1]d.2.1
+`, p+1, arrayAddr(p), inside+"/usr/sbin/ip", card)
+		b.WriteString(softRoCE(t, card))
+	}
+	return b.String()
+}
+
+// setupArray has it serve.
 func setupArray(t Transport) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `set -e
@@ -63,24 +87,10 @@ mkdir $C/subsystems/$N/namespaces/1
 echo -n /dev/ram0 >$C/subsystems/$N/namespaces/1/device_path
 echo 1 >$C/subsystems/$N/namespaces/1/enable
 `, Subsystem)
-	if t == RDMA {
-		b.WriteString("modprobe -a crc32_generic rdma_rxe nvmet-rdma\n")
-	} else {
-		b.WriteString("/usr/sbin/ip netns add tgt; /usr/sbin/ip netns exec tgt ip link set lo up\n")
-	}
 	for p := range tors {
-		_, card, inside := t.at(p)
-		if t == TCP {
-			fmt.Fprintf(&b, "/usr/sbin/ip link set %s netns tgt\n", card)
-		}
-		ip := inside + "/usr/sbin/ip"
-		fmt.Fprintf(&b, `%[5]s link set %[6]s up
-%[5]s addr add %[2]s/24 dev %[6]s
-%[5]s route add 10.%[1]d.1.0/24 via 10.%[1]d.2.1
-P=$C/ports/%[1]d; mkdir $P
+		fmt.Fprintf(&b, `P=$C/ports/%[1]d; mkdir $P
 echo %[4]s >$P/addr_trtype; echo ipv4 >$P/addr_adrfam; echo %[2]s >$P/addr_traddr; echo %[3]d >$P/addr_trsvcid
-`, p+1, arrayAddr(p), servicePort, t, ip, card)
-		b.WriteString(softRoCE(t, card))
+`, p+1, arrayAddr(p), servicePort, t)
 		b.WriteString(openPort(t, p))
 	}
 	return b.String()
@@ -107,7 +117,10 @@ func existingConfig(t Transport) string {
 }
 
 // hostConfig is what our agent reads besides: times are short so that a test need not wait.
-const hostConfig = "register: {interval: 1s, ttl: 4s}\nconnect: {restraint: 1s}\nsocket: /run/snsd/host.sock\n"
+const hostConfig = "register: {interval: 1s, ttl: 4s}\nconnect: {restraint: 1s}\nsocket: /run/snsd/host.sock\nfence-service: {port: 4424, key-file: /run/secret}\n"
+
+// fenceOff is added where the agent leaves a path without waiting for its fence.
+const fenceOff = "fence: off\n"
 
 // arrayConfig is of one plane: an array has two controllers, each with its own agent. Over RDMA the
 // second one registers no subsystem, so that the host has to ask for it.
@@ -117,7 +130,8 @@ func arrayConfig(t Transport, plane int) string {
 	if t == RDMA && plane == 1 {
 		serves = fmt.Sprintf("ports: [{interface: %s, protocol: roce, role: target}]\n", card)
 	}
-	return fmt.Sprintf("%sregister: {interval: 1s, ttl: 4s}\nconnect: {enabled: false}\nsocket: /run/snsd/array%d.sock\n", serves, plane+1)
+	fences := fmt.Sprintf("fence-service: {listen: [\"%v:4424\"], hosts: [{key-file: /run/secret, addresses: [%v, %v]}]}\n", arrayAddr(plane), hostAddr(0), hostAddr(1))
+	return fmt.Sprintf("%s%sregister: {interval: 1s, ttl: 4s}\nconnect: {enabled: false}\nsocket: /run/snsd/array%d.sock\n", serves, fences, plane+1)
 }
 
 // disconnect takes all controllers away; their paths must be whole.

@@ -20,13 +20,15 @@ type Method struct {
 	Name string
 	Args string // of snsd, one a port
 	Ours bool   // the service, by its configuration, on both sides
+	Off  bool   // it waits for no fence
 }
 
-// Methods are the three that are compared.
+// Methods are those that are compared.
 var Methods = []Method{
 	{Name: "nothing", Args: "--protocol roce"},
 	{Name: "existing agent", Args: "--protocol roce --like-agent --fail-over"},
 	{Name: "ours", Ours: true},
+	{Name: "ours, fence off", Ours: true, Off: true},
 }
 
 // asService is how our unit has systemd run the agent (dist/systemd/snsd.service): it does not wait
@@ -50,7 +52,7 @@ type Row struct {
 	Reason        string        // of the notice
 	Said          []string      // what the agent said of its actions
 	States        []string      // of the controllers after the fault
-	ours          bool
+	ours, off     bool
 	Slow          []string // the I/Os that took longest, by when they began and ended after the fault
 }
 
@@ -68,7 +70,7 @@ func (f *Fault) name(t Transport) string {
 
 // Run has one fault strike under I/O.
 func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
-	r = Row{Fault: f.name(b.over), Method: m.Name, ours: m.Ours, Notice: -1, Done: -1, Usable: -1}
+	r = Row{Fault: f.name(b.over), Method: m.Name, ours: m.Ours, off: m.Off, Notice: -1, Done: -1, Usable: -1}
 	var files, pids []string
 	defer func() {
 		if e := b.stop(context.WithoutCancel(ctx), pids...); err == nil {
@@ -79,7 +81,8 @@ func (b *Bed) Run(ctx context.Context, f *Fault, m *Method) (r Row, err error) {
 		return r, fmt.Errorf("%s: %w", out, err)
 	}
 	if m.Ours {
-		pid, err := b.start(ctx, "host.out", asService+"/run/bin/snsd run -c /lab/node/host.yaml --existing /lab/node/snsd.conf")
+		file := map[bool]string{true: "host-off.yaml", false: "host.yaml"}[m.Off]
+		pid, err := b.start(ctx, "host.out", asService+"/run/bin/snsd run -c /lab/node/"+file+" --existing /lab/node/snsd.conf")
 		if err != nil {
 			return r, err
 		}
