@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
@@ -27,6 +28,7 @@ const askWithin = 2 * time.Second
 type status struct {
 	hostagent.Status
 	Controllers []controller `json:"controllers"`
+	Note        string       `json:"note,omitempty"`  // why there cannot be any yet
 	Error       string       `json:"error,omitempty"` // of reading them
 	Array       *arrayStatus `json:"array,omitempty"` // where this agent fences paths of hosts
 }
@@ -46,7 +48,10 @@ func (s *service) status(ctx context.Context) (status, error) {
 	own, err := s.agent.Status(ctx)
 	st := status{Status: own, Controllers: []controller{}, Array: s.fences.status()}
 	cs, kerr := s.kernel.Controllers()
-	if kerr != nil {
+	switch {
+	case len(cs) == 0 && errors.Is(kerr, fs.ErrNotExist):
+		st.Note = kerr.Error()
+	case kerr != nil:
 		st.Error = kerr.Error()
 	}
 	for i := range cs {
@@ -295,6 +300,9 @@ func (st *status) trouble() error {
 
 func printStatus(w io.Writer, st *status) {
 	fmt.Fprintf(w, "mode %s, fence %s\n", st.Mode, st.Fence)
+	if st.Note != "" {
+		fmt.Fprintln(w, st.Note)
+	}
 	for _, p := range st.Ports {
 		fmt.Fprintf(w, "%s %s %v %s %s: %d notices, %d repeated\n", p.Interface, p.Link, p.Addresses, p.Service.Role, p.Service.Protocol, p.Counters.Received.Notices, p.Counters.Duplicates)
 		fmt.Fprintf(w, "  switch %v, fences announced: %v, frames refused: %d by source, %d by destination, %d without a known switch\n",

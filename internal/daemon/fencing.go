@@ -152,7 +152,7 @@ func keyName(k fence.Key) string {
 // keep writes begins and ends into the record of what was done to the network.
 func (f *fencing) keep(r *fence.Result) {
 	what := map[fence.Op]string{fence.OpBlock: "fence.block", fence.OpLift: "fence.lift", fence.OpLiftAll: "fence.lift-all"}[r.Op]
-	if what == "" {
+	if what == "" || r.Op == fence.OpLiftAll && r.Err == nil && len(f.dropped) == 0 { // nothing stood
 		return
 	}
 	rec := audit.Record{By: "inofd", From: "fencing", What: what, Detail: map[string]string{"block": keyName(r.Key)}, Result: "done"}
