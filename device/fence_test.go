@@ -208,6 +208,24 @@ func TestAnArraysPortThatLosesItsCarrier(t *testing.T) {
 	}
 }
 
+// A port that is shut because of a fault is fenced once it is down, and no earlier.
+func TestAnArraysPortThatIsShut(t *testing.T) {
+	r := newFenceRig(t, fenceOn)
+	r.forget()
+	if err := r.ShutPort("a1", r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Second)
+	if got := r.take("h1", t1); len(got) != 1 || got[0].State != snsd.Inactive || got[0].Fence.Level != snsd.FenceNone || len(r.blocks) > 0 {
+		t.Fatalf("while frames still pass the agent got %+v, and blocks are %v", got, r.blocks)
+	}
+	r.Port(fabric.Event{Kind: fabric.PortChanged, At: r.now, Port: fabric.Port{Name: "a1", Index: 1, MAC: hostMAC("a1")}}, r.now)
+	r.run(time.Second)
+	if got := r.take("h1", t1); len(got) != 1 || got[0].Fence.Level != snsd.FenceNetwork {
+		t.Errorf("once the port was down the agent got %+v", got)
+	}
+}
+
 // The path to a device fails: its host is kept from each array here by blocks of the pair, the level
 // rises once the queue is empty, and the pair is not announced active while the block stands.
 func TestAPathThatFails(t *testing.T) {

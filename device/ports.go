@@ -58,6 +58,9 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 		c.fence.machine.PortUp(p.Name)
 	}
 	c.causesChanged(c.faults.Port(ev, now), now)
+	if !is && p.fault.active && !p.fault.why.Disconnects() {
+		c.fencePort(p, now) // a fault that was before: the port is shut because of it
+	}
 	if regained && p.fault.active {
 		c.followFault(p, ev.At, ev.At, now) // of before, when somebody looked at it
 	}
