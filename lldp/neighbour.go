@@ -69,7 +69,7 @@ func newNeighbour(port string, src fabric.MAC, p *PDU, raw []byte, now time.Time
 		n.Agent = &a
 	}
 	for i := range p.Mgmt {
-		if a := p.Mgmt[i].Addr; a.IsValid() && !slices.Contains(n.Mgmt, a) {
+		if a := p.Mgmt[i].Addr.Unmap(); a.IsValid() && !slices.Contains(n.Mgmt, a) {
 			n.Mgmt = append(n.Mgmt, a)
 		}
 	}
