@@ -33,6 +33,9 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		c.portIs(p, gone, now)
 	}
 	c.portIs(p, ev, now)
+	if ev.ShutByUs {
+		c.adoptShut(p.Name, now)
+	}
 	c.forget(p)
 }
 

@@ -74,6 +74,7 @@ func (s *Source) kernelEvent(ev fabric.Event) {
 	v.kernel = ev
 	was := v.told
 	v.told = v.row.of(ev.Port)
+	ev.ShutByUs = ev.Kind == fabric.PortAdded && v.row.mine(byErrorDown)
 	if s.views[name] = v; ev.Kind == fabric.PortRemoved {
 		delete(s.views, name)
 	}
@@ -219,19 +220,6 @@ func (s *Source) write(port string, a *asked, row *portRow) (err error) {
 	}
 	a.written = err == nil
 	return err
-}
-
-// ShutByUs implements fabric.ShutKeeper.
-func (s *Source) ShutByUs() (list []string) {
-	s.viewing.Lock()
-	defer s.viewing.Unlock()
-	for name, v := range s.views {
-		if v.row.mine(byErrorDown) {
-			list = append(list, name)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // lookForPrograms finds programs of the switch that do not run.
