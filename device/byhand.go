@@ -21,19 +21,6 @@ func (c *Core) ShutPort(name string, now time.Time) error {
 	return c.byHand(name, now, c.faults.Shut)
 }
 
-// adoptShut takes over a port that was shut before, and whose fault is not known: the state of the
-// process before was lost, or the port went and came again. It is shut by hand, so that a recovery
-// opens it.
-func (c *Core) adoptShut(name string, now time.Time) {
-	p, known := c.faults.PortStatus(name, now)
-	if !known || p.Shut || p.Opening || c.ShutPort(name, now) != nil {
-		return
-	}
-	c.say(func() api.Event {
-		return api.Event{Time: now, Kind: "fault", Port: name, Text: fmt.Sprintf("port %s was shut by this device before, and the reason is lost: it stays shut until inofctl port recover", name)}
-	})
-}
-
 func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]errdown.Change, error)) error {
 	if c.client == nil || c.ports[name] == nil {
 		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)
