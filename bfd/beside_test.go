@@ -4,6 +4,7 @@ package bfd
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -172,6 +173,14 @@ func TestHoldersAreReadFromTheKernelsTable(t *testing.T) {
 	list, err = parseHolders(strings.NewReader(s.mustRun("cat", "/proc/net/udp6")), 4784)
 	if err != nil || len(list) != 1 || list[0].Address != ip("2001:db8::1") || list[0].user == "" {
 		t.Errorf("%+v, %v", list, err)
+	}
+	mapped, text := ip("::ffff:10.8.0.1").As16(), ""
+	for i := 0; i < len(mapped); i += 4 {
+		text += fmt.Sprintf("%08X", binary.NativeEndian.Uint32(mapped[i:]))
+	}
+	list, err = parseHolders(strings.NewReader("1: "+text+":12B0 0:0 07 0:0 0:0 0 0 0 5 2 0 0\n"), 4784)
+	if err != nil || len(list) != 1 || list[0].Address != ip("10.8.0.1") {
+		t.Errorf("a socket of IPv6 on an IPv4 address: %+v, %v", list, err)
 	}
 	if _, err := parseHolders(strings.NewReader("1: XYZ:12B0 0:0 07 0:0 0:0 0 0 0 5 2 0 0\n"), 4784); err == nil {
 		t.Error("an address that is none is taken")

@@ -112,7 +112,7 @@ func parseHolders(r io.Reader, port uint16) (list []Holder, err error) {
 		if _, err := strconv.ParseUint(f[9], 10, 64); !ok || err != nil {
 			return nil, fmt.Errorf("address %q, inode %q", f[1], f[9])
 		}
-		list = append(list, Holder{Address: a, user: f[7], socket: "socket:[" + f[9] + "]"})
+		list = append(list, Holder{Address: a.Unmap(), user: f[7], socket: "socket:[" + f[9] + "]"})
 	}
 	return list, s.Err()
 }

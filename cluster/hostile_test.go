@@ -399,6 +399,14 @@ func FuzzDecodeRPC(f *testing.F) {
 	})
 }
 
+// One device has one name.
+func TestAMemberInTheFormOfIPv6IsRefused(t *testing.T) {
+	h := hello{Self: MemberID{netip.AddrFrom16(devAddr(0).As16()), 1}, Mode: wire.AuthHMAC}
+	if _, err := decodeHello(h.encode()); err == nil || !strings.Contains(err.Error(), "is an IPv4 address in IPv6 form") {
+		t.Errorf("%v", err)
+	}
+}
+
 // FuzzRecords feeds the reading side of a connection, with and without tags.
 func FuzzRecords(f *testing.F) {
 	f.Add((&hello{Self: MemberID{devAddr(0), 1}, Mode: wire.AuthHMAC}).encode(), newSeal([]byte("k")).append(nil, recordRequest, []byte{byte(opStatus)}))

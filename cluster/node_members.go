@@ -48,6 +48,7 @@ func (n *Node) Replace(ctx context.Context, device netip.Addr, address netip.Add
 // configure has the leader change the members. Like a change of zones it waits for a leader while
 // one may come soon. Of ErrNoLeader nothing was changed; of ErrUncertain nobody knows.
 func (n *Node) configure(ctx context.Context, q configure) error {
+	q.Device, q.Address = q.Device.Unmap(), netip.AddrPortFrom(q.Address.Addr().Unmap(), q.Address.Port())
 	patient, cancel := context.WithTimeout(ctx, changePatience*n.patience())
 	defer cancel()
 	lost := false // an answer was, maybe

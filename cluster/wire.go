@@ -109,7 +109,11 @@ func (r *reader) addr(what string) netip.Addr {
 		}
 	case 6:
 		if v := r.take(what, 16); v != nil {
-			return netip.AddrFrom16([16]byte(v))
+			a := netip.AddrFrom16([16]byte(v))
+			if a.Is4In6() {
+				r.fail("%s: %v is an IPv4 address in IPv6 form", what, a)
+			}
+			return a.Unmap()
 		}
 	default:
 		r.fail("%s: address family %d, want 0, 4 or 6", what, f)

@@ -21,22 +21,6 @@ func (c *Core) ShutPort(name string, now time.Time) error {
 	return c.byHand(name, now, c.faults.Shut)
 }
 
-// AdoptShut takes over ports that a process before this one has shut, and whose state is lost: they
-// are shut by hand, so that a recovery opens them.
-func (c *Core) AdoptShut(names []string, now time.Time) {
-	for _, name := range names {
-		p, known := c.faults.PortStatus(name, now)
-		if !known || p.Shut || p.Opening {
-			continue
-		}
-		if err := c.ShutPort(name, now); err == nil {
-			c.say(func() api.Event {
-				return api.Event{Time: now, Kind: "fault", Port: name, Text: fmt.Sprintf("port %s was shut by this device before, and the reason is lost: it stays shut until inofctl port recover", name)}
-			})
-		}
-	}
-}
-
 func (c *Core) byHand(name string, now time.Time, do func(string, time.Time) ([]errdown.Change, error)) error {
 	if c.client == nil || c.ports[name] == nil {
 		return fmt.Errorf("port %s: %w: it is not an access port of this device", name, api.ErrNotFound)

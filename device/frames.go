@@ -70,7 +70,7 @@ func (c *Core) disbelieved(ch *lldp.Change, now time.Time) {
 	}
 	if n.InDoubt() {
 		c.Complain(now, "lldp", n.Port, fmt.Errorf("frames from %s on port %s say that they are of %s: address %s is in doubt, and taken only while nobody else claims it",
-			n.MAC, n.Port, n.ChassisID, n.Known[0].Addr))
+			n.MAC, n.Port, n.Known[0].MAC, n.Known[0].Addr))
 	}
 }
 

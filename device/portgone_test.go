@@ -1,6 +1,7 @@
 package device
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -47,5 +48,35 @@ func TestAllHostsOfAPortThatIsGoneAgeOut(t *testing.T) {
 				t.Error("the port is still known")
 			}
 		})
+	}
+}
+
+// A port that goes and comes again with the switch's own programs, shut as we had it, is still ours:
+// a recovery opens it.
+func TestAPortThatComesAgainShutByUsIsShutByHand(t *testing.T) {
+	b := newBareCore(t, true)
+	o := &orderly{}
+	b.out = o
+	is := fabric.Event{Kind: fabric.PortAdded, Port: fabric.Port{Name: "eth1", Index: 1, AdminUp: true, Carrier: true}}
+	b.Port(is, b.now)
+	b.Start(b.now)
+	if err := b.ShutPort("eth1", b.now); err != nil {
+		t.Fatal(err)
+	}
+	is.Port.AdminUp, is.Port.Carrier = false, false
+	is.Kind = fabric.PortChanged
+	b.Port(is, b.now)
+	is.Kind = fabric.PortRemoved
+	b.Port(is, b.now)
+	is.Kind, is.Port.Index, is.ShutByUs = fabric.PortAdded, 2, true
+	b.Port(is, b.now)
+	if st, _ := b.faults.PortStatus("eth1", b.now); !st.Shut {
+		t.Errorf("it is no longer ours: %+v", st)
+	}
+	if err := b.RecoverPort("eth1", b.now); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"admin eth1 false", "admin eth1 false", "admin eth1 true"}; !slices.Equal(o.did, want) {
+		t.Errorf("%q, want %q", o.did, want)
 	}
 }

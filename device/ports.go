@@ -33,7 +33,28 @@ func (c *Core) Port(ev fabric.Event, now time.Time) {
 		c.portIs(p, gone, now)
 	}
 	c.portIs(p, ev, now)
+	if ev.ShutByUs {
+		c.adoptShut(p.Name, now)
+	}
 	c.forget(p)
+}
+
+// adoptShut takes over a port that was shut before, and whose fault is not known: the state of the
+// process before was lost, or the port went and came again. It is shut by hand, so that a recovery
+// opens it.
+func (c *Core) adoptShut(name string, now time.Time) {
+	p, known := c.faults.PortStatus(name, now)
+	if !known || p.Shut || p.Opening || c.observe.on {
+		return
+	}
+	changes, err := c.faults.Shut(name, now)
+	if err != nil {
+		return
+	}
+	c.causesChanged(changes, now)
+	c.say(func() api.Event {
+		return api.Event{Time: now, Kind: "fault", Port: name, Text: fmt.Sprintf("port %s was shut by this device before, and the reason is lost: it stays shut until inofctl port recover", name)}
+	})
 }
 
 // portIs takes the state of a port that the configuration names.

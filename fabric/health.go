@@ -208,11 +208,6 @@ type HealthTeller interface {
 	HandleHealth(handle func(port string, h Health))
 }
 
-// ShutKeeper is a Dataplane that keeps beyond this process which ports SetAdmin has shut.
-type ShutKeeper interface {
-	ShutByUs() []string
-}
-
 // Doubter is a Dataplane that reads back what it was asked to do.
 type Doubter interface {
 	Doubts(now time.Time) []Doubt

@@ -65,4 +65,7 @@ type Event struct {
 	// Changes is one more than the changes of carrier that the port has had since the machine
 	// was started or the port was made, seen by anybody or not; zero: nobody counts them.
 	Changes uint64
+	// ShutByUs says of a port that is added that SetAdmin has shut it before, in this process or an
+	// earlier one: a dataplane may keep that.
+	ShutByUs bool
 }

@@ -18,8 +18,20 @@ import (
 type Identity struct {
 	NQN string
 	ID  string // a UUID
-	// Warning says what may make two hosts one to a target, or one host two; empty: nothing.
-	Warning string
+}
+
+// Doubt says what may make two hosts one to a target, or one host two; empty: nothing.
+func (i *Identity) Doubt() string {
+	named, _ := uuidOf(i.NQN)
+	switch {
+	case lazyUUID(i.ID):
+		return fmt.Sprintf("hostid %s is a number that many machines have: a target takes them for one host", i.ID)
+	case lazyUUID(named):
+		return fmt.Sprintf("hostnqn %s has a number that many machines have: a target takes them for one host", i.NQN)
+	case named != "" && i.ID != "" && !strings.EqualFold(named, i.ID):
+		return fmt.Sprintf("hostid %s is not the UUID in hostnqn %s: a target may take this host for two", i.ID, i.NQN)
+	}
+	return ""
 }
 
 const (
@@ -34,39 +46,33 @@ const (
 // number (DMI), else by chance, and written there, so that it stays the same for good. What is there
 // is checked before anything is made of it.
 func (t Tree) Identity() (Identity, error) {
-	var i Identity
-	var err error
+	i, err := t.IdentityThere()
+	if err == nil && (i.NQN == "" || i.ID == "") {
+		err = t.complete(&i)
+	}
+	return i, err
+}
+
+// IdentityThere is Identity without what is missing: it writes nothing.
+func (t Tree) IdentityThere() (i Identity, err error) {
 	if i.NQN, err = t.read(hostNQNFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return i, err
 	}
 	if i.ID, err = t.read(hostIDFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return i, err
 	}
-	named, wrong := uuidOf(i.NQN)
-	switch {
-	case wrong != "":
+	if _, wrong := uuidOf(i.NQN); wrong != "" {
 		return i, fmt.Errorf("/%s: %q %s: correct it, or remove the file to have one made", hostNQNFile, i.NQN, wrong)
-	case i.ID != "" && !isUUID(i.ID):
+	}
+	if i.ID != "" && !isUUID(i.ID) {
 		return i, fmt.Errorf("/%s: %q is no UUID: correct it, or remove the file to have one made", hostIDFile, i.ID)
-	}
-	if i.NQN == "" || i.ID == "" {
-		if err := t.complete(&i, named); err != nil {
-			return i, err
-		}
-	}
-	switch {
-	case lazyUUID(i.ID):
-		i.Warning = fmt.Sprintf("/%s: %s is a number that many machines have: a target takes them for one host", hostIDFile, i.ID)
-	case lazyUUID(named):
-		i.Warning = fmt.Sprintf("/%s: %s has a number that many machines have: a target takes them for one host", hostNQNFile, i.NQN)
-	case named != "" && !strings.EqualFold(named, i.ID):
-		i.Warning = fmt.Sprintf("/%s: %s is not the UUID in /%s, %s: a target may take this host for two", hostIDFile, i.ID, hostNQNFile, i.NQN)
 	}
 	return i, nil
 }
 
-// complete makes what is missing and writes it; named is the UUID in the name, if it has one.
-func (t Tree) complete(i *Identity, named string) (err error) {
+// complete makes what is missing and writes it.
+func (t Tree) complete(i *Identity) error {
+	named, _ := uuidOf(i.NQN)
 	id := cmp.Or(i.ID, named)
 	if id == "" || lazyUUID(id) && i.ID == "" {
 		id = t.machineID()

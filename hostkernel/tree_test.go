@@ -404,7 +404,7 @@ func TestAnIdentityIsCheckedBeforeItIsWritten(t *testing.T) {
 		{what: "a number, cut", nqn: uuidPrefix + id, id: id[:30], fails: "is no UUID"},
 		{what: "another name", dmi: id, nqn: "nqn.2026-01.org.example:host1", wantID: id},
 		{what: "both", nqn: uuidPrefix + id, id: strings.ToUpper(id), wantID: strings.ToUpper(id)},
-		{what: "both, and they differ", nqn: uuidPrefix + id, id: other, wantID: other, warns: "is not the UUID in /etc/nvme/hostnqn"},
+		{what: "both, and they differ", nqn: uuidPrefix + id, id: other, wantID: other, warns: "is not the UUID in hostnqn"},
 		{what: "a name with a number of many", dmi: id, nqn: uuidPrefix + "00000000-0000-0000-0000-000000000000", wantID: id, warns: "many machines have"},
 		{what: "a number of many", nqn: "nqn.2026-01.org.example:host1", id: "ffffffff-ffff-ffff-ffff-ffffffffffff", wantID: "ffffffff-ffff-ffff-ffff-ffffffffffff", warns: "many machines have"},
 	} {
@@ -424,7 +424,7 @@ func TestAnIdentityIsCheckedBeforeItIsWritten(t *testing.T) {
 			continue
 		}
 		if err != nil || !isUUID(i.ID) || c.wantID == "" && (lazyUUID(i.ID) || i.NQN != uuidPrefix+i.ID) || c.wantID != "" && i.ID != c.wantID ||
-			c.warns == "" != (i.Warning == "") || !strings.Contains(i.Warning, c.warns) {
+			c.warns == "" != (i.Doubt() == "") || !strings.Contains(i.Doubt(), c.warns) {
 			t.Errorf("%s: %+v, %v", c.what, i, err)
 		}
 		if again, err := tree.Identity(); err != nil || again != i {

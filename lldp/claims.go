@@ -67,6 +67,24 @@ func (t *Table) owner(port string, a netip.Addr) (HostInfo, bool) {
 	return host, true
 }
 
+// sameMachine finds addresses that the source of n has announced on the port before, under the same
+// port id and another chassis id: a machine whose chassis id changes stays the one it was.
+func (t *Table) sameMachine(n *Neighbour) {
+	p := t.ports[n.Port]
+	if p == nil {
+		return
+	}
+	for i := range n.Known {
+		h := &n.Known[i]
+		for _, e := range p.claims[h.Addr] {
+			if e.n.MAC == n.MAC && e.n.PortID == n.PortID && (e.n.Registration != nil) == (n.Registration != nil) {
+				was := e.host(h.Addr)
+				h.MAC, h.Since = was.MAC, was.Since
+			}
+		}
+	}
+}
+
 func (e *entry) host(a netip.Addr) HostInfo {
 	for i := range e.n.Known {
 		if e.n.Known[i].Addr == a {

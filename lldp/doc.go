@@ -25,6 +25,10 @@
 // host for that address, registrations first, and reports it gone when the last of
 // them is gone. One address behind two ports is not decided here but in zone.
 //
+// The MAC address of a host says which machine it is: the chassis id, if that is one, else the source
+// of its frames. A machine whose chassis id changes under the same source and port id keeps the one
+// that it was known by, as long as it announces the address.
+//
 // # Why an own codec
 //
 // mdlayher/lldp and mdlayher/ethernet have been without a release since 2015 and

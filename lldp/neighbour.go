@@ -69,7 +69,7 @@ func newNeighbour(port string, src fabric.MAC, p *PDU, raw []byte, now time.Time
 		n.Agent = &a
 	}
 	for i := range p.Mgmt {
-		if a := p.Mgmt[i].Addr; a.IsValid() && !slices.Contains(n.Mgmt, a) {
+		if a := p.Mgmt[i].Addr.Unmap(); a.IsValid() && !slices.Contains(n.Mgmt, a) {
 			n.Mgmt = append(n.Mgmt, a)
 		}
 	}
@@ -78,10 +78,7 @@ func newNeighbour(port string, src fabric.MAC, p *PDU, raw []byte, now time.Time
 }
 
 func hostsOf(n *Neighbour, p *PDU, now time.Time) []HostInfo {
-	mac := n.MAC
-	if p.Chassis.Subtype == ChassisMAC && len(p.Chassis.Value) == 6 {
-		mac = fabric.MAC([]byte(p.Chassis.Value))
-	}
+	mac := machineOf(n.MAC, n.LLDPDU)
 	if r := p.Registration; r != nil {
 		return []HostInfo{{Addr: r.Addr, MAC: mac, Subscribes: r.Subscribes, Service: r.Service, Since: now}}
 	}
@@ -97,6 +94,15 @@ func hostsOf(n *Neighbour, p *PDU, now time.Time) []HostInfo {
 	return hosts
 }
 
+// machineOf returns the MAC address of the machine that an LLDPDU is of: its chassis id, if that is
+// one, else the source of the frame.
+func machineOf(src fabric.MAC, raw []byte) fabric.MAC {
+	if len(raw) >= 9 && raw[0] == tlvChassisID<<1 && raw[1] == 7 && raw[2] == ChassisMAC { // 802.1AB clause 8.5.2
+		return fabric.MAC(raw[3:9])
+	}
+	return src
+}
+
 func announces(hosts []HostInfo, a netip.Addr) bool {
 	return slices.ContainsFunc(hosts, func(h HostInfo) bool { return h.Addr == a })
 }
@@ -107,6 +113,17 @@ func keepSince(hosts, old []HostInfo) {
 		for j := range old {
 			if old[j].Addr == hosts[i].Addr {
 				hosts[i].Since = old[j].Since
+			}
+		}
+	}
+}
+
+// keepMachine carries over by which MAC address the machine of an LLDPDU that is read again is known.
+func keepMachine(hosts, old []HostInfo) {
+	for i := range hosts {
+		for j := range old {
+			if old[j].Addr == hosts[i].Addr && !old[j].MAC.IsZero() {
+				hosts[i].MAC = old[j].MAC
 			}
 		}
 	}

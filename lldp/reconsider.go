@@ -51,6 +51,7 @@ func (t *Table) reconsidered(e *entry, x *Beliefs, now time.Time) (Neighbour, bo
 		return n, false
 	}
 	is := newNeighbour(n.Port, n.MAC, p, n.LLDPDU, now)
+	keepMachine(is.Known, n.Known)
 	t.believe(x, &is)
 	if cut := len(is.Known) + len(is.Refused) - len(n.Known) - len(n.Refused); cut > 0 { // a limit left some out
 		is.Known = slices.DeleteFunc(is.Known, func(h HostInfo) bool {

@@ -26,6 +26,7 @@ func (n *Neighbour) RowKey(b []byte) []byte {
 //
 //	MAC(6) first heard(8) last heard(8) addresses(2), then for each length(1) address since(8), then the LLDPDU
 //
+// With rowMAC in the length a MAC(6) follows since: its host is known by another one than the LLDPDU says.
 // Times are nanoseconds of Unix time. Confirmed is not in it: the loss of
 // one carrier would change the rows of all hosts behind it.
 func (n *Neighbour) AppendRow(b []byte) []byte {
@@ -36,11 +37,22 @@ func (n *Neighbour) AppendRow(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(n.Known)))
 	for i := range n.Known {
 		a := n.Known[i].Addr.AsSlice()
-		b = append(append(b, byte(len(a))), a...)
+		mac := n.Known[i].MAC
+		other := !mac.IsZero() && mac != machineOf(n.MAC, n.LLDPDU)
+		size := byte(len(a))
+		if other {
+			size |= rowMAC
+		}
+		b = append(append(b, size), a...)
 		b = binary.BigEndian.AppendUint64(b, uint64(n.Known[i].Since.UnixNano()))
+		if other {
+			b = append(b, mac[:]...)
+		}
 	}
 	return append(b, n.LLDPDU...)
 }
+
+const rowMAC = 0x80
 
 // rowHead is the length of a row's fixed part.
 const rowHead = 6 + 2*8 + 2
@@ -62,17 +74,34 @@ func ParseRow(key, row []byte) (Neighbour, error) {
 	n.FirstHeard, n.LastHeard = at(6), at(14)
 	count, rest := int(binary.BigEndian.Uint16(row[22:])), row[rowHead:]
 	for range count {
-		if len(rest) < 1 || len(rest) < 1+int(rest[0])+8 {
+		size, tail := 0, 8
+		if len(rest) > 0 {
+			size = int(rest[0] &^ rowMAC)
+		}
+		if len(rest) > 0 && rest[0]&rowMAC != 0 {
+			tail += len(n.MAC)
+		}
+		if len(rest) < 1+size+tail {
 			return Neighbour{}, fmt.Errorf("port %s: %d addresses: %w", n.Port, count, ErrRow)
 		}
-		size := int(rest[0])
 		a, ok := netip.AddrFromSlice(rest[1 : 1+size])
 		if !ok {
 			return Neighbour{}, fmt.Errorf("port %s: an address of %d bytes: %w", n.Port, size, ErrRow)
 		}
-		n.Known = append(n.Known, HostInfo{Addr: a, Since: time.Unix(0, int64(binary.BigEndian.Uint64(rest[1+size:])))})
-		rest = rest[1+size+8:]
+		h := HostInfo{Addr: a, Since: time.Unix(0, int64(binary.BigEndian.Uint64(rest[1+size:])))}
+		if tail > 8 {
+			if h.MAC = fabric.MAC(rest[1+size+8:]); h.MAC.IsZero() {
+				return Neighbour{}, fmt.Errorf("port %s: no MAC address: %w", n.Port, ErrRow)
+			}
+		}
+		n.Known = append(n.Known, h)
+		rest = rest[1+size+tail:]
 	}
 	n.LLDPDU = rest
+	for _, h := range n.Known {
+		if h.MAC == machineOf(n.MAC, rest) {
+			return Neighbour{}, fmt.Errorf("port %s: MAC address %s is said twice: %w", n.Port, h.MAC, ErrRow)
+		}
+	}
 	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 func FuzzParseRow(f *testing.F) {
 	f.Add([]byte("eth1\x00x"), make([]byte, rowHead))
 	f.Add([]byte("eth1\x00x"), append(make([]byte, rowHead-1), 1, 4, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 7))
+	f.Add([]byte("eth1\x00x"), append(make([]byte, rowHead-1), 1, rowMAC|4, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 2, 7, 4, 2, 0, 0, 0, 0, 8))
 	f.Fuzz(func(t *testing.T, key, row []byte) {
 		n, err := ParseRow(key, row)
 		if err != nil {

@@ -35,6 +35,7 @@ func (t *Table) restore(s *Neighbour, behind time.Duration, now time.Time) error
 	}
 	p.TTL = min(p.TTL, t.maxTTL)
 	n := newNeighbour(s.Port, s.MAC, p, slices.Clone(raw), now)
+	keepMachine(n.Known, s.Known)
 	t.believe(&t.beliefs, &n)
 	n.FirstHeard, n.LastHeard = past(s.FirstHeard, behind, now), past(s.LastHeard, behind, now)
 	n.Confirmed = s.Confirmed

@@ -150,6 +150,7 @@ func (t *Table) receive(f *fabric.Frame, now time.Time) ([]Change, error) {
 		return nil, p.RegistrationErr // what it said before stands until its TTL
 	}
 	n := newNeighbour(f.Port, f.Src, p, slices.Clone(raw), now)
+	t.sameMachine(&n)
 	t.believe(&t.beliefs, &n)
 	t.count.noteBeliefs(&n)
 	if a, lost := loses(e, &n); lost && !ended {

@@ -361,6 +361,14 @@ func TestBrokenRegistrationTakesNothing(t *testing.T) {
 	}
 }
 
+// A host whose management addresses are one IPv4 address in two forms has it once, as IPv4.
+func TestAManagementAddressInTheFormOfIPv6IsIPv4(t *testing.T) {
+	ch := hear(t, NewTable(Limits{}), plain("swp1", 1, nil, "::ffff:192.0.2.50", "192.0.2.50"), t0, Learned)
+	if len(ch.Put) != 1 || ch.Put[0].Addr != netip.MustParseAddr("192.0.2.50") {
+		t.Errorf("%+v", ch.Put)
+	}
+}
+
 // A frame that was cut on its way takes nothing away, wherever the cut is; the same
 // words in a whole LLDPDU do.
 func TestCutFramesTakeNothing(t *testing.T) {

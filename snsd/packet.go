@@ -197,7 +197,7 @@ func (s *subTLVs) addr(kind Kind, typ4, typ6 int) (a netip.Addr, err error) {
 		if v, err = s.fixed(kind, typ6, 16); err != nil {
 			return a, err
 		}
-		a = netip.AddrFrom16([16]byte(v))
+		a = netip.AddrFrom16([16]byte(v)).Unmap()
 	default:
 		if v, err = s.fixed(kind, typ4, 4); err != nil {
 			return a, err

@@ -138,6 +138,11 @@ func TestParsePacketTolerates(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, p, err)
 		}
 	}
+	// IPv4 addresses in the form of IPv6 are those of the IPv4 host
+	mapped, err := ParsePacket(payload(t, 1, "22 002d 03 0010 00000000000000000000ffffc0000232 04 0010 00000000000000000000ffffc000020b 05 0004 00000007"))
+	if want := (Ack{target, hostAddr, 7}); err != nil || len(mapped.Acks) != 1 || mapped.Acks[0] != want {
+		t.Errorf("%+v, %v, want %+v", mapped, err, want)
+	}
 	// a newer reason, an unknown role and an NQN with control characters
 	p, err := ParsePacket(payload(t, 1, "21 002e 01 0004 c0000232 02 0004 c000020b 05 0004 00000007"+
 		"06 0004 00000000 07 0004 00000063 08 0008 4101000011440107"))

@@ -82,7 +82,7 @@ func InspectRegistration(value []byte) (Registration, Oddity, error) {
 	case familyIPv4:
 		r.Addr = netip.AddrFrom4([4]byte(area[:4]))
 	case familyIPv6:
-		r.Addr = netip.AddrFrom16([16]byte(area))
+		r.Addr = netip.AddrFrom16([16]byte(area)).Unmap()
 	default:
 		return Registration{}, 0, refuse(where, "address family", value[5]&familyMask, ErrFamily)
 	}

@@ -54,7 +54,8 @@ func TestParseRegistrationRefuses(t *testing.T) {
 		{"loopback v6", tlv(v6("::1")), ErrAddress, "loopback"},
 		{"multicast v6", tlv(v6("ff02::1")), ErrAddress, "multicast"},
 		{"link-local v6", tlv(v6("fe80::1")), ErrAddress, "fe80::1"},
-		{"IPv4 in IPv6", tlv(v6("::ffff:192.0.2.1")), ErrAddress, "IPv4-mapped"},
+		{"loopback in IPv6", tlv(v6("::ffff:127.0.0.1")), ErrAddress, "loopback"},
+		{"unspecified in IPv6", tlv(v6("::ffff:0.0.0.0")), ErrAddress, "unspecified"},
 		{"NQN cut", tlv(with(30, 1)), ErrTruncated, "of 1 bytes where 0 are left"},
 	}
 	for _, c := range cases {
@@ -100,6 +101,7 @@ func TestParseRegistrationTolerates(t *testing.T) {
 		{"reserved in use", tlv(with(6, 0xff, 0xff)), 0, func(*Registration) {}},
 		{"dirty address area", tlv(with(12, 0xff)), 0, func(*Registration) {}},
 		{"IPv6", tlv(v6("2001:db8::11")), 0, func(r *Registration) { r.Addr = netip.MustParseAddr("2001:db8::11") }},
+		{"IPv4 in IPv6", tlv(v6("::ffff:192.0.2.1")), 0, func(r *Registration) { r.Addr = netip.MustParseAddr("192.0.2.1") }},
 		{"target on a port", tlv(with(24, 1, 2, 2, 0, 0x1f, 0x49)), 0, func(r *Registration) {
 			r.Role, r.Protocol, r.ProtoVer, r.Service.Port = RoleTarget, ProtocolTCP, 0x0200, 8009
 		}},

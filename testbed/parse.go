@@ -284,17 +284,24 @@ func (w *walker) link(t *Topology, n *yaml.Node, at string) (Link, bool) {
 	l := Link{Line: n.Line}
 	var ends []Endpoint
 	good := true
-	for _, p := range w.pairs(n, at) {
+	list := w.pairs(n, at)
+	for _, p := range list {
+		if p.key != "type" {
+			continue
+		}
+		// Stitched or not, it joins two nodes. The keys of another type say nothing more.
+		if s, _ := w.text(p.val, at+".type"); s != "veth" && s != "veth-stitch" {
+			w.errorf(p.val, at+".type", "link type %q, want veth: without containers a link joins two nodes of the lab", s)
+			return Link{}, false
+		}
+	}
+	for _, p := range list {
 		switch p.key {
+		case "type":
 		case "endpoints":
 			ends, good = w.endpoints(t, p.val, at+".endpoints")
 		case "mtu":
 			if l.MTU, _ = w.number(p.val, at+".mtu", MinMTU, MaxMTU); l.MTU == 0 {
-				good = false
-			}
-		case "type":
-			if s, _ := w.text(p.val, at+".type"); s != "veth" {
-				w.errorf(p.val, at+".type", "link type %q, want veth: without containers a link joins two nodes of the lab", s)
 				good = false
 			}
 		default:

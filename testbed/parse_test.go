@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,7 +131,9 @@ func TestOneMistakeIsOneError(t *testing.T) {
 		"unknown kind": "name: x\ntopology:\n  nodes:\n    a: {kind: ceos}\n    b: {kind: linux}\n  links:\n" +
 			"    - endpoints: [\"a:eth1\", \"b:eth1\"]\n    - endpoints: [\"b:eth2\", \"a:eth2\"]\n",
 		"template": "name: x\ntopology:\n  nodes:\n  {{ range .n }}\n    a: {kind: ceos}\n",
-		"a text":   "name: x\ntopology:\n  nodes:\n    a: {kind: linux, startup-config: \"dump\\nme\\n\"}\n",
+		"link of another type": "name: x\ntopology:\n  nodes:\n    a: {kind: linux}\n  links:\n" +
+			"    - {endpoint: {node: a, interface: eth1}, host-interface: e1, remote: 192.0.2.1, vni: 7, dst-port: 4789, src-port: 1, mode: bridge, type: vxlan}\n",
+		"a text": "name: x\ntopology:\n  nodes:\n    a: {kind: linux, startup-config: \"dump\\nme\\n\"}\n",
 	} {
 		_, err := Parse("f.yml", []byte(text))
 		if pes, ok := err.(ParseErrors); !ok || len(pes) != 1 || strings.Contains(err.Error(), "dump") {
@@ -146,6 +149,28 @@ func TestKeysOfContainerlabAreNoted(t *testing.T) {
 		"  links:\n    - endpoints:\n        - {node: a, interface: eth1, vars: {as: 65001}}\n        - {node: b, interface: eth1}\n      type: veth\n"))
 	if err != nil || len(topo.Ignored) != 8 || len(topo.Links) != 1 {
 		t.Errorf("%+v, %v", topo, err)
+	}
+}
+
+// The keys of a node, a link and an end of it in containerlab's published schema and its development
+// version of autumn 2026, and some that were there before.
+func TestPublishedKeysOfContainerlabAreTaken(t *testing.T) {
+	for _, k := range strings.Fields(`image image-pull-policy restart-policy kind license type group startup-config startup-delay
+		enforce-startup-config suppress-startup-config auto-remove exec binds volumes ports env credentials env-files user hostname
+		entrypoint cmd labels runtime mgmt-ipv4 mgmt-ipv6 mgmt-net network-mode link-apply-mode cpu memory cpu-set extras config stages
+		dns certificate healthcheck components aliases shm-size cap-add privileged cgroupns-mode cgroup-parent pid-mode tmpfs
+		security-opts sysctls devices position publish sandbox kernel wait-for`) {
+		if ignoredNode[k] == "" && !slices.Contains(nodeKeys, k) {
+			t.Errorf("key %s of a node is refused", k)
+		}
+	}
+	for _, text := range []string{
+		"{type: veth, mtu: 1500, ipv4: [a], ipv6: [b], vars: {x: 1}, labels: {x: y}, endpoints: [\"a:eth1\", \"b:eth1\"]}",
+		"{type: veth-stitch, endpoints: [{node: a, interface: eth1, mac: \"02:00:00:00:00:01\", ipv4: x, ipv6: y, vars: {x: 1}}, {node: b, interface: eth1}]}",
+	} {
+		if topo, err := Parse("f.yml", []byte(head+"  links:\n    - "+text+"\n")); err != nil || len(topo.Links) != 1 {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

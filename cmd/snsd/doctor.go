@@ -91,6 +91,14 @@ func diagnose(t hostkernel.Tree, canDestroy func() error) (list []advice) {
 	default:
 		say("ok", "the kernel knows %d connect options", len(keys))
 	}
+	switch id, err := t.IdentityThere(); {
+	case err != nil:
+		say("bad", "%v", err)
+	case id.Doubt() != "":
+		say("hint", "%s", id.Doubt())
+	case id.NQN != "" && id.ID != "":
+		say("ok", "hostnqn and hostid name one host")
+	}
 	cs, err := t.Controllers()
 	if err != nil {
 		say("hint", "controllers: %v", err)

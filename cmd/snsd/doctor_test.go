@@ -52,6 +52,15 @@ func TestDoctorSaysWhatStandsInTheWay(t *testing.T) {
 	if strings.Contains(got, "bad") || strings.Contains(got, "kato") {
 		t.Error(got)
 	}
+	const host = "nqn.2014-08.org.nvmexpress:uuid:6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
+	for _, c := range [][3]string{{host, host[len(host)-36:], "ok hostnqn and hostid name one host"}, {host, "6f8ff1a5-5a0e-4d5f-9b5e-000000000002", "hint hostid 6f8ff1a5-5a0e-4d5f-9b5e-000000000002 is not the UUID in hostnqn"},
+		{host[:50], "", "bad /etc/nvme/hostnqn"}} {
+		if files["etc/nvme/hostnqn"], files["etc/nvme/hostid"] = c[0]+"\n", c[1]+"\n"; !strings.Contains(diagnosis(t, files, nil), c[2]) {
+			t.Errorf("%q is missing in\n%s", c[2], diagnosis(t, files, nil))
+		}
+	}
+	delete(files, "etc/nvme/hostnqn")
+	delete(files, "etc/nvme/hostid")
 	files["sys/module/nvme_core/parameters/multipath"] = "N\n"
 	files["sys/class/nvme/nvme1/address"] = "traddr=198.51.100.7,trsvcid=4420,host_traddr=192.0.2.1\n"
 	got = diagnosis(t, files, hostkernel.ErrNoDestroy)

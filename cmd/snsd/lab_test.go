@@ -374,6 +374,7 @@ func TestBadOptionsNameFlagAndValue(t *testing.T) {
 		{func(o *options) { o.addresses = []string{"192.0.2.1/24"} }, `--address "192.0.2.1/24"`},
 		{func(o *options) { o.addresses = []string{"127.0.0.1"} }, "127.0.0.1"},
 		{func(o *options) { o.addresses = []string{"192.0.2.1", "192.0.2.1"} }, "twice"},
+		{func(o *options) { o.addresses = []string{"192.0.2.1", "::ffff:192.0.2.1"} }, "twice"},
 		{func(o *options) { o.nqn = strings.Repeat("n", 256) }, "NQN"},
 		{func(o *options) { o.likeAgent, o.shutdownPDU = true, true }, "--shutdown-pdu: the existing agent sends none"},
 		{func(o *options) { o.likeAgent, o.addresses = true, []string{"2001:db8::1"} }, "IPv4 only"},

@@ -88,7 +88,7 @@ func (o *options) agent() (snsd.AgentConfig, error) {
 		if err != nil {
 			return c, fmt.Errorf("--address %q: want an IPv4 or IPv6 address without a prefix length", s)
 		}
-		c.Addrs = append(c.Addrs, a)
+		c.Addrs = append(c.Addrs, a.Unmap())
 	}
 	if o.likeAgent && o.shutdownPDU {
 		return c, errors.New("--shutdown-pdu: the existing agent sends none; leave out one of it and --like-agent")

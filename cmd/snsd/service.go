@@ -235,9 +235,9 @@ func (s *service) policy() (hostagent.Policy, error) {
 		if id, err = s.kernel.Identity(); err != nil {
 			return hostagent.Policy{}, err
 		}
-		if id.Warning != "" {
-			s.log.Warn(id.Warning)
-		}
+	}
+	if doubt := id.Doubt(); doubt != "" {
+		s.log.Warn(doubt)
 	}
 	return s.cfg.Policy(id), nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/openinof/inof/hostagent"
+	"github.com/openinof/inof/hostkernel"
 )
 
 func listening(socket string) (stop func(), err error) {
@@ -74,6 +75,23 @@ func TestAStatusThatLacksTheControllersFails(t *testing.T) {
 		c.SetOut(io.Discard)
 		if err := c.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+func TestStatusWarnsOfAnIdentityThatDiffers(t *testing.T) {
+	const id = "6f8ff1a5-5a0e-4d5f-9b5e-000000000001"
+	for _, c := range []struct{ id, want string }{
+		{id, ""},
+		{"6f8ff1a5-5a0e-4d5f-9b5e-000000000002", "warning: hostid 6f8ff1a5-5a0e-4d5f-9b5e-000000000002 is not the UUID in hostnqn nqn.2014-08.org.nvmexpress:uuid:" + id},
+	} {
+		cfg := hostagent.Config{}
+		policy := cfg.Policy(hostkernel.Identity{NQN: "nqn.2014-08.org.nvmexpress:uuid:" + id, ID: c.id})
+		s := &service{actor: hostagent.NewActor(nil, policy, nil, nil, nil)}
+		var b strings.Builder
+		printStatus(&b, &status{Warnings: s.warnings()})
+		if got := b.String(); strings.Contains(got, "warning") != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("hostid %s: %s", c.id, got)
 		}
 	}
 }

@@ -28,7 +28,8 @@ const askWithin = 2 * time.Second
 type status struct {
 	hostagent.Status
 	Controllers []controller `json:"controllers"`
-	Note        string       `json:"note,omitempty"`  // why there cannot be any yet
+	Note        string       `json:"note,omitempty"` // why there cannot be any yet
+	Warnings    []string     `json:"warnings,omitempty"`
 	Error       string       `json:"error,omitempty"` // of reading them
 	Array       *arrayStatus `json:"array,omitempty"` // where this agent fences paths of hosts
 }
@@ -46,7 +47,7 @@ func (s *service) status(ctx context.Context) (status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	own, err := s.agent.Status(ctx)
-	st := status{Status: own, Controllers: []controller{}, Array: s.fences.status()}
+	st := status{Status: own, Controllers: []controller{}, Array: s.fences.status(), Warnings: s.warnings()}
 	cs, kerr := s.kernel.Controllers()
 	switch {
 	case len(cs) == 0 && errors.Is(kerr, fs.ErrNotExist):
@@ -59,6 +60,15 @@ func (s *service) status(ctx context.Context) (status, error) {
 		st.Controllers = append(st.Controllers, controller{c.Name(), c.State, c.NQN, c.Target.String(), c.Source.String(), c.Owner})
 	}
 	return st, err
+}
+
+// warnings are those that are of the host as a whole.
+func (s *service) warnings() (list []string) {
+	o := s.actor.Policy().Options
+	if doubt := (&hostkernel.Identity{NQN: o.HostNQN, ID: o.HostID}).Doubt(); doubt != "" {
+		list = append(list, doubt)
+	}
+	return list
 }
 
 // foreseeWithin is how long arrays may take to say whether they could fence.
@@ -302,6 +312,9 @@ func printStatus(w io.Writer, st *status) {
 	fmt.Fprintf(w, "mode %s, fence %s\n", st.Mode, st.Fence)
 	if st.Note != "" {
 		fmt.Fprintln(w, st.Note)
+	}
+	for _, warning := range st.Warnings {
+		fmt.Fprintln(w, "warning:", warning)
 	}
 	for _, p := range st.Ports {
 		fmt.Fprintf(w, "%s %s %v %s %s: %d notices, %d repeated\n", p.Interface, p.Link, p.Addresses, p.Service.Role, p.Service.Protocol, p.Counters.Received.Notices, p.Counters.Duplicates)

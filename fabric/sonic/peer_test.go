@@ -91,12 +91,8 @@ func TestAPortIsShutInTheASIC(t *testing.T) {
 	if got := p.asicAdmin("Ethernet4"); got != "false" {
 		t.Errorf("the ASIC's port is %q", got)
 	}
-	if got := p.ShutByUs(); !slices.Equal(got, []string{"Ethernet4"}) {
-		t.Errorf("shut by us: %v", got)
-	}
 	// A later process, whose databases were saved and loaded in between, knows it as ours.
-	next := newPeerSource(t, p)
-	if got := next.ShutByUs(); !slices.Equal(got, []string{"Ethernet4"}) {
+	if got := shutBefore(t, p); !slices.Equal(got, []string{"Ethernet4"}) {
 		t.Errorf("shut by us, after a restart: %v", got)
 	}
 	noErr(t, p.SetAdmin("Ethernet4", true))
@@ -118,18 +114,23 @@ func TestAPortIsShutInTheASIC(t *testing.T) {
 	})
 }
 
-// newPeerSource is another Source of the same switch, as of a later process.
-func newPeerSource(t testing.TB, p *peer) *Source {
+// shutBefore lists the ports that a later process on the same switch finds as shut by us.
+func shutBefore(t testing.TB, p *peer) (list []string) {
 	t.Helper()
 	fake := fabric.NewFake(fabric.FakeConfig{}, fabric.Port{Name: "Ethernet0"}, fabric.Port{Name: "Ethernet4"})
 	s := New(fake, p.Redis(), nil)
-	s.HandleEvents(func(fabric.Event) {})
+	s.HandleEvents(func(ev fabric.Event) {
+		if ev.ShutByUs {
+			list = append(list, ev.Port.Name)
+		}
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
 	<-s.Ready()
-	return s
+	stop()
+	<-done
+	return list
 }
 
 // Without orchagent a port that was shut is not announced as shut, whatever the kernel's interface
@@ -298,4 +299,27 @@ func TestCountersThatStandAreNotTold(t *testing.T) {
 	if h, err := p.Health("Ethernet16", fabric.FieldCounters); err != nil || h.Valid == 0 {
 		t.Errorf("a port that sent nothing: %v %v", h.Valid, err)
 	}
+}
+
+// What was asked for while orchagent was dead is done once it runs again.
+func TestADeadOrchagentIsInDoubtUntilItRunsAgain(t *testing.T) {
+	p := newPeer(t)
+	dead := func() bool {
+		d := p.Doubts(time.Now())
+		return len(d) == 1 && d[0].Program == "orchagent"
+	}
+	eventually(t, "orchagent is seen", func() bool { p.asking.Lock(); defer p.asking.Unlock(); return p.missing[0].seen })
+	at := time.Now()
+	p.Kill(t, "orchagent")
+	eventually(t, "its death is seen", dead)
+	t.Logf("seen %s after it was killed", time.Since(at).Round(time.Millisecond))
+	noErr(t, p.SetAdmin("Ethernet12", false))
+	if !p.port("Ethernet12").AdminUp {
+		t.Error("a port is announced as shut, and the ASIC's is open")
+	}
+	p.Restart(t)
+	eventually(t, "the port is shut in the ASIC", func() bool { return p.asicAdmin("Ethernet12") == "false" && !p.port("Ethernet12").AdminUp })
+	eventually(t, "nothing is in doubt", func() bool { return len(p.Doubts(time.Now().Add(time.Hour))) == 0 })
+	noErr(t, p.SetAdmin("Ethernet12", true))
+	eventually(t, "all ports are up again", func() bool { return p.port("Ethernet12").Up() && p.port("Ethernet0").Up() && p.port("Ethernet28").Up() })
 }

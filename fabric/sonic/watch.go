@@ -29,6 +29,7 @@ var programs = []struct{ name, channel, without string }{
 type view struct {
 	kernel fabric.Event
 	row    portRow
+	at     time.Time // the row was read after it
 	told   fabric.Port
 }
 
@@ -36,7 +37,7 @@ type view struct {
 type asked struct {
 	up      bool
 	since   time.Time
-	written bool
+	written time.Time // zero: not yet
 	err     error
 }
 
@@ -74,6 +75,7 @@ func (s *Source) kernelEvent(ev fabric.Event) {
 	v.kernel = ev
 	was := v.told
 	v.told = v.row.of(ev.Port)
+	ev.ShutByUs = ev.Kind == fabric.PortAdded && v.row.mine(byErrorDown)
 	if s.views[name] = v; ev.Kind == fabric.PortRemoved {
 		delete(s.views, name)
 	}
@@ -92,6 +94,7 @@ func (s *Source) names() []string {
 
 // readPorts reads ports and announces what has changed.
 func (s *Source) readPorts(names []string) error {
+	at := time.Now()
 	rows, err := s.ports.read(names)
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (s *Source) readPorts(names []string) error {
 		if v == nil {
 			continue
 		}
-		v.row = row
+		v.row, v.at = row, at
 		if is := row.of(v.kernel.Port); is != v.told {
 			v.told = is
 			s.handle(fabric.Event{Kind: fabric.PortChanged, Port: is, At: now, Changes: v.kernel.Changes})
@@ -168,26 +171,27 @@ func (s *Source) round() {
 	}
 }
 
-// settleAsked writes again what could not be written, and drops what is confirmed.
+// settleAsked writes again what could not be written, and drops what is confirmed, or what another
+// program has changed since.
 func (s *Source) settleAsked() {
 	s.viewing.Lock()
-	rows := make(map[string]portRow, len(s.views))
+	views := make(map[string]view, len(s.views))
 	for n, v := range s.views {
-		rows[n] = v.row
+		views[n] = *v
 	}
 	s.viewing.Unlock()
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	for name, row := range rows {
-		a := s.asked[name]
+	for name, v := range views {
+		a, row := s.asked[name], v.row
 		switch {
 		case a == nil:
 			if row.want == "up" && len(row.ours) > 0 { // another program has opened it
 				_, _ = s.config.do([]string{"DEL", ourPorts + name})
 			}
-		case !a.written:
+		case a.written.IsZero():
 			a.err = s.write(name, a, &row)
-		case row.is(a.up):
+		case row.is(a.up) || v.at.After(a.written) && (row.want == "up") != a.up:
 			delete(s.asked, name)
 		}
 	}
@@ -217,21 +221,10 @@ func (s *Source) write(port string, a *asked, row *portRow) (err error) {
 	} else {
 		err = s.ports.shut(port, byErrorDown, row, time.Now())
 	}
-	a.written = err == nil
-	return err
-}
-
-// ShutByUs implements fabric.ShutKeeper.
-func (s *Source) ShutByUs() (list []string) {
-	s.viewing.Lock()
-	defer s.viewing.Unlock()
-	for name, v := range s.views {
-		if v.row.mine(byErrorDown) {
-			list = append(list, name)
-		}
+	if err == nil {
+		a.written = time.Now()
 	}
-	slices.Sort(list)
-	return list
+	return err
 }
 
 // lookForPrograms finds programs of the switch that do not run.

@@ -55,7 +55,7 @@ func ParseAllowList(entries []string) (AllowList, error) {
 	l := AllowList{prints: map[[sha256.Size]byte]bool{}, devices: map[netip.Addr]bool{}}
 	for _, e := range entries {
 		if a, err := netip.ParseAddr(e); err == nil {
-			l.devices[a] = true
+			l.devices[a.Unmap()] = true
 			continue
 		}
 		b, err := hex.DecodeString(strings.ReplaceAll(e, ":", ""))

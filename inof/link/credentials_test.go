@@ -2,6 +2,7 @@ package link
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -19,6 +20,9 @@ func TestParseAllowList(t *testing.T) {
 		if _, err := ParseAllowList([]string{tt.entry}); (err == nil) != tt.ok {
 			t.Errorf("%q: %v", tt.entry, err)
 		}
+	}
+	if l, err := ParseAllowList([]string{"::ffff:192.0.2.1"}); err != nil || !l.devices[netip.MustParseAddr("192.0.2.1")] {
+		t.Errorf("a device in the form of IPv6: %v, %v", l.devices, err)
 	}
 	if s := fmt.Sprintf("%v %+v", &Credentials{}, &Credentials{}); s != "TLS credentials TLS credentials" {
 		t.Errorf("printed as %s", s)

@@ -103,6 +103,14 @@ func TestRolesDecideWhatIsReadAndDefaulted(t *testing.T) {
 	}
 }
 
+func TestAListenerInTheFormOfIPv6IsThatOfIPv4(t *testing.T) {
+	for text, want := range map[string]string{"::ffff:192.0.2.1": "192.0.2.1:7", "[::ffff:192.0.2.1]:9": "192.0.2.1:9", "::": "[::]:7"} {
+		if got, what := parseNetwork(text, 7); got.String() != want || what != "" {
+			t.Errorf("%s: %s %s, want %s", text, got, what, want)
+		}
+	}
+}
+
 // Each row adds lines to a good configuration and names what the one problem must say.
 func TestEachMistakeIsReportedWithLineValueAndWhatIsAllowed(t *testing.T) {
 	const reflector = "device: {id: 192.0.2.1, name: r, roles: [reflector]}\n"

@@ -269,13 +269,13 @@ func parseNetwork(v string, port uint16) (netip.AddrPort, string) {
 		return netip.AddrPort{}, ""
 	}
 	if a, err := netip.ParseAddr(v); err == nil {
-		return netip.AddrPortFrom(a, port), ""
+		return netip.AddrPortFrom(a.Unmap(), port), ""
 	}
 	ap, err := netip.ParseAddrPort(v)
 	if err != nil || ap.Port() == 0 {
 		return netip.AddrPort{}, "is not an address and port"
 	}
-	return ap, ""
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), ""
 }
 
 func (c *Config) metricsItem() item {

@@ -134,9 +134,6 @@ func (d *Device) Run(ctx context.Context) error {
 		return nil
 	}
 	d.core.Start(d.now())
-	if k, ok := d.dp.(fabric.ShutKeeper); ok {
-		d.core.AdoptShut(k.ShutByUs(), d.now())
-	}
 	close(d.ready)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // whatever ends us ends these

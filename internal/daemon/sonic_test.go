@@ -258,3 +258,34 @@ func TestAllOutletsShowTheASICsCounters(t *testing.T) {
 		t.Errorf("the first value of telemetry is not the ASIC's: %+v", snap.Ports)
 	}
 }
+
+// With orchagent dead a fault of a port is known and warned of, and done once it runs again; so are
+// zones, which the ASIC has lost meanwhile.
+func TestADeadOrchagentIsWarnedOfAndWhatWasAskedForIsDoneAfterIt(t *testing.T) {
+	s := newSonicDaemon(t)
+	t.Cleanup(func() {
+		s.stop()
+		if err := sonic.RemoveACL(s.Redis()); err != nil {
+			t.Error(err)
+		}
+	})
+	enforced := func() bool {
+		return s.DB(t, 6, "hget", "ACL_TABLE_TABLE|INOF_ZONES4", "status") == "Active" && s.warned("hard-zoning-abnormal") == ""
+	}
+	s.within(30*time.Second, "zones are enforced", enforced)
+	s.Kill(t, "orchagent")
+	at := s.within(20*time.Second, "it is warned of", func() bool { return strings.Contains(s.warned("switch-not-programmed"), "orchagent does not run") })
+	t.Logf("warned of %s after it was killed", at.Round(time.Millisecond))
+	s.do(func(c *device.Core, now time.Time) error { return c.ShutPort("Ethernet8", now) })
+	s.within(20*time.Second, "the shut is in doubt", func() bool { return strings.Contains(s.warned("port-unconfirmed"), "Ethernet8") })
+	if st := s.port("Ethernet8").State; st != api.PortShutting {
+		t.Errorf("the port is shown as %s", st)
+	}
+	s.Restart(t)
+	s.within(30*time.Second, "the port is shut", func() bool {
+		return s.port("Ethernet8").State == api.PortErrorDown && s.asicAdmin("Ethernet8") == "false"
+	})
+	s.within(30*time.Second, "zones are enforced again", enforced)
+	s.within(30*time.Second, "nothing is warned of", func() bool { return s.warned("switch-not-programmed")+s.warned("port-unconfirmed") == "" })
+	s.recover("Ethernet8")
+}

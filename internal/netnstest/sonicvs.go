@@ -22,7 +22,14 @@ const EnvSonicVS = "INOF_SONIC_VS"
 type Switch struct {
 	tool, dir string
 	hold      io.Closer // as long as it is open the switch runs
+	programs  map[string]program
 }
+
+// program is one of the switch as it was started.
+type program struct{ args, env []string }
+
+// In the order in which SONiC starts them.
+var sonicPrograms = []string{"syncd", "portsyncd", "orchagent", "portmgrd", "buffermgrd"}
 
 var sonicSwitch = sync.OnceValues(startSonic)
 
@@ -69,12 +76,29 @@ func startSonic() (*Switch, error) {
 		text, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("%s up: %w: %s", s.tool, err, text)
 	}
+	s.programs = map[string]program{}
+	for _, name := range sonicPrograms {
+		var p [2][]string
+		for i, file := range []string{"cmdline", "environ"} {
+			b, err := os.ReadFile("/proc/" + s.pid(name) + "/" + file)
+			if err != nil {
+				return nil, fmt.Errorf("%s of sonic-vs: %w", name, err)
+			}
+			p[i] = strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+		}
+		s.programs[name] = program{p[0], p[1]}
+	}
+	return s, s.begin(ctx)
+}
+
+// begin waits until the switch counts.
+func (s *Switch) begin(ctx context.Context) error {
 	for ; !s.counts(); time.Sleep(100 * time.Millisecond) {
 		if ctx.Err() != nil {
-			return nil, errors.New("the counters and the PFC watchdog of sonic-vs have not begun")
+			return errors.New("the counters and the PFC watchdog of sonic-vs have not begun")
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // counts reports whether the flex counters and the watchdog have begun.
@@ -139,4 +163,47 @@ func (s *Switch) Stop(t testing.TB, program string) {
 	}
 	s.In(t, "kill", "-STOP", pid)
 	t.Cleanup(func() { s.In(t, "kill", "-CONT", pid) })
+}
+
+// Kill ends a program of the switch. Nothing starts it again but Restart.
+func (s *Switch) Kill(t testing.TB, program string) {
+	t.Helper()
+	s.In(t, "kill", "-KILL", s.pid(program))
+}
+
+// Restart ends all programs of the switch and starts them with empty databases except CONFIG_DB, as
+// SONiC does when one of them has died. The ports of the kernel go and come again.
+func (s *Switch) Restart(t testing.TB) {
+	t.Helper()
+	for _, name := range sonicPrograms {
+		_ = exec.Command(s.tool, "in", s.dir, "kill", "-KILL", s.pid(name)).Run() // it may be dead
+	}
+	for _, db := range []int{0, 1, 2, 5, 6} {
+		s.DB(t, db, "flushdb")
+	}
+	ready := map[string]string{"syncd": "ASIC_STATE_CHANNEL@1", "orchagent": "PORT_TABLE_CHANNEL@0"}
+	for _, name := range sonicPrograms {
+		p := s.programs[name]
+		args := append([]string{"env", "-i"}, p.env...)
+		args = append(args, "sh", "-c", `cd "$0" && n=$1 && shift && (setsid "$@" >>"$n.log" 2>&1 & echo $! >"$n.pid")`, s.dir, name)
+		s.In(t, append(args, p.args...)...)
+		if channel := ready[name]; channel != "" {
+			s.listens(t, channel)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listens waits until a program is subscribed to a channel.
+func (s *Switch) listens(t testing.TB, channel string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); strings.HasSuffix(s.DB(t, 0, "pubsub", "numsub", channel), "\n0"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing is subscribed to " + channel)
+		}
+	}
 }

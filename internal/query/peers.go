@@ -55,9 +55,10 @@ var peerColumns = []column[api.Peer]{
 // ofDevice is for sessions with a device, and for attempts at one by its address.
 func ofDevice(want string) func(*api.Peer) bool {
 	dev, _ := netip.ParseAddr(want)
+	dev = dev.Unmap()
 	return func(r *api.Peer) bool {
 		at, err := netip.ParseAddrPort(r.Address)
-		return r.Device == dev || !r.Device.IsValid() && err == nil && at.Addr() == dev
+		return r.Device == dev || !r.Device.IsValid() && err == nil && at.Addr().Unmap() == dev
 	}
 }
 

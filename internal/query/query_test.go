@@ -3,6 +3,7 @@ package query
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -90,4 +91,14 @@ func rowOf(q *Query) string {
 		text += " `" + f.Name + "`"
 	}
 	return fmt.Sprintf("| `GET /v1/%s` | %s |", q.Path, text)
+}
+
+func TestAPeerIsFoundByItsAddressInEitherForm(t *testing.T) {
+	for _, row := range []api.Peer{{Device: netip.MustParseAddr("192.0.2.1")}, {Address: "192.0.2.1:19517"}, {Address: "[::ffff:192.0.2.1]:19517"}} {
+		for want, found := range map[string]bool{"192.0.2.1": true, "::ffff:192.0.2.1": true, "::ffff:192.0.2.2": false} {
+			if got := ofDevice(want)(&row); got != found {
+				t.Errorf("%s, peer %v at %q: found %t, want %t", want, row.Device, row.Address, got, found)
+			}
+		}
+	}
 }
