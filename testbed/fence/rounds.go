@@ -11,7 +11,7 @@ import (
 // What a round varies, beside the place of the copy.
 var (
 	places   = []round.Place{round.Host, round.Network, round.Receive, round.Execute}
-	causes   = []string{"link-down", "bfd-down", "zone-changed", "ip-changed", "aged-out", "own-link", "tor-killed"}
+	causes   = []string{"link-down", "pfc-storm", "packet-error", "bfd-down", "zone-changed", "ip-changed", "aged-out", "own-link", "tor-killed"}
 	policies = []string{"off", "prefer", "require"}
 )
 
@@ -79,13 +79,13 @@ const (
 // waits. They cannot for causes that only notify; nor when the array's switch is dead; nor before a queue
 // that is paused has sent what it holds.
 func fenceable(s round.Spec) bool {
-	return s.Cause == "link-down" || slices.Contains([]string{"bfd-down", "own-link"}, s.Cause) && s.Place != round.Network
+	return slices.Contains([]string{"link-down", "pfc-storm", "packet-error"}, s.Cause) || slices.Contains([]string{"bfd-down", "own-link"}, s.Cause) && s.Place != round.Network
 }
 
-// tooLate reports whether a round of daemons shows nothing: without a fence, and nothing lost, the fault was
-// not noticed before it was over, or the copy waited no longer when A was sent again.
+// tooLate reports whether a round of daemons shows nothing: nothing is lost, and the fault was not noticed
+// while the copy waited, or without a fence A was sent again when it waited no longer.
 func tooLate(s round.Spec, r round.Result) bool {
-	return s.Case == 0 && s.Policy == "off" && !r.Lost && (r.Noticed < 0 || r.Acked >= s.Hold) || s.Case == 0 && s.Cause == "bfd-down" && r.Noticed < 0 && !r.Lost
+	return s.Case == 0 && !r.Lost && (r.Noticed < 0 || r.Struck+r.Noticed >= s.Hold || s.Policy == "off" && r.Acked >= s.Hold)
 }
 
 // Judge returns what is wrong with a round, and whether a loss in it is counted apart.

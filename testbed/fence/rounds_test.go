@@ -34,6 +34,9 @@ func TestFence(t *testing.T) {
 		only := regexp.MustCompile(which)
 		rounds = slices.DeleteFunc(All(), func(s round.Spec) bool { return !only.MatchString(Name(s)) })
 	}
+	if len(rounds) == 0 {
+		t.Fatalf("%s=%s chooses no round of place/cause/policy/by; one is %s", EnvRounds, which, Name(Chosen()[0]))
+	}
 	b := up(t)
 	var table strings.Builder
 	table.WriteString("| place/cause/policy/by | A | reported | longest stall | detected after | copies |\n| --- | --- | --- | --- | --- | --- |\n")

@@ -117,6 +117,11 @@ func switchDaemon(name string) daemon { return daemon{"inofd-" + name} }
 func agentOfArray() daemon            { return daemon{"snsd-array"} }
 func agentOfHost() daemon             { return daemon{"snsd-host"} }
 
+// stormPorts has a switch take frames that are too long for its port as damaged, and all frames that its
+// port receives as PFC frames: a veth pair has neither. No daemon and no write sends so many.
+const stormPorts = "ports: {access: [eth1], counters: [{field: crc, name: statistics/rx_dropped}, {field: pause, name: rx_queue_#_xdp_packets}, {field: tx-frames, name: tx_queue_#_xdp_xmit}]}\n" +
+	"error-down: {crc: {action: error-down, errors: 50}, pfc-storm: {action: error-down, deadlocks: 2, pause-frames: 300}}\n"
+
 // startSwitch starts the daemon of a namespace: a switch of a plane, or the reflector (plane 0). A path is
 // silent for two seconds before it is called so, because an emulated machine is slow. Switches ask for
 // the hosts of both planes: with those of their own plane's zone alone each path would be the last.
@@ -125,8 +130,8 @@ func agentOfHost() daemon             { return daemon{"snsd-host"} }
 func (g *game) startSwitch(name string, plane, last int) error {
 	config := "device: {id: " + reflectorAddress + ", name: refl, roles: [reflector]}\nbfd: {interval: 200ms, detect-multiplier: 10}\nzones: {file: /run/zones.yaml}\nreflector: {monitors: [10.0.0.0/8]}\n"
 	if plane > 0 {
-		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\nports: {access: [eth1]}\nclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all, fence: %[4]q}\n",
-			address(plane, last), name, reflectorAddress, map[bool]string{true: "off", false: "on"}[g.spec.Policy == "off"])
+		config = fmt.Sprintf("device: {id: %[1]s, name: %[2]s, roles: [client]}\n%[5]sclient: {reflectors: [{address: %[3]s}], source: %[1]s, interest: all, fence: %[4]q}\n",
+			address(plane, last), name, reflectorAddress, map[bool]string{true: "off", false: "on"}[g.spec.Policy == "off"], stormPorts)
 	}
 	config += fmt.Sprintf("session: {auth: none, keepalive: 3s, hold: 15s}\nstate-directory: /run/%[1]s\nmanagement: {socket: %[2]s}\n", name, socketOf(name))
 	if err := os.MkdirAll("/run/"+name, 0o755); err != nil {
@@ -347,7 +352,9 @@ var causes = map[string]cause{
 	"ip-changed":   {strike: retarget(21, 22), heal: retarget(22, 21)},
 	"aged-out": {strike: func(*game) error { return agentOfArray().end(unix.SIGTERM) },
 		heal: func(*game) error { return put(arrayFile, "") }}, // it is started for the next round
-	"own-link": {strike: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "down") }, heal: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "up") }},
+	"packet-error": {strike: flood(giant), heal: recoverPort},
+	"pfc-storm":    {strike: flood(64), heal: recoverPort},
+	"own-link":     {strike: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "down") }, heal: func(g *game) error { return link(hostSwitch(g.plane), accessPort, "up") }},
 	"tor-killed": {strike: func(g *game) error {
 		sw := arraySwitch(g.plane)
 		err := switchDaemon(sw).end(unix.SIGKILL)

@@ -26,6 +26,10 @@ func run(args []string) error {
 		return serveDisk()
 	case len(args) == 4 && args[0] == "write":
 		return write(args[1], args[2], args[3])
+	case len(args) == 3 && args[0] == "flood":
+		return sendFlood(args[1], args[2])
+	case len(args) == 2 && args[0] == "count":
+		return countFrames(args[1])
 	case len(args) == 2 && args[0] == "round":
 		var s round.Spec
 		if err := json.Unmarshal([]byte(args[1]), &s); err != nil {
@@ -34,5 +38,5 @@ func run(args []string) error {
 		r := play(s)
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
-	return errors.New("usage: guest setup | disk | write DEVICE A B | round SPEC")
+	return errors.New("usage: guest setup | disk | write DEVICE A B | flood CARD SIZE | count CARD | round SPEC")
 }

@@ -105,6 +105,9 @@ func setup() error {
 				}
 			}
 		}
+		if err := lines("ip netns exec %[1]s %[2]s count %[3]s\nip netns exec %[4]s %[2]s count %[5]s", arraySwitch(p), self(), accessPort, target, targetCard(p)); err != nil {
+			return err
+		}
 		// The array's receive queue: what comes in goes over this card.
 		if err := lines("ip -n %[1]s link add ifb%[2]d type ifb\nip -n %[1]s link set ifb%[2]d up", target, p); err != nil {
 			return err
