@@ -28,6 +28,7 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 	c.noteFaults(p)
 	p.present, p.leaves = false, now.Add(c.cfg.RemovalHold)
 	c.replan[p.Name] = true
+	c.declared.followPort(p.Name)
 	c.table.Hold(p.Name, p.leaves)
 	c.notify.PortDown(p.Name)
 	c.followDrain(p, now)

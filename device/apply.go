@@ -65,6 +65,7 @@ func (c *Core) apply(a *client.Applied, now time.Time) {
 	}
 	if a.Bound {
 		c.rebind(now)
+		c.declared.stale = true
 	}
 	if len(a.Zones) > 0 || len(a.Reserved) > 0 || a.Settings != nil {
 		c.rezoneEarly(now)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
-	"github.com/openinof/inof/lldp"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
@@ -71,12 +70,8 @@ func (c *Core) rebind(now time.Time) {
 	}
 }
 
-// LosingByBeliefs lists the ports with hosts that would be refused if x were believed.
-func (c *Core) LosingByBeliefs(x lldp.Beliefs) (list []api.PortHosts) {
-	if c.table == nil {
-		return nil
-	}
-	by := c.table.Losing(x)
+// portHosts lists hosts by port, sorted.
+func portHosts(by map[string][]netip.Addr) (list []api.PortHosts) {
 	for _, port := range slices.Sorted(maps.Keys(by)) {
 		hosts := by[port]
 		slices.SortFunc(hosts, netip.Addr.Compare)

@@ -114,6 +114,7 @@ type Core struct {
 	yields     []presence.Key // addresses that pass to another claim once the input is through
 	said       []wire.Message // to this device by its own reflector, not taken in yet
 	early      early
+	declared   declared
 	replan     map[string]bool // ports whose health may be needed in another way
 	holdExpiry time.Time       // no LLDP ageing before
 	tests      []*testNotice   // not acked yet
@@ -154,8 +155,10 @@ func New(cfg Config, out Actions, now time.Time) (*Core, error) {
 		outside:    make(map[zone.HostKey]string),
 		contests:   make(map[zone.HostKey]contest),
 		presence:   presence.NewAsker(),
-		replan:     make(map[string]bool),
-		reports:    make(map[netip.Addr]*wire.Report),
+		declared: declared{asker: presence.NewAsker(), all: map[netip.Addr]*declaredHost{}, ports: map[string]bool{}, addrs: map[netip.Addr]bool{},
+			stale: cfg.Access && len(cfg.Hosts.Declared) > 0},
+		replan:  make(map[string]bool),
+		reports: make(map[netip.Addr]*wire.Report),
 	}
 	c.mesh.configure(cfg.Mesh)
 	c.observe.configured = cfg.Observe
@@ -216,6 +219,7 @@ func (c *Core) Tick(now time.Time) {
 		c.expire(now)
 		c.causesChanged(c.faults.Tick(now), now)
 		c.askPresent(now)
+		c.askDeclared(now)
 		c.endEarly(now)
 		if next := c.client.Next(); !next.IsZero() && !now.Before(next) {
 			a := c.client.Tick(now)
@@ -265,6 +269,7 @@ func (c *Core) Next() time.Time {
 		next = sooner(next, c.notify.Next())
 		next = sooner(next, c.client.Next())
 		next = sooner(next, c.presence.Next())
+		next = sooner(next, c.declared.asker.Next())
 		next = sooner(next, c.early.due)
 		next = sooner(next, c.agreement.due)
 		next = sooner(next, c.mesh.next())
@@ -288,6 +293,7 @@ func (c *Core) Next() time.Time {
 func (c *Core) Paused(now time.Time) {
 	c.holdExpiry = now.Add(pauseGrace)
 	c.presence.Paused(now)
+	c.declared.asker.Paused(now)
 	c.counters.ExpiryPostponed++
 }
 

@@ -38,6 +38,7 @@ func (c *Core) Facts(f *health.Facts, now time.Time) {
 		}
 	}
 	c.portFacts(f)
+	c.declaredFacts(f)
 	for dev, m := range c.reports {
 		f.Reports = append(f.Reports, health.Reported{Device: dev, Warnings: m.Warnings})
 	}

@@ -55,4 +55,5 @@ func (c *Core) receiveAnswer(f *fabric.Frame, now time.Time) {
 		return
 	}
 	c.present(f.Port, a.Addr, a.MAC, now)
+	c.answered(f, a, now)
 }

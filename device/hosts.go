@@ -41,6 +41,7 @@ func (c *Core) neighbourChanged(ch lldp.Change, now time.Time) {
 	if ch.Kind != lldp.Removed {
 		c.heardFrom(&ch.Neighbour, now)
 	}
+	c.declared.follow(&ch)
 	for _, addr := range ch.Gone {
 		c.hostGone(p, addr, &ch, now)
 	}

@@ -31,6 +31,9 @@ type port struct {
 	real    fabric.Port
 }
 
+// isUp reports whether the port is there, named by the configuration, and up.
+func (p *port) isUp() bool { return p != nil && p.present && p.Up() && p.leaves.IsZero() }
+
 // blinked reports whether the port, up before and after the event, was down in between: too shortly
 // for an event of its own, but its hosts may have seen it and forgotten what they were told.
 func (p *port) blinked(ev *fabric.Event) bool {

@@ -48,6 +48,7 @@ func (c *Core) Restore(st State, now time.Time) error {
 		c.restoredPort(n.Port, &st)
 	}
 	c.restoreHosts(now)
+	c.restoreDeclared()
 	c.restoreEarly(st.Early, now)
 	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
 		c.restoreUnheard(c.ports[name], now)

@@ -19,6 +19,7 @@ type HostsConfig struct {
 	MultiPort zone.MultiPort
 	MaxTTL    time.Duration // longest LLDP time to live taken; zero: lldp.DefaultMaxTTL
 	Beliefs   lldp.Beliefs  // where hosts may be
+	Declared  []Declaration // hosts that register nothing
 }
 
 // ConflictPolicy is what becomes of a local host's address when another host claims it and
@@ -79,6 +80,7 @@ func (c *Core) SetHosts(cfg HostsConfig, now time.Time) {
 		return
 	}
 	c.table.SetMaxTTL(cfg.MaxTTL)
+	c.declared.stale = true
 	c.neighboursChanged(c.table.SetBeliefs(cfg.Beliefs, now), now)
 	c.changed(c.dir.SetMultiPort(cfg.MultiPort), now, now)
 	for _, k := range slices.SortedFunc(maps.Keys(c.contests), zone.CompareKeys) {
@@ -91,6 +93,14 @@ func (c *Core) SetBindings(b map[netip.Addr]wire.Binding, now time.Time) {
 	defer c.settle(now)
 	if c.refl != nil {
 		c.fromReflector(c.refl.SetBindings(b, now))
+	}
+}
+
+// SetDeclared changes the hosts that a reflector declares for all devices.
+func (c *Core) SetDeclared(list []wire.DeclaredHost, now time.Time) {
+	defer c.settle(now)
+	if c.refl != nil {
+		c.fromReflector(c.refl.SetDeclared(list))
 	}
 }
 

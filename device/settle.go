@@ -15,7 +15,10 @@ import (
 // itself, one thing after the other, until nothing is left.
 func (c *Core) settle(now time.Time) {
 	for {
-		for len(c.yields) > 0 {
+		for c.declared.changed() || len(c.yields) > 0 {
+			if c.followDeclared(now); len(c.yields) == 0 {
+				continue
+			}
 			k := c.yields[0]
 			c.yields = c.yields[1:]
 			if c.contested(k) {

@@ -47,6 +47,7 @@ func (c *Core) AppendHosts(list []api.Host, addr netip.Addr) []api.Host {
 			a.Type = api.Local
 			a.Expires = c.expires(h.HostKey)
 			a.Removal = c.removal(h.HostKey.Port)
+			a.Source = c.source(h.HostKey)
 		}
 		list = append(list, a)
 	}
@@ -63,6 +64,14 @@ func (c *Core) learnedFrom(k zone.HostKey) string {
 		return dev.String()
 	}
 	return c.names(c.client.SaidBy(k))
+}
+
+// source is how a local host became known.
+func (c *Core) source(k zone.HostKey) string {
+	if d := c.declared.all[k.Addr]; d != nil && d.port == k.Port {
+		return api.SourceConfigured
+	}
+	return api.SourceLLDP
 }
 
 // expires is when the LLDP time to live of a local host ends.
@@ -284,6 +293,9 @@ func (c *Core) Counters() map[string]any {
 		m["lldp"], m["errdown"], m["hostnotify"] = c.table.Counters(), c.faults.Counters(), c.notify.Counters()
 		m["nts"], m["inof_client"], m["mesh"] = c.nts, c.client.Counters(), c.mesh.counters
 		m["presence"], m["fence"] = c.presence.Counters(), c.fence.machine.Counters()
+		d := c.declared.count
+		d.Counters = c.declared.asker.Counters()
+		m["declared"] = d
 	}
 	if c.speak != nil {
 		m["lldp_transmit"] = c.speak.Counters()

@@ -65,7 +65,7 @@ func (c *Counters) notePDU(p *PDU) {
 	if p.Odd != 0 {
 		c.OddRegistrations++
 	}
-	if _, ok := ParseAgentPort(p.Port.Value); !ok {
+	if _, ok := ParseAgentPort(p.Port.Value); !ok && p.Chassis.Value != declaredChassis {
 		c.NoPrefix++
 	}
 }

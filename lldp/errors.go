@@ -16,6 +16,7 @@ var (
 	ErrScope        = errors.New("not sent to the nearest bridge address")
 	ErrRegistration = errors.New("SNSD registration refused")
 	ErrLimit        = errors.New("neighbour limit reached")
+	ErrDeclared     = errors.New("chassis id of declared hosts, which register nothing: a frame that has it is forged")
 )
 
 // Error tells what of an LLDPDU was refused: the TLV (its type), the Value found,

@@ -96,7 +96,11 @@ func (t *Table) SetMaxTTL(d time.Duration) {
 // new neighbour, no change; changes count whether there is an error or not.
 func (t *Table) Receive(f fabric.Frame, now time.Time) ([]Change, error) {
 	t.count.FramesIn++
-	ch, err := t.receive(&f, now)
+	var ch []Change
+	err := error(ErrDeclared)
+	if !bytes.HasPrefix(f.Payload, declaredHead) {
+		ch, err = t.receive(&f, now)
+	}
 	if err != nil {
 		t.count.note(err)
 		err = &FrameError{Port: f.Port, Src: f.Src.String(), Err: err}

@@ -15,8 +15,7 @@ import (
 // it said last.
 func (c *Client) Outside(h *zone.Host) (why string) {
 	for _, id := range slices.SortedFunc(maps.Keys(c.bound), netip.Addr.Compare) {
-		b := c.bound[id]
-		out := b.Outside(h)
+		out := c.bound[id].Binding().Outside(h)
 		if out == "" {
 			return ""
 		}
@@ -27,9 +26,18 @@ func (c *Client) Outside(h *zone.Host) (why string) {
 	return why
 }
 
+// Declared lists the hosts that reflectors declare, by the first that does, and reports whether
+// all reflectors have been heard since the start.
+func (c *Client) Declared() (list []wire.DeclaredHost, all bool) {
+	for _, id := range slices.SortedFunc(maps.Keys(c.bound), netip.Addr.Compare) {
+		list = append(list, c.bound[id].Hosts...)
+	}
+	return list, len(c.bound) >= c.learned.expected
+}
+
 // bind takes what a reflector binds this device to; it reports whether that is new.
 func (c *Client) bind(reflector netip.Addr, m *wire.Bound) bool {
-	was, known := c.bound[reflector]
-	c.bound[reflector] = m.Binding()
-	return !known || !was.Equal(m.Binding())
+	was := c.bound[reflector]
+	c.bound[reflector] = m
+	return was == nil || !was.Binding().Equal(m.Binding()) || !slices.EqualFunc(was.Hosts, m.Hosts, wire.DeclaredHost.Equal)
 }

@@ -44,7 +44,7 @@ type Client struct {
 	faultAt     time.Time
 
 	refusals map[netip.Addr]wire.Refusal // by reflector that has no room for all own hosts
-	bound    map[netip.Addr]wire.Binding // what reflectors bind this device to
+	bound    map[netip.Addr]*wire.Bound  // what reflectors bind this device to
 	again    map[netip.Addr]time.Time    // reflectors that have room again: everything is to be said
 	log      ownLog
 	sent     map[netip.Addr]wire.ResumeKind // how the present session to a reflector began
@@ -62,7 +62,7 @@ func New(self netip.Addr, epoch uint64) *Client {
 		self: self, epoch: epoch,
 		hosts:    map[zone.HostKey]zone.Host{},
 		refusals: map[netip.Addr]wire.Refusal{},
-		bound:    map[netip.Addr]wire.Binding{},
+		bound:    map[netip.Addr]*wire.Bound{},
 		again:    map[netip.Addr]time.Time{},
 		dirty:    map[zone.HostKey]change{},
 		fences:   map[zone.HostKey][]wire.FencePeer{}, fencesDirty: map[zone.HostKey]struct{}{},

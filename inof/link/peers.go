@@ -63,7 +63,6 @@ func (ps *Peers) Deliver(ds []wire.Delivery) error {
 // session that has ended, or is cut by it, tells so by its Down event.
 func (ps *Peers) send(d *wire.Delivery, now bool) error {
 	var e, plain *wire.Encoded
-	u, _ := d.Msg.(*wire.Update)
 	for _, to := range d.To {
 		p := ps.m[to]
 		if p == nil {
@@ -73,16 +72,14 @@ func (ps *Peers) send(d *wire.Delivery, now bool) error {
 			p.Close(n.Code, n.Text)
 			continue
 		}
-		if u != nil && len(u.Fences) > 0 && p.c.sess.Peer().Caps&wire.CapFence == 0 {
-			without := *u
-			without.Fences = nil
+		if without := p.c.sess.Peer().Caps.For(d.Msg); without != d.Msg {
 			if plain == nil {
 				var err error
-				if plain, err = wire.Encode(&without); err != nil {
+				if plain, err = wire.Encode(without); err != nil {
 					return err
 				}
 			}
-			if p.c.out.send(plain, &without, now) == nil && !now {
+			if p.c.out.send(plain, without, now) == nil && !now {
 				ps.touched = append(ps.touched, p)
 			}
 			continue

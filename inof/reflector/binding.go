@@ -100,12 +100,27 @@ func (r *Reflector) SetBindings(next map[netip.Addr]wire.Binding, now time.Time)
 	return append(r.tellBound(told...), r.out(now)...)
 }
 
+// SetDeclared changes which hosts devices may find that register nothing.
+func (r *Reflector) SetDeclared(next []wire.DeclaredHost) []wire.Delivery {
+	if slices.EqualFunc(r.cfg.Declared, next, wire.DeclaredHost.Equal) {
+		return nil
+	}
+	r.cfg.Declared = next
+	var up []*device
+	for _, d := range r.devices {
+		if d.up {
+			up = append(up, d)
+		}
+	}
+	return r.tellBound(up...)
+}
+
 // tellBound tells devices with a session what they are bound to.
 func (r *Reflector) tellBound(devs ...*device) (out []wire.Delivery) {
 	slices.SortFunc(devs, compareDevices)
 	for _, d := range devs {
 		b := r.cfg.Bindings[d.id]
-		out = append(out, wire.Delivery{To: []netip.Addr{d.id}, Msg: &wire.Bound{Prefixes: b.Prefixes, NQNs: b.NQNs}})
+		out = append(out, wire.Delivery{To: []netip.Addr{d.id}, Msg: &wire.Bound{Prefixes: b.Prefixes, NQNs: b.NQNs, Hosts: r.cfg.Declared}})
 	}
 	return out
 }

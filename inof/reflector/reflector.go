@@ -19,9 +19,10 @@ type Config struct {
 	MaxDeviceHosts int // of one device; zero: MaxHosts
 	// Bindings say which hosts devices may have; one that is not in it may have any.
 	Bindings  map[netip.Addr]wire.Binding
-	Grace     time.Duration    // for devices that left, and after the own start for known ones
-	BFD       wire.BFDSettings // handed to every client
-	FeedPosts int              // kept for clients that come back; zero: 65,536
+	Declared  []wire.DeclaredHost // hosts that register nothing, for all devices
+	Grace     time.Duration       // for devices that left, and after the own start for known ones
+	BFD       wire.BFDSettings    // handed to every client
+	FeedPosts int                 // kept for clients that come back; zero: 65,536
 	// Paced says that what is to be told waits for Pull and Step; without it every call gives
 	// all that follows from it at once.
 	Paced bool

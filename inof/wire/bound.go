@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
@@ -16,6 +18,20 @@ import (
 type Bound struct {
 	Prefixes []netip.Prefix // of the hosts' addresses, at most MaxBound; empty: any
 	NQNs     []string       // exact, or with * and ?, at most MaxBound; empty: any
+	Hosts    []DeclaredHost // at most MaxBound; only to peers that announced CapDeclared
+}
+
+// DeclaredHost is a host that registers nothing: a client has it while exactly one of its ports
+// with these names answers for the address.
+type DeclaredHost struct {
+	Addr    netip.Addr
+	Service snsd.Service
+	Ports   []string // names as in ports.access, 1..MaxDeclaredPorts
+}
+
+// Equal reports whether two declare the same.
+func (h DeclaredHost) Equal(o DeclaredHost) bool {
+	return h.Addr == o.Addr && h.Service == o.Service && slices.Equal(h.Ports, o.Ports)
 }
 
 const (
@@ -23,12 +39,16 @@ const (
 	MaxBound = 1024
 	// maxBoundName is the longest of these names in bytes.
 	MaxBoundName = snsd.MaxNQN
+	// MaxDeclaredPorts is how many names of ports a declared host may have, so that MaxBound of
+	// all fit one message.
+	MaxDeclaredPorts = 4
 )
 
 // TLV types of a Bound (docs/protocol.md, "Bound"), each any number of times.
 const (
 	tlvBoundPrefix uint8 = 1 // address, number of bits u8
 	tlvBoundName   uint8 = 2 // text
+	tlvBoundHost   uint8 = 3 // address, role u8, protocol u8, service port u16, text NQN, text port ...
 )
 
 // Type implements Message.
@@ -38,8 +58,8 @@ func (*Bound) Type() MsgType { return TypeBound }
 func (m *Bound) Binding() Binding { return Binding{Prefixes: m.Prefixes, NQNs: m.NQNs} }
 
 func (m *Bound) appendBody(b []byte) ([]byte, error) {
-	if n := max(len(m.Prefixes), len(m.NQNs)); n > MaxBound {
-		return nil, Malformed("Bound", "%d prefixes or names, want at most %d", n, MaxBound)
+	if n := max(len(m.Prefixes), len(m.NQNs), len(m.Hosts)); n > MaxBound {
+		return nil, Malformed("Bound", "%d prefixes, names or hosts, want at most %d", n, MaxBound)
 	}
 	var at int
 	for _, p := range m.Prefixes {
@@ -59,7 +79,44 @@ func (m *Bound) appendBody(b []byte) ([]byte, error) {
 		b, at = beginTLV(b, tlvBoundName)
 		b = endTLV(appendText(b, name), at)
 	}
+	for i := range m.Hosts {
+		h := &m.Hosts[i]
+		if err := CheckAddr("Bound.host", h.Addr); err != nil {
+			return nil, err
+		}
+		if err := checkText("Bound.host.nqn", h.Service.NQN, 0, snsd.MaxNQN); err != nil {
+			return nil, err
+		}
+		if n := len(h.Ports); n < 1 || n > MaxDeclaredPorts {
+			return nil, Malformed("Bound.host", "%d ports, want 1..%d", n, MaxDeclaredPorts)
+		}
+		b, at = beginTLV(b, tlvBoundHost)
+		b = append(appendAddr(b, h.Addr), byte(h.Service.Role), byte(h.Service.Protocol))
+		b = appendText(binary.BigEndian.AppendUint16(b, h.Service.Port), h.Service.NQN)
+		for _, p := range h.Ports {
+			if err := checkText("Bound.host.port", p, 1, fabric.MaxPortName); err != nil {
+				return nil, err
+			}
+			b = appendText(b, p)
+		}
+		b = endTLV(b, at)
+	}
 	return b, nil
+}
+
+func decodeDeclared(r *reader) DeclaredHost {
+	h := DeclaredHost{Addr: r.addr("host.address")}
+	h.Service.Role, h.Service.Protocol = snsd.Role(r.u8("host.role")), snsd.Protocol(r.u8("host.protocol"))
+	h.Service.Port = r.u16("host.service port")
+	h.Service.NQN = r.text("host.nqn", 0, snsd.MaxNQN)
+	for r.err == nil && (len(h.Ports) == 0 || len(r.b) > 0) {
+		if len(h.Ports) == MaxDeclaredPorts {
+			r.fail("host.ports", "more than %d", MaxDeclaredPorts)
+			break
+		}
+		h.Ports = append(h.Ports, r.text("host.port", 1, fabric.MaxPortName))
+	}
+	return h
 }
 
 func readBound(body []byte) (*Bound, error) {
@@ -75,10 +132,12 @@ func readBound(body []byte) (*Bound, error) {
 			m.Prefixes = append(m.Prefixes, p)
 		case tlvBoundName:
 			m.NQNs = append(m.NQNs, r.text("name", 1, MaxBoundName))
+		case tlvBoundHost:
+			m.Hosts = append(m.Hosts, decodeDeclared(r))
 		default:
 			return false
 		}
-		if len(m.Prefixes) > MaxBound || len(m.NQNs) > MaxBound {
+		if max(len(m.Prefixes), len(m.NQNs), len(m.Hosts)) > MaxBound {
 			r.fail("list", "more than %d", MaxBound)
 		}
 		return true

@@ -102,7 +102,27 @@ const (
 	// CapFence is a device that takes fence records. What such records say is unknown to another
 	// one, for which nothing is fenced.
 	CapFence Capabilities = 1 << 1
+	// CapDeclared is a client that takes the hosts of a Bound. Others have none of them.
+	CapDeclared Capabilities = 1 << 2
 )
+
+// For is the message as a peer with these capabilities takes it: m itself, or a copy without
+// what it does not know.
+func (c Capabilities) For(m Message) Message {
+	switch m := m.(type) {
+	case *Update:
+		if len(m.Fences) > 0 && c&CapFence == 0 {
+			without := *m
+			without.Fences = nil
+			return &without
+		}
+	case *Bound:
+		if len(m.Hosts) > 0 && c&CapDeclared == 0 {
+			return &Bound{Prefixes: m.Prefixes, NQNs: m.NQNs}
+		}
+	}
+	return m
+}
 
 // NonceLen is the length of a session nonce in bytes.
 const NonceLen = 32

@@ -125,6 +125,12 @@ const (
 	HardElsewhere  HardState = "elsewhere"  // this device forwards nothing: the host's switch does
 )
 
+// The sources of local hosts.
+const (
+	SourceLLDP       = "lldp"
+	SourceConfigured = "configured"
+)
+
 // LearnedLocal is the LearnedFrom of what this device learned or was configured with itself.
 const LearnedLocal = "local"
 
@@ -150,6 +156,7 @@ type Host struct {
 	Hard        HardState     `json:"hard_zoning"`
 	HardWhy     []string      `json:"hard_zoning_why,omitempty"`
 	LearnedFrom string        `json:"learned_from"`      // "local" or a reflector's address
+	Source      string        `json:"source,omitempty"`  // of a local host: lldp, or configured (hosts.bindings, reflector.hosts)
 	Since       time.Time     `json:"since"`             // first learned by its access device
 	Expires     *time.Time    `json:"expires,omitempty"` // end of the LLDP time to live; local hosts only
 	Conflict    bool          `json:"conflict"`          // another host claimed the address earlier: this one is ignored

@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"fabric/linux/zonefilter": slices.Concat(values, []string{"hardzone", "fabric/linux/bpfpins"}),
 
 	"lldp":     slices.Concat(values, []string{"internal/timerheap"}),
-	"presence": {"fabric"},
+	"presence": {"fabric", "internal/timerheap"},
 	"errdown":  slices.Concat(values, []string{"internal/setting"}),
 	"bfd":      slices.Concat(values, []string{"internal/timerheap"}),
 	// Client and reflector know neither each other nor the link that joins them.

@@ -21,14 +21,14 @@ var rooms = map[string][]string{
 		"why.go facts.go views.go latency.go", // what operators see
 		"settings.go core.go restore.go observe.go byhand.go drain.go hostclear.go reflector.go fencing.go", // in: from operators, and time
 		"peers.go frames.go ports.go paths.go testnotice.go access.go",                                      // in: from the network
-		"settle.go",                                          // what an input leaves to be done
-		"apply.go holder.go agreement.go",                    // what reflectors say; an address passes on
+		"settle.go", // what an input leaves to be done
+		"apply.go holder.go declared.go agreement.go",        // what reflectors say; an address passes on
 		"hosts.go binding.go faults.go",                      // what is true of hosts
 		"change.go contest.go early.go hardzone.go fence.go", // whom a change concerns
 		"mesh.go pathkeys.go mode.go",
-		"route.go nqnclaims.go send.go stages.go", // out
-		"port.go keeping.go limiter.go known.go",  // what there is
-		"lastsync.go",                             // what reflectors said last
+		"route.go nqnclaims.go send.go stages.go",               // out
+		"port.go declaration.go keeping.go limiter.go known.go", // what there is
+		"lastsync.go", // what reflectors said last
 		"kept.go",
 		"actions.go times.go doc.go",
 	},

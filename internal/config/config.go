@@ -176,6 +176,7 @@ type Reflector struct {
 	RecordsPerSecond, RecordsBurst int
 	Monitors                       []netip.Prefix // device ids that may ask for all hosts
 	Clients                        []BoundClient  // that may connect; empty: any with the right password
+	Hosts                          []Declared     // that register nothing, for all devices
 	Cluster                        Cluster
 }
 

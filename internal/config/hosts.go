@@ -8,6 +8,7 @@ import (
 
 	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/internal/setting"
+	"github.com/openinof/inof/snsd"
 )
 
 // Conflict says what becomes of a local host's address when another host claims it.
@@ -55,6 +56,8 @@ type HostBinding struct {
 	MAC   fabric.MAC
 	NQN   string // exact, or with * and ?
 	Ports []string
+	// Register declares a host that registers nothing; zero: the entry only binds.
+	Register snsd.Service
 }
 
 // String is the binding in a line.
@@ -69,7 +72,11 @@ func (b HostBinding) String() string {
 	if b.NQN != "" {
 		parts = append(parts, "nqn "+b.NQN)
 	}
-	return strings.Join(parts, " ") + " at " + strings.Join(b.Ports, " ")
+	text := strings.Join(parts, " ") + " at " + strings.Join(b.Ports, " ")
+	if b.Register != (snsd.Service{}) {
+		text += " as " + serviceText(b.Register)
+	}
+	return text
 }
 
 func (c *Config) hostsItem() item {
@@ -94,7 +101,7 @@ func (c *Config) hostsItem() item {
 				"names. The agents of storage hosts send from it, bonds too; other LLDP daemons may not. `doubt`: it is taken, and has an address only "+
 				"while no other host claims it; an event tells of it. `any`: it is taken like others. `required`: it is refused."),
 	)
-	return part("hosts", append(keys, bindings(&h.Bindings)), func(s *section) {
+	return part("hosts", append(keys, c.bindings(&h.Bindings)), func(s *section) {
 		if h.MaxTTL%time.Second != 0 {
 			s.problem("max-ttl", "is not a number of whole seconds", "whole seconds")
 		}
@@ -102,19 +109,15 @@ func (c *Config) hostsItem() item {
 }
 
 // bindings is hosts.bindings.
-func bindings(into *[]HostBinding) item {
+func (c *Config) bindings(into *[]HostBinding) item {
+	seen := map[netip.Addr]int{}
 	return entries("bindings", "ports, and at least one of address, mac, nqn",
 		"What may be at which ports of this device. What is bound may be nowhere else here, and is refused there: shown, with an event, and no "+
 			"host. Of each address, MAC address and NQN that is bound, one entry must be right as a whole. For hosts of other devices see "+
-			"`reflector.clients`. A reload that would refuse hosts that are known is refused and names them, unless forced.", joined(into),
+			"`reflector.clients`. A reload that would refuse hosts that are known is refused and names them, unless forced. With `register` the entry declares its host, too.", joined(into),
 		func(b *HostBinding) []item {
 			return append(values(
-				setting.Value("address", &b.Addrs, netip.Prefix{}, allowedPrefixes, "Bind addresses.", parsePrefix, func(p netip.Prefix) string {
-					if !p.IsValid() {
-						return ""
-					}
-					return p.String()
-				}).Documented("", "an address, or a prefix of some"),
+				hostPrefix("Bind addresses.", &b.Addrs).Documented("", "an address, or a prefix of some"),
 				setting.Value("mac", &b.MAC, fabric.MAC{}, "a MAC address, 02:00:00:00:00:01",
 					"Bind a chassis id, or the source of LLDP frames that come from another one than their chassis id: they are not in doubt then.", parseMAC, func(m fabric.MAC) string {
 						if m.IsZero() {
@@ -123,14 +126,14 @@ func bindings(into *[]HostBinding) item {
 						return m.String()
 					}).Documented("", "a MAC address"),
 				setting.Text("nqn", &b.NQN, "", allowedNQNs, "Bind an NQN.", checkNQNPattern).Documented("", "an NQN, which may have `*` and `?`"),
-			), words("ports", allowedPorts, "Where it may be.", joined(&b.Ports), appending(&b.Ports, checkPort)).documented("required", asPorts))
+			), words("ports", allowedPorts, "Where it may be.", joined(&b.Ports), appending(&b.Ports, checkPort)).documented("required", asPorts), register(&b.Register))
 		}, func(e *section, b *HostBinding) {
 			switch {
 			case !e.has("ports"):
 				e.problem("ports", "is missing: a binding is to ports", "a list of: "+allowedPorts)
 			case !e.has("address") && !e.has("mac") && !e.has("nqn"):
 				e.problem("ports", "binds nothing", "at least one of address, mac, nqn beside it")
-			default:
+			case !e.has("register") || c.declares(e, b.Addrs, &b.Register, seen):
 				*into = append(*into, *b)
 			}
 		}).documented("", "a list")

@@ -38,7 +38,7 @@ func (c *Config) reflectorItem() item {
 		setting.Int("records-burst", &r.RecordsBurst, 20_000, 1000, 1_000_000,
 			"Records that a device may send beyond that, in four seconds, as in a full sync."),
 	)...)
-	keys = append(keys, c.boundClients(),
+	keys = append(keys, c.boundClients(), c.declaredHosts(),
 		prefixes("monitors", "These may ask for all hosts (`client.interest: all`); others that do are refused, with the reason on both sides.", &r.Monitors).
 			documented("", "a list of device ids and prefixes of them"),
 		c.clusterItem())

@@ -39,11 +39,11 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 	}
 	if changes.Has("hosts") {
 		var losing []api.PortHosts
-		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { losing = c.LosingByBeliefs(hostsConfig(next).Beliefs) }); err != nil {
+		if err := d.device.Do(ctx, func(c *device.Core, _ time.Time) { losing = c.LosingByHosts(hostsConfig(next)) }); err != nil {
 			return "", err
 		}
 		if text := portsText(losing); text != "" {
-			list = append(list, "hosts.bindings and hosts.frame-source would refuse "+text)
+			list = append(list, "hosts.bindings and hosts.frame-source would refuse, or no longer declare, "+text)
 		}
 	}
 	if text, err := d.pairsLost(ctx, next, changes); err != nil {

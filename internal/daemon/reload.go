@@ -146,6 +146,10 @@ func (d *Daemon) reload(ctx context.Context, next *config.Config, force bool) (c
 		merged.Reflector.Clients = next.Reflector.Clients
 		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetBindings(bindingsOf(next), now) })
 	})
+	step("reflector.hosts", func() error {
+		merged.Reflector.Hosts = next.Reflector.Hosts
+		return d.device.Do(ctx, func(c *device.Core, now time.Time) { c.SetDeclared(declaredOf(next), now) })
+	})
 	step("reflector", func() error {
 		merged.Reflector.RecordsPerSecond, merged.Reflector.RecordsBurst = next.Reflector.RecordsPerSecond, next.Reflector.RecordsBurst
 		if d.server != nil {

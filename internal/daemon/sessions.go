@@ -43,7 +43,7 @@ func (d *Daemon) coreConfig(cfg *config.Config, known []netip.Addr) device.Confi
 			MaxInFlight: cfg.Notify.MaxInFlight, History: cfg.Notify.History,
 			AllRoles: cfg.Notify.Peers == config.PeersAll, FirstSeq: uint32(d.epoch >> 16),
 		},
-		Reflector: reflector.Config{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true, Bindings: bindingsOf(cfg)},
+		Reflector: reflector.Config{MaxClients: cfg.Reflector.MaxClients, MaxDeviceHosts: cfg.Reflector.MaxHostsPerDevice, Grace: cfg.Reflector.Grace, Known: known, BFD: bfdSettings(cfg), Paced: true, Bindings: bindingsOf(cfg), Declared: declaredOf(cfg)},
 		Epoch:     d.epoch,
 		Agreement: client.AgreeIdentical,
 		Wait:      cfg.Client.ReflectorWait,
@@ -100,6 +100,10 @@ func hostsConfig(cfg *config.Config) device.HostsConfig {
 		ports, _ := fabric.ParseNames(b.Ports) // checked by the configuration
 		h.Beliefs.Bindings = append(h.Beliefs.Bindings, lldp.Binding{Addrs: b.Addrs, MAC: b.MAC, NQN: b.NQN, Ports: ports})
 	}
+	for _, x := range cfg.Hosts.Declared() {
+		ports, _ := fabric.ParseNames(x.Ports)
+		h.Declared = append(h.Declared, device.Declaration{Addr: x.Addr, Ports: ports, Service: x.Service})
+	}
 	return h
 }
 
@@ -116,7 +120,7 @@ func (d *Daemon) buildSessions(cfg *config.Config) error {
 		roles |= wire.RoleClient
 	}
 	common := link.TransportConfig{
-		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch, Caps: wire.CapFence,
+		Self: cfg.Device.ID, Roles: roles, Epoch: d.epoch, Caps: wire.CapFence | wire.CapDeclared,
 		Auth: func() link.Auth { return *d.auth.Load() },
 		Hold: cfg.Session.Hold, Keepalive: cfg.Session.Keepalive, HandshakeTimeout: cfg.Session.ConnectTimeout,
 		Log: d.env.Log,
@@ -165,6 +169,14 @@ func (d *Daemon) buildServer(cfg *config.Config, common link.TransportConfig) (e
 		Pace:   paceOf(cfg),
 	})
 	return err
+}
+
+// declaredOf lists the hosts that a reflector declares for all devices.
+func declaredOf(cfg *config.Config) (list []wire.DeclaredHost) {
+	for _, x := range cfg.Reflector.Hosts {
+		list = append(list, wire.DeclaredHost{Addr: x.Addr, Service: x.Service, Ports: x.Ports})
+	}
+	return list
 }
 
 // bindingsOf says which hosts devices may have.

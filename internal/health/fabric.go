@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,28 @@ var fabricRules = []Rule{
 		Do:   "give one of them another address: inofctl show host says where both are",
 		Find: func(f *Facts) []string {
 			return when(f.Counts.Conflicts > 0, "%d address(es) are claimed by two hosts", f.Counts.Conflicts)
+		},
+	},
+	{
+		Name: "declared-misplaced",
+		When: "a declared host answers on a port that its declaration does not name, and on none that it names: it is refused there",
+		Do:   "move the cable to a port that is named, or name this one (hosts.bindings, reflector.hosts) and reload",
+		Find: func(f *Facts) []string {
+			stray := slices.DeleteFunc(slices.Clone(f.Declared), func(d Declared) bool { return d.Stray == "" })
+			return most(stray, "%d more declared hosts answer on ports that are not named", func(d *Declared) string {
+				return fmt.Sprintf("declared host %s answers on port %s, and may be on %s only", d.Host, d.Stray, d.Ports)
+			})
+		},
+	},
+	{
+		Name: "declared-twice",
+		When: "a declared host answers on two of its ports at once: it stays on the first one",
+		Do:   "name one of the ports only, or see which machine has the address by mistake: inofctl show host ADDRESS",
+		Find: func(f *Facts) []string {
+			twice := slices.DeleteFunc(slices.Clone(f.Declared), func(d Declared) bool { return d.Second == "" })
+			return most(twice, "%d more declared hosts answer on two ports", func(d *Declared) string {
+				return fmt.Sprintf("declared host %s answers on ports %s and %s: it is on %s", d.Host, d.First, d.Second, d.First)
+			})
 		},
 	},
 	{

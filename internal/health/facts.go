@@ -59,6 +59,7 @@ type Facts struct {
 	HardSuspended bool
 	// PortGuard is why ports are not guarded.
 	PortGuard []string
+	Declared  []Declared
 	Fence     string // what keeps blocks from beginning or ending
 	// EventsNotLogged is how many events did not get into the log since the start.
 	EventsNotLogged uint64
@@ -86,6 +87,14 @@ type Refused struct {
 	// Outside is how many are outside of what the device is bound to, Named are some of them.
 	Outside int
 	Named   []netip.Addr
+}
+
+// Declared is a declared host that answers where it should not: at Stray, which its declaration
+// does not name, or at First and Second at once.
+type Declared struct {
+	Host                 netip.Addr
+	Ports                string // that the declaration names
+	Stray, First, Second string
 }
 
 // Paths is what the BFD process says, and how often it was lost.

@@ -117,6 +117,12 @@ func TestEachRuleIsRaised(t *testing.T) {
 		{"messages-wait", func(f *Facts) { f.Waits, f.WaitsOf = 2*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 2s"},
 		{"messages-rest", func(f *Facts) { f.Rests, f.RestsOf = 6*time.Second, addr("192.0.2.12") }, "device 192.0.2.12 has waited for 6s, for it has said more than it may"},
 		{"address-conflict", func(f *Facts) { f.Counts.Conflicts = 2 }, "2 address(es)"},
+		{"declared-misplaced", func(f *Facts) {
+			f.Declared = []Declared{{Host: addr("192.0.2.51"), Ports: "eth1,eth2", Stray: "eth7"}}
+		}, "declared host 192.0.2.51 answers on port eth7, and may be on eth1,eth2 only"},
+		{"declared-twice", func(f *Facts) {
+			f.Declared = []Declared{{Host: addr("192.0.2.51"), Ports: "eth1,eth2", First: "eth1", Second: "eth2"}}
+		}, "declared host 192.0.2.51 answers on ports eth1 and eth2: it is on eth1"},
 		{"path-down", func(f *Facts) { session(f).Fault = true }, "the path to device 192.0.2.12 fails"},
 		{"path-never-up", func(f *Facts) { session(f).Report, session(f).Since = "unknown", &long }, "never been seen to work"},
 		{"path-keyless", func(f *Facts) { session(f).Keyless, session(f).Since = true, &long }, "no reflector has handed out a key"},

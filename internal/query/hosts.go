@@ -48,7 +48,7 @@ var hosts = list[api.Host]{
 		{"REASON", whyState},
 		{"ZONES", func(h *api.Host, _ *Page) string { return FewText(h.Zones, 3) }},
 		{"HARD-ZONING", func(h *api.Host, _ *Page) string { return string(h.Hard) }},
-		{"LEARNED-FROM", func(h *api.Host, _ *Page) string { return h.LearnedFrom }},
+		{"LEARNED-FROM", func(h *api.Host, _ *Page) string { return learned(h) }},
 		{"KNOWN-FOR", func(h *api.Host, p *Page) string { return p.Age(h.Since) }},
 		{"NQN", func(h *api.Host, _ *Page) string { return h.NQN }},
 	},
@@ -90,6 +90,14 @@ func Hosts(ctx context.Context, src Source, f Asked) ([]api.Host, error) {
 func addrArg[T any](of func(*T) netip.Addr) *filter[T] {
 	f := at(Filter{Name: "addr", Word: "ADDRESS", Words: HostAddrs}, of)
 	return &f
+}
+
+// learned says where a host was learned: local ones by LLDP, unless it says otherwise.
+func learned(h *api.Host) string {
+	if h.Source == api.SourceConfigured {
+		return h.LearnedFrom + " (" + h.Source + ")"
+	}
+	return h.LearnedFrom
 }
 
 // service gives protocol and port in one word.
@@ -152,7 +160,7 @@ func hostDetails(p *Page, h *api.Host) {
 		{"Wants notices", YesNo(h.Subscribes)},
 		{"Zones", strings.Join(h.Zones, ", ")},
 		{"Hard zoning", strings.Join(append([]string{string(h.Hard)}, h.HardWhy...), "; ")},
-		{"Learned from", h.LearnedFrom},
+		{"Learned from", learned(h)},
 		{"Known for", p.Age(h.Since)},
 		{"Expires in", expires},
 		{"Conflict", conflict},
