@@ -33,6 +33,8 @@ type bareCore struct {
 	heard   fabric.Frame // last registration
 	disk    *keep.Memory
 	changes map[string]uint64 // of carrier, by port; the machine counts them
+	hosts   HostsConfig
+	out     Actions
 }
 
 var bareSelf, bareReflector = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(reflectorID)
@@ -44,15 +46,15 @@ func newBareCore(t *testing.T, reflect bool) *bareCore {
 }
 
 func bareMachine(t *testing.T, now time.Time) *bareCore {
-	return &bareCore{t: t, now: now, disk: &keep.Memory{}, changes: map[string]uint64{}}
+	return &bareCore{t: t, now: now, disk: &keep.Memory{}, changes: map[string]uint64{}, out: nowhere{}}
 }
 
 func (b *bareCore) start(reflect bool, st State) {
 	b.t.Helper()
 	cfg := Config{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
-		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk, Store: b.disk}
+		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk, Store: b.disk, Hosts: b.hosts}
 	b.disk.Begin()
-	c, err := New(cfg, nowhere{}, b.now)
+	c, err := New(cfg, b.out, b.now)
 	if err == nil {
 		err = c.Restore(st, b.now)
 	}

@@ -187,6 +187,12 @@ field("bytes", "inof.path.sealed", "Encrypted")
 address("inof.bound.prefix", "Prefix")
 field("uint8", "inof.bound.bits", "Bits of the prefix")
 field("string", "inof.bound.name", "NQN")
+address("inof.bound.host", "Declared host")
+field("uint8", "inof.bound.role", "Role", base.DEC, ROLES)
+field("uint8", "inof.bound.protocol", "Protocol", base.DEC, PROTOCOLS)
+field("uint16", "inof.bound.service", "Service port")
+field("string", "inof.bound.nqn", "NQN of the host")
+field("string", "inof.bound.port", "Port")
 
 field("uint8", "nts.version", "Version")
 field("uint8", "nts.reserved1", "Reserved", base.HEX)
@@ -767,6 +773,22 @@ local MESSAGES = {
       sum.names = (sum.names or 0) + 1
       if sum.names > MAX_BOUND then c:fail(("more than %d"):format(MAX_BOUND)) end
       return c:text("inof.bound.name", 1, 255)
+    end, many = true },
+    { "Declared host", function(c, sum)
+      sum.hosts = (sum.hosts or 0) + 1
+      if sum.hosts > MAX_BOUND then c:fail(("more than %d"):format(MAX_BOUND)) end
+      local label = c:address("inof.bound.host")
+      local role = c:num("inof.bound.role", 1)
+      label = ("%s, %s, %s"):format(label, name_of(ROLES, role), name_of(PROTOCOLS, c:num("inof.bound.protocol", 1)))
+      c:num("inof.bound.service", 2)
+      c:text("inof.bound.nqn", 0, 255)
+      local ports = 0
+      while c:left() > 0 do
+        if ports == 4 then c:fail("more than 4 ports") break end
+        label = label .. (ports == 0 and " at " or ", ") .. c:text("inof.bound.port", 1, 63)
+        ports = ports + 1
+      end
+      return label
     end, many = true },
   },
 }

@@ -149,6 +149,8 @@ var Golden = map[string]wire.Message{
 	"bound": &wire.Bound{
 		Prefixes: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("2001:db8:1::/64")},
 		NQNs:     []string{"nqn.2026-01.org.example:rack7-*"},
+		Hosts: []wire.DeclaredHost{{Addr: netip.MustParseAddr("198.51.100.51"), Ports: []string{"Ethernet4", "Ethernet8-12"},
+			Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolTCP, Port: 4420, NQN: "nqn.2026-01.org.example:array1"}}},
 	},
 	"report": &wire.Report{Warnings: []wire.ReportedWarning{{Rule: "path-down", Text: "the path to device 192.0.2.3 fails"}}},
 }

@@ -192,3 +192,27 @@ func TestAClientKnowsWhatItIsBoundTo(t *testing.T) {
 	hear(1, refls[1].SetBindings(map[netip.Addr]wire.Binding{dev: boundTo}, inoftest.T0))
 	outside(true)
 }
+
+// A reflector declares hosts for all devices: each hears of it when its session begins, and of
+// changes only.
+func TestDeclaredHostsAreToldToAllDevices(t *testing.T) {
+	list := []wire.DeclaredHost{{Addr: netip.MustParseAddr("192.0.2.51"), Ports: []string{"eth1"}}}
+	r, err := New(netip.MustParseAddr("10.255.0.1"), 1, zone.Set{}, Config{Declared: list}, inoftest.T0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		ds := r.Join(inoftest.ScaleDev(i), inoftest.T0)
+		if m := ds[0].Msg.(*wire.Bound); !slices.EqualFunc(m.Hosts, list, wire.DeclaredHost.Equal) {
+			t.Errorf("it is told %+v", m)
+		}
+	}
+	r.Leave(inoftest.ScaleDev(2), inoftest.T0)
+	if ds := r.SetDeclared(slices.Clone(list)); len(ds) != 0 {
+		t.Errorf("no change is told as %+v", ds)
+	}
+	ds := r.SetDeclared(nil)
+	if len(ds) != 2 || ds[0].To[0] != inoftest.ScaleDev(0) || ds[1].To[0] != inoftest.ScaleDev(1) || len(ds[1].Msg.(*wire.Bound).Hosts) != 0 {
+		t.Errorf("a change is told as %+v", ds)
+	}
+}

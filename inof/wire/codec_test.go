@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/snsd"
@@ -202,7 +203,11 @@ func drawMessage(t *rapid.T) wire.Message {
 			a := drawAddr(t)
 			p, _ := a.Prefix(rapid.IntRange(0, a.BitLen()).Draw(t, "bits"))
 			return p
-		}), 0, 5).Draw(t, "prefixes"), NQNs: rapid.SliceOfN(drawText(1, wire.MaxBoundName), 0, 5).Draw(t, "names")}
+		}), 0, 5).Draw(t, "prefixes"), NQNs: rapid.SliceOfN(drawText(1, wire.MaxBoundName), 0, 5).Draw(t, "names"), Hosts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) wire.DeclaredHost {
+			return wire.DeclaredHost{Addr: drawAddr(t), Ports: rapid.SliceOfN(drawText(1, fabric.MaxPortName), 1, wire.MaxDeclaredPorts).Draw(t, "ports"),
+				Service: snsd.Service{Role: snsd.Role(rapid.Byte().Draw(t, "role")), Protocol: snsd.Protocol(rapid.Byte().Draw(t, "protocol")),
+					Port: rapid.Uint16().Draw(t, "port"), NQN: drawText(0, snsd.MaxNQN).Draw(t, "nqn")}}
+		}), 0, 3).Draw(t, "hosts")}
 	case wire.TypeReport:
 		return &wire.Report{Warnings: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) wire.ReportedWarning {
 			return wire.ReportedWarning{Rule: drawText(1, wire.MaxReportRule).Draw(t, "rule"), Text: drawText(0, wire.MaxReportText).Draw(t, "text")}
@@ -331,6 +336,9 @@ func TestWrongBytesHaveTypedErrors(t *testing.T) {
 		{"bound to a prefix with bits behind it", body(wire.TypeBound, 1, 0, 0, 6, 4, 10, 0, 0, 1, 24), wire.CodeMalformed, "10.0.0.1/24 is no prefix"},
 		{"bound to a prefix longer than an address", body(wire.TypeBound, 1, 0, 0, 6, 4, 10, 0, 0, 1, 33), wire.CodeMalformed, "10.0.0.1/33 is no prefix"},
 		{"bound to no name", body(wire.TypeBound, 2, 0, 0, 1, 0), wire.CodeMalformed, "name: length 0, want 1..255"},
+		{"a declared host without a port", body(wire.TypeBound, 3, 0, 0, 10, 4, 10, 0, 0, 1, 1, 2, 0, 0, 0), wire.CodeMalformed, "host.port: "},
+		{"a declared host with five ports", body(wire.TypeBound, 3, 0, 0, 20, 4, 10, 0, 0, 1, 1, 2, 0, 0, 0, 1, 'a', 1, 'b', 1, 'c', 1, 'd', 1, 'e'), wire.CodeMalformed, "host.ports: more than 4"},
+		{"a declared host with an empty port", body(wire.TypeBound, 3, 0, 0, 11, 4, 10, 0, 0, 1, 1, 2, 0, 0, 0, 0), wire.CodeMalformed, "host.port: length 0, want 1..63"},
 		{"bound to too much", body(wire.TypeBound, bytes.Repeat([]byte{2, 0, 0, 2, 1, '*'}, wire.MaxBound+1)...), wire.CodeMalformed, "more than 1024"},
 		{"a truncated warning", body(wire.TypeReport, 1, 0, 0, 3, 1, 'a', 5), wire.CodeMalformed, "text"},
 		{"open without epoch", inoftest.Edit(open, func(b []byte) []byte { return inoftest.Relength(b[:len(b)-5-12]) }), wire.CodeMalformed, "TLV type 7 is missing"},

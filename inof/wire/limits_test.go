@@ -1,11 +1,14 @@
 package wire_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/openinof/inof/fabric"
 	"github.com/openinof/inof/inof/inoftest"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/snsd"
 	"github.com/openinof/inof/zone"
 )
 
@@ -52,6 +55,27 @@ func TestTheLargestZoneFitsAMessage(t *testing.T) {
 				t.Errorf("%d members: %v", len(b.Zones[0].Zone.Members), err)
 			}
 		}
+	}
+}
+
+// A Bound with as much as may be in it is told.
+func TestTheLargestBoundFitsAMessage(t *testing.T) {
+	var m wire.Bound
+	for i := range wire.MaxBound {
+		m.Prefixes = append(m.Prefixes, netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 14: byte(i >> 8), 15: byte(i)}), 128))
+		m.NQNs = append(m.NQNs, strings.Repeat("n", wire.MaxBoundName))
+		h := wire.DeclaredHost{Addr: m.Prefixes[i].Addr(), Service: snsd.Service{NQN: strings.Repeat("n", snsd.MaxNQN)}}
+		for range wire.MaxDeclaredPorts {
+			h.Ports = append(h.Ports, strings.Repeat("p", fabric.MaxPortName))
+		}
+		m.Hosts = append(m.Hosts, h)
+	}
+	if _, err := wire.Decode(inoftest.FrameOf(t, &m)); err != nil {
+		t.Error(err)
+	}
+	m.Hosts = append(m.Hosts, m.Hosts[0])
+	if _, err := wire.Encode(&m); wire.CodeOf(err) != wire.CodeMalformed {
+		t.Errorf("one more: %v", err)
 	}
 }
 
