@@ -13,6 +13,7 @@ import (
 	"github.com/openinof/inof/internal/health"
 	"github.com/openinof/inof/presence"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/zone"
 )
 
 // This file finds the hosts that are declared because they register nothing: it asks for their
@@ -204,14 +205,11 @@ func (c *Core) answered(f *fabric.Frame, a presence.Answer, now time.Time) {
 		c.Complain(now, "declared", p.Name, fmt.Errorf("address %s is held by %s on port %s, and %s answers for it there too: it is ignored while the first one answers", d.Addr, d.mac, p.Name, a.MAC))
 		return
 	}
-	x.asker.Heard(d.at(p.Name), now)
-	switch {
-	case d.register:
+	switch asked := x.asker.Heard(d.at(p.Name), now); {
+	case !asked || d.register: // an answer to no question is no evidence
 	case !d.Ports.Match(p.Name):
 		x.count.Misplaced++
-		if d.port == "" {
-			d.stray = p.Name
-		}
+		d.stray = p.Name
 		c.Complain(now, "declared", p.Name, fmt.Errorf("declared host %s answers on port %s, from %s, and may be on %s only: it is refused there", d.Addr, p.Name, a.MAC, d.Ports))
 	case d.port == "" || d.port == p.Name || !c.ports[d.port].isUp():
 		if d.twice = d.port == p.Name && d.second != ""; d.twice {
@@ -286,6 +284,24 @@ func (c *Core) LosingByHosts(next HostsConfig) []api.PortHosts {
 		}
 	}
 	return portHosts(by)
+}
+
+// Undeclared lists the known hosts that are as a reflector declares them, on any device, and that
+// another list would not declare.
+func (c *Core) Undeclared(was, next []Declaration) (list []zone.Host) {
+	will := map[netip.Addr]Declaration{}
+	for _, d := range next {
+		will[d.Addr] = d
+	}
+	for _, d := range was {
+		is := will[d.Addr]
+		for _, h := range c.View().Attachments(d.Addr) {
+			if h.Service == d.Service && d.Ports.Match(h.HostKey.Port) && !is.Ports.Match(h.HostKey.Port) {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
 }
 
 // declaredFacts adds what is wrong with declared hosts.

@@ -52,7 +52,9 @@ func register(s *snsd.Service) item {
 	read := number.Read
 	number.Read = func(v string) string {
 		wrong := read(v)
-		s.Port = uint16(port)
+		if s.Port = uint16(port); wrong == "" && port == 0 {
+			wrong = "is 0"
+		}
 		return wrong
 	}
 	number.Reset = func() { s.Port = 0 }
@@ -95,6 +97,8 @@ func (c *Config) declares(e *section, p netip.Prefix, s *snsd.Service, seen map[
 	const allowed = "one address of a host"
 	a := p.Addr()
 	switch {
+	case *s == (snsd.Service{}):
+		e.problem("register", "is empty: others are told what the host is", "role and protocol")
 	case s.Role == snsd.RoleUnknown || s.Protocol == snsd.ProtocolUnknown:
 		return false // reported
 	case !p.IsValid():
@@ -125,7 +129,8 @@ func (c *Config) declaredHosts() item {
 	return entries("hosts", "address, ports, register",
 		"Hosts that register nothing, for all devices at once, as `hosts.bindings[].register` declares one for one device. A device has such a host "+
 			"while exactly one of its ports with these names answers for the address. It binds nothing: a host that registers the address itself has it, "+
-			"on any port. Of one address a device's own declaration comes first, then that of its first reflector. At most 1,024; write them at every reflector.", joined(into),
+			"on any port. Of one address a device's own declaration comes first, then that of its first reflector. At most 1,024; write them at every reflector. A "+
+			"reload that would no longer declare hosts that are known is refused and names them, unless forced.", joined(into),
 		func(d *entry) []item {
 			return append(values(hostPrefix("The address.", &d.addr).Documented("required", "an address")),
 				words("ports", allowedPorts, "Where it may be, on each device.", joined(&d.Ports), appending(&d.Ports, checkPort)).

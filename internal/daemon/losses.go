@@ -61,7 +61,27 @@ func (d *Daemon) losses(ctx context.Context, old, next *config.Config, changes c
 	} else if text != "" {
 		list = append(list, text)
 	}
+	if text, err := d.hostsUndeclared(ctx, old, next, changes); err != nil {
+		return "", err
+	} else if text != "" {
+		list = append(list, text)
+	}
 	return strings.Join(list, "; "), nil
+}
+
+// hostsUndeclared says which known hosts reflector.hosts would no longer declare.
+func (d *Daemon) hostsUndeclared(ctx context.Context, old, next *config.Config, changes config.Changes) (string, error) {
+	if !changes.Has("reflector.hosts") {
+		return "", nil
+	}
+	var hosts []zone.Host
+	err := d.device.Do(ctx, func(c *device.Core, _ time.Time) {
+		hosts = c.Undeclared(declarations(old.Reflector.Hosts), declarations(next.Reflector.Hosts))
+	})
+	if len(hosts) == 0 {
+		return "", err
+	}
+	return "reflector.hosts would no longer declare " + hostsOfDevices(hosts), err
 }
 
 // hostsExcluded says which known hosts the bindings of reflector.clients would not allow.
@@ -76,11 +96,16 @@ func (d *Daemon) hostsExcluded(ctx context.Context, next *config.Config, changes
 	if len(hosts) == 0 {
 		return "", nil
 	}
+	return "the bindings of reflector.clients would leave out " + hostsOfDevices(hosts), nil
+}
+
+// hostsOfDevices names hosts and their devices.
+func hostsOfDevices(hosts []zone.Host) string {
 	var parts []string
 	for _, h := range hosts[:min(len(hosts), mostNamed)] {
 		parts = append(parts, fmt.Sprintf("host %s of device %s", h.Addr, h.Device))
 	}
-	return "the bindings of reflector.clients would leave out " + some(parts, len(hosts), "hosts"), nil
+	return some(parts, len(hosts), "hosts")
 }
 
 // portsText names ports and the hosts there.

@@ -100,11 +100,16 @@ func hostsConfig(cfg *config.Config) device.HostsConfig {
 		ports, _ := fabric.ParseNames(b.Ports) // checked by the configuration
 		h.Beliefs.Bindings = append(h.Beliefs.Bindings, lldp.Binding{Addrs: b.Addrs, MAC: b.MAC, NQN: b.NQN, Ports: ports})
 	}
-	for _, x := range cfg.Hosts.Declared() {
-		ports, _ := fabric.ParseNames(x.Ports)
-		h.Declared = append(h.Declared, device.Declaration{Addr: x.Addr, Ports: ports, Service: x.Service})
-	}
+	h.Declared = declarations(cfg.Hosts.Declared())
 	return h
+}
+
+func declarations(list []config.Declared) (out []device.Declaration) {
+	for _, x := range list {
+		ports, _ := fabric.ParseNames(x.Ports) // checked by the configuration
+		out = append(out, device.Declaration{Addr: x.Addr, Ports: ports, Service: x.Service})
+	}
+	return out
 }
 
 // buildSessions makes the listening side of a reflector and the dialing side of a client.

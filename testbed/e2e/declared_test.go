@@ -103,7 +103,12 @@ func TestArraysThatRegisterNothing(t *testing.T) {
 	// The reflector declares wordy no longer.
 	rest, _, _ := strings.Cut(f.nodeConfig("spine"), "reflector:\n")
 	f.overwrite("spine", "inofd.yaml", rest)
-	f.reload("spine")
+	if o := f.ctl("spine", "reload"); o.code == 0 || !strings.Contains(o.stderr, "host "+wordy+" of device "+tor2ID) {
+		t.Errorf("inofctl reload took a host away: %+v", o)
+	}
+	if o := f.ctl("spine", "reload", "--force"); o.code != 0 {
+		t.Errorf("inofctl reload --force: %+v", o)
+	}
 	f.allTold(wordy, "inactive", "aged-out")
 	f.stillTells()
 }
