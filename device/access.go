@@ -28,7 +28,7 @@ func (c *Core) release(p *port, ev fabric.Event, now time.Time) {
 	c.noteFaults(p)
 	p.present, p.leaves = false, now.Add(c.cfg.RemovalHold)
 	c.replan[p.Name] = true
-	c.declared.followPort(p.Name)
+	c.declared.followPort(p.Name, false)
 	c.table.Hold(p.Name, p.leaves)
 	c.notify.PortDown(p.Name)
 	c.followDrain(p, now)

@@ -36,7 +36,7 @@ type declared struct {
 	count    DeclaredCounters
 	// What changed and is to be looked at when the input is through.
 	stale bool // the declarations
-	ports map[string]bool
+	ports map[string]bool // whether it was down
 	addrs map[netip.Addr]bool
 }
 
@@ -60,9 +60,9 @@ func (d *declaredHost) at(port string) presence.Key { return presence.Key{Port: 
 func (d *declared) changed() bool { return d.stale || len(d.ports)+len(d.addrs) > 0 }
 
 // followPort notes that a port is not what it was.
-func (d *declared) followPort(name string) {
+func (d *declared) followPort(name string, up bool) {
 	if len(d.all) > 0 {
-		d.ports[name] = true
+		d.ports[name] = d.ports[name] || !up
 	}
 }
 

@@ -43,9 +43,12 @@ func (c *Core) followDeclared(now time.Time) {
 			c.followHost(d, now)
 		}
 	}
-	for name := range x.ports {
+	for name, fell := range x.ports {
 		delete(x.ports, name)
 		for _, d := range x.all {
+			if fell {
+				c.fell(d, name, now)
+			}
 			c.watchAt(d, name, now)
 		}
 	}
@@ -118,9 +121,10 @@ func (c *Core) undeclare(d *declaredHost, why string, now time.Time) {
 	c.neighboursChanged(c.table.Undeclare(name, d.Addr, snsd.ReasonAgedOut, now), now)
 }
 
-// followHost looks after one declared host. One that registers itself needs no declaration.
+// followHost looks after one declared host. One that registers itself on one of its ports needs no
+// declaration; on another port it is a rival claim.
 func (c *Core) followHost(d *declaredHost, now time.Time) {
-	if d.register = c.table.Registers(d.Addr); d.register && d.port != "" {
+	if d.register = c.table.Registers(d.Addr, d.Ports); d.register && d.port != "" {
 		c.undeclare(d, "it registers itself", now)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.ports)) {
@@ -133,10 +137,6 @@ func (c *Core) watchAt(d *declaredHost, name string, now time.Time) {
 	x, p, k := &c.declared, c.ports[name], d.at(name)
 	named := d.Ports.Match(name)
 	up := p.isUp()
-	if !up && name == d.port {
-		d.quiet = true
-		c.hurry(d, now)
-	}
 	if (!up || !named) && name == d.second {
 		d.second, d.twice = "", false
 	}
@@ -157,10 +157,16 @@ func (c *Core) watchAt(d *declaredHost, name string, now time.Time) {
 	}
 }
 
-// hurry has a declared host asked for on its ports at once: the one that had it is down.
-func (c *Core) hurry(d *declaredHost, now time.Time) {
-	for name := range c.ports {
-		c.declared.asker.Again(d.at(name), now)
+// fell has a declared host asked for anew at a port that was down, however shortly, and at once on
+// the others if the port had it.
+func (c *Core) fell(d *declaredHost, name string, now time.Time) {
+	c.declared.asker.Drop(d.at(name))
+	if name != d.port {
+		return
+	}
+	d.quiet = true
+	for other := range c.ports {
+		c.declared.asker.Again(d.at(other), now)
 	}
 }
 
@@ -227,7 +233,7 @@ func (c *Core) answered(f *fabric.Frame, a presence.Answer, now time.Time) {
 func (c *Core) enter(d *declaredHost, p *port, mac fabric.MAC, at, now time.Time) {
 	changes, err := c.table.Declare(p.Name, mac, d.Addr, d.Service, at, now)
 	if err == nil && len(changes) > 0 && len(changes[0].Neighbour.Known) == 0 {
-		err = errors.New(changes[0].Neighbour.Refused[0].Why)
+		err = fmt.Errorf("%v", changes[0].Neighbour.Refused)
 		c.neighboursChanged(changes, now)
 		c.neighboursChanged(c.table.Undeclare(p.Name, d.Addr, snsd.ReasonAgedOut, now), now)
 	}
@@ -256,10 +262,10 @@ func (c *Core) enter(d *declaredHost, p *port, mac fabric.MAC, at, now time.Time
 // restoreDeclared goes on with the declared hosts that the last process had found.
 func (c *Core) restoreDeclared() {
 	for _, n := range c.table.All() {
-		c.declared.stale = true
 		if !n.Declared() || len(n.Known) == 0 {
 			continue
 		}
+		c.declared.stale = true
 		h := n.Known[0]
 		ports, err := fabric.ParseNames([]string{n.Port})
 		if err != nil {

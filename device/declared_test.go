@@ -395,6 +395,45 @@ func TestARegistrationOnAPortThatIsNotNamedIsRefused(t *testing.T) {
 	a.is(t1, "eth1 active none")
 }
 
+// A reflector's declaration binds nothing. Who registers the address elsewhere gets it only once the
+// declared host does not answer.
+func TestARegistrationElsewhereTakesNothingFromADeclaredHost(t *testing.T) {
+	a := newArrays(t, declare(t1, "eth1"))
+	a.on["eth1"] = []string{t1}
+	a.pass(time.Second)
+	holder := func() string {
+		for _, h := range a.Directory().Attachments(netip.MustParseAddr(t1)) {
+			if a.Directory().Holds(h.HostKey) {
+				return h.HostKey.Port
+			}
+		}
+		return "nobody"
+	}
+	for range 3 {
+		a.register("thief", "eth2", t1)
+		if a.pass(time.Minute); holder() != "eth1" {
+			t.Fatalf("%s has it", holder())
+		}
+	}
+	delete(a.on, "eth1")
+	a.register("thief", "eth2", t1)
+	if a.pass(time.Minute + time.Second); holder() != "eth2" {
+		t.Errorf("%s has it", holder())
+	}
+}
+
+// The carrier blinks too shortly to be seen as down: the host is asked for again at once.
+func TestADeclaredHostIsAskedForAfterABlink(t *testing.T) {
+	a := newArrays(t, declare(t1, "eth1"))
+	a.on["eth1"] = []string{t1}
+	a.pass(5*time.Minute + 5*time.Second)
+	a.changes["eth1"]++
+	a.carrier("eth1", true, fabric.PortChanged)
+	a.is(t1, "eth1 inactive link-down")
+	a.pass(10 * time.Millisecond)
+	a.is(t1, "eth1 active none")
+}
+
 // LLDP without a registration names a host of unknown role; the declaration says what it is.
 func TestADeclarationComesBeforePlainLLDP(t *testing.T) {
 	for _, mgmt := range []string{t1, "198.51.100.9"} { // of the port itself, and of another subnet

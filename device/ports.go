@@ -65,10 +65,10 @@ func (c *Core) portIs(p *port, ev fabric.Event, now time.Time) {
 	}
 	was := p.present && p.Up()
 	p.Port, p.present = ev.Port, ev.Kind != fabric.PortRemoved
-	c.declared.followPort(p.Name)
 	c.replan[p.Name] = true
 	c.table.SetOwnMAC(p.Name, p.MAC)
 	is := p.present && p.Up()
+	c.declared.followPort(p.Name, is)
 	if was && !is || !is && ev.Kind == fabric.PortAdded {
 		p.lost = ev.At
 		c.table.PortDown(ev.Port.Name, now)

@@ -56,9 +56,12 @@ func (t *Table) Undeclare(port string, addr netip.Addr, why snsd.Reason, now tim
 	return nil
 }
 
-// Registers reports whether a host with the address registers itself on one of the ports.
-func (t *Table) Registers(addr netip.Addr) bool {
-	for _, p := range t.ports {
+// Registers reports whether a host with the address registers itself on one of these ports.
+func (t *Table) Registers(addr netip.Addr, ports fabric.Names) bool {
+	for name, p := range t.ports {
+		if len(p.claims[addr]) > 0 && !ports.Match(name) {
+			continue
+		}
 		for _, e := range p.claims[addr] {
 			if e.n.Registration != nil && !e.n.Declared() {
 				return true

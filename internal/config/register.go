@@ -128,8 +128,8 @@ func (c *Config) declaredHosts() item {
 	seen := map[netip.Addr]int{}
 	return entries("hosts", "address, ports, register",
 		"Hosts that register nothing, for all devices at once, as `hosts.bindings[].register` declares one for one device. A device has such a host "+
-			"while exactly one of its ports with these names answers for the address. It binds nothing: a host that registers the address itself has it, "+
-			"on any port. Of one address a device's own declaration comes first, then that of its first reflector. At most 1,024; write them at every reflector. A "+
+			"while exactly one of its ports with these names answers for the address. It binds nothing: a host that registers the address elsewhere is a rival "+
+			"claim (`hosts.conflict`). Of one address a device's own declaration comes first, then that of its first reflector. At most 1,024; write them at every reflector. A "+
 			"reload that would no longer declare hosts that are known is refused and names them, unless forced.", joined(into),
 		func(d *entry) []item {
 			return append(values(hostPrefix("The address.", &d.addr).Documented("required", "an address")),
