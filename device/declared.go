@@ -46,8 +46,8 @@ func (c *Core) followDeclared(now time.Time) {
 	for name, fell := range x.ports {
 		delete(x.ports, name)
 		for _, d := range x.all {
-			if fell {
-				c.fell(d, name, now)
+			if fell && name == d.port {
+				c.fell(d, now)
 			}
 			c.watchAt(d, name, now)
 		}
@@ -157,16 +157,12 @@ func (c *Core) watchAt(d *declaredHost, name string, now time.Time) {
 	}
 }
 
-// fell has a declared host asked for anew at a port that was down, however shortly, and at once on
-// the others if the port had it.
-func (c *Core) fell(d *declaredHost, name string, now time.Time) {
-	c.declared.asker.Drop(d.at(name))
-	if name != d.port {
-		return
-	}
+// fell has a declared host asked for at once on all its ports: the one that has it was down,
+// however shortly.
+func (c *Core) fell(d *declaredHost, now time.Time) {
 	d.quiet = true
-	for other := range c.ports {
-		c.declared.asker.Again(d.at(other), now)
+	for name := range c.ports {
+		c.declared.asker.Again(d.at(name), now)
 	}
 }
 

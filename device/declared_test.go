@@ -177,7 +177,25 @@ func TestADeclaredHostIsRefusedOnOtherPorts(t *testing.T) {
 	if a.declared.count.Misplaced == 0 || !a.said(t1, "answers on port eth3", "eth1,eth2 only", "refused") {
 		t.Errorf("counted %d, events %+v", a.declared.count.Misplaced, a.events)
 	}
-	delete(a.on, "eth3") // the cable goes where it belongs
+	for range 2 {
+		a.carrier("eth3", false, fabric.PortChanged)
+		if f := a.facts(); len(f) != 0 {
+			t.Errorf("facts %+v", f)
+		}
+		a.carrier("eth3", true, fabric.PortChanged)
+		if a.pass(time.Second); len(a.facts()) != 1 {
+			t.Errorf("facts %+v", a.facts())
+		}
+	}
+	delete(a.on, "eth3")
+	if a.pass(strayRest + time.Second); len(a.facts()) != 0 {
+		t.Errorf("facts %+v", a.facts())
+	}
+	before := a.asked["eth3"]
+	if a.pass(time.Hour); a.asked["eth3"]-before > 3*12 {
+		t.Errorf("%d questions in an hour on a port that is not named", a.asked["eth3"]-before)
+	}
+	// The cable goes where it belongs.
 	a.on["eth1"] = []string{t1}
 	a.pass(time.Minute)
 	a.is(t1, "eth1 active none")
@@ -203,6 +221,14 @@ func TestADeclaredHostOnTwoPortsStaysOnTheFirst(t *testing.T) {
 	if a.declared.count.TwoPorts == 0 || !a.said(t1, "answers on ports eth1 and eth2") {
 		t.Errorf("counted %d, events %+v", a.declared.count.TwoPorts, a.events)
 	}
+	a.carrier("eth2", false, fabric.PortChanged)
+	if f := a.facts(); len(f) != 0 {
+		t.Errorf("facts %+v", f)
+	}
+	a.carrier("eth2", true, fabric.PortChanged)
+	if a.pass(time.Minute); len(a.facts()) != 1 {
+		t.Errorf("facts %+v", a.facts())
+	}
 	delete(a.on, "eth2")
 	a.pass(time.Minute)
 	a.is(t1, "eth1 active none")
@@ -225,6 +251,13 @@ func TestADeclaredHostIsTheMachineThatAnsweredFirst(t *testing.T) {
 	a.on["eth1"] = []string{t1 + "/2"} // its card was replaced
 	a.pass(time.Minute)
 	if a.is(t1, "eth1 active none"); mac() != hostMAC("array2") {
+		t.Errorf("it is %s", mac())
+	}
+	a.on["eth1"] = []string{t1} // once more, and the carrier went with it
+	a.carrier("eth1", false, fabric.PortChanged)
+	a.carrier("eth1", true, fabric.PortChanged)
+	a.pass(10 * time.Millisecond)
+	if a.is(t1, "eth1 active none"); mac() != hostMAC("array") {
 		t.Errorf("it is %s", mac())
 	}
 }
@@ -383,6 +416,22 @@ func TestARegistrationComesBeforeADeclaration(t *testing.T) {
 	}
 }
 
+// A binding may have the MAC address, too.
+func TestADeclaredHostOfAnotherMachineIsRefused(t *testing.T) {
+	a := newArrays(t)
+	next := HostsConfig{Declared: []Declaration{declare(t1, "eth1")}}
+	next.Beliefs.Bindings = []lldp.Binding{{Addrs: netip.MustParsePrefix(t1 + "/32"), Ports: next.Declared[0].Ports, MAC: hostMAC("array")}}
+	a.SetHosts(next, a.now)
+	a.on["eth1"] = []string{t1 + "/2"}
+	a.pass(time.Minute)
+	if a.is(t1, "nowhere"); a.declared.count.Refused == 0 || !a.said(t1, "on port eth1 is refused", "bound to other") || a.table.Count("eth1") != 0 {
+		t.Errorf("%d refused, events %+v", a.declared.count.Refused, a.events)
+	}
+	a.on["eth1"] = []string{t1}
+	a.pass(time.Minute)
+	a.is(t1, "eth1 active none")
+}
+
 // Where the declaration of this device binds the address too, a registration elsewhere is refused.
 func TestARegistrationOnAPortThatIsNotNamedIsRefused(t *testing.T) {
 	a := newArrays(t)
@@ -420,6 +469,28 @@ func TestARegistrationElsewhereTakesNothingFromADeclaredHost(t *testing.T) {
 	if a.pass(time.Minute + time.Second); holder() != "eth2" {
 		t.Errorf("%s has it", holder())
 	}
+}
+
+// An answer to no question, and one from before the loss of the carrier, is no evidence.
+func TestAnswersThatProveNothing(t *testing.T) {
+	a := newArrays(t, declare(t1, "eth1"))
+	question := presence.Question(fabric.MAC{2}, netip.MustParseAddr(t1))
+	b := presence.Reply(question, hostMAC("array"), func(netip.Addr) bool { return true })
+	answer := func(at time.Time) {
+		a.Frame(fabric.Frame{Port: "eth1", Dst: fabric.MAC(b), Src: fabric.MAC(b[6:]), EtherType: fabric.EtherTypeARP, Payload: b[14:], At: at}, a.now)
+	}
+	a.pass(600 * time.Millisecond) // the first questions are over, the next ones are not due
+	answer(a.now)
+	a.is(t1, "nowhere")
+	early := a.now
+	a.now = a.now.Add(10 * time.Millisecond)
+	a.carrier("eth1", false, fabric.PortChanged)
+	a.carrier("eth1", true, fabric.PortChanged)
+	a.Tick(a.now)
+	answer(early)
+	a.is(t1, "nowhere")
+	answer(a.now)
+	a.is(t1, "eth1 active none")
 }
 
 // The carrier blinks too shortly to be seen as down: the host is asked for again at once.

@@ -108,3 +108,46 @@ func TestADroppedQuestionMakesRoom(t *testing.T) {
 		t.Errorf("sends %v", send)
 	}
 }
+
+// An address that may not be there yet is asked for until Drop: soon again at first, at most so far
+// apart, and soon again when what is known of it changes.
+func TestAWatchedAddressIsAskedForWhetherItIsThereOrNot(t *testing.T) {
+	const most = 30 * time.Second
+	a := NewAsker()
+	a.Watch(key(1), most, start)
+	there := false
+	var at []time.Duration // when rounds begin
+	var lost int
+	for next := a.Next(); next.Sub(start) < 4*time.Minute; next = a.Next() {
+		there = next.Sub(start) > 90*time.Second && next.Sub(start) < 200*time.Second
+		resting := !a.Asking(key(1))
+		send, gone := a.Due(next)
+		lost += len(gone)
+		if resting && len(send) > 0 {
+			at = append(at, next.Sub(start).Round(time.Second))
+		}
+		if there && a.Asking(key(1)) {
+			a.Heard(key(1), next)
+		}
+	}
+	want := "[0s 1s 3s 8s 16s 32s 1m2s 1m32s 1m37s 1m47s 2m7s 2m37s 3m7s 3m37s 3m39s 3m41s 3m45s 3m53s]"
+	if got := fmt.Sprint(at); got != want || lost != 12 {
+		t.Errorf("asked at %s, want %s; %d times without an answer", got, want, lost)
+	}
+	a.Drop(key(1))
+	if !a.Next().IsZero() || a.Len() != 0 {
+		t.Error("it is asked for after Drop")
+	}
+}
+
+// What is asked for most: 16,384 pairs of a port and an address. Each event of a device asks when
+// the next question is due.
+func BenchmarkNext(b *testing.B) {
+	a := NewAsker()
+	for i := range 16384 {
+		a.Watch(key(i), time.Minute, start)
+	}
+	for b.Loop() {
+		a.Next()
+	}
+}
