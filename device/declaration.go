@@ -35,7 +35,7 @@ type declared struct {
 	restored []Declaration // what the last process had found; until all reflectors were heard
 	count    DeclaredCounters
 	// What changed and is to be looked at when the input is through.
-	stale bool // the declarations
+	stale bool            // the declarations
 	ports map[string]bool // whether it was down
 	addrs map[netip.Addr]bool
 }
