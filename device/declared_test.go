@@ -89,7 +89,7 @@ func declare(addr string, ports ...string) Declaration {
 // newArrays is a device with three ports that are up.
 func newArrays(t *testing.T, list ...Declaration) *arrays {
 	a := &arrays{bareCore: bareMachine(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), on: map[string][]string{}, asked: map[string]int{}}
-	a.bareCore.out, a.hosts.Declared = a, list
+	a.bareCore.actions, a.hosts.Declared = a, list
 	a.start(true, State{})
 	for _, p := range []string{"eth1", "eth2", "eth3"} {
 		a.carrier(p, true, fabric.PortAdded)
@@ -574,7 +574,7 @@ func TestAReflectorDeclaresForAllDevices(t *testing.T) {
 	declared := wire.DeclaredHost{Addr: netip.MustParseAddr(t1), Ports: []string{"eth1", "eth2"}, Service: snsd.Service{Role: snsd.RoleTarget, Protocol: snsd.ProtocolTCP}}
 	bad := wire.DeclaredHost{Addr: netip.MustParseAddr(t2), Ports: []string{"eth[", "eth2"}, Service: declared.Service}
 	a := &arrays{bareCore: bareMachine(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), on: map[string][]string{"eth2": {t1, t3}}, asked: map[string]int{}}
-	a.bareCore.out, a.hosts.Declared = a, []Declaration{declare(t3, "eth2")}
+	a.bareCore.actions, a.hosts.Declared = a, []Declaration{declare(t3, "eth2")}
 	a.start(false, State{})
 	for _, p := range []string{"eth1", "eth2"} {
 		a.carrier(p, true, fabric.PortAdded)

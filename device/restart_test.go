@@ -34,7 +34,7 @@ type bareCore struct {
 	disk    *keep.Memory
 	changes map[string]uint64 // of carrier, by port; the machine counts them
 	hosts   HostsConfig
-	out     Actions
+	actions Actions
 }
 
 var bareSelf, bareReflector = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(reflectorID)
@@ -46,7 +46,7 @@ func newBareCore(t *testing.T, reflect bool) *bareCore {
 }
 
 func bareMachine(t *testing.T, now time.Time) *bareCore {
-	return &bareCore{t: t, now: now, disk: &keep.Memory{}, changes: map[string]uint64{}, out: nowhere{}}
+	return &bareCore{t: t, now: now, disk: &keep.Memory{}, changes: map[string]uint64{}, actions: nowhere{}}
 }
 
 func (b *bareCore) start(reflect bool, st State) {
@@ -54,7 +54,7 @@ func (b *bareCore) start(reflect bool, st State) {
 	cfg := Config{Self: bareSelf, Access: true, Reflect: reflect, Epoch: uint64(b.now.UnixNano()), Zones: zone.Set{AutoJoin: true},
 		Notify: hostnotify.Config{AllRoles: true}, Keep: b.disk, Store: b.disk, Hosts: b.hosts}
 	b.disk.Begin()
-	c, err := New(cfg, b.out, b.now)
+	c, err := New(cfg, b.actions, b.now)
 	if err == nil {
 		err = c.Restore(st, b.now)
 	}
