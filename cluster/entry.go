@@ -2,19 +2,20 @@ package cluster
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
 )
 
-// EntryVersion is the version octet of every log entry. A member that meets another
-// one stops applying, since it cannot know what the others do with it.
-const EntryVersion = 1
+// EntryVersion is the version octet of every log entry that is made, before its JSON. An entry with
+// a field more is of a version more: a member that meets a later one stops applying, since it cannot
+// know what the others do with it. Entries of version 1 are read (entry1.go).
+const EntryVersion = 2
 
 // Kind says what an entry changes. The numbers are on disk.
 type Kind uint8
@@ -43,7 +44,6 @@ func (k Kind) String() string {
 // Limits of entries. Lengths are bytes.
 const (
 	MaxEntry    = 32 << 20 // a whole entry; the largest zones of all fit
-	maxMember   = 400      // one zone member as text
 	MaxSettings = 64       // names of settings that a cluster keeps
 	maxKey      = 63
 	maxValue    = 255
@@ -61,83 +61,78 @@ const (
 // RequestID names a change, so that a repeated one is applied once: the process in
 // which it arose and its number there.
 type RequestID struct {
-	Origin, Number uint64
+	Origin uint64 `json:"origin"`
+	Number uint64 `json:"number"`
 }
 
 // Entry is one change as the log holds it.
 type Entry struct {
-	Kind Kind
-	ID   RequestID
+	Kind Kind      `json:"kind"`
+	ID   RequestID `json:"id"`
 	// Since is the last index that the origin had applied when the change arose: if
 	// it was applied before, it was later than this.
-	Since uint64
-	Meta  change.Meta // who makes it, from where and when; the time in nanoseconds
+	Since uint64      `json:"since"`
+	Meta  change.Meta `json:"meta"` // the caller, the way it came and the time
+	// Member is the device of the member at which it was made, as its certificate says; the leader
+	// sets it. Not valid: an entry of version 1.
+	Member netip.Addr `json:"member"`
 
-	Name    string        // of the zone, or of the setting
-	Members []zone.Member // of an added zone, or to be added or removed
-	Value   string        // of the setting
-	Zones   []zone.Zone   // Genesis, Replace
-	Cluster uint64        // Genesis: random, not zero
-	Rules   zone.Rules    // Genesis: the same for all members, for ever
-	Set     zone.Set      // Genesis: AutoJoin and Hard; the zones are in Zones
+	Name    string        `json:"name,omitempty"`    // of the zone, or of the setting
+	Members []zone.Member `json:"members,omitempty"` // of an added zone, or to be added or removed
+	Value   string        `json:"value,omitempty"`   // of the setting
+	Zones   []zone.Zone   `json:"zones,omitempty"`   // Genesis, Replace
+	Cluster uint64        `json:"cluster,omitempty"` // Genesis: random, not zero
+	Rules   zone.Rules    `json:"rules,omitzero"`    // Genesis: the same for all members, for ever
+	Set     zone.Set      `json:"set,omitzero"`      // Genesis: AutoJoin and Hard; the zones are in Zones
 
-	Delta    change.Delta // Commit
-	Base     string       // Commit: the version it was made for; empty: whichever there is
-	Deadline time.Time    // Commit: without a confirmation before it is taken back; zero: it stays
-	Number   uint64       // Settle: of the version that waits; 0: whichever does. Commit: see change.Order.Extends
-	Stay     bool         // Settle: it stays
+	Delta    change.Delta `json:"delta,omitzero"`    // Commit
+	Base     string       `json:"base,omitempty"`    // Commit: the version it was made for; empty: whichever there is
+	Deadline time.Time    `json:"deadline,omitzero"` // Commit: without a confirmation before it is rolled back; zero: it stays
+	Number   uint64       `json:"number,omitempty"`  // Settle: of the version that waits; 0: whichever does. Commit: see change.Order.Extends
+	Stay     bool         `json:"stay,omitempty"`    // Settle: it stays
 }
 
-// Encode gives the bytes of an entry. The error is a *Refusal.
+// Encode returns the bytes of an entry. The error is a *Refusal.
 func (e *Entry) Encode() ([]byte, error) {
-	b := make([]byte, 0, 256)
-	b = append(b, EntryVersion, byte(e.Kind))
-	b = binary.BigEndian.AppendUint64(b, e.ID.Origin)
-	b = binary.BigEndian.AppendUint64(b, e.ID.Number)
-	b = binary.BigEndian.AppendUint64(b, e.Since)
-	b, err := appendMeta(b, &e.Meta)
-	if err != nil {
+	if err := e.check(); err != nil {
 		return nil, err
 	}
-	switch e.Kind {
-	case KindGenesis:
-		b = binary.BigEndian.AppendUint64(b, e.Cluster)
-		b = appendFlag(appendFlag(b, e.Set.AutoJoin), e.Set.Hard)
-		b = appendRules(b, e.Rules)
-		b, err = appendZones(b, e.Zones)
-	case KindAddZone, KindAddMembers, KindRemoveMembers:
-		b, err = appendZone(b, zone.Zone{Name: e.Name, Members: e.Members})
-	case KindRemoveZone:
-		b, err = appendName(b, e.Name)
-	case KindReplace:
-		b, err = appendZones(b, e.Zones)
-	case KindSetting:
-		if len(e.Name) > maxKey || len(e.Value) > maxValue {
-			return nil, refuse(CodeInvalid, "setting %.80q: name or value is too long", e.Name)
-		}
-		b = appendText(appendText(b, e.Name), e.Value)
-	case KindCommit:
-		if len(e.Base) > maxBase {
-			return nil, refuse(CodeInvalid, "%.80q is no version", e.Base)
-		}
-		b = appendTime(appendText(b, e.Base), e.Deadline)
-		delta, jsonErr := json.Marshal(&e.Delta)
-		if jsonErr != nil {
-			return nil, refuse(CodeInvalid, "%v", jsonErr)
-		}
-		b = appendBytes(b, delta)
-		if e.Number != 0 { // last, and only if it says something: logs from before it have no place for it
-			b = binary.BigEndian.AppendUint64(b, e.Number)
-		}
-	case KindSettle:
-		b = appendFlag(binary.BigEndian.AppendUint64(b, e.Number), e.Stay)
-	default:
-		return nil, refuse(CodeInvalid, "%v is no kind of change", e.Kind)
+	c := *e
+	c.Set.Zones, c.Meta.Time, c.Deadline = nil, e.Meta.Time.UTC(), e.Deadline.UTC()
+	text, err := json.Marshal(&c)
+	if err != nil {
+		return nil, refuse(CodeInvalid, "%v", err)
 	}
-	if err == nil && len(b) > MaxEntry {
-		err = refuse(CodeLimit, "the change has %d bytes, at most %d: make it in parts", len(b), MaxEntry)
+	if len(text) >= MaxEntry {
+		return nil, refuse(CodeLimit, "the change has %d bytes, at most %d: make it in parts", len(text), MaxEntry)
 	}
-	return b, err
+	return append([]byte{EntryVersion}, text...), nil
+}
+
+// check reports a text that is too long, or an unknown kind.
+func (e *Entry) check() error {
+	longest := zone.MaxName
+	if e.Kind == KindSetting {
+		longest = maxKey
+	}
+	switch {
+	case e.Kind < KindGenesis || e.Kind > KindSettle:
+		return refuse(CodeInvalid, "%v is no kind of change", e.Kind)
+	case len(e.Meta.By) > maxWho || len(e.Meta.From) > maxWho || len(e.Meta.Comment) > MaxComment:
+		return refuse(CodeInvalid, "the name of the caller, its origin or the comment is too long: at most %d and %d bytes", maxWho, MaxComment)
+	case len(e.Name) > longest:
+		return refuse(CodeInvalid, "name %.80q has %d bytes, at most %d", e.Name, len(e.Name), longest)
+	case len(e.Value) > maxValue:
+		return refuse(CodeInvalid, "setting %.80q: the value has %d bytes, at most %d", e.Name, len(e.Value), maxValue)
+	case len(e.Base) > maxBase:
+		return refuse(CodeInvalid, "%.80q is no version", e.Base)
+	}
+	for _, z := range e.Zones {
+		if len(z.Name) > zone.MaxName {
+			return refuse(CodeInvalid, "zone name %.80q has %d bytes, at most %d", z.Name, len(z.Name), zone.MaxName)
+		}
+	}
+	return nil
 }
 
 // UnknownEntryError is an entry of a version or kind that this one does not know.
@@ -154,164 +149,30 @@ func (e *UnknownEntryError) Error() string {
 // DecodeEntry is the inverse of Encode. The error is a *DecodeError, or an
 // *UnknownEntryError.
 func DecodeEntry(b []byte) (*Entry, error) {
-	if len(b) > MaxEntry {
+	switch {
+	case len(b) > MaxEntry:
 		return nil, broken("entry", "%d bytes, at most %d", len(b), MaxEntry)
+	case len(b) == 0:
+		return nil, broken("entry", "it is empty")
+	case b[0] == 1:
+		return decodeEntry1(b)
+	case b[0] != EntryVersion:
+		return nil, &UnknownEntryError{Version: b[0]}
 	}
-	r := &reader{b: b, where: "entry"}
-	version := r.u8("version")
-	e := &Entry{Kind: Kind(r.u8("kind"))}
-	if r.err == nil && (version != EntryVersion || e.Kind < KindGenesis || e.Kind > KindSettle) {
-		return nil, &UnknownEntryError{version, e.Kind}
+	e := new(Entry)
+	dec := json.NewDecoder(bytes.NewReader(b[1:]))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(e); err != nil {
+		return nil, broken("entry", "%v", err)
 	}
-	e.ID = RequestID{r.u64("origin"), r.u64("number")}
-	e.Since = r.u64("since")
-	e.Meta = r.meta()
-	switch e.Kind {
-	case KindGenesis:
-		e.Cluster = r.u64("cluster")
-		e.Set.AutoJoin, e.Set.Hard = r.flag("auto-join"), r.flag("hard")
-		e.Rules = r.rules()
-		e.Zones = r.zones()
-	case KindAddZone, KindAddMembers, KindRemoveMembers:
-		z := r.zone()
-		e.Name, e.Members = z.Name, z.Members
-	case KindRemoveZone:
-		e.Name = r.text("name", zone.MaxName)
-	case KindReplace:
-		e.Zones = r.zones()
-	case KindSetting:
-		e.Name, e.Value = r.text("setting", maxKey), r.text("value", maxValue)
-	case KindCommit:
-		e.Base, e.Deadline = r.text("base", maxBase), r.time("deadline")
-		if text := r.bytes("difference", MaxEntry); r.err == nil {
-			dec := json.NewDecoder(bytes.NewReader(text))
-			dec.DisallowUnknownFields()
-			if err := dec.Decode(&e.Delta); err != nil {
-				r.fail("difference: %v", err)
-			} else if _, err := dec.Token(); err != io.EOF {
-				r.fail("difference: something follows it")
-			}
-		}
-		if len(r.b) > 0 {
-			if e.Number = r.u64("extends"); e.Number == 0 {
-				r.fail("extends: 0, which is not written")
-			}
-		}
-	case KindSettle:
-		e.Number, e.Stay = r.u64("number"), r.flag("stay")
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, broken("entry", "something follows it")
 	}
-	if err := r.end(); err != nil {
-		return nil, err
+	if e.Kind < KindGenesis || e.Kind > KindSettle {
+		return nil, &UnknownEntryError{EntryVersion, e.Kind}
+	}
+	if err := e.check(); err != nil {
+		return nil, broken("entry", "%v", err)
 	}
 	return e, nil
 }
-
-// appendTime writes nanoseconds since 1970, 0 for no time.
-func appendTime(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return binary.BigEndian.AppendUint64(b, 0)
-	}
-	return binary.BigEndian.AppendUint64(b, uint64(t.UnixNano()))
-}
-
-func (r *reader) time(what string) time.Time {
-	if n := r.u64(what); n != 0 {
-		return time.Unix(0, int64(n)).UTC()
-	}
-	return time.Time{}
-}
-
-func appendMeta(b []byte, m *change.Meta) ([]byte, error) {
-	if len(m.By) > maxWho || len(m.From) > maxWho || len(m.Comment) > MaxComment {
-		return nil, refuse(CodeInvalid, "who makes the change, or the comment, is too long: at most %d and %d bytes", maxWho, MaxComment)
-	}
-	return appendText(appendText(appendText(appendTime(b, m.Time), m.By), m.From), m.Comment), nil
-}
-
-func (r *reader) meta() change.Meta {
-	return change.Meta{Time: r.time("time"), By: r.text("by", maxWho), From: r.text("from", maxWho), Comment: r.text("comment", MaxComment)}
-}
-
-func appendRules(b []byte, rules zone.Rules) []byte {
-	b = appendFlag(b, rules.AllowLoopback)
-	b = binary.BigEndian.AppendUint32(b, uint32(rules.MaxZones))
-	return binary.BigEndian.AppendUint32(b, uint32(rules.MaxMembers))
-}
-
-func (r *reader) rules() zone.Rules {
-	return zone.Rules{AllowLoopback: r.flag("allow-loopback"), MaxZones: int(r.u32("max zones")), MaxMembers: int(r.u32("max members"))}
-}
-
-func appendName(b []byte, name string) ([]byte, error) {
-	if len(name) > zone.MaxName {
-		return nil, refuse(CodeInvalid, "zone name %.80q has %d bytes, at most %d", name, len(name), zone.MaxName)
-	}
-	return appendText(b, name), nil
-}
-
-func appendZone(b []byte, z zone.Zone) ([]byte, error) {
-	b, err := appendName(b, z.Name)
-	if err != nil {
-		return nil, err
-	}
-	b = binary.BigEndian.AppendUint32(b, uint32(len(z.Members)))
-	for _, m := range z.Members {
-		text, err := m.MarshalText()
-		if err != nil {
-			return nil, refuse(CodeInvalid, "%v", err)
-		}
-		b = appendText(b, string(text))
-	}
-	return b, nil
-}
-
-func appendZones(b []byte, zones []zone.Zone) ([]byte, error) {
-	b = binary.BigEndian.AppendUint32(b, uint32(len(zones)))
-	var err error
-	for _, z := range zones {
-		if b, err = appendZone(b, z); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
-
-func (r *reader) zone() zone.Zone {
-	z := zone.Zone{Name: r.text("zone name", zone.MaxName)}
-	n := r.count("members", maxCount, 2)
-	if n == 0 {
-		return z
-	}
-	z.Members = make([]zone.Member, 0, min(n, 4096))
-	for range n {
-		text := r.text("member", maxMember)
-		if r.err != nil {
-			return z
-		}
-		m, err := zone.ParseMember(text)
-		if err != nil {
-			r.fail("%v", err)
-			return z
-		}
-		z.Members = append(z.Members, m)
-	}
-	return z
-}
-
-func (r *reader) zones() []zone.Zone {
-	n := r.count("zones", maxCount, 6)
-	if n == 0 {
-		return nil
-	}
-	out := make([]zone.Zone, 0, min(n, 4096))
-	for range n {
-		out = append(out, r.zone())
-		if r.err != nil {
-			return nil
-		}
-	}
-	return out
-}
-
-// maxCount is more than rules ever allow.
-const maxCount = 4 << 20

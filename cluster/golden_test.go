@@ -1,13 +1,16 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/openinof/inof/inof/wire"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
 )
@@ -42,30 +45,38 @@ func TestBytesStayWhatTheyAre(t *testing.T) {
 		"genesis": {Entry{Kind: KindGenesis, ID: RequestID{1, 1}, Cluster: 0xc1, Rules: zone.Rules{AllowLoopback: true, MaxZones: 160000, MaxMembers: 320000}, Set: zone.Set{AutoJoin: true}, Zones: []zone.Zone{{Name: "a"}}},
 			"01 01 0000000000000001 0000000000000001 0000000000000000 0000000000000000 0000 0000 0000  00000000000000c1 01 00  01 00027100 0004e200  00000001  0001 61 00000000"},
 	} {
-		if got, want := hex.EncodeToString(encode(t, c.e)), hex.EncodeToString(unhex(t, c.want)); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		e, err := DecodeEntry(unhex(t, c.want))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if d := cmp.Diff(&c.e, e, cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{})); d != "" {
+			t.Errorf("%s: %s", name, d)
 		}
 	}
-	h := hello{Mode: wire.AuthHMAC, Self: MemberID{netip.MustParseAddr("192.0.2.1"), 0xa1}, Target: MemberID{netip.MustParseAddr("2001:db8::2"), 0xb2}, Cluster: 0xc1, Fresh: true}
-	for i := range h.Nonce {
-		h.Nonce[i] = byte(i)
+	for want, e := range map[string]Entry{
+		`{"kind":2,"id":{"origin":17,"number":2},"since":3,"meta":{"time":"1970-01-01T00:00:00.000000007Z","by":"alice","from":"x"},"member":"192.0.2.9","name":"db","members":["192.0.2.1"]}`: {Kind: KindAddZone,
+			ID: RequestID{0x11, 2}, Since: 3, Member: netip.MustParseAddr("192.0.2.9"), Meta: change.Meta{Time: time.Unix(0, 7), By: "alice", From: "x"}, Name: "db", Members: parse([]string{"192.0.2.1"})},
+		`{"kind":8,"id":{"origin":1,"number":1},"since":0,"meta":{"time":"0001-01-01T00:00:00Z","by":"","from":""},"member":"","delta":{"put":{},"gone":{"zones":["z"]}},"base":"b","deadline":"1970-01-01T00:00:00.000000009Z","number":4}`: {Kind: KindCommit,
+			ID: RequestID{1, 1}, Base: "b", Number: 4, Deadline: time.Unix(0, 9), Delta: change.Delta{Gone: change.Gone{Zones: []string{"z"}}}},
+		`{"kind":1,"id":{"origin":1,"number":1},"since":0,"meta":{"time":"0001-01-01T00:00:00Z","by":"","from":""},"member":"","zones":[{"name":"a","members":null}],"cluster":193,"rules":{"AllowLoopback":true,"MaxZones":160000,"MaxMembers":320000,"MaxSize":0,"BoundNQNs":false},"set":{"zones":null,"auto_join":true,"hard":false}}`: {Kind: KindGenesis,
+			ID: RequestID{1, 1}, Cluster: 0xc1, Rules: zone.Rules{AllowLoopback: true, MaxZones: 160000, MaxMembers: 320000}, Set: zone.Set{AutoJoin: true}, Zones: []zone.Zone{{Name: "a"}}},
+	} {
+		if got := string(encode(t, e)); got != "\x02"+want {
+			t.Errorf("%v:\n got %s\nwant %s", e.Kind, got, want)
+		}
 	}
-	want := "694e4f46636c7573 02 02  04c0000201 00000000000000a1  0620010db8000000000000000000000002 00000000000000b2  00000000000000c1 01" +
-		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-	if got := hex.EncodeToString(h.encode()); got != hex.EncodeToString(unhex(t, want)) {
-		t.Errorf("hello:\n got %s\nwant %s", got, want)
+	self, target := MemberID{netip.MustParseAddr("192.0.2.1"), 0xa1}, MemberID{netip.MustParseAddr("2001:db8::2"), 0xb2}
+	var b bytes.Buffer
+	if err := writeMessage(&b, request{Do: doStatus, From: self, To: target, Cluster: 0xc1}); err != nil {
+		t.Fatal(err)
 	}
-	if got := hex.EncodeToString(newSeal(nil).append(nil, recordRequest, []byte{byte(opStatus)})); got != "0000000e02000000000000000111" {
-		t.Errorf("record: %s", got)
+	want := `{"do":"status","from":"192.0.2.1/00000000000000a1","to":"2001:db8::2/00000000000000b2","cluster":193}`
+	if got := b.String(); got != "\x00\x00\x00\x65"+want {
+		t.Errorf("request: %q", got)
 	}
-	tagged := newSeal([]byte("key")).append(nil, recordProof)
-	if len(tagged) != recordHead+recordTag || hex.EncodeToString(tagged[:recordHead]) != "0000002d010000000000000001" {
-		t.Errorf("tagged record: %x", tagged)
-	}
-	if id := h.Self.String(); id != "192.0.2.1/00000000000000a1" {
+	if id := self.String(); id != "192.0.2.1/00000000000000a1" {
 		t.Errorf("member id %s", id)
 	}
-	if back, err := ParseMemberID(h.Target.String()); err != nil || back != h.Target {
+	if back, err := ParseMemberID(target.String()); err != nil || back != target {
 		t.Errorf("%v, %v", back, err)
 	}
 }

@@ -1,431 +1,407 @@
 package cluster
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/binary"
+	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hashicorp/raft"
 
 	"github.com/openinof/inof/inof/link"
-	"github.com/openinof/inof/inof/wire"
 )
 
-// authority signs certificates of devices.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+// pretend is the transport of a process that holds the certificate of a device and says that it is
+// a member.
+func (l *lab) pretend(as MemberID, certified netip.Addr) *transport {
+	return l.pretendBy(as, l.tls(certified))
 }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t}
-	a.cert, a.key = a.make("test CA", nil, nil)
-	return a
+func (l *lab) pretendBy(as MemberID, store *link.CredentialStore) *transport {
+	t := newTransport(transportConfig{Self: as, Address: netip.AddrPortFrom(as.Device, 19517), TLS: func() *link.CredentialStore { return store },
+		Dial: l.w.From(as.Device), Timeout: time.Second, Log: newLogger(nil), state: func() (uint64, bool) { return 0, false }})
+	t.Open()
+	l.t.Cleanup(func() { _ = t.Close() })
+	return t
 }
 
-func (a *authority) make(name string, device []net.IP, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
-		IPAddresses: device, BasicConstraintsValid: true, IsCA: parent == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	by, signer := c, key
-	if parent != nil {
-		by, signer = parent.cert, parent.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key
+func serverOf(r *running) raft.ServerID  { return raft.ServerID(r.self.String()) }
+func addressOf(i int) raft.ServerAddress { return raft.ServerAddress(memberAt(i).Address.String()) }
+func headerOf(id MemberID) raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(id.String()), Addr: []byte(netip.AddrPortFrom(id.Device, 19517).String())}
 }
 
-// auth gives mode tls for a device.
-func (a *authority) auth(device netip.Addr, allow ...string) link.Auth {
-	cert, key := a.make(device.String(), []net.IP{device.AsSlice()}, a)
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	list, err := link.ParseAllowList(allow)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return link.Auth{Mode: wire.AuthTLS, TLS: link.NewCredentialStore(&link.Credentials{
-		Certificate: tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}, Roots: roots, Allow: list}, nil)}
+func appendOf(by MemberID, term uint64, entries ...*raft.Log) *raft.AppendEntriesRequest {
+	return &raft.AppendEntriesRequest{RPCHeader: headerOf(by), Term: term, Entries: entries}
 }
 
-func TestMembersSpeakInEachMode(t *testing.T) {
-	ca := newAuthority(t)
-	auths := map[netip.Addr]link.Auth{}
-	for i := range 3 {
-		auths[devAddr(i)] = ca.auth(devAddr(i))
-	}
-	for name, auth := range map[string]func(netip.Addr) link.Auth{
-		"none": func(netip.Addr) link.Auth { return link.Auth{Mode: wire.AuthNone} },
-		"hmac": func(netip.Addr) link.Auth {
-			return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
-		},
-		"tls": func(d netip.Addr) link.Auth { return auths[d] },
+// A peer without the certificate of a member is refused, counted, and reported with its address: one
+// that has only the password of the sessions, a device of the same CA that is no member, a
+// certificate of another CA, and a member in the name of another one.
+func TestStrangersAreRefused(t *testing.T) {
+	evil := encode(t, addZone("evil"))
+	for _, c := range []struct {
+		name     string
+		do       func(*lab) error
+		why      string
+		counters func(TransportCounters) uint64
+	}{
+		{"the password only, in the former protocol", func(l *lab) error {
+			nc, err := l.w.From(devAddr(1))(context.Background(), memberAt(0).Address)
+			if err != nil {
+				return nil
+			}
+			hello := append([]byte{0, 82}, "iNOFclus\x02\x02"...)
+			go func() { _, _ = nc.Write(append(hello, make([]byte, 72)...)) }()
+			_ = nc.SetDeadline(time.Now().Add(time.Minute))
+			if b, err := io.ReadAll(nc); err != nil || bytes.Contains(b, []byte("iNOFclus")) {
+				return nil
+			}
+			return errors.New("it was hung up on")
+		}, "hung up", func(n TransportCounters) uint64 { return n.HandshakeBad }},
+		{"no certificate", func(l *lab) error {
+			nc, err := l.w.From(devAddr(1))(context.Background(), memberAt(0).Address)
+			if err != nil {
+				return nil
+			}
+			c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{ALPN}})
+			if err := writeMessage(c, request{Do: doStatus, From: MemberID{devAddr(1), 1}, To: MemberID{Device: devAddr(0)}}); err != nil {
+				return err
+			}
+			return readMessage(c, &answer{})
+		}, "", func(n TransportCounters) uint64 { return n.HandshakeBad }},
+		{"a certificate of another CA", func(l *lab) error {
+			own, forged := l.tls(devAddr(1)).Get(), issuer(t)(devAddr(1)).Get()
+			forged.Roots = own.Roots
+			_, err := l.pretendBy(MemberID{devAddr(1), 5}, link.NewCredentialStore(forged, nil)).probe(context.Background(), devAddr(0), memberAt(0).Address)
+			return err
+		}, "", func(n TransportCounters) uint64 { return n.AuthFailed }},
+		{"a member in the name of another one", func(l *lab) error {
+			_, err := l.pretend(l.node(2).self, devAddr(1)).probe(context.Background(), devAddr(0), memberAt(0).Address)
+			return err
+		}, "is not for device 192.0.2.3; it is for 192.0.2.2", func(n TransportCounters) uint64 { return n.AuthFailed }},
+		{"a member in the name of the one it asks", func(l *lab) error {
+			_, err := l.pretendBy(l.node(0).self, l.tls(devAddr(0))).probe(context.Background(), devAddr(0), memberAt(0).Address)
+			return err
+		}, "this member's own", func(n TransportCounters) uint64 { return n.Impostors }},
+		{"a device of the CA asks for the status", func(l *lab) error {
+			_, err := l.pretend(MemberID{devAddr(5), 5}, devAddr(5)).probe(context.Background(), devAddr(0), memberAt(0).Address)
+			return err
+		}, "device 192.0.2.6 is no member of this cluster", func(n TransportCounters) uint64 { return n.NotMember }},
+		{"a device of the CA makes a change", func(l *lab) error {
+			_, err := l.pretend(MemberID{devAddr(5), 5}, devAddr(5)).ask(context.Background(), request{Do: doChange, To: l.node(0).self}, memberAt(0).Address, evil, nil)
+			return err
+		}, "is no member of this cluster", func(n TransportCounters) uint64 { return n.NotMember }},
+		{"a device of the CA makes itself a member", func(l *lab) error {
+			q := request{Do: doConfigure, To: l.node(0).self, Members: &configure{"add", devAddr(5), memberAt(5).Address}}
+			_, err := l.pretend(MemberID{devAddr(5), 5}, devAddr(5)).ask(context.Background(), q, memberAt(0).Address, nil, nil)
+			return err
+		}, "is no member of this cluster", func(n TransportCounters) uint64 { return n.NotMember }},
+		{"a device of the CA wants to lead", func(l *lab) error {
+			id := MemberID{devAddr(5), 5}
+			return l.pretend(id, devAddr(5)).AppendEntries(serverOf(l.node(0)), addressOf(0), appendOf(id, 1000), &raft.AppendEntriesResponse{})
+		}, "is no member of this cluster", func(n TransportCounters) uint64 { return n.NotMember }},
+		{"a member leads in the name of another one", func(l *lab) error {
+			id := l.node(1).self
+			return l.pretend(id, devAddr(1)).AppendEntries(serverOf(l.node(0)), addressOf(0), appendOf(l.node(2).self, 1000), &raft.AppendEntriesResponse{})
+		}, "in the name of 192.0.2.3/", func(n TransportCounters) uint64 { return n.Impostors }},
+		{"a member votes in the name of another one", func(l *lab) error {
+			id := l.node(1).self
+			q := &raft.RequestVoteRequest{RPCHeader: headerOf(l.node(2).self), Term: 1000, LastLogIndex: 1 << 20, LastLogTerm: 999}
+			return l.pretend(id, devAddr(1)).RequestVote(serverOf(l.node(0)), addressOf(0), q, &raft.RequestVoteResponse{})
+		}, "in the name of 192.0.2.3/", func(n TransportCounters) uint64 { return n.Impostors }},
+		{"a member leads with the last term there is", func(l *lab) error {
+			id := l.node(1).self
+			return l.pretend(id, devAddr(1)).AppendEntries(serverOf(l.node(0)), addressOf(0), appendOf(id, 1<<64-1), &raft.AppendEntriesResponse{})
+		}, "no cluster holds so many elections", func(n TransportCounters) uint64 { return n.Malformed }},
+		{"a member stands for a term near the last", func(l *lab) error {
+			id := l.node(1).self
+			q := &raft.RequestVoteRequest{RPCHeader: headerOf(id), Term: 1 << 63, LastLogIndex: 1 << 20, LastLogTerm: 1 << 62}
+			return l.pretend(id, devAddr(1)).RequestVote(serverOf(l.node(0)), addressOf(0), q, &raft.RequestVoteResponse{})
+		}, "no cluster holds so many elections", func(n TransportCounters) uint64 { return n.Malformed }},
+		{"a member says that it was handed the lead", func(l *lab) error {
+			id := l.node(1).self
+			q := &raft.RequestVoteRequest{RPCHeader: headerOf(id), Term: 1000, LastLogIndex: 1 << 20, LastLogTerm: 999, LeadershipTransfer: true}
+			return l.pretend(id, devAddr(1)).RequestVote(serverOf(l.node(0)), addressOf(0), q, &raft.RequestVoteResponse{})
+		}, "hands over the leadership", func(n TransportCounters) uint64 { return n.Malformed }},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			inLab(t, 3, func(t *testing.T, l *lab) {
-				l.auth = auth
+				l.t = t
 				for i := range 3 {
 					l.start(i)
 				}
 				l.awaitLeader(seq(3)...)
-				mustChange(t, l.node(0), addZone("blue"))
-			})
-		})
-	}
-}
-
-// Who does not know the password, has no certificate for the device it says it is, or
-// speaks another mode, gets nothing and is counted.
-func TestStrangersAreRefused(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	own := ca.auth(devAddr(0), devAddr(1).String())
-	forged := other.auth(devAddr(1))
-	forged.TLS.Get().Roots = own.TLS.Get().Roots
-	password := func(s string) link.Auth {
-		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte(s)))}}
-	}
-	for _, c := range []struct {
-		name       string
-		here, they link.Auth
-		as         netip.Addr
-	}{
-		{"another password", password("correct horse"), password("wrong horse!"), devAddr(1)},
-		{"none where a password is asked for", password("correct horse"), link.Auth{Mode: wire.AuthNone}, devAddr(1)},
-		{"a certificate of another device", own, ca.auth(devAddr(2)), devAddr(1)},
-		{"a certificate of another CA", own, forged, devAddr(1)},
-		{"a device that is not on the allow list", own, ca.auth(devAddr(2)), devAddr(2)},
-		{"plain where TLS is asked for", own, password("correct horse"), devAddr(1)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inLab(t, 1, func(t *testing.T, l *lab) {
-				l.auth = func(netip.Addr) link.Auth { return c.here }
-				l.start(0)
-				l.awaitLeader(0)
-				they := newTransport(transportConfig{Self: MemberID{c.as, 5}, Auth: func() link.Auth { return c.they }, Dial: l.w.From(c.as),
-					Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
-				defer they.Close()
-				_, err := they.request(context.Background(), MemberID{Device: devAddr(0)}, memberAt(0).Address, []byte{byte(opStatus)})
-				if err == nil {
-					t.Fatal("it was answered")
+				mustChange(t, l.node(1), addZone("blue"))
+				_, before := l.node(0).Counters()
+				if err := c.do(l); err == nil || !strings.Contains(err.Error(), c.why) {
+					t.Errorf("the peer has %v, want %q", err, c.why)
 				}
-				time.Sleep(time.Second)
-				if _, n := l.node(0).Counters(); n.AuthFailed+n.HandshakeBad == 0 {
-					t.Errorf("it was not counted: %+v", n)
+				l.await("it is counted", time.Minute, func() bool {
+					_, after := l.node(0).Counters()
+					return c.counters(after) > c.counters(before)
+				})
+				l.await("it is reported with its address", time.Minute, func() bool {
+					return strings.Contains(l.story(), "192.0.2.1: a connection of 192.0.2.") && strings.Contains(l.story(), ":49152 to the cluster's port was refused: ")
+				})
+				l.awaitLeader(seq(3)...)
+				mustChange(t, l.node(2), addZone("red"))
+				for i := range 3 {
+					if rep := l.node(i).report(); rep.Term > 10 || len(l.node(i).configuration().Servers) != 3 || l.node(i).shown("evil") != "-" {
+						t.Errorf("something was changed: %+v", rep)
+					}
 				}
 			})
 		})
 	}
 }
 
-// A device with the password that is no member may ask for the status and nothing else.
-func TestOnlyMembersChangeAnything(t *testing.T) {
-	inLab(t, 1, func(t *testing.T, l *lab) {
-		l.start(0)
-		l.awaitLeader(0)
-		they := newTransport(transportConfig{Self: MemberID{devAddr(5), 5}, Auth: func() link.Auth { return l.auth(devAddr(5)) }, Dial: l.w.From(devAddr(5)),
-			Timeout: time.Second, state: func() (uint64, bool) { return 0, false }})
-		defer they.Close()
-		ask := func(target MemberID, body ...[]byte) error {
-			_, err := they.request(context.Background(), target, memberAt(0).Address, body...)
-			return err
+// Raft takes the term of an answer over.
+func TestATermOfAnAnswerIsBounded(t *testing.T) {
+	tr := newTransport(transportConfig{})
+	for theirs, ok := range map[uint64]bool{5: true, 6: true, 5 + maxTermJump: true, 6 + maxTermJump: false, 1<<64 - 1: false} {
+		if err := tr.answered(nil, 5, theirs); (err == nil) != ok {
+			t.Errorf("term %d in answer to term 5: %v", theirs, err)
 		}
-		anybody, known := MemberID{Device: devAddr(0)}, l.node(0).self
-		if err := ask(anybody, []byte{byte(opStatus)}); err != nil {
-			t.Error(err)
-		}
-		e := addZone("evil")
-		data := encode(t, e)
-		vote := encodeVote(&raft.RequestVoteRequest{Term: 1 << 40})
-		for name, err := range map[string]error{
-			"change":           ask(anybody, []byte{byte(opChange)}, data),
-			"configure":        ask(anybody, []byte{byte(opConfigure)}, []byte(`{"do":"remove","device":"192.0.2.1"}`)),
-			"unknown":          ask(anybody, []byte{byte(opConfigure + 1)}),
-			"vote":             ask(anybody, vote),
-			"vote, targeted":   ask(known, vote),
-			"append, targeted": ask(known, encodeAppend(&raft.AppendEntriesRequest{Term: 1 << 40})),
-		} {
-			if err == nil || !strings.Contains(err.Error(), "refused") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		if rep := l.node(0).report(); rep.Term > 10 || l.node(0).shown("evil") != "-" {
-			t.Errorf("something was changed: %+v", rep)
-		}
-		if _, n := l.node(0).Counters(); n.NotMember != 6 {
-			t.Errorf("%d were counted", n.NotMember)
-		}
-	})
+	}
 }
 
-// rawHandshake makes a connection of a member whose next bytes are ours.
-func rawHandshake(t *testing.T, l *lab, as MemberID) *conn {
-	t.Helper()
-	nc, err := l.w.From(as.Device)(context.Background(), memberAt(0).Address)
+// dialRaw makes a connection of member 1 to member 0 whose next bytes are ours.
+func (l *lab) dialRaw(do string) *conn {
+	l.t.Helper()
+	c, _, err := l.pretend(l.node(1).self, devAddr(1)).connect(context.Background(), request{Do: do, To: l.node(0).self}, memberAt(0).Address)
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	c := &conn{nc: nc}
-	_ = nc.SetDeadline(time.Now().Add(time.Minute))
-	own := func(m wire.AuthMode, target MemberID) *hello {
-		h := &hello{Mode: m, Self: as, Target: target}
-		_, _ = rand.Read(h.Nonce[:])
-		return h
-	}
-	if err := c.greet(l.auth(as.Device), own, l.node(0).self); err != nil {
-		t.Fatal(err)
-	}
+	_ = c.raw.Conn.SetDeadline(time.Now().Add(time.Hour))
 	return c
 }
 
-// What a peer says that cannot be right ends its connection, is counted, and costs
+// What a member says that cannot be right ends its connection, is counted, and costs
 // no memory; the others do not notice.
 func TestHostileBytesEndTheConnection(t *testing.T) {
+	big := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+	for name, c := range map[string]struct {
+		do      string
+		send    []byte
+		counted bool
+	}{
+		"a message longer than any":           {doChange, big(1 << 31), true},
+		"an entry that is none":               {doChange, append(big(3), EntryVersion, 2, 9), true},
+		"a message of the library of no type": {doRaft, []byte{77}, false},
+		"no message of the library":           {doRaft, append([]byte{0}, bytes.Repeat([]byte{0xc1}, 100)...), false},
+		"half a message":                      {doRaft, []byte{0, 0x81}, false},
+		"a name of 4 GiB in a message":        {doRaft, []byte{0, 0x81, 0xdb, 0xff, 0xff, 0xff, 0xff}, false},
+		"bytes without end":                   {doRaft, append([]byte{0, 0x81, 0xa2, 'I', 'D', 0xc6, 0x7f, 0xff, 0xff, 0xff}, make([]byte, 2*maxRecord)...), false},
+		"an entry that was to come":           {doChange, append(big(1000), 1, 2, 3), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, 3, func(t *testing.T, l *lab) {
+				l.t = t
+				for i := range 3 {
+					l.start(i)
+				}
+				l.awaitLeader(seq(3)...)
+				_, before := l.node(0).Counters()
+				raw, began := l.dialRaw(c.do), time.Now()
+				_, _ = raw.Conn.Write(c.send)
+				_, _ = io.Copy(io.Discard, raw.Conn)
+				if d := time.Since(began); d > time.Minute {
+					t.Errorf("cut after %v", d)
+				}
+				l.await("it is counted", time.Minute, func() bool {
+					_, after := l.node(0).Counters()
+					return !c.counted || after.Malformed > before.Malformed
+				})
+				mustChange(t, l.node(2), addZone("still"))
+			})
+		})
+	}
+}
+
+// What is a message and cannot be right is refused before Raft has it, which would panic or follow.
+func TestMessagesThatCannotBeRight(t *testing.T) {
+	id := MemberID{devAddr(1), 5}
+	entry := func(l ...*raft.Log) *raft.AppendEntriesRequest { return appendOf(id, 3, l...) }
+	install := func(size int64, version raft.SnapshotVersion, members []byte) *raft.InstallSnapshotRequest {
+		return &raft.InstallSnapshotRequest{RPCHeader: headerOf(id), Term: 3, Size: size, SnapshotVersion: version, Configuration: members}
+	}
+	members := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(id.String()), Address: "192.0.2.2:19517"}}})
+	stranger := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "x", Address: "192.0.2.2:19517"}}})
+	other := entry()
+	other.Addr = []byte("nowhere")
+	for name, c := range map[string]struct {
+		q  any
+		ok bool
+	}{
+		"entries":                   {entry(&raft.Log{Index: 1, Term: 3}, &raft.Log{Index: 2, Term: 3, Type: raft.LogConfiguration, Data: members}), true},
+		"no entry at all":           {entry(nil), false},
+		"a gap":                     {entry(&raft.Log{Index: 9, Term: 3}), false},
+		"of a later term":           {entry(&raft.Log{Index: 1, Term: 4}), false},
+		"of no type":                {entry(&raft.Log{Index: 1, Term: 3, Type: 77}), false},
+		"of a former type":          {entry(&raft.Log{Index: 1, Term: 3, Type: raft.LogRemovePeerDeprecated}), false},
+		"members that are none":     {entry(&raft.Log{Index: 1, Term: 3, Type: raft.LogConfiguration, Data: []byte{0xdd, 0xff, 0xff, 0xff, 0xff}}), false},
+		"a member without an id":    {entry(&raft.Log{Index: 1, Term: 3, Type: raft.LogConfiguration, Data: stranger}), false},
+		"a sender without address":  {other, false},
+		"a snapshot":                {install(7, 1, members), true},
+		"a snapshot of 2^62":        {install(1<<62, 1, members), false},
+		"a snapshot of less than 0": {install(-1, 1, members), false},
+		"a snapshot of a version":   {install(7, 9, members), false},
+		"a snapshot of no members":  {install(7, 1, []byte{0xdd}), false},
+		"a pre-vote":                {&raft.RequestPreVoteRequest{RPCHeader: headerOf(id), Term: 4}, true},
+		"the lead is handed over":   {&raft.TimeoutNowRequest{RPCHeader: headerOf(id)}, false},
+	} {
+		if err := checkRPC(c.q, id, 3); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A member that reads no answer is cut.
+func TestASlowReaderIsCut(t *testing.T) {
 	inLab(t, 3, func(t *testing.T, l *lab) {
 		for i := range 3 {
 			l.start(i)
 		}
 		l.awaitLeader(seq(3)...)
-		evil := l.node(1).self
-		entry := func(l raft.Log) []byte {
-			return encodeAppend(&raft.AppendEntriesRequest{Term: 1, Entries: []*raft.Log{&l}})
+		raw := l.dialRaw(doRaft)
+		held := func() int {
+			l.node(0).trans.mu.Lock()
+			defer l.node(0).trans.mu.Unlock()
+			return len(l.node(0).trans.conns)
 		}
-		for name, send := range map[string]func(c *conn) error{
-			"a record longer than any": func(c *conn) error {
-				b := binary.BigEndian.AppendUint32(nil, 1<<31)
-				_, err := c.nc.Write(append(append(b, byte(recordRequest)), make([]byte, 8)...))
-				return err
-			},
-			"a status request of 30 MiB": func(c *conn) error {
-				b := binary.BigEndian.AppendUint32(nil, 30<<20)
-				b = binary.BigEndian.AppendUint64(append(b, byte(recordRequest)), c.tx.number+1)
-				_, err := c.nc.Write(append(b, byte(opStatus)))
-				return err
-			},
-			"a number out of order": func(c *conn) error { c.tx.number += 5; return c.write(recordRequest, []byte{byte(opStatus)}) },
-			"a wrong tag": func(c *conn) error {
-				b := c.tx.append(nil, recordRequest, []byte{byte(opStatus)})
-				b[len(b)-1] ^= 1
-				_, err := c.nc.Write(b)
-				return err
-			},
-			"no request":          func(c *conn) error { return c.write(recordProof) },
-			"an unknown request":  func(c *conn) error { return c.write(recordRequest, []byte{200}) },
-			"a truncated request": func(c *conn) error { return c.write(recordRequest, []byte{byte(opAppend), 3, 0, 0}) },
-			"a broken entry":      func(c *conn) error { return c.write(recordRequest, []byte{byte(opChange)}, []byte{EntryVersion, 2, 9}) },
-			"members that are none": func(c *conn) error {
-				return c.write(recordRequest, entry(raft.Log{Index: 1, Type: raft.LogConfiguration, Data: []byte{0xdd, 0xff, 0xff, 0xff, 0xff}}))
-			},
-			"an entry of no type": func(c *conn) error { return c.write(recordRequest, entry(raft.Log{Index: 1, Type: 77})) },
-			"a gap":               func(c *conn) error { return c.write(recordRequest, entry(raft.Log{Index: 9})) },
-			"a snapshot of 2^62": func(c *conn) error {
-				return c.write(recordRequest, encodeInstall(&raft.InstallSnapshotRequest{SnapshotVersion: 1, Size: 1 << 62}))
-			},
-		} {
-			_, before := l.node(0).Counters()
-			c := rawHandshake(t, l, evil)
-			if err := send(c); err != nil && !closedError(err) {
-				t.Errorf("%s: %v", name, err)
-			}
-			for { // until it is cut; a refusal may come before
-				typ, _, err := c.read()
-				if err != nil {
-					break
-				}
-				if typ != recordRefusal {
-					t.Errorf("%s: answered by a record of type %d", name, typ)
-				}
-			}
-			_ = c.nc.Close()
-			if _, after := l.node(0).Counters(); after.Malformed == before.Malformed {
-				t.Errorf("%s: not counted", name)
-			}
+		before := held()
+		if _, err := raw.Conn.Write([]byte{0, 0x80}); err != nil { // append, of an empty map: it is refused
+			t.Fatal(err)
 		}
-		mustChange(t, l.node(2), addZone("still"))
+		l.await("it is cut", 10*time.Second, func() bool { return held() < before })
 	})
 }
 
-// Floods of connections are bounded, in all and for each device, and do not keep the
-// members from each other.
+// Floods of connections are bounded, in all, for each address and for each device, and do not keep
+// the members from each other.
 func TestFloodsAreBounded(t *testing.T) {
 	inLab(t, 3, func(t *testing.T, l *lab) {
 		for i := range 3 {
 			l.start(i)
 		}
 		l.awaitLeader(seq(3)...)
-		stranger := netip.MustParseAddr("198.51.100.1")
 		var open []net.Conn
-		for range 4 * maxPending {
+		flood := func(from netip.Addr) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if c, err := l.w.From(stranger)(ctx, memberAt(0).Address); err == nil {
+			defer cancel()
+			if c, err := l.w.From(from)(ctx, memberAt(0).Address); err == nil {
 				open = append(open, c)
 			}
-			cancel()
+		}
+		for range 4 * maxPending {
+			flood(netip.MustParseAddr("198.51.100.1"))
+		}
+		l.node(0).trans.mu.Lock()
+		if n := l.node(0).trans.waiting; n != maxPendingFrom {
+			t.Errorf("one address has %d places of those without a name", n)
+		}
+		l.node(0).trans.mu.Unlock()
+		if _, err := l.pretend(l.node(1).self, devAddr(1)).probe(t.Context(), devAddr(0), memberAt(0).Address); err != nil {
+			t.Errorf("a member finds no place beside them: %v", err)
+		}
+		for i := range 4 * maxPending {
+			flood(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}))
 		}
 		if _, n := l.node(0).Counters(); n.Refused == 0 {
 			t.Error("silent connections without end are taken")
 		}
 		time.Sleep(2 * handshakeTime)
-		cut := 0
-		for _, c := range open {
+		for i, c := range open {
 			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
-			if _, err := c.Read(make([]byte, 1)); err != nil && closedError(err) {
-				cut++
+			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+				t.Fatalf("silent connection %d is open still: %v", i, err)
 			}
 		}
-		if cut != len(open) {
-			t.Errorf("%d of %d silent connections are open still", len(open)-cut, len(open))
+		they := l.pretend(l.node(1).self, devAddr(1))
+		full := false
+		for range maxConnsDevice + 1 {
+			_, _, err := they.connect(t.Context(), request{Do: doRaft, To: l.node(0).self}, memberAt(0).Address)
+			full = full || err != nil && strings.Contains(err.Error(), errFull.Error())
 		}
-		var conns []*conn
-		for range maxConnsDevice - 4 { // the other members have some
-			conns = append(conns, rawHandshake(t, l, MemberID{stranger, 9}))
+		if !full {
+			t.Error("a device has connections without end")
 		}
 		l.await("the cluster works", time.Minute, func() bool { _, ok := l.leader(seq(3)...); return ok })
-		mustChange(t, l.node(1), addZone("still"))
-		for _, c := range conns {
-			_ = c.nc.Close()
-		}
+		mustChange(t, l.node(2), addZone("still"))
 	})
 }
 
-func TestMessagesOfRaftComeBackFromBytes(t *testing.T) {
-	head := raft.RPCHeader{ProtocolVersion: 3, ID: []byte(MemberID{devAddr(1), 5}.String()), Addr: []byte("192.0.2.2:19517")}
-	members := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(head.ID), Address: "192.0.2.2:19517"}}})
-	for _, c := range []struct {
-		o  op
-		b  []byte
-		is any
-	}{
-		{opAppend, nil, &raft.AppendEntriesRequest{RPCHeader: head, Term: 3, PrevLogEntry: 6, PrevLogTerm: 2, LeaderCommitIndex: 5, Entries: []*raft.Log{
-			{Index: 7, Term: 3, Data: []byte("x"), AppendedAt: time.Unix(5, 6)}, {Index: 8, Term: 3, Type: raft.LogNoop}, {Index: 9, Term: 3, Type: raft.LogConfiguration, Data: members}}}},
-		{opVote, nil, &raft.RequestVoteRequest{RPCHeader: head, Term: 4, LastLogIndex: 3, LastLogTerm: 2, LeadershipTransfer: true}},
-		{opPreVote, nil, &raft.RequestPreVoteRequest{RPCHeader: head, Term: 4, LastLogIndex: 3, LastLogTerm: 2}},
-		{opSnapshot, nil, &raft.InstallSnapshotRequest{RPCHeader: head, SnapshotVersion: 1, Term: 4, LastLogIndex: 9, LastLogTerm: 2, Configuration: members, ConfigurationIndex: 3, Size: 77}},
-		{opTimeout, nil, &raft.TimeoutNowRequest{RPCHeader: head}},
-	} {
-		switch q := c.is.(type) {
-		case *raft.AppendEntriesRequest:
-			c.b = encodeAppend(q)
-		case *raft.RequestVoteRequest:
-			c.b = encodeVote(q)
-		case *raft.RequestPreVoteRequest:
-			c.b = encodePreVote(q)
-		case *raft.InstallSnapshotRequest:
-			c.b = encodeInstall(q)
-		case *raft.TimeoutNowRequest:
-			c.b = encodeTimeout(q)
+// A revoked certificate ends the connections that were made with it.
+func TestARevokedCertificateEndsConnections(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		stores := map[netip.Addr]*link.CredentialStore{}
+		for i := range 3 {
+			stores[devAddr(i)] = l.tls(devAddr(i))
 		}
-		r := &reader{b: c.b[1:], where: "test"}
-		got := decodeRPC(op(c.b[0]), r)
-		if err := r.end(); err != nil || op(c.b[0]) != c.o {
-			t.Fatalf("%T: %v", c.is, err)
+		l.tls = func(d netip.Addr) *link.CredentialStore { return stores[d] }
+		for i := range 3 {
+			l.start(i)
 		}
-		if d := cmp.Diff(c.is, got, cmpopts.EquateEmpty(), cmpopts.EquateApproxTime(0)); d != "" {
-			t.Error(d)
-		}
-		for n := range len(c.b) - 1 {
-			r := &reader{b: c.b[1 : 1+n], where: "test"}
-			if decodeRPC(c.o, r); r.end() == nil {
-				t.Errorf("%T: %d of %d bytes are taken", c.is, n, len(c.b)-1)
+		leader := l.awaitLeader(seq(3)...)
+		out := (leader + 1) % 3
+		for i := range 3 {
+			if i == out {
+				continue
 			}
+			c := *stores[devAddr(i)].Get()
+			var err error
+			if c.Allow, err = link.ParseAllowList([]string{devAddr(leader).String(), devAddr((leader + 2) % 3).String()}); err != nil {
+				t.Fatal(err)
+			}
+			stores[devAddr(i)].Set(&c)
 		}
-	}
-	for _, reply := range []any{&raft.AppendEntriesResponse{RPCHeader: head, Term: 1, LastLog: 2, Success: true}, &raft.RequestVoteResponse{RPCHeader: head, Term: 1, Granted: true},
-		&raft.RequestPreVoteResponse{RPCHeader: head, Term: 1, Granted: true}, &raft.InstallSnapshotResponse{RPCHeader: head, Term: 2, Success: true}, &raft.TimeoutNowResponse{RPCHeader: head}} {
-		b, err := encodeReply(reply)
-		if err != nil {
-			t.Fatal(err)
+		l.await("it hears no leader", time.Minute, func() bool { return l.node(out).Trouble() != "" })
+		mustChange(t, l.node(leader), addZone("blue"))
+		if l.node(out).shown("blue") != "-" {
+			t.Error("it hears of changes")
 		}
-		var got any
-		switch reply.(type) {
-		case *raft.AppendEntriesResponse:
-			got = &raft.AppendEntriesResponse{}
-		case *raft.RequestVoteResponse:
-			got = &raft.RequestVoteResponse{}
-		case *raft.RequestPreVoteResponse:
-			got = &raft.RequestPreVoteResponse{}
-		case *raft.InstallSnapshotResponse:
-			got = &raft.InstallSnapshotResponse{}
-		default:
-			got = &raft.TimeoutNowResponse{}
-		}
-		if err := decodeReply(b, got); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(reply, got); d != "" {
-			t.Error(d)
-		}
-	}
-}
-
-func FuzzDecodeRPC(f *testing.F) {
-	f.Add(encodeAppend(&raft.AppendEntriesRequest{Term: 1, Entries: []*raft.Log{{Index: 1, Data: []byte("x")}}}))
-	f.Add(encodeVote(&raft.RequestVoteRequest{Term: 1}))
-	f.Add(encodeInstall(&raft.InstallSnapshotRequest{SnapshotVersion: 1, Configuration: raft.EncodeConfiguration(raft.Configuration{})}))
-	f.Add([]byte{byte(opAppend)})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) == 0 {
-			return
-		}
-		r := &reader{b: b[1:], where: "fuzz"}
-		decodeRPC(op(b[0]), r)
-		_ = r.end()
 	})
 }
 
 // One device has one name.
 func TestAMemberInTheFormOfIPv6IsRefused(t *testing.T) {
-	h := hello{Self: MemberID{netip.AddrFrom16(devAddr(0).As16()), 1}, Mode: wire.AuthHMAC}
-	if _, err := decodeHello(h.encode()); err == nil || !strings.Contains(err.Error(), "is an IPv4 address in IPv6 form") {
+	var b bytes.Buffer
+	if err := writeMessage(&b, request{Do: doStatus, From: MemberID{netip.AddrFrom16(devAddr(0).As16()), 1}, To: MemberID{Device: devAddr(1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := readMessage(&b, &request{}); err == nil || !strings.Contains(err.Error(), "is an IPv4 address in IPv6 form") {
 		t.Errorf("%v", err)
 	}
 }
 
-// FuzzRecords feeds the reading side of a connection, with and without tags.
-func FuzzRecords(f *testing.F) {
-	f.Add((&hello{Self: MemberID{devAddr(0), 1}, Mode: wire.AuthHMAC}).encode(), newSeal([]byte("k")).append(nil, recordRequest, []byte{byte(opStatus)}))
-	f.Fuzz(func(t *testing.T, greeting, records []byte) {
-		if h, err := decodeHello(greeting); err == nil && string(h.encode()) != string(greeting) {
-			t.Fatalf("%+v", h)
+func FuzzMessages(f *testing.F) {
+	var b bytes.Buffer
+	_ = writeMessage(&b, request{Do: doConfigure, From: MemberID{devAddr(0), 1}, To: MemberID{devAddr(1), 2}, Members: &configure{Do: "remove", Device: devAddr(2)}})
+	f.Add(b.Bytes())
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var q request
+		if readMessage(bytes.NewReader(b), &q) != nil || !q.From.Device.IsValid() || !q.To.Device.IsValid() {
+			return
 		}
-		for _, key := range [][]byte{nil, []byte("k")} {
-			c := &conn{rx: newSeal(key)}
-			c.in = bufioReader(records)
-			for {
-				if _, _, err := c.read(); err != nil {
-					break
-				}
+		var again bytes.Buffer
+		var back request
+		if err := writeMessage(&again, q); err != nil {
+			t.Fatal(err)
+		}
+		if again.Len() <= maxMessage {
+			if err := readMessage(&again, &back); err != nil || back.From != q.From || back.Do != q.Do && strings.ToValidUTF8(q.Do, "") == q.Do {
+				t.Fatalf("%+v, %+v: %v", q, back, err)
 			}
 		}
+		_ = checkConfiguration(b)
 	})
-}
-
-func bufioReader(b []byte) *bufio.Reader {
-	return bufio.NewReader(io.NopCloser(strings.NewReader(string(b))))
 }

@@ -21,7 +21,8 @@ type Machine struct {
 	members  int                  // of them
 	settings map[string]string
 	done     dedup
-	halted   error // an entry that this version does not know
+	halted   error  // an entry that this version does not know
+	last     *Entry // that was applied; nil: it could not be read
 }
 
 // NewMachine gives a Machine before its first entry.
@@ -78,6 +79,7 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, Edit) {
 		return Result{Index: index, Again: true}, Edit{Index: m.index}
 	}
 	e, err := DecodeEntry(data)
+	m.last = e
 	var unknown *UnknownEntryError
 	if errors.As(err, &unknown) && m.halted == nil {
 		m.halted = unknown
@@ -152,7 +154,7 @@ func (m *Machine) genesis(e *Entry, edit *Edit) *Refusal {
 	case e.Cluster == 0 || e.Rules.MaxZones <= 0 || e.Rules.MaxMembers <= 0:
 		return refuse(CodeInvalid, "a first entry without cluster id or limits")
 	}
-	m.rules = e.Rules
+	m.rules = zone.Rules{AllowLoopback: e.Rules.AllowLoopback, MaxZones: e.Rules.MaxZones, MaxMembers: e.Rules.MaxMembers} // the others are a member's own
 	if r := m.replace(e.Zones, e.Meta, edit); r != nil {
 		return r
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/zone"
 )
 
@@ -171,12 +170,41 @@ func TestAMemberFollowsALeaderThatJoinedWhileItWasAway(t *testing.T) {
 		mustChange(t, l.node(4), addZone("red"))
 		l.start(2)
 		l.await("it has what the new leader has", time.Minute, func() bool { return l.node(2).shown("red") != "-" })
-		stranger := newTransport(transportConfig{Self: MemberID{devAddr(6), 5}, Auth: func() link.Auth { return l.auth(devAddr(6)) }, Dial: l.w.From(devAddr(6)),
-			Timeout: time.Second, state: func() (uint64, bool) { return l.node(2).cluster.Load(), false }})
-		defer stranger.Close()
-		q := &raft.AppendEntriesRequest{Term: 1000, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("x"), Addr: []byte("y")}}
-		if err := stranger.AppendEntries(raft.ServerID(l.node(2).self.String()), raft.ServerAddress(memberAt(2).Address.String()), q, &raft.AppendEntriesResponse{}); err == nil || !strings.Contains(err.Error(), "no member") {
+		stranger := l.pretend(MemberID{devAddr(6), 5}, devAddr(6))
+		err := stranger.AppendEntries(serverOf(l.node(2)), addressOf(2), appendOf(stranger.cfg.Self, 1000), &raft.AppendEntriesResponse{})
+		if err == nil || !strings.Contains(err.Error(), "is no member") {
 			t.Errorf("a stranger that leads nobody is followed: %v", err)
+		}
+	})
+}
+
+// Once an operator has removed a member, nothing that it sends is taken, whatever the configuration
+// of the others says still.
+func TestARemovedMemberIsRefused(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		gone, stays := (leader+1)%3, (leader+2)%3
+		was := l.node(gone).self
+		if err := l.node(leader).Remove(t.Context(), devAddr(gone)); err != nil {
+			t.Fatal(err)
+		}
+		l.crash(gone)
+		time.Sleep(time.Second)
+		term := l.node(stays).report().Term
+		they := l.pretend(was, devAddr(gone))
+		q := &raft.RequestVoteRequest{RPCHeader: headerOf(was), Term: term + 1, LastLogIndex: 1 << 20, LastLogTerm: term}
+		err := they.RequestVote(serverOf(l.node(stays)), addressOf(stays), q, &raft.RequestVoteResponse{})
+		if err == nil || !strings.Contains(err.Error(), "is no member") {
+			t.Errorf("it may stand for election: %v", err)
+		}
+		if got := l.node(stays).report().Term; got != term {
+			t.Errorf("the term is %d, it was %d", got, term)
+		}
+		if _, c := l.node(stays).Counters(); c.NotMember == 0 {
+			t.Error("it was not counted")
 		}
 	})
 }

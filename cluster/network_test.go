@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/testbed/pki"
 	"github.com/openinof/inof/testbed/wires"
 	"github.com/openinof/inof/zone"
 )
@@ -26,7 +26,7 @@ type lab struct {
 	stores  map[netip.Addr]*Storage
 	nodes   map[netip.Addr]*running
 	seed    zone.Set
-	auth    func(netip.Addr) link.Auth
+	tls     func(netip.Addr) *link.CredentialStore
 	tune    func(*Config)
 
 	mu     sync.Mutex
@@ -51,13 +51,26 @@ func memberAt(i int) Member {
 
 func newLab(t *testing.T, n int) *lab {
 	l := &lab{t: t, w: &wires.Net{}, stores: map[netip.Addr]*Storage{}, nodes: map[netip.Addr]*running{}}
-	l.auth = func(netip.Addr) link.Auth {
-		return link.Auth{Mode: wire.AuthHMAC, Passwords: []link.Password{link.PasswordOfKey(sha256.Sum256([]byte("correct horse")))}}
-	}
+	l.tls = issuer(t)
 	for i := range n {
 		l.members = append(l.members, memberAt(i))
 	}
 	return l
+}
+
+// issuer returns the certificates of devices by one CA.
+func issuer(t *testing.T) func(netip.Addr) *link.CredentialStore {
+	ca, err := pki.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(dev netip.Addr) *link.CredentialStore {
+		c, err := ca.Credentials(dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return link.NewCredentialStore(c, nil)
+	}
 }
 
 func (l *lab) node(i int) *running      { return l.nodes[devAddr(i)] }
@@ -88,7 +101,8 @@ func (l *lab) start(i int) *running {
 	if l.stores[dev] == nil {
 		l.stores[dev] = MemoryStorage()
 	}
-	cfg := Config{Self: dev, Members: l.members, Storage: l.stores[dev], Auth: func() link.Auth { return l.auth(dev) },
+	store := l.tls(dev)
+	cfg := Config{Self: dev, Members: l.members, Storage: l.stores[dev], TLS: func() *link.CredentialStore { return store },
 		Seed: func() (zone.Set, error) { return l.seed, nil }, ListenOn: l.w.Listen, Dial: l.w.From(dev),
 		Event: func(e Event) { l.mu.Lock(); l.events = append(l.events, dev.String()+": "+e.Text); l.mu.Unlock() }}
 	if !slices.ContainsFunc(cfg.Members, func(m Member) bool { return m.Device == dev }) {

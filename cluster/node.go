@@ -56,7 +56,7 @@ type Config struct {
 	Members []Member
 	Listen  netip.AddrPort // zero: the own address in Members
 	Storage *Storage
-	Auth    func() link.Auth // asked at each new connection
+	TLS     func() *link.CredentialStore // asked at each new connection
 	// Seed gives the first zones and switches, Rules what zones may be, both for the
 	// first start of the whole cluster only.
 	Seed  func() (zone.Set, error)
@@ -70,14 +70,22 @@ type Config struct {
 
 	ListenOn func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
 	Dial     func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	Event    func(Event)  // must not wait; nil: none
-	Log      *slog.Logger // of the library; nil: none
+	Event    func(Event)   // must not wait; nil: none
+	Applied  func(Applied) // each entry of the log, once it is applied here; nil: none
+	Log      *slog.Logger  // of the library; nil: none
 }
 
 // Event is something operators should know.
 type Event struct {
 	Text   string
 	Fields map[string]string
+}
+
+// Applied is an entry that was applied, or a snapshot that took the place of all up to it.
+type Applied struct {
+	Entry    *Entry // nil: it could not be read, or is in a snapshot
+	Snapshot bool
+	Result   Result
 }
 
 // Counters count what a Node did.
@@ -105,10 +113,12 @@ type Node struct {
 	number  atomic.Uint64
 	trans   *transport
 	ready   chan struct{} // closed once raft is there
+	listens chan struct{} // closed once the other members can connect
 	raft    *raft.Raft
 	// That of the machine, for requests that must not wait while it applies something
 	// large: heartbeats among them.
 	cluster atomic.Uint64
+	heard   atomic.Pointer[map[netip.Addr]bool] // members as others named them, see inquire
 
 	mu       sync.Mutex
 	machine  *Machine
@@ -122,6 +132,7 @@ type Node struct {
 	waiting  string   // what a member that is in no cluster waits for
 	unseeded string   // why the first entry cannot be made
 	counters Counters
+	refused  map[string]time.Time // addresses of refused peers, and the time of their event
 
 	configuring chan struct{} // holds one while members are changed: one change at a time
 	changes     chan struct{}
@@ -130,7 +141,7 @@ type Node struct {
 // Open reads what the disk has. Zones and Stamp are those of the last run before
 // anybody else is heard.
 func Open(cfg Config) (*Node, error) {
-	n := &Node{cfg: withDefaults(cfg), ready: make(chan struct{}), kick: make(chan struct{}, 1), applied: make(chan struct{}),
+	n := &Node{cfg: withDefaults(cfg), ready: make(chan struct{}), listens: make(chan struct{}), refused: map[string]time.Time{}, kick: make(chan struct{}, 1), applied: make(chan struct{}),
 		changes: make(chan struct{}, maxConcurrentChangesHere), configuring: make(chan struct{}, 1)}
 	for _, m := range cfg.Members {
 		if m.Device == cfg.Self {
@@ -155,8 +166,8 @@ func Open(cfg Config) (*Node, error) {
 	n.cluster.Store(n.machine.Cluster())
 	n.session = random()
 	timeout := max(2*n.cfg.Election, 250*time.Millisecond)
-	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, Auth: cfg.Auth, Listen: cfg.ListenOn, Dial: cfg.Dial, Timeout: timeout,
-		state: n.helloState, member: n.isMember, leads: n.leads, stands: n.stands, votes: n.votes, applied: n.progress, strayed: n.noteStrayed, serve: n.serve})
+	n.trans = newTransport(transportConfig{Self: n.self, Address: n.address, TLS: cfg.TLS, Dial: cfg.Dial, Timeout: timeout, Log: newLogger(n.cfg.Log),
+		state: n.helloState, trusts: n.trusts, votes: n.votes, applied: n.progress, strayed: n.noteStrayed, serve: n.serve, refused: n.noteRefused})
 	return n, nil
 }
 
@@ -178,6 +189,9 @@ func withDefaults(cfg Config) Config {
 	}
 	if cfg.Event == nil {
 		cfg.Event = func(Event) {}
+	}
+	if cfg.Applied == nil {
+		cfg.Applied = func(Applied) {}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -214,34 +228,31 @@ func (n *Node) Settings() map[string]string {
 
 // Run is the member until ctx ends.
 func (n *Node) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var running sync.WaitGroup
-	failed := func(err error) {
-		if err != nil {
-			cancel(err)
-		}
+	l, err := n.cfg.ListenOn(ctx, n.cfg.Listen)
+	if err != nil {
+		return errors.Join(err, n.cfg.Storage.Close())
 	}
-	running.Go(func() { failed(n.trans.Run(ctx, n.cfg.Listen)) })
-	err := n.start()
-	if err == nil {
+	n.trans.Open()
+	if err = n.start(); err == nil {
+		running.Go(func() { n.trans.Serve(ctx, l) })
+		close(n.listens)
 		running.Go(func() { n.watch(ctx) })
 		running.Go(func() { n.duties(ctx) })
 		<-ctx.Done()
 		n.cfg.Storage.stop()
 		err = n.raft.Shutdown().Error()
 	}
-	cancel(err)
-	err = errors.Join(err, n.trans.Close())
+	cancel()
+	err = errors.Join(err, l.Close(), n.trans.Close())
 	running.Wait()
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause
-	}
 	return errors.Join(err, n.cfg.Storage.Close())
 }
 
 // Ready is closed once Run listens for the other members.
-func (n *Node) Ready() <-chan struct{} { return n.trans.ready }
+func (n *Node) Ready() <-chan struct{} { return n.listens }
 
 // Close gives free what Open has opened, of a Node that does not Run.
 func (n *Node) Close() error { return n.cfg.Storage.Close() }

@@ -17,12 +17,17 @@ type fsm Node
 func (f *fsm) Apply(l *raft.Log) any {
 	n := (*Node)(f)
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	before := n.machine.Index()
 	res, edit := n.machine.Apply(l.Index, l.Data)
+	e := n.machine.last
 	n.counters.Applied++
 	n.cluster.Store(n.machine.Cluster())
 	if edit.Index == l.Index {
 		n.publish(edit)
+	}
+	n.mu.Unlock()
+	if l.Index > before {
+		n.cfg.Applied(Applied{Entry: e, Result: res})
 	}
 	return res
 }
@@ -48,14 +53,17 @@ func (f *fsm) Restore(from io.ReadCloser) error {
 	}
 	n := (*Node)(f)
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.counters.Restored++
-	if m.Cluster() == n.machine.Cluster() && m.Index() <= n.machine.Index() {
-		return nil
+	further := m.Cluster() != n.machine.Cluster() || m.Index() > n.machine.Index()
+	if further {
+		n.machine = m
+		n.cluster.Store(m.Cluster())
+		n.publish(Edit{Index: m.Index(), All: true})
 	}
-	n.machine = m
-	n.cluster.Store(m.Cluster())
-	n.publish(Edit{Index: m.Index(), All: true})
+	n.mu.Unlock()
+	if further {
+		n.cfg.Applied(Applied{Snapshot: true, Result: Result{Index: m.Index()}})
+	}
 	return nil
 }
 

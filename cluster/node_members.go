@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -49,27 +48,29 @@ func (n *Node) Replace(ctx context.Context, device netip.Addr, address netip.Add
 // one may come soon. Of ErrNoLeader nothing was changed; of ErrUncertain nobody knows.
 func (n *Node) configure(ctx context.Context, q configure) error {
 	q.Device, q.Address = q.Device.Unmap(), netip.AddrPortFrom(q.Address.Addr().Unmap(), q.Address.Port())
-	patient, cancel := context.WithTimeout(ctx, changePatience*n.patience())
-	defer cancel()
 	lost := false // an answer was, maybe
-	for {
-		err := n.tryConfigure(ctx, q)
-		switch {
-		case lost && errors.Is(err, q.madeAlready()):
-			return nil
-		case errors.Is(err, errNoAnswer):
-			lost = true
-		case !errors.Is(err, ErrNoLeader):
+	err := n.atLeader(ctx, func(ctx context.Context, _ *raft.Raft) error { return n.configureHere(ctx, q) },
+		func(ctx context.Context, r *raft.Raft, target MemberID, at netip.AddrPort) error {
+			var index uint64
+			_, err := n.trans.ask(ctx, request{Do: doConfigure, To: target, Members: &q}, at, nil, &index)
+			if err == nil {
+				n.follow(ctx, r, q, index)
+			} else if !errors.As(err, new(*toldError)) {
+				lost = true
+			}
 			return err
+		})
+	if told := (*toldError)(nil); errors.As(err, &told) {
+		for _, kind := range []error{ErrMemberExists, ErrMemberNotFound, ErrMemberLimit, ErrMemberState} {
+			if rest, is := strings.CutPrefix(told.text, kind.Error()); is {
+				err = fmt.Errorf("%w%s", kind, rest)
+			}
 		}
-		if n.worthWaiting() && pause(patient, n.cfg.Heartbeat/10) {
-			continue
-		}
-		if lost {
-			return fmt.Errorf("%w: %s (%v)", ErrUncertain, n.lack(), err)
-		}
-		return err
 	}
+	if lost && errors.Is(err, q.madeAlready()) {
+		return nil
+	}
+	return err
 }
 
 // madeAlready is what a change fails of that was made.
@@ -80,53 +81,11 @@ func (q configure) madeAlready() error {
 	return ErrMemberExists
 }
 
-// errNoAnswer says that the leader did not answer.
-var errNoAnswer = errors.New("no answer of the leader")
-
-// tryConfigure asks who is the leader now.
-func (n *Node) tryConfigure(ctx context.Context, q configure) error {
-	r := n.up()
-	if r == nil {
-		return fmt.Errorf("%w: the member is starting", ErrNoLeader)
-	}
-	addr, id := r.LeaderWithID()
-	if string(id) == n.self.String() {
-		return n.configureHere(ctx, q)
-	}
-	target, at, err := peerOf(id, addr)
-	if err != nil {
-		return n.noLeader(errors.New("no leader is known"))
-	}
-	body, err := json.Marshal(q)
-	if err != nil {
-		return err
-	}
-	reply, err := n.trans.request(ctx, target, at, []byte{byte(opConfigure)}, body)
-	if err == nil {
-		n.follow(ctx, r, q, reply)
-		return nil
-	}
-	var told *toldError
-	if !errors.As(err, &told) {
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	if told.text == raft.ErrNotLeader.Error() {
-		return n.noLeader(err)
-	}
-	for _, kind := range []error{ErrMemberExists, ErrMemberNotFound, ErrMemberLimit, ErrMemberState, ErrNoLeader} {
-		if rest, is := strings.CutPrefix(told.text, kind.Error()); is {
-			return fmt.Errorf("%w%s", kind, rest)
-		}
-	}
-	return err
-}
-
 // follow waits until this member has the entry of a change that the leader has made, so
 // that who asks here next is shown it. The change stands whatever comes of that, and
 // one that was removed hears no more.
-func (n *Node) follow(ctx context.Context, r *raft.Raft, q configure, reply []byte) {
-	var index uint64
-	if json.Unmarshal(reply, &index) != nil || (q.Device == n.self.Device && q.Do == "remove") {
+func (n *Node) follow(ctx context.Context, r *raft.Raft, q configure, index uint64) {
+	if q.Device == n.self.Device && q.Do == "remove" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.patience())
@@ -201,7 +160,7 @@ func (n *Node) admit(ctx context.Context, r *raft.Raft, q configure, present []r
 		case !peer.Fresh && peer.Cluster != own:
 			return fmt.Errorf("%w: %s has the state of another cluster (%016x); stop it, move its cluster directory away and start it", ErrMemberState, q.Device, peer.Cluster)
 		}
-		id = peer.Self
+		id = peer.From
 	}
 	server, address := raft.ServerID(id.String()), raft.ServerAddress(q.Address.String())
 	for _, s := range present {
@@ -256,47 +215,31 @@ func (n *Node) promote(ctx context.Context, r *raft.Raft) {
 	}
 }
 
-// devices gives the devices that are members as some incarnation, or are configured to be, and
-// where they listen.
-func (n *Node) devices() map[netip.Addr]netip.AddrPort {
-	known := map[netip.Addr]netip.AddrPort{}
+// inquire asks the other members for their lists of members while no leader is known: the list may
+// have changed while this one was away, and the one that leads now may be unknown here.
+func (n *Node) inquire(ctx context.Context, r *raft.Raft) {
+	if _, leader := r.LeaderWithID(); leader != "" {
+		return
+	}
+	ask := map[netip.Addr]netip.AddrPort{}
 	for _, m := range slices.Concat(n.cfg.Members, n.Members()) {
-		known[m.Device] = m.Address
+		ask[m.Device] = m.Address
 	}
-	return known
-}
-
-// stands reports whether one that is no member, for all this one knows, may ask for its vote: a
-// device that is one as another incarnation, which was replaced while this one was away. It gets
-// the vote if its log is not older.
-func (n *Node) stands(id MemberID) bool {
-	_, known := n.devices()[id.Device]
-	return known
-}
-
-// leads reports whether one that is no member, for all this one knows, is the leader: the
-// members may have changed while this one was away, and it learns that from the leader only.
-// A device that is a member as another incarnation is taken at its word, of others the
-// members that are known here are asked.
-func (n *Node) leads(ctx context.Context, id MemberID) bool {
-	known := n.devices()
-	if _, ok := known[id.Device]; ok {
-		return true
-	}
-	delete(known, n.self.Device)
+	delete(ask, n.self.Device)
 	ctx, cancel := context.WithTimeout(ctx, memberStatusWait)
 	defer cancel()
-	answers := make(chan bool, len(known))
-	for dev, at := range known {
+	answers := make(chan []netip.Addr, len(ask))
+	for dev, at := range ask {
 		go func() {
-			rep, err := n.askAt(ctx, MemberID{Device: dev}, at)
-			answers <- err == nil && rep.Leader == id.String()
+			rep, _ := n.askAt(ctx, MemberID{Device: dev}, at)
+			answers <- rep.Members
 		}()
 	}
-	for range known {
-		if <-answers {
-			return true
+	heard := map[netip.Addr]bool{}
+	for range ask {
+		for _, dev := range <-answers {
+			heard[dev] = true
 		}
 	}
-	return false
+	n.heard.Store(&heard)
 }

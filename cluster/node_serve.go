@@ -2,33 +2,34 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 
 	"github.com/hashicorp/raft"
 )
 
-// serve answers requests of other members that are none of Raft.
-func (n *Node) serve(ctx context.Context, _ MemberID, o op, r *reader) ([]byte, error) {
-	switch o {
-	case opChange:
-		return n.serveChange(ctx, r.b)
-	case opStatus:
-		return json.Marshal(n.report())
-	case opConfigure:
-		var q configure
-		if err := json.Unmarshal(r.b, &q); err != nil {
-			return nil, broken("request", "%v", err)
-		}
-		if err := n.configureHere(ctx, q); err != nil {
+// serve answers requests of other members, except those of Raft.
+func (n *Node) serve(ctx context.Context, q *request, entry []byte) (any, error) {
+	switch {
+	case q.Do == doChange:
+		return n.serveChange(ctx, q.From, entry)
+	case q.Do == doStatus:
+		return n.report(), nil
+	case q.Do == doConfigure && q.Members != nil:
+		if err := n.configureHere(ctx, *q.Members); err != nil {
 			return nil, err
 		}
-		return json.Marshal(n.up().LastIndex())
+		return n.up().LastIndex(), nil
 	}
-	return nil, broken("request", "%d is unknown", o)
+	return nil, broken("request", "%.40q is unknown", q.Do)
 }
 
-func (n *Node) serveChange(ctx context.Context, data []byte) ([]byte, error) {
-	if _, err := DecodeEntry(data); err != nil {
+func (n *Node) serveChange(ctx context.Context, from MemberID, data []byte) (any, error) {
+	e, err := DecodeEntry(data)
+	if err != nil {
+		return nil, err
+	}
+	e.Member = from.Device // whatever it says
+	if data, err = e.Encode(); err != nil {
 		return nil, err
 	}
 	r := n.up()
@@ -38,13 +39,9 @@ func (n *Node) serveChange(ctx context.Context, data []byte) ([]byte, error) {
 	n.count(func(c *Counters) { c.Served++ })
 	ctx, cancel := context.WithTimeout(ctx, n.patience())
 	defer cancel()
-	var st changeState
-	res, err := n.lead(ctx, r, data, &st)
-	switch {
-	case err != nil && st.uncertain:
+	res, err := n.lead(ctx, r, data)
+	if errors.Is(err, errNoAnswer) {
 		return nil, ErrUncertain
-	case err != nil:
-		return nil, err
 	}
-	return json.Marshal(res)
+	return res, err
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -50,13 +53,29 @@ func (n *Node) helloState() (cluster uint64, fresh bool) {
 	return n.cluster.Load(), n.up() != nil && len(n.configuration().Servers) == 0
 }
 
-func (n *Node) isMember(id MemberID) bool {
+func (n *Node) isMember(id MemberID) bool { return n.isServer(raft.ServerID(id.String())) }
+
+// trusts reports whether a device is a member, as any incarnation. A member that follows a leader
+// of its own list has the whole list. Without one it may have missed a change: it trusts the
+// members of its configuration too, and those that other members name.
+func (n *Node) trusts(dev netip.Addr) bool {
+	r := n.up()
+	if r == nil {
+		return false
+	}
+	_, leader := r.LeaderWithID()
+	leads := false
 	for _, s := range n.configuration().Servers {
-		if string(s.ID) == id.String() {
+		if id, err := ParseMemberID(string(s.ID)); err == nil && id.Device == dev {
 			return true
 		}
+		leads = leads || s.ID == leader
 	}
-	return false
+	if leads {
+		return false
+	}
+	heard := n.heard.Load()
+	return heard != nil && (*heard)[dev] || slices.ContainsFunc(n.cfg.Members, func(m Member) bool { return m.Device == dev })
 }
 
 // votes reports whether a member has a vote, for all this one knows.
@@ -69,10 +88,35 @@ func (n *Node) votes(id MemberID) bool {
 	return false
 }
 
-func (n *Node) noteStrayed(MemberID) {
+func (n *Node) noteStrayed() {
 	n.mu.Lock()
 	n.strayed = true
 	n.mu.Unlock()
+}
+
+// Limits of events about refused connections.
+const (
+	refusedQuiet = 10 * time.Minute // between two of one address
+	maxRefused   = 64               // addresses in that time
+)
+
+// noteRefused reports a connection that was refused.
+func (n *Node) noteRefused(from string, why error) {
+	host, now := from, time.Now()
+	if at, err := netip.ParseAddrPort(from); err == nil {
+		host = at.Addr().String()
+	}
+	n.mu.Lock()
+	maps.DeleteFunc(n.refused, func(_ string, at time.Time) bool { return now.Sub(at) >= refusedQuiet })
+	_, quiet := n.refused[host]
+	if quiet = quiet || len(n.refused) >= maxRefused; !quiet {
+		n.refused[host] = now
+	}
+	n.mu.Unlock()
+	if !quiet {
+		n.cfg.Event(Event{Text: fmt.Sprintf("a connection of %s to the cluster's port was refused: %s", from, printable(why.Error())),
+			Fields: map[string]string{"change": "refused", "from": from}})
+	}
 }
 
 func (n *Node) count(f func(*Counters)) {

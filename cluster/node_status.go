@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"sync"
@@ -20,6 +19,7 @@ type report struct {
 	Commit      uint64        `json:"commit"`
 	Applied     uint64        `json:"applied"`
 	Leader      string        `json:"leader"`
+	Members     []netip.Addr  `json:"members"`      // devices
 	LastContact time.Duration `json:"last_contact"` // since a word of the leader; -1: never
 }
 
@@ -35,6 +35,9 @@ func (n *Node) report() report {
 	rep.State, rep.Term, rep.Last, rep.Commit = stateName(r.State()), r.CurrentTerm(), r.LastIndex(), r.CommitIndex()
 	_, leader := r.LeaderWithID()
 	rep.Leader = string(leader)
+	for _, m := range n.Members() {
+		rep.Members = append(rep.Members, m.Device)
+	}
 	switch at := r.LastContact(); {
 	case r.State() == raft.Leader:
 		rep.LastContact = 0
@@ -71,12 +74,9 @@ func (n *Node) ask(ctx context.Context, s raft.Server) (report, error) {
 }
 
 func (n *Node) askAt(ctx context.Context, target MemberID, at netip.AddrPort) (report, error) {
-	b, err := n.trans.request(ctx, target, at, []byte{byte(opStatus)})
-	if err != nil {
-		return report{}, err
-	}
 	var rep report
-	return rep, json.Unmarshal(b, &rep)
+	_, err := n.trans.ask(ctx, request{Do: doStatus, To: target}, at, nil, &rep)
+	return rep, err
 }
 
 // MemberStatus is one member as operators see it.
@@ -118,8 +118,9 @@ type Status struct {
 	Members []MemberStatus
 }
 
-// Status asks all members how they are.
-func (n *Node) Status(ctx context.Context) Status {
+// Here is the cluster as this member sees it without asking the others: of these it has the device
+// and the address.
+func (n *Node) Here() Status {
 	own := n.report()
 	st := Status{Self: n.self, Term: own.Term, Last: own.Last, Commit: own.Commit, Applied: own.Applied, Lack: n.Trouble()}
 	n.mu.Lock()
@@ -129,6 +130,15 @@ func (n *Node) Status(ctx context.Context) Status {
 	if id, err := ParseMemberID(own.Leader); err == nil {
 		st.Leader = id.Device
 	}
+	for _, m := range n.Members() {
+		st.Members = append(st.Members, MemberStatus{Device: m.Device, Address: m.Address.String()})
+	}
+	return st
+}
+
+// Status asks all members how they are.
+func (n *Node) Status(ctx context.Context) Status {
+	st := n.Here()
 	servers := n.configuration().Servers
 	st.Members = make([]MemberStatus, len(servers))
 	var all sync.WaitGroup

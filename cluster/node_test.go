@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/openinof/inof/zone"
 )
 
 func mustChange(t *testing.T, r *running, e Entry) {
@@ -71,5 +73,56 @@ func TestMinorityRefusesAndSaysSo(t *testing.T) {
 			return l.node(old).shown("blue") == "192.0.2.101 192.0.2.102" && l.node(old).Trouble() == ""
 		})
 		mustChange(t, l.node(old), addZone("red"))
+	})
+}
+
+// A change that is larger than any other message, and than a batch of entries, goes to the leader
+// and from there to all.
+func TestALargeChangeIsForwarded(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		l.tune = func(c *Config) { c.Rules = zone.Rules{MaxZones: 30_000, MaxMembers: 60_000} }
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		zones := largest()[:30_000]
+		e := Entry{Kind: KindReplace, Zones: zones}
+		if n := len(encode(t, e)); n < maxBatch+maxMessage {
+			t.Fatalf("it has only %d bytes", n)
+		}
+		mustChange(t, l.node((leader+1)%3), e)
+		l.await("all have it", time.Minute, func() bool {
+			for i := range 3 {
+				if l.node(i).shown(zones[29_999].Name) == "-" {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// Members at rest go on with the connections that they have: a handshake for each heartbeat would
+// cost a switch more than all else of the cluster.
+func TestMembersAtRestMakeNoConnections(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		l.awaitLeader(seq(3)...)
+		mustChange(t, l.node(0), addZone("blue"))
+		time.Sleep(10 * time.Second)
+		before := [3]uint64{}
+		for i := range before {
+			_, c := l.node(i).Counters()
+			before[i] = c.Dials
+		}
+		time.Sleep(10 * time.Minute)
+		for i := range before {
+			if _, c := l.node(i).Counters(); c.Dials > before[i] {
+				t.Errorf("member %d has made %d connections in 10 minutes", i, c.Dials-before[i])
+			}
+		}
+		mustChange(t, l.node(1), addZone("red"))
 	})
 }

@@ -75,6 +75,7 @@ func (n *Node) duties(ctx context.Context) {
 		case <-tick.C:
 		}
 		n.form(ctx)
+		n.inquire(ctx, n.raft)
 		if n.raft.State() == raft.Leader {
 			n.genesis()
 			n.promote(ctx, n.raft)
@@ -188,7 +189,7 @@ func (n *Node) muster(ctx context.Context, members []Member) (servers []raft.Ser
 			case !peer.Fresh:
 				return nil, fmt.Sprintf("%s has a cluster already: have this member added or replaced there", m.Device)
 			}
-			id = peer.Self
+			id = peer.From
 		}
 		servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(id.String()), Address: raft.ServerAddress(m.Address.String())})
 	}
@@ -216,7 +217,7 @@ func (n *Node) genesis() {
 	set, err := n.seed()
 	var data []byte
 	if err == nil {
-		e := Entry{Kind: KindGenesis, ID: RequestID{n.session, n.number.Add(1)}, Cluster: random(), Rules: n.rules(), Set: set, Zones: set.Zones}
+		e := Entry{Kind: KindGenesis, Member: n.self.Device, ID: RequestID{n.session, n.number.Add(1)}, Cluster: random(), Rules: n.rules(), Set: set, Zones: set.Zones}
 		data, err = e.Encode()
 	}
 	if err == nil {

@@ -2,66 +2,68 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/openinof/inof/inof/link"
-	"github.com/openinof/inof/inof/wire"
 )
 
 // transportConfig is what the connections of a member need.
 type transportConfig struct {
 	Self    MemberID
 	Address netip.AddrPort // where the others reach this member
-	Auth    func() link.Auth
-	Listen  func(ctx context.Context, addr netip.AddrPort) (net.Listener, error)
+	TLS     func() *link.CredentialStore
 	Dial    func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	Timeout time.Duration // of one small request
-	// state says what the own hello tells; member whether a peer is one; leads whether one that
-	// is none for all that is known here is the leader, as known members say.
+	Timeout time.Duration // of a small message
+	Log     hclog.Logger
+
+	// state is what the own answers say; trusts reports whether a device is a member, votes
+	// whether a member has a vote, both for all that is known here.
 	state  func() (cluster uint64, fresh bool)
-	member func(MemberID) bool
-	leads  func(context.Context, MemberID) bool
-	// stands reports whether one that is no member, for all this one knows, may be a candidate.
-	stands func(MemberID) bool
-	votes  func(MemberID) bool // it has a vote, for all this one knows
+	trusts func(netip.Addr) bool
+	votes  func(MemberID) bool
 	// applied is how far Raft has applied the log, and its term.
 	applied func() (index, term uint64)
-	// strayed is told that the cluster knows this device by another incarnation.
-	strayed func(from MemberID)
-	// serve answers a request that is none of Raft.
-	serve func(ctx context.Context, from MemberID, o op, r *reader) ([]byte, error)
+	// strayed is called when a member knows this device by another incarnation.
+	strayed func()
+	// serve answers a request other than doRaft; entry is that of a change.
+	serve func(ctx context.Context, q *request, entry []byte) (any, error)
+	// refused is called with the remote address of a connection that is refused, and why.
+	refused func(from string, why error)
 }
 
 // Limits of connections.
 const (
 	maxConns       = 128 // accepted ones
-	maxPending     = 32  // of these, whose handshake is not done
+	maxPending     = 32  // of these, whose peer is not known yet
+	maxPendingFrom = 8   // of these, of one address (an IPv6 /64)
 	maxConnsDevice = 16  // of one device
-	maxIdle        = 4   // kept for the next request, for each peer
-	idleDialed     = 30 * time.Second
-	idleAccepted   = 90 * time.Second
+	maxIdle        = 3   // kept for the next message of Raft, for each member
 	handshakeTime  = 5 * time.Second
-	// bytesPerSecond is the least rate at which large requests must move.
+	// bytesPerSecond is the least rate at which large messages must move.
 	bytesPerSecond = 1 << 20
 )
 
 // TransportCounters count what happened on the connections between members.
 type TransportCounters struct {
 	Accepted     uint64 `json:"accepted"`
-	Refused      uint64 `json:"refused"` // too many connections
-	HandshakeBad uint64 `json:"handshakes_failed"`
-	AuthFailed   uint64 `json:"auth_failed"`
-	NotMember    uint64 `json:"not_member"` // requests of those who are none
-	Malformed    uint64 `json:"malformed"`  // peers that were cut because of what they said
+	Refused      uint64 `json:"refused"`           // too many connections
+	HandshakeBad uint64 `json:"handshakes_failed"` // no TLS, or no request in time
+	AuthFailed   uint64 `json:"auth_failed"`       // a certificate that is not taken
+	NotMember    uint64 `json:"not_member"`        // a good certificate of a device that is no member
+	Impostors    uint64 `json:"impostors"`         // a member in the name of another one
+	Malformed    uint64 `json:"malformed"`         // messages that cannot be right
 	Dials        uint64 `json:"dials"`
 	DialErrors   uint64 `json:"dial_errors"`
 	RequestsIn   uint64 `json:"requests_in"`
@@ -69,37 +71,39 @@ type TransportCounters struct {
 	Errors       uint64 `json:"request_errors"`
 }
 
-// transport carries the requests between members, of Raft and our own, each answered
-// before the next on its connection. It implements raft.Transport.
+// transport is the connections of a member: the library's transport over TLS with certificates
+// of both sides, and requests of our own on the same port.
 type transport struct {
-	cfg     transportConfig
-	consume chan raft.RPC
-	closed  chan struct{}
-	ready   chan struct{} // closed once it listens
+	*raft.NetworkTransport // of what this member sends
+	cfg                    transportConfig
+	consume                chan raft.RPC
+	closed                 chan struct{}
 
 	mu        sync.Mutex
-	guesses   link.Guesses
-	listener  net.Listener
 	heartbeat func(raft.RPC)
-	idle      map[poolKey][]*conn
-	conns     map[*conn]struct{} // all that are open
-	pending   int
-	devices   map[netip.Addr]int // accepted connections by device
+	conns     map[io.Closer]struct{} // all that are open, and the listener
+	pending   map[netip.Prefix]int   // accepted connections whose peer is not known yet, by source
+	devices   map[netip.Addr]int     // accepted connections by device
+	waiting   int                    // sum of pending
 	accepted  int
 	counters  TransportCounters
 	shut      bool
 	running   sync.WaitGroup
 }
 
-type poolKey struct {
-	id   MemberID
-	addr netip.AddrPort
-}
+var (
+	_ raft.Transport   = (*transport)(nil)
+	_ raft.WithPreVote = (*transport)(nil)
+	_ raft.WithClose   = (*transport)(nil)
+)
 
 func newTransport(cfg transportConfig) *transport {
-	return &transport{cfg: cfg, consume: make(chan raft.RPC), closed: make(chan struct{}), ready: make(chan struct{}),
-		idle: map[poolKey][]*conn{}, conns: map[*conn]struct{}{}, devices: map[netip.Addr]int{}}
+	return &transport{cfg: cfg, consume: make(chan raft.RPC), closed: make(chan struct{}),
+		conns: map[io.Closer]struct{}{}, pending: map[netip.Prefix]int{}, devices: map[netip.Addr]int{}}
 }
+
+// Open begins to send.
+func (t *transport) Open() { t.NetworkTransport = t.library(nil, t.closed) }
 
 func (t *transport) count(f func(*TransportCounters)) {
 	t.mu.Lock()
@@ -114,19 +118,27 @@ func (t *transport) Counters() TransportCounters {
 	return t.counters
 }
 
-// track keeps an open connection, to close it with the transport.
-func (t *transport) track(c *conn) bool {
+// track keeps what is open, to close it with the transport.
+func (t *transport) track(c io.Closer) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.shut {
-		return false
+	if !t.shut {
+		t.conns[c] = struct{}{}
 	}
-	t.conns[c] = struct{}{}
-	return true
+	return !t.shut
 }
 
-func (t *transport) drop(c *conn) {
-	_ = c.nc.Close()
+// newConn makes one that has done no handshake yet.
+func (t *transport) newConn(nc net.Conn, dialer bool) *conn {
+	c := &conn{t: t, dialer: dialer, raw: &paced{Conn: nc}, usage: x509.ExtKeyUsageClientAuth, since: time.Now(), closed: make(chan struct{}), forget: t.forget}
+	if dialer {
+		c.usage = x509.ExtKeyUsageServerAuth
+	}
+	c.raw.limit(maxMessage)
+	return c
+}
+
+func (t *transport) forget(c io.Closer) {
 	t.mu.Lock()
 	delete(t.conns, c)
 	t.mu.Unlock()
@@ -141,129 +153,131 @@ func (t *transport) Close() error {
 	}
 	t.shut = true
 	close(t.closed)
-	if t.listener != nil {
-		_ = t.listener.Close()
-	}
+	var open []io.Closer
 	for c := range t.conns {
-		_ = c.nc.Close()
+		open = append(open, c)
 	}
 	t.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+	t.CloseStreams()
+	err := t.NetworkTransport.Close()
 	t.running.Wait()
-	return nil
+	return err
 }
 
-// ours is the hello of a new connection.
-func (t *transport) ours(mode wire.AuthMode, target MemberID) *hello {
-	h := &hello{Mode: mode, Self: t.cfg.Self, Target: target}
-	h.Cluster, h.Fresh = t.cfg.state()
-	_, _ = rand.Read(h.Nonce[:]) // never fails
-	return h
+// Consumer implements raft.Transport.
+func (t *transport) Consumer() <-chan raft.RPC { return t.consume }
+
+// LocalAddr implements raft.Transport.
+func (t *transport) LocalAddr() raft.ServerAddress {
+	return raft.ServerAddress(t.cfg.Address.String())
 }
 
-// connect opens a connection to a member; a target without incarnation is whoever is
-// there under that device id.
-func (t *transport) connect(ctx context.Context, target MemberID, addr netip.AddrPort) (*conn, error) {
-	t.count(func(c *TransportCounters) { c.Dials++ })
-	c, err := t.tryConnect(ctx, target, addr)
-	if err != nil {
-		t.count(func(c *TransportCounters) { c.DialErrors++ })
-		return nil, fmt.Errorf("member %s at %s: %w", target.Device, addr, err)
-	}
-	return c, nil
-}
-
-func (t *transport) tryConnect(ctx context.Context, target MemberID, addr netip.AddrPort) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(handshakeTime, t.cfg.Timeout))
-	defer cancel()
-	nc, err := t.cfg.Dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{nc: nc, since: time.Now()}
-	if !t.track(c) {
-		_ = nc.Close()
-		return nil, ErrStopped
-	}
-	deadline, _ := ctx.Deadline()
-	_ = nc.SetDeadline(deadline)
-	if err := c.greet(t.cfg.Auth(), t.ours, target); err != nil {
-		t.drop(c)
-		return nil, err
-	}
-	_ = nc.SetDeadline(time.Time{})
-	return c, nil
-}
-
-// get gives an idle connection to a member or a new one.
-func (t *transport) get(ctx context.Context, target MemberID, addr netip.AddrPort) (*conn, error) {
-	key := poolKey{target, addr}
-	for {
-		t.mu.Lock()
-		list := t.idle[key]
-		if len(list) == 0 {
-			t.mu.Unlock()
-			return t.connect(ctx, target, addr)
-		}
-		c := list[len(list)-1]
-		if t.idle[key] = list[:len(list)-1]; len(list) == 1 {
-			delete(t.idle, key)
-		}
-		t.mu.Unlock()
-		if time.Since(c.used) < idleDialed && c.current(t.cfg.Auth()) {
-			return c, nil
-		}
-		t.drop(c)
-	}
-}
-
-// put keeps a connection for the next request.
-func (t *transport) put(target MemberID, addr netip.AddrPort, c *conn) {
-	c.used = time.Now()
-	key := poolKey{target, addr}
+// SetHeartbeatHandler implements raft.Transport.
+func (t *transport) SetHeartbeatHandler(fast func(raft.RPC)) {
 	t.mu.Lock()
-	keep := !t.shut && len(t.idle[key]) < maxIdle
-	if keep {
-		t.idle[key] = append(t.idle[key], c)
-	}
+	t.heartbeat = fast
 	t.mu.Unlock()
-	if !keep {
-		t.drop(c)
-	}
 }
 
-// request sends one request and gives what the peer answers. The deadline is that of
-// the context, and no later than the timeout for its size.
-func (t *transport) request(ctx context.Context, target MemberID, addr netip.AddrPort, body ...[]byte) ([]byte, error) {
-	c, err := t.get(ctx, target, addr)
+// AppendEntries implements raft.Transport. Entries that do not fit are left for the
+// next message: the caller looks at the list again to see how far it has come.
+func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, q *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	size := 0
+	for i, l := range q.Entries {
+		if size += len(l.Data) + 64; i > 0 && size > maxBatch {
+			q.Entries = q.Entries[:i]
+			break
+		}
+	}
+	err := t.NetworkTransport.AppendEntries(id, route(id, addr), q, resp)
+	return t.answered(err, q.Term, resp.Term)
+}
+
+// RequestVote implements raft.Transport.
+func (t *transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, q *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	err := t.NetworkTransport.RequestVote(id, route(id, addr), q, resp)
+	return t.answered(err, q.Term, resp.Term)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, q *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	err := t.NetworkTransport.RequestPreVote(id, route(id, addr), q, resp)
+	return t.answered(err, q.Term, resp.Term)
+}
+
+// InstallSnapshot implements raft.Transport.
+func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, q *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	err := t.NetworkTransport.InstallSnapshot(id, route(id, addr), q, resp, data)
+	return t.answered(err, q.Term, resp.Term)
+}
+
+// answered checks the term of an answer, which Raft takes over.
+func (t *transport) answered(err error, own, theirs uint64) error {
+	t.count(func(c *TransportCounters) {
+		if c.RequestsOut++; err != nil {
+			c.Errors++
+		} else if err = checkTerm(theirs, own); err != nil {
+			c.Malformed++
+		}
+	})
+	return err
+}
+
+// stream is a raft.StreamLayer: of what this member sends, or of one accepted connection.
+type stream struct {
+	t      *transport
+	in     chan net.Conn // nil: nothing comes in
+	closed <-chan struct{}
+}
+
+// Dial implements raft.StreamLayer, for a route.
+func (s stream) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, _, _ := strings.Cut(string(to), "@")
+	target, at, err := peerOf(raft.ServerID(id), to)
 	if err != nil {
 		return nil, err
 	}
-	t.count(func(c *TransportCounters) { c.RequestsOut++ })
-	stop := context.AfterFunc(ctx, func() { _ = c.nc.SetDeadline(time.Now()) })
-	defer stop()
-	size := 0
-	for _, b := range body {
-		size += len(b)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	c, _, err := s.t.connect(ctx, request{Do: doRaft, To: target}, at)
+	if err != nil {
+		return nil, err
 	}
-	deadline := time.Now().Add(t.cfg.Timeout + time.Duration(size)*time.Second/bytesPerSecond)
-	if d, ok := ctx.Deadline(); ok && op(body[0][0]) >= opChange { // it waits for a majority
-		deadline = d
+	c.raw.pace(s.t.cfg.Timeout, false)
+	return c, nil
+}
+
+// Accept implements net.Listener.
+func (s stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.in:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
 	}
-	_ = c.nc.SetDeadline(deadline)
-	answer, err := c.ask(body...)
-	var told *toldError
-	if err != nil && !errors.As(err, &told) {
-		t.count(func(c *TransportCounters) { c.Errors++ })
-		t.drop(c)
-		return nil, fmt.Errorf("member %s at %s: %w", target.Device, addr, err)
-	}
-	if !stop() {
-		t.drop(c) // its deadline may be in the past
-		return answer, err
-	}
-	_ = c.nc.SetDeadline(time.Time{})
-	t.put(target, addr, c)
-	return answer, err
+}
+
+// Close implements net.Listener: the connections are closed by the transport.
+func (s stream) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (s stream) Addr() net.Addr { return net.TCPAddrFromAddrPort(s.t.cfg.Address) }
+
+// library makes the library's transport on a stream. Pipelining is off: each message is answered
+// before the next.
+func (t *transport) library(in chan net.Conn, closed <-chan struct{}) *raft.NetworkTransport {
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: stream{t, in, closed}, MaxPool: maxIdle, MaxRPCsInFlight: 1, Timeout: t.cfg.Timeout, Logger: t.cfg.Log})
+}
+
+// incarnationError is a member that is another one than it was: its disk was lost.
+type incarnationError struct{ want MemberID }
+
+func (e *incarnationError) Error() string {
+	return fmt.Sprintf("its state is not that of the member %s: it has lost its disk, or is another device; replace it", e.want)
 }
 
 // toldError is an error that the peer has sent as its answer.
@@ -271,40 +285,60 @@ type toldError struct{ text string }
 
 func (e *toldError) Error() string { return e.text }
 
-// ask sends a request and reads the answer: 0 and what it is, or 1 and an error.
-func (c *conn) ask(body ...[]byte) ([]byte, error) {
-	if err := c.write(recordRequest, body...); err != nil {
-		return nil, err
-	}
-	return c.answer()
-}
-
-func (c *conn) answer() ([]byte, error) {
-	typ, b, err := c.read()
-	switch {
-	case err != nil:
-		return nil, err
-	case typ == recordRefusal:
-		return nil, fmt.Errorf("refused: %q", b)
-	case typ != recordResponse || len(b) == 0:
-		return nil, broken("record", "type %d of %d bytes is no answer", typ, len(b))
-	case b[0] != 0:
-		return nil, &toldError{string(b[1:])}
-	}
-	return b[1:], nil
-}
-
-// probe asks who is there under a device id.
-func (t *transport) probe(ctx context.Context, device netip.Addr, addr netip.AddrPort) (*hello, error) {
-	c, err := t.connect(ctx, MemberID{Device: device}, addr)
+// connect opens a connection to a member and begins a request, to which this is the first answer.
+func (t *transport) connect(ctx context.Context, q request, at netip.AddrPort) (c *conn, ans *answer, err error) {
+	defer func() {
+		t.count(func(n *TransportCounters) {
+			if n.Dials++; err != nil {
+				n.DialErrors++
+				err = fmt.Errorf("member %s at %s: %w", q.To.Device, at, err)
+			}
+		})
+	}()
+	short, cancel := context.WithTimeout(ctx, min(handshakeTime, t.cfg.Timeout))
+	defer cancel()
+	nc, err := t.cfg.Dial(short, at)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t.drop(c)
-	return c.peer, nil
+	c = t.newConn(nc, true)
+	if !t.track(c) {
+		_ = nc.Close()
+		return nil, nil, ErrStopped
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if ans, err = c.greet(q, short, ctx); err != nil {
+		_ = c.Close()
+	}
+	return c, ans, err
 }
 
-// closedError tells an end without a reason from others.
-func closedError(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed)
+// ask makes a request and reads the body of the answer into v, nil: not. A change waits for a
+// majority, and has the time of the context.
+func (t *transport) ask(ctx context.Context, q request, at netip.AddrPort, entry []byte, v any) (*answer, error) {
+	c, ans, err := t.connect(ctx, q, at)
+	if err == nil {
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	}
+	if err == nil && q.Do == doChange {
+		if err = writeBytes(c, entry); err == nil {
+			ans, err = c.answer()
+		}
+	}
+	var told *toldError
+	t.count(func(c *TransportCounters) {
+		if c.RequestsOut++; err != nil && !errors.As(err, &told) {
+			c.Errors++
+		}
+	})
+	if err == nil && v != nil {
+		err = json.Unmarshal(ans.Body, v)
+	}
+	return ans, err
+}
+
+// probe returns the state and the incarnation of a device.
+func (t *transport) probe(ctx context.Context, device netip.Addr, at netip.AddrPort) (*answer, error) {
+	return t.ask(ctx, request{Do: doStatus, To: MemberID{Device: device}}, at, nil, nil)
 }

@@ -2,123 +2,117 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/openinof/inof/inof/wire"
 )
 
-// Run accepts connections until ctx ends.
-func (t *transport) Run(ctx context.Context, listen netip.AddrPort) error {
-	l, err := t.cfg.Listen(ctx, listen)
-	if err != nil {
-		return err
-	}
-	t.mu.Lock()
-	t.listener = l
-	t.mu.Unlock()
-	close(t.ready)
+// Serve accepts connections until ctx ends or the transport is closed.
+func (t *transport) Serve(ctx context.Context, l net.Listener) {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	if !t.track(l) {
+		_ = l.Close()
+	}
 	for {
 		nc, err := l.Accept()
-		if ctx.Err() != nil || t.isShut() {
+		select {
+		case <-t.closed:
+		case <-ctx.Done():
+		default:
 			if err == nil {
-				_ = nc.Close()
+				t.take(ctx, nc)
+			} else {
+				pause(ctx, 100*time.Millisecond)
 			}
-			return nil
+			continue
 		}
-		if err != nil {
-			select {
-			case <-time.After(100 * time.Millisecond):
-				continue
-			case <-ctx.Done():
-				return nil
-			}
+		if err == nil {
+			_ = nc.Close()
 		}
-		t.take(ctx, nc)
+		return
 	}
 }
 
-func (t *transport) isShut() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.shut
+// sourceOf is the address of a peer (an IPv6 /64); invalid where connections have none.
+func sourceOf(nc net.Conn) netip.Prefix {
+	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	bits := 64
+	if at.Addr().Unmap().Is4() {
+		bits = 32
+	}
+	p, _ := at.Addr().Unmap().WithZone("").Prefix(bits)
+	return p
 }
 
 // take begins to serve a connection unless there are too many.
 func (t *transport) take(ctx context.Context, nc net.Conn) {
-	c := &conn{nc: nc, since: time.Now()}
+	c, from := t.newConn(nc, false), sourceOf(nc)
 	t.mu.Lock()
 	t.counters.Accepted++
-	if t.shut || t.accepted >= maxConns || t.pending >= maxPending {
+	if t.shut || t.accepted >= maxConns || t.waiting >= maxPending || from.IsValid() && t.pending[from] >= maxPendingFrom {
 		t.counters.Refused++
 		t.mu.Unlock()
 		_ = nc.Close()
 		return
 	}
 	t.accepted++
-	t.pending++
+	t.waiting++
+	t.pending[from]++
 	t.conns[c] = struct{}{}
 	t.running.Add(1)
 	t.mu.Unlock()
 	go func() {
 		defer t.running.Done()
 		defer func() {
-			t.drop(c)
+			_ = c.Close()
 			t.mu.Lock()
 			t.accepted--
 			t.mu.Unlock()
 		}()
-		t.converse(ctx, c)
+		t.converse(ctx, c, from)
 	}()
 }
 
-func (t *transport) converse(ctx context.Context, c *conn) {
-	_ = c.nc.SetDeadline(time.Now().Add(handshakeTime))
-	from := c.nc.RemoteAddr().String()
+// Why a peer is refused.
+var (
+	errNotMember = errors.New("is no member of this cluster, as far as the device knows that it asks (one that is to join needs all members in its reflector.cluster.members)")
+	errFull      = errors.New("too many connections of this device")
+)
+
+// converse serves one connection.
+func (t *transport) converse(ctx context.Context, c *conn, from netip.Prefix) {
+	_ = c.raw.Conn.SetDeadline(time.Now().Add(handshakeTime))
+	q, err := t.welcome(c)
+	dev := c.peer.Device
 	t.mu.Lock()
-	_, err := t.guesses.Check(from, time.Now())
-	t.mu.Unlock()
-	if err != nil {
-		err = c.refuse(err.Error())
-	} else {
-		err = c.welcome(t.cfg.Auth(), t.ours)
+	t.waiting--
+	if t.pending[from]--; t.pending[from] == 0 {
+		delete(t.pending, from)
 	}
-	t.mu.Lock()
-	t.pending--
-	switch {
-	case err == nil:
-		t.guesses.Right(from)
-	case errors.Is(err, errTag):
-		t.counters.AuthFailed++
-		t.guesses.Failed(from, time.Now())
-	case errors.Is(err, errGuesses):
-		t.counters.Refused++
-	case !closedError(err):
-		t.counters.HandshakeBad++
+	if err == nil && t.devices[dev] >= maxConnsDevice {
+		err = errFull
 	}
-	t.mu.Unlock()
-	if err != nil {
-		return
-	}
-	dev := c.peer.Self.Device
-	if inc := c.peer.Target.Incarnation; inc != 0 && inc != t.cfg.Self.Incarnation {
-		t.cfg.strayed(c.peer.Self)
-	}
-	t.mu.Lock()
-	full := t.devices[dev] >= maxConnsDevice
-	if full {
-		t.counters.Refused++
-	} else {
+	if err == nil {
 		t.devices[dev]++
 	}
 	t.mu.Unlock()
-	if full {
-		_ = c.write(recordRefusal, []byte("too many connections of this device"))
+	if err != nil {
+		t.refuse(c, err)
+		if q != nil {
+			_ = c.reply(nil, err)
+		}
 		return
 	}
 	defer func() {
@@ -128,108 +122,165 @@ func (t *transport) converse(ctx context.Context, c *conn) {
 		}
 		t.mu.Unlock()
 	}()
-	t.requests(ctx, c)
-}
-
-// requests serves the requests of a connection one after the other.
-func (t *transport) requests(ctx context.Context, c *conn) {
-	for ctx.Err() == nil {
-		_ = c.nc.SetDeadline(time.Now().Add(idleAccepted))
-		typ, b, err := c.read()
-		if err != nil {
-			var bad *DecodeError
-			if errors.As(err, &bad) {
-				t.count(func(c *TransportCounters) { c.Malformed++ })
-			}
-			return
+	c.raw.pace(t.cfg.Timeout, q.Do == doRaft)
+	if q.Do == doRaft {
+		if c.reply(nil, nil) == nil {
+			t.serveRaft(c)
 		}
-		if typ != recordRequest || len(b) == 0 {
-			t.count(func(c *TransportCounters) { c.Malformed++ })
-			return
-		}
-		t.count(func(c *TransportCounters) { c.RequestsIn++ })
-		if !c.current(t.cfg.Auth()) {
-			t.count(func(c *TransportCounters) { c.AuthFailed++ })
-			_ = c.write(recordRefusal, []byte("the certificate is not taken any more"))
-			return
-		}
-		o := op(b[0])
-		if why := t.mayAsk(ctx, c, o); why != "" {
-			t.count(func(c *TransportCounters) { c.NotMember++ })
-			_ = c.nc.SetDeadline(time.Now().Add(t.cfg.Timeout))
-			_ = c.write(recordRefusal, []byte(why))
-			return
-		}
-		if err := t.serve(ctx, c, o, &reader{b: b[1:], where: "request"}); err != nil {
-			var bad *DecodeError
-			if errors.As(err, &bad) {
-				t.count(func(c *TransportCounters) { c.Malformed++ })
-				_ = c.write(recordRefusal, []byte(printable(bad.Error())))
-			}
-			return
-		}
+		return
+	}
+	t.count(func(c *TransportCounters) { c.RequestsIn++ })
+	if err := t.serve(ctx, c, q); err != nil {
+		t.refuse(c, err)
+		_ = c.reply(nil, err)
 	}
 }
 
-// mayAsk tells why a peer may not ask for something; empty: it may.
-func (t *transport) mayAsk(ctx context.Context, c *conn, o op) string {
-	cluster, fresh := t.cfg.state()
+// welcome returns what a peer asks for, also with the error that says why it may not.
+func (t *transport) welcome(c *conn) (*request, error) {
+	if err := c.shake(); err != nil {
+		return nil, err
+	}
+	var q request
+	if err := readMessage(c, &q); err != nil {
+		return nil, err
+	}
+	if err := c.identify(q.From); err != nil {
+		return &q, err
+	}
+	return &q, t.mayAsk(&q)
+}
+
+// mayAsk returns why a device, which has shown that it is the one it says, may not ask for
+// something.
+func (t *transport) mayAsk(q *request) error {
+	self, from := t.cfg.Self, q.From.Device
+	cluster, _ := t.cfg.state()
 	switch {
-	case o == opStatus:
-		return ""
-	case o.consensus() && c.peer.Target != t.cfg.Self:
-		return "this member has lost its state since: replace it"
-	case cluster != 0 && c.peer.Cluster != 0 && cluster != c.peer.Cluster:
-		return "this member is of another cluster"
-	case o.consensus() && fresh:
-		return "" // it was given our incarnation: by the first start, or by an operator
-	case t.cfg.member(c.peer.Self):
-	case o.leading() && t.cfg.leads(ctx, c.peer.Self): // it became a member while this one was away
-	case o.voting() && t.cfg.stands(c.peer.Self): // likewise, and the others are gone
-	default:
-		return "the sender is no member of this cluster"
+	case from == self.Device:
+		return &impostorError{fmt.Sprintf("device id %s is this member's own", from)}
+	case q.To.Device != self.Device:
+		return fmt.Errorf("this is device %s, not %s", self.Device, q.To.Device)
+	case !t.cfg.trusts(from):
+		return fmt.Errorf("device %s %w", from, errNotMember)
 	}
-	return ""
+	lost := q.To.Incarnation != 0 && q.To != self
+	if lost {
+		t.cfg.strayed()
+	}
+	switch {
+	case q.Do == doStatus:
+	case lost:
+		return errors.New("this member has lost its state since: replace it")
+	case cluster != 0 && q.Cluster != 0 && cluster != q.Cluster:
+		return errors.New("this member is of another cluster")
+	}
+	return nil
 }
 
-// serve does what a request asks for and answers.
-func (t *transport) serve(ctx context.Context, c *conn, o op, r *reader) error {
-	if !o.consensus() {
-		_ = c.nc.SetDeadline(time.Time{})
-		answer, err := t.cfg.serve(ctx, c.peer.Self, o, r)
-		var bad *DecodeError
-		if errors.As(err, &bad) {
+// refuse counts what a peer is refused for, and reports it with the peer's address.
+func (t *transport) refuse(c *conn, err error) {
+	var bad *DecodeError
+	var claim *impostorError
+	var protocol *wire.ProtocolError
+	n := &t.counters.HandshakeBad
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed):
+		return // an end without a reason
+	case errors.As(err, &protocol):
+		n = &t.counters.AuthFailed
+	case errors.Is(err, errNotMember):
+		n = &t.counters.NotMember
+	case errors.As(err, &claim):
+		n = &t.counters.Impostors
+	case errors.As(err, &bad):
+		n = &t.counters.Malformed
+	case errors.Is(err, errFull):
+		n = &t.counters.Refused
+	}
+	t.mu.Lock()
+	*n++
+	t.mu.Unlock()
+	t.cfg.refused(c.raw.RemoteAddr().String(), err)
+}
+
+// serve answers a request of our own. An error here is a message that cannot be right.
+func (t *transport) serve(ctx context.Context, c *conn, q *request) error {
+	var entry []byte
+	if q.Do == doChange {
+		if err := c.reply(nil, nil); err != nil {
+			return nil
+		}
+		c.raw.limit(maxRecord)
+		var err error
+		if entry, err = readBytes(c, MaxEntry); err != nil {
 			return err
 		}
-		return t.respond(c, answer, err)
 	}
-	q := decodeRPC(o, r)
-	if err := r.end(); err != nil {
+	answer, err := t.cfg.serve(ctx, q, entry)
+	if bad := (*DecodeError)(nil); errors.As(err, &bad) {
 		return err
 	}
-	if o.voting() {
-		t.present(c.peer.Self, q)
-	}
-	answers := make(chan raft.RPCResponse, 1)
-	rpc := raft.RPC{Command: q, RespChan: answers}
-	if install, ok := q.(*raft.InstallSnapshotRequest); ok {
-		rpc.Reader = &chunkReader{c: c, left: install.Size, timeout: t.cfg.Timeout}
-		if index, term := t.cfg.applied(); install.LastLogIndex <= index && install.Term >= term {
-			return t.decline(c, install, rpc.Reader)
+	body, failed := json.Marshal(answer)
+	_ = c.reply(body, first(err, failed))
+	return nil
+}
+
+// serveRaft hands to Raft what a member sends over one connection. Each has a transport of the
+// library's of its own, so that it is known of every message whose certificate it comes with.
+func (t *transport) serveRaft(c *conn) {
+	c.raw.limit(maxRecord)
+	in := make(chan net.Conn, 1)
+	in <- c
+	lib := t.library(in, c.closed)
+	defer lib.Close()
+	lib.SetHeartbeatHandler(func(rpc raft.RPC) { t.hand(c, rpc, true) })
+	for {
+		select {
+		case rpc := <-lib.Consumer():
+			t.hand(c, rpc, false)
+		case <-c.closed:
+			return
+		case <-t.closed:
+			return
 		}
 	}
-	if err := t.hand(rpc); err != nil {
-		return err
+}
+
+// hand hands a message to Raft, a heartbeat on the fast path.
+func (t *transport) hand(c *conn, rpc raft.RPC, heartbeat bool) {
+	t.count(func(c *TransportCounters) { c.RequestsIn++ })
+	index, term := t.cfg.applied()
+	err := checkRPC(rpc.Command, c.peer, term)
+	if err == nil && !t.cfg.trusts(c.peer.Device) {
+		err = fmt.Errorf("device %s %w", c.peer.Device, errNotMember)
+	}
+	if err = first(err, c.current()); err != nil {
+		t.refuse(c, err)
+		c.last.Store(true)
+		rpc.Respond(nil, err)
+		return
+	}
+	t.present(c.peer, rpc.Command)
+	if q, ok := rpc.Command.(*raft.InstallSnapshotRequest); ok {
+		c.raw.limit(maxRecord + int(q.Size))
+		c.last.Store(true) // the library sends what follows over another connection
+		if q.LastLogIndex <= index && q.Term >= term {
+			decline(q, rpc)
+			return
+		}
+	}
+	t.mu.Lock()
+	fast := t.heartbeat
+	t.mu.Unlock()
+	if heartbeat && fast != nil {
+		fast(rpc)
+		return
 	}
 	select {
-	case a := <-answers:
-		b, err := encodeReply(a.Response)
-		if a.Error != nil {
-			b, err = nil, a.Error
-		}
-		return t.respond(c, b, err)
+	case t.consume <- rpc:
 	case <-t.closed:
-		return ErrStopped
+		rpc.Respond(nil, ErrStopped)
 	}
 }
 
@@ -254,68 +305,10 @@ func (t *transport) present(from MemberID, q any) {
 // to send it before the member had caught up in another way, as one that was removed and added
 // again. Raft would go back to it, with the members of then, and count itself as none until they
 // change again.
-func (t *transport) decline(c *conn, q *raft.InstallSnapshotRequest, data io.Reader) error {
-	if _, err := io.Copy(io.Discard, data); err != nil {
-		return err
+func decline(q *raft.InstallSnapshotRequest, rpc raft.RPC) {
+	if _, err := io.Copy(io.Discard, rpc.Reader); err != nil {
+		rpc.Respond(nil, err)
+		return
 	}
-	b, err := encodeReply(&raft.InstallSnapshotResponse{Term: q.Term, Success: true})
-	return t.respond(c, b, err)
-}
-
-// hand gives a request to Raft, heartbeats on the fast path.
-func (t *transport) hand(rpc raft.RPC) error {
-	if q, ok := rpc.Command.(*raft.AppendEntriesRequest); ok && q.Term != 0 && q.PrevLogEntry == 0 && q.PrevLogTerm == 0 &&
-		len(q.Entries) == 0 && q.LeaderCommitIndex == 0 && len(q.RPCHeader.Addr) > 0 {
-		t.mu.Lock()
-		fast := t.heartbeat
-		t.mu.Unlock()
-		if fast != nil {
-			fast(rpc)
-			return nil
-		}
-	}
-	select {
-	case t.consume <- rpc:
-		return nil
-	case <-t.closed:
-		return ErrStopped
-	}
-}
-
-func (t *transport) respond(c *conn, answer []byte, err error) error {
-	_ = c.nc.SetDeadline(time.Now().Add(t.cfg.Timeout))
-	if err != nil {
-		text := err.Error()
-		return c.write(recordResponse, []byte{1}, []byte(text[:min(len(text), 2048)]))
-	}
-	return c.write(recordResponse, []byte{0}, answer)
-}
-
-// chunkReader gives the bytes of a snapshot that follow its request.
-type chunkReader struct {
-	c       *conn
-	left    int64
-	chunk   []byte
-	timeout time.Duration
-}
-
-func (r *chunkReader) Read(p []byte) (int, error) {
-	for len(r.chunk) == 0 {
-		if r.left == 0 {
-			return 0, io.EOF
-		}
-		_ = r.c.nc.SetDeadline(time.Now().Add(r.timeout + 10*time.Second))
-		typ, b, err := r.c.read()
-		switch {
-		case err != nil:
-			return 0, err
-		case typ != recordChunk || len(b) == 0 || int64(len(b)) > r.left:
-			r.left = 0
-			return 0, broken("snapshot", "a record of type %d with %d bytes, %d are left", typ, len(b), r.left)
-		}
-		r.chunk, r.left = b, r.left-int64(len(b))
-	}
-	n := copy(p, r.chunk)
-	r.chunk = r.chunk[n:]
-	return n, nil
+	rpc.Respond(&raft.InstallSnapshotResponse{Term: q.Term, Success: true}, nil)
 }

@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"encoding/binary"
-	"net/netip"
-)
+import "encoding/binary"
 
 // reader takes fields from bytes; the first error sticks.
 type reader struct {
@@ -99,59 +96,10 @@ func (r *reader) count(what string, limit, size int) int {
 	return int(n)
 }
 
-// addr takes a family octet (4 or 6; 0 none) and the address.
-func (r *reader) addr(what string) netip.Addr {
-	switch f := r.u8(what); f {
-	case 0:
-	case 4:
-		if v := r.take(what, 4); v != nil {
-			return netip.AddrFrom4([4]byte(v))
-		}
-	case 6:
-		if v := r.take(what, 16); v != nil {
-			a := netip.AddrFrom16([16]byte(v))
-			if a.Is4In6() {
-				r.fail("%s: %v is an IPv4 address in IPv6 form", what, a)
-			}
-			return a.Unmap()
-		}
-	default:
-		r.fail("%s: address family %d, want 0, 4 or 6", what, f)
-	}
-	return netip.Addr{}
-}
-
 // end fails when something is left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("%d bytes follow the end", len(r.b))
 	}
 	return r.err
-}
-
-func appendFlag(b []byte, v bool) []byte {
-	if v {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
-}
-
-func appendBytes(b, v []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
-}
-
-func appendAddr(b []byte, a netip.Addr) []byte {
-	switch {
-	case a.Is4():
-		v := a.As4()
-		return append(append(b, 4), v[:]...)
-	case a.Is6():
-		v := a.As16()
-		return append(append(b, 6), v[:]...)
-	}
-	return append(b, 0)
 }

@@ -102,15 +102,11 @@ func (a Auth) Use(p Password) PasswordUse {
 }
 
 // Handshake is what two sides have told each other before either has proved that it
-// knows the password (docs/protocol.md, "Keys"). Labels names the protocol.
+// knows the password (docs/protocol.md, "Keys").
 type Handshake struct {
 	DialerNonce, ListenerNonce []byte
 	Dialer, Listener           []byte // first messages, whole
-	Labels                     Labels
 }
-
-// Labels keep the keys of a direction, of a purpose and of a protocol apart.
-type Labels struct{ Dialer, Listener, Second string }
 
 // SessionKeys are those of the two directions with one of the passwords.
 type SessionKeys struct {
@@ -134,7 +130,7 @@ func (h *Handshake) Keys(p Password) (*SessionKeys, error) {
 	for _, d := range []struct {
 		to    *[]byte
 		label string
-	}{{&k.Dialer, h.Labels.Dialer}, {&k.Listener, h.Labels.Listener}, {&k.Second, h.Labels.Second}} {
+	}{{&k.Dialer, labelDialer}, {&k.Listener, labelListener}, {&k.Second, labelSecond}} {
 		if *d.to, err = k.expand(d.label); err != nil {
 			return nil, err
 		}

@@ -317,7 +317,7 @@ func (s *Session) setKeys(peer []byte) error {
 	if s.cfg.Auth.Mode != wire.AuthHMAC {
 		return nil
 	}
-	h := Handshake{Labels: Labels{labelDialer, labelListener, labelSecond}}
+	var h Handshake
 	h.DialerNonce, h.Dialer, h.ListenerNonce, h.Listener = s.peer.Nonce[:], peer, s.cfg.Nonce[:], s.own
 	if s.cfg.Dialer {
 		h.DialerNonce, h.Dialer, h.ListenerNonce, h.Listener = h.ListenerNonce, h.Listener, h.DialerNonce, h.Dialer

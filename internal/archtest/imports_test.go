@@ -149,8 +149,8 @@ var alsoInTests = map[string][]string{
 	"model/...":          {"internal/netnstest"},
 	"internal/api/...":   {"internal/daemon", "testbed/wires"},
 	"internal/bfdd":      {"testbed/wires"},
-	"internal/daemon":    {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/wires"},
-	"cluster":            {"testbed/wires"},
+	"internal/daemon":    {"fabric/linux", "fabric/sonic", "internal/api/...", "internal/netnstest", "testbed/pki", "testbed/wires"},
+	"cluster":            {"testbed/pki", "testbed/wires"},
 }
 
 // pure are the rooms that decide and never act: they take input and the time, and

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const clusterDoc = "device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: none}\nreflector:\n  cluster:\n"
+const clusterDoc = "device: {id: 192.0.2.2, roles: [reflector]}\nsession: {auth: tls, certificate-file: /c, key-file: /k, ca-file: /ca}\nreflector:\n  cluster:\n"
 
 func TestClusterHasDefaultsForProduction(t *testing.T) {
 	c, err := Parse("f", []byte(clusterDoc+"    members:\n      - {device: 192.0.2.1}\n      - {device: 192.0.2.2, address: '192.0.2.12:20000'}\n      - {device: '2001:db8::3'}\n"), nil)
@@ -55,5 +55,21 @@ func TestMistakesInAClusterAreNamed(t *testing.T) {
 	client := strings.Replace(clusterDoc, "[reflector]", "[]", 1) + "    members: [{device: 192.0.2.2}]\nports: {access: [e0]}\n"
 	if _, err := Parse("f", []byte(client), nil); err == nil || !strings.Contains(err.Error(), "does not apply") {
 		t.Error(err)
+	}
+}
+
+// A password lets every device pose as a member: check, start and reload refuse it.
+func TestAClusterNeedsCertificates(t *testing.T) {
+	for _, auth := range []string{"hmac-sha256, password-file: /p", "none"} {
+		doc := strings.Replace(clusterDoc, "tls, certificate-file: /c, key-file: /k, ca-file: /ca", auth, 1)
+		_, err := Parse("f", []byte(doc+"    members: [{device: 192.0.2.2}]\n"), nil)
+		if err == nil || !strings.Contains(err.Error(), "f:2:") || !strings.Contains(err.Error(), `session.auth: "`+strings.Split(auth, ",")[0]+`": makes no cluster`) ||
+			!strings.Contains(err.Error(), "openssl x509 -req") || !strings.Contains(err.Error(), "subjectAltName=IP:192.0.2.2") {
+			t.Errorf("%s: %v", auth, err)
+		}
+	}
+	_, err := Parse("f", []byte("device: {id: 192.0.2.2, roles: [reflector]}\nreflector: {cluster: {members: [{device: 192.0.2.2}]}}\n"), nil)
+	if err == nil || !strings.Contains(err.Error(), "session.auth: is not written, and hmac-sha256 makes no cluster") {
+		t.Errorf("by default: %v", err)
 	}
 }

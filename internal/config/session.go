@@ -19,7 +19,7 @@ func (c *Config) sessionItem() item {
 	keys := values(
 		setting.Choice("auth", &out.Auth, AuthHMAC, []Auth{AuthHMAC, AuthTLS, AuthNone},
 			"`tls` gives every device a certificate of its own, so that one device cannot pass for another and can be shut out alone; sessions are "+
-				"encrypted too. `none` leaves sessions open to everybody who can reach the port: only in a lab, and only when written. Both sides need "+
+				"encrypted too; the members of a cluster need it. `none` leaves sessions open to everybody who can reach the port: only in a lab, and only when written. Both sides need "+
 				"the same.").Fixed().Documented("", "`hmac-sha256`, `tls`, `none`"),
 		setting.Value(string(PasswordFile), &out.PasswordFrom, PasswordFrom{}, allowedPath,
 			"The password is what the file holds, without the line end: 8 or more characters, at most 256 bytes; `check` warns of a weak one. A "+
@@ -50,6 +50,15 @@ func (c *Config) sessionItem() item {
 	return part("session", keys, func(s *section) {
 		c.checkPasswordFrom(s)
 		c.checkTLS(s)
+		if c.Reflector.Cluster.Enabled() && out.Auth != AuthTLS {
+			what := "makes no cluster (reflector.cluster): any device could pose as a member and change zones"
+			if !s.has("auth") {
+				what = "is not written, and " + string(out.Auth) + " " + what
+			}
+			s.problem("auth", what,
+				"auth: tls with certificate-file, key-file and ca-file. `openssl req -x509` makes the CA, `openssl req` and `openssl x509 -req` the certificate of a member "+
+					"for its device id (subjectAltName=IP:"+addrText(c.Device.ID)+"): the whole commands are under Certificates in operations.md")
+		}
 		if out.Hold < 3*out.Keepalive {
 			s.problem("hold", "is less than three times session.keepalive ("+setting.Duration(out.Keepalive)+")", setting.Duration(3*out.Keepalive)+"..1h")
 		}

@@ -18,24 +18,37 @@ import (
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/snsd"
+	"github.com/openinof/inof/testbed/pki"
 )
 
 // clusterFabric is three reflectors in a cluster and two switches; each switch has
 // sessions to all members.
-type clusterFabric struct{ *testFabric }
+type clusterFabric struct {
+	*testFabric
+	ca *pki.CA
+}
+
+func newCA(t *testing.T) *pki.CA {
+	t.Helper()
+	ca, err := pki.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
 
 var memberNames = []string{"m1", "m2", "m3"}
 
 func memberID(name string) string { return "10.0.0.10" + name[1:] }
 
 func newClusterFabric(t *testing.T, seed string) *clusterFabric {
-	f := &clusterFabric{newTestFabric(t)}
+	f := &clusterFabric{testFabric: newTestFabric(t), ca: newCA(t)}
 	for _, name := range memberNames {
 		f.member(name, seed)
 	}
 	settle(20 * time.Second)
 	for i, tor := range []string{"tor1", "tor2"} {
-		f.device(tor, fmt.Sprintf("device: {id: 10.0.0.%d, name: %s, roles: [client]}\nsession: {auth: none}\nports: {access: [eth*]}\n"+
+		f.device(tor, fmt.Sprintf("device: {id: 10.0.0.%d, name: %s, roles: [client]}\nsession: {auth: tls, certificate-file: DIR/cert.pem, key-file: DIR/key.pem, ca-file: DIR/ca.pem}\nports: {access: [eth*]}\n"+
 			"client: {reflectors: [{address: 10.0.0.101}, {address: 10.0.0.102}, {address: 10.0.0.103}]}\n", i+1, tor), "", "eth1", "eth2")
 	}
 	settle(20 * time.Second)
@@ -47,7 +60,7 @@ func (f *clusterFabric) member(name, seed string) *node {
 	for _, m := range memberNames {
 		list += fmt.Sprintf("      - {device: %s}\n", memberID(m))
 	}
-	return f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector]}\nsession: {auth: none}\nreflector:\n  cluster:\n    members:\n%s", memberID(name), name, list), seed)
+	return f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector]}\nsession: {auth: tls, certificate-file: DIR/cert.pem, key-file: DIR/key.pem, ca-file: DIR/ca.pem}\nreflector:\n  cluster:\n    members:\n%s", memberID(name), name, list), seed)
 }
 
 // device makes a device of a document; seed is its zone file.
@@ -59,7 +72,10 @@ func (f *clusterFabric) device(name, doc, seed string, ports ...string) *node {
 			f.t.Fatal(err)
 		}
 	}
-	cfg, err := config.Parse(name, []byte(doc+"notify: {peers: all}\nstate-directory: "+dir+"\n"), nil)
+	cfg, err := config.Parse(name, []byte(strings.ReplaceAll(doc, "DIR", dir)+"notify: {peers: all}\nstate-directory: "+dir+"\n"), nil)
+	if err == nil {
+		err = f.ca.Write(dir, cfg.Device.ID)
+	}
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -165,6 +181,42 @@ func TestAClusterChangesZonesAtAnyMember(t *testing.T) {
 					t.Errorf("%s says that the members differ: %v", tor, got)
 				}
 			})
+		}
+	})
+}
+
+// Each member has in its audit what was changed at any of them: by whom, at which member and what
+// came of it.
+func TestEachEntryOfAClusterIsInTheAuditOfAllMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newClusterFabric(t, "")
+		at := f.follower()
+		f.zones(at, map[string][]string{"a": {i1}})
+		settle(2 * time.Second)
+		_, err := f.nodes[f.leader()].d.ChangeZone(context.Background(), api.ZoneOrder{Do: api.ZoneAdd, Name: "a"})
+		if !errors.Is(err, api.ErrExists) {
+			t.Errorf("a zone that is there: %v", err)
+		}
+		settle(2 * time.Second)
+		for _, name := range memberNames {
+			l, err := f.nodes[name].d.AuditRecords(context.Background(), 100)
+			if err != nil || !l.Whole {
+				t.Fatalf("%s: %v, %+v", name, err, l)
+			}
+			var text []string
+			for _, r := range l.Newest {
+				if r.What == "entry of the cluster's log" {
+					text = append(text, fmt.Sprintf("%s %s by %q at %s: %s %s", r.Detail["kind"], r.Detail["name"], r.By, r.Detail["member"], r.Result, r.Error))
+				}
+			}
+			all := strings.Join(text, "\n")
+			by := api.By(context.Background())
+			for _, want := range []string{"genesis  by \"\" at 10.0.0.101: done", fmt.Sprintf("add-zone a by %q at %s: done", by, memberID(at)),
+				fmt.Sprintf("add-zone a by %q at %s: refused zone \"a\": already exists", by, memberID(f.leader()))} {
+				if !strings.Contains(all, want) {
+					t.Errorf("%s: no record %q in\n%s", name, want, all)
+				}
+			}
 		}
 	})
 }
@@ -300,7 +352,7 @@ func TestAMemberThatIsAwayHoldsNothingBack(t *testing.T) {
 // all is told to nobody.
 func TestAClusterOfSwitches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &clusterFabric{newTestFabric(t)}
+		f := &clusterFabric{testFabric: newTestFabric(t), ca: newCA(t)}
 		box := func(name, seed string) {
 			list, others := "", []string{}
 			for _, m := range memberNames {
@@ -309,7 +361,7 @@ func TestAClusterOfSwitches(t *testing.T) {
 					others = append(others, fmt.Sprintf("{address: %s}", memberID(m)))
 				}
 			}
-			f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector, client]}\nsession: {auth: none}\nports: {access: [eth*]}\nclient: {reflectors: [%s]}\nreflector:\n  cluster:\n    members:\n%s",
+			f.device(name, fmt.Sprintf("device: {id: %s, name: %s, roles: [reflector, client]}\nsession: {auth: tls, certificate-file: DIR/cert.pem, key-file: DIR/key.pem, ca-file: DIR/ca.pem}\nports: {access: [eth*]}\nclient: {reflectors: [%s]}\nreflector:\n  cluster:\n    members:\n%s",
 				memberID(name), name, strings.Join(others, ", "), list), seed, "eth1", "eth2")
 		}
 		box("m1", "zones:\n  - {name: a, members: [192.0.2.11, 192.0.2.51]}\n")

@@ -24,7 +24,10 @@ func (d *Daemon) Cluster(ctx context.Context) (api.Cluster, error) {
 	if err != nil {
 		return api.Cluster{}, err
 	}
-	st := s.node.Status(ctx)
+	return s.show(s.node.Status(ctx)), nil
+}
+
+func (s *clusterStore) show(st cluster.Status) api.Cluster {
 	c := api.Cluster{Self: st.Self.Device, Leader: st.Leader, Term: st.Term, Last: st.Last, Committed: st.Commit, Applied: st.Applied, InForce: st.InForce,
 		Accepts: st.Quorum, Trouble: st.Lack, Settings: s.node.Settings()}
 	if st.Cluster != 0 {
@@ -40,7 +43,7 @@ func (d *Daemon) Cluster(ctx context.Context) (api.Cluster, error) {
 		}
 		c.Members = append(c.Members, row)
 	}
-	return c, nil
+	return c
 }
 
 // AddMember implements api.ClusterSource.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
+	"github.com/openinof/inof/internal/audit"
 	"github.com/openinof/inof/internal/config"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
@@ -47,7 +49,8 @@ func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
 	rules := cfg.ZoneRules()
 	conf := cluster.Config{
 		Self: cfg.Device.ID, Listen: cl.Listen, Storage: storage, Rules: rules,
-		Auth: func() link.Auth { return *d.auth.Load() },
+		TLS:     func() *link.CredentialStore { return d.auth.Load().TLS },
+		Applied: d.auditEntry,
 		Seed: func() (zone.Set, error) {
 			set, err := config.LoadZones(cfg.Zones.File, rules)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -75,6 +78,31 @@ func (d *Daemon) newClusterStore(cfg *config.Config) (*clusterStore, error) {
 		s.once.Do(func() { close(s.formed) })
 	}
 	return s, nil
+}
+
+// auditEntry keeps an entry of the cluster's log, whichever member it was made at.
+func (d *Daemon) auditEntry(a cluster.Applied) {
+	r := audit.Record{What: "entry of the cluster's log", Result: "done", Detail: map[string]string{"entry": fmt.Sprint(a.Result.Index)}}
+	switch e := a.Entry; {
+	case a.Snapshot:
+		r.What, r.By, r.From = "snapshot of the cluster, in place of its log up to the entry", "the leader", "cluster"
+	case e == nil:
+		r.By, r.From = "unknown", "cluster"
+	default:
+		r.By, r.From = e.Meta.By, e.Meta.From
+		for key, v := range map[string]string{"kind": e.Kind.String(), "name": e.Name, "value": e.Value, "comment": e.Meta.Comment} {
+			if v != "" {
+				r.Detail[key] = v
+			}
+		}
+		if r.Detail["member"] = "unknown"; e.Member.IsValid() {
+			r.Detail["member"] = e.Member.String()
+		}
+	}
+	if refused := a.Result.Refused; refused != nil {
+		r.Result, r.Error = "refused", refused.Text
+	}
+	d.keepDeed(r)
 }
 
 // first implements zoneKeeper.

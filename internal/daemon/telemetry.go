@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -133,10 +132,9 @@ func (k *known) read(ctx context.Context, need telemetry.Need) (*telemetry.Snaps
 			return err
 		})
 	}
-	if c, clusterErr := d.Cluster(ctx); clusterErr == nil {
+	if d.cluster != nil {
+		c := d.cluster.show(d.cluster.node.Here())
 		s.Cluster = &c
-	} else if !errors.Is(clusterErr, api.ErrRefused) && err == nil {
-		err = clusterErr
 	}
 	s.Machine = k.machine.read(d.env.Now())
 	s.Health = k.healthOf(s.Ports)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +28,8 @@ type fleet struct {
 	dir     string
 	bin     string
 	beat    time.Duration
-	session string // settings of the sessions and of the transport between members
+	ca      *labtest.Authority
+	session string // settings of the sessions
 	running [size]*exec.Cmd
 	done    [size]chan struct{}
 }
@@ -35,30 +38,22 @@ var suite = labtest.New("cluster")
 
 func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
 
+// newFleet starts members that show each other certificates, which a CA issues.
 func newFleet(t testing.TB, heartbeat time.Duration) *fleet {
-	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat, bin: suite.Programs(t)}
-	if err := os.WriteFile(filepath.Join(f.dir, "password"), []byte("correct horse battery\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f.session = "password-file: " + filepath.Join(f.dir, "password")
-	f.run()
-	return f
-}
-
-// newSecureFleet is a fleet whose members show each other certificates, which a CA issues.
-func newSecureFleet(t testing.TB, heartbeat time.Duration) (*fleet, *labtest.Authority) {
-	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat, bin: suite.Programs(t)}
-	ca := labtest.NewAuthority(t, "CA of the cluster")
+	f := &fleet{t: t, dir: t.TempDir(), beat: heartbeat, bin: suite.Programs(t), ca: labtest.NewAuthority(t, "CA of the cluster"), session: certificates}
 	for i := range size {
 		if err := os.MkdirAll(f.path(i, ""), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		ca.Issue(f.path(i, ""), device(i))
+		f.ca.Issue(f.path(i, ""), device(i))
 	}
-	f.session = "auth: tls, certificate-file: %[1]s/device.pem, key-file: %[1]s/device.key, ca-file: %[1]s/ca.pem"
 	f.run()
-	return f, ca
+	return f
 }
+
+// certificates are the settings of sessions and of the connections between members; %[1]s is the
+// directory of a member.
+const certificates = "auth: tls, certificate-file: %[1]s/device.pem, key-file: %[1]s/device.key, ca-file: %[1]s/ca.pem"
 
 // run starts all; what they log is shown if the test fails.
 func (f *fleet) run() {
@@ -279,7 +274,7 @@ func TestClusterOfProcesses(t *testing.T) {
 // With mutual TLS the members form a cluster, forward changes and elect again; one whose
 // certificate is of another CA is heard by nobody, and is told so.
 func TestClusterOverTLS(t *testing.T) {
-	f, ca := newSecureFleet(t, 300*time.Millisecond)
+	f := newFleet(t, 300*time.Millisecond)
 	first := f.leader()
 	f.addZone((first+1)%size, "one")
 	for i := range size {
@@ -288,7 +283,7 @@ func TestClusterOverTLS(t *testing.T) {
 
 	f.end(first, syscall.SIGKILL)
 	labtest.NewAuthority(t, "CA of somebody else").Issue(f.path(first, ""), device(first))
-	if err := os.WriteFile(f.path(first, "ca.pem"), ca.PEM, 0o600); err != nil {
+	if err := os.WriteFile(f.path(first, "ca.pem"), f.ca.PEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.addZone((first+1)%size, "two")
@@ -302,9 +297,62 @@ func TestClusterOverTLS(t *testing.T) {
 	}
 
 	f.end(first, syscall.SIGTERM)
-	ca.Issue(f.path(first, ""), device(first))
+	f.ca.Issue(f.path(first, ""), device(first))
 	f.start(first)
 	f.await("with a good certificate it has caught up", func() bool { return f.hasZone(first, "two") })
+}
+
+// A password makes no cluster: check says so, with the commands that make certificates, and nothing
+// starts. A peer that knows only the password of the sessions is hung up on at a member's port, is
+// counted, and is named in an event.
+func TestAPasswordMakesNoMember(t *testing.T) {
+	f := newFleet(t, 300*time.Millisecond)
+	f.addZone(f.leader(), "one")
+	if err := os.WriteFile(filepath.Join(f.dir, "password"), []byte("correct horse battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(f.path(0, "inofd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(f.dir, "password.yaml")
+	text := strings.Replace(string(good), strings.ReplaceAll(f.session, "%[1]s", f.path(0, "")), "password-file: "+filepath.Join(f.dir, "password"), 1)
+	if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"check", "run"} {
+		out, err := exec.Command(filepath.Join(f.bin, "inofd"), command, "-c", bad).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "makes no cluster") || !strings.Contains(string(out), "openssl x509 -req") {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
+	nc, err := net.DialTimeout("tcp", device(0)+":19517", 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
+	hello := append([]byte{0, 82}, "iNOFclus\x02\x02"...) // of the former protocol between members
+	if _, err := nc.Write(append(hello, make([]byte, 72)...)); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("iNOFclus")) {
+		t.Errorf("it is answered: %q", b)
+	}
+	f.await("the stranger is counted and named", func() bool {
+		out, err := f.inofctl(0, "show", "status", "-o", "json")
+		_, counted, _ := strings.Cut(out, `"cluster_transport"`)
+		counted, _, _ = strings.Cut(counted, "}")
+		log, _ := os.ReadFile(f.path(0, "log"))
+		return err == nil && strings.Contains(counted, `"handshakes_failed": 1`) &&
+			strings.Contains(string(log), "a connection of "+nc.LocalAddr().String()+" to the cluster's port was refused: ")
+	})
+	for i := range size {
+		f.await("each member has the entry in its audit, with who made it and where", func() bool {
+			out, err := f.inofctl(i, "audit", "-o", "json")
+			return err == nil && strings.Contains(out, "entry of the cluster's log") && strings.Contains(out, `"member": "127.`) && strings.Contains(out, `"name": "one"`)
+		})
+	}
 }
 
 // BenchmarkFailover is the time from the kill -9 of the leader to the next zone

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/testbed/pki"
 )
 
 // bare is the bound: a loop that writes what comes on one connection to many others,
@@ -115,11 +116,11 @@ func (b *bare) close() {
 
 // bareCertificate is that of a bare loop; nobody checks it.
 func bareCertificate() (tls.Certificate, error) {
-	p, err := newPKI()
+	p, err := pki.New()
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	c, err := p.credentials(loopback)
+	c, err := p.Credentials(loopback)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
+	"github.com/openinof/inof/testbed/pki"
 )
 
 // A device that floods, and the clients that hear of it and are not measured, are other machines
@@ -118,9 +119,9 @@ func targetIn(dir string, addr netip.AddrPort, auth string) (*Target, error) {
 	case wire.AuthHMAC:
 		t.Password, err = link.NewPassword([]byte(ownPassword))
 	case wire.AuthTLS:
-		var p *pki
-		if p, err = readPKI(dir); err == nil {
-			t.Credentials = p.credentials
+		var p *pki.CA
+		if p, err = pki.Read(dir); err == nil {
+			t.Credentials = p.Credentials
 		}
 	}
 	return t, err

@@ -16,6 +16,7 @@ import (
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/api"
 	"github.com/openinof/inof/internal/netnstest"
+	"github.com/openinof/inof/testbed/pki"
 	"github.com/openinof/inof/zone"
 )
 
@@ -75,11 +76,11 @@ func TestAClientWith4096HostsRunsIn64MiB(t *testing.T) {
 			defer o.close()
 			dir := t.TempDir()
 			if c.auth == "tls" {
-				p, err := readPKI(o.dir)
+				p, err := pki.Read(o.dir)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := p.write(dir, id); err != nil {
+				if err := p.Write(dir, id); err != nil {
 					t.Fatal(err)
 				}
 			}

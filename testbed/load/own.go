@@ -12,6 +12,7 @@ import (
 	"github.com/openinof/inof/inof/link"
 	"github.com/openinof/inof/inof/wire"
 	"github.com/openinof/inof/internal/config"
+	"github.com/openinof/inof/testbed/pki"
 	"github.com/openinof/inof/zone"
 	"github.com/openinof/inof/zone/change"
 )
@@ -65,14 +66,14 @@ func startReflector(ctx context.Context, proc Process, auth string, set zone.Set
 			return nil, err
 		}
 	case wire.AuthTLS:
-		p, err := newPKI()
+		p, err := pki.New()
 		if err != nil {
 			return nil, err
 		}
-		if err := p.write(dir, ownID, loopback); err != nil {
+		if err := p.Write(dir, ownID, loopback); err != nil {
 			return nil, err
 		}
-		o.Credentials = p.credentials
+		o.Credentials = p.Credentials
 		session += fmt.Sprintf(", certificate-file: %[1]s/cert.pem, key-file: %[1]s/key.pem, ca-file: %[1]s/ca.pem", dir)
 	}
 	more := ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openinof/inof/cluster"
 	"github.com/openinof/inof/inof/link"
+	"github.com/openinof/inof/testbed/pki"
 	"github.com/openinof/inof/testbed/wires"
 	"github.com/openinof/inof/zone"
 )
@@ -149,6 +150,18 @@ func (q *quorum) close() {
 
 func memberAddress(id netip.Addr) netip.AddrPort { return netip.AddrPortFrom(id, 19517) }
 
+// authority issues the certificates of all members of all runs.
+var authority = sync.OnceValues(pki.New)
+
+func certificates(dev netip.Addr) (*link.CredentialStore, error) {
+	ca, err := authority()
+	if err != nil {
+		return nil, err
+	}
+	c, err := ca.Credentials(dev)
+	return link.NewCredentialStore(c, nil), err
+}
+
 // open makes the member of a process that starts; false: the last one has not ended yet.
 func (m *member) open() bool {
 	w := m.d.w
@@ -159,9 +172,14 @@ func (m *member) open() bool {
 	for _, r := range w.reflectors {
 		members = append(members, cluster.Member{Device: r.id, Address: memberAddress(r.id)})
 	}
-	seed, auth := w.zones[0], w.auth()
+	seed := w.zones[0]
+	store, err := certificates(m.d.id)
+	if err != nil {
+		w.failf("%s: %v", m.d.name, err)
+		return false
+	}
 	n, err := cluster.Open(cluster.Config{
-		Self: m.d.id, Members: members, Storage: m.storage, Auth: func() link.Auth { return auth },
+		Self: m.d.id, Members: members, Storage: m.storage, TLS: func() *link.CredentialStore { return store },
 		Seed: func() (zone.Set, error) { return seed, nil }, Rules: zone.Rules{},
 		SnapshotEntries: 8, SnapshotInterval: 10 * time.Second, Trailing: 4,
 		ListenOn: w.quorum.net.Listen, Dial: w.quorum.net.From(m.d.id),

@@ -73,8 +73,12 @@ func (n *Net) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (net
 		return nil, errRefused
 	}
 	a, b := net.Pipe()
+	var far net.Conn = b
+	if from.IsValid() {
+		far = &remote{b, netip.AddrPortFrom(from, firstPort)}
+	}
 	select {
-	case l.queue <- b:
+	case l.queue <- far:
 	case <-l.done:
 		return nil, errRefused
 	case <-ctx.Done():
@@ -85,6 +89,18 @@ func (n *Net) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (net
 	n.conns = append(n.conns, conn{from, to.Addr(), [2]net.Conn{a, b}})
 	return a, nil
 }
+
+// firstPort is the port that all connections come from.
+const firstPort = 49152
+
+// remote is an end of a connection with the address of the other one.
+type remote struct {
+	net.Conn
+	addr netip.AddrPort
+}
+
+// RemoteAddr implements net.Conn.
+func (r *remote) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(r.addr) }
 
 func pair(a, b netip.Addr) [2]netip.Addr {
 	if b.Less(a) {

@@ -1,4 +1,6 @@
-package load
+// Package pki issues the certificates of tests, benches and simulations: one CA, and devices of it.
+// They are good at any time, also in a bubble of testing/synctest.
+package pki
 
 import (
 	"crypto/ecdsa"
@@ -19,8 +21,8 @@ import (
 	"github.com/openinof/inof/inof/link"
 )
 
-// pki issues the certificates of one run.
-type pki struct {
+// CA issues the certificates of one run.
+type CA struct {
 	ca     *x509.Certificate
 	key    *ecdsa.PrivateKey // of the CA
 	own    *ecdsa.PrivateKey // of all clients
@@ -28,8 +30,9 @@ type pki struct {
 	serial atomic.Int64
 }
 
-func newPKI() (*pki, error) {
-	p := &pki{roots: x509.NewCertPool()}
+// New makes a CA.
+func New() (*CA, error) {
+	p := &CA{roots: x509.NewCertPool()}
 	var err error
 	if p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
@@ -37,9 +40,8 @@ func newPKI() (*pki, error) {
 	if p.own, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	p.ca = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "inofctl bench CA"}, IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	p.ca = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "iNOF test CA"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, p.ca, p.ca, p.key.Public(), p.key)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func newPKI() (*pki, error) {
 	return p, nil
 }
 
-func (p *pki) issue(key *ecdsa.PrivateKey, addrs ...netip.Addr) ([]byte, error) {
+func (p *CA) issue(key *ecdsa.PrivateKey, addrs ...netip.Addr) ([]byte, error) {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1 + p.serial.Add(1)), Subject: pkix.Name{CommonName: addrs[0].String()},
 		NotBefore: p.ca.NotBefore, NotAfter: p.ca.NotAfter}
 	for _, a := range addrs {
@@ -60,8 +62,8 @@ func (p *pki) issue(key *ecdsa.PrivateKey, addrs ...netip.Addr) ([]byte, error) 
 	return x509.CreateCertificate(rand.Reader, c, p.ca, key.Public(), p.key)
 }
 
-// credentials are those of a client.
-func (p *pki) credentials(dev netip.Addr) (*link.Credentials, error) {
+// Credentials are those of a device, in memory.
+func (p *CA) Credentials(dev netip.Addr) (*link.Credentials, error) {
 	der, err := p.issue(p.own, dev)
 	if err != nil {
 		return nil, err
@@ -69,9 +71,9 @@ func (p *pki) credentials(dev netip.Addr) (*link.Credentials, error) {
 	return &link.Credentials{Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: p.own}, Roots: p.roots}, nil
 }
 
-// write puts the files of the reflector into a directory: cert.pem, key.pem, ca.pem;
-// and ca-key.pem, for readPKI.
-func (p *pki) write(dir string, addrs ...netip.Addr) error {
+// Write puts the files of a device into a directory: cert.pem, key.pem, ca.pem; and ca-key.pem,
+// for Read.
+func (p *CA) Write(dir string, addrs ...netip.Addr) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -99,9 +101,9 @@ func (p *pki) write(dir string, addrs ...netip.Addr) error {
 	return nil
 }
 
-// readPKI gives what another process has written; it issues other serial numbers.
-func readPKI(dir string) (*pki, error) {
-	p := &pki{roots: x509.NewCertPool()}
+// Read returns the CA whose files another process has written; it issues other serial numbers.
+func Read(dir string) (*CA, error) {
+	p := &CA{roots: x509.NewCertPool()}
 	p.serial.Store(1 << 32)
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem"))
 	if err != nil {
