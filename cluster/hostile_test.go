@@ -163,6 +163,69 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
+// Whatever a forwarded entry says of the member that it was made at: the certificate counts.
+func TestAForwardedEntryNamesTheMemberOfTheCertificate(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		applied := make(chan Applied, 64)
+		l.tune = func(c *Config) {
+			if c.Self == devAddr(0) {
+				c.Applied = func(a Applied) { applied <- a }
+			}
+		}
+		for i := range 3 {
+			l.start(i)
+		}
+		leader := l.awaitLeader(seq(3)...)
+		liar, other := (leader+1)%3, (leader+2)%3
+		e := addZone("blue")
+		e.ID, e.Member = RequestID{7, 1}, devAddr(other)
+		var res Result
+		_, err := l.pretend(l.node(liar).self, devAddr(liar)).ask(t.Context(), request{Do: doChange, To: l.node(leader).self}, memberAt(leader).Address, encode(t, e), &res)
+		if err != nil || res.Refused != nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		for a := range applied {
+			if a.Result.Index == res.Index {
+				if a.Entry.Member != devAddr(liar) || a.Entry.Name != "blue" {
+					t.Errorf("the entry is from %v", a.Entry.Member)
+				}
+				return
+			}
+		}
+	})
+}
+
+// Raft tells candidates apart by their addresses: one that takes the address of another has no vote
+// of those that the other one has.
+func TestACandidateHasNoVoteByTheAddressOfAnother(t *testing.T) {
+	inLab(t, 3, func(t *testing.T, l *lab) {
+		for i := range 3 {
+			l.start(i)
+		}
+		l.awaitLeader(seq(3)...)
+		ids := []MemberID{l.node(0).self, l.node(1).self, l.node(2).self}
+		l.crash(1)
+		l.crash(2)
+		time.Sleep(10 * time.Second)
+		term := l.node(0).report().Term + 5
+		vote := func(i int) bool {
+			q := &raft.RequestVoteRequest{RPCHeader: headerOf(ids[i]), Term: term, LastLogIndex: 1 << 20, LastLogTerm: term - 1}
+			q.Addr = headerOf(ids[2]).Addr
+			var resp raft.RequestVoteResponse
+			if err := l.pretend(ids[i], devAddr(i)).RequestVote(serverOf(l.node(0)), addressOf(0), q, &resp); err != nil {
+				t.Fatal(err)
+			}
+			return resp.Granted
+		}
+		if !vote(2) {
+			t.Fatal("a candidate has no vote")
+		}
+		if vote(1) {
+			t.Error("two candidates have a vote of one member in one term")
+		}
+	})
+}
+
 // Raft takes the term of an answer over.
 func TestATermOfAnAnswerIsBounded(t *testing.T) {
 	tr := newTransport(transportConfig{})
@@ -200,6 +263,7 @@ func TestHostileBytesEndTheConnection(t *testing.T) {
 		"half a message":                      {doRaft, []byte{0, 0x81}, false},
 		"a name of 4 GiB in a message":        {doRaft, []byte{0, 0x81, 0xdb, 0xff, 0xff, 0xff, 0xff}, false},
 		"bytes without end":                   {doRaft, append([]byte{0, 0x81, 0xa2, 'I', 'D', 0xc6, 0x7f, 0xff, 0xff, 0xff}, make([]byte, 2*maxRecord)...), false},
+		"a message in no name":                {doRaft, []byte{0, 0x80}, false},
 		"an entry that was to come":           {doChange, append(big(1000), 1, 2, 3), false},
 	} {
 		t.Run(name, func(t *testing.T) {

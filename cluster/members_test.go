@@ -188,11 +188,21 @@ func TestARemovedMemberIsRefused(t *testing.T) {
 		leader := l.awaitLeader(seq(3)...)
 		gone, stays := (leader+1)%3, (leader+2)%3
 		was := l.node(gone).self
+		stands := l.pretend(was, devAddr(gone)) // it has a connection before it is removed
+		heartbeat := func() error {
+			return stands.AppendEntries(serverOf(l.node(stays)), addressOf(stays), appendOf(was, 0), &raft.AppendEntriesResponse{})
+		}
+		if err := heartbeat(); err != nil {
+			t.Fatal(err)
+		}
 		if err := l.node(leader).Remove(t.Context(), devAddr(gone)); err != nil {
 			t.Fatal(err)
 		}
 		l.crash(gone)
 		time.Sleep(time.Second)
+		if err := heartbeat(); err == nil || !strings.Contains(err.Error(), "is no member") {
+			t.Errorf("it is heard on the connection that it has: %v", err)
+		}
 		term := l.node(stays).report().Term
 		they := l.pretend(was, devAddr(gone))
 		q := &raft.RequestVoteRequest{RPCHeader: headerOf(was), Term: term + 1, LastLogIndex: 1 << 20, LastLogTerm: term}
