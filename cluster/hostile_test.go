@@ -126,6 +126,12 @@ func TestStrangersAreRefused(t *testing.T) {
 			q := &raft.RequestVoteRequest{RPCHeader: headerOf(id), Term: 1 << 63, LastLogIndex: 1 << 20, LastLogTerm: 1 << 62}
 			return l.pretend(id, devAddr(1)).RequestVote(serverOf(l.node(0)), addressOf(0), q, &raft.RequestVoteResponse{})
 		}, "no cluster holds so many elections", func(n TransportCounters) uint64 { return n.Malformed }},
+		{"a member with the state of another cluster", func(l *lab) error {
+			id := MemberID{devAddr(1), 77}
+			they := l.pretend(id, devAddr(1))
+			they.cfg.state = func() (uint64, bool) { return 0xdead, false }
+			return they.AppendEntries(serverOf(l.node(0)), addressOf(0), appendOf(id, 1000), &raft.AppendEntriesResponse{})
+		}, "is of another cluster", func(n TransportCounters) uint64 { return n.HandshakeBad }},
 		{"a member says that it was handed the lead", func(l *lab) error {
 			id := l.node(1).self
 			q := &raft.RequestVoteRequest{RPCHeader: headerOf(id), Term: 1000, LastLogIndex: 1 << 20, LastLogTerm: 999, LeadershipTransfer: true}
@@ -416,6 +422,11 @@ func TestARevokedCertificateEndsConnections(t *testing.T) {
 		}
 		leader := l.awaitLeader(seq(3)...)
 		out := (leader + 1) % 3
+		stands := l.pretend(l.node(out).self, devAddr(out))
+		id, server, at := l.node(out).self, serverOf(l.node(leader)), addressOf(leader)
+		if err := stands.AppendEntries(server, at, appendOf(id, 0), &raft.AppendEntriesResponse{}); err != nil {
+			t.Fatal(err)
+		}
 		for i := range 3 {
 			if i == out {
 				continue
@@ -426,6 +437,12 @@ func TestARevokedCertificateEndsConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			stores[devAddr(i)].Set(&c)
+		}
+		if err := stands.AppendEntries(server, at, appendOf(id, 1000), &raft.AppendEntriesResponse{}); err == nil {
+			t.Error("it is answered")
+		}
+		if rep := l.node(leader).report(); rep.Term > 10 {
+			t.Errorf("it was heard once more: %+v", rep)
 		}
 		l.await("it hears no leader", time.Minute, func() bool { return l.node(out).Trouble() != "" })
 		mustChange(t, l.node(leader), addZone("blue"))

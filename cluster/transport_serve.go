@@ -163,17 +163,11 @@ func (t *transport) mayAsk(q *request) error {
 		return fmt.Errorf("this is device %s, not %s", self.Device, q.To.Device)
 	case !t.cfg.trusts(from):
 		return fmt.Errorf("device %s %w", from, errNotMember)
-	}
-	lost := q.To.Incarnation != 0 && q.To != self
-	if lost {
-		t.cfg.strayed()
-	}
-	switch {
-	case q.Do == doStatus:
-	case lost:
-		return errors.New("this member has lost its state since: replace it")
-	case cluster != 0 && q.Cluster != 0 && cluster != q.Cluster:
+	case q.Do != doStatus && cluster != 0 && q.Cluster != 0 && cluster != q.Cluster:
 		return errors.New("this member is of another cluster")
+	}
+	if q.To.Incarnation != 0 && q.To != self {
+		t.cfg.strayed() // the answer says who is here, and the peer goes no further
 	}
 	return nil
 }
