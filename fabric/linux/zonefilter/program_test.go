@@ -46,6 +46,7 @@ var (
 	h6A, h6B   = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
 	remote     = netip.MustParseAddr("198.51.100.1")
 	strangers  = []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("2001:db8:f::1")}
+	nobody     = netip.MustParseAddr("0.0.0.0") // who asks without an address
 	gateway    = netip.MustParseAddr("192.0.2.254")
 	groups     = []netip.Addr{netip.MustParseAddr("224.0.0.5"), netip.MustParseAddr("239.1.1.1"), netip.MustParseAddr("255.255.255.255"), netip.MustParseAddr("ff02::1"), netip.MustParseAddr("ff0e::1")}
 	bindings   = []hardzone.Bound{{Prefix: netip.MustParsePrefix("203.0.113.2/32"), Ports: []string{"p2"}}}
@@ -84,12 +85,13 @@ type packet struct {
 	headers  int // IPv6: extension headers
 	arp      bool
 	solicits bool // Neighbor Discovery
+	tells    bool // the same: it says where it is
 	roce     bool // RoCE version 1
 }
 
 // rule is the rule in words, the reference of what the program does.
 func rule(p packet, cfg hardzone.Config) hardzone.Why {
-	discovery := p.arp || p.solicits
+	discovery := p.arp || p.solicits || p.tells
 	if discovery && cfg.Discovery == hardzone.DiscoveryPass || p.tags > 2 {
 		if p.tags > 2 {
 			return hardzone.BadFrame
@@ -124,7 +126,7 @@ func rule(p packet, cfg hardzone.Config) hardzone.Why {
 		}
 		exempt = exempt || p.protocol == 89 || ported && (permit(p.dport) || permit(p.sport) && p.dport >= 32768)
 	}
-	link := p.dst == groups[0] || p.dst == groups[3] || discovery && p.src == p.dst
+	link := p.dst == groups[0] || p.dst == groups[3] || discovery && (p.src == p.dst || p.dst == nobody)
 	group := link || p.dst == groups[1] || p.dst == groups[2] || p.dst == groups[4]
 	switch {
 	case exempt:
@@ -164,6 +166,8 @@ func (p packet) bytes(t interface{ Fatal(...any) }) []byte {
 	}
 	var l4 []byte
 	switch {
+	case p.tells:
+		l4 = append([]byte{136, 0, 0, 0, 0, 0, 0, 0}, p.src.AsSlice()...)
 	case p.solicits:
 		l4 = append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, p.dst.AsSlice()...)
 	case p.fragment == 2:
@@ -193,7 +197,7 @@ func (p packet) bytes(t interface{ Fatal(...any) }) []byte {
 	default:
 		// Extension headers by hand: destination options, and a fragment header last.
 		next := p.protocol
-		if p.solicits {
+		if p.solicits || p.tells {
 			next = 58
 		}
 		if p.fragment > 0 {
@@ -235,7 +239,14 @@ func drawPacket(t *rapid.T) packet {
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
 		p.arp, p.solicits = !six, six
-		to = from
+		to = append(append([]netip.Addr{}, from...), nobody)
+		if six {
+			to = from
+		}
+		if six && rapid.Bool().Draw(t, "tells") {
+			p.solicits, p.tells = false, true
+			to = append(append([]netip.Addr{}, from...), groups[3])
+		}
 	case 1:
 		p.roce = six
 	}
@@ -243,7 +254,7 @@ func drawPacket(t *rapid.T) packet {
 	p.protocol = rapid.SampledFrom([]uint8{6, 17, 1, 89}).Draw(t, "protocol")
 	p.sport = rapid.SampledFrom([]uint16{22, 67, 4420, 50000}).Draw(t, "sport")
 	p.dport = rapid.SampledFrom([]uint16{22, 68, 4420, 4791, 40000}).Draw(t, "dport")
-	if !p.arp && !p.solicits {
+	if !p.arp && !p.solicits && !p.tells {
 		p.fragment, p.headers = rapid.IntRange(0, 2).Draw(t, "fragment"), rapid.IntRange(0, 3).Draw(t, "headers")
 	}
 	return p

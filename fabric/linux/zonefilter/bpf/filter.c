@@ -556,8 +556,9 @@ __noinline int tell_tc(struct __sk_buff *ctx, struct frame *f, int verdict, __u6
 
 #define JUDGE VERDICTS // it is not decided by its headers alone
 
-// discovery gives what becomes of ARP and Neighbor Discovery.
-static __always_inline int discovery(struct frame *f, const struct settings *s)
+// discovery gives what becomes of ARP and Neighbor Discovery. What is said to all, or to somebody who asked
+// without an address, as this switch does, is said of the source alone.
+static __always_inline int discovery(struct frame *f, const struct settings *s, int to_all)
 {
 	struct addr none = {}, none4;
 
@@ -566,7 +567,7 @@ static __always_inline int discovery(struct frame *f, const struct settings *s)
 	map4(&none4, 0);
 	if (same(&f->src, &none) || same(&f->src, &none4)) // looks whether an address is free
 		return OTHER;
-	f->multicast = same(&f->src, &f->dst) ? LINK : 0; // it says where it is
+	f->multicast = to_all || same(&f->src, &f->dst) || same(&f->dst, &none4) ? LINK : 0; // it says where it is
 	f->discovery = 1;
 	return JUDGE;
 }
@@ -619,7 +620,7 @@ static __always_inline int ip6(struct frame *f, void *at, void *data, void *end,
 		if ((void *)(icmp + 24) > end)
 			return MALFORMED;
 		__builtin_memcpy(icmp[0] == 135 ? &f->dst : &f->src, icmp + 8, 16);
-		return discovery(f, s);
+		return discovery(f, s, icmp[0] == 136 && f->multicast == LINK);
 	}
 	return JUDGE;
 }
@@ -635,7 +636,7 @@ static __always_inline int arp(struct frame *f, void *at, void *end, const struc
 	map4(&f->src, v4);
 	__builtin_memcpy(&v4, a->target, 4);
 	map4(&f->dst, v4);
-	return discovery(f, s);
+	return discovery(f, s, 0);
 }
 
 static __always_inline int look(struct frame *f, void *data, void *end, const struct settings *s)
