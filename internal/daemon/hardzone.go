@@ -205,12 +205,13 @@ func (h *hardZoning) open(ctx context.Context, cfg hardzone.Config, bound []hard
 	h.state.suspended, h.state.since, h.queue = suspended, now, nil
 	h.mu.Unlock()
 	reading, stop := context.WithCancel(ctx)
-	h.stop = stop
-	go func() {
+	var readers sync.WaitGroup
+	h.stop = func() { stop(); readers.Wait() } // it reads the tables, which are closed next
+	readers.Go(func() {
 		if err := dp.Samples(reading, h.sample); err != nil && reading.Err() == nil {
 			h.d.warn("hard-zoning", fmt.Errorf("dropped frames are not made known: %w", err))
 		}
-	}()
+	})
 	if w, ok := dp.(hardzone.Watcher); ok {
 		go func() { _ = w.Watch(reading, h.disturb) }()
 	}

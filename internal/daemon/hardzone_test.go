@@ -25,6 +25,8 @@ type fakeFilter struct {
 	early     bool // ports had filters before they had rows
 	suspended bool
 	removed   bool
+	reading   bool // of samples
+	cut       bool // what is read was closed
 }
 
 func newFakeFilter() *fakeFilter {
@@ -36,8 +38,16 @@ func (f *fakeFilter) Configure(hardzone.Config, []hardzone.Bound) error    { ret
 func (f *fakeFilter) Suspend(on bool) error                                { f.set(&f.suspended, on); return nil }
 func (f *fakeFilter) Audit() (hardzone.Audited, error)                     { return hardzone.Audited{}, nil }
 func (f *fakeFilter) Counts() (hardzone.Counts, error)                     { return hardzone.Counts{}, nil }
-func (f *fakeFilter) Remove() error                                        { f.set(&f.removed, true); return nil }
-func (f *fakeFilter) Close() error                                         { return nil }
+
+func (f *fakeFilter) Remove() error {
+	f.set(&f.removed, true)
+	return f.Close()
+}
+
+func (f *fakeFilter) Close() error {
+	f.set(&f.cut, f.is(&f.cut) || f.is(&f.reading))
+	return nil
+}
 
 func (f *fakeFilter) set(what *bool, on bool) {
 	f.mu.Lock()
@@ -52,7 +62,10 @@ func (f *fakeFilter) is(what *bool) bool {
 }
 
 func (f *fakeFilter) Samples(ctx context.Context, _ func(hardzone.Sample)) error {
+	f.set(&f.reading, true)
 	<-ctx.Done()
+	time.Sleep(time.Millisecond) // it looks something up still
+	f.set(&f.reading, false)
 	return nil
 }
 
@@ -203,6 +216,9 @@ func TestTheRowsAreInTheKernelBeforeTheFiltersAre(t *testing.T) {
 		f.isolate(false)
 		if !filter.is(&filter.removed) {
 			t.Error("the filter is still there")
+		}
+		if filter.is(&filter.cut) {
+			t.Error("what the reader of samples reads was closed before it had ended")
 		}
 	})
 }
