@@ -46,10 +46,10 @@ type declaredHost struct {
 	port     string     // where it is a host; empty: nowhere
 	mac      fabric.MAC // of it there
 	quiet    bool       // it left the last questions there unanswered, or the port was down since
-	second   string     // another of its ports that answered, from secondMAC
+	second   string     // another of its ports that answered, from other
 	other    fabric.MAC
 	twice    bool   // both answer
-	stray    string // a port that answered last and is none of its own
+	stray    string // the port that answered last and is not one of its own
 	register bool   // it registers itself
 }
 

@@ -43,9 +43,15 @@ func (c *Core) followDeclared(now time.Time) {
 			c.followHost(d, now)
 		}
 	}
-	for name, fell := range x.ports {
+	if len(x.ports) == 0 {
+		return
+	}
+	hosts := slices.SortedFunc(maps.Keys(x.all), netip.Addr.Compare)
+	for _, name := range slices.Sorted(maps.Keys(x.ports)) {
+		fell := x.ports[name]
 		delete(x.ports, name)
-		for _, d := range x.all {
+		for _, addr := range hosts {
+			d := x.all[addr]
 			if fell && name == d.port {
 				c.fell(d, now)
 			}

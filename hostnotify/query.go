@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Query answers a host's zone query: it is told all its active peers again, but for those of which
+// Query answers a host's zone query: it is notified of all its active peers again, except those of which
 // a notice is under way, which is repeated until the host acks it, or has left since it asked.
 func (n *Notifier) Query(host netip.Addr, now time.Time) {
 	n.touch(now)
@@ -43,7 +43,7 @@ func (n *Notifier) answerDeferred() {
 	n.deferred = rest
 }
 
-// answer tells s all its active peers again, and which of those that it was told of cannot be
+// answer notifies s of all its active peers again, and of those that it knows and that cannot be
 // reached: its agent may have been started anew, and the kernel still uses those paths. One that
 // cannot be told now hears all when it can.
 func (n *Notifier) answer(s *subscriber) {

@@ -102,7 +102,7 @@ const (
 	// CapFence is a device that takes fence records. What such records say is unknown to another
 	// one, for which nothing is fenced.
 	CapFence Capabilities = 1 << 1
-	// CapDeclared is a client that takes the hosts of a Bound. Others have none of them.
+	// CapDeclared is a client that takes the hosts of a Bound. Others do not have them.
 	CapDeclared Capabilities = 1 << 2
 )
 

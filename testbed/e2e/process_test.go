@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,8 @@ func (f *fab) ctl(node string, args ...string) outcome {
 func runHere(t testing.TB, env []string, args ...string) outcome {
 	t.Helper()
 	c := exec.CommandContext(within(t, labtest.Patience), args[0], args[1:]...)
-	c.Env = append(os.Environ(), env...)
+	// Not the user's own variables: they would beat the file.
+	c.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "INOF_") }), env...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()

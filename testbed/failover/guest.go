@@ -52,7 +52,7 @@ func softRoCE(t Transport, card string) string {
 	return fmt.Sprintf("/usr/sbin/rdma link add rxe_%[1]s type rxe netdev %[1]s\n", card)
 }
 
-// setupCards gives the array its addresses, over TCP in a namespace of its own.
+// setupCards sets the addresses of the array, over TCP in a namespace of its own.
 func setupCards(t Transport) string {
 	var b strings.Builder
 	b.WriteString("set -e\n")
